@@ -66,13 +66,15 @@ def build_image(
     workdir: str = "/",
     libs: bool = True,
     dirs: Iterable[str] = (),
+    sysroot: Path | None = None,
 ) -> Path:
     """Write the image `name` (with its tag) as a Docker archive to `out`, and return `out`.
 
     `files` maps a path in the image to a file or folder of this machine, or to its content. `libs` adds the shared
     libraries and the dynamic loader of every ELF file among them. `dirs` are further empty folders, owned by `user`.
+    `sysroot` is a folder into which Debian packages were unpacked: libraries are looked for there before this machine.
     """
-    entries = _plan(files, libs=libs, dirs=dirs, user=user)
+    entries = _plan(files, libs=libs, dirs=dirs, user=user, sysroot=sysroot)
     config = _config(entrypoint, cmd, env, user, workdir)
     _write_archive(out, name, entries, config)
     return out
@@ -89,9 +91,10 @@ def cached_image(
     workdir: str = "/",
     libs: bool = True,
     dirs: Iterable[str] = (),
+    sysroot: Path | None = None,
 ) -> Path:
     """Like build_image, but into the cache, and only when no image of the same content is there yet."""
-    entries = _plan(files, libs=libs, dirs=dirs, user=user)
+    entries = _plan(files, libs=libs, dirs=dirs, user=user, sysroot=sysroot)
     config = _config(entrypoint, cmd, env, user, workdir)
     short = re.sub(r"[^A-Za-z0-9._-]+", "_", name.split("/")[-1])
     out = cache_dir() / f"{short}-{_content_key(name, entries, config)[:16]}.tar"
@@ -103,7 +106,9 @@ def cached_image(
 # --- what goes into the layer ----------------------------------------------------------------------------------
 
 
-def _plan(files: Mapping[str, Path | bytes], *, libs: bool, dirs: Iterable[str], user: str) -> list[_Entry]:
+def _plan(
+    files: Mapping[str, Path | bytes], *, libs: bool, dirs: Iterable[str], user: str, sysroot: Path | None
+) -> list[_Entry]:
     """All entries of the layer, sorted by path, parents before children."""
     uid, gid = _ids(user)
     entries: dict[str, _Entry] = {}
@@ -119,8 +124,8 @@ def _plan(files: Mapping[str, Path | bytes], *, libs: bool, dirs: Iterable[str],
             _add(entries, entry)
     if libs:
         elfs = [e.source for e in entries.values() if isinstance(e.source, Path) and _is_elf(e.source)]
-        for library in shared_libraries(elfs):
-            _add(entries, _library(library), replace=False)
+        for library in shared_libraries(elfs, sysroot):
+            _add(entries, _library(library, sysroot), replace=False)
     return [entries[path] for path in sorted(entries, key=lambda p: p.split("/"))]
 
 
@@ -194,16 +199,20 @@ def _expand(path: str, source: Path | bytes) -> Iterable[_Entry]:
 # --- shared libraries ------------------------------------------------------------------------------------------
 
 
-def shared_libraries(programs: Iterable[Path]) -> list[Path]:
+def shared_libraries(programs: Iterable[Path], sysroot: Path | None = None) -> list[Path]:
     """What ldd names for the programs, the loader among it, as paths by which the loader will look for them."""
     found: set[Path] = set()
     for program in programs:
-        found.update(_ldd(program))
+        found.update(_ldd(program, sysroot))
     return sorted(found)
 
 
-def _ldd(program: Path) -> set[Path]:
-    run = subprocess.run(["ldd", str(program)], capture_output=True, text=True, env={"PATH": os.environ["PATH"], "LC_ALL": "C"})
+def _ldd(program: Path, sysroot: Path | None) -> set[Path]:
+    env = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
+    if sysroot is not None:
+        folders = {str(library.parent) for library in sysroot.glob("**/*.so*")}
+        env["LD_LIBRARY_PATH"] = ":".join(sorted(folders))
+    run = subprocess.run(["ldd", str(program)], capture_output=True, text=True, env=env)
     text = run.stdout + run.stderr
     if "not a dynamic executable" in text or "statically linked" in text:
         return set()
@@ -220,9 +229,10 @@ def _ldd(program: Path) -> set[Path]:
     return libraries
 
 
-def _library(path: Path) -> _Entry:
+def _library(path: Path, sysroot: Path | None) -> _Entry:
     """A library keeps the name the loader asks for; what it links to on this machine is copied as its content."""
-    return _Entry(_normal(str(path)), 0o755, path.resolve())
+    inside = path.relative_to(sysroot) if sysroot is not None and path.is_relative_to(sysroot) else path
+    return _Entry(_normal(str(inside)), 0o755, path.resolve())
 
 
 def _is_elf(path: Path) -> bool:

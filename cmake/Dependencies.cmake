@@ -1,0 +1,11 @@
+# All from the distribution; hack/deps names the packages.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED)
+pkg_check_modules(LIBCURL REQUIRED IMPORTED_TARGET libcurl>=7.88)
+pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson>=1.7.15)
+pkg_check_modules(LIBYAML REQUIRED IMPORTED_TARGET yaml-0.1>=0.2.5)
+pkg_check_modules(LIBEVENT REQUIRED IMPORTED_TARGET libevent>=2.1.12 libevent_pthreads>=2.1.12)
+if(CERTROLL_TESTS)
+  pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka>=1.1.5)
+endif()

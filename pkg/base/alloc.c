@@ -1,0 +1,92 @@
+#include "base/alloc.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Must not allocate: it speaks with one write(2). */
+static _Noreturn void out_of_memory(void)
+{
+    static const char line[] = "{\"level\":\"fatal\",\"msg\":\"out of memory; ending, a restart loses nothing\"}\n";
+    ssize_t ignored = write(STDERR_FILENO, line, sizeof line - 1);
+    (void)ignored;
+    _exit(137);
+}
+
+static void *checked(void *p)
+{
+    if (!p)
+        out_of_memory();
+    return p;
+}
+
+void *cr_malloc(size_t size)
+{
+    return checked(malloc(size ? size : 1));
+}
+
+void *cr_calloc(size_t count, size_t size)
+{
+    return checked(calloc(count ? count : 1, size ? size : 1));
+}
+
+void *cr_realloc(void *ptr, size_t size)
+{
+    return checked(realloc(ptr, size ? size : 1));
+}
+
+void *cr_reallocarray(void *ptr, size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / size)
+        out_of_memory();
+    return cr_realloc(ptr, count * size);
+}
+
+char *cr_strdup(const char *s)
+{
+    return checked(strdup(s));
+}
+
+char *cr_strndup(const char *s, size_t n)
+{
+    return checked(strndup(s, n));
+}
+
+char *cr_strdup_or_null(const char *s)
+{
+    return s ? cr_strdup(s) : NULL;
+}
+
+void *cr_memdup(const void *data, size_t len)
+{
+    void *copy = cr_malloc(len);
+    if (len)
+        memcpy(copy, data, len);
+    return copy;
+}
+
+char *cr_vasprintf(const char *fmt, va_list args)
+{
+    char *text = NULL;
+    if (vasprintf(&text, fmt, args) < 0)
+        out_of_memory();
+    return text;
+}
+
+char *cr_asprintf(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    char *text = cr_vasprintf(fmt, args);
+    va_end(args);
+    return text;
+}
+
+void cr_strset(char **slot, const char *value)
+{
+    char *copy = cr_strdup_or_null(value);
+    free(*slot);
+    *slot = copy;
+}

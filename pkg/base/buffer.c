@@ -1,0 +1,99 @@
+#include "base/buffer.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+static void give_back(struct cr_buf *buf, char *data, size_t cap)
+{
+    if (buf->secret && data)
+        explicit_bzero(data, cap);
+    free(data);
+}
+
+void cr_buf_dispose(struct cr_buf *buf)
+{
+    give_back(buf, buf->data, buf->cap);
+    buf->data = NULL;
+    buf->len = buf->cap = 0;
+}
+
+void cr_buf_reset(struct cr_buf *buf)
+{
+    if (buf->secret && buf->data)
+        explicit_bzero(buf->data, buf->cap);
+    buf->len = 0;
+    if (buf->data)
+        buf->data[0] = '\0';
+}
+
+/* Never realloc: it may leave a copy of a secret behind. */
+static void reserve(struct cr_buf *buf, size_t want)
+{
+    if (want < buf->cap)
+        return;
+    size_t cap = buf->cap ? buf->cap : 256;
+    while (cap <= want)
+        cap *= 2;
+    char *data = cr_malloc(cap);
+    if (buf->len)
+        memcpy(data, buf->data, buf->len);
+    data[buf->len] = '\0';
+    give_back(buf, buf->data, buf->cap);
+    buf->data = data;
+    buf->cap = cap;
+}
+
+bool cr_buf_append(struct cr_buf *buf, const void *data, size_t len)
+{
+    if (len > SIZE_MAX / 4 - buf->len || (buf->max && len > buf->max - buf->len))
+        return false;
+    reserve(buf, buf->len + len);
+    if (len)
+        memcpy(buf->data + buf->len, data, len);
+    buf->len += len;
+    buf->data[buf->len] = '\0';
+    return true;
+}
+
+void cr_buf_puts(struct cr_buf *buf, const char *text)
+{
+    bool fits = cr_buf_append(buf, text, strlen(text));
+    (void)fits;
+}
+
+void cr_buf_printf(struct cr_buf *buf, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    cr_autofree char *text = cr_vasprintf(fmt, args);
+    va_end(args);
+    cr_buf_puts(buf, text);
+}
+
+void cr_buf_consume(struct cr_buf *buf, size_t n)
+{
+    if (!n)
+        return;
+    if (n > buf->len)
+        n = buf->len;
+    memmove(buf->data, buf->data + n, buf->len - n);
+    buf->len -= n;
+    buf->data[buf->len] = '\0';
+}
+
+char *cr_buf_steal(struct cr_buf *buf)
+{
+    char *data = buf->data ? buf->data : cr_strdup("");
+    buf->data = NULL;
+    buf->len = buf->cap = 0;
+    return data;
+}
+
+const char *cr_buf_text(const struct cr_buf *buf)
+{
+    return buf->data ? buf->data : "";
+}

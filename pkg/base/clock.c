@@ -1,0 +1,148 @@
+#include "base/clock.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static int64_t now_ms(clockid_t id)
+{
+    struct timespec ts;
+    clock_gettime(id, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+int64_t cr_clock_monotonic_ms(void)
+{
+    return now_ms(CLOCK_MONOTONIC);
+}
+
+int64_t cr_clock_wall_ms(void)
+{
+    return now_ms(CLOCK_REALTIME);
+}
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+static struct tm utc(int64_t wall_ms)
+{
+    time_t seconds = (time_t)floor_div(wall_ms, 1000);
+    struct tm tm = {0};
+    gmtime_r(&seconds, &tm);
+    return tm;
+}
+
+void cr_time_format(int64_t wall_ms, char out[CR_TIME_TEXT])
+{
+    struct tm tm = utc(wall_ms);
+    strftime(out, CR_TIME_TEXT, "%Y-%m-%dT%H:%M:%SZ", &tm);
+}
+
+void cr_time_format_micro(int64_t wall_ms, char out[CR_TIME_TEXT])
+{
+    struct tm tm = utc(wall_ms);
+    size_t n = strftime(out, CR_TIME_TEXT, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(out + n, CR_TIME_TEXT - n, ".%03d000Z", (int)(wall_ms - floor_div(wall_ms, 1000) * 1000));
+}
+
+/* Reads "+02:00", "-05:30" or "Z" into seconds east of UTC. */
+static bool parse_offset(const char *p, int *offset)
+{
+    if ((*p == 'Z' || *p == 'z') && p[1] == '\0') {
+        *offset = 0;
+        return true;
+    }
+    int hours = 0;
+    int minutes = 0;
+    int used = 0;
+    if ((*p != '+' && *p != '-') || sscanf(p + 1, "%2d:%2d%n", &hours, &minutes, &used) != 2 || used != 5 || p[6])
+        return false;
+    *offset = (hours * 60 + minutes) * 60 * (*p == '-' ? -1 : 1);
+    return hours < 24 && minutes < 60;
+}
+
+static const char *parse_fraction(const char *p, int *ms)
+{
+    *ms = 0;
+    if (*p != '.')
+        return p;
+    int scale = 100;
+    for (p++; isdigit((unsigned char)*p); p++, scale /= 10)
+        *ms += (*p - '0') * scale;
+    return p;
+}
+
+bool cr_time_parse(const char *text, int64_t *wall_ms, struct cr_error *err)
+{
+    struct tm tm = {0};
+    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+    int ms = 0;
+    int offset = 0;
+    if (rest)
+        rest = parse_fraction(rest, &ms);
+    if (!rest || !parse_offset(rest, &offset))
+        return cr_error_set(err, CR_ERR_INVALID, "'%s' is not an RFC 3339 time", text);
+    *wall_ms = ((int64_t)timegm(&tm) - offset) * 1000 + ms;
+    return true;
+}
+
+static bool unit_of(const char **p, int64_t *ms)
+{
+    static const struct {
+        const char *name;
+        int64_t ms;
+    } units[] = {{"ms", 1}, {"h", 3600000}, {"m", 60000}, {"s", 1000}};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        size_t n = strlen(units[i].name);
+        if (strncmp(*p, units[i].name, n) == 0) {
+            *p += n;
+            *ms = units[i].ms;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* GEP-2257: one to four numbers of at most five digits, each with a unit h, m, s or ms. */
+bool cr_duration_parse(const char *text, int64_t *ms, struct cr_error *err)
+{
+    const char *p = text;
+    int64_t total = 0;
+    int parts = 0;
+    while (*p && parts < 4) {
+        int64_t number = 0;
+        int digits = 0;
+        for (; isdigit((unsigned char)*p) && digits < 6; p++, digits++)
+            number = number * 10 + (*p - '0');
+        int64_t unit = 0;
+        if (digits == 0 || digits > 5 || !unit_of(&p, &unit))
+            break;
+        total += number * unit;
+        parts++;
+    }
+    if (parts == 0 || *p)
+        return cr_error_set(err, CR_ERR_INVALID, "'%s' is not a duration such as 10s, 5m or 1h30m", text);
+    *ms = total;
+    return true;
+}
+
+void cr_duration_format(int64_t ms, char out[CR_TIME_TEXT])
+{
+    static const struct {
+        const char *name;
+        int64_t ms;
+    } units[] = {{"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
+    size_t n = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (ms < units[i].ms)
+            continue;
+        n += (size_t)snprintf(out + n, CR_TIME_TEXT - n, "%lld%s", (long long)(ms / units[i].ms), units[i].name);
+        ms %= units[i].ms;
+    }
+    if (n == 0)
+        snprintf(out, CR_TIME_TEXT, "0s");
+}

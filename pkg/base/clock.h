@@ -1,0 +1,29 @@
+/* Time. Pure layers never read a clock: they are given cr_time values. */
+#ifndef CR_BASE_CLOCK_H
+#define CR_BASE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Milliseconds since some start, never going back: for delays and deadlines within the process. */
+int64_t cr_clock_monotonic_ms(void);
+/* Milliseconds since 1970-01-01T00:00:00Z: for what is written to or read from the API. */
+int64_t cr_clock_wall_ms(void);
+
+enum { CR_TIME_TEXT = 32 };
+
+/* RFC 3339 in UTC with seconds, as metav1.Time: "2026-11-21T06:10:21Z". */
+void cr_time_format(int64_t wall_ms, char out[CR_TIME_TEXT]);
+/* RFC 3339 with microseconds, as metav1.MicroTime. */
+void cr_time_format_micro(int64_t wall_ms, char out[CR_TIME_TEXT]);
+/* RFC 3339 with any offset and fraction. */
+bool cr_time_parse(const char *text, int64_t *wall_ms, struct cr_error *err) CR_MUST_USE;
+
+/* GEP-2257 durations ("1h30m", "10s", "500ms"), the subset of Go's that Gateway API defines. */
+bool cr_duration_parse(const char *text, int64_t *ms, struct cr_error *err) CR_MUST_USE;
+/* The shortest GEP-2257 text: "1h30m", "0s". */
+void cr_duration_format(int64_t ms, char out[CR_TIME_TEXT]);
+
+#endif

@@ -1,0 +1,31 @@
+/* JSON log lines on stderr, one per event: {"ts":…,"level":"info","msg":"…","policy":"ns/name",…}. Thread-safe.
+ * Values are plain text and escaped here. Never pass key material. */
+#ifndef CR_BASE_LOG_H
+#define CR_BASE_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+enum cr_log_level { CR_LOG_DEBUG, CR_LOG_INFO, CR_LOG_WARN, CR_LOG_ERROR };
+
+struct cr_log_field {
+    const char *key;
+    const char *value; /* NULL: the field is left out */
+};
+
+void cr_log_set_level(enum cr_log_level level);
+/* "debug", "info", "warn", "error". */
+bool cr_log_level_parse(const char *text, enum cr_log_level *level, struct cr_error *err) CR_MUST_USE;
+
+void cr_log_fields(enum cr_log_level level, const char *msg, const struct cr_log_field *fields, size_t count);
+
+/* cr_log(CR_LOG_INFO, "restarted", {"policy", key}, {"secret", name}); */
+#define cr_log(level, msg, ...)                                                                                        \
+    do {                                                                                                               \
+        const struct cr_log_field cr_fields_[] = {__VA_ARGS__ __VA_OPT__(, ) {NULL, NULL}};                            \
+        cr_log_fields((level), (msg), cr_fields_, sizeof cr_fields_ / sizeof *cr_fields_ - 1);                         \
+    } while (0)
+
+#endif

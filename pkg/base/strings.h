@@ -1,0 +1,35 @@
+/* Small questions about C strings that C does not answer by itself. All take NULL as "not there". */
+#ifndef CR_BASE_STRINGS_H
+#define CR_BASE_STRINGS_H
+
+#include <stdbool.h>
+#include <string.h>
+
+static inline bool cr_streq(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static inline bool cr_starts_with(const char *s, const char *prefix)
+{
+    return s && strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+static inline bool cr_ends_with(const char *s, const char *suffix)
+{
+    if (!s)
+        return false;
+    size_t n = strlen(s);
+    size_t m = strlen(suffix);
+    return n >= m && strcmp(s + n - m, suffix) == 0;
+}
+
+/* "" for NULL: for formatting. */
+static inline const char *cr_or_empty(const char *s)
+{
+    return s ? s : "";
+}
+
+#define cr_array_len(a) (sizeof(a) / sizeof *(a))
+
+#endif

@@ -1,0 +1,86 @@
+/* JSON values. The only wrapper around cJSON: no other layer includes it. A Kubernetes object stays such a value;
+ * typed views read the few fields they use. Values are not thread-safe to change; unchanged, any number of threads
+ * may read one.
+ *
+ * Integers: cJSON keeps doubles, exact up to 2^53. Kubernetes' resourceVersion is a string for that reason. */
+#ifndef CR_CODEC_JSON_H
+#define CR_CODEC_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+
+struct cr_json; /* opaque */
+
+/* The whole of data must be one value (trailing white space apart): cJSON alone accepts prefixes. Depth is limited.
+ * Errors: Invalid. The result is owned by the caller. */
+struct cr_json *cr_json_parse(const char *data, size_t len, struct cr_error *err) CR_MUST_USE;
+void cr_json_free(struct cr_json *j);
+CR_DEFINE_CLEANUP(cr_json, struct cr_json, cr_json_free)
+/* Wipes every string below j before freeing: for objects that carry keys. */
+void cr_json_free_secret(struct cr_json *j);
+
+struct cr_json *cr_json_new_object(void);
+struct cr_json *cr_json_new_array(void);
+struct cr_json *cr_json_new_string(const char *s);
+struct cr_json *cr_json_new_int(int64_t n);
+struct cr_json *cr_json_new_bool(bool b);
+struct cr_json *cr_json_new_null(void);
+struct cr_json *cr_json_copy(const struct cr_json *j);
+
+/* Owned compact text, free() it. Keys keep their order. */
+char *cr_json_print(const struct cr_json *j);
+
+/* --- reading; every reader takes NULL and answers as for an absent value --- */
+
+/* Borrowed member, case-sensitive; NULL when j is no object or has none. */
+const struct cr_json *cr_json_get(const struct cr_json *j, const char *key);
+/* Borrowed, by keys: cr_json_at(pod, "metadata", "labels"). At most 8 keys. */
+#define cr_json_at(j, ...) cr_json_at_keys((j), (const char *const[]){__VA_ARGS__, NULL})
+const struct cr_json *cr_json_at_keys(const struct cr_json *j, const char *const *keys);
+
+/* Borrowed text, NULL when absent or no string. */
+const char *cr_json_string(const struct cr_json *j);
+#define cr_json_string_at(j, ...) cr_json_string(cr_json_at((j), __VA_ARGS__))
+/* The fallback when absent, no number or not an integer. */
+int64_t cr_json_int(const struct cr_json *j, int64_t fallback);
+#define cr_json_int_at(j, fallback, ...) cr_json_int(cr_json_at((j), __VA_ARGS__), (fallback))
+bool cr_json_bool(const struct cr_json *j, bool fallback);
+#define cr_json_bool_at(j, fallback, ...) cr_json_bool(cr_json_at((j), __VA_ARGS__), (fallback))
+
+bool cr_json_is_object(const struct cr_json *j);
+bool cr_json_is_array(const struct cr_json *j);
+bool cr_json_is_string(const struct cr_json *j);
+bool cr_json_is_number(const struct cr_json *j);
+bool cr_json_is_bool(const struct cr_json *j);
+bool cr_json_is_null(const struct cr_json *j); /* a JSON null that is there */
+
+/* Children of an array or object. for (const struct cr_json *c = cr_json_first(j); c; c = cr_json_next(c)) */
+const struct cr_json *cr_json_first(const struct cr_json *j);
+const struct cr_json *cr_json_next(const struct cr_json *child);
+/* The member's key; NULL for array elements. */
+const char *cr_json_key(const struct cr_json *child);
+size_t cr_json_len(const struct cr_json *j);
+
+/* Same value: objects regardless of the order of keys. */
+bool cr_json_equal(const struct cr_json *a, const struct cr_json *b);
+
+/* --- building; each takes the value, replaces a member of that key, and returns it borrowed --- */
+
+struct cr_json *cr_json_set(struct cr_json *object, const char *key, struct cr_json *value);
+void cr_json_set_string(struct cr_json *object, const char *key, const char *value); /* NULL value: nothing */
+void cr_json_set_int(struct cr_json *object, const char *key, int64_t value);
+void cr_json_set_bool(struct cr_json *object, const char *key, bool value);
+/* The member object of that key, created when missing. Borrowed. */
+struct cr_json *cr_json_object_in(struct cr_json *object, const char *key);
+struct cr_json *cr_json_array_in(struct cr_json *object, const char *key);
+struct cr_json *cr_json_add(struct cr_json *array, struct cr_json *value);
+void cr_json_add_string(struct cr_json *array, const char *value);
+void cr_json_remove(struct cr_json *object, const char *key);
+/* Borrowed and changeable; for projections that own the whole value. */
+struct cr_json *cr_json_edit(struct cr_json *object, const char *key);
+
+#endif

@@ -1,0 +1,81 @@
+/* The HTTP client: libcurl's multi interface on the event loop, HTTP/2 where the server has it. The only user of
+ * libcurl. A multi handle belongs to the loop: other threads queue and wake it. */
+#ifndef CR_NET_HTTP_H
+#define CR_NET_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "sys/loop.h"
+
+/* Who the other side is and who we are. All strings are copied; PEM data, not paths. */
+struct cr_http_tls {
+    const char *ca_pem;      /* verifies the server; NULL: the system's CAs */
+    const char *cert_pem;    /* client certificate chain; NULL: none */
+    const char *key_pem;     /* its key */
+    const char *server_name; /* overrides the name that is verified (kubeconfig's tls-server-name); NULL: the URL's */
+    bool insecure;           /* insecure-skip-tls-verify */
+};
+
+struct cr_http_client;
+
+/* A client is one connection pool: requests of one client share connections. Streams that live long (watches) and big
+ * lists get a client of their own so that they do not delay others. Any thread. */
+struct cr_http_client *cr_http_client_new(struct cr_loop *loop, const struct cr_http_tls *tls, const char *user_agent);
+/* Ends what is under way with Cancelled. Loop thread, or after the loop has ended. */
+void cr_http_client_free(struct cr_http_client *client);
+CR_DEFINE_CLEANUP(cr_http_client, struct cr_http_client, cr_http_client_free)
+/* New credentials or CA: later requests open new connections, those under way go on. Any thread. */
+void cr_http_client_set_tls(struct cr_http_client *client, const struct cr_http_tls *tls);
+
+struct cr_http_request {
+    const char *method; /* "GET", "PATCH", … */
+    const char *url;    /* absolute, already percent-encoded */
+    const char *bearer; /* token for Authorization; NULL: none */
+    const char *content_type;
+    const char *accept;
+    const char *body; /* NULL: none */
+    size_t body_len;
+    int timeout_ms;     /* of the whole request; 0: none (streams) */
+    size_t max_body;    /* of the response; 0: 64 MiB. More is Invalid */
+    bool secret;        /* request and response bodies are wiped */
+};
+
+struct cr_http_response {
+    int status;
+    int retry_after_ms; /* from Retry-After (seconds or HTTP date), 0 when absent */
+    struct cr_buf body;
+};
+void cr_http_response_dispose(struct cr_http_response *response);
+CR_DEFINE_DISPOSE(cr_http_response, struct cr_http_response, cr_http_response_dispose)
+
+/* Blocks the calling thread (never the loop's) until the response is complete. True for any HTTP status; false with
+ * Transient for what the network does, Invalid for a URL or TLS set-up that can never work, Cancelled on shutdown. */
+bool cr_http_do(struct cr_http_client *client, const struct cr_http_request *request, struct cr_http_response *response,
+                struct cr_error *err) CR_MUST_USE;
+
+/* A response that is consumed as it arrives. The callbacks run in the loop's thread. */
+struct cr_http_stream_handler {
+    /* The status line came; false refuses the rest. */
+    bool (*on_status)(void *arg, int status, int retry_after_ms);
+    /* Bytes of the body as they come, in any cut. False ends the stream. */
+    bool (*on_data)(void *arg, const char *data, size_t len);
+    /* Exactly once, last; err is NULL when the server ended the body properly. The stream is freed after it. */
+    void (*on_end)(void *arg, const struct cr_error *err);
+    void *arg;
+};
+struct cr_http_stream;
+/* Any thread; the request is copied. idle_ms: ended with Transient when no byte came for so long (0: never). */
+struct cr_http_stream *cr_http_stream_start(struct cr_http_client *client, const struct cr_http_request *request,
+                                            const struct cr_http_stream_handler *handler, int idle_ms);
+/* Loop thread: ends it; on_end is called with Cancelled before this returns. */
+void cr_http_stream_cancel(struct cr_http_stream *stream);
+
+/* Percent-encodes one path segment or query value (RFC 3986, unreserved stay). Owned. */
+char *cr_http_escape(const char *value);
+
+#endif

@@ -1,0 +1,14 @@
+/* Digests as this project writes them: lower-case hexadecimal. */
+#ifndef CR_PKI_DIGEST_H
+#define CR_PKI_DIGEST_H
+
+#include <stddef.h>
+
+enum { CR_SHA256_HEX = 64 + 1 };
+
+/* SHA-256 of data as 64 hex digits and a NUL. Ends the program when the crypto library fails (no provider). */
+void cr_sha256_hex(const void *data, size_t len, char out[CR_SHA256_HEX]);
+/* HMAC-SHA-256; key may be empty. */
+void cr_hmac_sha256_hex(const void *key, size_t key_len, const void *data, size_t len, char out[CR_SHA256_HEX]);
+
+#endif

@@ -1,0 +1,80 @@
+/* What a Secret carries, as digests: nothing here can rebuild a key. Parsing is strict (a corrupt block in the middle
+ * is an error, not the end), compares DER and never text, and never prompts for a passphrase. */
+#ifndef CR_PKI_MATERIAL_H
+#define CR_PKI_MATERIAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/strvec.h"
+#include "pki/digest.h"
+
+/* A CA certificate of a trust bundle. */
+struct cr_ca {
+    char fingerprint[CR_SHA256_HEX]; /* SHA-256 of the DER */
+    char identity[CR_SHA256_HEX];    /* SHA-256 of subject name DER and SubjectPublicKeyInfo DER: the same for a CA
+                                      * renewed with the same key and name */
+    int64_t not_before_ms;           /* wall clock */
+    int64_t not_after_ms;
+};
+
+/* One state of the material of one Secret. Absent parts are empty strings or empty lists. */
+struct cr_material {
+    bool has_leaf;
+    char leaf[CR_SHA256_HEX];   /* SHA-256 of the leaf's DER: what a TLS probe sees */
+    char chain[CR_SHA256_HEX];  /* SHA-256 over the DER of all certificates of the chain in order */
+    char key[CR_SHA256_HEX];    /* SHA-256 of the leaf's SubjectPublicKeyInfo; that the private key fits was checked */
+    char key_type[16];          /* "RSA-2048", "ECDSA-P256", "Ed25519", … */
+    char issuer[CR_SHA256_HEX]; /* identity of the CA that signed the leaf, when that CA is in the chain or in the trust
+                                 * of the same Secret (checked by signature); else SHA-256 over issuer name and AKI */
+    struct cr_strvec anchors;   /* identities of all CAs of trust to which the leaf verifies, chain included */
+    int64_t not_before_ms;      /* the leaf's */
+    int64_t not_after_ms;
+    struct cr_strvec dns_names; /* of the leaf's SAN: for messages */
+
+    struct cr_ca *trust; /* owned; in the bundle's order without duplicates (same DER) */
+    size_t trust_len;
+
+    char opaque[CR_SHA256_HEX]; /* keyed digest over what is neither; "" when there is none */
+};
+
+void cr_material_dispose(struct cr_material *m);
+CR_DEFINE_DISPOSE(cr_material, struct cr_material, cr_material_dispose)
+void cr_material_copy(struct cr_material *to, const struct cr_material *from);
+
+/* Borrowed bytes of the Secret's keys; len 0 with data NULL: the key is absent; len 0 with data: it is empty. */
+struct cr_pem_input {
+    const char *data;
+    size_t len;
+};
+
+struct cr_material_input {
+    struct cr_pem_input certificate; /* tls.crt */
+    struct cr_pem_input private_key; /* tls.key: PKCS#8, SEC1, PKCS#1; encrypted is refused */
+    struct cr_pem_input trust;       /* ca.crt */
+    const char *names[3];            /* the keys' names in the Secret, for messages: certificate, private key, trust */
+};
+
+/* Why material cannot be used; the word is the reason of a condition. */
+enum cr_material_problem {
+    CR_MATERIAL_OK = 0,
+    CR_MATERIAL_EMPTY,        /* "EmptyMaterial": an empty certificate, key or trust entry, or nothing at all */
+    CR_MATERIAL_UNPARSABLE,   /* "UnparsableMaterial" */
+    CR_MATERIAL_KEY_MISMATCH, /* "KeyMismatch" */
+    CR_MATERIAL_ENCRYPTED,    /* "EncryptedKey" */
+    CR_MATERIAL_EXPIRED,      /* "Expired": the leaf */
+    CR_MATERIAL_NOT_YET,      /* "NotYetValid": the leaf, beyond 5 minutes of clock skew */
+    CR_MATERIAL_INCOMPLETE,   /* "IncompleteMaterial": a certificate without a key, or the other way round */
+};
+const char *cr_material_problem_name(enum cr_material_problem problem);
+
+/* Reads and checks. On a problem: false, *problem says which and err says in words which key of the Secret, which
+ * block, what to do ("tls.key does not belong to the certificate in tls.crt: …"); out is left empty. Expired CAs in the trust are not
+ * a problem. now_ms: wall clock. Thread-safe. */
+bool cr_material_parse(const struct cr_material_input *in, int64_t now_ms, struct cr_material *out,
+                       enum cr_material_problem *problem, struct cr_error *err) CR_MUST_USE;
+
+#endif

@@ -1,0 +1,41 @@
+/* The event loop (libevent): one thread owns it, and with it all sockets, watches and timers. Other threads may only
+ * call cr_loop_post and cr_loop_stop. */
+#ifndef CR_SYS_LOOP_H
+#define CR_SYS_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+
+struct cr_loop;
+struct cr_timer;
+struct event_base;
+
+struct cr_loop *cr_loop_new(void);
+/* After the loop's thread has ended; pending posts are run. */
+void cr_loop_free(struct cr_loop *loop);
+CR_DEFINE_CLEANUP(cr_loop, struct cr_loop, cr_loop_free)
+
+/* Runs in the calling thread, which becomes the loop's, until cr_loop_stop. */
+void cr_loop_run(struct cr_loop *loop);
+/* Any thread. */
+void cr_loop_stop(struct cr_loop *loop);
+/* Any thread: runs fn(arg) in the loop's thread, in the order of posting. */
+void cr_loop_post(struct cr_loop *loop, void (*fn)(void *arg), void *arg);
+bool cr_loop_in_thread(const struct cr_loop *loop);
+
+/* One-shot timer; loop thread only. Armed again by cr_timer_arm, also from its own callback. */
+struct cr_timer *cr_timer_new(struct cr_loop *loop, void (*fn)(void *arg), void *arg);
+void cr_timer_arm(struct cr_timer *timer, int64_t delay_ms);
+void cr_timer_disarm(struct cr_timer *timer);
+void cr_timer_free(struct cr_timer *timer);
+
+/* Calls fn(arg) in the loop's thread on each of SIGTERM and SIGINT. Once per process. */
+void cr_loop_on_terminate(struct cr_loop *loop, void (*fn)(void *arg), void *arg);
+
+/* For pkg/net, which plugs curl and the HTTP server in. Borrowed. */
+struct event_base *cr_loop_base(struct cr_loop *loop);
+
+#endif

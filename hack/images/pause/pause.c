@@ -10,20 +10,20 @@
 
 int main(void)
 {
-	sigset_t signals;
-	int received;
+    sigset_t signals;
+    int received;
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGCHLD);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGINT);
-	if (sigprocmask(SIG_BLOCK, &signals, NULL) != 0)
-		return 1;
-	do {
-		while (waitpid(-1, NULL, WNOHANG) > 0)
-			;
-		if (sigwait(&signals, &received) != 0)
-			return 1;
-	} while (received == SIGCHLD);
-	return 0;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGCHLD);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    if (sigprocmask(SIG_BLOCK, &signals, NULL) != 0)
+        return 1;
+    do {
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+        if (sigwait(&signals, &received) != 0)
+            return 1;
+    } while (received == SIGCHLD);
+    return 0;
 }

@@ -1,0 +1,204 @@
+"""The programs the cluster and the tests are made of: found, taken from the cache, or built from pinned sources.
+
+Each Go program belongs to a module in hack/tools/, whose go.mod and go.sum pin everything that goes into it. What is
+built is kept in the cache under a key of those pins, so that a changed pin is a new program and an old one stays.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from . import commands, gotoolchain, locks, paths
+from .ui import DevError, Step
+
+_KUBERNETES_VERSION = "k8s.io/component-base/version"
+
+
+class Source(Protocol):
+    """Where programs come from that are built together."""
+
+    name: str
+
+    def programs(self) -> Iterable[str]: ...
+
+    def key(self, program: str) -> str:
+        """Changes whenever the program would be another one."""
+
+    def build(self, program: str, out: Path, log: Path) -> None: ...
+
+
+@dataclass(frozen=True)
+class GoModule:
+    """A module in hack/tools/<name>, the module it pins, and the package of each program."""
+
+    name: str
+    pins: str
+    packages: Mapping[str, str]
+    # Linker variables; {version}, {major} and {minor} are those of the pinned module.
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def programs(self) -> Iterable[str]:
+        return self.packages
+
+    def key(self, program: str) -> str:
+        digest = hashlib.sha256()
+        for part in ("go.mod", "go.sum"):
+            digest.update((self._folder / part).read_bytes())
+        digest.update(" ".join([self.packages[program], self._linker_flags()]).encode())
+        return f"{self.version}-{digest.hexdigest()[:12]}"
+
+    def build(self, program: str, out: Path, log: Path) -> None:
+        command = [gotoolchain.go_for(self._folder), "build", "-trimpath", "-buildvcs=false"]
+        command += ["-ldflags", self._linker_flags(), "-o", out, self.packages[program]]
+        _run_logged(command, log, cwd=self._folder, env=gotoolchain.environment())
+
+    @property
+    def version(self) -> str:
+        """The version that go.mod pins; nothing else names it."""
+        match = re.search(rf"^(?:require)?\s+{re.escape(self.pins)} (v\S+)", self._go_mod, re.MULTILINE)
+        if not match:
+            raise DevError(f"{self._folder}/go.mod does not require {self.pins}")
+        return match[1]
+
+    @property
+    def _folder(self) -> Path:
+        return paths.HACK / "tools" / self.name
+
+    @property
+    def _go_mod(self) -> str:
+        return (self._folder / "go.mod").read_text()
+
+    def _linker_flags(self) -> str:
+        major, minor, *_ = self.version.removeprefix("v").split(".")
+        flags = ["-s", "-w"]
+        for variable, value in self.variables.items():
+            flags += ["-X", f"{variable}=" + value.format(version=self.version, major=major, minor=minor)]
+        return " ".join(flags)
+
+
+@dataclass(frozen=True)
+class StaticC:
+    """A program of one C file in hack/images/<name>."""
+
+    name: str
+
+    def programs(self) -> Iterable[str]:
+        return [self.name]
+
+    def key(self, program: str) -> str:
+        return hashlib.sha256(self._source.read_bytes()).hexdigest()[:12]
+
+    def build(self, program: str, out: Path, log: Path) -> None:
+        _run_logged(["cc", "-O2", "-static", "-s", "-Wall", "-Wextra", "-Werror", "-o", out, self._source], log)
+
+    @property
+    def _source(self) -> Path:
+        return paths.HACK / "images" / self.name / f"{self.name}.c"
+
+
+_KUBERNETES = ("kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler", "kubectl", "kubelet")
+SOURCES: tuple[Source, ...] = (
+    GoModule(
+        "kubernetes",
+        "k8s.io/kubernetes",
+        {program: f"k8s.io/kubernetes/cmd/{program}" for program in _KUBERNETES},
+        {
+            f"{_KUBERNETES_VERSION}.gitVersion": "{version}",
+            f"{_KUBERNETES_VERSION}.gitMajor": "{major}",
+            f"{_KUBERNETES_VERSION}.gitMinor": "{minor}",
+        },
+    ),
+    GoModule("etcd", "go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"}),
+    GoModule("coredns", "github.com/coredns/coredns", {"coredns": "github.com/coredns/coredns"}),
+    GoModule(
+        "ratelimit", "github.com/envoyproxy/ratelimit", {"ratelimit": "github.com/envoyproxy/ratelimit/src/service_cmd"}
+    ),
+    StaticC("pause"),
+)
+
+
+def known() -> list[str]:
+    """Every program that `ensure` can get."""
+    return sorted(program for source in SOURCES for program in source.programs())
+
+
+def ensure(names: Iterable[str], assets: Path | None = None) -> dict[str, Path]:
+    """The programs, each from the folder `assets` or KUBEBUILDER_ASSETS, from the cache, or built now.
+
+    Callers at the same time wait for one another's builds. Raises DevError for an unknown name and for a build that
+    fails; its log is then named and kept.
+    """
+    folders = _asset_folders(assets)
+    return {name: _from_folders(name, folders) or _from_cache(name) for name in names}
+
+
+def _asset_folders(assets: Path | None) -> list[Path]:
+    if assets is not None and not assets.is_dir():
+        raise DevError(f"{assets} is no folder: --assets takes one that holds kube-apiserver, etcd and so on")
+    from_environment = os.environ.get("KUBEBUILDER_ASSETS")
+    return [folder for folder in (assets, Path(from_environment) if from_environment else None) if folder]
+
+
+def _from_folders(name: str, folders: Iterable[Path]) -> Path | None:
+    for folder in folders:
+        program = folder.absolute() / name
+        if os.access(program, os.X_OK):
+            return program
+    return None
+
+
+def _from_cache(name: str) -> Path:
+    source = _source_of(name)
+    program = paths.cache_dir() / "bin" / f"{name}-{source.key(name)}" / name
+    if not program.exists():
+        lock = paths.cache_dir() / "locks" / f"{source.name}.lock"
+        with locks.locked(lock, f"another build of {source.name}"):
+            if not program.exists():
+                _build(source, name, program)
+    return program
+
+
+@functools.cache
+def _source_of(name: str) -> Source:
+    for source in SOURCES:
+        if name in source.programs():
+            return source
+    raise DevError(f"no program is called {name}; there are: {' '.join(known())}")
+
+
+def _build(source: Source, name: str, program: Path) -> None:
+    """Into a folder beside, then renamed: a killed build leaves no half program under a good name."""
+    log = paths.cache_dir() / "logs" / f"build-{name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    cached = program.parent
+    cached.parent.mkdir(parents=True, exist_ok=True)
+    with Step(f"building {program.parent.name}"), tempfile.TemporaryDirectory(dir=cached.parent, prefix=".") as scratch:
+        half = Path(scratch) / "half"
+        half.mkdir()
+        source.build(name, half / name, log)
+        shutil.rmtree(cached, ignore_errors=True)
+        os.replace(half, cached)
+
+
+def _run_logged(
+    command: list[str | Path], log: Path, *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> None:
+    with log.open("w") as file:
+        file.write(" ".join(str(word) for word in command) + "\n")
+        file.flush()
+        try:
+            done = subprocess.run(command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+        except FileNotFoundError as error:
+            raise DevError(f"{command[0]} is not installed: run hack/deps") from error
+    if done.returncode != 0:
+        raise DevError(f"the build failed, see {log}:\n{commands.tail_of(log)}")

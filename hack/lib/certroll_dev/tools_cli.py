@@ -1,0 +1,24 @@
+"""hack/tools/ensure: build programs ahead of their use."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from . import tools, ui
+
+
+def run(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="hack/tools/ensure",
+        description="Finds programs, or builds them into the cache, and prints their paths.",
+        epilog="Programs: " + " ".join(tools.known()),
+    )
+    parser.add_argument("names", metavar="NAME", nargs="*", help="default: all of them")
+    parser.add_argument("--assets", type=Path, metavar="DIR", help="look here first, then in KUBEBUILDER_ASSETS")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    options = parser.parse_args(arguments)
+    ui.be_quiet(options.quiet)
+    for path in tools.ensure(options.names or tools.known(), options.assets).values():
+        print(path)
+    return 0

@@ -22,6 +22,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import paths
+from .ui import DevError
+
 __all__ = ["ImageError", "build_image", "cached_image", "cache_dir", "shared_libraries"]
 
 # Debian and everything like it have these at the root as links into /usr. The loader's path in an ELF file is
@@ -33,7 +36,7 @@ _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 _DEFAULT_DIRS = ("/tmp", "/run", "/var/tmp", "/proc", "/sys", "/dev", "/etc")
 
 
-class ImageError(Exception):
+class ImageError(DevError):
     """An image cannot be built; the text says what to do about it."""
 
 
@@ -50,8 +53,7 @@ class _Entry:
 
 def cache_dir() -> Path:
     """Where images that can be built again are kept."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "certroll" / "images"
+    return paths.cache_dir() / "images"
 
 
 def build_image(

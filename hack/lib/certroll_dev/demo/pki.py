@@ -10,10 +10,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from certroll_dev.ui import DevError
+
 NAMESPACE = "certroll-demo"
 
 
-class PKIError(Exception):
+class PKIError(DevError):
     """openssl refused; the text is what it said."""
 
 

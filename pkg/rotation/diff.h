@@ -1,0 +1,38 @@
+/* What changed between two states of the material of one Secret. Pure. Certificates are compared by DER digests, never
+ * by text; overlap is judged by verification (material's anchors). */
+#ifndef CR_ROTATION_DIFF_H
+#define CR_ROTATION_DIFF_H
+
+#include "api/status.h"
+#include "pki/material.h"
+
+/* The classes that consumers care about; a restart is remembered by the digest of just those that forced it. */
+enum cr_class {
+    CR_CLASS_LEAF = 1u << 0,
+    CR_CLASS_TRUST = 1u << 1,
+    CR_CLASS_OPAQUE = 1u << 2,
+};
+
+/* CR_CHANGE_* bits, 0 for the same material whatever its text, order of duplicates or labels. A chain that changed under
+ * the same leaf counts as LeafRenewed (peers see it). The order of a trust bundle alone is no change. */
+unsigned cr_diff(const struct cr_material *before, const struct cr_material *after);
+
+/* Classes touched by a set of changes. */
+unsigned cr_diff_classes(unsigned changes);
+
+/* Owned words for a person: "leaf renewed with a new key; CA replaced without overlap". "nothing" for 0. */
+char *cr_diff_describe(unsigned changes);
+
+/* Annotation on the pod template of a restarted workload, one per Secret: "certroll.dev/<16 hex of SHA-256(name)>". */
+enum { CR_ANNOTATION_NAME = 64 };
+void cr_restart_annotation_name(const char *secret, char out[CR_ANNOTATION_NAME]);
+/* "leaf=<16 hex>,trust=<16 hex>": only the classes given, so that a later change of another class does not restart.
+ * Trust is digested as a set. Owned. */
+char *cr_restart_annotation_value(const struct cr_material *material, unsigned classes);
+/* Whether an annotation value (NULL: none) shows that these classes of this material were already restarted for: each
+ * class given is in it with the same digest. */
+bool cr_restart_annotation_covers(const char *value, const struct cr_material *material, unsigned classes);
+/* The value with the given classes set and the others kept as they were in `before` (NULL: none). Owned. */
+char *cr_restart_annotation_merge(const char *before, const struct cr_material *material, unsigned classes);
+
+#endif

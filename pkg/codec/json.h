@@ -2,7 +2,9 @@
  * typed views read the few fields they use. Values are not thread-safe to change; unchanged, any number of threads
  * may read one.
  *
- * Integers: cJSON keeps doubles, exact up to 2^53. Kubernetes' resourceVersion is a string for that reason. */
+ * Integers: cJSON keeps doubles, exact up to CR_JSON_MAX_INT. Kubernetes' resourceVersion is a string for that reason.
+ * Every function takes NULL for a value: readers answer as for an absent one, builders do nothing (and free what they
+ * were to take). */
 #ifndef CR_CODEC_JSON_H
 #define CR_CODEC_JSON_H
 
@@ -15,8 +17,14 @@
 
 struct cr_json; /* opaque */
 
-/* The whole of data must be one value (trailing white space apart): cJSON alone accepts prefixes. Depth is limited.
- * Errors: Invalid. The result is owned by the caller. */
+/* 2^53: beyond it a double skips integers (RFC 8259, section 6). */
+#define CR_JSON_MAX_INT INT64_C(9007199254740992)
+
+/* The whole of data must be one value of RFC 8259 (white space around it apart) at most 100 levels deep; the grammar is
+ * checked here, since cJSON alone takes prefixes and truncated numbers. Invalid UTF-8 and lone surrogates are refused:
+ * an API server sends none, and what is read may be written back. An escaped NUL becomes U+FFFD, since C strings end
+ * there. Of a key that comes twice, the first is read. data need not end in NUL.
+ * Errors: Invalid, with the byte and never the text. The result is owned by the caller. */
 struct cr_json *cr_json_parse(const char *data, size_t len, struct cr_error *err) CR_MUST_USE;
 void cr_json_free(struct cr_json *j);
 CR_DEFINE_CLEANUP(cr_json, struct cr_json, cr_json_free)
@@ -25,13 +33,14 @@ void cr_json_free_secret(struct cr_json *j);
 
 struct cr_json *cr_json_new_object(void);
 struct cr_json *cr_json_new_array(void);
-struct cr_json *cr_json_new_string(const char *s);
+struct cr_json *cr_json_new_string(const char *s); /* valid UTF-8; NULL: "" */
 struct cr_json *cr_json_new_int(int64_t n);
 struct cr_json *cr_json_new_bool(bool b);
 struct cr_json *cr_json_new_null(void);
 struct cr_json *cr_json_copy(const struct cr_json *j);
 
-/* Owned compact text, free() it. Keys keep their order. */
+/* Owned compact text, free() it; the only copy of what it holds, so for secrets wiping it is enough. Keys keep their
+ * order; integers are exact up to CR_JSON_MAX_INT. "null" for NULL. */
 char *cr_json_print(const struct cr_json *j);
 
 /* --- reading; every reader takes NULL and answers as for an absent value --- */
@@ -45,7 +54,7 @@ const struct cr_json *cr_json_at_keys(const struct cr_json *j, const char *const
 /* Borrowed text, NULL when absent or no string. */
 const char *cr_json_string(const struct cr_json *j);
 #define cr_json_string_at(j, ...) cr_json_string(cr_json_at((j), __VA_ARGS__))
-/* The fallback when absent, no number or not an integer. */
+/* The fallback when absent, no number, not an integer or beyond CR_JSON_MAX_INT. */
 int64_t cr_json_int(const struct cr_json *j, int64_t fallback);
 #define cr_json_int_at(j, fallback, ...) cr_json_int(cr_json_at((j), __VA_ARGS__), (fallback))
 bool cr_json_bool(const struct cr_json *j, bool fallback);

@@ -14,10 +14,13 @@
 #include "pki/material.h"
 
 enum cr_stage { CR_STAGE_IDLE, CR_STAGE_TRUSTING, CR_STAGE_SWITCHING, CR_STAGE_RETIRING, CR_STAGE_HELD };
+/* The *_name functions answer "" for a value that is none; the *_parse ones leave the value alone when they fail. */
 const char *cr_stage_name(enum cr_stage stage);
+bool cr_stage_parse(const char *text, enum cr_stage *stage);
 
 enum cr_decision_kind { CR_DECISION_NONE, CR_DECISION_HOT_RELOAD, CR_DECISION_TRIGGER, CR_DECISION_RESTART };
 const char *cr_decision_name(enum cr_decision_kind kind); /* "None", "HotReload", "Trigger", "Restart" */
+bool cr_decision_parse(const char *text, enum cr_decision_kind *kind);
 
 /* A change that was seen, written down before it is acted on. */
 struct cr_pending_change {
@@ -53,7 +56,8 @@ enum cr_consumer_state {
     CR_CONSUMER_FAILED,  /* rollout failed */
     CR_CONSUMER_ABSENT,  /* workload not there */
 };
-const char *cr_consumer_state_name(enum cr_consumer_state state);
+const char *cr_consumer_state_name(enum cr_consumer_state state); /* "Idle", "Pending", … */
+bool cr_consumer_state_parse(const char *text, enum cr_consumer_state *state);
 
 struct cr_consumer_status {
     char *name;
@@ -142,5 +146,6 @@ enum cr_change_bit {
 };
 enum { CR_CHANGE_BITS = 8 };
 const char *cr_change_name(enum cr_change_bit bit);
+bool cr_change_parse(const char *text, enum cr_change_bit *bit);
 
 #endif

@@ -1,0 +1,156 @@
+/* The words of the API for the values of C: one table each, so that a name is written once. */
+#include "api/policy.h"
+#include "api/status.h"
+
+#include "base/strings.h"
+
+static const char *const roles[] = {
+    [CR_ROLE_SERVER_LEAF] = "serverLeaf", [CR_ROLE_CLIENT_LEAF] = "clientLeaf", [CR_ROLE_CLIENT_CA] = "clientCA",
+    [CR_ROLE_SERVER_CA] = "serverCA",     [CR_ROLE_OPAQUE] = "opaque",
+};
+_Static_assert(cr_array_len(roles) == CR_ROLE_COUNT, "a name for each role");
+
+static const char *const methods[] = {
+    [CR_METHOD_UNKNOWN] = "Unknown", [CR_METHOD_WATCH] = "Watch",        [CR_METHOD_PER_HANDSHAKE] = "PerHandshake",
+    [CR_METHOD_POLL] = "Poll",       [CR_METHOD_SIGNAL] = "Signal",      [CR_METHOD_HTTP] = "HTTP",
+    [CR_METHOD_COMMAND] = "Command", [CR_METHOD_API_WATCH] = "ApiWatch", [CR_METHOD_RESTART] = "Restart",
+};
+_Static_assert(cr_array_len(methods) == CR_METHOD_COUNT, "a name for each method");
+
+static const char *const stages[] = {
+    [CR_STAGE_IDLE] = "Idle",         [CR_STAGE_TRUSTING] = "Trusting", [CR_STAGE_SWITCHING] = "Switching",
+    [CR_STAGE_RETIRING] = "Retiring", [CR_STAGE_HELD] = "Held",
+};
+
+static const char *const decisions[] = {
+    [CR_DECISION_NONE] = "None",
+    [CR_DECISION_HOT_RELOAD] = "HotReload",
+    [CR_DECISION_TRIGGER] = "Trigger",
+    [CR_DECISION_RESTART] = "Restart",
+};
+
+static const char *const consumer_states[] = {
+    [CR_CONSUMER_IDLE] = "Idle",
+    [CR_CONSUMER_PENDING] = "Pending",
+    [CR_CONSUMER_RESTARTING] = "Restarting",
+    [CR_CONSUMER_VERIFYING] = "Verifying",
+    [CR_CONSUMER_CONVERGED] = "Converged",
+    [CR_CONSUMER_BLOCKED] = "Blocked",
+    [CR_CONSUMER_FAILED] = "Failed",
+    [CR_CONSUMER_ABSENT] = "Absent",
+};
+
+/* In the order of the bits. */
+static const char *const changes[] = {
+    "LeafRenewed",  "KeyChanged",   "IssuerChanged", "TrustAdded",
+    "TrustRemoved", "TrustRenewed", "TrustReplaced", "OpaqueChanged",
+};
+_Static_assert(cr_array_len(changes) == CR_CHANGE_BITS, "a name for each bit");
+
+const char *const cr_condition_types[CR_CONDITIONS] = {
+    "Ready", "Converged", "Rotating", "Blocked", "Degraded", "ExpiringSoon", "Conflict",
+};
+
+/* "" for a value that is none of the enumeration's. */
+static const char *name_of(const char *const *names, size_t count, size_t value)
+{
+    return value < count ? names[value] : "";
+}
+
+static bool value_of(const char *const *names, size_t count, const char *text, unsigned *value)
+{
+    for (size_t i = 0; text && i < count; i++) {
+        if (cr_streq(names[i], text)) {
+            *value = (unsigned)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *cr_role_name(enum cr_role role)
+{
+    return name_of(roles, cr_array_len(roles), role);
+}
+
+bool cr_role_parse(const char *text, enum cr_role *role)
+{
+    unsigned value = 0;
+    if (!value_of(roles, cr_array_len(roles), text, &value))
+        return false;
+    *role = (enum cr_role)value;
+    return true;
+}
+
+const char *cr_method_name(enum cr_method method)
+{
+    return name_of(methods, cr_array_len(methods), method);
+}
+
+bool cr_method_parse(const char *text, enum cr_method *method)
+{
+    unsigned value = 0;
+    if (!value_of(methods, cr_array_len(methods), text, &value))
+        return false;
+    *method = (enum cr_method)value;
+    return true;
+}
+
+const char *cr_stage_name(enum cr_stage stage)
+{
+    return name_of(stages, cr_array_len(stages), stage);
+}
+
+bool cr_stage_parse(const char *text, enum cr_stage *stage)
+{
+    unsigned value = 0;
+    if (!value_of(stages, cr_array_len(stages), text, &value))
+        return false;
+    *stage = (enum cr_stage)value;
+    return true;
+}
+
+const char *cr_decision_name(enum cr_decision_kind kind)
+{
+    return name_of(decisions, cr_array_len(decisions), kind);
+}
+
+bool cr_decision_parse(const char *text, enum cr_decision_kind *kind)
+{
+    unsigned value = 0;
+    if (!value_of(decisions, cr_array_len(decisions), text, &value))
+        return false;
+    *kind = (enum cr_decision_kind)value;
+    return true;
+}
+
+const char *cr_consumer_state_name(enum cr_consumer_state state)
+{
+    return name_of(consumer_states, cr_array_len(consumer_states), state);
+}
+
+bool cr_consumer_state_parse(const char *text, enum cr_consumer_state *state)
+{
+    unsigned value = 0;
+    if (!value_of(consumer_states, cr_array_len(consumer_states), text, &value))
+        return false;
+    *state = (enum cr_consumer_state)value;
+    return true;
+}
+
+const char *cr_change_name(enum cr_change_bit bit)
+{
+    for (unsigned i = 0; i < CR_CHANGE_BITS; i++)
+        if (1u << i == (unsigned)bit)
+            return changes[i];
+    return "";
+}
+
+bool cr_change_parse(const char *text, enum cr_change_bit *bit)
+{
+    unsigned value = 0;
+    if (!value_of(changes, cr_array_len(changes), text, &value))
+        return false;
+    *bit = (enum cr_change_bit)(1u << value);
+    return true;
+}

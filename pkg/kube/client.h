@@ -1,0 +1,65 @@
+/* The API client: requests as blocking calls for workers (never in the loop's thread). Objects stay parsed JSON. Writes
+ * are patches, creates and evictions with preconditions; never a PUT of an object read before. All values that go into
+ * a URL are percent-encoded here. Errors carry the API's Status: its reason decides the kind, its message is the text. */
+#ifndef CR_KUBE_CLIENT_H
+#define CR_KUBE_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "codec/json.h"
+#include "kube/config.h"
+#include "net/http.h"
+#include "sys/loop.h"
+
+/* A resource type. Static data of the caller. */
+struct cr_resource {
+    const char *group; /* "" for the core group */
+    const char *version;
+    const char *plural; /* "deployments" */
+    const char *kind;
+};
+
+extern const struct cr_resource cr_res_secrets, cr_res_pods, cr_res_events, cr_res_deployments, cr_res_statefulsets,
+    cr_res_daemonsets, cr_res_policies;
+/* By apiVersion and kind ("apps/v1", "Deployment"), among those above. NULL: not known. */
+const struct cr_resource *cr_resource_find(const char *api_version, const char *kind);
+
+struct cr_client;
+
+/* Connections: one pool for requests, one for watches (so that a big list does not delay a patch). Takes config. Any thread. */
+struct cr_client *cr_client_new(struct cr_loop *loop, struct cr_kube_config *config, const char *user_agent);
+/* After the loop has ended, or in its thread. */
+void cr_client_free(struct cr_client *client);
+CR_DEFINE_CLEANUP(cr_client, struct cr_client, cr_client_free)
+const struct cr_kube_config *cr_client_config(const struct cr_client *client);
+
+/* Owned object. Errors: NotFound, Forbidden, … */
+struct cr_json *cr_client_get(struct cr_client *client, const struct cr_resource *resource, const char *ns,
+                              const char *name, struct cr_error *err) CR_MUST_USE;
+/* The server's version ("v1.36.3"), owned: the first thing to ask, its errors are the set-up's errors. */
+char *cr_client_server_version(struct cr_client *client, struct cr_error *err) CR_MUST_USE;
+/* One list, whole (limit pages followed). ns NULL: all namespaces. selectors may be NULL. Owned List object. */
+struct cr_json *cr_client_list(struct cr_client *client, const struct cr_resource *resource, const char *ns,
+                               const char *label_selector, const char *field_selector, struct cr_error *err) CR_MUST_USE;
+struct cr_json *cr_client_create(struct cr_client *client, const struct cr_resource *resource, const char *ns,
+                                 const struct cr_json *object, struct cr_error *err) CR_MUST_USE;
+/* Merge patch (RFC 7386) of the object or, with subresource, of "status". Preconditions (metadata.uid, metadata.resourceVersion) are
+ * members of the patch, put there by the caller. Owned new object. A precondition that fails is Conflict. */
+struct cr_json *cr_client_merge_patch(struct cr_client *client, const struct cr_resource *resource, const char *ns,
+                                      const char *name, const char *subresource, const struct cr_json *patch,
+                                      struct cr_error *err) CR_MUST_USE;
+/* policy/v1 Eviction with a UID precondition. 429 (a budget forbids it) is Throttled. */
+bool cr_client_evict(struct cr_client *client, const char *ns, const char *pod, const char *uid,
+                     struct cr_error *err) CR_MUST_USE;
+
+/* For tests and new kinds: a relative path such as "/version", already encoded. */
+struct cr_json *cr_client_raw(struct cr_client *client, const char *method, const char *path, const char *content_type,
+                              const char *body, struct cr_error *err) CR_MUST_USE;
+
+/* Path of a resource: "/apis/apps/v1/namespaces/ns/deployments/name/status". ns, name, subresource may be NULL. Owned. */
+char *cr_resource_path(const struct cr_resource *resource, const char *ns, const char *name, const char *subresource);
+
+#endif

@@ -1,0 +1,36 @@
+/* Typed views of Kubernetes objects: borrowed reads of the few fields that are used. NULL-safe. */
+#ifndef CR_KUBE_OBJECT_H
+#define CR_KUBE_OBJECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "codec/json.h"
+
+const char *cr_obj_name(const struct cr_json *object);
+const char *cr_obj_namespace(const struct cr_json *object);
+const char *cr_obj_uid(const struct cr_json *object);
+const char *cr_obj_resource_version(const struct cr_json *object);
+int64_t cr_obj_generation(const struct cr_json *object);
+bool cr_obj_deleting(const struct cr_json *object);
+const char *cr_obj_annotation(const struct cr_json *object, const char *name);
+/* The controlling owner (controller: true), or NULL. */
+const struct cr_json *cr_obj_controller(const struct cr_json *object);
+/* "ns/name", owned. */
+char *cr_obj_key(const struct cr_json *object);
+
+/* metav1.LabelSelector against a label object: matchLabels and matchExpressions (In, NotIn, Exists, DoesNotExist). An empty
+ * selector matches nothing here (workloads must not select everything). */
+bool cr_label_selector_matches(const struct cr_json *selector, const struct cr_json *labels);
+
+/* Pods. */
+const char *cr_pod_ip(const struct cr_json *pod);
+const char *cr_pod_phase(const struct cr_json *pod);
+bool cr_pod_ready(const struct cr_json *pod);
+/* Running or pending and not being deleted. */
+bool cr_pod_active(const struct cr_json *pod);
+/* The latest start among the containers that run now (a restarted container read its files anew), else status.startTime; wall
+ * ms, 0 when nothing started. */
+int64_t cr_pod_started_ms(const struct cr_json *pod);
+
+#endif

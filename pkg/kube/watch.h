@@ -1,0 +1,43 @@
+/* A reflector: list, then watch, for ever. Lists as a streaming watch (sendInitialEvents, KEP-3157) where the server has it,
+ * else in pages; bookmarks move the resourceVersion; 410 lists again; 429/503 honour Retry-After without listing again;
+ * jittered exponential backoff; random 5–10 min watch time-outs; silence longer than the time-out ends a stream. Frames are
+ * cut at newlines and size-capped before they are parsed. */
+#ifndef CR_KUBE_WATCH_H
+#define CR_KUBE_WATCH_H
+
+#include "base/cleanup.h"
+#include "codec/json.h"
+#include "kube/client.h"
+
+/* All callbacks run in the loop's thread. */
+struct cr_watch_handler {
+    /* Added or modified; takes the object. */
+    void (*on_object)(void *arg, struct cr_json *object);
+    /* Deleted; the object is borrowed. */
+    void (*on_delete)(void *arg, const struct cr_json *object);
+    /* A full state begins: what on_object does not bring until on_synced is gone. */
+    void (*on_replace)(void *arg);
+    /* The full state is complete (each time). */
+    void (*on_synced)(void *arg);
+    /* For the log and metrics: connection trouble, with what will be done. Optional. */
+    void (*on_trouble)(void *arg, const struct cr_error *err, int64_t retry_ms);
+    void *arg;
+};
+
+struct cr_watch_options {
+    const struct cr_resource *resource; /* static */
+    const char *ns;                     /* NULL: all namespaces. Copied */
+    const char *label_selector;         /* NULL: none. Copied */
+    const char *field_selector;
+    bool secret; /* wipe frames and objects: the data carries keys */
+};
+
+struct cr_watch;
+/* Loop thread, or before the loop runs. */
+struct cr_watch *cr_watch_start(struct cr_client *client, struct cr_loop *loop, const struct cr_watch_options *options,
+                                const struct cr_watch_handler *handler);
+/* Loop thread, or after the loop has ended. No callback comes afterwards. */
+void cr_watch_free(struct cr_watch *watch);
+CR_DEFINE_CLEANUP(cr_watch, struct cr_watch, cr_watch_free)
+
+#endif

@@ -1,0 +1,31 @@
+/* An informer: a watch that keeps a store and tells what changed. */
+#ifndef CR_RUNTIME_INFORMER_H
+#define CR_RUNTIME_INFORMER_H
+
+#include "kube/watch.h"
+#include "metrics/metrics.h"
+#include "runtime/store.h"
+
+struct cr_informer_options {
+    struct cr_watch_options watch;
+    /* Turns a fresh object into what is kept: may strip json in place and set extra. False: not kept at all (as if it did not
+     * exist). Loop thread. NULL: kept whole, without managedFields. */
+    bool (*project)(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
+    /* before or after is NULL for added and deleted. Not called when the resourceVersion is the same. Loop thread; borrowed. */
+    void (*on_change)(void *arg, struct cr_snapshot *before, struct cr_snapshot *after);
+    void *arg;
+};
+
+struct cr_informer;
+struct cr_informer *cr_informer_new(struct cr_client *client, struct cr_loop *loop,
+                                    const struct cr_informer_options *options);
+/* Loop thread, or before it runs. */
+void cr_informer_start(struct cr_informer *informer);
+void cr_informer_free(struct cr_informer *informer);
+CR_DEFINE_CLEANUP(cr_informer, struct cr_informer, cr_informer_free)
+/* Whether the first full state is in. Any thread. */
+bool cr_informer_synced(struct cr_informer *informer);
+/* Borrowed; lives as long as the informer. */
+struct cr_store *cr_informer_store(struct cr_informer *informer);
+
+#endif

@@ -1,0 +1,31 @@
+/* The work queue: keys, each at most once waiting and never worked on by two at a time (client-go's workqueue semantics): a key added
+ * while it is worked on is worked on again afterwards. Delays and per-key exponential backoff. Thread-safe. */
+#ifndef CR_RUNTIME_QUEUE_H
+#define CR_RUNTIME_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+
+struct cr_queue;
+struct cr_queue *cr_queue_new(int64_t backoff_first_ms, int64_t backoff_max_ms);
+void cr_queue_free(struct cr_queue *queue);
+CR_DEFINE_CLEANUP(cr_queue, struct cr_queue, cr_queue_free)
+
+void cr_queue_add(struct cr_queue *queue, const char *key);
+/* Not before delay_ms; an earlier time for the same key wins. */
+void cr_queue_add_after(struct cr_queue *queue, const char *key, int64_t delay_ms);
+/* After the key's own backoff (jittered), which doubles each time; at least min_delay_ms. */
+void cr_queue_add_backoff(struct cr_queue *queue, const char *key, int64_t min_delay_ms);
+/* The key did well: its backoff starts anew. */
+void cr_queue_forget(struct cr_queue *queue, const char *key);
+/* Blocks; owned key, NULL once the queue is shut down. */
+char *cr_queue_take(struct cr_queue *queue);
+/* The worker is done with a key it took. */
+void cr_queue_done(struct cr_queue *queue, const char *key);
+void cr_queue_shutdown(struct cr_queue *queue);
+size_t cr_queue_len(struct cr_queue *queue);
+
+#endif

@@ -12,10 +12,13 @@
 #include "base/strvec.h"
 #include "codec/json.h"
 
-#define CR_API_GROUP    "certroll.dev"
-#define CR_API_VERSION  "v1alpha1"
-#define CR_POLICY_KIND  "CertRotationPolicy"
+#define CR_API_GROUP     "certroll.dev"
+#define CR_API_VERSION   "v1alpha1"
+#define CR_POLICY_KIND   "CertRotationPolicy"
 #define CR_POLICY_PLURAL "certrotationpolicies"
+
+/* As in the schema. */
+enum { CR_POLICY_SECRETS_MAX = 64, CR_POLICY_CONSUMERS_MAX = 256 };
 
 /* How a consumer uses material (design: role). A set of roles is a bit mask of CR_ROLE_BIT(). */
 enum cr_role {
@@ -63,7 +66,7 @@ enum cr_verify_protocol { CR_VERIFY_TLS, CR_VERIFY_POSTGRESQL, CR_VERIFY_MYSQL }
 enum cr_on_timeout { CR_ON_TIMEOUT_RESTART, CR_ON_TIMEOUT_REPORT };
 
 struct cr_policy_verify {
-    bool set;
+    bool set; /* a handshake with the port can be tried: false, too, for a protocol that this version does not speak */
     enum cr_verify_protocol protocol;
     int port;
     char *server_name;        /* NULL: none */
@@ -87,7 +90,10 @@ enum cr_mode { CR_MODE_ENFORCE, CR_MODE_PLAN };
 enum cr_restart_method { CR_RESTART_AUTO, CR_RESTART_ROLLOUT, CR_RESTART_EVICT, CR_RESTART_NEVER };
 
 struct cr_policy_restart {
-    enum cr_restart_method method;
+    enum cr_restart_method method; /* Never while held_by is set */
+    /* Static path of a field that forbids restarts in a way that this version cannot honour yet (windows, method Evict,
+     * singleReplica Block); NULL: none. Rather no restart than one that the policy did not allow. */
+    const char *held_by;
     int max_concurrent;
     int64_t coalesce_ms;
 };
@@ -104,16 +110,17 @@ struct cr_policy {
     enum cr_mode mode;
     struct cr_policy_secret *secrets;
     size_t secrets_len;
-    struct cr_policy_consumer *consumers;
+    struct cr_policy_consumer *consumers; /* only those whose target this version can act on */
     size_t consumers_len;
     struct cr_policy_restart restart;
 
-    /* Paths of fields that are set but not acted on by this version ("spec.discover", …): told in a condition, never
-     * silently ignored. */
+    /* Paths of fields that are set but not acted on by this version ("spec.discover.enabled",
+     * "spec.consumers[2].verify.protocol"): told in a condition, never silently ignored. */
     struct cr_strvec unsupported;
 };
 
-/* Owned. Errors (Invalid) name the field by path and say what is allowed; the CRD schema catches nearly all of them first. */
+/* Owned. Errors (Invalid) name the field by path and say what is allowed; the CRD schema catches nearly all of them
+ * first. */
 struct cr_policy *cr_policy_decode(const struct cr_json *object, struct cr_error *err) CR_MUST_USE;
 void cr_policy_free(struct cr_policy *policy);
 CR_DEFINE_CLEANUP(cr_policy, struct cr_policy, cr_policy_free)

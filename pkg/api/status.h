@@ -25,11 +25,12 @@ bool cr_decision_parse(const char *text, enum cr_decision_kind *kind);
 /* A change that was seen, written down before it is acted on. */
 struct cr_pending_change {
     bool set;
-    char id[24];                 /* rotation id: hex, from policy uid, Secret and target material; stable over restarts */
-    int64_t since_ms;            /* wall clock */
-    unsigned changes;            /* CR_CHANGE_* bits (rotation/diff.h), against settled and all superseded states */
-    struct cr_material target;   /* what the Secret holds now */
-    struct cr_strvec old_leaves; /* fingerprints that count as stale: settled's and those of superseded targets; at most 8 */
+    char id[24];               /* rotation id: hex, from policy uid, Secret and target material; stable over restarts */
+    int64_t since_ms;          /* wall clock */
+    unsigned changes;          /* CR_CHANGE_* bits (rotation/diff.h), against settled and all superseded states */
+    struct cr_material target; /* what the Secret holds now */
+    struct cr_strvec
+        old_leaves; /* fingerprints that count as stale: settled's and those of superseded targets; at most 8 */
 };
 
 struct cr_secret_status {
@@ -68,9 +69,9 @@ struct cr_consumer_status {
     char *reason; /* one sentence */
     enum cr_consumer_state state;
     struct cr_pod_counts pods;
-    char *blocked_by;        /* NULL: nothing */
-    int64_t last_restart_ms; /* 0: never by us */
-    int64_t since_ms;        /* when the present decision was first made; 0 when idle */
+    char *blocked_by;          /* NULL: nothing */
+    int64_t last_restart_ms;   /* 0: never by us */
+    int64_t since_ms;          /* when the present decision was first made; 0 when idle */
     struct cr_strvec examples; /* at most 5 pods that are stale or unknown, "name: why" */
 };
 
@@ -102,7 +103,7 @@ struct cr_policy_status {
     size_t secrets_len;
     struct cr_consumer_status *consumers; /* all; the encoder bounds them (100, the unconverged first) */
     size_t consumers_len;
-    struct cr_condition conditions[CR_CONDITIONS]; /* in the order of cr_condition_types; reason NULL: not set */
+    struct cr_condition conditions[CR_CONDITIONS];     /* in the order of cr_condition_types; reason NULL: not set */
     struct cr_rotation_record history[CR_HISTORY_MAX]; /* newest first */
     size_t history_len;
 };
@@ -113,7 +114,8 @@ void cr_policy_status_copy(struct cr_policy_status *to, const struct cr_policy_s
 
 /* From the object's `status` member (NULL: empty status). */
 void cr_policy_status_decode(const struct cr_json *status, struct cr_policy_status *out);
-/* Owned. Adds `totals` {secrets, consumers, converged, pods, verified, …}, "expires" (earliest notAfter) and "converged"
+/* Owned. Adds `totals` {secrets, consumers, converged, pods, verified, …}, "expires" (earliest notAfter) and
+ * "converged"
  * ("3/3") for printer columns. */
 struct cr_json *cr_policy_status_encode(const struct cr_policy_status *status);
 

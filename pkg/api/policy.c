@@ -1,0 +1,343 @@
+#include "api/policy.h"
+
+#include "api/node.h"
+#include "base/alloc.h"
+#include "base/strings.h"
+
+enum {
+    SECOND = 1000,
+    MINUTE = 60 * SECOND,
+    HOUR = 60 * MINUTE,
+};
+
+static const struct cr_node_range port_range = {1, 65535, 0};
+static const struct cr_node_range concurrency_range = {1, 100, 1};
+static const struct cr_node_range max_delay_range = {0, 24 * HOUR, 0};
+static const struct cr_node_range timeout_range = {SECOND, HOUR, 60 * SECOND};
+static const struct cr_node_range coalesce_range = {0, 10 * MINUTE, 10 * SECOND};
+
+static const char *const modes[] = {[CR_MODE_ENFORCE] = "Enforce", [CR_MODE_PLAN] = "Plan"};
+static const char *const protocols[] = {
+    [CR_VERIFY_TLS] = "TLS", [CR_VERIFY_POSTGRESQL] = "PostgreSQL", [CR_VERIFY_MYSQL] = "MySQL"};
+static const char *const timeouts[] = {[CR_ON_TIMEOUT_RESTART] = "Restart", [CR_ON_TIMEOUT_REPORT] = "Report"};
+static const char *const restart_methods[] = {[CR_RESTART_AUTO] = "Auto",
+                                              [CR_RESTART_ROLLOUT] = "Rollout",
+                                              [CR_RESTART_EVICT] = "Evict",
+                                              [CR_RESTART_NEVER] = "Never"};
+
+enum single_replica { SINGLE_SURGE, SINGLE_WARN, SINGLE_BLOCK };
+static const char *const single_replica[] = {
+    [SINGLE_SURGE] = "Surge", [SINGLE_WARN] = "Warn", [SINGLE_BLOCK] = "Block"};
+
+/* Reads a word into an enumeration whose values are the indices of its words. */
+#define READ_ENUM(node, key, words, fallback, slot, err)                                                               \
+    ({                                                                                                                 \
+        unsigned value_ = (fallback);                                                                                  \
+        bool ok_ = cr_node_enum((node), (key), (words), cr_array_len(words), value_, &value_, (err));                  \
+        *(slot) = (__typeof__(*(slot)))value_;                                                                         \
+        ok_;                                                                                                           \
+    })
+
+static void unsupported(struct cr_policy *policy, const struct cr_node *node, const char *key)
+{
+    cr_autofree char *path = cr_asprintf("%s%s%s", node->path, *key ? "." : "", key);
+    cr_strvec_add_unique(&policy->unsupported, path);
+}
+
+static void dispose_secret(struct cr_policy_secret *secret)
+{
+    free(secret->name);
+    free(secret->certificate);
+    free(secret->private_key);
+    free(secret->trust);
+}
+
+static void dispose_consumer(struct cr_policy_consumer *consumer)
+{
+    free(consumer->name);
+    free(consumer->api_version);
+    free(consumer->kind);
+    free(consumer->target);
+    free(consumer->component);
+    free(consumer->verify.server_name);
+    free(consumer->verify.client_secret_name);
+    *consumer = (struct cr_policy_consumer){0};
+}
+
+void cr_policy_free(struct cr_policy *policy)
+{
+    if (!policy)
+        return;
+    for (size_t i = 0; i < policy->secrets_len; i++)
+        dispose_secret(&policy->secrets[i]);
+    for (size_t i = 0; i < policy->consumers_len; i++)
+        dispose_consumer(&policy->consumers[i]);
+    free(policy->secrets);
+    free(policy->consumers);
+    free(policy->ns);
+    free(policy->name);
+    free(policy->uid);
+    free(policy->resource_version);
+    cr_strvec_dispose(&policy->unsupported);
+    free(policy);
+}
+
+static bool decode_metadata(const struct cr_node *root, struct cr_policy *policy, struct cr_error *err)
+{
+    struct cr_node node;
+    if (!cr_node_object(root, "metadata", &node, err))
+        return false;
+    policy->generation = cr_json_int_at(node.json, 0, "generation");
+    policy->deleting = cr_node_has(&node, "deletionTimestamp");
+    return cr_node_required(&node, "namespace", &policy->ns, err) &&
+           cr_node_required(&node, "name", &policy->name, err) && cr_node_string(&node, "uid", "", &policy->uid, err) &&
+           cr_node_string(&node, "resourceVersion", "", &policy->resource_version, err);
+}
+
+static bool decode_secret(const struct cr_node *node, struct cr_policy_secret *out, struct cr_error *err)
+{
+    struct cr_node keys;
+    return cr_node_required(node, "name", &out->name, err) && cr_node_object(node, "keys", &keys, err) &&
+           cr_node_string(&keys, "certificate", "tls.crt", &out->certificate, err) &&
+           cr_node_string(&keys, "privateKey", "tls.key", &out->private_key, err) &&
+           cr_node_string(&keys, "trust", "ca.crt", &out->trust, err);
+}
+
+static bool secret_is_new(const struct cr_policy *policy, size_t index, struct cr_error *err)
+{
+    const char *name = policy->secrets[index].name;
+    for (size_t i = 0; i < index; i++)
+        if (cr_streq(policy->secrets[i].name, name))
+            return cr_error_set(err, CR_ERR_INVALID, "spec.secrets[%zu].name: '%s' is listed twice", index, name);
+    return true;
+}
+
+static bool decode_secrets(const struct cr_node *spec, struct cr_policy *policy, struct cr_error *err)
+{
+    struct cr_node array;
+    if (!cr_node_array(spec, "secrets", CR_POLICY_SECRETS_MAX, &array, err))
+        return false;
+    policy->secrets = cr_calloc(cr_json_len(array.json) + 1, sizeof *policy->secrets);
+    for (const struct cr_json *item = cr_json_first(array.json); item; item = cr_json_next(item)) {
+        struct cr_node node;
+        size_t index = policy->secrets_len;
+        if (!cr_node_item(&array, item, index, &node, err))
+            return false;
+        policy->secrets_len++; /* before it is complete, so that cr_policy_free sees it */
+        if (!decode_secret(&node, &policy->secrets[index], err) || !secret_is_new(policy, index, err))
+            return false;
+    }
+    return true;
+}
+
+static bool decode_reload_of(const struct cr_node *reload, enum cr_role role, struct cr_reload_override *out,
+                             struct cr_error *err)
+{
+    /* Not Unknown, which comes first: nobody overrides knowledge with ignorance. */
+    const char *words[CR_METHOD_COUNT - 1];
+    for (unsigned m = CR_METHOD_WATCH; m < CR_METHOD_COUNT; m++)
+        words[m - 1] = cr_method_name((enum cr_method)m);
+    struct cr_node node;
+    if (!cr_node_object(reload, cr_role_name(role), &node, err))
+        return false;
+    if (!node.json)
+        return true;
+    unsigned method = 0;
+    if (!cr_node_has(&node, "method"))
+        return cr_error_set(err, CR_ERR_INVALID, "%s.method is required", node.path);
+    if (!cr_node_enum(&node, "method", words, cr_array_len(words), 0, &method, err))
+        return false;
+    out->set = true;
+    out->method = (enum cr_method)(method + 1);
+    return cr_node_duration(&node, "maxDelay", max_delay_range, &out->max_delay_ms, err);
+}
+
+static bool decode_reload(const struct cr_node *node, struct cr_policy_consumer *out, struct cr_error *err)
+{
+    struct cr_node reload;
+    if (!cr_node_object(node, "reload", &reload, err))
+        return false;
+    for (unsigned role = 0; role < CR_ROLE_COUNT; role++)
+        if (!decode_reload_of(&reload, (enum cr_role)role, &out->reload[role], err))
+            return false;
+    for (const struct cr_json *c = cr_json_first(reload.json); c; c = cr_json_next(c)) {
+        enum cr_role role;
+        if (!cr_role_parse(cr_json_key(c), &role))
+            return cr_error_set(err, CR_ERR_INVALID,
+                                "%s.%s is no role: serverLeaf, clientLeaf, clientCA, serverCA, opaque are", reload.path,
+                                cr_json_key(c));
+    }
+    return true;
+}
+
+static bool decode_verify(const struct cr_node *node, struct cr_policy *policy, struct cr_policy_verify *out,
+                          struct cr_error *err)
+{
+    struct cr_node verify;
+    if (!cr_node_object(node, "verify", &verify, err))
+        return false;
+    out->timeout_ms = timeout_range.fallback;
+    if (!verify.json)
+        return true;
+    if (!READ_ENUM(&verify, "protocol", protocols, CR_VERIFY_TLS, &out->protocol, err) ||
+        !cr_node_int(&verify, "port", port_range, &out->port, err) ||
+        !cr_node_string(&verify, "serverName", NULL, &out->server_name, err) ||
+        !cr_node_string(&verify, "clientSecretName", NULL, &out->client_secret_name, err) ||
+        !cr_node_duration(&verify, "timeout", timeout_range, &out->timeout_ms, err) ||
+        !READ_ENUM(&verify, "onTimeout", timeouts, CR_ON_TIMEOUT_RESTART, &out->on_timeout, err))
+        return false;
+    out->set = out->protocol == CR_VERIFY_TLS;
+    if (!out->set)
+        unsupported(policy, &verify, "protocol");
+    if (out->client_secret_name)
+        unsupported(policy, &verify, "clientSecretName");
+    return true;
+}
+
+static bool target_is_known(const struct cr_policy_consumer *consumer)
+{
+    static const char *const kinds[] = {"Deployment", "StatefulSet", "DaemonSet"};
+    for (size_t i = 0; i < cr_array_len(kinds); i++)
+        if (cr_streq(consumer->kind, kinds[i]))
+            return cr_streq(consumer->api_version, "apps/v1");
+    return false;
+}
+
+/* *known is false when this version cannot act on the target. */
+static bool decode_target(const struct cr_node *node, struct cr_policy *policy, struct cr_policy_consumer *out,
+                          bool *known, struct cr_error *err)
+{
+    struct cr_node target;
+    *known = false;
+    if (!cr_node_object(node, "targetRef", &target, err))
+        return false;
+    if (!target.json) { /* to be found by discover */
+        unsupported(policy, node, "");
+        return true;
+    }
+    if (!cr_node_string(&target, "apiVersion", "apps/v1", &out->api_version, err) ||
+        !cr_node_required(&target, "kind", &out->kind, err) || !cr_node_required(&target, "name", &out->target, err))
+        return false;
+    *known = target_is_known(out);
+    if (!*known)
+        unsupported(policy, &target, "kind");
+    return true;
+}
+
+static bool consumer_is_new(const struct cr_policy *policy, size_t index, const char *path, struct cr_error *err)
+{
+    const struct cr_policy_consumer *added = &policy->consumers[index];
+    for (size_t i = 0; i < index; i++) {
+        const struct cr_policy_consumer *other = &policy->consumers[i];
+        if (cr_streq(other->name, added->name))
+            return cr_error_set(err, CR_ERR_INVALID, "%s.name: '%s' is listed twice", path, added->name);
+        if (cr_streq(other->kind, added->kind) && cr_streq(other->target, added->target))
+            return cr_error_set(err, CR_ERR_INVALID, "%s.targetRef: %s %s is already the target of consumer '%s'", path,
+                                added->kind, added->target, other->name);
+    }
+    return true;
+}
+
+static bool decode_consumer(const struct cr_node *node, struct cr_policy *policy, struct cr_error *err)
+{
+    size_t index = policy->consumers_len;
+    struct cr_policy_consumer *out = &policy->consumers[index];
+    bool known = false;
+    policy->consumers_len++; /* before it is complete, so that cr_policy_free sees it */
+    if (!cr_node_required(node, "name", &out->name, err) || !decode_target(node, policy, out, &known, err) ||
+        !cr_node_string(node, "component", NULL, &out->component, err) || !decode_reload(node, out, err) ||
+        !cr_node_bool(node, "optional", false, &out->optional, err) ||
+        !decode_verify(node, policy, &out->verify, err) || !consumer_is_new(policy, index, node->path, err))
+        return false;
+    if (!known) {
+        dispose_consumer(out);
+        policy->consumers_len--;
+    }
+    return true;
+}
+
+static bool decode_consumers(const struct cr_node *spec, struct cr_policy *policy, struct cr_error *err)
+{
+    struct cr_node array;
+    if (!cr_node_array(spec, "consumers", CR_POLICY_CONSUMERS_MAX, &array, err))
+        return false;
+    policy->consumers = cr_calloc(cr_json_len(array.json) + 1, sizeof *policy->consumers);
+    size_t index = 0;
+    for (const struct cr_json *item = cr_json_first(array.json); item; item = cr_json_next(item), index++) {
+        struct cr_node node;
+        if (!cr_node_item(&array, item, index, &node, err) || !decode_consumer(&node, policy, err))
+            return false;
+    }
+    return true;
+}
+
+static void hold_restarts(struct cr_policy *policy, const char *path)
+{
+    policy->restart.method = CR_RESTART_NEVER;
+    if (!policy->restart.held_by)
+        policy->restart.held_by = path;
+}
+
+/* What restrains restarts and cannot be honoured yet holds them; the rest is only told. */
+static bool decode_gates(const struct cr_node *restart, struct cr_policy *policy, struct cr_error *err)
+{
+    struct cr_node windows;
+    enum single_replica single = SINGLE_SURGE;
+    if (!cr_node_array(restart, "windows", 16, &windows, err) ||
+        !READ_ENUM(restart, "singleReplica", single_replica, SINGLE_SURGE, &single, err))
+        return false;
+    if (policy->restart.method == CR_RESTART_EVICT) {
+        unsupported(policy, restart, "method");
+        hold_restarts(policy, "spec.restart.method");
+    }
+    if (cr_json_len(windows.json) > 0) {
+        unsupported(policy, restart, "windows");
+        hold_restarts(policy, "spec.restart.windows");
+    }
+    if (cr_node_has(restart, "overrideWindowBeforeExpiry"))
+        unsupported(policy, restart, "overrideWindowBeforeExpiry");
+    if (single != SINGLE_SURGE)
+        unsupported(policy, restart, "singleReplica");
+    if (single == SINGLE_BLOCK)
+        hold_restarts(policy, "spec.restart.singleReplica");
+    return true;
+}
+
+static bool decode_restart(const struct cr_node *spec, struct cr_policy *policy, struct cr_error *err)
+{
+    struct cr_node restart;
+    return cr_node_object(spec, "restart", &restart, err) &&
+           READ_ENUM(&restart, "method", restart_methods, CR_RESTART_AUTO, &policy->restart.method, err) &&
+           cr_node_int(&restart, "maxConcurrent", concurrency_range, &policy->restart.max_concurrent, err) &&
+           cr_node_duration(&restart, "coalesce", coalesce_range, &policy->restart.coalesce_ms, err) &&
+           decode_gates(&restart, policy, err);
+}
+
+/* Parts of the schema that later versions act on. */
+static bool decode_later(const struct cr_node *spec, struct cr_policy *policy, struct cr_error *err)
+{
+    struct cr_node discover;
+    bool enabled = false;
+    if (!cr_node_object(spec, "discover", &discover, err) || !cr_node_bool(&discover, "enabled", false, &enabled, err))
+        return false;
+    if (cr_node_has(spec, "secretSelector"))
+        unsupported(policy, spec, "secretSelector");
+    if (enabled)
+        unsupported(policy, &discover, "enabled");
+    if (cr_node_has(spec, "trust"))
+        unsupported(policy, spec, "trust");
+    return true;
+}
+
+struct cr_policy *cr_policy_decode(const struct cr_json *object, struct cr_error *err)
+{
+    CR_CLEANUP(cr_policy) struct cr_policy *policy = cr_new(struct cr_policy);
+    struct cr_node root = {.json = object};
+    struct cr_node spec;
+    bool ok = decode_metadata(&root, policy, err) && cr_node_object(&root, "spec", &spec, err) &&
+              cr_node_bool(&spec, "suspend", false, &policy->suspend, err) &&
+              READ_ENUM(&spec, "mode", modes, CR_MODE_ENFORCE, &policy->mode, err) &&
+              decode_secrets(&spec, policy, err) && decode_consumers(&spec, policy, err) &&
+              decode_restart(&spec, policy, err) && decode_later(&spec, policy, err);
+    return ok ? cr_steal(&policy) : NULL;
+}

@@ -8,10 +8,11 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-/* Appends the decoded bytes to out (mark out secret for keys). White space is skipped; anything else that is not
- * base64 is Invalid, and out is as it was. */
+/* Appends the decoded bytes to out (mark out secret for keys). White space is skipped; padding must be there and right
+ * and the bits behind the last byte must be zero, so that one value has one text. Anything else, and more than out's
+ * cap holds, is Invalid, and out is as it was. Errors name the byte and never the text. */
 bool cr_base64_decode(const char *text, size_t len, struct cr_buf *out, struct cr_error *err) CR_MUST_USE;
-/* Owned, NUL-terminated. */
+/* Owned, NUL-terminated, padded, one line. */
 char *cr_base64_encode(const void *data, size_t len);
 
 #endif

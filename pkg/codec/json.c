@@ -128,6 +128,11 @@ struct cr_json *cr_json_new_int(int64_t n)
     return wrap(cJSON_CreateNumber((double)n));
 }
 
+struct cr_json *cr_json_new_double(double d)
+{
+    return wrap(cJSON_CreateNumber(d));
+}
+
 struct cr_json *cr_json_new_bool(bool b)
 {
     return wrap(cJSON_CreateBool(b));

@@ -35,6 +35,7 @@ struct cr_json *cr_json_new_object(void);
 struct cr_json *cr_json_new_array(void);
 struct cr_json *cr_json_new_string(const char *s); /* valid UTF-8; NULL: "" */
 struct cr_json *cr_json_new_int(int64_t n);
+struct cr_json *cr_json_new_double(double d); /* printed as null when not finite */
 struct cr_json *cr_json_new_bool(bool b);
 struct cr_json *cr_json_new_null(void);
 struct cr_json *cr_json_copy(const struct cr_json *j);

@@ -1,4 +1,4 @@
-/* Digests as this project writes them: lower-case hexadecimal. */
+/* Digests as this project writes them: lower-case hexadecimal. Thread-safe. */
 #ifndef CR_PKI_DIGEST_H
 #define CR_PKI_DIGEST_H
 
@@ -8,7 +8,14 @@ enum { CR_SHA256_HEX = 64 + 1 };
 
 /* SHA-256 of data as 64 hex digits and a NUL. Ends the program when the crypto library fails (no provider). */
 void cr_sha256_hex(const void *data, size_t len, char out[CR_SHA256_HEX]);
-/* HMAC-SHA-256; key may be empty. */
+/* HMAC-SHA-256 (RFC 2104); key may be empty. Ends the program likewise. */
 void cr_hmac_sha256_hex(const void *key, size_t key_len, const void *data, size_t len, char out[CR_SHA256_HEX]);
+
+/* SHA-256 over pieces that are hashed one after the other, as if they were one. */
+struct cr_sha256_piece {
+    const void *data;
+    size_t len;
+};
+void cr_sha256_hex_pieces(const struct cr_sha256_piece *pieces, size_t count, char out[CR_SHA256_HEX]);
 
 #endif

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from .ui import DevError
 
@@ -16,14 +17,21 @@ def run(
     *,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
-    stdin: str | None = None,
+    stdin: str | BinaryIO | None = None,
     timeout: float | None = None,
 ) -> str:
     """What the program printed to stdout; DevError with its last words when it fails."""
     words = [str(word) for word in argv]
     try:
         done = subprocess.run(
-            words, env=env, cwd=cwd, input=stdin, timeout=timeout, capture_output=True, text=True, errors="replace"
+            words,
+            env=env,
+            cwd=cwd,
+            timeout=timeout,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            **({"input": stdin} if isinstance(stdin, str) else {"stdin": stdin or subprocess.DEVNULL}),
         )
     except FileNotFoundError as error:
         raise DevError(f"{words[0]} is not installed: run hack/deps") from error
@@ -34,11 +42,11 @@ def run(
     return done.stdout
 
 
-def succeeds(argv: Sequence[str | Path], *, timeout: float | None = 30) -> bool:
+def succeeds(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None, timeout: float | None = 30) -> bool:
     """Whether the program ends with 0; its output is of no interest."""
     words = [str(word) for word in argv]
     try:
-        return subprocess.run(words, capture_output=True, timeout=timeout).returncode == 0
+        return subprocess.run(words, env=env, capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout).returncode == 0
     except (FileNotFoundError, subprocess.TimeoutExpired):
         return False
 

@@ -1,0 +1,96 @@
+"""The cgroups of a cluster: a folder in each v1 hierarchy, or in the one of v2, below which its pods have theirs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from .ui import DevError
+
+_MOUNT = Path("/sys/fs/cgroup")
+_V2_CONTROLLERS = ("cpu", "cpuset", "io", "memory", "pids")
+
+
+def make(name: str) -> None:
+    """Make the cgroup in every hierarchy; the kubelet wants its root to exist."""
+    for hierarchy in _hierarchies():
+        current = hierarchy
+        for part in Path(name.lstrip("/")).parts:
+            parent, current = current, current / part
+            _delegate(parent)
+            current.mkdir(exist_ok=True)
+            _inherit_cpuset(parent, current)
+
+
+def remove(name: str, timeout: float = 10) -> None:
+    """Remove it, all below it, and parents that are then empty; its processes must have ended."""
+    end = time.monotonic() + timeout
+    for hierarchy in _hierarchies():
+        top = hierarchy / name
+        while not _remove_tree(top):
+            if time.monotonic() > end:
+                raise DevError(f"cgroup {top} cannot be removed; still in it: process {_processes(top) or 'unknown'}")
+            time.sleep(0.05)
+        for parent in list(Path(name).parents)[:-1]:
+            _remove_one(hierarchy / parent)
+
+
+def existing(name: str) -> list[Path]:
+    """All cgroups of that name and below, in every hierarchy."""
+    found = []
+    for hierarchy in _hierarchies():
+        top = hierarchy / name
+        if top.is_dir():
+            found += [top, *(path for path in top.rglob("*") if path.is_dir())]
+    return sorted(found)
+
+
+def _hierarchies() -> list[Path]:
+    """The mount itself with cgroup v2; with v1 the folders in it that are hierarchies, without their other names."""
+    if (_MOUNT / "cgroup.controllers").exists():
+        return [_MOUNT]
+    return sorted(path for path in _MOUNT.iterdir() if (path / "cgroup.procs").exists() and not path.is_symlink())
+
+
+def _delegate(parent: Path) -> None:
+    """On v2 a child has only those controllers that its parent hands on."""
+    available = parent / "cgroup.controllers"
+    if not available.exists():
+        return
+    for controller in available.read_text().split():
+        if controller in _V2_CONTROLLERS:
+            try:
+                (parent / "cgroup.subtree_control").write_text(f"+{controller}")
+            except OSError:
+                # In a container's cgroup, whose own processes stand in the way. The kubelet names what it lacks.
+                continue
+
+
+def _inherit_cpuset(parent: Path, child: Path) -> None:
+    """A new v1 cpuset is empty, and then nothing may enter it."""
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        file = child / name
+        if file.exists() and not file.read_text().strip() and not (child / "cgroup.controllers").exists():
+            file.write_text((parent / name).read_text())
+
+
+def _remove_tree(top: Path) -> bool:
+    if not top.is_dir():
+        return True
+    below = sorted((path for path in top.rglob("*") if path.is_dir()), key=lambda path: -len(path.parts))
+    return all([_remove_one(path) for path in [*below, top]])
+
+
+def _remove_one(path: Path) -> bool:
+    try:
+        path.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False  # busy or not empty
+    return True
+
+
+def _processes(top: Path) -> str:
+    pids = [file.read_text().split() for file in sorted(top.rglob("cgroup.procs"))]
+    return " ".join(pid for group in pids for pid in group)

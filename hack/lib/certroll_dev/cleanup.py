@@ -1,0 +1,63 @@
+"""Taking a cluster away, whatever state it is in: by what is found on the machine, not by what was written down."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+
+from . import cgroups, commands, daemons, machines, namespaces, network, paths, ui
+from .layout import Cluster
+
+# The kubelet and libcni make these on the host's disk even when told to work elsewhere. Removed only when empty.
+_STRAY_FOLDERS = ("/var/lib/cni", "/var/lib/kubelet", "/etc/cni/net.d", "/etc/cni")
+
+
+def remove(cluster: Cluster) -> bool:
+    """End every process, then remove what they used; False when there was nothing. Ends with DevError on what resists."""
+    found = machines.processes_one(cluster)
+    names = network.namespaces_of(cluster.netns)
+    there = bool(found or names or cluster.root.exists())
+    daemons.end_all(found)
+    cgroups.remove(cluster.cgroup)
+    _warn_of_guests(names)
+    network.remove(names)
+    _unmount_below(cluster.root)
+    if cluster.root.exists():
+        shutil.rmtree(cluster.root)
+    for folder in _STRAY_FOLDERS:
+        _remove_if_empty(Path(folder))
+    return there
+
+
+def remove_empty_state_dir() -> None:
+    _remove_if_empty(paths.state_dir())
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _unmount_below(root: Path) -> None:
+    """There is nothing to unmount unless someone mounted it by hand: the machines' mounts are private to them."""
+    for point in reversed(_mount_points()):
+        if point.is_relative_to(root):
+            commands.run(["umount", point])
+
+
+def _mount_points() -> list[Path]:
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return [Path(line.split()[4].encode().decode("unicode_escape")) for line in lines]
+
+
+def _warn_of_guests(names: list[str]) -> None:
+    """Processes that someone else runs in the cluster's network are not ours to end, but they keep it alive."""
+    inodes = {namespaces.inode(Path("/run/netns") / name) for name in names}
+    ours = daemons.ancestors(os.getpid())
+    for pid in daemons.all_pids():
+        if pid not in ours and namespaces.inode(Path(f"/proc/{pid}/ns/net")) in inodes:
+            command = " ".join(daemons.command_line(pid))[:80]
+            if command:
+                ui.warn(f"process {pid} ({command}) still runs in the cluster's network, which ends with it")

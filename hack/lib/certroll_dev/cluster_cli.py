@@ -1,0 +1,179 @@
+"""hack/cluster: the command line of the local cluster."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from . import cluster, layout, ui
+from .layout import Cluster, Spec
+from .ui import DevError
+
+_STATUS_EXIT = {"running": 0, "degraded": 3, "stopped": 3, "absent": 4}
+_DEFAULT_NAME = os.environ.get("CERTROLL_CLUSTER") or layout.DEFAULT_NAME
+
+
+def run(arguments: list[str]) -> int:
+    options = _parser().parse_args(_protect_foreign_words(arguments))
+    handler: Callable[[Cluster, argparse.Namespace], int] = options.handler
+    return handler(Cluster(options.name), options)
+
+
+def _protect_foreign_words(arguments: list[str]) -> list[str]:
+    """Put `--` before what belongs to kubectl or to the command of exec, whose options are not ours to read."""
+    position = _after_name_option(arguments, 0)
+    if arguments[position : position + 1] not in (["kubectl"], ["exec"]):
+        return arguments
+    position = _after_name_option(arguments, position + 1)
+    if arguments[position : position + 1] in (["--"], ["-h"], ["--help"]):
+        return arguments
+    return [*arguments[:position], "--", *arguments[position:]]
+
+
+def _after_name_option(arguments: list[str], position: int) -> int:
+    if arguments[position : position + 1] == ["--name"]:
+        return position + 2
+    if position < len(arguments) and arguments[position].startswith("--name="):
+        return position + 1
+    return position
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hack/cluster",
+        description="A real Kubernetes cluster in a network namespace of this machine. See docs/local-cluster.md.",
+    )
+    _add_name(parser, _DEFAULT_NAME)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def command(name: str, handler: Callable[[Cluster, argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        _add_name(sub, argparse.SUPPRESS)  # before the command or after it
+        sub.set_defaults(handler=handler)
+        return sub
+
+    up = command("up", _up, "start the cluster, or whatever of it does not run")
+    size = up.add_mutually_exclusive_group()
+    size.add_argument("--nodes", type=_count, default=1, metavar="N", help="how many kubelets (default 1)")
+    size.add_argument("--control-plane-only", action="store_true", help="API server and controllers, no node")
+    up.add_argument("--sync-frequency", metavar="DUR", help="the kubelet's syncFrequency (default: its own)")
+    up.add_argument("--assets", type=Path, metavar="DIR", help="take programs from here, then from KUBEBUILDER_ASSETS")
+    up.add_argument("--quiet", action="store_true", help="no progress")
+    down = command("down", _down, "take the cluster away with all it has left on this machine")
+    down.add_argument("--all", action="store_true", help="every cluster of this machine")
+    down.add_argument("--quiet", action="store_true", help="no progress")
+    status = command("status", _status, "what runs; exit 0 when all does, 3 when some of it, 4 when there is no cluster")
+    status.add_argument("--json", action="store_true", help="names, paths, addresses and pids, for programs")
+    kubeconfig = command("kubeconfig", _kubeconfig, "print the path of the administrator's kubeconfig")
+    kubeconfig.add_argument("--raw", action="store_true", help="print its content")
+    command("logs-dir", _logs_dir, "print the folder with the logs of all components")
+    load = command("load-image", _load_image, "import Docker or OCI archives into every node")
+    load.add_argument("files", metavar="FILE", nargs="+", type=Path)
+    load.add_argument("--quiet", action="store_true", help="no progress")
+    for name, handler, text in (
+        ("kubectl", _kubectl, "run kubectl as the administrator"),
+        ("exec", _exec, "run a command in the cluster's network, with KUBECONFIG set: exec -- CMD"),
+    ):
+        command(name, handler, text).add_argument("words", metavar="…", nargs=argparse.REMAINDER)
+    command("shell", _shell, "a shell in the cluster's network, with KUBECONFIG set")
+    return parser
+
+
+def _add_name(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument(
+        "--name", default=default, metavar="NAME", help=f"which cluster (default: CERTROLL_CLUSTER or {layout.DEFAULT_NAME})"
+    )
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= layout.MAX_NODES:
+        raise argparse.ArgumentTypeError(f"between 1 and {layout.MAX_NODES}")
+    return number
+
+
+def _up(target: Cluster, options: argparse.Namespace) -> int:
+    ui.be_quiet(options.quiet)
+    spec = Spec(0 if options.control_plane_only else options.nodes, options.sync_frequency)
+    cluster.up(target, spec, options.assets)
+    ui.say(f"cluster {target.name} is up; try: hack/cluster{_name_words(target)} kubectl get pods --all-namespaces")
+    return 0
+
+
+def _down(target: Cluster, options: argparse.Namespace) -> int:
+    ui.be_quiet(options.quiet)
+    for each in layout.all_clusters() if options.all else [target]:
+        if not cluster.down(each):
+            ui.say(f"there is no cluster {each.name}")
+    return 0
+
+
+def _status(target: Cluster, options: argparse.Namespace) -> int:
+    facts = cluster.status(target)
+    if options.json:
+        print(json.dumps(facts, indent=1))
+    else:
+        _print_status(facts)
+    return _STATUS_EXIT[facts["state"]]
+
+
+def _print_status(facts: dict) -> None:
+    print(f"cluster {facts['name']}: {facts['state']}")
+    if facts["state"] == "absent":
+        return
+    for key in ("kubeconfig", "server", "netns", "logs"):
+        print(f"  {key:<12}{facts[key]}")
+    for daemon in facts["daemons"]:
+        print(f"  {daemon['machine']:<12}{daemon['name']:<26}{daemon['pid'] or 'not running'}")
+
+
+def _kubeconfig(target: Cluster, options: argparse.Namespace) -> int:
+    cluster.need_spec(target)
+    print(target.kubeconfig.read_text().rstrip() if options.raw else target.kubeconfig)
+    return 0
+
+
+def _logs_dir(target: Cluster, options: argparse.Namespace) -> int:
+    cluster.need_spec(target)
+    print(target.logs)
+    return 0
+
+
+def _load_image(target: Cluster, options: argparse.Namespace) -> int:
+    ui.be_quiet(options.quiet)
+    for file in options.files:
+        cluster.load_image(target, file)
+    return 0
+
+
+def _kubectl(target: Cluster, options: argparse.Namespace) -> int:
+    cluster.exec_in_network(target, ["kubectl", *_without_dashes(options.words)])
+    return 0
+
+
+def _exec(target: Cluster, options: argparse.Namespace) -> int:
+    words = _without_dashes(options.words)
+    if not words:
+        raise DevError("exec needs a command: hack/cluster exec -- CMD")
+    cluster.exec_in_network(target, words)
+    return 0
+
+
+def _shell(target: Cluster, options: argparse.Namespace) -> int:
+    shell = os.environ.get("SHELL") or "/bin/sh"
+    if sys.stderr.isatty():
+        ui.say(f"{shell} in the network of cluster {target.name}; exit leaves it")
+    cluster.exec_in_network(target, [shell])
+    return 0
+
+
+def _without_dashes(words: list[str]) -> list[str]:
+    return words[1:] if words[:1] == ["--"] else words
+
+
+def _name_words(target: Cluster) -> str:
+    return "" if target.name == _DEFAULT_NAME else f" --name {target.name}"

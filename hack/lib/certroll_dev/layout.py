@@ -1,0 +1,175 @@
+"""What a cluster is called, how large it is, and where its files and addresses are. Nothing here touches the machine."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import paths
+from .ui import DevError
+
+DEFAULT_NAME = "certroll"
+MAX_NODES = 16
+API_PORT = 6443
+CLUSTER_DOMAIN = "cluster.local"
+SERVICE_NETWORK = ipaddress.ip_network("10.96.0.0/16")
+API_SERVICE_ADDRESS = SERVICE_NETWORK[1]
+DNS_SERVICE_ADDRESS = SERVICE_NETWORK[10]
+POD_NETWORK = ipaddress.ip_network("10.244.0.0/16")
+NODE_NETWORK = ipaddress.ip_network("192.168.96.0/24")
+# Room for 2,000 pods a node, and for MAX_NODES of them and more.
+_POD_RANGES = list(POD_NETWORK.subnets(new_prefix=21))
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What `up` was asked for. A control plane without a node has nodes = 0."""
+
+    nodes: int
+    sync_frequency: str | None = None  # None: the kubelet's own default
+
+    def to_json(self) -> str:
+        return json.dumps({"nodes": self.nodes, "syncFrequency": self.sync_frequency}) + "\n"
+
+    @staticmethod
+    def from_json(text: str) -> Spec:
+        fields = json.loads(text)
+        return Spec(fields["nodes"], fields["syncFrequency"])
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One network, mount and PID namespace: the control plane's with the first node, or one of a further node."""
+
+    cluster: Cluster
+    number: int  # from 1
+
+    @property
+    def name(self) -> str:
+        return f"node-{self.number}"
+
+    @property
+    def netns(self) -> str:
+        return self.cluster.netns if self.number == 1 else f"{self.cluster.netns}-{self.number}"
+
+    @property
+    def netns_path(self) -> Path:
+        return Path("/run/netns") / self.netns
+
+    @property
+    def address(self) -> ipaddress.IPv4Address:
+        return NODE_NETWORK[self.number]
+
+    @property
+    def pod_network(self) -> ipaddress.IPv4Network:
+        return _POD_RANGES[self.number - 1]
+
+    @property
+    def root(self) -> Path:
+        return self.cluster.root / "machines" / self.name
+
+    @property
+    def etc(self) -> Path:
+        return self.root / "etc"
+
+    @property
+    def logs(self) -> Path:
+        return self.cluster.logs / self.name
+
+    @property
+    def cgroup(self) -> str:
+        """The kubelet's cgroup root, as a path below each hierarchy."""
+        return f"/{self.cluster.cgroup}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The names and folders of one cluster."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        # It becomes part of names of namespaces, cgroups and folders, and Kubernetes shows it.
+        if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,28}[a-z0-9])?", self.name):
+            raise DevError(f"{self.name!r} is no name for a cluster: up to 30 of a-z, 0-9 and - (not at the ends)")
+
+    @property
+    def root(self) -> Path:
+        return paths.state_dir() / self.name
+
+    @property
+    def lock(self) -> Path:
+        return paths.state_dir() / f".{self.name}.lock"
+
+    @property
+    def spec_file(self) -> Path:
+        return self.root / "cluster.json"
+
+    @property
+    def pki(self) -> Path:
+        return self.root / "pki"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def audit_log(self) -> Path:
+        return self.logs / "audit.log"
+
+    @property
+    def daemons(self) -> Path:
+        return self.root / "daemons"
+
+    @property
+    def bin(self) -> Path:
+        """Links to the programs in use, for PATH."""
+        return self.root / "bin"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.root / "kubeconfig"
+
+    @property
+    def netns(self) -> str:
+        return f"cr-{self.name}"
+
+    @property
+    def netns_path(self) -> Path:
+        return Path("/run/netns") / self.netns
+
+    @property
+    def cgroup(self) -> str:
+        return f"certroll/{self.name}"
+
+    @property
+    def server(self) -> str:
+        return f"https://{self.machine(1).address}:{API_PORT}"
+
+    def machine(self, number: int) -> Machine:
+        return Machine(self, number)
+
+    def machines(self, nodes: int) -> list[Machine]:
+        """All of a cluster with so many nodes; there is always one, for the control plane."""
+        return [self.machine(number) for number in range(1, max(nodes, 1) + 1)]
+
+    def known_machines(self) -> list[Machine]:
+        """Those that have left a folder, whatever an interrupted `up` made of them."""
+        numbers = sorted(int(path.name.removeprefix("node-")) for path in (self.root / "machines").glob("node-*"))
+        return [self.machine(number) for number in numbers]
+
+    def spec(self) -> Spec | None:
+        """What the last `up` was asked for; None when there is no cluster."""
+        try:
+            return Spec.from_json(self.spec_file.read_text())
+        except FileNotFoundError:
+            return None
+
+
+def all_clusters() -> list[Cluster]:
+    """Every cluster that has state on this machine."""
+    base = paths.state_dir()
+    return [Cluster(path.name) for path in sorted(base.iterdir()) if path.is_dir()] if base.is_dir() else []

@@ -1,0 +1,132 @@
+"""A machine: the namespaces that the daemons of one node, and with the first the control plane, live in.
+
+Process 1 of a PID namespace is the handle of all this. When it is killed, the kernel kills every process in there, the
+containers' too, and with the last of them the private mounts go: nothing can be forgotten, whatever state a cluster
+was in. /run and /var/log are the machine's own, and so are the few kernel settings that a kubelet insists on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from . import commands, daemons, namespaces
+from .daemons import Daemon, Process
+from .layout import Cluster, Machine
+from .ui import DevError
+
+# What the kubelet would otherwise set for the whole host (its setupKernelTunables), where it would stay for ever.
+_KERNEL_SETTINGS = {
+    "vm/overcommit_memory": "1",
+    "vm/panic_on_oom": "0",
+    "kernel/panic": "10",
+    "kernel/panic_on_oops": "1",
+    "kernel/keys/root_maxkeys": "1000000",
+    "kernel/keys/root_maxbytes": "25000000",
+}
+
+_BOOT = """set -eu
+mount --make-rslave /
+mount --make-rshared /    # volumes are mounted by the kubelet and seen by containers
+mount -t proc proc /proc
+mount -t tmpfs -o mode=755 machine /run
+mount --bind "$LOGS" /var/log
+echo 1 > /proc/sys/net/ipv4/ip_forward
+cd "$SETTINGS"
+for setting in $(find . -type f); do
+    [ ! -e "/proc/sys/$setting" ] || mount --bind "$setting" "/proc/sys/$setting"
+done
+exec "$@"
+"""
+
+
+def ensure(machine: Machine, pause: Path) -> int:
+    """Boot the machine unless it runs; its network namespace must be there. Returns the pid of its process 1."""
+    settings = machine.root / "settings"
+    for name, value in _KERNEL_SETTINGS.items():
+        (settings / name).parent.mkdir(parents=True, exist_ok=True)
+        (settings / name).write_text(value + "\n")
+    machine.logs.mkdir(parents=True, exist_ok=True)
+    holder = _holder(machine, pause)
+    running = holder.running()
+    if not (running and in_network_of(machine, running)):
+        daemons.end_all(processes_one(machine.cluster, [machine]))
+        holder.record.unlink(missing_ok=True)
+        _forget_daemons(machine)
+        holder.start(None, unshare=namespaces.NEW_MOUNT | namespaces.NEW_PID, enter=[(machine.netns_path, namespaces.NEW_NET)])
+    process = holder.running()
+    holder.wait(lambda: process is not None and daemons.command_line(process.pid)[:1] == [str(pause)], 10, "up")
+    if process is None:
+        raise DevError(f"{machine.name} went down while it booted, see {holder.log}")
+    return process.pid
+
+
+def pid_of(machine: Machine) -> int | None:
+    """Process 1 of the machine, if it is up."""
+    process = daemons.recorded(_record(machine))
+    return process.pid if process else None
+
+
+def enter(machine: Machine, argv: Sequence[str | Path]) -> list[str]:
+    """The command line that runs a command on the machine."""
+    pid = pid_of(machine)
+    if pid is None:
+        raise DevError(f"{machine.name} of {machine.cluster.name} is not up: run hack/cluster up")
+    return ["nsenter", f"--target={pid}", "--net", "--mount", "--pid", "--", *[str(word) for word in argv]]
+
+
+def run(
+    machine: Machine, argv: Sequence[str | Path], *, stdin: str | BinaryIO | None = None, timeout: float = 60
+) -> str:
+    """What the command, run on the machine, printed; DevError when it fails."""
+    return commands.run(enter(machine, argv), env=daemons.environment({}), stdin=stdin, timeout=timeout)
+
+
+def succeeds(machine: Machine, argv: Sequence[str | Path]) -> bool:
+    return commands.succeeds(enter(machine, argv), env=daemons.environment({}))
+
+
+def in_network_of(machine: Machine, process: Process) -> bool:
+    """False when someone has removed the namespace's name and `up` made a new one."""
+    inode = namespaces.inode(machine.netns_path)
+    return inode is not None and namespaces.inode(Path(f"/proc/{process.pid}/ns/net")) == inode
+
+
+def processes_one(cluster: Cluster, machines: Sequence[Machine] | None = None) -> list[Process]:
+    """Process 1 of each machine of a cluster, found by its command line, with or without a record."""
+    roots = [str(machine.root) for machine in machines] if machines else None
+    found = []
+    for pid in daemons.all_pids():
+        root = _root_held_by(daemons.command_line(pid))
+        if root and (root in roots if roots else Path(root).parent == cluster.root / "machines"):
+            found.append(Process.of(pid))
+    return [process for process in found if process]
+
+
+def _root_held_by(words: list[str]) -> str | None:
+    """The machine's folder is the last word, both while the shell boots it and once `pause` holds it."""
+    booting = words[:2] == ["/bin/sh", "-c"] and words[2:3] == [_BOOT]
+    holding = len(words) == 2 and os.path.basename(words[0]) == "pause"
+    return words[-1] if booting or holding else None
+
+
+def _holder(machine: Machine, pause: Path) -> Daemon:
+    return Daemon(
+        name=machine.name,
+        argv=["/bin/sh", "-c", _BOOT, "sh", pause, machine.root],
+        log=machine.logs / "machine.log",
+        record=_record(machine),
+        env={"LOGS": str(machine.logs), "SETTINGS": str(machine.root / "settings")},
+    )
+
+
+def _record(machine: Machine) -> Path:
+    return machine.cluster.daemons / machine.name / "machine.json"
+
+
+def _forget_daemons(machine: Machine) -> None:
+    """They ended with process 1, and their pids may be given out again."""
+    for record in _record(machine).parent.glob("*.json"):
+        record.unlink()

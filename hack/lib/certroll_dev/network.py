@@ -1,0 +1,83 @@
+"""The cluster's network: a namespace with a bridge, and for each further node a namespace behind that bridge.
+
+Pods hang on point-to-point links of their node, so between them every packet is routed and passes the Service rules;
+on a bridge, answers would go around them unless the whole machine had br_netfilter. Nothing leads out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import commands
+from .layout import NODE_NETWORK, Machine
+from .ui import DevError
+
+BRIDGE = "cluster0"
+_UPLINK = "eth0"
+
+
+def ensure(machines: Sequence[Machine]) -> None:
+    """Namespaces, links, addresses and routes for all of the cluster's machines; what is there is kept."""
+    first, *others = machines
+    _ensure_namespace(first)
+    if not _has_link(first, BRIDGE):
+        _ip(first, "link", "add", BRIDGE, "type", "bridge")
+    _address(first, BRIDGE)
+    # Nobody answers behind it, but the API server takes its own address from the default route.
+    _ip(first, "route", "replace", "default", "dev", BRIDGE)
+    for machine in others:
+        _ensure_namespace(machine)
+        _ensure_cable(first, machine)
+        _address(machine, _UPLINK)
+        _ip(machine, "route", "replace", "default", "via", str(first.address))
+    for here in machines:
+        for there in machines:
+            if here != there:
+                _ip(here, "route", "replace", str(there.pod_network), "via", str(there.address))
+
+
+def remove(names: Sequence[str]) -> None:
+    """Remove the namespaces' names; each ends, with its links, when the last process has left it."""
+    for name in names:
+        commands.run(["ip", "netns", "delete", name])
+
+
+def namespaces_of(cluster_netns: str) -> list[str]:
+    """The named namespaces of a cluster, those of further nodes included."""
+    names = [line.split()[0] for line in commands.run(["ip", "netns", "list"]).splitlines() if line.strip()]
+    prefix = cluster_netns + "-"
+    return [name for name in names if name == cluster_netns or name.removeprefix(prefix).isdigit()]
+
+
+def _ensure_namespace(machine: Machine) -> None:
+    if machine.netns_path.exists():
+        if commands.succeeds(["ip", "-n", machine.netns, "link", "set", "lo", "up"]):
+            return
+        # A run was killed within `ip netns add`: a name without a namespace.
+        commands.run(["ip", "netns", "delete", machine.netns])
+    try:
+        commands.run(["ip", "netns", "add", machine.netns])
+    except DevError as error:
+        raise DevError(f"{error}\nA network namespace cannot be made: this needs root and CAP_SYS_ADMIN") from error
+    _ip(machine, "link", "set", "lo", "up")
+
+
+def _ensure_cable(first: Machine, machine: Machine) -> None:
+    """A veth pair from the bridge to the machine; it has gone if either end's namespace has."""
+    port = machine.name
+    if not _has_link(machine, _UPLINK):
+        _ip(first, "link", "add", port, "type", "veth", "peer", "name", _UPLINK, "netns", machine.netns)
+    _ip(first, "link", "set", port, "master", BRIDGE, "up")
+
+
+def _address(machine: Machine, link: str) -> None:
+    _ip(machine, "address", "replace", f"{machine.address}/{NODE_NETWORK.prefixlen}", "dev", link)
+    _ip(machine, "link", "set", link, "up")
+
+
+def _has_link(machine: Machine, link: str) -> bool:
+    return commands.succeeds(["ip", "-n", machine.netns, "link", "show", link])
+
+
+def _ip(machine: Machine, *words: str) -> None:
+    commands.run(["ip", "-n", machine.netns, *words])

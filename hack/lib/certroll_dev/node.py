@@ -1,0 +1,256 @@
+"""containerd, kubelet and kube-proxy: what makes a machine a node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from . import certificates, commands, images, kubeconfig, layout, machines
+from .controlplane import arguments, listens
+from .daemons import Daemon
+from .layout import Machine, Spec
+from .ui import DevError
+
+PROGRAMS = ("kubelet", "kube-proxy", "pause")
+PAUSE_IMAGE = "certroll.dev/pause:1"
+_CNI_PLUGINS = ("/usr/lib/cni", "/opt/cni/bin")  # Debian's folder, upstream's folder
+# The machine has a /run of its own, so containerd's usual paths are free.
+_SOCKET = "/run/containerd/containerd.sock"
+_KUBELET_PORT = 10250
+
+_CONTAINERD = """\
+version = 2
+root = "{root}"
+state = "/run/containerd"
+disabled_plugins = [
+  "io.containerd.internal.v1.opt",
+  "io.containerd.snapshotter.v1.aufs",
+  "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper",
+  "io.containerd.snapshotter.v1.zfs",
+  "io.containerd.tracing.processor.v1.otlp",
+]
+
+[grpc]
+  address = "{socket}"
+
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{pause}"
+  # Without CAP_SYS_RESOURCE runc may not lower oom_score_adj, and says so as "can't get final child's PID from pipe".
+  restrict_oom_score_adj = true
+  netns_mounts_under_state_dir = true
+
+[plugins."io.containerd.grpc.v1.cri".containerd]
+  snapshotter = "{snapshotter}"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+  SystemdCgroup = false
+
+[plugins."io.containerd.grpc.v1.cri".cni]
+  bin_dir = "{cni_plugins}"
+  conf_dir = "{cni_conf}"
+"""
+
+
+def start_containerd(machine: Machine, inside: int) -> Daemon:
+    """Start it unless it runs; `wait_for_containerd` follows."""
+    daemon = _containerd(machine)
+    daemon.start(inside)
+    return daemon
+
+
+def wait_for_containerd(machine: Machine, daemon: Daemon) -> None:
+    daemon.wait(lambda: machines.succeeds(machine, _ctr("version")), 30)
+
+
+def load_image(machine: Machine, archive: Path) -> None:
+    """Import a Docker or OCI archive; it goes in by stdin, since the machine sees other folders than we do."""
+    with archive.open("rb") as file:
+        machines.run(machine, _ctr("images", "import", "--no-unpack", "-"), stdin=file, timeout=300)
+
+
+def load_pause(machine: Machine, pause: Path) -> None:
+    archive = images.cached_image(
+        PAUSE_IMAGE, {"/pause": pause}, entrypoint=["/pause"], user="65535:65535", libs=False
+    )
+    ensure_image(machine, PAUSE_IMAGE, archive)
+
+
+def ensure_image(machine: Machine, name: str, archive: Path) -> None:
+    """Import the archive unless the machine has the image of that name from this very archive."""
+    mark = machine.root / "images" / name.replace("/", "_")
+    if not (mark.exists() and mark.read_text() == str(archive) and _has_image(machine, name)):
+        load_image(machine, archive)
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.write_text(str(archive))
+
+
+def start_kubelet(machine: Machine, spec: Spec, programs: Mapping[str, Path], inside: int) -> None:
+    daemon = _kubelet(machine, spec, programs)
+    if daemon.start(inside):
+        daemon.wait(lambda: listens(inside, _KUBELET_PORT), 60, "listening")
+
+
+def start_proxy(machine: Machine, programs: Mapping[str, Path], inside: int) -> None:
+    _proxy(machine, programs).start(inside)
+
+
+def _containerd(machine: Machine) -> Daemon:
+    plugins = next((folder for folder in _CNI_PLUGINS if Path(folder, "ptp").exists()), None)
+    if plugins is None:
+        raise DevError(f"no CNI plugins in {' or '.join(_CNI_PLUGINS)}: run hack/deps cluster")
+    cni = _write(machine.etc / "cni" / "10-certroll.conflist", json.dumps(_cni(machine), indent=1))
+    text = _CONTAINERD.format(
+        root=machine.root / "containerd",
+        socket=_SOCKET,
+        pause=PAUSE_IMAGE,
+        snapshotter=_snapshotter(machine),
+        cni_plugins=plugins,
+        cni_conf=cni.parent,
+    )
+    config = _write(machine.etc / "containerd.toml", text)
+    return Daemon(
+        name="containerd",
+        argv=[_program("containerd"), "--config", config, "--log-level", "warn"],
+        log=machine.logs / "containerd.log",
+        record=_record(machine, "containerd"),
+        files=[config, cni],
+    )
+
+
+def _cni(machine: Machine) -> dict:
+    address_management = {
+        "type": "host-local",
+        "ranges": [[{"subnet": str(machine.pod_network)}]],
+        "routes": [{"dst": "0.0.0.0/0"}],
+        "dataDir": "/run/cni-addresses",  # a pod does not outlive its machine, nor should its address
+    }
+    return {
+        "cniVersion": "0.4.0",
+        "name": "certroll",
+        "plugins": [
+            {"type": "ptp", "mtu": 1500, "ipMasq": False, "ipam": address_management},
+            {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True},
+        ],
+    }
+
+
+def _snapshotter(machine: Machine) -> str:
+    """overlayfs does not stack on itself, as in a container whose root it is."""
+    below = commands.run(["stat", "--file-system", "--format=%T", machine.root]).strip()
+    return "native" if below == "overlayfs" else "overlayfs"
+
+
+def _kubelet(machine: Machine, spec: Spec, programs: Mapping[str, Path]) -> Daemon:
+    pki = certificates.ensure_node(machine)
+    access = kubeconfig.write(machine.cluster, machine.etc / "kubelet.kubeconfig", pki / "kubelet-client.crt")
+    config = _write(machine.etc / "kubelet.json", json.dumps(_kubelet_configuration(machine, spec, pki), indent=1))
+    flags = {
+        "config": config,
+        "kubeconfig": access,
+        "hostname-override": machine.name,
+        "node-ip": machine.address,
+        "root-dir": machine.root / "kubelet",
+        "cert-dir": pki,
+    }
+    return Daemon(
+        name="kubelet",
+        argv=[programs["kubelet"], *arguments(flags)],
+        log=machine.logs / "kubelet.log",
+        record=_record(machine, "kubelet"),
+        files=[config, access],
+    )
+
+
+def _kubelet_configuration(machine: Machine, spec: Spec, pki: Path) -> dict:
+    manifests = machine.etc / "manifests"
+    manifests.mkdir(parents=True, exist_ok=True)
+    settings = {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "port": _KUBELET_PORT,
+        "readOnlyPort": 0,
+        "authentication": {"anonymous": {"enabled": False}, "x509": {"clientCAFile": str(pki / "ca.crt")}},
+        "authorization": {"mode": "Webhook"},
+        "tlsCertFile": str(pki / "kubelet-server.crt"),
+        "tlsPrivateKeyFile": str(pki / "kubelet-server.key"),
+        "containerRuntimeEndpoint": f"unix://{_SOCKET}",
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": machine.cgroup,
+        "failCgroupV1": False,
+        "enforceNodeAllocatable": [],
+        "failSwapOn": False,
+        "oomScoreAdj": 0,  # less would need CAP_SYS_RESOURCE
+        "clusterDNS": [str(layout.DNS_SERVICE_ADDRESS)],
+        "clusterDomain": layout.CLUSTER_DOMAIN,
+        "resolvConf": "",  # the host's name servers cannot be reached from here
+        "maxPods": 500,
+        "staticPodPath": str(manifests),
+        "volumePluginDir": str(machine.root / "volume-plugins"),
+        # Somebody's nearly full disk is no reason to evict pods, and no registry could bring an image back.
+        "evictionHard": {
+            "memory.available": "50Mi",
+            "nodefs.available": "1%",
+            "nodefs.inodesFree": "1%",
+            "imagefs.available": "1%",
+        },
+        "imageGCHighThresholdPercent": 100,
+        "imageGCLowThresholdPercent": 99,
+    }
+    if spec.sync_frequency is not None:
+        settings["syncFrequency"] = spec.sync_frequency
+    return settings
+
+
+def _proxy(machine: Machine, programs: Mapping[str, Path]) -> Daemon:
+    pki = machine.cluster.pki
+    access = kubeconfig.write(machine.cluster, machine.etc / "proxy.kubeconfig", pki / "proxy.crt")
+    settings = {
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+        "kind": "KubeProxyConfiguration",
+        "mode": "nftables",
+        "clientConnection": {"kubeconfig": str(access)},
+        "hostnameOverride": machine.name,
+        "clusterCIDR": str(layout.POD_NETWORK),
+        "conntrack": {"maxPerCore": 0, "min": 0},  # the table belongs to the whole host
+        "oomScoreAdj": 0,
+        "metricsBindAddress": "127.0.0.1:10249",
+        "healthzBindAddress": "127.0.0.1:10256",
+    }
+    config = _write(machine.etc / "proxy.json", json.dumps(settings, indent=1))
+    return Daemon(
+        name="kube-proxy",
+        argv=[programs["kube-proxy"], f"--config={config}"],
+        log=machine.logs / "kube-proxy.log",
+        record=_record(machine, "kube-proxy"),
+        files=[config, access],
+    )
+
+
+def _has_image(machine: Machine, name: str) -> bool:
+    return machines.run(machine, _ctr("images", "list", "--quiet", f"name=={name}")).strip() == name
+
+
+def _ctr(*words: str) -> list[str | Path]:
+    return [_program("ctr"), "--address", _SOCKET, "--namespace", "k8s.io", *words]
+
+
+def _program(name: str) -> Path:
+    for folder in ("/usr/local/bin", "/usr/bin", "/usr/sbin"):
+        if Path(folder, name).exists():
+            return Path(folder, name)
+    raise DevError(f"{name} is not installed: run hack/deps cluster")
+
+
+def _record(machine: Machine, name: str) -> Path:
+    return machine.cluster.daemons / machine.name / f"{name}.json"
+
+
+def _write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text.rstrip("\n") + "\n")
+    return path

@@ -110,19 +110,23 @@ struct cr_policy_status {
 
 void cr_policy_status_dispose(struct cr_policy_status *status);
 CR_DEFINE_DISPOSE(cr_policy_status, struct cr_policy_status, cr_policy_status_dispose)
+/* to must be a valid status (zeroed when new): it is replaced. */
 void cr_policy_status_copy(struct cr_policy_status *to, const struct cr_policy_status *from);
 
-/* From the object's `status` member (NULL: empty status). */
+/* From the object's `status` member (NULL: empty status). out need not be initialised. Times lose their milliseconds,
+ * but for pending.since and consumers[].since (microsecond text), which are compared with others. A pending change
+ * without readable settled material is dropped: nothing says what it was from. */
 void cr_policy_status_decode(const struct cr_json *status, struct cr_policy_status *out);
-/* Owned. Adds `totals` {secrets, consumers, converged, pods, verified, …}, "expires" (earliest notAfter) and
- * "converged"
- * ("3/3") for printer columns. */
+/* Owned. Adds `totals` {secrets, consumers, converged, pods, verified, …}, and for printer columns `expires` (earliest
+ * end of a leaf, or of trust that comes without one) and `converged` ("3/3": idle or converged, of those not absent).
+ * Each member of status is always there (`expires` may be null), so that the result can be a merge patch. Texts are cut
+ * to the schema's lengths. */
 struct cr_json *cr_policy_status_encode(const struct cr_policy_status *status);
 
 /* Borrowed, NULL when absent. */
 struct cr_secret_status *cr_status_secret(struct cr_policy_status *status, const char *name);
 struct cr_consumer_status *cr_status_consumer(struct cr_policy_status *status, const char *name);
-/* Found or appended. */
+/* Found or appended. The pointer holds until the next one is added. */
 struct cr_secret_status *cr_status_secret_add(struct cr_policy_status *status, const char *name);
 struct cr_consumer_status *cr_status_consumer_add(struct cr_policy_status *status, const char *name);
 /* Drops entries whose name is not in keep. */

@@ -1,0 +1,331 @@
+/* Status to JSON, bounded and the same bytes for the same status. Each member of the status itself is always there, if
+ * only as null: a merge patch that leaves one out would leave the old value standing. */
+#include "api/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/strings.h"
+
+/* As in the schema (maxItems, maxLength). */
+enum {
+    CONSUMERS_MAX = 100,
+    EXAMPLES_MAX = 5,
+    OLD_LEAVES_MAX = 8,
+    WORD_MAX = 256,
+    SENTENCE_MAX = 1024,
+    MESSAGE_MAX = 4096,
+};
+
+/* The length of the UTF-8 character at p with at most `left` bytes; 0 when there is none. */
+static size_t character(const unsigned char *p, size_t left)
+{
+    size_t n = *p < 0x80                 ? 1
+               : *p >= 0xc2 && *p < 0xe0 ? 2
+               : *p >= 0xe0 && *p < 0xf0 ? 3
+               : *p >= 0xf0 && *p < 0xf5 ? 4
+                                         : 0;
+    if (n > left)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    return n;
+}
+
+/* Owned: at most max bytes of text, cut between characters with "..." at the end; bytes that are no UTF-8 (a text that
+ * was cut elsewhere) become '?'. */
+static char *clip(const char *text, size_t max)
+{
+    size_t len = strlen(text);
+    size_t limit = len > max ? max - 3 : len;
+    char *out = cr_malloc(limit + 4);
+    size_t used = 0;
+    for (size_t i = 0; i < limit;) {
+        size_t n = character((const unsigned char *)text + i, len - i);
+        if (n > limit - i)
+            break;
+        if (n)
+            memcpy(out + used, text + i, n);
+        else
+            out[used] = '?';
+        used += n ? n : 1;
+        i += n ? n : 1;
+    }
+    memcpy(out + used, len > max ? "..." : "", len > max ? 4 : 1);
+    return out;
+}
+
+static void set_text(struct cr_json *object, const char *key, const char *text, size_t max)
+{
+    if (!text)
+        return;
+    cr_autofree char *clipped = clip(text, max);
+    cr_json_set_string(object, key, clipped);
+}
+
+/* Left out when empty. */
+static void set_digest(struct cr_json *object, const char *key, const char *digest)
+{
+    if (*digest)
+        cr_json_set_string(object, key, digest);
+}
+
+/* Left out when 0. */
+static void set_time(struct cr_json *object, const char *key, int64_t wall_ms)
+{
+    char text[CR_TIME_TEXT];
+    if (wall_ms == 0)
+        return;
+    cr_time_format(wall_ms, text);
+    cr_json_set_string(object, key, text);
+}
+
+static void set_time_micro(struct cr_json *object, const char *key, int64_t wall_ms)
+{
+    char text[CR_TIME_TEXT];
+    if (wall_ms == 0)
+        return;
+    cr_time_format_micro(wall_ms, text);
+    cr_json_set_string(object, key, text);
+}
+
+static void set_changes(struct cr_json *object, unsigned changes)
+{
+    struct cr_json *array = cr_json_array_in(object, "changes");
+    for (unsigned i = 0; i < CR_CHANGE_BITS; i++)
+        if (changes & 1u << i)
+            cr_json_add_string(array, cr_change_name((enum cr_change_bit)(1u << i)));
+}
+
+static void add_strings(struct cr_json *object, const char *key, const struct cr_strvec *strings, size_t most,
+                        size_t max)
+{
+    if (strings->len == 0)
+        return;
+    struct cr_json *array = cr_json_array_in(object, key);
+    for (size_t i = 0; i < strings->len && i < most; i++) {
+        cr_autofree char *clipped = clip(strings->items[i], max);
+        cr_json_add_string(array, clipped);
+    }
+}
+
+static struct cr_json *encode_ca(const struct cr_ca *ca)
+{
+    struct cr_json *object = cr_json_new_object();
+    cr_json_set_string(object, "fingerprint", ca->fingerprint);
+    set_digest(object, "identity", ca->identity);
+    set_time(object, "notAfter", ca->not_after_ms);
+    return object;
+}
+
+static struct cr_json *encode_material(const struct cr_material *m)
+{
+    struct cr_json *object = cr_json_new_object();
+    if (m->has_leaf) {
+        set_digest(object, "leaf", m->leaf);
+        set_digest(object, "chain", m->chain);
+        set_digest(object, "key", m->key);
+        if (*m->key_type)
+            cr_json_set_string(object, "keyType", m->key_type);
+        set_digest(object, "issuer", m->issuer);
+        add_strings(object, "anchors", &m->anchors, m->anchors.len, WORD_MAX);
+        set_time(object, "notAfter", m->not_after_ms);
+    }
+    if (m->trust_len) {
+        struct cr_json *trust = cr_json_array_in(object, "trust");
+        for (size_t i = 0; i < m->trust_len; i++)
+            cr_json_add(trust, encode_ca(&m->trust[i]));
+    }
+    set_digest(object, "opaque", m->opaque);
+    return object;
+}
+
+static struct cr_json *encode_pending(const struct cr_pending_change *pending)
+{
+    struct cr_json *object = cr_json_new_object();
+    cr_json_set_string(object, "id", pending->id);
+    set_time_micro(object, "since", pending->since_ms);
+    set_changes(object, pending->changes);
+    cr_json_set(object, "target", encode_material(&pending->target));
+    add_strings(object, "oldLeaves", &pending->old_leaves, OLD_LEAVES_MAX, WORD_MAX);
+    return object;
+}
+
+/* When this material stops to be useful: its leaf's end; for trust alone, that of the CA that lasts longest. 0: never.
+ */
+static int64_t material_end(const struct cr_material *m)
+{
+    int64_t end = m->has_leaf ? m->not_after_ms : 0;
+    for (size_t i = 0; !m->has_leaf && i < m->trust_len; i++)
+        if (m->trust[i].not_after_ms > end)
+            end = m->trust[i].not_after_ms;
+    return end;
+}
+
+/* Of what the Secret holds now. */
+static int64_t secret_end(const struct cr_secret_status *secret)
+{
+    if (secret->pending.set)
+        return material_end(&secret->pending.target);
+    return secret->has_settled ? material_end(&secret->settled) : 0;
+}
+
+static struct cr_json *encode_secret(const struct cr_secret_status *secret)
+{
+    struct cr_json *object = cr_json_new_object();
+    cr_json_set_string(object, "name", secret->name);
+    set_text(object, "observedResourceVersion", secret->observed_resource_version, WORD_MAX);
+    set_time(object, "notAfter", secret_end(secret));
+    if (secret->has_settled)
+        cr_json_set(object, "settled", encode_material(&secret->settled));
+    if (secret->pending.set)
+        cr_json_set(object, "pending", encode_pending(&secret->pending));
+    if (secret->problem_reason) {
+        struct cr_json *problem = cr_json_object_in(object, "problem");
+        set_text(problem, "reason", secret->problem_reason, WORD_MAX);
+        set_text(problem, "message", cr_or_empty(secret->problem_message), SENTENCE_MAX);
+    }
+    return object;
+}
+
+static void encode_counts(struct cr_json *object, const struct cr_pod_counts *pods)
+{
+    cr_json_set_int(object, "verified", pods->verified);
+    cr_json_set_int(object, "inferred", pods->inferred);
+    cr_json_set_int(object, "stale", pods->stale);
+    cr_json_set_int(object, "unknown", pods->unknown);
+}
+
+static struct cr_json *encode_consumer(const struct cr_consumer_status *consumer)
+{
+    struct cr_json *object = cr_json_new_object();
+    cr_json_set_string(object, "name", consumer->name);
+    if (consumer->kind || consumer->target) {
+        struct cr_json *target = cr_json_object_in(object, "targetRef");
+        set_text(target, "kind", consumer->kind, WORD_MAX);
+        set_text(target, "name", consumer->target, WORD_MAX);
+    }
+    set_text(object, "component", consumer->component, WORD_MAX);
+    cr_json_set_string(object, "decision", cr_decision_name(consumer->decision));
+    set_text(object, "reason", consumer->reason, SENTENCE_MAX);
+    cr_json_set_string(object, "state", cr_consumer_state_name(consumer->state));
+    struct cr_json *pods = cr_json_object_in(object, "pods");
+    cr_json_set_int(pods, "total", consumer->pods.total);
+    encode_counts(pods, &consumer->pods);
+    set_text(object, "blockedBy", consumer->blocked_by, SENTENCE_MAX);
+    set_time(object, "lastRestart", consumer->last_restart_ms);
+    set_time_micro(object, "since", consumer->since_ms);
+    add_strings(object, "examples", &consumer->examples, EXAMPLES_MAX, WORD_MAX);
+    return object;
+}
+
+static bool has_converged(const struct cr_consumer_status *consumer)
+{
+    return consumer->state == CR_CONSUMER_IDLE || consumer->state == CR_CONSUMER_CONVERGED;
+}
+
+/* All when they fit; else first those that a person has to look at. */
+static struct cr_json *encode_consumers(const struct cr_policy_status *status)
+{
+    struct cr_json *array = cr_json_new_array();
+    bool bounded = status->consumers_len > CONSUMERS_MAX;
+    for (int pass = 0; pass < (bounded ? 2 : 1); pass++)
+        for (size_t i = 0; i < status->consumers_len && cr_json_len(array) < CONSUMERS_MAX; i++)
+            if (!bounded || has_converged(&status->consumers[i]) == (pass == 1))
+                cr_json_add(array, encode_consumer(&status->consumers[i]));
+    return array;
+}
+
+static void encode_totals(const struct cr_policy_status *status, struct cr_json *out)
+{
+    struct cr_pod_counts pods = {0};
+    int converged = 0;
+    int present = 0;
+    for (size_t i = 0; i < status->consumers_len; i++) {
+        const struct cr_consumer_status *consumer = &status->consumers[i];
+        converged += has_converged(consumer);
+        present += consumer->state != CR_CONSUMER_ABSENT;
+        pods.total += consumer->pods.total;
+        pods.verified += consumer->pods.verified;
+        pods.inferred += consumer->pods.inferred;
+        pods.stale += consumer->pods.stale;
+        pods.unknown += consumer->pods.unknown;
+    }
+    struct cr_json *totals = cr_json_object_in(out, "totals");
+    cr_json_set_int(totals, "secrets", (int64_t)status->secrets_len);
+    cr_json_set_int(totals, "consumers", (int64_t)status->consumers_len);
+    cr_json_set_int(totals, "converged", converged);
+    cr_json_set_int(totals, "pods", pods.total);
+    encode_counts(totals, &pods);
+    cr_autofree char *text = cr_asprintf("%d/%d", converged, present);
+    cr_json_set_string(out, "converged", text);
+}
+
+static void encode_expires(const struct cr_policy_status *status, struct cr_json *out)
+{
+    int64_t first = 0;
+    for (size_t i = 0; i < status->secrets_len; i++) {
+        int64_t end = secret_end(&status->secrets[i]);
+        if (end && (!first || end < first))
+            first = end;
+    }
+    cr_json_set(out, "expires", cr_json_new_null());
+    set_time(out, "expires", first);
+}
+
+/* In the order of cr_condition_types; metav1.Condition requires every member but observedGeneration. */
+static struct cr_json *encode_conditions(const struct cr_policy_status *status)
+{
+    struct cr_json *array = cr_json_new_array();
+    for (size_t i = 0; i < CR_CONDITIONS; i++) {
+        const struct cr_condition *condition = &status->conditions[i];
+        if (!condition->reason)
+            continue;
+        struct cr_json *object = cr_json_add(array, cr_json_new_object());
+        char time[CR_TIME_TEXT];
+        cr_time_format(condition->transition_ms, time);
+        cr_json_set_string(object, "type", cr_condition_types[i]);
+        cr_json_set_string(object, "status", condition->status ? "True" : "False");
+        cr_json_set_int(object, "observedGeneration", condition->observed_generation);
+        cr_json_set_string(object, "lastTransitionTime", time);
+        set_text(object, "reason", condition->reason, WORD_MAX);
+        set_text(object, "message", cr_or_empty(condition->message), MESSAGE_MAX);
+    }
+    return array;
+}
+
+static struct cr_json *encode_history(const struct cr_policy_status *status)
+{
+    struct cr_json *array = cr_json_new_array();
+    for (size_t i = 0; i < status->history_len; i++) {
+        const struct cr_rotation_record *record = &status->history[i];
+        struct cr_json *object = cr_json_add(array, cr_json_new_object());
+        cr_json_set_string(object, "id", record->id);
+        set_text(object, "secret", cr_or_empty(record->secret), WORD_MAX);
+        set_changes(object, record->changes);
+        set_time(object, "started", record->started_ms);
+        set_time(object, "finished", record->finished_ms);
+        set_text(object, "outcome", cr_or_empty(record->outcome), WORD_MAX);
+    }
+    return array;
+}
+
+struct cr_json *cr_policy_status_encode(const struct cr_policy_status *status)
+{
+    struct cr_json *out = cr_json_new_object();
+    struct cr_json *secrets = NULL;
+    cr_json_set_int(out, "observedGeneration", status->observed_generation);
+    cr_json_set_string(out, "stage", cr_stage_name(status->stage));
+    secrets = cr_json_array_in(out, "secrets");
+    for (size_t i = 0; i < status->secrets_len; i++)
+        cr_json_add(secrets, encode_secret(&status->secrets[i]));
+    cr_json_set(out, "consumers", encode_consumers(status));
+    encode_totals(status, out);
+    encode_expires(status, out);
+    cr_json_set(out, "conditions", encode_conditions(status));
+    cr_json_set(out, "history", encode_history(status));
+    return out;
+}

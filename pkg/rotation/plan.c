@@ -1,0 +1,84 @@
+#include "rotation/plan.h"
+
+#include "base/alloc.h"
+#include "rotation/plan_internal.h"
+
+void cr_plan_requeue(struct cr_plan *plan, int64_t after_ms)
+{
+    if (after_ms < 1)
+        after_ms = 1;
+    if (plan->requeue_after_ms == 0 || after_ms < plan->requeue_after_ms)
+        plan->requeue_after_ms = after_ms;
+}
+
+void cr_plan_say(struct cr_plan *plan, bool warning, enum cr_plan_event_about about, size_t consumer,
+                 const char *reason, char *message)
+{
+    PLAN_PUSH(plan->events, plan->events_len,
+              {.warning = warning, .about = about, .consumer = consumer, .reason = reason, .message = message});
+}
+
+bool cr_plan_may_act(const struct plan_ctx *ctx)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    return !policy->suspend && policy->mode == CR_MODE_ENFORCE && !policy->deleting;
+}
+
+static void drop_restarts(struct cr_plan *plan)
+{
+    for (size_t i = 0; i < plan->restarts_len; i++) {
+        cr_json_free(plan->restarts[i].annotations);
+        free(plan->restarts[i].why);
+    }
+    free(plan->restarts);
+    plan->restarts = NULL;
+    plan->restarts_len = 0;
+}
+
+/* Nothing may be done before it is on record what it is done for. */
+static void drop_acts(struct cr_plan *plan)
+{
+    drop_restarts(plan);
+    plan->nudges_len = plan->probes_len = plan->evictions_len = 0;
+}
+
+void cr_plan_make(const struct cr_world *world, struct cr_plan *plan)
+{
+    *plan = (struct cr_plan){0};
+    cr_policy_status_copy(&plan->status, world->status);
+    plan->status.observed_generation = world->policy->generation;
+
+    struct plan_ctx ctx = {.world = world, .plan = plan};
+    cr_plan_secrets(&ctx);
+    cr_plan_consumers(&ctx);
+    if (!plan->record_first)
+        cr_plan_settle(&ctx);
+    cr_plan_conditions(&ctx);
+    if (plan->record_first)
+        drop_acts(plan);
+
+    cr_plan_consumers_dispose(&ctx);
+    free(ctx.changes);
+    free(ctx.pending);
+}
+
+void cr_plan_dispose(struct cr_plan *plan)
+{
+    cr_policy_status_dispose(&plan->status);
+    drop_restarts(plan);
+    free(plan->nudges);
+    free(plan->probes);
+    free(plan->evictions);
+    for (size_t i = 0; i < plan->events_len; i++)
+        free(plan->events[i].message);
+    free(plan->events);
+    *plan = (struct cr_plan){0};
+}
+
+void cr_plan_invalid(const struct cr_policy_status *before, int64_t generation, const char *problem, int64_t now_ms,
+                     struct cr_policy_status *out)
+{
+    cr_policy_status_copy(out, before);
+    out->observed_generation = generation;
+    cr_status_condition(out, "Ready", false, "Invalid", problem, generation, now_ms);
+}

@@ -1,0 +1,113 @@
+/* The plan of one policy: what is, in; what to remember, to do and to say, out. Pure: no I/O, no clock of its own. Level-based: it
+ * looks at what is, never at which event came, so it can be computed again after a crash at any point and asks for
+ * nothing that was done already. */
+#ifndef CR_ROTATION_PLAN_H
+#define CR_ROTATION_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/policy.h"
+#include "api/status.h"
+#include "base/cleanup.h"
+#include "codec/json.h"
+#include "pki/material.h"
+#include "rotation/catalogue.h"
+#include "rotation/evidence.h"
+
+/* --- what is (all borrowed) --- */
+
+struct cr_world_secret { /* parallel to policy->secrets */
+    bool found;
+    const char *resource_version;
+    const struct cr_material *material; /* NULL when there is a problem */
+    enum cr_material_problem problem;
+    const char *problem_text;
+};
+
+struct cr_world_pod {
+    const struct cr_json *pod;
+    const char *name;
+    const char *uid;
+    const char *ip;     /* NULL: none yet */
+    bool ready;
+    int64_t started_ms; /* wall */
+    /* What the last probe saw, and when; at 0: never. */
+    enum cr_probe_seen seen;
+    const char *leaf;
+    int64_t probed_ms;
+    /* Nudges since the change was seen by this process. */
+    int nudges;
+    int64_t nudged_ms;
+};
+
+struct cr_world_consumer { /* parallel to policy->consumers */
+    bool found;
+    const struct cr_json *workload;
+    const struct cr_world_pod *pods; /* active ones */
+    size_t pods_len;
+    int64_t evicted_ms; /* last eviction by this process; 0: none */
+    const char *refused; /* what the API server said when a restart was last tried in vain; NULL: nothing */
+};
+
+struct cr_world {
+    const struct cr_policy *policy;
+    const struct cr_policy_status *status; /* as last written */
+    const struct cr_world_secret *secrets;
+    const struct cr_world_consumer *consumers;
+    const struct cr_catalogue *catalogue;
+    int64_t now_ms; /* wall */
+};
+
+/* --- what to do --- */
+
+struct cr_plan_restart {
+    size_t consumer;
+    struct cr_json *annotations; /* owned object: annotation name → value, for the pod template */
+    char *why;                   /* owned */
+};
+
+struct cr_plan_pod { /* a pod to nudge, probe or evict */
+    size_t consumer;
+    size_t pod;
+};
+
+enum cr_plan_event_about { CR_ABOUT_POLICY, CR_ABOUT_WORKLOAD };
+
+struct cr_plan_event {
+    bool warning;
+    enum cr_plan_event_about about;
+    size_t consumer; /* with CR_ABOUT_WORKLOAD */
+    const char *reason; /* static */
+    char *message;      /* owned */
+};
+
+struct cr_plan {
+    struct cr_policy_status status; /* what should be remembered and shown */
+    /* The status must be written before anything is done: a change or a first sight is not on record yet. The acts below
+     * are then empty; plan again with the written status. */
+    bool record_first;
+
+    struct cr_plan_restart *restarts;
+    size_t restarts_len;
+    struct cr_plan_pod *nudges;
+    size_t nudges_len;
+    struct cr_plan_pod *probes;
+    size_t probes_len;
+    struct cr_plan_pod *evictions;
+    size_t evictions_len;
+    struct cr_plan_event *events; /* to be said once the status is written */
+    size_t events_len;
+    int64_t requeue_after_ms; /* 0: not before something changes */
+};
+
+void cr_plan_make(const struct cr_world *world, struct cr_plan *plan);
+void cr_plan_dispose(struct cr_plan *plan);
+CR_DEFINE_DISPOSE(cr_plan, struct cr_plan, cr_plan_dispose)
+
+/* Status of a policy that cannot be used: Ready=False with the reason "Invalid"; what was remembered stays. */
+void cr_plan_invalid(const struct cr_policy_status *before, int64_t generation, const char *problem, int64_t now_ms,
+                     struct cr_policy_status *out);
+
+#endif

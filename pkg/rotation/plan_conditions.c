@@ -1,0 +1,224 @@
+#include "rotation/plan_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/strings.h"
+
+enum { EXPIRY_NOTICE_MAX_MS = 7 * 24 * 3600 * 1000 };
+
+static void set(struct plan_ctx *ctx, const char *type, bool value, const char *reason, const char *message)
+{
+    cr_status_condition(&ctx->plan->status, type, value, reason, message, ctx->world->policy->generation,
+                        ctx->world->now_ms - ctx->world->now_ms % 1000);
+}
+
+static void add_line(struct cr_buf *text, const char *line)
+{
+    if (text->len)
+        cr_buf_puts(text, "; ");
+    cr_buf_puts(text, line);
+}
+
+static void ready(struct plan_ctx *ctx)
+{
+    const struct cr_strvec *unsupported = &ctx->world->policy->unsupported;
+    if (!unsupported->len) {
+        set(ctx, "Ready", true, "Accepted", "The policy is valid and in force.");
+        return;
+    }
+    cr_autofree char *fields = cr_strvec_join(unsupported, ", ");
+    cr_autofree char *message =
+        cr_asprintf("This version of certroll does not act on: %s. The rest of the policy is in force.", fields);
+    set(ctx, "Ready", false, "NotActedOn", message);
+}
+
+static bool any_pending(const struct cr_policy_status *status)
+{
+    for (size_t i = 0; i < status->secrets_len; i++)
+        if (status->secrets[i].pending.set)
+            return true;
+    return false;
+}
+
+static void rotating(struct plan_ctx *ctx)
+{
+    const struct cr_policy_status *status = &ctx->plan->status;
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    for (size_t i = 0; i < status->secrets_len; i++) {
+        const struct cr_secret_status *secret = &status->secrets[i];
+        if (!secret->pending.set)
+            continue;
+        cr_autofree char *what = cr_diff_describe(secret->pending.changes);
+        cr_autofree char *line = cr_asprintf("Secret %s: %s", secret->name, what);
+        add_line(&text, line);
+    }
+    if (text.len)
+        set(ctx, "Rotating", true, "ChangePending", cr_buf_text(&text));
+    else
+        set(ctx, "Rotating", false, "Idle", "No change is pending.");
+}
+
+static bool trust_is_pending(const struct cr_policy_status *status)
+{
+    for (size_t i = 0; i < status->secrets_len; i++)
+        if (status->secrets[i].pending.set && (cr_diff_classes(status->secrets[i].pending.changes) & CR_CLASS_TRUST))
+            return true;
+    return false;
+}
+
+static void converged(struct plan_ctx *ctx)
+{
+    const struct cr_policy_status *status = &ctx->plan->status;
+    if (!any_pending(status)) {
+        set(ctx, "Converged", true, "Converged",
+            "Every consumer has the material that its Secrets hold. Leaves are verified by handshakes where a port is "
+            "named; trust is inferred from pod starts and reload delays, not observed.");
+        return;
+    }
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    for (size_t i = 0; i < status->consumers_len; i++) {
+        const struct cr_consumer_status *consumer = &status->consumers[i];
+        if (consumer->state == CR_CONSUMER_CONVERGED || consumer->state == CR_CONSUMER_IDLE ||
+            consumer->state == CR_CONSUMER_ABSENT)
+            continue;
+        cr_autofree char *line = cr_asprintf("%s is %s", consumer->name, cr_consumer_state_name(consumer->state));
+        add_line(&text, line);
+    }
+    if (!text.len)
+        add_line(&text, "the change is being put on record");
+    if (trust_is_pending(status))
+        add_line(&text, "trust will be inferred, not observed");
+    set(ctx, "Converged", false, "RotationInProgress", cr_buf_text(&text));
+}
+
+/* What a person must lift: a gate that time alone does not open. */
+static bool stands_in_the_way(const struct cr_consumer_status *consumer)
+{
+    if (consumer->state == CR_CONSUMER_BLOCKED)
+        return true;
+    return consumer->state == CR_CONSUMER_PENDING && consumer->blocked_by &&
+           !cr_starts_with(consumer->blocked_by, "restart.");
+}
+
+static void blocked(struct plan_ctx *ctx)
+{
+    const struct cr_policy_status *status = &ctx->plan->status;
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    for (size_t i = 0; i < status->consumers_len; i++) {
+        const struct cr_consumer_status *consumer = &status->consumers[i];
+        if (!stands_in_the_way(consumer))
+            continue;
+        cr_autofree char *line = cr_asprintf("%s waits: %s", consumer->name, cr_or_empty(consumer->blocked_by));
+        add_line(&text, line);
+    }
+    if (ctx->world->policy->suspend)
+        add_line(&text, "the policy is suspended");
+    if (text.len)
+        set(ctx, "Blocked", true, ctx->world->policy->suspend ? "Suspended" : "Gated", cr_buf_text(&text));
+    else
+        set(ctx, "Blocked", false, "Free", "Nothing stands in the way.");
+}
+
+/* Unverifiable pods are told once the time to verify them is over, not while it runs. */
+static void add_unverifiable(const struct plan_ctx *ctx, struct cr_buf *text)
+{
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
+        const struct plan_consumer *consumer = &ctx->consumers[i];
+        if (!consumer->concerned || consumer->status->state != CR_CONSUMER_VERIFYING || !cr_plan_past_deadline(ctx, consumer))
+            continue;
+        const struct cr_pod_counts *pods = &consumer->status->pods;
+        cr_autofree char *line =
+            cr_asprintf("%s: %d of %d pods still serve the old leaf, %d cannot be verified%s%s", consumer->spec->name,
+                        pods->stale, pods->total, pods->unknown, consumer->status->examples.len ? ", such as " : "",
+                        consumer->status->examples.len ? consumer->status->examples.items[0] : "");
+        add_line(text, line);
+    }
+}
+
+static const char *add_consumers(const struct plan_ctx *ctx, struct cr_buf *text)
+{
+    const char *reason = NULL;
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
+        const struct cr_consumer_status *consumer = ctx->consumers[i].status;
+        bool missing = consumer->state == CR_CONSUMER_ABSENT && !ctx->consumers[i].spec->optional;
+        if (!missing && consumer->state != CR_CONSUMER_FAILED)
+            continue;
+        reason = missing ? "TargetNotFound" : "RolloutFailed";
+        cr_autofree char *line = cr_asprintf("%s: %s", consumer->name, missing ? consumer->reason : cr_or_empty(consumer->blocked_by));
+        add_line(text, line);
+    }
+    return reason;
+}
+
+static void degraded(struct plan_ctx *ctx)
+{
+    const struct cr_policy_status *status = &ctx->plan->status;
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    const char *reason = NULL;
+    for (size_t i = 0; i < status->secrets_len; i++) {
+        const struct cr_secret_status *secret = &status->secrets[i];
+        if (!secret->problem_reason)
+            continue;
+        reason = reason ? reason : secret->problem_reason;
+        cr_autofree char *line = cr_asprintf("Secret %s: %s", secret->name, cr_or_empty(secret->problem_message));
+        add_line(&text, line);
+    }
+    const char *of_consumers = add_consumers(ctx, &text);
+    reason = reason ? reason : of_consumers;
+    size_t before = text.len;
+    add_unverifiable(ctx, &text);
+    if (!reason && text.len > before)
+        reason = "NotVerified";
+    if (reason)
+        set(ctx, "Degraded", true, reason, cr_buf_text(&text));
+    else
+        set(ctx, "Degraded", false, "AsExpected", "No problem is known.");
+}
+
+/* A sixth of the lifetime, seven days at most: renewal at two thirds of it leaves room before that. */
+static int64_t notice_ms(const struct cr_material *material)
+{
+    int64_t sixth = (material->not_after_ms - material->not_before_ms) / 6;
+    return sixth < EXPIRY_NOTICE_MAX_MS ? sixth : EXPIRY_NOTICE_MAX_MS;
+}
+
+static void expiring(struct plan_ctx *ctx)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    for (size_t i = 0; i < ctx->world->policy->secrets_len; i++) {
+        const struct cr_material *material = ctx->world->secrets[i].material;
+        if (!material || !material->has_leaf)
+            continue;
+        int64_t left = material->not_after_ms - ctx->world->now_ms;
+        int64_t until_notice = left - notice_ms(material);
+        if (until_notice > 0) {
+            /* A day is soon enough to look again; the queue keeps its times in memory. */
+            cr_plan_requeue(ctx->plan, until_notice < 24 * 3600 * 1000 ? until_notice : 24 * 3600 * 1000);
+            continue;
+        }
+        char when[CR_TIME_TEXT];
+        cr_time_format(material->not_after_ms, when);
+        cr_autofree char *line = cr_asprintf("the leaf of Secret %s %s at %s", ctx->world->policy->secrets[i].name,
+                                             left > 0 ? "expires" : "expired", when);
+        add_line(&text, line);
+    }
+    if (text.len)
+        set(ctx, "ExpiringSoon", true, "LeafExpiresSoon", cr_buf_text(&text));
+    else
+        set(ctx, "ExpiringSoon", false, "FarFromExpiry", "No leaf expires soon.");
+}
+
+void cr_plan_conditions(struct plan_ctx *ctx)
+{
+    ready(ctx);
+    rotating(ctx);
+    converged(ctx);
+    blocked(ctx);
+    degraded(ctx);
+    expiring(ctx);
+    ctx->plan->status.stage = any_pending(&ctx->plan->status) ? CR_STAGE_SWITCHING : CR_STAGE_IDLE;
+}

@@ -1,0 +1,181 @@
+#include "rotation/plan_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+
+enum { OLD_LEAVES_MAX = 8 };
+
+static void name_rotation(const struct cr_policy *policy, const struct cr_secret_status *secret,
+                          const char *resource_version, char id[24])
+{
+    cr_autofree char *seed = cr_asprintf("%s/%s/%s/%s", policy->uid, secret->name, cr_or_empty(resource_version),
+                                         secret->pending.target.leaf);
+    char hex[CR_SHA256_HEX];
+    cr_sha256_hex(seed, strlen(seed), hex);
+    snprintf(id, 24, "%.12s", hex);
+}
+
+/* A served leaf of this fingerprint is stale, unless it is the one that is wanted now. */
+static void remember_old_leaf(struct cr_pending_change *pending, const char *leaf)
+{
+    if (leaf[0] && pending->old_leaves.len < OLD_LEAVES_MAX)
+        cr_strvec_add_unique(&pending->old_leaves, leaf);
+}
+
+static void forget_leaf(struct cr_strvec *leaves, const char *leaf)
+{
+    struct cr_strvec kept = {0};
+    for (size_t i = 0; i < leaves->len; i++)
+        if (strcmp(leaves->items[i], leaf) != 0)
+            cr_strvec_add(&kept, leaves->items[i]);
+    cr_strvec_dispose(leaves);
+    *leaves = kept;
+}
+
+/* Seconds only: what is kept in memory must be what a restart reads back from the status. */
+static int64_t on_record(int64_t now_ms)
+{
+    return now_ms - now_ms % 1000;
+}
+
+static void set_target(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now,
+                       unsigned changes)
+{
+    struct cr_pending_change *pending = &secret->pending;
+    cr_material_dispose(&pending->target);
+    cr_material_copy(&pending->target, now->material);
+    forget_leaf(&pending->old_leaves, now->material->leaf);
+    pending->set = true;
+    pending->changes = changes;
+    pending->since_ms = on_record(ctx->world->now_ms);
+    name_rotation(ctx->world->policy, secret, now->resource_version, pending->id);
+    cr_strset(&secret->observed_resource_version, now->resource_version);
+    ctx->plan->record_first = true;
+
+    cr_autofree char *what = cr_diff_describe(changes);
+    cr_plan_say(ctx->plan, false, CR_ABOUT_POLICY, 0, "ChangeSeen",
+                cr_asprintf("Secret %s: %s (rotation %s)", secret->name, what, pending->id));
+}
+
+static void supersede(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
+{
+    struct cr_pending_change *pending = &secret->pending;
+    struct cr_rotation_record record = {.secret = secret->name,
+                                        .changes = pending->changes,
+                                        .started_ms = pending->since_ms,
+                                        .finished_ms = on_record(ctx->world->now_ms),
+                                        .outcome = (char *)"Superseded"};
+    memcpy(record.id, pending->id, sizeof record.id);
+    cr_status_history_add(&ctx->plan->status, &record);
+
+    /* Some consumers may hold the settled state, some the superseded one: the change is against both. */
+    unsigned changes = cr_diff(&secret->settled, now->material) | cr_diff(&pending->target, now->material);
+    remember_old_leaf(pending, pending->target.leaf);
+    remember_old_leaf(pending, secret->settled.leaf);
+    set_target(ctx, secret, now, changes);
+}
+
+/* What a template that we restarted before says about material of which the status remembers nothing (it was lost, or the
+ * policy is new): a class it names with another digest has changed since. */
+static unsigned changes_since_annotation(const struct cr_world *world, const struct cr_material *material,
+                                         const char *secret)
+{
+    static const struct {
+        unsigned class;
+        const char *word;
+        unsigned change;
+    } classes[] = {{CR_CLASS_LEAF, "leaf=", CR_CHANGE_LEAF_RENEWED}, {CR_CLASS_TRUST, "trust=", CR_CHANGE_TRUST_REPLACED}};
+    char annotation[CR_ANNOTATION_NAME];
+    cr_restart_annotation_name(secret, annotation);
+    unsigned changes = 0;
+    for (size_t i = 0; i < world->policy->consumers_len; i++) {
+        const char *value = cr_json_string_at(world->consumers[i].workload, "spec", "template", "metadata",
+                                              "annotations", annotation);
+        for (size_t k = 0; value && k < cr_array_len(classes); k++)
+            if (strstr(value, classes[k].word) && !cr_restart_annotation_covers(value, material, classes[k].class))
+                changes |= classes[k].change;
+    }
+    return changes;
+}
+
+static void first_sight(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
+{
+    cr_material_copy(&secret->settled, now->material);
+    secret->has_settled = true;
+    cr_strset(&secret->observed_resource_version, now->resource_version);
+    ctx->plan->record_first = true;
+    unsigned changes = changes_since_annotation(ctx->world, now->material, secret->name);
+    if (changes)
+        set_target(ctx, secret, now, changes);
+}
+
+static void compare(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
+{
+    if (!secret->has_settled) {
+        first_sight(ctx, secret, now);
+        return;
+    }
+    if (secret->pending.set) {
+        if (cr_diff(&secret->pending.target, now->material))
+            supersede(ctx, secret, now);
+        return;
+    }
+    unsigned changes = cr_diff(&secret->settled, now->material);
+    if (!changes)
+        return;
+    remember_old_leaf(&secret->pending, secret->settled.leaf);
+    set_target(ctx, secret, now, changes);
+}
+
+static void set_problem(struct plan_ctx *ctx, struct cr_secret_status *secret, const char *reason, const char *message)
+{
+    bool news = !cr_streq(secret->problem_reason, reason) || !cr_streq(secret->problem_message, message);
+    cr_strset(&secret->problem_reason, reason);
+    cr_strset(&secret->problem_message, message);
+    if (news && reason)
+        cr_plan_say(ctx->plan, true, CR_ABOUT_POLICY, 0, reason, cr_asprintf("Secret %s: %s", secret->name, message));
+}
+
+static void look_at(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
+{
+    if (!now->found) {
+        set_problem(ctx, secret, "NotFound",
+                    "it does not exist; nothing is done until it does, and what was remembered of it stays");
+        return;
+    }
+    if (now->problem != CR_MATERIAL_OK || !now->material) {
+        set_problem(ctx, secret, cr_material_problem_name(now->problem), cr_or_empty(now->problem_text));
+        if (now->problem == CR_MATERIAL_NOT_YET)
+            cr_plan_requeue(ctx->plan, 30 * 1000);
+        return;
+    }
+    set_problem(ctx, secret, NULL, NULL);
+    compare(ctx, secret, now);
+}
+
+void cr_plan_secrets(struct plan_ctx *ctx)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    struct cr_policy_status *status = &ctx->plan->status;
+    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+    for (size_t i = 0; i < policy->secrets_len; i++)
+        cr_strvec_add(&names, policy->secrets[i].name);
+    cr_status_keep_secrets(status, &names);
+
+    for (size_t i = 0; i < policy->secrets_len; i++)
+        look_at(ctx, cr_status_secret_add(status, policy->secrets[i].name), &ctx->world->secrets[i]);
+
+    ctx->changes = cr_calloc(policy->secrets_len, sizeof *ctx->changes);
+    ctx->pending = cr_calloc(policy->secrets_len, sizeof(struct cr_secret_status *));
+    for (size_t i = 0; i < policy->secrets_len; i++) {
+        struct cr_secret_status *secret = cr_status_secret(status, policy->secrets[i].name);
+        if (!secret->pending.set || secret->problem_reason)
+            continue;
+        ctx->pending[ctx->changes_len] = secret;
+        ctx->changes[ctx->changes_len++] =
+            (struct cr_secret_change){.secret = &policy->secrets[i], .changes = secret->pending.changes};
+    }
+}

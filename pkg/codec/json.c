@@ -361,6 +361,18 @@ void cr_json_remove(struct cr_json *object, const char *key)
         cJSON_Delete(cJSON_DetachItemViaPointer(node(object), member));
 }
 
+struct cr_json *cr_json_take(struct cr_json *object, const char *key)
+{
+    cJSON *member = node(cr_json_edit(object, key));
+    return member ? wrap(cJSON_DetachItemViaPointer(node(object), member)) : NULL;
+}
+
+struct cr_json *cr_json_take_first(struct cr_json *j)
+{
+    cJSON *child = j ? node(j)->child : NULL;
+    return child ? wrap(cJSON_DetachItemViaPointer(node(j), child)) : NULL;
+}
+
 struct cr_json *cr_json_edit(struct cr_json *object, const char *key)
 {
     if (!key || !cr_json_is_object(object))

@@ -90,6 +90,10 @@ struct cr_json *cr_json_array_in(struct cr_json *object, const char *key);
 struct cr_json *cr_json_add(struct cr_json *array, struct cr_json *value);
 void cr_json_add_string(struct cr_json *array, const char *value);
 void cr_json_remove(struct cr_json *object, const char *key);
+/* Removes the member, or the first child of an array or object, and hands it on: owned; NULL when there is none. For
+ * those who keep a part of a big value without copying it. */
+struct cr_json *cr_json_take(struct cr_json *object, const char *key);
+struct cr_json *cr_json_take_first(struct cr_json *j);
 /* Borrowed and changeable; for projections that own the whole value. */
 struct cr_json *cr_json_edit(struct cr_json *object, const char *key);
 

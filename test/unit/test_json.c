@@ -339,6 +339,20 @@ static void frees_secrets_of_every_shape(void **state)
     cr_json_free_secret(parse("{\"data\":{\"tls.key\":\"c2VjcmV0\",\"n\":[\"a\",1,null,{\"b\":\"c\"}]}}"));
 }
 
+static void a_taken_part_leaves_the_rest_and_belongs_to_the_caller(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_json) struct cr_json *j = parse("{\"a\":{\"x\":1},\"b\":[1,2]}");
+    CR_CLEANUP(cr_json) struct cr_json *a = cr_json_take(j, "a");
+    assert_int_equal(cr_json_int_at(a, 0, "x"), 1);
+    assert_null(cr_json_take(j, "a"));
+    assert_null(cr_json_take_first(NULL));
+    CR_CLEANUP(cr_json) struct cr_json *first = cr_json_take_first(cr_json_edit(j, "b"));
+    assert_int_equal(cr_json_int(first, 0), 1);
+    cr_autofree char *rest = cr_json_print(j);
+    assert_string_equal(rest, "{\"b\":[2]}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +369,7 @@ int main(void)
         cmocka_unit_test(a_member_of_the_wrong_type_is_replaced_by_the_container_asked_for),
         cmocka_unit_test(building_on_what_is_no_container_leaks_nothing),
         cmocka_unit_test(a_copy_is_independent),
+        cmocka_unit_test(a_taken_part_leaves_the_rest_and_belongs_to_the_caller),
         cmocka_unit_test(frees_secrets_of_every_shape),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,10 +10,6 @@ from pathlib import Path
 from . import cgroups, commands, daemons, machines, namespaces, network, paths, ui
 from .layout import Cluster
 
-# The kubelet and libcni make these on the host's disk even when told to work elsewhere. Removed only when empty.
-_STRAY_FOLDERS = ("/var/lib/cni", "/var/lib/kubelet", "/etc/cni/net.d", "/etc/cni")
-
-
 def remove(cluster: Cluster) -> bool:
     """End every process, then remove what they used; False when there was nothing. Ends with DevError on what resists."""
     found = machines.processes_one(cluster)
@@ -26,18 +22,12 @@ def remove(cluster: Cluster) -> bool:
     _unmount_below(cluster.root)
     if cluster.root.exists():
         shutil.rmtree(cluster.root)
-    for folder in _STRAY_FOLDERS:
-        _remove_if_empty(Path(folder))
     return there
 
 
 def remove_empty_state_dir() -> None:
-    _remove_if_empty(paths.state_dir())
-
-
-def _remove_if_empty(folder: Path) -> None:
-    with contextlib.suppress(OSError):
-        folder.rmdir()
+    with contextlib.suppress(OSError):  # other clusters are in it
+        paths.state_dir().rmdir()
 
 
 def _unmount_below(root: Path) -> None:

@@ -2,7 +2,8 @@
 
 Process 1 of a PID namespace is the handle of all this. When it is killed, the kernel kills every process in there, the
 containers' too, and with the last of them the private mounts go: nothing can be forgotten, whatever state a cluster
-was in. /run and /var/log are the machine's own, and so are the few kernel settings that a kubelet insists on.
+was in. /run, /var/log and what is written to /var/lib are the machine's own, and so are the few kernel settings that a
+kubelet insists on.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from . import commands, daemons, namespaces
+from . import commands, daemons, namespaces, paths
 from .daemons import Daemon, Process
 from .layout import Cluster, Machine
 from .ui import DevError
@@ -29,15 +30,20 @@ _KERNEL_SETTINGS = {
 
 _BOOT = """set -eu
 mount --make-rslave /
-mount --make-rshared /    # volumes are mounted by the kubelet and seen by containers
 mount -t proc proc /proc
 mount -t tmpfs -o mode=755 machine /run
 mount --bind "$LOGS" /var/log
-echo 1 > /proc/sys/net/ipv4/ip_forward
+# The kubelet and libcni write to fixed places in /var/lib: let that be forgotten, all but our own state.
+mkdir /run/state /run/var-lib /run/var-lib/upper /run/var-lib/work
+mount --bind "$STATE" /run/state
+mount -t overlay -o lowerdir=/var/lib,upperdir=/run/var-lib/upper,workdir=/run/var-lib/work machine /var/lib
+mount --move /run/state "$STATE"
 cd "$SETTINGS"
 for setting in $(find . -type f); do
     [ ! -e "/proc/sys/$setting" ] || mount --bind "$setting" "/proc/sys/$setting"
 done
+echo 1 > /proc/sys/net/ipv4/ip_forward
+mount --make-rshared /    # volumes are mounted by the kubelet and seen by containers
 exec "$@"
 """
 
@@ -118,7 +124,7 @@ def _holder(machine: Machine, pause: Path) -> Daemon:
         argv=["/bin/sh", "-c", _BOOT, "sh", pause, machine.root],
         log=machine.logs / "machine.log",
         record=_record(machine),
-        env={"LOGS": str(machine.logs), "SETTINGS": str(machine.root / "settings")},
+        env={"STATE": str(paths.state_dir()), "LOGS": str(machine.logs), "SETTINGS": str(machine.root / "settings")},
     )
 
 

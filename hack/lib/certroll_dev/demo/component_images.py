@@ -5,7 +5,7 @@ certroll recognises a component by its image, so the names matter; what is insid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,10 +23,10 @@ class Image:
     archive: Path
 
 
-def build_all(ratelimit: Callable[[], Path]) -> Iterator[Image]:
-    """One after the other, so that the caller can say what is ready. `ratelimit` gives the path of its program."""
+def build_all(ratelimit: Path) -> Iterator[Image]:
+    """One after the other, so that the caller can say what is ready. `ratelimit` is its program."""
     yield envoy()
-    yield rate_limit(ratelimit())
+    yield rate_limit(ratelimit)
     debian = programs.debian()
     yield redis(debian)
     yield nginx(debian)

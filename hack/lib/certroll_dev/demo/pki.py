@@ -51,6 +51,11 @@ class Authority:
     certificate: bytes
     key: bytes
 
+    def serial(self) -> str:
+        """In lower-case hexadecimal, without leading zeros."""
+        text = _openssl(["x509", "-noout", "-serial"], stdin=self.certificate).decode()
+        return text.strip().removeprefix("serial=").lower().lstrip("0")
+
     def issue(self, service: str, *, key: bytes | None = None, days: int = 90, namespace: str = NAMESPACE) -> Material:
         """A leaf for a Service, good as server and as client, with a new key unless one is given."""
         key = key or new_key()

@@ -1,0 +1,175 @@
+"""hack/demo: certroll at work on a real cluster, from nothing to a verdict."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from certroll_dev import paths, tools, ui
+from certroll_dev.demo import component_images
+from certroll_dev.demo.cluster import LocalCluster
+from certroll_dev.demo.component_images import Image
+from certroll_dev.demo.logs import collect
+from certroll_dev.demo.processes import end_left_over
+from certroll_dev.demo.show import Show, heading
+from certroll_dev.ui import DevError, Step
+
+_DESCRIPTION = """\
+Shows certroll at its job, on a real Kubernetes cluster that this command sets up on this machine: Envoy in front of its
+Rate Limit service, and nginx, are called all the time; their certificates are renewed, then their CA is changed. What
+certroll decides for each of them and why, which pods were restarted, and which calls failed, is printed as it happens.
+
+Needs root on Debian 12. The first run builds Kubernetes from source and keeps it in the cache: count on ten minutes;
+later runs take about two."""
+
+
+@dataclass(frozen=True)
+class Options:
+    name: str
+    keep: bool
+    rate: float
+    logs: Path
+
+
+def main() -> None:
+    ui.main(_main)
+
+
+def _main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser("hack/demo", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--name", default="certroll-demo", help="name of the cluster (default: %(default)s)")
+    parser.add_argument("--keep", action="store_true", help="leave cluster and operator running when the demo is over")
+    parser.add_argument("--down", action="store_true", help="end what a run with --keep left running, and do nothing else")
+    parser.add_argument("--rate", type=float, default=20.0, help="calls a second to each of Envoy and nginx (default: %(default)s)")
+    parser.add_argument("--logs", type=Path, help="folder for logs (default: build/demo/NAME)")
+    parsed = parser.parse_args(arguments)
+    if parsed.rate <= 0:
+        parser.error("--rate must be above 0: without calls there is nothing to lose")
+    logs = (parsed.logs or paths.REPOSITORY / "build" / "demo" / parsed.name).absolute()
+    options = Options(parsed.name, parsed.keep, parsed.rate, logs)
+    # `kill` is answered as Ctrl-C is: with a clean-up.
+    signal.signal(signal.SIGTERM, _interrupt)
+    if parsed.down:
+        _end_earlier_run(options)
+        return 0
+    return _demo(options)
+
+
+def _demo(options: Options) -> int:
+    heading("1. Programs and images")
+    _run_script("hack/deps")
+    _run_script("hack/build", "--preset", "release")
+    images = _build_images()
+    _end_earlier_run(options)
+    options.logs.mkdir(parents=True)
+    cluster = LocalCluster(options.name)
+    with _taken_down(cluster, options):
+        heading("2. The cluster")
+        cluster.up()
+        _load_images(cluster, images)
+        with cluster.network():
+            passed = _show(cluster, options, images)
+    if passed:
+        _say_what_next(cluster, options)
+    return 0 if passed else 1
+
+
+def _show(cluster: LocalCluster, options: Options, images: list[Image]) -> bool:
+    """Run it, and keep the logs of a run that went wrong before the cluster is taken down."""
+    api = cluster.api()
+    error: DevError | None = None
+    passed = False
+    try:
+        passed = Show(cluster, api, options.logs, options.rate, options.keep).run(images)
+    except DevError as raised:
+        error = raised
+    if not passed:
+        with Step("collecting logs"):
+            collect(cluster, api, options.logs)
+        said = f"{error}\n" if error else "not what was expected: see the lines marked ✗. "
+        raise DevError(f"{said}The logs are in {options.logs}")
+    return passed
+
+
+@contextlib.contextmanager
+def _taken_down(cluster: LocalCluster, options: Options) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        if not options.keep:
+            # A second Ctrl-C would leave half of a cluster behind.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            heading("Cleaning up")
+            cluster.down()
+
+
+def _build_images() -> list[Image]:
+    programs = tools.ensure(["ratelimit"])
+    images = []
+    with Step("images of Envoy, Rate Limit, Redis and nginx") as step:
+        for image in component_images.build_all(programs["ratelimit"]):
+            step.note(f"{image.reference} is ready")
+            images.append(image)
+    return images
+
+
+def _load_images(cluster: LocalCluster, images: list[Image]) -> None:
+    with Step("loading images into the node") as step:
+        for image in images:
+            step.note(image.reference)
+            cluster.load_image(image.archive)
+
+
+def _end_earlier_run(options: Options) -> None:
+    """A run with --keep, or one that was killed, left an operator, a load generator and a cluster."""
+    for file in options.logs.glob("*.pid"):
+        if end_left_over(file):
+            ui.say(f"ended the {file.stem} that an earlier run left")
+    shutil.rmtree(options.logs, ignore_errors=True)
+    LocalCluster(options.name).down()
+
+
+def _run_script(script: str, *arguments: str) -> None:
+    """One of the other scripts, which shows its own progress."""
+    program = paths.REPOSITORY / script
+    with subprocess.Popen([program, *arguments], process_group=0) as process:
+        try:
+            status = process.wait()
+        except BaseException:
+            process.terminate()
+            raise
+    if status != 0:
+        raise DevError(f"{script} ended with {status}")
+
+
+def _say_what_next(cluster: LocalCluster, options: Options) -> None:
+    heading("What to try next")
+    name = "" if options.name == "certroll" else f" --name {options.name}"
+    kubectl = f"hack/cluster kubectl{name} -- -n certroll-demo"
+    if not options.keep:
+        print(
+            "  hack/demo --keep                  the same, and leaves cluster and operator running for you\n"
+            "  hack/test                         the tests: unit, integration, end to end\n"
+            "  less docs/design.md               how it decides"
+        )
+        return
+    print(
+        f"  {kubectl} get crp                            the policy in one line\n"
+        f"  {kubectl} describe crp demo                  what was decided, why, and the last rotations\n"
+        f"  {kubectl} rollout restart deployment nginx   a restart that is none of certroll's business\n"
+        f"  tail -f {options.logs}/operator.log\n"
+        f"  hack/cluster shell{name}                     a shell from which Pods and Services can be reached\n"
+        f"  hack/demo{name} --down                       end it all"
+    )
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

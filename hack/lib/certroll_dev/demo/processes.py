@@ -1,0 +1,128 @@
+"""The processes that the demo runs beside the cluster: the operator and the load generator."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from certroll_dev.commands import tail_of
+from certroll_dev.demo import load
+from certroll_dev.demo.waiting import wait_for
+from certroll_dev.ui import DevError
+
+_STOP_DEADLINE = 20.0
+
+
+class Background:
+    """A process with its output in a file. In a session of its own, so that Ctrl-C reaches only the demo itself."""
+
+    def __init__(self, name: str, command: Sequence[str | Path], log: Path, env: Mapping[str, str] | None = None) -> None:
+        self.name = name
+        self.log = log
+        with log.open("ab") as file:
+            self._process = subprocess.Popen(
+                [str(word) for word in command], stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+                start_new_session=True, env={**os.environ, **(env or {})},
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def identity(self) -> str:
+        """For a file that end_left_over reads."""
+        return f"{self.pid} {_start_time(self.pid)}"
+
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def check(self) -> None:
+        """Raises when it has ended though nobody asked it to."""
+        if not self.running():
+            raise DevError(f"{self.name} ended with {self._process.returncode}; {self.log} ends with:\n{tail_of(self.log)}")
+
+    def kill(self) -> None:
+        """SIGKILL: as a crash, without any clean-up on its side."""
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> int:
+        """SIGTERM, and SIGKILL when that is not heeded; returns the exit status."""
+        if self.running():
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(_STOP_DEADLINE)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        return self._process.wait()
+
+
+class Operator(Background):
+    """certroll-operator outside of the cluster, ready to act."""
+
+    def __init__(
+        self, program: Path, kubeconfig: Path, namespace: str, log: Path, port: int, env: Mapping[str, str] | None = None
+    ) -> None:
+        self.address = f"127.0.0.1:{port}"
+        super().__init__("certroll-operator", [
+            program, "--kubeconfig", kubeconfig, "--namespace", namespace, "--leader-elect=false",
+            "--metrics-bind-address", self.address,
+        ], log, env)
+
+    def wait_ready(self, deadline: float = 30.0) -> None:
+        wait_for("the operator's /readyz", self._ready, deadline=deadline, missing=lambda: f"see {self.log}")
+
+    def page(self, path: str) -> str:
+        """One of its own pages, such as /metrics."""
+        with urllib.request.urlopen(f"http://{self.address}{path}", timeout=2) as response:
+            text: str = response.read().decode()
+            return text
+
+    def _ready(self) -> bool:
+        self.check()
+        try:
+            self.page("/readyz")
+            return True
+        except (OSError, urllib.error.URLError):
+            return False
+
+
+class Load(Background):
+    """The load generator; its calls are in `calls`, one JSON line each."""
+
+    def __init__(self, targets: Sequence[str], trust: Path, rate: float, calls: Path, log: Path) -> None:
+        command: list[str | Path] = [sys.executable, load.__file__, "--ca", trust, "--rate", str(rate), "--out", calls]
+        for target in targets:
+            command += ["--target", target]
+        super().__init__("the load generator", command, log)
+
+
+def end_left_over(pid_file: Path) -> bool:
+    """End the process that an earlier run left, if it still is the one it was; returns whether there was one."""
+    try:
+        pid, started = pid_file.read_text().split()
+    except (OSError, ValueError):
+        return False
+    if started != _start_time(int(pid)):  # ended, and its number perhaps given to another
+        return False
+    os.kill(int(pid), signal.SIGTERM)
+    deadline = time.monotonic() + _STOP_DEADLINE
+    while _start_time(int(pid)) == started and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return True
+
+
+def _start_time(pid: int) -> str | None:
+    """In clock ticks since boot (proc(5)): together with the pid it names one process for ever; None when it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else fields[19]

@@ -1,0 +1,182 @@
+"""The demo proper, inside of a running cluster: workloads, operator, calls, two changes, and what became of them."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import textwrap
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from certroll_dev import paths
+from certroll_dev.demo import pki, pods, workloads
+from certroll_dev.demo.api import API
+from certroll_dev.demo.calls import CallLog
+from certroll_dev.demo.cluster import LocalCluster
+from certroll_dev.demo.component_images import Image
+from certroll_dev.demo.pki import NAMESPACE, Authority
+from certroll_dev.demo.policy import Status
+from certroll_dev.demo.processes import Background, Load, Operator
+from certroll_dev.demo.scenario import Outcome, Watcher, count_calls, wait_calls_succeed
+from certroll_dev.demo.verdict import Check, all_hold, ca_checks, leaf_checks
+from certroll_dev.demo.waiting import WaitTimeout, wait_for
+from certroll_dev.demo.workloads import ENVOY, NGINX, WORKLOADS
+from certroll_dev.ui import Step
+
+OPERATOR = paths.REPOSITORY / "build" / "release" / "bin" / "certroll-operator"
+_METRICS_PORT = 18080
+_CALLED = (ENVOY, NGINX)
+_CHANGE_DEADLINE = 300.0
+_QUIET = 3.0  # seconds without a failed call that count as "calls succeed"
+
+
+class Show:
+    """Lives inside of the cluster's network."""
+
+    def __init__(self, cluster: LocalCluster, api: API, logs: Path, rate: float, keep: bool) -> None:
+        self._cluster = cluster
+        self._api = api
+        self._logs = logs
+        self._rate = rate
+        self._keep = keep
+        self._authorities = (pki.new_authority(1), pki.new_authority(2))
+        self._log = CallLog(logs / "calls.jsonl")
+        self._processes: list[Background] = []
+
+    def run(self, images: list[Image]) -> bool:
+        """Whether everything was seen that should have been."""
+        first, second = self._authorities
+        with Step("starting Redis, Rate Limit, Envoy and nginx"):
+            workloads.install_crds(self._cluster)
+            workloads.install(self._cluster, self._api, images, workloads.issue_all(first))
+        with self._operator(), self._load():
+            self._start()
+            renewed = self._leaves_renewed(first)
+            changed = self._ca_changed(second)
+        return all_hold(renewed) and all_hold(changed)
+
+    # --- what runs beside the cluster
+
+    @contextlib.contextmanager
+    def _operator(self) -> Iterator[None]:
+        heading("3. certroll, and calls to Envoy and nginx")
+        kubeconfig = self._logs / "kubeconfig"
+        shutil.copy(self._cluster.layout.kubeconfig, kubeconfig)  # keeps its mode, 0600
+        log = self._logs / "operator.log"
+        operator = Operator(OPERATOR, kubeconfig, NAMESPACE, log, _METRICS_PORT)
+        with self._running(operator, "operator", keep=self._keep):
+            with Step(f"starting the operator (log: {_short(log)})"):
+                operator.wait_ready()
+            yield
+
+    @contextlib.contextmanager
+    def _load(self) -> Iterator[None]:
+        trust = self._logs / "callers-trust.pem"
+        # The callers trust both CAs from the start, so that a failed call is never their own fault.
+        trust.write_bytes(b"".join(authority.certificate for authority in self._authorities))
+        targets = [f"{w.consumer}={workloads.service_address(self._api, w)}/{w.server_name}" for w in _CALLED]
+        load = Load(targets, trust, self._rate, self._logs / "calls.jsonl", self._logs / "load.log")
+        with self._running(load, "load", keep=False):
+            yield
+
+    @contextlib.contextmanager
+    def _running(self, process: Background, name: str, *, keep: bool) -> Iterator[None]:
+        """Its pid is written down, so that a later run can end what a killed one left."""
+        pid_file = self._logs / f"{name}.pid"
+        pid_file.write_text(process.identity())
+        self._processes.append(process)
+        try:
+            yield
+        finally:
+            self._processes.remove(process)
+            if not keep:
+                process.stop()
+                pid_file.unlink(missing_ok=True)
+
+    def _still_alive(self) -> None:
+        for process in self._processes:
+            process.check()
+
+    # --- the steps
+
+    def _start(self) -> None:
+        with Step("waiting until the policy is Ready"):
+            workloads.install_policy(self._cluster)
+            wait_for("the policy to be Ready", self._policy_is_ready, deadline=60, missing=self._conditions)
+        with Step(f"calling Envoy and nginx, {self._rate:g} times a second each, every call with a TLS handshake of its own"):
+            self._wait_calls_succeed()
+
+    def _leaves_renewed(self, authority: Authority) -> list[Check]:
+        heading("4. The certificates of all three are renewed by the same CA")
+        outcome = self._change(authority)
+        checks = leaf_checks(self._with_calls(outcome))
+        self._report(outcome, checks)
+        return checks
+
+    def _ca_changed(self, authority: Authority) -> list[Check]:
+        heading("5. The CA is changed, in one naive write: new CA, new certificates, all at once")
+        outcome = self._change(authority)
+        recovered = True
+        try:
+            self._wait_calls_succeed()
+        except WaitTimeout as error:
+            recovered = False
+            print(f"  {error}")
+        checks = ca_checks(self._with_calls(outcome), self._envoy_trusts(authority), recovered)
+        self._report(outcome, checks)
+        return checks
+
+    def _change(self, authority: Authority) -> Outcome:
+        materials = workloads.issue_all(authority)
+        watcher = Watcher(self._api, materials, self._still_alive)
+        return watcher.follow(lambda: workloads.write_secrets(self._api, materials), _CHANGE_DEADLINE)
+
+    def _with_calls(self, outcome: Outcome) -> Outcome:
+        """A call counts where it began, so wait for those that began before the end."""
+        until = time.time()
+        wait_for("calls under way to end", lambda: any(c.at >= until for c in self._log.between(until)), deadline=10)
+        return count_calls(self._log, outcome, until)
+
+    def _report(self, outcome: Outcome, checks: Sequence[Check]) -> None:
+        print(f"\n  Settled after {outcome.seconds:.1f} s. Calls since the change (times are seconds after it):")
+        for summary in outcome.calls:
+            print(textwrap.indent("\n".join(summary.lines(outcome.started)), "    "))
+        print("  Pods, compared with those before:")
+        for workload in WORKLOADS:
+            print(f"    {outcome.pods_line(workload)}")
+        print("  Seen on pods and calls themselves:")
+        for check in checks:
+            print(f"    {check}")
+
+    # --- looking
+
+    def _policy_is_ready(self) -> bool:
+        self._still_alive()
+        return self._status().holds("Ready")
+
+    def _status(self) -> Status:
+        return Status.of(self._api.get("certrotationpolicies", NAMESPACE, workloads.POLICY))
+
+    def _conditions(self) -> str:
+        conditions = self._status().conditions
+        if not conditions:
+            return "the operator has written no status at all"
+        return "; ".join(f"{name}={c.status} {c.reason}: {c.message}" for name, c in conditions.items())
+
+    def _wait_calls_succeed(self) -> None:
+        names = [workload.consumer for workload in _CALLED]
+        wait_calls_succeed(self._log, names, self._still_alive, quiet=_QUIET, deadline=30)
+
+    def _envoy_trusts(self, authority: Authority) -> bool:
+        """Whether each Envoy holds this CA and no other."""
+        found = pods.of_app(self._api, NAMESPACE, ENVOY.deployment)
+        return bool(found) and all(pods.envoy_trusts(pod.ip) == {authority.serial()} for pod in found)
+
+
+def heading(text: str) -> None:
+    print(f"\n{text}", flush=True)
+
+
+def _short(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -1,0 +1,338 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/policy.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/strings.h"
+
+/* A policy whose spec is the given JSON. Owned; NULL with err set when it is refused. */
+static struct cr_policy *decode(const char *spec, struct cr_error *err)
+{
+    cr_autofree char *text = cr_asprintf("{\"metadata\":{\"namespace\":\"shop\",\"name\":\"front\",\"uid\":\"u-1\","
+                                         "\"resourceVersion\":\"42\",\"generation\":7},\"spec\":%s}",
+                                         spec);
+    struct cr_error parse_error = {0};
+    CR_CLEANUP(cr_json) struct cr_json *json = cr_json_parse(text, strlen(text), &parse_error);
+    if (!json)
+        fail_msg("the test's own JSON: %s", parse_error.text);
+    return cr_policy_decode(json, err);
+}
+
+static struct cr_policy *decode_ok(const char *spec)
+{
+    struct cr_error err = {0};
+    struct cr_policy *policy = decode(spec, &err);
+    if (!policy)
+        fail_msg("refused: %s", err.text);
+    return policy;
+}
+
+static void test_defaults_are_those_of_the_schema(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_policy)
+    struct cr_policy *p = decode_ok("{\"secrets\":[{\"name\":\"tls\"}],\"consumers\":[{\"name\":\"web\",\"targetRef\":"
+                                    "{\"kind\":\"Deployment\",\"name\":\"nginx\"},\"verify\":{\"port\":8443}}]}");
+    assert_string_equal(p->ns, "shop");
+    assert_string_equal(p->name, "front");
+    assert_string_equal(p->uid, "u-1");
+    assert_string_equal(p->resource_version, "42");
+    assert_int_equal(p->generation, 7);
+    assert_false(p->deleting);
+    assert_false(p->suspend);
+    assert_int_equal(p->mode, CR_MODE_ENFORCE);
+    assert_int_equal(p->secrets_len, 1);
+    assert_string_equal(p->secrets[0].certificate, "tls.crt");
+    assert_string_equal(p->secrets[0].private_key, "tls.key");
+    assert_string_equal(p->secrets[0].trust, "ca.crt");
+    assert_int_equal(p->consumers_len, 1);
+    const struct cr_policy_consumer *web = &p->consumers[0];
+    assert_string_equal(web->api_version, "apps/v1");
+    assert_null(web->component);
+    assert_false(web->optional);
+    for (int role = 0; role < CR_ROLE_COUNT; role++)
+        assert_false(web->reload[role].set);
+    assert_true(web->verify.set);
+    assert_int_equal(web->verify.protocol, CR_VERIFY_TLS);
+    assert_null(web->verify.server_name);
+    assert_int_equal(web->verify.timeout_ms, 60000);
+    assert_int_equal(web->verify.on_timeout, CR_ON_TIMEOUT_RESTART);
+    assert_int_equal(p->restart.method, CR_RESTART_AUTO);
+    assert_null(p->restart.held_by);
+    assert_int_equal(p->restart.max_concurrent, 1);
+    assert_int_equal(p->restart.coalesce_ms, 10000);
+    assert_int_equal(p->unsupported.len, 0);
+}
+
+static void test_every_field_that_is_acted_on_is_read(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_policy)
+    struct cr_policy *p = decode_ok(
+        "{\"suspend\":true,\"mode\":\"Plan\","
+        "\"secrets\":[{\"name\":\"a\",\"keys\":{\"certificate\":\"c\",\"privateKey\":\"k\",\"trust\":\"t\"}}],"
+        "\"consumers\":[{\"name\":\"db\",\"targetRef\":{\"apiVersion\":\"apps/v1\",\"kind\":\"StatefulSet\","
+        "\"name\":\"pg\"},\"component\":\"postgresql\",\"optional\":true,"
+        "\"reload\":{\"serverLeaf\":{\"method\":\"Poll\",\"maxDelay\":\"1m30s\"},\"clientCA\":{\"method\":\"Restart\"}}"
+        ","
+        "\"verify\":{\"protocol\":\"TLS\",\"port\":5432,\"serverName\":\"pg.shop\",\"timeout\":\"2m\","
+        "\"onTimeout\":\"Report\"}}],"
+        "\"restart\":{\"method\":\"Rollout\",\"maxConcurrent\":3,\"coalesce\":\"500ms\"}}");
+    assert_true(p->suspend);
+    assert_int_equal(p->mode, CR_MODE_PLAN);
+    assert_string_equal(p->secrets[0].certificate, "c");
+    assert_string_equal(p->secrets[0].private_key, "k");
+    assert_string_equal(p->secrets[0].trust, "t");
+    const struct cr_policy_consumer *db = &p->consumers[0];
+    assert_string_equal(db->kind, "StatefulSet");
+    assert_string_equal(db->target, "pg");
+    assert_string_equal(db->component, "postgresql");
+    assert_true(db->optional);
+    assert_true(db->reload[CR_ROLE_SERVER_LEAF].set);
+    assert_int_equal(db->reload[CR_ROLE_SERVER_LEAF].method, CR_METHOD_POLL);
+    assert_int_equal(db->reload[CR_ROLE_SERVER_LEAF].max_delay_ms, 90000);
+    assert_int_equal(db->reload[CR_ROLE_CLIENT_CA].method, CR_METHOD_RESTART);
+    assert_false(db->reload[CR_ROLE_SERVER_CA].set);
+    assert_int_equal(db->verify.port, 5432);
+    assert_string_equal(db->verify.server_name, "pg.shop");
+    assert_int_equal(db->verify.timeout_ms, 120000);
+    assert_int_equal(db->verify.on_timeout, CR_ON_TIMEOUT_REPORT);
+    assert_int_equal(p->restart.method, CR_RESTART_ROLLOUT);
+    assert_int_equal(p->restart.max_concurrent, 3);
+    assert_int_equal(p->restart.coalesce_ms, 500);
+    assert_int_equal(p->unsupported.len, 0);
+}
+
+#define TARGET         "\"targetRef\":{\"kind\":\"Deployment\",\"name\":\"d\"}"
+#define CONSUMER(rest) "{\"consumers\":[{\"name\":\"c\"," TARGET rest "}]}"
+
+static void test_errors_name_the_path_and_what_is_allowed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        const char *text;
+    } cases[] = {
+        {"[]", "spec must be an object"},
+        {"{\"suspend\":\"yes\"}", "spec.suspend must be true or false"},
+        {"{\"mode\":\"Dry\"}", "spec.mode must be one of Enforce, Plan"},
+        {"{\"secrets\":{}}", "spec.secrets must be a list"},
+        {"{\"secrets\":[7]}", "spec.secrets[0] must be an object"},
+        {"{\"secrets\":[{}]}", "spec.secrets[0].name is required"},
+        {"{\"secrets\":[{\"name\":\"\"}]}", "spec.secrets[0].name must not be empty"},
+        {"{\"secrets\":[{\"name\":\"a\"},{\"name\":\"a\"}]}", "spec.secrets[1].name: 'a' is listed twice"},
+        {"{\"secrets\":[{\"name\":\"a\",\"keys\":{\"trust\":1}}]}", "spec.secrets[0].keys.trust must be a string"},
+        {"{\"consumers\":[{" TARGET "}]}", "spec.consumers[0].name is required"},
+        {"{\"consumers\":[{\"name\":\"c\",\"targetRef\":{\"name\":\"d\"}}]}",
+         "spec.consumers[0].targetRef.kind is required"},
+        {"{\"consumers\":[{\"name\":\"c\"," TARGET "},{\"name\":\"c\",\"targetRef\":{\"kind\":\"DaemonSet\",\"name\":"
+         "\"e\"}}]}",
+         "spec.consumers[1].name: 'c' is listed twice"},
+        {"{\"consumers\":[{\"name\":\"c\"," TARGET "},{\"name\":\"e\"," TARGET "}]}",
+         "spec.consumers[1].targetRef: Deployment d is already the target of consumer 'c'"},
+        {CONSUMER(",\"reload\":{\"serverLeaf\":{}}"), "spec.consumers[0].reload.serverLeaf.method is required"},
+        {CONSUMER(",\"reload\":{\"serverLeaf\":{\"method\":\"Unknown\"}}"),
+         "spec.consumers[0].reload.serverLeaf.method must be one of Watch, PerHandshake, Poll, Signal, HTTP, Command, "
+         "ApiWatch, Restart"},
+        {CONSUMER(",\"reload\":{\"leaf\":{\"method\":\"Watch\"}}"),
+         "spec.consumers[0].reload.leaf is no role: serverLeaf, clientLeaf, clientCA, serverCA, opaque are"},
+        {CONSUMER(",\"reload\":{\"opaque\":{\"method\":\"Poll\",\"maxDelay\":\"25h\"}}"),
+         "spec.consumers[0].reload.opaque.maxDelay must be a duration from 0s to 24h, written such as 10s, 5m or "
+         "1h30m"},
+        {CONSUMER(",\"verify\":{}"), "spec.consumers[0].verify.port is required: an integer from 1 to 65535"},
+        {CONSUMER(",\"verify\":{\"port\":65536}"), "spec.consumers[0].verify.port must be an integer from 1 to 65535"},
+        {CONSUMER(",\"verify\":{\"port\":1.5}"), "spec.consumers[0].verify.port must be an integer from 1 to 65535"},
+        {CONSUMER(",\"verify\":{\"port\":1,\"timeout\":\"1d\"}"),
+         "spec.consumers[0].verify.timeout must be a duration from 1s to 1h, written such as 10s, 5m or 1h30m"},
+        {CONSUMER(",\"verify\":{\"port\":1,\"onTimeout\":\"Panic\"}"),
+         "spec.consumers[0].verify.onTimeout must be one of Restart, Report"},
+        {"{\"restart\":{\"method\":\"Kill\"}}", "spec.restart.method must be one of Auto, Rollout, Evict, Never"},
+        {"{\"restart\":{\"maxConcurrent\":0}}", "spec.restart.maxConcurrent must be an integer from 1 to 100"},
+        {"{\"restart\":{\"coalesce\":10}}",
+         "spec.restart.coalesce must be a duration from 0s to 10m, written such as 10s, 5m or 1h30m"},
+        {"{\"restart\":{\"singleReplica\":\"Pray\"}}", "spec.restart.singleReplica must be one of Surge, Warn, Block"},
+        {"{\"discover\":{\"enabled\":1}}", "spec.discover.enabled must be true or false"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct cr_error err = {0};
+        CR_CLEANUP(cr_policy) struct cr_policy *policy = decode(cases[i].spec, &err);
+        if (policy)
+            fail_msg("accepted: %s", cases[i].spec);
+        assert_int_equal(err.kind, CR_ERR_INVALID);
+        assert_string_equal(err.text, cases[i].text);
+    }
+}
+
+static void test_what_is_not_acted_on_is_listed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        const char *unsupported; /* joined by ", " */
+        const char *held_by;
+        size_t consumers;
+        bool verify;
+    } cases[] = {
+        {"{}", "", NULL, 0, false},
+        {"{\"secretSelector\":{\"matchLabels\":{}}}", "spec.secretSelector", NULL, 0, false},
+        {"{\"secretSelector\":null}", "", NULL, 0, false},
+        {"{\"discover\":{\"enabled\":true}}", "spec.discover.enabled", NULL, 0, false},
+        {"{\"discover\":{\"enabled\":false,\"unknown\":\"Restart\"}}", "", NULL, 0, false},
+        {"{\"trust\":{\"retainPrevious\":1}}", "spec.trust", NULL, 0, false},
+        {CONSUMER(",\"verify\":{\"port\":1}"), "", NULL, 1, true},
+        {CONSUMER(",\"verify\":{\"port\":1,\"protocol\":\"MySQL\"}"), "spec.consumers[0].verify.protocol", NULL, 1,
+         false},
+        {CONSUMER(",\"verify\":{\"port\":1,\"clientSecretName\":\"s\"}"), "spec.consumers[0].verify.clientSecretName",
+         NULL, 1, true},
+        {"{\"consumers\":[{\"name\":\"found\"}]}", "spec.consumers[0]", NULL, 0, false},
+        {"{\"consumers\":[{\"name\":\"r\",\"targetRef\":{\"apiVersion\":\"argoproj.io/v1alpha1\",\"kind\":\"Rollout\","
+         "\"name\":\"r\"}},{\"name\":\"c\"," TARGET "}]}",
+         "spec.consumers[0].targetRef.kind", NULL, 1, false},
+        {"{\"consumers\":[{\"name\":\"r\",\"targetRef\":{\"apiVersion\":\"v1\",\"kind\":\"Deployment\",\"name\":\"r\"}}"
+         "]}",
+         "spec.consumers[0].targetRef.kind", NULL, 0, false},
+        {"{\"restart\":{\"windows\":[]}}", "", NULL, 0, false},
+        {"{\"restart\":{\"windows\":[{\"schedule\":\"0 2 * * *\",\"duration\":\"4h\"}]}}", "spec.restart.windows",
+         "spec.restart.windows", 0, false},
+        {"{\"restart\":{\"overrideWindowBeforeExpiry\":\"48h\"}}", "spec.restart.overrideWindowBeforeExpiry", NULL, 0,
+         false},
+        {"{\"restart\":{\"singleReplica\":\"Surge\"}}", "", NULL, 0, false},
+        {"{\"restart\":{\"singleReplica\":\"Warn\"}}", "spec.restart.singleReplica", NULL, 0, false},
+        {"{\"restart\":{\"singleReplica\":\"Block\"}}", "spec.restart.singleReplica", "spec.restart.singleReplica", 0,
+         false},
+        {"{\"restart\":{\"method\":\"Evict\"}}", "spec.restart.method", "spec.restart.method", 0, false},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_policy) struct cr_policy *policy = decode_ok(cases[i].spec);
+        cr_autofree char *unsupported = cr_strvec_join(&policy->unsupported, ", ");
+        assert_string_equal(unsupported, cases[i].unsupported);
+        assert_true(cr_streq(policy->restart.held_by, cases[i].held_by));
+        assert_int_equal(policy->consumers_len, cases[i].consumers);
+        if (cases[i].consumers)
+            assert_int_equal(policy->consumers[0].verify.set, cases[i].verify);
+    }
+}
+
+/* A window that this version cannot watch must not read as "any time". */
+static void test_a_gate_that_cannot_be_honoured_holds_restarts(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {
+        "{\"restart\":{\"method\":\"Evict\"}}",
+        "{\"restart\":{\"method\":\"Rollout\",\"singleReplica\":\"Block\"}}",
+        "{\"restart\":{\"windows\":[{\"schedule\":\"0 2 * * *\",\"duration\":\"4h\"}]}}",
+    };
+    for (size_t i = 0; i < cr_array_len(specs); i++) {
+        CR_CLEANUP(cr_policy) struct cr_policy *policy = decode_ok(specs[i]);
+        assert_int_equal(policy->restart.method, CR_RESTART_NEVER);
+    }
+}
+
+static void append_consumers(struct cr_buf *buf, int count)
+{
+    cr_buf_puts(buf, "{\"consumers\":[");
+    for (int i = 0; i < count; i++)
+        cr_buf_printf(buf, "%s{\"name\":\"c%d\",\"targetRef\":{\"kind\":\"Deployment\",\"name\":\"d%d\"}}",
+                      i ? "," : "", i, i);
+    cr_buf_puts(buf, "]}");
+}
+
+static void test_lists_are_capped(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_buf) struct cr_buf fits = CR_BUF_INIT(0);
+    CR_CLEANUP(cr_buf) struct cr_buf over = CR_BUF_INIT(0);
+    append_consumers(&fits, CR_POLICY_CONSUMERS_MAX);
+    append_consumers(&over, CR_POLICY_CONSUMERS_MAX + 1);
+    CR_CLEANUP(cr_policy) struct cr_policy *policy = decode_ok(cr_buf_text(&fits));
+    assert_int_equal(policy->consumers_len, CR_POLICY_CONSUMERS_MAX);
+    struct cr_error err = {0};
+    assert_null(decode(cr_buf_text(&over), &err));
+    assert_string_equal(err.text, "spec.consumers has 257 elements; at most 256 are allowed");
+}
+
+static void test_an_object_without_identity_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        const char *text;
+    } cases[] = {
+        {"{}", "metadata.namespace is required"},
+        {"7", "metadata.namespace is required"},
+        {"{\"metadata\":[]}", "metadata must be an object"},
+        {"{\"metadata\":{\"namespace\":\"n\"}}", "metadata.name is required"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct cr_error err = {0};
+        CR_CLEANUP(cr_json) struct cr_json *json = cr_json_parse(cases[i].json, strlen(cases[i].json), &err);
+        assert_non_null(json);
+        assert_null(cr_policy_decode(json, &err));
+        assert_string_equal(err.text, cases[i].text);
+    }
+    struct cr_error err = {0};
+    assert_null(cr_policy_decode(NULL, &err));
+    assert_int_equal(err.kind, CR_ERR_INVALID);
+}
+
+static void test_a_deletion_timestamp_marks_it_as_going(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"metadata\":{\"namespace\":\"n\",\"name\":\"p\",\"deletionTimestamp\":\"2026-11-21T06:00:00Z\"}}";
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_json) struct cr_json *json = cr_json_parse(text, strlen(text), &err);
+    CR_CLEANUP(cr_policy) struct cr_policy *policy = cr_policy_decode(json, &err);
+    assert_non_null(policy);
+    assert_true(policy->deleting);
+}
+
+static void test_names_round_trip(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < CR_ROLE_COUNT; i++) {
+        enum cr_role role = CR_ROLE_COUNT;
+        assert_true(cr_role_parse(cr_role_name((enum cr_role)i), &role));
+        assert_int_equal(role, i);
+    }
+    for (unsigned i = 0; i < CR_METHOD_COUNT; i++) {
+        enum cr_method method = CR_METHOD_COUNT;
+        assert_true(cr_method_parse(cr_method_name((enum cr_method)i), &method));
+        assert_int_equal(method, i);
+    }
+    enum cr_role role = CR_ROLE_OPAQUE;
+    assert_false(cr_role_parse("ServerLeaf", &role));
+    assert_false(cr_role_parse(NULL, &role));
+    assert_int_equal(role, CR_ROLE_OPAQUE);
+    assert_string_equal(cr_role_name(CR_ROLE_COUNT), "");
+}
+
+static void test_free_takes_null(void **state)
+{
+    (void)state;
+    cr_policy_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults_are_those_of_the_schema),
+        cmocka_unit_test(test_every_field_that_is_acted_on_is_read),
+        cmocka_unit_test(test_errors_name_the_path_and_what_is_allowed),
+        cmocka_unit_test(test_what_is_not_acted_on_is_listed),
+        cmocka_unit_test(test_a_gate_that_cannot_be_honoured_holds_restarts),
+        cmocka_unit_test(test_lists_are_capped),
+        cmocka_unit_test(test_an_object_without_identity_is_refused),
+        cmocka_unit_test(test_a_deletion_timestamp_marks_it_as_going),
+        cmocka_unit_test(test_names_round_trip),
+        cmocka_unit_test(test_free_takes_null),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,639 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/status.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/strings.h"
+
+#define NOW INT64_C(1795241421000) /* 2026-11-21T06:10:21Z, a whole second: most times lose their milliseconds */
+
+/* 64 hex digits that end in n. */
+static void digest(char out[CR_SHA256_HEX], unsigned n)
+{
+    snprintf(out, CR_SHA256_HEX, "%064x", n);
+}
+
+static struct cr_material material(unsigned leaf, unsigned ca)
+{
+    struct cr_material m = {.has_leaf = leaf != 0, .trust_len = ca ? 1 : 0};
+    if (leaf) {
+        char anchor[CR_SHA256_HEX];
+        digest(m.leaf, leaf);
+        digest(m.chain, leaf + 1);
+        digest(m.key, leaf + 2);
+        digest(m.issuer, leaf + 3);
+        digest(anchor, leaf + 3);
+        cr_strvec_add(&m.anchors, anchor);
+        snprintf(m.key_type, sizeof m.key_type, "ECDSA-P256");
+        m.not_after_ms = NOW + leaf * 1000;
+    }
+    if (ca) {
+        m.trust = cr_calloc(1, sizeof *m.trust);
+        digest(m.trust[0].fingerprint, ca);
+        digest(m.trust[0].identity, ca + 1);
+        m.trust[0].not_after_ms = NOW + ca * 1000;
+    }
+    return m;
+}
+
+static void add_secret(struct cr_policy_status *status, const char *name, unsigned leaf, unsigned ca)
+{
+    struct cr_secret_status *secret = cr_status_secret_add(status, name);
+    cr_strset(&secret->observed_resource_version, "90071992547409931234");
+    secret->has_settled = true;
+    secret->settled = material(leaf, ca);
+}
+
+static void add_pending(struct cr_secret_status *secret, unsigned leaf)
+{
+    char old[CR_SHA256_HEX];
+    digest(old, 0x111);
+    snprintf(secret->pending.id, sizeof secret->pending.id, "00c0ffee");
+    secret->pending.set = true;
+    secret->pending.since_ms = NOW + 123;
+    secret->pending.changes = CR_CHANGE_LEAF_RENEWED | CR_CHANGE_TRUST_REPLACED;
+    secret->pending.target = material(leaf, 0x900);
+    cr_strvec_add(&secret->pending.old_leaves, old);
+}
+
+static struct cr_consumer_status *add_consumer(struct cr_policy_status *status, const char *name,
+                                               enum cr_consumer_state state)
+{
+    struct cr_consumer_status *consumer = cr_status_consumer_add(status, name);
+    cr_strset(&consumer->kind, "Deployment");
+    cr_strset(&consumer->target, name);
+    consumer->state = state;
+    return consumer;
+}
+
+/* Something in every field. */
+static void fill(struct cr_policy_status *status)
+{
+    status->observed_generation = 4;
+    status->stage = CR_STAGE_SWITCHING;
+    add_secret(status, "envoy-rate-limit", 0x100, 0x200);
+    add_pending(cr_status_secret(status, "envoy-rate-limit"), 0x300);
+    add_secret(status, "trust-only", 0, 0x400);
+    struct cr_secret_status *broken = cr_status_secret_add(status, "broken");
+    cr_strset(&broken->problem_reason, "KeyMismatch");
+    cr_strset(&broken->problem_message, "tls.key does not belong to the certificate in tls.crt");
+    struct cr_consumer_status *consumer = add_consumer(status, "rate-limit", CR_CONSUMER_RESTARTING);
+    cr_strset(&consumer->component, "envoyproxy/ratelimit");
+    cr_strset(&consumer->reason, "its CA is read once at start");
+    cr_strset(&consumer->blocked_by, "maxConcurrent: 1 consumer is being restarted");
+    consumer->decision = CR_DECISION_RESTART;
+    consumer->pods = (struct cr_pod_counts){.total = 7, .verified = 1, .inferred = 2, .stale = 3, .unknown = 1};
+    consumer->last_restart_ms = NOW;
+    consumer->since_ms = NOW + 456;
+    cr_strvec_add(&consumer->examples, "rate-limit-1: serves the old leaf");
+    cr_status_condition(status, "Ready", true, "Watching", "all is watched", 4, NOW);
+    cr_status_condition(status, "Rotating", false, "Idle", "", 3, NOW);
+    struct cr_rotation_record record = {.id = "0abc",
+                                        .secret = (char *)"envoy",
+                                        .changes = CR_CHANGE_KEY_CHANGED,
+                                        .started_ms = NOW,
+                                        .finished_ms = NOW + 9000,
+                                        .outcome = (char *)"Converged"};
+    cr_status_history_add(status, &record);
+}
+
+static struct cr_json *parse(const char *text)
+{
+    struct cr_error err = {0};
+    struct cr_json *json = cr_json_parse(text, strlen(text), &err);
+    if (!json)
+        fail_msg("the test's own JSON: %s in %s", err.text, text);
+    return json;
+}
+
+static char *encode_text(const struct cr_policy_status *status)
+{
+    CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(status);
+    return cr_json_print(json);
+}
+
+static void test_encode_of_decode_is_the_same_text(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status full = {0};
+    fill(&full);
+    CR_CLEANUP(cr_json) struct cr_json *first = cr_policy_status_encode(&full);
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status again = {0};
+    cr_policy_status_decode(first, &again);
+    cr_autofree char *a = cr_json_print(first);
+    cr_autofree char *b = encode_text(&again);
+    assert_string_equal(a, b);
+}
+
+static void test_remembered_material_survives(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status full = {0};
+    fill(&full);
+    CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&full);
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status again = {0};
+    cr_policy_status_decode(json, &again);
+    const struct cr_secret_status *was = cr_status_secret(&full, "envoy-rate-limit");
+    const struct cr_secret_status *is = cr_status_secret(&again, "envoy-rate-limit");
+    assert_string_equal(is->observed_resource_version, "90071992547409931234"); /* no number: beyond 2^53 */
+    assert_true(is->has_settled);
+    assert_true(is->settled.has_leaf);
+    assert_string_equal(is->settled.leaf, was->settled.leaf);
+    assert_string_equal(is->settled.chain, was->settled.chain);
+    assert_string_equal(is->settled.key, was->settled.key);
+    assert_string_equal(is->settled.key_type, was->settled.key_type);
+    assert_string_equal(is->settled.issuer, was->settled.issuer);
+    assert_int_equal(is->settled.not_after_ms, was->settled.not_after_ms);
+    assert_true(cr_strvec_equal(&is->settled.anchors, &was->settled.anchors));
+    assert_int_equal(is->settled.trust_len, 1);
+    assert_string_equal(is->settled.trust[0].fingerprint, was->settled.trust[0].fingerprint);
+    assert_string_equal(is->settled.trust[0].identity, was->settled.trust[0].identity);
+    assert_int_equal(is->settled.trust[0].not_after_ms, was->settled.trust[0].not_after_ms);
+    assert_true(is->pending.set);
+    assert_string_equal(is->pending.id, "00c0ffee");
+    assert_int_equal(is->pending.since_ms, NOW + 123); /* compared with pod start times: keeps its milliseconds */
+    assert_int_equal(is->pending.changes, CR_CHANGE_LEAF_RENEWED | CR_CHANGE_TRUST_REPLACED);
+    assert_string_equal(is->pending.target.leaf, was->pending.target.leaf);
+    assert_true(cr_strvec_equal(&is->pending.old_leaves, &was->pending.old_leaves));
+    assert_string_equal(cr_status_secret(&again, "broken")->problem_reason, "KeyMismatch");
+    assert_false(cr_status_secret(&again, "broken")->has_settled);
+    assert_int_equal(cr_status_consumer(&again, "rate-limit")->since_ms, NOW + 456);
+    assert_int_equal(cr_status_consumer(&again, "rate-limit")->last_restart_ms, NOW);
+    assert_int_equal(again.history[0].changes, CR_CHANGE_KEY_CHANGED);
+}
+
+/* What the demo, the end-to-end test and people's scripts read. */
+static void test_the_json_contract(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status full = {0};
+    fill(&full);
+    CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&full);
+    const struct cr_json *consumer = cr_json_first(cr_json_get(json, "consumers"));
+    const struct cr_json *secret = cr_json_first(cr_json_get(json, "secrets"));
+    const struct cr_json *ready = cr_json_first(cr_json_get(json, "conditions"));
+    const struct cr_json *record = cr_json_first(cr_json_get(json, "history"));
+    const struct {
+        const struct cr_json *at;
+        const char *text;
+    } cases[] = {
+        {json, "{\"observedGeneration\":4,\"stage\":\"Switching\",\"converged\":\"0/1\","
+               "\"expires\":\"2026-11-21T06:23:09Z\"}"},
+        {cr_json_get(json, "totals"), "{\"secrets\":3,\"consumers\":1,\"converged\":0,\"pods\":7,\"verified\":1,"
+                                      "\"inferred\":2,\"stale\":3,\"unknown\":1}"},
+        {secret, "{\"name\":\"envoy-rate-limit\",\"notAfter\":\"2026-11-21T06:23:09Z\"}"},
+        {cr_json_get(secret, "settled"), "{\"keyType\":\"ECDSA-P256\",\"notAfter\":\"2026-11-21T06:14:37Z\"}"},
+        {cr_json_get(secret, "pending"), "{\"id\":\"00c0ffee\",\"since\":\"2026-11-21T06:10:21.123000Z\","
+                                         "\"changes\":[\"LeafRenewed\",\"TrustReplaced\"]}"},
+        {cr_json_next(cr_json_next(secret)), "{\"name\":\"broken\",\"problem\":{\"reason\":\"KeyMismatch\","
+                                             "\"message\":\"tls.key does not belong to the certificate in tls.crt\"}}"},
+        {consumer, "{\"name\":\"rate-limit\",\"targetRef\":{\"kind\":\"Deployment\",\"name\":\"rate-limit\"},"
+                   "\"component\":\"envoyproxy/ratelimit\",\"decision\":\"Restart\","
+                   "\"reason\":\"its CA is read once at start\",\"state\":\"Restarting\","
+                   "\"pods\":{\"total\":7,\"verified\":1,\"inferred\":2,\"stale\":3,\"unknown\":1},"
+                   "\"blockedBy\":\"maxConcurrent: 1 consumer is being restarted\","
+                   "\"lastRestart\":\"2026-11-21T06:10:21Z\",\"since\":\"2026-11-21T06:10:21.456000Z\","
+                   "\"examples\":[\"rate-limit-1: serves the old leaf\"]}"},
+        {ready, "{\"type\":\"Ready\",\"status\":\"True\",\"observedGeneration\":4,\"reason\":\"Watching\","
+                "\"message\":\"all is watched\",\"lastTransitionTime\":\"2026-11-21T06:10:21Z\"}"},
+        {record, "{\"id\":\"0abc\",\"secret\":\"envoy\",\"changes\":[\"KeyChanged\"],"
+                 "\"started\":\"2026-11-21T06:10:21Z\",\"finished\":\"2026-11-21T06:10:30Z\","
+                 "\"outcome\":\"Converged\"}"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_json) struct cr_json *expected = parse(cases[i].text);
+        for (const struct cr_json *e = cr_json_first(expected); e; e = cr_json_next(e)) {
+            if (!cr_json_equal(cr_json_get(cases[i].at, cr_json_key(e)), e)) {
+                cr_autofree char *is = cr_json_print(cr_json_get(cases[i].at, cr_json_key(e)));
+                fail_msg("case %zu, %s is %s", i, cr_json_key(e), is);
+            }
+        }
+    }
+}
+
+/* A merge patch that leaves a member out would leave the old value standing. */
+static void test_an_empty_status_has_every_member(void **state)
+{
+    (void)state;
+    struct cr_policy_status empty = {0};
+    cr_autofree char *text = encode_text(&empty);
+    assert_string_equal(text,
+                        "{\"observedGeneration\":0,\"stage\":\"Idle\",\"secrets\":[],\"consumers\":[],\"totals\":{"
+                        "\"secrets\":0,\"consumers\":0,\"converged\":0,\"pods\":0,\"verified\":0,\"inferred\":0,"
+                        "\"stale\":0,\"unknown\":0},\"converged\":\"0/0\",\"expires\":null,\"conditions\":[],"
+                        "\"history\":[]}");
+}
+
+#define HEX64   "00000000000000000000000000000000000000000000000000000000000000aa"
+#define SETTLED "\"settled\":{\"leaf\":\"" HEX64 "\"}"
+
+static void test_broken_settled_material_reads_as_first_sight(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *settled;
+        bool has;
+    } cases[] = {
+        {"{\"leaf\":\"" HEX64 "\"}", true},
+        {"{}", true}, /* a Secret that is empty of what we know */
+        {"null", false},
+        {"[]", false},
+        {"\"x\"", false},
+        {"{\"leaf\":\"abc\"}", false},
+        {"{\"leaf\":7}", false},
+        {"{\"leaf\":\"" HEX64 "00\"}", false},
+        {"{\"leaf\":\"" HEX64 "\",\"key\":\"g\"}", false},
+        {"{\"leaf\":\"" HEX64 "\",\"keyType\":\"a key type that is far too long\"}", false},
+        {"{\"leaf\":\"" HEX64 "\",\"notAfter\":\"tomorrow\"}", false},
+        {"{\"leaf\":\"" HEX64 "\",\"anchors\":[\"x\"]}", false},
+        {"{\"trust\":[{\"fingerprint\":\"" HEX64 "\"}]}", true},
+        /* One CA that cannot be read would look like a CA removed. */
+        {"{\"trust\":[{\"fingerprint\":\"" HEX64 "\"},{\"identity\":\"" HEX64 "\"}]}", false},
+        {"{\"trust\":[{\"fingerprint\":\"" HEX64 "\"},7]}", false},
+        {"{\"trust\":{}}", false},
+        {"{\"opaque\":\"XYZ\"}", false},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        cr_autofree char *text = cr_asprintf("{\"secrets\":[{\"name\":\"s\",\"settled\":%s}]}", cases[i].settled);
+        CR_CLEANUP(cr_json) struct cr_json *json = parse(text);
+        CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+        cr_policy_status_decode(json, &status);
+        assert_int_equal(status.secrets_len, 1);
+        if (status.secrets[0].has_settled != cases[i].has)
+            fail_msg("%s", cases[i].settled);
+        assert_true(cases[i].has || (!*status.secrets[0].settled.leaf && !status.secrets[0].settled.trust));
+    }
+}
+
+static void test_a_broken_pending_change_is_forgotten(void **state)
+{
+    (void)state;
+    static const char since[] = "2026-11-21T06:10:21.5Z";
+    static const struct {
+        const char *id, *since, *changes, *target;
+        bool set;
+    } cases[] = {
+        {"\"ab\"", since, "[\"LeafRenewed\"]", "{}", true},
+        {"\"\"", since, "[\"LeafRenewed\"]", "{}", false},
+        {"7", since, "[\"LeafRenewed\"]", "{}", false},
+        {"\"not hex\"", since, "[\"LeafRenewed\"]", "{}", false},
+        {"\"abcdefabcdefabcdefabcdefabcdef\"", since, "[\"LeafRenewed\"]", "{}", false},
+        {"\"ab\"", "now", "[\"LeafRenewed\"]", "{}", false},
+        {"\"ab\"", since, "[\"Renamed\"]", "{}", false}, /* of a later version */
+        {"\"ab\"", since, "\"LeafRenewed\"", "{}", false},
+        {"\"ab\"", since, "[\"LeafRenewed\"]", "null", false},
+        {"\"ab\"", since, "[\"LeafRenewed\"]", "{\"leaf\":\"x\"}", false},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        cr_autofree char *text =
+            cr_asprintf("{\"secrets\":[{\"name\":\"s\"," SETTLED
+                        ",\"pending\":{\"id\":%s,\"since\":\"%s\",\"changes\":%s,\"target\":%s}}]}",
+                        cases[i].id, cases[i].since, cases[i].changes, cases[i].target);
+        CR_CLEANUP(cr_json) struct cr_json *json = parse(text);
+        CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+        cr_policy_status_decode(json, &status);
+        assert_true(status.secrets[0].has_settled);
+        if (status.secrets[0].pending.set != cases[i].set)
+            fail_msg("case %zu: %s", i, text);
+        assert_true(cases[i].set || !*status.secrets[0].pending.id);
+    }
+}
+
+static void test_pending_without_settled_is_first_sight(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_json)
+    struct cr_json *json = parse("{\"secrets\":[{\"name\":\"s\",\"pending\":{\"id\":\"ab\",\"since\":"
+                                 "\"2026-11-21T06:10:21Z\",\"changes\":[],\"target\":{}}}]}");
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    cr_policy_status_decode(json, &status);
+    assert_false(status.secrets[0].pending.set);
+}
+
+static void test_garbage_reads_as_absent(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {
+        "null",
+        "7",
+        "[]",
+        "\"\"",
+        "{\"secrets\":7,\"consumers\":{},\"conditions\":\"\",\"history\":true,\"stage\":9,\"observedGeneration\":"
+        "\"x\"}",
+        "{\"secrets\":[7,null,{},{\"name\":7},{\"name\":\"\"}],\"consumers\":[[],{\"name\":null}],"
+        "\"conditions\":[0,{},{\"type\":\"Ready\"},{\"type\":\"Odd\",\"status\":\"True\",\"reason\":\"R\"},"
+        "{\"type\":\"Ready\",\"status\":\"Unknown\",\"reason\":\"R\"},"
+        "{\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"R\",\"lastTransitionTime\":\"x\"}],"
+        "\"history\":[{},{\"id\":\"zz\",\"secret\":\"s\",\"changes\":[]},{\"id\":\"ab\",\"changes\":[]}]}",
+    };
+    struct cr_policy_status empty = {0};
+    cr_autofree char *expected = encode_text(&empty);
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_json) struct cr_json *json = parse(cases[i]);
+        CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+        cr_policy_status_decode(json, &status);
+        cr_autofree char *text = encode_text(&status);
+        assert_string_equal(text, expected);
+    }
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    cr_policy_status_decode(NULL, &status);
+    assert_int_equal(status.secrets_len, 0);
+}
+
+static void test_a_broken_consumer_keeps_what_can_be_read(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_json)
+    struct cr_json *json =
+        parse("{\"consumers\":[{\"name\":\"c\",\"targetRef\":7,\"decision\":\"Explode\",\"state\":[],"
+              "\"pods\":{\"total\":-1,\"stale\":1e300,\"verified\":2},\"since\":\"soon\","
+              "\"examples\":[7,\"a\",\"b\",\"c\",\"d\",\"e\",\"f\"]},{\"name\":\"c\"}]}");
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    cr_policy_status_decode(json, &status);
+    assert_int_equal(status.consumers_len, 1); /* the name again: the first counts */
+    const struct cr_consumer_status *c = &status.consumers[0];
+    assert_null(c->kind);
+    assert_int_equal(c->decision, CR_DECISION_NONE);
+    assert_int_equal(c->state, CR_CONSUMER_IDLE);
+    assert_int_equal(c->pods.total, 0);
+    assert_int_equal(c->pods.stale, 0);
+    assert_int_equal(c->pods.verified, 2);
+    assert_int_equal(c->since_ms, 0);
+    assert_int_equal(c->examples.len, 5);
+}
+
+static void add_many(struct cr_policy_status *status, int count, enum cr_consumer_state state, const char *prefix)
+{
+    for (int i = 0; i < count; i++) {
+        cr_autofree char *name = cr_asprintf("%s-%03d", prefix, i);
+        add_consumer(status, name, state);
+    }
+}
+
+static void test_at_most_100_consumers_the_unconverged_first(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    add_many(&status, 90, CR_CONSUMER_CONVERGED, "done");
+    add_many(&status, 20, CR_CONSUMER_VERIFYING, "late");
+    CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&status);
+    const struct cr_json *consumers = cr_json_get(json, "consumers");
+    assert_int_equal(cr_json_len(consumers), 100);
+    const struct cr_json *c = cr_json_first(consumers);
+    for (int i = 0; i < 20; i++, c = cr_json_next(c))
+        assert_true(cr_starts_with(cr_json_string_at(c, "name"), "late-"));
+    assert_string_equal(cr_json_string_at(c, "name"), "done-000");
+    assert_int_equal(cr_json_int_at(json, -1, "totals", "consumers"), 110); /* totals count all */
+    assert_int_equal(cr_json_int_at(json, -1, "totals", "converged"), 90);
+    assert_string_equal(cr_json_string_at(json, "converged"), "90/110");
+}
+
+static void test_up_to_100_consumers_keep_their_order(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    add_many(&status, 80, CR_CONSUMER_CONVERGED, "done");
+    add_many(&status, 20, CR_CONSUMER_FAILED, "late");
+    CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&status);
+    assert_int_equal(cr_json_len(cr_json_get(json, "consumers")), 100);
+    assert_string_equal(cr_json_string_at(cr_json_first(cr_json_get(json, "consumers")), "name"), "done-000");
+}
+
+static void test_converged_counts_idle_and_leaves_out_the_absent(void **state)
+{
+    (void)state;
+    static const struct {
+        enum cr_consumer_state state;
+        const char *text;
+    } cases[] = {
+        {CR_CONSUMER_IDLE, "1/1"},      {CR_CONSUMER_CONVERGED, "1/1"}, {CR_CONSUMER_PENDING, "0/1"},
+        {CR_CONSUMER_VERIFYING, "0/1"}, {CR_CONSUMER_BLOCKED, "0/1"},   {CR_CONSUMER_RESTARTING, "0/1"},
+        {CR_CONSUMER_FAILED, "0/1"},    {CR_CONSUMER_ABSENT, "0/0"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+        add_consumer(&status, "c", cases[i].state);
+        CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&status);
+        assert_string_equal(cr_json_string_at(json, "converged"), cases[i].text);
+        assert_int_equal(cr_json_int_at(json, -1, "totals", "consumers"), 1);
+    }
+}
+
+static void test_at_most_5_examples_and_8_old_leaves(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    struct cr_consumer_status *consumer = add_consumer(&status, "c", CR_CONSUMER_VERIFYING);
+    add_secret(&status, "s", 1, 0);
+    struct cr_secret_status *secret = cr_status_secret(&status, "s");
+    add_pending(secret, 2);
+    for (unsigned i = 0; i < 20; i++) {
+        char old[CR_SHA256_HEX];
+        digest(old, i);
+        cr_strvec_add(&secret->pending.old_leaves, old);
+        cr_strvec_add(&consumer->examples, old);
+    }
+    CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&status);
+    const struct cr_json *encoded = cr_json_first(cr_json_get(json, "secrets"));
+    assert_int_equal(cr_json_len(cr_json_at(encoded, "pending", "oldLeaves")), 8);
+    encoded = cr_json_first(cr_json_get(json, "consumers"));
+    assert_int_equal(cr_json_len(cr_json_get(encoded, "examples")), 5);
+}
+
+/* The API server refuses what is longer than the schema says, and with it the whole status. */
+static void test_texts_are_cut_between_characters(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_buf) struct cr_buf umlauts = CR_BUF_INIT(0);
+    for (int i = 0; i < 3000; i++)
+        cr_buf_puts(&umlauts, "\xc3\xa4");
+    static const struct {
+        const char *text; /* NULL: the long one */
+        size_t len;
+        const char *end;
+    } cases[] = {
+        {NULL, 4095, "\xc3\xa4..."}, /* 4096 - 3 is odd: the character that does not fit goes */
+        {"short", 5, "short"},       {"cut in the middle \xc3", 19, " ?"},
+        {"\xff\xfe", 2, "??"},       {"\xe2\x82\xac \xf0\x9f\x94\x91", 8, "\xf0\x9f\x94\x91"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+        const char *text = cases[i].text ? cases[i].text : cr_buf_text(&umlauts);
+        cr_status_condition(&status, "Ready", true, "R", text, 1, NOW);
+        CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&status);
+        const char *message = cr_json_string_at(cr_json_first(cr_json_get(json, "conditions")), "message");
+        assert_int_equal(strlen(message), cases[i].len);
+        assert_true(cr_ends_with(message, cases[i].end));
+        cr_autofree char *printed = cr_json_print(json);
+        CR_CLEANUP(cr_json) struct cr_json *reread = parse(printed);
+        assert_non_null(reread);
+    }
+}
+
+static void test_expires_is_the_first_end_of_what_is_there_now(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    char text[CR_TIME_TEXT];
+    add_secret(&status, "later", 500, 1);  /* beside a leaf, an old CA of the bundle does not count */
+    add_secret(&status, "trust", 0, 400);  /* trust alone does */
+    add_secret(&status, "renewed", 10, 0); /* its renewal is under way */
+    add_pending(cr_status_secret(&status, "renewed"), 300);
+    cr_time_format(NOW + 300 * 1000, text);
+    CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&status);
+    assert_string_equal(cr_json_string_at(json, "expires"), text);
+}
+
+static void test_transition_time_moves_only_when_the_status_flips(void **state)
+{
+    (void)state;
+    static const struct {
+        bool value;
+        const char *reason;
+        int64_t now;
+        int64_t transition;
+    } steps[] = {
+        {true, "Watching", NOW, NOW},       {true, "Watching", NOW + 1, NOW},      {true, "Other", NOW + 2, NOW},
+        {false, "Other", NOW + 3, NOW + 3}, {false, "Watching", NOW + 4, NOW + 3}, {true, "Watching", NOW + 5, NOW + 5},
+    };
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    assert_null(cr_status_condition_get(&status, "Ready"));
+    for (size_t i = 0; i < cr_array_len(steps); i++) {
+        cr_status_condition(&status, "Ready", steps[i].value, steps[i].reason, "m", (int64_t)i, steps[i].now);
+        const struct cr_condition *ready = cr_status_condition_get(&status, "Ready");
+        assert_non_null(ready);
+        assert_int_equal(ready->status, steps[i].value);
+        assert_string_equal(ready->reason, steps[i].reason);
+        assert_int_equal(ready->transition_ms, steps[i].transition);
+        assert_int_equal(ready->observed_generation, i);
+    }
+    cr_status_condition(&status, "NoSuchType", true, "R", "m", 1, NOW);
+    assert_null(cr_status_condition_get(&status, "NoSuchType"));
+    assert_null(cr_status_condition_get(&status, NULL));
+}
+
+static void test_history_keeps_the_newest_10(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    for (int i = 0; i < 13; i++) {
+        struct cr_rotation_record record = {.secret = (char *)"s", .outcome = (char *)"Converged", .started_ms = NOW};
+        snprintf(record.id, sizeof record.id, "%x", (unsigned)i);
+        cr_status_history_add(&status, &record);
+    }
+    assert_int_equal(status.history_len, CR_HISTORY_MAX);
+    assert_string_equal(status.history[0].id, "c");
+    assert_string_equal(status.history[9].id, "3");
+    cr_status_history_add(&status, &status.history[9]); /* one of its own: the one that goes */
+    assert_string_equal(status.history[0].id, "3");
+    assert_string_equal(status.history[0].secret, "s");
+}
+
+static void test_keep_drops_what_the_policy_no_longer_names(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    CR_CLEANUP(cr_strvec) struct cr_strvec keep = {0};
+    add_secret(&status, "a", 1, 2);
+    add_secret(&status, "b", 3, 4);
+    add_secret(&status, "c", 5, 6);
+    add_many(&status, 3, CR_CONSUMER_IDLE, "w");
+    cr_strvec_add(&keep, "c");
+    cr_strvec_add(&keep, "w-001");
+    cr_strvec_add(&keep, "a");
+    cr_status_keep_secrets(&status, &keep);
+    cr_status_keep_consumers(&status, &keep);
+    assert_int_equal(status.secrets_len, 2);
+    assert_string_equal(status.secrets[0].name, "a");
+    assert_string_equal(status.secrets[1].name, "c");
+    assert_int_equal(status.consumers_len, 1);
+    assert_string_equal(status.consumers[0].name, "w-001");
+    assert_null(cr_status_secret(&status, "b"));
+    assert_ptr_equal(cr_status_secret_add(&status, "c"), &status.secrets[1]);
+    assert_int_equal(status.secrets_len, 2);
+}
+
+static void test_a_copy_is_its_own(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status copy = {0};
+    cr_autofree char *expected = NULL;
+    fill(&copy); /* replaced, not leaked */
+    {
+        CR_CLEANUP(cr_policy_status) struct cr_policy_status full = {0};
+        fill(&full);
+        add_consumer(&full, "more", CR_CONSUMER_ABSENT);
+        expected = encode_text(&full);
+        cr_policy_status_copy(&copy, &full);
+    }
+    cr_autofree char *text = encode_text(&copy);
+    assert_string_equal(text, expected);
+}
+
+static void test_names_round_trip(void **state)
+{
+    (void)state;
+    for (unsigned i = CR_STAGE_IDLE; i <= CR_STAGE_HELD; i++) {
+        enum cr_stage stage;
+        assert_true(cr_stage_parse(cr_stage_name((enum cr_stage)i), &stage));
+        assert_int_equal(stage, i);
+    }
+    for (unsigned i = CR_DECISION_NONE; i <= CR_DECISION_RESTART; i++) {
+        enum cr_decision_kind kind;
+        assert_true(cr_decision_parse(cr_decision_name((enum cr_decision_kind)i), &kind));
+        assert_int_equal(kind, i);
+    }
+    for (unsigned i = CR_CONSUMER_IDLE; i <= CR_CONSUMER_ABSENT; i++) {
+        enum cr_consumer_state consumer_state;
+        assert_true(cr_consumer_state_parse(cr_consumer_state_name((enum cr_consumer_state)i), &consumer_state));
+        assert_int_equal(consumer_state, i);
+    }
+    for (unsigned i = 0; i < CR_CHANGE_BITS; i++) {
+        enum cr_change_bit bit;
+        assert_true(cr_change_parse(cr_change_name((enum cr_change_bit)(1u << i)), &bit));
+        assert_int_equal(bit, 1u << i);
+    }
+    assert_string_equal(cr_change_name((enum cr_change_bit)3), "");
+}
+
+static void test_dispose_takes_null(void **state)
+{
+    (void)state;
+    cr_policy_status_dispose(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_encode_of_decode_is_the_same_text),
+        cmocka_unit_test(test_remembered_material_survives),
+        cmocka_unit_test(test_the_json_contract),
+        cmocka_unit_test(test_an_empty_status_has_every_member),
+        cmocka_unit_test(test_broken_settled_material_reads_as_first_sight),
+        cmocka_unit_test(test_a_broken_pending_change_is_forgotten),
+        cmocka_unit_test(test_pending_without_settled_is_first_sight),
+        cmocka_unit_test(test_garbage_reads_as_absent),
+        cmocka_unit_test(test_a_broken_consumer_keeps_what_can_be_read),
+        cmocka_unit_test(test_at_most_100_consumers_the_unconverged_first),
+        cmocka_unit_test(test_up_to_100_consumers_keep_their_order),
+        cmocka_unit_test(test_converged_counts_idle_and_leaves_out_the_absent),
+        cmocka_unit_test(test_at_most_5_examples_and_8_old_leaves),
+        cmocka_unit_test(test_texts_are_cut_between_characters),
+        cmocka_unit_test(test_expires_is_the_first_end_of_what_is_there_now),
+        cmocka_unit_test(test_transition_time_moves_only_when_the_status_flips),
+        cmocka_unit_test(test_history_keeps_the_newest_10),
+        cmocka_unit_test(test_keep_drops_what_the_policy_no_longer_names),
+        cmocka_unit_test(test_a_copy_is_its_own),
+        cmocka_unit_test(test_names_round_trip),
+        cmocka_unit_test(test_dispose_takes_null),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

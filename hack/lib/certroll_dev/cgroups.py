@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -14,12 +15,11 @@ _V2_CONTROLLERS = ("cpu", "cpuset", "io", "memory", "pids")
 def make(name: str) -> None:
     """Make the cgroup in every hierarchy; the kubelet wants its root to exist."""
     for hierarchy in _hierarchies():
-        current = hierarchy
-        for part in Path(name.lstrip("/")).parts:
-            parent, current = current, current / part
-            _delegate(parent)
-            current.mkdir(exist_ok=True)
-            _inherit_cpuset(parent, current)
+        while True:
+            # The end of another cluster may just now remove a parent that is empty.
+            with contextlib.suppress(FileNotFoundError):
+                _make_below(hierarchy, name)
+                break
 
 
 def remove(name: str, timeout: float = 10) -> None:
@@ -50,6 +50,15 @@ def _hierarchies() -> list[Path]:
     if (_MOUNT / "cgroup.controllers").exists():
         return [_MOUNT]
     return sorted(path for path in _MOUNT.iterdir() if (path / "cgroup.procs").exists() and not path.is_symlink())
+
+
+def _make_below(hierarchy: Path, name: str) -> None:
+    current = hierarchy
+    for part in Path(name.lstrip("/")).parts:
+        parent, current = current, current / part
+        _delegate(parent)
+        current.mkdir(exist_ok=True)
+        _inherit_cpuset(parent, current)
 
 
 def _delegate(parent: Path) -> None:

@@ -53,7 +53,8 @@ class Machine:
 
     @property
     def netns(self) -> str:
-        return self.cluster.netns if self.number == 1 else f"{self.cluster.netns}-{self.number}"
+        # A dot, which no cluster's name has: "cr-a-2" is the namespace of a cluster called "a-2".
+        return self.cluster.netns if self.number == 1 else f"{self.cluster.netns}.{self.number}"
 
     @property
     def netns_path(self) -> Path:

@@ -18,9 +18,8 @@ def locked(path: Path, waiting_for: str, *, remove: bool = False) -> Iterator[No
     With `remove` the file is gone afterwards. Someone may then have waited on the removed file, so whoever gets a lock
     checks that its file is still the one under that name.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     while True:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        fd = _open(path)
         try:
             _take(fd, waiting_for)
             if _still_there(fd, path):
@@ -29,13 +28,20 @@ def locked(path: Path, waiting_for: str, *, remove: bool = False) -> Iterator[No
             os.close(fd)
             raise
         os.close(fd)
-        path.parent.mkdir(parents=True, exist_ok=True)
     try:
         yield
     finally:
         if remove:
             path.unlink(missing_ok=True)
         os.close(fd)
+
+
+def _open(path: Path) -> int:
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Who else is done may just now remove the folder, as the last to use it.
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
 
 def _take(fd: int, waiting_for: str) -> None:

@@ -45,8 +45,7 @@ def remove(names: Sequence[str]) -> None:
 def namespaces_of(cluster_netns: str) -> list[str]:
     """The named namespaces of a cluster, those of further nodes included."""
     names = [line.split()[0] for line in commands.run(["ip", "netns", "list"]).splitlines() if line.strip()]
-    prefix = cluster_netns + "-"
-    return [name for name in names if name == cluster_netns or name.removeprefix(prefix).isdigit()]
+    return [name for name in names if name == cluster_netns or name.startswith(cluster_netns + ".")]
 
 
 def _ensure_namespace(machine: Machine) -> None:

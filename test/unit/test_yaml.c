@@ -165,7 +165,7 @@ static void refuses_with_line_and_column(void **state)
         {"repeated key in other quotes", "{a: 1, \"a\": 2}", "a key that was there before at line 1, column 8"},
         {"mapping as a key", "? {a: 1}\n: b\n", "a key that is no scalar"},
         {"sequence as a key", "[a]: b\n", "a key that is no scalar"},
-        {"empty key", "{: b}\n", "an empty key at line 1"},
+        {"empty key", "?\n: b\n", "an empty key at line 1"},
         {"second document", "a: 1\n---\nb: 2\n", "a second document at line 2"},
         {"syntax error in the rest", "a: 1\n---\n[", "at line 3"},
         {"yes", "a: yes\n", "yes, no, on or off: write true or false, or quote it at line 1, column 4"},

@@ -1,0 +1,46 @@
+/* Certificates made at run time, for tests of whatever reads or serves them. Ends the test on failure. */
+#ifndef TEST_SUPPORT_TESTCERTS_H
+#define TEST_SUPPORT_TESTCERTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct x509_st;     /* OpenSSL's X509 */
+struct evp_pkey_st; /* OpenSSL's EVP_PKEY */
+
+/* A certificate and its key. Texts are owned by it. */
+struct test_cert {
+    struct x509_st *x509;
+    struct evp_pkey_st *key;
+    char *cert_pem;
+    char *key_pem; /* PKCS#8 */
+};
+
+/* Everything left zero has a default: an ECDSA-P256 leaf, self-signed, valid from an hour ago for a day. */
+struct test_cert_spec {
+    const char *cn;
+    const char *dns[4];             /* SANs, up to the first NULL */
+    const char *ips[2];             /* "127.0.0.1" */
+    bool ca;                        /* basicConstraints CA:TRUE and keyCertSign */
+    bool no_key_ids;                /* no subject and authority key identifier */
+    const char *key_type;           /* "P-256", "P-384", "P-521", "secp256k1", "RSA", "ED25519", "ED448" */
+    int64_t from_s;                 /* notBefore, seconds from now */
+    int64_t until_s;                /* notAfter, seconds from now */
+    const struct test_cert *issuer; /* NULL: self-signed */
+    const struct test_cert *key_of; /* use that certificate's key */
+};
+
+struct test_cert *test_cert_new(const struct test_cert_spec *spec);
+void test_cert_free(struct test_cert *cert);
+CR_DEFINE_CLEANUP(test_cert, struct test_cert, test_cert_free)
+
+/* The key in another form, owned text: "SEC1" or "PKCS#1" (the algorithm's own form), "SEC1 with parameters",
+ * "PKCS#8 encrypted", "Proc-Type encrypted". */
+char *test_cert_key_as(const struct test_cert *cert, const char *form);
+
+/* Texts one after the other, NULL-terminated arguments. Owned. */
+char *test_concat(const char *first, ...) __attribute__((sentinel));
+
+#endif

@@ -12,7 +12,8 @@
 #include "base/error.h"
 #include "sys/loop.h"
 
-/* Who the other side is and who we are. All strings are copied; PEM data, not paths. */
+/* Who the other side is and who we are. All strings are copied; PEM data, not paths. Nothing else is trusted: with ca_pem
+ * the system's CAs do not count, and no proxy is taken from the environment (API servers are reached directly). */
 struct cr_http_tls {
     const char *ca_pem;      /* verifies the server; NULL: the system's CAs */
     const char *cert_pem;    /* client certificate chain; NULL: none */
@@ -26,10 +27,18 @@ struct cr_http_client;
 /* A client is one connection pool: requests of one client share connections. Streams that live long (watches) and big
  * lists get a client of their own so that they do not delay others. Any thread. */
 struct cr_http_client *cr_http_client_new(struct cr_loop *loop, const struct cr_http_tls *tls, const char *user_agent);
-/* Ends what is under way with Cancelled. Loop thread, or after the loop has ended. */
+/* The first step of a shutdown. Any thread: calls that wait in cr_http_do return Cancelled at once, also when the loop no
+ * longer runs; streams end with Cancelled in the loop's thread; whatever is started later ends likewise. */
+void cr_http_client_close(struct cr_http_client *client);
+/* Closes it, and ends the streams before it returns. Loop thread, or after the loop has ended but before cr_loop_free.
+ * Other threads that use the client must have ended: cr_http_client_close, join them, then free. */
 void cr_http_client_free(struct cr_http_client *client);
 CR_DEFINE_CLEANUP(cr_http_client, struct cr_http_client, cr_http_client_free)
-/* New credentials or CA: later requests open new connections, those under way go on. Any thread. */
+/* Ends what is under way, and all that comes later, with Cancelled; the client still has to be freed. For a shutdown in
+ * which other threads may be about to start a request. Loop thread, or after the loop has ended. */
+void cr_http_client_cancel(struct cr_http_client *client);
+/* New credentials or CA: later requests open new connections, those under way go on. The same ones again change
+ * nothing. Any thread. */
 void cr_http_client_set_tls(struct cr_http_client *client, const struct cr_http_tls *tls);
 
 struct cr_http_request {
@@ -40,42 +49,50 @@ struct cr_http_request {
     const char *accept;
     const char *body; /* NULL: none */
     size_t body_len;
-    int timeout_ms;     /* of the whole request; 0: none (streams) */
-    size_t max_body;    /* of the response; 0: 64 MiB. More is Invalid */
+    int timeout_ms;     /* of the whole request, with the wait for a connection; 0: none (streams) */
+    size_t max_body;    /* of the response, decompressed; 0: 64 MiB, for streams no cap. More is Invalid */
     bool secret;        /* request and response bodies are wiped */
 };
 
 struct cr_http_response {
     int status;
-    int retry_after_ms; /* from Retry-After (seconds or HTTP date), 0 when absent */
+    int retry_after_ms; /* from Retry-After (seconds or HTTP date), 0 when absent, at most an hour */
     struct cr_buf body;
 };
 void cr_http_response_dispose(struct cr_http_response *response);
 CR_DEFINE_DISPOSE(cr_http_response, struct cr_http_response, cr_http_response_dispose)
 
-/* Blocks the calling thread (never the loop's) until the response is complete. True for any HTTP status; false with
- * Transient for what the network does, Invalid for a URL or TLS set-up that can never work, Cancelled on shutdown. */
+/* Blocks the calling thread (never the loop's: that is Internal) until the response is complete. True for any HTTP
+ * status; redirects are not followed. False with Transient for what the network does (also a server certificate that
+ * does not verify: it may be rotated, or our CA), Invalid for a URL, header or TLS set-up that can never work and for a
+ * response beyond its cap, Cancelled on shutdown. response is overwritten, and empty on failure. A write that failed as
+ * Transient may have been done. */
 bool cr_http_do(struct cr_http_client *client, const struct cr_http_request *request, struct cr_http_response *response,
                 struct cr_error *err) CR_MUST_USE;
 
-/* A response that is consumed as it arrives. The callbacks run in the loop's thread. */
+/* A response that is consumed as it arrives. The callbacks run in the loop's thread and may call anything, also
+ * cr_http_stream_cancel of their own stream. */
 struct cr_http_stream_handler {
-    /* The status line came; false refuses the rest. */
+    /* The status line and headers came; false refuses the rest: on_end follows, with Cancelled. */
     bool (*on_status)(void *arg, int status, int retry_after_ms);
-    /* Bytes of the body as they come, in any cut. False ends the stream. */
+    /* Bytes of the body as they come, in any cut. False ends the stream: on_end follows, with Cancelled. */
     bool (*on_data)(void *arg, const char *data, size_t len);
     /* Exactly once, last; err is NULL when the server ended the body properly. The stream is freed after it. */
     void (*on_end)(void *arg, const struct cr_error *err);
     void *arg;
 };
 struct cr_http_stream;
-/* Any thread; the request is copied. idle_ms: ended with Transient when no byte came for so long (0: never). */
+/* Any thread; the request is copied. idle_ms: ended with Transient when no byte came for so long, counted from now (0:
+ * never). A request that cannot be sent ends in on_end, too: the result is never NULL. Other threads than the loop's may
+ * not use the result, since the stream may have ended. */
 struct cr_http_stream *cr_http_stream_start(struct cr_http_client *client, const struct cr_http_request *request,
                                             const struct cr_http_stream_handler *handler, int idle_ms);
-/* Loop thread: ends it; on_end is called with Cancelled before this returns. */
+/* Loop thread, or after the loop has ended: ends it; on_end is called with Cancelled before this returns. Not from
+ * on_end. */
 void cr_http_stream_cancel(struct cr_http_stream *stream);
 
-/* Percent-encodes one path segment or query value (RFC 3986, unreserved stay). Owned. */
+/* Percent-encodes one path segment or query value (RFC 3986, unreserved stay, but "." and ".." are encoded since they
+ * would climb). Owned. */
 char *cr_http_escape(const char *value);
 
 #endif

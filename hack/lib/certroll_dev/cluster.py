@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from . import certificates, cgroups, cleanup, controlplane, daemons, dns, kubeconfig, layout, locks, machines, network
-from . import node, tools, ui
+from . import certificates, cgroups, cleanup, controlplane, daemons, dns, files, kubeconfig, layout, locks, machines
+from . import network, node, tools, ui
 from .layout import Cluster, Machine, Spec
 from .ui import DevError, Step
 
@@ -139,7 +139,7 @@ def _load_images(runtimes: list[tuple[Machine, daemons.Daemon]], programs: Mappi
 def _prepare(cluster: Cluster, spec: Spec, programs: Mapping[str, Path]) -> dict[int, int]:
     """Everything that daemons need to start; returns the pid of process 1 of each machine, by its number."""
     cluster.logs.mkdir(parents=True, exist_ok=True)
-    cluster.spec_file.write_text(spec.to_json())
+    files.put(cluster.spec_file, spec.to_json())
     certificates.ensure_control_plane(cluster)
     kubeconfig.write(cluster, cluster.kubeconfig, cluster.pki / "admin.crt")
     _link_programs(cluster, programs)

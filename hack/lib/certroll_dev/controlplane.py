@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from . import kubeconfig, layout, machines
+from . import files, kubeconfig, layout, machines
 from .daemons import Daemon
 from .layout import Cluster
 from .ui import DevError
@@ -89,7 +89,7 @@ def _etcd(cluster: Cluster, programs: Mapping[str, Path]) -> Daemon:
 
 def _api_server(cluster: Cluster, programs: Mapping[str, Path]) -> Daemon:
     pki = cluster.pki
-    policy = _configuration(cluster, "audit-policy.json", _AUDIT_POLICY)
+    policy = files.put(cluster.root / "etc" / "audit-policy.json", json.dumps(_AUDIT_POLICY, indent=1) + "\n")
     cluster.logs.mkdir(parents=True, exist_ok=True)
     flags = {
         "etcd-servers": _ETCD,
@@ -167,10 +167,3 @@ def _daemon(
 def arguments(flags: Mapping[str, object]) -> list[str]:
     """--name=value words; Go's flag packages write booleans in lower case."""
     return [f"--{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in flags.items()]
-
-
-def _configuration(cluster: Cluster, name: str, content: Mapping[str, object]) -> Path:
-    path = cluster.root / "etc" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=1) + "\n")
-    return path

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from pathlib import Path
 
+from . import files
 from .layout import Cluster
 
 
@@ -26,13 +26,7 @@ def write(cluster: Cluster, path: Path, certificate: Path) -> Path:
         "contexts": [{"name": cluster.name, "context": {"cluster": cluster.name, "user": user}}],
         "current-context": cluster.name,
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_name(f".{path.name}.new")
-    with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump(document, file, indent=1)
-        file.write("\n")
-    os.replace(half, path)
-    return path
+    return files.put(path, json.dumps(document, indent=1) + "\n", mode=0o600)
 
 
 def _inline(file: Path) -> str:

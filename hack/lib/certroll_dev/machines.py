@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from . import commands, daemons, namespaces, paths
+from . import commands, daemons, files, namespaces, paths
 from .daemons import Daemon, Process
 from .layout import Cluster, Machine
 from .ui import DevError
@@ -52,8 +52,7 @@ def ensure(machine: Machine, pause: Path) -> int:
     """Boot the machine unless it runs; its network namespace must be there. Returns the pid of its process 1."""
     settings = machine.root / "settings"
     for name, value in _KERNEL_SETTINGS.items():
-        (settings / name).parent.mkdir(parents=True, exist_ok=True)
-        (settings / name).write_text(value + "\n")
+        files.put(settings / name, value + "\n")
     machine.logs.mkdir(parents=True, exist_ok=True)
     holder = _holder(machine, pause)
     running = holder.running()

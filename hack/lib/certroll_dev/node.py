@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from . import certificates, commands, images, kubeconfig, layout, machines
+from . import certificates, commands, files, images, kubeconfig, layout, machines
 from .controlplane import arguments, listens
 from .daemons import Daemon
 from .layout import Machine, Spec
@@ -18,6 +18,7 @@ _CNI_PLUGINS = ("/usr/lib/cni", "/opt/cni/bin")  # Debian's folder, upstream's f
 # The machine has a /run of its own, so containerd's usual paths are free.
 _SOCKET = "/run/containerd/containerd.sock"
 _KUBELET_PORT = 10250
+_PROXY_METRICS_PORT = 10249
 
 _CONTAINERD = """\
 version = 2
@@ -85,8 +86,7 @@ def ensure_image(machine: Machine, name: str, archive: Path) -> None:
     mark = machine.root / "images" / name.replace("/", "_")
     if not (mark.exists() and mark.read_text() == str(archive) and _has_image(machine, name)):
         load_image(machine, archive)
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        mark.write_text(str(archive))
+        files.put(mark, str(archive))
 
 
 def start_kubelet(machine: Machine, spec: Spec, programs: Mapping[str, Path], inside: int) -> None:
@@ -96,14 +96,16 @@ def start_kubelet(machine: Machine, spec: Spec, programs: Mapping[str, Path], in
 
 
 def start_proxy(machine: Machine, programs: Mapping[str, Path], inside: int) -> None:
-    _proxy(machine, programs).start(inside)
+    daemon = _proxy(machine, programs)
+    if daemon.start(inside):
+        daemon.wait(lambda: listens(inside, _PROXY_METRICS_PORT), 60, "listening")
 
 
 def _containerd(machine: Machine) -> Daemon:
     plugins = next((folder for folder in _CNI_PLUGINS if Path(folder, "ptp").exists()), None)
     if plugins is None:
         raise DevError(f"no CNI plugins in {' or '.join(_CNI_PLUGINS)}: run hack/deps cluster")
-    cni = _write(machine.etc / "cni" / "10-certroll.conflist", json.dumps(_cni(machine), indent=1))
+    cni = files.put(machine.etc / "cni" / "10-certroll.conflist", json.dumps(_cni(machine), indent=1) + "\n")
     text = _CONTAINERD.format(
         root=machine.root / "containerd",
         socket=_SOCKET,
@@ -112,7 +114,7 @@ def _containerd(machine: Machine) -> Daemon:
         cni_plugins=plugins,
         cni_conf=cni.parent,
     )
-    config = _write(machine.etc / "containerd.toml", text)
+    config = files.put(machine.etc / "containerd.toml", text)
     return Daemon(
         name="containerd",
         argv=[_program("containerd"), "--config", config, "--log-level", "warn"],
@@ -148,7 +150,7 @@ def _snapshotter(machine: Machine) -> str:
 def _kubelet(machine: Machine, spec: Spec, programs: Mapping[str, Path]) -> Daemon:
     pki = certificates.ensure_node(machine)
     access = kubeconfig.write(machine.cluster, machine.etc / "kubelet.kubeconfig", pki / "kubelet-client.crt")
-    config = _write(machine.etc / "kubelet.json", json.dumps(_kubelet_configuration(machine, spec, pki), indent=1))
+    config = files.put(machine.etc / "kubelet.json", json.dumps(_kubelet_configuration(machine, spec, pki), indent=1) + "\n")
     flags = {
         "config": config,
         "kubeconfig": access,
@@ -218,10 +220,10 @@ def _proxy(machine: Machine, programs: Mapping[str, Path]) -> Daemon:
         "clusterCIDR": str(layout.POD_NETWORK),
         "conntrack": {"maxPerCore": 0, "min": 0},  # the table belongs to the whole host
         "oomScoreAdj": 0,
-        "metricsBindAddress": "127.0.0.1:10249",
+        "metricsBindAddress": f"127.0.0.1:{_PROXY_METRICS_PORT}",
         "healthzBindAddress": "127.0.0.1:10256",
     }
-    config = _write(machine.etc / "proxy.json", json.dumps(settings, indent=1))
+    config = files.put(machine.etc / "proxy.json", json.dumps(settings, indent=1) + "\n")
     return Daemon(
         name="kube-proxy",
         argv=[programs["kube-proxy"], f"--config={config}"],
@@ -248,9 +250,3 @@ def _program(name: str) -> Path:
 
 def _record(machine: Machine, name: str) -> Path:
     return machine.cluster.daemons / machine.name / f"{name}.json"
-
-
-def _write(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text.rstrip("\n") + "\n")
-    return path

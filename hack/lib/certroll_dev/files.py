@@ -1,0 +1,23 @@
+"""Writing files that others read meanwhile."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def put(path: Path, text: str, mode: int = 0o644) -> Path:
+    """Make the file hold the text: in one step, and not at all when it does already.
+
+    kube-proxy, for one, ends when its configuration is written to, whatever is written.
+    """
+    try:
+        if path.read_text() == text:
+            return path
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_name(f".{path.name}.new")
+    with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w") as file:
+        file.write(text)
+    os.replace(half, path)
+    return path

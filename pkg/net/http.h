@@ -28,15 +28,13 @@ struct cr_http_client;
  * lists get a client of their own so that they do not delay others. Any thread. */
 struct cr_http_client *cr_http_client_new(struct cr_loop *loop, const struct cr_http_tls *tls, const char *user_agent);
 /* The first step of a shutdown. Any thread: calls that wait in cr_http_do return Cancelled at once, also when the loop no
- * longer runs; streams end with Cancelled in the loop's thread; whatever is started later ends likewise. */
-void cr_http_client_close(struct cr_http_client *client);
-/* Closes it, and ends the streams before it returns. Loop thread, or after the loop has ended but before cr_loop_free.
- * Other threads that use the client must have ended: cr_http_client_close, join them, then free. */
+ * longer runs; streams end with Cancelled in the loop's thread (before this returns when called there); whatever is
+ * started later ends likewise. The client still has to be freed. */
+void cr_http_client_cancel(struct cr_http_client *client);
+/* Cancels it, and ends the streams before it returns. Loop thread, or after the loop has ended but before cr_loop_free.
+ * Other threads that use the client must have ended: cr_http_client_cancel, join them, then free. */
 void cr_http_client_free(struct cr_http_client *client);
 CR_DEFINE_CLEANUP(cr_http_client, struct cr_http_client, cr_http_client_free)
-/* Ends what is under way, and all that comes later, with Cancelled; the client still has to be freed. For a shutdown in
- * which other threads may be about to start a request. Loop thread, or after the loop has ended. */
-void cr_http_client_cancel(struct cr_http_client *client);
 /* New credentials or CA: later requests open new connections, those under way go on. The same ones again change
  * nothing. Any thread. */
 void cr_http_client_set_tls(struct cr_http_client *client, const struct cr_http_tls *tls);

@@ -1,4 +1,5 @@
-/* A small HTTP server on the loop (libevent) for /metrics, /healthz, /readyz. */
+/* A small HTTP server on the loop (libevent) for /metrics, /healthz, /readyz. Anyone in the cluster may reach it: sizes,
+ * times and connections are capped. */
 #ifndef CR_NET_HTTP_SERVER_H
 #define CR_NET_HTTP_SERVER_H
 
@@ -9,17 +10,20 @@
 
 struct cr_http_server;
 
-/* Fills body and answers the HTTP status. Runs in the loop's thread: must not block. */
+/* Fills body and answers the HTTP status; *content_type is text/plain unless changed (static string). Runs in the loop's
+ * thread: must not block. */
 typedef int (*cr_http_handler)(void *arg, struct cr_buf *body, const char **content_type);
 
 struct cr_http_server *cr_http_server_new(struct cr_loop *loop);
+/* In the loop's thread or after it has ended, but before cr_loop_free. Open connections are closed. */
 void cr_http_server_free(struct cr_http_server *server);
 CR_DEFINE_CLEANUP(cr_http_server, struct cr_http_server, cr_http_server_free)
 /* GET and HEAD of an exact path; anything else answers 404 or 405. */
 void cr_http_server_handle(struct cr_http_server *server, const char *path, cr_http_handler handler, void *arg);
-/* "host:port", ":8080", "[::1]:0"; errors name the address. Call before the loop runs or in its thread. */
+/* "host:port", ":8080" (all addresses), "[::1]:0"; errors name the address. Call before the loop runs or in its thread;
+ * may be called for several addresses. */
 bool cr_http_server_listen(struct cr_http_server *server, const char *address, struct cr_error *err) CR_MUST_USE;
-/* The port that was bound (for :0). */
+/* The port that was bound last (for :0); 0 before. */
 int cr_http_server_port(const struct cr_http_server *server);
 
 #endif

@@ -41,7 +41,8 @@ static ssize_t read_some(int fd, void *chunk, size_t size)
     return n;
 }
 
-/* By pieces and not by st_size: projected files and pipes (kubeconfig from a process substitution) have none to trust. */
+/* By pieces and not by st_size: projected files and pipes (kubeconfig from a process substitution) have none to trust.
+ */
 static bool read_all(int fd, const char *path, size_t max, struct cr_buf *out, struct cr_error *err)
 {
     char chunk[16 * 1024];

@@ -102,8 +102,8 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
 static struct event_base *new_base(void)
 {
     struct event_config *config = needed(event_config_new(), "memory");
-    event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_NO_CACHE_TIME |
-                                      EVENT_BASE_FLAG_PRECISE_TIMER);
+    event_config_set_flag(config,
+                          EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_NO_CACHE_TIME | EVENT_BASE_FLAG_PRECISE_TIMER);
     struct event_base *base = event_base_new_with_config(config);
     event_config_free(config);
     return needed(base, "a file descriptor for epoll");

@@ -1,0 +1,67 @@
+#include "net/http_internal.h"
+
+#include <string.h>
+
+#include "base/strings.h"
+
+/* What no retry with the same input can heal. All else is the network, or the other side, which may change. */
+static enum cr_error_kind kind_of(CURLcode code)
+{
+    switch (code) {
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_SSL_CERTPROBLEM:    /* our certificate or key */
+    case CURLE_SSL_CACERT_BADFILE: /* our CA bundle */
+    case CURLE_SSL_CIPHER:
+        return CR_ERR_INVALID;
+    case CURLE_FAILED_INIT:
+    case CURLE_BAD_FUNCTION_ARGUMENT:
+    case CURLE_UNKNOWN_OPTION:
+    case CURLE_NOT_BUILT_IN:
+        return CR_ERR_INTERNAL;
+    default:
+        return CR_ERR_TRANSIENT;
+    }
+}
+
+/* What a person should look at, where curl's own words do not say it. */
+static const char *hint_for(CURLcode code)
+{
+    switch (code) {
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return "the server's certificate is not trusted: ";
+    case CURLE_SSL_CERTPROBLEM:
+        return "the client certificate or its key cannot be used: ";
+    case CURLE_SSL_CACERT_BADFILE:
+        return "the CA bundle cannot be used: ";
+    case CURLE_PARTIAL_FILE:
+        return "the response was cut off: ";
+    default:
+        return "";
+    }
+}
+
+void cr_http_exchange_error(const struct cr_http_exchange *x, CURLcode code, struct cr_error *err)
+{
+    const char *problem = x->problem[0] ? x->problem : curl_easy_strerror(code);
+    cr_error_set(err, kind_of(code), "%s: %s%s", cr_or_empty(x->origin), hint_for(code), problem);
+}
+
+const char *cr_http_exchange_phase(const struct cr_http_exchange *x)
+{
+    curl_off_t connected = 0;
+    curl_off_t secured = 0;
+    curl_off_t first_byte = 0;
+    curl_off_t sent = 0;
+    curl_easy_getinfo(x->easy, CURLINFO_CONNECT_TIME_T, &connected);
+    curl_easy_getinfo(x->easy, CURLINFO_APPCONNECT_TIME_T, &secured);
+    curl_easy_getinfo(x->easy, CURLINFO_PRETRANSFER_TIME_T, &sent);
+    curl_easy_getinfo(x->easy, CURLINFO_STARTTRANSFER_TIME_T, &first_byte);
+    if (first_byte)
+        return "reading the response";
+    if (sent)
+        return "waiting for the response";
+    if (secured)
+        return "sending the request";
+    return connected ? "in the TLS handshake" : "connecting";
+}

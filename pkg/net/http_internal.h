@@ -1,0 +1,136 @@
+/* What the files of the HTTP client share. A client has a pool of connections per set of credentials (one curl multi
+ * handle each); a stream is one exchange on such a pool; a blocking call is a stream that a thread waits for.
+ *
+ * Handlers never run inside of a curl callback: bytes are put into the stream's inbox, and delivered once curl has
+ * returned. curl refuses to add or remove handles from within its callbacks, handlers may do both. */
+#ifndef CR_NET_HTTP_INTERNAL_H
+#define CR_NET_HTTP_INTERNAL_H
+
+#include <curl/curl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "net/http.h"
+
+/* Credentials, shared by a client and the pools made with them. Immutable, counted. */
+struct cr_http_identity {
+    atomic_uint refs;
+    char *ca_pem;
+    char *cert_pem;
+    char *key_pem; /* wiped */
+    char *server_name;
+    bool insecure;
+};
+struct cr_http_identity *cr_http_identity_new(const struct cr_http_tls *tls);
+struct cr_http_identity *cr_http_identity_ref(struct cr_http_identity *identity);
+void cr_http_identity_unref(struct cr_http_identity *identity);
+bool cr_http_identity_equal(const struct cr_http_identity *a, const struct cr_http_identity *b);
+
+/* One request as curl wants it. */
+struct cr_http_exchange {
+    CURL *easy;
+    CURLU *url;
+    struct curl_slist *headers;
+    struct curl_slist *connect_to;
+    char *body;
+    size_t body_len;
+    bool secret;
+    char *origin; /* "GET https://host:port", for error texts: paths and queries may be long */
+    char problem[CURL_ERROR_SIZE];
+};
+/* All that does not depend on the credentials. Any thread. */
+bool cr_http_exchange_init(struct cr_http_exchange *x, const struct cr_http_request *request, const char *user_agent,
+                           bool compressed, struct cr_error *err) CR_MUST_USE;
+/* identity must live until the exchange is disposed. */
+bool cr_http_exchange_use(struct cr_http_exchange *x, const struct cr_http_identity *identity,
+                          struct cr_error *err) CR_MUST_USE;
+void cr_http_exchange_dispose(struct cr_http_exchange *x);
+void cr_http_exchange_error(const struct cr_http_exchange *x, CURLcode code, struct cr_error *err);
+/* What the exchange was doing: "connecting", "waiting for the response", … */
+const char *cr_http_exchange_phase(const struct cr_http_exchange *x);
+
+/* Connections opened with one identity. Loop thread. */
+struct cr_http_pool;
+struct cr_http_pool *cr_http_pool_new(struct cr_http_client *client, struct cr_loop *loop,
+                                      struct cr_http_identity *identity);
+/* Only when nothing runs on it. */
+void cr_http_pool_free(struct cr_http_pool *pool);
+const struct cr_http_identity *cr_http_pool_identity(const struct cr_http_pool *pool);
+bool cr_http_pool_add(struct cr_http_pool *pool, CURL *easy, struct cr_error *err) CR_MUST_USE;
+void cr_http_pool_remove(struct cr_http_pool *pool, CURL *easy);
+/* No further exchanges: freed when the last one has left. */
+void cr_http_pool_retire(struct cr_http_pool *pool);
+void cr_http_pool_note_byte(struct cr_http_pool *pool, int64_t now_ms);
+int64_t cr_http_pool_last_byte_ms(const struct cr_http_pool *pool);
+
+TAILQ_HEAD(cr_http_stream_list, cr_http_stream);
+
+struct cr_http_client {
+    struct cr_loop *loop;
+    char *user_agent;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* a blocking call ended, or the client was cancelled */
+    /* Guarded by lock. */
+    unsigned refs; /* the owner, posts, streams and blocking calls */
+    bool cancelled;
+    bool start_posted;
+    struct cr_http_identity *identity;
+    struct cr_http_stream_list waiting;
+
+    /* Loop thread only. */
+    struct cr_http_pool *pool; /* for new streams; NULL: none yet */
+    struct cr_http_stream_list running;
+    struct cr_http_stream_list ready; /* have something to deliver */
+};
+void cr_http_client_ref(struct cr_http_client *client);
+void cr_http_client_unref(struct cr_http_client *client);
+bool cr_http_client_cancelled(struct cr_http_client *client);
+/* The pool for a new stream, made with the newest credentials. */
+struct cr_http_pool *cr_http_client_pool(struct cr_http_client *client);
+/* The next stream goes to new connections. */
+void cr_http_client_abandon(struct cr_http_client *client, struct cr_http_pool *pool);
+
+enum cr_http_stream_state { CR_HTTP_WAITING, CR_HTTP_RUNNING, CR_HTTP_ENDED };
+
+struct cr_http_stream {
+    struct cr_http_client *client; /* counted */
+    enum cr_http_stream_state state;
+    TAILQ_ENTRY(cr_http_stream) link;       /* in waiting or running */
+    TAILQ_ENTRY(cr_http_stream) ready_link; /* in ready */
+    bool ready;
+    bool delivering; /* a callback is on the stack: its end frees the stream */
+    struct cr_http_stream_handler handler;
+    struct cr_http_exchange exchange;
+    struct cr_error broken; /* why it cannot be sent; kind None: it can */
+    struct cr_http_pool *pool;
+    bool added; /* to the pool */
+
+    int status; /* 0: not yet */
+    int retry_after_ms;
+    bool status_told;
+    struct cr_buf inbox;
+    size_t received;
+    size_t max_body; /* 0: no cap */
+    bool over_cap;
+    bool complete; /* curl is done with it, with result */
+    CURLcode result;
+
+    struct cr_timer *timer;
+    int64_t started_ms;
+    int64_t last_byte_ms;
+    int timeout_ms;
+    int idle_ms;
+};
+struct cr_http_stream *cr_http_stream_new(struct cr_http_client *client, const struct cr_http_request *request,
+                                          const struct cr_http_stream_handler *handler, int idle_ms, bool compressed);
+/* Any thread. */
+void cr_http_stream_queue(struct cr_http_stream *stream);
+/* The rest: loop thread. */
+void cr_http_stream_begin(struct cr_http_stream *stream);
+void cr_http_stream_complete(struct cr_http_stream *stream, CURLcode result);
+/* Hands over what came; with it the client may go. */
+void cr_http_stream_deliver_all(struct cr_http_client *client);
+
+#endif

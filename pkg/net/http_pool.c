@@ -1,0 +1,198 @@
+#include "net/http_internal.h"
+
+#include <event2/event.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+
+/* A socket that curl wants to be told about. */
+struct watched {
+    LIST_ENTRY(watched) link;
+    struct cr_http_pool *pool;
+    struct event *event;
+    int what; /* CURL_POLL_… */
+};
+
+struct cr_http_pool {
+    struct cr_http_client *client; /* borrowed: pools end before their client */
+    struct cr_loop *loop;
+    struct cr_http_identity *identity;
+    CURLM *multi;
+    struct cr_timer *timer;
+    LIST_HEAD(, watched) sockets;
+    size_t exchanges;
+    bool retired;
+    int64_t last_byte_ms;
+};
+
+static void collect(struct cr_http_pool *pool)
+{
+    int left = 0;
+    for (CURLMsg *msg; (msg = curl_multi_info_read(pool->multi, &left));) {
+        if (msg->msg != CURLMSG_DONE)
+            continue;
+        CURLcode result = msg->data.result;
+        struct cr_http_stream *stream = NULL;
+        curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &stream);
+        cr_http_stream_complete(stream, result);
+    }
+}
+
+/* Lets curl work, then hands over what it brought. The pool, and even the client, may be gone afterwards. */
+static void act(struct cr_http_pool *pool, curl_socket_t fd, int events)
+{
+    struct cr_http_client *client = pool->client;
+    cr_http_client_ref(client);
+    int running = 0;
+    curl_multi_socket_action(pool->multi, fd, events, &running);
+    collect(pool);
+    cr_http_stream_deliver_all(client);
+    cr_http_client_unref(client);
+}
+
+static void on_timer(void *arg)
+{
+    act(arg, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static void on_socket(evutil_socket_t fd, short what, void *arg)
+{
+    struct watched *watched = arg;
+    int events = (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
+    act(watched->pool, fd, events);
+}
+
+static void unwatch(struct watched *watched)
+{
+    LIST_REMOVE(watched, link);
+    if (watched->event)
+        event_free(watched->event);
+    free(watched);
+}
+
+static struct watched *watch_new(struct cr_http_pool *pool, curl_socket_t fd)
+{
+    struct watched *watched = cr_new(struct watched);
+    watched->pool = pool;
+    LIST_INSERT_HEAD(&pool->sockets, watched, link);
+    curl_multi_assign(pool->multi, fd, watched);
+    return watched;
+}
+
+static void watch_for(struct watched *watched, curl_socket_t fd, int what)
+{
+    if (watched->what == what && watched->event)
+        return;
+    if (watched->event)
+        event_free(watched->event);
+    short events = (short)(EV_PERSIST | (what & CURL_POLL_IN ? EV_READ : 0) | (what & CURL_POLL_OUT ? EV_WRITE : 0));
+    watched->what = what;
+    watched->event = event_new(cr_loop_base(watched->pool->loop), fd, events, on_socket, watched);
+    if (watched->event)
+        event_add(watched->event, NULL);
+}
+
+/* CURLMOPT_SOCKETFUNCTION */
+static int on_watch(CURL *easy, curl_socket_t fd, int what, void *pool_arg, void *socket_arg)
+{
+    (void)easy;
+    struct cr_http_pool *pool = pool_arg;
+    struct watched *watched = socket_arg;
+    if (what == CURL_POLL_REMOVE) {
+        if (watched) {
+            curl_multi_assign(pool->multi, fd, NULL);
+            unwatch(watched);
+        }
+        return 0;
+    }
+    watch_for(watched ? watched : watch_new(pool, fd), fd, what);
+    return 0;
+}
+
+/* CURLMOPT_TIMERFUNCTION. Also with 0 by the loop: curl may not be entered again from here. */
+static int on_timeout_change(CURLM *multi, long timeout_ms, void *arg)
+{
+    (void)multi;
+    struct cr_http_pool *pool = arg;
+    if (timeout_ms < 0)
+        cr_timer_disarm(pool->timer);
+    else
+        cr_timer_arm(pool->timer, timeout_ms);
+    return 0;
+}
+
+struct cr_http_pool *cr_http_pool_new(struct cr_http_client *client, struct cr_loop *loop,
+                                      struct cr_http_identity *identity)
+{
+    struct cr_http_pool *pool = cr_new(struct cr_http_pool);
+    pool->client = client;
+    pool->loop = loop;
+    pool->identity = cr_http_identity_ref(identity);
+    pool->timer = cr_timer_new(loop, on_timer, pool);
+    LIST_INIT(&pool->sockets);
+    pool->multi = curl_multi_init();
+    curl_multi_setopt(pool->multi, CURLMOPT_SOCKETFUNCTION, on_watch);
+    curl_multi_setopt(pool->multi, CURLMOPT_SOCKETDATA, pool);
+    curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, on_timeout_change);
+    curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool);
+    curl_multi_setopt(pool->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+    return pool;
+}
+
+void cr_http_pool_free(struct cr_http_pool *pool)
+{
+    if (!pool)
+        return;
+    curl_multi_cleanup(pool->multi);
+    while (!LIST_EMPTY(&pool->sockets))
+        unwatch(LIST_FIRST(&pool->sockets));
+    cr_timer_free(pool->timer);
+    cr_http_identity_unref(pool->identity);
+    free(pool);
+}
+
+const struct cr_http_identity *cr_http_pool_identity(const struct cr_http_pool *pool)
+{
+    return pool->identity;
+}
+
+bool cr_http_pool_add(struct cr_http_pool *pool, CURL *easy, struct cr_error *err)
+{
+    CURLMcode code = curl_multi_add_handle(pool->multi, easy);
+    if (code != CURLM_OK)
+        return cr_error_set(err, CR_ERR_INTERNAL, "cannot start the request: %s", curl_multi_strerror(code));
+    pool->exchanges++;
+    return true;
+}
+
+static void free_when_unused(struct cr_http_pool *pool)
+{
+    if (pool->retired && pool->exchanges == 0)
+        cr_http_pool_free(pool);
+}
+
+void cr_http_pool_remove(struct cr_http_pool *pool, CURL *easy)
+{
+    curl_multi_remove_handle(pool->multi, easy);
+    curl_easy_cleanup(easy); /* while the credentials it points to are certainly there */
+    pool->exchanges--;
+    free_when_unused(pool);
+}
+
+void cr_http_pool_retire(struct cr_http_pool *pool)
+{
+    if (!pool)
+        return;
+    pool->retired = true;
+    free_when_unused(pool);
+}
+
+void cr_http_pool_note_byte(struct cr_http_pool *pool, int64_t now_ms)
+{
+    pool->last_byte_ms = now_ms;
+}
+
+int64_t cr_http_pool_last_byte_ms(const struct cr_http_pool *pool)
+{
+    return pool->last_byte_ms;
+}

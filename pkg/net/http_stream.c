@@ -1,0 +1,292 @@
+#include "net/http_internal.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+
+enum {
+    LONGEST_RETRY_AFTER_S = 3600,
+    KEEP_INBOX = 64 * 1024, /* a bigger inbox is given back after delivery */
+};
+
+static void mark_ready(struct cr_http_stream *stream)
+{
+    if (stream->ready)
+        return;
+    stream->ready = true;
+    TAILQ_INSERT_TAIL(&stream->client->ready, stream, ready_link);
+}
+
+static void note_byte(struct cr_http_stream *stream)
+{
+    stream->last_byte_ms = cr_clock_monotonic_ms();
+    cr_http_pool_note_byte(stream->pool, stream->last_byte_ms);
+}
+
+static void note_status(struct cr_http_stream *stream)
+{
+    long code = 0;
+    curl_off_t retry_after_s = 0;
+    curl_easy_getinfo(stream->exchange.easy, CURLINFO_RESPONSE_CODE, &code);
+    curl_easy_getinfo(stream->exchange.easy, CURLINFO_RETRY_AFTER, &retry_after_s);
+    if (code < 200) /* 1xx: the response is still to come */
+        return;
+    if (retry_after_s > LONGEST_RETRY_AFTER_S)
+        retry_after_s = LONGEST_RETRY_AFTER_S;
+    stream->status = (int)code;
+    stream->retry_after_ms = retry_after_s > 0 ? (int)retry_after_s * 1000 : 0;
+    mark_ready(stream);
+}
+
+/* CURLOPT_HEADERFUNCTION: line by line; an empty one ends the headers (and later the trailers). */
+static size_t on_header(char *line, size_t size, size_t count, void *arg)
+{
+    struct cr_http_stream *stream = arg;
+    size_t len = size * count;
+    note_byte(stream);
+    if (!stream->status && len && (line[0] == '\r' || line[0] == '\n'))
+        note_status(stream);
+    return len;
+}
+
+/* CURLOPT_WRITEFUNCTION. Anything but len makes curl end the transfer. */
+static size_t on_body(char *data, size_t size, size_t count, void *arg)
+{
+    struct cr_http_stream *stream = arg;
+    size_t len = size * count;
+    note_byte(stream);
+    if (stream->max_body && len > stream->max_body - stream->received) {
+        stream->over_cap = true;
+        return CURL_WRITEFUNC_ERROR;
+    }
+    stream->received += len;
+    if (!cr_buf_append(&stream->inbox, data, len))
+        return CURL_WRITEFUNC_ERROR;
+    mark_ready(stream);
+    return len;
+}
+
+struct cr_http_stream *cr_http_stream_new(struct cr_http_client *client, const struct cr_http_request *request,
+                                          const struct cr_http_stream_handler *handler, int idle_ms, bool compressed)
+{
+    struct cr_http_stream *stream = cr_new(struct cr_http_stream);
+    cr_http_client_ref(client);
+    stream->client = client;
+    stream->handler = *handler;
+    stream->inbox.secret = request->secret;
+    stream->max_body = request->max_body;
+    stream->started_ms = stream->last_byte_ms = cr_clock_monotonic_ms();
+    stream->timeout_ms = request->timeout_ms;
+    stream->idle_ms = idle_ms;
+    if (!cr_http_exchange_init(&stream->exchange, request, client->user_agent, compressed, &stream->broken))
+        return stream;
+    CURL *easy = stream->exchange.easy;
+    curl_easy_setopt(easy, CURLOPT_PRIVATE, stream);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, stream);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, stream);
+    return stream;
+}
+
+static void stream_free(struct cr_http_stream *stream)
+{
+    cr_buf_dispose(&stream->inbox);
+    cr_http_client_unref(stream->client);
+    free(stream);
+}
+
+/* Takes it from curl and from all lists. Nothing of it runs any more. */
+static void detach(struct cr_http_stream *stream)
+{
+    struct cr_http_client *client = stream->client;
+    if (stream->state == CR_HTTP_WAITING) {
+        pthread_mutex_lock(&client->lock);
+        TAILQ_REMOVE(&client->waiting, stream, link);
+        pthread_mutex_unlock(&client->lock);
+    } else {
+        TAILQ_REMOVE(&client->running, stream, link);
+    }
+    stream->state = CR_HTTP_ENDED;
+    if (stream->ready)
+        TAILQ_REMOVE(&client->ready, stream, ready_link);
+    stream->ready = false;
+    cr_timer_free(stream->timer);
+    stream->timer = NULL;
+    if (stream->added)
+        cr_http_pool_remove(stream->pool, cr_steal(&stream->exchange.easy));
+    stream->added = false;
+    stream->pool = NULL;
+    cr_http_exchange_dispose(&stream->exchange);
+}
+
+static void end(struct cr_http_stream *stream, const struct cr_error *err)
+{
+    detach(stream);
+    stream->handler.on_end(stream->handler.arg, err);
+    if (!stream->delivering)
+        stream_free(stream);
+}
+
+static void cancel(struct cr_http_stream *stream, const char *why)
+{
+    struct cr_error err = {0};
+    cr_error_set(&err, CR_ERR_CANCELLED, "%s", why);
+    end(stream, &err);
+}
+
+void cr_http_stream_cancel(struct cr_http_stream *stream)
+{
+    if (stream && stream->state != CR_HTTP_ENDED)
+        cancel(stream, "the request was cancelled");
+}
+
+static int64_t next_check_ms(const struct cr_http_stream *stream)
+{
+    int64_t by_timeout = stream->timeout_ms ? stream->started_ms + stream->timeout_ms : INT64_MAX;
+    int64_t by_idle = stream->idle_ms ? stream->last_byte_ms + stream->idle_ms : INT64_MAX;
+    return by_timeout < by_idle ? by_timeout : by_idle;
+}
+
+/* Nothing at all came on these connections since this stream last heard something: the path may be dead, which TCP
+ * notices only later. Others should not have to wait for that. */
+static void suspect_path(struct cr_http_stream *stream)
+{
+    if (stream->added && cr_http_pool_last_byte_ms(stream->pool) <= stream->last_byte_ms)
+        cr_http_client_abandon(stream->client, stream->pool);
+}
+
+static void time_out(struct cr_http_stream *stream, int64_t now)
+{
+    struct cr_error err = {0};
+    const char *phase = cr_http_exchange_phase(&stream->exchange);
+    if (stream->timeout_ms && now >= stream->started_ms + stream->timeout_ms)
+        cr_error_set(&err, CR_ERR_TRANSIENT, "%s: no answer within %d ms (%s)", stream->exchange.origin,
+                     stream->timeout_ms, phase);
+    else
+        cr_error_set(&err, CR_ERR_TRANSIENT, "%s: silent for %d ms (%s)", stream->exchange.origin, stream->idle_ms,
+                     phase);
+    suspect_path(stream);
+    end(stream, &err);
+}
+
+static void on_timer(void *arg)
+{
+    struct cr_http_stream *stream = arg;
+    int64_t now = cr_clock_monotonic_ms();
+    int64_t due = next_check_ms(stream);
+    if (now >= due)
+        time_out(stream, now);
+    else
+        cr_timer_arm(stream->timer, due - now);
+}
+
+static void watch_time(struct cr_http_stream *stream)
+{
+    int64_t due = next_check_ms(stream);
+    if (due == INT64_MAX)
+        return;
+    stream->timer = cr_timer_new(stream->client->loop, on_timer, stream);
+    cr_timer_arm(stream->timer, due - cr_clock_monotonic_ms());
+}
+
+static bool begin(struct cr_http_stream *stream, struct cr_error *err)
+{
+    if (cr_http_client_cancelled(stream->client))
+        return cr_error_set(err, CR_ERR_CANCELLED, "shutting down");
+    if (stream->broken.kind != CR_ERR_NONE) {
+        *err = stream->broken;
+        return false;
+    }
+    stream->pool = cr_http_client_pool(stream->client);
+    if (!cr_http_exchange_use(&stream->exchange, cr_http_pool_identity(stream->pool), err) ||
+        !cr_http_pool_add(stream->pool, stream->exchange.easy, err))
+        return false;
+    stream->added = true;
+    watch_time(stream);
+    return true;
+}
+
+void cr_http_stream_begin(struct cr_http_stream *stream)
+{
+    struct cr_error err = {0};
+    stream->state = CR_HTTP_RUNNING;
+    TAILQ_INSERT_TAIL(&stream->client->running, stream, link);
+    if (!begin(stream, &err))
+        end(stream, &err);
+}
+
+void cr_http_stream_complete(struct cr_http_stream *stream, CURLcode result)
+{
+    stream->complete = true;
+    stream->result = result;
+    mark_ready(stream);
+}
+
+static void complete(struct cr_http_stream *stream)
+{
+    struct cr_error err = {0};
+    if (stream->over_cap)
+        cr_error_set(&err, CR_ERR_INVALID, "%s: the response is longer than the %zu bytes that are allowed",
+                     stream->exchange.origin, stream->max_body);
+    else if (stream->result != CURLE_OK)
+        cr_http_exchange_error(&stream->exchange, stream->result, &err);
+    end(stream, err.kind == CR_ERR_NONE ? NULL : &err);
+}
+
+/* True while the stream goes on. */
+static bool deliver_status(struct cr_http_stream *stream)
+{
+    if (!stream->status || stream->status_told)
+        return true;
+    stream->status_told = true;
+    if (!stream->handler.on_status(stream->handler.arg, stream->status, stream->retry_after_ms) &&
+        stream->state != CR_HTTP_ENDED)
+        cancel(stream, "the response was refused by its receiver");
+    return stream->state != CR_HTTP_ENDED;
+}
+
+static bool deliver_data(struct cr_http_stream *stream)
+{
+    if (!stream->inbox.len)
+        return true;
+    if (!stream->handler.on_data(stream->handler.arg, stream->inbox.data, stream->inbox.len) &&
+        stream->state != CR_HTTP_ENDED)
+        cancel(stream, "the response was refused by its receiver");
+    if (stream->inbox.cap > KEEP_INBOX)
+        cr_buf_dispose(&stream->inbox);
+    else
+        cr_buf_reset(&stream->inbox);
+    return stream->state != CR_HTTP_ENDED;
+}
+
+static void deliver(struct cr_http_stream *stream)
+{
+    stream->delivering = true;
+    if (deliver_status(stream) && deliver_data(stream) && stream->complete)
+        complete(stream);
+    stream->delivering = false;
+    if (stream->state == CR_HTTP_ENDED)
+        stream_free(stream);
+}
+
+/* One by one from the head: a handler may end any other stream. */
+void cr_http_stream_deliver_all(struct cr_http_client *client)
+{
+    while (!TAILQ_EMPTY(&client->ready)) {
+        struct cr_http_stream *stream = TAILQ_FIRST(&client->ready);
+        TAILQ_REMOVE(&client->ready, stream, ready_link);
+        stream->ready = false;
+        deliver(stream);
+    }
+}
+
+struct cr_http_stream *cr_http_stream_start(struct cr_http_client *client, const struct cr_http_request *request,
+                                            const struct cr_http_stream_handler *handler, int idle_ms)
+{
+    struct cr_http_stream *stream = cr_http_stream_new(client, request, handler, idle_ms, false);
+    cr_http_stream_queue(stream);
+    return stream;
+}

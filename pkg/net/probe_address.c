@@ -1,0 +1,50 @@
+#include "net/tls_probe.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdint.h>
+#include <string.h>
+
+/* IANA special-purpose registries (RFC 6890): what is not a host of its own elsewhere. */
+static bool ip4_allowed(uint32_t ip)
+{
+    uint32_t first = ip >> 24;
+    bool this_network = first == 0;
+    bool loopback = first == 127;
+    bool link_local = ip >> 16 == (169u << 8 | 254u);
+    bool multicast_or_reserved = first >= 224;
+    return !this_network && !loopback && !link_local && !multicast_or_reserved;
+}
+
+static uint32_t ip4_at(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+static bool ip6_allowed(const struct in6_addr *ip)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    static const uint8_t compatible[12] = {0};                 /* also :: and ::1 */
+    static const uint8_t nat64[12] = {0x00, 0x64, 0xff, 0x9b}; /* RFC 6052 */
+    const uint8_t *bytes = ip->s6_addr;
+    if (memcmp(bytes, compatible, sizeof compatible) == 0)
+        return false;
+    if (memcmp(bytes, mapped, sizeof mapped) == 0 || memcmp(bytes, nat64, sizeof nat64) == 0)
+        return ip4_allowed(ip4_at(bytes + 12));
+    if (bytes[0] == 0x20 && bytes[1] == 0x02) /* 6to4, RFC 3056 */
+        return ip4_allowed(ip4_at(bytes + 2));
+    bool link_local = bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80;
+    bool multicast = bytes[0] == 0xff;
+    return !link_local && !multicast;
+}
+
+bool cr_probe_address_allowed(const char *address)
+{
+    struct in_addr ip4;
+    struct in6_addr ip6;
+    if (!address)
+        return false;
+    if (inet_pton(AF_INET, address, &ip4) == 1)
+        return ip4_allowed(ntohl(ip4.s_addr));
+    return inet_pton(AF_INET6, address, &ip6) == 1 && ip6_allowed(&ip6);
+}

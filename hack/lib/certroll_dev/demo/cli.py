@@ -77,6 +77,7 @@ def _demo(options: Options) -> int:
         with cluster.network():
             passed = _show(cluster, options, images)
     if passed:
+        print("\nEverything was seen that should have been.")
         _say_what_next(cluster, options)
     return 0 if passed else 1
 
@@ -134,7 +135,9 @@ def _end_earlier_run(options: Options) -> None:
         if end_left_over(file):
             ui.say(f"ended the {file.stem} that an earlier run left")
     shutil.rmtree(options.logs, ignore_errors=True)
-    LocalCluster(options.name).down()
+    cluster = LocalCluster(options.name)
+    if cluster.exists():
+        cluster.down()
 
 
 def _run_script(script: str, *arguments: str) -> None:

@@ -30,6 +30,10 @@ class LocalCluster:
         """Shows its own progress. Interrupted or failed, it leaves what `down` removes."""
         self._show("up", *options)
 
+    def exists(self) -> bool:
+        """Whether there is anything for `down` to remove, be it half a cluster."""
+        return self.layout.root.exists()
+
     def down(self) -> None:
         self._show("down")
 

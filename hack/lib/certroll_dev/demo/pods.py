@@ -65,7 +65,10 @@ def served_leaf(ip: str, port: int, server_name: str) -> str | None:
 
 
 def envoy_trusts(ip: str, admin_port: int = 19000) -> set[str] | None:
-    """Serial numbers, in lower-case hexadecimal without leading zeros, of the CAs that an Envoy holds, from its admin page; None without answer."""
+    """Serial numbers of the CAs that an Envoy holds, from its admin page; None without an answer.
+
+    In lower-case hexadecimal without leading zeros.
+    """
     connection = http.client.HTTPConnection(ip, admin_port, timeout=_TIMEOUT)
     try:
         connection.request("GET", "/certs")

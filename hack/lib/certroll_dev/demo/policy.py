@@ -22,6 +22,11 @@ class Consumer:
     stale: int
     unknown: int
 
+    @property
+    def at_rest(self) -> bool:
+        """Nothing is under way or held up."""
+        return self.state in ("Idle", "Converged")
+
     @staticmethod
     def of(entry: Mapping[str, Any]) -> Consumer:
         pods = entry.get("pods", {})
@@ -111,7 +116,7 @@ class Status:
     def settled(self, versions: Mapping[str, str]) -> bool:
         """Whether these Secrets, at these resourceVersions, have been dealt with to the end."""
         return all(self.is_settled(name, version) for name, version in versions.items()) and all(
-            consumer.state in ("Idle", "Converged") for consumer in self.consumers.values()
+            consumer.at_rest for consumer in self.consumers.values()
         )
 
     def is_settled(self, name: str, version: str) -> bool:

@@ -67,7 +67,8 @@ class Outcome:
         again = [pod for pod in after if pod.uid in before and pod.restarts != before[pod.uid].restarts]
         if not new and not again:
             return f"{workload.consumer}: the same {len(after)} pods as before, no container restarted"
-        return f"{workload.consumer}: {len(new)} of {len(after)} pods are new ({self.rollouts(workload)} rollout), {len(again)} restarted in place"
+        new_sets = self.rollouts(workload)
+        return f"{workload.consumer}: {len(new)} of {len(after)} pods new, {new_sets} new ReplicaSet, {len(again)} restarted in place"
 
 
 class Watcher:
@@ -89,10 +90,11 @@ class Watcher:
         self._started = time.time()
         versions = write()
         with Table() as table:
-            while not self._look(versions, table):
+            while not (status := self._look(versions, table)).settled(versions):
                 if time.time() - self._started > deadline:
                     raise WaitTimeout(f"not settled after {deadline:g} s: {self._unsettled(versions)}")
                 time.sleep(_LOOK_EVERY)
+            table.close(self._rows(status))
         seconds = time.time() - self._started
         return Outcome(
             started=self._started,
@@ -104,12 +106,15 @@ class Watcher:
             served={w.consumer: self._serves_new_leaf(w) for w in WORKLOADS},
         )
 
-    def _look(self, versions: Mapping[str, str], table: Table) -> bool:
+    def _look(self, versions: Mapping[str, str], table: Table) -> Status:
         self._still_alive()
         status = self._status()
         self._remember(status, versions)
-        table.show([self._row(status, workload) for workload in WORKLOADS])
-        return status.settled(versions)
+        table.show(self._rows(status))
+        return status
+
+    def _rows(self, status: Status) -> list[Row]:
+        return [self._row(status, workload) for workload in WORKLOADS]
 
     def _status(self) -> Status:
         return Status.of(self._api.get("certrotationpolicies", NAMESPACE, workloads.POLICY))
@@ -127,7 +132,7 @@ class Watcher:
             if consumer and consumer.decision != "None" and workload.secret in self._changes:
                 self._decisions[consumer.name] = consumer.decision
                 self._reasons[consumer.name] = consumer.reason
-            if consumer and consumer.state in ("Idle", "Converged") and status.is_settled(workload.secret, versions[workload.secret]):
+            if consumer and consumer.at_rest and status.is_settled(workload.secret, versions[workload.secret]):
                 self._done.setdefault(consumer.name, time.time() - self._started)
             else:
                 self._done.pop(workload.consumer, None)
@@ -155,7 +160,7 @@ class Watcher:
     def _unsettled(self, versions: Mapping[str, str]) -> str:
         status = self._status()
         secrets = [name for name, version in versions.items() if not status.is_settled(name, version)]
-        consumers = [f"{c.name} is {c.state}: {c.blocked_by or c.reason}" for c in status.consumers.values() if c.state not in ("Idle", "Converged")]
+        consumers = [f"{c.name} is {c.state}: {c.blocked_by or c.reason}" for c in status.consumers.values() if not c.at_rest]
         return "; ".join([f"Secrets {', '.join(secrets)}" if secrets else "", *consumers]).strip("; ")
 
 

@@ -28,6 +28,9 @@ OPERATOR = paths.REPOSITORY / "build" / "release" / "bin" / "certroll-operator"
 _METRICS_PORT = 18080
 _CALLED = (ENVOY, NGINX)
 _CHANGE_DEADLINE = 300.0
+_NAIVE = """\
+  Nobody trusts the new CA yet when the new certificates appear, so calls may fail until Rate Limit has been restarted.
+  Publishing the new CA first avoids that; this writer does not, so that there is something to repair."""
 _QUIET = 3.0  # seconds without a failed call that count as "calls succeed"
 
 
@@ -115,7 +118,8 @@ class Show:
         return checks
 
     def _ca_changed(self, authority: Authority) -> list[Check]:
-        heading("5. The CA is changed, in one naive write: new CA, new certificates, all at once")
+        heading("5. The CA is changed, in one naive write: new CA and new certificates at once")
+        print(_NAIVE)
         outcome = self._change(authority)
         recovered = True
         try:

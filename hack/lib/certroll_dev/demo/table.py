@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_COLUMNS = ("CONSUMER", "CHANGE", "DECISION", "STATE", "VERIFIED", "SECONDS")
+_LOG_WIDTH = 1000  # a log file has no edge at which lines would wrap
+# The longest last: on a narrow terminal it is what gets cut.
+_COLUMNS = ("CONSUMER", "DECISION", "STATE", "VERIFIED", "SECONDS", "CHANGE")
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,17 @@ class Table:
         else:
             self._print_changes(rows)
 
+    def close(self, rows: Sequence[Row]) -> None:
+        """Show it for the last time; where there is no terminal the whole table too, after all those lines."""
+        self.show(rows)
+        if not self._terminal:
+            self._put("".join(f"{line}\n" for line in render(rows, _LOG_WIDTH)))
+
     def _redraw(self, rows: Sequence[Row]) -> None:
         width = shutil.get_terminal_size().columns
         lines = render(rows, width)
-        self._put((f"\033[{self._height}F" if self._height else "") + "".join(f"\033[K{line}\n" for line in lines))
+        back = f"\033[{self._height}F\033[J" if self._height else ""
+        self._put(back + "".join(f"{line}\n" for line in lines))
         self._height = len(lines)
 
     def _print_changes(self, rows: Sequence[Row]) -> None:
@@ -66,13 +76,23 @@ class Table:
 
 
 def render(rows: Sequence[Row], width: int) -> list[str]:
-    """The table as lines no wider than `width`: a line that wraps would spoil the redrawing."""
-    cells = [_COLUMNS] + [(r.consumer, r.change, r.decision, r.state, r.verified, f"{r.seconds:.1f}") for r in rows]
+    """The table as lines no wider than `width`: a line that wraps by itself would spoil the redrawing."""
+    cells = [_COLUMNS] + [(r.consumer, r.decision, r.state, r.verified, f"{r.seconds:.1f}", r.change) for r in rows]
     widths = [max(len(line[column]) for line in cells) for column in range(len(_COLUMNS))]
-    lines = ["  " + "  ".join(cell.ljust(widths[i]) for i, cell in enumerate(line)) for line in cells]
-    for row in reversed(range(len(rows))):
-        lines.insert(row + 2, f"      why: {rows[row].why or '(no decision yet)'}")
-    return [line if len(line) <= width else line[: width - 1] + "…" for line in lines]
+    head, *body = ["  " + "  ".join(cell.ljust(widths[i]) for i, cell in enumerate(line)).rstrip() for line in cells]
+    lines = [_cut(head, width)]
+    for row, text in zip(rows, body, strict=True):
+        lines.append(_cut(text, width))
+        lines += _wrap(f"why: {row.why or '(no decision yet)'}", width)
+    return lines
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, max(width, 40), initial_indent=" " * 6, subsequent_indent=" " * 11)
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def _line(row: Row, known: Row | None) -> str:

@@ -32,7 +32,7 @@ def ca_checks(outcome: Outcome, envoy_trusts_new_ca: bool, calls_recovered: bool
     """The CA changed: Rate Limit, which reads it once, has to be restarted too, Envoy still not."""
     return [
         *_hot_reloaded(outcome, ENVOY, "file SDS"),
-        Check("Envoy: every pod trusts the new CA (its own /certs page)", envoy_trusts_new_ca),
+        Check("envoy: every pod trusts the new CA (its own /certs page)", envoy_trusts_new_ca),
         *_rolled(outcome, RATE_LIMIT, "it reads its CA once"),
         *_rolled(outcome, NGINX, "it reads its certificate once"),
         Check("calls succeed again", calls_recovered),

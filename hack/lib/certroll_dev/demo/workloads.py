@@ -81,12 +81,9 @@ def wait_rolled_out(api: API, deployment: str, deadline: float = _START_DEADLINE
 def is_rolled_out(deployment: Object) -> bool:
     """What `kubectl rollout status` waits for."""
     status, wanted = deployment.get("status", {}), deployment["spec"]["replicas"]
-    return (
-        status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
-        and status.get("updatedReplicas", 0) == wanted
-        and status.get("replicas", 0) == wanted
-        and status.get("availableReplicas", 0) == wanted
-    )
+    counts = [status.get(count, 0) for count in ("updatedReplicas", "replicas", "availableReplicas")]
+    observed: bool = status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
+    return observed and counts == [wanted] * 3
 
 
 def replica_sets(api: API, workload: Workload) -> set[str]:

@@ -30,8 +30,10 @@ struct cr_material {
     char key_type[16];          /* "RSA-2048", "ECDSA-P256", "Ed25519", … */
     char issuer[CR_SHA256_HEX]; /* identity of the CA that signed the leaf, when that CA is in the chain or in the trust
                                  * of the same Secret (checked by signature); else SHA-256 over issuer name and AKI */
-    struct cr_strvec anchors;   /* identities of all CAs of trust to which the leaf verifies, chain included */
-    int64_t not_before_ms;      /* the leaf's */
+    struct cr_strvec anchors; /* identities of all CAs of trust to which the leaf verifies now, each as if it alone were
+                               * trusted (an intermediate counts) and with the chain and the rest of the bundle as
+                               * intermediates; any purpose. A CA that expired is none */
+    int64_t not_before_ms;    /* the leaf's */
     int64_t not_after_ms;
     struct cr_strvec dns_names; /* of the leaf's SAN: for messages */
 
@@ -43,6 +45,7 @@ struct cr_material {
 
 void cr_material_dispose(struct cr_material *m);
 CR_DEFINE_DISPOSE(cr_material, struct cr_material, cr_material_dispose)
+/* Replaces *to, which holds a value (or is zeroed). */
 void cr_material_copy(struct cr_material *to, const struct cr_material *from);
 
 /* Borrowed bytes of the Secret's keys; len 0 with data NULL: the key is absent; len 0 with data: it is empty. */
@@ -71,9 +74,15 @@ enum cr_material_problem {
 };
 const char *cr_material_problem_name(enum cr_material_problem problem);
 
-/* Reads and checks. On a problem: false, *problem says which and err says in words which key of the Secret, which
- * block, what to do ("tls.key does not belong to the certificate in tls.crt: …"); out is left empty. Expired CAs in the trust are not
- * a problem. now_ms: wall clock. Thread-safe. */
+/* Reads and checks. On a problem: false, *problem says which and err (Invalid) says in words which key of the Secret,
+ * which block, what to do ("tls.key does not belong to the certificate in tls.crt: …"), never with content; out is left
+ * empty. out need not be initialised.
+ *
+ * Text before, between and behind PEM blocks is allowed, and blocks of other kinds (a private key beside the
+ * certificates) are skipped as TLS libraries do; a block that is cut, corrupt or joined to the next without a new line
+ * is refused. Exactly one private key is expected. Expired CAs in the trust and certificates there that are no CAs (a
+ * self-signed leaf) are no problem. Caps: 1 MiB an entry, 32 certificates of a chain, 2000 of a bundle.
+ * now_ms: wall clock. Thread-safe. */
 bool cr_material_parse(const struct cr_material_input *in, int64_t now_ms, struct cr_material *out,
                        enum cr_material_problem *problem, struct cr_error *err) CR_MUST_USE;
 

@@ -167,7 +167,7 @@ static void refuses_with_line_and_column(void **state)
         {"sequence as a key", "[a]: b\n", "a key that is no scalar"},
         {"empty key", "?\n: b\n", "an empty key at line 1"},
         {"second document", "a: 1\n---\nb: 2\n", "a second document at line 2"},
-        {"syntax error in the rest", "a: 1\n---\n[", "at line 3"},
+        {"syntax error in the rest", "a: 1\n---\n}", "at line 3"},
         {"yes", "a: yes\n", "yes, no, on or off: write true or false, or quote it at line 1, column 4"},
         {"Off", "a: Off\n", "yes, no, on or off"},
         {"leading zero", "mode: 0644\n", "a number with leading zeros"},

@@ -1,0 +1,160 @@
+#include "pki/key.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+
+#include "base/strings.h"
+#include "pki/pem.h"
+
+static void pkey_cleanup(EVP_PKEY **key)
+{
+    EVP_PKEY_free(*key);
+}
+
+static EVP_PKEY *decode_pkcs8(const unsigned char *der, long len)
+{
+    const unsigned char *at = der;
+    PKCS8_PRIV_KEY_INFO *info = d2i_PKCS8_PRIV_KEY_INFO(NULL, &at, len);
+    EVP_PKEY *key = info && at == der + len ? EVP_PKCS82PKEY(info) : NULL;
+    PKCS8_PRIV_KEY_INFO_free(info); /* wipes */
+    return key;
+}
+
+/* The algorithm's own form: SEC1 (RFC 5915) or PKCS#1 (RFC 8017). */
+static EVP_PKEY *decode_traditional(int type, const unsigned char *der, long len)
+{
+    const unsigned char *at = der;
+    EVP_PKEY *key = d2i_PrivateKey(type, NULL, &at, len);
+    if (key && at == der + len)
+        return key;
+    EVP_PKEY_free(key);
+    return NULL;
+}
+
+static EVP_PKEY *decode_der(const struct cr_pem_block *block, const struct cr_buf *der)
+{
+    const unsigned char *bytes = (const unsigned char *)der->data;
+    if (der->len > INT_MAX)
+        return NULL;
+    if (cr_pem_is(block, "PRIVATE KEY"))
+        return decode_pkcs8(bytes, (long)der->len);
+    return decode_traditional(cr_pem_is(block, "EC PRIVATE KEY") ? EVP_PKEY_EC : EVP_PKEY_RSA, bytes, (long)der->len);
+}
+
+static bool is_encrypted(const struct cr_pem_block *block)
+{
+    return block->encrypted || cr_pem_is(block, "ENCRYPTED PRIVATE KEY");
+}
+
+static bool is_readable(const struct cr_pem_block *block)
+{
+    return cr_pem_is(block, "PRIVATE KEY") || cr_pem_is(block, "EC PRIVATE KEY") || cr_pem_is(block, "RSA PRIVATE KEY");
+}
+
+static bool read_block(const struct cr_pem_block *block, EVP_PKEY **key, enum cr_material_problem *problem,
+                       struct cr_error *err)
+{
+    if (is_encrypted(block)) {
+        *problem = CR_MATERIAL_ENCRYPTED;
+        return cr_error_set(err, CR_ERR_INVALID,
+                            "block %zu is an encrypted key, and there is nobody to ask for its "
+                            "passphrase: store it decrypted (openssl pkey)",
+                            block->number);
+    }
+    if (!is_readable(block))
+        return cr_error_set(err, CR_ERR_INVALID,
+                            "block %zu is a %.*s, which is not supported: convert it to PKCS#8 "
+                            "(openssl pkcs8 -topk8 -nocrypt)",
+                            block->number, (int)(block->label_len < 40 ? block->label_len : 40), block->label);
+    CR_CLEANUP(cr_buf) struct cr_buf der = {.secret = true};
+    if (!cr_pem_decode(block, &der, err))
+        return false;
+    *key = decode_der(block, &der);
+    if (*key)
+        return true;
+    return cr_error_set(err, CR_ERR_INVALID, "block %zu (%.*s, line %zu) is corrupt: it holds no key of that form",
+                        block->number, (int)block->label_len, block->label, block->line);
+}
+
+/* One step through the blocks. */
+static bool take_block(const struct cr_pem_block *block, EVP_PKEY **key, enum cr_material_problem *problem,
+                       struct cr_error *err)
+{
+    if (!cr_pem_label_ends_with(block, "PRIVATE KEY"))
+        return true;
+    if (*key)
+        return cr_error_set(err, CR_ERR_INVALID, "block %zu is a second private key: which one is meant?",
+                            block->number);
+    return read_block(block, key, problem, err);
+}
+
+static bool read_all(struct cr_pem_reader *reader, EVP_PKEY **key, enum cr_material_problem *problem,
+                     struct cr_error *err)
+{
+    struct cr_pem_block block;
+    enum cr_pem_step step;
+    while ((step = cr_pem_next(reader, &block, err)) == CR_PEM_BLOCK)
+        if (!take_block(&block, key, problem, err))
+            return false;
+    return step == CR_PEM_END;
+}
+
+struct evp_pkey_st *cr_key_read(const struct cr_pem_input *in, enum cr_material_problem *problem, struct cr_error *err)
+{
+    struct cr_pem_reader reader;
+    __attribute__((cleanup(pkey_cleanup))) EVP_PKEY *key = NULL;
+    *problem = CR_MATERIAL_UNPARSABLE;
+    cr_pem_begin(&reader, in->data, in->len);
+    if (!read_all(&reader, &key, problem, err))
+        return NULL;
+    if (!key) {
+        cr_error_set(err, CR_ERR_INVALID,
+                     reader.blocks ? "has no private key among its PEM blocks"
+                                   : "has no PEM block: a private key in PEM is expected");
+        return NULL;
+    }
+    *problem = CR_MATERIAL_OK;
+    return cr_steal(&key);
+}
+
+/* The names people use for curves, by those of OpenSSL. */
+static const char *curve_name(const char *group)
+{
+    static const char *const names[][2] = {
+        {"prime256v1", "P256"}, {"secp384r1", "P384"}, {"secp521r1", "P521"}, {"secp224r1", "P224"}};
+    for (size_t i = 0; i < cr_array_len(names); i++)
+        if (strcmp(group, names[i][0]) == 0)
+            return names[i][1];
+    return group;
+}
+
+void cr_key_type(const struct evp_pkey_st *key, char out[CR_KEY_TYPE])
+{
+    char group[64] = "unknown";
+    switch (EVP_PKEY_get_base_id(key)) {
+    case EVP_PKEY_RSA:
+        snprintf(out, CR_KEY_TYPE, "RSA-%d", EVP_PKEY_get_bits(key));
+        break;
+    case EVP_PKEY_RSA_PSS:
+        snprintf(out, CR_KEY_TYPE, "RSAPSS-%d", EVP_PKEY_get_bits(key));
+        break;
+    case EVP_PKEY_EC:
+        if (!EVP_PKEY_get_group_name(key, group, sizeof group, NULL))
+            strcpy(group, "explicit"); /* parameters written out instead of a name */
+        snprintf(out, CR_KEY_TYPE, "ECDSA-%.9s", curve_name(group));
+        break;
+    case EVP_PKEY_ED25519:
+        strcpy(out, "Ed25519");
+        break;
+    case EVP_PKEY_ED448:
+        strcpy(out, "Ed448");
+        break;
+    default:
+        snprintf(out, CR_KEY_TYPE, "%.15s", cr_or_empty(EVP_PKEY_get0_type_name(key)));
+        break;
+    }
+}

@@ -1,0 +1,18 @@
+/* Private keys: read, compared with a certificate, gone. Private to pkg/pki. */
+#ifndef CR_PKI_KEY_H
+#define CR_PKI_KEY_H
+
+#include "pki/material.h"
+
+struct evp_pkey_st; /* OpenSSL's EVP_PKEY */
+
+/* The one private key of a PEM text: PKCS#8, SEC1 or PKCS#1; other blocks (EC PARAMETERS, certificates) are skipped.
+ * Owned by the caller, who frees it at once. NULL: *problem is Unparsable or Encrypted, err says why, without the name
+ * of the entry. Never prompts. */
+struct evp_pkey_st *cr_key_read(const struct cr_pem_input *in, enum cr_material_problem *problem, struct cr_error *err);
+
+enum { CR_KEY_TYPE = 16 };
+/* "RSA-2048", "ECDSA-P256", "Ed25519", … */
+void cr_key_type(const struct evp_pkey_st *key, char out[CR_KEY_TYPE]);
+
+#endif

@@ -1,0 +1,332 @@
+#include "pki/material.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/err.h>
+#include <openssl/x509.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "pki/certificate.h"
+#include "pki/key.h"
+#include "pki/verify.h"
+
+/* More than the API server stores in a Secret or ConfigMap (1 MiB for all of its keys together). */
+enum { MAX_ENTRY = 1024 * 1024, MAX_CHAIN = 32, MAX_TRUST = 2000 };
+
+/* The parsing of one input. */
+struct work {
+    const struct cr_material_input *in;
+    int64_t now_ms;
+    struct cr_material *out;
+    enum cr_material_problem problem;
+    struct cr_error *err;
+    STACK_OF(X509) * chain; /* owned; the leaf first */
+    STACK_OF(X509) * trust; /* owned; as in the bundle, duplicates included */
+};
+
+static void work_cleanup(struct work *w)
+{
+    cr_certificates_free(w->chain);
+    cr_certificates_free(w->trust);
+}
+
+/* --- the value --- */
+
+void cr_material_dispose(struct cr_material *m)
+{
+    if (!m)
+        return;
+    cr_strvec_dispose(&m->anchors);
+    cr_strvec_dispose(&m->dns_names);
+    free(m->trust);
+    *m = (struct cr_material){0};
+}
+
+void cr_material_copy(struct cr_material *to, const struct cr_material *from)
+{
+    struct cr_material copy = *from;
+    copy.anchors = copy.dns_names = (struct cr_strvec){0};
+    cr_strvec_copy(&copy.anchors, &from->anchors);
+    cr_strvec_copy(&copy.dns_names, &from->dns_names);
+    copy.trust = from->trust_len ? cr_memdup(from->trust, from->trust_len * sizeof *from->trust) : NULL;
+    cr_material_dispose(to);
+    *to = copy;
+}
+
+const char *cr_material_problem_name(enum cr_material_problem problem)
+{
+    static const char *const names[] = {
+        [CR_MATERIAL_OK] = "",
+        [CR_MATERIAL_EMPTY] = "EmptyMaterial",
+        [CR_MATERIAL_UNPARSABLE] = "UnparsableMaterial",
+        [CR_MATERIAL_KEY_MISMATCH] = "KeyMismatch",
+        [CR_MATERIAL_ENCRYPTED] = "EncryptedKey",
+        [CR_MATERIAL_EXPIRED] = "Expired",
+        [CR_MATERIAL_NOT_YET] = "NotYetValid",
+        [CR_MATERIAL_INCOMPLETE] = "IncompleteMaterial",
+    };
+    return (size_t)problem < cr_array_len(names) ? names[problem] : "UnparsableMaterial";
+}
+
+/* --- errors --- */
+
+enum part { CERTIFICATE, PRIVATE_KEY, TRUST };
+
+static const char *name_of(const struct work *w, enum part part)
+{
+    static const char *const defaults[] = {"tls.crt", "tls.key", "ca.crt"};
+    return w->in->names[part] ? w->in->names[part] : defaults[part];
+}
+
+static bool refuse(struct work *w, enum cr_material_problem problem, const char *fmt, ...) CR_PRINTF(3, 4);
+
+static bool refuse(struct work *w, enum cr_material_problem problem, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    w->problem = problem;
+    cr_error_vset(w->err, CR_ERR_INVALID, fmt, args);
+    va_end(args);
+    return false;
+}
+
+/* Names the entry that an error of a reader is about. */
+static bool refuse_entry(struct work *w, enum part part, enum cr_material_problem problem)
+{
+    w->problem = problem;
+    return cr_error_wrap(w->err, "%s", name_of(w, part));
+}
+
+/* --- presence --- */
+
+static bool is_blank(const struct cr_pem_input *in)
+{
+    for (size_t i = 0; i < in->len; i++)
+        if (!strchr(" \t\r\n", in->data[i]) || !in->data[i])
+            return false;
+    return true;
+}
+
+static bool check_entry(struct work *w, enum part part, const struct cr_pem_input *in)
+{
+    if (!in->data)
+        return true;
+    if (is_blank(in))
+        return refuse(w, CR_MATERIAL_EMPTY, "%s is empty", name_of(w, part));
+    if (in->len > MAX_ENTRY)
+        return refuse(w, CR_MATERIAL_UNPARSABLE, "%s has %zu bytes, more than the %d that are read", name_of(w, part),
+                      in->len, MAX_ENTRY);
+    return true;
+}
+
+static bool check_presence(struct work *w)
+{
+    const struct cr_material_input *in = w->in;
+    if (!check_entry(w, CERTIFICATE, &in->certificate) || !check_entry(w, PRIVATE_KEY, &in->private_key) ||
+        !check_entry(w, TRUST, &in->trust))
+        return false;
+    if (!in->certificate.data && !in->private_key.data && !in->trust.data)
+        return refuse(w, CR_MATERIAL_EMPTY, "none of the keys %s, %s and %s is there", name_of(w, CERTIFICATE),
+                      name_of(w, PRIVATE_KEY), name_of(w, TRUST));
+    if (in->certificate.data && !in->private_key.data)
+        return refuse(w, CR_MATERIAL_INCOMPLETE, "%s is there, but not %s with its private key",
+                      name_of(w, CERTIFICATE), name_of(w, PRIVATE_KEY));
+    if (in->private_key.data && !in->certificate.data)
+        return refuse(w, CR_MATERIAL_INCOMPLETE, "%s is there, but not %s with its certificate",
+                      name_of(w, PRIVATE_KEY), name_of(w, CERTIFICATE));
+    return true;
+}
+
+/* --- leaf --- */
+
+static bool has_key(X509 *cert, const EVP_PKEY *key)
+{
+    return EVP_PKEY_eq(X509_get0_pubkey(cert), key) == 1;
+}
+
+/* The usual reason is a chain that begins with its CA. */
+static bool refuse_mismatch(struct work *w, const EVP_PKEY *key)
+{
+    char type[CR_KEY_TYPE];
+    for (int i = 1; i < sk_X509_num(w->chain); i++)
+        if (has_key(sk_X509_value(w->chain, i), key))
+            return refuse(w, CR_MATERIAL_KEY_MISMATCH,
+                          "%s belongs to certificate %d of %s, not to the first: the leaf must come first",
+                          name_of(w, PRIVATE_KEY), i + 1, name_of(w, CERTIFICATE));
+    cr_key_type(key, type);
+    return refuse(w, CR_MATERIAL_KEY_MISMATCH,
+                  "%s does not belong to the certificate in %s: the key is %s, the certificate is for another %s key; "
+                  "write both in one update",
+                  name_of(w, PRIVATE_KEY), name_of(w, CERTIFICATE), type, w->out->key_type);
+}
+
+static bool check_key(struct work *w)
+{
+    enum cr_material_problem problem;
+    EVP_PKEY *key = cr_key_read(&w->in->private_key, &problem, w->err);
+    if (!key)
+        return refuse_entry(w, PRIVATE_KEY, problem);
+    bool fits = has_key(sk_X509_value(w->chain, 0), key) || refuse_mismatch(w, key);
+    EVP_PKEY_free(key);
+    return fits;
+}
+
+static bool check_times(struct work *w)
+{
+    char when[CR_TIME_TEXT];
+    if (w->out->not_after_ms < w->now_ms) {
+        cr_time_format(w->out->not_after_ms, when);
+        return refuse(w, CR_MATERIAL_EXPIRED, "the certificate in %s expired at %s", name_of(w, CERTIFICATE), when);
+    }
+    if (w->out->not_before_ms > w->now_ms + CR_CLOCK_SKEW_MS) {
+        cr_time_format(w->out->not_before_ms, when);
+        return refuse(w, CR_MATERIAL_NOT_YET, "the certificate in %s is not valid before %s", name_of(w, CERTIFICATE),
+                      when);
+    }
+    return true;
+}
+
+static void describe_leaf(struct work *w)
+{
+    X509 *leaf = sk_X509_value(w->chain, 0);
+    struct cr_material *out = w->out;
+    out->has_leaf = true;
+    cr_certificate_fingerprint(leaf, out->leaf);
+    cr_certificates_digest(w->chain, out->chain);
+    cr_certificate_key_digest(leaf, out->key);
+    cr_key_type(X509_get0_pubkey(leaf), out->key_type);
+    out->not_before_ms = cr_certificate_not_before_ms(leaf);
+    out->not_after_ms = cr_certificate_not_after_ms(leaf);
+    cr_certificate_dns_names(leaf, &out->dns_names);
+}
+
+static bool read_leaf(struct work *w)
+{
+    if (!w->in->certificate.data)
+        return true;
+    w->chain = cr_certificates_read(&w->in->certificate, MAX_CHAIN, w->err);
+    if (!w->chain)
+        return refuse_entry(w, CERTIFICATE, CR_MATERIAL_UNPARSABLE);
+    /* Only of the leaf: a CA with a key that we cannot read is none of our business. */
+    if (!X509_get0_pubkey(sk_X509_value(w->chain, 0)))
+        return refuse(w, CR_MATERIAL_UNPARSABLE, "%s: the certificate has a public key of an unknown kind",
+                      name_of(w, CERTIFICATE));
+    describe_leaf(w);
+    return check_key(w) && check_times(w);
+}
+
+/* --- trust --- */
+
+static bool has_fingerprint(const struct cr_material *m, const char *fingerprint)
+{
+    for (size_t i = 0; i < m->trust_len; i++)
+        if (strcmp(m->trust[i].fingerprint, fingerprint) == 0)
+            return true;
+    return false;
+}
+
+static void add_ca(struct cr_material *m, X509 *cert)
+{
+    struct cr_ca ca;
+    cr_certificate_fingerprint(cert, ca.fingerprint);
+    if (has_fingerprint(m, ca.fingerprint))
+        return;
+    cr_certificate_identity(cert, ca.identity);
+    ca.not_before_ms = cr_certificate_not_before_ms(cert);
+    ca.not_after_ms = cr_certificate_not_after_ms(cert);
+    m->trust[m->trust_len++] = ca;
+}
+
+static bool read_trust(struct work *w)
+{
+    if (!w->in->trust.data)
+        return true;
+    w->trust = cr_certificates_read(&w->in->trust, MAX_TRUST, w->err);
+    if (!w->trust)
+        return refuse_entry(w, TRUST, CR_MATERIAL_UNPARSABLE);
+    size_t count = (size_t)sk_X509_num(w->trust);
+    w->out->trust = cr_calloc(count, sizeof *w->out->trust);
+    for (size_t i = 0; i < count; i++)
+        add_ca(w->out, sk_X509_value(w->trust, (int)i));
+    return true;
+}
+
+/* --- who signed the leaf, and what trusts it --- */
+
+static bool find_issuer(struct work *w, STACK_OF(X509) * among)
+{
+    X509 *leaf = sk_X509_value(w->chain, 0);
+    for (int i = 0; i < sk_X509_num(among); i++) {
+        X509 *ca = sk_X509_value(among, i);
+        if (!cr_verify_signed_by(leaf, ca))
+            continue;
+        cr_certificate_identity(ca, w->out->issuer);
+        return true;
+    }
+    return false;
+}
+
+/* The chain is searched from its front, so that a self-signed leaf is its own issuer. */
+static void describe_issuer(struct work *w)
+{
+    if (!find_issuer(w, w->chain) && !find_issuer(w, w->trust))
+        cr_certificate_issuer_digest(sk_X509_value(w->chain, 0), w->out->issuer);
+}
+
+/* What may stand between the leaf and an anchor: the chain a server sends first, then the bundle's intermediates. */
+static STACK_OF(X509) * helpers(const struct work *w)
+{
+    STACK_OF(X509) *all = sk_X509_new_null();
+    for (int i = 1; all && i < sk_X509_num(w->chain); i++)
+        sk_X509_push(all, sk_X509_value(w->chain, i));
+    for (int i = 0; all && i < sk_X509_num(w->trust); i++)
+        sk_X509_push(all, sk_X509_value(w->trust, i));
+    return all;
+}
+
+static void describe_anchors(struct work *w)
+{
+    char identity[CR_SHA256_HEX];
+    X509 *leaf = sk_X509_value(w->chain, 0);
+    STACK_OF(X509) *between = helpers(w);
+    for (int i = 0; i < sk_X509_num(w->trust); i++) {
+        X509 *ca = sk_X509_value(w->trust, i);
+        if (!cr_verify_chains_to(leaf, between, ca, w->now_ms))
+            continue;
+        cr_certificate_identity(ca, identity);
+        cr_strvec_add_unique(&w->out->anchors, identity);
+    }
+    sk_X509_free(between);
+}
+
+static bool read_material(struct work *w)
+{
+    if (!check_presence(w) || !read_leaf(w) || !read_trust(w))
+        return false;
+    if (w->chain) {
+        describe_issuer(w);
+        describe_anchors(w);
+    }
+    return true;
+}
+
+bool cr_material_parse(const struct cr_material_input *in, int64_t now_ms, struct cr_material *out,
+                       enum cr_material_problem *problem, struct cr_error *err)
+{
+    struct cr_error own = {0};
+    struct cr_material made = {0};
+    __attribute__((cleanup(work_cleanup))) struct work w = {.in = in, .now_ms = now_ms, .out = &made, .err = &own};
+    ERR_set_mark();
+    bool ok = read_material(&w);
+    ERR_pop_to_mark(); /* what OpenSSL said on the way is nobody's business */
+    if (!ok)
+        cr_material_dispose(&made);
+    if (!ok && err)
+        *err = own;
+    *problem = w.problem;
+    *out = made;
+    return ok;
+}

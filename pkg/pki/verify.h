@@ -1,0 +1,21 @@
+/* Who signed what, and what verifies against what. Private to pkg/pki. */
+#ifndef CR_PKI_VERIFY_H
+#define CR_PKI_VERIFY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct x509_st;       /* OpenSSL's X509 */
+struct stack_st_X509; /* STACK_OF(X509) */
+
+/* Clocks of issuers and ours may differ by that much. */
+enum { CR_CLOCK_SKEW_MS = 5 * 60 * 1000 };
+
+/* ca is named as cert's issuer, and its key made the signature. Says nothing of times. */
+bool cr_verify_signed_by(struct x509_st *cert, struct x509_st *ca);
+
+/* Whether leaf verifies at now_ms when anchor is the only certificate trusted (a root or not: partial chains count) and
+ * helpers may stand in between. Any purpose; a certificate that is not valid yet counts within the clock skew. */
+bool cr_verify_chains_to(struct x509_st *leaf, struct stack_st_X509 *helpers, struct x509_st *anchor, int64_t now_ms);
+
+#endif

@@ -1,0 +1,623 @@
+#include "pki/material.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <pthread.h>
+#include <cmocka.h>
+
+#include <openssl/err.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "support/testcerts.h"
+
+enum { MINUTE = 60, HOUR = 3600, DAY = 24 * HOUR };
+
+#define AUTO_CERT     CR_CLEANUP(test_cert) struct test_cert *
+#define AUTO_MATERIAL CR_CLEANUP(cr_material) struct cr_material
+#define make(...)     test_cert_new(&(struct test_cert_spec){__VA_ARGS__})
+
+static struct cr_pem_input entry(const char *text)
+{
+    return (struct cr_pem_input){text, text ? strlen(text) : 0};
+}
+
+/* Each entry in memory of its own exact size, so that a read past its end is caught. */
+static struct cr_pem_input exact(const char *text)
+{
+    return (struct cr_pem_input){text ? cr_memdup(text, strlen(text)) : NULL, text ? strlen(text) : 0};
+}
+
+static bool parse(const char *crt, const char *key, const char *ca, struct cr_material *out,
+                  enum cr_material_problem *problem, struct cr_error *err)
+{
+    struct cr_material_input in = {exact(crt), exact(key), exact(ca), {"tls.crt", "tls.key", "ca.crt"}};
+    bool ok = cr_material_parse(&in, cr_clock_wall_ms(), out, problem, err);
+    free((void *)(uintptr_t)in.certificate.data);
+    free((void *)(uintptr_t)in.private_key.data);
+    free((void *)(uintptr_t)in.trust.data);
+    assert_int_equal(ERR_peek_error(), 0);
+    return ok;
+}
+
+static void accept(const char *what, const char *crt, const char *key, const char *ca, struct cr_material *out)
+{
+    struct cr_error err = {0};
+    enum cr_material_problem problem;
+    if (!parse(crt, key, ca, out, &problem, &err))
+        fail_msg("%s: %s: %s", what, cr_material_problem_name(problem), err.text);
+    assert_int_equal(problem, CR_MATERIAL_OK);
+    assert_int_equal(err.kind, CR_ERR_NONE);
+}
+
+static void refuse(const char *what, const char *crt, const char *key, const char *ca, enum cr_material_problem want,
+                   const char *words)
+{
+    struct cr_error err = {0};
+    struct cr_material out;
+    enum cr_material_problem problem;
+    if (parse(crt, key, ca, &out, &problem, &err))
+        fail_msg("%s: was accepted", what);
+    if (problem != want || err.kind != CR_ERR_INVALID || !strstr(err.text, words))
+        fail_msg("%s: want %s with \"%s\", got %s: %s", what, cr_material_problem_name(want), words,
+                 cr_material_problem_name(problem), err.text);
+    assert_false(out.has_leaf);
+    assert_null(out.trust);
+    assert_int_equal(out.dns_names.len, 0);
+}
+
+/* --- presence --- */
+
+static void what_is_absent_empty_or_half_there(void **state)
+{
+    (void)state;
+    AUTO_CERT leaf = make(.cn = "leaf");
+    refuse("nothing", NULL, NULL, NULL, CR_MATERIAL_EMPTY, "none of the keys tls.crt, tls.key and ca.crt is there");
+    refuse("empty certificate", "", leaf->key_pem, NULL, CR_MATERIAL_EMPTY, "tls.crt is empty");
+    refuse("empty key", leaf->cert_pem, "", NULL, CR_MATERIAL_EMPTY, "tls.key is empty");
+    refuse("blank key", leaf->cert_pem, " \r\n\t\n", NULL, CR_MATERIAL_EMPTY, "tls.key is empty");
+    refuse("empty trust", leaf->cert_pem, leaf->key_pem, "", CR_MATERIAL_EMPTY, "ca.crt is empty");
+    refuse("all empty", "", "", "", CR_MATERIAL_EMPTY, "tls.crt is empty");
+    refuse("no key", leaf->cert_pem, NULL, NULL, CR_MATERIAL_INCOMPLETE, "tls.crt is there, but not tls.key");
+    refuse("no certificate", NULL, leaf->key_pem, NULL, CR_MATERIAL_INCOMPLETE, "tls.key is there, but not tls.crt");
+    AUTO_MATERIAL trust_only = {0};
+    accept("trust alone", NULL, NULL, leaf->cert_pem, &trust_only);
+    assert_false(trust_only.has_leaf);
+    assert_string_equal(trust_only.leaf, "");
+    assert_int_equal(trust_only.trust_len, 1);
+}
+
+static void names_of_the_secret_are_used_in_messages(void **state)
+{
+    (void)state;
+    struct cr_error err = {0};
+    struct cr_material out;
+    enum cr_material_problem problem;
+    struct cr_material_input in = {entry("x"), entry("y"), {0}, {"server.pem", "server.key", NULL}};
+    assert_false(cr_material_parse(&in, 0, &out, &problem, &err));
+    assert_string_equal(err.text, "server.pem: has no PEM block: certificates in PEM are expected");
+    in.certificate = (struct cr_pem_input){0};
+    in.names[1] = NULL;
+    assert_false(cr_material_parse(&in, 0, &out, &problem, NULL));
+    assert_int_equal(problem, CR_MATERIAL_INCOMPLETE);
+}
+
+/* --- keys --- */
+
+static void every_kind_of_key_is_read(void **state)
+{
+    static const struct {
+        const char *type, *form, *begins, *name;
+    } cases[] = {
+        {"P-256", "PKCS#8", "-----BEGIN PRIVATE KEY", "ECDSA-P256"},
+        {"P-256", "SEC1", "-----BEGIN EC PRIVATE KEY", "ECDSA-P256"},
+        {"P-384", "SEC1 with parameters", "-----BEGIN EC PARAMETERS", "ECDSA-P384"},
+        {"P-521", "PKCS#8", "-----BEGIN PRIVATE KEY", "ECDSA-P521"},
+        {"secp256k1", "SEC1", "-----BEGIN EC PRIVATE KEY", "ECDSA-secp256k1"},
+        {"RSA", "PKCS#8", "-----BEGIN PRIVATE KEY", "RSA-2048"},
+        {"RSA", "PKCS#1", "-----BEGIN RSA PRIVATE KEY", "RSA-2048"},
+        {"ED25519", "PKCS#8", "-----BEGIN PRIVATE KEY", "Ed25519"},
+        {"ED448", "PKCS#8", "-----BEGIN PRIVATE KEY", "Ed448"},
+    };
+    (void)state;
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        AUTO_CERT leaf = make(.key_type = cases[i].type);
+        cr_autofree char *key = test_cert_key_as(leaf, cases[i].form);
+        assert_true(cr_starts_with(key, cases[i].begins));
+        AUTO_MATERIAL m = {0};
+        accept(cases[i].begins, leaf->cert_pem, key, NULL, &m);
+        assert_string_equal(m.key_type, cases[i].name);
+    }
+}
+
+static void an_encrypted_key_is_refused_without_a_prompt(void **state)
+{
+    (void)state;
+    AUTO_CERT ec = make(.cn = "leaf");
+    AUTO_CERT rsa = make(.key_type = "RSA");
+    cr_autofree char *pkcs8 = test_cert_key_as(ec, "PKCS#8 encrypted");
+    cr_autofree char *legacy_ec = test_cert_key_as(ec, "Proc-Type encrypted");
+    cr_autofree char *legacy_rsa = test_cert_key_as(rsa, "Proc-Type encrypted");
+    assert_non_null(strstr(legacy_rsa, "Proc-Type: 4,ENCRYPTED"));
+    refuse("PKCS#8", ec->cert_pem, pkcs8, NULL, CR_MATERIAL_ENCRYPTED, "tls.key: block 1 is an encrypted key");
+    refuse("SEC1", ec->cert_pem, legacy_ec, NULL, CR_MATERIAL_ENCRYPTED, "tls.key: block 1 is an encrypted key");
+    refuse("PKCS#1", rsa->cert_pem, legacy_rsa, NULL, CR_MATERIAL_ENCRYPTED, "tls.key: block 1 is an encrypted key");
+}
+
+/* Owned: text with the first `from` replaced. */
+static char *replaced(const char *text, const char *from, const char *to)
+{
+    const char *at = strstr(text, from);
+    assert_non_null(at);
+    return cr_asprintf("%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+}
+
+/* An EncryptedPrivateKeyInfo under a label that says otherwise. */
+static void an_encrypted_key_under_a_wrong_label_asks_nobody(void **state)
+{
+    static const char *const labels[] = {"PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY"};
+    (void)state;
+    AUTO_CERT leaf = make(.cn = "leaf");
+    cr_autofree char *encrypted = test_cert_key_as(leaf, "PKCS#8 encrypted");
+    for (size_t i = 0; i < cr_array_len(labels); i++) {
+        cr_autofree char *half = replaced(encrypted, "BEGIN ENCRYPTED PRIVATE KEY",
+                                          i == 0   ? "BEGIN PRIVATE KEY"
+                                          : i == 1 ? "BEGIN RSA PRIVATE KEY"
+                                                   : "BEGIN EC PRIVATE KEY");
+        cr_autofree char *end = cr_asprintf("END %s", labels[i]);
+        cr_autofree char *whole = replaced(half, "END ENCRYPTED PRIVATE KEY", end);
+        refuse(labels[i], leaf->cert_pem, whole, NULL, CR_MATERIAL_UNPARSABLE, "holds no key of that form");
+    }
+}
+
+static void a_key_that_does_not_fit_is_a_mismatch(void **state)
+{
+    (void)state;
+    AUTO_CERT ca = make(.cn = "ca", .ca = true);
+    AUTO_CERT leaf = make(.cn = "leaf", .issuer = ca);
+    AUTO_CERT other = make(.cn = "other");
+    AUTO_CERT rsa = make(.cn = "rsa", .key_type = "RSA");
+    refuse("another key of the kind", leaf->cert_pem, other->key_pem, NULL, CR_MATERIAL_KEY_MISMATCH,
+           "tls.key does not belong to the certificate in tls.crt");
+    refuse("another kind of key", leaf->cert_pem, rsa->key_pem, NULL, CR_MATERIAL_KEY_MISMATCH, "the key is RSA-2048");
+    cr_autofree char *reversed = test_concat(ca->cert_pem, leaf->cert_pem, NULL);
+    refuse("chain that begins with its CA", reversed, leaf->key_pem, NULL, CR_MATERIAL_KEY_MISMATCH,
+           "tls.key belongs to certificate 2 of tls.crt");
+}
+
+static void exactly_one_private_key_is_expected(void **state)
+{
+    (void)state;
+    AUTO_CERT leaf = make(.cn = "leaf");
+    cr_autofree char *twice = test_concat(leaf->key_pem, leaf->key_pem, NULL);
+    refuse("two keys", leaf->cert_pem, twice, NULL, CR_MATERIAL_UNPARSABLE, "tls.key: block 2 is a second private key");
+    refuse("a certificate as key", leaf->cert_pem, leaf->cert_pem, NULL, CR_MATERIAL_UNPARSABLE,
+           "tls.key: has no private key among its PEM blocks");
+    refuse("no PEM", leaf->cert_pem, "secret", NULL, CR_MATERIAL_UNPARSABLE, "tls.key: has no PEM block");
+    refuse("a key as certificate", leaf->key_pem, leaf->key_pem, NULL, CR_MATERIAL_UNPARSABLE,
+           "tls.crt: has no certificate among its PEM blocks");
+    cr_autofree char *dsa = replaced(leaf->key_pem, "BEGIN PRIVATE KEY", "BEGIN DSA PRIVATE KEY");
+    cr_autofree char *dsa_key = replaced(dsa, "END PRIVATE KEY", "END DSA PRIVATE KEY");
+    refuse("DSA", leaf->cert_pem, dsa_key, NULL, CR_MATERIAL_UNPARSABLE, "DSA PRIVATE KEY, which is not supported");
+    AUTO_MATERIAL m = {0};
+    cr_autofree char *combined = test_concat(leaf->cert_pem, leaf->key_pem, NULL);
+    accept("certificate and key in both entries", combined, combined, NULL, &m);
+}
+
+/* --- PEM --- */
+
+static char *with_crlf(const char *text)
+{
+    struct cr_buf out = {0};
+    for (; *text; text++)
+        cr_buf_printf(&out, "%s%c", *text == '\n' ? "\r" : "", *text);
+    return cr_buf_steal(&out);
+}
+
+static void what_is_only_another_text_is_the_same_material(void **state)
+{
+    (void)state;
+    AUTO_CERT ca = make(.cn = "ca", .ca = true);
+    AUTO_CERT leaf = make(.cn = "leaf", .issuer = ca, .dns = {"a.example", "*.b.example"});
+    cr_autofree char *chain = test_concat(leaf->cert_pem, ca->cert_pem, NULL);
+    AUTO_MATERIAL plain = {0};
+    accept("plain", chain, leaf->key_pem, ca->cert_pem, &plain);
+    char *const texts[] = {
+        with_crlf(chain),
+        test_concat("\xEF\xBB\xBF", chain, NULL),
+        test_concat("subject=CN = leaf\n\n", leaf->cert_pem, "# the CA:\n \n", ca->cert_pem, "the end", NULL),
+        cr_strndup(chain, strlen(chain) - 1),
+        replaced(chain, "-----END CERTIFICATE-----\n", "-----END CERTIFICATE-----  \t\n"),
+        test_concat(leaf->cert_pem, leaf->key_pem, ca->cert_pem, NULL),
+        replaced(chain, "\n", "\n\n"),
+    };
+    for (size_t i = 0; i < cr_array_len(texts); i++) {
+        AUTO_MATERIAL m = {0};
+        accept("another text", texts[i], leaf->key_pem, ca->cert_pem, &m);
+        assert_string_equal(m.leaf, plain.leaf);
+        assert_string_equal(m.chain, plain.chain);
+        free(texts[i]);
+    }
+    assert_int_equal(plain.dns_names.len, 2);
+    assert_string_equal(plain.dns_names.items[1], "*.b.example");
+}
+
+/* Owned: the second of three certificates damaged. */
+static char *chain_of_three(const char *a, const char *b, const char *c, const char *from, const char *to)
+{
+    cr_autofree char *damaged = replaced(b, from, to);
+    return test_concat(a, damaged, c, NULL);
+}
+
+static void a_corrupt_block_is_an_error_and_not_the_end(void **state)
+{
+    static const struct {
+        const char *rule, *from, *to, *words;
+    } cases[] = {
+        {"a letter that is not base64", "\nMII", "\n*II", "block 2 (CERTIFICATE, line"},
+        {"a dash in the body", "\nMII", "\n-II", "its body is not base64"},
+        {"a flipped DER length", "\nMII", "\nMIJ", "it holds no certificate"},
+        {"a letter lost", "\nMII", "\nMI", "block 2 (CERTIFICATE, line"},
+        {"END lost", "-----END CERTIFICATE-----\n", "", "is cut off: another begins in line"},
+        {"BEGIN lost", "-----BEGIN CERTIFICATE-----\n", "", "has an END without a BEGIN"},
+        {"another label at the end", "END CERTIFICATE", "END X509 CRL", "has no matching END"},
+        {"new line lost", "-----END CERTIFICATE-----\n", "-----END CERTIFICATE-----",
+         "a new line is missing between block 2"},
+        {"new line lost in front", "-----BEGIN CERTIFICATE-----\n", "-----BEGIN CERTIFICATE-----",
+         "has a BEGIN that is not a whole line"},
+        {"indented", "-----BEGIN CERTIFICATE-----", "  -----BEGIN CERTIFICATE-----",
+         "not a whole line from its first column"},
+        {"dashes cut", "-----END CERTIFICATE-----", "-----END CERTIFICATE---", "has no matching END"},
+        {"empty body", "-----BEGIN CERTIFICATE-----\n", "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n",
+         "block 2 (CERTIFICATE"},
+        {"headers on a certificate", "-----BEGIN CERTIFICATE-----\n",
+         "-----BEGIN CERTIFICATE-----\nProc-Type: 4,ENCRYPTED\n\n", "has headers"},
+        {"a form of OpenSSL's own", "BEGIN CERTIFICATE-----", "BEGIN TRUSTED CERTIFICATE-----", "block 2"},
+    };
+    (void)state;
+    AUTO_CERT a = make(.cn = "a");
+    AUTO_CERT b = make(.cn = "b", .ca = true);
+    AUTO_CERT c = make(.cn = "c", .ca = true);
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        cr_autofree char *text = chain_of_three(a->cert_pem, b->cert_pem, c->cert_pem, cases[i].from, cases[i].to);
+        cr_autofree char *in_chain = cr_asprintf("tls.crt: ");
+        refuse(cases[i].rule, text, a->key_pem, NULL, CR_MATERIAL_UNPARSABLE, cases[i].words);
+        refuse(cases[i].rule, text, a->key_pem, NULL, CR_MATERIAL_UNPARSABLE, in_chain);
+        refuse(cases[i].rule, NULL, NULL, text, CR_MATERIAL_UNPARSABLE, cases[i].words);
+    }
+    refuse("DER", NULL, NULL, "\x30\x82\x01\x02 abc", CR_MATERIAL_UNPARSABLE, "ca.crt: is DER");
+}
+
+static void a_text_cut_anywhere_is_refused_or_shorter_never_wrong(void **state)
+{
+    (void)state;
+    AUTO_CERT a = make(.cn = "a", .ca = true);
+    AUTO_CERT b = make(.cn = "b", .ca = true);
+    cr_autofree char *both = test_concat(a->cert_pem, b->cert_pem, NULL);
+    size_t first = strlen(a->cert_pem);
+    for (size_t len = 1; len < strlen(both) - 1; len++) {
+        struct cr_error err = {0};
+        enum cr_material_problem problem;
+        AUTO_MATERIAL m = {0};
+        cr_autofree char *cut = cr_strndup(both, len);
+        bool ok = parse(NULL, NULL, cut, &m, &problem, &err);
+        /* whole after its END line; the few dashes of the next BEGIN are still only text */
+        bool whole = len >= first - 1 && len < first + strlen("-----BEGIN");
+        if (ok != whole)
+            fail_msg("cut after %zu of %zu: %s", len, strlen(both), ok ? "accepted" : err.text);
+        assert_int_equal(m.trust_len, whole ? 1 : 0);
+    }
+}
+
+static void sizes_and_counts_are_capped(void **state)
+{
+    (void)state;
+    AUTO_CERT leaf = make(.cn = "leaf");
+    CR_CLEANUP(cr_buf) struct cr_buf chain = {0};
+    for (int i = 0; i < 33; i++)
+        cr_buf_puts(&chain, leaf->cert_pem);
+    refuse("chain", chain.data, leaf->key_pem, NULL, CR_MATERIAL_UNPARSABLE, "tls.crt: has more than 32 certificates");
+    CR_CLEANUP(cr_buf) struct cr_buf big = {0};
+    while (big.len <= 1024 * 1024)
+        cr_buf_puts(&big, leaf->cert_pem);
+    refuse("bundle", NULL, NULL, big.data, CR_MATERIAL_UNPARSABLE, "more than the 1048576 that are read");
+}
+
+/* --- times --- */
+
+static void the_leaf_must_be_valid_now_within_five_minutes_of_skew(void **state)
+{
+    (void)state;
+    AUTO_CERT expired = make(.cn = "old", .from_s = -2 * DAY, .until_s = -1 * MINUTE);
+    AUTO_CERT early = make(.cn = "early", .from_s = 10 * MINUTE);
+    AUTO_CERT skewed = make(.cn = "skewed", .from_s = 4 * MINUTE);
+    refuse("expired", expired->cert_pem, expired->key_pem, NULL, CR_MATERIAL_EXPIRED,
+           "the certificate in tls.crt expired at 20");
+    refuse("not yet valid", early->cert_pem, early->key_pem, NULL, CR_MATERIAL_NOT_YET,
+           "the certificate in tls.crt is not valid before 20");
+    AUTO_MATERIAL m = {0};
+    accept("within the skew", skewed->cert_pem, skewed->key_pem, skewed->cert_pem, &m);
+    assert_int_equal(m.anchors.len, 1);
+    assert_true(m.not_after_ms > m.not_before_ms && m.not_before_ms > cr_clock_wall_ms());
+}
+
+/* --- trust --- */
+
+static void trust_keeps_its_order_without_duplicates_expired_ones_included(void **state)
+{
+    (void)state;
+    AUTO_CERT a = make(.cn = "a", .ca = true);
+    AUTO_CERT b = make(.cn = "b", .ca = true, .from_s = -2 * DAY, .until_s = -DAY);
+    AUTO_CERT c = make(.cn = "self-signed leaf");
+    cr_autofree char *bundle = test_concat(a->cert_pem, b->cert_pem, a->cert_pem, c->cert_pem, b->cert_pem, NULL);
+    AUTO_MATERIAL m = {0};
+    AUTO_MATERIAL only_b = {0};
+    accept("bundle", NULL, NULL, bundle, &m);
+    accept("one", NULL, NULL, b->cert_pem, &only_b);
+    assert_int_equal(m.trust_len, 3);
+    assert_string_equal(m.trust[1].fingerprint, only_b.trust[0].fingerprint);
+    assert_true(m.trust[1].not_after_ms < cr_clock_wall_ms());
+}
+
+static void a_ca_renewed_with_its_key_keeps_its_identity(void **state)
+{
+    (void)state;
+    AUTO_CERT before = make(.cn = "ca", .ca = true);
+    AUTO_CERT renewed = make(.cn = "ca", .ca = true, .key_of = before, .until_s = 2 * DAY);
+    AUTO_CERT renamed = make(.cn = "ca 2", .ca = true, .key_of = before);
+    AUTO_CERT rekeyed = make(.cn = "ca", .ca = true);
+    cr_autofree char *bundle =
+        test_concat(before->cert_pem, renewed->cert_pem, renamed->cert_pem, rekeyed->cert_pem, NULL);
+    AUTO_MATERIAL m = {0};
+    accept("bundle", NULL, NULL, bundle, &m);
+    assert_int_equal(m.trust_len, 4);
+    assert_string_equal(m.trust[0].identity, m.trust[1].identity);
+    assert_string_not_equal(m.trust[0].fingerprint, m.trust[1].fingerprint);
+    assert_string_not_equal(m.trust[0].identity, m.trust[2].identity);
+    assert_string_not_equal(m.trust[0].identity, m.trust[3].identity);
+}
+
+/* --- issuer and anchors --- */
+
+/* The identity of the CA at that place of a bundle. */
+static const char *identity(const struct cr_material *m, size_t i)
+{
+    assert_true(i < m->trust_len);
+    return m->trust[i].identity;
+}
+
+static void the_issuer_is_found_by_signature(void **state)
+{
+    (void)state;
+    AUTO_CERT ca = make(.cn = "ca", .ca = true, .no_key_ids = true);
+    AUTO_CERT impostor = make(.cn = "ca", .ca = true, .no_key_ids = true);
+    AUTO_CERT leaf = make(.cn = "leaf", .issuer = ca, .no_key_ids = true);
+    cr_autofree char *bundle = test_concat(impostor->cert_pem, ca->cert_pem, NULL);
+    cr_autofree char *chain = test_concat(leaf->cert_pem, ca->cert_pem, NULL);
+    AUTO_MATERIAL from_trust = {0};
+    accept("two CAs of one name", leaf->cert_pem, leaf->key_pem, bundle, &from_trust);
+    assert_string_equal(from_trust.issuer, identity(&from_trust, 1));
+    assert_int_equal(from_trust.anchors.len, 1);
+    assert_string_equal(from_trust.anchors.items[0], identity(&from_trust, 1));
+    AUTO_MATERIAL from_chain = {0};
+    accept("the CA in the chain", chain, leaf->key_pem, NULL, &from_chain);
+    assert_string_equal(from_chain.issuer, from_trust.issuer);
+    AUTO_MATERIAL unknown = {0};
+    accept("only the impostor", leaf->cert_pem, leaf->key_pem, impostor->cert_pem, &unknown);
+    assert_string_not_equal(unknown.issuer, identity(&unknown, 0));
+    assert_int_equal(strlen(unknown.issuer), 64);
+    assert_int_equal(unknown.anchors.len, 0);
+}
+
+static void an_absent_issuer_is_known_by_name_and_key_identifier(void **state)
+{
+    (void)state;
+    AUTO_CERT ca = make(.cn = "ca", .ca = true);
+    AUTO_CERT rekeyed = make(.cn = "ca", .ca = true);
+    AUTO_CERT one = make(.cn = "one", .issuer = ca);
+    AUTO_CERT two = make(.cn = "two", .issuer = ca);
+    AUTO_CERT three = make(.cn = "three", .issuer = rekeyed);
+    AUTO_MATERIAL a = {0};
+    AUTO_MATERIAL b = {0};
+    AUTO_MATERIAL c = {0};
+    accept("one", one->cert_pem, one->key_pem, NULL, &a);
+    accept("two", two->cert_pem, two->key_pem, NULL, &b);
+    accept("three", three->cert_pem, three->key_pem, NULL, &c);
+    assert_string_equal(a.issuer, b.issuer);
+    assert_string_not_equal(a.issuer, c.issuer);
+}
+
+static void a_self_signed_leaf_is_its_own_issuer_and_anchor(void **state)
+{
+    (void)state;
+    AUTO_CERT leaf = make(.cn = "leaf");
+    AUTO_MATERIAL m = {0};
+    accept("self-signed", leaf->cert_pem, leaf->key_pem, leaf->cert_pem, &m);
+    assert_string_equal(m.issuer, identity(&m, 0));
+    assert_int_equal(m.anchors.len, 1);
+    assert_string_equal(m.anchors.items[0], identity(&m, 0));
+}
+
+/* root → middle → leaf in several distributions over chain and bundle. */
+static void anchors_are_all_cas_that_the_leaf_verifies_to(void **state)
+{
+    (void)state;
+    AUTO_CERT root = make(.cn = "root", .ca = true);
+    AUTO_CERT middle = make(.cn = "middle", .ca = true, .issuer = root);
+    AUTO_CERT leaf = make(.cn = "leaf", .issuer = middle);
+    AUTO_CERT other = make(.cn = "other", .ca = true);
+    const struct {
+        const char *rule;
+        const struct test_cert *chain, *trust[3];
+        size_t anchors;
+    } cases[] = {
+        {"root, intermediate sent", middle, {root, other}, 1},
+        {"root, intermediate not sent", NULL, {root, other}, 0},
+        {"an intermediate alone counts", NULL, {middle, other}, 1},
+        {"root and intermediate in the bundle", NULL, {other, root, middle}, 2},
+        {"intermediate in both", middle, {root, middle, other}, 2},
+        {"nothing that fits", middle, {other}, 0},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        cr_autofree char *chain = test_concat(leaf->cert_pem, cases[i].chain ? cases[i].chain->cert_pem : "", NULL);
+        CR_CLEANUP(cr_buf) struct cr_buf bundle = {0};
+        for (size_t k = 0; k < 3 && cases[i].trust[k]; k++)
+            cr_buf_puts(&bundle, cases[i].trust[k]->cert_pem);
+        AUTO_MATERIAL m = {0};
+        accept(cases[i].rule, chain, leaf->key_pem, bundle.data, &m);
+        if (m.anchors.len != cases[i].anchors)
+            fail_msg("%s: %zu anchors", cases[i].rule, m.anchors.len);
+    }
+}
+
+static void a_ca_that_expired_or_is_no_ca_is_no_anchor(void **state)
+{
+    (void)state;
+    AUTO_CERT expired = make(.cn = "ca", .ca = true, .from_s = -2 * DAY, .until_s = -HOUR);
+    AUTO_CERT renewed = make(.cn = "ca", .ca = true, .key_of = expired);
+    AUTO_CERT no_ca = make(.cn = "no ca");
+    AUTO_CERT from_expired = make(.cn = "leaf", .issuer = expired);
+    AUTO_CERT from_no_ca = make(.cn = "leaf", .issuer = no_ca);
+    AUTO_MATERIAL a = {0};
+    accept("expired", from_expired->cert_pem, from_expired->key_pem, expired->cert_pem, &a);
+    assert_string_equal(a.issuer, identity(&a, 0));
+    assert_int_equal(a.anchors.len, 0);
+    AUTO_MATERIAL b = {0};
+    accept("renewed with its key", from_expired->cert_pem, from_expired->key_pem, renewed->cert_pem, &b);
+    assert_int_equal(b.anchors.len, 1);
+    assert_string_equal(b.anchors.items[0], identity(&a, 0));
+    AUTO_MATERIAL c = {0};
+    accept("no CA", from_no_ca->cert_pem, from_no_ca->key_pem, no_ca->cert_pem, &c);
+    assert_int_equal(c.anchors.len, 0);
+}
+
+static void a_cross_signed_ca_gives_both_anchors(void **state)
+{
+    (void)state;
+    AUTO_CERT old_root = make(.cn = "old", .ca = true);
+    AUTO_CERT new_root = make(.cn = "new", .ca = true);
+    AUTO_CERT cross = make(.cn = "new", .ca = true, .issuer = old_root, .key_of = new_root);
+    AUTO_CERT leaf = make(.cn = "leaf", .issuer = new_root);
+    cr_autofree char *chain = test_concat(leaf->cert_pem, cross->cert_pem, NULL);
+    cr_autofree char *bundle = test_concat(new_root->cert_pem, old_root->cert_pem, NULL);
+    AUTO_MATERIAL m = {0};
+    accept("cross-signed", chain, leaf->key_pem, bundle, &m);
+    assert_int_equal(m.anchors.len, 2);
+    assert_true(cr_strvec_has(&m.anchors, identity(&m, 0)) && cr_strvec_has(&m.anchors, identity(&m, 1)));
+}
+
+/* --- the value --- */
+
+static void a_copy_is_whole_and_independent(void **state)
+{
+    (void)state;
+    AUTO_CERT leaf = make(.cn = "leaf", .dns = {"a"});
+    AUTO_MATERIAL m = {0};
+    AUTO_MATERIAL copy = {0};
+    accept("leaf", leaf->cert_pem, leaf->key_pem, leaf->cert_pem, &m);
+    cr_material_copy(&copy, &m);
+    cr_material_copy(&copy, &copy);
+    cr_material_copy(&copy, &m);
+    assert_ptr_not_equal(copy.trust, m.trust);
+    cr_material_dispose(&m);
+    assert_int_equal(m.trust_len, 0);
+    assert_string_equal(copy.dns_names.items[0], "a");
+    assert_int_equal(copy.anchors.len, 1);
+    assert_string_equal(copy.trust[0].identity, copy.issuer);
+    cr_material_dispose(NULL);
+}
+
+static void key_digest_follows_the_key_and_leaf_the_certificate(void **state)
+{
+    (void)state;
+    AUTO_CERT one = make(.cn = "leaf");
+    AUTO_CERT renewed = make(.cn = "leaf", .key_of = one);
+    AUTO_CERT rekeyed = make(.cn = "leaf");
+    AUTO_MATERIAL a = {0};
+    AUTO_MATERIAL b = {0};
+    AUTO_MATERIAL c = {0};
+    accept("one", one->cert_pem, one->key_pem, NULL, &a);
+    accept("renewed", renewed->cert_pem, one->key_pem, NULL, &b);
+    accept("rekeyed", rekeyed->cert_pem, rekeyed->key_pem, NULL, &c);
+    assert_string_equal(a.key, b.key);
+    assert_string_not_equal(a.leaf, b.leaf);
+    assert_string_not_equal(a.key, c.key);
+}
+
+static void every_problem_has_a_word(void **state)
+{
+    (void)state;
+    for (int p = CR_MATERIAL_EMPTY; p <= CR_MATERIAL_INCOMPLETE; p++)
+        assert_true(strlen(cr_material_problem_name((enum cr_material_problem)p)) > 4);
+    assert_string_equal(cr_material_problem_name(CR_MATERIAL_OK), "");
+}
+
+/* --- threads --- */
+
+static void *parse_often(void *arg)
+{
+    const struct test_cert *leaf = arg;
+    for (int i = 0; i < 30; i++) {
+        AUTO_MATERIAL m = {0};
+        enum cr_material_problem problem;
+        struct cr_material_input in = {entry(leaf->cert_pem), entry(leaf->key_pem), entry(leaf->cert_pem), {0}};
+        if (!cr_material_parse(&in, cr_clock_wall_ms(), &m, &problem, NULL) || m.anchors.len != 1)
+            return arg;
+        struct cr_material none;
+        in.private_key = in.certificate;
+        if (cr_material_parse(&in, 0, &none, &problem, NULL))
+            return arg;
+    }
+    return NULL;
+}
+
+static void many_threads_may_parse(void **state)
+{
+    (void)state;
+    AUTO_CERT leaf = make(.cn = "leaf");
+    pthread_t threads[4];
+    for (size_t i = 0; i < cr_array_len(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, parse_often, leaf), 0);
+    for (size_t i = 0; i < cr_array_len(threads); i++) {
+        void *failed = NULL;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_absent_empty_or_half_there),
+        cmocka_unit_test(names_of_the_secret_are_used_in_messages),
+        cmocka_unit_test(every_kind_of_key_is_read),
+        cmocka_unit_test(an_encrypted_key_is_refused_without_a_prompt),
+        cmocka_unit_test(an_encrypted_key_under_a_wrong_label_asks_nobody),
+        cmocka_unit_test(a_key_that_does_not_fit_is_a_mismatch),
+        cmocka_unit_test(exactly_one_private_key_is_expected),
+        cmocka_unit_test(what_is_only_another_text_is_the_same_material),
+        cmocka_unit_test(a_corrupt_block_is_an_error_and_not_the_end),
+        cmocka_unit_test(a_text_cut_anywhere_is_refused_or_shorter_never_wrong),
+        cmocka_unit_test(sizes_and_counts_are_capped),
+        cmocka_unit_test(the_leaf_must_be_valid_now_within_five_minutes_of_skew),
+        cmocka_unit_test(trust_keeps_its_order_without_duplicates_expired_ones_included),
+        cmocka_unit_test(a_ca_renewed_with_its_key_keeps_its_identity),
+        cmocka_unit_test(the_issuer_is_found_by_signature),
+        cmocka_unit_test(an_absent_issuer_is_known_by_name_and_key_identifier),
+        cmocka_unit_test(a_self_signed_leaf_is_its_own_issuer_and_anchor),
+        cmocka_unit_test(anchors_are_all_cas_that_the_leaf_verifies_to),
+        cmocka_unit_test(a_ca_that_expired_or_is_no_ca_is_no_anchor),
+        cmocka_unit_test(a_cross_signed_ca_gives_both_anchors),
+        cmocka_unit_test(a_copy_is_whole_and_independent),
+        cmocka_unit_test(key_digest_follows_the_key_and_leaf_the_certificate),
+        cmocka_unit_test(every_problem_has_a_word),
+        cmocka_unit_test(many_threads_may_parse),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

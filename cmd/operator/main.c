@@ -1,4 +1,72 @@
-int main(void)
+/* certroll-operator: flags and wiring only. */
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "controllers/policy_controller.h"
+#include "flags.h"
+#include "kube/client.h"
+#include "kube/config.h"
+#include "metrics/metrics.h"
+#include "runtime/manager.h"
+#include "sys/loop.h"
+
+enum { EXIT_NOT_STARTED = 1, EXIT_USAGE = 2 };
+
+/* Keys pass through this process: no core may ever hold them. */
+static void forbid_cores(void)
 {
-    return 0;
+    const struct rlimit none = {0, 0};
+    if (prctl(PR_SET_DUMPABLE, 0) != 0 || setrlimit(RLIMIT_CORE, &none) != 0)
+        cr_log(CR_LOG_WARN, "core dumps cannot be switched off");
+}
+
+static bool run(const struct flags *flags, struct cr_error *err)
+{
+    CR_CLEANUP(cr_kube_config) struct cr_kube_config *config = cr_kube_config_load(flags->kubeconfig, flags->context, err);
+    if (!config)
+        return false;
+    cr_autofree char *namespaces = cr_strvec_join(&flags->namespaces, ",");
+    cr_log(CR_LOG_INFO, "starting", {"version", CERTROLL_VERSION}, {"server", config->server}, {"credentials", config->source},
+           {"namespaces", flags->namespaces.len ? namespaces : "all"});
+
+    /* In the order in which they need each other; they go in the opposite one. */
+    CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
+    CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
+    CR_CLEANUP(cr_client) struct cr_client *client = cr_client_new(loop, cr_steal(&config), "certroll-operator");
+    CR_CLEANUP(cr_policy_controller) struct cr_policy_controller *controller = NULL;
+    struct cr_manager_options manager_options = {.workers = flags->workers, .metrics_address = flags->metrics_address};
+    CR_CLEANUP(cr_manager) struct cr_manager *manager = cr_manager_new(loop, client, metrics, &manager_options);
+    struct cr_policy_controller_options options = {
+        .loop = loop, .client = client, .manager = manager, .metrics = metrics, .namespaces = &flags->namespaces};
+    controller = cr_policy_controller_new(&options, err);
+    return controller && cr_manager_run(manager, err);
+}
+
+int main(int argc, char **argv)
+{
+    struct cr_error err = {0};
+    struct flags flags;
+    if (!flags_parse(argc, argv, &flags, &err)) {
+        fprintf(stderr, "certroll-operator: %s\n", err.text);
+        flags_dispose(&flags);
+        return EXIT_USAGE;
+    }
+    if (flags.help || flags.version) {
+        fputs(flags.help ? flags_help : "certroll-operator " CERTROLL_VERSION "\n", stdout);
+        flags_dispose(&flags);
+        return 0;
+    }
+    cr_log_set_level(flags.log_level);
+    forbid_cores();
+    bool ended_well = run(&flags, &err);
+    if (ended_well)
+        cr_log(CR_LOG_INFO, "ended");
+    else
+        cr_log(CR_LOG_ERROR, "cannot run", {"error", err.text});
+    flags_dispose(&flags);
+    return ended_well ? 0 : EXIT_NOT_STARTED;
 }

@@ -1,0 +1,26 @@
+/* The operator's command line. */
+#ifndef CERTROLL_OPERATOR_FLAGS_H
+#define CERTROLL_OPERATOR_FLAGS_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/strvec.h"
+
+struct flags {
+    const char *kubeconfig; /* borrowed from argv; NULL: as kubectl finds it, or in-cluster */
+    const char *context;
+    struct cr_strvec namespaces; /* empty: all */
+    const char *metrics_address;
+    enum cr_log_level log_level;
+    int workers;
+    bool help;
+    bool version;
+};
+
+bool flags_parse(int argc, char **argv, struct flags *flags, struct cr_error *err) CR_MUST_USE;
+void flags_dispose(struct flags *flags);
+extern const char flags_help[];
+
+#endif

@@ -1,0 +1,323 @@
+#include "controllers/acts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "kube/object.h"
+#include "net/tls_probe.h"
+
+#define RESTARTED_AT "kubectl.kubernetes.io/restartedAt"
+/* On the pod itself: any new value makes its kubelet refresh Secret volumes at once. */
+#define NUDGE_ANNOTATION "certroll.dev/refresh"
+
+enum { PROBE_TIMEOUT_MS = 1500 };
+
+static void keep_first(struct cr_error *first, const struct cr_error *err)
+{
+    if (first->kind == CR_ERR_NONE)
+        *first = *err;
+}
+
+static const struct cr_policy_consumer *spec_of(const struct cr_gathered *gathered, size_t consumer)
+{
+    return &gathered->world.policy->consumers[consumer];
+}
+
+/* The rotations that are pending, for the log: "3f2a91c04b7d" or several. Owned. */
+static char *rotation_ids(const struct cr_policy_status *status)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec ids = {0};
+    for (size_t i = 0; i < status->secrets_len; i++)
+        if (status->secrets[i].pending.set)
+            cr_strvec_add(&ids, status->secrets[i].pending.id);
+    return cr_strvec_join(&ids, ",");
+}
+
+static char *pending_secrets(const struct cr_policy_status *status)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+    for (size_t i = 0; i < status->secrets_len; i++)
+        if (status->secrets[i].pending.set)
+            cr_strvec_add(&names, status->secrets[i].name);
+    return cr_strvec_join(&names, ",");
+}
+
+static void log_act(const struct cr_gathered *gathered, const struct cr_plan *plan, const char *msg, const char *object,
+                    const char *reason, const struct cr_error *err)
+{
+    const struct cr_policy *policy = gathered->world.policy;
+    cr_autofree char *key = cr_asprintf("%s/%s", policy->ns, policy->name);
+    cr_autofree char *ids = rotation_ids(&plan->status);
+    cr_autofree char *secrets = pending_secrets(&plan->status);
+    cr_log(err ? CR_LOG_WARN : CR_LOG_INFO, msg, {"policy", key}, {"secret", secrets}, {"rotation", ids},
+           {"object", object}, {"reason", reason}, {"error", err ? err->text : NULL});
+}
+
+/* --- restart --- */
+
+/* uid and resourceVersion are preconditions: a workload that was recreated, or that somebody (another leader, ourselves a moment
+ * ago) changed since the decision, answers Conflict, and the decision is made again. */
+static struct cr_json *restart_patch(const struct cr_json *workload, const struct cr_json *annotations, int64_t now_ms)
+{
+    struct cr_json *patch = cr_json_new_object();
+    struct cr_json *metadata = cr_json_object_in(patch, "metadata");
+    cr_json_set_string(metadata, "uid", cr_obj_uid(workload));
+    cr_json_set_string(metadata, "resourceVersion", cr_obj_resource_version(workload));
+    struct cr_json *spec = cr_json_object_in(patch, "spec");
+    struct cr_json *template_metadata = cr_json_object_in(cr_json_object_in(spec, "template"), "metadata");
+    struct cr_json *set = cr_json_set(template_metadata, "annotations", cr_json_copy(annotations));
+    char now[CR_TIME_TEXT];
+    cr_time_format(now_ms, now);
+    cr_json_set_string(set, RESTARTED_AT, now);
+    return patch;
+}
+
+static void say_restart(const struct cr_actor *actor, const struct cr_gathered *gathered, size_t consumer,
+                        const struct cr_json *workload, const char *why, const struct cr_error *err)
+{
+    const struct cr_policy_consumer *spec = spec_of(gathered, consumer);
+    const struct cr_policy *policy = gathered->world.policy;
+    cr_autofree char *message = err ? cr_asprintf("cannot restart: %s", err->text)
+                                    : cr_asprintf("%s (CertRotationPolicy %s)", why, policy->name);
+    struct cr_event event = {.api_version = spec->api_version,
+                             .kind = spec->kind,
+                             .ns = policy->ns,
+                             .name = spec->target,
+                             .uid = cr_obj_uid(workload),
+                             .warning = err != NULL,
+                             .reason = err ? "RestartFailed" : "Restarting",
+                             .message = message};
+    cr_recorder_emit(actor->recorder, &event);
+}
+
+static bool restart(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan *plan,
+                    const struct cr_plan_restart *what, struct cr_error *err)
+{
+    const struct cr_policy *policy = gathered->world.policy;
+    const struct cr_policy_consumer *spec = spec_of(gathered, what->consumer);
+    const struct cr_json *workload = gathered->consumers[what->consumer].workload;
+    const struct cr_resource *resource = cr_resource_find(spec->api_version, spec->kind);
+    cr_autofree char *refused_key = cr_world_key(policy, spec->name, "refused");
+    cr_autofree char *object = cr_asprintf("%s/%s", spec->kind, spec->target);
+    if (!resource)
+        return cr_error_set(err, CR_ERR_INTERNAL, "%s %s is not a kind that can be restarted", spec->api_version, spec->kind);
+
+    CR_CLEANUP(cr_json) struct cr_json *patch = restart_patch(workload, what->annotations, cr_clock_wall_ms());
+    struct cr_json *patched =
+        cr_client_merge_patch(actor->client, resource, policy->ns, spec->target, NULL, patch, err);
+    if (!patched) {
+        /* A conflict is an invitation to look again, no refusal. */
+        if (err->kind == CR_ERR_CONFLICT)
+            return false;
+        log_act(gathered, plan, "restart failed", object, what->why, err);
+        cr_memory_set_text(actor->memory, refused_key, err->text);
+        say_restart(actor, gathered, what->consumer, workload, what->why, err);
+        return false;
+    }
+    log_act(gathered, plan, "restarted", object, what->why, NULL);
+    cr_memory_set_text(actor->memory, refused_key, NULL);
+    cr_metric_add(actor->restarts, CR_LABELS(policy->ns, spec->kind, spec->target), 1);
+    say_restart(actor, gathered, what->consumer, workload, what->why, NULL);
+    cr_world_override(gathered, what->consumer, patched);
+    return true;
+}
+
+/* --- pods --- */
+
+static const struct cr_world_pod *pod_of(const struct cr_gathered *gathered, const struct cr_plan_pod *what)
+{
+    return &gathered->consumers[what->consumer].pods[what->pod];
+}
+
+/* Through pods/status, which can touch no spec and needs no right to patch pods. */
+static void nudge(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan *plan,
+                  const struct cr_plan_pod *what)
+{
+    const struct cr_policy *policy = gathered->world.policy;
+    const struct cr_world_pod *pod = pod_of(gathered, what);
+    int64_t now_ms = cr_clock_wall_ms();
+    CR_CLEANUP(cr_json) struct cr_json *patch = cr_json_new_object();
+    struct cr_json *metadata = cr_json_object_in(patch, "metadata");
+    cr_json_set_string(metadata, "uid", pod->uid);
+    cr_autofree char *value = cr_asprintf("%lld", (long long)now_ms);
+    cr_json_set_string(cr_json_object_in(metadata, "annotations"), NUDGE_ANNOTATION, value);
+
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_json) struct cr_json *patched =
+        cr_client_merge_patch(actor->client, &cr_res_pods, policy->ns, pod->name, "status", patch, &err);
+    /* Counted also when refused: the kubelet refreshes by itself within its period, a storm of requests would not help. */
+    const struct cr_consumer_status *consumer =
+        cr_status_consumer((struct cr_policy_status *)&plan->status, spec_of(gathered, what->consumer)->name);
+    cr_memory_nudged(actor->memory, pod->uid, consumer ? consumer->since_ms : 0, now_ms);
+    if (patched)
+        cr_metric_add(actor->nudges, CR_LABELS(policy->ns), 1);
+    else if (err.kind != CR_ERR_NOT_FOUND && err.kind != CR_ERR_CONFLICT)
+        log_act(gathered, plan, "nudge failed; the kubelet refreshes its volumes within 95 s by itself", pod->name, NULL, &err);
+}
+
+static bool evict(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan *plan,
+                  const struct cr_plan_pod *what, struct cr_error *err)
+{
+    const struct cr_policy *policy = gathered->world.policy;
+    const struct cr_world_pod *pod = pod_of(gathered, what);
+    cr_autofree char *key = cr_world_key(policy, spec_of(gathered, what->consumer)->name, "evicted");
+    cr_memory_set_time(actor->memory, key, cr_clock_wall_ms());
+    const char *why = "the new pod serves the old leaf: it mounted the Secret from its kubelet's cache";
+    if (!cr_client_evict(actor->client, policy->ns, pod->name, pod->uid, err)) {
+        if (err->kind == CR_ERR_NOT_FOUND || err->kind == CR_ERR_CONFLICT) {
+            cr_error_clear(err);
+            return true;
+        }
+        log_act(gathered, plan, "eviction failed", pod->name, why, err);
+        return false;
+    }
+    log_act(gathered, plan, "evicted", pod->name, why, NULL);
+    cr_metric_add(actor->evictions, CR_LABELS(policy->ns), 1);
+    struct cr_event event = {.api_version = "v1", .kind = "Pod", .ns = policy->ns, .name = pod->name, .uid = pod->uid,
+                             .warning = true, .reason = "EvictedStale", .message = why};
+    cr_recorder_emit(actor->recorder, &event);
+    return true;
+}
+
+static enum cr_probe_seen seen_of(enum cr_probe_outcome outcome)
+{
+    switch (outcome) {
+    case CR_PROBE_SERVED:
+        return CR_SEEN_LEAF;
+    case CR_PROBE_NOT_TLS:
+        return CR_SEEN_NOT_TLS;
+    default:
+        return CR_SEEN_UNREACHABLE;
+    }
+}
+
+static const char *outcome_word(enum cr_probe_outcome outcome)
+{
+    static const char *const words[] = {[CR_PROBE_SERVED] = "served", [CR_PROBE_UNREACHABLE] = "unreachable",
+                                        [CR_PROBE_NOT_TLS] = "not_tls", [CR_PROBE_REFUSED] = "refused"};
+    return words[outcome];
+}
+
+static void probe_all(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan *plan)
+{
+    if (!plan->probes_len)
+        return;
+    cr_autofree struct cr_probe_target *targets = cr_calloc(plan->probes_len, sizeof *targets);
+    cr_autofree struct cr_probe_result *results = cr_calloc(plan->probes_len, sizeof *results);
+    cr_autofree const struct cr_world_pod **pods = cr_calloc(plan->probes_len, sizeof *pods);
+    size_t count = 0;
+    for (size_t i = 0; i < plan->probes_len; i++) {
+        const struct cr_world_pod *pod = pod_of(gathered, &plan->probes[i]);
+        const struct cr_policy_verify *verify = &spec_of(gathered, plan->probes[i].consumer)->verify;
+        if (!cr_probe_address_allowed(pod->ip)) {
+            cr_memory_probed(actor->memory, pod->uid, CR_SEEN_UNREACHABLE, NULL, cr_clock_wall_ms());
+            continue;
+        }
+        pods[count] = pod;
+        targets[count++] = (struct cr_probe_target){.address = pod->ip, .port = verify->port, .server_name = verify->server_name};
+    }
+    if (!count)
+        return;
+    cr_tls_probe(targets, count, PROBE_TIMEOUT_MS, results);
+    int64_t now_ms = cr_clock_wall_ms();
+    for (size_t i = 0; i < count; i++) {
+        cr_memory_probed(actor->memory, pods[i]->uid, seen_of(results[i].outcome), results[i].leaf, now_ms);
+        cr_metric_add(actor->probes, CR_LABELS(gathered->world.policy->ns, outcome_word(results[i].outcome)), 1);
+    }
+}
+
+bool cr_act(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan *plan, bool *did,
+            struct cr_error *err)
+{
+    struct cr_error first = {0};
+    for (size_t i = 0; i < plan->restarts_len; i++) {
+        struct cr_error failed = {0};
+        if (restart(actor, gathered, plan, &plan->restarts[i], &failed))
+            *did = true;
+        else
+            keep_first(&first, &failed);
+    }
+    for (size_t i = 0; i < plan->nudges_len; i++)
+        nudge(actor, gathered, plan, &plan->nudges[i]);
+    for (size_t i = 0; i < plan->evictions_len; i++) {
+        struct cr_error failed = {0};
+        if (!evict(actor, gathered, plan, &plan->evictions[i], &failed))
+            keep_first(&first, &failed);
+    }
+    probe_all(actor, gathered, plan);
+    if (plan->nudges_len || plan->probes_len || plan->evictions_len)
+        *did = true;
+    if (first.kind == CR_ERR_NONE)
+        return true;
+    *err = first;
+    return false;
+}
+
+/* --- what is said --- */
+
+static void fill_about(const struct cr_gathered *gathered, const struct cr_plan_event *said, struct cr_event *event)
+{
+    const struct cr_policy *policy = gathered->world.policy;
+    event->ns = policy->ns;
+    if (said->about == CR_ABOUT_WORKLOAD) {
+        const struct cr_policy_consumer *spec = spec_of(gathered, said->consumer);
+        event->api_version = spec->api_version;
+        event->kind = spec->kind;
+        event->name = spec->target;
+        event->uid = cr_obj_uid(gathered->consumers[said->consumer].workload);
+        return;
+    }
+    event->api_version = CR_API_GROUP "/" CR_API_VERSION;
+    event->kind = CR_POLICY_KIND;
+    event->name = policy->name;
+    event->uid = policy->uid;
+}
+
+void cr_act_say(const struct cr_actor *actor, const struct cr_gathered *gathered, const struct cr_plan *plan)
+{
+    for (size_t i = 0; i < plan->events_len; i++) {
+        const struct cr_plan_event *said = &plan->events[i];
+        struct cr_event event = {.warning = said->warning, .reason = said->reason, .message = said->message};
+        fill_about(gathered, said, &event);
+        cr_recorder_emit(actor->recorder, &event);
+        log_act(gathered, plan, said->reason, event.name, said->message, NULL);
+    }
+}
+
+/* --- status --- */
+
+/* A merge patch keeps what it does not name: members that are gone must be named with null. */
+static void null_the_gone(struct cr_json *after, const struct cr_json *before)
+{
+    for (const struct cr_json *member = cr_json_first(before); member; member = cr_json_next(member))
+        if (!cr_json_get(after, cr_json_key(member)))
+            cr_json_set(after, cr_json_key(member), cr_json_new_null());
+}
+
+bool cr_act_status(const struct cr_actor *actor, const struct cr_policy *policy, const char *resource_version,
+                   const struct cr_policy_status *before, const struct cr_policy_status *after,
+                   struct cr_json **written, struct cr_error *err)
+{
+    *written = NULL;
+    CR_CLEANUP(cr_json) struct cr_json *old_json = cr_policy_status_encode(before);
+    struct cr_json *new_json = cr_policy_status_encode(after);
+    if (cr_json_equal(old_json, new_json)) {
+        cr_json_free(new_json);
+        return true;
+    }
+    null_the_gone(new_json, old_json);
+    CR_CLEANUP(cr_json) struct cr_json *patch = cr_json_new_object();
+    struct cr_json *metadata = cr_json_object_in(patch, "metadata");
+    cr_json_set_string(metadata, "uid", policy->uid);
+    cr_json_set_string(metadata, "resourceVersion", resource_version);
+    cr_json_set(patch, "status", new_json);
+    *written = cr_client_merge_patch(actor->client, &cr_res_policies, policy->ns, policy->name, "status", patch, err);
+    if (*written)
+        return true;
+    cr_error_wrap(err, "cannot write the status of CertRotationPolicy %s/%s", policy->ns, policy->name);
+    return false;
+}

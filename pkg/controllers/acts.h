@@ -1,0 +1,37 @@
+/* The only place that touches the world for a policy: restarts, nudges, evictions, probes, Events, status. Every write
+ * carries a precondition or is harmless when repeated. Called in workers; each call blocks for its requests. */
+#ifndef CR_CONTROLLERS_ACTS_H
+#define CR_CONTROLLERS_ACTS_H
+
+#include "controllers/memory.h"
+#include "controllers/world.h"
+#include "kube/client.h"
+#include "kube/event.h"
+#include "metrics/metrics.h"
+#include "rotation/plan.h"
+
+struct cr_actor {
+    struct cr_client *client;
+    struct cr_recorder *recorder;
+    struct cr_memory *memory;
+    struct cr_metric *restarts;  /* labels namespace, kind, name; may be NULL, as all below */
+    struct cr_metric *nudges;    /* namespace */
+    struct cr_metric *probes;    /* namespace, outcome */
+    struct cr_metric *evictions; /* namespace */
+};
+
+/* Does what the plan asks, restarts first, probes last. *did: something was done that the next plan should see at once. The first
+ * error that must be retried is returned after everything else was tried. */
+bool cr_act(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan *plan, bool *did,
+            struct cr_error *err) CR_MUST_USE;
+
+/* Says the plan's Events; best effort. */
+void cr_act_say(const struct cr_actor *actor, const struct cr_gathered *gathered, const struct cr_plan *plan);
+
+/* Writes `after` when it differs from `before` in what is encoded; resourceVersion is the precondition. *written: owned new
+ * object, NULL when nothing differed. */
+bool cr_act_status(const struct cr_actor *actor, const struct cr_policy *policy, const char *resource_version,
+                   const struct cr_policy_status *before, const struct cr_policy_status *after,
+                   struct cr_json **written, struct cr_error *err) CR_MUST_USE;
+
+#endif

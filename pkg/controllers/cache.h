@@ -1,0 +1,52 @@
+/* What the controllers see of the cluster: one informer per resource and namespace, and which policies an object concerns.
+ * Reads are of refcounted snapshots, from any thread. */
+#ifndef CR_CONTROLLERS_CACHE_H
+#define CR_CONTROLLERS_CACHE_H
+
+#include "api/policy.h"
+#include "base/cleanup.h"
+#include "base/strvec.h"
+#include "runtime/manager.h"
+#include "runtime/store.h"
+
+enum cr_cached { CR_CACHED_POLICIES, CR_CACHED_SECRETS, CR_CACHED_DEPLOYMENTS, CR_CACHED_STATEFULSETS,
+                 CR_CACHED_DAEMONSETS, CR_CACHED_PODS, CR_CACHED_COUNT };
+
+struct cr_cache;
+
+struct cr_cache_options {
+    const struct cr_strvec *namespaces; /* empty: all */
+    /* Told in the loop's thread for each policy that an event concerns, by "ns/name". */
+    void (*on_policy)(void *arg, const char *key);
+    /* A pod is gone; its UID. Loop thread. */
+    void (*on_pod_gone)(void *arg, const char *uid);
+    void *arg;
+};
+
+/* Its informers belong to the manager, so the cache must be freed after it. */
+struct cr_cache *cr_cache_new(struct cr_manager *manager, struct cr_client *client, struct cr_loop *loop,
+                              const struct cr_cache_options *options);
+void cr_cache_free(struct cr_cache *cache);
+CR_DEFINE_CLEANUP(cr_cache, struct cr_cache, cr_cache_free)
+
+/* A reference of the caller's own, or NULL. */
+struct cr_snapshot *cr_cache_get(struct cr_cache *cache, enum cr_cached what, const char *ns, const char *name);
+/* The workload that a consumer names; NULL when it does not exist or its kind is not one of ours. */
+struct cr_snapshot *cr_cache_workload(struct cr_cache *cache, const char *ns, const char *kind, const char *name);
+
+struct cr_snapshots {
+    struct cr_snapshot **items; /* owned references */
+    size_t len;
+};
+void cr_snapshots_dispose(struct cr_snapshots *snapshots);
+CR_DEFINE_DISPOSE(cr_snapshots, struct cr_snapshots, cr_snapshots_dispose)
+/* The active pods of a workload, by their owner. */
+void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name, struct cr_snapshots *out);
+
+/* Projects a Secret that was fetched outside of the informers: snapshot->json is the whole object and is stripped. */
+void cr_cache_project_secret(struct cr_cache *cache, struct cr_snapshot *snapshot);
+
+/* The decoded policy of a snapshot from CR_CACHED_POLICIES; NULL with the reason in *problem when it cannot be used. Borrowed. */
+const struct cr_policy *cr_cached_policy(const struct cr_snapshot *snapshot, const char **problem);
+
+#endif

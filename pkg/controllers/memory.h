@@ -1,0 +1,41 @@
+/* What the process knows beside the API server: when a pod was last nudged and what a probe of it saw. Losing it costs a
+ * nudge and a handshake more, never a restart. Thread-safe. */
+#ifndef CR_CONTROLLERS_MEMORY_H
+#define CR_CONTROLLERS_MEMORY_H
+
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "net/tls_probe.h"
+#include "rotation/evidence.h"
+
+struct cr_pod_memory {
+    enum cr_probe_seen seen;
+    char leaf[CR_PROBE_DIGEST];
+    int64_t probed_ms; /* wall; 0: never */
+    int nudges;
+    int64_t nudged_ms;
+};
+
+struct cr_memory;
+struct cr_memory *cr_memory_new(void);
+void cr_memory_free(struct cr_memory *memory);
+CR_DEFINE_CLEANUP(cr_memory, struct cr_memory, cr_memory_free)
+
+/* A copy; all zero for a pod that is not known. */
+struct cr_pod_memory cr_memory_pod(struct cr_memory *memory, const char *uid);
+void cr_memory_probed(struct cr_memory *memory, const char *uid, enum cr_probe_seen seen, const char *leaf, int64_t now_ms);
+/* since_ms: of the change; nudges for earlier changes count no more. */
+void cr_memory_nudged(struct cr_memory *memory, const char *uid, int64_t since_ms, int64_t now_ms);
+void cr_memory_forget_pod(struct cr_memory *memory, const char *uid);
+
+/* Per policy or consumer, by a key of the caller's: a time and a line of text. */
+int64_t cr_memory_time(struct cr_memory *memory, const char *key);
+void cr_memory_set_time(struct cr_memory *memory, const char *key, int64_t at_ms);
+/* Owned, or NULL. */
+char *cr_memory_text(struct cr_memory *memory, const char *key);
+void cr_memory_set_text(struct cr_memory *memory, const char *key, const char *text);
+/* Drops all keys that start with the prefix. */
+void cr_memory_forget_keys(struct cr_memory *memory, const char *prefix);
+
+#endif

@@ -1,0 +1,310 @@
+#include "controllers/policy_controller.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "controllers/acts.h"
+#include "controllers/cache.h"
+#include "controllers/memory.h"
+#include "controllers/secret_source.h"
+#include "controllers/world.h"
+#include "kube/object.h"
+#include "rotation/plan.h"
+
+enum {
+    /* Record, act, look at what was done: more rounds than that would be a circle. */
+    ROUNDS_MAX = 4,
+    STATUS_PAUSE_MS = 1000,
+};
+
+struct cr_policy_controller {
+    struct cr_policy_controller_options options;
+    struct cr_catalogue *catalogue;
+    struct cr_cache *cache;
+    struct cr_secret_source *secrets;
+    struct cr_memory *memory;
+    struct cr_recorder *recorder;
+    struct cr_actor actor;
+    struct cr_metric *expiry;
+    struct cr_metric *consumers;
+};
+
+/* One policy during one reconcile: its status and version move when we write. */
+struct turn {
+    struct cr_policy_controller *controller;
+    const char *key;
+    const struct cr_policy *policy;
+    char *resource_version;
+    struct cr_policy_status status;
+    struct cr_reconcile_result *result;
+};
+
+static void on_policy(void *arg, const char *key)
+{
+    struct cr_policy_controller *controller = arg;
+    cr_queue_add(cr_manager_queue(controller->options.manager), key);
+}
+
+static void on_pod_gone(void *arg, const char *uid)
+{
+    struct cr_policy_controller *controller = arg;
+    if (uid)
+        cr_memory_forget_pod(controller->memory, uid);
+}
+
+static void requeue(struct turn *turn, int64_t after_ms)
+{
+    if (after_ms && (!turn->result->requeue_after_ms || after_ms < turn->result->requeue_after_ms))
+        turn->result->requeue_after_ms = after_ms;
+}
+
+static struct cr_world_source world_source(struct cr_policy_controller *controller)
+{
+    return (struct cr_world_source){.cache = controller->cache,
+                                    .secrets = controller->secrets,
+                                    .memory = controller->memory,
+                                    .catalogue = controller->catalogue};
+}
+
+/* --- status --- */
+
+static void adopt(struct turn *turn, const struct cr_json *written)
+{
+    cr_strset(&turn->resource_version, cr_obj_resource_version(written));
+    cr_policy_status_dispose(&turn->status);
+    cr_policy_status_decode(cr_json_get(written, "status"), &turn->status);
+}
+
+static bool write_status(struct turn *turn, const struct cr_policy_status *after, bool *wrote, struct cr_error *err)
+{
+    struct cr_policy_controller *controller = turn->controller;
+    CR_CLEANUP(cr_json) struct cr_json *written = NULL;
+    *wrote = false;
+    if (!cr_act_status(&controller->actor, turn->policy, turn->resource_version, &turn->status, after, &written, err))
+        return false;
+    if (!written)
+        return true;
+    *wrote = true;
+    cr_memory_set_time(controller->memory, turn->key, cr_clock_monotonic_ms());
+    adopt(turn, written);
+    return true;
+}
+
+/* At most one status write a second, but never a delay of what must be on record before an act. */
+static int64_t status_pause_ms(const struct turn *turn)
+{
+    int64_t last = cr_memory_time(turn->controller->memory, turn->key);
+    int64_t due = last ? last + STATUS_PAUSE_MS : 0;
+    int64_t now = cr_clock_monotonic_ms();
+    return due > now ? due - now : 0;
+}
+
+static void set_gauges(struct turn *turn, const struct cr_gathered *gathered)
+{
+    const struct cr_policy *policy = turn->policy;
+    for (size_t i = 0; i < policy->secrets_len; i++) {
+        const struct cr_material *material = gathered->secrets[i].material;
+        if (material && material->has_leaf)
+            cr_metric_set(turn->controller->expiry, CR_LABELS(policy->ns, policy->secrets[i].name),
+                          (double)material->not_after_ms / 1000.0);
+    }
+    for (int state = CR_CONSUMER_IDLE; state <= CR_CONSUMER_ABSENT; state++) {
+        int count = 0;
+        for (size_t i = 0; i < turn->status.consumers_len; i++)
+            count += turn->status.consumers[i].state == (enum cr_consumer_state)state;
+        cr_metric_set(turn->controller->consumers,
+                      CR_LABELS(policy->ns, policy->name, cr_consumer_state_name((enum cr_consumer_state)state)), count);
+    }
+}
+
+static bool report(struct turn *turn, const struct cr_gathered *gathered, const struct cr_plan *plan, struct cr_error *err)
+{
+    int64_t pause = plan->record_first ? 0 : status_pause_ms(turn);
+    if (pause) {
+        /* Not said either: Events follow from the difference that is still to be written. */
+        requeue(turn, pause);
+        return true;
+    }
+    bool wrote = false;
+    if (!write_status(turn, &plan->status, &wrote, err))
+        return false;
+    if (wrote)
+        cr_act_say(&turn->controller->actor, gathered, plan);
+    set_gauges(turn, gathered);
+    return true;
+}
+
+/* --- the rounds --- */
+
+/* One round: plan, and either record or act. *again: the world moved, plan once more. */
+static bool round_of(struct turn *turn, struct cr_gathered *gathered, bool last, bool *again, struct cr_error *err)
+{
+    *again = false;
+    CR_CLEANUP(cr_plan) struct cr_plan plan = {0};
+    cr_plan_make(&gathered->world, &plan);
+    if (plan.record_first) {
+        *again = true;
+        return report(turn, gathered, &plan, err);
+    }
+    bool did = false;
+    struct cr_error failed = {0};
+    bool acted = cr_act(&turn->controller->actor, gathered, &plan, &did, &failed);
+    if (acted && did && !last) {
+        *again = true;
+        return true;
+    }
+    requeue(turn, plan.requeue_after_ms);
+    if (!report(turn, gathered, &plan, err))
+        return false;
+    if (acted)
+        return true;
+    *err = failed;
+    return false;
+}
+
+static bool run_rounds(struct turn *turn, struct cr_error *err)
+{
+    struct cr_world_source source = world_source(turn->controller);
+    CR_CLEANUP(cr_world) struct cr_gathered gathered = {0};
+    if (!cr_world_gather(&source, turn->policy, &turn->status, &gathered, err))
+        return false;
+    for (int i = 0; i < ROUNDS_MAX; i++) {
+        bool again = false;
+        if (!round_of(turn, &gathered, i == ROUNDS_MAX - 1, &again, err))
+            return false;
+        if (!again)
+            return true;
+        cr_policy_status_dispose(&gathered.status);
+        cr_policy_status_copy(&gathered.status, &turn->status);
+        cr_world_refresh(&source, &gathered);
+    }
+    requeue(turn, 1);
+    return true;
+}
+
+static bool report_invalid(struct turn *turn, const struct cr_snapshot *snapshot, const char *problem, struct cr_error *err)
+{
+    /* What is needed to write its status, when nothing else of it could be read. */
+    const struct cr_policy stand_in = {.ns = (char *)cr_obj_namespace(snapshot->json),
+                                       .name = (char *)cr_obj_name(snapshot->json),
+                                       .uid = (char *)cr_obj_uid(snapshot->json)};
+    turn->policy = &stand_in;
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status after = {0};
+    cr_plan_invalid(&turn->status, cr_obj_generation(snapshot->json), problem, cr_clock_wall_ms(), &after);
+    bool wrote = false;
+    if (!write_status(turn, &after, &wrote, err))
+        return false;
+    if (!wrote)
+        return true;
+    struct cr_event event = {.api_version = CR_API_GROUP "/" CR_API_VERSION, .kind = CR_POLICY_KIND, .ns = stand_in.ns,
+                             .name = stand_in.name, .uid = stand_in.uid, .warning = true, .reason = "Invalid",
+                             .message = problem};
+    cr_recorder_emit(turn->controller->recorder, &event);
+    return true;
+}
+
+static bool split_key(const char *key, char **ns, const char **name)
+{
+    const char *slash = strchr(key, '/');
+    if (!slash)
+        return false;
+    *ns = cr_strndup(key, (size_t)(slash - key));
+    *name = slash + 1;
+    return true;
+}
+
+static void forget(struct cr_policy_controller *controller, const char *key, const char *ns, const char *name)
+{
+    cr_autofree char *prefix = cr_asprintf("%s/", key);
+    cr_memory_forget_keys(controller->memory, prefix);
+    for (int state = CR_CONSUMER_IDLE; state <= CR_CONSUMER_ABSENT; state++)
+        cr_metric_remove(controller->consumers,
+                         CR_LABELS(ns, name, cr_consumer_state_name((enum cr_consumer_state)state)));
+}
+
+static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *result, struct cr_error *err)
+{
+    struct cr_policy_controller *controller = arg;
+    cr_autofree char *ns = NULL;
+    const char *name = NULL;
+    if (!split_key(key, &ns, &name))
+        return cr_error_set(err, CR_ERR_INTERNAL, "'%s' is not a key", key);
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_cache_get(controller->cache, CR_CACHED_POLICIES, ns, name);
+    if (!snapshot) {
+        forget(controller, key, ns, name);
+        return true;
+    }
+    const char *problem = NULL;
+    struct turn turn = {.controller = controller,
+                        .key = key,
+                        .policy = cr_cached_policy(snapshot, &problem),
+                        .resource_version = cr_strdup_or_null(cr_obj_resource_version(snapshot->json)),
+                        .result = result};
+    cr_policy_status_decode(cr_json_get(snapshot->json, "status"), &turn.status);
+    bool done = true;
+    if (!turn.policy)
+        done = report_invalid(&turn, snapshot, problem, err);
+    else if (!turn.policy->deleting)
+        done = run_rounds(&turn, err);
+    cr_policy_status_dispose(&turn.status);
+    free(turn.resource_version);
+    return done;
+}
+
+/* --- set-up --- */
+
+static void register_metrics(struct cr_policy_controller *controller, struct cr_metrics *metrics)
+{
+    struct cr_actor *actor = &controller->actor;
+    actor->restarts = cr_metrics_counter(metrics, "certroll_restarts_total", "Workloads restarted.",
+                                         CR_LABELS("namespace", "kind", "name"));
+    actor->nudges = cr_metrics_counter(metrics, "certroll_nudges_total",
+                                       "Pods whose kubelet was made to refresh its Secret volumes.", CR_LABELS("namespace"));
+    actor->probes = cr_metrics_counter(metrics, "certroll_probes_total", "TLS probes of pods by outcome.",
+                                       CR_LABELS("namespace", "outcome"));
+    actor->evictions = cr_metrics_counter(metrics, "certroll_evictions_total",
+                                          "New pods evicted because they served the old material.", CR_LABELS("namespace"));
+    controller->expiry = cr_metrics_gauge(metrics, "certroll_secret_not_after_seconds",
+                                          "When the leaf of a Secret expires, in seconds since the epoch.",
+                                          CR_LABELS("namespace", "secret"));
+    controller->consumers = cr_metrics_gauge(metrics, "certroll_consumers", "Consumers of a policy by state.",
+                                             CR_LABELS("namespace", "policy", "state"));
+}
+
+struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_controller_options *options,
+                                                      struct cr_error *err)
+{
+    CR_CLEANUP(cr_policy_controller) struct cr_policy_controller *controller = cr_new(struct cr_policy_controller);
+    controller->options = *options;
+    controller->catalogue = cr_catalogue_builtin(err);
+    if (!controller->catalogue) {
+        cr_error_wrap(err, "the built-in catalogue cannot be read");
+        return NULL;
+    }
+    controller->memory = cr_memory_new();
+    controller->recorder = cr_recorder_new(options->client, "certroll");
+    struct cr_cache_options cache_options = {
+        .namespaces = options->namespaces, .on_policy = on_policy, .on_pod_gone = on_pod_gone, .arg = controller};
+    controller->cache = cr_cache_new(options->manager, options->client, options->loop, &cache_options);
+    controller->secrets = cr_secret_source_new(controller->cache, options->client);
+    controller->actor = (struct cr_actor){
+        .client = options->client, .recorder = controller->recorder, .memory = controller->memory};
+    register_metrics(controller, options->metrics);
+    cr_manager_set_reconciler(options->manager, reconcile, controller);
+    return cr_steal(&controller);
+}
+
+void cr_policy_controller_free(struct cr_policy_controller *controller)
+{
+    if (!controller)
+        return;
+    cr_secret_source_free(controller->secrets);
+    cr_cache_free(controller->cache);
+    cr_recorder_free(controller->recorder);
+    cr_memory_free(controller->memory);
+    cr_catalogue_free(controller->catalogue);
+    free(controller);
+}

@@ -1,0 +1,29 @@
+/* The reconciler of CertRotationPolicy: gather, plan, record, act, report. It wires the runtime to the rotation rules and holds
+ * no rule itself. */
+#ifndef CR_CONTROLLERS_POLICY_CONTROLLER_H
+#define CR_CONTROLLERS_POLICY_CONTROLLER_H
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/strvec.h"
+#include "metrics/metrics.h"
+#include "runtime/manager.h"
+
+struct cr_policy_controller;
+
+struct cr_policy_controller_options {
+    struct cr_loop *loop;
+    struct cr_client *client;
+    struct cr_manager *manager;
+    struct cr_metrics *metrics;
+    const struct cr_strvec *namespaces; /* empty: all */
+};
+
+/* Registers its informers and its reconcile function with the manager. Everything given outlives it, and it must be freed
+ * after the manager. */
+struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_controller_options *options,
+                                                      struct cr_error *err) CR_MUST_USE;
+void cr_policy_controller_free(struct cr_policy_controller *controller);
+CR_DEFINE_CLEANUP(cr_policy_controller, struct cr_policy_controller, cr_policy_controller_free)
+
+#endif

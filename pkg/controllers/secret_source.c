@@ -1,0 +1,105 @@
+#include "controllers/secret_source.h"
+
+#include <pthread.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+#include "base/strmap.h"
+#include "kube/object.h"
+
+struct cr_secret_source {
+    struct cr_cache *cache;
+    struct cr_client *client;
+    pthread_mutex_t lock;
+    struct cr_strmap *fetched; /* "ns/name" → struct cr_snapshot */
+};
+
+static void unref(void *value)
+{
+    cr_snapshot_unref(value);
+}
+
+struct cr_secret_source *cr_secret_source_new(struct cr_cache *cache, struct cr_client *client)
+{
+    struct cr_secret_source *source = cr_new(struct cr_secret_source);
+    source->cache = cache;
+    source->client = client;
+    pthread_mutex_init(&source->lock, NULL);
+    source->fetched = cr_strmap_new(unref);
+    return source;
+}
+
+void cr_secret_source_free(struct cr_secret_source *source)
+{
+    if (!source)
+        return;
+    cr_strmap_free(source->fetched);
+    pthread_mutex_destroy(&source->lock);
+    free(source);
+}
+
+static struct cr_snapshot *remembered(struct cr_secret_source *source, const char *key, const char *resource_version)
+{
+    pthread_mutex_lock(&source->lock);
+    struct cr_snapshot *found = cr_strmap_get(source->fetched, key);
+    if (found)
+        found = cr_streq(cr_obj_resource_version(found->json), resource_version) ? cr_snapshot_ref(found) : NULL;
+    pthread_mutex_unlock(&source->lock);
+    return found;
+}
+
+static void remember(struct cr_secret_source *source, const char *key, struct cr_snapshot *snapshot)
+{
+    pthread_mutex_lock(&source->lock);
+    cr_strmap_set(source->fetched, key, cr_snapshot_ref(snapshot));
+    pthread_mutex_unlock(&source->lock);
+}
+
+static struct cr_snapshot *fetch(struct cr_secret_source *source, const char *ns, const char *name, struct cr_error *err)
+{
+    struct cr_json *json = cr_client_get(source->client, &cr_res_secrets, ns, name, err);
+    if (!json) {
+        cr_error_wrap(err, "cannot read Secret %s/%s", ns, name);
+        return NULL;
+    }
+    struct cr_snapshot *snapshot = cr_new(struct cr_snapshot);
+    snapshot->refs = 1;
+    snapshot->json = json;
+    cr_cache_project_secret(source->cache, snapshot);
+    return snapshot;
+}
+
+/* A leaf that was not yet valid when it was read may be valid now. */
+static bool usable(const struct cr_secret_view *view)
+{
+    return view && view->problem != CR_MATERIAL_NOT_YET;
+}
+
+bool cr_secret_source_get(struct cr_secret_source *source, const char *ns, const struct cr_policy_secret *names,
+                          struct cr_snapshot **snapshot, const struct cr_secret_view **view, struct cr_error *err)
+{
+    *snapshot = NULL;
+    *view = NULL;
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *cached = cr_cache_get(source->cache, CR_CACHED_SECRETS, ns, names->name);
+    if (!cached)
+        return true;
+    *view = cr_secret_view_find(cached, names);
+    if (usable(*view)) {
+        *snapshot = cr_steal(&cached);
+        return true;
+    }
+    cr_autofree char *key = cr_asprintf("%s/%s", ns, names->name);
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *fetched = remembered(source, key, cr_obj_resource_version(cached->json));
+    if (!fetched || !usable(cr_secret_view_find(fetched, names))) {
+        cr_snapshot_unref(fetched);
+        fetched = fetch(source, ns, names->name, err);
+        if (!fetched)
+            return false;
+        remember(source, key, fetched);
+    }
+    *view = cr_secret_view_find(fetched, names);
+    if (!*view)
+        return cr_error_set(err, CR_ERR_INTERNAL, "Secret %s was not read through the policy's key names", key);
+    *snapshot = cr_steal(&fetched);
+    return true;
+}

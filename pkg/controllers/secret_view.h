@@ -1,0 +1,42 @@
+/* Secrets as the cache keeps them: digests of the material, for the key names that policies use, and nothing that could
+ * rebuild a key. Data of Secrets that no policy names is dropped unread. */
+#ifndef CR_CONTROLLERS_SECRET_VIEW_H
+#define CR_CONTROLLERS_SECRET_VIEW_H
+
+#include "api/policy.h"
+#include "base/cleanup.h"
+#include "codec/json.h"
+#include "kube/client.h"
+#include "pki/material.h"
+#include "runtime/store.h"
+
+/* Which Secrets policies name, with which keys. Thread-safe. */
+struct cr_secret_refs;
+struct cr_secret_refs *cr_secret_refs_new(void);
+void cr_secret_refs_free(struct cr_secret_refs *refs);
+CR_DEFINE_CLEANUP(cr_secret_refs, struct cr_secret_refs, cr_secret_refs_free)
+/* Adds what the policy names. References are never taken back: a Secret that was named once costs a few hundred bytes. */
+void cr_secret_refs_add(struct cr_secret_refs *refs, const struct cr_policy *policy);
+
+/* The informer's projection: strips data from json (wiped) and leaves the parsed views in the snapshot. */
+void cr_secret_project(struct cr_secret_refs *refs, struct cr_json *json, struct cr_snapshot *snapshot);
+
+/* What one Secret holds, seen through one policy's key names. */
+struct cr_secret_view {
+    char *resource_version;
+    char *certificate; /* key names */
+    char *private_key;
+    char *trust;
+    struct cr_material material;
+    enum cr_material_problem problem;
+    char *problem_text;
+};
+void cr_secret_view_free(struct cr_secret_view *view);
+CR_DEFINE_CLEANUP(cr_secret_view, struct cr_secret_view, cr_secret_view_free)
+
+/* Borrowed; NULL when the projection did not read it through these names (then it must be fetched). */
+const struct cr_secret_view *cr_secret_view_find(const struct cr_snapshot *snapshot, const struct cr_policy_secret *names);
+/* Reads a whole Secret object. Owned; never NULL. */
+struct cr_secret_view *cr_secret_view_read(const struct cr_json *secret, const struct cr_policy_secret *names);
+
+#endif

@@ -1,0 +1,144 @@
+#include "controllers/world.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "kube/object.h"
+
+char *cr_world_key(const struct cr_policy *policy, const char *consumer, const char *what)
+{
+    return cr_asprintf("%s/%s/%s/%s", policy->ns, policy->name, consumer, what);
+}
+
+static bool gather_secret(const struct cr_world_source *source, const struct cr_policy *policy, size_t i,
+                          struct cr_gathered *out, struct cr_error *err)
+{
+    const struct cr_secret_view *view = NULL;
+    if (!cr_secret_source_get(source->secrets, policy->ns, &policy->secrets[i], &out->secret_snapshots[i], &view, err))
+        /* Deleted between the cache and the request: as good as absent. */
+        return err->kind == CR_ERR_NOT_FOUND;
+    if (!view)
+        return true;
+    out->secrets[i] = (struct cr_world_secret){.found = true,
+                                               .resource_version = view->resource_version,
+                                               .material = view->problem == CR_MATERIAL_OK ? &view->material : NULL,
+                                               .problem = view->problem,
+                                               .problem_text = view->problem_text};
+    return true;
+}
+
+static void view_pod(const struct cr_world_source *source, const struct cr_json *pod, struct cr_pod_memory *memory,
+                     struct cr_world_pod *view)
+{
+    const char *uid = cr_obj_uid(pod);
+    *memory = cr_memory_pod(source->memory, cr_or_empty(uid));
+    *view = (struct cr_world_pod){.pod = pod,
+                                  .name = cr_obj_name(pod),
+                                  .uid = uid,
+                                  .ip = cr_pod_ip(pod),
+                                  .ready = cr_pod_ready(pod),
+                                  .started_ms = cr_pod_started_ms(pod),
+                                  .seen = memory->seen,
+                                  .leaf = memory->leaf,
+                                  .probed_ms = memory->probed_ms,
+                                  .nudges = memory->nudges,
+                                  .nudged_ms = memory->nudged_ms};
+    /* A container that started after the probe is another process with another view of its files. */
+    if (view->started_ms > view->probed_ms)
+        view->probed_ms = 0;
+}
+
+static void gather_consumer(const struct cr_world_source *source, const struct cr_policy *policy, size_t i,
+                            struct cr_gathered *out)
+{
+    const struct cr_policy_consumer *spec = &policy->consumers[i];
+    struct cr_world_consumer *consumer = &out->consumers[i];
+    out->workload_snapshots[i] = cr_cache_workload(source->cache, policy->ns, spec->kind, spec->target);
+    if (!out->workload_snapshots[i])
+        return;
+    consumer->found = true;
+    consumer->workload = out->workload_snapshots[i]->json;
+    cr_cache_pods(source->cache, policy->ns, spec->kind, spec->target, &out->pods[i]);
+    out->pod_views[i] = cr_calloc(out->pods[i].len, sizeof(struct cr_world_pod));
+    out->pod_memories[i] = cr_calloc(out->pods[i].len, sizeof(struct cr_pod_memory));
+    consumer->pods = out->pod_views[i];
+    consumer->pods_len = out->pods[i].len;
+}
+
+void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *gathered)
+{
+    const struct cr_policy *policy = gathered->world.policy;
+    for (size_t i = 0; i < policy->consumers_len; i++) {
+        struct cr_world_consumer *consumer = &gathered->consumers[i];
+        for (size_t p = 0; p < gathered->pods[i].len; p++)
+            view_pod(source, gathered->pods[i].items[p]->json, &gathered->pod_memories[i][p], &gathered->pod_views[i][p]);
+        cr_autofree char *evicted = cr_world_key(policy, policy->consumers[i].name, "evicted");
+        cr_autofree char *refused = cr_world_key(policy, policy->consumers[i].name, "refused");
+        consumer->evicted_ms = cr_memory_time(source->memory, evicted);
+        free(gathered->refusals[i]);
+        gathered->refusals[i] = cr_memory_text(source->memory, refused);
+        consumer->refused = gathered->refusals[i];
+    }
+    gathered->world.now_ms = cr_clock_wall_ms();
+}
+
+bool cr_world_gather(const struct cr_world_source *source, const struct cr_policy *policy,
+                     const struct cr_policy_status *status, struct cr_gathered *out, struct cr_error *err)
+{
+    size_t consumers = policy->consumers_len;
+    *out = (struct cr_gathered){.secrets = cr_calloc(policy->secrets_len, sizeof(struct cr_world_secret)),
+                                .consumers = cr_calloc(consumers, sizeof(struct cr_world_consumer)),
+                                .secret_snapshots = cr_calloc(policy->secrets_len, sizeof(struct cr_snapshot *)),
+                                .workload_snapshots = cr_calloc(consumers, sizeof(struct cr_snapshot *)),
+                                .workload_overrides = cr_calloc(consumers, sizeof(struct cr_json *)),
+                                .pods = cr_calloc(consumers, sizeof(struct cr_snapshots)),
+                                .pod_views = cr_calloc(consumers, sizeof(struct cr_world_pod *)),
+                                .pod_memories = cr_calloc(consumers, sizeof(struct cr_pod_memory *)),
+                                .refusals = cr_calloc(consumers, sizeof(char *))};
+    out->world = (struct cr_world){.policy = policy,
+                                   .status = &out->status,
+                                   .secrets = out->secrets,
+                                   .consumers = out->consumers,
+                                   .catalogue = source->catalogue};
+    cr_policy_status_copy(&out->status, status);
+    for (size_t i = 0; i < policy->secrets_len; i++)
+        if (!gather_secret(source, policy, i, out, err))
+            return false;
+    for (size_t i = 0; i < consumers; i++)
+        gather_consumer(source, policy, i, out);
+    cr_world_refresh(source, out);
+    return true;
+}
+
+void cr_world_override(struct cr_gathered *gathered, size_t consumer, struct cr_json *workload)
+{
+    cr_json_free(gathered->workload_overrides[consumer]);
+    gathered->workload_overrides[consumer] = workload;
+    gathered->consumers[consumer].workload = workload;
+}
+
+void cr_world_dispose(struct cr_gathered *gathered)
+{
+    const struct cr_policy *policy = gathered->world.policy;
+    for (size_t i = 0; policy && i < policy->secrets_len; i++)
+        cr_snapshot_unref(gathered->secret_snapshots[i]);
+    for (size_t i = 0; policy && i < policy->consumers_len; i++) {
+        cr_snapshot_unref(gathered->workload_snapshots[i]);
+        cr_json_free(gathered->workload_overrides[i]);
+        cr_snapshots_dispose(&gathered->pods[i]);
+        free(gathered->pod_views[i]);
+        free(gathered->pod_memories[i]);
+        free(gathered->refusals[i]);
+    }
+    cr_policy_status_dispose(&gathered->status);
+    free(gathered->secrets);
+    free(gathered->consumers);
+    free(gathered->secret_snapshots);
+    free(gathered->workload_snapshots);
+    free(gathered->workload_overrides);
+    free(gathered->pods);
+    free(gathered->pod_views);
+    free(gathered->pod_memories);
+    free(gathered->refusals);
+    *gathered = (struct cr_gathered){0};
+}

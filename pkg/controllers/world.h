@@ -1,0 +1,45 @@
+/* The world of one policy, as the plan wants it: gathered from caches and memory, with everything that it borrows kept alive. */
+#ifndef CR_CONTROLLERS_WORLD_H
+#define CR_CONTROLLERS_WORLD_H
+
+#include "controllers/cache.h"
+#include "controllers/memory.h"
+#include "controllers/secret_source.h"
+#include "rotation/plan.h"
+
+struct cr_world_source {
+    struct cr_cache *cache;
+    struct cr_secret_source *secrets;
+    struct cr_memory *memory;
+    const struct cr_catalogue *catalogue;
+};
+
+struct cr_gathered {
+    struct cr_world world; /* borrows from the rest */
+    struct cr_policy_status status;
+    struct cr_world_secret *secrets;
+    struct cr_world_consumer *consumers;
+    /* What keeps it alive. */
+    struct cr_snapshot **secret_snapshots;
+    struct cr_snapshot **workload_snapshots;
+    struct cr_json **workload_overrides; /* newer than the cache: what our own patch returned */
+    struct cr_snapshots *pods;
+    struct cr_world_pod **pod_views;
+    struct cr_pod_memory **pod_memories;
+    char **refusals;
+};
+
+/* status: as last written. Errors: a Secret that is there cannot be read. */
+bool cr_world_gather(const struct cr_world_source *source, const struct cr_policy *policy,
+                     const struct cr_policy_status *status, struct cr_gathered *out, struct cr_error *err) CR_MUST_USE;
+/* Memory and clock anew, after probes and nudges; caches stay as they were gathered. */
+void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *gathered);
+/* Takes the workload that a patch returned. */
+void cr_world_override(struct cr_gathered *gathered, size_t consumer, struct cr_json *workload);
+void cr_world_dispose(struct cr_gathered *gathered);
+CR_DEFINE_DISPOSE(cr_world, struct cr_gathered, cr_world_dispose)
+
+/* Memory keys of a consumer: "ns/policy/consumer/evicted" and ".../refused". Owned. */
+char *cr_world_key(const struct cr_policy *policy, const char *consumer, const char *what);
+
+#endif

@@ -69,11 +69,14 @@ def _downloads() -> Path:
 
 
 def _pip_download(requirement: Path, folder: Path) -> Path:
+    """By way of a venv: Debian's python3 has pip nowhere else."""
+    venv, wheels = folder / "venv", folder / "wheels"
+    run([sys.executable, "-m", "venv", venv])
     run([
-        sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check",
-        "--require-hashes", "--only-binary", ":all:", "--dest", str(folder), "--requirement", str(requirement),
+        venv / "bin" / "python", "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check",
+        "--require-hashes", "--only-binary", ":all:", "--dest", wheels, "--requirement", requirement,
     ])
-    return next(folder.glob("*.whl"))
+    return next(wheels.glob("*.whl"))
 
 
 def _apt_download(packages: tuple[str, ...], folder: Path) -> list[Path]:

@@ -11,21 +11,9 @@
 #include "base/error.h"
 #include "codec/json.h"
 #include "kube/config.h"
+#include "kube/resource.h"
 #include "net/http.h"
 #include "sys/loop.h"
-
-/* A resource type. Static data of the caller. */
-struct cr_resource {
-    const char *group; /* "" for the core group */
-    const char *version;
-    const char *plural; /* "deployments" */
-    const char *kind;
-};
-
-extern const struct cr_resource cr_res_secrets, cr_res_pods, cr_res_events, cr_res_deployments, cr_res_statefulsets,
-    cr_res_daemonsets, cr_res_policies;
-/* By apiVersion and kind ("apps/v1", "Deployment"), among those above. NULL: not known. */
-const struct cr_resource *cr_resource_find(const char *api_version, const char *kind);
 
 struct cr_client;
 
@@ -34,7 +22,11 @@ struct cr_client *cr_client_new(struct cr_loop *loop, struct cr_kube_config *con
 /* After the loop has ended, or in its thread. */
 void cr_client_free(struct cr_client *client);
 CR_DEFINE_CLEANUP(cr_client, struct cr_client, cr_client_free)
+/* Borrowed. server, ns and source may be read at any time; credentials and CAs are read again while the client lives. */
 const struct cr_kube_config *cr_client_config(const struct cr_client *client);
+/* Shutdown: requests under way and all that come later end with Cancelled. Watches go on. Loop thread, or after the loop
+ * has ended. */
+void cr_client_cancel(struct cr_client *client);
 
 /* Owned object. Errors: NotFound, Forbidden, … */
 struct cr_json *cr_client_get(struct cr_client *client, const struct cr_resource *resource, const char *ns,
@@ -58,8 +50,5 @@ bool cr_client_evict(struct cr_client *client, const char *ns, const char *pod, 
 /* For tests and new kinds: a relative path such as "/version", already encoded. */
 struct cr_json *cr_client_raw(struct cr_client *client, const char *method, const char *path, const char *content_type,
                               const char *body, struct cr_error *err) CR_MUST_USE;
-
-/* Path of a resource: "/apis/apps/v1/namespaces/ns/deployments/name/status". ns, name, subresource may be NULL. Owned. */
-char *cr_resource_path(const struct cr_resource *resource, const char *ns, const char *name, const char *subresource);
 
 #endif

@@ -9,7 +9,7 @@
 #include "codec/json.h"
 #include "kube/client.h"
 
-/* All callbacks run in the loop's thread. */
+/* All callbacks run in the loop's thread and must not free the watch. */
 struct cr_watch_handler {
     /* Added or modified; takes the object. */
     void (*on_object)(void *arg, struct cr_json *object);
@@ -21,6 +21,10 @@ struct cr_watch_handler {
     void (*on_synced)(void *arg);
     /* For the log and metrics: connection trouble, with what will be done. Optional. */
     void (*on_trouble)(void *arg, const struct cr_error *err, int64_t retry_ms);
+    /* The server accepted a list or a watch: earlier trouble is over. Optional. */
+    void (*on_connected)(void *arg);
+    /* Nothing happened up to this resourceVersion. Optional. */
+    void (*on_bookmark)(void *arg, const char *resource_version);
     void *arg;
 };
 

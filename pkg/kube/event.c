@@ -1,0 +1,165 @@
+#include "kube/event.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "base/strmap.h"
+#include "kube/backoff.h"
+
+enum {
+    REPEAT_MS = 10 * 60 * 1000,
+    MAX_REMEMBERED = 2048, /* beyond it all is forgotten: some events may come twice */
+    MAX_NAME = 200,        /* of the object's part of the Event's name: at most 253 in all */
+    MAX_NOTE = 1024,       /* the API's own limit */
+    MAX_REASON = 128,
+};
+
+struct cr_recorder {
+    struct cr_client *client;
+    char *component;
+    char *instance;
+    pthread_mutex_t lock;   /* guards sent */
+    struct cr_strmap *sent; /* what was sent to when (int64_t, monotonic) */
+};
+
+struct cr_recorder *cr_recorder_new(struct cr_client *client, const char *component)
+{
+    char host[256] = "unknown";
+    if (gethostname(host, sizeof host - 1) != 0)
+        strcpy(host, "unknown");
+    struct cr_recorder *recorder = cr_new(struct cr_recorder);
+    recorder->client = client;
+    recorder->component = cr_strdup(component);
+    recorder->instance = cr_strdup(host);
+    recorder->sent = cr_strmap_new(free);
+    pthread_mutex_init(&recorder->lock, NULL);
+    return recorder;
+}
+
+void cr_recorder_free(struct cr_recorder *recorder)
+{
+    if (!recorder)
+        return;
+    free(recorder->component);
+    free(recorder->instance);
+    cr_strmap_free(recorder->sent);
+    pthread_mutex_destroy(&recorder->lock);
+    free(recorder);
+}
+
+/* --- repeats --- */
+
+/* The newline stands in no name or reason. */
+static char *repeat_key(const struct cr_event *event)
+{
+    return cr_asprintf("%s\n%s\n%s\n%s\n%s\n%s", cr_or_empty(event->kind), cr_or_empty(event->ns),
+                       cr_or_empty(event->name), cr_or_empty(event->uid), cr_or_empty(event->reason),
+                       cr_or_empty(event->message));
+}
+
+/* True for whoever is to send it; of two threads only one. */
+static bool claim(struct cr_recorder *recorder, const char *key)
+{
+    int64_t now = cr_clock_monotonic_ms();
+    pthread_mutex_lock(&recorder->lock);
+    const int64_t *last = cr_strmap_get(recorder->sent, key);
+    bool ours = !last || now - *last >= REPEAT_MS;
+    if (ours) {
+        if (cr_strmap_len(recorder->sent) >= MAX_REMEMBERED)
+            cr_strmap_clear(recorder->sent);
+        cr_strmap_set(recorder->sent, key, cr_memdup(&now, sizeof now));
+    }
+    pthread_mutex_unlock(&recorder->lock);
+    return ours;
+}
+
+static void give_back(struct cr_recorder *recorder, const char *key)
+{
+    pthread_mutex_lock(&recorder->lock);
+    cr_strmap_remove(recorder->sent, key);
+    pthread_mutex_unlock(&recorder->lock);
+}
+
+/* --- the object (core/v1 Event) --- */
+
+/* At most max bytes, cut at the start of a UTF-8 character. Owned. */
+static char *cut(const char *text, size_t max)
+{
+    size_t len = strlen(text);
+    if (len > max)
+        for (len = max; len && ((unsigned char)text[len] & 0xC0) == 0x80; len--)
+            ;
+    return cr_strndup(text, len);
+}
+
+static void put_cut(struct cr_json *object, const char *key, const char *text, size_t max)
+{
+    cr_autofree char *copy = cut(cr_or_empty(text), max);
+    cr_json_set_string(object, key, copy);
+}
+
+static void put_metadata(struct cr_json *object, const struct cr_event *event)
+{
+    struct cr_json *meta = cr_json_object_in(object, "metadata");
+    cr_autofree char *base = cut(event->name, MAX_NAME);
+    cr_autofree char *name =
+        cr_asprintf("%s.%016llx", base, (unsigned long long)cr_random_between(0, INT64_MAX - 1));
+    cr_json_set_string(meta, "name", name);
+    cr_json_set_string(meta, "namespace", event->ns);
+}
+
+static void put_involved(struct cr_json *object, const struct cr_event *event)
+{
+    struct cr_json *involved = cr_json_object_in(object, "involvedObject");
+    cr_json_set_string(involved, "apiVersion", event->api_version);
+    cr_json_set_string(involved, "kind", event->kind);
+    cr_json_set_string(involved, "namespace", event->ns);
+    cr_json_set_string(involved, "name", event->name);
+    cr_json_set_string(involved, "uid", event->uid);
+}
+
+static struct cr_json *event_object(const struct cr_recorder *recorder, const struct cr_event *event)
+{
+    char now[CR_TIME_TEXT];
+    cr_time_format(cr_clock_wall_ms(), now);
+    struct cr_json *object = cr_json_new_object();
+    cr_json_set_string(object, "apiVersion", "v1");
+    cr_json_set_string(object, "kind", "Event");
+    put_metadata(object, event);
+    put_involved(object, event);
+    cr_json_set_string(object, "type", event->warning ? "Warning" : "Normal");
+    put_cut(object, "reason", event->reason, MAX_REASON);
+    put_cut(object, "message", event->message, MAX_NOTE);
+    cr_json_set_string(cr_json_object_in(object, "source"), "component", recorder->component);
+    cr_json_set_string(object, "reportingComponent", recorder->component);
+    cr_json_set_string(object, "reportingInstance", recorder->instance);
+    cr_json_set_string(object, "firstTimestamp", now);
+    cr_json_set_string(object, "lastTimestamp", now);
+    cr_json_set_int(object, "count", 1);
+    return object;
+}
+
+void cr_recorder_emit(struct cr_recorder *recorder, const struct cr_event *event)
+{
+    if (!recorder || !event->ns || !event->name)
+        return;
+    cr_autofree char *key = repeat_key(event);
+    if (!claim(recorder, key))
+        return;
+    CR_CLEANUP(cr_json) struct cr_json *object = event_object(recorder, event);
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_json) struct cr_json *made =
+        cr_client_create(recorder->client, &cr_res_events, event->ns, object, &err);
+    if (made)
+        return;
+    give_back(recorder, key);
+    cr_log(CR_LOG_WARN, "an Event could not be written", {"namespace", event->ns}, {"object", event->name},
+           {"reason", event->reason}, {"error", err.text});
+}

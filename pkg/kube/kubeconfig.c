@@ -1,0 +1,268 @@
+/* A kubeconfig file (https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/) and a pod's own configuration. */
+#include "kube/config_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/strings.h"
+#include "codec/base64.h"
+#include "codec/yaml.h"
+#include "sys/file.h"
+
+static void json_secret_cleanup(struct cr_json **j)
+{
+    cr_json_free_secret(*j);
+}
+
+/* What is being read: for messages and relative paths. */
+struct reader {
+    const char *path;
+    const char *what; /* "user 'admin'" */
+    struct cr_error *err;
+};
+
+static bool invalid(const struct reader *in, const char *field, const char *problem)
+{
+    return cr_error_set(in->err, CR_ERR_INVALID, "%s: %s: %s %s", in->path, in->what, field, problem);
+}
+
+/* *text: borrowed; NULL when the field is absent, null or empty, as client-go has it. */
+static bool text_field(const struct reader *in, const struct cr_json *object, const char *field, const char **text)
+{
+    const struct cr_json *value = cr_json_get(object, field);
+    *text = cr_json_string(value);
+    if (value && !*text && !cr_json_is_null(value))
+        return invalid(in, field, "is no text (put it in quotes)");
+    if (*text && !**text)
+        *text = NULL;
+    return true;
+}
+
+static bool copy_text(const struct reader *in, const struct cr_json *object, const char *field, char **slot)
+{
+    const char *text = NULL;
+    if (!text_field(in, object, field, &text))
+        return false;
+    *slot = cr_strdup_or_null(text);
+    return true;
+}
+
+/* Paths are relative to the kubeconfig's own folder. */
+static char *resolve(const struct reader *in, const char *file)
+{
+    const char *slash = strrchr(in->path, '/');
+    if (file[0] == '/' || !slash)
+        return cr_strdup(file);
+    return cr_asprintf("%.*s/%s", (int)(slash - in->path), in->path, file);
+}
+
+static char *decode(const struct reader *in, const char *field, const char *base64)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf out = {.secret = true};
+    if (!cr_base64_decode(base64, strlen(base64), &out, in->err)) {
+        cr_error_wrap(in->err, "%s: %s: %s", in->path, in->what, field);
+        return NULL;
+    }
+    if (!out.len || memchr(out.data, '\0', out.len)) {
+        invalid(in, field, "holds no PEM text");
+        return NULL;
+    }
+    return cr_buf_steal(&out);
+}
+
+/* `field`-data holds it inline and wins over the path in `field`, as in client-go. */
+static bool pem_field(const struct reader *in, const struct cr_json *object, const char *field, char **pem, char **file)
+{
+    cr_autofree char *data_field = cr_asprintf("%s-data", field);
+    const char *inline_data = NULL;
+    const char *path = NULL;
+    if (!text_field(in, object, data_field, &inline_data) || !text_field(in, object, field, &path))
+        return false;
+    if (inline_data) {
+        *pem = decode(in, data_field, inline_data);
+        return *pem != NULL;
+    }
+    if (!path)
+        return true;
+    *file = resolve(in, path);
+    *pem = cr_kube_config_read(*file, field, in->err);
+    return *pem || cr_error_wrap(in->err, "%s: %s", in->path, in->what);
+}
+
+static bool read_cluster(const struct reader *in, const struct cr_json *cluster, struct cr_kube_config *config)
+{
+    const char *proxy = NULL;
+    if (!text_field(in, cluster, "proxy-url", &proxy))
+        return false;
+    if (proxy)
+        return invalid(in, "proxy-url", "is not supported");
+    const struct cr_json *insecure = cr_json_get(cluster, "insecure-skip-tls-verify");
+    if (insecure && !cr_json_is_bool(insecure) && !cr_json_is_null(insecure))
+        return invalid(in, "insecure-skip-tls-verify", "is neither true nor false");
+    config->insecure = cr_json_bool(insecure, false);
+    if (!copy_text(in, cluster, "server", &config->server) ||
+        !copy_text(in, cluster, "tls-server-name", &config->server_name) ||
+        !pem_field(in, cluster, "certificate-authority", &config->ca_pem, &config->ca_file))
+        return false;
+    return config->server || invalid(in, "server", "is missing");
+}
+
+/* The token is in the file when both are given, and the other one only until the file has been read (client-go). */
+static bool read_token(const struct reader *in, const struct cr_json *user, struct cr_kube_config *config)
+{
+    const char *file = NULL;
+    if (!copy_text(in, user, "token", &config->token) || !text_field(in, user, "tokenFile", &file))
+        return false;
+    if (!file)
+        return true;
+    config->token_file = resolve(in, file);
+    char *token = cr_kube_config_read(config->token_file, "tokenFile", in->err);
+    if (!token)
+        return config->token || cr_error_wrap(in->err, "%s: %s", in->path, in->what);
+    cr_secret_free(config->token);
+    config->token = token;
+    return true;
+}
+
+static bool refuse_unsupported(const struct reader *in, const struct cr_json *user)
+{
+    static const struct {
+        const char *field;
+        const char *problem;
+    } fields[] = {
+        {"exec", "(a credential plugin) is not supported; use a client certificate, token or tokenFile, for example of a "
+                 "service account (kubectl create token)"},
+        {"auth-provider", "is not supported (kubectl dropped it as well); use a client certificate, token or tokenFile"},
+        {"username", "(basic authentication) is not supported by API servers since 1.19"},
+        {"password", "(basic authentication) is not supported by API servers since 1.19"},
+        {"as", "(impersonation) is not supported"},
+    };
+    for (size_t i = 0; i < cr_array_len(fields); i++) {
+        const struct cr_json *value = cr_json_get(user, fields[i].field);
+        if (value && !cr_json_is_null(value))
+            return invalid(in, fields[i].field, fields[i].problem);
+    }
+    return true;
+}
+
+static bool read_user(const struct reader *in, const struct cr_json *user, struct cr_kube_config *config)
+{
+    if (!refuse_unsupported(in, user) ||
+        !pem_field(in, user, "client-certificate", &config->cert_pem, &config->cert_file) ||
+        !pem_field(in, user, "client-key", &config->key_pem, &config->key_file) || !read_token(in, user, config))
+        return false;
+    if (config->cert_pem && !config->key_pem)
+        return invalid(in, "client-key", "is missing, but there is a client-certificate");
+    if (config->key_pem && !config->cert_pem)
+        return invalid(in, "client-certificate", "is missing, but there is a client-key");
+    return true;
+}
+
+/* The entry `name` of a list such as clusters, and its member `kind`. Borrowed. */
+static const struct cr_json *entry(const struct cr_json *file, const char *list, const char *name, const char *kind)
+{
+    const struct cr_json *entries = cr_json_get(file, list);
+    if (!cr_json_is_array(entries))
+        return NULL;
+    for (const struct cr_json *e = cr_json_first(entries); e; e = cr_json_next(e))
+        if (cr_streq(cr_json_string_at(e, "name"), name)) {
+            const struct cr_json *body = cr_json_get(e, kind);
+            return cr_json_is_object(body) ? body : NULL;
+        }
+    return NULL;
+}
+
+/* Reads the entry that the context names under `kind` ("cluster", "user"). */
+static bool read_part(const char *path, const struct cr_json *file, const struct cr_json *context, const char *kind,
+                      bool (*read)(const struct reader *, const struct cr_json *, struct cr_kube_config *),
+                      struct cr_kube_config *config, struct cr_error *err)
+{
+    const char *name = cr_json_string_at(context, kind);
+    cr_autofree char *list = cr_asprintf("%ss", kind);
+    const struct cr_json *body = entry(file, list, cr_or_empty(name), kind);
+    if (!body)
+        return cr_error_set(err, CR_ERR_INVALID, "%s: the context names %s '%s', which is not in %s", path, kind,
+                            cr_or_empty(name), list);
+    cr_autofree char *what = cr_asprintf("%s '%s'", kind, name);
+    return read(&(struct reader){.path = path, .what = what, .err = err}, body, config);
+}
+
+static bool read_context(const char *path, const struct cr_json *file, const char *wanted,
+                         struct cr_kube_config *config, struct cr_error *err)
+{
+    const char *name = wanted ? wanted : cr_json_string_at(file, "current-context");
+    if (!name || !*name)
+        return cr_error_set(err, CR_ERR_INVALID, "%s: no context is given and there is no current-context", path);
+    const struct cr_json *context = entry(file, "contexts", name, "context");
+    if (!context)
+        return cr_error_set(err, CR_ERR_INVALID, "%s: context '%s' is not in contexts", path, name);
+    const char *ns = cr_json_string_at(context, "namespace");
+    config->ns = cr_strdup(ns && *ns ? ns : "default");
+    /* A context without a user is an anonymous one: kubectl proxy. */
+    const char *user = cr_json_string_at(context, "user");
+    return read_part(path, file, context, "cluster", read_cluster, config, err) &&
+           (!user || !*user || read_part(path, file, context, "user", read_user, config, err));
+}
+
+struct cr_kube_config *cr_kube_config_from_file(const char *path, const char *context, struct cr_error *err)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = {.secret = true};
+    if (!cr_file_read(path, CR_YAML_MAX_BYTES, &text, err)) {
+        cr_error_wrap(err, "kubeconfig");
+        return NULL;
+    }
+    __attribute__((cleanup(json_secret_cleanup))) struct cr_json *file =
+        cr_yaml_parse(cr_buf_text(&text), text.len, err);
+    if (!file) {
+        cr_error_wrap(err, "kubeconfig %s", path);
+        return NULL;
+    }
+    CR_CLEANUP(cr_kube_config) struct cr_kube_config *config = cr_new(struct cr_kube_config);
+    config->source = cr_strdup(path);
+    if (!read_context(path, file, context, config, err) || !cr_kube_config_check(config, err))
+        return NULL;
+    return cr_steal(&config);
+}
+
+/* --- in a pod --- */
+
+static char *service_address(struct cr_error *err)
+{
+    const char *host = getenv("KUBERNETES_SERVICE_HOST");
+    const char *port = getenv("KUBERNETES_SERVICE_PORT");
+    if (!host || !*host || !port || !*port) {
+        cr_error_set(err, CR_ERR_INVALID,
+                     "in-cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set");
+        return NULL;
+    }
+    bool ipv6 = strchr(host, ':') != NULL && host[0] != '[';
+    return cr_asprintf("https://%s%s%s:%s", ipv6 ? "[" : "", host, ipv6 ? "]" : "", port);
+}
+
+struct cr_kube_config *cr_kube_config_from_pod(const char *folder, struct cr_error *err)
+{
+    CR_CLEANUP(cr_kube_config) struct cr_kube_config *config = cr_new(struct cr_kube_config);
+    config->source = cr_strdup("in-cluster");
+    config->server = service_address(err);
+    if (!config->server)
+        return NULL;
+    config->token_file = cr_asprintf("%s/token", folder);
+    config->ca_file = cr_asprintf("%s/ca.crt", folder);
+    config->token = cr_kube_config_read(config->token_file, "service account token", err);
+    if (!config->token) {
+        cr_error_wrap(err, "in-cluster (does the pod have automountServiceAccountToken?)");
+        return NULL;
+    }
+    config->ca_pem = cr_kube_config_read(config->ca_file, "certificate authority", err);
+    if (!config->ca_pem) {
+        cr_error_wrap(err, "in-cluster");
+        return NULL;
+    }
+    cr_autofree char *ns_file = cr_asprintf("%s/namespace", folder);
+    config->ns = cr_kube_config_read(ns_file, "namespace", NULL);
+    if (!config->ns)
+        config->ns = cr_strdup("default");
+    return cr_kube_config_check(config, err) ? cr_steal(&config) : NULL;
+}

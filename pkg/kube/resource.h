@@ -1,0 +1,33 @@
+/* Resource types and their paths. */
+#ifndef CR_KUBE_RESOURCE_H
+#define CR_KUBE_RESOURCE_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "codec/json.h"
+
+/* A resource type. Static data of the caller. */
+struct cr_resource {
+    const char *group; /* "" for the core group */
+    const char *version;
+    const char *plural; /* "deployments" */
+    const char *kind;
+};
+
+extern const struct cr_resource cr_res_secrets, cr_res_pods, cr_res_events, cr_res_deployments, cr_res_statefulsets,
+    cr_res_daemonsets, cr_res_policies;
+/* By apiVersion and kind ("apps/v1", "Deployment"), among those above. NULL: not known. */
+const struct cr_resource *cr_resource_find(const char *api_version, const char *kind);
+
+/* Path of a resource: "/apis/apps/v1/namespaces/ns/deployments/name/status". ns, name, subresource may be NULL. Owned. */
+char *cr_resource_path(const struct cr_resource *resource, const char *ns, const char *name, const char *subresource);
+
+/* Sets apiVersion and kind where they are missing: the items of a typed list come without. */
+void cr_resource_stamp(const struct cr_resource *resource, struct cr_json *object);
+
+/* Whether a value can stand as one segment of a path: the API server's own rule for names (IsValidPathSegmentName: not
+ * ".", "..", no "/" or "%"), and not empty, which would turn a get into a list. what: "name", "namespace". Invalid. */
+bool cr_resource_check_segment(const char *value, const char *what, struct cr_error *err) CR_MUST_USE;
+
+#endif

@@ -35,14 +35,15 @@ def remove(name: str, timeout: float = 10) -> None:
             _remove_one(hierarchy / parent)
 
 
-def existing(name: str) -> list[Path]:
-    """All cgroups of that name and below, in every hierarchy."""
-    found = []
+def existing(name: str) -> list[str]:
+    """All cgroups of that name and below, each with the hierarchies that have it."""
+    found: dict[str, list[str]] = {}
     for hierarchy in _hierarchies():
         top = hierarchy / name
-        if top.is_dir():
-            found += [top, *(path for path in top.rglob("*") if path.is_dir())]
-    return sorted(found)
+        for path in [top, *top.rglob("*")]:
+            if path.is_dir():
+                found.setdefault(str(path.relative_to(hierarchy)), []).append(hierarchy.name)
+    return [f"{path} ({', '.join(hierarchies)})" for path, hierarchies in sorted(found.items())]
 
 
 def _hierarchies() -> list[Path]:

@@ -14,18 +14,16 @@ from .layout import Cluster, Machine, Spec
 from .ui import DevError, Step
 
 
-def up(cluster: Cluster, wanted: Spec, assets: Path | None = None) -> None:
-    """Start whatever of the cluster does not run; returns when it can be used."""
+def up(cluster: Cluster, nodes: int | None = None, sync_frequency: str | None = None, assets: Path | None = None) -> None:
+    """Start whatever of the cluster does not run; returns when it can be used.
+
+    `nodes` is 0 for a control plane without a node. A further `up` adds what it asks for and keeps the rest: None means
+    as before, or for a new cluster one node and the kubelet's own frequency.
+    """
     _need_root()
-    if wanted.nodes > layout.MAX_NODES:
-        raise DevError(f"at most {layout.MAX_NODES} nodes, not {wanted.nodes}")
-    names = [*controlplane.PROGRAMS, "pause", *((*node.PROGRAMS, *dns.PROGRAMS) if wanted.nodes else ())]
-    before = cluster.spec()
-    if before and before.nodes and not wanted.nodes:
-        names += [*node.PROGRAMS, *dns.PROGRAMS]
-    programs = tools.ensure(names, assets)
     with _locked(cluster):
-        spec = _merged(cluster.spec(), wanted)
+        spec = _wanted(cluster.spec(), nodes, sync_frequency)
+        programs = tools.ensure(_programs(spec), assets)
         with Step(f"cluster {cluster.name}: network and certificates"):
             inside = _prepare(cluster, spec, programs)
         if spec.nodes:
@@ -47,7 +45,7 @@ def load_image(cluster: Cluster, archive: Path) -> None:
     """Into every node, so that a pod with imagePullPolicy Never can run anywhere."""
     spec = need_spec(cluster)
     if not spec.nodes:
-        raise DevError(f"{cluster.name} is a control plane without nodes; run hack/cluster up to add one")
+        raise DevError(f"{cluster.name} is a control plane without nodes; add one: hack/cluster up --nodes 1")
     if not archive.is_file():
         raise DevError(f"{archive}: no such file; load-image takes a Docker or OCI archive")
     for machine in cluster.machines(spec.nodes):
@@ -150,13 +148,17 @@ def _prepare(cluster: Cluster, spec: Spec, programs: Mapping[str, Path]) -> dict
     return {host.number: machines.ensure(host, programs["pause"]) for host in hosts}
 
 
-def _merged(before: Spec | None, wanted: Spec) -> Spec:
-    """A further `up` adds what it asks for; it takes nothing away."""
+def _wanted(before: Spec | None, nodes: int | None, sync_frequency: str | None) -> Spec:
     if before is None:
-        return wanted
-    if before.nodes > wanted.nodes:
-        ui.say(f"the cluster keeps its {before.nodes} node{'s' if before.nodes > 1 else ''}; down removes them")
-    return Spec(max(before.nodes, wanted.nodes), wanted.sync_frequency)
+        return Spec(1 if nodes is None else nodes, sync_frequency)
+    asked = before.nodes if nodes is None else nodes
+    if asked < before.nodes:
+        ui.warn(f"nodes are only added: the cluster keeps the {before.nodes} it has until it is taken down")
+    return Spec(max(before.nodes, asked), sync_frequency or before.sync_frequency)
+
+
+def _programs(spec: Spec) -> list[str]:
+    return [*controlplane.PROGRAMS, "pause", *((*node.PROGRAMS, *dns.PROGRAMS) if spec.nodes else ())]
 
 
 def _wait_for(cluster: Cluster, programs: Mapping[str, Path], what: str, condition: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from . import cluster, layout, ui
-from .layout import Cluster, Spec
+from .layout import Cluster
 from .ui import DevError
 
 _STATUS_EXIT = {"running": 0, "degraded": 3, "stopped": 3, "absent": 4}
@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
 
     up = command("up", _up, "start the cluster, or whatever of it does not run")
     size = up.add_mutually_exclusive_group()
-    size.add_argument("--nodes", type=_count, default=1, metavar="N", help="how many kubelets (default 1)")
+    size.add_argument("--nodes", type=_count, metavar="N", help="how many kubelets (default: as many as there are, or 1)")
     size.add_argument("--control-plane-only", action="store_true", help="API server and controllers, no node")
     up.add_argument("--sync-frequency", metavar="DUR", help="the kubelet's syncFrequency (default: its own)")
     up.add_argument("--assets", type=Path, metavar="DIR", help="take programs from here, then from KUBEBUILDER_ASSETS")
@@ -98,8 +98,8 @@ def _count(text: str) -> int:
 
 def _up(target: Cluster, options: argparse.Namespace) -> int:
     ui.be_quiet(options.quiet)
-    spec = Spec(0 if options.control_plane_only else options.nodes, options.sync_frequency)
-    cluster.up(target, spec, options.assets)
+    nodes = 0 if options.control_plane_only else options.nodes
+    cluster.up(target, nodes, options.sync_frequency, options.assets)
     ui.say(f"cluster {target.name} is up; try: hack/cluster{_name_words(target)} kubectl get pods --all-namespaces")
     return 0
 

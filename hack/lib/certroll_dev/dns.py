@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+import struct
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import controlplane, images, layout, node, paths
+from . import commands, controlplane, images, layout, namespaces, node, paths
 from .layout import Cluster, Machine
+from .ui import DevError
 
 PROGRAMS = ("coredns",)
 _IMAGE = "certroll.dev/coredns:1"
@@ -30,7 +34,31 @@ def apply(cluster: Cluster, kubectl: Path) -> None:
     controlplane.kubectl(cluster, kubectl, "apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
 
 
-def wait(cluster: Cluster, kubectl: Path) -> None:
-    controlplane.kubectl(
-        cluster, kubectl, "--namespace=kube-system", "rollout", "status", "deployment/coredns", "--timeout=60s", timeout=70
-    )
+def wait(cluster: Cluster, kubectl: Path, timeout: float = 60) -> None:
+    """Until it answers. The Deployment's status would not do: after a restart of the machine it is that of the past."""
+    end = time.monotonic() + timeout
+    while not namespaces.in_network(cluster.netns_path, _answers):
+        if time.monotonic() > end:
+            pods = controlplane.kubectl(cluster, kubectl, "describe", "pods", "--namespace=kube-system")
+            raise DevError(f"CoreDNS gives no answer after {timeout:g} s:\n{commands.tail(pods)}")
+
+
+def _answers() -> bool:
+    """Whether the API server's name is resolved at the address that pods are told."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.settimeout(0.2)
+        try:
+            client.connect((str(layout.DNS_SERVICE_ADDRESS), 53))
+            client.send(_query(f"kubernetes.default.svc.{layout.CLUSTER_DOMAIN}"))
+            answer = client.recv(512)
+        except OSError:
+            time.sleep(0.1)  # refused at once, while there is no endpoint
+            return False
+    return answer.endswith(layout.API_SERVICE_ADDRESS.packed)
+
+
+def _query(name: str) -> bytes:
+    """RFC 1035, section 4: a question for an address; nothing in it needs escaping."""
+    header = struct.pack("!6H", 1, 0x0100, 1, 0, 0, 0)  # id, recursion desired, one question
+    labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
+    return header + labels + b"\0" + struct.pack("!2H", 1, 1)  # type A, class IN

@@ -38,7 +38,7 @@ def take(cluster: Cluster | None = None) -> Snapshot:
         "mounts": sorted(line for line in _mounts() if ours(line)),
         "namespaces": sorted(name for name in _named_namespaces() if ours(name)),
         "links": [] if cluster else _links(),
-        "cgroups": [str(path) for path in cgroups.existing(cluster.cgroup if cluster else "certroll")],
+        "cgroups": cgroups.existing(cluster.cgroup if cluster else "certroll"),
         "folders": _folders(cluster),
     }
 

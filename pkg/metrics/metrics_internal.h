@@ -1,0 +1,44 @@
+/* What the registry and the text writer share. Private to pkg/metrics. */
+#ifndef CR_METRICS_METRICS_INTERNAL_H
+#define CR_METRICS_METRICS_INTERNAL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/strmap.h"
+#include "metrics/metrics.h"
+
+enum kind { COUNTER, GAUGE, HISTOGRAM };
+
+struct series {
+    double value;       /* counter, gauge; the sum of a histogram */
+    uint64_t buckets[]; /* of a histogram: one per bound and one for +Inf, not cumulated */
+};
+
+struct cr_metric {
+    struct cr_metrics *registry;
+    enum kind kind;
+    const char *name;
+    const char *help;
+    const char *labels[CR_METRICS_MAX_LABELS];
+    size_t label_count;
+    double *bounds; /* owned */
+    size_t bound_count;
+    struct cr_strmap *series; /* by their labels as text: a="x",b="y" */
+    bool dropping;            /* was logged to drop updates */
+};
+
+struct cr_metrics {
+    pthread_mutex_t lock; /* guards everything below, and every metric's series */
+    struct cr_metric **metrics;
+    size_t len;
+    double dropped;
+};
+
+/* The labels as the format writes them. Owned. */
+char *cr_metrics_label_text(const struct cr_metric *metric, const char *const *values);
+/* Of the format and of Prometheus' naming rules. */
+bool cr_metrics_name_valid(const char *name, bool label);
+
+#endif

@@ -55,7 +55,7 @@ def _hierarchies() -> list[Path]:
 
 def _make_below(hierarchy: Path, name: str) -> None:
     current = hierarchy
-    for part in Path(name.lstrip("/")).parts:
+    for part in Path(name).parts:
         parent, current = current, current / part
         _delegate(parent)
         current.mkdir(exist_ok=True)

@@ -142,10 +142,11 @@ def _prepare(cluster: Cluster, spec: Spec, programs: Mapping[str, Path]) -> dict
     kubeconfig.write(cluster, cluster.kubeconfig, cluster.pki / "admin.crt")
     _link_programs(cluster, programs)
     hosts = cluster.machines(spec.nodes)
+    network.ensure(hosts)
+    inside = {host.number: machines.ensure(host, programs["pause"]) for host in hosts}
     for host in hosts[: spec.nodes]:
         cgroups.make(host.cgroup)
-    network.ensure(hosts)
-    return {host.number: machines.ensure(host, programs["pause"]) for host in hosts}
+    return inside
 
 
 def _wanted(before: Spec | None, nodes: int | None, sync_frequency: str | None) -> Spec:

@@ -82,8 +82,8 @@ class Machine:
 
     @property
     def cgroup(self) -> str:
-        """The kubelet's cgroup root, as a path below each hierarchy."""
-        return f"/{self.cluster.cgroup}/{self.name}"
+        """Below it are the cgroups of the node's pods."""
+        return f"{self.cluster.cgroup}/{self.name}"
 
 
 @dataclass(frozen=True)

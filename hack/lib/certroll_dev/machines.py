@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from . import commands, daemons, files, namespaces, paths
+from . import cgroups, commands, daemons, files, namespaces, paths
 from .daemons import Daemon, Process
 from .layout import Cluster, Machine
 from .ui import DevError
@@ -58,6 +58,8 @@ def ensure(machine: Machine, pause: Path) -> int:
     running = holder.running()
     if not (running and in_network_of(machine, running)):
         daemons.end_all(processes_one(machine.cluster, [machine]))
+        # As a reboot would; the kubelet tries for seconds to find the container of every cgroup it meets.
+        cgroups.remove(machine.cgroup)
         holder.record.unlink(missing_ok=True)
         _forget_daemons(machine)
         holder.start(None, unshare=namespaces.NEW_MOUNT | namespaces.NEW_PID, enter=[(machine.netns_path, namespaces.NEW_NET)])

@@ -182,7 +182,7 @@ def _kubelet_configuration(machine: Machine, spec: Spec, pki: Path) -> dict:
         "tlsPrivateKeyFile": str(pki / "kubelet-server.key"),
         "containerRuntimeEndpoint": f"unix://{_SOCKET}",
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": machine.cgroup,
+        "cgroupRoot": f"/{machine.cgroup}",
         "failCgroupV1": False,
         "enforceNodeAllocatable": [],
         "failSwapOn": False,

@@ -1,0 +1,755 @@
+/* The plan, driven as the controller drives it: plan, record, act, look again. */
+#include "rotation/plan.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+#include "codec/yaml.h"
+#include "rotation/diff.h"
+
+enum { PODS = 2, START = 1000 * 1000 * 1000 };
+
+static const char policy_text[] =
+    "metadata: {name: demo, namespace: ns, uid: policy-uid, resourceVersion: '1', generation: 3}\n"
+    "spec:\n"
+    "  secrets: [{name: envoy}, {name: rate-limit}]\n"
+    "  restart: {coalesce: 0s}\n"
+    "  consumers:\n"
+    "  - name: envoy\n"
+    "    targetRef: {apiVersion: apps/v1, kind: Deployment, name: envoy}\n"
+    "    verify: {port: 10443}\n"
+    "  - name: rate-limit\n"
+    "    targetRef: {apiVersion: apps/v1, kind: Deployment, name: rate-limit}\n"
+    "    verify: {port: 8081}\n";
+
+static const char envoy_text[] =
+    "metadata: {name: envoy, namespace: ns, uid: envoy-uid, resourceVersion: '7', generation: 1}\n"
+    "spec:\n"
+    "  replicas: 2\n"
+    "  template:\n"
+    "    metadata: {annotations: {}}\n"
+    "    spec:\n"
+    "      containers:\n"
+    "      - name: envoy\n"
+    "        image: docker.io/envoyproxy/envoy:v1.40.0\n"
+    "        volumeMounts: [{name: certs, mountPath: /certs}, {name: sds, mountPath: /sds}]\n"
+    "      volumes:\n"
+    "      - {name: certs, secret: {secretName: envoy}}\n"
+    "      - {name: sds, configMap: {name: sds}}\n"
+    "status: {observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2}\n";
+
+static const char ratelimit_text[] =
+    "metadata: {name: rate-limit, namespace: ns, uid: rl-uid, resourceVersion: '8', generation: 1}\n"
+    "spec:\n"
+    "  replicas: 2\n"
+    "  template:\n"
+    "    metadata: {annotations: {}}\n"
+    "    spec:\n"
+    "      containers:\n"
+    "      - name: ratelimit\n"
+    "        image: docker.io/envoyproxy/ratelimit:3fb70258\n"
+    "        env:\n"
+    "        - {name: GRPC_SERVER_USE_TLS, value: 'true'}\n"
+    "        - {name: GRPC_SERVER_TLS_CERT, value: /certs/tls.crt}\n"
+    "        - {name: GRPC_SERVER_TLS_KEY, value: /certs/tls.key}\n"
+    "        - {name: GRPC_CLIENT_TLS_CACERT, value: /certs/ca.crt}\n"
+    "        volumeMounts: [{name: certs, mountPath: /certs}]\n"
+    "      volumes: [{name: certs, secret: {secretName: rate-limit}}]\n"
+    "status: {observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2}\n";
+
+/* One cluster, small enough to be turned by hand. Consumer and Secret 0 are Envoy's, 1 are Rate Limit's. */
+struct cluster {
+    struct cr_policy *policy;
+    struct cr_policy_status status;
+    struct cr_catalogue *catalogue;
+    struct cr_material material[2];
+    struct cr_world_secret secrets[2];
+    struct cr_json *workloads[2];
+    struct cr_json *pod_json[2][PODS];
+    struct cr_world_pod pods[2][PODS];
+    struct cr_world_consumer consumers[2];
+    int64_t now_ms;
+    struct cr_plan plan; /* the last one */
+};
+
+static struct cr_json *yaml(const char *text)
+{
+    struct cr_error err = {0};
+    struct cr_json *j = cr_yaml_parse(text, strlen(text), &err);
+    if (!j)
+        fail_msg("%s", err.text);
+    return j;
+}
+
+static void digest(char out[CR_SHA256_HEX], const char *word)
+{
+    cr_sha256_hex(word, strlen(word), out);
+}
+
+/* leaf and ca are words that stand for a certificate each. */
+static void set_material(struct cluster *c, int secret, const char *leaf, const char *ca)
+{
+    struct cr_material *m = &c->material[secret];
+    cr_material_dispose(m);
+    *m = (struct cr_material){.has_leaf = true,
+                              .not_before_ms = START - 1000LL * 3600,
+                              .not_after_ms = START + 1000LL * 3600 * 24 * 365,
+                              .trust_len = 1};
+    digest(m->leaf, leaf);
+    digest(m->chain, leaf);
+    digest(m->key, leaf);
+    digest(m->issuer, ca);
+    m->trust = cr_calloc(1, sizeof *m->trust);
+    digest(m->trust[0].fingerprint, ca);
+    digest(m->trust[0].identity, ca);
+    m->trust[0].not_after_ms = m->not_after_ms;
+    cr_strvec_add(&m->anchors, m->trust[0].identity);
+    c->secrets[secret] = (struct cr_world_secret){.found = true, .resource_version = leaf, .material = m};
+}
+
+static void set_problem(struct cluster *c, int secret, enum cr_material_problem problem)
+{
+    c->secrets[secret] =
+        (struct cr_world_secret){.found = true, .resource_version = "bad", .problem = problem, .problem_text = "it is bad"};
+}
+
+static void add_pod(struct cluster *c, int consumer, int pod, const char *name, int64_t started_ms)
+{
+    const struct cr_json *annotations = cr_json_at(c->workloads[consumer], "spec", "template", "metadata", "annotations");
+    cr_json_free(c->pod_json[consumer][pod]);
+    struct cr_json *json = c->pod_json[consumer][pod] = cr_json_new_object();
+    cr_json_set(cr_json_object_in(json, "metadata"), "annotations", cr_json_copy(annotations));
+    c->pods[consumer][pod] = (struct cr_world_pod){
+        .pod = json, .name = name, .uid = name, .ip = "10.0.0.1", .ready = true, .started_ms = started_ms};
+}
+
+static void see(struct cluster *c, int consumer, int pod, const char *leaf)
+{
+    static char fingerprints[2][PODS][CR_SHA256_HEX];
+    digest(fingerprints[consumer][pod], leaf);
+    c->pods[consumer][pod].seen = CR_SEEN_LEAF;
+    c->pods[consumer][pod].leaf = fingerprints[consumer][pod];
+    c->pods[consumer][pod].probed_ms = c->now_ms;
+}
+
+static void see_all(struct cluster *c, int consumer, const char *leaf)
+{
+    for (int i = 0; i < PODS; i++)
+        see(c, consumer, i, leaf);
+}
+
+static const struct cr_plan *plan(struct cluster *c)
+{
+    cr_plan_dispose(&c->plan);
+    struct cr_world world = {.policy = c->policy,
+                             .status = &c->status,
+                             .secrets = c->secrets,
+                             .consumers = c->consumers,
+                             .catalogue = c->catalogue,
+                             .now_ms = c->now_ms};
+    cr_plan_make(&world, &c->plan);
+    return &c->plan;
+}
+
+/* Through JSON, as the API server keeps it: what does not survive that is not remembered. */
+static void write_status(struct cluster *c)
+{
+    CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&c->plan.status);
+    cr_policy_status_dispose(&c->status);
+    cr_policy_status_decode(json, &c->status);
+}
+
+static bool status_would_change(struct cluster *c)
+{
+    CR_CLEANUP(cr_json) struct cr_json *before = cr_policy_status_encode(&c->status);
+    CR_CLEANUP(cr_json) struct cr_json *after = cr_policy_status_encode(&c->plan.status);
+    return !cr_json_equal(before, after);
+}
+
+/* Plans and records until there is nothing more to put on record. */
+static const struct cr_plan *recorded_plan(struct cluster *c)
+{
+    for (int i = 0; i < 3; i++) {
+        if (!plan(c)->record_first)
+            return &c->plan;
+        write_status(c);
+    }
+    fail_msg("the plan wants to record for ever");
+    return NULL;
+}
+
+static void apply_restart(struct cluster *c, const struct cr_plan_restart *restart)
+{
+    struct cr_json *workload = c->workloads[restart->consumer];
+    struct cr_json *metadata = cr_json_edit(cr_json_edit(cr_json_edit(workload, "spec"), "template"), "metadata");
+    struct cr_json *annotations = cr_json_object_in(metadata, "annotations");
+    for (const struct cr_json *a = cr_json_first(restart->annotations); a; a = cr_json_next(a))
+        cr_json_set_string(annotations, cr_json_key(a), cr_json_string(a));
+    cr_json_set_int(cr_json_edit(workload, "metadata"), "generation", 2);
+}
+
+static void finish_rollout(struct cluster *c, int consumer)
+{
+    cr_json_set_int(cr_json_edit(c->workloads[consumer], "status"), "observedGeneration", 2);
+    add_pod(c, consumer, 0, "new-0", c->now_ms);
+    add_pod(c, consumer, 1, "new-1", c->now_ms);
+}
+
+static int setup(void **state)
+{
+    struct cluster *c = cr_new(struct cluster);
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_json) struct cr_json *policy = yaml(policy_text);
+    c->policy = cr_policy_decode(policy, &err);
+    assert_non_null(c->policy);
+    c->catalogue = cr_catalogue_builtin(&err);
+    if (!c->catalogue)
+        fail_msg("%s", err.text);
+    c->now_ms = START;
+    c->workloads[0] = yaml(envoy_text);
+    c->workloads[1] = yaml(ratelimit_text);
+    set_material(c, 0, "envoy-leaf-1", "ca-1");
+    set_material(c, 1, "rl-leaf-1", "ca-1");
+    for (int i = 0; i < 2; i++) {
+        add_pod(c, i, 0, i ? "rl-0" : "envoy-0", START - 60000);
+        add_pod(c, i, 1, i ? "rl-1" : "envoy-1", START - 60000);
+        c->consumers[i] = (struct cr_world_consumer){
+            .found = true, .workload = c->workloads[i], .pods = c->pods[i], .pods_len = PODS};
+    }
+    *state = c;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct cluster *c = *state;
+    cr_plan_dispose(&c->plan);
+    cr_policy_status_dispose(&c->status);
+    cr_policy_free(c->policy);
+    cr_catalogue_free(c->catalogue);
+    for (int i = 0; i < 2; i++) {
+        cr_material_dispose(&c->material[i]);
+        cr_json_free(c->workloads[i]);
+        for (int p = 0; p < PODS; p++)
+            cr_json_free(c->pod_json[i][p]);
+    }
+    free(c);
+    return 0;
+}
+
+/* A cluster that has been seen and is at rest, some time later. */
+static struct cluster *at_rest(void **state)
+{
+    struct cluster *c = *state;
+    recorded_plan(c);
+    write_status(c);
+    c->now_ms += 60 * 1000;
+    return c;
+}
+
+static const struct cr_consumer_status *consumer(struct cluster *c, const char *name)
+{
+    return cr_status_consumer(&c->plan.status, name);
+}
+
+static bool condition(struct cluster *c, const char *type)
+{
+    const struct cr_condition *found = cr_status_condition_get(&c->plan.status, type);
+    assert_non_null(found);
+    return found->status;
+}
+
+static bool says(const struct cr_plan *p, const char *reason)
+{
+    for (size_t i = 0; i < p->events_len; i++)
+        if (strcmp(p->events[i].reason, reason) == 0)
+            return true;
+    return false;
+}
+
+static void assert_no_acts(const struct cr_plan *p)
+{
+    assert_int_equal(p->restarts_len, 0);
+    assert_int_equal(p->nudges_len, 0);
+    assert_int_equal(p->probes_len, 0);
+    assert_int_equal(p->evictions_len, 0);
+}
+
+/* --- seeing --- */
+
+static void first_sight_is_recorded_and_nothing_is_done(void **state)
+{
+    struct cluster *c = *state;
+    const struct cr_plan *p = plan(c);
+    assert_true(p->record_first);
+    assert_no_acts(p);
+    write_status(c);
+    p = plan(c);
+    assert_false(p->record_first);
+    assert_no_acts(p);
+    assert_false(status_would_change(c));
+    assert_true(condition(c, "Converged"));
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_IDLE);
+}
+
+static void the_same_material_again_writes_nothing(void **state)
+{
+    struct cluster *c = at_rest(state);
+    c->secrets[0].resource_version = "another";
+    const struct cr_plan *p = plan(c);
+    assert_false(p->record_first);
+    assert_no_acts(p);
+    assert_false(status_would_change(c));
+    assert_int_equal(p->events_len, 0);
+}
+
+static void a_change_is_recorded_before_anything_is_done(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    const struct cr_plan *p = plan(c);
+    assert_true(p->record_first);
+    assert_no_acts(p);
+    assert_true(says(p, "ChangeSeen"));
+    const struct cr_secret_status *secret = cr_status_secret(&c->plan.status, "rate-limit");
+    assert_true(secret->pending.set);
+    assert_true(secret->pending.changes & CR_CHANGE_TRUST_REPLACED);
+    assert_true(cr_streq(secret->pending.target.leaf, c->material[1].leaf));
+}
+
+/* --- hot reload --- */
+
+static void a_renewed_leaf_nudges_and_probes_but_restarts_nothing(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    const struct cr_plan *p = recorded_plan(c);
+    assert_int_equal(p->restarts_len, 0);
+    assert_int_equal(p->nudges_len, PODS);
+    assert_int_equal(p->probes_len, PODS);
+    assert_int_equal(consumer(c, "envoy")->decision, CR_DECISION_HOT_RELOAD);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_VERIFYING);
+    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_IDLE);
+
+    see(c, 0, 0, "envoy-leaf-2");
+    see(c, 0, 1, "envoy-leaf-1");
+    plan(c);
+    assert_int_equal(consumer(c, "envoy")->pods.verified, 1);
+    assert_int_equal(consumer(c, "envoy")->pods.stale, 1);
+    assert_false(condition(c, "Converged"));
+
+    see(c, 0, 1, "envoy-leaf-2");
+    p = plan(c);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_CONVERGED);
+    assert_true(condition(c, "Converged"));
+    assert_true(says(p, "RotationConverged"));
+    assert_false(cr_status_secret(&c->plan.status, "envoy")->pending.set);
+    assert_int_equal(p->status.history_len, 1);
+
+    write_status(c);
+    p = plan(c);
+    assert_no_acts(p);
+    assert_false(status_would_change(c));
+    assert_int_equal(consumer(c, "envoy")->decision, CR_DECISION_HOT_RELOAD);
+}
+
+static void a_pod_is_nudged_again_only_after_a_pause(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    recorded_plan(c);
+    for (int i = 0; i < PODS; i++) {
+        c->pods[0][i].nudges = 1;
+        c->pods[0][i].nudged_ms = c->now_ms;
+    }
+    see_all(c, 0, "envoy-leaf-1");
+    assert_int_equal(plan(c)->nudges_len, 0);
+    assert_true(c->plan.requeue_after_ms > 0 && c->plan.requeue_after_ms <= 1000);
+    c->now_ms += 1001;
+    see_all(c, 0, "envoy-leaf-1");
+    assert_int_equal(plan(c)->nudges_len, PODS);
+}
+
+static void an_old_leaf_past_the_deadline_falls_back_to_one_restart(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    recorded_plan(c);
+    c->now_ms += 90 * 1000;
+    see_all(c, 0, "envoy-leaf-1");
+    assert_int_equal(plan(c)->restarts_len, 0);
+    c->now_ms += 30 * 1000;
+    see_all(c, 0, "envoy-leaf-1");
+    const struct cr_plan *p = plan(c);
+    assert_int_equal(p->restarts_len, 1);
+    assert_int_equal(p->restarts[0].consumer, 0);
+    assert_non_null(strstr(consumer(c, "envoy")->reason, "still serve the old leaf"));
+    write_status(c);
+    apply_restart(c, &p->restarts[0]);
+    p = plan(c);
+    assert_int_equal(p->restarts_len, 0);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_RESTARTING);
+    assert_int_equal(consumer(c, "envoy")->decision, CR_DECISION_RESTART);
+    finish_rollout(c, 0);
+    see_all(c, 0, "envoy-leaf-2");
+    plan(c);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_CONVERGED);
+}
+
+static void what_cannot_be_seen_never_causes_a_restart(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    recorded_plan(c);
+    c->now_ms += 3600 * 1000;
+    for (int i = 0; i < PODS; i++) {
+        c->pods[0][i].seen = CR_SEEN_UNREACHABLE;
+        c->pods[0][i].probed_ms = c->now_ms;
+    }
+    const struct cr_plan *p = plan(c);
+    assert_int_equal(p->restarts_len, 0);
+    assert_int_equal(consumer(c, "envoy")->pods.unknown, PODS);
+    assert_true(condition(c, "Degraded"));
+    assert_false(condition(c, "Converged"));
+}
+
+/* --- restart --- */
+
+static void a_changed_ca_restarts_what_reads_it_once(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 0, "envoy-leaf-2", "ca-2");
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    const struct cr_plan *p = recorded_plan(c);
+    assert_int_equal(p->restarts_len, 1);
+    assert_int_equal(p->restarts[0].consumer, 1);
+    assert_int_equal(consumer(c, "envoy")->decision, CR_DECISION_HOT_RELOAD);
+    assert_int_equal(consumer(c, "rate-limit")->decision, CR_DECISION_RESTART);
+    assert_non_null(strstr(consumer(c, "rate-limit")->reason, "GRPC_CLIENT_TLS_CACERT"));
+
+    char name[CR_ANNOTATION_NAME];
+    cr_restart_annotation_name("rate-limit", name);
+    const char *value = cr_json_string_at(p->restarts[0].annotations, name);
+    assert_non_null(value);
+    assert_non_null(strstr(value, "trust="));
+    assert_null(strstr(value, "leaf="));
+}
+
+static void a_restart_is_asked_for_once(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    recorded_plan(c);
+    apply_restart(c, &c->plan.restarts[0]);
+    assert_int_equal(plan(c)->restarts_len, 0);
+    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_RESTARTING);
+    /* Another leaf under the same new CA: nothing that forces a restart changed. */
+    write_status(c);
+    set_material(c, 1, "rl-leaf-3", "ca-2");
+    assert_int_equal(recorded_plan(c)->restarts_len, 0);
+}
+
+static void a_finished_rollout_with_the_new_leaf_converges(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    recorded_plan(c);
+    apply_restart(c, &c->plan.restarts[0]);
+    plan(c);
+    write_status(c);
+    c->now_ms += 5000;
+    finish_rollout(c, 1);
+    plan(c);
+    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_VERIFYING);
+    see_all(c, 1, "rl-leaf-2");
+    plan(c);
+    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_CONVERGED);
+    assert_int_equal(consumer(c, "rate-limit")->pods.verified, PODS);
+    assert_true(condition(c, "Converged"));
+}
+
+static void an_old_pod_that_serves_the_new_leaf_is_not_done(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    recorded_plan(c);
+    see_all(c, 1, "rl-leaf-2");
+    plan(c);
+    assert_int_equal(consumer(c, "rate-limit")->pods.stale, PODS);
+    assert_int_equal(c->plan.restarts_len, 1);
+}
+
+static void a_new_pod_with_the_old_leaf_is_evicted_one_at_a_time(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    recorded_plan(c);
+    apply_restart(c, &c->plan.restarts[0]);
+    c->now_ms += 5000;
+    finish_rollout(c, 1);
+    see_all(c, 1, "rl-leaf-1");
+    const struct cr_plan *p = plan(c);
+    assert_int_equal(p->evictions_len, 1);
+    assert_int_equal(p->restarts_len, 0);
+    c->consumers[1].evicted_ms = c->now_ms;
+    assert_int_equal(plan(c)->evictions_len, 0);
+}
+
+static void a_lost_status_does_not_lose_a_change_since_the_last_restart(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    recorded_plan(c);
+    apply_restart(c, &c->plan.restarts[0]);
+    cr_policy_status_dispose(&c->status);
+    c->status = (struct cr_policy_status){0};
+    assert_int_equal(recorded_plan(c)->restarts_len, 0);
+    cr_policy_status_dispose(&c->status);
+    c->status = (struct cr_policy_status){0};
+    set_material(c, 1, "rl-leaf-3", "ca-3");
+    assert_int_equal(recorded_plan(c)->restarts_len, 1);
+}
+
+static void a_superseded_change_restarts_for_the_newest_only(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    recorded_plan(c);
+    write_status(c);
+    c->now_ms += 1000;
+    set_material(c, 1, "rl-leaf-3", "ca-3");
+    const struct cr_plan *p = recorded_plan(c);
+    assert_int_equal(p->restarts_len, 1);
+    char name[CR_ANNOTATION_NAME];
+    cr_restart_annotation_name("rate-limit", name);
+    assert_true(cr_restart_annotation_covers(cr_json_string_at(p->restarts[0].annotations, name), &c->material[1],
+                                             CR_CLASS_TRUST));
+    assert_int_equal(p->status.history_len, 1);
+    assert_string_equal(p->status.history[0].outcome, "Superseded");
+}
+
+/* --- gates --- */
+
+static void suspended_does_nothing_and_says_so(void **state)
+{
+    struct cluster *c = at_rest(state);
+    c->policy->suspend = true;
+    set_material(c, 0, "envoy-leaf-2", "ca-2");
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    assert_no_acts(recorded_plan(c));
+    assert_true(condition(c, "Blocked"));
+    assert_string_equal(consumer(c, "rate-limit")->blocked_by, "suspend");
+}
+
+static void plan_mode_reports_the_decision_and_touches_nothing(void **state)
+{
+    struct cluster *c = at_rest(state);
+    c->policy->mode = CR_MODE_PLAN;
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    assert_no_acts(recorded_plan(c));
+    assert_int_equal(consumer(c, "rate-limit")->decision, CR_DECISION_RESTART);
+    assert_string_equal(consumer(c, "rate-limit")->blocked_by, "mode: Plan");
+}
+
+static void method_never_blocks_the_restart(void **state)
+{
+    struct cluster *c = at_rest(state);
+    c->policy->restart.method = CR_RESTART_NEVER;
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    assert_int_equal(recorded_plan(c)->restarts_len, 0);
+    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_BLOCKED);
+}
+
+static void changes_within_the_coalescing_time_wait(void **state)
+{
+    struct cluster *c = at_rest(state);
+    c->policy->restart.coalesce_ms = 10 * 1000;
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    assert_int_equal(recorded_plan(c)->restarts_len, 0);
+    c->now_ms += 10 * 1000;
+    assert_int_equal(plan(c)->restarts_len, 1);
+}
+
+static void a_paused_deployment_waits(void **state)
+{
+    struct cluster *c = at_rest(state);
+    cr_json_set_bool(cr_json_edit(c->workloads[1], "spec"), "paused", true);
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    assert_int_equal(recorded_plan(c)->restarts_len, 0);
+    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_BLOCKED);
+}
+
+static void only_max_concurrent_restarts_run_at_once(void **state)
+{
+    struct cluster *c = at_rest(state);
+    for (int i = 0; i < 2; i++) {
+        c->policy->consumers[i].reload[CR_ROLE_SERVER_LEAF] =
+            (struct cr_reload_override){.set = true, .method = CR_METHOD_RESTART};
+        set_material(c, i, i ? "rl-leaf-2" : "envoy-leaf-2", "ca-1");
+    }
+    const struct cr_plan *p = recorded_plan(c);
+    assert_int_equal(p->restarts_len, 1);
+    apply_restart(c, &p->restarts[0]);
+    assert_int_equal(plan(c)->restarts_len, 0);
+    assert_string_equal(consumer(c, "rate-limit")->blocked_by, "restart.maxConcurrent");
+    finish_rollout(c, 0);
+    assert_int_equal(plan(c)->restarts_len, 1);
+}
+
+static void a_failed_rollout_stops_further_restarts(void **state)
+{
+    struct cluster *c = at_rest(state);
+    for (int i = 0; i < 2; i++) {
+        c->policy->consumers[i].reload[CR_ROLE_SERVER_LEAF] =
+            (struct cr_reload_override){.set = true, .method = CR_METHOD_RESTART};
+        set_material(c, i, i ? "rl-leaf-2" : "envoy-leaf-2", "ca-1");
+    }
+    apply_restart(c, &recorded_plan(c)->restarts[0]);
+    struct cr_json *status = cr_json_edit(c->workloads[0], "status");
+    cr_json_set_int(status, "observedGeneration", 2);
+    cr_json_set_int(status, "updatedReplicas", 1);
+    struct cr_json *failed = cr_json_add(cr_json_array_in(status, "conditions"), cr_json_new_object());
+    cr_json_set_string(failed, "type", "Progressing");
+    cr_json_set_string(failed, "status", "False");
+    cr_json_set_string(failed, "reason", "ProgressDeadlineExceeded");
+    const struct cr_plan *p = plan(c);
+    assert_int_equal(p->restarts_len, 0);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_FAILED);
+    assert_true(condition(c, "Degraded"));
+    assert_true(says(p, "RolloutFailed"));
+}
+
+/* --- bad input --- */
+
+static void bad_material_touches_nothing_and_is_said_once(void **state)
+{
+    static const enum cr_material_problem problems[] = {CR_MATERIAL_KEY_MISMATCH, CR_MATERIAL_UNPARSABLE, CR_MATERIAL_EMPTY,
+                                                        CR_MATERIAL_EXPIRED, CR_MATERIAL_ENCRYPTED};
+    for (size_t i = 0; i < cr_array_len(problems); i++) {
+        struct cluster *c = at_rest(state);
+        set_problem(c, 1, problems[i]);
+        const struct cr_plan *p = recorded_plan(c);
+        assert_no_acts(p);
+        assert_true(condition(c, "Degraded"));
+        assert_true(says(p, cr_material_problem_name(problems[i])));
+        write_status(c);
+        p = plan(c);
+        assert_int_equal(p->events_len, 0);
+        assert_false(status_would_change(c));
+        set_material(c, 1, "rl-leaf-1", "ca-1");
+        plan(c);
+        assert_false(condition(c, "Degraded"));
+        write_status(c);
+    }
+}
+
+static void a_secret_that_breaks_in_the_middle_holds_the_restart(void **state)
+{
+    struct cluster *c = at_rest(state);
+    c->policy->restart.coalesce_ms = 10 * 1000;
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    recorded_plan(c);
+    write_status(c);
+    c->now_ms += 20 * 1000;
+    set_problem(c, 1, CR_MATERIAL_KEY_MISMATCH);
+    assert_int_equal(recorded_plan(c)->restarts_len, 0);
+    write_status(c);
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    assert_int_equal(recorded_plan(c)->restarts_len, 1);
+}
+
+static void a_deleted_secret_keeps_what_was_remembered(void **state)
+{
+    struct cluster *c = at_rest(state);
+    c->secrets[1] = (struct cr_world_secret){0};
+    assert_no_acts(recorded_plan(c));
+    write_status(c);
+    set_material(c, 1, "rl-leaf-1", "ca-1");
+    const struct cr_plan *p = recorded_plan(c);
+    assert_no_acts(p);
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    assert_int_equal(recorded_plan(c)->restarts_len, 1);
+}
+
+static void an_absent_optional_workload_is_no_error(void **state)
+{
+    struct cluster *c = at_rest(state);
+    c->consumers[1] = (struct cr_world_consumer){0};
+    c->policy->consumers[1].optional = true;
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    const struct cr_plan *p = recorded_plan(c);
+    assert_no_acts(p);
+    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_ABSENT);
+    assert_false(condition(c, "Degraded"));
+    assert_true(condition(c, "Converged"));
+}
+
+static void an_absent_required_workload_is_degraded(void **state)
+{
+    struct cluster *c = at_rest(state);
+    c->consumers[1] = (struct cr_world_consumer){0};
+    assert_no_acts(recorded_plan(c));
+    assert_true(condition(c, "Degraded"));
+}
+
+static void fields_that_are_not_acted_on_are_told(void **state)
+{
+    struct cluster *c = *state;
+    cr_strvec_add(&c->policy->unsupported, "spec.discover");
+    plan(c);
+    assert_false(condition(c, "Ready"));
+    assert_non_null(strstr(cr_status_condition_get(&c->plan.status, "Ready")->message, "spec.discover"));
+}
+
+static void a_leaf_that_expires_soon_is_told(void **state)
+{
+    struct cluster *c = at_rest(state);
+    plan(c);
+    assert_false(condition(c, "ExpiringSoon"));
+    assert_true(c->plan.requeue_after_ms > 0);
+    c->now_ms = c->material[0].not_after_ms - 3600 * 1000;
+    plan(c);
+    assert_true(condition(c, "ExpiringSoon"));
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(first_sight_is_recorded_and_nothing_is_done),
+        T(the_same_material_again_writes_nothing),
+        T(a_change_is_recorded_before_anything_is_done),
+        T(a_renewed_leaf_nudges_and_probes_but_restarts_nothing),
+        T(a_pod_is_nudged_again_only_after_a_pause),
+        T(an_old_leaf_past_the_deadline_falls_back_to_one_restart),
+        T(what_cannot_be_seen_never_causes_a_restart),
+        T(a_changed_ca_restarts_what_reads_it_once),
+        T(a_restart_is_asked_for_once),
+        T(a_finished_rollout_with_the_new_leaf_converges),
+        T(an_old_pod_that_serves_the_new_leaf_is_not_done),
+        T(a_new_pod_with_the_old_leaf_is_evicted_one_at_a_time),
+        T(a_lost_status_does_not_lose_a_change_since_the_last_restart),
+        T(a_superseded_change_restarts_for_the_newest_only),
+        T(suspended_does_nothing_and_says_so),
+        T(plan_mode_reports_the_decision_and_touches_nothing),
+        T(method_never_blocks_the_restart),
+        T(changes_within_the_coalescing_time_wait),
+        T(a_paused_deployment_waits),
+        T(only_max_concurrent_restarts_run_at_once),
+        T(a_failed_rollout_stops_further_restarts),
+        T(bad_material_touches_nothing_and_is_said_once),
+        T(a_secret_that_breaks_in_the_middle_holds_the_restart),
+        T(a_deleted_secret_keeps_what_was_remembered),
+        T(an_absent_optional_workload_is_no_error),
+        T(an_absent_required_workload_is_degraded),
+        T(fields_that_are_not_acted_on_are_told),
+        T(a_leaf_that_expires_soon_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

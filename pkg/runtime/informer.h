@@ -13,7 +13,7 @@ struct cr_informer_options {
     bool (*project)(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
     /* before or after is NULL for added and deleted. Not called when the resourceVersion is the same. Loop thread; borrowed. */
     void (*on_change)(void *arg, struct cr_snapshot *before, struct cr_snapshot *after);
-    void *arg;
+    void *arg; /* of both */
 };
 
 struct cr_informer;
@@ -27,5 +27,14 @@ CR_DEFINE_CLEANUP(cr_informer, struct cr_informer, cr_informer_free)
 bool cr_informer_synced(struct cr_informer *informer);
 /* Borrowed; lives as long as the informer. */
 struct cr_store *cr_informer_store(struct cr_informer *informer);
+/* False, with the resource, the namespace and what to do about it, when the first full state is not in, a person has to
+ * put something right (permissions, the CRD), or nothing was heard for a minute. Any thread. */
+bool cr_informer_healthy(struct cr_informer *informer, struct cr_error *err) CR_MUST_USE;
+const struct cr_resource *cr_informer_resource(const struct cr_informer *informer);
+
+/* For the manager. fn: in the loop's thread, once, when the first full state is in. */
+void cr_informer_on_synced(struct cr_informer *informer, void (*fn)(void *arg), void *arg);
+/* Ends the watch, the store stays. Loop thread, or after the loop has ended. */
+void cr_informer_stop(struct cr_informer *informer);
 
 #endif

@@ -37,9 +37,11 @@ void cr_manager_set_reconciler(struct cr_manager *manager, cr_reconcile_fn recon
 struct cr_queue *cr_manager_queue(struct cr_manager *manager);
 
 /* Runs loop and workers until SIGTERM, SIGINT or cr_manager_stop; a reconcile under way is finished (its requests have 10 s), then
- * all is taken down in order. False when it could not start (address in use, …). */
+ * all is taken down in order. A second signal ends the process at once. False when it could not start (address in use, …). */
 bool cr_manager_run(struct cr_manager *manager, struct cr_error *err) CR_MUST_USE;
-/* Any thread. */
+/* Any thread, until run returns. */
 void cr_manager_stop(struct cr_manager *manager);
+/* The port of the metrics address once run has begun to listen (for ":0"), 0: none. Loop thread, for tests and logs. */
+int cr_manager_port(const struct cr_manager *manager);
 
 #endif

@@ -6,6 +6,8 @@
 #include <stddef.h>
 
 #include "base/cleanup.h"
+#include "base/strmap.h"
+#include "base/strvec.h"
 #include "codec/json.h"
 
 /* A snapshot. json is what is left of the object after its projection; extra is what the projection made of it. */
@@ -14,7 +16,10 @@ struct cr_snapshot {
     struct cr_json *json;
     void *extra;
     void (*free_extra)(void *);
+    bool secret; /* json is wiped when it is freed */
 };
+/* One reference. Takes json. */
+struct cr_snapshot *cr_snapshot_new(struct cr_json *json);
 struct cr_snapshot *cr_snapshot_ref(struct cr_snapshot *snapshot);
 void cr_snapshot_unref(struct cr_snapshot *snapshot);
 CR_DEFINE_CLEANUP(cr_snapshot, struct cr_snapshot, cr_snapshot_unref)
@@ -36,5 +41,7 @@ size_t cr_store_len(struct cr_store *store);
 void cr_store_put(struct cr_store *store, const char *key, struct cr_snapshot *snapshot);
 /* A reference to what was removed, or NULL. */
 struct cr_snapshot *cr_store_remove(struct cr_store *store, const char *key);
+/* Adds the keys of the store that seen does not have. */
+void cr_store_keys_not_in(struct cr_store *store, const struct cr_strmap *seen, struct cr_strvec *keys);
 
 #endif

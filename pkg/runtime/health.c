@@ -1,0 +1,65 @@
+#include "runtime/health.h"
+
+#include "base/strings.h"
+
+static const char text_plain[] = "text/plain; charset=utf-8";
+
+/* That it answers is the proof: the loop turns. */
+static int healthz(void *arg, struct cr_buf *body, const char **content_type)
+{
+    (void)arg;
+    *content_type = text_plain;
+    cr_buf_puts(body, "ok\n");
+    return 200;
+}
+
+static int readyz(void *arg, struct cr_buf *body, const char **content_type)
+{
+    const struct cr_health *health = arg;
+    *content_type = text_plain;
+    if (health->stopping)
+        cr_buf_puts(body, "shutting down\n");
+    for (size_t i = 0; i < health->informers_len; i++) {
+        struct cr_error err = {0};
+        if (!cr_informer_healthy(health->informers[i], &err))
+            cr_buf_printf(body, "%s\n", err.text);
+    }
+    if (body->len)
+        return 503;
+    cr_buf_puts(body, "ok\n");
+    return 200;
+}
+
+/* Informers of one resource (a namespace each) are one number. The first of them stands for all. */
+static void set_objects(const struct cr_health *health, size_t index)
+{
+    const char *plural = cr_informer_resource(health->informers[index])->plural;
+    double objects = 0;
+    for (size_t i = 0; i < health->informers_len; i++) {
+        if (!cr_streq(cr_informer_resource(health->informers[i])->plural, plural))
+            continue;
+        if (i < index)
+            return;
+        objects += (double)cr_store_len(cr_informer_store(health->informers[i]));
+    }
+    cr_metric_set(health->informer_objects, CR_LABELS(plural), objects);
+}
+
+static int metrics_page(void *arg, struct cr_buf *body, const char **content_type)
+{
+    const struct cr_health *health = arg;
+    *content_type = "text/plain; version=0.0.4; charset=utf-8";
+    cr_metric_set(health->queue_length, NULL, (double)cr_queue_len(health->queue));
+    for (size_t i = 0; i < health->informers_len; i++)
+        set_objects(health, i);
+    if (health->metrics)
+        cr_metrics_write(health->metrics, body);
+    return 200;
+}
+
+void cr_health_serve(struct cr_http_server *server, struct cr_health *health)
+{
+    cr_http_server_handle(server, "/healthz", healthz, health);
+    cr_http_server_handle(server, "/readyz", readyz, health);
+    cr_http_server_handle(server, "/metrics", metrics_page, health);
+}

@@ -1,0 +1,27 @@
+/* /healthz, /readyz and /metrics of a manager. Private to pkg/runtime. */
+#ifndef CR_RUNTIME_HEALTH_H
+#define CR_RUNTIME_HEALTH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "metrics/metrics.h"
+#include "net/http_server.h"
+#include "runtime/informer.h"
+#include "runtime/queue.h"
+
+/* What the pages show; borrowed, in the loop's thread. */
+struct cr_health {
+    struct cr_informer **informers;
+    size_t informers_len;
+    struct cr_queue *queue;
+    struct cr_metrics *metrics; /* may be NULL */
+    struct cr_metric *queue_length;
+    struct cr_metric *informer_objects; /* {resource} */
+    bool stopping;
+};
+
+/* health must outlive server. */
+void cr_health_serve(struct cr_http_server *server, struct cr_health *health);
+
+#endif

@@ -1,0 +1,275 @@
+#include "runtime/informer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "base/strmap.h"
+#include "base/strvec.h"
+#include "kube/object.h"
+
+enum {
+    REPEAT_LOG_MS = 5 * 60 * 1000, /* the same trouble is said again after so long */
+    STALE_MS = 60 * 1000,          /* an outage of this length means that the cache may be wrong */
+};
+
+struct cr_informer {
+    struct cr_client *client;
+    struct cr_loop *loop;
+    struct cr_informer_options options; /* with strings of its own */
+    char *ns;
+    char *label_selector;
+    char *field_selector;
+    struct cr_store *store;
+    struct cr_watch *watch;
+    struct cr_strmap *seen; /* keys of a full state under way; NULL: none */
+    atomic_bool synced;
+    void (*on_synced)(void *arg);
+    void *on_synced_arg;
+
+    pthread_mutex_t lock;    /* guards the rest */
+    struct cr_error trouble; /* kind None: none */
+    int64_t trouble_ms;      /* since when, monotonic */
+    int64_t logged_ms;
+    char *logged;
+};
+
+struct cr_informer *cr_informer_new(struct cr_client *client, struct cr_loop *loop,
+                                    const struct cr_informer_options *options)
+{
+    struct cr_informer *informer = cr_new(struct cr_informer);
+    informer->client = client;
+    informer->loop = loop;
+    informer->options = *options;
+    informer->ns = cr_strdup_or_null(options->watch.ns);
+    informer->label_selector = cr_strdup_or_null(options->watch.label_selector);
+    informer->field_selector = cr_strdup_or_null(options->watch.field_selector);
+    informer->options.watch.ns = informer->ns;
+    informer->options.watch.label_selector = informer->label_selector;
+    informer->options.watch.field_selector = informer->field_selector;
+    informer->store = cr_store_new();
+    pthread_mutex_init(&informer->lock, NULL);
+    return informer;
+}
+
+void cr_informer_stop(struct cr_informer *informer)
+{
+    cr_watch_free(informer->watch);
+    informer->watch = NULL;
+}
+
+void cr_informer_free(struct cr_informer *informer)
+{
+    if (!informer)
+        return;
+    cr_informer_stop(informer);
+    cr_strmap_free(informer->seen);
+    cr_store_free(informer->store);
+    pthread_mutex_destroy(&informer->lock);
+    free(informer->logged);
+    free(informer->ns);
+    free(informer->label_selector);
+    free(informer->field_selector);
+    free(informer);
+}
+
+bool cr_informer_synced(struct cr_informer *informer)
+{
+    return atomic_load(&informer->synced);
+}
+
+struct cr_store *cr_informer_store(struct cr_informer *informer)
+{
+    return informer->store;
+}
+
+const struct cr_resource *cr_informer_resource(const struct cr_informer *informer)
+{
+    return informer->options.watch.resource;
+}
+
+void cr_informer_on_synced(struct cr_informer *informer, void (*fn)(void *arg), void *arg)
+{
+    informer->on_synced = fn;
+    informer->on_synced_arg = arg;
+}
+
+/* --- what changed --- */
+
+static void tell(struct cr_informer *informer, struct cr_snapshot *before, struct cr_snapshot *after)
+{
+    if (informer->options.on_change && (before || after))
+        informer->options.on_change(informer->options.arg, before, after);
+}
+
+static void drop(struct cr_informer *informer, const char *key)
+{
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *before = cr_store_remove(informer->store, key);
+    tell(informer, before, NULL);
+}
+
+static bool keep(struct cr_informer *informer, struct cr_snapshot *snapshot)
+{
+    cr_json_remove(cr_json_edit(snapshot->json, "metadata"), "managedFields");
+    return !informer->options.project ||
+           informer->options.project(informer->options.arg, snapshot->json, snapshot);
+}
+
+static void take_object(struct cr_informer *informer, const char *key, struct cr_snapshot *after)
+{
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *before = NULL;
+    const char *slash = strchr(key, '/');
+    cr_autofree char *ns = cr_strndup(key, (size_t)(slash - key));
+    before = cr_store_get(informer->store, ns, slash + 1);
+    const char *version = cr_obj_resource_version(after->json);
+    if (before && version && cr_streq(version, cr_obj_resource_version(before->json)))
+        return;
+    if (!keep(informer, after)) {
+        drop(informer, key);
+        return;
+    }
+    cr_store_put(informer->store, key, cr_snapshot_ref(after));
+    tell(informer, before, after);
+}
+
+static void on_object(void *arg, struct cr_json *object)
+{
+    struct cr_informer *informer = arg;
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *after = cr_snapshot_new(object);
+    after->secret = informer->options.watch.secret;
+    cr_autofree char *key = cr_obj_key(object);
+    if (informer->seen)
+        cr_strmap_set(informer->seen, key, informer);
+    take_object(informer, key, after);
+}
+
+static void on_delete(void *arg, const struct cr_json *object)
+{
+    struct cr_informer *informer = arg;
+    cr_autofree char *key = cr_obj_key(object);
+    if (informer->seen)
+        cr_strmap_remove(informer->seen, key);
+    drop(informer, key);
+}
+
+/* A list that broke off is begun anew: what it had brought does not count. */
+static void on_replace(void *arg)
+{
+    struct cr_informer *informer = arg;
+    cr_strmap_free(informer->seen);
+    informer->seen = cr_strmap_new(NULL);
+}
+
+static void on_synced(void *arg)
+{
+    struct cr_informer *informer = arg;
+    struct cr_strmap *seen = cr_steal(&informer->seen);
+    if (seen) {
+        CR_CLEANUP(cr_strvec) struct cr_strvec gone = {0};
+        cr_store_keys_not_in(informer->store, seen, &gone);
+        for (size_t i = 0; i < gone.len; i++)
+            drop(informer, gone.items[i]);
+        cr_strmap_free(seen);
+    }
+    if (atomic_exchange(&informer->synced, true))
+        return;
+    char count[24];
+    snprintf(count, sizeof count, "%zu", cr_store_len(informer->store));
+    cr_log(CR_LOG_INFO, "in sync", {"resource", informer->options.watch.resource->plural}, {"namespace", informer->ns},
+           {"objects", count});
+    if (informer->on_synced)
+        informer->on_synced(informer->on_synced_arg);
+}
+
+/* --- trouble --- */
+
+/* The same line each half minute helps nobody. */
+static bool worth_a_line(struct cr_informer *informer, const char *text, int64_t now)
+{
+    if (cr_streq(informer->logged, text) && now - informer->logged_ms < REPEAT_LOG_MS)
+        return false;
+    cr_strset(&informer->logged, text);
+    informer->logged_ms = now;
+    return true;
+}
+
+static void on_trouble(void *arg, const struct cr_error *err, int64_t retry_ms)
+{
+    struct cr_informer *informer = arg;
+    int64_t now = cr_clock_monotonic_ms();
+    pthread_mutex_lock(&informer->lock);
+    if (informer->trouble.kind == CR_ERR_NONE)
+        informer->trouble_ms = now;
+    informer->trouble = *err;
+    bool loud = worth_a_line(informer, err->text, now);
+    pthread_mutex_unlock(&informer->lock);
+    char delay[CR_TIME_TEXT];
+    cr_duration_format(retry_ms, delay);
+    cr_log(loud ? CR_LOG_WARN : CR_LOG_DEBUG, "a watch is interrupted",
+           {"resource", informer->options.watch.resource->plural}, {"namespace", informer->ns},
+           {"kind", cr_error_kind_name(err->kind)}, {"error", err->text}, {"retry", delay});
+}
+
+static void on_connected(void *arg)
+{
+    struct cr_informer *informer = arg;
+    pthread_mutex_lock(&informer->lock);
+    bool over = informer->trouble.kind != CR_ERR_NONE;
+    cr_error_clear(&informer->trouble);
+    pthread_mutex_unlock(&informer->lock);
+    if (over)
+        cr_log(CR_LOG_INFO, "a watch goes on", {"resource", informer->options.watch.resource->plural},
+               {"namespace", informer->ns});
+}
+
+/* What a person must put right shows at once, an outage only once the cache may be old. */
+static bool matters(const struct cr_error *trouble, int64_t lasted_ms)
+{
+    switch (trouble->kind) {
+    case CR_ERR_NONE:
+        return false;
+    case CR_ERR_FORBIDDEN:
+    case CR_ERR_UNAUTHORIZED:
+    case CR_ERR_NOT_FOUND:
+    case CR_ERR_INVALID:
+        return true;
+    default:
+        return lasted_ms >= STALE_MS;
+    }
+}
+
+bool cr_informer_healthy(struct cr_informer *informer, struct cr_error *err)
+{
+    pthread_mutex_lock(&informer->lock);
+    struct cr_error trouble = informer->trouble;
+    int64_t lasted = cr_clock_monotonic_ms() - informer->trouble_ms;
+    pthread_mutex_unlock(&informer->lock);
+    bool synced = cr_informer_synced(informer);
+    if (synced && !matters(&trouble, lasted))
+        return true;
+    cr_error_set(err, trouble.kind == CR_ERR_NONE ? CR_ERR_TRANSIENT : trouble.kind, "%s%s%s: %s%s%s",
+                 informer->options.watch.resource->plural, informer->ns ? " in namespace " : "",
+                 cr_or_empty(informer->ns), synced ? "watch interrupted" : "not in sync",
+                 trouble.kind == CR_ERR_NONE ? "" : ": ", trouble.text);
+    return false;
+}
+
+void cr_informer_start(struct cr_informer *informer)
+{
+    const struct cr_watch_handler handler = {
+        .on_object = on_object,
+        .on_delete = on_delete,
+        .on_replace = on_replace,
+        .on_synced = on_synced,
+        .on_trouble = on_trouble,
+        .on_connected = on_connected,
+        .arg = informer,
+    };
+    if (!informer->watch)
+        informer->watch = cr_watch_start(informer->client, informer->loop, &informer->options.watch, &handler);
+}

@@ -1,0 +1,234 @@
+#include "runtime/manager.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "net/http_server.h"
+#include "runtime/health.h"
+#include "runtime/workers.h"
+
+enum {
+    DEFAULT_WORKERS = 4,
+    GRACE_MS = 10 * 1000, /* for what is under way at shutdown */
+    BACKOFF_FIRST_MS = 100,
+    BACKOFF_MAX_MS = 60 * 1000,
+};
+
+struct cr_manager {
+    struct cr_loop *loop;
+    struct cr_client *client;
+    struct cr_manager_options options;
+    char *metrics_address; /* NULL: none */
+    cr_reconcile_fn reconcile;
+    void *reconcile_arg;
+    struct cr_queue *queue;
+    struct cr_metric *reconcile_total;
+    struct cr_metric *reconcile_seconds;
+
+    /* Loop thread. */
+    struct cr_health health; /* and the informers */
+    struct cr_http_server *server;
+    struct cr_workers *workers;
+    struct cr_timer *grace;
+
+    pthread_mutex_t lock; /* guards finished */
+    bool finished;        /* the loop takes no posts of this manager any more */
+};
+
+static void register_metrics(struct cr_manager *manager, struct cr_metrics *metrics)
+{
+    static const double bounds[] = {0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60};
+    if (!metrics)
+        return;
+    manager->reconcile_total = cr_metrics_counter(metrics, "certroll_reconcile_total", "Reconciles by their result.",
+                                                  CR_LABELS("result"));
+    manager->reconcile_seconds = cr_metrics_histogram(metrics, "certroll_reconcile_seconds", "How long a reconcile took.",
+                                                      NULL, bounds, cr_array_len(bounds));
+    manager->health.queue_length =
+        cr_metrics_gauge(metrics, "certroll_queue_length", "Keys that wait for a worker.", NULL);
+    manager->health.informer_objects = cr_metrics_gauge(metrics, "certroll_informer_objects",
+                                                        "Objects in the cache of a resource.", CR_LABELS("resource"));
+}
+
+struct cr_manager *cr_manager_new(struct cr_loop *loop, struct cr_client *client, struct cr_metrics *metrics,
+                                  const struct cr_manager_options *options)
+{
+    struct cr_manager *manager = cr_new(struct cr_manager);
+    manager->loop = loop;
+    manager->client = client;
+    manager->options = *options;
+    if (manager->options.workers <= 0)
+        manager->options.workers = DEFAULT_WORKERS;
+    const char *address = options->metrics_address;
+    if (address && *address && !cr_streq(address, "0"))
+        manager->metrics_address = cr_strdup(address);
+    manager->queue = cr_queue_new(BACKOFF_FIRST_MS, BACKOFF_MAX_MS);
+    manager->health.queue = manager->queue;
+    manager->health.metrics = metrics;
+    register_metrics(manager, metrics);
+    pthread_mutex_init(&manager->lock, NULL);
+    return manager;
+}
+
+void cr_manager_free(struct cr_manager *manager)
+{
+    if (!manager)
+        return;
+    for (size_t i = 0; i < manager->health.informers_len; i++)
+        cr_informer_free(manager->health.informers[i]);
+    free(manager->health.informers);
+    cr_queue_shutdown(manager->queue); /* in case run ended otherwise than by finish */
+    cr_workers_free(manager->workers);
+    cr_http_server_free(manager->server);
+    cr_timer_free(manager->grace);
+    cr_queue_free(manager->queue);
+    pthread_mutex_destroy(&manager->lock);
+    free(manager->metrics_address);
+    free(manager);
+}
+
+struct cr_queue *cr_manager_queue(struct cr_manager *manager)
+{
+    return manager->queue;
+}
+
+void cr_manager_set_reconciler(struct cr_manager *manager, cr_reconcile_fn reconcile, void *arg)
+{
+    manager->reconcile = reconcile;
+    manager->reconcile_arg = arg;
+}
+
+int cr_manager_port(const struct cr_manager *manager)
+{
+    return manager->server ? cr_http_server_port(manager->server) : 0;
+}
+
+/* --- shutdown: keys, workers, watches, server, loop --- */
+
+static void finish(void *arg)
+{
+    struct cr_manager *manager = arg;
+    cr_workers_free(cr_steal(&manager->workers));
+    cr_timer_disarm(manager->grace);
+    for (size_t i = 0; i < manager->health.informers_len; i++)
+        cr_informer_stop(manager->health.informers[i]);
+    cr_http_server_free(cr_steal(&manager->server));
+    /* Posts made before this are run before the loop ends; later ones are not made. */
+    pthread_mutex_lock(&manager->lock);
+    manager->finished = true;
+    pthread_mutex_unlock(&manager->lock);
+    cr_log(CR_LOG_INFO, "stopped");
+    cr_loop_stop(manager->loop);
+}
+
+static void grace_over(void *arg)
+{
+    struct cr_manager *manager = arg;
+    cr_log(CR_LOG_WARN, "work is still under way after 10 s, its requests are cancelled");
+    cr_client_cancel(manager->client);
+}
+
+static void begin_stop(void *arg)
+{
+    struct cr_manager *manager = arg;
+    if (manager->health.stopping)
+        return;
+    manager->health.stopping = true;
+    cr_log(CR_LOG_INFO, "stopping: work under way is finished first");
+    cr_queue_shutdown(manager->queue);
+    if (manager->workers)
+        cr_timer_arm(manager->grace, GRACE_MS);
+    else
+        finish(manager);
+}
+
+static void on_signal(void *arg)
+{
+    struct cr_manager *manager = arg;
+    if (manager->health.stopping) {
+        cr_log(CR_LOG_WARN, "a second signal: ending at once");
+        _exit(EXIT_FAILURE);
+    }
+    begin_stop(manager);
+}
+
+void cr_manager_stop(struct cr_manager *manager)
+{
+    pthread_mutex_lock(&manager->lock);
+    if (!manager->finished)
+        cr_loop_post(manager->loop, begin_stop, manager);
+    pthread_mutex_unlock(&manager->lock);
+}
+
+/* --- start --- */
+
+static bool all_synced(const struct cr_manager *manager)
+{
+    for (size_t i = 0; i < manager->health.informers_len; i++)
+        if (!cr_informer_synced(manager->health.informers[i]))
+            return false;
+    return true;
+}
+
+/* Decisions need the whole state: no worker before. */
+static void start_workers_when_synced(void *arg)
+{
+    struct cr_manager *manager = arg;
+    if (manager->workers || manager->health.stopping || !manager->reconcile || !all_synced(manager))
+        return;
+    const struct cr_workers_options options = {
+        .count = manager->options.workers,
+        .queue = manager->queue,
+        .reconcile = manager->reconcile,
+        .arg = manager->reconcile_arg,
+        .total = manager->reconcile_total,
+        .seconds = manager->reconcile_seconds,
+        .on_ended = finish,
+        .on_ended_arg = manager,
+    };
+    manager->workers = cr_workers_start(manager->loop, &options);
+    cr_log(CR_LOG_INFO, "all caches are in sync, workers started");
+}
+
+void cr_manager_add_informer(struct cr_manager *manager, struct cr_informer *informer)
+{
+    struct cr_health *health = &manager->health;
+    health->informers =
+        cr_reallocarray(health->informers, health->informers_len + 1, sizeof(*health->informers));
+    health->informers[health->informers_len++] = informer;
+    cr_informer_on_synced(informer, start_workers_when_synced, manager);
+}
+
+static bool serve(struct cr_manager *manager, struct cr_error *err)
+{
+    if (!manager->metrics_address)
+        return true;
+    CR_CLEANUP(cr_http_server) struct cr_http_server *server = cr_http_server_new(manager->loop);
+    cr_health_serve(server, &manager->health);
+    if (!cr_http_server_listen(server, manager->metrics_address, err))
+        return cr_error_wrap(err, "metrics and health");
+    manager->server = cr_steal(&server);
+    char port[16];
+    snprintf(port, sizeof port, "%d", cr_http_server_port(manager->server));
+    cr_log(CR_LOG_INFO, "serving /metrics, /healthz and /readyz", {"address", manager->metrics_address},
+           {"port", port});
+    return true;
+}
+
+bool cr_manager_run(struct cr_manager *manager, struct cr_error *err)
+{
+    if (!serve(manager, err))
+        return false;
+    manager->grace = cr_timer_new(manager->loop, grace_over, manager);
+    cr_loop_on_terminate(manager->loop, on_signal, manager);
+    for (size_t i = 0; i < manager->health.informers_len; i++)
+        cr_informer_start(manager->health.informers[i]);
+    cr_loop_post(manager->loop, start_workers_when_synced, manager); /* there may be no informers */
+    cr_loop_run(manager->loop);
+    return true;
+}

@@ -17,8 +17,8 @@
 #define CR_POLICY_KIND   "CertRotationPolicy"
 #define CR_POLICY_PLURAL "certrotationpolicies"
 
-/* As in the schema. */
-enum { CR_POLICY_SECRETS_MAX = 64, CR_POLICY_CONSUMERS_MAX = 256 };
+/* As in the schema, where more consumers would pass the CEL budget of the rule that compares each with each. */
+enum { CR_POLICY_SECRETS_MAX = 64, CR_POLICY_CONSUMERS_MAX = 128 };
 
 /* How a consumer uses material (design: role). A set of roles is a bit mask of CR_ROLE_BIT(). */
 enum cr_role {

@@ -255,7 +255,7 @@ static void test_lists_are_capped(void **state)
     assert_int_equal(policy->consumers_len, CR_POLICY_CONSUMERS_MAX);
     struct cr_error err = {0};
     assert_null(decode(cr_buf_text(&over), &err));
-    assert_string_equal(err.text, "spec.consumers has 257 elements; at most 256 are allowed");
+    assert_string_equal(err.text, "spec.consumers has 129 elements; at most 128 are allowed");
 }
 
 static void test_an_object_without_identity_is_refused(void **state)

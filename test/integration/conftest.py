@@ -1,0 +1,58 @@
+"""Fixtures of the tests against a real API server (docs/development.md, "Tests")."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import control_plane as planes
+from control_plane import ROOT, ControlPlane
+
+NAME = "certroll-integration"
+_running: list[ControlPlane] = []  # for the report of a failed test, which has no fixtures at hand
+_numbers = itertools.count(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--keep-cluster", action="store_true", help="leave the control plane running for another run")
+
+
+@pytest.fixture(scope="session")
+def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """The control plane, with our CRDs."""
+    try:
+        plane = planes.up(NAME)
+        _running.append(plane)
+        plane.apply_crds()
+        yield plane
+    finally:
+        _running.clear()
+        if not request.config.getoption("--keep-cluster"):
+            planes.down(NAME)
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """A namespace of the test's own; deleted without waiting."""
+    name = f"t{next(_numbers)}-{control_plane.run('date', '+%s%N').stdout.strip()[-10:]}"
+    control_plane.kubectl("create", "namespace", name)
+    yield name
+    control_plane.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Iterator[None]:
+    """A failed test leaves the logs of every component, and its own tmp_path, in build/test-logs/<test>/."""
+    outcome = yield
+    report = outcome.get_result()
+    if not report.failed:
+        return
+    folder = ROOT / "build" / "test-logs" / re.sub(r"[^A-Za-z0-9_.-]+", "_", item.name)
+    sources = [plane.logs for plane in _running]
+    own = getattr(item, "funcargs", {}).get("tmp_path")
+    planes.collect_logs(folder, [*sources, *([own] if isinstance(own, Path) else [])])
+    report.sections.append(("logs", f"copied to {folder.relative_to(ROOT)}/"))

@@ -39,7 +39,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class GoModule:
-    """A module in hack/tools/<name>, the module it pins, and the package of each program."""
+    """A module in hack/tools/<name>, the module it pins, and the package of each program ("." for a main.go of ours)."""
 
     name: str
     pins: str
@@ -52,8 +52,8 @@ class GoModule:
 
     def key(self, program: str) -> str:
         digest = hashlib.sha256()
-        for part in ("go.mod", "go.sum"):
-            digest.update((self._folder / part).read_bytes())
+        for file in [self._folder / "go.mod", self._folder / "go.sum", *sorted(self._folder.glob("*.go"))]:
+            digest.update(file.read_bytes())
         digest.update(" ".join([self.packages[program], self._linker_flags()]).encode())
         return f"{self.version}-{digest.hexdigest()[:12]}"
 
@@ -119,7 +119,7 @@ SOURCES: tuple[Source, ...] = (
         },
     ),
     GoModule("etcd", "go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"}),
-    GoModule("coredns", "github.com/coredns/coredns", {"coredns": "github.com/coredns/coredns"}),
+    GoModule("coredns", "github.com/coredns/coredns", {"coredns": "."}),
     GoModule(
         "ratelimit", "github.com/envoyproxy/ratelimit", {"ratelimit": "github.com/envoyproxy/ratelimit/src/service_cmd"}
     ),

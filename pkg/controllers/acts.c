@@ -134,7 +134,7 @@ static const struct cr_world_pod *pod_of(const struct cr_gathered *gathered, con
 }
 
 /* Through pods/status, which can touch no spec and needs no right to patch pods. */
-static void nudge(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan *plan,
+static void nudge(const struct cr_actor *actor, struct cr_gathered *gathered, struct cr_plan *plan,
                   const struct cr_plan_pod *what)
 {
     const struct cr_policy *policy = gathered->world.policy;
@@ -151,7 +151,7 @@ static void nudge(const struct cr_actor *actor, struct cr_gathered *gathered, co
         cr_client_merge_patch(actor->client, &cr_res_pods, policy->ns, pod->name, "status", patch, &err);
     /* Counted also when refused: the kubelet refreshes by itself within its period, a storm of requests would not help. */
     const struct cr_consumer_status *consumer =
-        cr_status_consumer((struct cr_policy_status *)&plan->status, spec_of(gathered, what->consumer)->name);
+        cr_status_consumer(&plan->status, spec_of(gathered, what->consumer)->name);
     cr_memory_nudged(actor->memory, pod->uid, consumer ? consumer->since_ms : 0, now_ms);
     if (patched)
         cr_metric_add(actor->nudges, CR_LABELS(policy->ns), 1);
@@ -230,7 +230,7 @@ static void probe_all(const struct cr_actor *actor, struct cr_gathered *gathered
     }
 }
 
-bool cr_act(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan *plan, bool *did,
+bool cr_act(const struct cr_actor *actor, struct cr_gathered *gathered, struct cr_plan *plan, bool *did,
             struct cr_error *err)
 {
     struct cr_error first = {0};

@@ -22,7 +22,7 @@ struct cr_actor {
 
 /* Does what the plan asks, restarts first, probes last. *did: something was done that the next plan should see at once. The first
  * error that must be retried is returned after everything else was tried. */
-bool cr_act(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan *plan, bool *did,
+bool cr_act(const struct cr_actor *actor, struct cr_gathered *gathered, struct cr_plan *plan, bool *did,
             struct cr_error *err) CR_MUST_USE;
 
 /* Says the plan's Events; best effort. */

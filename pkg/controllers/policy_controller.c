@@ -188,19 +188,20 @@ static bool run_rounds(struct turn *turn, struct cr_error *err)
 static bool report_invalid(struct turn *turn, const struct cr_snapshot *snapshot, const char *problem, struct cr_error *err)
 {
     /* What is needed to write its status, when nothing else of it could be read. */
-    const struct cr_policy stand_in = {.ns = (char *)cr_obj_namespace(snapshot->json),
-                                       .name = (char *)cr_obj_name(snapshot->json),
-                                       .uid = (char *)cr_obj_uid(snapshot->json)};
-    turn->policy = &stand_in;
+    CR_CLEANUP(cr_policy) struct cr_policy *stand_in = cr_new(struct cr_policy);
+    stand_in->ns = cr_strdup(cr_or_empty(cr_obj_namespace(snapshot->json)));
+    stand_in->name = cr_strdup(cr_or_empty(cr_obj_name(snapshot->json)));
+    stand_in->uid = cr_strdup_or_null(cr_obj_uid(snapshot->json));
+    turn->policy = stand_in;
     CR_CLEANUP(cr_policy_status) struct cr_policy_status after = {0};
     cr_plan_invalid(&turn->status, cr_obj_generation(snapshot->json), problem, cr_clock_wall_ms(), &after);
     bool wrote = false;
-    if (!write_status(turn, &after, &wrote, err))
-        return false;
-    if (!wrote)
-        return true;
-    struct cr_event event = {.api_version = CR_API_GROUP "/" CR_API_VERSION, .kind = CR_POLICY_KIND, .ns = stand_in.ns,
-                             .name = stand_in.name, .uid = stand_in.uid, .warning = true, .reason = "Invalid",
+    bool done = write_status(turn, &after, &wrote, err);
+    turn->policy = NULL;
+    if (!done || !wrote)
+        return done;
+    struct cr_event event = {.api_version = CR_API_GROUP "/" CR_API_VERSION, .kind = CR_POLICY_KIND, .ns = stand_in->ns,
+                             .name = stand_in->name, .uid = stand_in->uid, .warning = true, .reason = "Invalid",
                              .message = problem};
     cr_recorder_emit(turn->controller->recorder, &event);
     return true;

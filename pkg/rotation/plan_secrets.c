@@ -63,11 +63,12 @@ static void set_target(struct plan_ctx *ctx, struct cr_secret_status *secret, co
 static void supersede(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
 {
     struct cr_pending_change *pending = &secret->pending;
+    char outcome[] = "Superseded";
     struct cr_rotation_record record = {.secret = secret->name,
                                         .changes = pending->changes,
                                         .started_ms = pending->since_ms,
                                         .finished_ms = on_record(ctx->world->now_ms),
-                                        .outcome = (char *)"Superseded"};
+                                        .outcome = outcome};
     memcpy(record.id, pending->id, sizeof record.id);
     cr_status_history_add(&ctx->plan->status, &record);
 

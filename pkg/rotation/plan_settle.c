@@ -21,11 +21,12 @@ static void settle(struct plan_ctx *ctx, struct cr_secret_status *secret)
 {
     struct cr_pending_change *pending = &secret->pending;
     int64_t now = ctx->world->now_ms;
+    char outcome[] = "Converged";
     struct cr_rotation_record record = {.secret = secret->name,
                                         .changes = pending->changes,
                                         .started_ms = pending->since_ms,
                                         .finished_ms = now - now % 1000,
-                                        .outcome = (char *)"Converged"};
+                                        .outcome = outcome};
     memcpy(record.id, pending->id, sizeof record.id);
     cr_status_history_add(&ctx->plan->status, &record);
     cr_plan_say(ctx->plan, false, CR_ABOUT_POLICY, 0, "RotationConverged",

@@ -80,6 +80,13 @@ BIO *cr_probe_bio_new(struct cr_probe_wire *wire)
     return bio;
 }
 
+void cr_probe_wire_peek(struct cr_probe_wire *wire)
+{
+    ssize_t n = recv(wire->fd, wire->first + wire->first_len, sizeof wire->first - wire->first_len, 0);
+    if (n > 0)
+        wire->first_len += (size_t)n;
+}
+
 bool cr_probe_wire_is_tls(const struct cr_probe_wire *wire)
 {
     enum { FIRST_TYPE = 20, LAST_TYPE = 24, MAJOR = 3 };

@@ -17,6 +17,8 @@ struct cr_probe_wire {
 
 /* wire must outlive it; the socket stays the caller's. Owned by the SSL it is given to. */
 BIO *cr_probe_bio_new(struct cr_probe_wire *wire);
+/* Reads on for as much of the beginning as has arrived: OpenSSL stops at the first bytes that it cannot use. */
+void cr_probe_wire_peek(struct cr_probe_wire *wire);
 /* Whether the first bytes are those of a TLS record (RFC 8446, section 5.1). */
 bool cr_probe_wire_is_tls(const struct cr_probe_wire *wire);
 

@@ -143,7 +143,9 @@ static void serve(struct probe *probe)
 /* Says goodbye and waits for the peer to do so: a socket closed with unread bytes (session tickets) would be reset. */
 static void begin_linger(struct probe *probe, int64_t now)
 {
-    SSL_shutdown(probe->ssl);
+    if (SSL_is_init_finished(probe->ssl))
+        SSL_shutdown(probe->ssl);
+    ERR_clear_error();
     shutdown(probe->wire.fd, SHUT_WR);
     probe->step = LINGERING;
     probe->wants = POLLIN;
@@ -175,13 +177,15 @@ static void quote_first(const struct cr_probe_wire *wire, char *out, size_t size
     out[n] = '\0';
 }
 
-static void fail_not_tls(struct probe *probe)
+static void fail_not_tls(struct probe *probe, int64_t now)
 {
     char words[sizeof probe->wire.first + 1];
     char text[sizeof probe->result->detail];
+    cr_probe_wire_peek(&probe->wire);
     quote_first(&probe->wire, words, sizeof words);
     snprintf(text, sizeof text, "answered with '%s', which is not TLS", words);
-    fail(probe, CR_PROBE_NOT_TLS, text);
+    explain(probe, CR_PROBE_NOT_TLS, text);
+    begin_linger(probe, now);
 }
 
 static void fail_in_tls(struct probe *probe, unsigned long error)
@@ -200,7 +204,7 @@ static void handshake_failed(struct probe *probe, unsigned long error, int64_t n
         serve(probe);
         begin_linger(probe, now);
     } else if (wire->first_len && !cr_probe_wire_is_tls(wire)) {
-        fail_not_tls(probe);
+        fail_not_tls(probe, now);
     } else if (wire->error) {
         fail_errno(probe, "the connection broke in the TLS handshake", wire->error);
     } else if (wire->closed && !wire->first_len) {
@@ -380,11 +384,11 @@ static bool poll_once(struct round *round)
     return true;
 }
 
-static void run(struct round *round)
+static void run(struct round *round, int64_t now)
 {
-    do
+    fill_slots(round, now);
+    while (poll_once(round))
         fill_slots(round, cr_clock_monotonic_ms());
-    while (poll_once(round));
 }
 
 static void nothing_works(const struct round *round)
@@ -397,17 +401,18 @@ static void nothing_works(const struct round *round)
 
 void cr_tls_probe(const struct cr_probe_target *targets, size_t count, int timeout_ms, struct cr_probe_result *results)
 {
+    int64_t now = cr_clock_monotonic_ms();
     struct round round = {.targets = targets,
                           .results = results,
                           .count = count,
-                          .deadline_ms = cr_clock_monotonic_ms() + timeout_ms,
+                          .deadline_ms = now + timeout_ms,
                           .ctx = new_context(),
                           .slots = count < AT_ONCE ? count : AT_ONCE};
     round.probes = cr_calloc(round.slots, sizeof *round.probes);
     for (size_t i = 0; i < round.slots; i++)
         round.probes[i].step = ENDED;
     if (round.ctx)
-        run(&round);
+        run(&round, now);
     else
         nothing_works(&round);
     free(round.probes);

@@ -1,0 +1,401 @@
+#include "net/tls_probe.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <netinet/in.h>
+#include <arpa/inet.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "support/testserver.h"
+
+enum { PATIENCE_MS = 10 * 1000 };
+
+static struct cr_probe_result probe_at(int port, const char *server_name, int timeout_ms)
+{
+    const struct cr_probe_target target = {"127.0.0.1", port, server_name};
+    struct cr_probe_result result;
+    memset(&result, 0xaa, sizeof result); /* what was there before must not show */
+    cr_tls_probe(&target, 1, timeout_ms, &result);
+    return result;
+}
+
+static struct cr_probe_result probe(const struct test_server *server)
+{
+    return probe_at(test_server_port(server), NULL, PATIENCE_MS);
+}
+
+static void digest_of(const struct test_cert *cert, char out[CR_PROBE_DIGEST])
+{
+    unsigned char digest[32];
+    unsigned len = 0;
+    assert_int_equal(X509_digest(cert->x509, EVP_sha256(), digest, &len), 1);
+    for (unsigned i = 0; i < len; i++)
+        snprintf(out + (size_t)2 * i, 3, "%02x", digest[i]);
+}
+
+static void assert_serves(const struct cr_probe_result *result, const struct test_cert *cert)
+{
+    char expected[CR_PROBE_DIGEST];
+    digest_of(cert, expected);
+    if (result->outcome != CR_PROBE_SERVED)
+        fail_msg("not served: %s", result->detail);
+    assert_string_equal(result->leaf, expected);
+    assert_string_equal(result->detail, "");
+}
+
+static void assert_not_served(const struct cr_probe_result *result, enum cr_probe_outcome outcome, const char *words)
+{
+    assert_int_equal(result->outcome, outcome);
+    assert_string_equal(result->leaf, "");
+    if (!strstr(result->detail, words))
+        fail_msg("'%s' does not say '%s'", result->detail, words);
+}
+
+/* The name of a curve that no client offers by default stands for keys that only the lowest level accepts. */
+static void sees_the_leaf_of_any_server(void **state)
+{
+    static const struct {
+        const char *rule;
+        int version;
+        const char *key_type;
+        const char *ciphers;
+        bool demands_client;
+    } cases[] = {
+        {"TLS 1.2", TLS1_2_VERSION, "P-256", NULL, false},
+        {"TLS 1.3", TLS1_3_VERSION, "P-256", NULL, false},
+        {"TLS 1.2 that demands a client certificate and aborts", TLS1_2_VERSION, "P-256", NULL, true},
+        {"TLS 1.3 that demands a client certificate and aborts", TLS1_3_VERSION, "P-256", NULL, true},
+        {"TLS 1.0", TLS1_VERSION, "P-256", "ALL:@SECLEVEL=0", false},
+        {"an RSA key", 0, "RSA", NULL, false},
+        {"an RSA key exchange without forward secrecy", TLS1_2_VERSION, "RSA", "AES128-SHA", false},
+        {"an Ed25519 key", 0, "ED25519", NULL, false},
+        {"a P-521 key", 0, "P-521", NULL, false},
+    };
+    (void)state;
+    CR_CLEANUP(test_cert) struct test_cert *ca = test_cert_new(&(struct test_cert_spec){.cn = "clients", .ca = true});
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(test_cert)
+        struct test_cert *cert = test_cert_new(&(struct test_cert_spec){.key_type = cases[i].key_type});
+        const struct test_server_options options = {.cert = cert,
+                                                    .tls_version = cases[i].version,
+                                                    .ciphers = cases[i].ciphers,
+                                                    .client_ca = cases[i].demands_client ? ca : NULL};
+        CR_CLEANUP(test_server) struct test_server *server = test_server_new(&options);
+        struct cr_probe_result result = probe(server);
+        if (result.outcome != CR_PROBE_SERVED)
+            fail_msg("%s: %s", cases[i].rule, result.detail);
+        assert_serves(&result, cert);
+    }
+}
+
+static void an_expired_leaf_is_still_the_leaf(void **state)
+{
+    (void)state;
+    CR_CLEANUP(test_cert)
+    struct test_cert *cert = test_cert_new(&(struct test_cert_spec){.from_s = -7200, .until_s = -3600});
+    CR_CLEANUP(test_server)
+    struct test_server *server = test_server_new(&(struct test_server_options){.cert = cert});
+    struct cr_probe_result result = probe(server);
+    assert_serves(&result, cert);
+}
+
+static void a_swapped_leaf_is_seen_by_the_next_probe(void **state)
+{
+    (void)state;
+    CR_CLEANUP(test_cert) struct test_cert *old = test_cert_new(&(struct test_cert_spec){.cn = "old"});
+    CR_CLEANUP(test_cert) struct test_cert *new = test_cert_new(&(struct test_cert_spec){.cn = "new"});
+    CR_CLEANUP(test_server)
+    struct test_server *server = test_server_new(&(struct test_server_options){.cert = old});
+    struct cr_probe_result result = probe(server);
+    assert_serves(&result, old);
+    test_server_swap(server, new);
+    result = probe(server);
+    assert_serves(&result, new);
+}
+
+static void remember_name(struct test_conn *conn, void *arg)
+{
+    char **name = arg;
+    *name = cr_strdup(conn->server_name ? conn->server_name : "(none)");
+    test_conn_wait_closed(conn);
+}
+
+static void the_server_name_is_sent_unless_it_is_an_address(void **state)
+{
+    static const struct {
+        const char *asked;
+        const char *seen;
+    } cases[] = {{"rate-limit.ns.svc", "rate-limit.ns.svc"},
+                 {NULL, "(none)"},
+                 {"", "(none)"},
+                 {"10.0.0.1", "(none)"},
+                 {"fd00::1", "(none)"}};
+    (void)state;
+    CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){0});
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        char *name = NULL;
+        const struct test_server_options options = {.cert = cert, .serve = remember_name, .arg = &name};
+        CR_CLEANUP(test_server) struct test_server *server = test_server_new(&options);
+        struct cr_probe_result result = probe_at(test_server_port(server), cases[i].asked, PATIENCE_MS);
+        assert_serves(&result, cert);
+        assert_true(test_server_wait_ended(server, 1, NULL));
+        assert_string_equal(name, cases[i].seen);
+        free(name);
+    }
+}
+
+/* A server logs an aborted handshake or a reset as an error: probes come by the thousand. */
+static void a_probe_ends_its_connection_cleanly(void **state)
+{
+    static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
+    (void)state;
+    CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){0});
+    for (size_t i = 0; i < cr_array_len(versions); i++) {
+        const struct test_server_options options = {.cert = cert, .tls_version = versions[i]};
+        CR_CLEANUP(test_server) struct test_server *server = test_server_new(&options);
+        for (unsigned n = 1; n <= 20; n++) {
+            struct cr_probe_result result = probe(server);
+            assert_serves(&result, cert);
+            unsigned resets = 1;
+            assert_true(test_server_wait_ended(server, n, &resets));
+            assert_int_equal(resets, 0);
+        }
+        assert_int_equal(test_server_handshakes(server), 20);
+    }
+}
+
+static void say_hello(struct test_conn *conn, void *arg)
+{
+    test_conn_puts(conn, arg);
+    test_conn_wait_closed(conn);
+}
+
+static void read_then_say(struct test_conn *conn, void *arg)
+{
+    (void)arg;
+    if (!test_conn_request(conn)) /* a ClientHello never is one */
+        test_conn_puts(conn, "?");
+}
+
+static void hang_up(struct test_conn *conn, void *arg)
+{
+    (void)conn;
+    (void)arg;
+}
+
+static void what_is_not_tls_is_called_so(void **state)
+{
+    static const char *const greetings[] = {"HTTP/1.1 400 Bad Request\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n",
+                                            "220 mail.example ESMTP\r\n",
+                                            "\x4a\x01\x02\x0a"
+                                            "8.0.33-mysql"};
+    (void)state;
+    for (size_t i = 0; i < cr_array_len(greetings); i++) {
+        cr_autofree char *text = cr_strdup(greetings[i]);
+        const struct test_server_options options = {.serve = say_hello, .arg = text};
+        CR_CLEANUP(test_server) struct test_server *server = test_server_new(&options);
+        struct cr_probe_result result = probe(server);
+        assert_not_served(&result, CR_PROBE_NOT_TLS, "which is not TLS");
+        for (const char *p = result.detail; *p; p++)
+            assert_in_range(*p, 0x20, 0x7e);
+    }
+}
+
+static void a_long_greeting_is_cut_and_quoted(void **state)
+{
+    (void)state;
+    char text[] = "-ERR 'unknown' command\nmore lines that nobody needs, and many more than fit into one short detail";
+    const struct test_server_options options = {.serve = say_hello, .arg = text};
+    CR_CLEANUP(test_server) struct test_server *server = test_server_new(&options);
+    struct cr_probe_result result = probe(server);
+    assert_not_served(&result, CR_PROBE_NOT_TLS, "answered with '-ERR .unknown. command', which is not TLS");
+}
+
+static void a_server_that_hangs_up_is_unreachable(void **state)
+{
+    (void)state;
+    CR_CLEANUP(test_server)
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = hang_up});
+    struct cr_probe_result result = probe(server);
+    assert_int_equal(result.outcome, CR_PROBE_UNREACHABLE);
+    assert_string_not_equal(result.detail, "");
+}
+
+static void an_alert_before_the_certificate_is_unreachable_not_plain(void **state)
+{
+    (void)state;
+    CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){0});
+    /* An RSA cipher with an ECDSA key: nothing in common with anybody. */
+    const struct test_server_options options = {.cert = cert, .tls_version = TLS1_2_VERSION, .ciphers = "AES128-SHA"};
+    CR_CLEANUP(test_server) struct test_server *server = test_server_new(&options);
+    struct cr_probe_result result = probe(server);
+    assert_not_served(&result, CR_PROBE_UNREACHABLE, "handshake failure");
+}
+
+/* A port that nobody listens on, kept bound so that nobody else gets it. */
+static int closed_port(int *fd)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    *fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(*fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(getsockname(*fd, (struct sockaddr *)&at, &len), 0);
+    return ntohs(at.sin_port);
+}
+
+static void a_closed_port_is_unreachable(void **state)
+{
+    (void)state;
+    cr_autofd int fd = -1;
+    struct cr_probe_result result = probe_at(closed_port(&fd), NULL, PATIENCE_MS);
+    assert_not_served(&result, CR_PROBE_UNREACHABLE, "Connection refused");
+}
+
+static void a_silent_server_costs_no_more_than_the_time_out(void **state)
+{
+    (void)state;
+    CR_CLEANUP(test_server)
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = read_then_say});
+    int64_t start = cr_clock_monotonic_ms();
+    struct cr_probe_result result = probe_at(test_server_port(server), NULL, 150);
+    assert_not_served(&result, CR_PROBE_UNREACHABLE, "no TLS answer within 150 ms");
+    assert_in_range(cr_clock_monotonic_ms() - start, 150, 5000);
+}
+
+static void a_time_out_of_nothing_ends_at_once(void **state)
+{
+    (void)state;
+    CR_CLEANUP(test_server)
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = read_then_say});
+    static const int time_outs[] = {0, -5};
+    for (size_t i = 0; i < cr_array_len(time_outs); i++) {
+        struct cr_probe_result result = probe_at(test_server_port(server), NULL, time_outs[i]);
+        assert_int_equal(result.outcome, CR_PROBE_UNREACHABLE);
+    }
+    cr_tls_probe(NULL, 0, 1000, NULL);
+}
+
+static void what_is_no_address_is_not_tried(void **state)
+{
+    static const struct cr_probe_target targets[] = {
+        {"localhost", 443, NULL}, {"", 443, NULL},           {NULL, 443, NULL},
+        {"127.0.0.1", 0, NULL},   {"127.0.0.1", -1, NULL},   {"127.0.0.1", 65536, NULL},
+        {"1.2.3", 443, NULL},     {"fe80::1%lo", 443, NULL},
+    };
+    (void)state;
+    struct cr_probe_result results[cr_array_len(targets)];
+    cr_tls_probe(targets, cr_array_len(targets), PATIENCE_MS, results);
+    for (size_t i = 0; i < cr_array_len(targets); i++)
+        assert_not_served(&results[i], CR_PROBE_UNREACHABLE, "not an IP address with a port");
+}
+
+enum { MANY = 200, SILENT = 70 };
+
+/* More targets than sockets at once, and the first that get one stay silent: they do not eat the time of the others. */
+static void many_targets_share_the_time(void **state)
+{
+    (void)state;
+    CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){0});
+    CR_CLEANUP(test_server)
+    struct test_server *good = test_server_new(&(struct test_server_options){.cert = cert});
+    CR_CLEANUP(test_server)
+    struct test_server *silent = test_server_new(&(struct test_server_options){.serve = read_then_say});
+    struct cr_probe_target *targets = cr_calloc(MANY, sizeof *targets);
+    struct cr_probe_result *results = cr_calloc(MANY, sizeof *results);
+    for (size_t i = 0; i < MANY; i++)
+        targets[i] = (struct cr_probe_target){"127.0.0.1", test_server_port(i < SILENT ? silent : good), NULL};
+    int64_t start = cr_clock_monotonic_ms();
+    cr_tls_probe(targets, MANY, 8000, results);
+    assert_in_range(cr_clock_monotonic_ms() - start, 1, 9500);
+    for (size_t i = 0; i < MANY; i++) {
+        if (i < SILENT)
+            assert_not_served(&results[i], CR_PROBE_UNREACHABLE, "no TLS answer");
+        else
+            assert_serves(&results[i], cert);
+    }
+    free(results);
+    free(targets);
+}
+
+static void only_hosts_elsewhere_are_allowed(void **state)
+{
+    static const struct {
+        const char *address;
+        bool allowed;
+    } cases[] = {
+        {"10.244.0.7", true},
+        {"192.168.1.1", true},
+        {"8.8.8.8", true},
+        {"fd00:10:244::7", true},
+        {"2001:db8::1", true},
+        {"::ffff:10.244.0.7", true},
+        {"64:ff9b::8.8.8.8", true},
+        {"127.0.0.1", false},
+        {"127.255.255.254", false},
+        {"0.0.0.0", false},
+        {"0.1.2.3", false},
+        {"169.254.169.254", false},
+        {"224.0.0.1", false},
+        {"239.255.255.255", false},
+        {"240.0.0.1", false},
+        {"255.255.255.255", false},
+        {"::", false},
+        {"::1", false},
+        {"fe80::1", false},
+        {"febf::1", false},
+        {"ff02::1", false},
+        {"::ffff:127.0.0.1", false},
+        {"::ffff:169.254.169.254", false},
+        {"::127.0.0.1", false},
+        {"64:ff9b::127.0.0.1", false},
+        {"64:ff9b::169.254.169.254", false},
+        {"2002:7f00:1::", false},
+        {"localhost", false},
+        {"kubernetes.default", false},
+        {"10.0.0.1:443", false},
+        {"10.0.0.1/8", false},
+        {"fe80::1%eth0", false},
+        {"010.0.0.1", false},
+        {"0x7f.1", false},
+        {"2130706433", false},
+        {" 10.0.0.1", false},
+        {"", false},
+        {NULL, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < cr_array_len(cases); i++)
+        if (cr_probe_address_allowed(cases[i].address) != cases[i].allowed)
+            fail_msg("%s: expected %s", cr_or_empty(cases[i].address), cases[i].allowed ? "allowed" : "refused");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sees_the_leaf_of_any_server),
+        cmocka_unit_test(an_expired_leaf_is_still_the_leaf),
+        cmocka_unit_test(a_swapped_leaf_is_seen_by_the_next_probe),
+        cmocka_unit_test(the_server_name_is_sent_unless_it_is_an_address),
+        cmocka_unit_test(a_probe_ends_its_connection_cleanly),
+        cmocka_unit_test(what_is_not_tls_is_called_so),
+        cmocka_unit_test(a_long_greeting_is_cut_and_quoted),
+        cmocka_unit_test(a_server_that_hangs_up_is_unreachable),
+        cmocka_unit_test(an_alert_before_the_certificate_is_unreachable_not_plain),
+        cmocka_unit_test(a_closed_port_is_unreachable),
+        cmocka_unit_test(a_silent_server_costs_no_more_than_the_time_out),
+        cmocka_unit_test(a_time_out_of_nothing_ends_at_once),
+        cmocka_unit_test(what_is_no_address_is_not_tried),
+        cmocka_unit_test(many_targets_share_the_time),
+        cmocka_unit_test(only_hosts_elsewhere_are_allowed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

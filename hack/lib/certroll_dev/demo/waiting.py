@@ -16,7 +16,7 @@ class WaitTimeout(DevError):
 
 
 def wait_for(
-    what: str, look: Callable[[], T], *, deadline: float, every: float = 0.2, missing: Callable[[], str] | None = None
+    what: str, look: Callable[[], T | None], *, deadline: float, every: float = 0.2, missing: Callable[[], str] | None = None
 ) -> T:
     """The first true value of `look`, tried until `deadline` seconds are over.
 

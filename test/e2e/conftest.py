@@ -1,0 +1,161 @@
+"""One real cluster for all tests; the demo's workloads in it; logs of whatever fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "hack" / "lib"))
+
+from audit import Audit  # noqa: E402
+from certroll_dev import tools, ui  # noqa: E402
+from certroll_dev.demo import component_images, pki, workloads  # noqa: E402
+from certroll_dev.demo.api import API  # noqa: E402
+from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
+from certroll_dev.demo.logs import collect  # noqa: E402
+from certroll_dev.demo.pki import NAMESPACE  # noqa: E402
+from world import World  # noqa: E402
+
+_LOGS = REPOSITORY / "build" / "test-logs"
+_OPERATOR_USER = f"system:serviceaccount:{NAMESPACE}:certroll-operator"
+_OPERATOR_PORT = 18081
+_report: list[str] = []
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("certroll")
+    group.addoption("--cluster-name", default="certroll-e2e", help="name of the local cluster (default: %(default)s)")
+    group.addoption("--keep-cluster", action="store_true", help="use a cluster of that name if it runs, and leave it running")
+    group.addoption(
+        "--operator",
+        type=Path,
+        default=REPOSITORY / "build" / "dev" / "bin" / "certroll-operator",
+        help="program to test (default: the one built with sanitizers)",
+    )
+
+
+@pytest.fixture(scope="session")
+def operator_program(request: pytest.FixtureRequest) -> Path:
+    program: Path = request.config.getoption("--operator").absolute()
+    if not os.access(program, os.X_OK):
+        pytest.fail(f"{program} is not there: run hack/build --preset dev", pytrace=False)
+    return program
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
+    """Up, with the images in it; this process is in its network while the tests run."""
+    found = LocalCluster(request.config.getoption("--cluster-name"))
+    keep = request.config.getoption("--keep-cluster")
+    if found.exists() and not keep:
+        found.down()  # of a run that was killed
+    try:
+        found.up()
+        for image in _images():
+            found.load_image(image.archive)
+        with found.network():
+            yield found
+    finally:
+        if not keep:
+            found.down()
+
+
+def _images() -> list[component_images.Image]:
+    return list(component_images.build_all(tools.ensure(["ratelimit"])["ratelimit"]))
+
+
+@pytest.fixture(scope="session")
+def api(cluster: LocalCluster) -> API:
+    return cluster.api()
+
+
+@pytest.fixture(scope="session")
+def installed(cluster: LocalCluster, api: API) -> None:
+    workloads.install_crds(cluster)
+    workloads.install(cluster, api, _images(), workloads.issue_all(pki.new_authority(1)))
+    cluster.kubectl("apply", "-f", str(Path(__file__).parent / "operator-rbac.yaml"))
+
+
+@pytest.fixture(scope="session")
+def operator_kubeconfig(cluster: LocalCluster, installed: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The operator's own user: its writes can be told from the tests' in the audit log."""
+    config = json.loads(cluster.kubectl("config", "view", "--raw", "--minify", "-o", "json"))
+    token = cluster.kubectl("-n", NAMESPACE, "create", "token", "certroll-operator", "--duration=24h").strip()
+    config["users"][0]["user"] = {"token": token}
+    path = tmp_path_factory.mktemp("operator") / "kubeconfig"
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(config))
+    return path
+
+
+@pytest.fixture
+def logs(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A folder of the test's own. It stays when the test fails."""
+    folder = _log_folder(request.node)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    yield folder
+    if not getattr(request.node, "certroll_failed", False):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def world(
+    request: pytest.FixtureRequest, cluster: LocalCluster, api: API, installed: None, operator_program: Path,
+    operator_kubeconfig: Path, logs: Path,
+) -> World:
+    """The workloads in a known state: no policy, all on fresh certificates of one CA."""
+    audit = Audit(cluster.layout.audit_log, _OPERATOR_USER)
+    found = World(cluster, api, logs, audit, operator_program, operator_kubeconfig, _OPERATOR_PORT)
+    request.node.certroll_world = found
+    found.reset()
+    return found
+
+
+@pytest.fixture
+def report(request: pytest.FixtureRequest) -> Iterator[list[str]]:
+    """Figures that are worth reading even when every test passes; printed at the end."""
+    lines: list[str] = []
+    yield lines
+    _report.extend(f"{request.node.name}: {line}" for line in lines)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Collect logs while everything is still there, which it is no more when the fixtures have been torn down."""
+    result = yield
+    if result.failed:
+        item.certroll_failed = True  # type: ignore[attr-defined]
+        world: World | None = getattr(item, "certroll_world", None)
+        if world:
+            collect(world.cluster, world.api, world.logs)
+            result.sections.append(("logs", f"the logs of every component are in {world.logs}"))
+    return result
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _report:
+        terminalreporter.section("figures")
+        for line in _report:
+            terminalreporter.line(line)
+    failed = terminalreporter.getreports("failed") + terminalreporter.getreports("error")
+    folders = sorted({section for report in failed for name, section in report.sections if name == "logs"})
+    for line in folders:
+        terminalreporter.line(line)
+
+
+def _log_folder(item: pytest.Item) -> Path:
+    return _LOGS / re.sub(r"[^A-Za-z0-9._-]+", "_", item.nodeid.removeprefix("test/e2e/")).strip("_")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # pytest shows progress of its own; that of slow set-up is still worth seeing with -s.
+    ui.be_quiet(config.getoption("capture") != "no")

@@ -1,0 +1,288 @@
+"""The demo's workloads as the tests have them: put into a known state before each test, changed and looked at in it."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from audit import Audit
+from certroll_dev.demo import pki, pods, workloads
+from certroll_dev.demo.api import API, Object
+from certroll_dev.demo.calls import CallLog
+from certroll_dev.demo.cluster import LocalCluster
+from certroll_dev.demo.pki import NAMESPACE, Authority, Material
+from certroll_dev.demo.policy import Status
+from certroll_dev.demo.processes import Load, Operator
+from certroll_dev.demo.scenario import Seen, wait_calls_succeed
+from certroll_dev.demo.waiting import wait_for
+from certroll_dev.demo.workloads import ENVOY, NGINX, RATE_LIMIT, WORKLOADS, Workload
+
+_SETTLE = 120.0  # seconds: two rollouts of two pods each, and a slow machine
+_NUDGE_EVERY = 2.0
+
+
+@dataclass
+class World:
+    cluster: LocalCluster
+    api: API
+    logs: Path
+    audit: Audit
+    operator_program: Path
+    operator_kubeconfig: Path
+    operator_port: int
+    authority: Authority = field(default_factory=lambda: pki.new_authority(1))
+    running: RunningOperator | None = None
+
+    # --- a known state
+
+    def reset(self) -> None:
+        """No policy; every workload on fresh certificates of one new CA, and working."""
+        if self.api.find("certrotationpolicies", NAMESPACE, workloads.POLICY):
+            self.api.delete("certrotationpolicies", NAMESPACE, workloads.POLICY)
+        self.authority = self.next_authority()
+        materials = workloads.issue_all(self.authority)
+        self.write_all(materials)
+        for workload in (ENVOY, RATE_LIMIT):  # when these serve it, the kubelet has it for the pods that start now
+            self.wait_served(workload, materials[workload.secret])
+        self.nudge(NGINX)
+        for workload in WORKLOADS:
+            self.restart(workload)
+        for workload in WORKLOADS:
+            workloads.wait_rolled_out(self.api, workload.deployment)
+            self._restart_until_served(workload, materials[workload.secret])
+
+    def _restart_until_served(self, workload: Workload, material: Material) -> None:
+        """A pod that starts right after a write may still get the old Secret from the kubelet's cache."""
+        for _ in range(5):
+            if self.serves(workload, material):
+                return
+            self.restart(workload)
+            workloads.wait_rolled_out(self.api, workload.deployment)
+        raise AssertionError(f"{workload.consumer} does not serve its certificate even after five restarts")
+
+    def next_authority(self) -> Authority:
+        return pki.new_authority(self.authority.generation + 1)
+
+    def restart(self, workload: Workload) -> None:
+        stamp = {"kubectl.kubernetes.io/restartedAt": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+        patch: Object = {"spec": {"template": {"metadata": {"annotations": stamp}}}}
+        self.api.merge("deployments", NAMESPACE, workload.deployment, patch)
+
+    def wait_served(self, workload: Workload, material: Material, deadline: float = _SETTLE) -> None:
+        """Nudges the kubelet as the operator does, again and again: a nudge may be faster than the kubelet's watch."""
+        nudged = 0.0
+
+        def look() -> bool:
+            nonlocal nudged
+            if self.serves(workload, material):
+                return True
+            if time.monotonic() - nudged > _NUDGE_EVERY:
+                nudged = time.monotonic()
+                self.nudge(workload)
+            return False
+
+        wait_for(f"{workload.consumer} to serve its new certificate", look, deadline=deadline)
+
+    def nudge(self, workload: Workload) -> None:
+        for pod in self.pods(workload):
+            patch: Object = {"metadata": {"annotations": {"e2e.certroll.dev/nudge": str(time.time_ns())}}}
+            self.api.merge("pods", NAMESPACE, pod.name, patch, "status")
+
+    # --- changing
+
+    def write(self, workload: Workload, material: Material) -> dict[str, str]:
+        """Returns the Secret's resourceVersion by its name."""
+        return workloads.write_secrets(self.api, {workload.secret: material})
+
+    def write_all(self, materials: Mapping[str, Material]) -> dict[str, str]:
+        return workloads.write_secrets(self.api, materials)
+
+    # --- looking
+
+    def pods(self, workload: Workload) -> list[pods.Pod]:
+        return pods.of_app(self.api, NAMESPACE, workload.deployment)
+
+    def seen(self) -> dict[str, Seen]:
+        return {workload.consumer: Seen.now(self.api, workload) for workload in WORKLOADS}
+
+    def serves(self, workload: Workload, material: Material) -> bool:
+        """Whether each pod serves this leaf."""
+        found = self.pods(workload)
+        leaves = {pods.served_leaf(pod.ip, workload.port, workload.server_name) for pod in found}
+        return bool(found) and leaves == {material.fingerprint()}
+
+    def status(self) -> Status:
+        return Status.of(self.policy())
+
+    def policy(self) -> Object:
+        return self.api.get("certrotationpolicies", NAMESPACE, workloads.POLICY)
+
+    def events_of(self, obj: Object) -> list[Object]:
+        """The Events about this very object, not about an earlier one of the same name."""
+        uid = obj["metadata"]["uid"]
+        return [event for event in self.api.list("events", NAMESPACE) if event["involvedObject"].get("uid") == uid]
+
+    def deployment(self, workload: Workload) -> Object:
+        return self.api.get("deployments", NAMESPACE, workload.deployment)
+
+    # --- the operator and calls
+
+    def install_policy(self) -> None:
+        workloads.install_policy(self.cluster)
+
+    def wait_ready(self, deadline: float = 60.0) -> None:
+        wait_for("the policy to be Ready", lambda: self.status().holds("Ready"), deadline=deadline, missing=self.describe)
+
+    def wait_settled(
+        self, versions: Mapping[str, str], deadline: float = _SETTLE, seen: Callable[[Status], None] = lambda _: None
+    ) -> Status:
+        """Until nothing remains to be done about these Secrets; `seen` gets every status on the way there."""
+
+        def look() -> Status | None:
+            if self.running:
+                self.running.check()
+            status = self.status()
+            seen(status)
+            return status if status.settled(versions) else None
+
+        return wait_for("the rotation to be settled", look, deadline=deadline, every=0.1, missing=self.describe)
+
+    def wait_at_rest(self, seconds: float = 3.0, deadline: float = 60.0) -> None:
+        """Until the operator has written nothing for so long: all that was to be done has been done and told."""
+        mark, since = self.audit.mark(), time.monotonic()
+
+        def look() -> bool:
+            nonlocal mark, since
+            if any(write.resource != "leases" for write in self.audit.since(mark)):
+                mark, since = self.audit.mark(), time.monotonic()
+            return time.monotonic() - since > seconds
+
+        wait_for("the operator to come to rest", look, deadline=deadline, missing=self.describe)
+
+    def describe(self) -> str:
+        return json.dumps(self.policy().get("status"), indent=1)
+
+    @contextmanager
+    def operator(self) -> Iterator[RunningOperator]:
+        """It must end well: with 0 when asked to, no sanitizer report, and a log of JSON lines."""
+        operator = self.running = RunningOperator(self)
+        operator.start()
+        try:
+            yield operator
+        except BaseException:
+            operator.abandon()
+            raise
+        finally:
+            self.running = None
+        operator.stop()
+
+    @contextmanager
+    def calls(self, *extra: Authority, rate: float = 20.0) -> Iterator[Calls]:
+        """Calls to Envoy and nginx that run throughout; their client trusts the present CA and `extra`."""
+        trust = self.logs / "callers-trust.pem"
+        trust.write_bytes(b"".join(authority.certificate for authority in (self.authority, *extra)))
+        called = (ENVOY, NGINX)
+        targets = [f"{w.consumer}={workloads.service_address(self.api, w)}/{w.server_name}" for w in called]
+        load = Load(targets, trust, rate, self.logs / "calls.jsonl", self.logs / "load.log")
+        try:
+            calls = Calls(CallLog(self.logs / "calls.jsonl"), load, [w.consumer for w in called])
+            calls.wait_succeed()
+            yield calls
+        finally:
+            load.stop()
+
+
+@dataclass
+class Calls:
+    log: CallLog
+    load: Load
+    targets: list[str]
+
+    def wait_succeed(self, quiet: float = 2.0, deadline: float = 60.0) -> None:
+        wait_calls_succeed(self.log, self.targets, self.load.check, quiet=quiet, deadline=deadline)
+
+    def failed_since(self, start: float) -> list[str]:
+        """'envoy: HTTP 500' for each call that failed, of those that began since."""
+        return [f"{call.target}: {call.reason}" for call in self.log.between(start) if not call.ok]
+
+
+class RunningOperator:
+    """The operator built with sanitizers; it may be killed and started again within one test."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.log = world.logs / "operator.log"
+        self._process: Operator | None = None
+
+    def start(self) -> None:
+        world = self._world
+        self._process = Operator(
+            world.operator_program, world.operator_kubeconfig, NAMESPACE, self.log, world.operator_port, _SANITIZERS
+        )
+
+    def wait_ready(self) -> None:
+        assert self._process
+        self._process.wait_ready()
+
+    def check(self) -> None:
+        assert self._process
+        self._process.check()
+
+    def page(self, path: str) -> str:
+        assert self._process
+        return self._process.page(path)
+
+    def kill(self) -> None:
+        assert self._process
+        self._process.kill()
+
+    def stop(self) -> None:
+        assert self._process
+        self._process.check()
+        status = self._process.stop()
+        assert status == 0, f"the operator ended with {status} when asked to end; see {self.log}"
+        self._assert_clean_log()
+
+    def abandon(self) -> None:
+        """The test has failed already: end it without a further judgement."""
+        if self._process:
+            self._process.stop()
+
+    def _assert_clean_log(self) -> None:
+        for line in self.log.read_text(errors="replace").splitlines():
+            assert "Sanitizer" not in line and "runtime error:" not in line, f"{self.log}: {line}"
+            try:
+                json.loads(line)
+            except ValueError as error:
+                raise AssertionError(f"{self.log} has a line that is not JSON: {line!r}") from error
+
+
+_SANITIZERS = {
+    "ASAN_OPTIONS": "abort_on_error=0:exitcode=66:detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=67",
+    "LSAN_OPTIONS": "exitcode=66",
+}
+
+
+def median(seconds: list[float]) -> str:
+    """For the report: the median, and all of them."""
+    return f"median {statistics.median(seconds):.2f} s of {', '.join(f'{value:.2f}' for value in seconds)}"
+
+
+def steadily(what: str, seconds: float, look: Callable[[], object]) -> None:
+    """Asserts that `look` stays empty for so long. The time is what is tested here, not a guess at how long to wait."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = look()
+        assert not found, f"{what}: {found}"
+        time.sleep(0.5)
+
+
+def openssl(*arguments: str, stdin: bytes = b"") -> bytes:
+    return subprocess.run(["openssl", *arguments], input=stdin, capture_output=True, check=True).stdout

@@ -271,11 +271,13 @@ static bool decode_consumers(const struct cr_node *spec, struct cr_policy *polic
     return true;
 }
 
-static void hold_restarts(struct cr_policy *policy, const char *path)
+/* The first reason stays. Evict stays Evict, so that nobody takes it for the user's own Never. */
+static void hold_restarts(struct cr_policy *policy, const char *why)
 {
-    policy->restart.method = CR_RESTART_NEVER;
+    if (policy->restart.method != CR_RESTART_EVICT)
+        policy->restart.method = CR_RESTART_NEVER;
     if (!policy->restart.held_by)
-        policy->restart.held_by = path;
+        policy->restart.held_by = why;
 }
 
 /* What restrains restarts and cannot be honoured yet holds them; the rest is only told. */
@@ -288,18 +290,19 @@ static bool decode_gates(const struct cr_node *restart, struct cr_policy *policy
         return false;
     if (policy->restart.method == CR_RESTART_EVICT) {
         unsupported(policy, restart, "method");
-        hold_restarts(policy, "spec.restart.method");
+        hold_restarts(policy, "restart.method: Evict is not acted on in this version");
     }
     if (cr_json_len(windows.json) > 0) {
         unsupported(policy, restart, "windows");
-        hold_restarts(policy, "spec.restart.windows");
+        hold_restarts(policy,
+                      "restart.windows is not acted on in this version, and no restart is done outside of them");
     }
     if (cr_node_has(restart, "overrideWindowBeforeExpiry"))
         unsupported(policy, restart, "overrideWindowBeforeExpiry");
     if (single != SINGLE_SURGE)
         unsupported(policy, restart, "singleReplica");
     if (single == SINGLE_BLOCK)
-        hold_restarts(policy, "spec.restart.singleReplica");
+        hold_restarts(policy, "restart.singleReplica: Block is not acted on in this version");
     return true;
 }
 

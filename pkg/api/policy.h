@@ -90,9 +90,9 @@ enum cr_mode { CR_MODE_ENFORCE, CR_MODE_PLAN };
 enum cr_restart_method { CR_RESTART_AUTO, CR_RESTART_ROLLOUT, CR_RESTART_EVICT, CR_RESTART_NEVER };
 
 struct cr_policy_restart {
-    enum cr_restart_method method; /* Never while held_by is set */
-    /* Static path of a field that forbids restarts in a way that this version cannot honour yet (windows, method Evict,
-     * singleReplica Block); NULL: none. Rather no restart than one that the policy did not allow. */
+    enum cr_restart_method method; /* Never or Evict while held_by is set */
+    /* Static sentence: which field forbids restarts in a way that this version cannot honour yet (windows, method
+     * Evict, singleReplica Block); NULL: none. Rather no restart than one that the policy did not allow. */
     const char *held_by;
     int max_concurrent;
     int64_t coalesce_ms;

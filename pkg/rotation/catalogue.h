@@ -24,7 +24,9 @@ void cr_catalogue_free(struct cr_catalogue *catalogue);
 CR_DEFINE_CLEANUP(cr_catalogue, struct cr_catalogue, cr_catalogue_free)
 size_t cr_catalogue_len(const struct cr_catalogue *catalogue);
 
-/* By its name ("envoyproxy/ratelimit") or by a container image. NULL: not known. */
+/* By its name ("envoyproxy/ratelimit") or by a container image. NULL: not known. An image matches below any registry and
+ * mirror prefix; an official image of one word ("nginx") only by itself or below "library/", since "acme/nginx" may be
+ * anything. Of several entries the one whose pattern pins most characters counts. */
 const struct cr_component *cr_catalogue_by_name(const struct cr_catalogue *catalogue, const char *name);
 const struct cr_component *cr_catalogue_by_image(const struct cr_catalogue *catalogue, const char *image);
 const char *cr_component_name(const struct cr_component *component);
@@ -34,7 +36,10 @@ struct cr_capability {
     int64_t max_delay_ms; /* from the file's change to the first handshake with it; for Poll the longest period */
     const char *signal;   /* "SIGHUP", an HTTP request or a command, as text for people; NULL when none */
     bool verified;        /* read in source, documentation or tried; else from memory */
-    const char *source;   /* borrowed */
+    const char *source;   /* borrowed; NULL: the catalogue says nothing */
+    const char *says;     /* borrowed; how the component does it in its own words ("watches its files by SDS"); NULL: as
+                           * its method does */
+    bool assumed;         /* the version cannot be told from the image, and versions differ: this is the strictest */
     char why[256];        /* "envoyproxy/ratelimit reads GRPC_CLIENT_TLS_CACERT once at start" */
 };
 
@@ -61,9 +66,16 @@ void cr_parameter_uses_dispose(struct cr_parameter_uses *uses);
 CR_DEFINE_DISPOSE(cr_parameter_uses, struct cr_parameter_uses, cr_parameter_uses_dispose)
 
 struct cr_usage;
-/* Which parameters of the container's command, args and environment point into this usage, and so which roles the Secret
- * plays there. When none can be told: the component's default roles; for an unknown component all roles. key names as the
- * policy has them decide whether a file is certificate, key or trust. */
+/* Which parameters of the container's command, args and environment ($(VAR) expanded) point into this usage, and so which
+ * roles the Secret plays there. secret's key names say which file is certificate, key or trust.
+ * - A known parameter that points to a file of the usage gives its roles for that key.
+ * - A parameter that the component does not know gives no role by itself: stock Envoy Gateway sets
+ *   GRPC_SERVER_TLS_CA_CERT on Rate Limit, which never reads it.
+ * - Parameters that a pod template does not show (in configuration files, from a ConfigMap by envFrom, by valueFrom)
+ *   may point to what no visible one points to: those kinds of files (certificate and key, or trust) get their roles.
+ * - No known parameter points into the usage: it cannot be told, so all roles of the component; a kind of file about
+ *   which the catalogue says nothing, and an unknown component, get all roles of that kind.
+ * Files that are neither certificate, key nor trust play `opaque`, unless a parameter that points to them says better. */
 void cr_catalogue_roles(const struct cr_component *component, const struct cr_json *container,
                         const struct cr_usage *usage, const struct cr_policy_secret *secret,
                         struct cr_parameter_uses *out);

@@ -14,7 +14,17 @@ enum cr_class {
 };
 
 /* CR_CHANGE_* bits, 0 for the same material whatever its text, order of duplicates or labels. A chain that changed under
- * the same leaf counts as LeafRenewed (peers see it). The order of a trust bundle alone is no change. */
+ * the same leaf counts as LeafRenewed (peers see it). The order of a trust bundle alone is no change.
+ *
+ * Leaf: KeyChanged and IssuerChanged say how a new leaf differs from the old one; they never come without LeafRenewed. A
+ * leaf that appears or vanishes is LeafRenewed and KeyChanged.
+ *
+ * Trust, by identity (subject and key): TrustAdded, TrustRemoved; TrustRenewed is another certificate of an identity in
+ * both. TrustReplaced is set *beside* TrustAdded or TrustRemoved when the change leaves no overlap: the leaf before does
+ * not verify against the trust after, or the leaf after not against the trust before, so that somewhere between the two
+ * states peers refuse each other. It is judged by the leaves' anchors; a leaf that never verified against the trust
+ * beside it says nothing, then an identity in common is the overlap. Trust that appears or vanishes as a whole is
+ * TrustAdded or TrustRemoved alone. */
 unsigned cr_diff(const struct cr_material *before, const struct cr_material *after);
 
 /* Classes touched by a set of changes. */
@@ -22,17 +32,20 @@ unsigned cr_diff_classes(unsigned changes);
 
 /* Owned words for a person: "leaf renewed with a new key; CA replaced without overlap". "nothing" for 0. */
 char *cr_diff_describe(unsigned changes);
+/* The same as a clause: "the leaf was renewed with a new key and the CA was replaced without overlap". Owned. */
+char *cr_diff_sentence(unsigned changes);
 
 /* Annotation on the pod template of a restarted workload, one per Secret: "certroll.dev/<16 hex of SHA-256(name)>". */
 enum { CR_ANNOTATION_NAME = 64 };
 void cr_restart_annotation_name(const char *secret, char out[CR_ANNOTATION_NAME]);
 /* "leaf=<16 hex>,trust=<16 hex>": only the classes given, so that a later change of another class does not restart.
- * Trust is digested as a set. Owned. */
+ * Trust is digested as a set; a class without material is "none". Owned. */
 char *cr_restart_annotation_value(const struct cr_material *material, unsigned classes);
 /* Whether an annotation value (NULL: none) shows that these classes of this material were already restarted for: each
  * class given is in it with the same digest. */
 bool cr_restart_annotation_covers(const char *value, const struct cr_material *material, unsigned classes);
-/* The value with the given classes set and the others kept as they were in `before` (NULL: none). Owned. */
+/* The value with the given classes set and the other classes kept as they were in `before` (NULL: none); what is not
+ * of this form is dropped. Owned. */
 char *cr_restart_annotation_merge(const char *before, const struct cr_material *material, unsigned classes);
 
 #endif

@@ -1,0 +1,124 @@
+/* Which entry of the catalogue a container image belongs to. */
+#include "rotation/catalogue_internal.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+
+size_t cr_catalogue_len(const struct cr_catalogue *catalogue)
+{
+    return catalogue ? catalogue->len : 0;
+}
+
+const char *cr_component_name(const struct cr_component *component)
+{
+    return component ? component->name : NULL;
+}
+
+const struct cr_component *cr_catalogue_by_name(const struct cr_catalogue *catalogue, const char *name)
+{
+    for (size_t i = 0; name && i < cr_catalogue_len(catalogue); i++)
+        if (cr_streq(catalogue->items[i].name, name))
+            return &catalogue->items[i];
+    return NULL;
+}
+
+/* --- image references: [registry/]path[:tag][@digest]
+ *     (https://github.com/distribution/reference, reference.go) --- */
+
+/* Length of "registry/path": what is before the tag and the digest. A port of the registry is no tag. */
+static size_t name_length(const char *image)
+{
+    size_t len = strcspn(image, "@");
+    for (size_t i = len; i > 0 && image[i - 1] != '/'; i--)
+        if (image[i - 1] == ':')
+            return i - 1;
+    return len;
+}
+
+char *cr_image_tag(const char *image)
+{
+    size_t end = strcspn(image, "@");
+    size_t name = name_length(image);
+    return name + 1 < end ? cr_strndup(image + name + 1, end - name - 1) : NULL;
+}
+
+/* The part in front of the first slash is a registry when it looks like a host. */
+static bool has_registry(const char *name)
+{
+    size_t host = strcspn(name, "/");
+    if (name[host] == '\0')
+        return false;
+    return memchr(name, '.', host) || memchr(name, ':', host) || (host == 9 && strncmp(name, "localhost", 9) == 0);
+}
+
+static const char *without_registry(const char *name)
+{
+    return has_registry(name) ? name + strcspn(name, "/") + 1 : name;
+}
+
+/* Docker Hub's official images have three spellings: nginx, library/nginx, docker.io/library/nginx. */
+static const char *familiar(const char *name)
+{
+    static const char *const implied[] = {"docker.io/", "index.docker.io/", "registry-1.docker.io/"};
+    for (size_t i = 0; i < cr_array_len(implied); i++)
+        if (cr_starts_with(name, implied[i]))
+            name += strlen(implied[i]);
+    return cr_starts_with(name, "library/") ? name + strlen("library/") : name;
+}
+
+/* The same at any depth below a mirror: "mirror:5000/hub/envoyproxy/envoy" ends in "envoyproxy/envoy". */
+static bool matches_below(const char *pattern, const char *name)
+{
+    for (const char *p = name; p; p = strchr(p, '/') ? strchr(p, '/') + 1 : NULL)
+        if (fnmatch(pattern, p, 0) == 0)
+            return true;
+    return false;
+}
+
+/* An official image is named by one word, which many others also end in ("acme/nginx" is anything): it matches by that
+ * word alone, or below "library/" of any mirror. */
+static bool matches_official(const char *pattern, const char *name)
+{
+    if (fnmatch(pattern, familiar(without_registry(name)), FNM_PATHNAME) == 0)
+        return true;
+    const char *library = strstr(name, "/library/");
+    return library && fnmatch(pattern, library + strlen("/library/"), FNM_PATHNAME) == 0;
+}
+
+static bool matches(const char *pattern, const char *name)
+{
+    const char *wanted = familiar(pattern);
+    return strchr(wanted, '/') ? matches_below(wanted, name) : matches_official(wanted, name);
+}
+
+/* The more characters a pattern pins, the more it says. */
+static size_t weight(const char *pattern)
+{
+    size_t pinned = 0;
+    for (; *pattern; pattern++)
+        pinned += *pattern != '*' && *pattern != '?';
+    return pinned;
+}
+
+const struct cr_component *cr_catalogue_by_image(const struct cr_catalogue *catalogue, const char *image)
+{
+    if (!image || !*image)
+        return NULL;
+    cr_autofree char *name = cr_strndup(image, name_length(image));
+    const struct cr_component *best = NULL;
+    size_t best_weight = 0;
+    for (size_t i = 0; i < cr_catalogue_len(catalogue); i++) {
+        const struct cr_component *component = &catalogue->items[i];
+        for (size_t k = 0; k < component->images.len; k++) {
+            const char *pattern = component->images.items[k];
+            if (weight(pattern) > best_weight && matches(pattern, name)) {
+                best = component;
+                best_weight = weight(pattern);
+            }
+        }
+    }
+    return best;
+}

@@ -1,0 +1,228 @@
+#include "rotation/decide_internal.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+
+void cr_decision_dispose(struct cr_decision *decision)
+{
+    free(decision->reason);
+    free(decision->component);
+    free(decision->secrets);
+    *decision = (struct cr_decision){0};
+}
+
+enum cr_class cr_class_of(const struct cr_policy_secret *secret, const char *key, enum cr_role role)
+{
+    if (key[0]) {
+        if (cr_streq(key, secret->certificate) || cr_streq(key, secret->private_key))
+            return CR_CLASS_LEAF;
+        return cr_streq(key, secret->trust) ? CR_CLASS_TRUST : CR_CLASS_OPAQUE;
+    }
+    switch (role) {
+    case CR_ROLE_SERVER_LEAF:
+    case CR_ROLE_CLIENT_LEAF:
+        return CR_CLASS_LEAF;
+    case CR_ROLE_CLIENT_CA:
+    case CR_ROLE_SERVER_CA:
+        return CR_CLASS_TRUST;
+    case CR_ROLE_OPAQUE:
+    case CR_ROLE_COUNT:
+        break;
+    }
+    return CR_CLASS_OPAQUE;
+}
+
+/* --- which software a container runs --- */
+
+static const struct cr_json *container_named(const struct cr_json *pod_spec, const char *name)
+{
+    static const char *const lists[] = {"containers", "initContainers"};
+    for (size_t i = 0; i < cr_array_len(lists); i++) {
+        const struct cr_json *list = cr_json_get(pod_spec, lists[i]);
+        for (const struct cr_json *c = cr_json_first(list); c; c = cr_json_next(c))
+            if (cr_streq(cr_json_string_at(c, "name"), name))
+                return c;
+    }
+    return NULL;
+}
+
+/* Whether another container of the pod may be the one that the policy names. */
+static bool another_fits(const struct cr_decide_input *input, const struct cr_component *given, const char *container)
+{
+    const struct cr_json *list = cr_json_get(input->pod_spec, "containers");
+    for (const struct cr_json *c = cr_json_first(list); c; c = cr_json_next(c)) {
+        if (cr_streq(cr_json_string_at(c, "name"), container))
+            continue;
+        const struct cr_component *seen = cr_catalogue_by_image(input->catalogue, cr_json_string_at(c, "image"));
+        if (!seen || seen == given)
+            return true;
+    }
+    return false;
+}
+
+/* The policy names one component for the whole pod. A container whose image is known to be something else keeps its own
+ * entry (a mesh's proxy beside the program), unless no other container could be meant. */
+static const struct cr_component *component_of(const struct cr_decide_input *input, const struct cr_usage *usage)
+{
+    const struct cr_component *seen = cr_catalogue_by_image(input->catalogue, usage->image);
+    if (!input->consumer->component)
+        return seen;
+    const struct cr_component *given = cr_catalogue_by_name(input->catalogue, input->consumer->component);
+    if (seen && seen != given && another_fits(input, given, usage->container))
+        return seen;
+    return given;
+}
+
+/* --- findings --- */
+
+static enum cr_ground ground_of(const struct cr_finding *finding)
+{
+    if (!cr_usage_refreshes(finding->usage->kind))
+        return CR_GROUND_FIXED;
+    if (finding->usage->init)
+        return CR_GROUND_INIT;
+    const struct cr_capability *capability = &finding->capability;
+    if (!capability->verified && capability->method != CR_METHOD_RESTART)
+        return CR_GROUND_UNKNOWN;
+    switch (capability->method) {
+    case CR_METHOD_WATCH:
+    case CR_METHOD_PER_HANDSHAKE:
+    case CR_METHOD_POLL:
+    case CR_METHOD_API_WATCH:
+        return CR_GROUND_RELOADS;
+    case CR_METHOD_SIGNAL:
+    case CR_METHOD_HTTP:
+    case CR_METHOD_COMMAND:
+        /* No sidecar of ours exists yet that could pull it. */
+        return CR_GROUND_TRIGGER;
+    case CR_METHOD_RESTART:
+        return CR_GROUND_CAPABILITY;
+    case CR_METHOD_UNKNOWN:
+    case CR_METHOD_COUNT:
+        break;
+    }
+    return CR_GROUND_UNKNOWN;
+}
+
+static void look_up(const struct cr_decide_input *input, const struct cr_json *container, struct cr_finding *finding)
+{
+    const struct cr_reload_override *override = &input->consumer->reload[finding->role];
+    finding->overridden = override->set;
+    if (!override->set) {
+        cr_catalogue_capability(finding->component, input->pod_spec, container, finding->parameter, finding->role,
+                                &finding->capability);
+        return;
+    }
+    finding->capability = (struct cr_capability){
+        .method = override->method,
+        .max_delay_ms = override->max_delay_ms ? override->max_delay_ms : cr_method_default_delay_ms(override->method),
+        .verified = true,
+        .source = "policy",
+    };
+}
+
+static void add_finding(const struct cr_decide_input *input, const struct cr_json *container,
+                        struct cr_finding finding, struct cr_findings *out)
+{
+    look_up(input, container, &finding);
+    finding.ground = ground_of(&finding);
+    out->items = cr_reallocarray(out->items, out->len + 1, sizeof *out->items);
+    out->items[out->len++] = finding;
+}
+
+/* One usage: the roles that its files play, and of those the ones whose class changed. */
+static void judge_usage(const struct cr_decide_input *input, size_t index, const struct cr_usage *usage,
+                        struct cr_decision_secret *result, struct cr_findings *out)
+{
+    const struct cr_secret_change *change = &input->changes[index];
+    const struct cr_json *container = container_named(input->pod_spec, usage->container);
+    const struct cr_component *component = component_of(input, usage);
+    CR_CLEANUP(cr_parameter_uses) struct cr_parameter_uses uses = {0};
+    cr_catalogue_roles(component, container, usage, change->secret, &uses);
+    for (size_t i = 0; i < uses.len; i++) {
+        struct cr_finding finding = {.secret = index,
+                                     .usage = usage,
+                                     .component = component,
+                                     .parameter = uses.items[i].parameter,
+                                     .role = uses.items[i].role,
+                                     .class = cr_class_of(change->secret, uses.items[i].key, uses.items[i].role)};
+        memcpy(finding.key, uses.items[i].key, sizeof finding.key);
+        result->roles |= CR_ROLE_BIT(finding.role);
+        if (cr_diff_classes(change->changes) & finding.class)
+            add_finding(input, container, finding, out);
+    }
+    result->used = true;
+    result->refreshes = result->refreshes || (cr_usage_refreshes(usage->kind) && !usage->init);
+}
+
+static void sum_up(struct cr_decision_secret *result, const struct cr_finding *findings, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (findings[i].ground == CR_GROUND_RELOADS) {
+            result->reload_classes |= findings[i].class;
+            if (findings[i].capability.max_delay_ms > result->max_delay_ms)
+                result->max_delay_ms = findings[i].capability.max_delay_ms;
+        } else {
+            result->restart_classes |= findings[i].class;
+        }
+    }
+    /* What a restart brings need not be waited for by other ways. */
+    result->reload_classes &= ~result->restart_classes;
+    if (result->restart_classes)
+        result->kind = CR_DECISION_RESTART;
+    else if (result->reload_classes)
+        result->kind = CR_DECISION_HOT_RELOAD;
+}
+
+/* The strongest ground; among reloads the slowest; the first of equals. */
+static const struct cr_finding *deciding_of(const struct cr_findings *findings)
+{
+    const struct cr_finding *best = NULL;
+    for (size_t i = 0; i < findings->len; i++) {
+        const struct cr_finding *f = &findings->items[i];
+        if (!best || f->ground > best->ground ||
+            (f->ground == best->ground && f->ground == CR_GROUND_RELOADS &&
+             f->capability.max_delay_ms > best->capability.max_delay_ms))
+            best = f;
+    }
+    return best;
+}
+
+/* Without anything that concerns it, a decision still tells for which software. */
+static const char *component_name(const struct cr_decide_input *input, const struct cr_usage_list *usages,
+                                  const struct cr_finding *deciding)
+{
+    if (deciding)
+        return cr_component_name(deciding->component);
+    for (size_t i = 0; i < input->changes_len; i++)
+        for (size_t k = 0; k < usages[i].len; k++)
+            if (component_of(input, &usages[i].items[k]))
+                return cr_component_name(component_of(input, &usages[i].items[k]));
+    return NULL;
+}
+
+void cr_decide(const struct cr_decide_input *input, struct cr_decision *out)
+{
+    *out = (struct cr_decision){.secrets_len = input->changes_len};
+    out->secrets = cr_calloc(input->changes_len, sizeof *out->secrets);
+    struct cr_usage_list *usages = cr_calloc(input->changes_len, sizeof *usages);
+    struct cr_findings findings = {0};
+    for (size_t i = 0; i < input->changes_len; i++) {
+        size_t first = findings.len;
+        cr_usage_collect(input->pod_spec, input->changes[i].secret->name, &usages[i]);
+        for (size_t k = 0; k < usages[i].len; k++)
+            judge_usage(input, i, &usages[i].items[k], &out->secrets[i], &findings);
+        sum_up(&out->secrets[i], findings.items + first, findings.len - first);
+        if (out->secrets[i].kind > out->kind)
+            out->kind = out->secrets[i].kind;
+    }
+    const struct cr_finding *deciding = deciding_of(&findings);
+    out->component = cr_strdup_or_null(component_name(input, usages, deciding));
+    out->reason = cr_decide_reason(input, out, &findings, deciding);
+    for (size_t i = 0; i < input->changes_len; i++)
+        cr_usage_list_dispose(&usages[i]);
+    free(usages);
+    free(findings.items);
+}

@@ -1,0 +1,47 @@
+/* What the rules of a decision found, for the words; not for others. */
+#ifndef CR_ROTATION_DECIDE_INTERNAL_H
+#define CR_ROTATION_DECIDE_INTERNAL_H
+
+#include "rotation/catalogue_internal.h"
+#include "rotation/decide.h"
+#include "rotation/diff.h"
+#include "rotation/usage.h"
+
+/* Why a finding decides as it does, the weakest ground for a restart first: the reason names the strongest. */
+enum cr_ground {
+    CR_GROUND_RELOADS,    /* its capability: by itself */
+    CR_GROUND_UNKNOWN,    /* nobody knows, or nobody verified */
+    CR_GROUND_TRIGGER,    /* it could be told, but nothing is there to tell it */
+    CR_GROUND_CAPABILITY, /* it reads once */
+    CR_GROUND_INIT,       /* an init container has run and is gone */
+    CR_GROUND_FIXED,      /* subPath and environment never refresh */
+};
+
+/* One role that a changed file plays in one container. */
+struct cr_finding {
+    size_t secret; /* index into the input's changes */
+    const struct cr_usage *usage;
+    const struct cr_component *component; /* NULL: unknown */
+    const char *parameter;                /* NULL: cannot be told */
+    char key[64];                         /* "": cannot be told */
+    enum cr_role role;
+    enum cr_class class;
+    struct cr_capability capability;
+    bool overridden; /* the policy said so */
+    enum cr_ground ground;
+};
+
+struct cr_findings {
+    struct cr_finding *items;
+    size_t len;
+};
+
+/* The class of a file by its key, or by its role when the key cannot be told. */
+enum cr_class cr_class_of(const struct cr_policy_secret *secret, const char *key, enum cr_role role);
+
+enum { CR_REASON_MAX = 400 };
+/* Owned, at most CR_REASON_MAX bytes. deciding: NULL when there are no findings (nothing that changed concerns it). */
+char *cr_decide_reason(const struct cr_decide_input *input, const struct cr_decision *decision,
+                       const struct cr_findings *findings, const struct cr_finding *deciding);
+
+#endif

@@ -1,0 +1,96 @@
+#include "rotation/evidence.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/strings.h"
+
+enum { WHY = 160 };
+
+const char *cr_evidence_name(enum cr_evidence evidence)
+{
+    static const char *const names[] = {
+        [CR_EVIDENCE_VERIFIED] = "Verified",
+        [CR_EVIDENCE_INFERRED] = "Inferred",
+        [CR_EVIDENCE_STALE] = "Stale",
+        [CR_EVIDENCE_UNKNOWN] = "Unknown",
+    };
+    return (size_t)evidence < cr_array_len(names) ? names[evidence] : "";
+}
+
+static enum cr_evidence say(enum cr_evidence evidence, char *why, const char *text)
+{
+    snprintf(why, WHY, "%s", text);
+    return evidence;
+}
+
+/* By now every volume has been refreshed and whoever reloads by itself has done so. */
+static int64_t settled_by(const struct cr_evidence_input *in)
+{
+    return in->since_ms + CR_KUBELET_REFRESH_MS + in->max_delay_ms;
+}
+
+/* A pod's start time has whole seconds. */
+static bool started_after_change(const struct cr_evidence_input *in)
+{
+    return in->pod_started_ms / 1000 >= in->since_ms / 1000;
+}
+
+static enum cr_evidence judge_by_time(const struct cr_evidence_input *in, char *why)
+{
+    if (in->now_ms >= settled_by(in))
+        return CR_EVIDENCE_INFERRED;
+    char delay[CR_TIME_TEXT];
+    int64_t left = settled_by(in) - in->now_ms;
+    cr_duration_format((left + 999) / 1000 * 1000, delay);
+    snprintf(why, WHY, "waits %s for the kubelet's refresh of the volume and the reload", delay);
+    return CR_EVIDENCE_UNKNOWN;
+}
+
+/* What a probe says about a change of the leaf; CR_SEEN_NOTHING is not asked here. */
+static enum cr_evidence judge_probe(const struct cr_evidence_input *in, char *why)
+{
+    if (in->seen == CR_SEEN_UNREACHABLE)
+        return say(CR_EVIDENCE_UNKNOWN, why, "cannot be reached on the port to verify");
+    if (in->seen == CR_SEEN_NOT_TLS || !in->leaf)
+        return say(CR_EVIDENCE_UNKNOWN, why, "does not speak TLS on the port to verify");
+    if (in->expected && cr_strvec_has(in->expected, in->leaf))
+        return CR_EVIDENCE_VERIFIED;
+    if (!in->old || !cr_strvec_has(in->old, in->leaf))
+        return say(CR_EVIDENCE_UNKNOWN, why, "serves a leaf that is neither the new nor the old one");
+    if (in->restarted)
+        return say(CR_EVIDENCE_STALE, why,
+                   "restarted, but still serves the old leaf: it mounted the kubelet's cached Secret");
+    return say(CR_EVIDENCE_STALE, why, "still serves the old leaf");
+}
+
+static enum cr_evidence judge_restarted(const struct cr_evidence_input *in, char *why)
+{
+    /* It holds in memory what it read at its start, whatever leaf it has reloaded since. */
+    if (!in->pod_is_new)
+        return say(CR_EVIDENCE_STALE, why, "started before the restart");
+    if (in->pod_started_ms <= 0)
+        return say(CR_EVIDENCE_UNKNOWN, why, "has not started yet");
+    if (in->leaf_changed && in->seen != CR_SEEN_NOTHING)
+        return judge_probe(in, why);
+    /* An earlier start with the same annotation: the material was this one before, or clocks differ. What reloads by
+     * itself needs its time then. */
+    return started_after_change(in) ? CR_EVIDENCE_INFERRED : judge_by_time(in, why);
+}
+
+/* A later start proves nothing here: a new pod may mount the old Secret from the kubelet's cache (kubernetes#129645), and
+ * has it refreshed like any other. */
+static enum cr_evidence judge_reloading(const struct cr_evidence_input *in, char *why)
+{
+    if (in->pod_started_ms <= 0)
+        return say(CR_EVIDENCE_UNKNOWN, why, "has not started yet");
+    if (in->leaf_changed && in->seen != CR_SEEN_NOTHING)
+        return judge_probe(in, why);
+    return judge_by_time(in, why);
+}
+
+enum cr_evidence cr_evidence_judge(const struct cr_evidence_input *input, char why[WHY])
+{
+    why[0] = '\0';
+    return input->restarted ? judge_restarted(input, why) : judge_reloading(input, why);
+}

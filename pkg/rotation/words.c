@@ -1,0 +1,99 @@
+/* The catalogue's facts in words: parts of the sentences that tell people why. */
+#include "rotation/catalogue_internal.h"
+
+#include <stdio.h>
+
+#include "base/strings.h"
+
+const char *cr_role_words(enum cr_role role)
+{
+    static const char *const words[CR_ROLE_COUNT] = {
+        [CR_ROLE_SERVER_LEAF] = "server leaf", [CR_ROLE_CLIENT_LEAF] = "client leaf",
+        [CR_ROLE_CLIENT_CA] = "client CA",     [CR_ROLE_SERVER_CA] = "server CA",
+        [CR_ROLE_OPAQUE] = "opaque material",
+    };
+    return (size_t)role < CR_ROLE_COUNT ? words[role] : "";
+}
+
+/* snprintf whose result is meant to be cut. */
+static void put(char *out, size_t size, const char *fmt, ...) CR_PRINTF(3, 4);
+static void put(char *out, size_t size, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(out, size, fmt, args);
+    va_end(args);
+}
+
+void cr_component_title(const struct cr_component *component, char *out, size_t size)
+{
+    if (!component)
+        put(out, size, "%s", "an unknown component");
+    else if (component->title)
+        put(out, size, "%s (%s)", component->title, component->name);
+    else
+        put(out, size, "%s", component->name);
+}
+
+/* "its client CA (GRPC_CLIENT_TLS_CACERT)". */
+static void object_of(enum cr_role role, const char *parameter, char *out, size_t size)
+{
+    if (parameter)
+        put(out, size, "its %s (%s)", cr_role_words(role), parameter);
+    else
+        put(out, size, "its %s", cr_role_words(role));
+}
+
+static void method_phrase(const struct cr_capability *capability, const char *object, char *out, size_t size)
+{
+    switch (capability->method) {
+    case CR_METHOD_WATCH:
+        put(out, size, "watches %s", object);
+        return;
+    case CR_METHOD_PER_HANDSHAKE:
+        put(out, size, "reads %s at each handshake", object);
+        return;
+    case CR_METHOD_POLL:
+        put(out, size, "polls %s", object);
+        return;
+    case CR_METHOD_API_WATCH:
+        put(out, size, "watches %s through the API server", object);
+        return;
+    case CR_METHOD_SIGNAL:
+        put(out, size, "reads %s again only on %s, which nothing in the pod sends", object,
+            capability->signal ? capability->signal : "a signal");
+        return;
+    case CR_METHOD_HTTP:
+        put(out, size, "reads %s again only on an HTTP request%s%s, which nothing in the pod sends", object,
+            capability->signal ? ", " : "", cr_or_empty(capability->signal));
+        return;
+    case CR_METHOD_COMMAND:
+        put(out, size, "reads %s again only on a command%s%s, which nothing in the pod gives", object,
+            capability->signal ? ", " : "", cr_or_empty(capability->signal));
+        return;
+    case CR_METHOD_RESTART:
+        put(out, size, "reads %s once at start", object);
+        return;
+    case CR_METHOD_UNKNOWN:
+    case CR_METHOD_COUNT:
+        break;
+    }
+    put(out, size, "is not known to reload %s", object);
+}
+
+void cr_capability_phrase(const struct cr_capability *capability, enum cr_role role, const char *parameter, char *out,
+                          size_t size)
+{
+    char object[96];
+    char phrase[192];
+    object_of(role, parameter, object, sizeof object);
+    bool doubtful = !capability->verified && capability->source && capability->method != CR_METHOD_UNKNOWN &&
+                    capability->method != CR_METHOD_RESTART;
+    if (doubtful)
+        put(phrase, sizeof phrase, "is said to reload %s, but nobody has verified it", object);
+    else if (capability->says)
+        put(phrase, sizeof phrase, "%s", capability->says);
+    else
+        method_phrase(capability, object, phrase, sizeof phrase);
+    put(out, size, "%s%s", phrase, capability->assumed ? " (its image does not tell the version: the strictest)" : "");
+}

@@ -27,7 +27,7 @@ static void print_escaped(struct cr_buf *out, unsigned char c)
         }
     }
     char text[8];
-    snprintf(text, sizeof text, "\\u%04x", c);
+    (void)snprintf(text, sizeof text, "\\u%04x", c);
     append(out, text, 6);
 }
 
@@ -55,11 +55,11 @@ static void print_number(struct cr_buf *out, double d)
         return;
     }
     if (fabs(d) <= (double)CR_JSON_MAX_INT && d == floor(d)) {
-        snprintf(text, sizeof text, "%lld", (long long)d);
+        (void)snprintf(text, sizeof text, "%lld", (long long)d);
     } else {
-        snprintf(text, sizeof text, "%.15g", d);
+        (void)snprintf(text, sizeof text, "%.15g", d);
         if (strtod(text, NULL) != d)
-            snprintf(text, sizeof text, "%.17g", d);
+            (void)snprintf(text, sizeof text, "%.17g", d);
     }
     append(out, text, strlen(text));
 }

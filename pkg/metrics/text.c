@@ -42,7 +42,7 @@ static void append_value(struct cr_buf *out, const char *value)
         if (c == '\n')
             cr_buf_puts(out, "\\n");
         else
-            append(out, c >= 0x20 && c < 0x7F ? c : '?');
+            append(out, (char)(c >= 0x20 && c < 0x7F ? c : '?'));
     }
 }
 
@@ -70,7 +70,7 @@ static void append_number(struct cr_buf *out, double d)
         cr_buf_puts(out, d > 0 ? "+Inf" : "-Inf");
     else {
         for (int digits = 6; digits <= 17; digits++) { /* the shortest that reads back as the same */
-            snprintf(text, sizeof text, "%.*g", digits, d);
+            (void)snprintf(text, sizeof text, "%.*g", digits, d);
             if (strtod(text, NULL) == d)
                 break;
         }

@@ -210,7 +210,7 @@ static void add_name(struct cr_strvec *names, const ASN1_IA5STRING *text)
     const unsigned char *data = ASN1_STRING_get0_data(text);
     cr_autofree char *name = cr_malloc(len + 1);
     for (size_t i = 0; i < len; i++)
-        name[i] = data[i] > 0x20 && data[i] < 0x7F ? (char)data[i] : '?';
+        name[i] = (char)(data[i] > 0x20 && data[i] < 0x7F ? data[i] : '?');
     name[len] = '\0';
     cr_strvec_add(names, name);
 }

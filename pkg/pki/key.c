@@ -134,27 +134,27 @@ static const char *curve_name(const char *group)
 
 void cr_key_type(const struct evp_pkey_st *key, char out[CR_KEY_TYPE])
 {
-    char group[64] = "unknown";
+    char group[64];
     switch (EVP_PKEY_get_base_id(key)) {
     case EVP_PKEY_RSA:
-        snprintf(out, CR_KEY_TYPE, "RSA-%d", EVP_PKEY_get_bits(key));
+        (void)snprintf(out, CR_KEY_TYPE, "RSA-%d", EVP_PKEY_get_bits(key));
         break;
     case EVP_PKEY_RSA_PSS:
-        snprintf(out, CR_KEY_TYPE, "RSAPSS-%d", EVP_PKEY_get_bits(key));
+        (void)snprintf(out, CR_KEY_TYPE, "RSAPSS-%d", EVP_PKEY_get_bits(key));
         break;
     case EVP_PKEY_EC:
-        if (!EVP_PKEY_get_group_name(key, group, sizeof group, NULL))
-            strcpy(group, "explicit"); /* parameters written out instead of a name */
-        snprintf(out, CR_KEY_TYPE, "ECDSA-%.9s", curve_name(group));
+        /* a curve has no name when its parameters are written out */
+        (void)snprintf(out, CR_KEY_TYPE, "ECDSA-%.9s",
+                       EVP_PKEY_get_group_name(key, group, sizeof group, NULL) ? curve_name(group) : "explicit");
         break;
     case EVP_PKEY_ED25519:
-        strcpy(out, "Ed25519");
+        (void)snprintf(out, CR_KEY_TYPE, "Ed25519");
         break;
     case EVP_PKEY_ED448:
-        strcpy(out, "Ed448");
+        (void)snprintf(out, CR_KEY_TYPE, "Ed448");
         break;
     default:
-        snprintf(out, CR_KEY_TYPE, "%.15s", cr_or_empty(EVP_PKEY_get0_type_name(key)));
+        (void)snprintf(out, CR_KEY_TYPE, "%.15s", cr_or_empty(EVP_PKEY_get0_type_name(key)));
         break;
     }
 }

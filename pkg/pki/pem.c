@@ -43,7 +43,16 @@ static bool contains(const struct line *line, const char *part)
     return memmem(line->text, line->len, part, strlen(part)) != NULL;
 }
 
-/* The label of "-----BEGIN label-----" or the like, of one line and nothing else. RFC 7468: no dashes at its ends. */
+/* RFC 7468: printable, hyphens only inside and one at a time. It is shown in errors, so it must not forge lines. */
+static bool is_label(const char *label, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (label[i] < 0x20 || label[i] > 0x7E)
+            return false;
+    return len && label[0] != '-' && label[len - 1] != '-' && !memmem(label, len, "--", 2);
+}
+
+/* The label of "-----BEGIN label-----" or the like, of one line and nothing else. */
 static bool read_boundary(const struct line *line, const char *prefix, const char **label, size_t *label_len)
 {
     size_t n = strlen(prefix);
@@ -51,7 +60,7 @@ static bool read_boundary(const struct line *line, const char *prefix, const cha
         return false;
     *label = line->text + n;
     *label_len = line->len - n - 5;
-    return memchr(*label, '-', *label_len) == NULL;
+    return is_label(*label, *label_len);
 }
 
 /* Outside of blocks almost anything may stand, but no remains of a boundary. */

@@ -223,7 +223,8 @@ static const char *gate(struct plan_ctx *ctx, const struct plan_consumer *consum
         return "restart.method: Evict is not acted on in this version";
     if (consumer->held_by)
         return consumer->held_by;
-    if (consumer->rollout.state == CR_ROLLOUT_PAUSED)
+    /* A paused Deployment may be complete as it stands; a new template would wait for whoever resumes it. */
+    if (cr_json_bool_at(consumer->world->workload, false, "spec", "paused"))
         return "the workload is paused";
     *blocked = false;
     int64_t due = consumer->since_ms + policy->restart.coalesce_ms;

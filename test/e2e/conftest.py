@@ -153,7 +153,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def _log_folder(item: pytest.Item) -> Path:
-    return _LOGS / re.sub(r"[^A-Za-z0-9._-]+", "_", item.nodeid.removeprefix("test/e2e/")).strip("_")
+    return _LOGS / re.sub(r"[^A-Za-z0-9._-]+", "_", f"{item.path.stem}.{item.name}").strip("_")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -7,7 +7,7 @@ import hashlib
 import secrets
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from certroll_dev.ui import DevError
@@ -24,7 +24,7 @@ class Material:
     """What a kubernetes.io/tls Secret carries, PEM encoded."""
 
     certificate: bytes
-    key: bytes
+    key: bytes = field(repr=False)  # not into tracebacks and reports
     trust: bytes
 
     def secret(self, name: str, namespace: str = NAMESPACE) -> dict[str, object]:
@@ -49,7 +49,7 @@ class Authority:
 
     generation: int
     certificate: bytes
-    key: bytes
+    key: bytes = field(repr=False)
 
     def serial(self) -> str:
         """In lower-case hexadecimal, without leading zeros."""

@@ -1,0 +1,317 @@
+#include "kube/config_internal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+
+/* A folder of its own for each test. */
+static char folder[64];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/certroll-kubeconfig-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"config", "ca.crt", "client.crt", "client.key", "token", "namespace"};
+    for (size_t i = 0; i < cr_array_len(names); i++) {
+        cr_autofree char *path = cr_asprintf("%s/%s", folder, names[i]);
+        unlink(path);
+    }
+    return rmdir(folder);
+}
+
+static char *put(const char *name, const char *text)
+{
+    char *path = cr_asprintf("%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    return path;
+}
+
+static struct cr_kube_config *load(const char *text, struct cr_error *err)
+{
+    cr_autofree char *path = put("config", text);
+    return cr_kube_config_load(path, NULL, err);
+}
+
+#define HEAD "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+#define CONTEXT "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
+#define CLUSTER "clusters: [{name: k, cluster: {server: 'https://h:6443'}}]\n"
+#define USER(fields) "users: [{name: u, user: {" fields "}}]\n"
+
+static void reads_inline_material_and_the_context_s_namespace(void **state)
+{
+    (void)state;
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_kube_config) struct cr_kube_config *config =
+        load(HEAD "contexts:\n- name: other\n  context: {cluster: x, user: y}\n- name: c\n  context: {cluster: k, user: u, "
+                  "namespace: prod}\n"
+                  "clusters:\n- name: k\n  cluster: {server: 'https://h:6443/prefix/', tls-server-name: api, "
+                  "certificate-authority-data: Q0E=}\n"
+                  "users:\n- name: u\n  user: {client-certificate-data: Q0VSVA==, client-key-data: S0VZ, token: secret}\n",
+             &err);
+    if (!config)
+        fail_msg("%s", err.text);
+    assert_string_equal(config->server, "https://h:6443/prefix");
+    assert_string_equal(config->server_name, "api");
+    assert_string_equal(config->ca_pem, "CA");
+    assert_string_equal(config->cert_pem, "CERT");
+    assert_string_equal(config->key_pem, "KEY");
+    assert_string_equal(config->token, "secret");
+    assert_string_equal(config->ns, "prod");
+    assert_null(config->ca_file);
+    assert_null(config->token_file);
+}
+
+static void paths_are_relative_to_the_kubeconfig(void **state)
+{
+    (void)state;
+    struct cr_error err = {0};
+    free(put("ca.crt", "CA\n"));
+    free(put("client.crt", "CERT\n"));
+    free(put("client.key", "KEY\n"));
+    cr_autofree char *token = put("token", "  first\n");
+    cr_autofree char *text =
+        cr_asprintf(HEAD CONTEXT
+                    "clusters: [{name: k, cluster: {server: 'https://h', certificate-authority: ca.crt}}]\n"
+                    "users: [{name: u, user: {client-certificate: client.crt, client-key: ./client.key, tokenFile: %s}}]\n",
+                    token);
+    CR_CLEANUP(cr_kube_config) struct cr_kube_config *config = load(text, &err);
+    if (!config)
+        fail_msg("%s", err.text);
+    assert_string_equal(config->ca_pem, "CA");
+    assert_string_equal(config->cert_pem, "CERT");
+    assert_string_equal(config->key_pem, "KEY");
+    assert_string_equal(config->token, "first");
+    assert_string_equal(config->ns, "default");
+}
+
+static void reading_again_tells_new_material_from_a_new_token(void **state)
+{
+    (void)state;
+    struct cr_error err = {0};
+    bool changed = true;
+    free(put("ca.crt", "CA"));
+    free(put("client.crt", "CERT"));
+    free(put("client.key", "KEY"));
+    free(put("token", "first"));
+    CR_CLEANUP(cr_kube_config) struct cr_kube_config *config =
+        load(HEAD CONTEXT "clusters: [{name: k, cluster: {server: 'https://h', certificate-authority: ca.crt}}]\n" USER(
+                 "client-certificate: client.crt, client-key: client.key, tokenFile: token"),
+             &err);
+    assert_non_null(config);
+    assert_true(cr_kube_config_reload(config, &changed, &err));
+    assert_false(changed);
+
+    free(put("token", "second"));
+    assert_true(cr_kube_config_reload(config, &changed, &err));
+    assert_false(changed);
+    assert_string_equal(config->token, "second");
+
+    free(put("ca.crt", "CA2"));
+    assert_true(cr_kube_config_reload(config, &changed, &err));
+    assert_true(changed);
+    assert_string_equal(config->ca_pem, "CA2");
+
+    free(put("client.crt", "CERT2"));
+    free(put("client.key", "KEY2"));
+    assert_true(cr_kube_config_reload(config, &changed, &err));
+    assert_true(changed);
+    assert_string_equal(config->key_pem, "KEY2");
+}
+
+static void an_empty_or_missing_file_keeps_the_old_value_and_the_others_are_taken(void **state)
+{
+    (void)state;
+    struct cr_error err = {0};
+    bool changed = true;
+    free(put("ca.crt", "CA"));
+    free(put("client.crt", "CERT"));
+    free(put("client.key", "KEY"));
+    cr_autofree char *token = put("token", "first");
+    CR_CLEANUP(cr_kube_config) struct cr_kube_config *config =
+        load(HEAD CONTEXT "clusters: [{name: k, cluster: {server: 'https://h', certificate-authority: ca.crt}}]\n" USER(
+                 "client-certificate: client.crt, client-key: client.key, tokenFile: token"),
+             &err);
+    assert_non_null(config);
+    unlink(token);
+    free(put("ca.crt", ""));
+    free(put("client.crt", "CERT2"));
+    free(put("client.key", "\n"));
+    assert_false(cr_kube_config_reload(config, &changed, &err));
+    assert_false(changed);
+    assert_non_null(strstr(err.text, "token"));
+    assert_string_equal(config->token, "first");
+    assert_string_equal(config->ca_pem, "CA");
+    /* Half a pair is not taken. */
+    assert_string_equal(config->cert_pem, "CERT");
+
+    free(put("client.key", "KEY2"));
+    assert_false(cr_kube_config_reload(config, &changed, &err));
+    assert_true(changed);
+    assert_string_equal(config->cert_pem, "CERT2");
+}
+
+struct refusal {
+    const char *rule;
+    const char *text;
+    const char *says;
+    enum cr_error_kind kind;
+};
+
+static void refuses_with_words(void **state)
+{
+    (void)state;
+    static const struct refusal cases[] = {
+        {"not YAML", "a: [", "config", CR_ERR_INVALID},
+        {"an empty file has no context", "", "current-context", CR_ERR_INVALID},
+        {"context that is not there", HEAD "contexts: []\n", "'c' is not in contexts", CR_ERR_INVALID},
+        {"cluster that is not there", HEAD CONTEXT "clusters: []\n" USER(""), "cluster 'k'", CR_ERR_INVALID},
+        {"user that is not there", HEAD CONTEXT CLUSTER "users: []\n", "user 'u'", CR_ERR_INVALID},
+        {"server missing", HEAD CONTEXT "clusters: [{name: k, cluster: {}}]\n" USER(""), "server is missing",
+         CR_ERR_INVALID},
+        {"server that is no URL", HEAD CONTEXT "clusters: [{name: k, cluster: {server: 'h:6443'}}]\n" USER(""),
+         "https://host:6443", CR_ERR_INVALID},
+        {"server with a user", HEAD CONTEXT "clusters: [{name: k, cluster: {server: 'https://a:b@h'}}]\n" USER(""),
+         "no user", CR_ERR_INVALID},
+        {"token in the clear", HEAD CONTEXT "clusters: [{name: k, cluster: {server: 'http://h'}}]\n" USER("token: t"),
+         "without TLS", CR_ERR_INVALID},
+        {"CA and insecure",
+         HEAD CONTEXT "clusters: [{name: k, cluster: {server: 'https://h', insecure-skip-tls-verify: true, "
+                      "certificate-authority-data: Q0E=}}]\n" USER(""),
+         "exclude each other", CR_ERR_INVALID},
+        {"proxy", HEAD CONTEXT "clusters: [{name: k, cluster: {server: 'https://h', proxy-url: 'http://p'}}]\n" USER(""),
+         "proxy-url", CR_ERR_INVALID},
+        {"exec plugin", HEAD CONTEXT CLUSTER USER("exec: {command: aws}"), "exec", CR_ERR_INVALID},
+        {"auth provider", HEAD CONTEXT CLUSTER USER("auth-provider: {name: gcp}"), "auth-provider", CR_ERR_INVALID},
+        {"basic authentication", HEAD CONTEXT CLUSTER USER("username: a, password: b"), "basic authentication",
+         CR_ERR_INVALID},
+        {"impersonation", HEAD CONTEXT CLUSTER USER("as: root"), "impersonation", CR_ERR_INVALID},
+        {"token that is a number", HEAD CONTEXT CLUSTER USER("token: 12"), "quotes", CR_ERR_INVALID},
+        {"certificate without key", HEAD CONTEXT CLUSTER USER("client-certificate-data: Q0E="), "client-key",
+         CR_ERR_INVALID},
+        {"key without certificate", HEAD CONTEXT CLUSTER USER("client-key-data: Q0E="), "client-certificate",
+         CR_ERR_INVALID},
+        {"broken base64", HEAD CONTEXT CLUSTER USER("client-key-data: '!'"), "client-key-data", CR_ERR_INVALID},
+        {"file that is missing", HEAD CONTEXT CLUSTER USER("tokenFile: token"), "tokenFile", CR_ERR_NOT_FOUND},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct cr_error err = {0};
+        CR_CLEANUP(cr_kube_config) struct cr_kube_config *config = load(cases[i].text, &err);
+        if (config)
+            fail_msg("%s: was accepted", cases[i].rule);
+        if (!strstr(err.text, cases[i].says))
+            fail_msg("%s: '%s' does not say '%s'", cases[i].rule, err.text, cases[i].says);
+        if (err.kind != cases[i].kind)
+            fail_msg("%s: kind %s", cases[i].rule, cr_error_kind_name(err.kind));
+        if (strstr(err.text, "Q0E="))
+            fail_msg("%s: the message shows material", cases[i].rule);
+    }
+}
+
+static void a_token_file_wins_over_a_token_and_falls_back_to_it(void **state)
+{
+    (void)state;
+    struct cr_error err = {0};
+    cr_autofree char *token = put("token", "from-file");
+    CR_CLEANUP(cr_kube_config) struct cr_kube_config *config =
+        load(HEAD CONTEXT CLUSTER USER("token: inline, tokenFile: token"), &err);
+    assert_non_null(config);
+    assert_string_equal(config->token, "from-file");
+    unlink(token);
+    CR_CLEANUP(cr_kube_config) struct cr_kube_config *without =
+        load(HEAD CONTEXT CLUSTER USER("token: inline, tokenFile: token"), &err);
+    assert_non_null(without);
+    assert_string_equal(without->token, "inline");
+}
+
+static void kubeconfig_environment_is_one_file(void **state)
+{
+    (void)state;
+    struct cr_error err = {0};
+    cr_autofree char *path = put("config", HEAD CONTEXT CLUSTER USER("token: t"));
+    setenv("KUBECONFIG", path, 1);
+    CR_CLEANUP(cr_kube_config) struct cr_kube_config *config = cr_kube_config_load(NULL, NULL, &err);
+    assert_non_null(config);
+    assert_string_equal(config->source, path);
+    cr_autofree char *two = cr_asprintf("%s:%s", path, path);
+    setenv("KUBECONFIG", two, 1);
+    assert_null(cr_kube_config_load(NULL, NULL, &err));
+    assert_non_null(strstr(err.text, "several files"));
+    unsetenv("KUBECONFIG");
+}
+
+static void nothing_configured_says_what_to_do(void **state)
+{
+    (void)state;
+    struct cr_error err = {0};
+    unsetenv("KUBECONFIG");
+    unsetenv("KUBERNETES_SERVICE_HOST");
+    setenv("HOME", folder, 1);
+    assert_null(cr_kube_config_load(NULL, NULL, &err));
+    assert_int_equal(err.kind, CR_ERR_NOT_FOUND);
+    assert_non_null(strstr(err.text, "--kubeconfig"));
+}
+
+static void a_pod_has_its_service_account(void **state)
+{
+    (void)state;
+    struct cr_error err = {0};
+    free(put("token", "jwt\n"));
+    free(put("ca.crt", "CA\n"));
+    free(put("namespace", "certroll-system"));
+    static const struct {
+        const char *host;
+        const char *server;
+    } cases[] = {{"10.96.0.1", "https://10.96.0.1:443"}, {"fd00::1", "https://[fd00::1]:443"}};
+    setenv("KUBERNETES_SERVICE_PORT", "443", 1);
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        setenv("KUBERNETES_SERVICE_HOST", cases[i].host, 1);
+        CR_CLEANUP(cr_kube_config) struct cr_kube_config *config = cr_kube_config_from_pod(folder, &err);
+        if (!config)
+            fail_msg("%s", err.text);
+        assert_string_equal(config->server, cases[i].server);
+        assert_string_equal(config->token, "jwt");
+        assert_string_equal(config->ns, "certroll-system");
+        assert_string_equal(config->source, "in-cluster");
+    }
+    cr_autofree char *token = cr_asprintf("%s/token", folder);
+    unlink(token);
+    assert_null(cr_kube_config_from_pod(folder, &err));
+    assert_non_null(strstr(err.text, "automountServiceAccountToken"));
+    unsetenv("KUBERNETES_SERVICE_HOST");
+}
+
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER(reads_inline_material_and_the_context_s_namespace),
+        IN_FOLDER(paths_are_relative_to_the_kubeconfig),
+        IN_FOLDER(reading_again_tells_new_material_from_a_new_token),
+        IN_FOLDER(an_empty_or_missing_file_keeps_the_old_value_and_the_others_are_taken),
+        IN_FOLDER(refuses_with_words),
+        IN_FOLDER(a_token_file_wins_over_a_token_and_falls_back_to_it),
+        IN_FOLDER(kubeconfig_environment_is_one_file),
+        IN_FOLDER(nothing_configured_says_what_to_do),
+        IN_FOLDER(a_pod_has_its_service_account),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -133,8 +133,16 @@ class World:
 
     # --- the operator and calls
 
-    def install_policy(self) -> None:
+    def install_policy(self, change: Callable[[Object], None] | None = None) -> None:
+        """The demo's, or what `change` makes of its spec."""
         workloads.install_policy(self.cluster)
+        if change:
+            self.change_policy(change)
+
+    def change_policy(self, change: Callable[[Object], None]) -> None:
+        spec: Object = self.policy()["spec"]
+        change(spec)
+        self.api.merge("certrotationpolicies", NAMESPACE, workloads.POLICY, {"spec": spec})
 
     def wait_ready(self, deadline: float = 60.0) -> None:
         wait_for("the policy to be Ready", lambda: self.status().holds("Ready"), deadline=deadline, missing=self.describe)

@@ -1,0 +1,119 @@
+"""What a policy may say about how consumers react, and that it is obeyed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from certroll_dev.demo import pods, workloads
+from certroll_dev.demo.api import Object
+from certroll_dev.demo.scenario import Seen
+from certroll_dev.demo.waiting import wait_for
+from certroll_dev.demo.workloads import NGINX, RATE_LIMIT, WORKLOADS, Workload
+from world import World, steadily
+
+_QUIET = 10.0  # seconds in which it is watched that nothing is touched
+
+
+def _consumer(spec: Object, workload: Workload) -> Object:
+    found: Object = next(consumer for consumer in spec["consumers"] if consumer["name"] == workload.consumer)
+    return found
+
+
+def _nginx_is_said_to_watch(spec: Object, on_timeout: str) -> None:
+    consumer = _consumer(spec, NGINX)
+    consumer["reload"] = {"serverLeaf": {"method": "Watch", "maxDelay": "2s"}}
+    consumer["verify"] |= {"timeout": "10s", "onTimeout": on_timeout}
+
+
+def test_a_leaf_still_served_past_its_deadline_is_a_restart(world: World) -> None:
+    """The policy claims that nginx watches its certificate, which is not so: what the handshake shows decides."""
+    world.install_policy(lambda spec: _nginx_is_said_to_watch(spec, "Restart"))
+    with world.operator():
+        world.wait_ready()
+        before = world.seen()
+        leaf = world.authority.issue(NGINX.deployment)
+        decisions: list[str] = []
+        world.wait_settled(world.write(NGINX, leaf), seen=lambda status: decisions.append(status.consumers["nginx"].decision))
+        assert "HotReload" in decisions, "it did not even try"
+        assert len(world.seen()["nginx"].replica_sets - before["nginx"].replica_sets) == 1, "nginx was not rolled exactly once"
+        assert world.serves(NGINX, leaf)
+
+
+def test_a_leaf_still_served_may_just_be_reported(world: World) -> None:
+    world.install_policy(lambda spec: _nginx_is_said_to_watch(spec, "Report"))
+    with world.operator() as operator:
+        world.wait_ready()
+        before = world.seen()
+        world.write(NGINX, world.authority.issue(NGINX.deployment))
+        wait_for("two stale pods in the status", lambda: _stale(world, NGINX) == 2, deadline=30, missing=world.describe)
+        # Past the deadline of 10 s, by as much again.
+        steadily("nginx was restarted though it is only to be reported", 20.0, lambda: _touched(world, before))
+        operator.check()
+        assert not world.status().holds("Converged")
+
+
+def test_a_plan_touches_nothing(world: World) -> None:
+    """mode: Plan says what would be done; Enforce then does it."""
+    world.install_policy(lambda spec: spec.update(mode="Plan"))
+    second = world.next_authority()
+    materials = workloads.issue_all(second)
+    with world.operator() as operator:
+        world.wait_ready()
+        before = world.seen()
+        mark = world.audit.mark()
+        versions = world.write_all(materials)
+        wait_for("the plan to restart Rate Limit", lambda: _decided(world) == "Restart", deadline=30, missing=world.describe)
+        steadily("touched though it was only to be planned", _QUIET, lambda: [str(w) for w in world.audit.disruptive_since(mark)])
+        assert _touched(world, before) == []
+        operator.check()
+        world.change_policy(lambda spec: spec.update(mode="Enforce"))
+        world.wait_settled(versions)
+    for workload in WORKLOADS:
+        assert world.serves(workload, materials[workload.secret]), f"{workload.consumer} does not serve its new leaf"
+    assert set(_touched(world, before)) == {"rate-limit", "nginx"}
+
+
+def test_a_suspended_policy_is_taken_up_again(world: World) -> None:
+    world.install_policy(lambda spec: spec.update(suspend=True))
+    second = world.next_authority()
+    materials = workloads.issue_all(second)
+    with world.operator() as operator:
+        wait_for("the policy to be looked at", lambda: world.status().observed_generation == world.status().generation, deadline=30)
+        world.wait_at_rest()
+        before = world.seen()
+        mark = world.audit.mark()
+        versions = world.write_all(materials)
+        steadily("touched though suspended", _QUIET, lambda: [str(w) for w in world.audit.disruptive_since(mark)])
+        operator.check()
+        world.change_policy(lambda spec: spec.update(suspend=False))
+        world.wait_settled(versions)
+    assert set(_touched(world, before)) == {"rate-limit", "nginx"}
+
+
+def test_an_optional_consumer_may_be_absent(world: World) -> None:
+    world.install_policy(lambda spec: spec["consumers"].append(_ABSENT))
+    with world.operator():
+        world.wait_ready()
+        leaf = world.authority.issue(RATE_LIMIT.deployment)
+        versions = world.write(RATE_LIMIT, leaf)
+        ((name, version),) = versions.items()
+        wait_for("the rotation to be settled", lambda: world.status().is_settled(name, version), deadline=60)
+        assert world.status().consumers["absent"].state == "Absent"
+        assert not world.status().holds("Degraded")
+
+
+_ABSENT = {"name": "absent", "optional": True, "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "nobody"}}
+
+
+def _decided(world: World) -> str:
+    return world.status().consumers[RATE_LIMIT.consumer].decision
+
+
+def _stale(world: World, workload: Workload) -> int:
+    return world.status().consumers[workload.consumer].stale
+
+
+def _touched(world: World, before: Mapping[str, Seen]) -> list[str]:
+    """Consumers whose pods are no longer those of before."""
+    now = world.seen()
+    return [name for name, seen in before.items() if pods.identity(now[name].pods) != pods.identity(seen.pods)]

@@ -131,7 +131,7 @@ static void end_all(struct cr_http_client *client)
         if (stream)
             cr_http_stream_begin(stream); /* which, on a cancelled client, ends it */
         else if ((stream = TAILQ_FIRST(&client->running)))
-            cr_http_stream_cancel(stream);
+            cr_http_stream_abort(stream, "shutting down");
         else
             return;
     }

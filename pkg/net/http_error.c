@@ -9,7 +9,6 @@ static enum cr_error_kind kind_of(CURLcode code)
 {
     switch (code) {
     case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_SSL_CERTPROBLEM:    /* our certificate or key */
     case CURLE_SSL_CACERT_BADFILE: /* our CA bundle */
     case CURLE_SSL_CIPHER:
@@ -34,6 +33,8 @@ static const char *hint_for(CURLcode code)
         return "the client certificate or its key cannot be used: ";
     case CURLE_SSL_CACERT_BADFILE:
         return "the CA bundle cannot be used: ";
+    case CURLE_UNSUPPORTED_PROTOCOL: /* of the answer: the URL's was looked at before */
+        return "the answer is not HTTP: ";
     case CURLE_PARTIAL_FILE:
         return "the response was cut off: ";
     default:

@@ -119,7 +119,8 @@ static bool parse_url(struct cr_http_exchange *x, const struct cr_http_request *
         return cr_error_set(err, CR_ERR_INVALID, "'%s' is not a URL that can be used: %s", request->url,
                             curl_url_strerror(code));
     char *scheme = url_part(x->url, CURLUPART_SCHEME, 0);
-    bool known = cr_streq(scheme, "https") || cr_streq(scheme, "http");
+    x->https = cr_streq(scheme, "https");
+    bool known = x->https || cr_streq(scheme, "http");
     cr_autofree char *where = authority(x->url);
     x->origin = cr_asprintf("%s %s://%s", request->method, cr_or_empty(scheme), where);
     curl_free(scheme);
@@ -144,9 +145,7 @@ static void set_connection_options(CURL *easy)
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https,http");
     curl_easy_setopt(easy, CURLOPT_PROXY, "");
     curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
-    /* Requests wait for a connection under way instead of opening one each. */
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-    curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
     curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
@@ -170,6 +169,9 @@ bool cr_http_exchange_init(struct cr_http_exchange *x, const struct cr_http_requ
     if (!x->easy || !add_headers(x, request, err))
         return x->easy ? false : cr_error_set(err, CR_ERR_INTERNAL, "libcurl cannot be initialised");
     set_connection_options(x->easy);
+    /* Requests wait for a handshake under way, and share the connection when it brings HTTP/2. Without TLS there is
+     * none to share, and curl would wait for the first response. */
+    curl_easy_setopt(x->easy, CURLOPT_PIPEWAIT, x->https ? 1L : 0L);
     set_method(x, request);
     curl_easy_setopt(x->easy, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(x->easy, CURLOPT_HTTPHEADER, x->headers);

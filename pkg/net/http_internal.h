@@ -36,6 +36,7 @@ struct cr_http_exchange {
     char *body;
     size_t body_len;
     bool secret;
+    bool https;
     char *origin; /* "GET https://host:port", for error texts: paths and queries may be long */
     char problem[CURL_ERROR_SIZE];
 };
@@ -129,6 +130,8 @@ struct cr_http_stream *cr_http_stream_new(struct cr_http_client *client, const s
 void cr_http_stream_queue(struct cr_http_stream *stream);
 /* The rest: loop thread. */
 void cr_http_stream_begin(struct cr_http_stream *stream);
+/* Ends it with Cancelled and this text. */
+void cr_http_stream_abort(struct cr_http_stream *stream, const char *why);
 void cr_http_stream_complete(struct cr_http_stream *stream, CURLcode result);
 /* Hands over what came; with it the client may go. */
 void cr_http_stream_deliver_all(struct cr_http_client *client);

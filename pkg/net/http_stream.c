@@ -130,7 +130,7 @@ static void end(struct cr_http_stream *stream, const struct cr_error *err)
         stream_free(stream);
 }
 
-static void cancel(struct cr_http_stream *stream, const char *why)
+void cr_http_stream_abort(struct cr_http_stream *stream, const char *why)
 {
     struct cr_error err = {0};
     cr_error_set(&err, CR_ERR_CANCELLED, "%s", why);
@@ -140,7 +140,7 @@ static void cancel(struct cr_http_stream *stream, const char *why)
 void cr_http_stream_cancel(struct cr_http_stream *stream)
 {
     if (stream && stream->state != CR_HTTP_ENDED)
-        cancel(stream, "the request was cancelled");
+        cr_http_stream_abort(stream, "the request was cancelled");
 }
 
 static int64_t next_check_ms(const struct cr_http_stream *stream)
@@ -233,6 +233,8 @@ static void complete(struct cr_http_stream *stream)
                      stream->exchange.origin, stream->max_body);
     else if (stream->result != CURLE_OK)
         cr_http_exchange_error(&stream->exchange, stream->result, &err);
+    else if (!stream->status) /* curl takes headers that were cut off for a response */
+        cr_error_set(&err, CR_ERR_TRANSIENT, "%s: the response was cut off in its headers", stream->exchange.origin);
     end(stream, err.kind == CR_ERR_NONE ? NULL : &err);
 }
 
@@ -244,7 +246,7 @@ static bool deliver_status(struct cr_http_stream *stream)
     stream->status_told = true;
     if (!stream->handler.on_status(stream->handler.arg, stream->status, stream->retry_after_ms) &&
         stream->state != CR_HTTP_ENDED)
-        cancel(stream, "the response was refused by its receiver");
+        cr_http_stream_abort(stream, "the response was refused by its receiver");
     return stream->state != CR_HTTP_ENDED;
 }
 
@@ -254,7 +256,7 @@ static bool deliver_data(struct cr_http_stream *stream)
         return true;
     if (!stream->handler.on_data(stream->handler.arg, stream->inbox.data, stream->inbox.len) &&
         stream->state != CR_HTTP_ENDED)
-        cancel(stream, "the response was refused by its receiver");
+        cr_http_stream_abort(stream, "the response was refused by its receiver");
     if (stream->inbox.cap > KEEP_INBOX)
         cr_buf_dispose(&stream->inbox);
     else

@@ -1,0 +1,564 @@
+#include "net/http.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "support/testserver.h"
+
+enum { PATIENCE_MS = 20 * 1000 };
+
+/* The test's thread is the loop's: nothing here needs a lock. */
+struct fixture {
+    struct cr_loop *loop;
+    struct cr_http_client *client;
+    struct cr_timer *guard; /* a stream that never ends fails the test instead of hanging it */
+    unsigned live;          /* streams that have not ended */
+};
+
+/* A stream and what it brought. */
+struct reader {
+    struct fixture *fixture;
+    struct cr_http_stream *stream;
+    struct cr_buf text;
+    int status;
+    int retry_after_ms;
+    unsigned statuses;
+    unsigned cuts; /* calls of on_data */
+    unsigned ends;
+    bool failed;
+    struct cr_error err;
+    /* What it does; the default is to read on. */
+    bool refuse_status;
+    size_t refuse_after; /* bytes; 0: never */
+    struct reader *cancel_on_data;
+    struct reader *cancel_on_status;
+    bool restart_on_end; /* once */
+    const struct cr_http_request *request;
+    int idle_ms;
+};
+
+static void give_up(void *arg)
+{
+    (void)arg;
+    fprintf(stderr, "a stream did not end in time\n");
+    abort();
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = cr_new(struct fixture);
+    f->loop = cr_loop_new();
+    f->client = cr_http_client_new(f->loop, NULL, NULL);
+    f->guard = cr_timer_new(f->loop, give_up, NULL);
+    cr_timer_arm(f->guard, PATIENCE_MS);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    cr_http_client_free(f->client);
+    cr_timer_free(f->guard);
+    cr_loop_free(f->loop);
+    assert_int_equal(f->live, 0);
+    free(f);
+    return 0;
+}
+
+static void start(struct reader *reader);
+
+static void cancel_other(const struct reader *other)
+{
+    if (other && other->stream)
+        cr_http_stream_cancel(other->stream);
+}
+
+static bool on_status(void *arg, int status, int retry_after_ms)
+{
+    struct reader *reader = arg;
+    assert_int_equal(reader->cuts, 0);
+    assert_int_equal(reader->ends, 0);
+    reader->statuses++;
+    reader->status = status;
+    reader->retry_after_ms = retry_after_ms;
+    cancel_other(reader->cancel_on_status);
+    return !reader->refuse_status;
+}
+
+static bool on_data(void *arg, const char *data, size_t len)
+{
+    struct reader *reader = arg;
+    assert_int_equal(reader->statuses, 1);
+    assert_int_equal(reader->ends, 0);
+    assert_int_not_equal(len, 0);
+    reader->cuts++;
+    assert_true(cr_buf_append(&reader->text, data, len));
+    cancel_other(reader->cancel_on_data);
+    return !reader->refuse_after || reader->text.len < reader->refuse_after;
+}
+
+static void on_end(void *arg, const struct cr_error *err)
+{
+    struct reader *reader = arg;
+    struct fixture *f = reader->fixture;
+    assert_true(cr_loop_in_thread(f->loop) || !reader->stream);
+    reader->ends++;
+    reader->stream = NULL;
+    reader->failed = err != NULL;
+    if (err)
+        reader->err = *err;
+    f->live--;
+    if (reader->restart_on_end) {
+        reader->restart_on_end = false;
+        reader->statuses = reader->cuts = reader->ends = 0;
+        cr_buf_reset(&reader->text);
+        start(reader);
+    } else if (f->live == 0) {
+        cr_loop_stop(f->loop);
+    }
+}
+
+static void start(struct reader *reader)
+{
+    const struct cr_http_stream_handler handler = {on_status, on_data, on_end, reader};
+    reader->fixture->live++;
+    reader->stream = cr_http_stream_start(reader->fixture->client, reader->request, &handler, reader->idle_ms);
+    assert_non_null(reader->stream);
+}
+
+/* Starts it with this path of the server. The request's texts may go once it is started. */
+static void open_stream(struct reader *reader, struct fixture *f, const struct test_server *server, int idle_ms)
+{
+    cr_autofree char *url = test_server_url(server, "/watch");
+    const struct cr_http_request request = {.method = "GET", .url = url};
+    reader->fixture = f;
+    reader->request = &request;
+    reader->idle_ms = idle_ms;
+    start(reader);
+}
+
+static void run(struct fixture *f)
+{
+    cr_loop_run(f->loop);
+}
+
+static void assert_ended(const struct reader *reader, enum cr_error_kind kind, const char *words)
+{
+    assert_int_equal(reader->ends, 1);
+    if (!reader->failed)
+        fail_msg("expected %s '%s', but it ended well", cr_error_kind_name(kind), words);
+    if (reader->err.kind != kind || !strstr(reader->err.text, words))
+        fail_msg("expected %s with '%s', got %s: %s", cr_error_kind_name(kind), words,
+                 cr_error_kind_name(reader->err.kind), reader->err.text);
+}
+
+static void assert_ended_well(const struct reader *reader)
+{
+    assert_int_equal(reader->ends, 1);
+    if (reader->failed)
+        fail_msg("%s", reader->err.text);
+}
+
+/* --- servers --- */
+
+static const char chunked[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+/* Sends the text in chunks of 1, 2, 3, … bytes, and each chunk in two pieces on the wire. */
+static void serve_odd_cuts(struct test_conn *conn, void *arg)
+{
+    const char *text = arg;
+    if (!test_conn_request(conn) || !test_conn_puts(conn, chunked))
+        return;
+    for (size_t at = 0, size = 1; at < strlen(text); at += size, size++) {
+        size_t left = strlen(text) - at;
+        if (size > left)
+            size = left;
+        cr_autofree char *head = cr_asprintf("%zx\r\n%.*s", size, (int)(size / 2), text + at);
+        test_conn_puts(conn, head);
+        test_conn_write(conn, text + at + size / 2, size - size / 2);
+        test_conn_puts(conn, "\r\n");
+    }
+    test_conn_puts(conn, "0\r\nX-Trailer: ignored\r\n\r\n");
+}
+
+/* Says it, then keeps the connection open. */
+static void serve_and_wait(struct test_conn *conn, void *arg)
+{
+    if (test_conn_request(conn) && test_conn_puts(conn, arg))
+        test_conn_wait_closed(conn);
+}
+
+static void serve_and_close(struct test_conn *conn, void *arg)
+{
+    if (test_conn_request(conn))
+        test_conn_puts(conn, arg);
+}
+
+static struct test_server *server_of(void (*serve)(struct test_conn *, void *), const char *text)
+{
+    return test_server_new(&(struct test_server_options){.serve = serve, .arg = (void *)(uintptr_t)text});
+}
+
+/* --- tests --- */
+
+static void the_body_is_the_same_in_any_cut(void **state)
+{
+    struct cr_buf text = CR_BUF_INIT(0);
+    for (int i = 0; i < 3000; i++)
+        cr_buf_printf(&text, "{\"type\":\"ADDED\",\"n\":%d}\n", i);
+    struct reader reader = {0};
+    CR_CLEANUP(test_server) struct test_server *server = server_of(serve_odd_cuts, text.data);
+    open_stream(&reader, *state, server, PATIENCE_MS);
+    run(*state);
+    assert_ended_well(&reader);
+    assert_int_equal(reader.status, 200);
+    assert_int_equal(reader.statuses, 1);
+    assert_string_equal(reader.text.data, text.data);
+    cr_buf_dispose(&reader.text);
+    cr_buf_dispose(&text);
+}
+
+static void an_error_status_brings_its_body(void **state)
+{
+    struct reader reader = {0};
+    CR_CLEANUP(test_server)
+    struct test_server *server =
+        server_of(serve_and_close, "HTTP/1.1 429 Slow\r\nRetry-After: 3\r\nContent-Length: 4\r\n\r\nbusy");
+    open_stream(&reader, *state, server, PATIENCE_MS);
+    run(*state);
+    assert_ended_well(&reader);
+    assert_int_equal(reader.status, 429);
+    assert_int_equal(reader.retry_after_ms, 3000);
+    assert_string_equal(cr_buf_text(&reader.text), "busy");
+    cr_buf_dispose(&reader.text);
+}
+
+static void an_informational_status_is_not_the_status(void **state)
+{
+    struct reader reader = {0};
+    CR_CLEANUP(test_server)
+    struct test_server *server = server_of(
+        serve_and_close, "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    open_stream(&reader, *state, server, PATIENCE_MS);
+    run(*state);
+    assert_ended_well(&reader);
+    assert_int_equal(reader.status, 200);
+    assert_int_equal(reader.statuses, 1);
+    cr_buf_dispose(&reader.text);
+}
+
+static void an_empty_body_ends_well(void **state)
+{
+    struct reader reader = {0};
+    CR_CLEANUP(test_server)
+    struct test_server *server = server_of(serve_and_close, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    open_stream(&reader, *state, server, PATIENCE_MS);
+    run(*state);
+    assert_ended_well(&reader);
+    assert_int_equal(reader.statuses, 1);
+    assert_int_equal(reader.cuts, 0);
+}
+
+static void a_stream_cut_off_hands_over_what_came_and_is_transient(void **state)
+{
+    struct reader reader = {0};
+    CR_CLEANUP(test_server)
+    struct test_server *server =
+        server_of(serve_and_close, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nwhole\r\n6\r\nhal");
+    open_stream(&reader, *state, server, PATIENCE_MS);
+    run(*state);
+    assert_ended(&reader, CR_ERR_TRANSIENT, "GET http://127.0.0.1:");
+    assert_string_equal(cr_buf_text(&reader.text), "wholehal");
+    cr_buf_dispose(&reader.text);
+}
+
+static void silence_ends_a_stream(void **state)
+{
+    static const char *const said[] = {"", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
+                                       "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"};
+    for (size_t i = 0; i < cr_array_len(said); i++) {
+        struct reader reader = {0};
+        CR_CLEANUP(test_server) struct test_server *server = server_of(serve_and_wait, said[i]);
+        int64_t begun = cr_clock_monotonic_ms();
+        open_stream(&reader, *state, server, 100);
+        run(*state);
+        assert_ended(&reader, CR_ERR_TRANSIENT, "silent for 100 ms");
+        assert_in_range(cr_clock_monotonic_ms() - begun, 100, PATIENCE_MS);
+        cr_buf_dispose(&reader.text);
+        tear_down(state); /* a loop runs once */
+        set_up(state);
+    }
+}
+
+enum { DRIPS = 12, DRIP_EVERY_MS = 50, DRIP_IDLE_MS = 400 };
+
+static void serve_drips(struct test_conn *conn, void *arg)
+{
+    (void)arg;
+    const struct timespec pause = {.tv_nsec = DRIP_EVERY_MS * 1000 * 1000};
+    if (!test_conn_request(conn) || !test_conn_puts(conn, chunked))
+        return;
+    for (int i = 0; i < DRIPS; i++) {
+        nanosleep(&pause, NULL);
+        test_conn_puts(conn, "1\r\n.\r\n");
+    }
+    test_conn_puts(conn, "0\r\n\r\n");
+}
+
+static void a_slow_stream_is_not_a_silent_one(void **state)
+{
+    struct reader reader = {0};
+    CR_CLEANUP(test_server) struct test_server *server = server_of(serve_drips, NULL);
+    open_stream(&reader, *state, server, DRIP_IDLE_MS);
+    run(*state);
+    assert_ended_well(&reader);
+    assert_int_equal(reader.text.len, DRIPS);
+    cr_buf_dispose(&reader.text);
+}
+
+static void a_refused_status_ends_the_stream(void **state)
+{
+    struct reader reader = {.refuse_status = true};
+    CR_CLEANUP(test_server)
+    struct test_server *server = server_of(serve_and_wait, "HTTP/1.1 410 Gone\r\nContent-Length: 9\r\n\r\nhalf");
+    open_stream(&reader, *state, server, PATIENCE_MS);
+    run(*state);
+    assert_ended(&reader, CR_ERR_CANCELLED, "refused by its receiver");
+    assert_int_equal(reader.status, 410);
+    assert_int_equal(reader.cuts, 0);
+    assert_true(test_server_wait_ended(server, 1, NULL));
+}
+
+static void refused_data_ends_the_stream(void **state)
+{
+    struct reader reader = {.refuse_after = 2};
+    CR_CLEANUP(test_server)
+    struct test_server *server = server_of(serve_and_wait, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
+    open_stream(&reader, *state, server, PATIENCE_MS);
+    run(*state);
+    assert_ended(&reader, CR_ERR_CANCELLED, "refused by its receiver");
+    assert_true(test_server_wait_ended(server, 1, NULL));
+    cr_buf_dispose(&reader.text);
+}
+
+static void a_stream_may_cancel_itself(void **state)
+{
+    struct reader in_status = {0};
+    in_status.cancel_on_status = &in_status;
+    struct reader in_data = {0};
+    in_data.cancel_on_data = &in_data;
+    CR_CLEANUP(test_server)
+    struct test_server *server = server_of(serve_and_wait, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
+    open_stream(&in_status, *state, server, PATIENCE_MS);
+    open_stream(&in_data, *state, server, PATIENCE_MS);
+    run(*state);
+    assert_ended(&in_status, CR_ERR_CANCELLED, "cancelled");
+    assert_int_equal(in_status.cuts, 0);
+    assert_ended(&in_data, CR_ERR_CANCELLED, "cancelled");
+    assert_int_equal(in_data.cuts, 1);
+    cr_buf_dispose(&in_data.text);
+}
+
+/* Both have bytes to hand over in the same moment: whichever comes first ends the other. */
+static void a_stream_may_cancel_another(void **state)
+{
+    struct reader a = {0};
+    struct reader b = {.cancel_on_data = &a, .refuse_after = 1};
+    a.cancel_on_data = &b;
+    a.refuse_after = 1;
+    CR_CLEANUP(test_server)
+    struct test_server *server = server_of(serve_and_wait, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
+    open_stream(&a, *state, server, PATIENCE_MS);
+    open_stream(&b, *state, server, PATIENCE_MS);
+    run(*state);
+    assert_int_equal(a.ends, 1);
+    assert_int_equal(b.ends, 1);
+    assert_int_equal(a.cuts + b.cuts, 1);
+    cr_buf_dispose(&a.text);
+    cr_buf_dispose(&b.text);
+}
+
+static void a_stream_may_be_cancelled_before_it_begins(void **state)
+{
+    struct reader reader = {0};
+    CR_CLEANUP(test_server) struct test_server *server = server_of(serve_and_close, "");
+    open_stream(&reader, *state, server, PATIENCE_MS);
+    struct cr_http_stream *stream = cr_steal(&reader.stream);
+    cr_http_stream_cancel(stream);
+    assert_ended(&reader, CR_ERR_CANCELLED, "cancelled");
+    run(*state);
+    assert_int_equal(test_server_accepted(server), 0);
+}
+
+static void a_stream_may_start_another_when_it_ends(void **state)
+{
+    struct reader reader = {.restart_on_end = true};
+    CR_CLEANUP(test_server)
+    struct test_server *server = server_of(serve_and_close, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    cr_autofree char *url = test_server_url(server, "/");
+    const struct cr_http_request request = {.method = "GET", .url = url};
+    reader.fixture = *state;
+    reader.request = &request;
+    start(&reader);
+    run(*state);
+    assert_ended_well(&reader);
+    assert_string_equal(cr_buf_text(&reader.text), "ok");
+    assert_int_equal(test_server_accepted(server), 2);
+    cr_buf_dispose(&reader.text);
+}
+
+static void what_cannot_be_sent_ends_in_on_end(void **state)
+{
+    struct reader reader = {.fixture = *state};
+    const struct cr_http_request request = {.method = "GET", .url = "gopher://x"};
+    reader.request = &request;
+    start(&reader);
+    assert_int_equal(reader.ends, 0);
+    run(*state);
+    assert_ended(&reader, CR_ERR_INVALID, "neither an https nor an http URL");
+    assert_int_equal(reader.statuses, 0);
+}
+
+static void a_stream_has_no_cap_unless_asked(void **state)
+{
+    static char body[300 * 1024 + 64];
+    int head = snprintf(body, sizeof body, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", 300 * 1024);
+    memset(body + head, 'x', 300 * 1024);
+    CR_CLEANUP(test_server) struct test_server *server = server_of(serve_and_close, body);
+    cr_autofree char *url = test_server_url(server, "/");
+    const struct cr_http_request capped = {.method = "GET", .url = url, .max_body = 100 * 1024};
+    struct reader with = {.fixture = *state, .request = &capped};
+    struct reader without = {0};
+    start(&with);
+    open_stream(&without, *state, server, 0);
+    run(*state);
+    assert_ended(&with, CR_ERR_INVALID, "longer than the 102400 bytes");
+    assert_true(with.text.len <= 100 * 1024);
+    assert_ended_well(&without);
+    assert_int_equal(without.text.len, 300 * 1024);
+    cr_buf_dispose(&with.text);
+    cr_buf_dispose(&without.text);
+}
+
+static void a_stream_may_have_a_time_out(void **state)
+{
+    CR_CLEANUP(test_server) struct test_server *server = server_of(serve_drips, NULL);
+    cr_autofree char *url = test_server_url(server, "/");
+    const struct cr_http_request request = {.method = "GET", .url = url, .timeout_ms = DRIP_EVERY_MS * 3};
+    struct reader reader = {.fixture = *state, .request = &request, .idle_ms = PATIENCE_MS};
+    start(&reader);
+    run(*state);
+    assert_ended(&reader, CR_ERR_TRANSIENT, "no answer within 150 ms");
+    cr_buf_dispose(&reader.text);
+}
+
+/* --- the end of a client --- */
+
+static void free_client(void *arg)
+{
+    struct fixture *f = arg;
+    cr_http_client_free(f->client);
+    f->client = NULL;
+}
+
+static void freeing_the_client_ends_its_streams(void **state)
+{
+    struct fixture *f = *state;
+    struct reader readers[4] = {0};
+    CR_CLEANUP(test_server)
+    struct test_server *server = server_of(serve_and_wait, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
+    for (size_t i = 0; i < cr_array_len(readers); i++)
+        open_stream(&readers[i], f, server, PATIENCE_MS);
+    cr_loop_post(f->loop, free_client, f);
+    run(f);
+    for (size_t i = 0; i < cr_array_len(readers); i++) {
+        assert_ended(&readers[i], CR_ERR_CANCELLED, "shutting down");
+        cr_buf_dispose(&readers[i].text);
+    }
+}
+
+static bool kill_client(void *arg, const char *data, size_t len)
+{
+    (void)data;
+    (void)len;
+    struct reader *reader = arg;
+    free_client(reader->fixture);
+    return true;
+}
+
+static void a_handler_may_free_the_client(void **state)
+{
+    struct fixture *f = *state;
+    struct reader killer = {.fixture = f};
+    struct reader other = {0};
+    CR_CLEANUP(test_server)
+    struct test_server *server = server_of(serve_and_wait, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
+    cr_autofree char *url = test_server_url(server, "/");
+    const struct cr_http_request request = {.method = "GET", .url = url};
+    const struct cr_http_stream_handler handler = {on_status, kill_client, on_end, &killer};
+    f->live++;
+    killer.stream = cr_http_stream_start(f->client, &request, &handler, PATIENCE_MS);
+    open_stream(&other, f, server, PATIENCE_MS);
+    run(f);
+    assert_ended(&killer, CR_ERR_CANCELLED, "shutting down");
+    assert_ended(&other, CR_ERR_CANCELLED, "shutting down");
+    cr_buf_dispose(&other.text);
+}
+
+static void streams_end_when_the_client_goes_after_the_loop(void **state)
+{
+    struct fixture *f = *state;
+    struct reader running = {0};
+    struct reader queued = {0};
+    CR_CLEANUP(test_server)
+    struct test_server *server = server_of(serve_and_wait, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
+    open_stream(&running, f, server, PATIENCE_MS);
+    cr_loop_stop(f->loop);
+    run(f);
+    open_stream(&queued, f, server, PATIENCE_MS);
+    running.stream = queued.stream = NULL; /* on_end is not in the loop's thread */
+    free_client(f);
+    assert_ended(&running, CR_ERR_CANCELLED, "shutting down");
+    assert_ended(&queued, CR_ERR_CANCELLED, "shutting down");
+    cr_buf_dispose(&running.text);
+}
+
+#define with_loop(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_loop(the_body_is_the_same_in_any_cut),
+        with_loop(an_error_status_brings_its_body),
+        with_loop(an_informational_status_is_not_the_status),
+        with_loop(an_empty_body_ends_well),
+        with_loop(a_stream_cut_off_hands_over_what_came_and_is_transient),
+        with_loop(silence_ends_a_stream),
+        with_loop(a_slow_stream_is_not_a_silent_one),
+        with_loop(a_refused_status_ends_the_stream),
+        with_loop(refused_data_ends_the_stream),
+        with_loop(a_stream_may_cancel_itself),
+        with_loop(a_stream_may_cancel_another),
+        with_loop(a_stream_may_be_cancelled_before_it_begins),
+        with_loop(a_stream_may_start_another_when_it_ends),
+        with_loop(what_cannot_be_sent_ends_in_on_end),
+        with_loop(a_stream_has_no_cap_unless_asked),
+        with_loop(a_stream_may_have_a_time_out),
+        with_loop(freeing_the_client_ends_its_streams),
+        with_loop(a_handler_may_free_the_client),
+        with_loop(streams_end_when_the_client_goes_after_the_loop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -57,6 +57,13 @@ static void log_act(const struct cr_gathered *gathered, const struct cr_plan *pl
            {"object", object}, {"reason", reason}, {"error", err ? err->text : NULL});
 }
 
+static void log_said(const struct cr_policy *policy, const struct cr_plan_event *said, const char *object)
+{
+    cr_autofree char *key = cr_asprintf("%s/%s", policy->ns, policy->name);
+    cr_log(said->warning ? CR_LOG_WARN : CR_LOG_INFO, said->message, {"policy", key}, {"secret", said->secret},
+           {"rotation", said->rotation[0] ? said->rotation : NULL}, {"object", object}, {"reason", said->reason});
+}
+
 /* --- restart --- */
 
 /* uid and resourceVersion are preconditions: a workload that was recreated, or that somebody (another leader, ourselves a moment
@@ -284,7 +291,7 @@ void cr_act_say(const struct cr_actor *actor, const struct cr_gathered *gathered
         struct cr_event event = {.warning = said->warning, .reason = said->reason, .message = said->message};
         fill_about(gathered, said, &event);
         cr_recorder_emit(actor->recorder, &event);
-        log_act(gathered, plan, said->reason, event.name, said->message, NULL);
+        log_said(gathered->world.policy, said, event.name);
     }
 }
 

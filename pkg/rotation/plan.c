@@ -1,5 +1,7 @@
 #include "rotation/plan.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "rotation/plan_internal.h"
 
@@ -11,11 +13,20 @@ void cr_plan_requeue(struct cr_plan *plan, int64_t after_ms)
         plan->requeue_after_ms = after_ms;
 }
 
-void cr_plan_say(struct cr_plan *plan, bool warning, enum cr_plan_event_about about, size_t consumer,
-                 const char *reason, char *message)
+void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
+                        char *message)
 {
     PLAN_PUSH(plan->events, plan->events_len,
-              {.warning = warning, .about = about, .consumer = consumer, .reason = reason, .message = message});
+              {.warning = warning, .about = CR_ABOUT_POLICY, .reason = reason, .message = message});
+    struct cr_plan_event *event = &plan->events[plan->events_len - 1];
+    event->secret = cr_strdup(secret->name);
+    memcpy(event->rotation, secret->pending.id, sizeof event->rotation);
+}
+
+void cr_plan_say_workload(struct cr_plan *plan, bool warning, size_t consumer, const char *reason, char *message)
+{
+    PLAN_PUSH(plan->events, plan->events_len,
+              {.warning = warning, .about = CR_ABOUT_WORKLOAD, .consumer = consumer, .reason = reason, .message = message});
 }
 
 bool cr_plan_may_act(const struct plan_ctx *ctx)
@@ -69,8 +80,10 @@ void cr_plan_dispose(struct cr_plan *plan)
     free(plan->nudges);
     free(plan->probes);
     free(plan->evictions);
-    for (size_t i = 0; i < plan->events_len; i++)
+    for (size_t i = 0; i < plan->events_len; i++) {
         free(plan->events[i].message);
+        free(plan->events[i].secret);
+    }
     free(plan->events);
     *plan = (struct cr_plan){0};
 }

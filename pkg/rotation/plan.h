@@ -81,6 +81,8 @@ struct cr_plan_event {
     size_t consumer; /* with CR_ABOUT_WORKLOAD */
     const char *reason; /* static */
     char *message;      /* owned */
+    char *secret;       /* owned; the Secret it is about, NULL: none */
+    char rotation[24];  /* its rotation; "": none */
 };
 
 struct cr_plan {

@@ -66,7 +66,8 @@ static void decide(struct plan_ctx *ctx, struct plan_consumer *consumer)
                                     .changes_len = ctx->changes_len};
     cr_decide(&input, &consumer->decision);
     consumer->concerned = consumer->decision.kind != CR_DECISION_NONE;
-    cr_strset(&consumer->status->component, consumer->decision.component);
+    if (consumer->decision.component)
+        cr_strset(&consumer->status->component, consumer->decision.component);
 }
 
 static const char *template_annotation(const struct plan_consumer *consumer, const char *secret)
@@ -143,7 +144,7 @@ static void fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer)
     consumer->decision.kind = CR_DECISION_RESTART;
 }
 
-static void show_decision(struct plan_ctx *ctx, struct plan_consumer *consumer)
+static void show_decision(struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
     bool fell_back = consumer->decision.kind == CR_DECISION_HOT_RELOAD && consumer->restarted;
@@ -152,9 +153,7 @@ static void show_decision(struct plan_ctx *ctx, struct plan_consumer *consumer)
         status->decision = fell_back ? CR_DECISION_RESTART : consumer->decision.kind;
         cr_strset(&status->reason, consumer->decision.reason);
     }
-    if (status->since_ms != consumer->since_ms)
-        status->since_ms = consumer->since_ms;
-    (void)ctx;
+    status->since_ms = consumer->since_ms;
 }
 
 static bool is_supported(const struct cr_policy_consumer *spec)
@@ -198,7 +197,7 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
     cr_rollout_judge(consumer->spec->kind, consumer->world->workload, &consumer->rollout);
     cr_plan_evidence(ctx, consumer);
     fall_back(ctx, consumer);
-    show_decision(ctx, consumer);
+    show_decision(consumer);
     if (consumer->restarted && consumer->rollout.state != CR_ROLLOUT_COMPLETE)
         ctx->restarting++;
 }
@@ -271,19 +270,11 @@ static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t
     set_state(consumer->status, refused ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, refused);
 }
 
-static void converge(struct plan_ctx *ctx, struct plan_consumer *consumer)
-{
-    if (consumer->status->state == CR_CONSUMER_CONVERGED)
-        return;
-    set_state(consumer->status, CR_CONSUMER_CONVERGED, NULL);
-    (void)ctx;
-}
-
 static void wait_for_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     const struct cr_pod_counts *pods = &consumer->status->pods;
     if (pods->verified + pods->inferred == pods->total) {
-        converge(ctx, consumer);
+        set_state(consumer->status, CR_CONSUMER_CONVERGED, NULL);
         return;
     }
     set_state(consumer->status, CR_CONSUMER_VERIFYING, cr_plan_may_act(ctx) ? NULL : "mode: Plan or suspend");
@@ -300,9 +291,9 @@ static void follow_rollout(struct plan_ctx *ctx, struct plan_consumer *consumer,
     case CR_ROLLOUT_FAILED:
         set_state(consumer->status, CR_CONSUMER_FAILED, consumer->rollout.message);
         if (before != CR_CONSUMER_FAILED)
-            cr_plan_say(ctx->plan, true, CR_ABOUT_WORKLOAD, index, "RolloutFailed",
-                        cr_asprintf("%s; certroll restarts nothing more of this policy until it is mended",
-                                    consumer->rollout.message));
+            cr_plan_say_workload(ctx->plan, true, index, "RolloutFailed",
+                                 cr_asprintf("%s; certroll restarts nothing more of this policy until it is mended",
+                                             consumer->rollout.message));
         return;
     case CR_ROLLOUT_PAUSED:
         set_state(consumer->status, CR_CONSUMER_BLOCKED, "the workload is paused");

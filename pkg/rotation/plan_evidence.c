@@ -177,6 +177,9 @@ static void maybe_probe(struct plan_ctx *ctx, const struct plan_consumer *consum
     const struct cr_world_pod *pod = &consumer->world->pods[pod_index];
     if (!consumer->spec->verify.set || !consumer->leaf_changed || !pod->ip || !pod->started_ms)
         return;
+    /* Whatever an old pod serves, it goes. */
+    if (restarts(consumer) && !pod_is_new(ctx, consumer, pod))
+        return;
     int64_t newest = consumer->status->last_restart_ms > consumer->since_ms ? consumer->status->last_restart_ms
                                                                               : consumer->since_ms;
     int64_t due = pod->probed_ms ? pod->probed_ms + probe_interval_ms(ctx->world->now_ms - newest) : 0;

@@ -54,9 +54,11 @@ void cr_plan_conditions(struct plan_ctx *ctx);
 
 /* An earlier time wins; at least one millisecond. */
 void cr_plan_requeue(struct cr_plan *plan, int64_t after_ms);
-/* Takes message. */
-void cr_plan_say(struct cr_plan *plan, bool warning, enum cr_plan_event_about about, size_t consumer,
-                 const char *reason, char *message);
+/* About the policy, because of one of its Secrets. Takes message. */
+void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
+                        char *message);
+/* About a consumer's workload. Takes message. */
+void cr_plan_say_workload(struct cr_plan *plan, bool warning, size_t consumer, const char *reason, char *message);
 /* Whether acting is allowed at all: not suspended, not in Plan mode. */
 bool cr_plan_may_act(const struct plan_ctx *ctx);
 /* After so long an old leaf that is still served shows that hot reload did not happen. */

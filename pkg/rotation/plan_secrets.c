@@ -56,8 +56,8 @@ static void set_target(struct plan_ctx *ctx, struct cr_secret_status *secret, co
     ctx->plan->record_first = true;
 
     cr_autofree char *what = cr_diff_describe(changes);
-    cr_plan_say(ctx->plan, false, CR_ABOUT_POLICY, 0, "ChangeSeen",
-                cr_asprintf("Secret %s: %s (rotation %s)", secret->name, what, pending->id));
+    cr_plan_say_secret(ctx->plan, false, secret, "ChangeSeen",
+                       cr_asprintf("Secret %s: %s (rotation %s)", secret->name, what, pending->id));
 }
 
 static void supersede(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
@@ -137,7 +137,7 @@ static void set_problem(struct plan_ctx *ctx, struct cr_secret_status *secret, c
     cr_strset(&secret->problem_reason, reason);
     cr_strset(&secret->problem_message, message);
     if (news && reason)
-        cr_plan_say(ctx->plan, true, CR_ABOUT_POLICY, 0, reason, cr_asprintf("Secret %s: %s", secret->name, message));
+        cr_plan_say_secret(ctx->plan, true, secret, reason, cr_asprintf("Secret %s: %s", secret->name, message));
 }
 
 static void look_at(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)

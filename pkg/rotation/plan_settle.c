@@ -29,9 +29,9 @@ static void settle(struct plan_ctx *ctx, struct cr_secret_status *secret)
                                         .outcome = outcome};
     memcpy(record.id, pending->id, sizeof record.id);
     cr_status_history_add(&ctx->plan->status, &record);
-    cr_plan_say(ctx->plan, false, CR_ABOUT_POLICY, 0, "RotationConverged",
-                cr_asprintf("Secret %s: every consumer has the new material after %lld s (rotation %s)", secret->name,
-                            (long long)((now - pending->since_ms) / 1000), pending->id));
+    cr_plan_say_secret(ctx->plan, false, secret, "RotationConverged",
+                       cr_asprintf("Secret %s: every consumer has the new material after %lld s (rotation %s)",
+                                   secret->name, (long long)((now - pending->since_ms) / 1000), pending->id));
 
     cr_material_dispose(&secret->settled);
     secret->settled = pending->target;

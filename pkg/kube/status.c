@@ -61,8 +61,21 @@ static enum cr_error_kind kind_of_code(int code)
     }
 }
 
+/* The one cause that names the field, or NULL. */
+static const struct cr_json *cause_of(const struct cr_json *details, const char *member, const char *value)
+{
+    const struct cr_json *causes = cr_json_get(details, "causes");
+    for (const struct cr_json *c = cr_json_first(causes); c; c = cr_json_next(c))
+        if (cr_streq(cr_json_string_at(c, member), value))
+            return c;
+    return NULL;
+}
+
 static enum cr_error_kind kind_of(const struct answer *answer)
 {
+    /* A patch carries a uid only as a precondition; the API server (1.36) calls one that fails an invalid value. */
+    if (cause_of(answer->details, "field", "metadata.uid"))
+        return CR_ERR_CONFLICT;
     enum cr_error_kind kind = kind_of_code(answer->code);
     for (size_t i = 0; answer->reason && i < cr_array_len(by_reason); i++)
         if (strcmp(by_reason[i].reason, answer->reason) == 0)
@@ -70,22 +83,13 @@ static enum cr_error_kind kind_of(const struct answer *answer)
     return kind == CR_ERR_TRANSIENT && answer->retry_after_ms > 0 ? CR_ERR_THROTTLED : kind;
 }
 
-/* An eviction that a budget forbids says which one only in its causes. */
-static const char *budget_cause(const struct cr_json *details)
-{
-    const struct cr_json *causes = cr_json_get(details, "causes");
-    for (const struct cr_json *c = cr_json_first(causes); c; c = cr_json_next(c))
-        if (cr_streq(cr_json_string_at(c, "reason"), "DisruptionBudget"))
-            return cr_json_string_at(c, "message");
-    return NULL;
-}
-
 static bool set(const char *what, const struct answer *answer, struct cr_error *err)
 {
     char code[32];
     snprintf(code, sizeof code, "HTTP %d", answer->code);
     const char *message = answer->message && *answer->message ? answer->message : code;
-    const char *cause = budget_cause(answer->details);
+    /* An eviction that a budget forbids says which one only in its causes. */
+    const char *cause = cr_json_string_at(cause_of(answer->details, "reason", "DisruptionBudget"), "message");
     cr_error_set(err, kind_of(answer), "%s: %s%s%s", what, message, cause ? " " : "", cr_or_empty(cause));
     if (err)
         err->retry_after_ms = answer->retry_after_ms;

@@ -34,6 +34,10 @@ static void kind_and_text_come_from_the_status(void **state)
          "GET /p: no", 0},
         {"invalid", 422, 0, "{\"kind\":\"Status\",\"reason\":\"Invalid\",\"message\":\"m\"}", CR_ERR_INVALID, "GET /p: m",
          0},
+        {"a uid that differs is a failed precondition", 422, 0,
+         "{\"kind\":\"Status\",\"reason\":\"Invalid\",\"message\":\"m\",\"details\":{\"causes\":[{\"reason\":"
+         "\"FieldValueInvalid\",\"field\":\"metadata.uid\"}]}}",
+         CR_ERR_CONFLICT, "GET /p: m", 0},
         {"a reason that is not known: the code", 409, 0, "{\"kind\":\"Status\",\"reason\":\"New\",\"message\":\"m\"}",
          CR_ERR_CONFLICT, "GET /p: m", 0},
         {"no message: the code", 401, 0, "{\"kind\":\"Status\",\"reason\":\"Unauthorized\"}", CR_ERR_UNAUTHORIZED,

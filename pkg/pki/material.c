@@ -11,6 +11,7 @@
 #include "base/strings.h"
 #include "pki/certificate.h"
 #include "pki/key.h"
+#include "pki/opaque.h"
 #include "pki/verify.h"
 
 /* More than the API server stores in a Secret or ConfigMap (1 MiB for all of its keys together). */
@@ -128,7 +129,7 @@ static bool check_presence(struct work *w)
     if (!check_entry(w, CERTIFICATE, &in->certificate) || !check_entry(w, PRIVATE_KEY, &in->private_key) ||
         !check_entry(w, TRUST, &in->trust))
         return false;
-    if (!in->certificate.data && !in->private_key.data && !in->trust.data)
+    if (!in->certificate.data && !in->private_key.data && !in->trust.data && !in->opaque_len)
         return refuse(w, CR_MATERIAL_EMPTY, "none of the keys %s, %s and %s is there", name_of(w, CERTIFICATE),
                       name_of(w, PRIVATE_KEY), name_of(w, TRUST));
     if (in->certificate.data && !in->private_key.data)
@@ -310,6 +311,7 @@ static bool read_material(struct work *w)
         describe_issuer(w);
         describe_anchors(w);
     }
+    cr_opaque_digest(w->in, w->out->opaque);
     return true;
 }
 

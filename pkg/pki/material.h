@@ -40,7 +40,7 @@ struct cr_material {
     struct cr_ca *trust; /* owned; in the bundle's order without duplicates (same DER) */
     size_t trust_len;
 
-    char opaque[CR_SHA256_HEX]; /* keyed digest over what is neither; "" when there is none */
+    char opaque[CR_SHA256_HEX]; /* keyed digest over what is neither; "" when there is none, or no key for it */
 };
 
 void cr_material_dispose(struct cr_material *m);
@@ -54,11 +54,27 @@ struct cr_pem_input {
     size_t len;
 };
 
+/* An entry of a Secret that is neither of the three below: an HMAC key, a service account's key. */
+struct cr_opaque_entry {
+    const char *name; /* the key in the Secret */
+    const void *data;
+    size_t len;
+};
+
+/* Everything is borrowed. */
 struct cr_material_input {
     struct cr_pem_input certificate; /* tls.crt */
     struct cr_pem_input private_key; /* tls.key: PKCS#8, SEC1, PKCS#1; encrypted is refused */
     struct cr_pem_input trust;       /* ca.crt */
     const char *names[3];            /* the keys' names in the Secret, for messages: certificate, private key, trust */
+
+    /* In any order. The digest is keyed, since a password could be guessed from a plain one: opaque_key is at least 16
+     * random bytes of the caller's, the same for as long as digests are compared. NULL: opaque entries are not
+     * digested. */
+    const struct cr_opaque_entry *opaque;
+    size_t opaque_len;
+    const void *opaque_key;
+    size_t opaque_key_len;
 };
 
 /* Why material cannot be used; the word is the reason of a condition. */

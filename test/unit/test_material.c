@@ -512,6 +512,46 @@ static void a_cross_signed_ca_gives_both_anchors(void **state)
     assert_true(cr_strvec_has(&m.anchors, identity(&m, 0)) && cr_strvec_has(&m.anchors, identity(&m, 1)));
 }
 
+/* --- opaque --- */
+
+static void opaque_digest(const struct cr_opaque_entry *entries, size_t count, const char *key, char out[CR_SHA256_HEX])
+{
+    struct cr_material_input in = {
+        .opaque = entries, .opaque_len = count, .opaque_key = key, .opaque_key_len = key ? strlen(key) : 0};
+    AUTO_MATERIAL m = {0};
+    enum cr_material_problem problem;
+    assert_true(cr_material_parse(&in, 0, &m, &problem, NULL));
+    assert_false(m.has_leaf);
+    memcpy(out, m.opaque, CR_SHA256_HEX);
+}
+
+static void opaque_entries_are_digested_with_a_key_whatever_their_order(void **state)
+{
+    (void)state;
+    const struct cr_opaque_entry there[] = {{"a", "one", 3}, {"b", "two", 3}};
+    const struct cr_opaque_entry turned[] = {{"b", "two", 3}, {"a", "one", 3}};
+    const struct cr_opaque_entry shifted[] = {{"a", "onet", 4}, {"b", "wo", 2}};
+    const struct cr_opaque_entry renamed[] = {{"a", "one", 3}, {"c", "two", 3}};
+    const struct cr_opaque_entry emptied[] = {{"a", "one", 3}, {"b", NULL, 0}};
+    char base[CR_SHA256_HEX];
+    char other[CR_SHA256_HEX];
+    opaque_digest(there, 2, "key", base);
+    assert_int_equal(strlen(base), 64);
+    opaque_digest(turned, 2, "key", other);
+    assert_string_equal(base, other);
+    const struct cr_opaque_entry *const changed[] = {shifted, renamed, emptied};
+    for (size_t i = 0; i < cr_array_len(changed); i++) {
+        opaque_digest(changed[i], 2, "key", other);
+        assert_string_not_equal(base, other);
+    }
+    opaque_digest(there, 1, "key", other);
+    assert_string_not_equal(base, other);
+    opaque_digest(there, 2, "another key", other);
+    assert_string_not_equal(base, other);
+    opaque_digest(there, 2, NULL, other);
+    assert_string_equal(other, "");
+}
+
 /* --- the value --- */
 
 static void a_copy_is_whole_and_independent(void **state)
@@ -614,6 +654,7 @@ int main(void)
         cmocka_unit_test(anchors_are_all_cas_that_the_leaf_verifies_to),
         cmocka_unit_test(a_ca_that_expired_or_is_no_ca_is_no_anchor),
         cmocka_unit_test(a_cross_signed_ca_gives_both_anchors),
+        cmocka_unit_test(opaque_entries_are_digested_with_a_key_whatever_their_order),
         cmocka_unit_test(a_copy_is_whole_and_independent),
         cmocka_unit_test(key_digest_follows_the_key_and_leaf_the_certificate),
         cmocka_unit_test(every_problem_has_a_word),

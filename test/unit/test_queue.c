@@ -1,0 +1,265 @@
+#include "runtime/queue.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+static void take_and_finish(struct cr_queue *queue, const char *expected)
+{
+    cr_autofree char *key = cr_queue_take(queue);
+    assert_string_equal(key, expected);
+    cr_queue_done(queue, key);
+}
+
+static void keys_come_in_order_and_each_once(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+    cr_queue_add(queue, "a");
+    cr_queue_add(queue, "b");
+    cr_queue_add(queue, "a");
+    assert_int_equal(cr_queue_len(queue), 2);
+    take_and_finish(queue, "a");
+    take_and_finish(queue, "b");
+    assert_int_equal(cr_queue_len(queue), 0);
+}
+
+static void a_key_added_while_it_is_worked_on_comes_again_afterwards_only(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+    cr_queue_add(queue, "a");
+    cr_autofree char *key = cr_queue_take(queue);
+    cr_queue_add(queue, "a");
+    cr_queue_add(queue, "a");
+    assert_int_equal(cr_queue_len(queue), 0);
+    cr_queue_done(queue, key);
+    assert_int_equal(cr_queue_len(queue), 1);
+    take_and_finish(queue, "a");
+    assert_int_equal(cr_queue_len(queue), 0);
+}
+
+static void a_delayed_key_is_not_there_before_its_time(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+    int64_t start = cr_clock_monotonic_ms();
+    cr_queue_add_after(queue, "later", 120);
+    cr_queue_add_after(queue, "sooner", 60);
+    assert_int_equal(cr_queue_len(queue), 0);
+    take_and_finish(queue, "sooner");
+    assert_true(cr_clock_monotonic_ms() - start >= 60);
+    take_and_finish(queue, "later");
+    assert_true(cr_clock_monotonic_ms() - start >= 120);
+}
+
+static void of_two_delays_the_earlier_wins(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+    cr_queue_add_after(queue, "a", 20);
+    cr_queue_add_after(queue, "a", 3600 * 1000);
+    cr_queue_add_after(queue, "b", 3600 * 1000);
+    cr_queue_add_after(queue, "b", 40);
+    take_and_finish(queue, "a");
+    take_and_finish(queue, "b");
+    assert_int_equal(cr_queue_len(queue), 0);
+}
+
+static void adding_now_takes_the_place_of_the_delay(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+    cr_queue_add_after(queue, "a", 30);
+    cr_queue_add(queue, "a");
+    take_and_finish(queue, "a");
+    cr_queue_add_after(queue, "b", 60); /* past a's time */
+    take_and_finish(queue, "b");
+    assert_int_equal(cr_queue_len(queue), 0);
+    cr_queue_add_after(queue, "c", 0);
+    assert_int_equal(cr_queue_len(queue), 1);
+}
+
+static void a_delay_that_ends_during_the_work_counts_as_added(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+    cr_queue_add(queue, "a");
+    cr_autofree char *key = cr_queue_take(queue);
+    cr_queue_add_after(queue, "a", 1);
+    cr_queue_add_after(queue, "b", 5);
+    take_and_finish(queue, "b"); /* by now a is due, too, but under way */
+    assert_int_equal(cr_queue_len(queue), 0);
+    cr_queue_done(queue, key);
+    take_and_finish(queue, "a");
+}
+
+/* From adding with backoff to being handed out. */
+static int64_t backoff_ms(struct cr_queue *queue, int64_t min_delay_ms)
+{
+    int64_t start = cr_clock_monotonic_ms();
+    cr_queue_add_backoff(queue, "a", min_delay_ms);
+    take_and_finish(queue, "a");
+    return cr_clock_monotonic_ms() - start;
+}
+
+static void backoff_doubles_to_its_cap_until_the_key_is_forgotten(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(20, 80);
+    static const int64_t at_least[] = {10, 20, 40, 40, 40};
+    for (size_t i = 0; i < 5; i++)
+        assert_true(backoff_ms(queue, 0) >= at_least[i]);
+    cr_queue_forget(queue, "a");
+    assert_true(backoff_ms(queue, 150) >= 150);
+    cr_queue_forget(queue, "never-seen");
+}
+
+static void *take_one(void *queue)
+{
+    return cr_queue_take(queue);
+}
+
+static void shutdown_wakes_the_waiting_and_hands_out_nothing_more(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+    cr_queue_add(queue, "busy");
+    cr_autofree char *busy = cr_queue_take(queue);
+    pthread_t waiting[2];
+    assert_int_equal(pthread_create(&waiting[0], NULL, take_one, queue), 0);
+    assert_int_equal(pthread_create(&waiting[1], NULL, take_one, queue), 0);
+    cr_queue_add_after(queue, "delayed", 3600 * 1000);
+    cr_queue_add(queue, "busy");
+    cr_queue_shutdown(queue);
+    for (size_t i = 0; i < 2; i++) {
+        void *key = queue;
+        pthread_join(waiting[i], &key);
+        assert_null(key);
+    }
+    cr_queue_done(queue, busy);
+    cr_queue_add(queue, "late");
+    cr_queue_add_after(queue, "late", 5);
+    cr_queue_add_backoff(queue, "late", 5);
+    assert_null(cr_queue_take(queue));
+    assert_int_equal(cr_queue_len(queue), 0);
+}
+
+/* A worker that sleeps until a far time must not be the only one to see a near one. */
+static void a_sooner_delay_wakes_a_worker_that_waits_for_a_later_one(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+    cr_queue_add_after(queue, "far", 3600 * 1000);
+    pthread_t waiting;
+    assert_int_equal(pthread_create(&waiting, NULL, take_one, queue), 0);
+    cr_queue_add_after(queue, "near", 10);
+    void *key = NULL;
+    pthread_join(waiting, &key);
+    assert_string_equal(key, "near");
+    free(key);
+}
+
+/* --- many threads --- */
+
+enum { KEYS = 10, WORKERS = 4, ADDERS = 3, ADDS = 3000 };
+
+struct crowd {
+    struct cr_queue *queue;
+    atomic_int working[KEYS];
+    atomic_int wanted[KEYS]; /* counted up before each add */
+    atomic_int seen[KEYS];   /* wanted as it was at the start of the latest work */
+    atomic_int overlaps;
+};
+
+static void *work(void *arg)
+{
+    struct crowd *crowd = arg;
+    for (char *key; (key = cr_queue_take(crowd->queue)); free(key)) {
+        int i = atoi(key);
+        if (atomic_fetch_add(&crowd->working[i], 1) != 0)
+            atomic_fetch_add(&crowd->overlaps, 1);
+        atomic_store(&crowd->seen[i], atomic_load(&crowd->wanted[i]));
+        if (i % 3 == 0)
+            cr_queue_add_backoff(crowd->queue, key, 0);
+        else if (i % 3 == 1)
+            cr_queue_forget(crowd->queue, key);
+        atomic_fetch_sub(&crowd->working[i], 1);
+        cr_queue_done(crowd->queue, key);
+    }
+    return NULL;
+}
+
+static void *add(void *arg)
+{
+    struct crowd *crowd = arg;
+    for (int n = 0; n < ADDS; n++) {
+        char key[8];
+        int i = n % KEYS;
+        snprintf(key, sizeof key, "%d", i);
+        atomic_fetch_add(&crowd->wanted[i], 1);
+        if (n % 7 == 0)
+            cr_queue_add_after(crowd->queue, key, n % 3);
+        else
+            cr_queue_add(crowd->queue, key);
+    }
+    return NULL;
+}
+
+static bool all_seen(struct crowd *crowd)
+{
+    for (int i = 0; i < KEYS; i++)
+        if (atomic_load(&crowd->seen[i]) != atomic_load(&crowd->wanted[i]))
+            return false;
+    return true;
+}
+
+static void no_key_is_worked_on_twice_at_a_time_and_no_add_is_lost(void **state)
+{
+    (void)state;
+    static struct crowd crowd;
+    crowd.queue = cr_queue_new(1, 5);
+    pthread_t workers[WORKERS];
+    pthread_t adders[ADDERS];
+    for (size_t i = 0; i < WORKERS; i++)
+        assert_int_equal(pthread_create(&workers[i], NULL, work, &crowd), 0);
+    for (size_t i = 0; i < ADDERS; i++)
+        assert_int_equal(pthread_create(&adders[i], NULL, add, &crowd), 0);
+    for (size_t i = 0; i < ADDERS; i++)
+        pthread_join(adders[i], NULL);
+    int64_t deadline = cr_clock_monotonic_ms() + 20 * 1000;
+    while (!all_seen(&crowd) && cr_clock_monotonic_ms() < deadline)
+        sched_yield();
+    assert_true(all_seen(&crowd));
+    cr_queue_shutdown(crowd.queue);
+    for (size_t i = 0; i < WORKERS; i++)
+        pthread_join(workers[i], NULL);
+    assert_int_equal(atomic_load(&crowd.overlaps), 0);
+    cr_queue_free(crowd.queue);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keys_come_in_order_and_each_once),
+        cmocka_unit_test(a_key_added_while_it_is_worked_on_comes_again_afterwards_only),
+        cmocka_unit_test(a_delayed_key_is_not_there_before_its_time),
+        cmocka_unit_test(of_two_delays_the_earlier_wins),
+        cmocka_unit_test(adding_now_takes_the_place_of_the_delay),
+        cmocka_unit_test(a_delay_that_ends_during_the_work_counts_as_added),
+        cmocka_unit_test(backoff_doubles_to_its_cap_until_the_key_is_forgotten),
+        cmocka_unit_test(shutdown_wakes_the_waiting_and_hands_out_nothing_more),
+        cmocka_unit_test(a_sooner_delay_wakes_a_worker_that_waits_for_a_later_one),
+        cmocka_unit_test(no_key_is_worked_on_twice_at_a_time_and_no_add_is_lost),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -81,8 +81,9 @@ def _control_plane_leaves(cluster: Cluster) -> list[Leaf]:
 
 def _issue_authority(folder: Path, name: str) -> None:
     _new_key(folder / f"{name}.key", "EC")
+    key, certificate = str(folder / f"{name}.key"), str(folder / f"{name}.crt")
     commands.run(
-        ["openssl", "req", "-x509", "-new", "-key", folder / f"{name}.key", "-out", folder / f"{name}.crt"]
+        ["openssl", "req", "-x509", "-new", "-key", key, "-out", certificate]
         + ["-days", _DAYS, "-subj", f"/CN=certroll-dev-{name}"]
         + ["-addext", "keyUsage=critical,keyCertSign,cRLSign,digitalSignature"]
     )
@@ -97,7 +98,7 @@ def _issue(authorities: Path, folder: Path, leaf: Leaf) -> None:
     extensions.write_text(_extensions(leaf))
     authority = authorities / leaf.authority
     commands.run(
-        ["openssl", "x509", "-req", "-out", certificate, "-days", _DAYS, "-extfile", extensions]
+        ["openssl", "x509", "-req", "-out", str(certificate), "-days", _DAYS, "-extfile", str(extensions)]
         + ["-CA", f"{authority}.crt", "-CAkey", f"{authority}.key", "-set_serial", f"0x{secrets.token_hex(16)}"],
         stdin=request,
     )

@@ -88,7 +88,8 @@ def _remove_tree(top: Path) -> bool:
     if not top.is_dir():
         return True
     below = sorted((path for path in top.rglob("*") if path.is_dir()), key=lambda path: -len(path.parts))
-    return all([_remove_one(path) for path in [*below, top]])
+    removed = [_remove_one(path) for path in [*below, top]]
+    return all(removed)
 
 
 def _remove_one(path: Path) -> bool:

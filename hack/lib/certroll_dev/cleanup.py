@@ -10,8 +10,9 @@ from pathlib import Path
 from . import cgroups, commands, daemons, machines, namespaces, network, paths, ui
 from .layout import Cluster
 
+
 def remove(cluster: Cluster) -> bool:
-    """End every process, then remove what they used; False when there was nothing. Ends with DevError on what resists."""
+    """End every process, then remove what they used; False when there was nothing. DevError names what resists."""
     found = machines.processes_one(cluster)
     names = network.namespaces_of(cluster.netns)
     there = bool(found or names or cluster.root.exists())

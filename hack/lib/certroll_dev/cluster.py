@@ -7,14 +7,32 @@ import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
-from . import certificates, cgroups, cleanup, controlplane, daemons, dns, files, kubeconfig, layout, locks, machines
-from . import network, node, tools, ui
+from . import (
+    certificates,
+    cgroups,
+    cleanup,
+    controlplane,
+    daemons,
+    dns,
+    files,
+    kubeconfig,
+    layout,
+    locks,
+    machines,
+    network,
+    node,
+    tools,
+    ui,
+)
 from .layout import Cluster, Machine, Spec
 from .ui import DevError, Step
 
 
-def up(cluster: Cluster, nodes: int | None = None, sync_frequency: str | None = None, assets: Path | None = None) -> None:
+def up(
+    cluster: Cluster, nodes: int | None = None, sync_frequency: str | None = None, assets: Path | None = None
+) -> None:
     """Start whatever of the cluster does not run; returns when it can be used.
 
     `nodes` is 0 for a control plane without a node. A further `up` adds what it asks for and keeps the rest: None means
@@ -53,7 +71,7 @@ def load_image(cluster: Cluster, archive: Path) -> None:
             node.load_image(machine, archive)
 
 
-def status(cluster: Cluster) -> dict:
+def status(cluster: Cluster) -> dict[str, Any]:
     """All that a test or a person may want to know, as plain values."""
     spec = cluster.spec()
     running = _daemon_states(cluster)
@@ -82,7 +100,11 @@ def need_spec(cluster: Cluster) -> Spec:
 
 def exec_environment(cluster: Cluster) -> dict[str, str]:
     """The caller's environment, with the cluster's kubeconfig and programs, and without proxies it cannot reach."""
-    kept = {name: value for name, value in os.environ.items() if name.lower() not in ("http_proxy", "https_proxy", "all_proxy")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name.lower() not in ("http_proxy", "https_proxy", "all_proxy")
+    }
     path = f"{cluster.bin}:{os.environ.get('PATH', os.defpath)}"
     return {**kept, "KUBECONFIG": str(cluster.kubeconfig), "PATH": path, "CERTROLL_CLUSTER": cluster.name}
 
@@ -175,7 +197,7 @@ def _link_programs(cluster: Cluster, programs: Mapping[str, Path]) -> None:
             link.symlink_to(program)
 
 
-def _daemon_states(cluster: Cluster) -> list[dict]:
+def _daemon_states(cluster: Cluster) -> list[dict[str, Any]]:
     states = []
     for record in sorted(cluster.daemons.glob("*/*.json")):
         process = daemons.recorded(record)
@@ -184,21 +206,24 @@ def _daemon_states(cluster: Cluster) -> list[dict]:
     return states
 
 
-def _node_status(machine: Machine) -> dict:
+def _node_status(machine: Machine) -> dict[str, Any]:
     return {
         "name": machine.name,
         "address": str(machine.address),
         "podNetwork": str(machine.pod_network),
         "netns": machine.netns,
         "logs": str(machine.logs),
+        "staticPods": str(machine.static_pods),
         "machinePid": machines.pid_of(machine),
     }
 
 
-def _state(spec: Spec | None, running: list[dict]) -> str:
+def _state(spec: Spec | None, running: list[dict[str, Any]]) -> str:
     if spec is None:
         return "absent"
-    expected = {(1, name) for name in ("machine", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")}
+    expected = {
+        (1, name) for name in ("machine", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+    }
     for number in range(1, spec.nodes + 1):
         expected |= {(number, name) for name in ("machine", "containerd", "kubelet", "kube-proxy")}
     alive = {(int(state["machine"].removeprefix("node-")), state["name"]) for state in running if state["pid"]}

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from . import cluster, layout, ui
 from .layout import Cluster
@@ -58,7 +59,9 @@ def _parser() -> argparse.ArgumentParser:
 
     up = command("up", _up, "start the cluster, or whatever of it does not run")
     size = up.add_mutually_exclusive_group()
-    size.add_argument("--nodes", type=_count, metavar="N", help="how many kubelets (default: as many as there are, or 1)")
+    size.add_argument(
+        "--nodes", type=_count, metavar="N", help="how many kubelets (default: as many as there are, or 1)"
+    )
     size.add_argument("--control-plane-only", action="store_true", help="API server and controllers, no node")
     up.add_argument("--sync-frequency", metavar="DUR", help="the kubelet's syncFrequency (default: its own)")
     up.add_argument("--assets", type=Path, metavar="DIR", help="take programs from here, then from KUBEBUILDER_ASSETS")
@@ -66,7 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     down = command("down", _down, "take the cluster away with all it has left on this machine")
     down.add_argument("--all", action="store_true", help="every cluster of this machine")
     down.add_argument("--quiet", action="store_true", help="no progress")
-    status = command("status", _status, "what runs; exit 0 when all does, 3 when some of it, 4 when there is no cluster")
+    status = command(
+        "status", _status, "what runs; exit 0 when all does, 3 when some of it, 4 when there is no cluster"
+    )
     status.add_argument("--json", action="store_true", help="names, paths, addresses and pids, for programs")
     kubeconfig = command("kubeconfig", _kubeconfig, "print the path of the administrator's kubeconfig")
     kubeconfig.add_argument("--raw", action="store_true", help="print its content")
@@ -85,7 +90,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_name(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument(
-        "--name", default=default, metavar="NAME", help=f"which cluster (default: CERTROLL_CLUSTER or {layout.DEFAULT_NAME})"
+        "--name",
+        default=default,
+        metavar="NAME",
+        help=f"which cluster (default: CERTROLL_CLUSTER or {layout.DEFAULT_NAME})",
     )
 
 
@@ -121,7 +129,7 @@ def _status(target: Cluster, options: argparse.Namespace) -> int:
     return _STATUS_EXIT[facts["state"]]
 
 
-def _print_status(facts: dict) -> None:
+def _print_status(facts: dict[str, Any]) -> None:
     print(f"cluster {facts['name']}: {facts['state']}")
     if facts["state"] == "absent":
         return

@@ -46,7 +46,10 @@ def succeeds(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None
     """Whether the program ends with 0; its output is of no interest."""
     words = [str(word) for word in argv]
     try:
-        return subprocess.run(words, env=env, capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout).returncode == 0
+        return (
+            subprocess.run(words, env=env, capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout).returncode
+            == 0
+        )
     except (FileNotFoundError, subprocess.TimeoutExpired):
         return False
 

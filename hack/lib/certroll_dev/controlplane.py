@@ -128,7 +128,9 @@ def _api_server(cluster: Cluster, programs: Mapping[str, Path]) -> Daemon:
 
 def _controller_manager(cluster: Cluster, programs: Mapping[str, Path]) -> Daemon:
     pki = cluster.pki
-    config = kubeconfig.write(cluster, cluster.root / "etc" / "controller-manager.kubeconfig", pki / "controller-manager.crt")
+    config = kubeconfig.write(
+        cluster, cluster.root / "etc" / "controller-manager.kubeconfig", pki / "controller-manager.crt"
+    )
     flags = {
         "kubeconfig": config,
         "leader-elect": False,

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from . import commands, namespaces
 from .ui import DevError
@@ -193,11 +194,13 @@ def stop(record: Path, timeout: float = 20) -> None:
         if wait_for_end([process], timeout):
             process.kill()
             if wait_for_end([process], 5):
-                raise DevError(f"process {process.pid} ({record.stem}) does not end, even when killed: is its disk gone?")
+                raise DevError(
+                    f"process {process.pid} ({record.stem}) does not end, even when killed: is its disk gone?"
+                )
     record.unlink(missing_ok=True)
 
 
-def _read_record(record: Path) -> dict | None:
+def _read_record(record: Path) -> dict[str, Any] | None:
     try:
         fields = json.loads(record.read_text())
     except (FileNotFoundError, json.JSONDecodeError):

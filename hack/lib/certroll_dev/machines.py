@@ -62,7 +62,9 @@ def ensure(machine: Machine, pause: Path) -> int:
         cgroups.remove(machine.cgroup)
         holder.record.unlink(missing_ok=True)
         _forget_daemons(machine)
-        holder.start(None, unshare=namespaces.NEW_MOUNT | namespaces.NEW_PID, enter=[(machine.netns_path, namespaces.NEW_NET)])
+        holder.start(
+            None, unshare=namespaces.NEW_MOUNT | namespaces.NEW_PID, enter=[(machine.netns_path, namespaces.NEW_NET)]
+        )
     process = holder.running()
     holder.wait(lambda: process is not None and daemons.command_line(process.pid)[:1] == [str(pause)], 10, "up")
     if process is None:

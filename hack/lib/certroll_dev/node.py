@@ -41,6 +41,8 @@ disabled_plugins = [
   # Without CAP_SYS_RESOURCE runc may not lower oom_score_adj, and says so as "can't get final child's PID from pipe".
   restrict_oom_score_adj = true
   netns_mounts_under_state_dir = true
+  # Its profile would stay loaded in the kernel.
+  disable_apparmor = true
 
 [plugins."io.containerd.grpc.v1.cri".containerd]
   snapshotter = "{snapshotter}"
@@ -58,7 +60,7 @@ disabled_plugins = [
 
 
 def start_containerd(machine: Machine, inside: int) -> Daemon:
-    """Start it unless it runs; `wait_for_containerd` follows."""
+    """Start it unless it runs; `wait_for_containerd` is the other half, for which there is time later."""
     daemon = _containerd(machine)
     daemon.start(inside)
     return daemon
@@ -75,9 +77,7 @@ def load_image(machine: Machine, archive: Path) -> None:
 
 
 def load_pause(machine: Machine, pause: Path) -> None:
-    archive = images.cached_image(
-        PAUSE_IMAGE, {"/pause": pause}, entrypoint=["/pause"], user="65535:65535", libs=False
-    )
+    archive = images.cached_image(PAUSE_IMAGE, {"/pause": pause}, entrypoint=["/pause"], user="65535:65535", libs=False)
     ensure_image(machine, PAUSE_IMAGE, archive)
 
 
@@ -124,7 +124,7 @@ def _containerd(machine: Machine) -> Daemon:
     )
 
 
-def _cni(machine: Machine) -> dict:
+def _cni(machine: Machine) -> dict[str, object]:
     address_management = {
         "type": "host-local",
         "ranges": [[{"subnet": str(machine.pod_network)}]],
@@ -150,7 +150,9 @@ def _snapshotter(machine: Machine) -> str:
 def _kubelet(machine: Machine, spec: Spec, programs: Mapping[str, Path]) -> Daemon:
     pki = certificates.ensure_node(machine)
     access = kubeconfig.write(machine.cluster, machine.etc / "kubelet.kubeconfig", pki / "kubelet-client.crt")
-    config = files.put(machine.etc / "kubelet.json", json.dumps(_kubelet_configuration(machine, spec, pki), indent=1) + "\n")
+    config = files.put(
+        machine.etc / "kubelet.json", json.dumps(_kubelet_configuration(machine, spec, pki), indent=1) + "\n"
+    )
     flags = {
         "config": config,
         "kubeconfig": access,
@@ -168,10 +170,9 @@ def _kubelet(machine: Machine, spec: Spec, programs: Mapping[str, Path]) -> Daem
     )
 
 
-def _kubelet_configuration(machine: Machine, spec: Spec, pki: Path) -> dict:
-    manifests = machine.etc / "manifests"
-    manifests.mkdir(parents=True, exist_ok=True)
-    settings = {
+def _kubelet_configuration(machine: Machine, spec: Spec, pki: Path) -> dict[str, object]:
+    machine.static_pods.mkdir(parents=True, exist_ok=True)
+    settings: dict[str, object] = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "port": _KUBELET_PORT,
@@ -191,7 +192,7 @@ def _kubelet_configuration(machine: Machine, spec: Spec, pki: Path) -> dict:
         "clusterDomain": layout.CLUSTER_DOMAIN,
         "resolvConf": "",  # the host's name servers cannot be reached from here
         "maxPods": 500,
-        "staticPodPath": str(manifests),
+        "staticPodPath": str(machine.static_pods),
         "volumePluginDir": str(machine.root / "volume-plugins"),
         # Somebody's nearly full disk is no reason to evict pods, and no registry could bring an image back.
         "evictionHard": {

@@ -27,7 +27,8 @@ _KUBERNETES_VERSION = "k8s.io/component-base/version"
 class Source(Protocol):
     """Where programs come from that are built together."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def programs(self) -> Iterable[str]: ...
 
@@ -39,7 +40,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class GoModule:
-    """A module in hack/tools/<name>, the module it pins, and the package of each program ("." for a main.go of ours)."""
+    """A module in hack/tools/<name>, the module it pins, and each program's package ("." for a main.go of ours)."""
 
     name: str
     pins: str
@@ -58,7 +59,7 @@ class GoModule:
         return f"{self.version}-{digest.hexdigest()[:12]}"
 
     def build(self, program: str, out: Path, log: Path) -> None:
-        command = [gotoolchain.go_for(self._folder), "build", "-trimpath", "-buildvcs=false"]
+        command: list[str | Path] = [gotoolchain.go_for(self._folder), "build", "-trimpath", "-buildvcs=false"]
         command += ["-ldflags", self._linker_flags(), "-o", out, self.packages[program]]
         _run_logged(command, log, cwd=self._folder, env=gotoolchain.environment())
 
@@ -182,7 +183,10 @@ def _build(source: Source, name: str, program: Path) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
     cached = program.parent
     cached.parent.mkdir(parents=True, exist_ok=True)
-    with Step(f"building {program.parent.name}"), tempfile.TemporaryDirectory(dir=cached.parent, prefix=".") as scratch:
+    prefix = f".{name}-"
+    for leftover in cached.parent.glob(prefix + "*"):
+        shutil.rmtree(leftover)  # of a killed build; we hold the lock, so it is nobody's now
+    with Step(f"building {cached.name}"), tempfile.TemporaryDirectory(dir=cached.parent, prefix=prefix) as scratch:
         half = Path(scratch) / "half"
         half.mkdir()
         source.build(name, half / name, log)

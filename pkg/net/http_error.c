@@ -50,11 +50,12 @@ void cr_http_exchange_error(const struct cr_http_exchange *x, CURLcode code, str
 
 const char *cr_http_exchange_phase(const struct cr_http_exchange *x)
 {
-    curl_off_t connected = 0;
+    long connected = 0;
     curl_off_t secured = 0;
     curl_off_t first_byte = 0;
     curl_off_t sent = 0;
-    curl_easy_getinfo(x->easy, CURLINFO_CONNECT_TIME_T, &connected);
+    /* Not CURLINFO_CONNECT_TIME_T: libcurl 7.88 sets it when the TLS handshake is done, too. */
+    curl_easy_getinfo(x->easy, CURLINFO_LOCAL_PORT, &connected);
     curl_easy_getinfo(x->easy, CURLINFO_APPCONNECT_TIME_T, &secured);
     curl_easy_getinfo(x->easy, CURLINFO_PRETRANSFER_TIME_T, &sent);
     curl_easy_getinfo(x->easy, CURLINFO_STARTTRANSFER_TIME_T, &first_byte);

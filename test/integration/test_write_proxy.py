@@ -1,0 +1,169 @@
+"""The recording proxy of the crash tests: what it must not change, what it must see, and that it kills at the right moment."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from control_plane import ROOT, ControlPlane, wait_until
+
+sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
+
+from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
+from write_points import Namer, Point, Write  # noqa: E402
+from write_proxy import Trap, When, WriteProxy  # noqa: E402
+
+POLICY = "/apis/certroll.dev/v1alpha1/namespaces/n/certrotationpolicies/p/status?fieldManager=x"
+
+
+def body(obj: Any) -> bytes:
+    return json.dumps(obj).encode()
+
+
+def status(*pending: str) -> bytes:
+    names = ("a", "b")
+    return body({"status": {"secrets": [{"name": name} | ({"pending": {"id": "1"}} if name in pending else {}) for name in names]}})
+
+
+EVENT = {"reason": "Restarting", "involvedObject": {"kind": "Deployment", "name": "web"}}
+POD_EVENT = {"reason": "EvictedStale", "involvedObject": {"kind": "Pod", "name": "web-6b7f6c4d9f-x8k2p"}}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content", "label"),
+    [
+        ("PATCH", "/apis/apps/v1/namespaces/n/deployments/web?fieldManager=x", b"{}", "PATCH deployments/web"),
+        ("PATCH", "/api/v1/namespaces/n/pods/web-6b7f6c4d9f-x8k2p/status", b"{}", "PATCH pods/web/status"),
+        ("PATCH", "/api/v1/namespaces/n/pods/db-0/status", b"{}", "PATCH pods/db-0/status"),
+        ("POST", "/api/v1/namespaces/n/pods/web-6b7f6c4d9f-x8k2p/eviction", b"{}", "POST pods/web/eviction"),
+        ("POST", "/api/v1/namespaces/n/events", body(EVENT), "POST events Restarting Deployment/web"),
+        ("POST", "/api/v1/namespaces/n/events", body(POD_EVENT), "POST events EvictedStale Pod/web"),
+        ("PUT", "/apis/coordination.k8s.io/v1/namespaces/n/leases/l", b"{}", "PUT leases/l"),
+        ("DELETE", "/api/v1/namespaces/n", b"", "DELETE namespaces/n"),
+        ("PATCH", "/apis/apps/v1/namespaces/n/deployments/web", b"no JSON", "PATCH deployments/web"),
+    ],
+)
+def test_a_write_is_named_by_what_it_does(method: str, path: str, content: bytes, label: str) -> None:
+    assert Namer().name(method, path, content)[0] == Point(label, 1)
+
+
+def test_a_status_is_named_by_what_it_puts_on_record() -> None:
+    namer = Namer()
+
+    def put(content: bytes, code: int = 200) -> str:
+        point, target = namer.name("PATCH", POLICY, content)
+        write = Write(point, target, "PATCH", status=code)
+        namer.answered(write, content)
+        return str(point).removeprefix("PATCH certrotationpolicies/p/status ")
+
+    assert put(status()) == "(reports) #1"
+    assert put(status("a"), code=409) == "(records a) #1"
+    assert put(status("a")) == "(records a) #2"  # the first was refused
+    assert put(status("a")) == "(reports) #2"
+    assert put(body({"status": {"stage": "Idle"}})) == "(reports) #3"
+    assert put(status("b")) == "(records b, settles a) #1"
+    assert put(status()) == "(settles b) #1"
+    namer.restart()
+    assert put(status()) == "(reports) #1"
+
+
+@pytest.fixture
+def proxy(control_plane: ControlPlane, tmp_path: Path) -> Iterator[WriteProxy]:
+    config = json.loads(control_plane.kubectl("config", "view", "--raw", "--minify", "-o", "json").stdout)
+    with LocalCluster(control_plane.name).network(), WriteProxy(config, tmp_path) as proxy:
+        proxy.kubeconfig(tmp_path / "kubeconfig")
+        yield proxy
+    assert proxy.errors == []
+
+
+class Through:
+    """kubectl through the proxy."""
+
+    def __init__(self, control_plane: ControlPlane, kubeconfig: Path, namespace: str) -> None:
+        self._plane = control_plane
+        self._words = ["kubectl", "--kubeconfig", str(kubeconfig), "-n", namespace]
+
+    def run(self, *words: str) -> str:
+        return self._plane.run(*self._words, *words).stdout
+
+    def start(self, *words: str) -> subprocess.Popen:
+        return self._plane.popen([*self._words, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.fixture
+def through(control_plane: ControlPlane, namespace: str, proxy: WriteProxy, tmp_path: Path) -> Through:
+    return Through(control_plane, tmp_path / "kubeconfig", namespace)
+
+
+def test_all_writes_are_seen_and_no_read(proxy: WriteProxy, through: Through) -> None:
+    through.run("create", "configmap", "c", "--from-literal=a=1")
+    through.run("patch", "configmap", "c", "--type=merge", "-p", '{"data":{"a":"2"}}')
+    through.run("patch", "configmap", "c", "--type=merge", "-p", '{"data":{"a":"3"}}')
+    assert json.loads(through.run("get", "configmap", "c", "-o", "json"))["data"] == {"a": "3"}
+    through.run("delete", "configmap", "c")
+    assert [(str(write.point), write.status) for write in proxy.writes()] == [
+        ("POST configmaps #1", 201),
+        ("PATCH configmaps/c #1", 200),
+        ("PATCH configmaps/c #2", 200),
+        ("DELETE configmaps/c #1", 200),
+    ]
+    proxy.begin()
+    assert proxy.writes() == []
+
+
+def test_errors_and_large_answers_pass_unchanged(control_plane: ControlPlane, through: Through) -> None:
+    assert through.run("get", "--raw", "/openapi/v3") == control_plane.kubectl("get", "--raw", "/openapi/v3").stdout
+    large = "/openapi/v2"  # compressed, and megabytes
+    assert len(through.run("get", "--raw", large)) == len(control_plane.kubectl("get", "--raw", large).stdout) > 1_000_000
+    with pytest.raises(AssertionError, match='configmaps "absent" not found'):
+        through.run("get", "configmap", "absent")
+
+
+def test_a_watch_is_streamed(control_plane: ControlPlane, namespace: str, proxy: WriteProxy, through: Through) -> None:
+    """Each event must come when it happens, not when a buffer is full; and the end of the proxy ends the watch."""
+    watch = through.start("get", "configmaps", "--watch", "-o", "name")
+    lines: list[str] = []
+    reader = threading.Thread(target=lambda: lines.extend(line.strip() for line in watch.stdout or ()), daemon=True)
+    reader.start()
+    try:
+        for name in ("one", "two"):
+            control_plane.kubectl("-n", namespace, "create", "configmap", name)
+            wait_until(f"the watch to show {name}", lambda: f"configmap/{name}" in lines, timeout=10)
+        proxy.disconnect()
+        assert watch.wait(timeout=10) is not None
+    finally:
+        watch.kill()
+        watch.wait()
+
+
+@pytest.mark.parametrize(("when", "applied"), [("before", False), ("after", True)])
+def test_a_trap_kills_at_its_write(
+    control_plane: ControlPlane, namespace: str, proxy: WriteProxy, through: Through, when: When, applied: bool
+) -> None:
+    def strike() -> None:
+        victim.kill()
+        victim.wait()
+
+    control_plane.kubectl("-n", namespace, "create", "configmap", "c")
+    patch = ("patch", "configmap", "c", "--type=merge", "-p", '{"metadata":{"annotations":{"by":"victim"}}}')
+    trap = Trap(Point("PATCH configmaps/c", 2), when, strike)
+    proxy.begin(trap)
+    through.run("label", "configmap", "c", "not=this")  # the first of that name must pass
+    assert not trap.sprung.is_set()
+    victim = through.start(*patch)
+    assert trap.sprung.wait(timeout=20)
+    out, _ = victim.communicate()
+    assert victim.returncode == -9 and out == "", "it got an answer"
+    write = proxy.writes()[-1]
+    assert (write.applied, write.status) == (applied, 200 if applied else None)
+    annotations = control_plane.get("configmap", "-n", namespace, "c")["metadata"].get("annotations", {})
+    assert ("by" in annotations) == applied
+    through.run(*patch)  # a trap springs once
+    assert len(proxy.writes()) == 3

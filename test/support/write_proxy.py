@@ -1,0 +1,335 @@
+"""A proxy between a controller and the API server that sees every write, and can have the controller killed at one.
+
+It ends TLS on both sides and speaks HTTP/1.1. Headers, bodies and status pass unchanged, the bearer token among them, so the
+API server sees the controller's own user; only a client certificate cannot be passed on, so with a kubeconfig that has
+one the proxy presents it itself. Answers are streamed as they come, watches above all.
+
+A write that has arrived can be dropped before it is forwarded, or its answer after it was: exactly what a crash at
+that moment does.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Literal
+
+from write_points import READS, Namer, Point, Write
+
+When = Literal["before", "after"]
+
+_BLOCK = 64 * 1024
+_ADDRESS = "127.0.0.1"
+_NO_TOKEN = "the-proxy-has-a-certificate"
+# RFC 9110, 7.6.1: these belong to a connection, not to the message.
+_HOP_BY_HOP = frozenset({
+    "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "content-length",
+})
+
+
+class Trap:
+    """Springs once, at one write. `strike` is called in the proxy's thread and must have ended the controller on return."""
+
+    def __init__(self, point: Point, when: When, strike: Callable[[], None]) -> None:
+        self.point = point
+        self.when = when
+        self.sprung = threading.Event()
+        self._strike = strike
+
+    def spring(self) -> None:
+        self._strike()
+        self.sprung.set()
+
+
+class Dropped(Exception):
+    """The controller was killed at this request: it gets no answer."""
+
+
+class WriteProxy:
+    """Listens on loopback, in the network of whoever creates it. Use it as a context."""
+
+    def __init__(self, kubeconfig: Mapping[str, Any], folder: Path) -> None:
+        """`kubeconfig` is what `kubectl config view --raw --minify -o json` prints; `folder` gets the proxy's key."""
+        self._kubeconfig = kubeconfig
+        self._certificate = _self_signed(folder)
+        self._upstream = _Upstream.of(kubeconfig)
+        self._lock = threading.Lock()
+        self._namer = Namer()
+        self._writes: list[Write] = []
+        self._trap: Trap | None = None
+        self._sockets: set[socket.socket] = set()
+        self._last_write = time.monotonic()
+        self.errors: list[str] = []  # of the proxy itself; there should be none
+        self._server = _Server(self, _server_context(self._certificate))
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="write-proxy", daemon=True)
+
+    def __enter__(self) -> WriteProxy:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+        self.disconnect()
+
+    @property
+    def address(self) -> str:
+        return f"https://{_ADDRESS}:{self._server.server_address[1]}"
+
+    def kubeconfig(self, path: Path) -> Path:
+        """Write the kubeconfig that leads here."""
+        authority = base64.b64encode(self._certificate.read_bytes()).decode()
+        # kubectl asks for a name and a password when it has nothing at all.
+        token = self._kubeconfig["users"][0]["user"].get("token", _NO_TOKEN)
+        document = dict(self._kubeconfig) | {
+            "clusters": [{"name": "proxy", "cluster": {"server": self.address, "certificate-authority-data": authority}}],
+            "users": [{"name": "proxy", "user": {"token": token}}],
+            "contexts": [{"name": "proxy", "context": {"cluster": "proxy", "user": "proxy"}}],
+            "current-context": "proxy",
+        }
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(document))
+        return path
+
+    # --- what was written
+
+    def begin(self, trap: Trap | None = None) -> None:
+        """Record anew, and count each name from one."""
+        with self._lock:
+            self._writes = []
+            self._namer.restart()
+            self._trap = trap
+
+    def writes(self) -> list[Write]:
+        with self._lock:
+            return list(self._writes)
+
+    def quiet_for(self) -> float:
+        """Seconds since the last write came or was answered."""
+        with self._lock:
+            return time.monotonic() - self._last_write
+
+    def disconnect(self) -> None:
+        """End all connections, as the death of the client does; watches would only notice at their next event."""
+        with self._lock:
+            sockets = list(self._sockets)
+        for one in sockets:
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(one, socket.SHUT_RDWR)  # not SSLSocket's, which pulls TLS from under its reader
+
+    # --- for the handler
+
+    def arrived(self, method: str, path: str, body: bytes) -> Write:
+        with self._lock:
+            point, target = self._namer.name(method, path, body)
+            write = Write(point, target, method)
+            self._writes.append(write)
+            self._last_write = write.at
+        self._maybe_spring(write, "before")
+        return write
+
+    def answered(self, write: Write, body: bytes, status: int) -> None:
+        with self._lock:
+            write.status = status
+            self._namer.answered(write, body)
+            self._last_write = time.monotonic()
+        self._maybe_spring(write, "after")
+
+    def _maybe_spring(self, write: Write, when: When) -> None:
+        with self._lock:
+            trap = self._trap
+            if not trap or trap.when != when or trap.point != write.point:
+                return
+            self._trap = None
+        trap.spring()
+        raise Dropped
+
+    @contextlib.contextmanager
+    def tracked(self, one: socket.socket) -> Iterator[None]:
+        with self._lock:
+            self._sockets.add(one)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._sockets.discard(one)
+
+    @contextlib.contextmanager
+    def exchange(self, method: str, path: str, headers: list[tuple[str, str]], body: bytes | None) -> Iterator[http.client.HTTPResponse]:
+        """One request to the API server, on a connection of its own: a kept one may die just when a write is on it."""
+        connection = self._upstream.connect()
+        try:
+            connection.connect()
+            with self.tracked(connection.sock):
+                _send(connection, method, path, headers, body)
+                yield connection.getresponse()
+        finally:
+            connection.close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, proxy: WriteProxy, context: ssl.SSLContext) -> None:
+        self.proxy = proxy
+        self._context = context
+        super().__init__((_ADDRESS, 0), _Handler)
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """In the connection's own thread, so that a slow handshake holds up nobody else."""
+        with self._context.wrap_socket(request, server_side=True) as secured, self.proxy.tracked(secured):
+            super().finish_request(secured, client_address)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A connection that ends early is a client that was killed: what all this is for."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, (OSError, http.client.HTTPException)):
+            self.proxy.errors.append(repr(error))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Server
+
+    def pass_on(self) -> None:
+        proxy = self.server.proxy
+        body = self._body()
+        headers = [(name, value) for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP]
+        try:
+            write = None if self.command in READS else proxy.arrived(self.command, self.path, body or b"")
+            with proxy.exchange(self.command, self.path, headers, body) as response:
+                if write:
+                    # Read whole first: only then it is certain that the API server is done with it.
+                    answer = response.read()
+                    proxy.answered(write, body or b"", response.status)
+                    self._answer(response, answer)
+                else:
+                    self._stream(response)
+        except Dropped:
+            self.close_connection = True
+
+    do_GET = do_HEAD = do_OPTIONS = do_POST = do_PUT = do_PATCH = do_DELETE = pass_on
+
+    def _body(self) -> bytes | None:
+        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
+            return b"".join(self._chunks())
+        length = self.headers.get("Content-Length")
+        return None if length is None else self.rfile.read(int(length))
+
+    def _chunks(self) -> Iterator[bytes]:
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            yield self.rfile.read(size)
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            pass  # trailers
+
+    def _head(self, response: http.client.HTTPResponse, *framing: tuple[str, str]) -> None:
+        self.send_response_only(response.status, response.reason)
+        for name, value in response.getheaders():
+            if name.lower() not in _HOP_BY_HOP:
+                self.send_header(name, value)
+        for name, value in framing:
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _answer(self, response: http.client.HTTPResponse, body: bytes) -> None:
+        self._head(response, ("Content-Length", str(len(body))))
+        self.wfile.write(body)
+
+    def _stream(self, response: http.client.HTTPResponse) -> None:
+        if self.command == "HEAD" or response.status in (204, 304):
+            self._head(response)
+            return
+        if response.length is not None and not response.chunked:
+            self._head(response, ("Content-Length", str(response.length)))
+            while block := response.read1(_BLOCK):
+                self.wfile.write(block)
+            return
+        self._head(response, ("Transfer-Encoding", "chunked"))
+        while block := response.read1(_BLOCK):
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(block), block))
+        self.wfile.write(b"0\r\n\r\n")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass  # what matters is recorded
+
+
+@dataclass(frozen=True)
+class _Upstream:
+    host: str
+    port: int
+    context: ssl.SSLContext
+
+    @staticmethod
+    def of(kubeconfig: Mapping[str, Any]) -> _Upstream:
+        cluster, user = kubeconfig["clusters"][0]["cluster"], kubeconfig["users"][0]["user"]
+        server = urllib.parse.urlsplit(cluster["server"])
+        context = ssl.create_default_context(cadata=_text(cluster, "certificate-authority"))
+        certificate, key = _text(user, "client-certificate"), _text(user, "client-key")
+        if certificate and key and not user.get("token"):
+            with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # mode 0600; ssl reads keys only from files
+                file.write(f"{certificate}\n{key}")
+                file.flush()
+                context.load_cert_chain(file.name)
+        return _Upstream(server.hostname or "", server.port or 443, context)
+
+    def connect(self) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection(self.host, self.port, context=self.context)
+
+
+def _send(
+    connection: http.client.HTTPSConnection, method: str, path: str, headers: list[tuple[str, str]], body: bytes | None
+) -> None:
+    connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+    for name, value in headers:
+        if value != f"Bearer {_NO_TOKEN}":
+            connection.putheader(name, value)
+    connection.putheader("Connection", "close")
+    if body is not None:
+        connection.putheader("Content-Length", str(len(body)))
+    connection.endheaders(body)
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str | None:
+    """A PEM that a kubeconfig holds inline (…-data) or by path."""
+    if f"{name}-data" in fields:
+        return base64.b64decode(fields[f"{name}-data"]).decode()
+    return Path(fields[name]).read_text() if name in fields else None
+
+
+def _self_signed(folder: Path) -> Path:
+    """The proxy's certificate, its own authority; the key lies beside it."""
+    certificate, key = folder / "proxy.crt", folder / "proxy.key"
+    os.close(os.open(key, os.O_CREAT | os.O_WRONLY, 0o600))
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+        + ["-subj", "/CN=certroll-write-proxy", "-addext", f"subjectAltName=IP:{_ADDRESS}"]
+        + ["-keyout", str(key), "-out", str(certificate)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return certificate
+
+
+def _server_context(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, certificate.with_suffix(".key"))
+    context.set_alpn_protocols(["http/1.1"])  # a client that offers h2 as well falls back to it
+    return context

@@ -1,1 +1,1 @@
-"""What the programs in hack/ share: the local cluster, the tools it is made of, images, progress. Standard library only."""
+"""What the programs in hack/ share: the local cluster, its tools, images, progress. Standard library only."""

@@ -11,7 +11,7 @@ from .layout import Cluster
 
 
 def write(cluster: Cluster, path: Path, certificate: Path) -> Path:
-    """For the holder of the client certificate, whose key lies beside it. JSON, which every reader of YAML reads too."""
+    """For the client certificate, whose key lies beside it. In JSON, which every reader of YAML reads too."""
     authority = {"certificate-authority-data": _inline(cluster.pki / "ca.crt")}
     identity = {
         "client-certificate-data": _inline(certificate),

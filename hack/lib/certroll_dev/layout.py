@@ -1,4 +1,4 @@
-"""What a cluster is called, how large it is, and where its files and addresses are. Nothing here touches the machine."""
+"""What a cluster is called, how large it is, where its files and addresses are. Nothing here touches the machine."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def inode(path: Path) -> int | None:
 
 
 def in_network(path: Path, call: Callable[[], T]) -> T:
-    """The result of `call` made in the network namespace: on a thread of its own, since a thread has its own network."""
+    """The result of `call`, made in the network namespace by a thread of its own: each thread has a network."""
 
     def enter_and_call() -> T:
         with path.open("rb") as namespace:
@@ -76,7 +76,8 @@ def spawn(
     os.waitpid(middle, 0)
     pid, _, error = answer.partition("\n")
     if error or not pid.isdigit():
-        raise DevError(f"cannot start {argv[0]}: {error or answer or 'its process died at once'}")
+        reason = (error or answer).strip() or "its process died at once"
+        raise DevError(f"cannot start {argv[0]}: {reason}")
     return int(pid)
 
 

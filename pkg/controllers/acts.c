@@ -221,7 +221,7 @@ static void probe_all(const struct cr_actor *actor, struct cr_gathered *gathered
         const struct cr_world_pod *pod = pod_of(gathered, &plan->probes[i]);
         const struct cr_policy_verify *verify = &spec_of(gathered, plan->probes[i].consumer)->verify;
         if (!cr_probe_address_allowed(pod->ip)) {
-            cr_memory_probed(actor->memory, pod->uid, CR_SEEN_UNREACHABLE, NULL, cr_clock_wall_ms());
+            cr_memory_probed(actor->memory, pod, CR_SEEN_UNREACHABLE, NULL, cr_clock_wall_ms());
             continue;
         }
         pods[count] = pod;
@@ -232,7 +232,7 @@ static void probe_all(const struct cr_actor *actor, struct cr_gathered *gathered
     cr_tls_probe(targets, count, PROBE_TIMEOUT_MS, results);
     int64_t now_ms = cr_clock_wall_ms();
     for (size_t i = 0; i < count; i++) {
-        cr_memory_probed(actor->memory, pods[i]->uid, seen_of(results[i].outcome), results[i].leaf, now_ms);
+        cr_memory_probed(actor->memory, pods[i], seen_of(results[i].outcome), results[i].leaf, now_ms);
         cr_metric_add(actor->probes, CR_LABELS(gathered->world.policy->ns, outcome_word(results[i].outcome)), 1);
     }
 }

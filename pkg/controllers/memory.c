@@ -65,11 +65,13 @@ static struct cr_pod_memory *pod_for_update(struct cr_memory *memory, const char
     return pod;
 }
 
-void cr_memory_probed(struct cr_memory *memory, const char *uid, enum cr_probe_seen seen, const char *leaf, int64_t now_ms)
+void cr_memory_probed(struct cr_memory *memory, const struct cr_world_pod *probed, enum cr_probe_seen seen, const char *leaf,
+                      int64_t now_ms)
 {
     pthread_mutex_lock(&memory->lock);
-    struct cr_pod_memory *pod = pod_for_update(memory, uid);
+    struct cr_pod_memory *pod = pod_for_update(memory, cr_or_empty(probed->uid));
     pod->seen = seen;
+    pod->started_ms = probed->started_ms;
     pod->probed_ms = now_ms;
     snprintf(pod->leaf, sizeof pod->leaf, "%s", cr_or_empty(leaf));
     pthread_mutex_unlock(&memory->lock);

@@ -8,11 +8,13 @@
 #include "base/cleanup.h"
 #include "net/tls_probe.h"
 #include "rotation/evidence.h"
+#include "rotation/plan.h"
 
 struct cr_pod_memory {
     enum cr_probe_seen seen;
     char leaf[CR_PROBE_DIGEST];
-    int64_t probed_ms; /* wall; 0: never */
+    int64_t probed_ms;  /* wall; 0: never */
+    int64_t started_ms; /* the pod's start when it was probed: another start is another process */
     int nudges;
     int64_t nudged_ms;
 };
@@ -24,7 +26,8 @@ CR_DEFINE_CLEANUP(cr_memory, struct cr_memory, cr_memory_free)
 
 /* A copy; all zero for a pod that is not known. */
 struct cr_pod_memory cr_memory_pod(struct cr_memory *memory, const char *uid);
-void cr_memory_probed(struct cr_memory *memory, const char *uid, enum cr_probe_seen seen, const char *leaf, int64_t now_ms);
+void cr_memory_probed(struct cr_memory *memory, const struct cr_world_pod *pod, enum cr_probe_seen seen, const char *leaf,
+                      int64_t now_ms);
 /* since_ms: of the change; nudges for earlier changes count no more. */
 void cr_memory_nudged(struct cr_memory *memory, const char *uid, int64_t since_ms, int64_t now_ms);
 void cr_memory_forget_pod(struct cr_memory *memory, const char *uid);

@@ -43,8 +43,9 @@ static void view_pod(const struct cr_world_source *source, const struct cr_json 
                                   .probed_ms = memory->probed_ms,
                                   .nudges = memory->nudges,
                                   .nudged_ms = memory->nudged_ms};
-    /* A container that started after the probe is another process with another view of its files. */
-    if (view->started_ms > view->probed_ms)
+    /* A container that started since is another process with another view of its files. Starts are compared with each
+     * other, never with our clock: the node has its own. */
+    if (memory->started_ms != view->started_ms)
         view->probed_ms = 0;
 }
 

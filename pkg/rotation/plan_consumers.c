@@ -106,8 +106,10 @@ static void compare_with_template(struct plan_ctx *ctx, struct plan_consumer *co
             covered = false;
         if (consumer->classes[k])
             consumer->restarted = true;
-        if (pending->since_ms > consumer->since_ms)
-            consumer->since_ms = pending->since_ms;
+        /* A clock that was set back must not make the change one of the future. */
+        int64_t since_ms = pending->since_ms < ctx->world->now_ms ? pending->since_ms : ctx->world->now_ms;
+        if (since_ms > consumer->since_ms)
+            consumer->since_ms = since_ms;
         if (secret->max_delay_ms > consumer->max_delay_ms)
             consumer->max_delay_ms = secret->max_delay_ms;
         if ((cr_diff_classes(ctx->changes[k].changes) & CR_CLASS_LEAF) && (secret->roles & CR_ROLE_BIT(CR_ROLE_SERVER_LEAF))) {
@@ -132,7 +134,7 @@ static void fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer)
         cr_plan_requeue(ctx->plan, cr_plan_deadline_ms(consumer) - ctx->world->now_ms);
         return;
     }
-    if (consumer->spec->verify.set && consumer->spec->verify.on_timeout == CR_ON_TIMEOUT_REPORT)
+    if (cr_plan_can_probe(consumer->spec) && consumer->spec->verify.on_timeout == CR_ON_TIMEOUT_REPORT)
         return;
     for (size_t k = 0; k < ctx->changes_len; k++)
         consumer->classes[k] |= consumer->decision.secrets[k].reload_classes & CR_CLASS_LEAF;
@@ -216,10 +218,12 @@ static const char *gate(struct plan_ctx *ctx, const struct plan_consumer *consum
     if (policy->mode == CR_MODE_PLAN)
         return "mode: Plan";
     *blocked = true;
+    /* A gate that the policy names and this version cannot judge: restarting as if it were not there is what its author
+     * did not want. */
+    if (policy->restart.held_by)
+        return policy->restart.held_by;
     if (policy->restart.method == CR_RESTART_NEVER)
         return "restart.method: Never";
-    if (policy->restart.method == CR_RESTART_EVICT)
-        return "restart.method: Evict is not acted on in this version";
     if (consumer->held_by)
         return consumer->held_by;
     /* A paused Deployment may be complete as it stands; a new template would wait for whoever resumes it. */

@@ -61,6 +61,8 @@ void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secr
 void cr_plan_say_workload(struct cr_plan *plan, bool warning, size_t consumer, const char *reason, char *message);
 /* Whether acting is allowed at all: not suspended, not in Plan mode. */
 bool cr_plan_may_act(const struct plan_ctx *ctx);
+/* Whether there is a port to look at, with a protocol that this version speaks. */
+bool cr_plan_can_probe(const struct cr_policy_consumer *consumer);
 /* After so long an old leaf that is still served shows that hot reload did not happen. */
 int64_t cr_plan_deadline_ms(const struct plan_consumer *consumer);
 bool cr_plan_past_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer);

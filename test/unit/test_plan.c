@@ -576,6 +576,27 @@ static void changes_within_the_coalescing_time_wait(void **state)
     assert_int_equal(plan(c)->restarts_len, 1);
 }
 
+static void a_gate_that_cannot_be_judged_stays_closed(void **state)
+{
+    struct cluster *c = at_rest(state);
+    c->policy->restart.held_by = "restart.windows is not acted on in this version";
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    assert_int_equal(recorded_plan(c)->restarts_len, 0);
+    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_BLOCKED);
+    assert_string_equal(consumer(c, "rate-limit")->blocked_by, c->policy->restart.held_by);
+}
+
+static void a_clock_set_back_does_not_stop_the_evidence(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    recorded_plan(c);
+    c->now_ms -= 3600 * 1000;
+    see_all(c, 0, "envoy-leaf-2");
+    plan(c);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_CONVERGED);
+}
+
 static void a_paused_deployment_waits(void **state)
 {
     struct cluster *c = at_rest(state);
@@ -740,6 +761,8 @@ int main(void)
         T(plan_mode_reports_the_decision_and_touches_nothing),
         T(method_never_blocks_the_restart),
         T(changes_within_the_coalescing_time_wait),
+        T(a_gate_that_cannot_be_judged_stays_closed),
+        T(a_clock_set_back_does_not_stop_the_evidence),
         T(a_paused_deployment_waits),
         T(only_max_concurrent_restarts_run_at_once),
         T(a_failed_rollout_stops_further_restarts),

@@ -73,13 +73,22 @@ static void set_digest(struct cr_json *object, const char *key, const char *dige
         cr_json_set_string(object, key, digest);
 }
 
+/* A certificate may end in a year that RFC 3339 has no digits for; the API server would refuse the whole status for it.
+ */
+static int64_t writable(int64_t wall_ms)
+{
+    static const int64_t first = INT64_C(-30610224000000); /* 1000-01-01T00:00:00Z */
+    static const int64_t last = INT64_C(253402300799000);  /* 9999-12-31T23:59:59Z */
+    return wall_ms < first ? first : wall_ms > last ? last : wall_ms;
+}
+
 /* Left out when 0. */
 static void set_time(struct cr_json *object, const char *key, int64_t wall_ms)
 {
     char text[CR_TIME_TEXT];
     if (wall_ms == 0)
         return;
-    cr_time_format(wall_ms, text);
+    cr_time_format(writable(wall_ms), text);
     cr_json_set_string(object, key, text);
 }
 
@@ -88,7 +97,7 @@ static void set_time_micro(struct cr_json *object, const char *key, int64_t wall
     char text[CR_TIME_TEXT];
     if (wall_ms == 0)
         return;
-    cr_time_format_micro(wall_ms, text);
+    cr_time_format_micro(writable(wall_ms), text);
     cr_json_set_string(object, key, text);
 }
 

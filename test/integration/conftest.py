@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,33 +13,43 @@ import pytest
 import control_plane as planes
 from control_plane import ROOT, ControlPlane
 
-NAME = "certroll-integration"
 _running: list[ControlPlane] = []  # for the report of a failed test, which has no fixtures at hand
 _numbers = itertools.count(1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--keep-cluster", action="store_true", help="leave the control plane running for another run")
+    group = parser.getgroup("certroll")
+    group.addoption(
+        "--cluster-name",
+        default="certroll-integration",
+        help="name of the control plane, with a number where another run has it (default: %(default)s)",
+    )
+    group.addoption("--keep-cluster", action="store_true", help="use a control plane of that name if it runs, and leave it running")
 
 
 @pytest.fixture(scope="session")
 def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """The control plane, with our CRDs."""
-    try:
-        plane = planes.up(NAME)
-        _running.append(plane)
-        plane.apply_crds()
-        yield plane
-    finally:
-        _running.clear()
-        if not request.config.getoption("--keep-cluster"):
-            planes.down(NAME)
+    keep = request.config.getoption("--keep-cluster")
+    name, lock = planes.reserve(request.config.getoption("--cluster-name"))
+    with lock:
+        if not keep:
+            planes.down(name)  # of a run that was killed
+        try:
+            plane = planes.up(name)
+            _running.append(plane)
+            plane.apply_crds()
+            yield plane
+        finally:
+            _running.clear()
+            if not keep:
+                planes.down(name)
 
 
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> Iterator[str]:
     """A namespace of the test's own; deleted without waiting."""
-    name = f"t{next(_numbers)}-{control_plane.run('date', '+%s%N').stdout.strip()[-10:]}"
+    name = f"t{next(_numbers)}-{time.time_ns() % 10**9}"
     control_plane.kubectl("create", "namespace", name)
     yield name
     control_plane.kubectl("delete", "namespace", name, "--wait=false")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -70,8 +71,22 @@ class ControlPlane:
         self.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(CRDS))
 
 
+def reserve(name: str) -> tuple[str, socket.socket]:
+    """A name that no other run of the tests uses now: this one or "<name>-2" and so on. Closing the socket gives it back;
+    the kernel does so when the process dies."""
+    for number in range(1, 10):
+        candidate = name if number == 1 else f"{name}-{number}"
+        lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            lock.bind(f"\0certroll-test/{candidate}")
+        except OSError:
+            lock.close()
+            continue
+        return candidate, lock
+    raise AssertionError(f"{name} and eight further names are all in use by other runs")
+
+
 def up(name: str) -> ControlPlane:
-    """What an earlier run that was killed left is taken over."""
     subprocess.run([CLUSTER, "up", "--name", name, "--control-plane-only"], check=True)
     facts = subprocess.run([CLUSTER, "status", "--name", name, "--json"], check=True, capture_output=True, text=True)
     return ControlPlane(json.loads(facts.stdout))

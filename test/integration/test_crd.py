@@ -15,55 +15,7 @@ CRD = "certrotationpolicies.certroll.dev"
 FULL_STATUS = ROOT / "test" / "testdata" / "status-full.json"  # as pkg/api encodes it: test/unit/test_status.c
 DEMO_POLICY = ROOT / "hack" / "demo.d" / "50-policy.yaml"
 
-# Everything that docs/design.md has.
-FULL_SPEC = {
-    "suspend": True,
-    "mode": "Plan",
-    "secrets": [{"name": "web-tls", "keys": {"certificate": "cert.pem", "privateKey": "key.pem", "trust": "bundle.pem"}}],
-    "secretSelector": {
-        "matchLabels": {"app": "shop"},
-        "matchExpressions": [
-            {"key": "tier", "operator": "In", "values": ["front", "back"]},
-            {"key": "legacy", "operator": "DoesNotExist"},
-        ],
-    },
-    "consumers": [
-        {
-            "name": "rate-limit",
-            "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "envoy-ratelimit"},
-            "component": "envoyproxy/ratelimit",
-            "reload": {
-                "serverLeaf": {"method": "Watch", "maxDelay": "5s"},
-                "clientLeaf": {"method": "PerHandshake"},
-                "clientCA": {"method": "Restart"},
-                "serverCA": {"method": "Poll", "maxDelay": "1h30m"},
-                "opaque": {"method": "Signal"},
-            },
-            "optional": True,
-            "verify": {
-                "protocol": "PostgreSQL",
-                "port": 8081,
-                "serverName": "rate-limit.shop.svc",
-                "clientSecretName": "probe",
-                "timeout": "2m",
-                "onTimeout": "Report",
-            },
-        },
-        {"name": "canary", "targetRef": {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "web"}},
-        {"name": "found"},
-    ],
-    "discover": {"enabled": True, "unknown": "Report"},
-    "trust": {"retainPrevious": 2, "targets": [{"kind": "ConfigMap", "name": "trust", "key": "ca.crt"}]},
-    "restart": {
-        "method": "Evict",
-        "maxConcurrent": 3,
-        "coalesce": "500ms",
-        "windows": [{"schedule": "0 2 * * MON-FRI", "duration": "4h", "timeZone": "Europe/Paris"}],
-        "overrideWindowBeforeExpiry": "48h",
-        "singleReplica": "Block",
-    },
-}
-
+FULL_SPEC = json.loads((ROOT / "test" / "testdata" / "policy-full.json").read_text())  # every field; read by pkg/api, too
 MINIMAL_SPEC = {"secrets": [{"name": "web-tls"}]}
 
 

@@ -110,6 +110,36 @@ static void test_every_field_that_is_acted_on_is_read(void **state)
     assert_int_equal(p->unsupported.len, 0);
 }
 
+/* Every field of the schema: test/integration/test_crd.py has the API server take the same file. */
+static void test_a_spec_with_every_field_is_read(void **state)
+{
+    (void)state;
+    static char spec[16 * 1024];
+    FILE *file = fopen(CERTROLL_SOURCE_DIR "/test/testdata/policy-full.json", "r");
+    assert_non_null(file);
+    spec[fread(spec, 1, sizeof spec - 1, file)] = '\0';
+    fclose(file);
+    CR_CLEANUP(cr_policy) struct cr_policy *p = decode_ok(spec);
+    cr_autofree char *unsupported = cr_strvec_join(&p->unsupported, "\n");
+    assert_string_equal(unsupported, "spec.consumers[0].verify.protocol\n"
+                                     "spec.consumers[0].verify.clientSecretName\n"
+                                     "spec.consumers[1].targetRef.kind\n"
+                                     "spec.consumers[2]\n"
+                                     "spec.restart.method\n"
+                                     "spec.restart.windows\n"
+                                     "spec.restart.overrideWindowBeforeExpiry\n"
+                                     "spec.restart.singleReplica\n"
+                                     "spec.secretSelector\n"
+                                     "spec.discover.enabled\n"
+                                     "spec.trust");
+    assert_int_equal(p->consumers_len, 1);
+    for (int role = 0; role < CR_ROLE_COUNT; role++)
+        assert_true(p->consumers[0].reload[role].set);
+    assert_int_equal(p->consumers[0].reload[CR_ROLE_SERVER_CA].max_delay_ms, 90 * 60 * 1000);
+    assert_false(p->consumers[0].verify.set);
+    assert_int_equal(p->restart.max_concurrent, 3);
+}
+
 #define TARGET         "\"targetRef\":{\"kind\":\"Deployment\",\"name\":\"d\"}"
 #define CONSUMER(rest) "{\"consumers\":[{\"name\":\"c\"," TARGET rest "}]}"
 
@@ -330,6 +360,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults_are_those_of_the_schema),
         cmocka_unit_test(test_every_field_that_is_acted_on_is_read),
+        cmocka_unit_test(test_a_spec_with_every_field_is_read),
         cmocka_unit_test(test_errors_name_the_path_and_what_is_allowed),
         cmocka_unit_test(test_what_is_not_acted_on_is_listed),
         cmocka_unit_test(test_a_gate_that_cannot_be_honoured_holds_restarts),

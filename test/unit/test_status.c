@@ -478,6 +478,38 @@ static void test_expires_is_the_first_end_of_what_is_there_now(void **state)
     assert_string_equal(cr_json_string_at(json, "expires"), text);
 }
 
+/* Such certificates exist; the API server takes years of four digits only. */
+static void test_times_that_cannot_be_written_are_cut(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t not_after_ms;
+        const char *text; /* NULL: left out */
+    } cases[] = {
+        {0, NULL},
+        {1, "1970-01-01T00:00:00Z"},
+        {-1000, "1969-12-31T23:59:59Z"},
+        {INT64_MIN, "1000-01-01T00:00:00Z"},
+        {INT64_C(-62135596800000), "1000-01-01T00:00:00Z"}, /* year 1 */
+        {INT64_C(253402300799000), "9999-12-31T23:59:59Z"}, /* "no well-defined expiration date", RFC 5280, 4.1.2.5 */
+        {INT64_MAX, "9999-12-31T23:59:59Z"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+        add_secret(&status, "s", 1, 0);
+        status.secrets[0].settled.not_after_ms = cases[i].not_after_ms;
+        CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&status);
+        const struct cr_json *secret = cr_json_first(cr_json_get(json, "secrets"));
+        const char *text = cr_json_string_at(secret, "settled", "notAfter");
+        assert_int_equal(text != NULL, cases[i].text != NULL);
+        if (text)
+            assert_string_equal(text, cases[i].text);
+        CR_CLEANUP(cr_policy_status) struct cr_policy_status again = {0};
+        cr_policy_status_decode(json, &again);
+        assert_true(again.secrets[0].has_settled);
+    }
+}
+
 static void test_transition_time_moves_only_when_the_status_flips(void **state)
 {
     (void)state;
@@ -611,6 +643,7 @@ int main(void)
         cmocka_unit_test(test_at_most_5_examples_and_8_old_leaves),
         cmocka_unit_test(test_texts_are_cut_between_characters),
         cmocka_unit_test(test_expires_is_the_first_end_of_what_is_there_now),
+        cmocka_unit_test(test_times_that_cannot_be_written_are_cut),
         cmocka_unit_test(test_transition_time_moves_only_when_the_status_flips),
         cmocka_unit_test(test_history_keeps_the_newest_10),
         cmocka_unit_test(test_keep_drops_what_the_policy_no_longer_names),

@@ -79,11 +79,18 @@ static bool verifies(const struct cr_material *holder, const struct cr_material 
     return false;
 }
 
+/* Whoever holds either state accepts whoever holds the other. A leaf that stays is accepted by the trust before as it was. */
+static bool overlap(const struct cr_material *before, const struct cr_material *after)
+{
+    bool same_leaf = before->has_leaf && after->has_leaf && strcmp(before->leaf, after->leaf) == 0;
+    return verifies(before, after) && (same_leaf || verifies(after, before));
+}
+
 static unsigned diff_trust(const struct cr_material *before, const struct cr_material *after)
 {
     unsigned changes = missing(before, after, CR_CHANGE_TRUST_REMOVED) | missing(after, before, CR_CHANGE_TRUST_ADDED);
     bool moved = changes & (CR_CHANGE_TRUST_ADDED | CR_CHANGE_TRUST_REMOVED);
-    if (moved && before->trust_len && after->trust_len && !(verifies(before, after) && verifies(after, before)))
+    if (moved && before->trust_len && after->trust_len && !overlap(before, after))
         changes |= CR_CHANGE_TRUST_REPLACED;
     return changes;
 }

@@ -21,7 +21,7 @@ enum cr_class {
  *
  * Trust, by identity (subject and key): TrustAdded, TrustRemoved; TrustRenewed is another certificate of an identity in
  * both. TrustReplaced is set *beside* TrustAdded or TrustRemoved when the change leaves no overlap: the leaf before does
- * not verify against the trust after, or the leaf after not against the trust before, so that somewhere between the two
+ * not verify against the trust after, or a new leaf not against the trust before, so that somewhere between the two
  * states peers refuse each other. It is judged by the leaves' anchors; a leaf that never verified against the trust
  * beside it says nothing, then an identity in common is the overlap. Trust that appears or vanishes as a whole is
  * TrustAdded or TrustRemoved alone. */

@@ -1,0 +1,384 @@
+#include "rotation/diff.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+
+/* A state of material in a line: leaf "serial/key/issuer/chain" or NULL; anchors and trust in words. A CA is
+ * "identity" or "identity:certificate" when one identity has several certificates. */
+struct state {
+    const char *leaf;
+    const char *key;
+    const char *issuer;
+    const char *chain;
+    const char *anchors[4];
+    const char *trust[4];
+    const char *opaque;
+};
+
+static void set_digest(char out[CR_SHA256_HEX], const char *word)
+{
+    if (word)
+        cr_sha256_hex(word, strlen(word), out);
+}
+
+static void make(const struct state *state, struct cr_material *m)
+{
+    *m = (struct cr_material){.has_leaf = state->leaf != NULL};
+    set_digest(m->leaf, state->leaf);
+    set_digest(m->key, state->key ? state->key : state->leaf);
+    set_digest(m->issuer, state->issuer);
+    set_digest(m->chain, state->chain ? state->chain : state->leaf);
+    set_digest(m->opaque, state->opaque);
+    for (size_t i = 0; i < 4 && state->anchors[i]; i++) {
+        char hex[CR_SHA256_HEX];
+        set_digest(hex, state->anchors[i]);
+        cr_strvec_add(&m->anchors, hex);
+    }
+    m->trust = cr_calloc(4, sizeof *m->trust);
+    for (size_t i = 0; i < 4 && state->trust[i]; i++) {
+        cr_autofree char *identity = cr_strndup(state->trust[i], strcspn(state->trust[i], ":"));
+        set_digest(m->trust[i].identity, identity);
+        set_digest(m->trust[i].fingerprint, state->trust[i]);
+        m->trust_len++;
+    }
+}
+
+enum {
+    LEAF = CR_CHANGE_LEAF_RENEWED,
+    KEY = CR_CHANGE_KEY_CHANGED,
+    ISSUER = CR_CHANGE_ISSUER_CHANGED,
+    ADDED = CR_CHANGE_TRUST_ADDED,
+    REMOVED = CR_CHANGE_TRUST_REMOVED,
+    RENEWED = CR_CHANGE_TRUST_RENEWED,
+    REPLACED = CR_CHANGE_TRUST_REPLACED,
+    OPAQUE = CR_CHANGE_OPAQUE,
+};
+
+static const struct diff_case {
+    const char *rule;
+    struct state before;
+    struct state after;
+    unsigned changes;
+} diffs[] = {
+    {"nothing in both is no change", {0}, {0}, 0},
+    {"the same material is no change",
+     {.leaf = "1", .key = "k", .issuer = "A", .anchors = {"A"}, .trust = {"A"}, .opaque = "h"},
+     {.leaf = "1", .key = "k", .issuer = "A", .anchors = {"A"}, .trust = {"A"}, .opaque = "h"},
+     0},
+    {"the order of a bundle alone is no change",
+     {.leaf = "1", .issuer = "A", .anchors = {"A"}, .trust = {"A", "B"}},
+     {.leaf = "1", .issuer = "A", .anchors = {"A"}, .trust = {"B", "A"}},
+     0},
+    {"the order of several certificates of one identity is no change",
+     {.trust = {"A:1", "A:2"}}, {.trust = {"A:2", "A:1"}}, 0},
+    {"a new leaf with the same key and issuer is renewed",
+     {.leaf = "1", .key = "k", .issuer = "A"}, {.leaf = "2", .key = "k", .issuer = "A"}, LEAF},
+    {"a new leaf with another key",
+     {.leaf = "1", .key = "k", .issuer = "A"}, {.leaf = "2", .key = "l", .issuer = "A"}, LEAF | KEY},
+    {"a new leaf by another issuer",
+     {.leaf = "1", .key = "k", .issuer = "A"}, {.leaf = "2", .key = "k", .issuer = "B"}, LEAF | ISSUER},
+    {"a new leaf with another key by another issuer",
+     {.leaf = "1", .key = "k", .issuer = "A"}, {.leaf = "2", .key = "l", .issuer = "B"}, LEAF | KEY | ISSUER},
+    {"an issuer that is not known on one side has not changed",
+     {.leaf = "1", .key = "k"}, {.leaf = "2", .key = "k", .issuer = "B"}, LEAF},
+    {"another chain under the same leaf is renewed: peers see it",
+     {.leaf = "1", .issuer = "A", .chain = "1+I"}, {.leaf = "1", .issuer = "A", .chain = "1+J"}, LEAF},
+    {"the same leaf whose issuer became known in the bundle keeps its issuer",
+     {.leaf = "1", .issuer = "name of A", .trust = {"B"}},
+     {.leaf = "1", .issuer = "A", .anchors = {"A"}, .trust = {"B", "A"}},
+     ADDED},
+    {"a leaf that appears", {.trust = {"A"}}, {.leaf = "1", .issuer = "A", .trust = {"A"}}, LEAF | KEY},
+    {"a leaf that vanishes", {.leaf = "1", .trust = {"A"}}, {.trust = {"A"}}, LEAF | KEY},
+    {"trust that appears as a whole is added",
+     {.leaf = "1", .issuer = "A"}, {.leaf = "1", .issuer = "A", .anchors = {"A"}, .trust = {"A"}}, ADDED},
+    {"trust that vanishes as a whole is removed, not replaced",
+     {.leaf = "1", .issuer = "A", .anchors = {"A"}, .trust = {"A"}}, {.leaf = "1", .issuer = "A"}, REMOVED},
+    {"a CA added beside the one in use overlaps",
+     {.leaf = "1", .anchors = {"A"}, .trust = {"A"}}, {.leaf = "1", .anchors = {"A"}, .trust = {"B", "A"}}, ADDED},
+    {"the unused CA removed overlaps",
+     {.leaf = "1", .anchors = {"A"}, .trust = {"A", "B"}}, {.leaf = "1", .anchors = {"A"}, .trust = {"A"}}, REMOVED},
+    {"another certificate of the same identity is renewed",
+     {.leaf = "1", .anchors = {"A"}, .trust = {"A:1"}}, {.leaf = "1", .anchors = {"A"}, .trust = {"A:2"}}, RENEWED},
+    {"a second certificate of an identity that is there is renewed, not added",
+     {.leaf = "1", .anchors = {"A"}, .trust = {"A:1"}}, {.leaf = "1", .anchors = {"A"}, .trust = {"A:1", "A:2"}}, RENEWED},
+    {"a renewal and another CA at once",
+     {.leaf = "1", .anchors = {"A"}, .trust = {"A:1"}},
+     {.leaf = "1", .anchors = {"A"}, .trust = {"A:2", "B"}},
+     ADDED | RENEWED},
+    {"the naive rotation: another CA and a leaf of it in one write",
+     {.leaf = "1", .key = "k", .issuer = "A", .anchors = {"A"}, .trust = {"A"}},
+     {.leaf = "2", .key = "l", .issuer = "B", .anchors = {"B"}, .trust = {"B"}},
+     LEAF | KEY | ISSUER | ADDED | REMOVED | REPLACED},
+    {"[new, old] and the new leaf in one write: who has only the old CA refuses the new leaf",
+     {.leaf = "1", .key = "k", .issuer = "A", .anchors = {"A"}, .trust = {"A"}},
+     {.leaf = "2", .key = "l", .issuer = "B", .anchors = {"B"}, .trust = {"B", "A"}},
+     LEAF | KEY | ISSUER | ADDED | REPLACED},
+    {"trust was there first: the new leaf overlaps",
+     {.leaf = "1", .key = "k", .issuer = "A", .anchors = {"A"}, .trust = {"B", "A"}},
+     {.leaf = "2", .key = "k", .issuer = "B", .anchors = {"B"}, .trust = {"B", "A"}},
+     LEAF | ISSUER},
+    {"the old CA dropped after all leaves moved overlaps",
+     {.leaf = "2", .issuer = "B", .anchors = {"B"}, .trust = {"B", "A"}},
+     {.leaf = "2", .issuer = "B", .anchors = {"B"}, .trust = {"B"}},
+     REMOVED},
+    {"a CA dropped that the leaf still needs",
+     {.leaf = "1", .issuer = "A", .anchors = {"A"}, .trust = {"A", "B"}},
+     {.leaf = "1", .issuer = "A", .trust = {"B"}},
+     REMOVED | REPLACED},
+    {"the CA replaced under a leaf that stays",
+     {.leaf = "1", .issuer = "A", .anchors = {"A"}, .trust = {"A"}},
+     {.leaf = "1", .issuer = "A", .trust = {"B"}},
+     ADDED | REMOVED | REPLACED},
+    {"a leaf that both CAs anchor (cross-signed) overlaps",
+     {.leaf = "1", .issuer = "A", .anchors = {"A"}, .trust = {"A"}},
+     {.leaf = "2", .key = "1", .issuer = "B", .anchors = {"A", "B"}, .trust = {"B", "A"}},
+     LEAF | ISSUER | ADDED},
+    {"without leaves an identity in common is the overlap",
+     {.trust = {"A", "B"}}, {.trust = {"B", "C"}}, ADDED | REMOVED},
+    {"without leaves nothing in common is replaced", {.trust = {"A"}}, {.trust = {"B"}}, ADDED | REMOVED | REPLACED},
+    {"a leaf of another PKI says nothing: an identity in common is the overlap",
+     {.leaf = "1", .issuer = "X", .trust = {"A", "B"}}, {.leaf = "1", .issuer = "X", .trust = {"B"}}, REMOVED},
+    {"a leaf of another PKI says nothing: nothing in common is replaced",
+     {.leaf = "1", .issuer = "X", .trust = {"A"}},
+     {.leaf = "1", .issuer = "X", .trust = {"B"}},
+     ADDED | REMOVED | REPLACED},
+    {"opaque material", {.opaque = "h"}, {.opaque = "i"}, OPAQUE},
+    {"opaque material that appears", {0}, {.opaque = "i"}, OPAQUE},
+    {"opaque material that vanishes", {.opaque = "h"}, {0}, OPAQUE},
+    {"everything at once vanishes",
+     {.leaf = "1", .anchors = {"A"}, .trust = {"A"}, .opaque = "h"}, {0}, LEAF | KEY | REMOVED | OPAQUE},
+};
+
+static void test_changes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < cr_array_len(diffs); i++) {
+        CR_CLEANUP(cr_material) struct cr_material before = {0};
+        CR_CLEANUP(cr_material) struct cr_material after = {0};
+        make(&diffs[i].before, &before);
+        make(&diffs[i].after, &after);
+        unsigned changes = cr_diff(&before, &after);
+        if (changes != diffs[i].changes) {
+            cr_autofree char *want = cr_diff_describe(diffs[i].changes);
+            cr_autofree char *have = cr_diff_describe(changes);
+            fail_msg("%s: wanted 0x%x (%s), have 0x%x (%s)", diffs[i].rule, diffs[i].changes, want, changes, have);
+        }
+    }
+}
+
+static void test_a_change_and_its_reverse_touch_the_same_classes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < cr_array_len(diffs); i++) {
+        CR_CLEANUP(cr_material) struct cr_material before = {0};
+        CR_CLEANUP(cr_material) struct cr_material after = {0};
+        make(&diffs[i].before, &before);
+        make(&diffs[i].after, &after);
+        if (cr_diff_classes(cr_diff(&before, &after)) != cr_diff_classes(cr_diff(&after, &before)))
+            fail_msg("%s: not symmetric", diffs[i].rule);
+    }
+}
+
+static void test_classes(void **state)
+{
+    (void)state;
+    assert_int_equal(cr_diff_classes(0), 0);
+    assert_int_equal(cr_diff_classes(LEAF), CR_CLASS_LEAF);
+    assert_int_equal(cr_diff_classes(KEY), CR_CLASS_LEAF);
+    assert_int_equal(cr_diff_classes(ISSUER), CR_CLASS_LEAF);
+    assert_int_equal(cr_diff_classes(ADDED), CR_CLASS_TRUST);
+    assert_int_equal(cr_diff_classes(REMOVED), CR_CLASS_TRUST);
+    assert_int_equal(cr_diff_classes(RENEWED), CR_CLASS_TRUST);
+    assert_int_equal(cr_diff_classes(REPLACED), CR_CLASS_TRUST);
+    assert_int_equal(cr_diff_classes(OPAQUE), CR_CLASS_OPAQUE);
+    assert_int_equal(cr_diff_classes(LEAF | RENEWED | OPAQUE), CR_CLASS_LEAF | CR_CLASS_TRUST | CR_CLASS_OPAQUE);
+}
+
+static void test_words(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned changes;
+        const char *words;
+        const char *sentence;
+    } cases[] = {
+        {0, "nothing", "nothing changed"},
+        {LEAF, "leaf renewed", "the leaf was renewed"},
+        {LEAF | KEY, "leaf renewed with a new key", "the leaf was renewed with a new key"},
+        {LEAF | ISSUER, "leaf renewed by another issuer", "the leaf was renewed by another issuer"},
+        {LEAF | KEY | ISSUER | ADDED | REMOVED | REPLACED,
+         "leaf renewed with a new key by another issuer; CA replaced without overlap",
+         "the leaf was renewed with a new key by another issuer and the CA was replaced without overlap"},
+        {REPLACED, "CA replaced without overlap", "the CA was replaced without overlap"},
+        {ADDED | REPLACED, "CA added together with a leaf that only it verifies",
+         "a CA was added together with a leaf that only it verifies"},
+        {REMOVED | REPLACED, "CA removed that a leaf still needs", "a CA was removed that a leaf still needs"},
+        {ADDED, "CA added", "a CA was added"},
+        {REMOVED, "CA removed", "a CA was removed"},
+        {ADDED | REMOVED, "CA added and another removed", "a CA was added and another removed"},
+        {RENEWED, "CA renewed with the same key", "a CA was renewed with the same key"},
+        {LEAF | ADDED | RENEWED | OPAQUE,
+         "leaf renewed; CA added; CA renewed with the same key; opaque material changed",
+         "the leaf was renewed and a CA was added and a CA was renewed with the same key and the opaque material was "
+         "changed"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        cr_autofree char *words = cr_diff_describe(cases[i].changes);
+        cr_autofree char *sentence = cr_diff_sentence(cases[i].changes);
+        assert_string_equal(words, cases[i].words);
+        assert_string_equal(sentence, cases[i].sentence);
+    }
+}
+
+/* --- the annotation --- */
+
+static void test_annotation_name_is_short_and_per_secret(void **state)
+{
+    (void)state;
+    char name[CR_ANNOTATION_NAME];
+    char other[CR_ANNOTATION_NAME];
+    cr_restart_annotation_name("envoy-rate-limit", name);
+    cr_restart_annotation_name("envoy", other);
+    assert_true(cr_starts_with(name, "certroll.dev/"));
+    assert_int_equal(strlen(name), strlen("certroll.dev/") + 16);
+    assert_int_equal(strspn(name + strlen("certroll.dev/"), "0123456789abcdef"), 16);
+    assert_string_not_equal(name, other);
+    /* Pods of a running cluster carry it: it must never change. */
+    assert_string_equal(other, "certroll.dev/84532b306f259587");
+}
+
+static const struct state full = {.leaf = "1", .anchors = {"A"}, .trust = {"A", "B"}, .opaque = "h"};
+
+static void test_annotation_holds_only_the_classes_that_forced_it(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_material) struct cr_material m = {0};
+    make(&full, &m);
+    cr_autofree char *none = cr_restart_annotation_value(&m, 0);
+    cr_autofree char *trust = cr_restart_annotation_value(&m, CR_CLASS_TRUST);
+    cr_autofree char *all = cr_restart_annotation_value(&m, CR_CLASS_LEAF | CR_CLASS_TRUST | CR_CLASS_OPAQUE);
+    assert_string_equal(none, "");
+    assert_true(cr_starts_with(trust, "trust="));
+    assert_int_equal(strlen(trust), strlen("trust=") + 16);
+    assert_null(strchr(trust, ','));
+    assert_true(cr_starts_with(all, "leaf="));
+    assert_non_null(strstr(all, trust));
+    assert_non_null(strstr(all, ",opaque="));
+}
+
+static void test_annotation_of_absent_material_is_none(void **state)
+{
+    (void)state;
+    struct cr_material empty = {0};
+    cr_autofree char *value = cr_restart_annotation_value(&empty, CR_CLASS_LEAF | CR_CLASS_TRUST | CR_CLASS_OPAQUE);
+    assert_string_equal(value, "leaf=none,trust=none,opaque=none");
+    assert_true(cr_restart_annotation_covers(value, &empty, CR_CLASS_LEAF | CR_CLASS_TRUST));
+    CR_CLEANUP(cr_material) struct cr_material m = {0};
+    make(&full, &m);
+    assert_false(cr_restart_annotation_covers(value, &m, CR_CLASS_LEAF));
+}
+
+static void test_annotation_follows_each_class(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        struct state other;
+        unsigned differs;
+    } cases[] = {
+        {"another leaf", {.leaf = "2", .anchors = {"A"}, .trust = {"A", "B"}, .opaque = "h"}, CR_CLASS_LEAF},
+        {"another chain", {.leaf = "1", .chain = "1+I", .trust = {"A", "B"}, .opaque = "h"}, CR_CLASS_LEAF},
+        {"another bundle", {.leaf = "1", .trust = {"A"}, .opaque = "h"}, CR_CLASS_TRUST},
+        {"a renewed CA", {.leaf = "1", .trust = {"A", "B:2"}, .opaque = "h"}, CR_CLASS_TRUST},
+        {"the bundle in another order", {.leaf = "1", .trust = {"B", "A"}, .opaque = "h"}, 0},
+        {"another secret", {.leaf = "1", .trust = {"A", "B"}, .opaque = "i"}, CR_CLASS_OPAQUE},
+    };
+    static const unsigned classes[] = {CR_CLASS_LEAF, CR_CLASS_TRUST, CR_CLASS_OPAQUE};
+    CR_CLEANUP(cr_material) struct cr_material m = {0};
+    make(&full, &m);
+    cr_autofree char *value = cr_restart_annotation_value(&m, CR_CLASS_LEAF | CR_CLASS_TRUST | CR_CLASS_OPAQUE);
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_material) struct cr_material other = {0};
+        make(&cases[i].other, &other);
+        for (size_t k = 0; k < cr_array_len(classes); k++)
+            if (cr_restart_annotation_covers(value, &other, classes[k]) == (bool)(cases[i].differs & classes[k]))
+                fail_msg("%s: class %u", cases[i].rule, classes[k]);
+    }
+}
+
+static void test_annotation_covers_what_it_names(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_material) struct cr_material m = {0};
+    make(&full, &m);
+    cr_autofree char *trust = cr_restart_annotation_value(&m, CR_CLASS_TRUST);
+    assert_true(cr_restart_annotation_covers(trust, &m, CR_CLASS_TRUST));
+    assert_true(cr_restart_annotation_covers(trust, &m, 0));
+    assert_true(cr_restart_annotation_covers(NULL, &m, 0));
+    assert_false(cr_restart_annotation_covers(trust, &m, CR_CLASS_LEAF));
+    assert_false(cr_restart_annotation_covers(trust, &m, CR_CLASS_LEAF | CR_CLASS_TRUST));
+    assert_false(cr_restart_annotation_covers(NULL, &m, CR_CLASS_TRUST));
+}
+
+static void test_annotation_that_a_person_edited_covers_nothing(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_material) struct cr_material m = {0};
+    make(&full, &m);
+    cr_autofree char *good = cr_restart_annotation_value(&m, CR_CLASS_TRUST);
+    cr_autofree char *longer = cr_asprintf("%sff", good);
+    cr_autofree char *prefixed = cr_asprintf("x%s", good);
+    cr_autofree char *shorter = cr_strndup(good, strlen(good) - 1);
+    const char *const values[] = {"", ",", "trust", "trust=", "=", longer, prefixed, shorter, "true"};
+    for (size_t i = 0; i < cr_array_len(values); i++)
+        if (cr_restart_annotation_covers(values[i], &m, CR_CLASS_TRUST))
+            fail_msg("\"%s\" covers", values[i]);
+    cr_autofree char *among = cr_asprintf("x=1,,%s,y", good);
+    assert_true(cr_restart_annotation_covers(among, &m, CR_CLASS_TRUST));
+}
+
+static void test_merge_keeps_the_other_classes(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_material) struct cr_material before = {0};
+    CR_CLEANUP(cr_material) struct cr_material after = {0};
+    make(&full, &before);
+    make(&(struct state){.leaf = "2", .anchors = {"C"}, .trust = {"C"}, .opaque = "h"}, &after);
+    cr_autofree char *first = cr_restart_annotation_value(&before, CR_CLASS_LEAF | CR_CLASS_TRUST);
+    cr_autofree char *second = cr_restart_annotation_merge(first, &after, CR_CLASS_TRUST);
+    assert_true(cr_restart_annotation_covers(second, &before, CR_CLASS_LEAF));
+    assert_true(cr_restart_annotation_covers(second, &after, CR_CLASS_TRUST));
+    assert_false(cr_restart_annotation_covers(second, &before, CR_CLASS_TRUST));
+    cr_autofree char *again = cr_restart_annotation_merge(second, &after, CR_CLASS_TRUST);
+    assert_string_equal(again, second);
+    cr_autofree char *cleaned = cr_restart_annotation_merge("x=1,trust=", &after, CR_CLASS_LEAF);
+    assert_null(strstr(cleaned, "x=1"));
+    assert_null(strstr(cleaned, "trust="));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_a_change_and_its_reverse_touch_the_same_classes),
+        cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_annotation_name_is_short_and_per_secret),
+        cmocka_unit_test(test_annotation_holds_only_the_classes_that_forced_it),
+        cmocka_unit_test(test_annotation_of_absent_material_is_none),
+        cmocka_unit_test(test_annotation_follows_each_class),
+        cmocka_unit_test(test_annotation_covers_what_it_names),
+        cmocka_unit_test(test_annotation_that_a_person_edited_covers_nothing),
+        cmocka_unit_test(test_merge_keeps_the_other_classes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

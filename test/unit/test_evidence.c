@@ -1,0 +1,216 @@
+#include "rotation/evidence.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/strings.h"
+
+enum {
+    SINCE = 1000 * 1000 * 1000,
+    DELAY = 5000,
+    LATER = SINCE + 10 * 1000,                          /* while the kubelet may not have refreshed yet */
+    SETTLED = SINCE + CR_KUBELET_REFRESH_MS + DELAY,    /* all that reloads has done so */
+    BEFORE = SINCE - 3600 * 1000,
+    AFTER = SINCE + 2000,
+};
+
+enum decision { RELOADS, RESTARTED };
+enum subject { LEAF, TRUST_ONLY };
+enum pod { OLD_POD, NEW_POD };
+
+static const struct evidence_case {
+    const char *rule;
+    enum decision decision;
+    enum subject subject;
+    enum pod pod;
+    int64_t started;
+    enum cr_probe_seen seen;
+    const char *leaf;
+    int64_t now;
+    enum cr_evidence evidence;
+    const char *why; /* part of the text; "" for none */
+} cases[] = {
+    /* Hot reload, leaf changed: a probe says all. */
+    {"hot reload: the new leaf is proof at once", RELOADS, LEAF, OLD_POD, BEFORE, CR_SEEN_LEAF, "new", SINCE,
+     CR_EVIDENCE_VERIFIED, ""},
+    {"hot reload: the second of two new leaves is as good", RELOADS, LEAF, OLD_POD, BEFORE, CR_SEEN_LEAF, "new2", LATER,
+     CR_EVIDENCE_VERIFIED, ""},
+    {"hot reload: the old leaf is stale", RELOADS, LEAF, OLD_POD, BEFORE, CR_SEEN_LEAF, "old", LATER, CR_EVIDENCE_STALE,
+     "still serves the old leaf"},
+    {"hot reload: an older leaf is stale, too", RELOADS, LEAF, OLD_POD, BEFORE, CR_SEEN_LEAF, "older", LATER,
+     CR_EVIDENCE_STALE, "still serves the old leaf"},
+    {"hot reload: time does not outweigh an old leaf that is seen", RELOADS, LEAF, OLD_POD, BEFORE, CR_SEEN_LEAF, "old",
+     SETTLED + 3600 * 1000, CR_EVIDENCE_STALE, "still serves the old leaf"},
+    {"hot reload: another leaf proves nothing", RELOADS, LEAF, OLD_POD, BEFORE, CR_SEEN_LEAF, "other", SETTLED,
+     CR_EVIDENCE_UNKNOWN, "neither the new nor the old"},
+    {"hot reload: unreachable is unknown, never stale", RELOADS, LEAF, OLD_POD, BEFORE, CR_SEEN_UNREACHABLE, NULL,
+     SETTLED, CR_EVIDENCE_UNKNOWN, "cannot be reached"},
+    {"hot reload: no TLS is unknown", RELOADS, LEAF, OLD_POD, BEFORE, CR_SEEN_NOT_TLS, NULL, SETTLED,
+     CR_EVIDENCE_UNKNOWN, "does not speak TLS"},
+    {"hot reload: a handshake without a certificate is unknown", RELOADS, LEAF, OLD_POD, BEFORE, CR_SEEN_LEAF, NULL,
+     SETTLED, CR_EVIDENCE_UNKNOWN, "does not speak TLS"},
+    {"hot reload: the old leaf of a new pod is stale: it mounted a cached Secret", RELOADS, LEAF, OLD_POD, AFTER,
+     CR_SEEN_LEAF, "old", LATER, CR_EVIDENCE_STALE, "still serves the old leaf"},
+
+    /* Hot reload without a probe: the kubelet's refresh and the delay must have passed. */
+    {"hot reload without a probe: waits for refresh and delay", RELOADS, LEAF, OLD_POD, BEFORE, CR_SEEN_NOTHING, NULL,
+     SETTLED - 1, CR_EVIDENCE_UNKNOWN, "waits 1s"},
+    {"hot reload without a probe: inferred when they have passed", RELOADS, LEAF, OLD_POD, BEFORE, CR_SEEN_NOTHING, NULL,
+     SETTLED, CR_EVIDENCE_INFERRED, ""},
+    {"hot reload without a probe: a later start is no shortcut (kubernetes#129645)", RELOADS, LEAF, OLD_POD, AFTER,
+     CR_SEEN_NOTHING, NULL, LATER, CR_EVIDENCE_UNKNOWN, "waits 1m30s"},
+    {"hot reload without a probe: a pod that has not started is unknown", RELOADS, LEAF, OLD_POD, 0, CR_SEEN_NOTHING,
+     NULL, SETTLED, CR_EVIDENCE_UNKNOWN, "not started"},
+
+    /* Hot reload, trust only: the leaf says nothing. */
+    {"trust by hot reload: the leaf on the port proves nothing", RELOADS, TRUST_ONLY, OLD_POD, BEFORE, CR_SEEN_LEAF,
+     "old", LATER, CR_EVIDENCE_UNKNOWN, "waits 1m30s"},
+    {"trust by hot reload: nor does the new leaf", RELOADS, TRUST_ONLY, OLD_POD, BEFORE, CR_SEEN_LEAF, "new", LATER,
+     CR_EVIDENCE_UNKNOWN, "waits"},
+    {"trust by hot reload: inferred after refresh and delay", RELOADS, TRUST_ONLY, OLD_POD, BEFORE, CR_SEEN_LEAF, "old",
+     SETTLED, CR_EVIDENCE_INFERRED, ""},
+    {"trust by hot reload: also when the port cannot be reached", RELOADS, TRUST_ONLY, OLD_POD, BEFORE,
+     CR_SEEN_UNREACHABLE, NULL, SETTLED, CR_EVIDENCE_INFERRED, ""},
+    {"trust by hot reload: not started is unknown", RELOADS, TRUST_ONLY, OLD_POD, 0, CR_SEEN_NOTHING, NULL, SETTLED,
+     CR_EVIDENCE_UNKNOWN, "not started"},
+
+    /* Restart, old pods: they hold what they read at their start. */
+    {"restart: an old pod is stale", RESTARTED, LEAF, OLD_POD, BEFORE, CR_SEEN_NOTHING, NULL, LATER, CR_EVIDENCE_STALE,
+     "before the restart"},
+    {"restart: an old pod that serves the new leaf still holds the old CA", RESTARTED, LEAF, OLD_POD, BEFORE,
+     CR_SEEN_LEAF, "new", SETTLED, CR_EVIDENCE_STALE, "before the restart"},
+    {"restart: an old pod that cannot be reached is stale all the same", RESTARTED, LEAF, OLD_POD, BEFORE,
+     CR_SEEN_UNREACHABLE, NULL, LATER, CR_EVIDENCE_STALE, "before the restart"},
+    {"restart for trust: an old pod is stale", RESTARTED, TRUST_ONLY, OLD_POD, BEFORE, CR_SEEN_LEAF, "old", SETTLED,
+     CR_EVIDENCE_STALE, "before the restart"},
+    {"restart: a pod of the old template that started after the change is stale, too", RESTARTED, TRUST_ONLY, OLD_POD,
+     AFTER, CR_SEEN_NOTHING, NULL, SETTLED, CR_EVIDENCE_STALE, "before the restart"},
+    {"restart: a pod of the old template that has not started is stale", RESTARTED, LEAF, OLD_POD, 0, CR_SEEN_NOTHING,
+     NULL, LATER, CR_EVIDENCE_STALE, "before the restart"},
+
+    /* Restart, new pods, leaf changed. */
+    {"restart: a new pod with the new leaf is proof", RESTARTED, LEAF, NEW_POD, AFTER, CR_SEEN_LEAF, "new", LATER,
+     CR_EVIDENCE_VERIFIED, ""},
+    {"restart: a new pod with the old leaf mounted a cached Secret", RESTARTED, LEAF, NEW_POD, AFTER, CR_SEEN_LEAF, "old",
+     LATER, CR_EVIDENCE_STALE, "cached Secret"},
+    {"restart: a new pod with another leaf is unknown", RESTARTED, LEAF, NEW_POD, AFTER, CR_SEEN_LEAF, "other", SETTLED,
+     CR_EVIDENCE_UNKNOWN, "neither the new nor the old"},
+    {"restart: a new pod that cannot be reached is unknown", RESTARTED, LEAF, NEW_POD, AFTER, CR_SEEN_UNREACHABLE, NULL,
+     SETTLED, CR_EVIDENCE_UNKNOWN, "cannot be reached"},
+    {"restart: a new pod that does not speak TLS is unknown", RESTARTED, LEAF, NEW_POD, AFTER, CR_SEEN_NOT_TLS, NULL,
+     SETTLED, CR_EVIDENCE_UNKNOWN, "does not speak TLS"},
+    {"restart: a new pod without a probe is inferred by its start", RESTARTED, LEAF, NEW_POD, AFTER, CR_SEEN_NOTHING,
+     NULL, LATER, CR_EVIDENCE_INFERRED, ""},
+    {"restart: a new pod that has not started is unknown", RESTARTED, LEAF, NEW_POD, 0, CR_SEEN_NOTHING, NULL, SETTLED,
+     CR_EVIDENCE_UNKNOWN, "not started"},
+
+    /* Restart, new pods, trust only. */
+    {"restart for trust: a new pod is inferred, whatever leaf it serves", RESTARTED, TRUST_ONLY, NEW_POD, AFTER,
+     CR_SEEN_LEAF, "old", LATER, CR_EVIDENCE_INFERRED, ""},
+    {"restart for trust: a new pod without a probe is inferred", RESTARTED, TRUST_ONLY, NEW_POD, AFTER, CR_SEEN_NOTHING,
+     NULL, LATER, CR_EVIDENCE_INFERRED, ""},
+    {"restart for trust: also when its port cannot be reached", RESTARTED, TRUST_ONLY, NEW_POD, AFTER,
+     CR_SEEN_UNREACHABLE, NULL, LATER, CR_EVIDENCE_INFERRED, ""},
+    {"restart for trust: not started is unknown", RESTARTED, TRUST_ONLY, NEW_POD, 0, CR_SEEN_NOTHING, NULL, SETTLED,
+     CR_EVIDENCE_UNKNOWN, "not started"},
+
+    /* Start times have whole seconds, and clocks differ. */
+    {"restart: a start in the same second as the change counts as after it", RESTARTED, TRUST_ONLY, NEW_POD,
+     (SINCE + 999) / 1000 * 1000, CR_SEEN_NOTHING, NULL, LATER, CR_EVIDENCE_INFERRED, ""},
+    {"restart: an annotated pod that started before the change (A, B, A again) waits for what reloads", RESTARTED,
+     TRUST_ONLY, NEW_POD, BEFORE, CR_SEEN_NOTHING, NULL, LATER, CR_EVIDENCE_UNKNOWN, "waits 1m30s"},
+    {"restart: and is inferred then, so that it never waits for ever", RESTARTED, TRUST_ONLY, NEW_POD, BEFORE,
+     CR_SEEN_NOTHING, NULL, SETTLED, CR_EVIDENCE_INFERRED, ""},
+};
+
+static void judge(const struct evidence_case *c, int64_t since_ms)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec expected = {0};
+    CR_CLEANUP(cr_strvec) struct cr_strvec old = {0};
+    cr_strvec_add(&expected, "new");
+    cr_strvec_add(&expected, "new2");
+    cr_strvec_add(&old, "old");
+    cr_strvec_add(&old, "older");
+    struct cr_evidence_input input = {
+        .expected = &expected,
+        .old = &old,
+        .leaf_changed = c->subject == LEAF,
+        .restarted = c->decision == RESTARTED,
+        .pod_is_new = c->pod == NEW_POD,
+        .pod_started_ms = c->started,
+        .since_ms = since_ms,
+        .now_ms = c->now,
+        .max_delay_ms = DELAY,
+        .seen = c->seen,
+        .leaf = c->leaf,
+    };
+    char why[160] = "left over";
+    enum cr_evidence evidence = cr_evidence_judge(&input, why);
+    if (evidence != c->evidence)
+        fail_msg("%s: wanted %s, have %s (%s)", c->rule, cr_evidence_name(c->evidence), cr_evidence_name(evidence), why);
+    if (*c->why ? strstr(why, c->why) == NULL : why[0] != '\0')
+        fail_msg("%s: \"%s\" should say \"%s\"", c->rule, why, c->why);
+}
+
+static void test_table(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < cr_array_len(cases); i++)
+        judge(&cases[i], SINCE);
+}
+
+static void test_the_second_of_the_change_counts(void **state)
+{
+    (void)state;
+    /* Noted at …000.9 s, started at …000 s as the API writes it: not before. */
+    const struct evidence_case c = {"same second", RESTARTED, TRUST_ONLY, NEW_POD, SINCE, CR_SEEN_NOTHING,
+                                    NULL,          SINCE + 2000, CR_EVIDENCE_INFERRED, ""};
+    judge(&c, SINCE + 900);
+}
+
+static void test_a_leaf_in_both_lists_is_the_new_one(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_strvec) struct cr_strvec both = {0};
+    cr_strvec_add(&both, "same");
+    struct cr_evidence_input input = {.expected = &both,
+                                      .old = &both,
+                                      .leaf_changed = true,
+                                      .pod_started_ms = BEFORE,
+                                      .since_ms = SINCE,
+                                      .now_ms = LATER,
+                                      .seen = CR_SEEN_LEAF,
+                                      .leaf = "same"};
+    char why[160];
+    assert_int_equal(cr_evidence_judge(&input, why), CR_EVIDENCE_VERIFIED);
+    input.expected = NULL;
+    assert_int_equal(cr_evidence_judge(&input, why), CR_EVIDENCE_STALE);
+    input.old = NULL;
+    assert_int_equal(cr_evidence_judge(&input, why), CR_EVIDENCE_UNKNOWN);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    assert_string_equal(cr_evidence_name(CR_EVIDENCE_VERIFIED), "Verified");
+    assert_string_equal(cr_evidence_name(CR_EVIDENCE_INFERRED), "Inferred");
+    assert_string_equal(cr_evidence_name(CR_EVIDENCE_STALE), "Stale");
+    assert_string_equal(cr_evidence_name(CR_EVIDENCE_UNKNOWN), "Unknown");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_the_second_of_the_change_counts),
+        cmocka_unit_test(test_a_leaf_in_both_lists_is_the_new_one),
+        cmocka_unit_test(test_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

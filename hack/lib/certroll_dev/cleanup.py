@@ -9,6 +9,7 @@ from pathlib import Path
 
 from . import cgroups, commands, daemons, machines, namespaces, network, paths, ui
 from .layout import Cluster
+from .mounts import mounts
 
 
 def remove(cluster: Cluster) -> bool:
@@ -33,14 +34,9 @@ def remove_empty_state_dir() -> None:
 
 def _unmount_below(root: Path) -> None:
     """There is nothing to unmount unless someone mounted it by hand: the machines' mounts are private to them."""
-    for point in reversed(_mount_points()):
-        if point.is_relative_to(root):
-            commands.run(["umount", point])
-
-
-def _mount_points() -> list[Path]:
-    lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    return [Path(line.split()[4].encode().decode("unicode_escape")) for line in lines]
+    for mount in reversed(mounts()):
+        if mount.point.is_relative_to(root):
+            commands.run(["umount", mount.point])
 
 
 def _warn_of_guests(names: list[str]) -> None:

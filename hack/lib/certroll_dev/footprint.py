@@ -13,8 +13,9 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from . import cgroups, commands, daemons, namespaces, paths
+from . import cgroups, commands, daemons, namespaces, network, paths
 from .layout import Cluster
+from .mounts import Mount, mounts
 from .ui import DevError
 
 Snapshot = dict[str, list[str]]
@@ -35,8 +36,8 @@ def take(cluster: Cluster | None = None) -> Snapshot:
     ours = _is_of(cluster) if cluster else lambda text: True
     return {
         "processes": _processes(cluster),
-        "mounts": sorted(line for line in _mounts() if ours(line)),
-        "namespaces": sorted(name for name in _named_namespaces() if ours(name)),
+        "mounts": sorted(line for line in map(_mount_line, mounts()) if ours(line)),
+        "namespaces": sorted(name for name in network.namespaces() if ours(name)),
         "links": [] if cluster else _links(),
         "cgroups": cgroups.existing(cluster.cgroup if cluster else "certroll"),
         "folders": _folders(cluster),
@@ -96,7 +97,7 @@ def _mentions(text: str, name: str) -> bool:
 
 
 def _processes(cluster: Cluster | None) -> list[str]:
-    named = [name for name in _named_namespaces() if name.startswith(_NETNS_PREFIX)]
+    named = [name for name in network.namespaces() if name.startswith(_NETNS_PREFIX)]
     if cluster:
         named = [name for name in named if _is_of(cluster)(name)]
     inodes = {namespaces.inode(_NETNS_DIR / name) for name in named}
@@ -131,19 +132,8 @@ def _describe(pid: int, words: Iterable[str]) -> str:
     return f"{os.path.basename(' '.join(words).split()[0])} pid {pid} start {start}: {' '.join(words)[:160]}"
 
 
-def _mounts() -> list[str]:
-    """Mount point, type and source; ids and options change without anything being mounted."""
-    rows = []
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        left, _, right = line.partition(" - ")
-        kind, source = right.split()[:2]
-        rows.append(f"{left.split()[4]} {kind} {source}")
-    # `ip netns` makes its folder a mount once, and keeps it so.
-    return [row for row in rows if not row.startswith("/run/netns ")]
-
-
-def _named_namespaces() -> list[str]:
-    return sorted(os.listdir(_NETNS_DIR)) if _NETNS_DIR.is_dir() else []
+def _mount_line(mount: Mount) -> str:
+    return f"{mount.point} {mount.kind} {mount.source}"
 
 
 def _links() -> list[str]:

@@ -6,14 +6,18 @@ on a bridge, answers would go around them unless the whole machine had br_netfil
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
+from pathlib import Path
 
-from . import commands
+from . import commands, locks, paths
 from .layout import NODE_NETWORK, Machine
+from .mounts import is_mount
 from .ui import DevError
 
 BRIDGE = "cluster0"
 _UPLINK = "eth0"
+_NAMES = Path("/run/netns")  # where `ip netns` keeps names
 
 
 def ensure(machines: Sequence[Machine]) -> None:
@@ -38,14 +42,20 @@ def ensure(machines: Sequence[Machine]) -> None:
 
 def remove(names: Sequence[str]) -> None:
     """Remove the namespaces' names; each ends, with its links, when the last process has left it."""
-    for name in names:
-        commands.run(["ip", "netns", "delete", name])
+    with _names_locked():
+        for name in names:
+            commands.run(["ip", "netns", "delete", name])
+        _restore_names_folder()
+
+
+def namespaces() -> list[str]:
+    """The names of all named network namespaces of this machine."""
+    return sorted(path.name for path in _NAMES.iterdir()) if _NAMES.is_dir() else []
 
 
 def namespaces_of(cluster_netns: str) -> list[str]:
     """The named namespaces of a cluster, those of further nodes included."""
-    names = [line.split()[0] for line in commands.run(["ip", "netns", "list"]).splitlines() if line.strip()]
-    return [name for name in names if name == cluster_netns or name.startswith(cluster_netns + ".")]
+    return [name for name in namespaces() if name == cluster_netns or name.startswith(cluster_netns + ".")]
 
 
 def _ensure_namespace(machine: Machine) -> None:
@@ -54,11 +64,38 @@ def _ensure_namespace(machine: Machine) -> None:
             return
         # A run was killed within `ip netns add`: a name without a namespace.
         commands.run(["ip", "netns", "delete", machine.netns])
-    try:
-        commands.run(["ip", "netns", "add", machine.netns])
-    except DevError as error:
-        raise DevError(f"{error}\nA network namespace cannot be made: this needs root and CAP_SYS_ADMIN") from error
+    with _names_locked():
+        _remember_names_folder()
+        try:
+            commands.run(["ip", "netns", "add", machine.netns])
+        except DevError as error:
+            raise DevError(f"{error}\nNo network namespace can be made: this needs root and CAP_SYS_ADMIN") from error
     _ip(machine, "link", "set", "lo", "up")
+
+
+def _names_locked() -> contextlib.AbstractContextManager[None]:
+    return locks.locked(paths.state_dir() / ".netns.lock", "another cluster's network", remove=True)
+
+
+def _remember_names_folder() -> None:
+    """`ip netns add` makes its folder, and a mount of it, where there was none; note what was not there before."""
+    if not is_mount(_NAMES):
+        _names_note().write_text("mount" if _NAMES.is_dir() else "mount and folder")
+
+
+def _restore_names_folder() -> None:
+    note = _names_note()
+    if not note.exists() or namespaces():
+        return  # the mount is not ours, or others have names in it now
+    if is_mount(_NAMES):
+        commands.run(["umount", _NAMES])
+    if _NAMES.is_dir() and "folder" in note.read_text():
+        _NAMES.rmdir()
+    note.unlink()
+
+
+def _names_note() -> Path:
+    return paths.state_dir() / ".netns-made"
 
 
 def _ensure_cable(first: Machine, machine: Machine) -> None:

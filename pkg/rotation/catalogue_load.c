@@ -237,8 +237,68 @@ static bool read_uses(const struct cr_node *node, struct cr_component *component
     return true;
 }
 
+static void copy_rule(const struct cr_rule *from, struct cr_rule *to)
+{
+    *to = *from;
+    to->tags = to->mentions = to->pod_mentions = (struct cr_strvec){0};
+    cr_strvec_copy(&to->tags, &from->tags);
+    cr_strvec_copy(&to->mentions, &from->mentions);
+    cr_strvec_copy(&to->pod_mentions, &from->pod_mentions);
+    to->trigger = cr_strdup_or_null(from->trigger);
+    to->says = cr_strdup_or_null(from->says);
+    to->source = cr_strdup_or_null(from->source);
+}
+
+static void copy_parameters(const struct cr_use *from, struct cr_use *to)
+{
+    cr_strvec_copy(&to->flags, &from->flags);
+    cr_strvec_copy(&to->env, &from->env);
+    cr_strvec_copy(&to->config, &from->config);
+    to->roles = from->roles;
+}
+
+static void copy_rules(const struct cr_use *from, struct cr_use *to)
+{
+    to->rules = cr_calloc(from->rules_len, sizeof *to->rules);
+    for (size_t i = 0; i < from->rules_len; i++)
+        copy_rule(&from->rules[i], &to->rules[to->rules_len++]);
+}
+
+/* How many of the names are parameters of the use. */
+static size_t names_of_use(const struct cr_use *use, const struct cr_strvec *names)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < names->len; i++)
+        found += cr_use_parameter(use, names->items[i]) != NULL;
+    return found;
+}
+
 /* Another distribution of known software: the same parameters, for each of which the rules here hold instead. The rules
  * are read once per use, since each use owns its own. */
+static bool copy_uses(const struct cr_component *base, const struct cr_node *node, struct cr_component *component,
+                      struct cr_error *err)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec except = {0};
+    if (!read_strings(node, "except", &except, err))
+        return false;
+    component->uses = cr_calloc(base->uses_len, sizeof *component->uses);
+    component->roles = base->roles;
+    size_t excepted = 0;
+    for (size_t i = 0; i < base->uses_len; i++) {
+        struct cr_use *use = &component->uses[component->uses_len++];
+        size_t named = names_of_use(&base->uses[i], &except);
+        excepted += named;
+        copy_parameters(&base->uses[i], use);
+        if (named)
+            copy_rules(&base->uses[i], use);
+        else if (!read_rules(node, use, err))
+            return false;
+    }
+    if (excepted < except.len)
+        return cr_error_set(err, CR_ERR_INVALID, "except names what is no parameter of \"%s\"", base->name);
+    return true;
+}
+
 static bool read_parameters_of(const struct cr_catalogue *catalogue, const struct cr_node *node, const char *base_name,
                                struct cr_component *component, struct cr_error *err)
 {
@@ -246,18 +306,7 @@ static bool read_parameters_of(const struct cr_catalogue *catalogue, const struc
     if (!base || base == component)
         return cr_error_set(err, CR_ERR_INVALID, "parametersOf names \"%s\", which is no entry before this one",
                             base_name);
-    component->uses = cr_calloc(base->uses_len, sizeof *component->uses);
-    for (size_t i = 0; i < base->uses_len; i++) {
-        struct cr_use *use = &component->uses[component->uses_len++];
-        cr_strvec_copy(&use->flags, &base->uses[i].flags);
-        cr_strvec_copy(&use->env, &base->uses[i].env);
-        cr_strvec_copy(&use->config, &base->uses[i].config);
-        use->roles = base->uses[i].roles;
-        if (!read_rules(node, use, err))
-            return false;
-    }
-    component->roles = base->roles;
-    return true;
+    return copy_uses(base, node, component, err);
 }
 
 static bool read_body(const struct cr_catalogue *catalogue, const struct cr_node *node, struct cr_component *component,
@@ -268,8 +317,6 @@ static bool read_body(const struct cr_catalogue *catalogue, const struct cr_node
         return false;
     if (!base)
         return read_uses(node, component, err);
-    if (cr_node_has(node, "uses"))
-        return cr_error_set(err, CR_ERR_INVALID, "uses and parametersOf exclude each other");
     return read_parameters_of(catalogue, node, base, component, err);
 }
 
@@ -277,7 +324,8 @@ static bool read_component(const struct cr_catalogue *catalogue, const struct cr
                            struct cr_component *component, struct cr_error *err)
 {
     static const char *const with_uses[] = {"name", "title", "distribution", "images", "uses", NULL};
-    static const char *const with_base[] = {"name", "title", "distribution", "images", "parametersOf", "rules", NULL};
+    static const char *const with_base[] = {"name", "title", "distribution", "images", "parametersOf",
+                                            "except", "rules", NULL};
     if (!cr_node_required(node, "name", &component->name, err))
         return false;
     const struct cr_component *twin = cr_catalogue_by_name(catalogue, component->name);

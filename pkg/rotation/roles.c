@@ -287,8 +287,10 @@ void cr_catalogue_roles(const struct cr_component *component, const struct cr_js
         cr_settings_collect(container, &search.settings);
         match_shown(&search);
     }
+    /* Of what was not even read, nothing is told. */
+    unsigned shown = search.settings.cut ? 0 : told(&search);
     if (out->len)
-        add_hidden(&search, files & ~told(&search) & ~opaque_roles);
+        add_hidden(&search, files & ~shown & ~opaque_roles);
     else
         add_defaults(&search, files);
     cr_settings_dispose(&search.settings);

@@ -228,6 +228,9 @@ static void test_what_is_not_acted_on_is_listed(void **state)
         {"{\"consumers\":[{\"name\":\"r\",\"targetRef\":{\"apiVersion\":\"v1\",\"kind\":\"Deployment\",\"name\":\"r\"}}"
          "]}",
          "spec.consumers[0].targetRef.kind", NULL, 0, false},
+        {"{\"consumers\":[{\"name\":\"a\"," TARGET "},{\"name\":\"b\",\"targetRef\":{\"kind\":\"DaemonSet\","
+         "\"name\":\"d\"}}]}",
+         "", NULL, 2, false}, /* one name, two kinds */
         {"{\"restart\":{\"windows\":[]}}", "", NULL, 0, false},
         {"{\"restart\":{\"windows\":[{\"schedule\":\"0 2 * * *\",\"duration\":\"4h\"}]}}", "spec.restart.windows",
          "restart.windows", 0, false},

@@ -273,7 +273,8 @@ static void test_a_broken_pending_change_is_forgotten(void **state)
         {"\"not hex\"", since, "[\"LeafRenewed\"]", "{}", false},
         {"\"abcdefabcdefabcdefabcdefabcdef\"", since, "[\"LeafRenewed\"]", "{}", false},
         {"\"ab\"", "now", "[\"LeafRenewed\"]", "{}", false},
-        {"\"ab\"", since, "[\"Renamed\"]", "{}", false}, /* of a later version */
+        {"\"ab\"", "1970-01-01T00:00:00Z", "[\"LeafRenewed\"]", "{}", false}, /* reads as no time */
+        {"\"ab\"", since, "[\"Renamed\"]", "{}", false},                      /* of a later version */
         {"\"ab\"", since, "\"LeafRenewed\"", "{}", false},
         {"\"ab\"", since, "[\"LeafRenewed\"]", "null", false},
         {"\"ab\"", since, "[\"LeafRenewed\"]", "{\"leaf\":\"x\"}", false},
@@ -291,6 +292,17 @@ static void test_a_broken_pending_change_is_forgotten(void **state)
             fail_msg("case %zu: %s", i, text);
         assert_true(cases[i].set || !*status.secrets[0].pending.id);
     }
+}
+
+static void test_of_a_secret_that_comes_twice_the_first_counts(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_json)
+    struct cr_json *json = parse("{\"secrets\":[{\"name\":\"s\"," SETTLED "},{\"name\":\"s\",\"settled\":{}}]}");
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    cr_policy_status_decode(json, &status);
+    assert_int_equal(status.secrets_len, 1);
+    assert_string_equal(status.secrets[0].settled.leaf, HEX64);
 }
 
 static void test_pending_without_settled_is_first_sight(void **state)
@@ -634,6 +646,7 @@ int main(void)
         cmocka_unit_test(test_an_empty_status_has_every_member),
         cmocka_unit_test(test_broken_settled_material_reads_as_first_sight),
         cmocka_unit_test(test_a_broken_pending_change_is_forgotten),
+        cmocka_unit_test(test_of_a_secret_that_comes_twice_the_first_counts),
         cmocka_unit_test(test_pending_without_settled_is_first_sight),
         cmocka_unit_test(test_garbage_reads_as_absent),
         cmocka_unit_test(test_a_broken_consumer_keeps_what_can_be_read),

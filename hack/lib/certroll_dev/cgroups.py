@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from pathlib import Path
 
@@ -39,10 +40,8 @@ def existing(name: str) -> list[str]:
     """All cgroups of that name and below, each with the hierarchies that have it."""
     found: dict[str, list[str]] = {}
     for hierarchy in _hierarchies():
-        top = hierarchy / name
-        for path in [top, *top.rglob("*")]:
-            if path.is_dir():
-                found.setdefault(str(path.relative_to(hierarchy)), []).append(hierarchy.name)
+        for path in _tree(hierarchy / name):
+            found.setdefault(str(path.relative_to(hierarchy)), []).append(hierarchy.name)
     return [f"{path} ({', '.join(hierarchies)})" for path, hierarchies in sorted(found.items())]
 
 
@@ -84,11 +83,13 @@ def _inherit_cpuset(parent: Path, child: Path) -> None:
             file.write_text((parent / name).read_text())
 
 
+def _tree(top: Path) -> list[Path]:
+    """The cgroup and all below it, parents first. Others may be removed meanwhile, which os.walk takes in its stride."""
+    return [Path(folder) for folder, _, _ in os.walk(top)]
+
+
 def _remove_tree(top: Path) -> bool:
-    if not top.is_dir():
-        return True
-    below = sorted((path for path in top.rglob("*") if path.is_dir()), key=lambda path: -len(path.parts))
-    removed = [_remove_one(path) for path in [*below, top]]
+    removed = [_remove_one(path) for path in reversed(_tree(top))]
     return all(removed)
 
 
@@ -103,5 +104,8 @@ def _remove_one(path: Path) -> bool:
 
 
 def _processes(top: Path) -> str:
-    pids = [file.read_text().split() for file in sorted(top.rglob("cgroup.procs"))]
-    return " ".join(pid for group in pids for pid in group)
+    pids: list[str] = []
+    for path in _tree(top):
+        with contextlib.suppress(FileNotFoundError):
+            pids += (path / "cgroup.procs").read_text().split()
+    return " ".join(pids)

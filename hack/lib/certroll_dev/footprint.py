@@ -144,5 +144,5 @@ def _folders(cluster: Cluster | None) -> list[str]:
     if cluster:
         return [str(cluster.root)] if cluster.root.exists() else []
     base = paths.state_dir()
-    clusters = [str(path) for path in base.iterdir()] if base.is_dir() else []
+    clusters = [str(path) for path in base.glob("*")]
     return sorted(clusters + [folder for folder in _FOLDERS if Path(folder).exists()])

@@ -297,8 +297,10 @@ static void test_a_broken_pending_change_is_forgotten(void **state)
 static void test_of_a_secret_that_comes_twice_the_first_counts(void **state)
 {
     (void)state;
-    CR_CLEANUP(cr_json)
-    struct cr_json *json = parse("{\"secrets\":[{\"name\":\"s\"," SETTLED "},{\"name\":\"s\",\"settled\":{}}]}");
+    cr_autofree char *text = cr_asprintf("{\"secrets\":[{\"name\":\"s\"," SETTLED "},{\"name\":\"s\",\"settled\":"
+                                         "{\"leaf\":\"%064x\"}}]}",
+                                         0xbb);
+    CR_CLEANUP(cr_json) struct cr_json *json = parse(text);
     CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
     cr_policy_status_decode(json, &status);
     assert_int_equal(status.secrets_len, 1);

@@ -48,6 +48,15 @@ void cr_time_format_micro(int64_t wall_ms, char out[CR_TIME_TEXT])
     snprintf(out + n, CR_TIME_TEXT - n, ".%03d000Z", (int)(wall_ms - floor_div(wall_ms, 1000) * 1000));
 }
 
+/* strptime and sscanf take spaces and missing digits, which RFC 3339 does not. '0' stands for a digit. */
+static bool has_shape(const char *text, const char *shape)
+{
+    for (; *shape; text++, shape++)
+        if (*shape == '0' ? !isdigit((unsigned char)*text) : *text != *shape)
+            return false;
+    return true;
+}
+
 /* Reads "+02:00", "-05:30" or "Z" into seconds east of UTC. */
 static bool parse_offset(const char *p, int *offset)
 {
@@ -57,8 +66,8 @@ static bool parse_offset(const char *p, int *offset)
     }
     int hours = 0;
     int minutes = 0;
-    int used = 0;
-    if ((*p != '+' && *p != '-') || sscanf(p + 1, "%2d:%2d%n", &hours, &minutes, &used) != 2 || used != 5 || p[6])
+    if ((*p != '+' && *p != '-') || !has_shape(p + 1, "00:00") || p[6] ||
+        sscanf(p + 1, "%2d:%2d", &hours, &minutes) != 2)
         return false;
     *offset = (hours * 60 + minutes) * 60 * (*p == '-' ? -1 : 1);
     return hours < 24 && minutes < 60;
@@ -70,22 +79,33 @@ static const char *parse_fraction(const char *p, int *ms)
     if (*p != '.')
         return p;
     int scale = 100;
+    if (!isdigit((unsigned char)p[1]))
+        return NULL;
     for (p++; isdigit((unsigned char)*p); p++, scale /= 10)
         *ms += (*p - '0') * scale;
     return p;
 }
 
+/* strptime takes a 30th of February, which timegm then moves on into March. */
+static bool to_seconds(struct tm *tm, int64_t *seconds)
+{
+    int day = tm->tm_mday;
+    *seconds = (int64_t)timegm(tm);
+    return tm->tm_mday == day;
+}
+
 bool cr_time_parse(const char *text, int64_t *wall_ms, struct cr_error *err)
 {
     struct tm tm = {0};
-    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+    const char *rest = has_shape(text, "0000-00-00T00:00:00") ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
     int ms = 0;
     int offset = 0;
     if (rest)
         rest = parse_fraction(rest, &ms);
-    if (!rest || !parse_offset(rest, &offset))
+    int64_t seconds = 0;
+    if (!rest || !parse_offset(rest, &offset) || !to_seconds(&tm, &seconds))
         return cr_error_set(err, CR_ERR_INVALID, "'%s' is not an RFC 3339 time", text);
-    *wall_ms = ((int64_t)timegm(&tm) - offset) * 1000 + ms;
+    *wall_ms = (seconds - offset) * 1000 + ms;
     return true;
 }
 
@@ -118,8 +138,10 @@ bool cr_duration_parse(const char *text, int64_t *ms, struct cr_error *err)
         for (; isdigit((unsigned char)*p) && digits < 6; p++, digits++)
             number = number * 10 + (*p - '0');
         int64_t unit = 0;
-        if (digits == 0 || digits > 5 || !unit_of(&p, &unit))
+        if (digits == 0 || digits > 5 || !unit_of(&p, &unit)) {
+            parts = 0; /* also when the text ends here: "1h30" is not 1h */
             break;
+        }
         total += number * unit;
         parts++;
     }

@@ -3,12 +3,15 @@
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>
+#include <event2/listener.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/strings.h"
+#include "base/cleanup.h"
 #include "base/strmap.h"
 #include "net/listen.h"
 
@@ -16,6 +19,9 @@ enum {
     MAX_HEADERS = 16 * 1024,
     MAX_BODY = 64 * 1024, /* no request that we answer has one */
     TIMEOUT_S = 15,       /* of silence on a connection */
+    MAX_FILES = 1024,     /* open in the process, or half of its limit: then connections wait in the kernel */
+    PAUSE_MS = 500,
+    MAX_ADDRESSES = 8,
 };
 
 struct route {
@@ -25,7 +31,11 @@ struct route {
 
 struct cr_http_server {
     struct evhttp *http;
-    struct cr_strmap *routes; /* path -> struct route */
+    struct cr_strmap *routes;                        /* path -> struct route */
+    struct evconnlistener *listeners[MAX_ADDRESSES]; /* borrowed from http */
+    size_t addresses;
+    struct cr_timer *pause;
+    int max_files;
     int port;
 };
 
@@ -71,9 +81,54 @@ static void on_request(struct evhttp_request *request, void *arg)
     answer(request, status, content_type, &body);
 }
 
+/* The kernel gives out the lowest number that is free: so many files are open at least. */
+static bool is_crowded(const struct cr_http_server *server)
+{
+    cr_autofd int lowest = eventfd(0, EFD_CLOEXEC);
+    return lowest < 0 || lowest >= server->max_files;
+}
+
+static void listen_again(void *arg)
+{
+    struct cr_http_server *server = arg;
+    if (is_crowded(server)) {
+        cr_timer_arm(server->pause, PAUSE_MS);
+        return;
+    }
+    for (size_t i = 0; i < server->addresses; i++)
+        evconnlistener_enable(server->listeners[i]);
+}
+
+static void pause_listening(struct cr_http_server *server)
+{
+    for (size_t i = 0; i < server->addresses; i++)
+        evconnlistener_disable(server->listeners[i]);
+    cr_timer_arm(server->pause, PAUSE_MS);
+}
+
+/* Work needs file descriptors, too. libevent 2.1 has no cap and counts no connections, but asks here for each. */
+static struct bufferevent *on_connection(struct event_base *base, void *arg)
+{
+    (void)base;
+    struct cr_http_server *server = arg;
+    if (is_crowded(server))
+        pause_listening(server);
+    return NULL; /* libevent makes its own */
+}
+
+static int max_files(void)
+{
+    struct rlimit limit = {0};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 2 > MAX_FILES)
+        return MAX_FILES;
+    return (int)(limit.rlim_cur / 2);
+}
+
 struct cr_http_server *cr_http_server_new(struct cr_loop *loop)
 {
     struct cr_http_server *server = cr_new(struct cr_http_server);
+    server->pause = cr_timer_new(loop, listen_again, server);
+    server->max_files = max_files();
     server->routes = cr_strmap_new(free);
     server->http = evhttp_new(cr_loop_base(loop));
     evhttp_set_max_headers_size(server->http, MAX_HEADERS);
@@ -83,6 +138,7 @@ struct cr_http_server *cr_http_server_new(struct cr_loop *loop)
     evhttp_set_allowed_methods(server->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST | EVHTTP_REQ_PUT |
                                                  EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS | EVHTTP_REQ_TRACE |
                                                  EVHTTP_REQ_CONNECT | EVHTTP_REQ_PATCH);
+    evhttp_set_bevcb(server->http, on_connection, server);
     evhttp_set_gencb(server->http, on_request, server);
     return server;
 }
@@ -92,6 +148,7 @@ void cr_http_server_free(struct cr_http_server *server)
     if (!server)
         return;
     evhttp_free(server->http);
+    cr_timer_free(server->pause);
     cr_strmap_free(server->routes);
     free(server);
 }
@@ -106,13 +163,18 @@ void cr_http_server_handle(struct cr_http_server *server, const char *path, cr_h
 bool cr_http_server_listen(struct cr_http_server *server, const char *address, struct cr_error *err)
 {
     int port = 0;
+    if (server->addresses == MAX_ADDRESSES)
+        return cr_error_set(err, CR_ERR_INVALID, "cannot listen on '%s': already on %d addresses", address,
+                            MAX_ADDRESSES);
     int fd = cr_listen(address, &port, err);
     if (fd < 0)
         return false;
-    if (evhttp_accept_socket(server->http, fd) != 0) {
+    struct evhttp_bound_socket *bound = evhttp_accept_socket_with_handle(server->http, fd);
+    if (!bound) {
         close(fd);
         return cr_error_set(err, CR_ERR_INTERNAL, "cannot accept connections on '%s'", address);
     }
+    server->listeners[server->addresses++] = evhttp_bound_socket_get_listener(bound);
     server->port = port;
     return true;
 }

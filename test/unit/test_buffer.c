@@ -1,0 +1,116 @@
+#include "base/buffer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+
+static void an_empty_buffer_is_an_empty_text(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_buf) struct cr_buf buf = CR_BUF_INIT(0);
+    assert_string_equal(cr_buf_text(&buf), "");
+    cr_buf_consume(&buf, 0);
+    cr_buf_reset(&buf);
+    assert_true(cr_buf_append(&buf, "", 0));
+    assert_string_equal(cr_buf_text(&buf), "");
+    cr_autofree char *stolen = cr_buf_steal(&buf);
+    assert_string_equal(stolen, "");
+}
+
+static void appending_grows_and_keeps_the_terminator(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_buf) struct cr_buf buf = CR_BUF_INIT(0);
+    for (size_t i = 0; i < 5000; i++) {
+        char c = (char)('a' + i % 26);
+        assert_true(cr_buf_append(&buf, &c, 1));
+        assert_int_equal(buf.len, i + 1);
+        assert_int_equal(buf.data[buf.len], '\0');
+        assert_true(buf.cap > buf.len);
+    }
+    for (size_t i = 0; i < 5000; i++)
+        assert_int_equal(buf.data[i], 'a' + (int)(i % 26));
+}
+
+static void a_cap_is_passed_by_no_byte(void **state)
+{
+    static const struct {
+        size_t max;
+        size_t first;
+        size_t second;
+        bool fits;
+    } cases[] = {
+        {10, 0, 10, true},       {10, 0, 11, false},          {10, 4, 6, true},
+        {10, 4, 7, false},       {10, 10, 0, true},           {10, 10, 1, false},
+        {1, 0, 1, true},         {0, 10, 5000, true},         {10, 1, SIZE_MAX, false},
+        {0, 1, SIZE_MAX, false}, {0, 1, SIZE_MAX / 2, false},
+    };
+    static const char bytes[5000];
+    (void)state;
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_buf) struct cr_buf buf = CR_BUF_INIT(cases[i].max);
+        assert_true(cr_buf_append(&buf, bytes, cases[i].first));
+        assert_true(cr_buf_append(&buf, bytes, cases[i].second) == cases[i].fits);
+        assert_int_equal(buf.len, cases[i].first + (cases[i].fits ? cases[i].second : 0));
+    }
+}
+
+static void consuming_drops_from_the_front(void **state)
+{
+    static const struct {
+        size_t count;
+        const char *left;
+    } cases[] = {{0, "abcdef"}, {1, "bcdef"}, {5, "f"}, {6, ""}, {7, ""}, {SIZE_MAX, ""}};
+    (void)state;
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_buf) struct cr_buf buf = CR_BUF_INIT(0);
+        cr_buf_puts(&buf, "abcdef");
+        cr_buf_consume(&buf, cases[i].count);
+        assert_string_equal(cr_buf_text(&buf), cases[i].left);
+        assert_int_equal(buf.len, strlen(cases[i].left));
+        cr_buf_printf(&buf, "%s%d", "+", 1);
+        assert_true(cr_ends_with(buf.data, "+1"));
+    }
+}
+
+static void a_stolen_text_leaves_nothing(void **state)
+{
+    (void)state;
+    struct cr_buf buf = CR_BUF_INIT(0);
+    cr_buf_puts(&buf, "mine");
+    char *text = cr_buf_steal(&buf);
+    assert_string_equal(text, "mine");
+    assert_null(buf.data);
+    assert_int_equal(buf.len + buf.cap, 0);
+    cr_buf_dispose(&buf);
+    free(text);
+}
+
+/* Only memory that is still the buffer's can be looked at afterwards. */
+static void a_secret_is_wiped_when_it_is_reset(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_buf) struct cr_buf buf = {.secret = true};
+    cr_buf_puts(&buf, "hunter2");
+    cr_buf_reset(&buf);
+    assert_int_equal(buf.len, 0);
+    for (size_t i = 0; i < buf.cap; i++)
+        assert_int_equal(buf.data[i], 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_buffer_is_an_empty_text), cmocka_unit_test(appending_grows_and_keeps_the_terminator),
+        cmocka_unit_test(a_cap_is_passed_by_no_byte),       cmocka_unit_test(consuming_drops_from_the_front),
+        cmocka_unit_test(a_stolen_text_leaves_nothing),     cmocka_unit_test(a_secret_is_wiped_when_it_is_reset),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

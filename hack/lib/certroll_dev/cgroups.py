@@ -84,7 +84,7 @@ def _inherit_cpuset(parent: Path, child: Path) -> None:
 
 
 def _tree(top: Path) -> list[Path]:
-    """The cgroup and all below it, parents first. Others may be removed meanwhile, which os.walk takes in its stride."""
+    """The cgroup and all below it, parents first. os.walk does not mind that some may go meanwhile."""
     return [Path(folder) for folder, _, _ in os.walk(top)]
 
 

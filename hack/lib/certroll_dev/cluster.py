@@ -19,6 +19,7 @@ from . import (
     files,
     kubeconfig,
     layout,
+    limits,
     locks,
     machines,
     network,
@@ -55,6 +56,7 @@ def down(cluster: Cluster) -> bool:
     _need_root()
     with _locked(cluster), Step(f"taking down cluster {cluster.name}"):
         there = cleanup.remove(cluster)
+        limits.restore_after_last()
     cleanup.remove_empty_state_dir()
     return there
 
@@ -123,7 +125,7 @@ def _start_control_plane(cluster: Cluster, programs: Mapping[str, Path], inside:
     with Step("control plane") as step:
         controlplane.start(cluster, programs, inside)
         step.note("waiting for the default service account")
-        _wait_for(cluster, programs, "serviceaccount/default", "create")
+        controlplane.wait_for_controllers(cluster, programs)
 
 
 def _start_with_nodes(cluster: Cluster, spec: Spec, programs: Mapping[str, Path], inside: Mapping[int, int]) -> None:
@@ -138,13 +140,12 @@ def _start_with_nodes(cluster: Cluster, spec: Spec, programs: Mapping[str, Path]
             images.result()
     with Step("kubelet and kube-proxy") as step:
         dns.apply(cluster, programs["kubectl"])
+        kubelets = [(machine, node.start_kubelet(machine, spec, programs, inside[machine.number])) for machine in nodes]
         for machine in nodes:
-            node.start_kubelet(machine, spec, programs, inside[machine.number])
             node.start_proxy(machine, programs, inside[machine.number])
         step.note("waiting for Ready")
-        for machine in nodes:
-            _wait_for(cluster, programs, f"node/{machine.name}", "create")
-            _wait_for(cluster, programs, f"node/{machine.name}", "condition=Ready")
+        for machine, kubelet in kubelets:
+            node.wait_for_ready(machine, kubelet, programs["kubectl"])
     with Step("CoreDNS"):
         dns.wait(cluster, programs["kubectl"])
 
@@ -159,6 +160,7 @@ def _load_images(runtimes: list[tuple[Machine, daemons.Daemon]], programs: Mappi
 def _prepare(cluster: Cluster, spec: Spec, programs: Mapping[str, Path]) -> dict[int, int]:
     """Everything that daemons need to start; returns the pid of process 1 of each machine, by its number."""
     cluster.logs.mkdir(parents=True, exist_ok=True)
+    limits.raise_while_clusters_run()
     files.put(cluster.spec_file, spec.to_json())
     certificates.ensure_control_plane(cluster)
     kubeconfig.write(cluster, cluster.kubeconfig, cluster.pki / "admin.crt")
@@ -182,10 +184,6 @@ def _wanted(before: Spec | None, nodes: int | None, sync_frequency: str | None) 
 
 def _programs(spec: Spec) -> list[str]:
     return [*controlplane.PROGRAMS, "pause", *((*node.PROGRAMS, *dns.PROGRAMS) if spec.nodes else ())]
-
-
-def _wait_for(cluster: Cluster, programs: Mapping[str, Path], what: str, condition: str) -> None:
-    controlplane.kubectl(cluster, programs["kubectl"], "wait", f"--for={condition}", what, "--timeout=60s", timeout=70)
 
 
 def _link_programs(cluster: Cluster, programs: Mapping[str, Path]) -> None:

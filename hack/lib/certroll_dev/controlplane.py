@@ -53,6 +53,22 @@ def kubectl(cluster: Cluster, program: Path, *words: str, stdin: str | None = No
     return machines.run(cluster.machine(1), command, stdin=stdin, timeout=timeout)
 
 
+def holds(cluster: Cluster, program: Path, *words: str) -> bool:
+    """Whether kubectl ends well. A `wait` among the words should be short, for the caller to look around between."""
+    try:
+        kubectl(cluster, program, *words, timeout=15)
+    except DevError:
+        return False
+    return True
+
+
+def wait_for_controllers(cluster: Cluster, programs: Mapping[str, Path]) -> None:
+    """Until the default service account is there, without which no pod can be created."""
+    question = ("get", "serviceaccount/default", "--namespace=default")
+    manager = _controller_manager(cluster, programs)
+    manager.wait(lambda: holds(cluster, programs["kubectl"], *question), 120)
+
+
 def listens(pid: int, port: int) -> bool:
     """Whether something listens on the TCP port in the network namespace of the process."""
     wanted = f":{port:04X}"

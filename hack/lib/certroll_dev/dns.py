@@ -34,7 +34,7 @@ def apply(cluster: Cluster, kubectl: Path) -> None:
     controlplane.kubectl(cluster, kubectl, "apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
 
 
-def wait(cluster: Cluster, kubectl: Path, timeout: float = 60) -> None:
+def wait(cluster: Cluster, kubectl: Path, timeout: float = 120) -> None:
     """Until it answers. The Deployment's status would not do: after a restart of the machine it is that of the past."""
     end = time.monotonic() + timeout
     while not namespaces.in_network(cluster.netns_path, _answers):

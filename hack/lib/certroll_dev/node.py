@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from . import certificates, commands, files, images, kubeconfig, layout, machines
-from .controlplane import arguments, listens
+from .controlplane import arguments, holds, listens
 from .daemons import Daemon
 from .layout import Machine, Spec
 from .ui import DevError
@@ -67,7 +67,7 @@ def start_containerd(machine: Machine, inside: int) -> Daemon:
 
 
 def wait_for_containerd(machine: Machine, daemon: Daemon) -> None:
-    daemon.wait(lambda: machines.succeeds(machine, _ctr("version")), 30)
+    daemon.wait(lambda: machines.succeeds(machine, _ctr("version")), 60)
 
 
 def load_image(machine: Machine, archive: Path) -> None:
@@ -89,16 +89,22 @@ def ensure_image(machine: Machine, name: str, archive: Path) -> None:
         files.put(mark, str(archive))
 
 
-def start_kubelet(machine: Machine, spec: Spec, programs: Mapping[str, Path], inside: int) -> None:
+def start_kubelet(machine: Machine, spec: Spec, programs: Mapping[str, Path], inside: int) -> Daemon:
     daemon = _kubelet(machine, spec, programs)
     if daemon.start(inside):
-        daemon.wait(lambda: listens(inside, _KUBELET_PORT), 60, "listening")
+        daemon.wait(lambda: listens(inside, _KUBELET_PORT), 120, "listening")
+    return daemon
+
+
+def wait_for_ready(machine: Machine, kubelet: Daemon, kubectl: Path) -> None:
+    question = ("wait", "--for=condition=Ready", f"node/{machine.name}", "--timeout=2s")
+    kubelet.wait(lambda: holds(machine.cluster, kubectl, *question), 120, "Ready")
 
 
 def start_proxy(machine: Machine, programs: Mapping[str, Path], inside: int) -> None:
     daemon = _proxy(machine, programs)
     if daemon.start(inside):
-        daemon.wait(lambda: listens(inside, _PROXY_METRICS_PORT), 60, "listening")
+        daemon.wait(lambda: listens(inside, _PROXY_METRICS_PORT), 120, "listening")
 
 
 def _containerd(machine: Machine) -> Daemon:

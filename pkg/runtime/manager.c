@@ -108,7 +108,7 @@ int cr_manager_port(const struct cr_manager *manager)
     return manager->server ? cr_http_server_port(manager->server) : 0;
 }
 
-/* --- shutdown: keys, workers, watches, server, loop --- */
+/* --- shutdown: keys, workers, watches, loop, server --- */
 
 static void finish(void *arg)
 {
@@ -117,7 +117,6 @@ static void finish(void *arg)
     cr_timer_disarm(manager->grace);
     for (size_t i = 0; i < manager->health.informers_len; i++)
         cr_informer_stop(manager->health.informers[i]);
-    cr_http_server_free(cr_steal(&manager->server));
     /* Posts made before this are run before the loop ends; later ones are not made. */
     pthread_mutex_lock(&manager->lock);
     manager->finished = true;
@@ -222,13 +221,14 @@ static bool serve(struct cr_manager *manager, struct cr_error *err)
 
 bool cr_manager_run(struct cr_manager *manager, struct cr_error *err)
 {
-    if (!serve(manager, err))
-        return false;
     manager->grace = cr_timer_new(manager->loop, grace_over, manager);
     cr_loop_on_terminate(manager->loop, on_signal, manager);
+    if (!serve(manager, err))
+        return false;
     for (size_t i = 0; i < manager->health.informers_len; i++)
         cr_informer_start(manager->health.informers[i]);
     cr_loop_post(manager->loop, start_workers_when_synced, manager); /* there may be no informers */
     cr_loop_run(manager->loop);
+    cr_http_server_free(cr_steal(&manager->server)); /* answered to the end why it was not ready */
     return true;
 }

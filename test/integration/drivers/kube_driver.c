@@ -22,7 +22,7 @@ static const char usage[] =
     "  raw METHOD PATH\n"
     "  get RESOURCE NAMESPACE NAME\n"
     "  list RESOURCE NAMESPACE [LABEL-SELECTOR]\n"
-    "  create RESOURCE NAMESPACE < object\n"
+    "  create RESOURCE NAMESPACE < object or List\n"
     "  patch RESOURCE NAMESPACE NAME [SUBRESOURCE] < merge patch\n"
     "  evict NAMESPACE POD UID\n"
     "  event NAMESPACE KIND NAME UID REASON MESSAGE [TIMES]\n"
@@ -34,6 +34,7 @@ struct driver {
     struct cr_client *client;
     int argc; /* of the command itself */
     char **argv;
+    struct cr_resource resource; /* argv[1], for the commands that have one */
 };
 
 static void print_line(struct cr_json *line)
@@ -63,28 +64,23 @@ static int print_result(struct cr_json *result, const struct cr_error *err)
     return 0;
 }
 
-static struct cr_resource *resource_of(const char *text)
+/* A plural that pkg/kube knows, or group/version/plural (which is cut up in place). */
+static struct cr_resource parse_resource(char *text)
 {
     static const struct cr_resource *const known[] = {&cr_res_secrets,     &cr_res_pods,         &cr_res_events,
                                                       &cr_res_deployments, &cr_res_statefulsets, &cr_res_daemonsets,
                                                       &cr_res_policies};
-    static struct cr_resource resource;
-    static char copy[256];
-    snprintf(copy, sizeof copy, "%s", text);
     for (size_t i = 0; i < cr_array_len(known); i++)
         if (strcmp(known[i]->plural, text) == 0)
-            resource = *known[i];
-    char *version = strchr(copy, '/');
+            return *known[i];
+    char *version = strchr(text, '/');
     char *plural = version ? strchr(version + 1, '/') : NULL;
-    if (plural) {
-        *version = *plural = '\0';
-        resource = (struct cr_resource){.group = copy, .version = version + 1, .plural = plural + 1, .kind = "Unknown"};
-    }
-    if (!resource.plural) {
+    if (!plural) {
         fprintf(stderr, "unknown resource %s\n", text);
         exit(2);
     }
-    return &resource;
+    *version = *plural = '\0';
+    return (struct cr_resource){.group = text, .version = version + 1, .plural = plural + 1, .kind = "Unknown"};
 }
 
 static const char *argument(const struct driver *d, int index)
@@ -127,30 +123,38 @@ static int raw(struct driver *d)
 static int get(struct driver *d)
 {
     struct cr_error err = {0};
-    return print_result(cr_client_get(d->client, resource_of(d->argv[1]), argument(d, 2), d->argv[3], &err), &err);
+    return print_result(cr_client_get(d->client, &d->resource, argument(d, 2), d->argv[3], &err), &err);
 }
 
 static int list(struct driver *d)
 {
     struct cr_error err = {0};
-    return print_result(
-        cr_client_list(d->client, resource_of(d->argv[1]), argument(d, 2), argument(d, 3), NULL, &err), &err);
+    return print_result(cr_client_list(d->client, &d->resource, argument(d, 2), argument(d, 3), NULL, &err), &err);
 }
 
+/* An object, or a List whose items are created one after the other. */
 static int create(struct driver *d)
 {
     struct cr_error err = {0};
     CR_CLEANUP(cr_json) struct cr_json *object = read_stdin();
-    return print_result(cr_client_create(d->client, resource_of(d->argv[1]), argument(d, 2), object, &err), &err);
+    const struct cr_json *items = cr_json_get(object, "items");
+    if (!items)
+        return print_result(cr_client_create(d->client, &d->resource, argument(d, 2), object, &err), &err);
+    for (const struct cr_json *item = cr_json_first(items); item; item = cr_json_next(item)) {
+        CR_CLEANUP(cr_json)
+        struct cr_json *made = cr_client_create(d->client, &d->resource, argument(d, 2), item, &err);
+        if (!made)
+            return print_error(&err);
+    }
+    return print_result(cr_json_new_int((int64_t)cr_json_len(items)), &err);
 }
 
 static int patch(struct driver *d)
 {
     struct cr_error err = {0};
     CR_CLEANUP(cr_json) struct cr_json *object = read_stdin();
-    return print_result(cr_client_merge_patch(d->client, resource_of(d->argv[1]), argument(d, 2), d->argv[3],
-                                              argument(d, 4), object, &err),
-                        &err);
+    return print_result(
+        cr_client_merge_patch(d->client, &d->resource, argument(d, 2), d->argv[3], argument(d, 4), object, &err), &err);
 }
 
 static int evict(struct driver *d)
@@ -174,32 +178,6 @@ static int event(struct driver *d)
     for (int i = 0; i < times; i++)
         cr_recorder_emit(recorder, &about);
     return 0;
-}
-
-static const struct command {
-    const char *name;
-    int arguments;
-    int (*run)(struct driver *d);
-} commands[] = {
-    {"version", 0, version}, {"raw", 2, raw},     {"get", 3, get},     {"list", 2, list},
-    {"create", 2, create},   {"patch", 3, patch}, {"evict", 3, evict}, {"event", 6, event},
-};
-
-static void *run_loop(void *arg)
-{
-    cr_loop_run(arg);
-    return NULL;
-}
-
-static int run_request(struct driver *d, const struct command *command)
-{
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, run_loop, d->loop) != 0)
-        return 2;
-    int status = command->run(d);
-    cr_loop_stop(d->loop);
-    pthread_join(thread, NULL);
-    return status;
 }
 
 /* --- watch: all in the loop's thread --- */
@@ -275,7 +253,7 @@ static void stop_loop(void *arg)
 
 static int watch(struct driver *d)
 {
-    struct cr_resource *resource = resource_of(d->argv[1]);
+    const struct cr_resource *resource = &d->resource;
     const struct cr_watch_options options = {.resource = resource,
                                              .ns = argument(d, 2),
                                              .label_selector = argument(d, 4),
@@ -312,7 +290,8 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
     struct driver *d = arg;
     const char *slash = strchr(key, '/');
     cr_autofree char *ns = cr_strndup(key, slash ? (size_t)(slash - key) : 0);
-    CR_CLEANUP(cr_json) struct cr_json *object = cr_client_get(d->client, resource_of(d->argv[1]), *ns ? ns : NULL, slash ? slash + 1 : key, err);
+    CR_CLEANUP(cr_json)
+    struct cr_json *object = cr_client_get(d->client, &d->resource, *ns ? ns : NULL, slash ? slash + 1 : key, err);
     if (!object && err->kind != CR_ERR_NOT_FOUND)
         return false;
     CR_CLEANUP(cr_json) struct cr_json *line = cr_json_new_object();
@@ -325,30 +304,59 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
 static int manage(struct driver *d)
 {
     CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
-    struct cr_resource *resource = resource_of(d->argv[1]);
+    const struct cr_resource *resource = &d->resource;
     const struct cr_manager_options options = {.metrics_address = d->argv[3]};
     CR_CLEANUP(cr_manager) struct cr_manager *manager = cr_manager_new(d->loop, d->client, metrics, &options);
     struct cr_queue *queue = cr_manager_queue(manager);
-    const struct cr_informer_options informer = {.watch = {.resource = resource,
-                                                           .ns = argument(d, 2),
-                                                           .secret = strcmp(resource->plural, "secrets") == 0},
-                                                 .on_change = on_change,
-                                                 .arg = &queue};
+    const struct cr_informer_options informer = {
+        .watch = {.resource = resource, .ns = argument(d, 2), .secret = strcmp(resource->plural, "secrets") == 0},
+        .on_change = on_change,
+        .arg = &queue};
     cr_manager_add_informer(manager, cr_informer_new(d->client, d->loop, &informer));
     cr_manager_set_reconciler(manager, reconcile, d);
     struct cr_error err = {0};
     return cr_manager_run(manager, &err) ? 0 : print_error(&err);
 }
 
+static const struct command {
+    const char *name;
+    int arguments;
+    int (*run)(struct driver *d);
+    bool resource;
+} commands[] = {
+    {"version", 0, version, false}, {"raw", 2, raw, false},      {"get", 3, get, true},      {"list", 2, list, true},
+    {"create", 2, create, true},    {"patch", 3, patch, true},   {"evict", 3, evict, false}, {"event", 6, event, false},
+    {"watch", 3, watch, true},      {"manage", 3, manage, true},
+};
+
+static void *run_loop(void *arg)
+{
+    cr_loop_run(arg);
+    return NULL;
+}
+
+static int run_request(struct driver *d, const struct command *command)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, run_loop, d->loop) != 0)
+        return 2;
+    int status = command->run(d);
+    cr_loop_stop(d->loop);
+    pthread_join(thread, NULL);
+    return status;
+}
+
 static int run(struct driver *d)
 {
-    if (d->argc == 4 && strcmp(d->argv[0], "manage") == 0)
-        return manage(d);
-    if (d->argc >= 4 && strcmp(d->argv[0], "watch") == 0)
-        return watch(d);
-    for (size_t i = 0; i < cr_array_len(commands); i++)
-        if (d->argc > commands[i].arguments && strcmp(d->argv[0], commands[i].name) == 0)
-            return run_request(d, &commands[i]);
+    for (size_t i = 0; i < cr_array_len(commands); i++) {
+        if (d->argc <= commands[i].arguments || strcmp(d->argv[0], commands[i].name) != 0)
+            continue;
+        if (commands[i].resource)
+            d->resource = parse_resource(d->argv[1]);
+        /* watch and manage run the loop themselves. */
+        return commands[i].run == watch || commands[i].run == manage ? commands[i].run(d)
+                                                                     : run_request(d, &commands[i]);
+    }
     fputs(usage, stderr);
     return 2;
 }
@@ -370,8 +378,8 @@ int main(int argc, char **argv)
     if (!config)
         return print_error(&err);
     CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
-    CR_CLEANUP(cr_client) struct cr_client *client =
-        cr_client_new(loop, config, "certroll-driver/" CERTROLL_VERSION " (linux/amd64)");
+    CR_CLEANUP(cr_client)
+    struct cr_client *client = cr_client_new(loop, config, "certroll-driver/" CERTROLL_VERSION " (linux/amd64)");
     struct driver driver = {.loop = loop, .client = client, .argc = argc - first, .argv = argv + first};
     return run(&driver);
 }

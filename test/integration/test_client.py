@@ -1,0 +1,374 @@
+"""The Kubernetes client against a real API server: requests, watches, and what goes wrong with them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import control_plane as planes
+from control_plane import ControlPlane, wait_until
+from kube_driver import Driver, Running
+
+
+@pytest.fixture
+def driver(control_plane: ControlPlane) -> Driver:
+    return Driver(control_plane)
+
+
+@pytest.fixture(scope="module")
+def long_watch(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A watch that lives through all tests of this file: bookmarks are a minute apart."""
+    log = tmp_path_factory.mktemp("watch") / "stderr"
+    with Driver(control_plane).running("watch", "secrets", "kube-node-lease", "3600", log=log) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _started(long_watch: Running) -> None:
+    """So that it starts with the first test."""
+
+
+def secret(name: str, **metadata: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, **metadata},
+        "data": {"value": base64.b64encode(name.encode()).decode()},
+    }
+
+
+# --- requests ---
+
+
+def test_the_server_s_version_is_the_first_thing_to_ask(driver: Driver) -> None:
+    assert driver("version").startswith("v1.")
+
+
+def test_names_with_odd_characters_reach_the_object_they_mean(driver: Driver, namespace: str) -> None:
+    # Roles may have nearly any name; %2F and dots would otherwise lead to other paths.
+    name = "system:odd name+?&#=@é"
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": name}, "rules": []}
+    roles = "rbac.authorization.k8s.io/v1/roles"
+    assert driver("create", roles, namespace, input=role)["metadata"]["name"] == name
+    assert driver("get", roles, namespace, name)["metadata"]["name"] == name
+    patched = driver("patch", roles, namespace, name, input={"metadata": {"labels": {"a": "b"}}})
+    assert patched["metadata"]["labels"] == {"a": "b"}
+    for bad in ("", ".", "..", "a/b", "a%2Fb"):
+        assert driver.error("get", roles, namespace, bad)["kind"] == "Invalid"
+
+
+def test_what_is_not_there_is_not_found(driver: Driver, namespace: str) -> None:
+    error = driver.error("get", "secrets", namespace, "absent")
+    assert error["kind"] == "NotFound"
+    assert error["text"] == f'GET /api/v1/namespaces/{namespace}/secrets/absent: secrets "absent" not found'
+    assert driver.error("patch", "secrets", namespace, "absent", input={"metadata": {"labels": {}}})["kind"] == "NotFound"
+    assert driver.error("get", "example.com/v1/things", namespace, "x")["kind"] == "NotFound"
+
+
+def test_what_exists_is_a_conflict(driver: Driver, namespace: str) -> None:
+    driver("create", "secrets", namespace, input=secret("twice"))
+    error = driver.error("create", "secrets", namespace, input=secret("twice"))
+    assert error["kind"] == "Conflict" and "already exists" in error["text"]
+
+
+def test_what_breaks_a_rule_is_invalid_and_says_which(driver: Driver, namespace: str) -> None:
+    error = driver.error("create", "secrets", namespace, input=secret("Bad_Name"))
+    assert error["kind"] == "Invalid" and "metadata.name" in error["text"]
+
+
+@pytest.mark.parametrize("field", ["resourceVersion", "uid"])
+def test_a_precondition_that_fails_is_a_conflict_and_changes_nothing(driver: Driver, namespace: str, field: str) -> None:
+    made = driver("create", "secrets", namespace, input=secret("guarded"))
+    patch = {"metadata": {field: made["metadata"][field], "labels": {"first": "yes"}}}
+    driver("patch", "secrets", namespace, "guarded", input=patch)
+    stale = {"resourceVersion": made["metadata"]["resourceVersion"], "uid": "00000000-0000-0000-0000-000000000000"}
+    error = driver.error(
+        "patch", "secrets", namespace, "guarded", input={"metadata": {field: stale[field], "labels": {"second": "yes"}}}
+    )
+    assert error["kind"] == "Conflict"
+    assert driver("get", "secrets", namespace, "guarded")["metadata"]["labels"] == {"first": "yes"}
+
+
+def test_writes_carry_our_field_manager(driver: Driver, namespace: str) -> None:
+    made = driver("create", "secrets", namespace, input=secret("managed"))
+    assert [entry["manager"] for entry in made["metadata"]["managedFields"]] == ["certroll"]
+
+
+def test_a_list_of_1200_comes_whole_and_in_pages(driver: Driver, namespace: str, control_plane: ControlPlane) -> None:
+    items = [secret(f"s{number:04}", labels={"even": str(number % 2 == 0).lower()}) for number in range(1200)]
+    assert driver("create", "secrets", namespace, input={"kind": "List", "items": items}) == 1200
+    listed = driver("list", "secrets", namespace)
+    assert sorted(item["metadata"]["name"] for item in listed["items"]) == [item["metadata"]["name"] for item in items]
+    assert {(item["apiVersion"], item["kind"]) for item in listed["items"]} == {("v1", "Secret")}
+    assert "continue" not in listed["metadata"]
+    assert len(driver("list", "secrets", namespace, "even in (true)")["items"]) == 600
+    pages = [
+        entry["requestURI"]
+        for entry in map(json.loads, control_plane.audit_log.read_text().splitlines())
+        if entry["verb"] == "list" and f"/{namespace}/secrets?limit=500" in entry["requestURI"]
+    ]
+    assert len(pages) == 3 + 2
+    assert sum("continue=" in page for page in pages) == 2 + 1
+
+
+def test_an_event_is_written_once_for_its_repeats(driver: Driver, namespace: str) -> None:
+    driver("event", namespace, "Pod", "web-1", "some-uid", "Restarted", "because of é", "3")
+    events = driver("list", "events", namespace)["items"]
+    assert [(event["reason"], event["message"], event["involvedObject"]["name"]) for event in events] == [
+        ("Restarted", "because of é", "web-1")
+    ]
+
+
+# --- evictions ---
+
+
+@pytest.fixture
+def guarded_pod(control_plane: ControlPlane, namespace: str) -> dict[str, Any]:
+    """A pod that is said to run (there is no node) under a budget that lets nothing go."""
+    wait_until("a service account", lambda: control_plane.kubectl("get", "sa", "default", "-n", namespace, check=False).stdout)
+    control_plane.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "web", "namespace": namespace, "labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "c", "image": "none"}]},
+        },
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "keep-web", "namespace": namespace},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+        },
+    )
+    status = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+    control_plane.kubectl("patch", "pod", "web", "-n", namespace, "--subresource=status", "-p", json.dumps(status))
+    wait_until(
+        "the budget to count the pod",
+        lambda: control_plane.get("pdb", "keep-web", "-n", namespace).get("status", {}).get("currentHealthy") == 1,
+    )
+    return control_plane.get("pod", "web", "-n", namespace)
+
+
+def test_an_eviction_is_limited_by_budget_and_uid(
+    driver: Driver, namespace: str, guarded_pod: dict[str, Any], control_plane: ControlPlane
+) -> None:
+    uid = guarded_pod["metadata"]["uid"]
+    error = driver.error("evict", namespace, "web", uid)
+    assert error["kind"] == "Throttled" and "keep-web" in error["text"]
+    control_plane.kubectl("delete", "pdb", "keep-web", "-n", namespace)
+    other = driver.error("evict", namespace, "web", "00000000-0000-0000-0000-000000000000")
+    assert other["kind"] == "Conflict"
+    assert driver("evict", namespace, "web", uid) is True
+    # Another pod of that name is not the one that was meant.
+    wait_until(
+        "the pod to go", lambda: driver("get", "pods", namespace, "web").get("metadata", {}).get("uid") != uid or True
+    )
+
+
+# --- permissions ---
+
+
+def kubeconfig_of(plane: ControlPlane, namespace: str, folder: Path, token: str, account: str = "watcher") -> Path:
+    """The kubeconfig of a service account, whose token is in a file beside it."""
+    admin = json.loads(plane.kubectl("config", "view", "--raw", "--flatten", "-o", "json").stdout)
+    (folder / "token").write_text(token)
+    config = {
+        **admin,
+        "contexts": [{"name": "c", "context": {"cluster": admin["clusters"][0]["name"], "user": account}}],
+        "current-context": "c",
+        "users": [{"name": account, "user": {"tokenFile": "token"}}],
+    }
+    path = folder / "kubeconfig"
+    path.write_text(json.dumps(config))
+    return path
+
+
+@pytest.fixture
+def account_token(control_plane: ControlPlane, namespace: str) -> str:
+    control_plane.kubectl("create", "serviceaccount", "watcher", "-n", namespace)
+    return control_plane.kubectl("create", "token", "watcher", "-n", namespace).stdout.strip()
+
+
+def grant(plane: ControlPlane, namespace: str) -> None:
+    plane.kubectl("create", "role", "watcher", "-n", namespace, "--verb=get,list,watch", "--resource=secrets")
+    plane.kubectl("create", "rolebinding", "watcher", "-n", namespace, "--role=watcher", f"--serviceaccount={namespace}:watcher")
+
+
+def test_a_forbidden_watch_says_what_to_grant_and_goes_on_once_it_is(
+    control_plane: ControlPlane, namespace: str, account_token: str, tmp_path: Path
+) -> None:
+    driver = Driver(control_plane, kubeconfig_of(control_plane, namespace, tmp_path, account_token))
+    error = driver.error("get", "secrets", namespace, "any")
+    assert error["kind"] == "Forbidden" and "cannot get resource" in error["text"]
+    with driver.running("watch", "secrets", namespace, "60", log=tmp_path / "stderr") as watch:
+        trouble = watch.lines[watch.callback("trouble", kind="Forbidden")]
+        assert f'cannot watch resource "secrets"' in trouble["text"]
+        assert trouble["text"].endswith(f"; grant get, list and watch on secrets in namespace {namespace}")
+        grant(control_plane, namespace)
+        watch.callback("synced")
+        assert "synced" not in [line["callback"] for line in watch.lines[: watch.callback("connected")]]
+
+
+def test_a_token_is_read_again_after_a_401(
+    control_plane: ControlPlane, namespace: str, account_token: str, tmp_path: Path
+) -> None:
+    grant(control_plane, namespace)
+    driver = Driver(control_plane, kubeconfig_of(control_plane, namespace, tmp_path, "not-a-token"))
+    assert driver.error("list", "secrets", namespace)["kind"] == "Unauthorized"
+    with driver.running("watch", "secrets", namespace, "60", log=tmp_path / "stderr") as watch:
+        watch.callback("trouble", kind="Unauthorized")
+        (tmp_path / "token").write_text(account_token + "\n")
+        watch.callback("synced", timeout=15)
+
+
+# --- watches ---
+
+
+def test_a_watch_begins_with_all_and_sees_each_change(driver: Driver, namespace: str, tmp_path: Path) -> None:
+    driver("create", "secrets", namespace, input=secret("old"))
+    with driver.running("watch", "secrets", namespace, "60", log=tmp_path / "stderr") as watch:
+        synced = watch.callback("synced")
+        assert [line["callback"] for line in watch.lines[: synced + 1]] == ["replace", "connected", "object", "synced"]
+        key = f"{namespace}/new"
+        made = driver("create", "secrets", namespace, input=secret("new"))
+        added = watch.callback("object", after=synced, key=key)
+        assert watch.lines[added]["resourceVersion"] == made["metadata"]["resourceVersion"]
+        assert watch.lines[added]["kind"] == "Secret"
+        driver("patch", "secrets", namespace, "new", input={"metadata": {"labels": {"a": "b"}}})
+        modified = watch.callback("object", after=added + 1, key=key)
+        driver.plane.kubectl("delete", "secret", "new", "-n", namespace)
+        watch.callback("delete", after=modified, key=key)
+
+
+def test_a_selector_limits_a_watch(driver: Driver, namespace: str, tmp_path: Path) -> None:
+    driver("create", "secrets", namespace, input=secret("mine", labels={"app": "a b".replace(" ", "-")}))
+    driver("create", "secrets", namespace, input=secret("other", labels={"app": "x"}))
+    with driver.running("watch", "secrets", namespace, "60", "app in (a-b,c),app!=x", log=tmp_path / "stderr") as watch:
+        watch.callback("synced")
+        assert watch.keys("object") == [f"{namespace}/mine"]
+
+
+def daemon_pid(plane: ControlPlane, name: str) -> int:
+    facts = json.loads(
+        subprocess.run(
+            [planes.CLUSTER, "status", "--name", plane.name, "--json"], capture_output=True, text=True, check=False
+        ).stdout
+    )
+    return next(daemon["pid"] for daemon in facts["daemons"] if daemon["name"] == name)
+
+
+def kill_api_server(plane: ControlPlane) -> None:
+    pid = daemon_pid(plane, "kube-apiserver")
+    os.kill(pid, signal.SIGKILL)
+    wait_until("the API server to be gone", lambda: not Path(f"/proc/{pid}/exe").exists())
+
+
+def start_api_server(plane: ControlPlane) -> None:
+    subprocess.run([planes.CLUSTER, "up", "--name", plane.name, "--control-plane-only", "--quiet"], check=True)
+
+
+def etcd(plane: ControlPlane, call: str, **body: Any) -> dict[str, Any]:
+    """etcd's JSON gateway."""
+    done = plane.run("curl", "-sSf", f"http://127.0.0.1:2379/v3/kv/{call}", "-d", json.dumps(body))
+    return json.loads(done.stdout)
+
+
+def b64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def test_a_watch_survives_a_restart_of_the_api_server_and_misses_nothing(
+    driver: Driver, namespace: str, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    driver("create", "secrets", namespace, input=secret("stays"))
+    driver("create", "secrets", namespace, input=secret("vanishes"))
+    address = "127.0.0.1:9797"
+    with (
+        driver.running("watch", "secrets", namespace, "300", log=tmp_path / "watch.log") as watch,
+        driver.running("manage", "secrets", namespace, address, log=tmp_path / "manage.log") as manager,
+    ):
+        watch.callback("synced")
+        manager.wait_for("reconcile", lambda line: line == {"reconciled": f"{namespace}/vanishes", "exists": True})
+        kill_api_server(control_plane)
+        try:
+            lost = watch.callback("trouble")
+            assert watch.lines[lost]["kind"] == "Transient"
+            # While nobody can tell: one is deleted, and history is compacted beyond what the watch knows.
+            etcd(control_plane, "deleterange", key=b64(f"/registry/secrets/{namespace}/vanishes"))
+            revision = etcd(control_plane, "put", key=b64("/certroll-test"), value=b64("x"))["header"]["revision"]
+            etcd(control_plane, "compaction", revision=revision, physical=True)
+        finally:
+            start_api_server(control_plane)
+        # 410: everything is listed again, and what is not in the list is gone.
+        gone = watch.callback("trouble", after=lost, kind="Gone", timeout=60)
+        replaced = watch.callback("replace", after=gone)
+        synced = watch.callback("synced", after=replaced)
+        assert f"{namespace}/vanishes" not in watch.keys("object", after=replaced)
+        assert f"{namespace}/stays" in watch.keys("object", after=replaced)
+        manager.wait_for("reconcile", lambda line: line == {"reconciled": f"{namespace}/vanishes", "exists": False})
+        driver("create", "secrets", namespace, input=secret("later"))
+        watch.callback("object", after=synced, key=f"{namespace}/later")
+        ready = control_plane.run("curl", "-s", f"http://{address}/readyz").stdout
+        assert ready == "ok\n"
+
+
+# --- the manager ---
+
+
+def test_readyz_says_why_not_while_the_server_is_unreachable_and_a_stop_is_clean(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    admin = json.loads(control_plane.kubectl("config", "view", "--raw", "--flatten", "-o", "json").stdout)
+    admin["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(admin))
+    with Driver(control_plane, path).running("manage", "secrets", namespace, "127.0.0.1:9798", log=tmp_path / "log"):
+
+        def page(name: str) -> str:
+            return control_plane.run("curl", "-s", "-w", " %{http_code}", f"http://127.0.0.1:9798/{name}", check=False).stdout
+
+        wait_until("a reason", lambda: "not in sync: " in page("readyz"))
+        assert page("readyz").startswith(f"secrets in namespace {namespace}: not in sync: watch /api/v1/")
+        assert page("readyz").endswith(" 503")
+        assert page("healthz") == "ok\n 200"
+
+
+def test_readyz_names_what_a_person_must_grant(
+    control_plane: ControlPlane, namespace: str, account_token: str, tmp_path: Path
+) -> None:
+    driver = Driver(control_plane, kubeconfig_of(control_plane, namespace, tmp_path, account_token))
+    with driver.running("manage", "secrets", namespace, "127.0.0.1:9799", log=tmp_path / "log"):
+
+        def readyz() -> str:
+            return control_plane.run("curl", "-s", "http://127.0.0.1:9799/readyz", check=False).stdout
+
+        wait_until("what to grant", lambda: "grant get, list and watch on secrets" in readyz())
+        grant(control_plane, namespace)
+        wait_until("readiness", lambda: readyz() == "ok\n")
+    assert (tmp_path / "log").read_text().count('"kind":"Forbidden"') == 1  # said once, not with each try
+
+
+def test_a_manager_can_be_stopped_at_any_moment(driver: Driver, namespace: str, tmp_path: Path) -> None:
+    items = [secret(f"s{number}") for number in range(200)]
+    driver("create", "secrets", namespace, input={"kind": "List", "items": items})
+    for lines in (0, 1, 20, 100):
+        log = tmp_path / f"log-{lines}"
+        with driver.running("manage", "secrets", namespace, "127.0.0.1:0", log=log) as manager:
+            wait_until("a first word", lambda: log.stat().st_size, pause=0.001)
+            wait_until(f"{lines} lines", lambda: len(manager.lines) >= lines, pause=0.001)
+
+
+# --- last, since it takes its time ---
+
+
+def test_bookmarks_move_a_quiet_watch_on(long_watch: Running) -> None:
+    place = long_watch.callback("bookmark", timeout=100)
+    assert int(long_watch.lines[place]["resourceVersion"]) > 0

@@ -9,7 +9,9 @@
 #include <pthread.h>
 #include <cmocka.h>
 
+#include <openssl/bio.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 
 #include "base/alloc.h"
 #include "base/buffer.h"
@@ -292,6 +294,45 @@ static void a_corrupt_block_is_an_error_and_not_the_end(void **state)
         refuse(cases[i].rule, NULL, NULL, text, CR_MATERIAL_UNPARSABLE, cases[i].words);
     }
     refuse("DER", NULL, NULL, "\x30\x82\x01\x02 abc", CR_MATERIAL_UNPARSABLE, "ca.crt: is DER");
+}
+
+/* Owned: the one block of a text with another byte behind its DER. */
+static char *with_a_byte_behind(const char *pem)
+{
+    char *name = NULL;
+    char *header = NULL;
+    unsigned char *der = NULL;
+    long len = 0;
+    char *text = NULL;
+    BIO *in = BIO_new_mem_buf(pem, -1);
+    BIO *out = BIO_new(BIO_s_mem());
+    assert_true(PEM_read_bio(in, &name, &header, &der, &len));
+    cr_autofree unsigned char *longer = cr_calloc(1, (size_t)len + 1);
+    memcpy(longer, der, (size_t)len);
+    assert_true(PEM_write_bio(out, name, "", longer, len + 1) > 0);
+    long text_len = BIO_get_mem_data(out, &text);
+    char *copy = cr_strndup(text, (size_t)text_len);
+    OPENSSL_free(name);
+    OPENSSL_free(header);
+    OPENSSL_free(der);
+    BIO_free(in);
+    BIO_free(out);
+    return copy;
+}
+
+static void what_is_behind_the_der_of_a_block_makes_it_corrupt(void **state)
+{
+    (void)state;
+    AUTO_CERT leaf = make(.cn = "leaf");
+    cr_autofree char *cert = with_a_byte_behind(leaf->cert_pem);
+    cr_autofree char *pkcs8 = with_a_byte_behind(leaf->key_pem);
+    cr_autofree char *sec1 = test_cert_key_as(leaf, "SEC1");
+    cr_autofree char *longer_sec1 = with_a_byte_behind(sec1);
+    cr_autofree char *dash = replaced(leaf->cert_pem, "\n-----END", "\n-AAAA\n-----END");
+    refuse("certificate", cert, leaf->key_pem, NULL, CR_MATERIAL_UNPARSABLE, "there is more behind the certificate");
+    refuse("PKCS#8", leaf->cert_pem, pkcs8, NULL, CR_MATERIAL_UNPARSABLE, "holds no key of that form");
+    refuse("SEC1", leaf->cert_pem, longer_sec1, NULL, CR_MATERIAL_UNPARSABLE, "holds no key of that form");
+    refuse("dash, where OpenSSL stops", dash, leaf->key_pem, NULL, CR_MATERIAL_UNPARSABLE, "is not base64");
 }
 
 static void a_text_cut_anywhere_is_refused_or_shorter_never_wrong(void **state)
@@ -643,6 +684,7 @@ int main(void)
         cmocka_unit_test(exactly_one_private_key_is_expected),
         cmocka_unit_test(what_is_only_another_text_is_the_same_material),
         cmocka_unit_test(a_corrupt_block_is_an_error_and_not_the_end),
+        cmocka_unit_test(what_is_behind_the_der_of_a_block_makes_it_corrupt),
         cmocka_unit_test(a_text_cut_anywhere_is_refused_or_shorter_never_wrong),
         cmocka_unit_test(sizes_and_counts_are_capped),
         cmocka_unit_test(the_leaf_must_be_valid_now_within_five_minutes_of_skew),

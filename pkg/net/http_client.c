@@ -18,6 +18,7 @@ struct cr_http_client *cr_http_client_new(struct cr_loop *loop, const struct cr_
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->changed, NULL);
     TAILQ_INIT(&client->waiting);
+    TAILQ_INIT(&client->pools);
     TAILQ_INIT(&client->running);
     TAILQ_INIT(&client->ready);
     return client;
@@ -91,23 +92,35 @@ void cr_http_stream_queue(struct cr_http_stream *stream)
         cr_loop_post(loop, start_waiting, client);
 }
 
+static void retire_pools(struct cr_http_client *client)
+{
+    while (!TAILQ_EMPTY(&client->pools))
+        cr_http_pool_retire(TAILQ_FIRST(&client->pools));
+}
+
+static struct cr_http_pool *pool_with_room(const struct cr_http_client *client)
+{
+    struct cr_http_pool *pool = TAILQ_FIRST(&client->pools);
+    while (pool && cr_http_pool_is_full(pool))
+        pool = cr_http_pool_next(pool);
+    return pool;
+}
+
 struct cr_http_pool *cr_http_client_pool(struct cr_http_client *client)
 {
     pthread_mutex_lock(&client->lock);
     struct cr_http_identity *newest = cr_http_identity_ref(client->identity);
     pthread_mutex_unlock(&client->lock);
-    if (client->pool && cr_http_pool_identity(client->pool) != newest)
-        cr_http_pool_retire(cr_steal(&client->pool));
-    if (!client->pool)
-        client->pool = cr_http_pool_new(client, client->loop, newest);
+    const struct cr_http_pool *any = TAILQ_FIRST(&client->pools);
+    if (any && cr_http_pool_identity(any) != newest)
+        retire_pools(client);
+    struct cr_http_pool *pool = pool_with_room(client);
+    if (!pool) {
+        pool = cr_http_pool_new(client, client->loop, newest);
+        cr_http_pool_list_add(&client->pools, pool);
+    }
     cr_http_identity_unref(newest);
-    return client->pool;
-}
-
-void cr_http_client_abandon(struct cr_http_client *client, struct cr_http_pool *pool)
-{
-    if (client->pool == pool)
-        cr_http_pool_retire(cr_steal(&client->pool));
+    return pool;
 }
 
 void cr_http_client_set_tls(struct cr_http_client *client, const struct cr_http_tls *tls)
@@ -170,7 +183,7 @@ void cr_http_client_free(struct cr_http_client *client)
         return;
     mark_cancelled(client);
     end_all(client);
-    cr_http_pool_retire(cr_steal(&client->pool));
+    retire_pools(client);
     cr_http_client_unref(client);
 }
 

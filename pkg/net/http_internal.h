@@ -51,19 +51,23 @@ void cr_http_exchange_error(const struct cr_http_exchange *x, CURLcode code, str
 /* What the exchange was doing: "connecting", "waiting for the response", … */
 const char *cr_http_exchange_phase(const struct cr_http_exchange *x);
 
-/* Connections opened with one identity. Loop thread. */
+/* Connections opened with one identity, for at most so many exchanges at a time that they fit on one HTTP/2 connection.
+ * Loop thread. */
 struct cr_http_pool;
 struct cr_http_pool *cr_http_pool_new(struct cr_http_client *client, struct cr_loop *loop,
                                       struct cr_http_identity *identity);
-/* Only when nothing runs on it. */
-void cr_http_pool_free(struct cr_http_pool *pool);
 const struct cr_http_identity *cr_http_pool_identity(const struct cr_http_pool *pool);
 bool cr_http_pool_add(struct cr_http_pool *pool, CURL *easy, struct cr_error *err) CR_MUST_USE;
 void cr_http_pool_remove(struct cr_http_pool *pool, CURL *easy);
-/* No further exchanges: freed when the last one has left. */
-void cr_http_pool_retire(struct cr_http_pool *pool);
+bool cr_http_pool_is_full(const struct cr_http_pool *pool);
+struct cr_http_pool *cr_http_pool_next(const struct cr_http_pool *pool);
 void cr_http_pool_note_byte(struct cr_http_pool *pool, int64_t now_ms);
 int64_t cr_http_pool_last_byte_ms(const struct cr_http_pool *pool);
+
+/* The pools of a client that take new exchanges. One that is taken out is freed when its last exchange has left. */
+TAILQ_HEAD(cr_http_pool_list, cr_http_pool);
+void cr_http_pool_list_add(struct cr_http_pool_list *list, struct cr_http_pool *pool);
+void cr_http_pool_retire(struct cr_http_pool *pool);
 
 TAILQ_HEAD(cr_http_stream_list, cr_http_stream);
 
@@ -81,7 +85,7 @@ struct cr_http_client {
     struct cr_http_stream_list waiting;
 
     /* Loop thread only. */
-    struct cr_http_pool *pool; /* for new streams; NULL: none yet */
+    struct cr_http_pool_list pools; /* all made with the same identity */
     struct cr_http_stream_list running;
     struct cr_http_stream_list ready; /* have something to deliver */
 };
@@ -90,8 +94,6 @@ void cr_http_client_unref(struct cr_http_client *client);
 bool cr_http_client_cancelled(struct cr_http_client *client);
 /* The pool for a new stream, made with the newest credentials. */
 struct cr_http_pool *cr_http_client_pool(struct cr_http_client *client);
-/* The next stream goes to new connections. */
-void cr_http_client_abandon(struct cr_http_client *client, struct cr_http_pool *pool);
 
 enum cr_http_stream_state { CR_HTTP_WAITING, CR_HTTP_RUNNING, CR_HTTP_ENDED };
 

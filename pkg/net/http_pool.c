@@ -5,9 +5,14 @@
 
 #include "base/alloc.h"
 
-/* Idle connections that are kept: with curl's default (four times what runs just now) workers that speak HTTP/1.1 would
- * close each other's. */
-enum { KEPT_CONNECTIONS = 32 };
+enum {
+    /* Idle connections that are kept: with curl's default (four times what runs just now) workers that speak HTTP/1.1
+     * would close each other's. */
+    KEPT_CONNECTIONS = 32,
+    /* The API server takes 100 streams on an HTTP/2 connection. Once they are used up, libcurl 7.88 opens one
+     * connection for each further request: so the rest goes to a pool of its own before. */
+    MOST_EXCHANGES = 90,
+};
 
 /* A socket that curl wants to be told about. */
 struct watched {
@@ -18,7 +23,8 @@ struct watched {
 };
 
 struct cr_http_pool {
-    struct cr_http_client *client; /* borrowed: pools end before their client */
+    TAILQ_ENTRY(cr_http_pool) link; /* in the client's, unless retired */
+    struct cr_http_client *client;  /* borrowed: pools end before their client */
     struct cr_loop *loop;
     struct cr_http_identity *identity;
     CURLM *multi;
@@ -144,10 +150,8 @@ struct cr_http_pool *cr_http_pool_new(struct cr_http_client *client, struct cr_l
     return pool;
 }
 
-void cr_http_pool_free(struct cr_http_pool *pool)
+static void pool_free(struct cr_http_pool *pool)
 {
-    if (!pool)
-        return;
     curl_multi_cleanup(pool->multi);
     while (!LIST_EMPTY(&pool->sockets))
         unwatch(LIST_FIRST(&pool->sockets));
@@ -173,7 +177,13 @@ bool cr_http_pool_add(struct cr_http_pool *pool, CURL *easy, struct cr_error *er
 static void free_when_unused(struct cr_http_pool *pool)
 {
     if (pool->retired && pool->exchanges == 0)
-        cr_http_pool_free(pool);
+        pool_free(pool);
+}
+
+/* The first pool stays, with its connection, for what comes next; those for a rush go with it. */
+static bool is_spare(const struct cr_http_pool *pool)
+{
+    return !pool->retired && pool->exchanges == 0 && pool != TAILQ_FIRST(&pool->client->pools);
 }
 
 void cr_http_pool_remove(struct cr_http_pool *pool, CURL *easy)
@@ -181,14 +191,33 @@ void cr_http_pool_remove(struct cr_http_pool *pool, CURL *easy)
     curl_multi_remove_handle(pool->multi, easy);
     curl_easy_cleanup(easy); /* while the credentials it points to are certainly there */
     pool->exchanges--;
-    free_when_unused(pool);
+    if (is_spare(pool))
+        cr_http_pool_retire(pool);
+    else
+        free_when_unused(pool);
+}
+
+bool cr_http_pool_is_full(const struct cr_http_pool *pool)
+{
+    return pool->exchanges >= MOST_EXCHANGES;
+}
+
+struct cr_http_pool *cr_http_pool_next(const struct cr_http_pool *pool)
+{
+    return TAILQ_NEXT(pool, link);
+}
+
+void cr_http_pool_list_add(struct cr_http_pool_list *list, struct cr_http_pool *pool)
+{
+    TAILQ_INSERT_TAIL(list, pool, link);
 }
 
 void cr_http_pool_retire(struct cr_http_pool *pool)
 {
-    if (!pool)
+    if (pool->retired)
         return;
     pool->retired = true;
+    TAILQ_REMOVE(&pool->client->pools, pool, link);
     free_when_unused(pool);
 }
 

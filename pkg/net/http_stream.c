@@ -155,7 +155,7 @@ static int64_t next_check_ms(const struct cr_http_stream *stream)
 static void suspect_path(struct cr_http_stream *stream)
 {
     if (stream->added && cr_http_pool_last_byte_ms(stream->pool) <= stream->last_byte_ms)
-        cr_http_client_abandon(stream->client, stream->pool);
+        cr_http_pool_retire(stream->pool);
 }
 
 static void time_out(struct cr_http_stream *stream, int64_t now)

@@ -54,8 +54,8 @@ static bool is_foreign_mount(const struct cr_json *pod_spec, const char *volume_
     return false;
 }
 
-/* Whether some absolute path in the text has the word: "/sds" is in "--config-yaml={path: /sds/ca.json}", but neither in
- * "unix:///run/sds.sock" (an agent's socket) nor in "tls_certificate_sds_secret_configs" (which shows no file). */
+/* Whether some absolute path in the text has the word: "/sds" is in "--config-yaml={path: /sds/ca.json}", but neither
+ * in "unix:///run/sds.sock" (an agent's socket) nor in "tls_certificate_sds_secret_configs" (which shows no file). */
 static bool path_mentions(const char *text, const char *word)
 {
     static const char between[] = " \t\r\n\"',=[]{}()";

@@ -1,5 +1,6 @@
-/* The catalogue: what known software does with new material, per component, version, parameter and role. Data, not code:
- * pkg/rotation/catalogue.yaml is embedded; the loader checks it strictly. Pure after loading; immutable and shared. */
+/* The catalogue: what known software does with new material, per component, version, parameter and role. Data, not
+ * code: pkg/rotation/catalogue.yaml is embedded; the loader checks it strictly. Pure after loading; immutable and
+ * shared. */
 #ifndef CR_ROTATION_CATALOGUE_H
 #define CR_ROTATION_CATALOGUE_H
 
@@ -24,9 +25,9 @@ void cr_catalogue_free(struct cr_catalogue *catalogue);
 CR_DEFINE_CLEANUP(cr_catalogue, struct cr_catalogue, cr_catalogue_free)
 size_t cr_catalogue_len(const struct cr_catalogue *catalogue);
 
-/* By its name ("envoyproxy/ratelimit") or by a container image. NULL: not known. An image matches below any registry and
- * mirror prefix; an official image of one word ("nginx") only by itself or below "library/", since "acme/nginx" may be
- * anything. Of several entries the one whose pattern pins most characters counts. */
+/* By its name ("envoyproxy/ratelimit") or by a container image. NULL: not known. An image matches below any registry
+ * and mirror prefix; an official image of one word ("nginx") only by itself or below "library/", since "acme/nginx" may
+ * be anything. Of several entries the one whose pattern pins most characters counts. */
 const struct cr_component *cr_catalogue_by_name(const struct cr_catalogue *catalogue, const char *name);
 const struct cr_component *cr_catalogue_by_image(const struct cr_catalogue *catalogue, const char *image);
 const char *cr_component_name(const struct cr_component *component);
@@ -51,12 +52,12 @@ void cr_catalogue_capability(const struct cr_component *component, const struct 
                              const struct cr_json *container, const char *parameter, enum cr_role role,
                              struct cr_capability *out);
 
-/* A parameter of a component (flag "--client-ca-file" or variable "GRPC_SERVER_TLS_CERT") and the roles it gives to what
- * it points to. */
+/* A parameter of a component (flag "--client-ca-file" or variable "GRPC_SERVER_TLS_CERT") and the roles it gives to
+ * what it points to. */
 struct cr_parameter_use {
     const char *parameter; /* borrowed from the catalogue; NULL: cannot be told */
     enum cr_role role;
-    char key[64];          /* the Secret's key it points to; "" when cannot be told */
+    char key[64]; /* the Secret's key it points to; "" when cannot be told */
 };
 struct cr_parameter_uses {
     struct cr_parameter_use *items;
@@ -66,8 +67,8 @@ void cr_parameter_uses_dispose(struct cr_parameter_uses *uses);
 CR_DEFINE_DISPOSE(cr_parameter_uses, struct cr_parameter_uses, cr_parameter_uses_dispose)
 
 struct cr_usage;
-/* Which parameters of the container's command, args and environment ($(VAR) expanded) point into this usage, and so which
- * roles the Secret plays there. secret's key names say which file is certificate, key or trust.
+/* Which parameters of the container's command, args and environment ($(VAR) expanded) point into this usage, and so
+ * which roles the Secret plays there. secret's key names say which file is certificate, key or trust.
  * - A known parameter that points to a file of the usage gives its roles for that key.
  * - A parameter that the component does not know gives no role by itself: stock Envoy Gateway sets
  *   GRPC_SERVER_TLS_CA_CERT on Rate Limit, which never reads it.
@@ -75,7 +76,8 @@ struct cr_usage;
  *   may point to what no visible one points to: those kinds of files (certificate and key, or trust) get their roles.
  * - No known parameter points into the usage: it cannot be told, so all roles of the component; a kind of file about
  *   which the catalogue says nothing, and an unknown component, get all roles of that kind.
- * Files that are neither certificate, key nor trust play `opaque`, unless a parameter that points to them says better. */
+ * Files that are neither certificate, key nor trust play `opaque`, unless a parameter that points to them says better.
+ */
 void cr_catalogue_roles(const struct cr_component *component, const struct cr_json *container,
                         const struct cr_usage *usage, const struct cr_policy_secret *secret,
                         struct cr_parameter_uses *out);

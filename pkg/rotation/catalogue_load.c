@@ -83,8 +83,10 @@ static bool read_strings(const struct cr_node *node, const char *key, struct cr_
     for (const struct cr_json *item = cr_json_first(list.json); item; item = cr_json_next(item)) {
         const char *text = cr_json_string(item);
         if (!text || !*text || strlen(text) > MAX_STRING)
-            return cr_error_set(err, CR_ERR_INVALID, "%s[%zu] must be a string of 1 to %d bytes; quote what looks like "
-                                "a number", list.path, out->len, MAX_STRING);
+            return cr_error_set(err, CR_ERR_INVALID,
+                                "%s[%zu] must be a string of 1 to %d bytes; quote what looks like "
+                                "a number",
+                                list.path, out->len, MAX_STRING);
         if (!cr_strvec_add_unique(out, text))
             return cr_error_set(err, CR_ERR_INVALID, "%s has \"%s\" twice", list.path, text);
     }
@@ -99,8 +101,10 @@ static bool read_roles(const struct cr_node *node, unsigned *out, struct cr_erro
     for (size_t i = 0; i < names.len; i++) {
         enum cr_role role;
         if (!cr_role_parse(names.items[i], &role))
-            return cr_error_set(err, CR_ERR_INVALID, "%s.roles[%zu] must be serverLeaf, clientLeaf, clientCA, serverCA or "
-                                "opaque, not \"%s\"", node->path, i, names.items[i]);
+            return cr_error_set(err, CR_ERR_INVALID,
+                                "%s.roles[%zu] must be serverLeaf, clientLeaf, clientCA, serverCA or "
+                                "opaque, not \"%s\"",
+                                node->path, i, names.items[i]);
         *out |= CR_ROLE_BIT(role);
     }
     return *out ? true : cr_error_set(err, CR_ERR_INVALID, "%s.roles must name at least one role", node->path);
@@ -112,15 +116,18 @@ static bool read_method(const struct cr_node *node, struct cr_rule *rule, struct
     if (!cr_node_required(node, "method", &word, err))
         return false;
     if (!cr_method_parse(word, &rule->method))
-        return cr_error_set(err, CR_ERR_INVALID, "%s.method must be Watch, PerHandshake, Poll, Signal, HTTP, Command, "
-                            "ApiWatch, Restart or Unknown, not \"%s\"", node->path, word);
+        return cr_error_set(err, CR_ERR_INVALID,
+                            "%s.method must be Watch, PerHandshake, Poll, Signal, HTTP, Command, "
+                            "ApiWatch, Restart or Unknown, not \"%s\"",
+                            node->path, word);
     return true;
 }
 
 /* A method that waits to be triggered must say by what; another must not. */
 static bool read_trigger(const struct cr_node *node, struct cr_rule *rule, struct cr_error *err)
 {
-    bool needed = rule->method == CR_METHOD_SIGNAL || rule->method == CR_METHOD_HTTP || rule->method == CR_METHOD_COMMAND;
+    bool needed =
+        rule->method == CR_METHOD_SIGNAL || rule->method == CR_METHOD_HTTP || rule->method == CR_METHOD_COMMAND;
     if (needed)
         return cr_node_required(node, "trigger", &rule->trigger, err);
     if (cr_node_has(node, "trigger"))
@@ -166,7 +173,7 @@ static bool read_claim(const struct cr_node *node, struct cr_rule *rule, struct 
 
 static bool read_rule(const struct cr_node *node, struct cr_rule *rule, struct cr_error *err)
 {
-    static const char *const fields[] = {"versions", "tags",    "mentions", "podMentions", "method", "maxDelay",
+    static const char *const fields[] = {"versions", "tags", "mentions",   "podMentions", "method", "maxDelay",
                                          "trigger",  "says", "confidence", "source",      NULL};
     return check_fields(node, fields, err) && read_versions(node, rule, err) &&
            read_strings(node, "tags", &rule->tags, err) && read_strings(node, "mentions", &rule->mentions, err) &&
@@ -187,8 +194,10 @@ static bool check_order(const struct cr_node *list, const struct cr_rule *rules,
     for (size_t i = 0; i < len; i++) {
         bool last = i + 1 == len;
         if (last && is_conditional(&rules[i]))
-            return cr_error_set(err, CR_ERR_INVALID, "%s[%zu], the last rule, must be without a condition: what holds "
-                                "otherwise?", list->path, i);
+            return cr_error_set(err, CR_ERR_INVALID,
+                                "%s[%zu], the last rule, must be without a condition: what holds "
+                                "otherwise?",
+                                list->path, i);
         if (!last && !is_conditional(&rules[i]))
             return cr_error_set(err, CR_ERR_INVALID, "%s[%zu] has no condition, so the rules behind it never hold",
                                 list->path, i);
@@ -324,8 +333,8 @@ static bool read_component(const struct cr_catalogue *catalogue, const struct cr
                            struct cr_component *component, struct cr_error *err)
 {
     static const char *const with_uses[] = {"name", "title", "distribution", "images", "uses", NULL};
-    static const char *const with_base[] = {"name", "title", "distribution", "images", "parametersOf",
-                                            "except", "rules", NULL};
+    static const char *const with_base[] = {"name",         "title",  "distribution", "images",
+                                            "parametersOf", "except", "rules",        NULL};
     if (!cr_node_required(node, "name", &component->name, err))
         return false;
     const struct cr_component *twin = cr_catalogue_by_name(catalogue, component->name);

@@ -123,8 +123,8 @@ static void look_up(const struct cr_decide_input *input, const struct cr_json *c
     };
 }
 
-static void add_finding(const struct cr_decide_input *input, const struct cr_json *container,
-                        struct cr_finding finding, struct cr_findings *out)
+static void add_finding(const struct cr_decide_input *input, const struct cr_json *container, struct cr_finding finding,
+                        struct cr_findings *out)
 {
     look_up(input, container, &finding);
     finding.ground = ground_of(&finding);

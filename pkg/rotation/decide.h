@@ -33,8 +33,8 @@ struct cr_decision_secret {
 
 struct cr_decision {
     enum cr_decision_kind kind; /* the strictest */
-    char *reason;               /* owned; one sentence, names component, parameter and role that decided, and what changed */
-    char *component;            /* owned; NULL: unknown */
+    char *reason;    /* owned; one sentence, names component, parameter and role that decided, and what changed */
+    char *component; /* owned; NULL: unknown */
     struct cr_decision_secret *secrets; /* owned; parallel to the input's changes */
     size_t secrets_len;
 };
@@ -44,11 +44,15 @@ CR_DEFINE_DISPOSE(cr_decision, struct cr_decision, cr_decision_dispose)
 /* Rules:
  * - a Secret that the template does not use decides None for that consumer, and the reason says so;
  * - SubPath and Env decide Restart whatever the component can do; init containers that run once decide Restart, too;
- * - only roles whose class changed count (LeafRenewed touches serverLeaf and clientLeaf, Trust* touches clientCA and serverCA);
- * - policy overrides by role beat the catalogue; an override of Signal, HTTP or Command without a sidecar means Restart;
- * - Watch, PerHandshake, Poll decide HotReload; ApiWatch HotReload; Signal, HTTP, Command mean Restart as long as no reloader
- *   sidecar is in the pod; Unknown and unverified mean Restart; an unknown component or version takes the strictest;
- * - several containers, roles and Secrets: the strictest decides, and the reason names it first, then what would have reloaded. */
+ * - only roles whose class changed count (LeafRenewed touches serverLeaf and clientLeaf, Trust* touches clientCA and
+ * serverCA);
+ * - policy overrides by role beat the catalogue; an override of Signal, HTTP or Command without a sidecar means
+ * Restart;
+ * - Watch, PerHandshake, Poll decide HotReload; ApiWatch HotReload; Signal, HTTP, Command mean Restart as long as no
+ * reloader sidecar is in the pod; Unknown and unverified mean Restart; an unknown component or version takes the
+ * strictest;
+ * - several containers, roles and Secrets: the strictest decides, and the reason names it first, then what would have
+ * reloaded. */
 void cr_decide(const struct cr_decide_input *input, struct cr_decision *out);
 
 #endif

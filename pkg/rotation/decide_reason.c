@@ -21,10 +21,21 @@ struct sentence {
     struct cr_buf buf;
 };
 
+/* The most bytes that end in front of a character, not in the middle of its UTF-8. */
+static size_t whole_characters(const char *text, size_t max)
+{
+    size_t len = strlen(text);
+    if (len <= max)
+        return len;
+    while (max && ((unsigned char)text[max] & 0xc0) == 0x80)
+        max--;
+    return max;
+}
+
 static void say_name(struct cr_buf *buf, const char *name)
 {
-    bool cut = strlen(name) > NAME_MAX_SHOWN;
-    cr_buf_printf(buf, "%.*s%s", NAME_MAX_SHOWN, name, cut ? "..." : "");
+    size_t len = whole_characters(name, NAME_MAX_SHOWN);
+    cr_buf_printf(buf, "%.*s%s", (int)len, name, name[len] ? "..." : "");
 }
 
 /* "Rate Limit (envoyproxy/ratelimit)", or "container app (image acme/app:1)". */
@@ -123,15 +134,20 @@ static void say_none(struct sentence *s)
 
 /* --- hot reload --- */
 
+/* Said the same way: one sentence fits both. */
+static bool alike(const struct cr_finding *a, const struct cr_finding *b)
+{
+    if (a->component != b->component || a->overridden != b->overridden ||
+        !cr_streq(a->capability.says, b->capability.says))
+        return false;
+    return a->capability.says || (a->role == b->role && a->capability.method == b->capability.method);
+}
+
 static bool all_alike(const struct cr_findings *findings)
 {
-    for (size_t i = 1; i < findings->len; i++) {
-        const struct cr_finding *a = &findings->items[0];
-        const struct cr_finding *b = &findings->items[i];
-        if (a->component != b->component || a->overridden != b->overridden || !a->capability.says ||
-            !cr_streq(a->capability.says, b->capability.says))
+    for (size_t i = 1; i < findings->len; i++)
+        if (!alike(&findings->items[0], &findings->items[i]))
             return false;
-    }
     return true;
 }
 
@@ -158,52 +174,75 @@ static unsigned classes_of(const struct cr_findings *findings)
     return classes;
 }
 
-/* The longest delay of a role among the findings before `end` and after; first is whether none before has that role. */
-static int64_t slowest(const struct cr_findings *findings, enum cr_role role)
+/* The longest delay with which a container reloads a role; -1: it does not. NULL: any container. */
+static int64_t slowest(const struct cr_findings *findings, const char *container, enum cr_role role)
 {
     int64_t longest = -1;
     for (size_t i = 0; i < findings->len; i++) {
         const struct cr_finding *f = &findings->items[i];
-        if (f->role == role && f->ground == CR_GROUND_RELOADS && f->capability.max_delay_ms > longest)
+        if (f->role == role && f->ground == CR_GROUND_RELOADS && f->capability.max_delay_ms > longest &&
+            (!container || strcmp(container, f->usage->container) == 0))
             longest = f->capability.max_delay_ms;
     }
     return longest;
 }
 
-/* "its server leaf (within 5s) and its client CA (within 5m)"; false when no role reloads. but: a role to leave out. */
-static bool say_reloading_roles(struct cr_buf *buf, const struct cr_findings *findings, int but)
+static bool one_container(const struct sentence *s)
 {
-    bool any = false;
-    for (int role = 0; role < CR_ROLE_COUNT; role++) {
-        int64_t delay = slowest(findings, (enum cr_role)role);
-        if (delay < 0 || role == but)
+    for (size_t i = 0; i < s->findings->len; i++)
+        if (strcmp(s->findings->items[i].usage->container, s->deciding->usage->container) != 0)
+            return false;
+    return true;
+}
+
+static void say_alike(struct sentence *s)
+{
+    struct cr_buf *buf = &s->buf;
+    unsigned classes = classes_of(s->findings);
+    say_who(buf, s->deciding->component, s->deciding->usage);
+    cr_buf_puts(buf, " ");
+    say_capability(buf, s->deciding);
+    cr_buf_puts(buf, ": ");
+    say_new_material(buf, classes);
+    cr_buf_puts(buf, classes & (classes - 1) ? " are taken up " : " is taken up ");
+    say_delay(buf, s->deciding->capability.max_delay_ms);
+    cr_buf_puts(buf, ", no restart.");
+}
+
+static void say_roles_with_delays(struct sentence *s)
+{
+    struct cr_buf *buf = &s->buf;
+    say_who(buf, s->deciding->component, s->deciding->usage);
+    const char *separator = " takes up by itself what changed: its ";
+    for (unsigned role = 0; role < CR_ROLE_COUNT; role++) {
+        int64_t delay = slowest(s->findings, NULL, (enum cr_role)role);
+        if (delay < 0)
             continue;
-        cr_buf_printf(buf, "%sits %s (", any ? ", " : "", cr_role_words((enum cr_role)role));
+        cr_buf_printf(buf, "%s%s ", separator, cr_role_words((enum cr_role)role));
         say_delay(buf, delay);
-        cr_buf_puts(buf, ")");
-        any = true;
+        separator = ", its ";
     }
-    return any;
+    cr_buf_puts(buf, "; no restart.");
+}
+
+static void say_several_containers(struct sentence *s)
+{
+    struct cr_buf *buf = &s->buf;
+    cr_buf_puts(buf, "the containers take up by themselves what changed, the slowest is ");
+    say_who(buf, s->deciding->component, s->deciding->usage);
+    cr_buf_puts(buf, " ");
+    say_delay(buf, s->deciding->capability.max_delay_ms);
+    cr_buf_puts(buf, "; no restart.");
 }
 
 static void say_hot_reload(struct sentence *s)
 {
-    struct cr_buf *buf = &s->buf;
-    say_who(buf, s->deciding->component, s->deciding->usage);
-    if (all_alike(s->findings)) {
-        cr_buf_puts(buf, " ");
-        say_capability(buf, s->deciding);
-        cr_buf_puts(buf, ": ");
-        unsigned classes = classes_of(s->findings);
-        say_new_material(buf, classes);
-        cr_buf_puts(buf, classes & (classes - 1) ? " are taken up " : " is taken up ");
-        say_delay(buf, s->deciding->capability.max_delay_ms);
-        cr_buf_puts(buf, ", no restart.");
-        return;
-    }
-    cr_buf_puts(buf, " takes up by itself what changed: ");
-    say_reloading_roles(buf, s->findings, -1);
-    cr_buf_puts(buf, "; no restart.");
+    if (all_alike(s->findings))
+        say_alike(s);
+    else if (one_container(s))
+        say_roles_with_delays(s);
+    else
+        say_several_containers(s);
 }
 
 /* --- restart --- */
@@ -212,12 +251,14 @@ static void say_fixed_usage(struct sentence *s)
 {
     struct cr_buf *buf = &s->buf;
     const struct cr_finding *f = s->deciding;
-    const char *key = f->key;
+    const char *key = !f->key[0] && f->usage->keys.len == 1 ? f->usage->keys.items[0] : f->key;
     cr_buf_puts(buf, f->usage->init ? "init container " : "container ");
     say_name(buf, f->usage->container);
     cr_buf_puts(buf, f->usage->kind == CR_USAGE_ENV ? " has " : " mounts ");
-    if (*key)
-        cr_buf_printf(buf, "%s of ", key);
+    if (*key) {
+        say_name(buf, key);
+        cr_buf_puts(buf, " of ");
+    }
     cr_buf_puts(buf, "Secret ");
     say_name(buf, secret_of(s, f));
     cr_buf_puts(buf, f->usage->kind == CR_USAGE_ENV ? " in its environment" : " by subPath");
@@ -281,12 +322,33 @@ static void say_change(struct sentence *s)
     for (unsigned bit = 0; bit < CR_CHANGE_BITS; bit++)
         if (!(cr_diff_classes(1u << bit) & f->class))
             changes &= ~(1u << bit);
-    cr_autofree char *what = cr_diff_sentence(changes);
-    cr_buf_printf(&s->buf, ", and %s", what);
+    cr_buf_puts(&s->buf, ", and ");
     if (s->input->changes_len > 1 && f->ground != CR_GROUND_FIXED && f->ground != CR_GROUND_INIT) {
-        cr_buf_puts(&s->buf, " in Secret ");
+        cr_buf_puts(&s->buf, "in Secret ");
         say_name(&s->buf, secret_of(s, f));
+        cr_buf_puts(&s->buf, " ");
     }
+    cr_autofree char *what = cr_diff_sentence(changes);
+    cr_buf_puts(&s->buf, what);
+}
+
+/* What the same container would have taken up without a restart: it shows that the rest was looked at. */
+static void say_spared(struct sentence *s)
+{
+    const char *separator = "; its ";
+    int64_t longest = -1;
+    for (int role = 0; role < CR_ROLE_COUNT; role++) {
+        int64_t delay = slowest(s->findings, s->deciding->usage->container, (enum cr_role)role);
+        if (delay < 0 || role == (int)s->deciding->role)
+            continue;
+        cr_buf_printf(&s->buf, "%s%s", separator, cr_role_words((enum cr_role)role));
+        separator = " and its ";
+        longest = delay > longest ? delay : longest;
+    }
+    if (longest < 0)
+        return;
+    cr_buf_puts(&s->buf, " would have been reloaded ");
+    say_delay(&s->buf, longest);
 }
 
 static void say_restart(struct sentence *s)
@@ -294,26 +356,29 @@ static void say_restart(struct sentence *s)
     say_ground(s);
     say_change(s);
     cr_buf_puts(&s->buf, ": restart");
-    size_t before = s->buf.len;
-    cr_buf_puts(&s->buf, "; ");
-    if (say_reloading_roles(&s->buf, s->findings, s->deciding->role))
-        cr_buf_puts(&s->buf, " would have been reloaded");
-    else if (s->deciding->ground == CR_GROUND_UNKNOWN && !s->deciding->overridden)
-        cr_buf_printf(&s->buf, "spec.consumers[].reload.%s can say better", cr_role_name(s->deciding->role));
-    else
-        s->buf.len = before;
+    if (s->deciding->ground == CR_GROUND_UNKNOWN && !s->deciding->overridden)
+        cr_buf_printf(&s->buf, "; spec.consumers[].reload.%s can tell", cr_role_name(s->deciding->role));
+    say_spared(s);
     cr_buf_puts(&s->buf, ".");
 }
 
-/* Cut in front of a character, not in the middle of its UTF-8. */
-static void cut(char *text, size_t max)
+static void cut(char *text)
 {
-    if (strlen(text) <= max)
-        return;
-    size_t at = max - 3;
-    while (at && ((unsigned char)text[at] & 0xc0) == 0x80)
-        at--;
-    memcpy(text + at, "...", 4);
+    static const char dots[] = "...";
+    if (strlen(text) > CR_REASON_MAX)
+        memcpy(text + whole_characters(text, CR_REASON_MAX - strlen(dots)), dots, sizeof dots);
+}
+
+/* A sentence of ours begins with a capital; programs keep the case of their names ("etcd"). */
+static void capitalize(char *text)
+{
+    static const char *const ours[] = {"the ", "container ", "init container ", "it ", "component "};
+    for (size_t i = 0; i < cr_array_len(ours); i++) {
+        if (cr_starts_with(text, ours[i])) {
+            *text = (char)toupper((unsigned char)*text);
+            return;
+        }
+    }
 }
 
 char *cr_decide_reason(const struct cr_decide_input *input, const struct cr_decision *decision,
@@ -327,12 +392,7 @@ char *cr_decide_reason(const struct cr_decide_input *input, const struct cr_deci
     else
         say_restart(&s);
     char *text = cr_buf_steal(&s.buf);
-    /* Programs keep the case of their names ("etcd"); a sentence of ours begins with a capital. */
-    bool ours = !deciding || deciding->ground != CR_GROUND_RELOADS;
-    if (ours && (cr_starts_with(text, "the ") || cr_starts_with(text, "container ") ||
-                 cr_starts_with(text, "init container ") || cr_starts_with(text, "it ") ||
-                 cr_starts_with(text, "component ")))
-        *text = (char)toupper((unsigned char)*text);
-    cut(text, CR_REASON_MAX);
+    capitalize(text);
+    cut(text);
     return text;
 }

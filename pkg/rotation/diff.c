@@ -68,7 +68,8 @@ static bool share_an_identity(const struct cr_material *a, const struct cr_mater
 }
 
 /* Whether the leaf of `holder` is accepted by those who hold the trust of `verifier`. A leaf without anchors is signed
- * by a PKI of which this trust knows nothing: then the identities that both states share are all there is to judge by. */
+ * by a PKI of which this trust knows nothing: then the identities that both states share are all there is to judge by.
+ */
 static bool verifies(const struct cr_material *holder, const struct cr_material *verifier)
 {
     if (!holder->has_leaf || holder->anchors.len == 0)
@@ -79,7 +80,8 @@ static bool verifies(const struct cr_material *holder, const struct cr_material 
     return false;
 }
 
-/* Whoever holds either state accepts whoever holds the other. A leaf that stays is accepted by the trust before as it was. */
+/* Whoever holds either state accepts whoever holds the other. A leaf that stays is accepted by the trust before as it
+ * was. */
 static bool overlap(const struct cr_material *before, const struct cr_material *after)
 {
     bool same_leaf = before->has_leaf && after->has_leaf && strcmp(before->leaf, after->leaf) == 0;

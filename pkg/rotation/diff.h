@@ -13,16 +13,16 @@ enum cr_class {
     CR_CLASS_OPAQUE = 1u << 2,
 };
 
-/* CR_CHANGE_* bits, 0 for the same material whatever its text, order of duplicates or labels. A chain that changed under
- * the same leaf counts as LeafRenewed (peers see it). The order of a trust bundle alone is no change.
+/* CR_CHANGE_* bits, 0 for the same material whatever its text, order of duplicates or labels. A chain that changed
+ * under the same leaf counts as LeafRenewed (peers see it). The order of a trust bundle alone is no change.
  *
- * Leaf: KeyChanged and IssuerChanged say how a new leaf differs from the old one; they never come without LeafRenewed. A
- * leaf that appears or vanishes is LeafRenewed and KeyChanged.
+ * Leaf: KeyChanged and IssuerChanged say how a new leaf differs from the old one; they never come without LeafRenewed.
+ * A leaf that appears or vanishes is LeafRenewed and KeyChanged.
  *
  * Trust, by identity (subject and key): TrustAdded, TrustRemoved; TrustRenewed is another certificate of an identity in
- * both. TrustReplaced is set *beside* TrustAdded or TrustRemoved when the change leaves no overlap: the leaf before does
- * not verify against the trust after, or a new leaf not against the trust before, so that somewhere between the two
- * states peers refuse each other. It is judged by the leaves' anchors; a leaf that never verified against the trust
+ * both. TrustReplaced is set *beside* TrustAdded or TrustRemoved when the change leaves no overlap: the leaf before
+ * does not verify against the trust after, or a new leaf not against the trust before, so that somewhere between the
+ * two states peers refuse each other. It is judged by the leaves' anchors; a leaf that never verified against the trust
  * beside it says nothing, then an identity in common is the overlap. Trust that appears or vanishes as a whole is
  * TrustAdded or TrustRemoved alone. */
 unsigned cr_diff(const struct cr_material *before, const struct cr_material *after);

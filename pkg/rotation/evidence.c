@@ -78,8 +78,8 @@ static enum cr_evidence judge_restarted(const struct cr_evidence_input *in, char
     return started_after_change(in) ? CR_EVIDENCE_INFERRED : judge_by_time(in, why);
 }
 
-/* A later start proves nothing here: a new pod may mount the old Secret from the kubelet's cache (kubernetes#129645), and
- * has it refreshed like any other. */
+/* A later start proves nothing here: a new pod may mount the old Secret from the kubelet's cache (kubernetes#129645),
+ * and has it refreshed like any other. */
 static enum cr_evidence judge_reloading(const struct cr_evidence_input *in, char *why)
 {
     if (in->pod_started_ms <= 0)

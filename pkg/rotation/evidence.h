@@ -27,9 +27,9 @@ struct cr_evidence_input {
     int64_t pod_started_ms;           /* wall; 0: not started */
     int64_t since_ms;                 /* when the change was written down */
     int64_t now_ms;
-    int64_t max_delay_ms;             /* longest delay of what hot-reloads */
+    int64_t max_delay_ms; /* longest delay of what hot-reloads */
     enum cr_probe_seen seen;
-    const char *leaf;                 /* fingerprint seen */
+    const char *leaf; /* fingerprint seen */
 };
 
 /* Longest time between a Secret's change and its appearance in a volume without a nudge: the kubelet's resync period

@@ -216,7 +216,7 @@ static unsigned told(const struct search *search)
         if (use->key[0])
             mask |= roles_of_key(search->secret, use->key);
         else
-            mask |= CR_ROLE_BIT(use->role) & leaf_roles   ? leaf_roles
+            mask |= CR_ROLE_BIT(use->role) & leaf_roles    ? leaf_roles
                     : CR_ROLE_BIT(use->role) & trust_roles ? trust_roles
                                                            : opaque_roles;
     }

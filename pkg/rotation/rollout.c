@@ -88,8 +88,9 @@ static bool is_on_delete(const struct cr_json *workload)
 
 static void judge_manual(struct cr_rollout *out)
 {
-    judge(out, CR_ROLLOUT_MANUAL, "%d of %d pods updated; strategy OnDelete replaces the others only when they are deleted",
-          out->updated, out->desired);
+    judge(out, CR_ROLLOUT_MANUAL,
+          "%d of %d pods updated; strategy OnDelete replaces the others only when they are deleted", out->updated,
+          out->desired);
 }
 
 /* --- StatefulSet --- */
@@ -113,8 +114,8 @@ static void judge_stateful_set(const struct cr_json *workload, struct cr_rollout
     else if (out->available < out->desired)
         judge(out, CR_ROLLOUT_PROGRESSING, "%d of %d pods available", out->available, out->desired);
     else if (out->updated < out->desired)
-        judge(out, CR_ROLLOUT_COMPLETE, "%d of %d pods updated; partition %d keeps the others as they are", out->updated,
-              out->desired, partition);
+        judge(out, CR_ROLLOUT_COMPLETE, "%d of %d pods updated; partition %d keeps the others as they are",
+              out->updated, out->desired, partition);
     else
         judge(out, CR_ROLLOUT_COMPLETE, "%d of %d pods updated and available", out->updated, out->desired);
 }

@@ -1,5 +1,5 @@
-/* What a container is started with: flags of its command line and variables, as far as the pod template shows them. Pure.
- * Private to pkg/rotation. */
+/* What a container is started with: flags of its command line and variables, as far as the pod template shows them.
+ * Pure. Private to pkg/rotation. */
 #ifndef CR_ROTATION_SETTINGS_H
 #define CR_ROTATION_SETTINGS_H
 

@@ -19,11 +19,11 @@ struct cr_usage {
     char *image;
     bool init; /* an init container that runs once (restartPolicy Always is a sidecar: not init) */
     enum cr_usage_kind kind;
-    /* Volume, Projected: keys[i] of the Secret is the file paths[i] (absolute). Without items in the volume keys is empty
-     * and all keys stand in `directory` by their names.
-     * SubPath: `directory` is the mount path, a file or a directory; keys and paths as above, empty when the subPath
-     * cannot be told (subPathExpr) or names nothing in the volume that is known.
-     * Env: paths[i] is the variable that holds keys[i]; envFrom: keys is empty (all of them), `directory` the prefix. */
+    /* Volume, Projected: keys[i] of the Secret is the file paths[i] (absolute). Without items in the volume keys is
+     * empty and all keys stand in `directory` by their names. SubPath: `directory` is the mount path, a file or a
+     * directory; keys and paths as above, empty when the subPath cannot be told (subPathExpr) or names nothing in the
+     * volume that is known. Env: paths[i] is the variable that holds keys[i]; envFrom: keys is empty (all of them),
+     * `directory` the prefix. */
     char *directory;
     struct cr_strvec keys;
     struct cr_strvec paths;
@@ -36,9 +36,10 @@ struct cr_usage_list {
 void cr_usage_list_dispose(struct cr_usage_list *list);
 CR_DEFINE_DISPOSE(cr_usage_list, struct cr_usage_list, cr_usage_list_dispose)
 
-/* All usages of the Secret in the PodSpec: init containers, then containers, each in the order of the template; an entry
- * per mount and source, one for all secretKeyRefs of a container, one per envFrom. A volume that no container mounts is
- * no usage; neither is a Secret that only a CSI driver or the kubelet reads (imagePullSecrets, nodePublishSecretRef). */
+/* All usages of the Secret in the PodSpec: init containers, then containers, each in the order of the template; an
+ * entry per mount and source, one for all secretKeyRefs of a container, one per envFrom. A volume that no container
+ * mounts is no usage; neither is a Secret that only a CSI driver or the kubelet reads (imagePullSecrets,
+ * nodePublishSecretRef). */
 void cr_usage_collect(const struct cr_json *pod_spec, const char *secret, struct cr_usage_list *out);
 
 /* Names of all Secrets that the PodSpec's volumes (mounted or not) and environment refer to, each once. */

@@ -119,8 +119,8 @@ bool cr_version_range_parse(const char *text, struct cr_version_range *out, stru
     for (const char *p = text;; p++) {
         if (out->len == CR_VERSION_COMPARATORS || !read_comparator(&p, out))
             return cr_error_set(err, CR_ERR_INVALID,
-                                "\"%s\" is no version range; write it as \">=1.17,<1.23\", at most %d comparisons", text,
-                                CR_VERSION_COMPARATORS);
+                                "\"%s\" is no version range; write it as \">=1.17,<1.23\", at most %d comparisons",
+                                text, CR_VERSION_COMPARATORS);
         if (*p == '\0')
             return true;
     }

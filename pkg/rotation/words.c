@@ -8,9 +8,8 @@
 const char *cr_role_words(enum cr_role role)
 {
     static const char *const words[CR_ROLE_COUNT] = {
-        [CR_ROLE_SERVER_LEAF] = "server leaf", [CR_ROLE_CLIENT_LEAF] = "client leaf",
-        [CR_ROLE_CLIENT_CA] = "client CA",     [CR_ROLE_SERVER_CA] = "server CA",
-        [CR_ROLE_OPAQUE] = "opaque material",
+        [CR_ROLE_SERVER_LEAF] = "server leaf", [CR_ROLE_CLIENT_LEAF] = "client leaf", [CR_ROLE_CLIENT_CA] = "client CA",
+        [CR_ROLE_SERVER_CA] = "server CA",     [CR_ROLE_OPAQUE] = "opaque material",
     };
     return (size_t)role < CR_ROLE_COUNT ? words[role] : "";
 }
@@ -95,5 +94,5 @@ void cr_capability_phrase(const struct cr_capability *capability, enum cr_role r
         put(phrase, sizeof phrase, "%s", capability->says);
     else
         method_phrase(capability, object, phrase, sizeof phrase);
-    put(out, size, "%s%s", phrase, capability->assumed ? " (its image does not tell the version: the strictest)" : "");
+    put(out, size, "%s%s", phrase, capability->assumed ? " (the strictest, as its image tells no known version)" : "");
 }

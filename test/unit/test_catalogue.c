@@ -40,6 +40,7 @@ static int free_builtin(void **state)
 static void test_versions_of_tags(void **state)
 {
     (void)state;
+    /* clang-format off */
     static const struct {
         const char *tag;
         const char *range;
@@ -102,6 +103,7 @@ static void test_versions_of_tags(void **state)
         {"1.999999999999.0", ">=1.0", CR_MAYBE, false},
         {NULL, ">=1.0", CR_MAYBE, false},
     };
+    /* clang-format on */
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct cr_error err = {0};
         struct cr_version_range range;
@@ -121,8 +123,18 @@ static void test_ranges_that_are_none(void **state)
 {
     (void)state;
     static const char *const ranges[] = {
-        "", "1.36", "=1.36", ">=", ">=1", ">=1.36,", ">=v1.36", ">=1.36 <1.40", ",>=1.36", ">=1.36-rc.1",
-        ">=1.1,>=1.2,>=1.3,>=1.4,>=1.5", ">=1.999999",
+        "",
+        "1.36",
+        "=1.36",
+        ">=",
+        ">=1",
+        ">=1.36,",
+        ">=v1.36",
+        ">=1.36 <1.40",
+        ",>=1.36",
+        ">=1.36-rc.1",
+        ">=1.1,>=1.2,>=1.3,>=1.4,>=1.5",
+        ">=1.999999",
     };
     for (size_t i = 0; i < cr_array_len(ranges); i++) {
         struct cr_error err = {0};
@@ -139,6 +151,7 @@ static void test_ranges_that_are_none(void **state)
 static void test_images(void **state)
 {
     (void)state;
+    /* clang-format off */
     static const struct {
         const char *image;
         const char *component;
@@ -197,6 +210,7 @@ static void test_images(void **state)
         {":v1", NULL},
         {"///", NULL},
     };
+    /* clang-format on */
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         const char *name = cr_component_name(cr_catalogue_by_image(builtin, cases[i].image));
         if (!cr_streq(name, cases[i].component))
@@ -220,11 +234,12 @@ static void test_the_pattern_that_pins_most_wins(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_catalogue)
-    struct cr_catalogue *c = load("schema: 1\ncomponents:\n"
-                                  "- {name: any, images: ['*/*'], uses: [{roles: [serverLeaf], " RULES "}]}\n"
-                                  "- {name: ours, images: ['acme/*'], uses: [{roles: [serverLeaf], " RULES "}]}\n"
-                                  "- {name: app, images: ['acme/app'], uses: [{roles: [serverLeaf], " RULES "}]}\n"
-                                  "- {name: fork, images: ['fork.io/acme/app'], uses: [{roles: [serverLeaf], " RULES "}]}\n");
+    struct cr_catalogue *c =
+        load("schema: 1\ncomponents:\n"
+             "- {name: any, images: ['*/*'], uses: [{roles: [serverLeaf], " RULES "}]}\n"
+             "- {name: ours, images: ['acme/*'], uses: [{roles: [serverLeaf], " RULES "}]}\n"
+             "- {name: app, images: ['acme/app'], uses: [{roles: [serverLeaf], " RULES "}]}\n"
+             "- {name: fork, images: ['fork.io/acme/app'], uses: [{roles: [serverLeaf], " RULES "}]}\n");
     assert_int_equal(cr_catalogue_len(c), 4);
     assert_string_equal(cr_component_name(cr_catalogue_by_image(c, "docker.io/acme/app:1")), "app");
     assert_string_equal(cr_component_name(cr_catalogue_by_image(c, "fork.io/acme/app:1")), "fork");
@@ -237,13 +252,14 @@ static void test_the_pattern_that_pins_most_wins(void **state)
 
 /* --- loading --- */
 
-#define USE "uses: [{roles: [serverLeaf], " RULES "}]"
+#define USE        "uses: [{roles: [serverLeaf], " RULES "}]"
 #define RULE(body) "schema: 1\ncomponents: [{name: x, uses: [{roles: [serverLeaf], rules: [{" body "}]}]}]"
-#define CLAIM ", confidence: verified, source: s"
+#define CLAIM      ", confidence: verified, source: s"
 
 static void test_a_wrong_catalogue_names_entry_and_field(void **state)
 {
     (void)state;
+    /* clang-format off */
     static const struct {
         const char *yaml;
         const char *text[2]; /* parts of the error */
@@ -297,6 +313,7 @@ static void test_a_wrong_catalogue_names_entry_and_field(void **state)
         {"schema: 1\ncomponents: [{name: a, " USE "}, {name: x, parametersOf: a, except: [--b], " RULES "}]",
          {"except names what is no parameter of \"a\"", ""}},
     };
+    /* clang-format on */
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct cr_error err = {0};
         struct cr_catalogue *c = cr_catalogue_load(cases[i].yaml, strlen(cases[i].yaml), &err);
@@ -336,6 +353,7 @@ static void test_capabilities_of_known_software(void **state)
     (void)state;
     enum { SL = CR_ROLE_SERVER_LEAF, CL = CR_ROLE_CLIENT_LEAF, CC = CR_ROLE_CLIENT_CA, SC = CR_ROLE_SERVER_CA };
     enum { OP = CR_ROLE_OPAQUE };
+    /* clang-format off */
     static const struct {
         const char *image;
         const char *parameter;
@@ -453,6 +471,7 @@ static void test_capabilities_of_known_software(void **state)
         /* A role of which the catalogue says nothing. */
         {"nginx:1.27", NULL, OP, CR_METHOD_UNKNOWN, 0},
     };
+    /* clang-format on */
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct cr_capability c = capability(cases[i].image, "", cases[i].parameter, (enum cr_role)cases[i].role);
         if (c.method != cases[i].method || c.max_delay_ms != cases[i].delay_ms)
@@ -466,6 +485,7 @@ static void test_capabilities_of_known_software(void **state)
 static void test_entries_that_only_a_policy_can_name(void **state)
 {
     (void)state;
+    /* clang-format off */
     static const struct {
         const char *component;
         const char *parameter;
@@ -488,6 +508,7 @@ static void test_entries_that_only_a_policy_can_name(void **state)
         {"openfuyao/coredns", "health tls", CR_ROLE_SERVER_LEAF, CR_METHOD_WATCH},
         {"openfuyao/coredns", "forward tls CACERT", CR_ROLE_SERVER_CA, CR_METHOD_SIGNAL},
     };
+    /* clang-format on */
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         const struct cr_component *component = cr_catalogue_by_name(builtin, cases[i].component);
         if (!component)
@@ -495,8 +516,8 @@ static void test_entries_that_only_a_policy_can_name(void **state)
         struct cr_capability c;
         cr_catalogue_capability(component, NULL, NULL, cases[i].parameter, cases[i].role, &c);
         if (c.method != cases[i].method)
-            fail_msg("%s %s: wanted %s, have %s", cases[i].component, cases[i].parameter, cr_method_name(cases[i].method),
-                     cr_method_name(c.method));
+            fail_msg("%s %s: wanted %s, have %s", cases[i].component, cases[i].parameter,
+                     cr_method_name(cases[i].method), cr_method_name(c.method));
     }
 }
 
@@ -527,8 +548,10 @@ static void test_an_unknown_version_is_said(void **state)
 static void test_why_is_a_clause_with_component_and_parameter(void **state)
 {
     (void)state;
-    struct cr_capability c = capability("envoyproxy/ratelimit:3fb70258", "", "GRPC_CLIENT_TLS_CACERT", CR_ROLE_CLIENT_CA);
-    assert_string_equal(c.why, "Rate Limit (envoyproxy/ratelimit) reads its client CA (GRPC_CLIENT_TLS_CACERT) once at start");
+    struct cr_capability c =
+        capability("envoyproxy/ratelimit:3fb70258", "", "GRPC_CLIENT_TLS_CACERT", CR_ROLE_CLIENT_CA);
+    assert_string_equal(c.why,
+                        "Rate Limit (envoyproxy/ratelimit) reads its client CA (GRPC_CLIENT_TLS_CACERT) once at start");
     c = capability("nginx:1.27", "", NULL, CR_ROLE_SERVER_LEAF);
     assert_string_equal(c.why, "nginx reads its server leaf again only on SIGHUP, which nothing in the pod sends");
     c = capability("nginx:1.27", "", NULL, CR_ROLE_SERVER_CA);
@@ -542,6 +565,7 @@ static void test_why_is_a_clause_with_component_and_parameter(void **state)
 static void test_envoy_shows_file_sds_in_its_paths(void **state)
 {
     (void)state;
+    /* clang-format off */
     static const struct {
         const char *rule;
         const char *image;
@@ -593,6 +617,7 @@ static void test_envoy_shows_file_sds_in_its_paths(void **state)
         {"a version that is not known may be too old", "dev", "containers: [{name: envoy, args: [/sds/x]}]",
          CR_METHOD_RESTART},
     };
+    /* clang-format on */
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         CR_CLEANUP(cr_json) struct cr_json *spec = test_yaml(cases[i].pod);
         cr_autofree char *image = cr_asprintf("envoyproxy/envoy:%s", cases[i].image);
@@ -619,10 +644,11 @@ static char *roles_as_text(const struct cr_parameter_uses *uses)
     return cr_buf_steal(&buf);
 }
 
-#define MOUNT "volumeMounts: [{name: v, mountPath: /certs}]"
+#define MOUNT  "volumeMounts: [{name: v, mountPath: /certs}]"
 #define VOLUME "\nvolumes: [{name: v, secret: {secretName: tls}}]"
-#define ALL "? serverLeaf ?; ? clientLeaf ?; ? clientCA ?; ? serverCA ?; ? opaque ?"
+#define ALL    "? serverLeaf ?; ? clientLeaf ?; ? clientCA ?; ? serverCA ?; ? opaque ?"
 
+/* clang-format off */
 static const struct roles_case {
     const char *rule;
     const char *image;
@@ -758,6 +784,7 @@ static const struct roles_case {
     {"of a kind about which the catalogue says nothing, all roles", "registry.k8s.io/kube-proxy:v1.36.3",
      "containers: [{name: c, " MOUNT "}]" VOLUME, "? clientLeaf ?; ? serverCA ?; ? opaque ?"},
 };
+/* clang-format on */
 
 static void test_roles(void **state)
 {
@@ -785,8 +812,9 @@ static void test_key_names_are_the_policys(void **state)
     char crt[] = "server.pem", key[] = "server.key", name[] = "tls";
     const struct cr_policy_secret secret = {.name = name, .certificate = crt, .private_key = key, .trust = NULL};
     CR_CLEANUP(cr_json)
-    struct cr_json *spec = test_yaml("containers: [{name: c, " MOUNT "}]\nvolumes: [{name: v, secret: {secretName: tls, "
-                                     "items: [{key: server.pem, path: a}, {key: ca.crt, path: b}]}}]");
+    struct cr_json *spec =
+        test_yaml("containers: [{name: c, " MOUNT "}]\nvolumes: [{name: v, secret: {secretName: tls, "
+                  "items: [{key: server.pem, path: a}, {key: ca.crt, path: b}]}}]");
     CR_CLEANUP(cr_usage_list) struct cr_usage_list usages = {0};
     cr_usage_collect(spec, "tls", &usages);
     CR_CLEANUP(cr_parameter_uses) struct cr_parameter_uses uses = {0};

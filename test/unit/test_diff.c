@@ -63,6 +63,7 @@ enum {
     OPAQUE = CR_CHANGE_OPAQUE,
 };
 
+/* clang-format off */
 static const struct diff_case {
     const char *rule;
     struct state before;
@@ -157,6 +158,7 @@ static const struct diff_case {
     {"everything at once vanishes",
      {.leaf = "1", .anchors = {"A"}, .trust = {"A"}, .opaque = "h"}, {0}, LEAF | KEY | REMOVED | OPAQUE},
 };
+/* clang-format on */
 
 static void test_changes(void **state)
 {

@@ -14,8 +14,8 @@
 enum {
     SINCE = 1000 * 1000 * 1000,
     DELAY = 5000,
-    LATER = SINCE + 10 * 1000,                          /* while the kubelet may not have refreshed yet */
-    SETTLED = SINCE + CR_KUBELET_REFRESH_MS + DELAY,    /* all that reloads has done so */
+    LATER = SINCE + 10 * 1000,                       /* while the kubelet may not have refreshed yet */
+    SETTLED = SINCE + CR_KUBELET_REFRESH_MS + DELAY, /* all that reloads has done so */
     BEFORE = SINCE - 3600 * 1000,
     AFTER = SINCE + 2000,
 };
@@ -24,6 +24,7 @@ enum decision { RELOADS, RESTARTED };
 enum subject { LEAF, TRUST_ONLY };
 enum pod { OLD_POD, NEW_POD };
 
+/* clang-format off */
 static const struct evidence_case {
     const char *rule;
     enum decision decision;
@@ -128,6 +129,7 @@ static const struct evidence_case {
     {"restart: and is inferred then, so that it never waits for ever", RESTARTED, TRUST_ONLY, NEW_POD, BEFORE,
      CR_SEEN_NOTHING, NULL, SETTLED, CR_EVIDENCE_INFERRED, ""},
 };
+/* clang-format on */
 
 static void judge(const struct evidence_case *c, int64_t since_ms)
 {
@@ -153,7 +155,8 @@ static void judge(const struct evidence_case *c, int64_t since_ms)
     char why[160] = "left over";
     enum cr_evidence evidence = cr_evidence_judge(&input, why);
     if (evidence != c->evidence)
-        fail_msg("%s: wanted %s, have %s (%s)", c->rule, cr_evidence_name(c->evidence), cr_evidence_name(evidence), why);
+        fail_msg("%s: wanted %s, have %s (%s)", c->rule, cr_evidence_name(c->evidence), cr_evidence_name(evidence),
+                 why);
     if (*c->why ? strstr(why, c->why) == NULL : why[0] != '\0')
         fail_msg("%s: \"%s\" should say \"%s\"", c->rule, why, c->why);
 }
@@ -169,7 +172,7 @@ static void test_the_second_of_the_change_counts(void **state)
 {
     (void)state;
     /* Noted at …000.9 s, started at …000 s as the API writes it: not before. */
-    const struct evidence_case c = {"same second", RESTARTED, TRUST_ONLY, NEW_POD, SINCE, CR_SEEN_NOTHING,
+    const struct evidence_case c = {"same second", RESTARTED,    TRUST_ONLY,           NEW_POD, SINCE, CR_SEEN_NOTHING,
                                     NULL,          SINCE + 2000, CR_EVIDENCE_INFERRED, ""};
     judge(&c, SINCE + 900);
 }

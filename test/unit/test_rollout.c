@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "support/yamltext.h"
 
+/* clang-format off */
 static const struct rollout_case {
     const char *rule;
     const char *kind;
@@ -163,6 +164,7 @@ static const struct rollout_case {
      "metadata: {generation: 1}\nspec: {replicas: -1}\nstatus: {observedGeneration: 1, updatedReplicas: -5}",
      CR_ROLLOUT_PROGRESSING, "0 of 1"},
 };
+/* clang-format on */
 
 static const char *state_name(enum cr_rollout_state state)
 {
@@ -179,8 +181,8 @@ static void test_table(void **state)
         memset(&rollout, 0x7f, sizeof rollout);
         cr_rollout_judge(cases[i].kind, workload, &rollout);
         if (rollout.state != cases[i].state)
-            fail_msg("%s: wanted %s, have %s (%s)", cases[i].rule, state_name(cases[i].state), state_name(rollout.state),
-                     rollout.message);
+            fail_msg("%s: wanted %s, have %s (%s)", cases[i].rule, state_name(cases[i].state),
+                     state_name(rollout.state), rollout.message);
         if (!strstr(rollout.message, cases[i].message) || !rollout.message[0])
             fail_msg("%s: \"%s\" should say \"%s\"", cases[i].rule, rollout.message, cases[i].message);
     }
@@ -190,8 +192,9 @@ static void test_counts(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_json)
-    struct cr_json *workload = test_yaml("metadata: {generation: 2}\nspec: {replicas: 5}\nstatus: {observedGeneration: 2, "
-                                         "replicas: 6, updatedReplicas: 3, availableReplicas: 4}");
+    struct cr_json *workload =
+        test_yaml("metadata: {generation: 2}\nspec: {replicas: 5}\nstatus: {observedGeneration: 2, "
+                  "replicas: 6, updatedReplicas: 3, availableReplicas: 4}");
     struct cr_rollout rollout;
     cr_rollout_judge("Deployment", workload, &rollout);
     assert_int_equal(rollout.desired, 5);

@@ -27,6 +27,7 @@ static char *as_text(const struct cr_usage_list *list)
     return cr_buf_steal(&buf);
 }
 
+/* clang-format off */
 static const struct usage_case {
     const char *rule;
     const char *pod_spec;
@@ -156,6 +157,7 @@ static const struct usage_case {
      "volumes: [{name: v, csi: {driver: secrets-store.csi.k8s.io, nodePublishSecretRef: {name: tls}}}]",
      ""},
 };
+/* clang-format on */
 
 static void test_usages(void **state)
 {
@@ -174,8 +176,9 @@ static void test_image_is_taken_along(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_json)
-    struct cr_json *spec = test_yaml("containers: [{name: app, image: 'nginx:1.27', volumeMounts: [{name: v, mountPath: "
-                                     "/a}]}]\nvolumes: [{name: v, secret: {secretName: tls}}]");
+    struct cr_json *spec =
+        test_yaml("containers: [{name: app, image: 'nginx:1.27', volumeMounts: [{name: v, mountPath: "
+                  "/a}]}]\nvolumes: [{name: v, secret: {secretName: tls}}]");
     CR_CLEANUP(cr_usage_list) struct cr_usage_list list = {0};
     cr_usage_collect(spec, "tls", &list);
     assert_int_equal(list.len, 1);
@@ -196,9 +199,11 @@ static void test_nothing_breaks_on_nonsense(void **state)
     (void)state;
     static const char *const specs[] = {
         "containers: app",
-        "containers: [app, {name: [1]}, {volumeMounts: {name: v}}, {volumeMounts: [v, {name: 7}]}, {env: x, envFrom: 3}]\n"
+        "containers: [app, {name: [1]}, {volumeMounts: {name: v}}, {volumeMounts: [v, {name: 7}]}, {env: x, envFrom: "
+        "3}]\n"
         "volumes: [v, {name: v}, {name: v, secret: tls}, {name: w, projected: {sources: {a: b}}}]",
-        "containers: [{volumeMounts: [{name: v}]}]\nvolumes: [{name: v, secret: {secretName: tls, items: [x, {path: p}]}}]",
+        "containers: [{volumeMounts: [{name: v}]}]\nvolumes: [{name: v, secret: {secretName: tls, items: [x, {path: "
+        "p}]}}]",
         "containers: [{env: [{valueFrom: {secretKeyRef: {name: tls}}}, x]}]",
     };
     for (size_t i = 0; i < cr_array_len(specs); i++) {
@@ -223,7 +228,8 @@ static void test_names_of_all_secrets(void **state)
     struct cr_json *spec = test_yaml(
         "imagePullSecrets: [{name: pull}]\n"
         "initContainers: [{name: i, envFrom: [{secretRef: {name: init}}]}]\n"
-        "containers: [{name: app, env: [{name: A, valueFrom: {secretKeyRef: {name: env, key: k}}}, {name: B, value: x}], "
+        "containers: [{name: app, env: [{name: A, valueFrom: {secretKeyRef: {name: env, key: k}}}, {name: B, value: "
+        "x}], "
         "envFrom: [{secretRef: {name: all}}, {configMapRef: {name: map}}]}]\n"
         "volumes: [{name: a, secret: {secretName: unmounted}}, {name: b, projected: {sources: [{secret: {name: "
         "projected}}, {configMap: {name: map}}]}}, {name: c, secret: {secretName: env}}, {name: d, emptyDir: {}}]");

@@ -35,11 +35,6 @@ bool cr_plan_may_act(const struct plan_ctx *ctx)
     return !policy->suspend && policy->mode == CR_MODE_ENFORCE && !policy->deleting;
 }
 
-bool cr_plan_can_probe(const struct cr_policy_consumer *consumer)
-{
-    return consumer->verify.set && consumer->verify.protocol == CR_VERIFY_TLS;
-}
-
 static void drop_restarts(struct cr_plan *plan)
 {
     for (size_t i = 0; i < plan->restarts_len; i++) {

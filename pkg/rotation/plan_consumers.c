@@ -17,9 +17,15 @@ static void set_state(struct cr_consumer_status *status, enum cr_consumer_state 
     cr_strset(&status->blocked_by, blocked_by);
 }
 
-/* Nothing is pending for it. What the last rotation decided stays in sight; what was under way is over. */
-static void rest(struct cr_consumer_status *status)
+/* Nothing is to be done for it. What the last rotation decided stays in sight; what was under way is over, unless its
+ * Secret broke meanwhile. */
+static void rest(const struct plan_consumer *consumer)
 {
+    struct cr_consumer_status *status = consumer->status;
+    if (consumer->change_held) {
+        set_state(status, CR_CONSUMER_BLOCKED, consumer->held_by);
+        return;
+    }
     if (!status->reason) {
         cr_strset(&status->reason, "No change was seen since certroll began to watch.");
         set_state(status, CR_CONSUMER_IDLE, NULL);
@@ -45,16 +51,18 @@ static void absent(const struct plan_consumer *consumer)
 }
 
 /* A new pod would mount what cannot be used: while a Secret of it is broken, its old pods are the good ones. */
-static char *broken_secret(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+static void find_broken_secret(const struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec used = {0};
     cr_usage_secrets(consumer->pod_spec, &used);
     for (size_t i = 0; i < ctx->plan->status.secrets_len; i++) {
         const struct cr_secret_status *secret = &ctx->plan->status.secrets[i];
-        if (secret->problem_reason && cr_strvec_has(&used, secret->name))
-            return cr_asprintf("Secret %s: %s", secret->name, secret->problem_reason);
+        if (!secret->problem_reason || !cr_strvec_has(&used, secret->name))
+            continue;
+        consumer->change_held = consumer->change_held || secret->pending.set;
+        if (!consumer->held_by)
+            consumer->held_by = cr_asprintf("Secret %s: %s", secret->name, secret->problem_reason);
     }
-    return NULL;
 }
 
 static void decide(struct plan_ctx *ctx, struct plan_consumer *consumer)
@@ -134,7 +142,7 @@ static void fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer)
         cr_plan_requeue(ctx->plan, cr_plan_deadline_ms(consumer) - ctx->world->now_ms);
         return;
     }
-    if (cr_plan_can_probe(consumer->spec) && consumer->spec->verify.on_timeout == CR_ON_TIMEOUT_REPORT)
+    if (consumer->spec->verify.set && consumer->spec->verify.on_timeout == CR_ON_TIMEOUT_REPORT)
         return;
     for (size_t k = 0; k < ctx->changes_len; k++)
         consumer->classes[k] |= consumer->decision.secrets[k].reload_classes & CR_CLASS_LEAF;
@@ -158,19 +166,8 @@ static void show_decision(struct plan_consumer *consumer)
     status->since_ms = consumer->since_ms;
 }
 
-static bool is_supported(const struct cr_policy_consumer *spec)
-{
-    return cr_streq(spec->api_version, "apps/v1") &&
-           (cr_streq(spec->kind, "Deployment") || cr_streq(spec->kind, "StatefulSet") || cr_streq(spec->kind, "DaemonSet"));
-}
-
 static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
-    if (!is_supported(consumer->spec)) {
-        cr_strset(&consumer->status->reason, "Consumers of this kind are not acted on in this version.");
-        set_state(consumer->status, CR_CONSUMER_BLOCKED, "targetRef");
-        return;
-    }
     if (!consumer->world->found) {
         absent(consumer);
         return;
@@ -180,9 +177,9 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
         cr_strset(&consumer->status->reason, NULL);
     }
     consumer->pod_spec = cr_json_at(consumer->world->workload, "spec", "template", "spec");
-    consumer->held_by = broken_secret(ctx, consumer);
+    find_broken_secret(ctx, consumer);
     if (!ctx->changes_len) {
-        rest(consumer->status);
+        rest(consumer);
         return;
     }
     decide(ctx, consumer);
@@ -191,7 +188,7 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
             consumer->status->decision = CR_DECISION_NONE;
             cr_strset(&consumer->status->reason, consumer->decision.reason);
         }
-        rest(consumer->status);
+        rest(consumer);
         return;
     }
     consumer->classes = cr_calloc(ctx->changes_len, sizeof *consumer->classes);
@@ -326,7 +323,7 @@ static void act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t ind
         follow_rollout(ctx, consumer, index);
     else
         wait_for_evidence(ctx, consumer);
-    if (consumer->held_by && consumer->status->state == CR_CONSUMER_VERIFYING)
+    if (consumer->change_held)
         set_state(consumer->status, CR_CONSUMER_BLOCKED, consumer->held_by);
     cr_plan_care(ctx, consumer, index);
 }

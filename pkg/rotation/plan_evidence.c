@@ -81,7 +81,7 @@ static enum cr_evidence judge(const struct plan_ctx *ctx, const struct plan_cons
         .now_ms = ctx->world->now_ms,
         .max_delay_ms = consumer->max_delay_ms,
         /* Without a port to look at, nothing is ever seen; with one, nothing yet is not the same as nothing to see. */
-        .seen = cr_plan_can_probe(consumer->spec) && seen == CR_SEEN_NOTHING ? CR_SEEN_UNREACHABLE : seen,
+        .seen = consumer->spec->verify.set && seen == CR_SEEN_NOTHING ? CR_SEEN_UNREACHABLE : seen,
         .leaf = pod->leaf,
     };
     enum cr_evidence evidence = cr_evidence_judge(&input, why);
@@ -144,7 +144,7 @@ static int nudges_max(const struct plan_consumer *consumer)
     /* The old pods of a restart go soon: one nudge lets them serve the new leaf meanwhile. */
     if (restarts(consumer))
         return 1;
-    return cr_plan_can_probe(consumer->spec) && consumer->leaf_changed ? PROBED_NUDGES_MAX : BLIND_NUDGES_MAX;
+    return consumer->spec->verify.set && consumer->leaf_changed ? PROBED_NUDGES_MAX : BLIND_NUDGES_MAX;
 }
 
 static void maybe_nudge(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, size_t pod_index)
@@ -175,7 +175,7 @@ static int64_t probe_interval_ms(int64_t age_ms)
 static void maybe_probe(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, size_t pod_index)
 {
     const struct cr_world_pod *pod = &consumer->world->pods[pod_index];
-    if (!cr_plan_can_probe(consumer->spec) || !consumer->leaf_changed || !pod->ip || !pod->started_ms)
+    if (!consumer->spec->verify.set || !consumer->leaf_changed || !pod->ip || !pod->started_ms)
         return;
     /* Whatever an old pod serves, it goes. */
     if (restarts(consumer) && !pod_is_new(ctx, consumer, pod))

@@ -19,6 +19,7 @@ struct plan_consumer {
     bool needs_restart;
     unsigned *classes;   /* per active change: what it must be (or was) restarted for */
     char *held_by;       /* a Secret it uses cannot be used now: nothing disruptive may happen */
+    bool change_held;    /* and it broke in the middle of a rotation, which therefore waits */
     struct cr_rollout rollout;
     int64_t since_ms;    /* of the latest change that touches it */
     int64_t max_delay_ms;
@@ -61,8 +62,6 @@ void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secr
 void cr_plan_say_workload(struct cr_plan *plan, bool warning, size_t consumer, const char *reason, char *message);
 /* Whether acting is allowed at all: not suspended, not in Plan mode. */
 bool cr_plan_may_act(const struct plan_ctx *ctx);
-/* Whether there is a port to look at, with a protocol that this version speaks. */
-bool cr_plan_can_probe(const struct cr_policy_consumer *consumer);
 /* After so long an old leaf that is still served shows that hot reload did not happen. */
 int64_t cr_plan_deadline_ms(const struct plan_consumer *consumer);
 bool cr_plan_past_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer);

@@ -680,9 +680,25 @@ static void a_secret_that_breaks_in_the_middle_holds_the_restart(void **state)
     c->now_ms += 20 * 1000;
     set_problem(c, 1, CR_MATERIAL_KEY_MISMATCH);
     assert_int_equal(recorded_plan(c)->restarts_len, 0);
+    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_BLOCKED);
+    assert_false(condition(c, "Converged"));
     write_status(c);
     set_material(c, 1, "rl-leaf-2", "ca-2");
     assert_int_equal(recorded_plan(c)->restarts_len, 1);
+}
+
+static void a_secret_that_breaks_in_a_rollout_does_not_make_it_converged(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    apply_restart(c, &recorded_plan(c)->restarts[0]);
+    plan(c);
+    write_status(c);
+    set_problem(c, 1, CR_MATERIAL_KEY_MISMATCH);
+    assert_no_acts(recorded_plan(c));
+    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_BLOCKED);
+    assert_non_null(strstr(consumer(c, "rate-limit")->blocked_by, "KeyMismatch"));
+    assert_true(condition(c, "Blocked"));
 }
 
 static void a_deleted_secret_keeps_what_was_remembered(void **state)
@@ -768,6 +784,7 @@ int main(void)
         T(a_failed_rollout_stops_further_restarts),
         T(bad_material_touches_nothing_and_is_said_once),
         T(a_secret_that_breaks_in_the_middle_holds_the_restart),
+        T(a_secret_that_breaks_in_a_rollout_does_not_make_it_converged),
         T(a_deleted_secret_keeps_what_was_remembered),
         T(an_absent_optional_workload_is_no_error),
         T(an_absent_required_workload_is_degraded),

@@ -13,8 +13,8 @@ target_compile_options(certroll_options INTERFACE
   # Statement expressions and cleanup attributes are the GNU extensions this code stands on;
   # designated initializers leave the rest zero on purpose.
   -Wno-missing-field-initializers
-  # Cutting text to its field is what snprintf is used for here.
-  -Wno-format-truncation)
+  # Cutting text to its field is what snprintf is used for here; clang has no such warning.
+  $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation>)
 if(CERTROLL_WERROR)
   target_compile_options(certroll_options INTERFACE -Werror)
 endif()

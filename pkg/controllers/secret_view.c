@@ -119,7 +119,8 @@ struct cr_secret_view *cr_secret_view_read(const struct cr_json *secret, const s
     view->private_key = cr_strdup_or_null(names->private_key);
     view->trust = cr_strdup_or_null(names->trust);
 
-    CR_CLEANUP(cr_buf) struct cr_buf certificate = CR_BUF_INIT(0);
+    /* Secret as well: some put the key into the same PEM file. */
+    CR_CLEANUP(cr_buf) struct cr_buf certificate = {.secret = true};
     CR_CLEANUP(cr_buf) struct cr_buf private_key = {.secret = true};
     CR_CLEANUP(cr_buf) struct cr_buf trust = CR_BUF_INIT(0);
     struct cr_material_input input = {.names = {names->certificate, names->private_key, names->trust}};
@@ -154,19 +155,41 @@ static void view_list_free(void *value)
     free(list);
 }
 
+static void copy_names(const struct name_set *from, struct name_set *to)
+{
+    to->items = cr_calloc(from->len, sizeof *to->items);
+    for (size_t i = 0; i < from->len; i++)
+        to->items[to->len++] =
+            (struct cr_policy_secret){.certificate = cr_strdup_or_null(from->items[i].certificate),
+                                      .private_key = cr_strdup_or_null(from->items[i].private_key),
+                                      .trust = cr_strdup_or_null(from->items[i].trust)};
+}
+
+/* A copy, so that nobody waits for the lock while certificates are read. Owned; NULL when no policy names the Secret. */
+static struct name_set *names_of(struct cr_secret_refs *refs, const char *key)
+{
+    struct name_set *copy = NULL;
+    pthread_mutex_lock(&refs->lock);
+    const struct name_set *set = cr_strmap_get(refs->by_key, key);
+    if (set) {
+        copy = cr_new(struct name_set);
+        copy_names(set, copy);
+    }
+    pthread_mutex_unlock(&refs->lock);
+    return copy;
+}
+
 static struct view_list *read_views(struct cr_secret_refs *refs, const struct cr_json *secret)
 {
     cr_autofree char *key = cr_obj_key(secret);
-    pthread_mutex_lock(&refs->lock);
-    const struct name_set *set = cr_strmap_get(refs->by_key, key);
-    struct view_list *list = NULL;
-    if (set) {
-        list = cr_new(struct view_list);
-        list->items = cr_calloc(set->len, sizeof(struct cr_secret_view *));
-        for (size_t i = 0; i < set->len; i++)
-            list->items[list->len++] = cr_secret_view_read(secret, &set->items[i]);
-    }
-    pthread_mutex_unlock(&refs->lock);
+    struct name_set *names = names_of(refs, key);
+    if (!names)
+        return NULL;
+    struct view_list *list = cr_new(struct view_list);
+    list->items = cr_calloc(names->len, sizeof(struct cr_secret_view *));
+    for (size_t i = 0; i < names->len; i++)
+        list->items[list->len++] = cr_secret_view_read(secret, &names->items[i]);
+    name_set_free(names);
     return list;
 }
 

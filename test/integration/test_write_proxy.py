@@ -28,8 +28,8 @@ def body(obj: Any) -> bytes:
 
 
 def status(*pending: str) -> bytes:
-    names = ("a", "b")
-    return body({"status": {"secrets": [{"name": name} | ({"pending": {"id": "1"}} if name in pending else {}) for name in names]}})
+    secrets = [{"name": name, "pending": {"id": "1"} if name in pending else None} for name in ("a", "b")]
+    return body({"status": {"secrets": secrets}})
 
 
 EVENT = {"reason": "Restarting", "involvedObject": {"kind": "Deployment", "name": "web"}}
@@ -93,7 +93,7 @@ class Through:
     def run(self, *words: str) -> str:
         return self._plane.run(*self._words, *words).stdout
 
-    def start(self, *words: str) -> subprocess.Popen:
+    def start(self, *words: str) -> subprocess.Popen[str]:
         return self._plane.popen([*self._words, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -167,3 +167,16 @@ def test_a_trap_kills_at_its_write(
     assert ("by" in annotations) == applied
     through.run(*patch)  # a trap springs once
     assert len(proxy.writes()) == 3
+
+
+def test_a_trap_can_count_writes(control_plane: ControlPlane, namespace: str, proxy: WriteProxy, through: Through) -> None:
+    through.run("create", "configmap", "c")
+    trap = Trap(2, "after", lambda: None)
+    proxy.set(trap)
+    through.run("label", "configmap", "c", "a=1")
+    assert not trap.sprung.is_set()
+    with pytest.raises(AssertionError, match="EOF"):  # made, but not answered
+        through.run("annotate", "configmap", "c", "a=1")
+    assert trap.sprung.is_set()
+    points = [str(write.point) for write in proxy.writes()]
+    assert points == ["POST configmaps #1", "PATCH configmaps/c #1", "PATCH configmaps/c #2"]

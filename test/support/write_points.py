@@ -21,7 +21,10 @@ READS = frozenset({"GET", "HEAD", "OPTIONS"})
 # Kubernetes generates these suffixes without vowels and without what looks alike (k8s.io/apimachinery, util/rand).
 _SUFFIX = "[bcdfghjklmnpqrstvwxz2456789]"
 _POD_OF_DEPLOYMENT = re.compile(rf"^(?P<workload>.+)-{_SUFFIX}{{4,10}}-{_SUFFIX}{{5}}$")
-_PATH = re.compile(r"^/(?:api/[^/]+|apis/[^/]+/[^/]+)(?:/namespaces/(?P<namespace>[^/]+))?/(?P<resource>[^/]+)(?:/(?P<name>[^/]+)(?P<rest>/.*)?)?$")
+_PATH = re.compile(
+    r"^/(?:api/[^/]+|apis/[^/]+/[^/]+)(?:/namespaces/(?P<namespace>[^/]+))?"
+    r"/(?P<resource>[^/]+)(?:/(?P<name>[^/]+)(?P<rest>/.*)?)?$"
+)
 
 
 @dataclass(frozen=True, order=True)
@@ -53,7 +56,7 @@ class Target:
         return Target(resource + rest, found["namespace"] or "", name)
 
 
-@dataclass
+@dataclass(eq=False)
 class Write:
     """One write as it passed by. `status` is the API server's answer; None: it was not forwarded, or not answered."""
 

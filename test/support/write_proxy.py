@@ -43,13 +43,19 @@ _HOP_BY_HOP = frozenset({
 
 
 class Trap:
-    """Springs once, at one write. `strike` is called in the proxy's thread and must have ended the controller on return."""
+    """Springs once. `strike` is called in the proxy's thread and must have ended the controller on return.
 
-    def __init__(self, point: Point, when: When, strike: Callable[[], None]) -> None:
-        self.point = point
+    `at` is a point, or how many writes there must have been since the trap was set, the one at which it springs included.
+    """
+
+    def __init__(self, at: Point | int, when: When, strike: Callable[[], None]) -> None:
+        self.at = at
         self.when = when
         self.sprung = threading.Event()
         self._strike = strike
+
+    def fits(self, write: Write, count: int, when: When) -> bool:
+        return when == self.when and (self.at == count if isinstance(self.at, int) else self.at == write.point)
 
     def spring(self) -> None:
         self._strike()
@@ -72,6 +78,7 @@ class WriteProxy:
         self._namer = Namer()
         self._writes: list[Write] = []
         self._trap: Trap | None = None
+        self._written_before = 0  # the trap was set
         self._sockets: set[socket.socket] = set()
         self._last_write = time.monotonic()
         self.errors: list[str] = []  # of the proxy itself; there should be none
@@ -114,7 +121,13 @@ class WriteProxy:
         with self._lock:
             self._writes = []
             self._namer.restart()
+        self.set(trap)
+
+    def set(self, trap: Trap | None) -> None:
+        """In the midst of a recording."""
+        with self._lock:
             self._trap = trap
+            self._written_before = len(self._writes)
 
     def writes(self) -> list[Write]:
         with self._lock:
@@ -154,7 +167,7 @@ class WriteProxy:
     def _maybe_spring(self, write: Write, when: When) -> None:
         with self._lock:
             trap = self._trap
-            if not trap or trap.when != when or trap.point != write.point:
+            if not trap or not trap.fits(write, self._writes.index(write) + 1 - self._written_before, when):
                 return
             self._trap = None
         trap.spring()
@@ -171,7 +184,9 @@ class WriteProxy:
                 self._sockets.discard(one)
 
     @contextlib.contextmanager
-    def exchange(self, method: str, path: str, headers: list[tuple[str, str]], body: bytes | None) -> Iterator[http.client.HTTPResponse]:
+    def exchange(
+        self, method: str, path: str, headers: list[tuple[str, str]], body: bytes | None
+    ) -> Iterator[http.client.HTTPResponse]:
         """One request to the API server, on a connection of its own: a kept one may die just when a write is on it."""
         connection = self._upstream.connect()
         try:

@@ -1,0 +1,457 @@
+"""A namespace for rotations in which the operator is killed: one consumer that is restarted (nginx), one that reloads (Envoy),
+an operator for them alone, and the recording proxy between that operator and the API server.
+
+Lanes do not touch each other, so several run side by side: most of a rotation is waiting for the kubelet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import sanitizers
+from certroll_dev import paths
+from certroll_dev.commands import tail_of
+from certroll_dev.demo import pki, pods
+from certroll_dev.demo.api import API, Object
+from certroll_dev.demo.cluster import LocalCluster
+from certroll_dev.demo.pki import NAMESPACE, Material
+from certroll_dev.demo.policy import Status
+from certroll_dev.demo.processes import Operator
+from certroll_dev.demo.waiting import wait_for
+from certroll_dev.demo.workloads import is_rolled_out
+from certroll_dev.ui import DevError
+from write_points import Point, Write
+from write_proxy import Trap, When, WriteProxy
+
+POLICY = "crash"
+_MANIFESTS = paths.HACK / "demo.d"
+_RBAC = Path(__file__).with_name("operator-rbac.yaml")
+_FIRST_PORT = 18100
+_START_DEADLINE = 120.0
+_CONVERGE_DEADLINE = 90.0
+# After so long without a write the operator has said all it had to say: it writes a status at most once a second.
+_QUIET = 1.3
+_RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
+
+
+@dataclass(frozen=True)
+class Consumer:
+    name: str  # also of its Deployment, its pods' label app, and in the policy
+    port: int
+    secret: str
+    manifest: str
+
+
+NGINX = Consumer("nginx", 8443, "nginx-tls", "40-nginx.yaml")
+ENVOY = Consumer("envoy", 10443, "envoy", "30-envoy.yaml")
+CONSUMERS = (NGINX, ENVOY)
+
+
+@dataclass(frozen=True)
+class AtWrite:
+    """Kill it when this write has arrived, or when it has been answered by the API server."""
+
+    point: Point
+    when: When
+
+    def __str__(self) -> str:
+        return f"{self.when:6} {self.point}"
+
+
+@dataclass(frozen=True)
+class AtMoment:
+    """Kill it so many seconds after the change, unless all has converged by then."""
+
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"after {self.seconds:.2f} s"
+
+
+@dataclass(frozen=True)
+class EachLife:
+    """Kill it, and then its successors, each at its n-th write, whatever that is."""
+
+    lives: tuple[tuple[int, When], ...]
+
+    def __str__(self) -> str:
+        return "each at its " + ", ".join(f"{number} {when}" for number, when in self.lives)
+
+
+Kill = AtWrite | AtMoment | EachLife | None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A consumer at one moment."""
+
+    generation: int
+    revision: int
+    replica_sets: frozenset[str]
+    pods: frozenset[tuple[str, int]]
+    annotations: Mapping[str, str]  # of the pod template
+
+
+@dataclass
+class Outcome:
+    """What became of one rotation."""
+
+    kill: Kill
+    lane: int
+    struck: int = 0  # kills; 0: what there was to be killed at never came
+    seconds: float = 0.0  # from the start of the next operator, or from the change, until all was converged
+    writes: list[Write] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def applied(self) -> Counter[str]:
+        return Counter(write.kind for write in self.writes if write.applied)
+
+
+class Lane:
+    def __init__(self, cluster: LocalCluster, api: API, program: Path, folder: Path, number: int) -> None:
+        self.number = number
+        self.namespace = f"certroll-crash-{number}"
+        self.log = folder / "operator.log"
+        self._cluster = cluster
+        self._api = api
+        self._program = program
+        self._folder = folder
+        self._authorities = 0
+        self._operator: Operator | None = None
+        self._started = 0.0
+        self._running = ExitStack()
+        self.proxy: WriteProxy
+
+    # --- life
+
+    def up(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._apply((_MANIFESTS / "00-namespace.yaml").read_text())
+        self._apply(_RBAC.read_text())
+        self._write_secrets(self._new_materials())
+        for consumer in CONSUMERS:
+            self._apply((_MANIFESTS / consumer.manifest).read_text())
+        self.proxy = self._running.enter_context(WriteProxy(self._operator_kubeconfig(), self._folder))
+        self.proxy.kubeconfig(self._folder / "kubeconfig")
+        for consumer in CONSUMERS:
+            self._wait_rolled_out(consumer)
+        self._create_policy()
+        self._start()
+        wait_for("first sight to be recorded", self._at_rest, deadline=_START_DEADLINE, missing=self._describe)
+
+    def down(self) -> None:
+        """The operator must end well when asked to."""
+        try:
+            if self._operator:
+                status = self._operator.stop()
+                assert status == 0, f"the operator ended with {status}; {self.log} ends with:\n{tail_of(self.log)}"
+                self._assert_clean()
+                assert self.proxy.errors == [], self.proxy.errors
+        finally:
+            self._running.close()
+            self._cluster.kubectl("delete", "namespace", self.namespace, "--wait=false", "--ignore-not-found")
+
+    def _start(self) -> None:
+        self._operator = Operator(
+            self._program, self._folder / "kubeconfig", self.namespace, self.log, _FIRST_PORT + self.number,
+            sanitizers.ENVIRONMENT,
+        )  # fmt: skip
+
+    def _kill(self) -> None:
+        assert self._operator
+        self._operator.check()  # it must die of the kill, not of something else before
+        self._operator.kill()
+
+    def _restart(self, trap: Trap | None = None) -> None:
+        """The next operator, as the one before."""
+        self.proxy.disconnect()
+        self._started = time.monotonic()
+        self._start()
+        self.proxy.set(trap)  # only now: what the one before had sent may still have been on its way
+        if self._operator and not trap:  # it may not live to be ready
+            self._operator.wait_ready(_CONVERGE_DEADLINE)
+
+    def _alive(self) -> bool:
+        assert self._operator
+        self._operator.check()
+        return True
+
+    def _assert_clean(self) -> None:
+        report = sanitizers.report_in(self.log)
+        assert not report, f"{self.log}: {report}"
+
+    # --- one rotation
+
+    def rotate(self, kill: Kill) -> Outcome:
+        """A new CA and new leaves for both, with the operator killed on the way, to the end."""
+        before = self._seen()
+        materials = self._new_materials()
+        outcome = self._under_kill(kill, lambda: self._write_secrets(materials), materials)
+        if not outcome.problems:
+            outcome.problems = self._judge_rotation(before, self._seen(), materials, outcome.writes)
+        return self._closed(outcome)
+
+    def see_first(self, kill: Kill) -> Outcome:
+        """A policy that is new to the operator, killed on the way: nothing may be restarted for it."""
+        self._api.delete("certrotationpolicies", self.namespace, POLICY)
+        before = self._seen()
+        outcome = self._under_kill(kill, self._create_policy, {})
+        if not outcome.problems:
+            outcome.problems = self._judge_first_sight(before, self._seen(), outcome.writes)
+        return self._closed(outcome)
+
+    def _under_kill(self, kill: Kill, change: Callable[[], Mapping[str, str]], materials: Mapping[str, Material]) -> Outcome:
+        outcome = Outcome(kill, self.number)
+        traps = self._traps(kill)
+        try:
+            self.proxy.begin(traps[0] if traps else None)
+            self._started = time.monotonic()
+            versions = change()
+
+            def converged() -> bool:
+                return self._converged(versions, materials)
+
+            if isinstance(kill, AtMoment) and self._under_way_after(kill.seconds, converged):
+                self._kill()
+                self._restart()
+                outcome.struck += 1
+            while traps and self._caught(traps.pop(0), converged):
+                self._restart(traps[0] if traps else None)
+                outcome.struck += 1
+            self.proxy.set(None)
+            self._wait("the rotation to converge", lambda: self._alive() and converged())
+            outcome.seconds = time.monotonic() - self._started
+            self._wait("the operator to come to rest", lambda: self._alive() and self._at_rest())
+        except (DevError, AssertionError) as error:
+            outcome.problems.append(str(error))
+        outcome.writes = self.proxy.writes()
+        return outcome
+
+    def _traps(self, kill: Kill) -> list[Trap]:
+        if isinstance(kill, AtWrite):
+            return [Trap(kill.point, kill.when, self._kill)]
+        if isinstance(kill, EachLife):
+            return [Trap(number, when, self._kill) for number, when in kill.lives]
+        return []
+
+    def _under_way_after(self, seconds: float, converged: Callable[[], bool]) -> bool:
+        """Waits for the moment, which is what is tested, or until the rotation is over."""
+        while (left := self._started + seconds - time.monotonic()) > 0:
+            if converged():
+                return False
+            time.sleep(min(left, 0.1))
+        return True
+
+    def _caught(self, trap: Trap, converged: Callable[[], bool]) -> bool:
+        """Returns when the operator is dead, or when there is nothing left to write at which it could be killed."""
+
+        def look() -> bool:
+            assert self._operator
+            if trap.sprung.wait(0.05):
+                return True
+            if not self._operator.running() and not trap.sprung.wait(5.0):
+                self._operator.check()  # raises: it died, but not of the trap
+            return converged() and self._at_rest()
+
+        self._wait("the kill", look, every=0.0)
+        return trap.sprung.is_set()
+
+    def _closed(self, outcome: Outcome) -> Outcome:
+        """With what a sanitizer said. When something went wrong, the evidence is kept, and the next rotation starts afresh."""
+        report = sanitizers.report_in(self.log)
+        if report:
+            outcome.problems.append(f"{self.log}: {report}")
+        if outcome.problems:
+            self._keep_evidence(outcome)
+            self._start_afresh()
+        return outcome
+
+    def _start_afresh(self) -> None:
+        if self._operator and self._operator.running():
+            self._operator.kill()
+        self.log.rename(self._next(f"{self.log.stem}-*.log"))
+        self._api.delete("certrotationpolicies", self.namespace, POLICY)
+        for consumer in CONSUMERS:
+            self._wait_rolled_out(consumer)
+        self._create_policy()
+        self._restart()
+        self._wait("first sight to be recorded", self._at_rest)
+
+    def _wait(self, what: str, look: Callable[[], bool], every: float = 0.1) -> None:
+        wait_for(what, look, deadline=_CONVERGE_DEADLINE, every=every, missing=self._describe)
+
+    # --- judging
+
+    def _judge_rotation(
+        self, before: Mapping[str, Seen], after: Mapping[str, Seen], materials: Mapping[str, Material], writes: Sequence[Write]
+    ) -> list[str]:
+        nginx, was = after["nginx"], before["nginx"]
+        changes, revisions = nginx.generation - was.generation, nginx.revision - was.revision
+        new_sets = nginx.replica_sets - was.replica_sets
+        patched = [write.target.name for write in writes if write.kind == "PATCH deployments" and write.applied]
+        claims = {
+            f"nginx was changed {changes} times by its generation": changes == 1,
+            f"nginx has {revisions} new revisions": revisions == 1,
+            f"nginx has {len(new_sets)} new ReplicaSets": len(new_sets) == 1,
+            "a pod of nginx was not replaced": not {uid for uid, _ in was.pods} & {uid for uid, _ in nginx.pods},
+            f"nginx has {len(nginx.pods)} pods": len(nginx.pods) == 2,
+            f"these workloads were patched: {patched}": patched == ["nginx"],
+            "Envoy was touched though it hot-reloads": after["envoy"] == before["envoy"],
+        }
+        wrong = [claim for claim, holds in claims.items() if not holds]
+        return wrong + self._wrong_annotation(nginx, was) + self._not_served(materials)
+
+    def _judge_first_sight(self, before: Mapping[str, Seen], after: Mapping[str, Seen], writes: Sequence[Write]) -> list[str]:
+        wrong = [f"{name} was touched at first sight" for name in before if after[name] != before[name]]
+        harmless = {"PATCH certrotationpolicies/status", "POST events"}
+        return wrong + [f"written at first sight: {write.point}" for write in writes if write.kind not in harmless]
+
+    def _wrong_annotation(self, nginx: Seen, was: Seen) -> list[str]:
+        """The memory of the restart, computed anew from what the status says was settled (design.md, "What is remembered")."""
+        name = f"certroll.dev/{_hex16(NGINX.secret)}"
+        settled = self._secret_status(NGINX.secret)["settled"]
+        trust = sorted({ca["fingerprint"] for ca in settled.get("trust", [])})
+        right = {
+            "leaf": _hex16(f"{settled['leaf']},{settled['chain']}"),
+            "trust": _hex16("".join(f"{fingerprint}," for fingerprint in trust)),
+        }
+        value = nginx.annotations.get(name, "")
+        words = dict(word.split("=", 1) for word in value.split(",") if "=" in word)
+        others = {key for key in nginx.annotations if key.startswith("certroll.dev/")} - {name}
+        claims = {
+            f"the template's {name} is {value!r} and says nothing of the leaf": "leaf" in words,
+            f"the template's {name} is {value!r}, not of {right}": all(right.get(word) == words[word] for word in words),
+            f"the template has annotations for other Secrets: {others}": not others,
+            "the template's restartedAt is as before": nginx.annotations[_RESTARTED_AT] != was.annotations.get(_RESTARTED_AT),
+        }
+        return [claim for claim, holds in claims.items() if not holds]
+
+    def _not_served(self, materials: Mapping[str, Material]) -> list[str]:
+        wrong = []
+        for consumer in CONSUMERS:
+            leaf = materials[consumer.secret].fingerprint()
+            for pod in self._pods(consumer):
+                served = pods.served_leaf(pod.ip, consumer.port, self._server_name(consumer))
+                if served != leaf:
+                    wrong.append(f"{pod.name} serves {served or 'nothing'}, not {leaf}")
+        return wrong
+
+    # --- looking
+
+    def _seen(self) -> dict[str, Seen]:
+        return {consumer.name: self._seen_one(consumer) for consumer in CONSUMERS}
+
+    def _seen_one(self, consumer: Consumer) -> Seen:
+        deployment = self._api.get("deployments", self.namespace, consumer.name)
+        sets = self._api.list("replicasets", self.namespace, f"app={consumer.name}")
+        return Seen(
+            generation=deployment["metadata"]["generation"],
+            revision=int(deployment["metadata"]["annotations"]["deployment.kubernetes.io/revision"]),
+            replica_sets=frozenset(each["metadata"]["uid"] for each in sets),
+            pods=frozenset(pods.identity(self._pods(consumer))),
+            annotations=deployment["spec"]["template"]["metadata"].get("annotations", {}),
+        )
+
+    def _pods(self, consumer: Consumer) -> list[pods.Pod]:
+        return pods.of_app(self._api, self.namespace, consumer.name)
+
+    def _converged(self, versions: Mapping[str, str], materials: Mapping[str, Material]) -> bool:
+        """By the policy's status; whether that is true is judged afterwards."""
+        status = Status.of(self._policy())
+        leaves = {name: self._secret_status(name).get("settled", {}).get("leaf") for name in versions}
+        return (
+            status.holds("Converged")
+            and status.settled(versions)
+            and all(leaves[name] == material.fingerprint() for name, material in materials.items())
+        )
+
+    def _at_rest(self) -> bool:
+        return self.proxy.quiet_for() > _QUIET and Status.of(self._policy()).holds("Converged")
+
+    def _policy(self) -> Object:
+        return self._api.get("certrotationpolicies", self.namespace, POLICY)
+
+    def _secret_status(self, name: str) -> Mapping[str, Any]:
+        secrets = (self._policy().get("status") or {}).get("secrets", [])
+        return next((secret for secret in secrets if secret["name"] == name), {})
+
+    def _describe(self) -> str:
+        writes = "\n".join(f"{write.point}: {write.status}" for write in self.proxy.writes())
+        status = json.dumps(self._policy().get("status"))
+        return f"the status is {status}\nwritten:\n{writes}\n{self.log} ends with:\n{tail_of(self.log)}"
+
+    def _keep_evidence(self, outcome: Outcome) -> None:
+        text = "\n".join([str(outcome.kill), *outcome.problems, self._describe()])
+        self._next("failure-*.txt").write_text(text + "\n")
+
+    def _next(self, pattern: str) -> Path:
+        """A file name that is not taken yet."""
+        return self._folder / pattern.replace("*", str(len(list(self._folder.glob(pattern))) + 1))
+
+    # --- making
+
+    def _new_materials(self) -> dict[str, Material]:
+        self._authorities += 1
+        authority = pki.new_authority(self._authorities)
+        return {consumer.secret: authority.issue(consumer.name, namespace=self.namespace) for consumer in CONSUMERS}
+
+    def _write_secrets(self, materials: Mapping[str, Material]) -> dict[str, str]:
+        """Returns their resourceVersions."""
+        return {
+            name: self._api.apply("secrets", material.secret(name, self.namespace))["metadata"]["resourceVersion"]
+            for name, material in materials.items()
+        }
+
+    def _create_policy(self) -> dict[str, str]:
+        """Returns the resourceVersions of its Secrets."""
+        self._api.apply("certrotationpolicies", {
+            "apiVersion": "certroll.dev/v1alpha1",
+            "kind": "CertRotationPolicy",
+            "metadata": {"name": POLICY, "namespace": self.namespace},
+            "spec": {
+                "secrets": [{"name": consumer.secret} for consumer in CONSUMERS],
+                "consumers": [self._policy_consumer(consumer) for consumer in CONSUMERS],
+                "restart": {"coalesce": "0s"},
+            },
+        })  # fmt: skip
+        secrets = {consumer.secret: self._api.get("secrets", self.namespace, consumer.secret) for consumer in CONSUMERS}
+        return {name: obj["metadata"]["resourceVersion"] for name, obj in secrets.items()}
+
+    def _policy_consumer(self, consumer: Consumer) -> Object:
+        return {
+            "name": consumer.name,
+            "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": consumer.name},
+            "verify": {"port": consumer.port, "serverName": self._server_name(consumer)},
+        }
+
+    def _server_name(self, consumer: Consumer) -> str:
+        return f"{consumer.name}.{self.namespace}.svc"
+
+    def _apply(self, manifest: str) -> None:
+        self._cluster.kubectl("apply", "-f", "-", stdin=manifest.replace(NAMESPACE, self.namespace))
+
+    def _wait_rolled_out(self, consumer: Consumer) -> None:
+        wait_for(
+            f"{consumer.name} in {self.namespace}",
+            lambda: is_rolled_out(self._api.get("deployments", self.namespace, consumer.name)),
+            deadline=_START_DEADLINE,
+        )
+
+    def _operator_kubeconfig(self) -> Object:
+        """A user of its own with no more rights than it needs: a write that it may not make is found here, too."""
+        config: Object = json.loads(self._cluster.kubectl("config", "view", "--raw", "--minify", "-o", "json"))
+        token = self._cluster.kubectl("-n", self.namespace, "create", "token", "certroll-operator", "--duration=24h")
+        config["users"][0]["user"] = {"token": token.strip()}
+        return config
+
+
+def _hex16(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -169,10 +169,12 @@ static void quote_first(const struct cr_probe_wire *wire, char *out, size_t size
 {
     size_t n = 0;
     for (size_t i = 0; i < wire->first_len && n + 1 < size; i++) {
-        unsigned char c = wire->first[i];
+        char c = (char)wire->first[i];
         if (c == '\r' || c == '\n')
             break;
-        out[n++] = c >= 0x20 && c < 0x7f && c != '\'' ? (char)c : '.';
+        if (c < 0x20 || c == 0x7f || c == '\'')
+            c = '.';
+        out[n++] = c;
     }
     out[n] = '\0';
 }

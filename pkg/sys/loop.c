@@ -111,7 +111,7 @@ static struct event_base *new_base(void)
 
 struct cr_loop *cr_loop_new(void)
 {
-    signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGPIPE, SIG_IGN);
     struct cr_loop *loop = cr_new(struct cr_loop);
     pthread_mutex_init(&loop->lock, NULL);
     loop->last = &loop->posts;

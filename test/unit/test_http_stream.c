@@ -535,6 +535,158 @@ static void streams_end_when_the_client_goes_after_the_loop(void **state)
     cr_buf_dispose(&running.text);
 }
 
+/* --- many at once --- */
+
+enum { STARTERS = 4, STARTS = 60 };
+
+/* Of the loop's thread. */
+struct crowd {
+    struct fixture *fixture;
+    unsigned ended;
+    unsigned odd; /* ended with anything but Cancelled or what the network does */
+};
+
+struct starter {
+    pthread_t thread;
+    struct crowd *crowd;
+    const char *url;
+};
+
+static bool take_status(void *arg, int status, int retry_after_ms)
+{
+    (void)arg;
+    (void)retry_after_ms;
+    return status == 200;
+}
+
+static bool take_data(void *arg, const char *data, size_t len)
+{
+    (void)arg;
+    return data && len;
+}
+
+static void count_end(void *arg, const struct cr_error *err)
+{
+    struct crowd *crowd = arg;
+    crowd->ended++;
+    crowd->odd += err && err->kind != CR_ERR_CANCELLED && err->kind != CR_ERR_TRANSIENT;
+    if (crowd->ended == STARTERS * STARTS)
+        cr_loop_stop(crowd->fixture->loop);
+    if (crowd->ended == STARTS) /* in the midst of it */
+        cr_http_client_cancel(crowd->fixture->client);
+}
+
+static void *start_many(void *arg)
+{
+    const struct starter *starter = arg;
+    const struct cr_http_stream_handler handler = {take_status, take_data, count_end, starter->crowd};
+    const struct cr_http_request request = {.method = "GET", .url = starter->url, .bearer = "token", .secret = true};
+    for (int i = 0; i < STARTS; i++)
+        cr_http_stream_start(starter->crowd->fixture->client, &request, &handler, PATIENCE_MS);
+    return NULL;
+}
+
+static void each_stream_ends_once_though_threads_start_them_during_the_end(void **state)
+{
+    struct crowd crowd = {.fixture = *state};
+    CR_CLEANUP(test_server)
+    struct test_server *server = server_of(serve_and_close, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    cr_autofree char *url = test_server_url(server, "/");
+    struct starter starters[STARTERS];
+    for (size_t i = 0; i < STARTERS; i++) {
+        starters[i] = (struct starter){.crowd = &crowd, .url = url};
+        assert_int_equal(pthread_create(&starters[i].thread, NULL, start_many, &starters[i]), 0);
+    }
+    run(crowd.fixture);
+    for (size_t i = 0; i < STARTERS; i++)
+        pthread_join(starters[i].thread, NULL);
+    assert_int_equal(crowd.ended, STARTERS * STARTS);
+    assert_int_equal(crowd.odd, 0);
+}
+
+enum { PLAYERS = 60, GAMES = 400 };
+
+/* Streams that end themselves and each other at random, and begin again. */
+struct game {
+    struct fixture *fixture;
+    const char *url;
+    unsigned random;
+    unsigned started;
+    unsigned ended;
+    struct player {
+        struct game *game;
+        struct cr_http_stream *stream;
+    } players[PLAYERS];
+};
+
+static unsigned roll(struct game *game, unsigned sides)
+{
+    game->random = game->random * 1103515245u + 12345u;
+    return (game->random >> 16) % sides;
+}
+
+static bool play(struct player *player)
+{
+    struct game *game = player->game;
+    if (roll(game, 8) == 0)
+        cr_http_stream_cancel(game->players[roll(game, PLAYERS)].stream);
+    return roll(game, 30) != 0;
+}
+
+static bool play_status(void *arg, int status, int retry_after_ms)
+{
+    (void)status;
+    (void)retry_after_ms;
+    return play(arg);
+}
+
+static bool play_data(void *arg, const char *data, size_t len)
+{
+    (void)data;
+    (void)len;
+    return play(arg);
+}
+
+static void begin_game(struct player *player);
+
+static void play_end(void *arg, const struct cr_error *err)
+{
+    (void)err;
+    struct player *player = arg;
+    struct game *game = player->game;
+    player->stream = NULL;
+    game->ended++;
+    if (game->started < GAMES)
+        begin_game(player);
+    else if (game->ended == game->started)
+        cr_loop_stop(game->fixture->loop);
+}
+
+static void begin_game(struct player *player)
+{
+    struct game *game = player->game;
+    const struct cr_http_stream_handler handler = {play_status, play_data, play_end, player};
+    const struct cr_http_request request = {.method = "GET", .url = game->url};
+    game->started++;
+    player->stream = cr_http_stream_start(game->fixture->client, &request, &handler, PATIENCE_MS);
+}
+
+static void streams_may_end_each_other_in_any_order(void **state)
+{
+    CR_CLEANUP(test_server)
+    struct test_server *server = server_of(serve_odd_cuts, "some text that comes in several cuts of odd sizes");
+    cr_autofree char *url = test_server_url(server, "/");
+    static struct game game;
+    game = (struct game){.fixture = *state, .url = url, .random = 7};
+    for (size_t i = 0; i < PLAYERS; i++)
+        game.players[i].game = &game;
+    for (size_t i = 0; i < PLAYERS; i++)
+        begin_game(&game.players[i]);
+    run(game.fixture);
+    assert_int_equal(game.started, GAMES);
+    assert_int_equal(game.ended, GAMES);
+}
+
 #define with_loop(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -559,6 +711,8 @@ int main(void)
         with_loop(freeing_the_client_ends_its_streams),
         with_loop(a_handler_may_free_the_client),
         with_loop(streams_end_when_the_client_goes_after_the_loop),
+        with_loop(each_stream_ends_once_though_threads_start_them_during_the_end),
+        with_loop(streams_may_end_each_other_in_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* One sentence that says why, for the engineer who looks at the status and wonders. */
 #include "rotation/decide_internal.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -375,7 +374,7 @@ static void capitalize(char *text)
     static const char *const ours[] = {"the ", "container ", "init container ", "it ", "component "};
     for (size_t i = 0; i < cr_array_len(ours); i++) {
         if (cr_starts_with(text, ours[i])) {
-            *text = (char)toupper((unsigned char)*text);
+            *text = (char)(*text - 'a' + 'A');
             return;
         }
     }

@@ -290,7 +290,7 @@ void cr_catalogue_roles(const struct cr_component *component, const struct cr_js
     /* Of what was not even read, nothing is told. */
     unsigned shown = search.settings.cut ? 0 : told(&search);
     if (out->len)
-        add_hidden(&search, files & ~shown & ~opaque_roles);
+        add_hidden(&search, files & ~shown);
     else
         add_defaults(&search, files);
     cr_settings_dispose(&search.settings);

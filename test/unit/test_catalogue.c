@@ -708,6 +708,10 @@ static const struct roles_case {
     {"$(VAR) that is not known makes the value unknown", "registry.k8s.io/kube-apiserver:v1.36.3",
      "containers: [{name: c, args: [--tls-cert-file=/certs/tls.crt, --client-ca-file=$(NO)/ca.crt], " MOUNT "}]" VOLUME,
      "--tls-cert-file serverLeaf tls.crt; --client-ca-file clientCA ?"},
+    {"a key of opaque material whose path is unknown may be one of this Secret", "registry.k8s.io/kube-apiserver:v1.36.3",
+     "containers: [{name: c, args: [--client-ca-file=/certs/ca.crt, --tls-cert-file=/certs/tls.crt, "
+     "--service-account-key-file=$(SA)], " MOUNT "}]" VOLUME,
+     "--client-ca-file clientCA ca.crt; --tls-cert-file serverLeaf tls.crt; --service-account-key-file opaque ?"},
     {"a value with two paths", "registry.k8s.io/kube-apiserver:v1.36.3",
      "containers: [{name: c, args: ['--tls-sni-cert-key=/certs/tls.crt,/certs/tls.key:*.example.com'], " MOUNT
      "}]" VOLUME,

@@ -288,8 +288,8 @@ static const struct decide_case {
      "nginx reads its server leaf again only on SIGHUP, which nothing in the pod sends, and the leaf was renewed: "
      "restart."},
     {"containers that all reload: the slowest is named", NULL, {{0}}, 0,
-     "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.40.0', args: [/sds/x], " MOUNT
-     "}, {name: eg, image: 'envoyproxy/gateway:v1.9.0', " MOUNT "}]" VOLUME, REPLACED, 0, RELOAD, 0, T, 5000,
+     "containers: [{name: eg, image: 'envoyproxy/gateway:v1.9.0', " MOUNT
+     "}, {name: envoy, image: 'envoyproxy/envoy:v1.40.0', args: [/sds/x], " MOUNT "}]" VOLUME, REPLACED, 0, RELOAD, 0, T, 5000,
      "envoyproxy/envoy",
      "The containers take up by themselves what changed, the slowest is Envoy (envoyproxy/envoy) within 5s; no "
      "restart."},

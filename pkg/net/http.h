@@ -12,8 +12,9 @@
 #include "base/error.h"
 #include "sys/loop.h"
 
-/* Who the other side is and who we are. All strings are copied; PEM data, not paths. Nothing else is trusted: with ca_pem
- * the system's CAs do not count, and no proxy is taken from the environment (API servers are reached directly). */
+/* Who the other side is and who we are. All strings are copied; PEM data, not paths. Nothing else is trusted: with
+ * ca_pem the system's CAs do not count, and no proxy is taken from the environment (API servers are reached directly).
+ */
 struct cr_http_tls {
     const char *ca_pem;      /* verifies the server; NULL: the system's CAs */
     const char *cert_pem;    /* client certificate chain; NULL: none */
@@ -27,8 +28,8 @@ struct cr_http_client;
 /* A client is one connection pool: requests of one client share connections. Streams that live long (watches) and big
  * lists get a client of their own so that they do not delay others. Any thread. */
 struct cr_http_client *cr_http_client_new(struct cr_loop *loop, const struct cr_http_tls *tls, const char *user_agent);
-/* The first step of a shutdown. Any thread: calls that wait in cr_http_do return Cancelled at once, also when the loop no
- * longer runs; streams end with Cancelled in the loop's thread (before this returns when called there); whatever is
+/* The first step of a shutdown. Any thread: calls that wait in cr_http_do return Cancelled at once, also when the loop
+ * no longer runs; streams end with Cancelled in the loop's thread (before this returns when called there); whatever is
  * started later ends likewise. The client still has to be freed. */
 void cr_http_client_cancel(struct cr_http_client *client);
 /* Cancels it, and ends the streams before it returns. Loop thread, or after the loop has ended but before cr_loop_free.
@@ -47,9 +48,9 @@ struct cr_http_request {
     const char *accept;
     const char *body; /* NULL: none */
     size_t body_len;
-    int timeout_ms;     /* of the whole request, with the wait for a connection; 0: none (streams) */
-    size_t max_body;    /* of the response, decompressed; 0: 64 MiB, for streams no cap. More is Invalid */
-    bool secret;        /* request and response bodies are wiped */
+    int timeout_ms;  /* of the whole request, with the wait for a connection; 0: none (streams) */
+    size_t max_body; /* of the response, decompressed; 0: 64 MiB, for streams no cap. More is Invalid */
+    bool secret;     /* request and response bodies are wiped */
 };
 
 struct cr_http_response {
@@ -75,14 +76,15 @@ struct cr_http_stream_handler {
     bool (*on_status)(void *arg, int status, int retry_after_ms);
     /* Bytes of the body as they come, in any cut. False ends the stream: on_end follows, with Cancelled. */
     bool (*on_data)(void *arg, const char *data, size_t len);
-    /* Exactly once, last; err is NULL when the server ended the body properly. The stream is freed after it. */
+    /* Exactly once, last; err is NULL when the server ended the body properly. The stream is freed after it. Another
+     * may be started from here, but not after Cancelled: on a client that is being freed that would never end. */
     void (*on_end)(void *arg, const struct cr_error *err);
     void *arg;
 };
 struct cr_http_stream;
 /* Any thread; the request is copied. idle_ms: ended with Transient when no byte came for so long, counted from now (0:
- * never). A request that cannot be sent ends in on_end, too: the result is never NULL. Other threads than the loop's may
- * not use the result, since the stream may have ended. */
+ * never). A request that cannot be sent ends in on_end, too: the result is never NULL. Other threads than the loop's
+ * may not use the result, since the stream may have ended. */
 struct cr_http_stream *cr_http_stream_start(struct cr_http_client *client, const struct cr_http_request *request,
                                             const struct cr_http_stream_handler *handler, int idle_ms);
 /* Loop thread, or after the loop has ended: ends it; on_end is called with Cancelled before this returns. Not from

@@ -1,5 +1,5 @@
-/* A small HTTP server on the loop (libevent) for /metrics, /healthz, /readyz. Anyone in the cluster may reach it: sizes,
- * times and connections are capped. */
+/* A small HTTP server on the loop (libevent) for /metrics, /healthz, /readyz. Anyone in the cluster may reach it:
+ * sizes, times and connections are capped. */
 #ifndef CR_NET_HTTP_SERVER_H
 #define CR_NET_HTTP_SERVER_H
 
@@ -10,8 +10,8 @@
 
 struct cr_http_server;
 
-/* Fills body and answers the HTTP status; *content_type is text/plain unless changed (static string). Runs in the loop's
- * thread: must not block. */
+/* Fills body and answers the HTTP status; *content_type is text/plain unless changed (static string). Runs in the
+ * loop's thread: must not block. */
 typedef int (*cr_http_handler)(void *arg, struct cr_buf *body, const char **content_type);
 
 struct cr_http_server *cr_http_server_new(struct cr_loop *loop);

@@ -1,5 +1,5 @@
-/* The transport of a TLS probe: a nonblocking socket that raises no SIGPIPE and remembers how the peer began, so that an
- * answer that is not TLS can be told from one that is. */
+/* The transport of a TLS probe: a nonblocking socket that raises no SIGPIPE and remembers how the peer began, so that
+ * an answer that is not TLS can be told from one that is. */
 #ifndef CR_NET_PROBE_BIO_H
 #define CR_NET_PROBE_BIO_H
 

@@ -1,6 +1,6 @@
 /* The TLS probe: what leaf does each address serve? A handshake needs no client certificate for that, also where the
- * server demands one: its certificate comes first. Nothing of the peer is trusted; only digests are kept. No resumption.
- * The probe itself has no policy about where it may go: whoever takes addresses from the cluster asks
+ * server demands one: its certificate comes first. Nothing of the peer is trusted; only digests are kept. No
+ * resumption. The probe itself has no policy about where it may go: whoever takes addresses from the cluster asks
  * cr_probe_address_allowed first. */
 #ifndef CR_NET_TLS_PROBE_H
 #define CR_NET_TLS_PROBE_H
@@ -13,7 +13,7 @@
 enum { CR_PROBE_DIGEST = 64 + 1 };
 
 struct cr_probe_target {
-    const char *address;     /* an IP literal, from a pod's status */
+    const char *address; /* an IP literal, from a pod's status */
     int port;
     const char *server_name; /* SNI; NULL or an IP literal: none (RFC 6066, section 3) */
 };
@@ -35,8 +35,8 @@ struct cr_probe_result {
  * thread at most timeout_ms. results[i] answers targets[i]. Any thread. */
 void cr_tls_probe(const struct cr_probe_target *targets, size_t count, int timeout_ms, struct cr_probe_result *results);
 
-/* Only unicast IP literals that are not loopback, link-local, unspecified, broadcast or multicast; IPv4 addresses inside
- * of IPv6 ones (mapped, compatible, NAT64, 6to4) are judged as what they reach. */
+/* Only unicast IP literals that are not loopback, link-local, unspecified, broadcast or multicast; IPv4 addresses
+ * inside of IPv6 ones (mapped, compatible, NAT64, 6to4) are judged as what they reach. */
 bool cr_probe_address_allowed(const char *address);
 
 #endif

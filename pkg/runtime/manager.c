@@ -14,7 +14,7 @@
 
 enum {
     DEFAULT_WORKERS = 4,
-    GRACE_MS = 10 * 1000, /* for what is under way at shutdown */
+    DEFAULT_GRACE_MS = 10 * 1000,
     BACKOFF_FIRST_MS = 100,
     BACKOFF_MAX_MS = 60 * 1000,
 };
@@ -64,6 +64,8 @@ struct cr_manager *cr_manager_new(struct cr_loop *loop, struct cr_client *client
     manager->options = *options;
     if (manager->options.workers <= 0)
         manager->options.workers = DEFAULT_WORKERS;
+    if (manager->options.grace_ms <= 0)
+        manager->options.grace_ms = DEFAULT_GRACE_MS;
     const char *address = options->metrics_address;
     if (address && *address && !cr_streq(address, "0"))
         manager->metrics_address = cr_strdup(address);
@@ -128,7 +130,7 @@ static void finish(void *arg)
 static void grace_over(void *arg)
 {
     struct cr_manager *manager = arg;
-    cr_log(CR_LOG_WARN, "work is still under way after 10 s, its requests are cancelled");
+    cr_log(CR_LOG_WARN, "work is still under way at the end of the grace time, its requests are cancelled");
     cr_client_cancel(manager->client);
 }
 
@@ -141,7 +143,7 @@ static void begin_stop(void *arg)
     cr_log(CR_LOG_INFO, "stopping: work under way is finished first");
     cr_queue_shutdown(manager->queue);
     if (manager->workers)
-        cr_timer_arm(manager->grace, GRACE_MS);
+        cr_timer_arm(manager->grace, manager->options.grace_ms);
     else
         finish(manager);
 }

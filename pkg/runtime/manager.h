@@ -15,6 +15,7 @@ struct cr_manager;
 struct cr_manager_options {
     int workers;                 /* 0: 4 */
     const char *metrics_address; /* "host:port"; NULL or "0": none. Serves /metrics, /healthz, /readyz */
+    int64_t grace_ms;            /* for work under way at shutdown; 0: 10 s */
 };
 
 /* Takes nothing; client, loop and metrics outlive it. Registers metrics certroll_reconcile_total{result}, certroll_reconcile_seconds,

@@ -1,0 +1,252 @@
+#include "kube/client.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "fake_api.h"
+
+/* A client of a scripted server; the loop has a thread of its own, as requests block. */
+struct fixture {
+    struct fake_api api;
+    struct cr_loop *loop;
+    struct cr_client *client;
+    pthread_t thread;
+};
+
+static void *run_loop(void *loop)
+{
+    cr_loop_run(loop);
+    return NULL;
+}
+
+static void open_fixture(struct fixture *f, const struct fake_answer *script, size_t len, const char *token_file)
+{
+    assert_true(fake_api_start(&f->api, script, len));
+    f->loop = cr_loop_new();
+    struct cr_kube_config *config = cr_new(struct cr_kube_config);
+    config->server = cr_asprintf("http://127.0.0.1:%d", f->api.port);
+    config->ns = cr_strdup("default");
+    config->source = cr_strdup("test");
+    config->token_file = cr_strdup_or_null(token_file);
+    config->token = token_file ? cr_strdup("old") : NULL;
+    f->client = cr_client_new(f->loop, config, "certroll-test");
+    assert_int_equal(pthread_create(&f->thread, NULL, run_loop, f->loop), 0);
+}
+
+static void close_fixture(struct fixture *f)
+{
+    cr_loop_stop(f->loop);
+    pthread_join(f->thread, NULL);
+    cr_client_free(f->client);
+    cr_loop_free(f->loop);
+    fake_api_stop(&f->api);
+    if (f->api.problem[0])
+        fail_msg("%s", f->api.problem);
+}
+
+#define STATUS(reason) "{\"kind\":\"Status\",\"reason\":\"" reason "\",\"message\":\"told so\"}"
+#define NAMED(name)    "{\"metadata\":{\"name\":\"" name "\"}}"
+
+static void a_refused_token_is_read_again_and_the_request_sent_once_more(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/certroll-token-XXXXXX";
+    cr_autofd int fd = mkstemp(path);
+    assert_int_equal(write(fd, "new\n", 4), 4);
+    static const struct fake_answer script[] = {
+        {.expect = "GET /api/v1/namespaces/ns/pods/p ",
+         .header_has = "Authorization: Bearer old\r\n",
+         .status = 401,
+         .body = STATUS("Unauthorized")},
+        {.header_has = "Authorization: Bearer new\r\n", .body = NAMED("p")},
+        {.header_has = "Authorization: Bearer new\r\n", .status = 401, .body = STATUS("Unauthorized")},
+        {.header_has = "Authorization: Bearer new\r\n", .status = 401, .body = STATUS("Unauthorized")},
+    };
+    struct fixture f;
+    struct cr_error err = {0};
+    open_fixture(&f, script, cr_array_len(script), path);
+    CR_CLEANUP(cr_json) struct cr_json *pod = cr_client_get(f.client, &cr_res_pods, "ns", "p", &err);
+    assert_non_null(pod);
+    assert_null(cr_client_get(f.client, &cr_res_pods, "ns", "p", &err));
+    assert_int_equal(err.kind, CR_ERR_UNAUTHORIZED);
+    assert_int_equal(atomic_load(&f.api.answered), 4);
+    close_fixture(&f);
+    unlink(path);
+}
+
+static void without_files_a_401_is_final(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {{.status = 401, .body = STATUS("Unauthorized")}};
+    struct fixture f;
+    struct cr_error err = {0};
+    open_fixture(&f, script, 1, NULL);
+    assert_null(cr_client_get(f.client, &cr_res_pods, "ns", "p", &err));
+    assert_int_equal(err.kind, CR_ERR_UNAUTHORIZED);
+    assert_string_equal(err.text, "GET /api/v1/namespaces/ns/pods/p: told so");
+    close_fixture(&f);
+}
+
+static void writes_say_what_they_are_and_who_writes(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {
+        {.expect = "POST /apis/apps/v1/namespaces/ns/deployments?fieldManager=certroll ",
+         .header_has = "Content-Type: application/json\r\n",
+         .body = NAMED("d")},
+        {.expect = "PATCH /apis/apps/v1/namespaces/ns/deployments/d/status?fieldManager=certroll ",
+         .header_has = "Content-Type: application/merge-patch+json\r\n",
+         .body = NAMED("d")},
+        {.expect = "POST /api/v1/namespaces/ns/pods/p/eviction?fieldManager=certroll ",
+         .header_has = "User-Agent: certroll-test\r\n",
+         .status = 201,
+         .body = "{\"kind\":\"Status\",\"status\":\"Success\"}"},
+        {.header_has = "Accept: application/json\r\n", .status = 429, .body = STATUS("TooManyRequests")},
+    };
+    struct fixture f;
+    struct cr_error err = {0};
+    open_fixture(&f, script, cr_array_len(script), NULL);
+    CR_CLEANUP(cr_json) struct cr_json *object = cr_json_new_object();
+    CR_CLEANUP(cr_json) struct cr_json *made = cr_client_create(f.client, &cr_res_deployments, "ns", object, &err);
+    assert_non_null(made);
+    CR_CLEANUP(cr_json)
+    struct cr_json *patched = cr_client_merge_patch(f.client, &cr_res_deployments, "ns", "d", "status", object, &err);
+    assert_non_null(patched);
+    assert_true(cr_client_evict(f.client, "ns", "p", "uid", &err));
+    assert_false(cr_client_evict(f.client, "ns", "p", "uid", &err));
+    assert_int_equal(err.kind, CR_ERR_THROTTLED);
+    close_fixture(&f);
+}
+
+static size_t listed(struct fixture *f, struct cr_error *err)
+{
+    CR_CLEANUP(cr_json)
+    struct cr_json *list = cr_client_list(f->client, &cr_res_secrets, "ns", "a=b", "metadata.name=x", err);
+    assert_null(cr_json_at(list, "metadata", "continue"));
+    return cr_json_len(cr_json_get(list, "items"));
+}
+
+static void a_list_is_all_pages_or_an_error(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {
+        /* Two pages. */
+        {.expect = "secrets?limit=500&labelSelector=a%3Db&fieldSelector=metadata.name%3Dx ",
+         .body = "{\"metadata\":{\"continue\":\"t1\"},\"items\":[" NAMED("a") "," NAMED("b") "]}"},
+        {.expect = "&continue=t1 ", .body = "{\"metadata\":{\"continue\":\"\"},\"items\":[" NAMED("c") "]}"},
+        /* The token expired: from the start. */
+        {.refuse = "continue", .body = "{\"metadata\":{\"continue\":\"t2\"},\"items\":[" NAMED("a") "]}"},
+        {.expect = "continue=t2", .status = 410, .body = STATUS("Expired")},
+        {.refuse = "continue", .body = "{\"items\":[" NAMED("a") "]}"},
+        /* The second page fails. */
+        {.body = "{\"metadata\":{\"continue\":\"t3\"},\"items\":[" NAMED("a") "]}"},
+        {.expect = "continue=t3", .status = 500, .body = STATUS("InternalError")},
+        /* No list at all. */
+        {.body = "{}"},
+        {.body = "{\"items\":["},
+        {.body = "{\"items\":[" NAMED("a") "]}", .cut = true},
+    };
+    struct fixture f;
+    struct cr_error err = {0};
+    open_fixture(&f, script, cr_array_len(script), NULL);
+    assert_int_equal(listed(&f, &err), 3);
+    assert_int_equal(listed(&f, &err), 1);
+    assert_int_equal(err.kind, CR_ERR_NONE);
+    static const enum cr_error_kind failures[] = {CR_ERR_TRANSIENT, CR_ERR_INVALID, CR_ERR_INVALID, CR_ERR_TRANSIENT};
+    for (size_t i = 0; i < cr_array_len(failures); i++) {
+        err = (struct cr_error){0};
+        assert_null(cr_client_list(f.client, &cr_res_secrets, "ns", NULL, NULL, &err));
+        assert_int_equal(err.kind, failures[i]);
+    }
+    close_fixture(&f);
+}
+
+static void something_else_than_an_api_server_is_told_as_such(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {
+        {.body = "<html>"}, {.body = "{}"}, {.body = "{\"gitVersion\":\"v1.36.3\"}"}};
+    struct fixture f;
+    struct cr_error err = {0};
+    open_fixture(&f, script, cr_array_len(script), NULL);
+    assert_null(cr_client_server_version(f.client, &err));
+    assert_non_null(strstr(err.text, "is http://127.0.0.1:"));
+    assert_null(cr_client_server_version(f.client, &err));
+    assert_non_null(strstr(err.text, "gitVersion"));
+    cr_autofree char *version = cr_client_server_version(f.client, &err);
+    assert_string_equal(version, "v1.36.3");
+    close_fixture(&f);
+}
+
+static void names_that_lead_elsewhere_are_refused_before_any_request(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", ".", "..", "a/b", NULL};
+    struct fixture f;
+    open_fixture(&f, NULL, 0, NULL);
+    CR_CLEANUP(cr_json) struct cr_json *object = cr_json_new_object();
+    for (size_t i = 0; i < cr_array_len(bad); i++) {
+        struct cr_error err = {0};
+        assert_null(cr_client_get(f.client, &cr_res_pods, "ns", bad[i], &err));
+        assert_int_equal(err.kind, CR_ERR_INVALID);
+        assert_null(cr_client_merge_patch(f.client, &cr_res_pods, "ns", bad[i], NULL, object, &err));
+        assert_false(cr_client_evict(f.client, bad[i], "p", "uid", &err));
+        assert_false(cr_client_evict(f.client, "ns", bad[i], "uid", &err));
+    }
+    struct cr_error err = {0};
+    assert_null(cr_client_list(f.client, &cr_res_pods, "", NULL, NULL, &err));
+    assert_null(cr_client_create(f.client, &cr_res_pods, "..", object, &err));
+    assert_int_equal(err.kind, CR_ERR_INVALID);
+    close_fixture(&f);
+}
+
+struct blocked {
+    struct cr_client *client;
+    struct cr_error err;
+};
+
+static void *get_blocked(void *arg)
+{
+    struct blocked *b = arg;
+    CR_CLEANUP(cr_json) struct cr_json *never = cr_client_get(b->client, &cr_res_pods, "ns", "p", &b->err);
+    return never;
+}
+
+static void a_cancelled_client_ends_what_is_under_way_and_what_comes(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {{.body = "{", .hold = true}};
+    struct fixture f;
+    open_fixture(&f, script, 1, NULL);
+    struct blocked blocked = {.client = f.client};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, get_blocked, &blocked), 0);
+    while (!atomic_load(&f.api.answered))
+        sched_yield();
+    cr_client_cancel(f.client);
+    pthread_join(thread, NULL);
+    assert_int_equal(blocked.err.kind, CR_ERR_CANCELLED);
+    struct cr_error err = {0};
+    assert_null(cr_client_get(f.client, &cr_res_pods, "ns", "p", &err));
+    assert_int_equal(err.kind, CR_ERR_CANCELLED);
+    close_fixture(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_refused_token_is_read_again_and_the_request_sent_once_more),
+        cmocka_unit_test(without_files_a_401_is_final),
+        cmocka_unit_test(writes_say_what_they_are_and_who_writes),
+        cmocka_unit_test(a_list_is_all_pages_or_an_error),
+        cmocka_unit_test(something_else_than_an_api_server_is_told_as_such),
+        cmocka_unit_test(names_that_lead_elsewhere_are_refused_before_any_request),
+        cmocka_unit_test(a_cancelled_client_ends_what_is_under_way_and_what_comes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,260 @@
+#include "runtime/manager.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "fake_api.h"
+
+/* A manager without informers whose reconciler follows the key's first letter. */
+struct fixture {
+    struct cr_loop *loop;
+    struct cr_client *client;
+    struct cr_manager *manager;
+    pthread_mutex_t lock;
+    struct cr_buf seen; /* keys in the order of work */
+    const char *until;  /* stops the manager once seen */
+    struct cr_error last;
+};
+
+static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *result, struct cr_error *err)
+{
+    struct fixture *f = arg;
+    pthread_mutex_lock(&f->lock);
+    cr_buf_printf(&f->seen, "%s ", key);
+    bool again = f->until && strcmp(f->seen.data, f->until) == 0;
+    pthread_mutex_unlock(&f->lock);
+    if (again)
+        cr_manager_stop(f->manager);
+    switch (key[0]) {
+    case 'a': /* once more, soon */
+        result->requeue_after_ms = 20;
+        return true;
+    case 'c':
+        return cr_error_set(err, CR_ERR_CANCELLED, "stopping");
+    case 't':
+        return cr_error_set(err, CR_ERR_TRANSIENT, "the network");
+    case 'r': { /* a request */
+        CR_CLEANUP(cr_json) struct cr_json *j = cr_client_get(f->client, &cr_res_pods, "ns", "p", err);
+        if (err)
+            f->last = *err;
+        return j != NULL;
+    }
+    default:
+        return true;
+    }
+}
+
+static void open_fixture(struct fixture *f, int port, const struct cr_manager_options *options, const char *until)
+{
+    *f = (struct fixture){.until = until};
+    pthread_mutex_init(&f->lock, NULL);
+    f->loop = cr_loop_new();
+    f->client = fake_client(f->loop, port);
+    f->manager = cr_manager_new(f->loop, f->client, NULL, options);
+    cr_manager_set_reconciler(f->manager, reconcile, f);
+}
+
+static void close_fixture(struct fixture *f)
+{
+    cr_manager_free(f->manager);
+    cr_client_free(f->client);
+    cr_loop_free(f->loop);
+    pthread_mutex_destroy(&f->lock);
+    cr_buf_dispose(&f->seen);
+}
+
+static void give_up(void *manager)
+{
+    cr_manager_stop(manager);
+}
+
+static void run(struct fixture *f)
+{
+    struct cr_error err = {0};
+    struct cr_timer *deadline = cr_timer_new(f->loop, give_up, f->manager);
+    cr_timer_arm(deadline, 20 * 1000);
+    if (!cr_manager_run(f->manager, &err))
+        fail_msg("%s", err.text);
+    cr_timer_free(deadline);
+}
+
+static void the_result_decides_when_a_key_comes_again(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        const char *first;
+        const char *second; /* added behind it; or NULL */
+        const char *seen;
+    } cases[] = {
+        {"requeue after a while", "a", NULL, "a a a "},
+        {"trouble: with backoff", "t", NULL, "t t t "},
+        {"cancelled: dropped", "c", "a", "c a a a "},
+        {"done: not before something changes", "done", "a", "done a a a "},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct fixture f;
+        open_fixture(&f, 1, &(struct cr_manager_options){.workers = 1}, cases[i].seen);
+        cr_queue_add(cr_manager_queue(f.manager), cases[i].first);
+        if (cases[i].second)
+            cr_queue_add(cr_manager_queue(f.manager), cases[i].second);
+        run(&f);
+        if (strcmp(cr_buf_text(&f.seen), cases[i].seen) != 0)
+            fail_msg("%s: %s", cases[i].rule, cr_buf_text(&f.seen));
+        close_fixture(&f);
+    }
+}
+
+static void what_a_person_must_heal_is_not_tried_at_the_network_s_pace(void **state)
+{
+    (void)state;
+    struct fixture f;
+    static const struct fake_answer script[] = {
+        {.status = 403, .body = "{\"kind\":\"Status\",\"reason\":\"Forbidden\"}"}};
+    struct fake_api api;
+    assert_true(fake_api_start(&api, script, 1));
+    open_fixture(&f, api.port, &(struct cr_manager_options){.workers = 1}, "r a a a a ");
+    cr_queue_add(cr_manager_queue(f.manager), "r");
+    cr_queue_add(cr_manager_queue(f.manager), "a");
+    run(&f);
+    assert_int_equal(f.last.kind, CR_ERR_FORBIDDEN);
+    assert_string_equal(cr_buf_text(&f.seen), "r a a a a ");
+    close_fixture(&f);
+    fake_api_stop(&api);
+}
+
+static void *stop_once_answered(void *arg)
+{
+    void **args = arg;
+    const struct fake_api *api = args[0];
+    while (!atomic_load(&api->answered))
+        sched_yield();
+    cr_manager_stop(args[1]);
+    return NULL;
+}
+
+static void work_that_outlives_the_grace_has_its_requests_cancelled(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {{.body = "{", .hold = true}};
+    struct fake_api api;
+    struct fixture f;
+    assert_true(fake_api_start(&api, script, 1));
+    open_fixture(&f, api.port, &(struct cr_manager_options){.workers = 2, .grace_ms = 50}, NULL);
+    cr_queue_add(cr_manager_queue(f.manager), "r");
+    void *args[] = {&api, f.manager};
+    pthread_t stopper;
+    assert_int_equal(pthread_create(&stopper, NULL, stop_once_answered, args), 0);
+    run(&f);
+    pthread_join(stopper, NULL);
+    assert_int_equal(f.last.kind, CR_ERR_CANCELLED);
+    assert_string_equal(cr_buf_text(&f.seen), "r ");
+    close_fixture(&f);
+    fake_api_stop(&api);
+}
+
+static void work_within_the_grace_is_finished(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {{.body = "{}"}};
+    struct fake_api api;
+    struct fixture f;
+    assert_true(fake_api_start(&api, script, 1));
+    open_fixture(&f, api.port, &(struct cr_manager_options){.workers = 1}, "r "); /* stops before its request */
+    cr_queue_add(cr_manager_queue(f.manager), "r");
+    run(&f);
+    assert_int_equal(f.last.kind, CR_ERR_NONE);
+    close_fixture(&f);
+    fake_api_stop(&api);
+}
+
+static void no_worker_starts_before_all_caches_are_in_sync(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {{.body = "\n", .hold = true}};
+    struct fake_api api;
+    struct fixture f;
+    assert_true(fake_api_start(&api, script, 1));
+    open_fixture(&f, api.port, &(struct cr_manager_options){.workers = 1, .metrics_address = "127.0.0.1:0"}, NULL);
+    const struct cr_informer_options options = {.watch = {.resource = &cr_res_pods, .ns = "ns"}};
+    struct cr_informer *informer = cr_informer_new(f.client, f.loop, &options);
+    cr_manager_add_informer(f.manager, informer);
+    cr_queue_add(cr_manager_queue(f.manager), "done");
+    void *args[] = {&api, f.manager};
+    pthread_t stopper;
+    assert_int_equal(pthread_create(&stopper, NULL, stop_once_answered, args), 0);
+    struct cr_error err = {0};
+    assert_false(cr_informer_healthy(informer, &err));
+    assert_string_equal(err.text, "pods in namespace ns: not in sync");
+    run(&f);
+    pthread_join(stopper, NULL);
+    assert_string_equal(cr_buf_text(&f.seen), "");
+    close_fixture(&f);
+    fake_api_stop(&api);
+}
+
+static void an_address_in_use_is_told_and_nothing_has_started(void **state)
+{
+    (void)state;
+    struct fake_api api;
+    struct fixture f;
+    struct cr_error err = {0};
+    assert_true(fake_api_start(&api, NULL, 0));
+    cr_autofree char *address = cr_asprintf("127.0.0.1:%d", api.port);
+    open_fixture(&f, 1, &(struct cr_manager_options){.metrics_address = address}, NULL);
+    assert_false(cr_manager_run(f.manager, &err));
+    assert_non_null(strstr(err.text, address));
+    close_fixture(&f);
+    fake_api_stop(&api);
+}
+
+static void terminate_self(void *arg)
+{
+    (void)arg;
+    raise(SIGTERM);
+}
+
+static void a_signal_stops_it(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f, 1, &(struct cr_manager_options){.workers = 3}, NULL);
+    cr_loop_post(f.loop, terminate_self, NULL);
+    int64_t start = cr_clock_monotonic_ms();
+    run(&f);
+    assert_true(cr_clock_monotonic_ms() - start < 15 * 1000);
+    close_fixture(&f);
+}
+
+static void one_that_never_ran_leaves_nothing(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f, 1, &(struct cr_manager_options){0}, NULL);
+    const struct cr_informer_options options = {.watch = {.resource = &cr_res_pods}};
+    cr_manager_add_informer(f.manager, cr_informer_new(f.client, f.loop, &options));
+    cr_queue_add(cr_manager_queue(f.manager), "x");
+    close_fixture(&f);
+    cr_manager_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_result_decides_when_a_key_comes_again),
+        cmocka_unit_test(what_a_person_must_heal_is_not_tried_at_the_network_s_pace),
+        cmocka_unit_test(work_that_outlives_the_grace_has_its_requests_cancelled),
+        cmocka_unit_test(work_within_the_grace_is_finished),
+        cmocka_unit_test(no_worker_starts_before_all_caches_are_in_sync),
+        cmocka_unit_test(an_address_in_use_is_told_and_nothing_has_started),
+        cmocka_unit_test(a_signal_stops_it),
+        cmocka_unit_test(one_that_never_ran_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

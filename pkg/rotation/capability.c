@@ -245,7 +245,7 @@ static bool resolve_uses(const struct cr_component *component, const struct subj
     bool found = false;
     for (size_t i = 0; component && i < component->uses_len; i++) {
         const struct cr_use *use = &component->uses[i];
-        if (!(use->roles & CR_ROLE_BIT(role)) || (parameter && !cr_use_parameter(use, parameter)))
+        if (use->hands_on || !(use->roles & CR_ROLE_BIT(role)) || (parameter && !cr_use_parameter(use, parameter)))
             continue;
         struct cr_capability one = resolve(use, subject);
         if (found)

@@ -57,7 +57,8 @@ void cr_catalogue_capability(const struct cr_component *component, const struct 
 struct cr_parameter_use {
     const char *parameter; /* borrowed from the catalogue; NULL: cannot be told */
     enum cr_role role;
-    char key[64]; /* the Secret's key it points to; "" when cannot be told */
+    char key[64];  /* the Secret's key it points to; "" when cannot be told */
+    bool hands_on; /* it does not read the file, but names it to another container of the pod */
 };
 struct cr_parameter_uses {
     struct cr_parameter_use *items;

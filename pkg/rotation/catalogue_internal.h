@@ -31,6 +31,10 @@ struct cr_use {
     struct cr_strvec env;
     struct cr_strvec config; /* names in configuration files: known to exist, but not visible in a pod template */
     unsigned roles;
+    /* The program only names the files to another container of the pod, which reads them itself: nothing to reload
+     * here. No rules then. */
+    bool hands_on;
+    char *source;          /* of that claim; NULL otherwise */
     struct cr_rule *rules; /* the first that holds counts; the last has no condition of version or tag */
     size_t rules_len;
 };
@@ -42,7 +46,7 @@ struct cr_component {
     struct cr_strvec images;
     struct cr_use *uses;
     size_t uses_len;
-    unsigned roles; /* of all uses */
+    unsigned roles; /* of all uses that read what they point to */
 };
 
 struct cr_catalogue {

@@ -33,6 +33,7 @@ static void use_dispose(struct cr_use *use)
     cr_strvec_dispose(&use->flags);
     cr_strvec_dispose(&use->env);
     cr_strvec_dispose(&use->config);
+    free(use->source);
     for (size_t i = 0; i < use->rules_len; i++)
         rule_dispose(&use->rules[i]);
     free(use->rules);
@@ -220,12 +221,20 @@ static bool read_rules(const struct cr_node *node, struct cr_use *use, struct cr
     return check_order(&list, use->rules, use->rules_len, err);
 }
 
+static bool read_hands_on(const struct cr_node *node, struct cr_use *use, struct cr_error *err)
+{
+    if (cr_node_has(node, "rules"))
+        return cr_error_set(err, CR_ERR_INVALID, "%s.rules and handsOn exclude each other", node->path);
+    return cr_node_required(node, "source", &use->source, err);
+}
+
 static bool read_use(const struct cr_node *node, struct cr_use *use, struct cr_error *err)
 {
-    static const char *const fields[] = {"flags", "env", "config", "roles", "rules", NULL};
+    static const char *const fields[] = {"flags", "env", "config", "roles", "handsOn", "source", "rules", NULL};
     return check_fields(node, fields, err) && read_strings(node, "flags", &use->flags, err) &&
            read_strings(node, "env", &use->env, err) && read_strings(node, "config", &use->config, err) &&
-           read_roles(node, &use->roles, err) && read_rules(node, use, err);
+           read_roles(node, &use->roles, err) && cr_node_bool(node, "handsOn", false, &use->hands_on, err) &&
+           (use->hands_on ? read_hands_on(node, use, err) : read_rules(node, use, err));
 }
 
 static bool read_uses(const struct cr_node *node, struct cr_component *component, struct cr_error *err)
@@ -241,7 +250,8 @@ static bool read_uses(const struct cr_node *node, struct cr_component *component
         size_t i = component->uses_len++;
         if (!cr_node_item(&list, j, i, &item, err) || !read_use(&item, &component->uses[i], err))
             return false;
-        component->roles |= component->uses[i].roles;
+        if (!component->uses[i].hands_on)
+            component->roles |= component->uses[i].roles;
     }
     return true;
 }
@@ -264,6 +274,8 @@ static void copy_parameters(const struct cr_use *from, struct cr_use *to)
     cr_strvec_copy(&to->env, &from->env);
     cr_strvec_copy(&to->config, &from->config);
     to->roles = from->roles;
+    to->hands_on = from->hands_on;
+    to->source = cr_strdup_or_null(from->source);
 }
 
 static void copy_rules(const struct cr_use *from, struct cr_use *to)
@@ -298,7 +310,7 @@ static bool copy_uses(const struct cr_component *base, const struct cr_node *nod
         size_t named = names_of_use(&base->uses[i], &except);
         excepted += named;
         copy_parameters(&base->uses[i], use);
-        if (named)
+        if (named || use->hands_on)
             copy_rules(&base->uses[i], use);
         else if (!read_rules(node, use, err))
             return false;

@@ -142,6 +142,8 @@ static void judge_usage(const struct cr_decide_input *input, size_t index, const
     CR_CLEANUP(cr_parameter_uses) struct cr_parameter_uses uses = {0};
     cr_catalogue_roles(component, container, usage, change->secret, &uses);
     for (size_t i = 0; i < uses.len; i++) {
+        if (uses.items[i].hands_on)
+            continue;
         struct cr_finding finding = {.secret = index,
                                      .usage = usage,
                                      .component = component,

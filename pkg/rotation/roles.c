@@ -34,9 +34,16 @@ static bool same_use(const struct cr_parameter_use *a, const struct cr_parameter
     return a->parameter == b->parameter && a->role == b->role && strcmp(a->key, b->key) == 0;
 }
 
-static void add_use(struct search *search, const char *parameter, enum cr_role role, const char *key)
+/* What a parameter of the component gives; parameter NULL: cannot be told. */
+struct gift {
+    const char *parameter;
+    unsigned roles;
+    bool hands_on;
+};
+
+static void add_use(struct search *search, const struct gift *gift, enum cr_role role, const char *key)
 {
-    struct cr_parameter_use use = {.parameter = parameter, .role = role};
+    struct cr_parameter_use use = {.parameter = gift->parameter, .role = role, .hands_on = gift->hands_on};
     size_t len = strlen(key);
     if (len < sizeof use.key)
         memcpy(use.key, key, len + 1);
@@ -48,11 +55,11 @@ static void add_use(struct search *search, const char *parameter, enum cr_role r
     out->items[out->len++] = use;
 }
 
-static void add_roles(struct search *search, const char *parameter, unsigned roles, const char *key)
+static void add_roles(struct search *search, const struct gift *gift, const char *key)
 {
     for (unsigned role = 0; role < CR_ROLE_COUNT; role++)
-        if (roles & CR_ROLE_BIT(role))
-            add_use(search, parameter, (enum cr_role)role, key);
+        if (gift->roles & CR_ROLE_BIT(role))
+            add_use(search, gift, (enum cr_role)role, key);
 }
 
 /* --- paths --- */
@@ -109,7 +116,7 @@ static const char *key_at(const struct cr_usage *usage, const char *path)
     return strchr(rest, '/') ? NULL : rest;
 }
 
-static bool add_path(struct search *search, const char *parameter, unsigned roles, const char *text)
+static bool add_path(struct search *search, const struct gift *gift, const char *text)
 {
     cr_autofree char *joined = *text == '/' ? cr_strdup(text) : cr_asprintf("%s/%s", search->working_dir, text);
     cr_autofree char *path = clean_path(joined);
@@ -117,22 +124,22 @@ static bool add_path(struct search *search, const char *parameter, unsigned role
     if (!found)
         return false;
     cr_autofree char *key = cr_strdup(found);
-    add_roles(search, parameter, roles, key);
+    add_roles(search, gift, key);
     return true;
 }
 
 /* All paths of a value: "--tls-sni-cert-key=/certs/tls.crt,/certs/tls.key:example.com" has two. A whole value first: a
  * path may have any of the separators in it. */
-static void add_value(struct search *search, const char *parameter, unsigned roles, const char *value)
+static void add_value(struct search *search, const struct gift *gift, const char *value)
 {
     static const char between[] = ",;:= \t\"'";
-    if (add_path(search, parameter, roles, value))
+    if (add_path(search, gift, value))
         return;
     for (const char *p = value + strspn(value, between); *p; p += strspn(p, between)) {
         size_t len = strcspn(p, between);
         cr_autofree char *token = cr_strndup(p, len);
         if (len != strlen(value))
-            add_path(search, parameter, roles, token);
+            add_path(search, gift, token);
         p += len;
     }
 }
@@ -152,8 +159,9 @@ static void match_setting(struct search *search, const struct cr_setting *settin
         const struct cr_strvec *names = setting->env ? &use->env : &use->flags;
         for (size_t k = 0; k < names->len; k++) {
             const char *name = names->items[k];
+            struct gift gift = {.parameter = name, .roles = use->roles, .hands_on = use->hands_on};
             if (setting->env ? cr_streq(name, setting->name) : is_flag(name, setting->name))
-                add_value(search, name, use->roles, setting->value);
+                add_value(search, &gift, setting->value);
         }
     }
 }
@@ -164,10 +172,12 @@ static void match_variables(struct search *search)
     const struct cr_usage *usage = search->usage;
     for (size_t i = 0; i < search->component->uses_len; i++) {
         const struct cr_use *use = &search->component->uses[i];
-        for (size_t k = 0; k < usage->keys.len; k++)
-            for (size_t n = 0; n < use->env.len; n++)
-                if (cr_streq(use->env.items[n], usage->paths.items[k]))
-                    add_roles(search, use->env.items[n], use->roles, usage->keys.items[k]);
+        for (size_t n = 0; n < use->env.len; n++) {
+            struct gift gift = {.parameter = use->env.items[n], .roles = use->roles, .hands_on = use->hands_on};
+            for (size_t k = 0; k < usage->keys.len; k++)
+                if (cr_streq(gift.parameter, usage->paths.items[k]))
+                    add_roles(search, &gift, usage->keys.items[k]);
+        }
     }
 }
 
@@ -236,24 +246,27 @@ static bool is_set_from_elsewhere(const struct search *search, bool env, const c
     return false;
 }
 
-static void add_hidden_names(struct search *search, const struct cr_strvec *names, bool all, bool env, unsigned roles)
+enum shown { FLAGS, VARIABLES, CONFIGURATION };
+
+static void add_hidden_names(struct search *search, const struct cr_use *use, enum shown from, unsigned roles)
 {
-    for (size_t i = 0; i < names->len; i++)
-        if (all || is_set_from_elsewhere(search, env, names->items[i]))
-            add_roles(search, names->items[i], roles, "");
+    const struct cr_strvec *names = from == FLAGS ? &use->flags : from == VARIABLES ? &use->env : &use->config;
+    bool all = from == CONFIGURATION || search->settings.cut || (from == VARIABLES && search->settings.hidden_env);
+    for (size_t i = 0; i < names->len; i++) {
+        struct gift gift = {.parameter = names->items[i], .roles = roles};
+        if (all || is_set_from_elsewhere(search, from == VARIABLES, names->items[i]))
+            add_roles(search, &gift, "");
+    }
 }
 
 static void add_hidden(struct search *search, unsigned untold)
 {
-    bool cut = search->settings.cut;
     for (size_t i = 0; i < search->component->uses_len; i++) {
         const struct cr_use *use = &search->component->uses[i];
-        unsigned roles = use->roles & untold;
-        if (!roles)
-            continue;
-        add_hidden_names(search, &use->config, true, false, roles);
-        add_hidden_names(search, &use->flags, cut, false, roles);
-        add_hidden_names(search, &use->env, cut || search->settings.hidden_env, true, roles);
+        unsigned roles = use->hands_on ? 0 : use->roles & untold;
+        add_hidden_names(search, use, CONFIGURATION, roles);
+        add_hidden_names(search, use, FLAGS, roles);
+        add_hidden_names(search, use, VARIABLES, roles);
     }
 }
 
@@ -267,9 +280,11 @@ static unsigned roles_or_all(const struct search *search, unsigned kind)
 static void add_defaults(struct search *search, unsigned files)
 {
     static const unsigned *const kinds[] = {&leaf_roles, &trust_roles, &opaque_roles};
-    for (size_t i = 0; i < cr_array_len(kinds); i++)
+    for (size_t i = 0; i < cr_array_len(kinds); i++) {
+        struct gift gift = {.roles = roles_or_all(search, *kinds[i])};
         if (files & *kinds[i])
-            add_roles(search, NULL, roles_or_all(search, *kinds[i]), "");
+            add_roles(search, &gift, "");
+    }
 }
 
 void cr_catalogue_roles(const struct cr_component *component, const struct cr_json *container,

@@ -310,6 +310,10 @@ static void test_a_wrong_catalogue_names_entry_and_field(void **state)
         {"schema: 1\ncomponents: [{name: a, " USE "}, {name: x, parametersOf: a, " USE "}]", {"uses is no field", ""}},
         {"schema: 1\ncomponents: [{name: a, " USE "}, {name: x, parametersOf: a}]", {"at least one rule", ""}},
         {"schema: 1\ncomponents: [{name: a, " USE ", " RULES "}]", {"rules is no field", ""}},
+        {"schema: 1\ncomponents: [{name: x, uses: [{roles: [serverLeaf], handsOn: true}]}]",
+         {"uses[0].source is required", ""}},
+        {"schema: 1\ncomponents: [{name: x, uses: [{roles: [serverLeaf], handsOn: true, source: s, " RULES "}]}]",
+         {"uses[0].rules and handsOn exclude", ""}},
         {"schema: 1\ncomponents: [{name: a, " USE "}, {name: x, parametersOf: a, except: [--b], " RULES "}]",
          {"except names what is no parameter of \"a\"", ""}},
     };

@@ -68,6 +68,14 @@ enum { L = CR_CLASS_LEAF, T = CR_CLASS_TRUST, O = CR_CLASS_OPAQUE };
 #define APISERVER(version, args)                                                                                       \
     "containers: [{name: api, image: 'registry.k8s.io/kube-apiserver:" version "', command: [kube-apiserver, " args    \
     "], " MOUNT "}]" VOLUME
+/* projectcontour/contour examples/contour/03-envoy.yaml, what matters of it. */
+#define CONTOUR_ENVOY(resources)                                                                                       \
+    "initContainers: [{name: envoy-initconfig, image: 'ghcr.io/projectcontour/contour:v1.33.8', command: [contour], "  \
+    "args: [bootstrap, /config/envoy.json, --xds-port=8001, " resources "--envoy-cafile=/certs/ca.crt, "               \
+    "--envoy-cert-file=/certs/tls.crt, --envoy-key-file=/certs/tls.key], " MOUNT "}]\n"                                \
+    "containers: [{name: shutdown-manager, image: 'ghcr.io/projectcontour/contour:v1.33.8', command: [/bin/contour], " \
+    "args: [envoy, shutdown-manager]}, {name: envoy, image: 'docker.io/envoyproxy/envoy:distroless-v1.35.8', "         \
+    "command: [envoy], args: [-c, /config/envoy.json, '--service-cluster $(CONTOUR_NAMESPACE)'], " MOUNT "}]" VOLUME
 #define TLS_FLAGS "--tls-cert-file=/certs/tls.crt, --tls-private-key-file=/certs/tls.key"
 
 struct override {
@@ -205,6 +213,19 @@ static const struct decide_case {
      "initContainers: [{name: prepare, image: x, " MOUNT "}]\ncontainers: [{name: app, image: y}]" VOLUME, LEAF, 0,
      RESTART, L, 0, 0, NULL,
      "Init container prepare reads Secret tls once, before the pod starts, and the leaf was renewed: restart."},
+    {"Contour's Envoy: the init container only names the files", NULL, {{0}}, 0,
+     CONTOUR_ENVOY("--resources-dir=/config/resources, "), NAIVE, 0, RELOAD, 0, L | T, 5000, "envoyproxy/envoy",
+     "Envoy (envoyproxy/envoy) watches its files by SDS: the renewed leaf and the new set of CAs are taken up within 5s, "
+     "no restart."},
+    {"Contour's Envoy without the files of SDS", NULL, {{0}}, 0, CONTOUR_ENVOY(""), LEAF, 0, RESTART, L, 0, 0,
+     "envoyproxy/envoy", "Envoy (envoyproxy/envoy) reads certificates once at start unless file SDS"},
+    {"Contour itself reads at each handshake", NULL, {{0}}, 0,
+     "containers: [{name: contour, image: 'ghcr.io/projectcontour/contour:v1.33.8', command: [contour], args: [serve, "
+     "--contour-cafile=/certs/ca.crt, --contour-cert-file=/certs/tls.crt, --contour-key-file=/certs/tls.key], " MOUNT
+     "}]" VOLUME,
+     NAIVE, 0, RELOAD, 0, L | T, 1000, "projectcontour/contour",
+     "Contour (projectcontour/contour) takes up by itself what changed: its server leaf within 1s, its client CA within "
+     "1s; no restart."},
     {"a sidecar among the init containers is like any container", NULL, {{0}}, 0,
      "initContainers: [{name: envoy, restartPolicy: Always, image: 'envoyproxy/envoy:v1.40.0', args: [/sds/x], " MOUNT
      "}]\ncontainers: [{name: app, image: y}]" VOLUME, LEAF, 0, RELOAD, 0, L, 5000, "envoyproxy/envoy",

@@ -44,7 +44,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def operator_program(request: pytest.FixtureRequest) -> Path:
-    program: Path = request.config.getoption("--operator").absolute()
+    option: Path = request.config.getoption("--operator")
+    program = option.absolute()
     if not os.access(program, os.X_OK):
         pytest.fail(f"{program} is not there: run hack/build --preset dev", pytrace=False)
     return program
@@ -107,17 +108,19 @@ def logs(request: pytest.FixtureRequest) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture
-def world(
-    request: pytest.FixtureRequest, cluster: LocalCluster, api: API, installed: None, operator_program: Path,
-    operator_kubeconfig: Path, logs: Path,
-) -> World:
-    """The workloads in a known state: no policy, all on fresh certificates of one CA."""
+@pytest.fixture(scope="session")
+def the_world(cluster: LocalCluster, api: API, installed: None, operator_program: Path, operator_kubeconfig: Path) -> World:
     audit = Audit(cluster.layout.audit_log, _OPERATOR_USER)
-    found = World(cluster, api, logs, audit, operator_program, operator_kubeconfig, _OPERATOR_PORT)
-    request.node.certroll_world = found
-    found.reset()
-    return found
+    return World(cluster, api, _LOGS, audit, operator_program, operator_kubeconfig, _OPERATOR_PORT)
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest, the_world: World, logs: Path) -> World:
+    """The workloads in a known state: no policy, and all of them work."""
+    request.node.certroll_world = the_world
+    the_world.logs = logs
+    the_world.reset()
+    return the_world
 
 
 @pytest.fixture
@@ -133,7 +136,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """Collect logs while everything is still there, which it is no more when the fixtures have been torn down."""
     result = yield
     if result.failed:
-        item.certroll_failed = True  # type: ignore[attr-defined]
+        item.certroll_failed = True
         world: World | None = getattr(item, "certroll_world", None)
         if world:
             collect(world.cluster, world.api, world.logs)

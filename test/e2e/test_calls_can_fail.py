@@ -11,9 +11,8 @@ from world import World
 
 
 def test_a_ca_change_without_the_operator_loses_calls(world: World, report: list[str]) -> None:
-    second = world.next_authority()
-    materials = workloads.issue_all(second)
-    with world.calls(second) as calls:
+    materials = world.new_ca()
+    with world.calls() as calls:
         started = time.time()
         world.write_all(materials)
         for workload in (ENVOY, RATE_LIMIT):

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from audit import Audit
@@ -36,17 +37,24 @@ class World:
     operator_program: Path
     operator_kubeconfig: Path
     operator_port: int
-    authority: Authority = field(default_factory=lambda: pki.new_authority(1))
+    authorities: list[Authority] = field(default_factory=list)  # the last is the present one
     running: RunningOperator | None = None
+    clean: bool = False  # every workload works with what its Secret holds
 
     # --- a known state
 
     def reset(self) -> None:
-        """No policy; every workload on fresh certificates of one new CA, and working."""
+        """No policy, and every workload working with certificates of the present CA."""
         if self.api.find("certrotationpolicies", NAMESPACE, workloads.POLICY):
             self.api.delete("certrotationpolicies", NAMESPACE, workloads.POLICY)
-        self.authority = self.next_authority()
-        materials = workloads.issue_all(self.authority)
+        if not self.clean:
+            self._start_over()
+        # Whatever a test does, it is clean again only when the operator has dealt with it, see operator().
+        self.clean = False
+
+    def _start_over(self) -> None:
+        """A new CA for all, everything restarted, and nothing in the pod templates that the operator would remember by."""
+        materials = self.new_ca()
         self.write_all(materials)
         for workload in (ENVOY, RATE_LIMIT):  # when these serve it, the kubelet has it for the pods that start now
             self.wait_served(workload, materials[workload.secret])
@@ -66,12 +74,12 @@ class World:
             workloads.wait_rolled_out(self.api, workload.deployment)
         raise AssertionError(f"{workload.consumer} does not serve its certificate even after five restarts")
 
-    def next_authority(self) -> Authority:
-        return pki.new_authority(self.authority.generation + 1)
-
     def restart(self, workload: Workload) -> None:
-        stamp = {"kubectl.kubernetes.io/restartedAt": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-        patch: Object = {"spec": {"template": {"metadata": {"annotations": stamp}}}}
+        """As somebody else than certroll: with none of its annotations left."""
+        known = self.deployment(workload)["spec"]["template"]["metadata"].get("annotations", {})
+        annotations: dict[str, str | None] = {name: None for name in known if name.startswith("certroll.dev/")}
+        annotations["kubectl.kubernetes.io/restartedAt"] = datetime.now(UTC).isoformat()
+        patch: Object = {"spec": {"template": {"metadata": {"annotations": annotations}}}}
         self.api.merge("deployments", NAMESPACE, workload.deployment, patch)
 
     def wait_served(self, workload: Workload, material: Material, deadline: float = _SETTLE) -> None:
@@ -95,6 +103,15 @@ class World:
             self.api.merge("pods", NAMESPACE, pod.name, patch, "status")
 
     # --- changing
+
+    @property
+    def authority(self) -> Authority:
+        return self.authorities[-1]
+
+    def new_ca(self) -> dict[str, Material]:
+        """The next generation of the CA, which is the present one from now on, and a leaf of it for each Secret."""
+        self.authorities.append(pki.new_authority(len(self.authorities) + 1))
+        return workloads.issue_all(self.authority)
 
     def write(self, workload: Workload, material: Material) -> dict[str, str]:
         """Returns the Secret's resourceVersion by its name."""
@@ -189,12 +206,18 @@ class World:
         finally:
             self.running = None
         operator.stop()
+        self.clean = self._all_settled()
+
+    def _all_settled(self) -> bool:
+        """Whether the operator, before it ended, had dealt with all that is in the Secrets now."""
+        secrets = [self.api.get("secrets", NAMESPACE, workload.secret) for workload in WORKLOADS]
+        return self.status().settled({secret["metadata"]["name"]: secret["metadata"]["resourceVersion"] for secret in secrets})
 
     @contextmanager
-    def calls(self, *extra: Authority, rate: float = 20.0) -> Iterator[Calls]:
-        """Calls to Envoy and nginx that run throughout; their client trusts the present CA and `extra`."""
+    def calls(self, rate: float = 20.0) -> Iterator[Calls]:
+        """Calls to Envoy and nginx that run throughout; their client trusts every CA there has been so far."""
         trust = self.logs / "callers-trust.pem"
-        trust.write_bytes(b"".join(authority.certificate for authority in (self.authority, *extra)))
+        trust.write_bytes(b"".join(authority.certificate for authority in self.authorities))
         called = (ENVOY, NGINX)
         targets = [f"{w.consumer}={workloads.service_address(self.api, w)}/{w.server_name}" for w in called]
         load = Load(targets, trust, rate, self.logs / "calls.jsonl", self.logs / "load.log")
@@ -216,7 +239,9 @@ class Calls:
         wait_calls_succeed(self.log, self.targets, self.load.check, quiet=quiet, deadline=deadline)
 
     def failed_since(self, start: float) -> list[str]:
-        """'envoy: HTTP 500' for each call that failed, of those that began since."""
+        """'envoy: HTTP 500' for each call that failed, of those that began since; those under way are waited for."""
+        now = time.time()
+        wait_for("calls under way to end", lambda: self.log.answered(now), deadline=10)
         return [f"{call.target}: {call.reason}" for call in self.log.between(start) if not call.ok]
 
 

@@ -22,6 +22,7 @@ _WHY = {
 class Call:
     at: float  # seconds since the epoch when it began
     target: str
+    number: int  # of those to this target, from 0
     ok: bool
     reason: str
     leaf: str  # SHA-256 of the certificate it was served, in hexadecimal; empty if there was no handshake
@@ -29,7 +30,7 @@ class Call:
     @staticmethod
     def parse(line: str) -> Call:
         record = json.loads(line)
-        return Call(record["t"], record["target"], record["ok"], record.get("reason", ""), record.get("leaf", ""))
+        return Call(record["t"], record["target"], record["n"], record["ok"], record.get("reason", ""), record.get("leaf", ""))
 
 
 @dataclass
@@ -78,6 +79,16 @@ class CallLog:
         new = [Call.parse(line) for line in lines if line]
         self.calls.extend(new)
         return new
+
+    def answered(self, before: float) -> bool:
+        """Whether the outcome of every call that began before then is known; one that hangs is written down only when it ends."""
+        self.read()
+        return all(self._answered(target, before) for target in {call.target for call in self.calls})
+
+    def _answered(self, target: str, before: float) -> bool:
+        numbers = {call.number: call.at for call in self.calls if call.target == target}
+        later = [number for number, at in numbers.items() if at >= before]
+        return bool(later) and all(number in numbers for number in range(min(later)))
 
     def between(self, start: float, end: float | None = None) -> list[Call]:
         self.read()

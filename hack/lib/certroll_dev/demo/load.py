@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import hashlib
+import itertools
 import json
 import os
 import signal
@@ -61,10 +62,10 @@ class Trust:
         return self._context
 
 
-async def call(target: Target, context: ssl.SSLContext, timeout: float) -> dict[str, object]:
-    """One call, as the record to be written."""
+async def call(target: Target, number: int, context: ssl.SSLContext, timeout: float) -> dict[str, object]:
+    """One call, as the record to be written. Numbers count from 0 for each target: one that is missing is under way."""
     started, clock = time.time(), time.monotonic()
-    record: dict[str, object] = {"t": round(started, 4), "target": target.name}
+    record: dict[str, object] = {"t": round(started, 4), "target": target.name, "n": number}
     try:
         async with asyncio.timeout(timeout):
             leaf, status = await _request(target, context)
@@ -125,20 +126,20 @@ async def _tick(
     """Start calls at fixed times; `phase` (0 to 1) keeps several targets from being called in the same instant."""
     interval = 1.0 / rate
     due = time.monotonic() + phase * interval
-    while not stop.is_set():
+    for number in itertools.count():
         try:
             await asyncio.wait_for(stop.wait(), max(0.0, due - time.monotonic()))
             return
         except TimeoutError:
             pass
-        task = asyncio.create_task(_record(target, trust, timeout, out))
+        task = asyncio.create_task(_record(target, number, trust, timeout, out))
         under_way.add(task)
         task.add_done_callback(under_way.discard)
         due += interval
 
 
-async def _record(target: Target, trust: Trust, timeout: float, out: TextIO) -> None:
-    record = await call(target, trust.context(), timeout)
+async def _record(target: Target, number: int, trust: Trust, timeout: float, out: TextIO) -> None:
+    record = await call(target, number, trust.context(), timeout)
     out.write(json.dumps(record) + "\n")
     out.flush()
 

@@ -139,7 +139,7 @@ class Show:
     def _with_calls(self, outcome: Outcome) -> Outcome:
         """A call counts where it began, so wait for those that began before the end."""
         until = time.time()
-        wait_for("calls under way to end", lambda: any(c.at >= until for c in self._log.between(until)), deadline=10)
+        wait_for("calls under way to end", lambda: self._log.answered(until), deadline=10)
         return count_calls(self._log, outcome, until)
 
     def _report(self, outcome: Outcome, checks: Sequence[Check]) -> None:

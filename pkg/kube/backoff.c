@@ -20,8 +20,8 @@ int64_t cr_random_between(int64_t low, int64_t high)
 int64_t cr_backoff_delay(int64_t first_ms, int64_t max_ms, unsigned failures)
 {
     int64_t delay = first_ms;
-    for (unsigned i = 0; i < failures && delay < max_ms; i++)
-        delay *= 2;
+    for (unsigned i = 0; i < failures && delay && delay < max_ms; i++)
+        delay = delay > max_ms / 2 ? max_ms : delay * 2;
     if (delay > max_ms)
         delay = max_ms;
     return cr_random_between(delay / 2, delay);

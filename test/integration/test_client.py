@@ -7,7 +7,9 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -364,6 +366,34 @@ def test_a_manager_can_be_stopped_at_any_moment(driver: Driver, namespace: str, 
         with driver.running("manage", "secrets", namespace, "127.0.0.1:0", log=log) as manager:
             wait_until("a first word", lambda: log.stat().st_size, pause=0.001)
             wait_until(f"{lines} lines", lambda: len(manager.lines) >= lines, pause=0.001)
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_requests_without_an_answer_hold_up_a_stop_for_the_grace_time_at_most(
+    driver: Driver, namespace: str, control_plane: ControlPlane, tmp_path: Path, signals: int
+) -> None:
+    driver("create", "secrets", namespace, input=secret("asked-for-again-and-again"))
+    log = tmp_path / "log"
+    pid = daemon_pid(control_plane, "kube-apiserver")
+    with (
+        pytest.raises(AssertionError, match="exit 1:") if signals == 2 else nullcontext(),
+        driver.running("manage", "secrets", namespace, "127.0.0.1:0", log=log) as manager,
+    ):
+        manager.wait_for("reconcile", lambda line: "reconciled" in line)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            time.sleep(1)  # longer than the driver's pause between two requests
+            start = time.monotonic()
+            manager.process.send_signal(signal.SIGTERM)
+            wait_until("its word", lambda: "stopping" in log.read_text())
+            if signals == 2:
+                manager.process.send_signal(signal.SIGTERM)
+            manager.process.wait(timeout=30)
+            took = time.monotonic() - start
+        finally:
+            os.kill(pid, signal.SIGCONT)
+    assert took < 3 if signals == 2 else 9 < took < 15
+    assert ("requests are cancelled" in log.read_text()) == (signals == 1)
 
 
 # --- last, since it takes its time ---

@@ -283,10 +283,9 @@ static void on_change(void *arg, struct cr_snapshot *before, struct cr_snapshot 
     cr_queue_add(queue, key);
 }
 
-/* One request for each key, so that a shutdown meets requests under way. */
+/* One request for each key, again and again, so that a shutdown meets requests under way. */
 static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *result, struct cr_error *err)
 {
-    (void)result;
     struct driver *d = arg;
     const char *slash = strchr(key, '/');
     cr_autofree char *ns = cr_strndup(key, slash ? (size_t)(slash - key) : 0);
@@ -298,6 +297,7 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
     cr_json_set_string(line, "reconciled", key);
     cr_json_set_bool(line, "exists", object != NULL);
     print_line(line);
+    result->requeue_after_ms = object ? 500 : 0;
     return true;
 }
 

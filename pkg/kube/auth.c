@@ -15,8 +15,8 @@ enum { REREAD_MS = 60 * 1000 };
 struct cr_auth {
     pthread_mutex_t lock; /* guards all below but what never changes in config */
     struct cr_kube_config *config;
-    int64_t read_ms;     /* monotonic */
-    char *last_trouble;  /* said once, not each minute */
+    int64_t read_ms;    /* monotonic */
+    char *last_trouble; /* said once, not each minute */
     void (*on_changed)(void *arg, const struct cr_kube_config *config);
     void *arg;
 };
@@ -58,12 +58,13 @@ static void reread(struct cr_auth *auth)
     bool changed = false;
     bool ok = cr_kube_config_reload(auth->config, &changed, &err);
     if (!ok && !cr_streq(auth->last_trouble, err.text))
-        cr_log(CR_LOG_WARN, "credentials cannot be read again, the old ones stay in use", {"source", auth->config->source},
-               {"error", err.text});
+        cr_log(CR_LOG_WARN, "credentials cannot be read again, the old ones stay in use",
+               {"source", auth->config->source}, {"error", err.text});
     cr_strset(&auth->last_trouble, ok ? NULL : err.text);
     if (!changed)
         return;
-    cr_log(CR_LOG_INFO, "the CA or the client certificate for the API server changed", {"source", auth->config->source});
+    cr_log(CR_LOG_INFO, "the CA or the client certificate for the API server changed",
+           {"source", auth->config->source});
     auth->on_changed(auth->arg, auth->config);
 }
 

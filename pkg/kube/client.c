@@ -208,7 +208,8 @@ char *cr_client_server_version(struct cr_client *client, struct cr_error *err)
         return NULL;
     const char *text = cr_json_string_at(version, "gitVersion");
     if (!text) {
-        cr_error_set(err, CR_ERR_INVALID, "GET /version: %s answers without a gitVersion; is it a Kubernetes API server?",
+        cr_error_set(err, CR_ERR_INVALID,
+                     "GET /version: %s answers without a gitVersion; is it a Kubernetes API server?",
                      cr_client_config(client)->server);
         return NULL;
     }

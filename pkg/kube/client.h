@@ -1,6 +1,6 @@
 /* The API client: requests as blocking calls for workers (never in the loop's thread). Objects stay parsed JSON. Writes
  * are patches, creates and evictions with preconditions; never a PUT of an object read before. All values that go into
- * a URL are percent-encoded here. Errors carry the API's Status: its reason decides the kind, its message is the text. */
+ * a URL are percent-encoded here. Errors carry the API's Status: its reason decides the kind, its message the text. */
 #ifndef CR_KUBE_CLIENT_H
 #define CR_KUBE_CLIENT_H
 
@@ -17,15 +17,16 @@
 
 struct cr_client;
 
-/* Connections: one pool for requests, one for watches (so that a big list does not delay a patch). Takes config. Any thread. */
+/* Connections: one pool for requests, one for watches (so that a big list does not delay a patch). Takes config. Any
+ * thread. */
 struct cr_client *cr_client_new(struct cr_loop *loop, struct cr_kube_config *config, const char *user_agent);
 /* After the loop has ended, or in its thread. */
 void cr_client_free(struct cr_client *client);
 CR_DEFINE_CLEANUP(cr_client, struct cr_client, cr_client_free)
-/* Borrowed. server, ns and source may be read at any time; credentials and CAs are read again while the client lives. */
+/* Borrowed. server, ns and source may be read at any time; credentials and CAs change while the client lives. */
 const struct cr_kube_config *cr_client_config(const struct cr_client *client);
-/* Shutdown: requests under way and all that come later end with Cancelled. Watches go on. Loop thread, or after the loop
- * has ended. */
+/* Shutdown: requests under way and all that come later end with Cancelled. Watches go on. Loop thread, or after the
+ * loop has ended. */
 void cr_client_cancel(struct cr_client *client);
 
 /* Owned object. Errors: NotFound, Forbidden, … */
@@ -35,11 +36,13 @@ struct cr_json *cr_client_get(struct cr_client *client, const struct cr_resource
 char *cr_client_server_version(struct cr_client *client, struct cr_error *err) CR_MUST_USE;
 /* One list, whole (limit pages followed). ns NULL: all namespaces. selectors may be NULL. Owned List object. */
 struct cr_json *cr_client_list(struct cr_client *client, const struct cr_resource *resource, const char *ns,
-                               const char *label_selector, const char *field_selector, struct cr_error *err) CR_MUST_USE;
+                               const char *label_selector, const char *field_selector,
+                               struct cr_error *err) CR_MUST_USE;
 struct cr_json *cr_client_create(struct cr_client *client, const struct cr_resource *resource, const char *ns,
                                  const struct cr_json *object, struct cr_error *err) CR_MUST_USE;
-/* Merge patch (RFC 7386) of the object or, with subresource, of "status". Preconditions (metadata.uid, metadata.resourceVersion) are
- * members of the patch, put there by the caller. Owned new object. A precondition that fails is Conflict. */
+/* Merge patch (RFC 7386) of the object or, with subresource, of "status". Preconditions (metadata.uid,
+ * metadata.resourceVersion) are members of the patch, put there by the caller. Owned new object. A precondition that
+ * fails is Conflict. */
 struct cr_json *cr_client_merge_patch(struct cr_client *client, const struct cr_resource *resource, const char *ns,
                                       const char *name, const char *subresource, const struct cr_json *patch,
                                       struct cr_error *err) CR_MUST_USE;

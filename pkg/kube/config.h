@@ -11,29 +11,30 @@ struct cr_kube_config {
     char *server;      /* "https://host:port", without a trailing slash */
     char *server_name; /* tls-server-name, or NULL */
     bool insecure;
-    char *ca_pem;     /* inline or read from ca_file; NULL: system CAs */
-    char *cert_pem;   /* NULL: no client certificate */
-    char *key_pem;    /* secret: wiped when freed */
-    char *token;      /* secret; NULL: none */
-    char *ca_file;    /* set when the material came from a file: read again on reload */
+    char *ca_pem;   /* inline or read from ca_file; NULL: system CAs */
+    char *cert_pem; /* NULL: no client certificate */
+    char *key_pem;  /* secret: wiped when freed */
+    char *token;    /* secret; NULL: none */
+    char *ca_file;  /* set when the material came from a file: read again on reload */
     char *cert_file;
     char *key_file;
     char *token_file;
-    char *ns;         /* the context's or the pod's namespace; never NULL ("default") */
-    char *source;     /* for messages: the file, or "in-cluster" */
+    char *ns;     /* the context's or the pod's namespace; never NULL ("default") */
+    char *source; /* for messages: the file, or "in-cluster" */
 };
 
 void cr_kube_config_free(struct cr_kube_config *config);
 CR_DEFINE_CLEANUP(cr_kube_config, struct cr_kube_config, cr_kube_config_free)
 
-/* path NULL: $KUBECONFIG, then in-cluster (KUBERNETES_SERVICE_HOST and the service account's folder), then ~/.kube/config;
- * several files in $KUBECONFIG are refused with words. context NULL: current-context. Paths inside of a kubeconfig are relative to
- * it. exec plugins and auth providers are refused with words for now. Errors: Invalid, NotFound. */
+/* path NULL: $KUBECONFIG, then in-cluster (KUBERNETES_SERVICE_HOST and the service account's folder), then
+ * ~/.kube/config; several files in $KUBECONFIG are refused with words. context NULL: current-context. Paths inside of a
+ * kubeconfig are relative to it. exec plugins and auth providers are refused with words for now. Errors: Invalid,
+ * NotFound. */
 struct cr_kube_config *cr_kube_config_load(const char *path, const char *context, struct cr_error *err) CR_MUST_USE;
 
-/* Reads the files again (token each minute and after a 401; CA and client certificate as well). *changed: something other
- * than the token differs, connections must be made anew. An unreadable or empty file keeps the old value, the others
- * are taken; then false, and err says which file. */
+/* Reads the files again (token each minute and after a 401; CA and client certificate as well). *changed: something
+ * other than the token differs, connections must be made anew. An unreadable or empty file keeps the old value, the
+ * others are taken; then false, and err says which file. */
 bool cr_kube_config_reload(struct cr_kube_config *config, bool *changed, struct cr_error *err) CR_MUST_USE;
 
 #endif

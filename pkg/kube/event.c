@@ -109,8 +109,7 @@ static void put_metadata(struct cr_json *object, const struct cr_event *event)
 {
     struct cr_json *meta = cr_json_object_in(object, "metadata");
     cr_autofree char *base = cut(event->name, MAX_NAME);
-    cr_autofree char *name =
-        cr_asprintf("%s.%016llx", base, (unsigned long long)cr_random_between(0, INT64_MAX - 1));
+    cr_autofree char *name = cr_asprintf("%s.%016llx", base, (unsigned long long)cr_random_between(0, INT64_MAX - 1));
     cr_json_set_string(meta, "name", name);
     cr_json_set_string(meta, "namespace", event->ns);
 }
@@ -155,8 +154,8 @@ void cr_recorder_emit(struct cr_recorder *recorder, const struct cr_event *event
         return;
     CR_CLEANUP(cr_json) struct cr_json *object = event_object(recorder, event);
     struct cr_error err = {0};
-    CR_CLEANUP(cr_json) struct cr_json *made =
-        cr_client_create(recorder->client, &cr_res_events, event->ns, object, &err);
+    CR_CLEANUP(cr_json)
+    struct cr_json *made = cr_client_create(recorder->client, &cr_res_events, event->ns, object, &err);
     if (made)
         return;
     give_back(recorder, key);

@@ -132,9 +132,11 @@ static bool refuse_unsupported(const struct reader *in, const struct cr_json *us
         const char *field;
         const char *problem;
     } fields[] = {
-        {"exec", "(a credential plugin) is not supported; use a client certificate, token or tokenFile, for example of a "
-                 "service account (kubectl create token)"},
-        {"auth-provider", "is not supported (kubectl dropped it as well); use a client certificate, token or tokenFile"},
+        {"exec",
+         "(a credential plugin) is not supported; use a client certificate, token or tokenFile, for example of a "
+         "service account (kubectl create token)"},
+        {"auth-provider",
+         "is not supported (kubectl dropped it as well); use a client certificate, token or tokenFile"},
         {"username", "(basic authentication) is not supported by API servers since 1.19"},
         {"password", "(basic authentication) is not supported by API servers since 1.19"},
         {"as", "(impersonation) is not supported"},

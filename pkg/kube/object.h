@@ -19,8 +19,8 @@ const struct cr_json *cr_obj_controller(const struct cr_json *object);
 /* "ns/name", owned. */
 char *cr_obj_key(const struct cr_json *object);
 
-/* metav1.LabelSelector against a label object: matchLabels and matchExpressions (In, NotIn, Exists, DoesNotExist). An empty
- * selector matches nothing here (workloads must not select everything). */
+/* metav1.LabelSelector against a label object: matchLabels and matchExpressions (In, NotIn, Exists, DoesNotExist). An
+ * empty selector matches nothing here (workloads must not select everything). */
 bool cr_label_selector_matches(const struct cr_json *selector, const struct cr_json *labels);
 
 /* Pods. */
@@ -29,8 +29,8 @@ const char *cr_pod_phase(const struct cr_json *pod);
 bool cr_pod_ready(const struct cr_json *pod);
 /* Running or pending and not being deleted. */
 bool cr_pod_active(const struct cr_json *pod);
-/* The latest start among the containers that run now (a restarted container read its files anew), else status.startTime; wall
- * ms, 0 when nothing started. */
+/* The latest start among the containers that run now (a restarted container read its files anew), else
+ * status.startTime; wall ms, 0 when nothing started. */
 int64_t cr_pod_started_ms(const struct cr_json *pod);
 
 #endif

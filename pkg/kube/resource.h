@@ -20,7 +20,8 @@ extern const struct cr_resource cr_res_secrets, cr_res_pods, cr_res_events, cr_r
 /* By apiVersion and kind ("apps/v1", "Deployment"), among those above. NULL: not known. */
 const struct cr_resource *cr_resource_find(const char *api_version, const char *kind);
 
-/* Path of a resource: "/apis/apps/v1/namespaces/ns/deployments/name/status". ns, name, subresource may be NULL. Owned. */
+/* Path of a resource: "/apis/apps/v1/namespaces/ns/deployments/name/status". ns, name, subresource: may be NULL.
+ * Owned. */
 char *cr_resource_path(const struct cr_resource *resource, const char *ns, const char *name, const char *subresource);
 
 /* Sets apiVersion and kind where they are missing: the items of a typed list come without. */

@@ -98,8 +98,7 @@ static void start_connection(void *arg)
     const struct cr_http_stream_handler handler = {
         .on_status = on_status, .on_data = on_data, .on_end = on_end, .arg = watch};
     int idle_ms = watch->phase == CR_WATCH_PAGES ? PAGE_IDLE_MS : timeout_s * 1000 + WATCH_GRACE_MS;
-    struct cr_http_stream *stream =
-        cr_http_stream_start(cr_client_streams(watch->client), &request, &handler, idle_ms);
+    struct cr_http_stream *stream = cr_http_stream_start(cr_client_streams(watch->client), &request, &handler, idle_ms);
     watch->stream = watch->ended ? NULL : stream;
 }
 

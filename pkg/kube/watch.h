@@ -1,7 +1,7 @@
-/* A reflector: list, then watch, for ever. Lists as a streaming watch (sendInitialEvents, KEP-3157) where the server has it,
- * else in pages; bookmarks move the resourceVersion; 410 lists again; 429/503 honour Retry-After without listing again;
- * jittered exponential backoff; random 5–10 min watch time-outs; silence longer than the time-out ends a stream. Frames are
- * cut at newlines and size-capped before they are parsed. */
+/* A reflector: list, then watch, for ever. Lists as a streaming watch (sendInitialEvents, KEP-3157) where the server
+ * has it, else in pages; bookmarks move the resourceVersion; 410 lists again; 429/503 honour Retry-After without
+ * listing again; jittered exponential backoff; random 5–10 min watch time-outs; silence longer than the time-out ends a
+ * stream. Frames are cut at newlines and size-capped before they are parsed. */
 #ifndef CR_KUBE_WATCH_H
 #define CR_KUBE_WATCH_H
 

@@ -1,5 +1,5 @@
-/* Cuts the bytes of a watch into frames: one JSON value a line (the API server's framer for application/json). Frames are
- * capped before anything parses them. Private to pkg/kube. */
+/* Cuts the bytes of a watch into frames: one JSON value a line (the API server's framer for application/json). Frames
+ * are capped before anything parses them. Private to pkg/kube. */
 #ifndef CR_KUBE_WATCH_FRAMES_H
 #define CR_KUBE_WATCH_FRAMES_H
 

@@ -1,4 +1,4 @@
-/* A heap of things that are due at some time. Embedded: the owner of struct cr_delay frees it. Private to pkg/runtime. */
+/* A heap of things that are due at some time. The owner of a struct cr_delay frees it. Private to pkg/runtime. */
 #ifndef CR_RUNTIME_DELAYS_H
 #define CR_RUNTIME_DELAYS_H
 

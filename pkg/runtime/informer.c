@@ -116,8 +116,7 @@ static void drop(struct cr_informer *informer, const char *key)
 static bool keep(struct cr_informer *informer, struct cr_snapshot *snapshot)
 {
     cr_json_remove(cr_json_edit(snapshot->json, "metadata"), "managedFields");
-    return !informer->options.project ||
-           informer->options.project(informer->options.arg, snapshot->json, snapshot);
+    return !informer->options.project || informer->options.project(informer->options.arg, snapshot->json, snapshot);
 }
 
 static void take_object(struct cr_informer *informer, const char *key, struct cr_snapshot *after)

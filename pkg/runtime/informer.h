@@ -8,10 +8,11 @@
 
 struct cr_informer_options {
     struct cr_watch_options watch;
-    /* Turns a fresh object into what is kept: snapshot->json is json already; strips it in place and may set extra. False:
-     * not kept at all (as if it did not exist). Loop thread. NULL: kept whole, without managedFields. */
+    /* Turns a fresh object into what is kept: snapshot->json is json already; strips it in place and may set extra.
+     * False: not kept at all (as if it did not exist). Loop thread. NULL: kept whole, without managedFields. */
     bool (*project)(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
-    /* before or after is NULL for added and deleted. Not called when the resourceVersion is the same. Loop thread; borrowed. */
+    /* before or after is NULL for added and deleted. Not called when the resourceVersion is the same. Loop thread;
+     * borrowed. */
     void (*on_change)(void *arg, struct cr_snapshot *before, struct cr_snapshot *after);
     void *arg; /* of both */
 };

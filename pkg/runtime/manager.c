@@ -45,10 +45,10 @@ static void register_metrics(struct cr_manager *manager, struct cr_metrics *metr
     static const double bounds[] = {0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60};
     if (!metrics)
         return;
-    manager->reconcile_total = cr_metrics_counter(metrics, "certroll_reconcile_total", "Reconciles by their result.",
-                                                  CR_LABELS("result"));
-    manager->reconcile_seconds = cr_metrics_histogram(metrics, "certroll_reconcile_seconds", "How long a reconcile took.",
-                                                      NULL, bounds, cr_array_len(bounds));
+    manager->reconcile_total =
+        cr_metrics_counter(metrics, "certroll_reconcile_total", "Reconciles by their result.", CR_LABELS("result"));
+    manager->reconcile_seconds = cr_metrics_histogram(metrics, "certroll_reconcile_seconds",
+                                                      "How long a reconcile took.", NULL, bounds, cr_array_len(bounds));
     manager->health.queue_length =
         cr_metrics_gauge(metrics, "certroll_queue_length", "Keys that wait for a worker.", NULL);
     manager->health.informer_objects = cr_metrics_gauge(metrics, "certroll_informer_objects",
@@ -199,8 +199,7 @@ static void start_workers_when_synced(void *arg)
 void cr_manager_add_informer(struct cr_manager *manager, struct cr_informer *informer)
 {
     struct cr_health *health = &manager->health;
-    health->informers =
-        cr_reallocarray(health->informers, health->informers_len + 1, sizeof(*health->informers));
+    health->informers = cr_reallocarray(health->informers, health->informers_len + 1, sizeof(*health->informers));
     health->informers[health->informers_len++] = informer;
     cr_informer_on_synced(informer, start_workers_when_synced, manager);
 }

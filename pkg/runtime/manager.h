@@ -18,8 +18,8 @@ struct cr_manager_options {
     int64_t grace_ms;            /* for work under way at shutdown; 0: 10 s */
 };
 
-/* Takes nothing; client, loop and metrics outlive it. Registers metrics certroll_reconcile_total{result}, certroll_reconcile_seconds,
- * certroll_queue_length, certroll_informer_objects{resource}. */
+/* Takes nothing; client, loop and metrics outlive it. Registers metrics certroll_reconcile_total{result},
+ * certroll_reconcile_seconds, certroll_queue_length, certroll_informer_objects{resource}. */
 struct cr_manager *cr_manager_new(struct cr_loop *loop, struct cr_client *client, struct cr_metrics *metrics,
                                   const struct cr_manager_options *options);
 void cr_manager_free(struct cr_manager *manager);
@@ -31,14 +31,15 @@ void cr_manager_add_informer(struct cr_manager *manager, struct cr_informer *inf
 struct cr_reconcile_result {
     int64_t requeue_after_ms; /* 0: not before something changes */
 };
-/* Plain blocking code in a worker. The whole requeue policy is here: false → backoff by the error's kind (Throttled: at least
- * retry_after_ms; Cancelled: dropped), true → forget, and again after requeue_after_ms. */
+/* Plain blocking code in a worker. The whole requeue policy is here: false → backoff by the error's kind (Throttled: at
+ * least retry_after_ms; Cancelled: dropped), true → forget, and again after requeue_after_ms. */
 typedef bool (*cr_reconcile_fn)(void *arg, const char *key, struct cr_reconcile_result *result, struct cr_error *err);
 void cr_manager_set_reconciler(struct cr_manager *manager, cr_reconcile_fn reconcile, void *arg);
 struct cr_queue *cr_manager_queue(struct cr_manager *manager);
 
-/* Runs loop and workers until SIGTERM, SIGINT or cr_manager_stop; a reconcile under way is finished (its requests have 10 s), then
- * all is taken down in order. A second signal ends the process at once. False when it could not start (address in use, …). */
+/* Runs loop and workers until SIGTERM, SIGINT or cr_manager_stop; a reconcile under way is finished (its requests have
+ * 10 s), then all is taken down in order. A second signal ends the process at once. False when it could not start
+ * (address in use, …). */
 bool cr_manager_run(struct cr_manager *manager, struct cr_error *err) CR_MUST_USE;
 /* Any thread, until run returns. */
 void cr_manager_stop(struct cr_manager *manager);

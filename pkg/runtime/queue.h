@@ -1,5 +1,6 @@
-/* The work queue: keys, each at most once waiting and never worked on by two at a time (client-go's workqueue semantics): a key added
- * while it is worked on is worked on again afterwards. Delays and per-key exponential backoff. Thread-safe. */
+/* The work queue: keys, each at most once waiting and never worked on by two at a time (client-go's workqueue
+ * semantics): a key added while it is worked on is worked on again afterwards. Delays and per-key exponential backoff.
+ * Thread-safe. */
 #ifndef CR_RUNTIME_QUEUE_H
 #define CR_RUNTIME_QUEUE_H
 

@@ -13,7 +13,7 @@ struct cr_workers_options {
     struct cr_queue *queue;
     cr_reconcile_fn reconcile;
     void *arg;
-    struct cr_metric *total;   /* {result} */
+    struct cr_metric *total; /* {result} */
     struct cr_metric *seconds;
     /* In the loop's thread, once the last one has ended (the queue was shut down). */
     void (*on_ended)(void *arg);

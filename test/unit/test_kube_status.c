@@ -32,8 +32,8 @@ static void kind_and_text_come_from_the_status(void **state)
          "GET /p: too old", 0},
         {"forbidden", 403, 0, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"no\"}", CR_ERR_FORBIDDEN,
          "GET /p: no", 0},
-        {"invalid", 422, 0, "{\"kind\":\"Status\",\"reason\":\"Invalid\",\"message\":\"m\"}", CR_ERR_INVALID, "GET /p: m",
-         0},
+        {"invalid", 422, 0, "{\"kind\":\"Status\",\"reason\":\"Invalid\",\"message\":\"m\"}", CR_ERR_INVALID,
+         "GET /p: m", 0},
         {"a uid that differs is a failed precondition", 422, 0,
          "{\"kind\":\"Status\",\"reason\":\"Invalid\",\"message\":\"m\",\"details\":{\"causes\":[{\"reason\":"
          "\"FieldValueInvalid\",\"field\":\"metadata.uid\"}]}}",
@@ -55,20 +55,24 @@ static void kind_and_text_come_from_the_status(void **state)
         {"no pause of days", 503, 0,
          "{\"kind\":\"Status\",\"message\":\"m\",\"details\":{\"retryAfterSeconds\":99999999}}", CR_ERR_THROTTLED,
          "GET /p: m", 3600 * 1000},
-        {"5xx without Retry-After", 503, 0, "{\"kind\":\"Status\",\"message\":\"m\"}", CR_ERR_TRANSIENT, "GET /p: m", 0},
+        {"5xx without Retry-After", 503, 0, "{\"kind\":\"Status\",\"message\":\"m\"}", CR_ERR_TRANSIENT, "GET /p: m",
+         0},
         {"503 with Retry-After", 503, 2000, "", CR_ERR_THROTTLED, "GET /p: HTTP 503", 2000},
         {"a proxy's own page: its first line", 502, 0, "<html>Bad\x01 Gateway\nmore", CR_ERR_TRANSIENT,
          "GET /p: HTTP 502: <html>Bad Gateway", 0},
         {"unknown group", 404, 0, "404 page not found\n", CR_ERR_NOT_FOUND, "GET /p: HTTP 404: 404 page not found", 0},
-        {"JSON of another kind", 400, 0, "{\"kind\":\"Pod\"}", CR_ERR_INVALID, "GET /p: HTTP 400: {\"kind\":\"Pod\"}", 0},
-        {"broken Status", 408, 0, "{\"kind\":\"Status\"", CR_ERR_TRANSIENT, "GET /p: HTTP 408: {\"kind\":\"Status\"", 0},
+        {"JSON of another kind", 400, 0, "{\"kind\":\"Pod\"}", CR_ERR_INVALID, "GET /p: HTTP 400: {\"kind\":\"Pod\"}",
+         0},
+        {"broken Status", 408, 0, "{\"kind\":\"Status\"", CR_ERR_TRANSIENT, "GET /p: HTTP 408: {\"kind\":\"Status\"",
+         0},
         {"a redirect is no answer", 302, 0, "", CR_ERR_TRANSIENT, "GET /p: HTTP 302", 0},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct cr_error err = {0};
         assert_false(cr_status_from_response("GET /p", cases[i].http, cases[i].header_ms, cases[i].body,
                                              strlen(cases[i].body), &err));
-        if (err.kind != cases[i].kind || strcmp(err.text, cases[i].text) != 0 || err.retry_after_ms != cases[i].retry_ms)
+        if (err.kind != cases[i].kind || strcmp(err.text, cases[i].text) != 0 ||
+            err.retry_after_ms != cases[i].retry_ms)
             fail_msg("%s: %s, '%s', retry after %d", cases[i].rule, cr_error_kind_name(err.kind), err.text,
                      err.retry_after_ms);
     }

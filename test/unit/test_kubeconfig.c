@@ -50,21 +50,23 @@ static struct cr_kube_config *load(const char *text, struct cr_error *err)
     return cr_kube_config_load(path, NULL, err);
 }
 
-#define HEAD "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
-#define CONTEXT "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
-#define CLUSTER "clusters: [{name: k, cluster: {server: 'https://h:6443'}}]\n"
+#define HEAD         "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+#define CONTEXT      "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
+#define CLUSTER      "clusters: [{name: k, cluster: {server: 'https://h:6443'}}]\n"
 #define USER(fields) "users: [{name: u, user: {" fields "}}]\n"
 
 static void reads_inline_material_and_the_context_s_namespace(void **state)
 {
     (void)state;
     struct cr_error err = {0};
-    CR_CLEANUP(cr_kube_config) struct cr_kube_config *config =
-        load(HEAD "contexts:\n- name: other\n  context: {cluster: x, user: y}\n- name: c\n  context: {cluster: k, user: u, "
-                  "namespace: prod}\n"
-                  "clusters:\n- name: k\n  cluster: {server: 'https://h:6443/prefix/', tls-server-name: api, "
-                  "certificate-authority-data: Q0E=}\n"
-                  "users:\n- name: u\n  user: {client-certificate-data: Q0VSVA==, client-key-data: S0VZ, token: secret}\n",
+    CR_CLEANUP(cr_kube_config)
+    struct cr_kube_config *config =
+        load(HEAD
+             "contexts:\n- name: other\n  context: {cluster: x, user: y}\n- name: c\n  context: {cluster: k, user: u, "
+             "namespace: prod}\n"
+             "clusters:\n- name: k\n  cluster: {server: 'https://h:6443/prefix/', tls-server-name: api, "
+             "certificate-authority-data: Q0E=}\n"
+             "users:\n- name: u\n  user: {client-certificate-data: Q0VSVA==, client-key-data: S0VZ, token: secret}\n",
              &err);
     if (!config)
         fail_msg("%s", err.text);
@@ -87,11 +89,11 @@ static void paths_are_relative_to_the_kubeconfig(void **state)
     free(put("client.crt", "CERT\n"));
     free(put("client.key", "KEY\n"));
     cr_autofree char *token = put("token", "  first\n");
-    cr_autofree char *text =
-        cr_asprintf(HEAD CONTEXT
-                    "clusters: [{name: k, cluster: {server: 'https://h', certificate-authority: ca.crt}}]\n"
-                    "users: [{name: u, user: {client-certificate: client.crt, client-key: ./client.key, tokenFile: %s}}]\n",
-                    token);
+    cr_autofree char *text = cr_asprintf(
+        HEAD CONTEXT
+        "clusters: [{name: k, cluster: {server: 'https://h', certificate-authority: ca.crt}}]\n"
+        "users: [{name: u, user: {client-certificate: client.crt, client-key: ./client.key, tokenFile: %s}}]\n",
+        token);
     CR_CLEANUP(cr_kube_config) struct cr_kube_config *config = load(text, &err);
     if (!config)
         fail_msg("%s", err.text);
@@ -111,7 +113,8 @@ static void reading_again_tells_new_material_from_a_new_token(void **state)
     free(put("client.crt", "CERT"));
     free(put("client.key", "KEY"));
     free(put("token", "first"));
-    CR_CLEANUP(cr_kube_config) struct cr_kube_config *config =
+    CR_CLEANUP(cr_kube_config)
+    struct cr_kube_config *config =
         load(HEAD CONTEXT "clusters: [{name: k, cluster: {server: 'https://h', certificate-authority: ca.crt}}]\n" USER(
                  "client-certificate: client.crt, client-key: client.key, tokenFile: token"),
              &err);
@@ -145,7 +148,8 @@ static void an_empty_or_missing_file_keeps_the_old_value_and_the_others_are_take
     free(put("client.crt", "CERT"));
     free(put("client.key", "KEY"));
     cr_autofree char *token = put("token", "first");
-    CR_CLEANUP(cr_kube_config) struct cr_kube_config *config =
+    CR_CLEANUP(cr_kube_config)
+    struct cr_kube_config *config =
         load(HEAD CONTEXT "clusters: [{name: k, cluster: {server: 'https://h', certificate-authority: ca.crt}}]\n" USER(
                  "client-certificate: client.crt, client-key: client.key, tokenFile: token"),
              &err);
@@ -196,7 +200,8 @@ static void refuses_with_words(void **state)
          HEAD CONTEXT "clusters: [{name: k, cluster: {server: 'https://h', insecure-skip-tls-verify: true, "
                       "certificate-authority-data: Q0E=}}]\n" USER(""),
          "exclude each other", CR_ERR_INVALID},
-        {"proxy", HEAD CONTEXT "clusters: [{name: k, cluster: {server: 'https://h', proxy-url: 'http://p'}}]\n" USER(""),
+        {"proxy",
+         HEAD CONTEXT "clusters: [{name: k, cluster: {server: 'https://h', proxy-url: 'http://p'}}]\n" USER(""),
          "proxy-url", CR_ERR_INVALID},
         {"exec plugin", HEAD CONTEXT CLUSTER USER("exec: {command: aws}"), "exec", CR_ERR_INVALID},
         {"auth provider", HEAD CONTEXT CLUSTER USER("auth-provider: {name: gcp}"), "auth-provider", CR_ERR_INVALID},
@@ -230,13 +235,13 @@ static void a_token_file_wins_over_a_token_and_falls_back_to_it(void **state)
     (void)state;
     struct cr_error err = {0};
     cr_autofree char *token = put("token", "from-file");
-    CR_CLEANUP(cr_kube_config) struct cr_kube_config *config =
-        load(HEAD CONTEXT CLUSTER USER("token: inline, tokenFile: token"), &err);
+    CR_CLEANUP(cr_kube_config)
+    struct cr_kube_config *config = load(HEAD CONTEXT CLUSTER USER("token: inline, tokenFile: token"), &err);
     assert_non_null(config);
     assert_string_equal(config->token, "from-file");
     unlink(token);
-    CR_CLEANUP(cr_kube_config) struct cr_kube_config *without =
-        load(HEAD CONTEXT CLUSTER USER("token: inline, tokenFile: token"), &err);
+    CR_CLEANUP(cr_kube_config)
+    struct cr_kube_config *without = load(HEAD CONTEXT CLUSTER USER("token: inline, tokenFile: token"), &err);
     assert_non_null(without);
     assert_string_equal(without->token, "inline");
 }

@@ -22,10 +22,11 @@ static struct cr_json *parse(const char *text)
 static void reads_metadata(void **state)
 {
     (void)state;
-    CR_CLEANUP(cr_json) struct cr_json *o =
-        parse("{\"metadata\":{\"name\":\"n\",\"namespace\":\"ns\",\"uid\":\"u\",\"resourceVersion\":\"9007199254740993\","
-              "\"generation\":7,\"annotations\":{\"a/b\":\"c\"},\"ownerReferences\":[{\"name\":\"x\"},{\"name\":\"rs\","
-              "\"controller\":true}]}}");
+    CR_CLEANUP(cr_json)
+    struct cr_json *o = parse(
+        "{\"metadata\":{\"name\":\"n\",\"namespace\":\"ns\",\"uid\":\"u\",\"resourceVersion\":\"9007199254740993\","
+        "\"generation\":7,\"annotations\":{\"a/b\":\"c\"},\"ownerReferences\":[{\"name\":\"x\"},{\"name\":\"rs\","
+        "\"controller\":true}]}}");
     cr_autofree char *key = cr_obj_key(o);
     assert_string_equal(key, "ns/n");
     assert_string_equal(cr_obj_uid(o), "u");
@@ -71,7 +72,8 @@ static void selectors_match_as_kubernetes_says_but_empty_ones_match_nothing(void
         {"In, not among", "{\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"In\",\"values\":[\"a\"]}]}", false},
         {"In, absent", "{\"matchExpressions\":[{\"key\":\"x\",\"operator\":\"In\",\"values\":[\"a\"]}]}", false},
         {"NotIn", "{\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"NotIn\",\"values\":[\"a\"]}]}", true},
-        {"NotIn, among", "{\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"NotIn\",\"values\":[\"web\"]}]}", false},
+        {"NotIn, among", "{\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"NotIn\",\"values\":[\"web\"]}]}",
+         false},
         {"NotIn, absent", "{\"matchExpressions\":[{\"key\":\"x\",\"operator\":\"NotIn\",\"values\":[\"a\"]}]}", true},
         {"Exists", "{\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"Exists\"}]}", true},
         {"Exists, absent", "{\"matchExpressions\":[{\"key\":\"x\",\"operator\":\"Exists\"}]}", false},
@@ -99,7 +101,8 @@ static void pods_are_active_until_they_end(void **state)
         bool ready;
     } cases[] = {
         {"{\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}", true, true},
-        {"{\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"Unknown\"}]}}", true, false},
+        {"{\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"Unknown\"}]}}", true,
+         false},
         {"{\"status\":{\"phase\":\"Pending\"}}", true, false},
         {"{}", true, false},
         {"{\"status\":{\"phase\":\"Failed\"}}", false, false},

@@ -33,8 +33,7 @@ static void paths_follow_group_namespace_name_and_subresource(void **state)
         {&cr_res_secrets, "ns", "caf\xc3\xa9", NULL, "/api/v1/namespaces/ns/secrets/caf%C3%A9"},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
-        cr_autofree char *path =
-            cr_resource_path(cases[i].resource, cases[i].ns, cases[i].name, cases[i].subresource);
+        cr_autofree char *path = cr_resource_path(cases[i].resource, cases[i].ns, cases[i].name, cases[i].subresource);
         assert_string_equal(path, cases[i].path);
     }
 }
@@ -47,8 +46,7 @@ static void query_values_are_encoded(void **state)
     cr_query_add(&path, "labelSelector", "app in (a,b),x=y");
     cr_query_add(&path, "fieldSelector", NULL);
     cr_query_add(&path, "continue", "a+/=");
-    assert_string_equal(path.data,
-                        "/api/v1/pods?labelSelector=app%20in%20%28a%2Cb%29%2Cx%3Dy&continue=a%2B%2F%3D");
+    assert_string_equal(path.data, "/api/v1/pods?labelSelector=app%20in%20%28a%2Cb%29%2Cx%3Dy&continue=a%2B%2F%3D");
 }
 
 static void segments_that_would_leave_their_place_are_refused(void **state)
@@ -69,8 +67,9 @@ static void finds_by_api_version_and_kind(void **state)
     assert_ptr_equal(cr_resource_find("apps/v1", "Deployment"), &cr_res_deployments);
     assert_ptr_equal(cr_resource_find("v1", "Secret"), &cr_res_secrets);
     assert_ptr_equal(cr_resource_find("certroll.dev/v1alpha1", "CertRotationPolicy"), &cr_res_policies);
-    static const char *const unknown[][2] = {{"apps/v1beta1", "Deployment"}, {"apps", "Deployment"}, {"v1", "Deployment"},
-                                             {"apps/v1", "deployments"},     {"/v1", "Secret"},      {"apps/v1", NULL}};
+    static const char *const unknown[][2] = {
+        {"apps/v1beta1", "Deployment"}, {"apps", "Deployment"}, {"v1", "Deployment"},
+        {"apps/v1", "deployments"},     {"/v1", "Secret"},      {"apps/v1", NULL}};
     for (size_t i = 0; i < cr_array_len(unknown); i++)
         assert_null(cr_resource_find(unknown[i][0], unknown[i][1]));
 }

@@ -6,8 +6,10 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/strings.h"
 #include "kube/config_internal.h"
+#include "pki/material.h"
 #include "sys/file.h"
 
 /* A bundle of a few hundred CAs; a token is a few kilobytes. */
@@ -150,8 +152,22 @@ static bool refresh(const char *path, const char *what, char **slot, bool *chang
     return true;
 }
 
+/* Whether the key is that of the certificate. What cannot be read as either is left to the TLS library to judge. */
+static bool belong_together(const char *cert, const char *key)
+{
+    const struct cr_material_input input = {
+        .certificate = {cert, strlen(cert)},
+        .private_key = {key, strlen(key)},
+        .names = {"client certificate", "client key", "trust"},
+    };
+    CR_CLEANUP(cr_material) struct cr_material material = {0};
+    enum cr_material_problem problem = CR_MATERIAL_OK;
+    return cr_material_parse(&input, cr_clock_wall_ms(), &material, &problem, NULL) ||
+           problem != CR_MATERIAL_KEY_MISMATCH;
+}
+
 /* Certificate and key change together or not at all: writers replace one file after the other, and half a pair would
- * break every new connection. A pair read in between is put right by the next reload. */
+ * break every new connection. The next reload finds both. */
 static bool refresh_pair(struct cr_kube_config *config, bool *changed, struct cr_error *err)
 {
     if (!config->cert_file && !config->key_file)
@@ -162,6 +178,8 @@ static bool refresh_pair(struct cr_kube_config *config, bool *changed, struct cr
     if (!refresh(config->cert_file, "client certificate", &cert, &ignored, err) ||
         !refresh(config->key_file, "client key", &key, &ignored, err))
         return false;
+    if (!belong_together(cert ? cert : config->cert_pem, key ? key : config->key_pem))
+        return cr_error_set(err, CR_ERR_INVALID, "the client key is not (yet) that of the client certificate");
     if (cert && !cr_streq(cert, config->cert_pem)) {
         cr_strset(&config->cert_pem, cert);
         *changed = true;

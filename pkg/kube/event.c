@@ -105,13 +105,19 @@ static void put_cut(struct cr_json *object, const char *key, const char *text, s
     cr_json_set_string(object, key, copy);
 }
 
+/* Events about objects without a namespace are in "default" (the API server insists). */
+static const char *namespace_of(const struct cr_event *event)
+{
+    return event->ns ? event->ns : "default";
+}
+
 static void put_metadata(struct cr_json *object, const struct cr_event *event)
 {
     struct cr_json *meta = cr_json_object_in(object, "metadata");
     cr_autofree char *base = cut(event->name, MAX_NAME);
     cr_autofree char *name = cr_asprintf("%s.%016llx", base, (unsigned long long)cr_random_between(0, INT64_MAX - 1));
     cr_json_set_string(meta, "name", name);
-    cr_json_set_string(meta, "namespace", event->ns);
+    cr_json_set_string(meta, "namespace", namespace_of(event));
 }
 
 static void put_involved(struct cr_json *object, const struct cr_event *event)
@@ -147,7 +153,7 @@ static struct cr_json *event_object(const struct cr_recorder *recorder, const st
 
 void cr_recorder_emit(struct cr_recorder *recorder, const struct cr_event *event)
 {
-    if (!recorder || !event->ns || !event->name)
+    if (!recorder || !event->name)
         return;
     cr_autofree char *key = repeat_key(event);
     if (!claim(recorder, key))
@@ -155,10 +161,10 @@ void cr_recorder_emit(struct cr_recorder *recorder, const struct cr_event *event
     CR_CLEANUP(cr_json) struct cr_json *object = event_object(recorder, event);
     struct cr_error err = {0};
     CR_CLEANUP(cr_json)
-    struct cr_json *made = cr_client_create(recorder->client, &cr_res_events, event->ns, object, &err);
+    struct cr_json *made = cr_client_create(recorder->client, &cr_res_events, namespace_of(event), object, &err);
     if (made)
         return;
     give_back(recorder, key);
-    cr_log(CR_LOG_WARN, "an Event could not be written", {"namespace", event->ns}, {"object", event->name},
+    cr_log(CR_LOG_WARN, "an Event could not be written", {"namespace", namespace_of(event)}, {"object", event->name},
            {"reason", event->reason}, {"error", err.text});
 }

@@ -14,7 +14,7 @@ CR_DEFINE_CLEANUP(cr_recorder, struct cr_recorder, cr_recorder_free)
 struct cr_event {
     const char *api_version; /* of the object it is about */
     const char *kind;
-    const char *ns;
+    const char *ns; /* NULL: the object has none */
     const char *name;
     const char *uid;
     bool warning;       /* else Normal */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "fake_api.h"
+#include "support/fakeapi.h"
 
 /* A client of a scripted server; the loop has a thread of its own, as requests block. */
 struct fixture {

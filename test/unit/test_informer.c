@@ -7,8 +7,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "fake_api.h"
 #include "kube/object.h"
+#include "support/fakeapi.h"
 
 /* What an informer said, as words: "+ns/name", "~ns/name" for a change, "-ns/name". */
 struct said {

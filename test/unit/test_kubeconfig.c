@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
+#include "support/testcerts.h"
 
 /* A folder of its own for each test. */
 static char folder[64];
@@ -60,14 +61,13 @@ static void reads_inline_material_and_the_context_s_namespace(void **state)
     (void)state;
     struct cr_error err = {0};
     CR_CLEANUP(cr_kube_config)
-    struct cr_kube_config *config =
-        load(HEAD
-             "contexts:\n- name: other\n  context: {cluster: x, user: y}\n- name: c\n  context: {cluster: k, user: u, "
+    struct cr_kube_config *config = load(
+        HEAD "contexts:\n- name: other\n  context: {cluster: x, user: y}\n- name: c\n  context: {cluster: k, user: u, "
              "namespace: prod}\n"
              "clusters:\n- name: k\n  cluster: {server: 'https://h:6443/prefix/', tls-server-name: api, "
              "certificate-authority-data: Q0E=}\n"
              "users:\n- name: u\n  user: {client-certificate-data: Q0VSVA==, client-key-data: S0VZ, token: secret}\n",
-             &err);
+        &err);
     if (!config)
         fail_msg("%s", err.text);
     assert_string_equal(config->server, "https://h:6443/prefix");
@@ -170,6 +170,29 @@ static void an_empty_or_missing_file_keeps_the_old_value_and_the_others_are_take
     assert_false(cr_kube_config_reload(config, &changed, &err));
     assert_true(changed);
     assert_string_equal(config->cert_pem, "CERT2");
+}
+
+static void a_key_of_another_certificate_is_not_taken(void **state)
+{
+    (void)state;
+    struct cr_error err = {0};
+    bool changed = true;
+    CR_CLEANUP(test_cert) struct test_cert *old = test_cert_new(&(struct test_cert_spec){.cn = "old"});
+    CR_CLEANUP(test_cert) struct test_cert *fresh = test_cert_new(&(struct test_cert_spec){.cn = "new"});
+    free(put("client.crt", old->cert_pem));
+    free(put("client.key", old->key_pem));
+    CR_CLEANUP(cr_kube_config)
+    struct cr_kube_config *config =
+        load(HEAD CONTEXT CLUSTER USER("client-certificate: client.crt, client-key: client.key"), &err);
+    assert_non_null(config);
+    cr_autofree char *kept = cr_strdup(config->cert_pem);
+    free(put("client.crt", fresh->cert_pem));
+    assert_false(cr_kube_config_reload(config, &changed, &err));
+    assert_false(changed);
+    assert_string_equal(config->cert_pem, kept);
+    free(put("client.key", fresh->key_pem));
+    assert_true(cr_kube_config_reload(config, &changed, &err));
+    assert_true(changed);
 }
 
 struct refusal {
@@ -312,6 +335,7 @@ int main(void)
         IN_FOLDER(paths_are_relative_to_the_kubeconfig),
         IN_FOLDER(reading_again_tells_new_material_from_a_new_token),
         IN_FOLDER(an_empty_or_missing_file_keeps_the_old_value_and_the_others_are_taken),
+        IN_FOLDER(a_key_of_another_certificate_is_not_taken),
         IN_FOLDER(refuses_with_words),
         IN_FOLDER(a_token_file_wins_over_a_token_and_falls_back_to_it),
         IN_FOLDER(kubeconfig_environment_is_one_file),

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "fake_api.h"
+#include "support/fakeapi.h"
 
 /* A manager without informers whose reconciler follows the key's first letter. */
 struct fixture {

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "fake_api.h"
 #include "kube/object.h"
+#include "support/fakeapi.h"
 
 /* What the handler was told, as words: "replace", "+name@version", "-name", "synced", "bookmark@version", "!Kind". */
 struct told {

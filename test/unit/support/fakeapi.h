@@ -1,7 +1,7 @@
 /* A server that answers by a script, one connection after the other: for faults that a real API server does not give on
  * demand (answers cut in the middle, lists that are refused). HTTP/1.1, loopback, a port of its own. */
-#ifndef FAKE_API_H
-#define FAKE_API_H
+#ifndef TEST_SUPPORT_FAKEAPI_H
+#define TEST_SUPPORT_FAKEAPI_H
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

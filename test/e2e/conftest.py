@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Generator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,8 @@ from certroll_dev.demo import component_images, pki, workloads  # noqa: E402
 from certroll_dev.demo.api import API  # noqa: E402
 from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
 from certroll_dev.demo.logs import collect  # noqa: E402
-from certroll_dev.demo.pki import NAMESPACE  # noqa: E402
+from certroll_dev.demo.pki import NAMESPACE, Authority  # noqa: E402
+from certroll_dev.demo.workloads import ENVOY  # noqa: E402
 from world import World  # noqa: E402
 
 _LOGS = REPOSITORY / "build" / "test-logs"
@@ -78,15 +80,24 @@ def api(cluster: LocalCluster) -> API:
     return cluster.api()
 
 
+@dataclass(frozen=True)
+class Installed:
+    authority: Authority
+    fresh: bool  # nothing was there before
+
+
 @pytest.fixture(scope="session")
-def installed(cluster: LocalCluster, api: API) -> None:
+def installed(cluster: LocalCluster, api: API) -> Installed:
+    fresh = api.find("deployments", NAMESPACE, ENVOY.deployment) is None
+    authority = pki.new_authority(1)
     workloads.install_crds(cluster)
-    workloads.install(cluster, api, _images(), workloads.issue_all(pki.new_authority(1)))
+    workloads.install(cluster, api, _images(), workloads.issue_all(authority))
     cluster.kubectl("apply", "-f", str(Path(__file__).parent / "operator-rbac.yaml"))
+    return Installed(authority, fresh)
 
 
 @pytest.fixture(scope="session")
-def operator_kubeconfig(cluster: LocalCluster, installed: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def operator_kubeconfig(cluster: LocalCluster, installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The operator's own user: its writes can be told from the tests' in the audit log."""
     config = json.loads(cluster.kubectl("config", "view", "--raw", "--minify", "-o", "json"))
     token = cluster.kubectl("-n", NAMESPACE, "create", "token", "certroll-operator", "--duration=24h").strip()
@@ -109,9 +120,14 @@ def logs(request: pytest.FixtureRequest) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def the_world(cluster: LocalCluster, api: API, installed: None, operator_program: Path, operator_kubeconfig: Path) -> World:
+def the_world(
+    cluster: LocalCluster, api: API, installed: Installed, operator_program: Path, operator_kubeconfig: Path
+) -> World:
     audit = Audit(cluster.layout.audit_log, _OPERATOR_USER)
-    return World(cluster, api, _LOGS, audit, operator_program, operator_kubeconfig, _OPERATOR_PORT)
+    world = World(cluster, api, _LOGS, audit, operator_program, operator_kubeconfig, _OPERATOR_PORT)
+    world.authorities.append(installed.authority)
+    world.clean = installed.fresh
+    return world
 
 
 @pytest.fixture

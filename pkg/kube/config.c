@@ -61,6 +61,24 @@ char *cr_kube_config_read(const char *path, const char *what, struct cr_error *e
     return cr_strndup(text.data + start, text.len - start);
 }
 
+bool cr_kube_config_is_token(const char *text)
+{
+    for (const char *p = text; *p; p++)
+        if (*p <= ' ' || *p > '~')
+            return false;
+    return *text != '\0';
+}
+
+char *cr_kube_config_read_token(const char *path, struct cr_error *err)
+{
+    char *token = cr_kube_config_read(path, "token", err);
+    if (!token || cr_kube_config_is_token(token))
+        return token;
+    cr_error_set(err, CR_ERR_INVALID, "token: %s has characters that no token has", path);
+    cr_secret_free(token);
+    return NULL;
+}
+
 bool cr_kube_config_check(struct cr_kube_config *config, struct cr_error *err)
 {
     size_t len = strlen(config->server);
@@ -134,12 +152,9 @@ struct cr_kube_config *cr_kube_config_load(const char *path, const char *context
 
 /* --- reading again --- */
 
-/* Replaces *slot by what the file holds now; *changed is only ever set. */
-static bool refresh(const char *path, const char *what, char **slot, bool *changed, struct cr_error *err)
+/* Replaces *slot by what was read (NULL: could not be); *changed is only ever set. */
+static bool replace(char **slot, char *fresh, bool *changed)
 {
-    if (!path)
-        return true;
-    char *fresh = cr_kube_config_read(path, what, err);
     if (!fresh)
         return false;
     if (cr_streq(fresh, *slot)) {
@@ -150,6 +165,17 @@ static bool refresh(const char *path, const char *what, char **slot, bool *chang
     *slot = fresh;
     *changed = true;
     return true;
+}
+
+static bool refresh(const char *path, const char *what, char **slot, bool *changed, struct cr_error *err)
+{
+    return !path || replace(slot, cr_kube_config_read(path, what, err), changed);
+}
+
+static bool refresh_token(struct cr_kube_config *config, struct cr_error *err)
+{
+    bool ignored = false; /* connections need not be made anew */
+    return !config->token_file || replace(&config->token, cr_kube_config_read_token(config->token_file, err), &ignored);
 }
 
 /* Whether the key is that of the certificate. What cannot be read as either is left to the TLS library to judge. */
@@ -195,11 +221,10 @@ static bool refresh_pair(struct cr_kube_config *config, bool *changed, struct cr
 bool cr_kube_config_reload(struct cr_kube_config *config, bool *changed, struct cr_error *err)
 {
     *changed = false;
-    bool token_changed = false;
     struct cr_error first = {0};
     struct cr_error *slot = &first;
     /* One file that cannot be read must not keep the others old. */
-    bool ok = refresh(config->token_file, "token", &config->token, &token_changed, slot);
+    bool ok = refresh_token(config, slot);
     if (!ok)
         slot = NULL;
     if (!refresh(config->ca_file, "certificate authority", &config->ca_pem, changed, slot)) {

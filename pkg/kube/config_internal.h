@@ -15,6 +15,11 @@ struct cr_kube_config *cr_kube_config_from_pod(const char *folder, struct cr_err
  * Owned, wiped by the caller when it is a secret (cr_secret_free). */
 char *cr_kube_config_read(const char *path, const char *what, struct cr_error *err) CR_MUST_USE;
 
+/* The same for a token. */
+char *cr_kube_config_read_token(const char *path, struct cr_error *err) CR_MUST_USE;
+/* Whether the text can stand in a header: visible ASCII. A line break in it would begin a header of its own. */
+bool cr_kube_config_is_token(const char *text);
+
 /* Wipes a C string before it is freed; takes NULL. */
 void cr_secret_free(char *secret);
 static inline void cr_secret_cleanup(char **secret)

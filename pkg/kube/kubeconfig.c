@@ -115,10 +115,12 @@ static bool read_token(const struct reader *in, const struct cr_json *user, stru
     const char *file = NULL;
     if (!copy_text(in, user, "token", &config->token) || !text_field(in, user, "tokenFile", &file))
         return false;
+    if (config->token && !cr_kube_config_is_token(config->token))
+        return invalid(in, "token", "has characters that no token has");
     if (!file)
         return true;
     config->token_file = resolve(in, file);
-    char *token = cr_kube_config_read(config->token_file, "tokenFile", in->err);
+    char *token = cr_kube_config_read_token(config->token_file, in->err);
     if (!token)
         return config->token || cr_error_wrap(in->err, "%s: %s", in->path, in->what);
     cr_secret_free(config->token);
@@ -200,12 +202,16 @@ static bool read_context(const char *path, const struct cr_json *file, const cha
     const struct cr_json *context = entry(file, "contexts", name, "context");
     if (!context)
         return cr_error_set(err, CR_ERR_INVALID, "%s: context '%s' is not in contexts", path, name);
-    const char *ns = cr_json_string_at(context, "namespace");
-    config->ns = cr_strdup(ns && *ns ? ns : "default");
+    cr_autofree char *what = cr_asprintf("context '%s'", name);
+    const struct reader in = {.path = path, .what = what, .err = err};
+    const char *ns = NULL;
+    const char *user = NULL;
+    if (!text_field(&in, context, "namespace", &ns) || !text_field(&in, context, "user", &user))
+        return false;
+    config->ns = cr_strdup(ns ? ns : "default");
     /* A context without a user is an anonymous one: kubectl proxy. */
-    const char *user = cr_json_string_at(context, "user");
     return read_part(path, file, context, "cluster", read_cluster, config, err) &&
-           (!user || !*user || read_part(path, file, context, "user", read_user, config, err));
+           (!user || read_part(path, file, context, "user", read_user, config, err));
 }
 
 struct cr_kube_config *cr_kube_config_from_file(const char *path, const char *context, struct cr_error *err)
@@ -252,7 +258,7 @@ struct cr_kube_config *cr_kube_config_from_pod(const char *folder, struct cr_err
         return NULL;
     config->token_file = cr_asprintf("%s/token", folder);
     config->ca_file = cr_asprintf("%s/ca.crt", folder);
-    config->token = cr_kube_config_read(config->token_file, "service account token", err);
+    config->token = cr_kube_config_read_token(config->token_file, err);
     if (!config->token) {
         cr_error_wrap(err, "in-cluster (does the pod have automountServiceAccountToken?)");
         return NULL;

@@ -60,12 +60,12 @@ static void a_refused_token_is_read_again_and_the_request_sent_once_more(void **
     assert_int_equal(write(fd, "new\n", 4), 4);
     static const struct fake_answer script[] = {
         {.expect = "GET /api/v1/namespaces/ns/pods/p ",
-         .header_has = "Authorization: Bearer old\r\n",
+         .has = "Authorization: Bearer old\r\n",
          .status = 401,
          .body = STATUS("Unauthorized")},
-        {.header_has = "Authorization: Bearer new\r\n", .body = NAMED("p")},
-        {.header_has = "Authorization: Bearer new\r\n", .status = 401, .body = STATUS("Unauthorized")},
-        {.header_has = "Authorization: Bearer new\r\n", .status = 401, .body = STATUS("Unauthorized")},
+        {.has = "Authorization: Bearer new\r\n", .body = NAMED("p")},
+        {.has = "Authorization: Bearer new\r\n", .status = 401, .body = STATUS("Unauthorized")},
+        {.has = "Authorization: Bearer new\r\n", .status = 401, .body = STATUS("Unauthorized")},
     };
     struct fixture f;
     struct cr_error err = {0};
@@ -97,16 +97,16 @@ static void writes_say_what_they_are_and_who_writes(void **state)
     (void)state;
     static const struct fake_answer script[] = {
         {.expect = "POST /apis/apps/v1/namespaces/ns/deployments?fieldManager=certroll ",
-         .header_has = "Content-Type: application/json\r\n",
+         .has = "Content-Type: application/json\r\n",
          .body = NAMED("d")},
         {.expect = "PATCH /apis/apps/v1/namespaces/ns/deployments/d/status?fieldManager=certroll ",
-         .header_has = "Content-Type: application/merge-patch+json\r\n",
+         .has = "Content-Type: application/merge-patch+json\r\n",
          .body = NAMED("d")},
         {.expect = "POST /api/v1/namespaces/ns/pods/p/eviction?fieldManager=certroll ",
-         .header_has = "User-Agent: certroll-test\r\n",
+         .has = "User-Agent: certroll-test\r\n",
          .status = 201,
          .body = "{\"kind\":\"Status\",\"status\":\"Success\"}"},
-        {.header_has = "Accept: application/json\r\n", .status = 429, .body = STATUS("TooManyRequests")},
+        {.has = "Accept: application/json\r\n", .status = 429, .body = STATUS("TooManyRequests")},
     };
     struct fixture f;
     struct cr_error err = {0};

@@ -127,6 +127,11 @@ static void reading_again_tells_new_material_from_a_new_token(void **state)
     assert_false(changed);
     assert_string_equal(config->token, "second");
 
+    free(put("token", "third\nX-Remote-User: root"));
+    assert_false(cr_kube_config_reload(config, &changed, &err));
+    assert_string_equal(config->token, "second");
+    free(put("token", "second"));
+
     free(put("ca.crt", "CA2"));
     assert_true(cr_kube_config_reload(config, &changed, &err));
     assert_true(changed);
@@ -232,12 +237,18 @@ static void refuses_with_words(void **state)
          CR_ERR_INVALID},
         {"impersonation", HEAD CONTEXT CLUSTER USER("as: root"), "impersonation", CR_ERR_INVALID},
         {"token that is a number", HEAD CONTEXT CLUSTER USER("token: 12"), "quotes", CR_ERR_INVALID},
+        {"token with a line break", HEAD CONTEXT CLUSTER USER("token: \"a\\nX-Remote-User: root\""), "no token has",
+         CR_ERR_INVALID},
+        {"namespace that is a number", HEAD "contexts: [{name: c, context: {cluster: k, namespace: 12}}]\n" CLUSTER,
+         "quotes", CR_ERR_INVALID},
+        {"user that is a number", HEAD "contexts: [{name: c, context: {cluster: k, user: 12}}]\n" CLUSTER, "quotes",
+         CR_ERR_INVALID},
         {"certificate without key", HEAD CONTEXT CLUSTER USER("client-certificate-data: Q0E="), "client-key",
          CR_ERR_INVALID},
         {"key without certificate", HEAD CONTEXT CLUSTER USER("client-key-data: Q0E="), "client-certificate",
          CR_ERR_INVALID},
         {"broken base64", HEAD CONTEXT CLUSTER USER("client-key-data: '!'"), "client-key-data", CR_ERR_INVALID},
-        {"file that is missing", HEAD CONTEXT CLUSTER USER("tokenFile: token"), "tokenFile", CR_ERR_NOT_FOUND},
+        {"file that is missing", HEAD CONTEXT CLUSTER USER("tokenFile: token"), "token", CR_ERR_NOT_FOUND},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct cr_error err = {0};

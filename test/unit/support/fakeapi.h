@@ -22,11 +22,11 @@
 #include "kube/client.h"
 
 struct fake_answer {
-    const char *expect;     /* must be in the request line; NULL: anything */
-    const char *refuse;     /* must not be in it; NULL: nothing */
-    const char *header_has; /* must be in the headers; NULL: anything */
-    int status;             /* 0: 200 */
-    const char *header;     /* "Retry-After: 1\r\n" or NULL */
+    const char *expect; /* must be in the request line; NULL: anything */
+    const char *refuse; /* must not be in it; NULL: nothing */
+    const char *has;    /* must be in the headers or the body; NULL: anything */
+    int status;         /* 0: 200 */
+    const char *header; /* "Retry-After: 1\r\n" or NULL */
     const char *body;
     size_t fill; /* so many 'x' before the body */
     bool cut;    /* the connection breaks before the body has ended */
@@ -50,25 +50,31 @@ static void fake_send(int fd, const char *data, size_t len)
         ;
 }
 
-static void fake_read_head(int fd, char *head, size_t size)
+/* All of the request: what is left unread when a connection is closed resets it, answer included. */
+static void fake_read_request(int fd, char *text, size_t size)
 {
     size_t len = 0;
-    head[0] = '\0';
-    while (len + 1 < size && !strstr(head, "\r\n\r\n")) {
-        ssize_t n = recv(fd, head + len, size - 1 - len, 0);
+    size_t want = size - 1;
+    text[0] = '\0';
+    while (len < want) {
+        ssize_t n = recv(fd, text + len, size - 1 - len, 0);
         if (n <= 0)
             return;
         len += (size_t)n;
-        head[len] = '\0';
+        text[len] = '\0';
+        const char *body = strstr(text, "\r\n\r\n");
+        const char *length = strstr(text, "\r\nContent-Length: ");
+        if (body)
+            want = (size_t)(body + 4 - text) + (length && length < body ? strtoul(length + 18, NULL, 10) : 0);
     }
 }
 
 static void fake_check(struct fake_api *api, const struct fake_answer *answer, size_t index, char *head)
 {
-    bool headers = !answer->header_has || strstr(head, answer->header_has);
+    bool has = !answer->has || strstr(head, answer->has);
     head[strcspn(head, "\r\n")] = '\0';
-    bool wrong = !headers || (answer->expect && !strstr(head, answer->expect)) ||
-                 (answer->refuse && strstr(head, answer->refuse));
+    bool wrong =
+        !has || (answer->expect && !strstr(head, answer->expect)) || (answer->refuse && strstr(head, answer->refuse));
     if (wrong && !api->problem[0])
         snprintf(api->problem, sizeof api->problem, "request %zu is '%.400s'", index, head);
 }
@@ -107,7 +113,7 @@ static void *fake_serve(void *arg)
         if (fd < 0)
             break;
         const struct fake_answer *answer = &api->script[i];
-        fake_read_head(fd, head, 65536);
+        fake_read_request(fd, head, 65536);
         fake_check(api, answer, i, head);
         fake_reply(fd, answer);
         atomic_store(&api->answered, i + 1);

@@ -1,0 +1,127 @@
+#include "kube/event.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "support/fakeapi.h"
+
+static void *run_loop(void *loop)
+{
+    cr_loop_run(loop);
+    return NULL;
+}
+
+/* Emits the events against the script; all answers of it must be used. */
+static void emit(const struct fake_answer *script, size_t script_len, const struct cr_event *events, size_t len)
+{
+    struct fake_api api;
+    assert_true(fake_api_start(&api, script, script_len));
+    CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
+    CR_CLEANUP(cr_client) struct cr_client *client = fake_client(loop, api.port);
+    CR_CLEANUP(cr_recorder) struct cr_recorder *recorder = cr_recorder_new(client, "certroll");
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run_loop, loop), 0);
+    for (size_t i = 0; i < len; i++)
+        cr_recorder_emit(recorder, &events[i]);
+    assert_int_equal(atomic_load(&api.answered), script_len);
+    cr_loop_stop(loop);
+    pthread_join(thread, NULL);
+    fake_api_stop(&api);
+    if (api.problem[0])
+        fail_msg("%s", api.problem);
+}
+
+static struct cr_event about_web(const char *reason, const char *message)
+{
+    return (struct cr_event){.api_version = "v1",
+                             .kind = "Pod",
+                             .ns = "ns",
+                             .name = "web",
+                             .uid = "u",
+                             .reason = reason,
+                             .message = message};
+}
+
+static void repeats_are_dropped_and_others_are_not(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {
+        {.expect = "POST /api/v1/namespaces/ns/events?fieldManager=certroll ",
+         .has = "\"reason\":\"A\",\"message\":\"one\"",
+         .body = "{}"},
+        {.has = "\"type\":\"Warning\",\"reason\":\"A\",\"message\":\"two\"", .body = "{}"},
+        {.has = "\"reason\":\"B\"", .body = "{}"},
+        {.has = "\"uid\":\"other\"", .body = "{}"},
+    };
+    struct cr_event events[] = {
+        about_web("A", "one"), about_web("A", "one"), about_web("A", "two"),
+        about_web("B", "one"), about_web("A", "one"), about_web("B", "one"),
+    };
+    events[2].warning = true;
+    events[4].uid = "other";
+    emit(script, cr_array_len(script), events, cr_array_len(events));
+}
+
+static void one_that_could_not_be_written_may_be_tried_again(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {
+        {.status = 500, .body = "{}"},
+        {.expect = "POST", .body = "{}"},
+    };
+    const struct cr_event event = about_web("A", "one");
+    const struct cr_event events[] = {event, event, event};
+    emit(script, cr_array_len(script), events, cr_array_len(events));
+}
+
+static void objects_without_a_namespace_have_theirs_in_default(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {
+        {.expect = "POST /api/v1/namespaces/default/events", .has = "\"namespace\":\"default\"", .body = "{}"}};
+    struct cr_event event = about_web("A", "one");
+    event.kind = "Node";
+    event.ns = NULL;
+    emit(script, 1, &event, 1);
+}
+
+/* 1024 bytes are the API's limit; "é" is two. */
+static void a_long_message_is_cut_between_characters(void **state)
+{
+    (void)state;
+    char message[1200];
+    char expected[1100] = "\"message\":\"";
+    memset(message, 'x', 1023);
+    strcpy(message + 1023, "\xc3\xa9 and more");
+    strncat(expected, message, 1023);
+    strcat(expected, "\"");
+    const struct fake_answer script[] = {{.has = expected, .body = "{}"}};
+    const struct cr_event event = about_web("A", message);
+    emit(script, 1, &event, 1);
+}
+
+static void nobody_to_record_or_nothing_to_name_is_nothing(void **state)
+{
+    (void)state;
+    struct cr_event nameless = about_web("A", "one");
+    nameless.name = NULL;
+    cr_recorder_emit(NULL, &nameless);
+    emit(NULL, 0, &nameless, 1);
+    cr_recorder_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(repeats_are_dropped_and_others_are_not),
+        cmocka_unit_test(one_that_could_not_be_written_may_be_tried_again),
+        cmocka_unit_test(objects_without_a_namespace_have_theirs_in_default),
+        cmocka_unit_test(a_long_message_is_cut_between_characters),
+        cmocka_unit_test(nobody_to_record_or_nothing_to_name_is_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -66,7 +66,7 @@ def ensure(machine: Machine, pause: Path) -> int:
             None, unshare=namespaces.NEW_MOUNT | namespaces.NEW_PID, enter=[(machine.netns_path, namespaces.NEW_NET)]
         )
     process = holder.running()
-    holder.wait(lambda: process is not None and daemons.command_line(process.pid)[:1] == [str(pause)], 10, "up")
+    holder.wait(lambda: process is not None and _holds(daemons.command_line(process.pid)), 60, "up")
     if process is None:
         raise DevError(f"{machine.name} went down while it booted, see {holder.log}")
     return process.pid
@@ -117,8 +117,12 @@ def processes_one(cluster: Cluster, machines: Sequence[Machine] | None = None) -
 def _root_held_by(words: list[str]) -> str | None:
     """The machine's folder is the last word, both while the shell boots it and once `pause` holds it."""
     booting = words[:2] == ["/bin/sh", "-c"] and words[2:3] == [_BOOT]
-    holding = len(words) == 2 and os.path.basename(words[0]) == "pause"
-    return words[-1] if booting or holding else None
+    return words[-1] if booting or _holds(words) else None
+
+
+def _holds(words: list[str]) -> bool:
+    """Whether it has booted. By the program's name only: one that was built anew has another path."""
+    return len(words) == 2 and os.path.basename(words[0]) == "pause"
 
 
 def _holder(machine: Machine, pause: Path) -> Daemon:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -120,6 +121,7 @@ class Lane:
         self.number = number
         self.namespace = f"certroll-crash-{number}"
         self.log = folder / "operator.log"
+        self.usable = True
         self._cluster = cluster
         self._api = api
         self._program = program
@@ -127,20 +129,26 @@ class Lane:
         self._authorities = 0
         self._operator: Operator | None = None
         self._started = 0.0
+        self._materials: Mapping[str, Material] = {}  # last written, by the name of the Secret
+        self._leaves: Mapping[str, str] = {}  # their fingerprints
         self._running = ExitStack()
+        self._kubeconfig: Path
         self.proxy: WriteProxy
 
     # --- life
 
     def up(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._cluster.kubectl("delete", "namespace", self.namespace, "--ignore-not-found")  # of a run before, if any
         self._apply((_MANIFESTS / "00-namespace.yaml").read_text())
         self._apply(_RBAC.read_text())
-        self._write_secrets(self._new_materials())
+        self._change()
         for consumer in CONSUMERS:
             self._apply((_MANIFESTS / consumer.manifest).read_text())
-        self.proxy = self._running.enter_context(WriteProxy(self._operator_kubeconfig(), self._folder))
-        self.proxy.kubeconfig(self._folder / "kubeconfig")
+        # Not among the logs, which people pass on: there is a key and a token in it.
+        private = Path(self._running.enter_context(tempfile.TemporaryDirectory(prefix="certroll-crash-")))
+        self.proxy = self._running.enter_context(WriteProxy(self._operator_user(), private))
+        self._kubeconfig = self.proxy.kubeconfig(private / "kubeconfig")
         for consumer in CONSUMERS:
             self._wait_rolled_out(consumer)
         self._create_policy()
@@ -161,7 +169,7 @@ class Lane:
 
     def _start(self) -> None:
         self._operator = Operator(
-            self._program, self._folder / "kubeconfig", self.namespace, self.log, _FIRST_PORT + self.number,
+            self._program, self._kubeconfig, self.namespace, self.log, _FIRST_PORT + self.number,
             sanitizers.ENVIRONMENT,
         )  # fmt: skip
 
@@ -193,41 +201,51 @@ class Lane:
     def rotate(self, kill: Kill) -> Outcome:
         """A new CA and new leaves for both, with the operator killed on the way, to the end."""
         before = self._seen()
-        materials = self._new_materials()
-        outcome = self._under_kill(kill, lambda: self._write_secrets(materials), materials)
-        if not outcome.problems:
-            outcome.problems = self._judge_rotation(before, self._seen(), materials, outcome.writes)
-        return self._closed(outcome)
+        outcome = self._under_kill(kill, self._change)
+        return self._closed(outcome, lambda: self._judge_rotation(before, outcome.writes, rollouts=1))
+
+    def rotate_and_change_again(self, kill: Kill, back: bool) -> Outcome:
+        """As rotate; but while no operator runs, the Secrets are changed once more: to something new, or back."""
+        before, materials = self._seen(), self._materials
+        rolled = 0
+
+        def meanwhile() -> None:
+            nonlocal rolled
+            rolled = len(_restarts(self.proxy.writes()))
+            if back:
+                self._write(materials)
+            else:
+                self._change()
+
+        outcome = self._under_kill(kill, self._change, meanwhile)
+        # What was not begun need not be taken back.
+        again = rolled if back or not outcome.struck else 1
+        return self._closed(outcome, lambda: self._judge_rotation(before, outcome.writes, rollouts=rolled + again))
 
     def see_first(self, kill: Kill) -> Outcome:
         """A policy that is new to the operator, killed on the way: nothing may be restarted for it."""
         self._api.delete("certrotationpolicies", self.namespace, POLICY)
         before = self._seen()
-        outcome = self._under_kill(kill, self._create_policy, {})
-        if not outcome.problems:
-            outcome.problems = self._judge_first_sight(before, self._seen(), outcome.writes)
-        return self._closed(outcome)
+        outcome = self._under_kill(kill, self._create_policy)
+        return self._closed(outcome, lambda: self._judge_first_sight(before, outcome.writes))
 
-    def _under_kill(self, kill: Kill, change: Callable[[], Mapping[str, str]], materials: Mapping[str, Material]) -> Outcome:
+    def _under_kill(self, kill: Kill, change: Callable[[], None], meanwhile: Callable[[], None] = lambda: None) -> Outcome:
         outcome = Outcome(kill, self.number)
         traps = self._traps(kill)
         try:
             self.proxy.begin(traps[0] if traps else None)
             self._started = time.monotonic()
-            versions = change()
-
-            def converged() -> bool:
-                return self._converged(versions, materials)
-
-            if isinstance(kill, AtMoment) and self._under_way_after(kill.seconds, converged):
+            change()
+            if isinstance(kill, AtMoment) and self._under_way_after(kill.seconds):
                 self._kill()
                 self._restart()
                 outcome.struck += 1
-            while traps and self._caught(traps.pop(0), converged):
+            while traps and self._caught(traps.pop(0)):
+                meanwhile()
                 self._restart(traps[0] if traps else None)
                 outcome.struck += 1
             self.proxy.set(None)
-            self._wait("the rotation to converge", lambda: self._alive() and converged())
+            self._wait("the rotation to converge", lambda: self._alive() and self._converged())
             outcome.seconds = time.monotonic() - self._started
             self._wait("the operator to come to rest", lambda: self._alive() and self._at_rest())
         except (DevError, AssertionError) as error:
@@ -242,15 +260,15 @@ class Lane:
             return [Trap(number, when, self._kill) for number, when in kill.lives]
         return []
 
-    def _under_way_after(self, seconds: float, converged: Callable[[], bool]) -> bool:
+    def _under_way_after(self, seconds: float) -> bool:
         """Waits for the moment, which is what is tested, or until the rotation is over."""
         while (left := self._started + seconds - time.monotonic()) > 0:
-            if converged():
+            if self._converged():
                 return False
             time.sleep(min(left, 0.1))
         return True
 
-    def _caught(self, trap: Trap, converged: Callable[[], bool]) -> bool:
+    def _caught(self, trap: Trap) -> bool:
         """Returns when the operator is dead, or when there is nothing left to write at which it could be killed."""
 
         def look() -> bool:
@@ -259,19 +277,25 @@ class Lane:
                 return True
             if not self._operator.running() and not trap.sprung.wait(5.0):
                 self._operator.check()  # raises: it died, but not of the trap
-            return converged() and self._at_rest()
+            return self._converged() and self._at_rest()
 
         self._wait("the kill", look, every=0.0)
         return trap.sprung.is_set()
 
-    def _closed(self, outcome: Outcome) -> Outcome:
-        """With what a sanitizer said. When something went wrong, the evidence is kept, and the next rotation starts afresh."""
+    def _closed(self, outcome: Outcome, judge: Callable[[], list[str]]) -> Outcome:
+        """Judged. When something went wrong, the evidence is kept, and the next rotation starts afresh."""
+        if not outcome.problems:  # else it has not come to its end
+            outcome.problems += judge()
         report = sanitizers.report_in(self.log)
         if report:
             outcome.problems.append(f"{self.log}: {report}")
         if outcome.problems:
             self._keep_evidence(outcome)
-            self._start_afresh()
+            try:
+                self._start_afresh()
+            except (DevError, AssertionError) as error:
+                self.usable = False
+                outcome.problems.append(f"lane {self.number} is given up: {error}")
         return outcome
 
     def _start_afresh(self) -> None:
@@ -290,31 +314,32 @@ class Lane:
 
     # --- judging
 
-    def _judge_rotation(
-        self, before: Mapping[str, Seen], after: Mapping[str, Seen], materials: Mapping[str, Material], writes: Sequence[Write]
-    ) -> list[str]:
+    def _judge_rotation(self, before: Mapping[str, Seen], writes: Sequence[Write], rollouts: int) -> list[str]:
+        after = self._seen()
         nginx, was = after["nginx"], before["nginx"]
+        stayed = {uid for uid, _ in was.pods} & {uid for uid, _ in nginx.pods}
         changes, revisions = nginx.generation - was.generation, nginx.revision - was.revision
         new_sets = nginx.replica_sets - was.replica_sets
-        patched = [write.target.name for write in writes if write.kind == "PATCH deployments" and write.applied]
+        patched = [write.target.name for write in _restarts(writes)]
         claims = {
-            f"nginx was changed {changes} times by its generation": changes == 1,
-            f"nginx has {revisions} new revisions": revisions == 1,
-            f"nginx has {len(new_sets)} new ReplicaSets": len(new_sets) == 1,
-            "a pod of nginx was not replaced": not {uid for uid, _ in was.pods} & {uid for uid, _ in nginx.pods},
+            f"nginx was changed {changes} times by its generation, not {rollouts}": changes == rollouts,
+            f"nginx has {revisions} new revisions, not {rollouts}": revisions == rollouts,
+            f"nginx has {len(new_sets)} new ReplicaSets, not {rollouts}": len(new_sets) == rollouts,
+            f"{len(stayed)} pods of nginx are the same as before": len(stayed) == (0 if rollouts else 2),
             f"nginx has {len(nginx.pods)} pods": len(nginx.pods) == 2,
-            f"these workloads were patched: {patched}": patched == ["nginx"],
+            f"these workloads were patched: {patched}": patched == ["nginx"] * rollouts,
             "Envoy was touched though it hot-reloads": after["envoy"] == before["envoy"],
         }
         wrong = [claim for claim, holds in claims.items() if not holds]
-        return wrong + self._wrong_annotation(nginx, was) + self._not_served(materials)
+        return wrong + self._wrong_annotation(nginx, was, rollouts) + self._not_served()
 
-    def _judge_first_sight(self, before: Mapping[str, Seen], after: Mapping[str, Seen], writes: Sequence[Write]) -> list[str]:
+    def _judge_first_sight(self, before: Mapping[str, Seen], writes: Sequence[Write]) -> list[str]:
+        after = self._seen()
         wrong = [f"{name} was touched at first sight" for name in before if after[name] != before[name]]
         harmless = {"PATCH certrotationpolicies/status", "POST events"}
         return wrong + [f"written at first sight: {write.point}" for write in writes if write.kind not in harmless]
 
-    def _wrong_annotation(self, nginx: Seen, was: Seen) -> list[str]:
+    def _wrong_annotation(self, nginx: Seen, was: Seen, rollouts: int) -> list[str]:
         """The memory of the restart, computed anew from what the status says was settled (design.md, "What is remembered")."""
         name = f"certroll.dev/{_hex16(NGINX.secret)}"
         settled = self._secret_status(NGINX.secret)["settled"]
@@ -325,19 +350,20 @@ class Lane:
         }
         value = nginx.annotations.get(name, "")
         words = dict(word.split("=", 1) for word in value.split(",") if "=" in word)
+        restarted = nginx.annotations[_RESTARTED_AT] != was.annotations.get(_RESTARTED_AT)
         others = {key for key in nginx.annotations if key.startswith("certroll.dev/")} - {name}
         claims = {
             f"the template's {name} is {value!r} and says nothing of the leaf": "leaf" in words,
             f"the template's {name} is {value!r}, not of {right}": all(right.get(word) == words[word] for word in words),
             f"the template has annotations for other Secrets: {others}": not others,
-            "the template's restartedAt is as before": nginx.annotations[_RESTARTED_AT] != was.annotations.get(_RESTARTED_AT),
+            f"the template's restartedAt has {'' if restarted else 'not '}changed": restarted == bool(rollouts),
         }
         return [claim for claim, holds in claims.items() if not holds]
 
-    def _not_served(self, materials: Mapping[str, Material]) -> list[str]:
+    def _not_served(self) -> list[str]:
         wrong = []
         for consumer in CONSUMERS:
-            leaf = materials[consumer.secret].fingerprint()
+            leaf = self._leaves[consumer.secret]
             for pod in self._pods(consumer):
                 served = pods.served_leaf(pod.ip, consumer.port, self._server_name(consumer))
                 if served != leaf:
@@ -363,14 +389,20 @@ class Lane:
     def _pods(self, consumer: Consumer) -> list[pods.Pod]:
         return pods.of_app(self._api, self.namespace, consumer.name)
 
-    def _converged(self, versions: Mapping[str, str], materials: Mapping[str, Material]) -> bool:
-        """By the policy's status; whether that is true is judged afterwards."""
-        status = Status.of(self._policy())
-        leaves = {name: self._secret_status(name).get("settled", {}).get("leaf") for name in versions}
+    def _converged(self) -> bool:
+        """By the policy's status; whether that is true is judged afterwards.
+
+        The Secrets are known by what they hold: one that was rewritten with what was settled before is no change, and the
+        resourceVersion in the status stays as it was.
+        """
+        policy = self._policy()
+        status = Status.of(policy)
+        settled = {each["name"]: each.get("settled", {}).get("leaf") for each in _secrets_of(policy)}
         return (
             status.holds("Converged")
-            and status.settled(versions)
-            and all(leaves[name] == material.fingerprint() for name, material in materials.items())
+            and all(consumer.at_rest for consumer in status.consumers.values())
+            and not any(secret.pending or secret.problem for secret in status.secrets.values())
+            and settled == self._leaves
         )
 
     def _at_rest(self) -> bool:
@@ -380,8 +412,7 @@ class Lane:
         return self._api.get("certrotationpolicies", self.namespace, POLICY)
 
     def _secret_status(self, name: str) -> Mapping[str, Any]:
-        secrets = (self._policy().get("status") or {}).get("secrets", [])
-        return next((secret for secret in secrets if secret["name"] == name), {})
+        return next((secret for secret in _secrets_of(self._policy()) if secret["name"] == name), {})
 
     def _describe(self) -> str:
         writes = "\n".join(f"{write.point}: {write.status}" for write in self.proxy.writes())
@@ -398,20 +429,19 @@ class Lane:
 
     # --- making
 
-    def _new_materials(self) -> dict[str, Material]:
+    def _change(self) -> None:
+        """A new CA and a new leaf for each, in one write each."""
         self._authorities += 1
         authority = pki.new_authority(self._authorities)
-        return {consumer.secret: authority.issue(consumer.name, namespace=self.namespace) for consumer in CONSUMERS}
+        self._write({each.secret: authority.issue(each.name, namespace=self.namespace) for each in CONSUMERS})
 
-    def _write_secrets(self, materials: Mapping[str, Material]) -> dict[str, str]:
-        """Returns their resourceVersions."""
-        return {
-            name: self._api.apply("secrets", material.secret(name, self.namespace))["metadata"]["resourceVersion"]
-            for name, material in materials.items()
-        }
+    def _write(self, materials: Mapping[str, Material]) -> None:
+        self._materials = materials
+        self._leaves = {name: material.fingerprint() for name, material in materials.items()}
+        for name, material in materials.items():
+            self._api.apply("secrets", material.secret(name, self.namespace))
 
-    def _create_policy(self) -> dict[str, str]:
-        """Returns the resourceVersions of its Secrets."""
+    def _create_policy(self) -> None:
         self._api.apply("certrotationpolicies", {
             "apiVersion": "certroll.dev/v1alpha1",
             "kind": "CertRotationPolicy",
@@ -422,8 +452,6 @@ class Lane:
                 "restart": {"coalesce": "0s"},
             },
         })  # fmt: skip
-        secrets = {consumer.secret: self._api.get("secrets", self.namespace, consumer.secret) for consumer in CONSUMERS}
-        return {name: obj["metadata"]["resourceVersion"] for name, obj in secrets.items()}
 
     def _policy_consumer(self, consumer: Consumer) -> Object:
         return {
@@ -445,12 +473,21 @@ class Lane:
             deadline=_START_DEADLINE,
         )
 
-    def _operator_kubeconfig(self) -> Object:
-        """A user of its own with no more rights than it needs: a write that it may not make is found here, too."""
+    def _operator_user(self) -> Object:
+        """A kubeconfig of a user of its own with no more rights than it needs: a write that it may not make is found here, too."""
         config: Object = json.loads(self._cluster.kubectl("config", "view", "--raw", "--minify", "-o", "json"))
         token = self._cluster.kubectl("-n", self.namespace, "create", "token", "certroll-operator", "--duration=24h")
         config["users"][0]["user"] = {"token": token.strip()}
         return config
+
+
+def _restarts(writes: Sequence[Write]) -> list[Write]:
+    return [write for write in writes if write.kind == "PATCH deployments" and write.applied]
+
+
+def _secrets_of(policy: Object) -> list[Object]:
+    secrets: list[Object] = (policy.get("status") or {}).get("secrets", [])
+    return secrets
 
 
 def _hex16(text: str) -> str:

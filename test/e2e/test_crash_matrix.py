@@ -28,6 +28,7 @@ from certroll_dev.demo import workloads  # noqa: E402
 from certroll_dev.demo.api import API  # noqa: E402
 from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
 from crash_lane import AtMoment, AtWrite, EachLife, Kill, Lane, Outcome  # noqa: E402
+from write_points import Point  # noqa: E402
 from write_proxy import When  # noqa: E402
 
 _LANES = 3
@@ -40,6 +41,7 @@ _LOGS = _TEST.parent / "build" / "test-logs" / "crash-matrix"
 
 # What a second operator may do again. A restart is not among it: it is made once, whoever makes it.
 _REPEATABLE = {"PATCH certrotationpolicies/status", "PATCH pods/status", "POST events"}
+_RESTART = "PATCH deployments"
 _EVICTION = "POST pods/eviction"  # of a pod that mounted the old Secret from the kubelet's cache: chance, and harmless
 _EVICTIONS = 2
 
@@ -104,6 +106,19 @@ def test_killed_again_and_again(lanes: Sequence[Lane], recorded: Sequence[Outcom
     assert all(outcome.struck > 1 for outcome in outcomes)
 
 
+@pytest.mark.parametrize("back", [False, True], ids=["to-something-new", "back"])
+def test_changed_again_while_no_operator_ran(
+    lanes: Sequence[Lane], recorded: Sequence[Outcome], report: list[str], back: bool
+) -> None:
+    """Killed with one change half done, and the next finds another: what was begun is not taken for what is wanted."""
+    restart = Point("PATCH deployments/nginx", 1)
+    kills = [AtWrite(restart, "before"), AtWrite(restart, "after"), AtWrite(restart, "before"), AtWrite(restart, "after")]
+    outcomes = _run(lanes, kills, lambda lane: functools.partial(lane.rotate_and_change_again, back=back))
+    report.append(_table([], outcomes))
+    _judge(recorded, outcomes, operators=3, restarts=2)
+    _assert_struck(outcomes, {restart.label})
+
+
 def test_each_write_at_first_sight(lanes: Sequence[Lane], report: list[str]) -> None:
     """A half-recorded first sight must not be taken for a change."""
     first = _recorded(lanes, lambda lane: lane.see_first)
@@ -151,7 +166,7 @@ def _run(lanes: Sequence[Lane], kills: Sequence[Kill], act: Callable[[Lane], Act
     lock = threading.Lock()
 
     def work(lane: Lane) -> None:
-        while True:
+        while lane.usable:
             try:
                 kill = waiting.get_nowait()
             except queue.Empty:
@@ -161,6 +176,8 @@ def _run(lanes: Sequence[Lane], kills: Sequence[Kill], act: Callable[[Lane], Act
                 outcomes.append(outcome)
 
     _together([functools.partial(work, lane) for lane in lanes])
+    wrong = [problem for outcome in outcomes for problem in outcome.problems]
+    assert waiting.empty(), f"no lane is left, see {_LOGS}:\n" + "\n".join(wrong)
     return outcomes
 
 
@@ -179,8 +196,9 @@ def _whole(outcomes: Sequence[Outcome]) -> list[float]:
 # --- judging
 
 
-def _judge(recorded: Sequence[Outcome], outcomes: Sequence[Outcome], operators: int = 2) -> None:
+def _judge(recorded: Sequence[Outcome], outcomes: Sequence[Outcome], operators: int = 2, restarts: int = 1) -> None:
     most = _most(recorded)
+    most[_RESTART] *= restarts
     wrong = []
     for outcome in outcomes:
         found = outcome.problems or _excess(most, outcome.applied(), operators)
@@ -230,7 +248,7 @@ def _table(recorded: Sequence[Outcome], outcomes: Sequence[Outcome]) -> str:
 
 def _row(name: str, outcome: Outcome) -> str:
     applied = outcome.applied()
-    kinds = ("PATCH deployments", "PATCH certrotationpolicies/status", "PATCH pods/status", "POST events")
+    kinds = (_RESTART, "PATCH certrotationpolicies/status", "PATCH pods/status", "POST events")
     counts = [applied[kind] for kind in kinds]
     verdict = "" if outcome.struck or outcome.kill is None else "  (did not come)"
     verdict += "  WRONG" if outcome.problems else ""

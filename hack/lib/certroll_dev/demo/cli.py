@@ -7,7 +7,7 @@ import contextlib
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -17,10 +17,11 @@ from certroll_dev.demo import component_images
 from certroll_dev.demo.cluster import LocalCluster
 from certroll_dev.demo.component_images import Image
 from certroll_dev.demo.logs import collect
-from certroll_dev.demo.processes import end_left_over
-from certroll_dev.demo.show import Show, heading
+from certroll_dev.demo.processes import end_left_over, left_over
+from certroll_dev.demo.show import Show, heading, shortened
 from certroll_dev.ui import DevError, Step
 
+_NAME = "certroll-demo"
 _DESCRIPTION = """\
 Shows certroll at its job, on a real Kubernetes cluster that this command sets up on this machine: Envoy in front of its
 Rate Limit service, and nginx, are called all the time; their certificates are renewed, then their CA is changed. What
@@ -44,8 +45,11 @@ def main() -> None:
 
 def _main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser("hack/demo", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--name", default="certroll-demo", help="name of the cluster (default: %(default)s)")
+    parser.add_argument("--name", default=_NAME, help="name of the cluster (default: %(default)s)")
     parser.add_argument("--keep", action="store_true", help="leave cluster and operator running when the demo is over")
+    parser.add_argument(
+        "--rotate", choices=("leaves", "ca"), help="make one more change in what a run with --keep left running, and watch it"
+    )
     parser.add_argument("--down", action="store_true", help="end what a run with --keep left running, and do nothing else")
     parser.add_argument("--rate", type=float, default=20.0, help="calls a second to each of Envoy and nginx (default: %(default)s)")
     parser.add_argument("--logs", type=Path, help="folder for logs (default: build/demo/NAME)")
@@ -59,7 +63,7 @@ def _main(arguments: list[str]) -> int:
     if parsed.down:
         _end_earlier_run(options)
         return 0
-    return _demo(options)
+    return _rotate(options, parsed.rotate) if parsed.rotate else _demo(options)
 
 
 def _demo(options: Options) -> int:
@@ -75,27 +79,35 @@ def _demo(options: Options) -> int:
         cluster.up()
         _load_images(cluster, images)
         with cluster.network():
-            passed = _show(cluster, options, images)
+            passed = _judged(cluster, options, lambda show: show.run(images))
     if passed:
         print("\nEverything was seen that should have been.")
         _say_what_next(cluster, options)
     return 0 if passed else 1
 
 
-def _show(cluster: LocalCluster, options: Options, images: list[Image]) -> bool:
+def _rotate(options: Options, what: str) -> int:
+    cluster = LocalCluster(options.name)
+    if not cluster.exists() or left_over(options.logs / "operator.pid") is None:
+        raise DevError(f"no demo of the name {options.name} is running: start one with hack/demo --keep")
+    with cluster.network():
+        return 0 if _judged(cluster, options, lambda show: show.again(what)) else 1
+
+
+def _judged(cluster: LocalCluster, options: Options, run: Callable[[Show], bool]) -> bool:
     """Run it, and keep the logs of a run that went wrong before the cluster is taken down."""
     api = cluster.api()
     error: DevError | None = None
     passed = False
     try:
-        passed = Show(cluster, api, options.logs, options.rate, options.keep).run(images)
+        passed = run(Show(cluster, api, options.logs, options.rate, options.keep))
     except DevError as raised:
         error = raised
     if not passed:
         with Step("collecting logs"):
             collect(cluster, api, options.logs)
         said = f"{error}\n" if error else "not what was expected: see the lines marked ✗. "
-        raise DevError(f"{said}The logs are in {options.logs}")
+        raise DevError(f"{said}The logs are in {shortened(options.logs)}")
     return passed
 
 
@@ -155,8 +167,9 @@ def _run_script(script: str, *arguments: str) -> None:
 
 def _say_what_next(cluster: LocalCluster, options: Options) -> None:
     heading("What to try next")
-    name = "" if options.name == "certroll" else f" --name {options.name}"
-    kubectl = f"hack/cluster kubectl{name} -- -n certroll-demo"
+    name = f" --name {options.name}"
+    demo = "" if options.name == _NAME else name
+    kubectl = f"hack/cluster{name} kubectl -n certroll-demo"
     if not options.keep:
         print(
             "  hack/demo --keep                  the same, and leaves cluster and operator running for you\n"
@@ -165,12 +178,18 @@ def _say_what_next(cluster: LocalCluster, options: Options) -> None:
         )
         return
     print(
-        f"  {kubectl} get crp                            the policy in one line\n"
-        f"  {kubectl} describe crp demo                  what was decided, why, and the last rotations\n"
-        f"  {kubectl} rollout restart deployment nginx   a restart that is none of certroll's business\n"
-        f"  tail -f {options.logs}/operator.log\n"
-        f"  hack/cluster shell{name}                     a shell from which Pods and Services can be reached\n"
-        f"  hack/demo{name} --down                       end it all"
+        f"  # The policy in one line; what was decided, why, and the last rotations:\n"
+        f"  {kubectl} get crp\n"
+        f"  {kubectl} describe crp demo\n"
+        f"  # One more renewal, or one more CA:\n"
+        f"  hack/demo{demo} --rotate leaves\n"
+        f"  hack/demo{demo} --rotate ca\n"
+        f"  # A key that is none: said in the policy's conditions, and no pod is touched:\n"
+        f"  {kubectl} patch secret envoy -p '{{\"data\": {{\"tls.key\": \"bm8ga2V5\"}}}}'\n"
+        f"  # What the operator does; a shell from which Pods and Services can be reached; the end of it all:\n"
+        f"  tail -f {shortened(options.logs)}/operator.log\n"
+        f"  hack/cluster{name} shell\n"
+        f"  hack/demo{demo} --down"
     )
 
 

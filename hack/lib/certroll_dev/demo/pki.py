@@ -80,6 +80,21 @@ class Authority:
         return Material(certificate, key, self.certificate)
 
 
+def save(authority: Authority, folder: Path) -> None:
+    """For a later run; the key is for its owner's eyes only."""
+    folder.mkdir(parents=True, exist_ok=True)
+    key = folder / f"ca-{authority.generation}.key"
+    key.touch(mode=0o600)
+    key.write_bytes(authority.key)
+    key.with_suffix(".crt").write_bytes(authority.certificate)
+
+
+def load(folder: Path) -> list[Authority]:
+    """Those that were saved there, the oldest first."""
+    keys = {int(key.stem.removeprefix("ca-")): key for key in folder.glob("ca-*.key")}
+    return [Authority(n, key.with_suffix(".crt").read_bytes(), key.read_bytes()) for n, key in sorted(keys.items())]
+
+
 def new_authority(generation: int, *, days: int = 3650) -> Authority:
     key = new_key()
     with tempfile.TemporaryDirectory(prefix="certroll-pki-") as scratch:

@@ -104,17 +104,23 @@ class Load(Background):
         super().__init__("the load generator", command, log)
 
 
-def end_left_over(pid_file: Path) -> bool:
-    """End the process that an earlier run left, if it still is the one it was; returns whether there was one."""
+def left_over(pid_file: Path) -> int | None:
+    """The pid of the process that an earlier run left, if it still is the one it was: numbers are given again."""
     try:
         pid, started = pid_file.read_text().split()
     except (OSError, ValueError):
+        return None
+    return int(pid) if started == _start_time(int(pid)) else None
+
+
+def end_left_over(pid_file: Path) -> bool:
+    """Returns whether there was one."""
+    pid = left_over(pid_file)
+    if pid is None:
         return False
-    if started != _start_time(int(pid)):  # ended, and its number perhaps given to another
-        return False
-    os.kill(int(pid), signal.SIGTERM)
+    os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + _STOP_DEADLINE
-    while _start_time(int(pid)) == started and time.monotonic() < deadline:
+    while left_over(pid_file) and time.monotonic() < deadline:
         time.sleep(0.1)
     return True
 

@@ -43,21 +43,40 @@ class Show:
         self._logs = logs
         self._rate = rate
         self._keep = keep
-        self._authorities = (pki.new_authority(1), pki.new_authority(2))
+        self._authorities: list[Authority] = []
         self._log = CallLog(logs / "calls.jsonl")
         self._processes: list[Background] = []
 
     def run(self, images: list[Image]) -> bool:
         """Whether everything was seen that should have been."""
-        first, second = self._authorities
+        first, second = self._new_authority(), self._new_authority()
         with Step("starting Redis, Rate Limit, Envoy and nginx"):
             workloads.install_crds(self._cluster)
             workloads.install(self._cluster, self._api, images, workloads.issue_all(first))
         with self._operator(), self._load():
             self._start()
+            heading("4. The certificates of all three are renewed by the same CA")
             renewed = self._leaves_renewed(first)
+            heading("5. The CA is changed, in one naive write: new CA and new certificates at once")
             changed = self._ca_changed(second)
         return all_hold(renewed) and all_hold(changed)
+
+    def again(self, what: str) -> bool:
+        """One more change, "leaves" or "ca", in a demo that was kept; the operator is the one that was left running."""
+        self._authorities = pki.load(self._logs / "pki")
+        if what == "ca":
+            self._new_authority()
+        with self._load():
+            self._wait_calls_succeed()
+            heading({"leaves": "The certificates are renewed", "ca": "The CA is changed, in one naive write"}[what])
+            change = {"leaves": self._leaves_renewed, "ca": self._ca_changed}[what]
+            return all_hold(change(self._authorities[-1]))
+
+    def _new_authority(self) -> Authority:
+        authority = pki.new_authority(len(self._authorities) + 1)
+        pki.save(authority, self._logs / "pki")
+        self._authorities.append(authority)
+        return authority
 
     # --- what runs beside the cluster
 
@@ -69,16 +88,17 @@ class Show:
         log = self._logs / "operator.log"
         operator = Operator(OPERATOR, kubeconfig, NAMESPACE, log, _METRICS_PORT)
         with self._running(operator, "operator", keep=self._keep):
-            with Step(f"starting the operator (log: {_short(log)})"):
+            with Step(f"starting the operator (log: {shortened(log)})"):
                 operator.wait_ready()
             yield
 
     @contextlib.contextmanager
     def _load(self) -> Iterator[None]:
         trust = self._logs / "callers-trust.pem"
-        # The callers trust both CAs from the start, so that a failed call is never their own fault.
+        # The callers trust every CA from the start, so that a failed call is never their own fault.
         trust.write_bytes(b"".join(authority.certificate for authority in self._authorities))
         targets = [f"{w.consumer}={workloads.service_address(self._api, w)}/{w.server_name}" for w in _CALLED]
+        (self._logs / "calls.jsonl").unlink(missing_ok=True)
         load = Load(targets, trust, self._rate, self._logs / "calls.jsonl", self._logs / "load.log")
         with self._running(load, "load", keep=False):
             yield
@@ -111,14 +131,12 @@ class Show:
             self._wait_calls_succeed()
 
     def _leaves_renewed(self, authority: Authority) -> list[Check]:
-        heading("4. The certificates of all three are renewed by the same CA")
         outcome = self._change(authority)
         checks = leaf_checks(self._with_calls(outcome))
         self._report(outcome, checks)
         return checks
 
     def _ca_changed(self, authority: Authority) -> list[Check]:
-        heading("5. The CA is changed, in one naive write: new CA and new certificates at once")
         print(_NAIVE)
         outcome = self._change(authority)
         recovered = True
@@ -182,5 +200,5 @@ def heading(text: str) -> None:
     print(f"\n{text}", flush=True)
 
 
-def _short(path: Path) -> Path:
+def shortened(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

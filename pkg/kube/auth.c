@@ -78,7 +78,7 @@ char *cr_auth_token(struct cr_auth *auth)
     return token;
 }
 
-bool cr_auth_refused(struct cr_auth *auth)
+bool cr_auth_reread(struct cr_auth *auth)
 {
     pthread_mutex_lock(&auth->lock);
     bool hope = reads_files(auth->config);

@@ -19,8 +19,9 @@ CR_DEFINE_CLEANUP(cr_auth, struct cr_auth, cr_auth_free)
 
 /* The token as it is now, read again when that is more than a minute ago. Owned, for cr_secret_free; NULL: none. */
 char *cr_auth_token(struct cr_auth *auth);
-/* The server said 401: reads all again now. True when another try can go better: something is read from files. */
-bool cr_auth_refused(struct cr_auth *auth);
+/* Reads all again now: the server said 401, or does not get through the handshake (its CA may be another one). True
+ * when another try can go better: something is read from files. */
+bool cr_auth_reread(struct cr_auth *auth);
 /* Borrowed; only what never changes may be read from it (server, ns, source). */
 const struct cr_kube_config *cr_auth_config(const struct cr_auth *auth);
 

@@ -150,7 +150,7 @@ static bool exchange(struct cr_client *client, const struct call *call, struct c
         cr_autofree char *what = describe(call);
         return cr_error_wrap(err, "%s", what);
     }
-    if (response->status != 401 || !cr_auth_refused(client->auth))
+    if (response->status != 401 || !cr_auth_reread(client->auth))
         return answered(call, response, err);
     /* The token may have been replaced a moment ago: once more with the new one. A refused request did nothing. */
     cr_http_response_dispose(response);
@@ -382,4 +382,18 @@ bool cr_client_evict(struct cr_client *client, const char *ns, const char *pod, 
     cr_autofree char *path = cr_resource_path(&cr_res_pods, ns, pod, "eviction");
     CR_CLEANUP(cr_json) struct cr_json *answer = write_object(client, "POST", path, json_type, eviction, false, err);
     return answer != NULL;
+}
+
+bool cr_client_is_server(const struct cr_client *client, const char *address, int port)
+{
+    const char *server = cr_client_config(client)->server;
+    const char *authority = strstr(server, "://");
+    authority = authority ? authority + 3 : server;
+    bool ipv6 = strchr(address, ':') != NULL;
+    cr_autofree char *with_port = cr_asprintf(ipv6 ? "[%s]:%d" : "%s:%d", address, port);
+    cr_autofree char *alone = cr_asprintf(ipv6 ? "[%s]" : "%s", address);
+    size_t len = strcspn(authority, "/");
+    bool default_port = port == (cr_starts_with(server, "http://") ? 80 : 443);
+    return (strlen(with_port) == len && strncmp(authority, with_port, len) == 0) ||
+           (default_port && strlen(alone) == len && strncmp(authority, alone, len) == 0);
 }

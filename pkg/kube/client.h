@@ -32,6 +32,8 @@ void cr_client_cancel(struct cr_client *client);
 /* Owned object. Errors: NotFound, Forbidden, … */
 struct cr_json *cr_client_get(struct cr_client *client, const struct cr_resource *resource, const char *ns,
                               const char *name, struct cr_error *err) CR_MUST_USE;
+/* Whether this literal address and port are the API server's as configured (a name is not resolved). Any thread. */
+bool cr_client_is_server(const struct cr_client *client, const char *address, int port);
 /* The server's version ("v1.36.3"), owned: the first thing to ask, its errors are the set-up's errors. */
 char *cr_client_server_version(struct cr_client *client, struct cr_error *err) CR_MUST_USE;
 /* One list, whole (limit pages followed). ns NULL: all namespaces. selectors may be NULL. Owned List object. */

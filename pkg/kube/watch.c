@@ -174,8 +174,9 @@ static int64_t retry_delay(struct cr_watch *watch, const struct cr_error *err)
 
 static void retry(struct cr_watch *watch, struct cr_error *err)
 {
-    if (err->kind == CR_ERR_UNAUTHORIZED)
-        cr_auth_refused(cr_client_auth(watch->client));
+    /* No answer at all may mean that its certificate is of a new CA. */
+    if (err->kind == CR_ERR_UNAUTHORIZED || !watch->status)
+        cr_auth_reread(cr_client_auth(watch->client));
     advise(watch, err);
     int64_t delay = retry_delay(watch, err);
     cr_timer_arm(watch->timer, delay);

@@ -44,7 +44,7 @@ class Driver:
 
     @contextmanager
     def running(self, *words: str | Path, log: Path) -> Iterator[Running]:
-        """A command that goes on (watch, manage); ended by SIGTERM, which must leave nothing for the sanitizers to say."""
+        """A command that goes on (watch, manage). SIGTERM ends it and must leave nothing for the sanitizers to say."""
         with log.open("w") as stderr:
             process = self.plane.popen(
                 [*self._words, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import shutil
 import signal
 import subprocess
@@ -58,6 +59,8 @@ def _main(arguments: list[str]) -> int:
         parser.error("--rate must be above 0: without calls there is nothing to lose")
     logs = (parsed.logs or paths.REPOSITORY / "build" / "demo" / parsed.name).absolute()
     options = Options(parsed.name, parsed.keep, parsed.rate, logs)
+    if os.geteuid() != 0:
+        raise DevError("namespaces and cgroups are set up, which takes root: sudo hack/demo")
     # `kill` is answered as Ctrl-C is: with a clean-up.
     signal.signal(signal.SIGTERM, _interrupt)
     if parsed.down:

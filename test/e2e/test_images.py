@@ -1,0 +1,75 @@
+"""Images written by hand. Needs no cluster."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from certroll_dev.images import ImageError, build_image
+
+
+def _build(folder: Path, files: dict[str, Path | bytes], **options: object) -> Path:
+    return build_image(folder / "image.tar", "example/test:1", files, entrypoint=["/bin/ls"], **options)  # type: ignore[arg-type]
+
+
+def _layer(archive: Path) -> dict[str, tarfile.TarInfo]:
+    with tarfile.open(archive) as outer:
+        manifest = json.load(outer.extractfile("manifest.json"))  # type: ignore[arg-type]
+        assert manifest[0]["RepoTags"] == ["example/test:1"]
+        content = outer.extractfile(manifest[0]["Layers"][0]).read()  # type: ignore[union-attr]
+    with tarfile.open(fileobj=io.BytesIO(content)) as layer:
+        return {entry.name: entry for entry in layer}
+
+
+def test_the_same_inputs_give_the_same_bytes(tmp_path: Path) -> None:
+    files: dict[str, Path | bytes] = {"/bin/ls": Path("/bin/ls"), "/etc/greeting": b"hello\n"}
+    first, second = tmp_path / "a", tmp_path / "b"
+    assert _build(first, files).read_bytes() == _build(second, dict(reversed(files.items()))).read_bytes()
+
+
+def test_programs_come_with_their_libraries_and_loader(tmp_path: Path) -> None:
+    layer = _layer(_build(tmp_path, {"/bin/ls": Path("/bin/ls")}))
+    assert any(name.endswith("/libc.so.6") for name in layer)
+    assert any("ld-linux" in name for name in layer)
+    # A program names its loader below /lib or /lib64, which are links: nothing may be put in their place.
+    assert layer["lib64"].issym() and layer["lib"].issym() and layer["bin"].issym()
+    assert not [name for name in layer if name.startswith(("lib/", "lib64/", "bin/"))]
+    assert layer["usr/bin/ls"].mode == 0o755
+
+
+def test_parents_come_before_children(tmp_path: Path) -> None:
+    names = list(_layer(_build(tmp_path, {"/a-b/c": b"", "/a/b/c": b""})))
+    assert all(str(Path(name).parent) in [".", *names[:index]] for index, name in enumerate(names))
+
+
+def test_a_tree_keeps_its_links(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "sub").mkdir(parents=True)
+    (tree / "sub" / "file").write_text("x")
+    (tree / "link").symlink_to("sub/file")
+    layer = _layer(_build(tmp_path, {"/opt/tree": tree}))
+    assert layer["opt/tree/link"].linkname == "sub/file" and layer["opt/tree/sub/file"].isreg()
+
+
+def test_extra_folders_belong_to_the_user(tmp_path: Path) -> None:
+    layer = _layer(_build(tmp_path, {}, user="1000:2000", dirs=["/var/lib/data"]))
+    assert (layer["var/lib/data"].uid, layer["var/lib/data"].gid) == (1000, 2000)
+    assert layer["var/lib"].uid == 0
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "says"),
+    [
+        ({"/bin/x": Path("/nonexistent/x")}, {}, "no such file"),
+        ({}, {"user": "nobody"}, "numeric"),
+        ({"/etc": b""}, {}, "folder and a file"),
+    ],
+)
+def test_what_cannot_be_built_is_said(
+    tmp_path: Path, files: dict[str, Path | bytes], options: dict[str, object], says: str
+) -> None:
+    with pytest.raises(ImageError, match=says):
+        _build(tmp_path, files, **options)

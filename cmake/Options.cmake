@@ -1,3 +1,14 @@
+include(CheckCCompilerFlag)
+
+# For options that only newer compilers have.
+function(certroll_option_if_known flag)
+  string(MAKE_C_IDENTIFIER "HAVE${flag}" variable)
+  check_c_compiler_flag(${flag} ${variable})
+  if(${variable})
+    target_compile_options(certroll_options INTERFACE ${flag})
+  endif()
+endfunction()
+
 option(CERTROLL_TESTS "Build the unit tests" ON)
 option(CERTROLL_FUZZ "Build the libFuzzer targets (needs clang)" OFF)
 option(CERTROLL_WERROR "Treat warnings as errors" ON)
@@ -5,7 +16,8 @@ set(CERTROLL_SANITIZE "" CACHE STRING "Sanitizers to build with, for example add
 option(CERTROLL_HARDEN "Compile and link options of the OpenSSF hardening guide" OFF)
 
 add_library(certroll_options INTERFACE)
-target_compile_definitions(certroll_options INTERFACE _GNU_SOURCE CERTROLL_VERSION="${PROJECT_VERSION}")
+target_compile_definitions(certroll_options INTERFACE _GNU_SOURCE CERTROLL_VERSION="${PROJECT_VERSION}"
+  CERTROLL_ARCH="$<IF:$<STREQUAL:${CMAKE_SYSTEM_PROCESSOR},x86_64>,amd64,$<IF:$<STREQUAL:${CMAKE_SYSTEM_PROCESSOR},aarch64>,arm64,${CMAKE_SYSTEM_PROCESSOR}>>")
 target_compile_options(certroll_options INTERFACE
   -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition
   -Wpointer-arith -Wcast-qual -Wwrite-strings -Wundef -Wvla -Wformat=2 -Wformat-security
@@ -30,7 +42,11 @@ if(CERTROLL_HARDEN)
   target_compile_options(certroll_options INTERFACE
     -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-clash-protection -fstack-protector-strong
     -fno-delete-null-pointer-checks -fno-strict-overflow -fno-strict-aliasing
-    -ftrivial-auto-var-init=zero -fPIE)
+    -ftrivial-auto-var-init=zero -fexceptions -fPIE
+    -Werror=implicit -Werror=incompatible-pointer-types -Werror=int-conversion)
+  foreach(flag -Wtrampolines -Wbidi-chars=any -fstrict-flex-arrays=3 -fzero-init-padding-bits=all)
+    certroll_option_if_known(${flag})
+  endforeach()
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     target_compile_options(certroll_options INTERFACE -fcf-protection=full)
   elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64")

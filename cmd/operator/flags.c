@@ -19,9 +19,11 @@ const char flags_help[] =
     "                                   ~/.kube/config)\n"
     "      --context NAME               context of the kubeconfig (default: its current one)\n"
     "  -n, --namespace NAME             watch this namespace only; may be given several times (default: all)\n"
-    "      --leader-elect=false         run without leader election. This version has none yet, so run one operator at a\n"
+    "      --leader-elect=false         run without leader election. This version has none yet, so run one operator at "
+    "a\n"
     "                                   time; =true is refused rather than pretended\n"
-    "      --metrics-bind-address ADDR  where /metrics, /healthz and /readyz are served, such as 127.0.0.1:8080; 0 for\n"
+    "      --metrics-bind-address ADDR  where /metrics, /healthz and /readyz are served, such as 127.0.0.1:8080; 0 "
+    "for\n"
     "                                   nowhere (default \":8080\")\n"
     "      --workers N                  reconciles at the same time, 1 to 64 (default 4)\n"
     "      --log-level LEVEL            debug, info, warn or error (default info)\n"
@@ -61,8 +63,8 @@ static bool parse_workers(const char *text, int *workers, struct cr_error *err)
 static bool add_namespace(const char *name, struct cr_strvec *namespaces, struct cr_error *err)
 {
     size_t len = strlen(name);
-    bool plain = len > 0 && len <= 63 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len && name[0] != '-' &&
-                 name[len - 1] != '-';
+    bool plain = len > 0 && len <= 63 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len &&
+                 name[0] != '-' && name[len - 1] != '-';
     if (!plain)
         return cr_error_set(err, CR_ERR_INVALID, "--namespace '%s' is no name of a namespace", name);
     cr_strvec_add_unique(namespaces, name);
@@ -74,8 +76,9 @@ static bool check_leader_elect(const char *value, struct cr_error *err)
     if (cr_streq(value, "false"))
         return true;
     if (!value || cr_streq(value, "true"))
-        return cr_error_set(err, CR_ERR_INVALID,
-                            "this version has no leader election yet: give --leader-elect=false and run one operator at a time");
+        return cr_error_set(
+            err, CR_ERR_INVALID,
+            "this version has no leader election yet: give --leader-elect=false and run one operator at a time");
     return cr_error_set(err, CR_ERR_INVALID, "--leader-elect must be true or false, not '%s'", value);
 }
 
@@ -122,7 +125,8 @@ bool flags_parse(int argc, char **argv, struct flags *flags, struct cr_error *er
             return false;
     }
     if (optind < argc)
-        return cr_error_set(err, CR_ERR_INVALID, "unexpected argument '%s'; see certroll-operator --help", argv[optind]);
+        return cr_error_set(err, CR_ERR_INVALID, "unexpected argument '%s'; see certroll-operator --help",
+                            argv[optind]);
     return true;
 }
 

@@ -14,6 +14,8 @@
 #include "runtime/manager.h"
 #include "sys/loop.h"
 
+#define USER_AGENT "certroll-operator/" CERTROLL_VERSION " (linux/" CERTROLL_ARCH ")"
+
 enum { EXIT_NOT_STARTED = 1, EXIT_USAGE = 2 };
 
 /* Keys pass through this process: no core may ever hold them. */
@@ -26,17 +28,18 @@ static void forbid_cores(void)
 
 static bool run(const struct flags *flags, struct cr_error *err)
 {
-    CR_CLEANUP(cr_kube_config) struct cr_kube_config *config = cr_kube_config_load(flags->kubeconfig, flags->context, err);
+    CR_CLEANUP(cr_kube_config)
+    struct cr_kube_config *config = cr_kube_config_load(flags->kubeconfig, flags->context, err);
     if (!config)
         return false;
     cr_autofree char *namespaces = cr_strvec_join(&flags->namespaces, ",");
-    cr_log(CR_LOG_INFO, "starting", {"version", CERTROLL_VERSION}, {"server", config->server}, {"credentials", config->source},
-           {"namespaces", flags->namespaces.len ? namespaces : "all"});
+    cr_log(CR_LOG_INFO, "starting", {"version", CERTROLL_VERSION}, {"server", config->server},
+           {"credentials", config->source}, {"namespaces", flags->namespaces.len ? namespaces : "all"});
 
     /* In the order in which they need each other; they go in the opposite one. */
     CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
     CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
-    CR_CLEANUP(cr_client) struct cr_client *client = cr_client_new(loop, cr_steal(&config), "certroll-operator");
+    CR_CLEANUP(cr_client) struct cr_client *client = cr_client_new(loop, cr_steal(&config), USER_AGENT);
     CR_CLEANUP(cr_policy_controller) struct cr_policy_controller *controller = NULL;
     struct cr_manager_options manager_options = {.workers = flags->workers, .metrics_address = flags->metrics_address};
     CR_CLEANUP(cr_manager) struct cr_manager *manager = cr_manager_new(loop, client, metrics, &manager_options);

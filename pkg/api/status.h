@@ -69,10 +69,12 @@ struct cr_consumer_status {
     char *reason; /* one sentence */
     enum cr_consumer_state state;
     struct cr_pod_counts pods;
-    char *blocked_by;          /* NULL: nothing */
-    int64_t last_restart_ms;   /* 0: never by us */
-    int64_t since_ms;          /* when the present decision was first made; 0 when idle */
-    struct cr_strvec examples; /* at most 5 pods that are stale or unknown, "name: why" */
+    char *blocked_by;        /* NULL: nothing */
+    int64_t last_restart_ms; /* 0: never by us */
+    int64_t since_ms;        /* when the present decision was first made; 0 when idle */
+    char *restarted_for;     /* rotation ids of the last restart, NULL: none. The same is not restarted for twice */
+    int64_t restarted_generation; /* of the workload, with that restart in its template */
+    struct cr_strvec examples;    /* at most 5 pods that are stale or unknown, "name: why" */
 };
 
 struct cr_condition {

@@ -202,6 +202,8 @@ static void decode_consumer(const struct cr_json *json, struct cr_policy_status 
     out->blocked_by = text_or_null(json, "blockedBy");
     out->last_restart_ms = time_or_0(json, "lastRestart");
     out->since_ms = time_or_0(json, "since");
+    out->restarted_for = text_or_null(json, "restartedFor");
+    out->restarted_generation = cr_json_int(cr_json_get(json, "restartedGeneration"), 0);
     const struct cr_json *examples = cr_json_get(json, "examples");
     for (const struct cr_json *c = cr_json_first(examples); c && out->examples.len < EXAMPLES_MAX; c = cr_json_next(c))
         if (cr_json_string(c))

@@ -227,6 +227,9 @@ static struct cr_json *encode_consumer(const struct cr_consumer_status *consumer
     set_text(object, "blockedBy", consumer->blocked_by, SENTENCE_MAX);
     set_time(object, "lastRestart", consumer->last_restart_ms);
     set_time_micro(object, "since", consumer->since_ms);
+    set_text(object, "restartedFor", consumer->restarted_for, SENTENCE_MAX);
+    if (consumer->restarted_for)
+        cr_json_set_int(object, "restartedGeneration", consumer->restarted_generation);
     add_strings(object, "examples", &consumer->examples, EXAMPLES_MAX, WORD_MAX);
     return object;
 }

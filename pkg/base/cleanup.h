@@ -45,6 +45,6 @@ static inline void cr_fd_cleanup(int *fd)
 
 /* cr_autofree char *s = …;  for plain heap memory without secrets. */
 #define cr_autofree __attribute__((cleanup(cr_free_cleanup)))
-#define cr_autofd __attribute__((cleanup(cr_fd_cleanup)))
+#define cr_autofd   __attribute__((cleanup(cr_fd_cleanup)))
 
 #endif

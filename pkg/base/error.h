@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdarg.h>
 
-#define CR_MUST_USE __attribute__((warn_unused_result))
+#define CR_MUST_USE          __attribute__((warn_unused_result))
 #define CR_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
 enum cr_error_kind {

@@ -24,7 +24,7 @@ void cr_log_fields(enum cr_log_level level, const char *msg, const struct cr_log
 /* cr_log(CR_LOG_INFO, "restarted", {"policy", key}, {"secret", name}); */
 #define cr_log(level, msg, ...)                                                                                        \
     do {                                                                                                               \
-        const struct cr_log_field cr_fields_[] = {__VA_ARGS__ __VA_OPT__(, ) {NULL, NULL}};                            \
+        const struct cr_log_field cr_fields_[] = {__VA_ARGS__ __VA_OPT__(, ){NULL, NULL}};                             \
         cr_log_fields((level), (msg), cr_fields_, sizeof cr_fields_ / sizeof *cr_fields_ - 1);                         \
     } while (0)
 

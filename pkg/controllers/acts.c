@@ -14,7 +14,7 @@
 /* On the pod itself: any new value makes its kubelet refresh Secret volumes at once. */
 #define NUDGE_ANNOTATION "certroll.dev/refresh"
 
-enum { PROBE_TIMEOUT_MS = 1500 };
+enum { PROBE_TIMEOUT_MS = 1500, REFUSED_FIRST_MS = 5000, REFUSED_DOUBLINGS = 6 };
 
 static void keep_first(struct cr_error *first, const struct cr_error *err)
 {
@@ -66,8 +66,8 @@ static void log_said(const struct cr_policy *policy, const struct cr_plan_event 
 
 /* --- restart --- */
 
-/* uid and resourceVersion are preconditions: a workload that was recreated, or that somebody (another leader, ourselves a moment
- * ago) changed since the decision, answers Conflict, and the decision is made again. */
+/* uid and resourceVersion are preconditions: a workload that was recreated, or that somebody (another leader, ourselves
+ * a moment ago) changed since the decision, answers Conflict, and the decision is made again. */
 static struct cr_json *restart_patch(const struct cr_json *workload, const struct cr_json *annotations, int64_t now_ms)
 {
     struct cr_json *patch = cr_json_new_object();
@@ -108,10 +108,10 @@ static bool restart(const struct cr_actor *actor, struct cr_gathered *gathered, 
     const struct cr_policy_consumer *spec = spec_of(gathered, what->consumer);
     const struct cr_json *workload = gathered->consumers[what->consumer].workload;
     const struct cr_resource *resource = cr_resource_find(spec->api_version, spec->kind);
-    cr_autofree char *refused_key = cr_world_key(policy, spec->name, "refused");
     cr_autofree char *object = cr_asprintf("%s/%s", spec->kind, spec->target);
     if (!resource)
-        return cr_error_set(err, CR_ERR_INTERNAL, "%s %s is not a kind that can be restarted", spec->api_version, spec->kind);
+        return cr_error_set(err, CR_ERR_INTERNAL, "%s %s is not a kind that can be restarted", spec->api_version,
+                            spec->kind);
 
     CR_CLEANUP(cr_json) struct cr_json *patch = restart_patch(workload, what->annotations, cr_clock_wall_ms());
     struct cr_json *patched =
@@ -121,12 +121,10 @@ static bool restart(const struct cr_actor *actor, struct cr_gathered *gathered, 
         if (err->kind == CR_ERR_CONFLICT)
             return false;
         log_act(gathered, plan, "restart failed", object, what->why, err);
-        cr_memory_set_text(actor->memory, refused_key, err->text);
         say_restart(actor, gathered, what->consumer, workload, what->why, err);
         return false;
     }
     log_act(gathered, plan, "restarted", object, what->why, NULL);
-    cr_memory_set_text(actor->memory, refused_key, NULL);
     cr_metric_add(actor->restarts, CR_LABELS(policy->ns, spec->kind, spec->target), 1);
     say_restart(actor, gathered, what->consumer, workload, what->why, NULL);
     cr_world_override(gathered, what->consumer, patched);
@@ -154,25 +152,26 @@ static void nudge(const struct cr_actor *actor, struct cr_gathered *gathered, st
     cr_json_set_string(cr_json_object_in(metadata, "annotations"), NUDGE_ANNOTATION, value);
 
     struct cr_error err = {0};
-    CR_CLEANUP(cr_json) struct cr_json *patched =
+    CR_CLEANUP(cr_json)
+    struct cr_json *patched =
         cr_client_merge_patch(actor->client, &cr_res_pods, policy->ns, pod->name, "status", patch, &err);
-    /* Counted also when refused: the kubelet refreshes by itself within its period, a storm of requests would not help. */
+    /* Counted also when refused: the kubelet refreshes by itself within its period, a storm of requests would not help.
+     */
     const struct cr_consumer_status *consumer =
         cr_status_consumer(&plan->status, spec_of(gathered, what->consumer)->name);
     cr_memory_nudged(actor->memory, pod->uid, consumer ? consumer->since_ms : 0, now_ms);
     if (patched)
         cr_metric_add(actor->nudges, CR_LABELS(policy->ns), 1);
     else if (err.kind != CR_ERR_NOT_FOUND && err.kind != CR_ERR_CONFLICT)
-        log_act(gathered, plan, "nudge failed; the kubelet refreshes its volumes within 95 s by itself", pod->name, NULL, &err);
+        log_act(gathered, plan, "nudge failed; the kubelet refreshes its volumes within 95 s by itself", pod->name,
+                NULL, &err);
 }
 
-static bool evict(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan *plan,
+static bool evict(const struct cr_actor *actor, struct cr_gathered *gathered, struct cr_plan *plan,
                   const struct cr_plan_pod *what, struct cr_error *err)
 {
     const struct cr_policy *policy = gathered->world.policy;
     const struct cr_world_pod *pod = pod_of(gathered, what);
-    cr_autofree char *key = cr_world_key(policy, spec_of(gathered, what->consumer)->name, "evicted");
-    cr_memory_set_time(actor->memory, key, cr_clock_wall_ms());
     const char *why = "the new pod serves the old leaf: it mounted the Secret from its kubelet's cache";
     if (!cr_client_evict(actor->client, policy->ns, pod->name, pod->uid, err)) {
         if (err->kind == CR_ERR_NOT_FOUND || err->kind == CR_ERR_CONFLICT) {
@@ -183,9 +182,19 @@ static bool evict(const struct cr_actor *actor, struct cr_gathered *gathered, co
         return false;
     }
     log_act(gathered, plan, "evicted", pod->name, why, NULL);
+    const char *name = spec_of(gathered, what->consumer)->name;
+    const struct cr_consumer_status *consumer = cr_status_consumer(&plan->status, name);
+    cr_autofree char *key = cr_world_evicted_key(policy, name, consumer ? consumer->since_ms : 0);
+    cr_memory_take_note(actor->memory, key, cr_clock_wall_ms(), NULL);
     cr_metric_add(actor->evictions, CR_LABELS(policy->ns), 1);
-    struct cr_event event = {.api_version = "v1", .kind = "Pod", .ns = policy->ns, .name = pod->name, .uid = pod->uid,
-                             .warning = true, .reason = "EvictedStale", .message = why};
+    struct cr_event event = {.api_version = "v1",
+                             .kind = "Pod",
+                             .ns = policy->ns,
+                             .name = pod->name,
+                             .uid = pod->uid,
+                             .warning = true,
+                             .reason = "EvictedStale",
+                             .message = why};
     cr_recorder_emit(actor->recorder, &event);
     return true;
 }
@@ -204,9 +213,25 @@ static enum cr_probe_seen seen_of(enum cr_probe_outcome outcome)
 
 static const char *outcome_word(enum cr_probe_outcome outcome)
 {
-    static const char *const words[] = {[CR_PROBE_SERVED] = "served", [CR_PROBE_UNREACHABLE] = "unreachable",
-                                        [CR_PROBE_NOT_TLS] = "not_tls", [CR_PROBE_REFUSED] = "refused"};
+    static const char *const words[] = {[CR_PROBE_SERVED] = "served",
+                                        [CR_PROBE_UNREACHABLE] = "unreachable",
+                                        [CR_PROBE_NOT_TLS] = "not_tls",
+                                        [CR_PROBE_REFUSED] = "refused"};
     return words[outcome];
+}
+
+/* Never the API server or a kubelet, which a pod in the host's network shares its address with: whoever can write a
+ * pod's status could point us at them. */
+static bool may_probe(const struct cr_actor *actor, const struct cr_world_pod *pod, int port)
+{
+    static const int node_ports[] = {2379, 2380, 6443, 10250, 10257, 10259};
+    if (!cr_probe_address_allowed(pod->ip) || cr_client_is_server(actor->client, pod->ip, port))
+        return false;
+    bool on_host = cr_streq(cr_json_string_at(pod->pod, "status", "hostIP"), pod->ip);
+    for (size_t i = 0; on_host && i < cr_array_len(node_ports); i++)
+        if (port == node_ports[i])
+            return false;
+    return true;
 }
 
 static void probe_all(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan *plan)
@@ -220,12 +245,13 @@ static void probe_all(const struct cr_actor *actor, struct cr_gathered *gathered
     for (size_t i = 0; i < plan->probes_len; i++) {
         const struct cr_world_pod *pod = pod_of(gathered, &plan->probes[i]);
         const struct cr_policy_verify *verify = &spec_of(gathered, plan->probes[i].consumer)->verify;
-        if (!cr_probe_address_allowed(pod->ip)) {
+        if (!may_probe(actor, pod, verify->port)) {
             cr_memory_probed(actor->memory, pod, CR_SEEN_UNREACHABLE, NULL, cr_clock_wall_ms());
             continue;
         }
         pods[count] = pod;
-        targets[count++] = (struct cr_probe_target){.address = pod->ip, .port = verify->port, .server_name = verify->server_name};
+        targets[count++] =
+            (struct cr_probe_target){.address = pod->ip, .port = verify->port, .server_name = verify->server_name};
     }
     if (!count)
         return;
@@ -237,6 +263,29 @@ static void probe_all(const struct cr_actor *actor, struct cr_gathered *gathered
     }
 }
 
+/* What the API server refuses is tried again by its own clock, doubling from 5 s to 5 minutes, so that neither our
+ * other work nor the events that it makes change the pace. A conflict is an invitation to look again at once. */
+static bool remember_refusal(const struct cr_actor *actor, const struct cr_gathered *gathered, size_t consumer,
+                             const struct cr_error *err)
+{
+    if (err->kind == CR_ERR_CONFLICT || err->kind == CR_ERR_CANCELLED)
+        return false;
+    cr_autofree char *key = cr_world_refused_key(gathered->world.policy, spec_of(gathered, consumer)->name);
+    CR_CLEANUP(cr_note) struct cr_note before = cr_memory_note(actor->memory, key);
+    int64_t pause_ms = (int64_t)REFUSED_FIRST_MS
+                       << (before.count < REFUSED_DOUBLINGS ? before.count : REFUSED_DOUBLINGS);
+    if (pause_ms < err->retry_after_ms)
+        pause_ms = err->retry_after_ms;
+    cr_memory_take_note(actor->memory, key, cr_clock_wall_ms() + pause_ms, err->text);
+    return true;
+}
+
+static void forget_refusal(const struct cr_actor *actor, const struct cr_gathered *gathered, size_t consumer)
+{
+    cr_autofree char *key = cr_world_refused_key(gathered->world.policy, spec_of(gathered, consumer)->name);
+    cr_memory_drop_note(actor->memory, key);
+}
+
 bool cr_act(const struct cr_actor *actor, struct cr_gathered *gathered, struct cr_plan *plan, bool *did,
             struct cr_error *err)
 {
@@ -244,20 +293,21 @@ bool cr_act(const struct cr_actor *actor, struct cr_gathered *gathered, struct c
     for (size_t i = 0; i < plan->restarts_len; i++) {
         struct cr_error failed = {0};
         if (restart(actor, gathered, plan, &plan->restarts[i], &failed))
-            *did = true;
-        else
+            forget_refusal(actor, gathered, plan->restarts[i].consumer);
+        else if (!remember_refusal(actor, gathered, plan->restarts[i].consumer, &failed))
             keep_first(&first, &failed);
     }
     for (size_t i = 0; i < plan->nudges_len; i++)
         nudge(actor, gathered, plan, &plan->nudges[i]);
     for (size_t i = 0; i < plan->evictions_len; i++) {
         struct cr_error failed = {0};
-        if (!evict(actor, gathered, plan, &plan->evictions[i], &failed))
+        if (evict(actor, gathered, plan, &plan->evictions[i], &failed))
+            forget_refusal(actor, gathered, plan->evictions[i].consumer);
+        else if (!remember_refusal(actor, gathered, plan->evictions[i].consumer, &failed))
             keep_first(&first, &failed);
     }
     probe_all(actor, gathered, plan);
-    if (plan->nudges_len || plan->probes_len || plan->evictions_len)
-        *did = true;
+    *did = plan->restarts_len || plan->nudges_len || plan->probes_len || plan->evictions_len;
     if (first.kind == CR_ERR_NONE)
         return true;
     *err = first;

@@ -20,16 +20,16 @@ struct cr_actor {
     struct cr_metric *evictions; /* namespace */
 };
 
-/* Does what the plan asks, restarts first, probes last. *did: something was done that the next plan should see at once. The first
- * error that must be retried is returned after everything else was tried. */
+/* Does what the plan asks, restarts first, probes last. *did: something was done that the next plan should see at once.
+ * The first error that must be retried is returned after everything else was tried. */
 bool cr_act(const struct cr_actor *actor, struct cr_gathered *gathered, struct cr_plan *plan, bool *did,
             struct cr_error *err) CR_MUST_USE;
 
 /* Says the plan's Events; best effort. */
 void cr_act_say(const struct cr_actor *actor, const struct cr_gathered *gathered, const struct cr_plan *plan);
 
-/* Writes `after` when it differs from `before` in what is encoded; resourceVersion is the precondition. *written: owned new
- * object, NULL when nothing differed. */
+/* Writes `after` when it differs from `before` in what is encoded; resourceVersion is the precondition. *written: owned
+ * new object, NULL when nothing differed. */
 bool cr_act_status(const struct cr_actor *actor, const struct cr_policy *policy, const char *resource_version,
                    const struct cr_policy_status *before, const struct cr_policy_status *after,
                    struct cr_json **written, struct cr_error *err) CR_MUST_USE;

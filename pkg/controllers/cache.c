@@ -13,7 +13,7 @@
 struct cache_informer {
     struct cr_cache *cache; /* for the callbacks */
     enum cr_cached what;
-    char *ns; /* NULL: all */
+    char *ns;               /* NULL: all */
     struct cr_store *store; /* borrowed from the informer, which the manager owns */
 };
 
@@ -139,7 +139,8 @@ static struct cr_store *store_for(struct cr_cache *cache, enum cr_cached what, c
     return NULL;
 }
 
-static void tell_concerned(struct cr_cache *cache, enum cr_cached what, const char *ns, const char *kind, const char *name)
+static void tell_concerned(struct cr_cache *cache, enum cr_cached what, const char *ns, const char *kind,
+                           const char *name)
 {
     struct cr_store *policies = store_for(cache, CR_CACHED_POLICIES, ns);
     if (!policies || !name)
@@ -184,11 +185,13 @@ void cr_cache_project_secret(struct cr_cache *cache, struct cr_snapshot *snapsho
 
 /* --- set-up --- */
 
-static void add_informer(struct cr_manager *manager, struct cr_client *client,
-                         struct cr_loop *loop, struct cache_informer *informer)
+static void add_informer(struct cr_manager *manager, struct cr_client *client, struct cr_loop *loop,
+                         struct cache_informer *informer)
 {
     struct cr_informer_options options = {
-        .watch = {.resource = resources[informer->what], .ns = informer->ns, .secret = informer->what == CR_CACHED_SECRETS},
+        .watch = {.resource = resources[informer->what],
+                  .ns = informer->ns,
+                  .secret = informer->what == CR_CACHED_SECRETS},
         .project = project,
         .on_change = on_change,
         .arg = informer,
@@ -211,7 +214,8 @@ struct cr_cache *cr_cache_new(struct cr_manager *manager, struct cr_client *clie
         const char *ns = options->namespaces->len ? options->namespaces->items[n] : NULL;
         for (int what = 0; what < CR_CACHED_COUNT; what++) {
             struct cache_informer *informer = &cache->informers[cache->informers_len++];
-            *informer = (struct cache_informer){.cache = cache, .what = (enum cr_cached)what, .ns = cr_strdup_or_null(ns)};
+            *informer =
+                (struct cache_informer){.cache = cache, .what = (enum cr_cached)what, .ns = cr_strdup_or_null(ns)};
             add_informer(manager, client, loop, informer);
         }
     }

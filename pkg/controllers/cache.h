@@ -1,5 +1,5 @@
-/* What the controllers see of the cluster: one informer per resource and namespace, and which policies an object concerns.
- * Reads are of refcounted snapshots, from any thread. */
+/* What the controllers see of the cluster: one informer per resource and namespace, and which policies an object
+ * concerns. Reads are of refcounted snapshots, from any thread. */
 #ifndef CR_CONTROLLERS_CACHE_H
 #define CR_CONTROLLERS_CACHE_H
 
@@ -9,8 +9,15 @@
 #include "runtime/manager.h"
 #include "runtime/store.h"
 
-enum cr_cached { CR_CACHED_POLICIES, CR_CACHED_SECRETS, CR_CACHED_DEPLOYMENTS, CR_CACHED_STATEFULSETS,
-                 CR_CACHED_DAEMONSETS, CR_CACHED_PODS, CR_CACHED_COUNT };
+enum cr_cached {
+    CR_CACHED_POLICIES,
+    CR_CACHED_SECRETS,
+    CR_CACHED_DEPLOYMENTS,
+    CR_CACHED_STATEFULSETS,
+    CR_CACHED_DAEMONSETS,
+    CR_CACHED_PODS,
+    CR_CACHED_COUNT
+};
 
 struct cr_cache;
 
@@ -41,12 +48,14 @@ struct cr_snapshots {
 void cr_snapshots_dispose(struct cr_snapshots *snapshots);
 CR_DEFINE_DISPOSE(cr_snapshots, struct cr_snapshots, cr_snapshots_dispose)
 /* The active pods of a workload, by their owner. */
-void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name, struct cr_snapshots *out);
+void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
+                   struct cr_snapshots *out);
 
 /* Projects a Secret that was fetched outside of the informers: snapshot->json is the whole object and is stripped. */
 void cr_cache_project_secret(struct cr_cache *cache, struct cr_snapshot *snapshot);
 
-/* The decoded policy of a snapshot from CR_CACHED_POLICIES; NULL with the reason in *problem when it cannot be used. Borrowed. */
+/* The decoded policy of a snapshot from CR_CACHED_POLICIES; NULL with the reason in *problem when it cannot be used.
+ * Borrowed. */
 const struct cr_policy *cr_cached_policy(const struct cr_snapshot *snapshot, const char **problem);
 
 #endif

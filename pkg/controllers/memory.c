@@ -8,21 +8,22 @@
 #include "base/strmap.h"
 #include "base/strvec.h"
 
-struct note {
-    int64_t at_ms;
-    char *text;
-};
-
 struct cr_memory {
     pthread_mutex_t lock;
     struct cr_strmap *pods;  /* UID → struct cr_pod_memory */
-    struct cr_strmap *notes; /* key → struct note */
+    struct cr_strmap *notes; /* key → struct cr_note */
 };
+
+void cr_note_dispose(struct cr_note *note)
+{
+    free(note->text);
+    *note = (struct cr_note){0};
+}
 
 static void note_free(void *value)
 {
-    struct note *note = value;
-    free(note->text);
+    struct cr_note *note = value;
+    cr_note_dispose(note);
     free(note);
 }
 
@@ -65,8 +66,8 @@ static struct cr_pod_memory *pod_for_update(struct cr_memory *memory, const char
     return pod;
 }
 
-void cr_memory_probed(struct cr_memory *memory, const struct cr_world_pod *probed, enum cr_probe_seen seen, const char *leaf,
-                      int64_t now_ms)
+void cr_memory_probed(struct cr_memory *memory, const struct cr_world_pod *probed, enum cr_probe_seen seen,
+                      const char *leaf, int64_t now_ms)
 {
     pthread_mutex_lock(&memory->lock);
     struct cr_pod_memory *pod = pod_for_update(memory, cr_or_empty(probed->uid));
@@ -81,7 +82,8 @@ void cr_memory_nudged(struct cr_memory *memory, const char *uid, int64_t since_m
 {
     pthread_mutex_lock(&memory->lock);
     struct cr_pod_memory *pod = pod_for_update(memory, uid);
-    pod->nudges = pod->nudged_ms >= since_ms ? pod->nudges + 1 : 1;
+    pod->nudges = pod->nudged_since_ms == since_ms ? pod->nudges + 1 : 1;
+    pod->nudged_since_ms = since_ms;
     pod->nudged_ms = now_ms;
     pthread_mutex_unlock(&memory->lock);
 }
@@ -93,45 +95,34 @@ void cr_memory_forget_pod(struct cr_memory *memory, const char *uid)
     pthread_mutex_unlock(&memory->lock);
 }
 
-static struct note *note_for_update(struct cr_memory *memory, const char *key)
+struct cr_note cr_memory_note(struct cr_memory *memory, const char *key)
 {
-    struct note *note = cr_strmap_get(memory->notes, key);
+    pthread_mutex_lock(&memory->lock);
+    const struct cr_note *note = cr_strmap_get(memory->notes, key);
+    struct cr_note copy = note ? *note : (struct cr_note){0};
+    copy.text = cr_strdup_or_null(copy.text);
+    pthread_mutex_unlock(&memory->lock);
+    return copy;
+}
+
+void cr_memory_take_note(struct cr_memory *memory, const char *key, int64_t at_ms, const char *text)
+{
+    pthread_mutex_lock(&memory->lock);
+    struct cr_note *note = cr_strmap_get(memory->notes, key);
     if (!note) {
-        note = cr_new(struct note);
+        note = cr_new(struct cr_note);
         cr_strmap_set(memory->notes, key, note);
     }
-    return note;
-}
-
-int64_t cr_memory_time(struct cr_memory *memory, const char *key)
-{
-    pthread_mutex_lock(&memory->lock);
-    const struct note *note = cr_strmap_get(memory->notes, key);
-    int64_t at_ms = note ? note->at_ms : 0;
-    pthread_mutex_unlock(&memory->lock);
-    return at_ms;
-}
-
-void cr_memory_set_time(struct cr_memory *memory, const char *key, int64_t at_ms)
-{
-    pthread_mutex_lock(&memory->lock);
-    note_for_update(memory, key)->at_ms = at_ms;
+    note->at_ms = at_ms;
+    note->count++;
+    cr_strset(&note->text, text);
     pthread_mutex_unlock(&memory->lock);
 }
 
-char *cr_memory_text(struct cr_memory *memory, const char *key)
+void cr_memory_drop_note(struct cr_memory *memory, const char *key)
 {
     pthread_mutex_lock(&memory->lock);
-    const struct note *note = cr_strmap_get(memory->notes, key);
-    char *text = note ? cr_strdup_or_null(note->text) : NULL;
-    pthread_mutex_unlock(&memory->lock);
-    return text;
-}
-
-void cr_memory_set_text(struct cr_memory *memory, const char *key, const char *text)
-{
-    pthread_mutex_lock(&memory->lock);
-    cr_strset(&note_for_update(memory, key)->text, text);
+    cr_strmap_remove(memory->notes, key);
     pthread_mutex_unlock(&memory->lock);
 }
 

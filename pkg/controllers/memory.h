@@ -1,5 +1,5 @@
-/* What the process knows beside the API server: when a pod was last nudged and what a probe of it saw. Losing it costs a
- * nudge and a handshake more, never a restart. Thread-safe. */
+/* What the process knows beside the API server: when a pod was last nudged and what a probe of it saw. Losing it costs
+ * a nudge and a handshake more, never a restart. Thread-safe. */
 #ifndef CR_CONTROLLERS_MEMORY_H
 #define CR_CONTROLLERS_MEMORY_H
 
@@ -15,8 +15,9 @@ struct cr_pod_memory {
     char leaf[CR_PROBE_DIGEST];
     int64_t probed_ms;  /* wall; 0: never */
     int64_t started_ms; /* the pod's start when it was probed: another start is another process */
-    int nudges;
+    int nudges;         /* for the change of nudged_since_ms */
     int64_t nudged_ms;
+    int64_t nudged_since_ms;
 };
 
 struct cr_memory;
@@ -26,18 +27,25 @@ CR_DEFINE_CLEANUP(cr_memory, struct cr_memory, cr_memory_free)
 
 /* A copy; all zero for a pod that is not known. */
 struct cr_pod_memory cr_memory_pod(struct cr_memory *memory, const char *uid);
-void cr_memory_probed(struct cr_memory *memory, const struct cr_world_pod *pod, enum cr_probe_seen seen, const char *leaf,
-                      int64_t now_ms);
-/* since_ms: of the change; nudges for earlier changes count no more. */
+void cr_memory_probed(struct cr_memory *memory, const struct cr_world_pod *pod, enum cr_probe_seen seen,
+                      const char *leaf, int64_t now_ms);
+/* since_ms: of the change; nudges for others count no more. */
 void cr_memory_nudged(struct cr_memory *memory, const char *uid, int64_t since_ms, int64_t now_ms);
 void cr_memory_forget_pod(struct cr_memory *memory, const char *uid);
 
-/* Per policy or consumer, by a key of the caller's: a time and a line of text. */
-int64_t cr_memory_time(struct cr_memory *memory, const char *key);
-void cr_memory_set_time(struct cr_memory *memory, const char *key, int64_t at_ms);
-/* Owned, or NULL. */
-char *cr_memory_text(struct cr_memory *memory, const char *key);
-void cr_memory_set_text(struct cr_memory *memory, const char *key, const char *text);
+/* Per policy or consumer, by a key of the caller's. */
+struct cr_note {
+    int64_t at_ms;
+    int count;
+    char *text; /* owned; NULL: none */
+};
+/* A copy, to be disposed of; all zero when there is none. */
+struct cr_note cr_memory_note(struct cr_memory *memory, const char *key);
+void cr_note_dispose(struct cr_note *note);
+CR_DEFINE_DISPOSE(cr_note, struct cr_note, cr_note_dispose)
+/* Sets time and text (may be NULL) and counts one more. */
+void cr_memory_take_note(struct cr_memory *memory, const char *key, int64_t at_ms, const char *text);
+void cr_memory_drop_note(struct cr_memory *memory, const char *key);
 /* Drops all keys that start with the prefix. */
 void cr_memory_forget_keys(struct cr_memory *memory, const char *prefix);
 

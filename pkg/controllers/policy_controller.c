@@ -88,7 +88,7 @@ static bool write_status(struct turn *turn, const struct cr_policy_status *after
     if (!written)
         return true;
     *wrote = true;
-    cr_memory_set_time(controller->memory, turn->key, cr_clock_monotonic_ms());
+    cr_memory_take_note(controller->memory, turn->key, cr_clock_monotonic_ms(), NULL);
     adopt(turn, written);
     return true;
 }
@@ -96,10 +96,27 @@ static bool write_status(struct turn *turn, const struct cr_policy_status *after
 /* At most one status write a second, but never a delay of what must be on record before an act. */
 static int64_t status_pause_ms(const struct turn *turn)
 {
-    int64_t last = cr_memory_time(turn->controller->memory, turn->key);
-    int64_t due = last ? last + STATUS_PAUSE_MS : 0;
+    CR_CLEANUP(cr_note) struct cr_note last = cr_memory_note(turn->controller->memory, turn->key);
+    int64_t due = last.count ? last.at_ms + STATUS_PAUSE_MS : 0;
     int64_t now = cr_clock_monotonic_ms();
     return due > now ? due - now : 0;
+}
+
+/* An alert on the expiry of what no policy names any more would never end. policy NULL: it is gone. */
+static void drop_unnamed(struct cr_policy_controller *controller, const char *key, const struct cr_policy *policy)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+    for (size_t i = 0; policy && i < policy->secrets_len; i++)
+        cr_strvec_add(&names, policy->secrets[i].name);
+    cr_autofree char *note_key = cr_asprintf("%s/secrets", key);
+    cr_autofree char *ns = cr_strndup(key, strcspn(key, "/"));
+    CR_CLEANUP(cr_note) struct cr_note before = cr_memory_note(controller->memory, note_key);
+    char *rest = before.text;
+    for (char *name = rest ? strsep(&rest, ",") : NULL; name; name = strsep(&rest, ","))
+        if (!cr_strvec_has(&names, name))
+            cr_metric_remove(controller->expiry, CR_LABELS(ns, name));
+    cr_autofree char *joined = cr_strvec_join(&names, ",");
+    cr_memory_take_note(controller->memory, note_key, 0, joined);
 }
 
 static void set_gauges(struct turn *turn, const struct cr_gathered *gathered)
@@ -107,20 +124,25 @@ static void set_gauges(struct turn *turn, const struct cr_gathered *gathered)
     const struct cr_policy *policy = turn->policy;
     for (size_t i = 0; i < policy->secrets_len; i++) {
         const struct cr_material *material = gathered->secrets[i].material;
+        const char *const *labels = CR_LABELS(policy->ns, policy->secrets[i].name);
         if (material && material->has_leaf)
-            cr_metric_set(turn->controller->expiry, CR_LABELS(policy->ns, policy->secrets[i].name),
-                          (double)material->not_after_ms / 1000.0);
+            cr_metric_set(turn->controller->expiry, labels, (double)material->not_after_ms / 1000.0);
+        else
+            cr_metric_remove(turn->controller->expiry, labels);
     }
+    drop_unnamed(turn->controller, turn->key, policy);
     for (int state = CR_CONSUMER_IDLE; state <= CR_CONSUMER_ABSENT; state++) {
         int count = 0;
         for (size_t i = 0; i < turn->status.consumers_len; i++)
             count += turn->status.consumers[i].state == (enum cr_consumer_state)state;
         cr_metric_set(turn->controller->consumers,
-                      CR_LABELS(policy->ns, policy->name, cr_consumer_state_name((enum cr_consumer_state)state)), count);
+                      CR_LABELS(policy->ns, policy->name, cr_consumer_state_name((enum cr_consumer_state)state)),
+                      count);
     }
 }
 
-static bool report(struct turn *turn, const struct cr_gathered *gathered, const struct cr_plan *plan, struct cr_error *err)
+static bool report(struct turn *turn, const struct cr_gathered *gathered, const struct cr_plan *plan,
+                   struct cr_error *err)
 {
     int64_t pause = plan->record_first ? 0 : status_pause_ms(turn);
     if (pause) {
@@ -185,7 +207,8 @@ static bool run_rounds(struct turn *turn, struct cr_error *err)
     return true;
 }
 
-static bool report_invalid(struct turn *turn, const struct cr_snapshot *snapshot, const char *problem, struct cr_error *err)
+static bool report_invalid(struct turn *turn, const struct cr_snapshot *snapshot, const char *problem,
+                           struct cr_error *err)
 {
     /* What is needed to write its status, when nothing else of it could be read. */
     CR_CLEANUP(cr_policy) struct cr_policy *stand_in = cr_new(struct cr_policy);
@@ -200,8 +223,13 @@ static bool report_invalid(struct turn *turn, const struct cr_snapshot *snapshot
     turn->policy = NULL;
     if (!done || !wrote)
         return done;
-    struct cr_event event = {.api_version = CR_API_GROUP "/" CR_API_VERSION, .kind = CR_POLICY_KIND, .ns = stand_in->ns,
-                             .name = stand_in->name, .uid = stand_in->uid, .warning = true, .reason = "Invalid",
+    struct cr_event event = {.api_version = CR_API_GROUP "/" CR_API_VERSION,
+                             .kind = CR_POLICY_KIND,
+                             .ns = stand_in->ns,
+                             .name = stand_in->name,
+                             .uid = stand_in->uid,
+                             .warning = true,
+                             .reason = "Invalid",
                              .message = problem};
     cr_recorder_emit(turn->controller->recorder, &event);
     return true;
@@ -219,8 +247,10 @@ static bool split_key(const char *key, char **ns, const char **name)
 
 static void forget(struct cr_policy_controller *controller, const char *key, const char *ns, const char *name)
 {
+    drop_unnamed(controller, key, NULL);
     cr_autofree char *prefix = cr_asprintf("%s/", key);
     cr_memory_forget_keys(controller->memory, prefix);
+    cr_memory_drop_note(controller->memory, key);
     for (int state = CR_CONSUMER_IDLE; state <= CR_CONSUMER_ABSENT; state++)
         cr_metric_remove(controller->consumers,
                          CR_LABELS(ns, name, cr_consumer_state_name((enum cr_consumer_state)state)));
@@ -233,7 +263,8 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
     const char *name = NULL;
     if (!split_key(key, &ns, &name))
         return cr_error_set(err, CR_ERR_INTERNAL, "'%s' is not a key", key);
-    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_cache_get(controller->cache, CR_CACHED_POLICIES, ns, name);
+    CR_CLEANUP(cr_snapshot)
+    struct cr_snapshot *snapshot = cr_cache_get(controller->cache, CR_CACHED_POLICIES, ns, name);
     if (!snapshot) {
         forget(controller, key, ns, name);
         return true;
@@ -262,12 +293,14 @@ static void register_metrics(struct cr_policy_controller *controller, struct cr_
     struct cr_actor *actor = &controller->actor;
     actor->restarts = cr_metrics_counter(metrics, "certroll_restarts_total", "Workloads restarted.",
                                          CR_LABELS("namespace", "kind", "name"));
-    actor->nudges = cr_metrics_counter(metrics, "certroll_nudges_total",
-                                       "Pods whose kubelet was made to refresh its Secret volumes.", CR_LABELS("namespace"));
+    actor->nudges =
+        cr_metrics_counter(metrics, "certroll_nudges_total",
+                           "Pods whose kubelet was made to refresh its Secret volumes.", CR_LABELS("namespace"));
     actor->probes = cr_metrics_counter(metrics, "certroll_probes_total", "TLS probes of pods by outcome.",
                                        CR_LABELS("namespace", "outcome"));
-    actor->evictions = cr_metrics_counter(metrics, "certroll_evictions_total",
-                                          "New pods evicted because they served the old material.", CR_LABELS("namespace"));
+    actor->evictions =
+        cr_metrics_counter(metrics, "certroll_evictions_total",
+                           "New pods evicted because they served the old material.", CR_LABELS("namespace"));
     controller->expiry = cr_metrics_gauge(metrics, "certroll_secret_not_after_seconds",
                                           "When the leaf of a Secret expires, in seconds since the epoch.",
                                           CR_LABELS("namespace", "secret"));
@@ -291,8 +324,8 @@ struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_con
         .namespaces = options->namespaces, .on_policy = on_policy, .on_pod_gone = on_pod_gone, .arg = controller};
     controller->cache = cr_cache_new(options->manager, options->client, options->loop, &cache_options);
     controller->secrets = cr_secret_source_new(controller->cache, options->client);
-    controller->actor = (struct cr_actor){
-        .client = options->client, .recorder = controller->recorder, .memory = controller->memory};
+    controller->actor =
+        (struct cr_actor){.client = options->client, .recorder = controller->recorder, .memory = controller->memory};
     register_metrics(controller, options->metrics);
     cr_manager_set_reconciler(options->manager, reconcile, controller);
     return cr_steal(&controller);

@@ -1,5 +1,5 @@
-/* The reconciler of CertRotationPolicy: gather, plan, record, act, report. It wires the runtime to the rotation rules and holds
- * no rule itself. */
+/* The reconciler of CertRotationPolicy: gather, plan, record, act, report. It wires the runtime to the rotation rules
+ * and holds no rule itself. */
 #ifndef CR_CONTROLLERS_POLICY_CONTROLLER_H
 #define CR_CONTROLLERS_POLICY_CONTROLLER_H
 
@@ -19,8 +19,8 @@ struct cr_policy_controller_options {
     const struct cr_strvec *namespaces; /* empty: all */
 };
 
-/* Registers its informers and its reconcile function with the manager. Everything given outlives it, and it must be freed
- * after the manager. */
+/* Registers its informers and its reconcile function with the manager. Everything given outlives it, and it must be
+ * freed after the manager. */
 struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_controller_options *options,
                                                       struct cr_error *err) CR_MUST_USE;
 void cr_policy_controller_free(struct cr_policy_controller *controller);

@@ -1,6 +1,7 @@
 #include "controllers/secret_source.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/strings.h"
@@ -55,18 +56,30 @@ static void remember(struct cr_secret_source *source, const char *key, struct cr
     pthread_mutex_unlock(&source->lock);
 }
 
-static struct cr_snapshot *fetch(struct cr_secret_source *source, const char *ns, const char *name, struct cr_error *err)
+static struct cr_snapshot *fetch(struct cr_secret_source *source, const char *ns, const char *name,
+                                 struct cr_error *err)
 {
     struct cr_json *json = cr_client_get(source->client, &cr_res_secrets, ns, name, err);
     if (!json) {
         cr_error_wrap(err, "cannot read Secret %s/%s", ns, name);
         return NULL;
     }
-    struct cr_snapshot *snapshot = cr_new(struct cr_snapshot);
-    snapshot->refs = 1;
-    snapshot->json = json;
+    struct cr_snapshot *snapshot = cr_snapshot_new(json);
+    snapshot->secret = true;
     cr_cache_project_secret(source->cache, snapshot);
     return snapshot;
+}
+
+/* resourceVersions of one cluster grow and may be compared as numbers (KEP-5504, since 1.35; with etcd always so). It
+ * is only a reason to ask the API server: after a restore of etcd the older one may be the truth. */
+static bool is_older(const char *version, const char *than)
+{
+    static const char digits[] = "0123456789";
+    if (!version || !than || !*version || !*than || version[strspn(version, digits)] || than[strspn(than, digits)])
+        return false;
+    size_t a = strlen(version);
+    size_t b = strlen(than);
+    return a != b ? a < b : strcmp(version, than) < 0;
 }
 
 /* A leaf that was not yet valid when it was read may be valid now. */
@@ -76,21 +89,25 @@ static bool usable(const struct cr_secret_view *view)
 }
 
 bool cr_secret_source_get(struct cr_secret_source *source, const char *ns, const struct cr_policy_secret *names,
-                          struct cr_snapshot **snapshot, const struct cr_secret_view **view, struct cr_error *err)
+                          const char *not_before, struct cr_snapshot **snapshot, const struct cr_secret_view **view,
+                          struct cr_error *err)
 {
     *snapshot = NULL;
     *view = NULL;
-    CR_CLEANUP(cr_snapshot) struct cr_snapshot *cached = cr_cache_get(source->cache, CR_CACHED_SECRETS, ns, names->name);
+    CR_CLEANUP(cr_snapshot)
+    struct cr_snapshot *cached = cr_cache_get(source->cache, CR_CACHED_SECRETS, ns, names->name);
     if (!cached)
         return true;
     *view = cr_secret_view_find(cached, names);
-    if (usable(*view)) {
+    bool lags = is_older(cr_obj_resource_version(cached->json), not_before);
+    if (usable(*view) && !lags) {
         *snapshot = cr_steal(&cached);
         return true;
     }
     cr_autofree char *key = cr_asprintf("%s/%s", ns, names->name);
-    CR_CLEANUP(cr_snapshot) struct cr_snapshot *fetched = remembered(source, key, cr_obj_resource_version(cached->json));
-    if (!fetched || !usable(cr_secret_view_find(fetched, names))) {
+    CR_CLEANUP(cr_snapshot)
+    struct cr_snapshot *fetched = remembered(source, key, cr_obj_resource_version(cached->json));
+    if (!fetched || lags || !usable(cr_secret_view_find(fetched, names))) {
         cr_snapshot_unref(fetched);
         fetched = fetch(source, ns, names->name, err);
         if (!fetched)

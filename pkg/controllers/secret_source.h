@@ -1,5 +1,5 @@
-/* The Secrets of a policy as views: from the cache where its projection read them, else by one GET that is remembered for
- * that resourceVersion (a policy that came after its Secrets, or names new keys). Thread-safe. */
+/* The Secrets of a policy as views: from the cache where its projection read them, else by one GET that is remembered
+ * for that resourceVersion (a policy that came after its Secrets, or names new keys). Thread-safe. */
 #ifndef CR_CONTROLLERS_SECRET_SOURCE_H
 #define CR_CONTROLLERS_SECRET_SOURCE_H
 
@@ -11,8 +11,12 @@ struct cr_secret_source *cr_secret_source_new(struct cr_cache *cache, struct cr_
 void cr_secret_source_free(struct cr_secret_source *source);
 CR_DEFINE_CLEANUP(cr_secret_source, struct cr_secret_source, cr_secret_source_free)
 
-/* *snapshot: owned reference that keeps *view alive; both NULL when the Secret does not exist. May block for one request. */
+/* not_before: the resourceVersion at which the Secret was last put on record (NULL: none). A cache that lags behind it,
+ * in a process that was paused or is one of two, must not take the change back: then the API server is asked.
+ * *snapshot: owned reference that keeps *view alive; both NULL when the Secret does not exist. May block for one
+ * request. */
 bool cr_secret_source_get(struct cr_secret_source *source, const char *ns, const struct cr_policy_secret *names,
-                          struct cr_snapshot **snapshot, const struct cr_secret_view **view, struct cr_error *err) CR_MUST_USE;
+                          const char *not_before, struct cr_snapshot **snapshot, const struct cr_secret_view **view,
+                          struct cr_error *err) CR_MUST_USE;
 
 #endif

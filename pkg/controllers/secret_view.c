@@ -159,13 +159,13 @@ static void copy_names(const struct name_set *from, struct name_set *to)
 {
     to->items = cr_calloc(from->len, sizeof *to->items);
     for (size_t i = 0; i < from->len; i++)
-        to->items[to->len++] =
-            (struct cr_policy_secret){.certificate = cr_strdup_or_null(from->items[i].certificate),
-                                      .private_key = cr_strdup_or_null(from->items[i].private_key),
-                                      .trust = cr_strdup_or_null(from->items[i].trust)};
+        to->items[to->len++] = (struct cr_policy_secret){.certificate = cr_strdup_or_null(from->items[i].certificate),
+                                                         .private_key = cr_strdup_or_null(from->items[i].private_key),
+                                                         .trust = cr_strdup_or_null(from->items[i].trust)};
 }
 
-/* A copy, so that nobody waits for the lock while certificates are read. Owned; NULL when no policy names the Secret. */
+/* A copy, so that nobody waits for the lock while certificates are read. Owned; NULL when no policy names the Secret.
+ */
 static struct name_set *names_of(struct cr_secret_refs *refs, const char *key)
 {
     struct name_set *copy = NULL;
@@ -205,7 +205,8 @@ void cr_secret_project(struct cr_secret_refs *refs, struct cr_json *json, struct
     cr_json_remove(cr_json_edit(json, "metadata"), "managedFields");
 }
 
-const struct cr_secret_view *cr_secret_view_find(const struct cr_snapshot *snapshot, const struct cr_policy_secret *names)
+const struct cr_secret_view *cr_secret_view_find(const struct cr_snapshot *snapshot,
+                                                 const struct cr_policy_secret *names)
 {
     const struct view_list *list = snapshot->extra;
     for (size_t i = 0; list && i < list->len; i++) {

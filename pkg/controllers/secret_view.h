@@ -15,7 +15,8 @@ struct cr_secret_refs;
 struct cr_secret_refs *cr_secret_refs_new(void);
 void cr_secret_refs_free(struct cr_secret_refs *refs);
 CR_DEFINE_CLEANUP(cr_secret_refs, struct cr_secret_refs, cr_secret_refs_free)
-/* Adds what the policy names. References are never taken back: a Secret that was named once costs a few hundred bytes. */
+/* Adds what the policy names. References are never taken back: a Secret that was named once costs a few hundred bytes.
+ */
 void cr_secret_refs_add(struct cr_secret_refs *refs, const struct cr_policy *policy);
 
 /* The informer's projection: strips data from json (wiped) and leaves the parsed views in the snapshot. */
@@ -35,7 +36,8 @@ void cr_secret_view_free(struct cr_secret_view *view);
 CR_DEFINE_CLEANUP(cr_secret_view, struct cr_secret_view, cr_secret_view_free)
 
 /* Borrowed; NULL when the projection did not read it through these names (then it must be fetched). */
-const struct cr_secret_view *cr_secret_view_find(const struct cr_snapshot *snapshot, const struct cr_policy_secret *names);
+const struct cr_secret_view *cr_secret_view_find(const struct cr_snapshot *snapshot,
+                                                 const struct cr_policy_secret *names);
 /* Reads a whole Secret object. Owned; never NULL. */
 struct cr_secret_view *cr_secret_view_read(const struct cr_json *secret, const struct cr_policy_secret *names);
 

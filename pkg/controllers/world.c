@@ -5,16 +5,24 @@
 #include "base/strings.h"
 #include "kube/object.h"
 
-char *cr_world_key(const struct cr_policy *policy, const char *consumer, const char *what)
+char *cr_world_refused_key(const struct cr_policy *policy, const char *consumer)
 {
-    return cr_asprintf("%s/%s/%s/%s", policy->ns, policy->name, consumer, what);
+    return cr_asprintf("%s/%s/%s/refused", policy->ns, policy->name, consumer);
+}
+
+char *cr_world_evicted_key(const struct cr_policy *policy, const char *consumer, int64_t since_ms)
+{
+    return cr_asprintf("%s/%s/%s/evicted/%lld", policy->ns, policy->name, consumer, (long long)since_ms);
 }
 
 static bool gather_secret(const struct cr_world_source *source, const struct cr_policy *policy, size_t i,
                           struct cr_gathered *out, struct cr_error *err)
 {
     const struct cr_secret_view *view = NULL;
-    if (!cr_secret_source_get(source->secrets, policy->ns, &policy->secrets[i], &out->secret_snapshots[i], &view, err))
+    const struct cr_secret_status *known = cr_status_secret(&out->status, policy->secrets[i].name);
+    const char *not_before = known ? known->observed_resource_version : NULL;
+    if (!cr_secret_source_get(source->secrets, policy->ns, &policy->secrets[i], not_before, &out->secret_snapshots[i],
+                              &view, err))
         /* Deleted between the cache and the request: as good as absent. */
         return err->kind == CR_ERR_NOT_FOUND;
     if (!view)
@@ -25,6 +33,13 @@ static bool gather_secret(const struct cr_world_source *source, const struct cr_
                                                .problem = view->problem,
                                                .problem_text = view->problem_text};
     return true;
+}
+
+static int64_t created_ms(const struct cr_json *object)
+{
+    const char *text = cr_json_string_at(object, "metadata", "creationTimestamp");
+    int64_t at_ms = 0;
+    return text && cr_time_parse(text, &at_ms, NULL) ? at_ms : 0;
 }
 
 static void view_pod(const struct cr_world_source *source, const struct cr_json *pod, struct cr_pod_memory *memory,
@@ -38,14 +53,16 @@ static void view_pod(const struct cr_world_source *source, const struct cr_json 
                                   .ip = cr_pod_ip(pod),
                                   .ready = cr_pod_ready(pod),
                                   .started_ms = cr_pod_started_ms(pod),
+                                  .created_ms = created_ms(pod),
                                   .seen = memory->seen,
                                   .leaf = memory->leaf,
                                   .probed_ms = memory->probed_ms,
                                   .nudges = memory->nudges,
-                                  .nudged_ms = memory->nudged_ms};
+                                  .nudged_ms = memory->nudged_ms,
+                                  .nudged_since_ms = memory->nudged_since_ms};
     /* A container that started since is another process with another view of its files. Starts are compared with each
      * other, never with our clock: the node has its own. */
-    if (memory->started_ms != view->started_ms)
+    if (memory->started_ms != view->started_ms || memory->probed_ms > cr_clock_wall_ms())
         view->probed_ms = 0;
 }
 
@@ -66,19 +83,32 @@ static void gather_consumer(const struct cr_world_source *source, const struct c
     consumer->pods_len = out->pods[i].len;
 }
 
+/* What was done and refused lately. */
+static void recall_acts(const struct cr_world_source *source, struct cr_gathered *gathered, size_t i)
+{
+    const struct cr_policy *policy = gathered->world.policy;
+    const char *name = policy->consumers[i].name;
+    struct cr_world_consumer *consumer = &gathered->consumers[i];
+    const struct cr_consumer_status *status = cr_status_consumer(&gathered->status, name);
+    cr_autofree char *evicted_key = cr_world_evicted_key(policy, name, status ? status->since_ms : 0);
+    cr_autofree char *refused_key = cr_world_refused_key(policy, name);
+    CR_CLEANUP(cr_note) struct cr_note evicted = cr_memory_note(source->memory, evicted_key);
+    consumer->evictions = evicted.count;
+    consumer->evicted_ms = evicted.at_ms;
+    cr_note_dispose(&gathered->refusals[i]);
+    gathered->refusals[i] = cr_memory_note(source->memory, refused_key);
+    consumer->refused = gathered->refusals[i].text;
+    consumer->refused_until_ms = gathered->refusals[i].at_ms;
+}
+
 void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *gathered)
 {
     const struct cr_policy *policy = gathered->world.policy;
     for (size_t i = 0; i < policy->consumers_len; i++) {
-        struct cr_world_consumer *consumer = &gathered->consumers[i];
         for (size_t p = 0; p < gathered->pods[i].len; p++)
-            view_pod(source, gathered->pods[i].items[p]->json, &gathered->pod_memories[i][p], &gathered->pod_views[i][p]);
-        cr_autofree char *evicted = cr_world_key(policy, policy->consumers[i].name, "evicted");
-        cr_autofree char *refused = cr_world_key(policy, policy->consumers[i].name, "refused");
-        consumer->evicted_ms = cr_memory_time(source->memory, evicted);
-        free(gathered->refusals[i]);
-        gathered->refusals[i] = cr_memory_text(source->memory, refused);
-        consumer->refused = gathered->refusals[i];
+            view_pod(source, gathered->pods[i].items[p]->json, &gathered->pod_memories[i][p],
+                     &gathered->pod_views[i][p]);
+        recall_acts(source, gathered, i);
     }
     gathered->world.now_ms = cr_clock_wall_ms();
 }
@@ -95,7 +125,7 @@ bool cr_world_gather(const struct cr_world_source *source, const struct cr_polic
                                 .pods = cr_calloc(consumers, sizeof(struct cr_snapshots)),
                                 .pod_views = cr_calloc(consumers, sizeof(struct cr_world_pod *)),
                                 .pod_memories = cr_calloc(consumers, sizeof(struct cr_pod_memory *)),
-                                .refusals = cr_calloc(consumers, sizeof(char *))};
+                                .refusals = cr_calloc(consumers, sizeof(struct cr_note))};
     out->world = (struct cr_world){.policy = policy,
                                    .status = &out->status,
                                    .secrets = out->secrets,
@@ -129,7 +159,7 @@ void cr_world_dispose(struct cr_gathered *gathered)
         cr_snapshots_dispose(&gathered->pods[i]);
         free(gathered->pod_views[i]);
         free(gathered->pod_memories[i]);
-        free(gathered->refusals[i]);
+        cr_note_dispose(&gathered->refusals[i]);
     }
     cr_policy_status_dispose(&gathered->status);
     free(gathered->secrets);

@@ -1,4 +1,5 @@
-/* The world of one policy, as the plan wants it: gathered from caches and memory, with everything that it borrows kept alive. */
+/* The world of one policy, as the plan wants it: gathered from caches and memory, with everything that it borrows kept
+ * alive. */
 #ifndef CR_CONTROLLERS_WORLD_H
 #define CR_CONTROLLERS_WORLD_H
 
@@ -26,7 +27,7 @@ struct cr_gathered {
     struct cr_snapshots *pods;
     struct cr_world_pod **pod_views;
     struct cr_pod_memory **pod_memories;
-    char **refusals;
+    struct cr_note *refusals;
 };
 
 /* status: as last written. Errors: a Secret that is there cannot be read. */
@@ -39,7 +40,8 @@ void cr_world_override(struct cr_gathered *gathered, size_t consumer, struct cr_
 void cr_world_dispose(struct cr_gathered *gathered);
 CR_DEFINE_DISPOSE(cr_world, struct cr_gathered, cr_world_dispose)
 
-/* Memory keys of a consumer: "ns/policy/consumer/evicted" and ".../refused". Owned. */
-char *cr_world_key(const struct cr_policy *policy, const char *consumer, const char *what);
+/* Memory keys of a consumer, owned: what the API server refused; evictions, for the change of that time. */
+char *cr_world_refused_key(const struct cr_policy *policy, const char *consumer);
+char *cr_world_evicted_key(const struct cr_policy *policy, const char *consumer, int64_t since_ms);
 
 #endif

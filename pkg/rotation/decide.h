@@ -43,8 +43,8 @@ CR_DEFINE_DISPOSE(cr_decision, struct cr_decision, cr_decision_dispose)
 
 /* Rules:
  * - a Secret that the template does not use decides None for that consumer, and the reason says so;
- * - SubPath and Env decide Restart whatever the component can do; init containers that run once decide Restart, too, unless
- *   the catalogue knows that they only name the files to another container (contour bootstrap);
+ * - SubPath and Env decide Restart whatever the component can do; init containers that run once decide Restart, too,
+ * unless the catalogue knows that they only name the files to another container (contour bootstrap);
  * - only roles whose class changed count (LeafRenewed touches serverLeaf and clientLeaf, Trust* touches clientCA and
  * serverCA);
  * - policy overrides by role beat the catalogue; an override of Signal, HTTP or Command without a sidecar means

@@ -25,8 +25,9 @@ void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secr
 
 void cr_plan_say_workload(struct cr_plan *plan, bool warning, size_t consumer, const char *reason, char *message)
 {
-    PLAN_PUSH(plan->events, plan->events_len,
-              {.warning = warning, .about = CR_ABOUT_WORKLOAD, .consumer = consumer, .reason = reason, .message = message});
+    PLAN_PUSH(
+        plan->events, plan->events_len,
+        {.warning = warning, .about = CR_ABOUT_WORKLOAD, .consumer = consumer, .reason = reason, .message = message});
 }
 
 bool cr_plan_may_act(const struct plan_ctx *ctx)

@@ -1,6 +1,6 @@
-/* The plan of one policy: what is, in; what to remember, to do and to say, out. Pure: no I/O, no clock of its own. Level-based: it
- * looks at what is, never at which event came, so it can be computed again after a crash at any point and asks for
- * nothing that was done already. */
+/* The plan of one policy: what is, in; what to remember, to do and to say, out. Pure: no I/O, no clock of its own.
+ * Level-based: it looks at what is, never at which event came, so it can be computed again after a crash at any point
+ * and asks for nothing that was done already. */
 #ifndef CR_ROTATION_PLAN_H
 #define CR_ROTATION_PLAN_H
 
@@ -30,25 +30,32 @@ struct cr_world_pod {
     const struct cr_json *pod;
     const char *name;
     const char *uid;
-    const char *ip;     /* NULL: none yet */
+    const char *ip; /* NULL: none yet */
     bool ready;
-    int64_t started_ms; /* wall */
+    int64_t started_ms; /* wall, by the node's clock: compared with other starts of this pod only */
+    int64_t created_ms; /* wall, by the API server's clock */
     /* What the last probe saw, and when; at 0: never. */
     enum cr_probe_seen seen;
     const char *leaf;
     int64_t probed_ms;
-    /* Nudges since the change was seen by this process. */
+    /* Nudges by this process, for the change of that time. */
     int nudges;
     int64_t nudged_ms;
+    int64_t nudged_since_ms;
 };
+
+/* New pods that are evicted for one change of one consumer: beyond that, something else keeps the old leaf. */
+enum { CR_PLAN_EVICTIONS_MAX = 5 };
 
 struct cr_world_consumer { /* parallel to policy->consumers */
     bool found;
     const struct cr_json *workload;
     const struct cr_world_pod *pods; /* active ones */
     size_t pods_len;
-    int64_t evicted_ms; /* last eviction by this process; 0: none */
-    const char *refused; /* what the API server said when a restart was last tried in vain; NULL: nothing */
+    int evictions;       /* by this process, for the present change */
+    int64_t evicted_ms;  /* the last of them */
+    const char *refused; /* what the API server said when a restart or eviction was last tried in vain; NULL: nothing */
+    int64_t refused_until_ms; /* not tried again before */
 };
 
 struct cr_world {
@@ -78,7 +85,7 @@ enum cr_plan_event_about { CR_ABOUT_POLICY, CR_ABOUT_WORKLOAD };
 struct cr_plan_event {
     bool warning;
     enum cr_plan_event_about about;
-    size_t consumer; /* with CR_ABOUT_WORKLOAD */
+    size_t consumer;    /* with CR_ABOUT_WORKLOAD */
     const char *reason; /* static */
     char *message;      /* owned */
     char *secret;       /* owned; the Secret it is about, NULL: none */
@@ -87,8 +94,8 @@ struct cr_plan_event {
 
 struct cr_plan {
     struct cr_policy_status status; /* what should be remembered and shown */
-    /* The status must be written before anything is done: a change or a first sight is not on record yet. The acts below
-     * are then empty; plan again with the written status. */
+    /* The status must be written before anything is done: a change or a first sight is not on record yet. The acts
+     * below are then empty; plan again with the written status. */
     bool record_first;
 
     struct cr_plan_restart *restarts;

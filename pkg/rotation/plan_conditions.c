@@ -101,7 +101,7 @@ static bool stands_in_the_way(const struct cr_consumer_status *consumer)
     if (consumer->state == CR_CONSUMER_BLOCKED)
         return true;
     return consumer->state == CR_CONSUMER_PENDING && consumer->blocked_by &&
-           !cr_starts_with(consumer->blocked_by, "restart.");
+           !cr_streq(consumer->blocked_by, "restart.coalesce");
 }
 
 static void blocked(struct plan_ctx *ctx)
@@ -128,12 +128,15 @@ static void add_unverifiable(const struct plan_ctx *ctx, struct cr_buf *text)
 {
     for (size_t i = 0; i < ctx->consumers_len; i++) {
         const struct plan_consumer *consumer = &ctx->consumers[i];
-        if (!consumer->concerned || consumer->status->state != CR_CONSUMER_VERIFYING || !cr_plan_past_deadline(ctx, consumer))
+        bool waits = consumer->status->state == CR_CONSUMER_VERIFYING || consumer->status->state == CR_CONSUMER_BLOCKED;
+        if (!consumer->concerned || !waits || !cr_plan_past_deadline(ctx, consumer))
             continue;
         const struct cr_pod_counts *pods = &consumer->status->pods;
         cr_autofree char *line =
-            cr_asprintf("%s: %d of %d pods still serve the old leaf, %d cannot be verified%s%s", consumer->spec->name,
-                        pods->stale, pods->total, pods->unknown, consumer->status->examples.len ? ", such as " : "",
+            cr_asprintf("%s: %d of %d pods have old material, %d cannot be verified, %d are missing%s%s",
+                        consumer->spec->name, pods->stale, pods->total, pods->unknown,
+                        cr_plan_enough_pods(consumer) ? 0 : consumer->rollout.desired - pods->total,
+                        consumer->status->examples.len ? ", such as " : "",
                         consumer->status->examples.len ? consumer->status->examples.items[0] : "");
         add_line(text, line);
     }
@@ -148,7 +151,8 @@ static const char *add_consumers(const struct plan_ctx *ctx, struct cr_buf *text
         if (!missing && consumer->state != CR_CONSUMER_FAILED)
             continue;
         reason = missing ? "TargetNotFound" : "RolloutFailed";
-        cr_autofree char *line = cr_asprintf("%s: %s", consumer->name, missing ? consumer->reason : cr_or_empty(consumer->blocked_by));
+        cr_autofree char *line =
+            cr_asprintf("%s: %s", consumer->name, missing ? consumer->reason : cr_or_empty(consumer->blocked_by));
         add_line(text, line);
     }
     return reason;

@@ -9,13 +9,13 @@
 
 enum { WAIT_AGAIN_MS = 5 * 1000 };
 
-/* --- who is concerned, and what was decided --- */
-
 static void set_state(struct cr_consumer_status *status, enum cr_consumer_state state, const char *blocked_by)
 {
     status->state = state;
     cr_strset(&status->blocked_by, blocked_by);
 }
+
+/* --- who is concerned, and what was decided --- */
 
 /* Nothing is to be done for it. What the last rotation decided stays in sight; what was under way is over, unless its
  * Secret broke meanwhile. */
@@ -43,9 +43,8 @@ static void absent(const struct plan_consumer *consumer)
     status->pods = (struct cr_pod_counts){0};
     status->since_ms = 0;
     cr_strvec_dispose(&status->examples);
-    cr_autofree char *why =
-        cr_asprintf("%s %s does not exist%s.", consumer->spec->kind, consumer->spec->target,
-                    consumer->spec->optional ? "; it is optional, so this is no error" : "");
+    cr_autofree char *why = cr_asprintf("%s %s does not exist%s.", consumer->spec->kind, consumer->spec->target,
+                                        consumer->spec->optional ? "; it is optional, so this is no error" : "");
     cr_strset(&status->reason, why);
     set_state(status, CR_CONSUMER_ABSENT, NULL);
 }
@@ -78,79 +77,120 @@ static void decide(struct plan_ctx *ctx, struct plan_consumer *consumer)
         cr_strset(&consumer->status->component, consumer->decision.component);
 }
 
-static const char *template_annotation(const struct plan_consumer *consumer, const char *secret)
+/* --- what each change demands, and what the template already answers --- */
+
+static const char *template_annotation(const struct plan_consumer *consumer, const char *annotation)
+{
+    return cr_json_string_at(consumer->world->workload, "spec", "template", "metadata", "annotations", annotation);
+}
+
+static const char *restart_annotation(const struct plan_consumer *consumer, const char *secret)
 {
     char name[CR_ANNOTATION_NAME];
     cr_restart_annotation_name(secret, name);
-    return cr_json_string_at(consumer->world->workload, "spec", "template", "metadata", "annotations", name);
+    return template_annotation(consumer, name);
+}
+
+/* The status remembered nothing, an annotation of some workload did (see plan_secrets.c): it speaks for those that
+ * carry one. Also a trust that was changed and changed back: whoever was not restarted for it has the right one. */
+static bool known_from_annotations_only(const struct cr_secret_status *secret)
+{
+    return secret->pending.old_leaves.len == 0 && cr_diff(&secret->settled, &secret->pending.target) == 0;
+}
+
+/* A workload that came after the change was born with the new material. */
+static bool born_after(const struct plan_consumer *consumer, int64_t since_ms)
+{
+    const char *text = cr_json_string_at(consumer->world->workload, "metadata", "creationTimestamp");
+    int64_t created_ms = 0;
+    return text && cr_time_parse(text, &created_ms, NULL) && created_ms / 1000 > since_ms / 1000;
+}
+
+/* A leaf that was to be reloaded but is in the annotation was restarted for after all (the fall-back), before or by an
+ * earlier run of this program. */
+static void weigh(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k)
+{
+    const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
+    const struct cr_pending_change *pending = &ctx->pending[k]->pending;
+    struct plan_change *change = &consumer->changes[k];
+    const char *value = restart_annotation(consumer, ctx->changes[k].secret->name);
+    change->concerns = secret->used && secret->kind != CR_DECISION_NONE &&
+                       !(value == NULL && known_from_annotations_only(ctx->pending[k])) &&
+                       !born_after(consumer, pending->since_ms);
+    if (!change->concerns)
+        return;
+    unsigned fallback = secret->reload_classes & CR_CLASS_LEAF;
+    change->demanded = secret->restart_classes != 0;
+    change->classes = secret->restart_classes;
+    if (fallback && cr_restart_annotation_covers(value, &pending->target, fallback))
+        change->classes |= fallback;
+    change->covered = change->classes && cr_restart_annotation_covers(value, &pending->target, change->classes);
+    /* Another chain under the same leaf does not show in a leaf. */
+    change->leaf_changed = (cr_diff_classes(ctx->changes[k].changes) & CR_CLASS_LEAF) && pending->target.leaf[0] &&
+                           pending->old_leaves.len && (secret->roles & CR_ROLE_BIT(CR_ROLE_SERVER_LEAF));
+    change->since_ms = pending->since_ms;
+    change->max_delay_ms = secret->max_delay_ms;
+    if (change->since_ms > consumer->since_ms)
+        consumer->since_ms = change->since_ms;
 }
 
 /* The time stands on the workload, where a crash cannot lose it. */
 static void read_last_restart(struct plan_consumer *consumer)
 {
-    const char *text = cr_json_string_at(consumer->world->workload, "spec", "template", "metadata", "annotations",
-                                         "kubectl.kubernetes.io/restartedAt");
+    const char *text = template_annotation(consumer, "kubectl.kubernetes.io/restartedAt");
     int64_t at = 0;
     if (text && cr_time_parse(text, &at, NULL))
         consumer->status->last_restart_ms = at;
 }
 
-/* What each change demands of this consumer, and whether its template already answers it. A leaf that was to be reloaded
- * but is in the annotation was restarted for after all (the fall-back), before or by an earlier run of this program. */
-static void compare_with_template(struct plan_ctx *ctx, struct plan_consumer *consumer)
+static void sum_up(const struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
-    bool covered = true;
+    bool any = false;
+    bool all = true;
     for (size_t k = 0; k < ctx->changes_len; k++) {
-        const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
-        const struct cr_pending_change *pending = &ctx->pending[k]->pending;
-        if (!secret->used || secret->kind == CR_DECISION_NONE)
-            continue;
-        const char *value = template_annotation(consumer, ctx->changes[k].secret->name);
-        unsigned fallback = secret->reload_classes & CR_CLASS_LEAF;
-        consumer->classes[k] = secret->restart_classes;
-        if (fallback && cr_restart_annotation_covers(value, &pending->target, fallback))
-            consumer->classes[k] |= fallback;
-        if (consumer->classes[k] && !cr_restart_annotation_covers(value, &pending->target, consumer->classes[k]))
-            covered = false;
-        if (consumer->classes[k])
-            consumer->restarted = true;
-        /* A clock that was set back must not make the change one of the future. */
-        int64_t since_ms = pending->since_ms < ctx->world->now_ms ? pending->since_ms : ctx->world->now_ms;
-        if (since_ms > consumer->since_ms)
-            consumer->since_ms = since_ms;
-        if (secret->max_delay_ms > consumer->max_delay_ms)
-            consumer->max_delay_ms = secret->max_delay_ms;
-        if ((cr_diff_classes(ctx->changes[k].changes) & CR_CLASS_LEAF) && (secret->roles & CR_ROLE_BIT(CR_ROLE_SERVER_LEAF))) {
-            consumer->leaf_changed = true;
-            if (pending->target.leaf[0])
-                cr_strvec_add(&consumer->expected, pending->target.leaf);
-            cr_strvec_copy(&consumer->old, &pending->old_leaves);
-        }
+        any = any || consumer->changes[k].classes;
+        all = all && (!consumer->changes[k].classes || consumer->changes[k].covered);
     }
-    consumer->needs_restart = consumer->restarted && !covered;
-    consumer->restarted = consumer->restarted && covered;
+    consumer->needs_restart = any && !all;
+    consumer->restarted = any && all;
     if (consumer->restarted)
         read_last_restart(consumer);
 }
 
+/* --- the fall-back --- */
+
 /* Hot reload was expected, did not happen, and the old leaf is positively still served. */
+static int find_late_changes(struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    int late_pods = 0;
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        struct plan_change *change = &consumer->changes[k];
+        if (!change->concerns || change->classes)
+            continue;
+        int late = cr_plan_late_pods(ctx, consumer, k);
+        if (late)
+            change->classes = consumer->decision.secrets[k].reload_classes & CR_CLASS_LEAF;
+        late_pods = late > late_pods ? late : late_pods;
+        int64_t deadline = cr_plan_deadline_ms(consumer, change);
+        if (ctx->world->now_ms < deadline)
+            cr_plan_requeue(ctx->plan, deadline - ctx->world->now_ms);
+    }
+    return late_pods;
+}
+
 static void fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
-    if (consumer->restarted || consumer->needs_restart || !consumer->status->pods.stale)
+    if (!cr_plan_may_act(ctx) || consumer->spec->verify.on_timeout == CR_ON_TIMEOUT_REPORT)
         return;
-    if (!cr_plan_past_deadline(ctx, consumer)) {
-        cr_plan_requeue(ctx->plan, cr_plan_deadline_ms(consumer) - ctx->world->now_ms);
+    int late = find_late_changes(ctx, consumer);
+    if (!late)
         return;
-    }
-    if (consumer->spec->verify.set && consumer->spec->verify.on_timeout == CR_ON_TIMEOUT_REPORT)
-        return;
-    for (size_t k = 0; k < ctx->changes_len; k++)
-        consumer->classes[k] |= consumer->decision.secrets[k].reload_classes & CR_CLASS_LEAF;
     consumer->needs_restart = true;
-    cr_autofree char *before = consumer->decision.reason;
-    consumer->decision.reason =
-        cr_asprintf("%d of %d pods still serve the old leaf past the deadline, so hot reload did not happen: restart. (Expected was: %s)",
-                    consumer->status->pods.stale, consumer->status->pods.total, cr_or_empty(before));
+    consumer->restarted = false;
+    cr_autofree char *expected = consumer->decision.reason;
+    consumer->decision.reason = cr_asprintf("%d of %d pods still serve the old leaf past the deadline, so hot reload "
+                                            "did not happen: restart. (Expected was: %s)",
+                                            late, consumer->status->pods.total, cr_or_empty(expected));
     consumer->decision.kind = CR_DECISION_RESTART;
 }
 
@@ -158,7 +198,8 @@ static void show_decision(struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
     bool fell_back = consumer->decision.kind == CR_DECISION_HOT_RELOAD && consumer->restarted;
-    /* After a fall-back the earlier reason ("still serve the old leaf …") says more than the catalogue's expectation. */
+    /* After a fall-back the earlier reason ("still serve the old leaf …") says more than the catalogue's expectation.
+     */
     if (!fell_back || status->decision != CR_DECISION_RESTART) {
         status->decision = fell_back ? CR_DECISION_RESTART : consumer->decision.kind;
         cr_strset(&status->reason, consumer->decision.reason);
@@ -166,16 +207,53 @@ static void show_decision(struct plan_consumer *consumer)
     status->since_ms = consumer->since_ms;
 }
 
+/* --- one restart per rotation --- */
+
+/* The rotations that this consumer is, or was, restarted for. Owned. */
+static char *rotations_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec ids = {0};
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        if (consumer->changes[k].classes)
+            cr_strvec_add(&ids, ctx->pending[k]->pending.id);
+    return cr_strvec_join(&ids, ",");
+}
+
+static int64_t generation_of(const struct plan_consumer *consumer)
+{
+    return cr_json_int_at(consumer->world->workload, 0, "metadata", "generation");
+}
+
+/* Written when the template is seen to carry the annotation; so also after a crash between the two. */
+static void note_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    cr_autofree char *ids = rotations_of(ctx, consumer);
+    if (cr_streq(consumer->status->restarted_for, ids))
+        return;
+    cr_strset(&consumer->status->restarted_for, ids);
+    consumer->status->restarted_generation = generation_of(consumer);
+}
+
+/* Restarted for this very rotation, and the template lost the annotation since: somebody undid it (kubectl rollout
+ * undo, a GitOps tool). Their rollout or ours again would go on for ever. An older generation is only a stale read. */
+static bool was_undone(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    cr_autofree char *ids = rotations_of(ctx, consumer);
+    return cr_streq(consumer->status->restarted_for, ids) &&
+           generation_of(consumer) > consumer->status->restarted_generation;
+}
+
+/* --- states --- */
+
 static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     if (!consumer->world->found) {
         absent(consumer);
         return;
     }
-    if (consumer->status->state == CR_CONSUMER_ABSENT) {
-        /* It came back; its pods mounted what the Secrets hold now. */
+    /* It came back; its pods mounted what the Secrets hold now. */
+    if (consumer->status->state == CR_CONSUMER_ABSENT)
         cr_strset(&consumer->status->reason, NULL);
-    }
     consumer->pod_spec = cr_json_at(consumer->world->workload, "spec", "template", "spec");
     find_broken_secret(ctx, consumer);
     if (!ctx->changes_len) {
@@ -191,79 +269,101 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
         rest(consumer);
         return;
     }
-    consumer->classes = cr_calloc(ctx->changes_len, sizeof *consumer->classes);
-    compare_with_template(ctx, consumer);
+    consumer->changes = cr_calloc(ctx->changes_len, sizeof *consumer->changes);
+    consumer->concerned = false;
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        weigh(ctx, consumer, k);
+        consumer->concerned = consumer->concerned || consumer->changes[k].concerns;
+    }
+    if (!consumer->concerned) {
+        rest(consumer);
+        return;
+    }
+    sum_up(ctx, consumer);
     cr_rollout_judge(consumer->spec->kind, consumer->world->workload, &consumer->rollout);
     cr_plan_evidence(ctx, consumer);
     fall_back(ctx, consumer);
     show_decision(consumer);
-    if (consumer->restarted && consumer->rollout.state != CR_ROLLOUT_COMPLETE)
-        ctx->restarting++;
+    if (consumer->restarted && consumer->rollout.state == CR_ROLLOUT_FAILED)
+        ctx->rollout_failed = true;
+    if (consumer->restarted && consumer->rollout.state == CR_ROLLOUT_PROGRESSING && !ctx->restarting++)
+        ctx->restarting_by = consumer->spec->name;
 }
 
-/* --- what to do about it --- */
-
-/* NULL: it may restart now. Else what stands in the way; *wait: only time does. Borrowed. */
-static const char *gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked)
+static bool all_pods_have_all(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    const struct cr_policy *policy = ctx->world->policy;
-    *blocked = false;
-    if (policy->deleting)
-        return "the policy is being deleted";
-    if (policy->suspend)
-        return "suspend";
-    if (policy->mode == CR_MODE_PLAN)
-        return "mode: Plan";
-    *blocked = true;
-    /* A gate that the policy names and this version cannot judge: restarting as if it were not there is what its author
-     * did not want. */
-    if (policy->restart.held_by)
-        return policy->restart.held_by;
-    if (policy->restart.method == CR_RESTART_NEVER)
-        return "restart.method: Never";
-    if (consumer->held_by)
-        return consumer->held_by;
-    /* A paused Deployment may be complete as it stands; a new template would wait for whoever resumes it. */
-    if (cr_json_bool_at(consumer->world->workload, false, "spec", "paused"))
-        return "the workload is paused";
-    *blocked = false;
-    int64_t due = consumer->since_ms + policy->restart.coalesce_ms;
-    if (ctx->world->now_ms < due) {
-        cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);
-        return "restart.coalesce";
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        if (consumer->changes[k].concerns && !cr_plan_pods_have(ctx, consumer, k))
+            return false;
+    return true;
+}
+
+static void wait_for_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    if (all_pods_have_all(ctx, consumer)) {
+        set_state(consumer->status, CR_CONSUMER_CONVERGED, NULL);
+        return;
     }
-    if (ctx->restarting >= policy->restart.max_concurrent)
-        return "restart.maxConcurrent";
-    return NULL;
+    if (consumer->world->evictions >= CR_PLAN_EVICTIONS_MAX && consumer->status->pods.stale) {
+        set_state(consumer->status, CR_CONSUMER_BLOCKED,
+                  "new pods go on serving the old leaf: is it copied somewhere?");
+        return;
+    }
+    set_state(consumer->status, CR_CONSUMER_VERIFYING, cr_plan_may_act(ctx) ? NULL : "mode: Plan or suspend");
+    cr_plan_requeue(ctx->plan, WAIT_AGAIN_MS);
 }
 
 static struct cr_json *restart_annotations(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     struct cr_json *annotations = cr_json_new_object();
     for (size_t k = 0; k < ctx->changes_len; k++) {
-        if (!consumer->classes[k])
+        if (!consumer->changes[k].classes)
             continue;
         const char *secret = ctx->changes[k].secret->name;
         char name[CR_ANNOTATION_NAME];
         cr_restart_annotation_name(secret, name);
-        cr_autofree char *value = cr_restart_annotation_merge(template_annotation(consumer, secret),
-                                                              &ctx->pending[k]->pending.target, consumer->classes[k]);
+        cr_autofree char *value = cr_restart_annotation_merge(
+            restart_annotation(consumer, secret), &ctx->pending[k]->pending.target, consumer->changes[k].classes);
         cr_json_set_string(annotations, name, value);
     }
     return annotations;
 }
 
+static void hold_undone(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+{
+    static const char *const why = "the restart was undone: its annotation is gone from the pod template";
+    if (!cr_streq(consumer->status->blocked_by, why))
+        cr_plan_say_workload(ctx->plan, true, index, "RestartUndone",
+                             cr_asprintf("%s; certroll does not restart it again before the next change", why));
+    set_state(consumer->status, CR_CONSUMER_BLOCKED, why);
+}
+
 static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
-    bool blocked = false;
-    const char *gate_word = gate(ctx, consumer, &blocked);
-    if (gate_word) {
-        set_state(consumer->status, blocked ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, gate_word);
+    /* Somebody else replaced all pods since, with the new material. */
+    if (consumer->rollout.state == CR_ROLLOUT_COMPLETE && all_pods_have_all(ctx, consumer)) {
+        set_state(consumer->status, CR_CONSUMER_CONVERGED, NULL);
         return;
     }
-    /* Tried before and refused: tried again, and said meanwhile. */
-    const char *refused = consumer->world->refused;
-    ctx->restarting++;
+    if (was_undone(ctx, consumer)) {
+        hold_undone(ctx, consumer, index);
+        return;
+    }
+    /* Refused before: said meanwhile, and tried again after a pause. */
+    const char *refused = consumer->world->refused_until_ms > consumer->since_ms ? consumer->world->refused : NULL;
+    if (refused && ctx->world->now_ms < consumer->world->refused_until_ms) {
+        set_state(consumer->status, CR_CONSUMER_BLOCKED, refused);
+        cr_plan_requeue(ctx->plan, consumer->world->refused_until_ms - ctx->world->now_ms);
+        return;
+    }
+    bool blocked = false;
+    cr_autofree char *gate = cr_plan_gate(ctx, consumer, &blocked);
+    if (gate) {
+        set_state(consumer->status, blocked ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, gate);
+        return;
+    }
+    if (!ctx->restarting++)
+        ctx->restarting_by = consumer->spec->name;
     PLAN_PUSH(ctx->plan->restarts, ctx->plan->restarts_len,
               {.consumer = index,
                .annotations = restart_annotations(ctx, consumer),
@@ -271,43 +371,42 @@ static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t
     set_state(consumer->status, refused ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, refused);
 }
 
-static void wait_for_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer)
+/* Pods below a StatefulSet's partition stay on the old template as long as their owner wants it. */
+static bool kept_by_partition(const struct plan_consumer *consumer)
 {
-    const struct cr_pod_counts *pods = &consumer->status->pods;
-    if (pods->verified + pods->inferred == pods->total) {
-        set_state(consumer->status, CR_CONSUMER_CONVERGED, NULL);
-        return;
-    }
-    set_state(consumer->status, CR_CONSUMER_VERIFYING, cr_plan_may_act(ctx) ? NULL : "mode: Plan or suspend");
-    cr_plan_requeue(ctx->plan, WAIT_AGAIN_MS);
+    return consumer->status->pods.stale &&
+           cr_json_int_at(consumer->world->workload, 0, "spec", "updateStrategy", "rollingUpdate", "partition") > 0;
 }
 
 static void follow_rollout(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
-    enum cr_consumer_state before = consumer->status->state;
+    struct cr_consumer_status *status = consumer->status;
+    enum cr_consumer_state before = status->state;
     switch (consumer->rollout.state) {
     case CR_ROLLOUT_COMPLETE:
-        wait_for_evidence(ctx, consumer);
+        if (kept_by_partition(consumer))
+            set_state(status, CR_CONSUMER_BLOCKED, "updateStrategy.rollingUpdate.partition keeps old pods");
+        else
+            wait_for_evidence(ctx, consumer);
         return;
     case CR_ROLLOUT_FAILED:
-        set_state(consumer->status, CR_CONSUMER_FAILED, consumer->rollout.message);
+        set_state(status, CR_CONSUMER_FAILED, consumer->rollout.message);
         if (before != CR_CONSUMER_FAILED)
             cr_plan_say_workload(ctx->plan, true, index, "RolloutFailed",
                                  cr_asprintf("%s; certroll restarts nothing more of this policy until it is mended",
                                              consumer->rollout.message));
         return;
     case CR_ROLLOUT_PAUSED:
-        set_state(consumer->status, CR_CONSUMER_BLOCKED, "the workload is paused");
+        set_state(status, CR_CONSUMER_BLOCKED, "the workload is paused");
         return;
     case CR_ROLLOUT_MANUAL:
-        if (consumer->status->pods.stale) {
-            set_state(consumer->status, CR_CONSUMER_BLOCKED, "updateStrategy OnDelete: the old pods must be deleted by hand");
-            return;
-        }
-        wait_for_evidence(ctx, consumer);
+        if (status->pods.stale)
+            set_state(status, CR_CONSUMER_BLOCKED, "updateStrategy OnDelete: the old pods must be deleted by hand");
+        else
+            wait_for_evidence(ctx, consumer);
         return;
     case CR_ROLLOUT_PROGRESSING:
-        set_state(consumer->status, CR_CONSUMER_RESTARTING, NULL);
+        set_state(status, CR_CONSUMER_RESTARTING, NULL);
         cr_plan_requeue(ctx->plan, WAIT_AGAIN_MS);
         return;
     }
@@ -315,27 +414,19 @@ static void follow_rollout(struct plan_ctx *ctx, struct plan_consumer *consumer,
 
 static void act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
-    if (!consumer->concerned || !consumer->classes)
+    if (!consumer->concerned)
         return;
-    if (consumer->needs_restart)
+    if (consumer->needs_restart) {
         restart(ctx, consumer, index);
-    else if (consumer->restarted)
+    } else if (consumer->restarted) {
+        note_restart(ctx, consumer);
         follow_rollout(ctx, consumer, index);
-    else
+    } else {
         wait_for_evidence(ctx, consumer);
+    }
     if (consumer->change_held)
         set_state(consumer->status, CR_CONSUMER_BLOCKED, consumer->held_by);
     cr_plan_care(ctx, consumer, index);
-}
-
-/* A rollout that failed stops the policy's further restarts: the next one would likely fail the same way. */
-static void stop_after_failure(struct plan_ctx *ctx)
-{
-    for (size_t i = 0; i < ctx->consumers_len; i++) {
-        const struct plan_consumer *consumer = &ctx->consumers[i];
-        if (consumer->restarted && consumer->rollout.state == CR_ROLLOUT_FAILED)
-            ctx->restarting = ctx->world->policy->restart.max_concurrent;
-    }
 }
 
 void cr_plan_consumers(struct plan_ctx *ctx)
@@ -361,7 +452,6 @@ void cr_plan_consumers(struct plan_ctx *ctx)
         cr_strset(&consumer->status->target, consumer->spec->target);
         evaluate(ctx, consumer);
     }
-    stop_after_failure(ctx);
     for (size_t i = 0; i < ctx->consumers_len; i++)
         act(ctx, &ctx->consumers[i], i);
 }
@@ -371,9 +461,7 @@ void cr_plan_consumers_dispose(struct plan_ctx *ctx)
     for (size_t i = 0; i < ctx->consumers_len; i++) {
         struct plan_consumer *consumer = &ctx->consumers[i];
         cr_decision_dispose(&consumer->decision);
-        cr_strvec_dispose(&consumer->expected);
-        cr_strvec_dispose(&consumer->old);
-        free(consumer->classes);
+        free(consumer->changes);
         free(consumer->held_by);
         free(consumer->evidence);
     }

@@ -1,224 +1,212 @@
 #include "rotation/plan_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/strings.h"
 
-enum {
-    EXAMPLES_MAX = 5,
-    PROBED_NUDGES_MAX = 12,  /* a pod that shows the old leaf is nudged again, slower and slower */
-    BLIND_NUDGES_MAX = 3,    /* where nothing can be seen, enough to win the race with the kubelet's Secret watch */
-    EVICTION_PAUSE_MS = 10 * 1000,
-};
+enum { EXAMPLES_MAX = 5, WHY = 160 };
 
-int64_t cr_plan_deadline_ms(const struct plan_consumer *consumer)
+int64_t cr_plan_deadline_ms(const struct plan_consumer *consumer, const struct plan_change *change)
 {
     /* Also without the right to nudge, the kubelet must have had the time to refresh by itself. */
     int64_t wait = consumer->spec->verify.timeout_ms;
     if (wait < CR_KUBELET_REFRESH_MS)
         wait = CR_KUBELET_REFRESH_MS;
-    int64_t from = consumer->since_ms;
-    if (consumer->restarted && consumer->status->last_restart_ms > from)
+    int64_t from = change->since_ms;
+    if (change->classes && change->covered && consumer->status->last_restart_ms > from)
         from = consumer->status->last_restart_ms;
-    return from + wait + consumer->max_delay_ms;
+    return from + wait + change->max_delay_ms;
 }
 
 bool cr_plan_past_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    return ctx->world->now_ms >= cr_plan_deadline_ms(consumer);
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        if (consumer->changes[k].concerns && ctx->world->now_ms < cr_plan_deadline_ms(consumer, &consumer->changes[k]))
+            return false;
+    return true;
 }
 
 /* The pod's template already had what this consumer is restarted for. */
-static bool pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *consumer, const struct cr_world_pod *pod)
+bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                        const struct cr_world_pod *pod, size_t change)
 {
-    bool any = false;
-    for (size_t k = 0; k < ctx->changes_len; k++) {
-        if (!consumer->classes[k])
-            continue;
-        any = true;
-        char name[CR_ANNOTATION_NAME];
-        cr_restart_annotation_name(ctx->changes[k].secret->name, name);
-        const char *value = cr_json_string_at(pod->pod, "metadata", "annotations", name);
-        if (!cr_restart_annotation_covers(value, &ctx->pending[k]->pending.target, consumer->classes[k]))
-            return false;
-    }
-    return any;
+    char name[CR_ANNOTATION_NAME];
+    cr_restart_annotation_name(ctx->changes[change].secret->name, name);
+    const char *value = cr_json_string_at(pod->pod, "metadata", "annotations", name);
+    return cr_restart_annotation_covers(value, &ctx->pending[change]->pending.target,
+                                        consumer->changes[change].classes);
 }
 
-/* The port may serve the leaf of another Secret of this policy, one that did not change: then it proves nothing. */
-static bool serves_unchanged_leaf(const struct plan_ctx *ctx, const char *leaf)
+bool cr_plan_created_since(const struct cr_world_pod *pod, int64_t since_ms)
+{
+    /* Creation times have whole seconds. */
+    return pod->created_ms && pod->created_ms / 1000 >= since_ms / 1000;
+}
+
+/* The port may serve the leaf of another Secret of this policy: then it says nothing about this change. */
+static bool belongs_to_another(const struct plan_ctx *ctx, size_t change, const char *leaf)
 {
     const struct cr_policy_status *status = &ctx->plan->status;
-    for (size_t i = 0; leaf && i < status->secrets_len; i++) {
+    for (size_t i = 0; i < status->secrets_len; i++) {
         const struct cr_secret_status *secret = &status->secrets[i];
-        if (!secret->pending.set && secret->has_settled && strcmp(secret->settled.leaf, leaf) == 0)
+        if (secret == ctx->pending[change])
+            continue;
+        if ((secret->has_settled && strcmp(secret->settled.leaf, leaf) == 0) ||
+            (secret->pending.set &&
+             (strcmp(secret->pending.target.leaf, leaf) == 0 || cr_strvec_has(&secret->pending.old_leaves, leaf))))
             return true;
     }
     return false;
 }
 
-static bool restarts(const struct plan_consumer *consumer)
+/* The pod came up by somebody else's hand, so late that its volume cannot be the old one, or it shows the new leaf and
+ * reads a leaf only at its start: it has all that a restart would bring. */
+static bool renewed_by_others(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                              const struct cr_world_pod *pod, size_t change, const char *leaf)
 {
-    return consumer->restarted || consumer->needs_restart;
+    const struct plan_change *c = &consumer->changes[change];
+    if (!cr_plan_created_since(pod, c->since_ms))
+        return false;
+    if (pod->created_ms >= c->since_ms + CR_KUBELET_REFRESH_MS)
+        return true;
+    return leaf && (c->classes & CR_CLASS_LEAF) && c->demanded &&
+           strcmp(leaf, ctx->pending[change]->pending.target.leaf) == 0;
 }
 
 static enum cr_evidence judge(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
-                              const struct cr_world_pod *pod, char why[160])
+                              const struct cr_world_pod *pod, size_t change, char why[WHY])
 {
-    bool new_pod = pod_is_new(ctx, consumer, pod);
+    const struct plan_change *c = &consumer->changes[change];
+    const struct cr_pending_change *pending = &ctx->pending[change]->pending;
+    bool can_look = consumer->spec->verify.set && c->leaf_changed;
     /* What was seen before the change says nothing about it. */
-    enum cr_probe_seen seen = pod->probed_ms >= consumer->since_ms ? pod->seen : CR_SEEN_NOTHING;
-    bool proves = consumer->leaf_changed && !(seen == CR_SEEN_LEAF && serves_unchanged_leaf(ctx, pod->leaf));
+    bool looked = pod->probed_ms && pod->probed_ms >= c->since_ms;
+    const char *leaf = looked && pod->seen == CR_SEEN_LEAF ? pod->leaf : NULL;
+    bool by_others = c->classes && renewed_by_others(ctx, consumer, pod, change, leaf);
+    bool annotated = c->classes && cr_plan_pod_is_new(ctx, consumer, pod, change);
+    /* Annotated for this material but up since before the change: it was taken back to what the pod was last restarted
+     * for. What it read once is right already, the rest reloads. */
+    bool restarts = c->classes && !(annotated && !cr_plan_created_since(pod, c->since_ms));
+    bool is_new = restarts && (by_others || annotated);
+
+    CR_CLEANUP(cr_strvec) struct cr_strvec expected = {0};
+    cr_strvec_add(&expected, pending->target.leaf);
     struct cr_evidence_input input = {
-        .expected = &consumer->expected,
-        .old = &consumer->old,
-        .leaf_changed = proves,
-        .restarted = restarts(consumer),
-        .pod_is_new = new_pod,
-        .pod_started_ms = pod->started_ms,
-        .since_ms = consumer->since_ms,
+        .expected = &expected,
+        .old = &pending->old_leaves,
+        .leaf_changed = can_look && !(leaf && belongs_to_another(ctx, change, leaf)),
+        .restarted = restarts,
+        .pod_is_new = is_new,
+        /* A pod that starts at all starts after its creation. */
+        .pod_started_ms = pod->started_ms ? pod->created_ms : 0,
+        .since_ms = c->since_ms,
         .now_ms = ctx->world->now_ms,
-        .max_delay_ms = consumer->max_delay_ms,
-        /* Without a port to look at, nothing is ever seen; with one, nothing yet is not the same as nothing to see. */
-        .seen = consumer->spec->verify.set && seen == CR_SEEN_NOTHING ? CR_SEEN_UNREACHABLE : seen,
-        .leaf = pod->leaf,
+        .max_delay_ms = c->max_delay_ms,
+        /* Not asked yet is not the same as nothing to ask. */
+        .seen = looked     ? pod->seen
+                : can_look ? CR_SEEN_UNREACHABLE
+                           : CR_SEEN_NOTHING,
+        .leaf = leaf,
     };
     enum cr_evidence evidence = cr_evidence_judge(&input, why);
-    /* A pod that started with the new template but cannot be reached: in the end its start is what there is to go by. */
-    if (evidence == CR_EVIDENCE_UNKNOWN && new_pod && pod->started_ms && cr_plan_past_deadline(ctx, consumer))
+    if (evidence == CR_EVIDENCE_STALE && restarts && !is_new && cr_plan_created_since(pod, c->since_ms))
+        snprintf(why, WHY, "came up after the change, but too soon to be sure that it mounted the new Secret");
+    if (evidence != CR_EVIDENCE_UNKNOWN)
+        return evidence;
+    /* A pod that started with the new template but cannot be reached: in the end its start is what there is to go by.
+     */
+    if (is_new && pod->started_ms && ctx->world->now_ms >= cr_plan_deadline_ms(consumer, c))
         return CR_EVIDENCE_INFERRED;
+    if (can_look && !looked && pod->started_ms)
+        snprintf(why, WHY, "has not been asked yet");
     return evidence;
+}
+
+enum cr_evidence cr_plan_evidence_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
+                                     size_t change)
+{
+    return consumer->evidence[pod * ctx->changes_len + change];
+}
+
+static int badness(enum cr_evidence evidence)
+{
+    static const int order[] = {
+        [CR_EVIDENCE_VERIFIED] = 0, [CR_EVIDENCE_INFERRED] = 1, [CR_EVIDENCE_UNKNOWN] = 2, [CR_EVIDENCE_STALE] = 3};
+    return order[evidence];
 }
 
 static void count(struct cr_pod_counts *counts, enum cr_evidence evidence)
 {
+    int *const slots[] = {[CR_EVIDENCE_VERIFIED] = &counts->verified,
+                          [CR_EVIDENCE_INFERRED] = &counts->inferred,
+                          [CR_EVIDENCE_STALE] = &counts->stale,
+                          [CR_EVIDENCE_UNKNOWN] = &counts->unknown};
     counts->total++;
-    switch (evidence) {
-    case CR_EVIDENCE_VERIFIED:
-        counts->verified++;
-        break;
-    case CR_EVIDENCE_INFERRED:
-        counts->inferred++;
-        break;
-    case CR_EVIDENCE_STALE:
-        counts->stale++;
-        break;
-    case CR_EVIDENCE_UNKNOWN:
-        counts->unknown++;
-        break;
+    ++*slots[evidence];
+}
+
+/* A pod is as good as the worst of what is known of it. */
+static enum cr_evidence judge_pod(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, char why[WHY])
+{
+    const struct cr_world_pod *pod = &consumer->world->pods[index];
+    enum cr_evidence worst = CR_EVIDENCE_VERIFIED;
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        if (!consumer->changes[k].concerns)
+            continue;
+        char reason[WHY] = "";
+        enum cr_evidence evidence = judge(ctx, consumer, pod, k, reason);
+        consumer->evidence[index * ctx->changes_len + k] = evidence;
+        if (badness(evidence) > badness(worst)) {
+            worst = evidence;
+            memcpy(why, reason, WHY);
+        }
     }
+    return worst;
 }
 
 void cr_plan_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
+    size_t pods = consumer->world->pods_len;
     status->pods = (struct cr_pod_counts){0};
     cr_strvec_dispose(&status->examples);
-    consumer->evidence = cr_calloc(consumer->world->pods_len, sizeof *consumer->evidence);
-    for (size_t i = 0; i < consumer->world->pods_len; i++) {
-        const struct cr_world_pod *pod = &consumer->world->pods[i];
-        char why[160] = "";
-        consumer->evidence[i] = judge(ctx, consumer, pod, why);
-        count(&status->pods, consumer->evidence[i]);
-        if (why[0] && status->examples.len < EXAMPLES_MAX && consumer->evidence[i] != CR_EVIDENCE_VERIFIED &&
-            consumer->evidence[i] != CR_EVIDENCE_INFERRED) {
-            cr_autofree char *line = cr_asprintf("%s: %s", pod->name, why);
-            cr_strvec_add(&status->examples, line);
-        }
+    consumer->evidence = cr_calloc(pods * ctx->changes_len, sizeof *consumer->evidence);
+    for (size_t i = 0; i < pods; i++) {
+        char why[WHY] = "";
+        enum cr_evidence evidence = judge_pod(ctx, consumer, i, why);
+        count(&status->pods, evidence);
+        if (badness(evidence) < badness(CR_EVIDENCE_UNKNOWN) || status->examples.len >= EXAMPLES_MAX)
+            continue;
+        cr_autofree char *line = cr_asprintf("%s: %s", consumer->world->pods[i].name, why);
+        cr_strvec_add(&status->examples, line);
     }
 }
 
-/* --- nudges, probes, evictions --- */
-
-static bool nudging_helps(const struct plan_consumer *consumer)
+bool cr_plan_enough_pods(const struct plan_consumer *consumer)
 {
-    for (size_t k = 0; k < consumer->decision.secrets_len; k++)
-        if (consumer->decision.secrets[k].refreshes && consumer->decision.secrets[k].reload_classes)
-            return true;
-    return false;
+    return consumer->status->pods.total >= consumer->rollout.desired;
 }
 
-static int nudges_max(const struct plan_consumer *consumer)
+bool cr_plan_pods_have(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
 {
-    /* The old pods of a restart go soon: one nudge lets them serve the new leaf meanwhile. */
-    if (restarts(consumer))
-        return 1;
-    return consumer->spec->verify.set && consumer->leaf_changed ? PROBED_NUDGES_MAX : BLIND_NUDGES_MAX;
-}
-
-static void maybe_nudge(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, size_t pod_index)
-{
-    static const int64_t pauses_ms[] = {0, 1000, 2000, 3000, 5000, 8000, 15000, 30000};
-    const struct cr_world_pod *pod = &consumer->world->pods[pod_index];
-    int nudges = pod->nudged_ms >= consumer->since_ms ? pod->nudges : 0;
-    if (nudges >= nudges_max(consumer) || !pod->started_ms || pod_is_new(ctx, consumer, pod))
-        return;
-    size_t step = (size_t)nudges < cr_array_len(pauses_ms) ? (size_t)nudges : cr_array_len(pauses_ms) - 1;
-    int64_t due = nudges ? pod->nudged_ms + pauses_ms[step] : 0;
-    if (ctx->world->now_ms < due) {
-        cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);
-        return;
-    }
-    PLAN_PUSH(ctx->plan->nudges, ctx->plan->nudges_len, {.consumer = index, .pod = pod_index});
-}
-
-static int64_t probe_interval_ms(int64_t age_ms)
-{
-    if (age_ms < 15 * 1000)
-        return 200;
-    if (age_ms < 2 * 60 * 1000)
-        return 1000;
-    return age_ms < 10 * 60 * 1000 ? 5000 : 30 * 1000;
-}
-
-static void maybe_probe(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, size_t pod_index)
-{
-    const struct cr_world_pod *pod = &consumer->world->pods[pod_index];
-    if (!consumer->spec->verify.set || !consumer->leaf_changed || !pod->ip || !pod->started_ms)
-        return;
-    /* Whatever an old pod serves, it goes. */
-    if (restarts(consumer) && !pod_is_new(ctx, consumer, pod))
-        return;
-    int64_t newest = consumer->status->last_restart_ms > consumer->since_ms ? consumer->status->last_restart_ms
-                                                                              : consumer->since_ms;
-    int64_t due = pod->probed_ms ? pod->probed_ms + probe_interval_ms(ctx->world->now_ms - newest) : 0;
-    if (ctx->world->now_ms < due) {
-        cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);
-        return;
-    }
-    PLAN_PUSH(ctx->plan->probes, ctx->plan->probes_len, {.consumer = index, .pod = pod_index});
-}
-
-/* A new pod that serves the old leaf mounted the Secret from its kubelet's cache (kubernetes#129645): what it read once
- * is old as well. One at a time, and the next only after a pause. */
-static bool maybe_evict(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, size_t pod_index)
-{
-    const struct cr_world_pod *pod = &consumer->world->pods[pod_index];
-    if (!consumer->restarted || !pod_is_new(ctx, consumer, pod) || pod->seen != CR_SEEN_LEAF || consumer->held_by)
+    if (!cr_plan_enough_pods(consumer))
         return false;
-    int64_t due = consumer->world->evicted_ms ? consumer->world->evicted_ms + EVICTION_PAUSE_MS : 0;
-    if (ctx->world->now_ms < due) {
-        cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);
-        return false;
-    }
-    PLAN_PUSH(ctx->plan->evictions, ctx->plan->evictions_len, {.consumer = index, .pod = pod_index});
+    for (size_t i = 0; i < consumer->world->pods_len; i++)
+        if (badness(cr_plan_evidence_of(ctx, consumer, i, change)) > badness(CR_EVIDENCE_INFERRED))
+            return false;
     return true;
 }
 
-void cr_plan_care(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+int cr_plan_late_pods(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
 {
-    if (!cr_plan_may_act(ctx))
-        return;
-    bool evicting = false;
+    int late = 0;
     for (size_t i = 0; i < consumer->world->pods_len; i++) {
-        enum cr_evidence evidence = consumer->evidence[i];
-        if (evidence == CR_EVIDENCE_VERIFIED)
-            continue;
-        maybe_probe(ctx, consumer, index, i);
-        if (evidence == CR_EVIDENCE_STALE && !evicting)
-            evicting = maybe_evict(ctx, consumer, index, i);
-        if (evidence != CR_EVIDENCE_INFERRED && nudging_helps(consumer))
-            maybe_nudge(ctx, consumer, index, i);
+        const struct cr_world_pod *pod = &consumer->world->pods[i];
+        late += cr_plan_evidence_of(ctx, consumer, i, change) == CR_EVIDENCE_STALE && pod->seen == CR_SEEN_LEAF &&
+                pod->probed_ms >= cr_plan_deadline_ms(consumer, &consumer->changes[change]) &&
+                cr_plan_seen_lately(ctx, consumer, pod);
     }
+    return late;
 }

@@ -7,6 +7,17 @@
 #include "rotation/plan.h"
 #include "rotation/rollout.h"
 
+/* What one pending change means to one consumer. */
+struct plan_change {
+    bool concerns;     /* the consumer uses the Secret, in a role that changed */
+    unsigned classes;  /* CR_CLASS_* that it must be, or was, restarted for; 0: it reloads */
+    bool demanded;     /* by the decision, not only by the fall-back */
+    bool covered;      /* the template already carries them */
+    bool leaf_changed; /* a leaf that it serves */
+    int64_t since_ms;
+    int64_t max_delay_ms;
+};
+
 /* What is known of one consumer while the plan is made. */
 struct plan_consumer {
     const struct cr_policy_consumer *spec;
@@ -14,40 +25,61 @@ struct plan_consumer {
     struct cr_consumer_status *status; /* borrowed from the plan */
     const struct cr_json *pod_spec;
     struct cr_decision decision;
-    bool concerned;      /* a pending change touches it */
-    bool restarted;      /* its template already carries all that it must be restarted for */
+    bool concerned;              /* a pending change touches it */
+    struct plan_change *changes; /* parallel to the context's; NULL when not concerned */
     bool needs_restart;
-    unsigned *classes;   /* per active change: what it must be (or was) restarted for */
-    char *held_by;       /* a Secret it uses cannot be used now: nothing disruptive may happen */
-    bool change_held;    /* and it broke in the middle of a rotation, which therefore waits */
+    bool restarted;   /* its template carries all that it must be restarted for */
+    char *held_by;    /* a Secret it uses cannot be used now: nothing disruptive may happen */
+    bool change_held; /* and it broke in the middle of a rotation, which therefore waits */
     struct cr_rollout rollout;
-    int64_t since_ms;    /* of the latest change that touches it */
-    int64_t max_delay_ms;
-    bool leaf_changed;   /* a leaf that it serves */
-    struct cr_strvec expected;
-    struct cr_strvec old;
-    enum cr_evidence *evidence; /* per pod */
+    int64_t since_ms;           /* of the latest change that touches it */
+    enum cr_evidence *evidence; /* pods × changes, see cr_plan_evidence_of */
 };
 
 struct plan_ctx {
     const struct cr_world *world;
     struct cr_plan *plan;
-    struct cr_secret_change *changes; /* active: pending and without a problem */
+    struct cr_secret_change *changes;  /* active: pending and without a problem */
     struct cr_secret_status **pending; /* parallel to changes; borrowed from the plan's status */
     size_t changes_len;
     struct plan_consumer *consumers;
     size_t consumers_len;
-    int restarting; /* consumers under restart: the concurrency gate */
+    int restarting;            /* consumers whose rollout for us is under way: the concurrency gate */
+    const char *restarting_by; /* the first of them */
+    bool rollout_failed;
 };
 
 /* plan_secrets.c: what changed, against what is remembered. Sets record_first. */
 void cr_plan_secrets(struct plan_ctx *ctx);
-/* plan_consumers.c: decision, evidence and state of each consumer, and what to do. */
+/* plan_consumers.c: decision and state of each consumer, and restarts. */
 void cr_plan_consumers(struct plan_ctx *ctx);
 void cr_plan_consumers_dispose(struct plan_ctx *ctx);
-/* plan_evidence.c: evidence per pod; nudges, probes and evictions. */
+/* plan_gate.c: NULL when the consumer may be restarted now, else what stands in the way (owned). *blocked: a person
+ * must lift it, time alone does not. */
+char *cr_plan_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked);
+/* plan_evidence.c: evidence per pod and change. */
 void cr_plan_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer);
+enum cr_evidence cr_plan_evidence_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
+                                     size_t change);
+/* All pods that should be there are, and have the new material of this change. */
+bool cr_plan_pods_have(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+bool cr_plan_enough_pods(const struct plan_consumer *consumer);
+/* Pods that were seen, after the deadline and lately, to serve the old leaf of this change. */
+int cr_plan_late_pods(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+/* When a change should have been taken up by whoever reloads by himself. */
+int64_t cr_plan_deadline_ms(const struct plan_consumer *consumer, const struct plan_change *change);
+/* The latest deadline of all its changes is over. */
+bool cr_plan_past_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* plan_care.c: nudges, probes and evictions. */
 void cr_plan_care(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                        const struct cr_world_pod *pod, size_t change);
+/* By the API server's clock, which all share; a container that restarts in an old pod does not count, its volume may be
+ * old. */
+bool cr_plan_created_since(const struct cr_world_pod *pod, int64_t since_ms);
+/* A sighting that counts for what happens now, not for what was a while ago. */
+bool cr_plan_seen_lately(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                         const struct cr_world_pod *pod);
 /* plan_settle.c: what has converged becomes what is remembered. */
 void cr_plan_settle(struct plan_ctx *ctx);
 /* plan_conditions.c */
@@ -62,9 +94,6 @@ void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secr
 void cr_plan_say_workload(struct cr_plan *plan, bool warning, size_t consumer, const char *reason, char *message);
 /* Whether acting is allowed at all: not suspended, not in Plan mode. */
 bool cr_plan_may_act(const struct plan_ctx *ctx);
-/* After so long an old leaf that is still served shows that hot reload did not happen. */
-int64_t cr_plan_deadline_ms(const struct plan_consumer *consumer);
-bool cr_plan_past_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 
 /* Appends one element to a counted array of the plan. */
 #define PLAN_PUSH(array, len, ...)                                                                                     \

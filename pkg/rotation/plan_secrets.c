@@ -35,8 +35,8 @@ static void forget_leaf(struct cr_strvec *leaves, const char *leaf)
     *leaves = kept;
 }
 
-/* Seconds only: what is kept in memory must be what a restart reads back from the status. */
-static int64_t on_record(int64_t now_ms)
+/* Times of the history and of conditions have whole seconds. */
+static int64_t whole_seconds(int64_t now_ms)
 {
     return now_ms - now_ms % 1000;
 }
@@ -50,7 +50,7 @@ static void set_target(struct plan_ctx *ctx, struct cr_secret_status *secret, co
     forget_leaf(&pending->old_leaves, now->material->leaf);
     pending->set = true;
     pending->changes = changes;
-    pending->since_ms = on_record(ctx->world->now_ms);
+    pending->since_ms = ctx->world->now_ms;
     name_rotation(ctx->world->policy, secret, now->resource_version, pending->id);
     cr_strset(&secret->observed_resource_version, now->resource_version);
     ctx->plan->record_first = true;
@@ -67,7 +67,7 @@ static void supersede(struct plan_ctx *ctx, struct cr_secret_status *secret, con
     struct cr_rotation_record record = {.secret = secret->name,
                                         .changes = pending->changes,
                                         .started_ms = pending->since_ms,
-                                        .finished_ms = on_record(ctx->world->now_ms),
+                                        .finished_ms = whole_seconds(ctx->world->now_ms),
                                         .outcome = outcome};
     memcpy(record.id, pending->id, sizeof record.id);
     cr_status_history_add(&ctx->plan->status, &record);
@@ -79,8 +79,8 @@ static void supersede(struct plan_ctx *ctx, struct cr_secret_status *secret, con
     set_target(ctx, secret, now, changes);
 }
 
-/* What a template that we restarted before says about material of which the status remembers nothing (it was lost, or the
- * policy is new): a class it names with another digest has changed since. */
+/* What a template that we restarted before says about material of which the status remembers nothing (it was lost, or
+ * the policy is new): a class it names with another digest has changed since. */
 static unsigned changes_since_annotation(const struct cr_world *world, const struct cr_material *material,
                                          const char *secret)
 {
@@ -88,13 +88,14 @@ static unsigned changes_since_annotation(const struct cr_world *world, const str
         unsigned class;
         const char *word;
         unsigned change;
-    } classes[] = {{CR_CLASS_LEAF, "leaf=", CR_CHANGE_LEAF_RENEWED}, {CR_CLASS_TRUST, "trust=", CR_CHANGE_TRUST_REPLACED}};
+    } classes[] = {{CR_CLASS_LEAF, "leaf=", CR_CHANGE_LEAF_RENEWED},
+                   {CR_CLASS_TRUST, "trust=", CR_CHANGE_TRUST_REPLACED}};
     char annotation[CR_ANNOTATION_NAME];
     cr_restart_annotation_name(secret, annotation);
     unsigned changes = 0;
     for (size_t i = 0; i < world->policy->consumers_len; i++) {
-        const char *value = cr_json_string_at(world->consumers[i].workload, "spec", "template", "metadata",
-                                              "annotations", annotation);
+        const char *value =
+            cr_json_string_at(world->consumers[i].workload, "spec", "template", "metadata", "annotations", annotation);
         for (size_t k = 0; value && k < cr_array_len(classes); k++)
             if (strstr(value, classes[k].word) && !cr_restart_annotation_covers(value, material, classes[k].class))
                 changes |= classes[k].change;
@@ -120,6 +121,11 @@ static void compare(struct plan_ctx *ctx, struct cr_secret_status *secret, const
         return;
     }
     if (secret->pending.set) {
+        /* A clock that was set back must not make the change one of the future. */
+        if (secret->pending.since_ms > ctx->world->now_ms) {
+            secret->pending.since_ms = ctx->world->now_ms;
+            ctx->plan->record_first = true;
+        }
         if (cr_diff(&secret->pending.target, now->material))
             supersede(ctx, secret, now);
         return;
@@ -140,6 +146,25 @@ static void set_problem(struct plan_ctx *ctx, struct cr_secret_status *secret, c
         cr_plan_say_secret(ctx->plan, true, secret, reason, cr_asprintf("Secret %s: %s", secret->name, message));
 }
 
+/* A trust entry or a leaf that was there and is gone is far more often a mistake than a wish; the pods have the last
+ * good one, and a new pod would start without. */
+static const char *vanished(const struct cr_secret_status *secret, const struct cr_material *now)
+{
+    /* What was only added by a change that is still pending may be taken back. */
+    const struct cr_material *before = &secret->settled;
+    if (!secret->has_settled)
+        return NULL;
+    if (before->trust_len && !now->trust_len)
+        return "the trust (ca.crt) that it had is gone; nothing is done until it is back. If that is meant, take the "
+               "Secret "
+               "out of the policy and add it again";
+    if (before->has_leaf && !now->has_leaf)
+        return "the certificate and key that it had are gone; nothing is done until they are back. If that is meant, "
+               "take "
+               "the Secret out of the policy and add it again";
+    return NULL;
+}
+
 static void look_at(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
 {
     if (!now->found) {
@@ -151,6 +176,11 @@ static void look_at(struct plan_ctx *ctx, struct cr_secret_status *secret, const
         set_problem(ctx, secret, cr_material_problem_name(now->problem), cr_or_empty(now->problem_text));
         if (now->problem == CR_MATERIAL_NOT_YET)
             cr_plan_requeue(ctx->plan, 30 * 1000);
+        return;
+    }
+    const char *gone = vanished(secret, now->material);
+    if (gone) {
+        set_problem(ctx, secret, cr_material_problem_name(CR_MATERIAL_INCOMPLETE), gone);
         return;
     }
     set_problem(ctx, secret, NULL, NULL);

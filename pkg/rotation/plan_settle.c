@@ -4,16 +4,22 @@
 
 #include "base/alloc.h"
 
-/* All consumers that use the Secret have its new material, and nobody is missing. */
+/* Its pods have the new material of this very change, and no old one is left to come back. */
+static bool has_it(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
+{
+    if (!consumer->concerned || !consumer->changes[change].concerns)
+        return true;
+    if (consumer->change_held || (consumer->changes[change].classes && consumer->rollout.state != CR_ROLLOUT_COMPLETE &&
+                                  consumer->rollout.state != CR_ROLLOUT_MANUAL))
+        return false;
+    return cr_plan_pods_have(ctx, consumer, change);
+}
+
 static bool all_have_it(const struct plan_ctx *ctx, size_t change)
 {
-    for (size_t i = 0; i < ctx->consumers_len; i++) {
-        const struct plan_consumer *consumer = &ctx->consumers[i];
-        if (!consumer->concerned || !consumer->decision.secrets[change].used)
-            continue;
-        if (consumer->status->state != CR_CONSUMER_CONVERGED)
+    for (size_t i = 0; i < ctx->consumers_len; i++)
+        if (!has_it(ctx, &ctx->consumers[i], change))
             return false;
-    }
     return true;
 }
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/strings.h"
 #include "codec/yaml.h"
 #include "rotation/diff.h"
@@ -115,18 +116,24 @@ static void set_material(struct cluster *c, int secret, const char *leaf, const 
 
 static void set_problem(struct cluster *c, int secret, enum cr_material_problem problem)
 {
-    c->secrets[secret] =
-        (struct cr_world_secret){.found = true, .resource_version = "bad", .problem = problem, .problem_text = "it is bad"};
+    c->secrets[secret] = (struct cr_world_secret){
+        .found = true, .resource_version = "bad", .problem = problem, .problem_text = "it is bad"};
 }
 
 static void add_pod(struct cluster *c, int consumer, int pod, const char *name, int64_t started_ms)
 {
-    const struct cr_json *annotations = cr_json_at(c->workloads[consumer], "spec", "template", "metadata", "annotations");
+    const struct cr_json *annotations =
+        cr_json_at(c->workloads[consumer], "spec", "template", "metadata", "annotations");
     cr_json_free(c->pod_json[consumer][pod]);
     struct cr_json *json = c->pod_json[consumer][pod] = cr_json_new_object();
     cr_json_set(cr_json_object_in(json, "metadata"), "annotations", cr_json_copy(annotations));
-    c->pods[consumer][pod] = (struct cr_world_pod){
-        .pod = json, .name = name, .uid = name, .ip = "10.0.0.1", .ready = true, .started_ms = started_ms};
+    c->pods[consumer][pod] = (struct cr_world_pod){.pod = json,
+                                                   .name = name,
+                                                   .uid = name,
+                                                   .ip = "10.0.0.1",
+                                                   .ready = true,
+                                                   .started_ms = started_ms,
+                                                   .created_ms = started_ms};
 }
 
 static void see(struct cluster *c, int consumer, int pod, const char *leaf)
@@ -367,6 +374,7 @@ static void a_pod_is_nudged_again_only_after_a_pause(void **state)
     for (int i = 0; i < PODS; i++) {
         c->pods[0][i].nudges = 1;
         c->pods[0][i].nudged_ms = c->now_ms;
+        c->pods[0][i].nudged_since_ms = c->status.secrets[0].pending.since_ms;
     }
     see_all(c, 0, "envoy-leaf-1");
     assert_int_equal(plan(c)->nudges_len, 0);
@@ -497,8 +505,15 @@ static void a_new_pod_with_the_old_leaf_is_evicted_one_at_a_time(void **state)
     const struct cr_plan *p = plan(c);
     assert_int_equal(p->evictions_len, 1);
     assert_int_equal(p->restarts_len, 0);
+    c->consumers[1].evictions = 1;
     c->consumers[1].evicted_ms = c->now_ms;
     assert_int_equal(plan(c)->evictions_len, 0);
+    c->now_ms += 3600 * 1000;
+    see_all(c, 1, "rl-leaf-1");
+    assert_int_equal(plan(c)->evictions_len, 1);
+    c->consumers[1].evictions = CR_PLAN_EVICTIONS_MAX;
+    assert_int_equal(plan(c)->evictions_len, 0);
+    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_BLOCKED);
 }
 
 static void a_lost_status_does_not_lose_a_change_since_the_last_restart(void **state)
@@ -618,7 +633,7 @@ static void only_max_concurrent_restarts_run_at_once(void **state)
     assert_int_equal(p->restarts_len, 1);
     apply_restart(c, &p->restarts[0]);
     assert_int_equal(plan(c)->restarts_len, 0);
-    assert_string_equal(consumer(c, "rate-limit")->blocked_by, "restart.maxConcurrent");
+    assert_string_equal(consumer(c, "rate-limit")->blocked_by, "restart.maxConcurrent: waits for envoy");
     finish_rollout(c, 0);
     assert_int_equal(plan(c)->restarts_len, 1);
 }
@@ -646,12 +661,277 @@ static void a_failed_rollout_stops_further_restarts(void **state)
     assert_true(says(p, "RolloutFailed"));
 }
 
+/* --- what is seen must be of now, and of this change --- */
+
+static void an_old_sighting_is_looked_at_again_before_a_fall_back(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    recorded_plan(c);
+    c->now_ms += 500;
+    see_all(c, 0, "envoy-leaf-1");
+    plan(c);
+    write_status(c);
+    c->policy->suspend = true;
+    c->now_ms += 3600 * 1000;
+    assert_no_acts(plan(c));
+    write_status(c);
+    c->policy->suspend = false;
+    const struct cr_plan *p = plan(c);
+    assert_int_equal(p->restarts_len, 0);
+    assert_int_equal(p->probes_len, PODS);
+}
+
+static void a_gated_fall_back_goes_on_looking(void **state)
+{
+    struct cluster *c = at_rest(state);
+    cr_json_set_bool(cr_json_edit(c->workloads[0], "spec"), "paused", true);
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    recorded_plan(c);
+    c->now_ms += 200 * 1000;
+    see_all(c, 0, "envoy-leaf-1");
+    assert_int_equal(plan(c)->restarts_len, 0);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_BLOCKED);
+    c->now_ms += 60 * 1000;
+    assert_int_equal(plan(c)->probes_len, PODS);
+    see_all(c, 0, "envoy-leaf-2");
+    plan(c);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_CONVERGED);
+}
+
+static void a_clock_set_back_makes_no_storm(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    recorded_plan(c);
+    c->now_ms -= 3600 * 1000;
+    recorded_plan(c);
+    for (int i = 0; i < PODS; i++) {
+        c->pods[0][i].nudges = 1;
+        c->pods[0][i].nudged_ms = c->now_ms;
+        c->pods[0][i].nudged_since_ms = consumer(c, "envoy")->since_ms;
+    }
+    write_status(c);
+    c->now_ms += 500;
+    see_all(c, 0, "envoy-leaf-1");
+    assert_int_equal(plan(c)->nudges_len, 0);
+    assert_int_equal(consumer(c, "envoy")->pods.stale, PODS);
+    c->now_ms += 100;
+    write_status(c);
+    plan(c);
+    assert_false(status_would_change(c));
+}
+
+static void a_leaf_of_one_secret_settles_no_other(void **state)
+{
+    struct cluster *c = at_rest(state);
+    struct cr_json *spec = cr_json_edit(cr_json_edit(cr_json_edit(c->workloads[0], "spec"), "template"), "spec");
+    struct cr_json *volume = cr_json_add(cr_json_edit(spec, "volumes"), cr_json_new_object());
+    cr_json_set_string(volume, "name", "trust");
+    cr_json_set_string(cr_json_object_in(volume, "secret"), "secretName", "rate-limit");
+    struct cr_json *container = cr_json_take_first(cr_json_edit(spec, "containers"));
+    struct cr_json *mount = cr_json_add(cr_json_edit(container, "volumeMounts"), cr_json_new_object());
+    cr_json_set_string(mount, "name", "trust");
+    cr_json_set_string(mount, "mountPath", "/trust");
+    cr_json_add(cr_json_edit(spec, "containers"), container);
+    c->consumers[1].found = false;
+    c->policy->consumers[1].optional = true;
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    set_material(c, 1, "rl-leaf-1", "ca-2");
+    recorded_plan(c);
+    see_all(c, 0, "envoy-leaf-2");
+    plan(c);
+    assert_false(cr_status_secret(&c->plan.status, "envoy")->pending.set);
+    assert_true(cr_status_secret(&c->plan.status, "rate-limit")->pending.set);
+}
+
+static void a_new_chain_under_the_same_leaf_is_not_verified_by_that_leaf(void **state)
+{
+    struct cluster *c = at_rest(state);
+    digest(c->material[0].chain, "another chain");
+    recorded_plan(c);
+    see_all(c, 0, "envoy-leaf-1");
+    plan(c);
+    assert_int_equal(consumer(c, "envoy")->pods.verified, 0);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_VERIFYING);
+    c->now_ms += 3600 * 1000;
+    plan(c);
+    assert_int_equal(consumer(c, "envoy")->pods.inferred, PODS);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_CONVERGED);
+}
+
+static void missing_pods_are_no_evidence(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    c->consumers[0].pods_len = 0;
+    recorded_plan(c);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_VERIFYING);
+    cr_json_set_int(cr_json_edit(c->workloads[0], "spec"), "replicas", 0);
+    cr_json_set_int(cr_json_edit(c->workloads[0], "status"), "replicas", 0);
+    plan(c);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_CONVERGED);
+}
+
+/* --- other hands --- */
+
+static void a_restart_that_was_undone_is_not_repeated(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    apply_restart(c, &recorded_plan(c)->restarts[0]);
+    plan(c);
+    write_status(c);
+    struct cr_json *metadata = cr_json_edit(c->workloads[1], "metadata");
+    struct cr_json *template = cr_json_edit(cr_json_edit(c->workloads[1], "spec"), "template");
+    cr_json_remove(cr_json_edit(template, "metadata"), "annotations");
+    /* A read that lags behind our own patch shows the same, at an older generation. */
+    cr_json_set_int(metadata, "generation", 1);
+    assert_int_equal(plan(c)->restarts_len, 1);
+    cr_json_set_int(metadata, "generation", 3);
+    const struct cr_plan *p = plan(c);
+    assert_int_equal(p->restarts_len, 0);
+    assert_true(says(p, "RestartUndone"));
+    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_BLOCKED);
+    write_status(c);
+    assert_int_equal(plan(c)->events_len, 0);
+    /* The next change is another matter. */
+    set_material(c, 1, "rl-leaf-3", "ca-3");
+    assert_int_equal(recorded_plan(c)->restarts_len, 1);
+}
+
+static void pods_that_somebody_else_renewed_need_no_restart(void **state)
+{
+    struct cluster *c = at_rest(state);
+    c->policy->restart.method = CR_RESTART_NEVER;
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    recorded_plan(c);
+    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_BLOCKED);
+    write_status(c);
+    c->now_ms += 200 * 1000;
+    add_pod(c, 1, 0, "by-hand-0", c->now_ms);
+    add_pod(c, 1, 1, "by-hand-1", c->now_ms);
+    c->now_ms += 1000;
+    see_all(c, 1, "rl-leaf-2");
+    plan(c);
+    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_CONVERGED);
+}
+
+static void a_change_taken_back_evicts_nobody(void **state)
+{
+    struct cluster *c = *state;
+    c->policy->restart.coalesce_ms = 10 * 1000;
+    char name[CR_ANNOTATION_NAME];
+    cr_restart_annotation_name("rate-limit", name);
+    cr_autofree char *value = cr_restart_annotation_value(&c->material[1], CR_CLASS_TRUST);
+    struct cr_json *template = cr_json_edit(cr_json_edit(c->workloads[1], "spec"), "template");
+    cr_json_set_string(cr_json_object_in(cr_json_edit(template, "metadata"), "annotations"), name, value);
+    for (int i = 0; i < PODS; i++)
+        add_pod(c, 1, i, i ? "rl-1" : "rl-0", START - 60000);
+    at_rest(state);
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    recorded_plan(c);
+    write_status(c);
+    c->now_ms += 3000;
+    set_material(c, 1, "rl-leaf-1", "ca-1");
+    recorded_plan(c);
+    write_status(c);
+    c->now_ms += 200;
+    see_all(c, 1, "rl-leaf-2");
+    const struct cr_plan *p = plan(c);
+    assert_int_equal(p->evictions_len, 0);
+    assert_int_equal(p->restarts_len, 0);
+    assert_int_equal(p->nudges_len, PODS);
+    see_all(c, 1, "rl-leaf-1");
+    plan(c);
+    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_CONVERGED);
+}
+
+static void a_workload_born_after_the_change_is_left_alone(void **state)
+{
+    struct cluster *c = at_rest(state);
+    c->policy->consumers[1].optional = true;
+    c->policy->restart.coalesce_ms = 10 * 1000;
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    recorded_plan(c);
+    write_status(c);
+    char created[CR_TIME_TEXT];
+    cr_time_format(c->now_ms + 5000, created);
+    cr_json_set_string(cr_json_edit(c->workloads[1], "metadata"), "creationTimestamp", created);
+    c->now_ms += 20 * 1000;
+    assert_int_equal(plan(c)->restarts_len, 0);
+}
+
+static void an_annotation_speaks_for_its_own_workload_only(void **state)
+{
+    struct cluster *c = *state;
+    struct cr_json *spec = cr_json_edit(cr_json_edit(cr_json_edit(c->workloads[0], "spec"), "template"), "spec");
+    struct cr_json *volume = cr_json_take_first(cr_json_edit(spec, "volumes"));
+    cr_json_set_string(cr_json_edit(volume, "secret"), "secretName", "rate-limit");
+    cr_json_add(cr_json_edit(spec, "volumes"), volume);
+    char name[CR_ANNOTATION_NAME];
+    cr_restart_annotation_name("rate-limit", name);
+    struct cr_json *template = cr_json_edit(cr_json_edit(c->workloads[1], "spec"), "template");
+    cr_json_set_string(cr_json_object_in(cr_json_edit(template, "metadata"), "annotations"), name,
+                       "trust=0123456789abcdef");
+    const struct cr_plan *p = recorded_plan(c);
+    assert_int_equal(p->restarts_len, 1);
+    assert_int_equal(p->restarts[0].consumer, 1);
+    assert_int_equal(p->nudges_len, 0);
+}
+
+static void what_was_refused_is_tried_again_after_its_pause(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    recorded_plan(c);
+    c->consumers[1].refused = "an admission policy says no";
+    c->consumers[1].refused_until_ms = c->now_ms + 5000;
+    assert_int_equal(plan(c)->restarts_len, 0);
+    assert_string_equal(consumer(c, "rate-limit")->blocked_by, "an admission policy says no");
+    assert_true(c->plan.requeue_after_ms > 0 && c->plan.requeue_after_ms <= 5000);
+    c->now_ms += 5000;
+    assert_int_equal(plan(c)->restarts_len, 1);
+}
+
+static void a_workload_that_waits_for_a_person_holds_up_no_other(void **state)
+{
+    struct cluster *c = at_rest(state);
+    cr_strset(&c->policy->consumers[0].kind, "StatefulSet");
+    cr_json_set_string(cr_json_object_in(cr_json_edit(c->workloads[0], "spec"), "updateStrategy"), "type", "OnDelete");
+    for (int role = 0; role < CR_ROLE_COUNT; role++)
+        c->policy->consumers[0].reload[role] = (struct cr_reload_override){.set = true, .method = CR_METHOD_RESTART};
+    set_material(c, 0, "envoy-leaf-2", "ca-2");
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    apply_restart(c, &recorded_plan(c)->restarts[0]);
+    cr_json_set_int(cr_json_edit(c->workloads[0], "status"), "observedGeneration", 2);
+    cr_json_set_int(cr_json_edit(c->workloads[0], "status"), "updatedReplicas", 0);
+    write_status(c);
+    const struct cr_plan *p = plan(c);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_BLOCKED);
+    assert_int_equal(p->restarts_len, 1);
+    assert_int_equal(p->restarts[0].consumer, 1);
+}
+
+static void material_that_vanishes_is_a_problem_not_a_change(void **state)
+{
+    struct cluster *c = at_rest(state);
+    c->material[1].trust_len = 0;
+    cr_strvec_dispose(&c->material[1].anchors);
+    const struct cr_plan *p = recorded_plan(c);
+    assert_no_acts(p);
+    assert_true(condition(c, "Degraded"));
+    assert_string_equal(cr_status_secret(&c->plan.status, "rate-limit")->problem_reason, "IncompleteMaterial");
+    assert_false(cr_status_secret(&c->plan.status, "rate-limit")->pending.set);
+    c->material[1].trust_len = 1;
+}
+
 /* --- bad input --- */
 
 static void bad_material_touches_nothing_and_is_said_once(void **state)
 {
-    static const enum cr_material_problem problems[] = {CR_MATERIAL_KEY_MISMATCH, CR_MATERIAL_UNPARSABLE, CR_MATERIAL_EMPTY,
-                                                        CR_MATERIAL_EXPIRED, CR_MATERIAL_ENCRYPTED};
+    static const enum cr_material_problem problems[] = {CR_MATERIAL_KEY_MISMATCH, CR_MATERIAL_UNPARSABLE,
+                                                        CR_MATERIAL_EMPTY, CR_MATERIAL_EXPIRED, CR_MATERIAL_ENCRYPTED};
     for (size_t i = 0; i < cr_array_len(problems); i++) {
         struct cluster *c = at_rest(state);
         set_problem(c, 1, problems[i]);
@@ -782,6 +1062,20 @@ int main(void)
         T(a_paused_deployment_waits),
         T(only_max_concurrent_restarts_run_at_once),
         T(a_failed_rollout_stops_further_restarts),
+        T(an_old_sighting_is_looked_at_again_before_a_fall_back),
+        T(a_gated_fall_back_goes_on_looking),
+        T(a_clock_set_back_makes_no_storm),
+        T(a_leaf_of_one_secret_settles_no_other),
+        T(a_new_chain_under_the_same_leaf_is_not_verified_by_that_leaf),
+        T(missing_pods_are_no_evidence),
+        T(a_restart_that_was_undone_is_not_repeated),
+        T(pods_that_somebody_else_renewed_need_no_restart),
+        T(a_change_taken_back_evicts_nobody),
+        T(a_workload_born_after_the_change_is_left_alone),
+        T(an_annotation_speaks_for_its_own_workload_only),
+        T(what_was_refused_is_tried_again_after_its_pause),
+        T(a_workload_that_waits_for_a_person_holds_up_no_other),
+        T(material_that_vanishes_is_a_problem_not_a_change),
         T(bad_material_touches_nothing_and_is_said_once),
         T(a_secret_that_breaks_in_the_middle_holds_the_restart),
         T(a_secret_that_breaks_in_a_rollout_does_not_make_it_converged),

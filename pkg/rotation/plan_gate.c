@@ -1,0 +1,53 @@
+/* What a restart must pass. */
+#include "rotation/plan_internal.h"
+
+#include "base/alloc.h"
+
+/* A person's word that applies to everything. */
+static const char *switched_off(const struct cr_policy *policy)
+{
+    if (policy->deleting)
+        return "the policy is being deleted";
+    if (policy->suspend)
+        return "suspend";
+    return policy->mode == CR_MODE_PLAN ? "mode: Plan" : NULL;
+}
+
+static const char *forbidden(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    const struct cr_policy_restart *restart = &ctx->world->policy->restart;
+    /* A gate that the policy names and this version cannot judge: restarting as if it were not there is what its author
+     * did not want. */
+    if (restart->held_by)
+        return restart->held_by;
+    if (restart->method == CR_RESTART_NEVER)
+        return "restart.method: Never";
+    if (consumer->held_by)
+        return consumer->held_by;
+    /* A paused Deployment may be complete as it stands; a new template would wait for whoever resumes it. */
+    return cr_json_bool_at(consumer->world->workload, false, "spec", "paused") ? "the workload is paused" : NULL;
+}
+
+char *cr_plan_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    *blocked = false;
+    const char *word = switched_off(policy);
+    if (word)
+        return cr_strdup(word);
+    word = forbidden(ctx, consumer);
+    *blocked = word != NULL;
+    if (word)
+        return cr_strdup(word);
+    int64_t due = consumer->since_ms + policy->restart.coalesce_ms;
+    if (ctx->world->now_ms < due) {
+        cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);
+        return cr_strdup("restart.coalesce");
+    }
+    /* The next one would likely fail the same way. */
+    if (ctx->rollout_failed)
+        return cr_strdup("restart.maxConcurrent: the rollout of another consumer has failed");
+    if (ctx->restarting >= policy->restart.max_concurrent)
+        return cr_asprintf("restart.maxConcurrent: waits for %s", ctx->restarting_by);
+    return NULL;
+}

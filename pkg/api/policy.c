@@ -152,7 +152,8 @@ static bool decode_reload_of(const struct cr_node *reload, enum cr_role role, st
     return cr_node_duration(&node, "maxDelay", max_delay_range, &out->max_delay_ms, err);
 }
 
-static bool decode_reload(const struct cr_node *node, struct cr_policy_consumer *out, struct cr_error *err)
+static bool decode_reload(const struct cr_node *node, struct cr_policy *policy, struct cr_policy_consumer *out,
+                          struct cr_error *err)
 {
     struct cr_node reload;
     if (!cr_node_object(node, "reload", &reload, err))
@@ -160,6 +161,8 @@ static bool decode_reload(const struct cr_node *node, struct cr_policy_consumer 
     for (unsigned role = 0; role < CR_ROLE_COUNT; role++)
         if (!decode_reload_of(&reload, (enum cr_role)role, &out->reload[role], err))
             return false;
+    if (out->reload[CR_ROLE_OPAQUE].set)
+        unsupported(policy, &reload, cr_role_name(CR_ROLE_OPAQUE));
     for (const struct cr_json *c = cr_json_first(reload.json); c; c = cr_json_next(c)) {
         enum cr_role role;
         if (!cr_role_parse(cr_json_key(c), &role))
@@ -245,7 +248,7 @@ static bool decode_consumer(const struct cr_node *node, struct cr_policy *policy
     bool known = false;
     policy->consumers_len++; /* before it is complete, so that cr_policy_free sees it */
     if (!cr_node_required(node, "name", &out->name, err) || !decode_target(node, policy, out, &known, err) ||
-        !cr_node_string(node, "component", NULL, &out->component, err) || !decode_reload(node, out, err) ||
+        !cr_node_string(node, "component", NULL, &out->component, err) || !decode_reload(node, policy, out, err) ||
         !cr_node_bool(node, "optional", false, &out->optional, err) ||
         !decode_verify(node, policy, &out->verify, err) || !consumer_is_new(policy, index, node->path, err))
         return false;

@@ -40,10 +40,10 @@ static enum cr_evidence judge_by_time(const struct cr_evidence_input *in, char *
 {
     if (in->now_ms >= settled_by(in))
         return CR_EVIDENCE_INFERRED;
-    char delay[CR_TIME_TEXT];
-    int64_t left = settled_by(in) - in->now_ms;
-    cr_duration_format((left + 999) / 1000 * 1000, delay);
-    snprintf(why, WHY, "waits %s for the kubelet's refresh of the volume and the reload", delay);
+    /* The time, not what is left of it: a countdown would be news each second. */
+    char until[CR_TIME_TEXT];
+    cr_time_format(settled_by(in), until);
+    snprintf(why, WHY, "waits until %s for the kubelet's refresh of the volume and the reload", until);
     return CR_EVIDENCE_UNKNOWN;
 }
 

@@ -81,11 +81,11 @@ void cr_manager_free(struct cr_manager *manager)
 {
     if (!manager)
         return;
+    cr_queue_shutdown(manager->queue); /* in case run ended otherwise than by finish */
+    cr_workers_free(manager->workers); /* they read the informers' stores */
     for (size_t i = 0; i < manager->health.informers_len; i++)
         cr_informer_free(manager->health.informers[i]);
     free(manager->health.informers);
-    cr_queue_shutdown(manager->queue); /* in case run ended otherwise than by finish */
-    cr_workers_free(manager->workers);
     cr_http_server_free(manager->server);
     cr_timer_free(manager->grace);
     cr_queue_free(manager->queue);

@@ -121,7 +121,8 @@ static void test_a_spec_with_every_field_is_read(void **state)
     fclose(file);
     CR_CLEANUP(cr_policy) struct cr_policy *p = decode_ok(spec);
     cr_autofree char *unsupported = cr_strvec_join(&p->unsupported, "\n");
-    assert_string_equal(unsupported, "spec.consumers[0].verify.protocol\n"
+    assert_string_equal(unsupported, "spec.consumers[0].reload.opaque\n"
+                                     "spec.consumers[0].verify.protocol\n"
                                      "spec.consumers[0].verify.clientSecretName\n"
                                      "spec.consumers[1].targetRef.kind\n"
                                      "spec.consumers[2]\n"

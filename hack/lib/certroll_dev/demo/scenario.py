@@ -145,7 +145,7 @@ class Watcher:
             return Row(workload.consumer, "", "-", "not seen yet", "-", seconds, "")
         return Row(
             consumer=workload.consumer,
-            change="+".join(self._changes[workload.secret]),
+            change=_in_short(self._changes[workload.secret]),
             decision=self._decisions.get(consumer.name, consumer.decision),
             state=f"{consumer.state} ({consumer.blocked_by})" if consumer.blocked_by else consumer.state,
             verified=f"{consumer.verified}/{consumer.total}",
@@ -163,6 +163,12 @@ class Watcher:
         secrets = [name for name, version in versions.items() if not status.is_settled(name, version)]
         consumers = [f"{c.name} is {c.state}: {c.blocked_by or c.reason}" for c in status.consumers.values() if not c.at_rest]
         return "; ".join([f"Secrets {', '.join(secrets)}" if secrets else "", *consumers]).strip("; ")
+
+
+def _in_short(changes: Sequence[str]) -> str:
+    """That a CA was replaced says already that one came and one went."""
+    implied = {"TrustAdded", "TrustRemoved"} if "TrustReplaced" in changes else set()
+    return "+".join(change for change in changes if change not in implied)
 
 
 def count_calls(log: CallLog, outcome: Outcome, until: float) -> Outcome:

@@ -241,7 +241,7 @@ class Calls:
     def failed_since(self, start: float) -> list[str]:
         """'envoy: HTTP 500' for each call that failed, of those that began since; those under way are waited for."""
         now = time.time()
-        wait_for("calls under way to end", lambda: self.log.answered(now), deadline=10)
+        wait_for("calls under way to end", lambda: self.log.answered(now), deadline=20)
         return [f"{call.target}: {call.reason}" for call in self.log.between(start) if not call.ok]
 
 

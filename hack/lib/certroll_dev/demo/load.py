@@ -149,7 +149,7 @@ def main() -> None:
     parser.add_argument("--target", action="append", type=Target.parse, required=True, metavar="NAME=HOST:PORT/SERVERNAME")
     parser.add_argument("--ca", type=Path, required=True, help="PEM file with the CAs that the caller trusts")
     parser.add_argument("--rate", type=float, default=20.0, help="calls a second for each target (default: %(default)s)")
-    parser.add_argument("--timeout", type=float, default=3.0, help="seconds until a call counts as failed (default: %(default)s)")
+    parser.add_argument("--timeout", type=float, default=10.0, help="seconds until a call counts as failed (default: %(default)s)")
     parser.add_argument("--out", type=Path, help="file for the JSON lines (default: stdout)")
     arguments = parser.parse_args()
     with open(arguments.out, "a", encoding="utf-8") if arguments.out else os.fdopen(sys.stdout.fileno(), "w", closefd=False) as out:

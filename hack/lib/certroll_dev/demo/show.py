@@ -157,7 +157,7 @@ class Show:
     def _with_calls(self, outcome: Outcome) -> Outcome:
         """A call counts where it began, so wait for those that began before the end."""
         until = time.time()
-        wait_for("calls under way to end", lambda: self._log.answered(until), deadline=10)
+        wait_for("calls under way to end", lambda: self._log.answered(until), deadline=20)
         return count_calls(self._log, outcome, until)
 
     def _report(self, outcome: Outcome, checks: Sequence[Check]) -> None:

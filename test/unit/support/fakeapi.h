@@ -33,6 +33,8 @@ struct fake_answer {
     bool hold;   /* the connection stays open and silent until the server ends */
 };
 
+enum { FAKE_REQUESTS_MAX = 64 };
+
 struct fake_api {
     int listener;
     int quit; /* eventfd */
@@ -41,6 +43,7 @@ struct fake_api {
     size_t script_len;
     pthread_t thread;
     atomic_size_t answered;
+    char *requests[FAKE_REQUESTS_MAX]; /* as they came, head and body; read by fake_api_request */
     char problem[512]; /* read after fake_api_stop */
 };
 
@@ -114,6 +117,8 @@ static void *fake_serve(void *arg)
             break;
         const struct fake_answer *answer = &api->script[i];
         fake_read_request(fd, head, 65536);
+        if (i < FAKE_REQUESTS_MAX)
+            api->requests[i] = cr_strdup(head);
         fake_check(api, answer, i, head);
         fake_reply(fd, answer);
         atomic_store(&api->answered, i + 1);
@@ -148,6 +153,20 @@ static inline void fake_api_stop(struct fake_api *api)
     pthread_join(api->thread, NULL);
     close(api->quit);
     close(api->listener);
+    for (size_t i = 0; i < FAKE_REQUESTS_MAX; i++)
+        free(api->requests[i]);
+}
+
+/* The request of that number, once it was answered and before fake_api_stop; "" when there was none. */
+static inline const char *fake_api_request(struct fake_api *api, size_t i)
+{
+    return i < FAKE_REQUESTS_MAX && i < atomic_load(&api->answered) ? api->requests[i] : "";
+}
+
+static inline const char *fake_api_body(struct fake_api *api, size_t i)
+{
+    const char *end = strstr(fake_api_request(api, i), "\r\n\r\n");
+    return end ? end + 4 : "";
 }
 
 /* A client of that port. */

@@ -255,6 +255,8 @@ static void listen_somewhere(struct test_server *server)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof at;
+    if (server->options.address)
+        must(inet_pton(AF_INET, server->options.address, &at.sin_addr) == 1);
     server->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     must(server->listener >= 0);
     must(bind(server->listener, (struct sockaddr *)&at, sizeof at) == 0 && listen(server->listener, 256) == 0);

@@ -1,0 +1,176 @@
+#include "controllers/memory.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+
+static void what_is_not_known_is_all_zero(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_memory) struct cr_memory *memory = cr_memory_new();
+    struct cr_pod_memory pod = cr_memory_pod(memory, "u");
+    assert_int_equal(pod.seen, CR_SEEN_NOTHING);
+    assert_int_equal(pod.probed_ms + pod.started_ms + pod.nudges + pod.nudged_ms + pod.nudged_since_ms, 0);
+    assert_string_equal(pod.leaf, "");
+    CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, "k");
+    assert_int_equal(note.count + note.at_ms, 0);
+    assert_null(note.text);
+    /* Nothing to forget is nothing. */
+    cr_memory_forget_pod(memory, "u");
+    cr_memory_drop_note(memory, "k");
+    cr_memory_forget_keys(memory, "");
+    cr_memory_free(NULL);
+}
+
+static void nudges_are_counted_per_change(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        const char *uid;
+        int64_t since_ms;
+        int64_t now_ms;
+        int nudges;
+    } cases[] = {
+        {"the first", "a", 100, 1000, 1},
+        {"another one for the same change", "a", 100, 2000, 2},
+        {"of another pod", "b", 100, 2500, 1},
+        {"a new change starts anew", "a", 200, 3000, 1},
+        {"and goes on", "a", 200, 4000, 2},
+        {"an older one, too, is another one", "a", 100, 5000, 1},
+        {"a pod whose first change has no time", "c", 0, 6000, 1},
+        {"and goes on", "c", 0, 7000, 2},
+    };
+    CR_CLEANUP(cr_memory) struct cr_memory *memory = cr_memory_new();
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        cr_memory_nudged(memory, cases[i].uid, cases[i].since_ms, cases[i].now_ms);
+        struct cr_pod_memory pod = cr_memory_pod(memory, cases[i].uid);
+        if (pod.nudges != cases[i].nudges || pod.nudged_ms != cases[i].now_ms ||
+            pod.nudged_since_ms != cases[i].since_ms)
+            fail_msg("%s: %d nudges, last %lld", cases[i].rule, pod.nudges, (long long)pod.nudged_ms);
+    }
+}
+
+static void the_last_probe_counts_and_nudges_stay(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_memory) struct cr_memory *memory = cr_memory_new();
+    const struct cr_world_pod first = {.uid = "u", .started_ms = 10};
+    const struct cr_world_pod restarted = {.uid = "u", .started_ms = 20};
+    cr_memory_nudged(memory, "u", 5, 50);
+    cr_memory_probed(memory, &first, CR_SEEN_LEAF, "abcd", 100);
+    struct cr_pod_memory pod = cr_memory_pod(memory, "u");
+    assert_int_equal(pod.seen, CR_SEEN_LEAF);
+    assert_string_equal(pod.leaf, "abcd");
+    assert_int_equal(pod.started_ms, 10);
+    assert_int_equal(pod.probed_ms, 100);
+
+    cr_memory_probed(memory, &restarted, CR_SEEN_UNREACHABLE, NULL, 200);
+    pod = cr_memory_pod(memory, "u");
+    assert_int_equal(pod.seen, CR_SEEN_UNREACHABLE);
+    assert_string_equal(pod.leaf, ""); /* not the one seen before */
+    assert_int_equal(pod.started_ms, 20);
+    assert_int_equal(pod.nudges, 1);
+
+    cr_memory_forget_pod(memory, "u");
+    pod = cr_memory_pod(memory, "u");
+    assert_int_equal(pod.probed_ms + pod.nudges, 0);
+}
+
+static void notes_count_and_keep_the_last_text(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t at_ms;
+        const char *text;
+    } taken[] = {{100, "one"}, {50, "two"}, {70, NULL}};
+    CR_CLEANUP(cr_memory) struct cr_memory *memory = cr_memory_new();
+    for (size_t i = 0; i < cr_array_len(taken); i++) {
+        cr_memory_take_note(memory, "k", taken[i].at_ms, taken[i].text);
+        CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, "k");
+        assert_int_equal(note.count, i + 1);
+        assert_int_equal(note.at_ms, taken[i].at_ms);
+        assert_true(cr_streq(note.text, taken[i].text));
+        /* A copy: whoever has it may do with it what he likes. */
+        if (note.text)
+            note.text[0] = '!';
+    }
+    cr_memory_drop_note(memory, "k");
+    cr_memory_take_note(memory, "k", 1, "again");
+    CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, "k");
+    assert_int_equal(note.count, 1);
+    assert_string_equal(note.text, "again");
+}
+
+static void keys_are_forgotten_by_their_beginning(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        bool kept;
+    } cases[] = {
+        {"ns/web/one/refused", false}, {"ns/web/", false},         {"ns/web", true},
+        {"ns/web2/one/refused", true}, {"other/ns/web/one", true}, {"", true},
+    };
+    CR_CLEANUP(cr_memory) struct cr_memory *memory = cr_memory_new();
+    for (size_t i = 0; i < cr_array_len(cases); i++)
+        cr_memory_take_note(memory, cases[i].key, 1, "x");
+    cr_memory_forget_keys(memory, "ns/web/");
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, cases[i].key);
+        if ((note.count == 1) != cases[i].kept)
+            fail_msg("'%s' is %s", cases[i].key, note.count ? "kept" : "gone");
+    }
+}
+
+enum { THREADS = 4, ROUNDS = 500 };
+
+static void *work(void *arg)
+{
+    struct cr_memory *memory = arg;
+    const struct cr_world_pod pod = {.uid = "shared", .started_ms = 1};
+    for (int i = 0; i < ROUNDS; i++) {
+        cr_memory_nudged(memory, "shared", 7, i);
+        cr_memory_probed(memory, &pod, CR_SEEN_LEAF, "abcd", i);
+        cr_memory_take_note(memory, "ns/p/shared", i, "text");
+        cr_memory_take_note(memory, "ns/q/passing", i, "text");
+        CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, "ns/q/passing");
+        (void)cr_memory_pod(memory, "shared");
+        cr_memory_forget_keys(memory, "ns/q/");
+        cr_memory_forget_pod(memory, "passing");
+    }
+    return NULL;
+}
+
+static void workers_share_it(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_memory) struct cr_memory *memory = cr_memory_new();
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work, memory), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(cr_memory_pod(memory, "shared").nudges, THREADS * ROUNDS);
+    CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, "ns/p/shared");
+    assert_int_equal(note.count, THREADS * ROUNDS);
+    CR_CLEANUP(cr_note) struct cr_note gone = cr_memory_note(memory, "ns/q/passing");
+    assert_int_equal(gone.count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_not_known_is_all_zero),         cmocka_unit_test(nudges_are_counted_per_change),
+        cmocka_unit_test(the_last_probe_counts_and_nudges_stay), cmocka_unit_test(notes_count_and_keep_the_last_text),
+        cmocka_unit_test(keys_are_forgotten_by_their_beginning), cmocka_unit_test(workers_share_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,361 @@
+#include "controllers/secret_view.h"
+
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+#include "codec/base64.h"
+#include "kube/object.h"
+#include "support/testcerts.h"
+#include "support/yamltext.h"
+
+/* A CA and two of its leaves, for all tests. */
+static struct test_cert *ca;
+static struct test_cert *leaf;
+static struct test_cert *other;
+
+static int make_certificates(void **state)
+{
+    (void)state;
+    ca = test_cert_new(&(struct test_cert_spec){.cn = "ca", .ca = true});
+    leaf = test_cert_new(&(struct test_cert_spec){.cn = "web", .dns = {"web.example"}, .issuer = ca});
+    other = test_cert_new(&(struct test_cert_spec){.cn = "other", .dns = {"other.example"}, .issuer = ca});
+    return 0;
+}
+
+static int free_certificates(void **state)
+{
+    (void)state;
+    test_cert_free(ca);
+    test_cert_free(leaf);
+    test_cert_free(other);
+    return 0;
+}
+
+/* --- objects --- */
+
+static void put(struct cr_json *secret, const char *key, const char *text)
+{
+    cr_autofree char *encoded = cr_base64_encode(text, strlen(text));
+    cr_json_set_string(cr_json_object_in(secret, "data"), key, encoded);
+}
+
+/* ns/web-tls at version 7, without data. */
+static struct cr_json *bare_secret(void)
+{
+    return test_yaml("{apiVersion: v1, kind: Secret, type: kubernetes.io/tls,"
+                     " metadata: {name: web-tls, namespace: ns, uid: u, resourceVersion: \"7\", labels: {app: web}}}");
+}
+
+static struct cr_json *tls_secret(const struct test_cert *certificate, const struct test_cert *key)
+{
+    struct cr_json *secret = bare_secret();
+    put(secret, "tls.crt", certificate->cert_pem);
+    put(secret, "tls.key", key->key_pem);
+    put(secret, "ca.crt", ca->cert_pem);
+    return secret;
+}
+
+static char default_certificate[] = "tls.crt";
+static char default_key[] = "tls.key";
+static char default_trust[] = "ca.crt";
+static const struct cr_policy_secret defaults = {
+    .certificate = default_certificate, .private_key = default_key, .trust = default_trust};
+
+static struct cr_policy *policy_naming(const char *secrets)
+{
+    cr_autofree char *text =
+        cr_asprintf("{apiVersion: certroll.dev/v1alpha1, kind: CertRotationPolicy,"
+                    " metadata: {name: p, namespace: ns, uid: pu, resourceVersion: \"1\"}, spec: {secrets: [%s],"
+                    " consumers: [{name: c, targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}]}}",
+                    secrets);
+    CR_CLEANUP(cr_json) struct cr_json *json = test_yaml(text);
+    struct cr_error err = {0};
+    struct cr_policy *policy = cr_policy_decode(json, &err);
+    if (!policy)
+        fail_msg("%s", err.text);
+    return policy;
+}
+
+static struct cr_secret_refs *refs_of(const char *secrets)
+{
+    CR_CLEANUP(cr_policy) struct cr_policy *policy = policy_naming(secrets);
+    struct cr_secret_refs *refs = cr_secret_refs_new();
+    cr_secret_refs_add(refs, policy);
+    return refs;
+}
+
+/* As the informer does it. */
+static struct cr_snapshot *projected(struct cr_secret_refs *refs, struct cr_json *secret)
+{
+    struct cr_snapshot *snapshot = cr_snapshot_new(secret);
+    snapshot->secret = true;
+    cr_secret_project(refs, secret, snapshot);
+    return snapshot;
+}
+
+/* --- what is kept --- */
+
+static void nothing_that_carries_data_survives_the_projection(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"{name: web-tls}", "{name: another}"};
+    for (size_t i = 0; i < cr_array_len(policies); i++) {
+        CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of(policies[i]);
+        struct cr_json *secret = tls_secret(leaf, leaf);
+        cr_autofree char *key64 = cr_base64_encode(leaf->key_pem, strlen(leaf->key_pem));
+        put(secret, "password", "correct horse");
+        cr_json_set_string(cr_json_object_in(secret, "stringData"), "tls.key", "battery staple");
+        struct cr_json *metadata = cr_json_object_in(secret, "metadata");
+        cr_json_set_string(cr_json_object_in(metadata, "annotations"),
+                           "kubectl.kubernetes.io/last-applied-configuration", key64);
+        cr_json_set_string(cr_json_object_in(metadata, "annotations"), "example.com/copy", key64);
+        cr_json_add_string(cr_json_array_in(metadata, "managedFields"), "f:tls.key");
+
+        CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, secret);
+        CR_CLEANUP(cr_json)
+        struct cr_json *left = test_yaml("{apiVersion: v1, kind: Secret, type: kubernetes.io/tls,"
+                                         " metadata: {name: web-tls, namespace: ns, uid: u, resourceVersion: \"7\","
+                                         " labels: {app: web}}}");
+        if (!cr_json_equal(snapshot->json, left)) {
+            cr_autofree char *text = cr_json_print(snapshot->json);
+            fail_msg("%s: %s", policies[i], text);
+        }
+    }
+}
+
+static void a_secret_that_no_policy_names_is_dropped_unread(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        const char *secrets;
+        bool read;
+    } cases[] = {
+        {"named", "{name: web-tls}", true},
+        {"of another name", "{name: web}", false},
+        {"of a name that begins the same", "{name: web-tls2}", false},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of(cases[i].secrets);
+        CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, tls_secret(leaf, leaf));
+        if ((snapshot->extra != NULL) != cases[i].read ||
+            (cr_secret_view_find(snapshot, &defaults) != NULL) != cases[i].read)
+            fail_msg("%s: read %d", cases[i].rule, snapshot->extra != NULL);
+    }
+    /* Nor one of the same name elsewhere. */
+    CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of("{name: web-tls}");
+    struct cr_json *elsewhere = tls_secret(leaf, leaf);
+    cr_json_set_string(cr_json_object_in(elsewhere, "metadata"), "namespace", "other");
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, elsewhere);
+    assert_null(snapshot->extra);
+    assert_null(cr_json_get(snapshot->json, "data"));
+}
+
+/* --- what is read --- */
+
+static void hex(const void *der, int len, char out[CR_SHA256_HEX])
+{
+    unsigned char digest[32];
+    assert_true(len > 0 && EVP_Digest(der, (size_t)len, digest, NULL, EVP_sha256(), NULL));
+    for (size_t i = 0; i < sizeof digest; i++)
+        snprintf(out + 2 * i, 3, "%02x", digest[i]);
+}
+
+static void certificate_digest(X509 *x509, char out[CR_SHA256_HEX])
+{
+    unsigned char *der = NULL;
+    hex(der, i2d_X509(x509, &der), out);
+    OPENSSL_free(der);
+}
+
+static void key_digest(X509 *x509, char out[CR_SHA256_HEX])
+{
+    unsigned char *der = NULL;
+    int len = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(x509), &der);
+    hex(der, len, out);
+    OPENSSL_free(der);
+}
+
+static void fingerprints_are_those_of_the_certificates(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of("{name: web-tls}");
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, tls_secret(leaf, leaf));
+    const struct cr_secret_view *view = cr_secret_view_find(snapshot, &defaults);
+    assert_non_null(view);
+    char digest[CR_SHA256_HEX];
+    assert_int_equal(view->problem, CR_MATERIAL_OK);
+    assert_null(view->problem_text);
+    assert_string_equal(view->resource_version, "7");
+    assert_true(view->material.has_leaf);
+    certificate_digest(leaf->x509, digest);
+    assert_string_equal(view->material.leaf, digest);
+    key_digest(leaf->x509, digest);
+    assert_string_equal(view->material.key, digest);
+    assert_int_equal(view->material.trust_len, 1);
+    certificate_digest(ca->x509, digest);
+    assert_string_equal(view->material.trust[0].fingerprint, digest);
+}
+
+static void each_policy_sees_the_secret_through_its_own_key_names(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of("{name: web-tls}");
+    CR_CLEANUP(cr_policy)
+    struct cr_policy *second = policy_naming("{name: web-tls, keys: {certificate: server.pem, privateKey: server.key, "
+                                             "trust: roots.pem}}, {name: unrelated}");
+    cr_secret_refs_add(refs, second);
+    cr_secret_refs_add(refs, second); /* known already */
+    struct cr_json *secret = tls_secret(leaf, leaf);
+    put(secret, "server.pem", other->cert_pem);
+    put(secret, "server.key", other->key_pem);
+
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, secret);
+    const struct cr_secret_view *by_default = cr_secret_view_find(snapshot, &defaults);
+    const struct cr_secret_view *by_second = cr_secret_view_find(snapshot, &second->secrets[0]);
+    assert_non_null(by_default);
+    assert_non_null(by_second);
+    char digest[CR_SHA256_HEX];
+    certificate_digest(leaf->x509, digest);
+    assert_string_equal(by_default->material.leaf, digest);
+    assert_int_equal(by_default->material.trust_len, 1);
+    certificate_digest(other->x509, digest);
+    assert_string_equal(by_second->material.leaf, digest);
+    assert_int_equal(by_second->material.trust_len, 0); /* roots.pem is not there */
+
+    /* A mixture of both is nobody's. */
+    struct cr_policy_secret mixture = defaults;
+    mixture.trust = second->secrets[0].trust;
+    assert_null(cr_secret_view_find(snapshot, &mixture));
+    mixture.trust = NULL;
+    assert_null(cr_secret_view_find(snapshot, &mixture));
+}
+
+static void a_policy_that_came_later_finds_no_view(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of("{name: web-tls}");
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, tls_secret(leaf, leaf));
+    CR_CLEANUP(cr_policy) struct cr_policy *later = policy_naming("{name: web-tls, keys: {certificate: server.pem}}");
+    cr_secret_refs_add(refs, later);
+    assert_null(cr_secret_view_find(snapshot, &later->secrets[0]));
+    assert_non_null(cr_secret_view_find(snapshot, &defaults));
+}
+
+/* --- what cannot be used --- */
+
+static void is_problem(const char *rule, const struct cr_json *secret, enum cr_material_problem problem,
+                       const char *says)
+{
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = cr_secret_view_read(secret, &defaults);
+    if (view->problem != problem)
+        fail_msg("%s: %s", rule, cr_material_problem_name(view->problem));
+    if (!view->problem_text || !strstr(view->problem_text, says))
+        fail_msg("%s: says '%s'", rule, cr_or_empty(view->problem_text));
+    if (view->material.has_leaf || view->material.leaf[0] || view->material.key[0] || view->material.trust_len)
+        fail_msg("%s: material was left", rule);
+    if (strstr(view->problem_text, "PRIVATE KEY") || strstr(view->problem_text, "MII"))
+        fail_msg("%s: tells content: %s", rule, view->problem_text);
+}
+
+static void a_problem_gives_words_and_no_material(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        const char *key; /* is replaced… */
+        const char *by;  /* …by this, as it stands in data */
+        enum cr_material_problem problem;
+        const char *says;
+    } cases[] = {
+        {"a certificate that is not base64", "tls.crt", "-----BEGIN", CR_MATERIAL_UNPARSABLE, "not base64"},
+        {"a key that is not base64", "tls.key", "%%%%", CR_MATERIAL_UNPARSABLE, "not base64"},
+        {"trust that is not base64", "ca.crt", "YQ=", CR_MATERIAL_UNPARSABLE, "not base64"},
+        {"an empty certificate", "tls.crt", "", CR_MATERIAL_EMPTY, "tls.crt"},
+        {"an empty key", "tls.key", "", CR_MATERIAL_EMPTY, "tls.key"},
+        {"empty trust", "ca.crt", "", CR_MATERIAL_EMPTY, "ca.crt"},
+        {"no PEM at all", "tls.crt", "aGVsbG8=", CR_MATERIAL_UNPARSABLE, "tls.crt"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_json) struct cr_json *secret = tls_secret(leaf, leaf);
+        cr_json_set_string(cr_json_object_in(secret, "data"), cases[i].key, cases[i].by);
+        is_problem(cases[i].rule, secret, cases[i].problem, cases[i].says);
+    }
+    CR_CLEANUP(cr_json) struct cr_json *mismatch = tls_secret(leaf, other);
+    is_problem("a key of another certificate", mismatch, CR_MATERIAL_KEY_MISMATCH, "tls.key");
+    CR_CLEANUP(cr_json) struct cr_json *half = tls_secret(leaf, leaf);
+    cr_json_remove(cr_json_edit(half, "data"), "tls.key");
+    is_problem("a certificate without its key", half, CR_MATERIAL_INCOMPLETE, "tls.key");
+    CR_CLEANUP(cr_json) struct cr_json *bare = bare_secret();
+    is_problem("no data", bare, CR_MATERIAL_EMPTY, "tls.crt");
+}
+
+static void what_is_not_named_is_not_looked_at(void **state)
+{
+    (void)state;
+    struct cr_policy_secret trust_only = {.trust = default_trust};
+    CR_CLEANUP(cr_json) struct cr_json *secret = tls_secret(leaf, other);
+    cr_json_set_string(cr_json_object_in(secret, "data"), "tls.crt", "no base64");
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = cr_secret_view_read(secret, &trust_only);
+    assert_int_equal(view->problem, CR_MATERIAL_OK);
+    assert_false(view->material.has_leaf);
+    assert_int_equal(view->material.trust_len, 1);
+    cr_secret_view_free(NULL);
+    cr_secret_refs_free(NULL);
+}
+
+/* --- threads --- */
+
+enum { ROUNDS = 200 };
+
+/* A worker reads a Secret that it fetched, while the loop takes in policies. NULL: it was never read. */
+static void *project_often(void *arg)
+{
+    void *refs = arg;
+    for (int i = 0; i < ROUNDS && arg; i++) {
+        CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, bare_secret());
+        if (!snapshot->extra)
+            arg = NULL;
+    }
+    return arg;
+}
+
+static void references_may_come_while_secrets_are_read(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of("{name: web-tls}");
+    pthread_t reader;
+    assert_int_equal(pthread_create(&reader, NULL, project_often, refs), 0);
+    for (int i = 0; i < ROUNDS / 10; i++) {
+        cr_autofree char *text = cr_asprintf("{name: web-tls, keys: {trust: ca%d.crt}}, {name: s%d}", i, i);
+        CR_CLEANUP(cr_policy) struct cr_policy *policy = policy_naming(text);
+        cr_secret_refs_add(refs, policy);
+    }
+    void *read = NULL;
+    pthread_join(reader, &read);
+    assert_non_null(read);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_that_carries_data_survives_the_projection),
+        cmocka_unit_test(a_secret_that_no_policy_names_is_dropped_unread),
+        cmocka_unit_test(fingerprints_are_those_of_the_certificates),
+        cmocka_unit_test(each_policy_sees_the_secret_through_its_own_key_names),
+        cmocka_unit_test(a_policy_that_came_later_finds_no_view),
+        cmocka_unit_test(a_problem_gives_words_and_no_material),
+        cmocka_unit_test(what_is_not_named_is_not_looked_at),
+        cmocka_unit_test(references_may_come_while_secrets_are_read),
+    };
+    return cmocka_run_group_tests(tests, make_certificates, free_certificates);
+}

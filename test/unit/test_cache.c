@@ -1,0 +1,339 @@
+#include "controllers/cache.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+#include "kube/object.h"
+#include "support/fakeapi.h"
+#include "support/testserver.h"
+
+/* --- what the API server has --- */
+
+#define FRAME(type, object) "{\"type\":\"" type "\",\"object\":" object "}\n"
+#define ADDED(object)       FRAME("ADDED", object)
+#define MARK                                                                                                           \
+    FRAME("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"500\","                                                    \
+                      "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}")
+#define META(ns, name, version, more)                                                                                  \
+    "\"metadata\":{\"namespace\":\"" ns "\",\"name\":\"" name "\",\"uid\":\"u-" name                                   \
+    "\",\"resourceVersion\":\"" version "\"" more "}"
+#define OBJECT(ns, name, version) "{" META(ns, name, version, "") "}"
+
+#define SECRETS(list) "\"secrets\":[" list "]"
+#define NAMED(name)   "{\"name\":\"" name "\"}"
+#define CONSUMER(kind, to)                                                                                             \
+    "{\"name\":\"" kind to "\",\"targetRef\":{\"apiVersion\":\"apps/v1\",\"kind\":\"" kind "\",\"name\":\"" to "\"}}"
+#define POLICY(ns, name, version, secrets, consumers)                                                                  \
+    "{" META(ns, name, version, "") ",\"spec\":{" SECRETS(secrets) ",\"consumers\":[" consumers "]}}"
+
+#define POLICY_A ADDED(POLICY("ns", "a", "1", NAMED("s1"), CONSUMER("Deployment", "web")))
+#define POLICY_B                                                                                                       \
+    ADDED(POLICY("ns", "b", "2", NAMED("s1") "," NAMED("s2"),                                                          \
+                 CONSUMER("StatefulSet", "web") "," CONSUMER("DaemonSet", "agent")))
+/* Names all that is called "sentinel": each scene ends with such an object. */
+#define POLICY_Z                                                                                                       \
+    ADDED(POLICY("ns", "z", "3", NAMED("sentinel"),                                                                    \
+                 CONSUMER("Deployment", "sentinel") "," CONSUMER("StatefulSet", "sentinel") "," CONSUMER("DaemonSet",  \
+                                                                                                         "sentinel")))
+#define POLICY_BAD   ADDED("{" META("ns", "bad", "4", "") ",\"spec\":{\"secrets\":\"s1\"}}")
+#define POLICY_OTHER ADDED(POLICY("other", "c", "5", NAMED("s1"), CONSUMER("Deployment", "web")))
+
+#define OWNED(ns, name, version, labels, owner_kind, owner, phase)                                                     \
+    "{" META(ns, name, version,                                                                                        \
+             ",\"labels\":{" labels "},\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"" owner_kind        \
+             "\",\"name\":\"" owner                                                                                    \
+             "\",\"controller\":true}]") ",\"spec\":{\"nodeName\":\"n\"},\"status\":{\"phase\":\"" phase "\"}}"
+#define WEB_POD(name, version, phase)                                                                                  \
+    OWNED("ns", name, version, "\"pod-template-hash\":\"5d8f\"", "ReplicaSet", "web-5d8f", phase)
+#define SENTINEL_POD ADDED(OWNED("ns", "sentinel-x", "99", "", "DaemonSet", "sentinel", "Running"))
+#define SENTINEL     ADDED(OBJECT("ns", "sentinel", "99"))
+
+/* --- a scene: the policies are there, then one resource changes --- */
+
+enum { POLICIES_NS = 4, POLICIES_OTHER = 1, NAMESPACES_MAX = 2 };
+
+struct scene {
+    const char *rule;
+    const char *plural;
+    const char *frames; /* the last one is the sentinel's */
+    const char *told;   /* sorted; "-uid" for a pod that is gone */
+};
+
+struct play {
+    const struct scene *scene;
+    struct cr_manager *manager;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    size_t policies;       /* told of so far */
+    bool go;               /* the policies are in */
+    struct cr_strvec told; /* loop thread */
+};
+
+static void let_go(struct play *play)
+{
+    pthread_mutex_lock(&play->lock);
+    play->go = true;
+    pthread_cond_broadcast(&play->changed);
+    pthread_mutex_unlock(&play->lock);
+}
+
+static void on_policy(void *arg, const char *key)
+{
+    struct play *play = arg;
+    if (play->policies < POLICIES_NS + POLICIES_OTHER) {
+        if (++play->policies == POLICIES_NS + POLICIES_OTHER)
+            let_go(play);
+        return;
+    }
+    if (strcmp(key, "ns/z") == 0)
+        cr_manager_stop(play->manager);
+    else
+        cr_strvec_add(&play->told, key);
+}
+
+static void on_pod_gone(void *arg, const char *uid)
+{
+    struct play *play = arg;
+    cr_autofree char *word = cr_asprintf("-%s", uid);
+    cr_strvec_add(&play->told, word);
+}
+
+/* A watch of one namespace has what is there. */
+static void send_policies(struct test_conn *conn)
+{
+    if (!strstr(conn->head, "/namespaces/other/"))
+        test_conn_puts(conn, POLICY_A POLICY_B POLICY_Z POLICY_BAD);
+    if (!strstr(conn->head, "/namespaces/ns/"))
+        test_conn_puts(conn, POLICY_OTHER);
+}
+
+static void serve(struct test_conn *conn, void *arg)
+{
+    struct play *play = arg;
+    if (!test_conn_request(conn))
+        return;
+    test_conn_puts(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n");
+    if (strstr(conn->head, "/certrotationpolicies?"))
+        send_policies(conn);
+    test_conn_puts(conn, MARK);
+    pthread_mutex_lock(&play->lock);
+    while (!play->go)
+        pthread_cond_wait(&play->changed, &play->lock);
+    pthread_mutex_unlock(&play->lock);
+    cr_autofree char *path = cr_asprintf("/%s?", play->scene->plural);
+    if (strstr(conn->head, path) && !strstr(conn->head, "/namespaces/other/"))
+        test_conn_puts(conn, play->scene->frames);
+    test_conn_wait_closed(conn);
+}
+
+static void give_up(void *manager)
+{
+    cr_manager_stop(manager);
+}
+
+/* Plays the scene and checks what was told; look, when given, may then read the cache. */
+static void play(const struct scene *scene, const struct cr_strvec *namespaces, void (*look)(struct cr_cache *cache))
+{
+    struct play p = {.scene = scene};
+    pthread_mutex_init(&p.lock, NULL);
+    pthread_cond_init(&p.changed, NULL);
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve, .arg = &p});
+    struct cr_loop *loop = cr_loop_new();
+    struct cr_client *client = fake_client(loop, test_server_port(server));
+    p.manager = cr_manager_new(loop, client, NULL, &(struct cr_manager_options){.workers = 1});
+    const struct cr_cache_options options = {
+        .namespaces = namespaces, .on_policy = on_policy, .on_pod_gone = on_pod_gone, .arg = &p};
+    struct cr_cache *cache = cr_cache_new(p.manager, client, loop, &options);
+    struct cr_timer *deadline = cr_timer_new(loop, give_up, p.manager);
+    cr_timer_arm(deadline, 20 * 1000);
+
+    struct cr_error err = {0};
+    if (!cr_manager_run(p.manager, &err))
+        fail_msg("%s", err.text);
+    cr_timer_free(deadline);
+    cr_strvec_sort(&p.told);
+    cr_autofree char *told = cr_strvec_join(&p.told, " ");
+    if (!cr_streq(told, scene->told))
+        fail_msg("%s: told '%s'", scene->rule, told);
+    if (look)
+        look(cache);
+
+    let_go(&p);
+    cr_manager_free(p.manager);
+    cr_cache_free(cache);
+    cr_client_free(client);
+    cr_loop_free(loop);
+    test_server_free(server);
+    cr_strvec_dispose(&p.told);
+    pthread_cond_destroy(&p.changed);
+    pthread_mutex_destroy(&p.lock);
+}
+
+static const struct cr_strvec everywhere = {0};
+
+static void what_happens_concerns_just_the_policies_that_name_it(void **state)
+{
+    (void)state;
+    static const struct scene scenes[] = {
+        {"a Secret of two policies", "secrets", ADDED(OBJECT("ns", "s1", "6")) SENTINEL, "ns/a ns/b"},
+        {"a Secret of one", "secrets", ADDED(OBJECT("ns", "s2", "6")) SENTINEL, "ns/b"},
+        {"of the same name in another namespace", "secrets", ADDED(OBJECT("other", "s1", "6")) SENTINEL, "other/c"},
+        {"a Secret that nobody names", "secrets",
+         ADDED(OBJECT("ns", "s3", "6")) ADDED(OBJECT("ns", "web", "7")) SENTINEL, ""},
+        {"a Secret that changes and goes", "secrets",
+         ADDED(OBJECT("ns", "s2", "6")) FRAME("MODIFIED", OBJECT("ns", "s2", "7"))
+             FRAME("DELETED", OBJECT("ns", "s2", "8")) SENTINEL,
+         "ns/b ns/b ns/b"},
+        {"a Deployment", "deployments", ADDED(OBJECT("ns", "web", "6")) SENTINEL, "ns/a"},
+        {"a StatefulSet of that name is another workload", "statefulsets", ADDED(OBJECT("ns", "web", "6")) SENTINEL,
+         "ns/b"},
+        {"a DaemonSet of that name is nobody's", "daemonsets",
+         ADDED(OBJECT("ns", "web", "6")) ADDED(OBJECT("ns", "agent", "7")) SENTINEL, "ns/b"},
+        {"a Deployment that is named like a Secret", "deployments", ADDED(OBJECT("ns", "s1", "6")) SENTINEL, ""},
+        {"a pod is its workload's", "pods", ADDED(WEB_POD("p", "6", "Running")) SENTINEL_POD, "ns/a"},
+        {"a pod that goes is forgotten, too", "pods",
+         ADDED(WEB_POD("p", "6", "Running")) FRAME("DELETED", WEB_POD("p", "7", "Running")) SENTINEL_POD,
+         "-u-p ns/a ns/a"},
+        {"a pod of nobody is only forgotten", "pods",
+         ADDED(OBJECT("ns", "p", "6")) FRAME("DELETED", OBJECT("ns", "p", "7")) SENTINEL_POD, "-u-p"},
+        {"a policy itself, good or bad, there or gone", "certrotationpolicies",
+         FRAME("MODIFIED", "{" META("ns", "bad", "6", "") ",\"spec\":{\"secrets\":7}}")
+             FRAME("DELETED", POLICY("ns", "a", "7", NAMED("s1"), CONSUMER("Deployment", "web")))
+                 FRAME("MODIFIED", POLICY("ns", "z", "8", NAMED("sentinel"), CONSUMER("Deployment", "sentinel"))),
+         "ns/a ns/bad"},
+    };
+    for (size_t i = 0; i < cr_array_len(scenes); i++)
+        play(&scenes[i], &everywhere, NULL);
+}
+
+/* --- reading --- */
+
+static size_t count_pods(struct cr_cache *cache, const char *kind, const char *name)
+{
+    CR_CLEANUP(cr_snapshots) struct cr_snapshots pods = {0};
+    cr_cache_pods(cache, "ns", kind, name, &pods);
+    for (size_t i = 0; i < pods.len; i++)
+        assert_null(cr_json_get(pods.items[i]->json, "spec")); /* may carry secrets in its environment */
+    return pods.len;
+}
+
+static void see_pods(struct cr_cache *cache)
+{
+    assert_int_equal(count_pods(cache, "Deployment", "web"), 2);
+    assert_int_equal(count_pods(cache, "StatefulSet", "web"), 1);
+    assert_int_equal(count_pods(cache, "DaemonSet", "web"), 0);
+    assert_int_equal(count_pods(cache, "Deployment", "web-5d8f"), 0);
+}
+
+static void the_pods_of_a_workload_are_those_that_live(void **state)
+{
+    (void)state;
+    static const struct scene scene = {"pods", "pods",
+                                       ADDED(WEB_POD("p1", "6", "Running")) ADDED(WEB_POD("p2", "7", "Pending"))
+                                           ADDED(WEB_POD("p3", "8", "Succeeded")) ADDED(WEB_POD("p4", "9", "Failed"))
+                                               ADDED(OWNED("ns", "web-0", "10", "", "StatefulSet", "web", "Running"))
+                                                   ADDED(OBJECT("ns", "loner", "11")) SENTINEL_POD,
+                                       "ns/a ns/a ns/a ns/a ns/b"};
+    play(&scene, &everywhere, see_pods);
+}
+
+static void see_workloads(struct cr_cache *cache)
+{
+    static const struct {
+        const char *ns, *kind, *name;
+        bool there;
+    } cases[] = {
+        {"ns", "Deployment", "web", true},     {"ns", "Deployment", "nope", false},
+        {"other", "Deployment", "web", false}, {"ns", "StatefulSet", "web", false},
+        {"ns", "CronJob", "web", false},       {"nowhere", "Deployment", "web", false},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_snapshot)
+        struct cr_snapshot *found = cr_cache_workload(cache, cases[i].ns, cases[i].kind, cases[i].name);
+        if ((found != NULL) != cases[i].there)
+            fail_msg("%s %s/%s", cases[i].kind, cases[i].ns, cases[i].name);
+        if (!found)
+            continue;
+        /* What kubectl apply left, and who manages what, is not kept; the rest of a workload is. */
+        assert_null(cr_json_at(found->json, "metadata", "managedFields"));
+        assert_null(cr_obj_annotation(found->json, "kubectl.kubernetes.io/last-applied-configuration"));
+        assert_string_equal(cr_obj_annotation(found->json, "other"), "x");
+        assert_int_equal(cr_json_int_at(found->json, 0, "spec", "replicas"), 2);
+    }
+}
+
+static void a_workload_is_found_by_kind_and_name(void **state)
+{
+    (void)state;
+    static const struct scene scene = {
+        "workloads", "deployments",
+        ADDED("{" META(
+            "ns", "web", "6",
+            ",\"managedFields\":[{}],\"annotations\":"
+            "{\"kubectl.kubernetes.io/last-applied-configuration\":\"{}\",\"other\":\"x\"}") ",\"spec\":{\"replicas\":"
+                                                                                             "2}}") SENTINEL,
+        "ns/a"};
+    play(&scene, &everywhere, see_workloads);
+    CR_CLEANUP(cr_strvec) struct cr_strvec two = {0};
+    cr_strvec_add(&two, "other");
+    cr_strvec_add(&two, "ns");
+    play(&scene, &two, see_workloads);
+}
+
+static void see_policies(struct cr_cache *cache)
+{
+    static const struct {
+        const char *name;
+        bool usable;
+    } cases[] = {{"a", true}, {"b", true}, {"bad", false}};
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        const char *problem = NULL;
+        CR_CLEANUP(cr_snapshot)
+        struct cr_snapshot *snapshot = cr_cache_get(cache, CR_CACHED_POLICIES, "ns", cases[i].name);
+        assert_non_null(snapshot);
+        const struct cr_policy *policy = cr_cached_policy(snapshot, &problem);
+        assert_true((policy != NULL) == cases[i].usable && (problem == NULL) == cases[i].usable);
+        if (policy)
+            assert_string_equal(policy->name, cases[i].name);
+        else
+            assert_non_null(strstr(problem, "spec.secrets"));
+    }
+    /* Data is gone, whoever is named. */
+    for (const char *const *name = (const char *const[]){"s1", "unnamed", NULL}; *name; name++) {
+        CR_CLEANUP(cr_snapshot) struct cr_snapshot *secret = cr_cache_get(cache, CR_CACHED_SECRETS, "ns", *name);
+        assert_non_null(secret);
+        assert_true(secret->secret);
+        assert_null(cr_json_get(secret->json, "data"));
+        assert_true((secret->extra != NULL) == (strcmp(*name, "s1") == 0));
+    }
+}
+
+static void policies_are_decoded_once_and_secrets_are_read_through_them(void **state)
+{
+    (void)state;
+    static const struct scene scene = {"policies", "secrets",
+                                       ADDED("{" META("ns", "s1", "6", "") ",\"data\":{\"tls.key\":\"a2V5\"}}")
+                                           ADDED("{" META("ns", "unnamed", "7", "") ",\"data\":{\"tls.key\":\"a2V5\"}}")
+                                               SENTINEL,
+                                       "ns/a ns/b"};
+    play(&scene, &everywhere, see_policies);
+    cr_cache_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_happens_concerns_just_the_policies_that_name_it),
+        cmocka_unit_test(the_pods_of_a_workload_are_those_that_live),
+        cmocka_unit_test(a_workload_is_found_by_kind_and_name),
+        cmocka_unit_test(policies_are_decoded_once_and_secrets_are_read_through_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -27,34 +27,39 @@ static const struct cr_policy_consumer *spec_of(const struct cr_gathered *gather
     return &gathered->world.policy->consumers[consumer];
 }
 
-/* The rotations that are pending, for the log: "3f2a91c04b7d" or several. Owned. */
-static char *rotation_ids(const struct cr_policy_status *status)
+/* What an act was for, in the log: all that is pending for what concerns pods, exactly what it was for with a restart.
+ */
+struct act_about {
+    const char *secrets;
+    const char *rotations;
+    const char *object;
+    const char *reason;
+};
+
+static void log_about(const struct cr_policy *policy, const char *msg, const struct act_about *about,
+                      const struct cr_error *err)
 {
-    CR_CLEANUP(cr_strvec) struct cr_strvec ids = {0};
-    for (size_t i = 0; i < status->secrets_len; i++)
-        if (status->secrets[i].pending.set)
-            cr_strvec_add(&ids, status->secrets[i].pending.id);
-    return cr_strvec_join(&ids, ",");
+    cr_autofree char *key = cr_asprintf("%s/%s", policy->ns, policy->name);
+    cr_log(err ? CR_LOG_WARN : CR_LOG_INFO, msg, {"policy", key}, {"secret", about->secrets},
+           {"rotation", about->rotations}, {"object", about->object}, {"reason", about->reason},
+           {"error", err ? err->text : NULL});
 }
 
-static char *pending_secrets(const struct cr_policy_status *status)
-{
-    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
-    for (size_t i = 0; i < status->secrets_len; i++)
-        if (status->secrets[i].pending.set)
-            cr_strvec_add(&names, status->secrets[i].name);
-    return cr_strvec_join(&names, ",");
-}
-
-static void log_act(const struct cr_gathered *gathered, const struct cr_plan *plan, const char *msg, const char *object,
+static void log_pod(const struct cr_gathered *gathered, const struct cr_plan *plan, const char *msg, const char *pod,
                     const char *reason, const struct cr_error *err)
 {
-    const struct cr_policy *policy = gathered->world.policy;
-    cr_autofree char *key = cr_asprintf("%s/%s", policy->ns, policy->name);
-    cr_autofree char *ids = rotation_ids(&plan->status);
-    cr_autofree char *secrets = pending_secrets(&plan->status);
-    cr_log(err ? CR_LOG_WARN : CR_LOG_INFO, msg, {"policy", key}, {"secret", secrets}, {"rotation", ids},
-           {"object", object}, {"reason", reason}, {"error", err ? err->text : NULL});
+    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+    CR_CLEANUP(cr_strvec) struct cr_strvec ids = {0};
+    for (size_t i = 0; i < plan->status.secrets_len; i++) {
+        if (!plan->status.secrets[i].pending.set)
+            continue;
+        cr_strvec_add(&names, plan->status.secrets[i].name);
+        cr_strvec_add(&ids, plan->status.secrets[i].pending.id);
+    }
+    cr_autofree char *secrets = cr_strvec_join(&names, ",");
+    cr_autofree char *rotations = cr_strvec_join(&ids, ",");
+    struct act_about about = {.secrets = secrets, .rotations = rotations, .object = pod, .reason = reason};
+    log_about(gathered->world.policy, msg, &about, err);
 }
 
 static void log_said(const struct cr_policy *policy, const struct cr_plan_event *said, const char *object)
@@ -101,14 +106,16 @@ static void say_restart(const struct cr_actor *actor, const struct cr_gathered *
     cr_recorder_emit(actor->recorder, &event);
 }
 
-static bool restart(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan *plan,
-                    const struct cr_plan_restart *what, struct cr_error *err)
+static bool restart(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan_restart *what,
+                    struct cr_error *err)
 {
     const struct cr_policy *policy = gathered->world.policy;
     const struct cr_policy_consumer *spec = spec_of(gathered, what->consumer);
     const struct cr_json *workload = gathered->consumers[what->consumer].workload;
     const struct cr_resource *resource = cr_resource_find(spec->api_version, spec->kind);
     cr_autofree char *object = cr_asprintf("%s/%s", spec->kind, spec->target);
+    struct act_about about = {
+        .secrets = what->secrets, .rotations = what->rotations, .object = object, .reason = what->why};
     if (!resource)
         return cr_error_set(err, CR_ERR_INTERNAL, "%s %s is not a kind that can be restarted", spec->api_version,
                             spec->kind);
@@ -120,11 +127,11 @@ static bool restart(const struct cr_actor *actor, struct cr_gathered *gathered, 
         /* A conflict is an invitation to look again, no refusal. */
         if (err->kind == CR_ERR_CONFLICT)
             return false;
-        log_act(gathered, plan, "restart failed", object, what->why, err);
+        log_about(policy, "restart failed", &about, err);
         say_restart(actor, gathered, what->consumer, workload, what->why, err);
         return false;
     }
-    log_act(gathered, plan, "restarted", object, what->why, NULL);
+    log_about(policy, "restarted", &about, NULL);
     cr_metric_add(actor->restarts, CR_LABELS(policy->ns, spec->kind, spec->target), 1);
     say_restart(actor, gathered, what->consumer, workload, what->why, NULL);
     cr_world_override(gathered, what->consumer, patched);
@@ -163,7 +170,7 @@ static void nudge(const struct cr_actor *actor, struct cr_gathered *gathered, st
     if (patched)
         cr_metric_add(actor->nudges, CR_LABELS(policy->ns), 1);
     else if (err.kind != CR_ERR_NOT_FOUND && err.kind != CR_ERR_CONFLICT)
-        log_act(gathered, plan, "nudge failed; the kubelet refreshes its volumes within 95 s by itself", pod->name,
+        log_pod(gathered, plan, "nudge failed; the kubelet refreshes its volumes within 95 s by itself", pod->name,
                 NULL, &err);
 }
 
@@ -178,10 +185,10 @@ static bool evict(const struct cr_actor *actor, struct cr_gathered *gathered, st
             cr_error_clear(err);
             return true;
         }
-        log_act(gathered, plan, "eviction failed", pod->name, why, err);
+        log_pod(gathered, plan, "eviction failed", pod->name, why, err);
         return false;
     }
-    log_act(gathered, plan, "evicted", pod->name, why, NULL);
+    log_pod(gathered, plan, "evicted", pod->name, why, NULL);
     const char *name = spec_of(gathered, what->consumer)->name;
     const struct cr_consumer_status *consumer = cr_status_consumer(&plan->status, name);
     cr_autofree char *key = cr_world_evicted_key(policy, name, consumer ? consumer->since_ms : 0);
@@ -292,7 +299,7 @@ bool cr_act(const struct cr_actor *actor, struct cr_gathered *gathered, struct c
     struct cr_error first = {0};
     for (size_t i = 0; i < plan->restarts_len; i++) {
         struct cr_error failed = {0};
-        if (restart(actor, gathered, plan, &plan->restarts[i], &failed))
+        if (restart(actor, gathered, &plan->restarts[i], &failed))
             forget_refusal(actor, gathered, plan->restarts[i].consumer);
         else if (!remember_refusal(actor, gathered, plan->restarts[i].consumer, &failed))
             keep_first(&first, &failed);

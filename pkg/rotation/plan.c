@@ -41,6 +41,8 @@ static void drop_restarts(struct cr_plan *plan)
     for (size_t i = 0; i < plan->restarts_len; i++) {
         cr_json_free(plan->restarts[i].annotations);
         free(plan->restarts[i].why);
+        free(plan->restarts[i].secrets);
+        free(plan->restarts[i].rotations);
     }
     free(plan->restarts);
     plan->restarts = NULL;

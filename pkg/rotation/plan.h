@@ -73,6 +73,8 @@ struct cr_plan_restart {
     size_t consumer;
     struct cr_json *annotations; /* owned object: annotation name → value, for the pod template */
     char *why;                   /* owned */
+    char *secrets;               /* owned: names of the Secrets and ids of the rotations that it is for, "a,b" */
+    char *rotations;
 };
 
 struct cr_plan_pod { /* a pod to nudge, probe or evict */

@@ -219,6 +219,16 @@ static char *rotations_of(const struct plan_ctx *ctx, const struct plan_consumer
     return cr_strvec_join(&ids, ",");
 }
 
+/* And their Secrets. Owned. */
+static char *secrets_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        if (consumer->changes[k].classes)
+            cr_strvec_add(&names, ctx->pending[k]->name);
+    return cr_strvec_join(&names, ",");
+}
+
 static int64_t generation_of(const struct plan_consumer *consumer)
 {
     return cr_json_int_at(consumer->world->workload, 0, "metadata", "generation");
@@ -367,7 +377,9 @@ static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t
     PLAN_PUSH(ctx->plan->restarts, ctx->plan->restarts_len,
               {.consumer = index,
                .annotations = restart_annotations(ctx, consumer),
-               .why = cr_strdup(consumer->decision.reason)});
+               .why = cr_strdup(consumer->decision.reason),
+               .secrets = secrets_of(ctx, consumer),
+               .rotations = rotations_of(ctx, consumer)});
     set_state(consumer->status, refused ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, refused);
 }
 

@@ -30,9 +30,11 @@ static void ready(struct plan_ctx *ctx)
         set(ctx, "Ready", true, "Accepted", "The policy is valid and in force.");
         return;
     }
+    const char *held_by = ctx->world->policy->restart.held_by;
     cr_autofree char *fields = cr_strvec_join(unsupported, ", ");
     cr_autofree char *message =
-        cr_asprintf("This version of certroll does not act on: %s. The rest of the policy is in force.", fields);
+        cr_asprintf("This version of certroll does not act on: %s. The rest of the policy is in force%s%s.", fields,
+                    held_by ? ", but nothing is restarted: " : "", cr_or_empty(held_by));
     set(ctx, "Ready", false, "NotActedOn", message);
 }
 

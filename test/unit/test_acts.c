@@ -399,13 +399,13 @@ static void a_refused_restart_is_told_once(void **state)
 {
     (void)state;
     static const struct fake_answer script[] = {
+        {.expect = "PATCH", .status = 409, .body = STATUS("Conflict")},
         {.status = 403, .body = STATUS("Forbidden")},
         {.expect = "POST /api/v1/namespaces/ns/events?",
          .has = "\"type\":\"Warning\",\"reason\":\"RestartFailed\",\"message\":\"cannot restart: PATCH "
                 "/apis/apps/v1/namespaces/ns/deployments/web: told so\"",
          .body = "{}"},
         {.expect = "PATCH", .status = 403, .body = STATUS("Forbidden")},
-        {.expect = "PATCH", .status = 409, .body = STATUS("Conflict")},
     };
     struct fixture f;
     open_fixture(&f, script, cr_array_len(script));
@@ -414,7 +414,7 @@ static void a_refused_restart_is_told_once(void **state)
     plan_restart(&f, 0);
     plan_restart(&f, 0);
     assert_int_equal(act(&f), CR_ERR_CONFLICT);
-    assert_non_null(strstr(fake_api_body(&f.api, 1),
+    assert_non_null(strstr(fake_api_body(&f.api, 2),
                            "\"involvedObject\":{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\","
                            "\"namespace\":\"ns\",\"name\":\"web\",\"uid\":\"workload-uid-0\"}"));
     close_fixture(&f);

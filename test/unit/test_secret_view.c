@@ -151,13 +151,28 @@ static void a_secret_that_no_policy_names_is_dropped_unread(void **state)
             (cr_secret_view_find(snapshot, &defaults) != NULL) != cases[i].read)
             fail_msg("%s: read %d", cases[i].rule, snapshot->extra != NULL);
     }
-    /* Nor one of the same name elsewhere. */
-    CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of("{name: web-tls}");
-    struct cr_json *elsewhere = tls_secret(leaf, leaf);
-    cr_json_set_string(cr_json_object_in(elsewhere, "metadata"), "namespace", "other");
-    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, elsewhere);
-    assert_null(snapshot->extra);
-    assert_null(cr_json_get(snapshot->json, "data"));
+}
+
+static void a_policy_names_secrets_of_its_own_namespace(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *policy;
+        const char *secret;
+        bool read;
+    } cases[] = {{"ns", "ns", true}, {"ns", "other", false}, {"other", "ns", false}, {"other", "other", true}};
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_policy) struct cr_policy *policy = policy_naming("{name: web-tls}");
+        cr_strset(&policy->ns, cases[i].policy);
+        CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = cr_secret_refs_new();
+        cr_secret_refs_add(refs, policy);
+        struct cr_json *secret = tls_secret(leaf, leaf);
+        cr_json_set_string(cr_json_object_in(secret, "metadata"), "namespace", cases[i].secret);
+        CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, secret);
+        if ((snapshot->extra != NULL) != cases[i].read)
+            fail_msg("policy in %s, Secret in %s", cases[i].policy, cases[i].secret);
+        assert_null(cr_json_get(snapshot->json, "data"));
+    }
 }
 
 /* --- what is read --- */
@@ -350,6 +365,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_that_carries_data_survives_the_projection),
         cmocka_unit_test(a_secret_that_no_policy_names_is_dropped_unread),
+        cmocka_unit_test(a_policy_names_secrets_of_its_own_namespace),
         cmocka_unit_test(fingerprints_are_those_of_the_certificates),
         cmocka_unit_test(each_policy_sees_the_secret_through_its_own_key_names),
         cmocka_unit_test(a_policy_that_came_later_finds_no_view),

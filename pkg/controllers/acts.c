@@ -234,7 +234,7 @@ static bool may_probe(const struct cr_actor *actor, const struct cr_world_pod *p
     static const int node_ports[] = {2379, 2380, 6443, 10250, 10257, 10259};
     if (!cr_probe_address_allowed(pod->ip) || cr_client_is_server(actor->client, pod->ip, port))
         return false;
-    bool on_host = cr_streq(cr_json_string_at(pod->pod, "status", "hostIP"), pod->ip);
+    bool on_host = cr_probe_address_equal(cr_json_string_at(pod->pod, "status", "hostIP"), pod->ip);
     for (size_t i = 0; on_host && i < cr_array_len(node_ports); i++)
         if (port == node_ports[i])
             return false;
@@ -254,6 +254,7 @@ static void probe_all(const struct cr_actor *actor, struct cr_gathered *gathered
         const struct cr_policy_verify *verify = &spec_of(gathered, plan->probes[i].consumer)->verify;
         if (!may_probe(actor, pod, verify->port)) {
             cr_memory_probed(actor->memory, pod, CR_SEEN_UNREACHABLE, NULL, cr_clock_wall_ms());
+            cr_metric_add(actor->probes, CR_LABELS(gathered->world.policy->ns, outcome_word(CR_PROBE_REFUSED)), 1);
             continue;
         }
         pods[count] = pod;
@@ -270,7 +271,7 @@ static void probe_all(const struct cr_actor *actor, struct cr_gathered *gathered
     }
 }
 
-/* What the API server refuses is tried again by its own clock, doubling from 5 s to 5 minutes, so that neither our
+/* What the API server refuses is tried again by its own clock, doubling from 5 s to 320 s, so that neither our
  * other work nor the events that it makes change the pace. A conflict is an invitation to look again at once. */
 static bool remember_refusal(const struct cr_actor *actor, const struct cr_gathered *gathered, size_t consumer,
                              const struct cr_error *err)

@@ -24,7 +24,8 @@ bool cr_pod_workload(const struct cr_json *pod, const char **kind, char **name)
     const struct cr_json *owner = cr_obj_controller(pod);
     const char *owner_kind = cr_json_string_at(owner, "kind");
     const char *owner_name = cr_json_string_at(owner, "name");
-    if (!owner_kind || !owner_name)
+    /* Others have kinds of these names, too (OpenKruise's StatefulSet, say). */
+    if (!owner_kind || !owner_name || !cr_starts_with(cr_json_string_at(owner, "apiVersion"), "apps/"))
         return false;
     if (cr_streq(owner_kind, "ReplicaSet")) {
         *kind = "Deployment";

@@ -16,11 +16,6 @@ static bool ip4_allowed(uint32_t ip)
     return !this_network && !loopback && !link_local && !multicast_or_reserved;
 }
 
-static uint32_t ip4_at(const uint8_t *bytes)
-{
-    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-}
-
 static bool ip6_allowed(const struct in6_addr *ip)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -29,10 +24,10 @@ static bool ip6_allowed(const struct in6_addr *ip)
     const uint8_t *bytes = ip->s6_addr;
     if (memcmp(bytes, compatible, sizeof compatible) == 0)
         return false;
-    if (memcmp(bytes, mapped, sizeof mapped) == 0 || memcmp(bytes, nat64, sizeof nat64) == 0)
-        return ip4_allowed(ip4_at(bytes + 12));
-    if (bytes[0] == 0x20 && bytes[1] == 0x02) /* 6to4, RFC 3056 */
-        return ip4_allowed(ip4_at(bytes + 2));
+    /* An IPv4 address in other clothes: no pod has one, and it would pass by whoever compares addresses. */
+    bool sixtofour = bytes[0] == 0x20 && bytes[1] == 0x02; /* RFC 3056 */
+    if (sixtofour || memcmp(bytes, mapped, sizeof mapped) == 0 || memcmp(bytes, nat64, sizeof nat64) == 0)
+        return false;
     bool link_local = bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80;
     bool multicast = bytes[0] == 0xff;
     return !link_local && !multicast;
@@ -47,4 +42,19 @@ bool cr_probe_address_allowed(const char *address)
     if (inet_pton(AF_INET, address, &ip4) == 1)
         return ip4_allowed(ntohl(ip4.s_addr));
     return inet_pton(AF_INET6, address, &ip6) == 1 && ip6_allowed(&ip6);
+}
+
+bool cr_probe_address_equal(const char *a, const char *b)
+{
+    struct in6_addr ip_a;
+    struct in6_addr ip_b;
+    if (!a || !b)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        int family = i ? AF_INET6 : AF_INET;
+        size_t len = i ? sizeof(struct in6_addr) : sizeof(struct in_addr);
+        if (inet_pton(family, a, &ip_a) == 1 && inet_pton(family, b, &ip_b) == 1)
+            return memcmp(&ip_a, &ip_b, len) == 0;
+    }
+    return false;
 }

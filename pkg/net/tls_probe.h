@@ -35,8 +35,10 @@ struct cr_probe_result {
  * thread at most timeout_ms. results[i] answers targets[i]. Any thread. */
 void cr_tls_probe(const struct cr_probe_target *targets, size_t count, int timeout_ms, struct cr_probe_result *results);
 
-/* Only unicast IP literals that are not loopback, link-local, unspecified, broadcast or multicast; IPv4 addresses
- * inside of IPv6 ones (mapped, compatible, NAT64, 6to4) are judged as what they reach. */
+/* Only unicast IP literals that are not loopback, link-local, unspecified, broadcast or multicast; no IPv4
+ * address inside of an IPv6 one either (mapped, compatible, NAT64, 6to4), which no pod has. */
 bool cr_probe_address_allowed(const char *address);
+/* The same address, however it is written. False for what is no address. */
+bool cr_probe_address_equal(const char *a, const char *b);
 
 #endif

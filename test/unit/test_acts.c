@@ -798,7 +798,7 @@ static void probe(const struct probe_case *c, struct test_server *server, const 
     struct cr_pod_memory seen = cr_memory_pod(f->memory, "uid-0-0");
     assert_in_range(seen.probed_ms, from_ms, cr_clock_wall_ms());
     assert_int_equal(seen.started_ms, 77);
-    is_counted(f, c->rule, "probes{", c->tried);
+    is_counted(f, c->rule, "outcome=\"refused\"} 1\n", !c->tried);
     if (!c->tried && (seen.seen != CR_SEEN_UNREACHABLE || seen.leaf[0]))
         fail_msg("%s: seen %d %s", c->rule, (int)seen.seen, seen.leaf);
 }

@@ -38,6 +38,8 @@ static void a_pod_belongs_to_the_workload_that_controls_it(void **state)
         {"a DaemonSet", POD("", OWNER("DaemonSet", "proxy")), "DaemonSet", "proxy"},
         {"a Job is none of ours", POD("", OWNER("Job", "once")), NULL, NULL},
         {"a static pod's node", POD("", "{apiVersion: v1, kind: Node, name: n1, controller: true}"), NULL, NULL},
+        {"another group's StatefulSet",
+         POD("", "{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, name: db, controller: true}"), NULL, NULL},
         {"nobody", POD("", ""), NULL, NULL},
         {"no metadata at all", "kind: Pod", NULL, NULL},
         {"an owner that does not control", POD("", "{apiVersion: apps/v1, kind: StatefulSet, name: db}"), NULL, NULL},

@@ -338,8 +338,6 @@ static void only_hosts_elsewhere_are_allowed(void **state)
         {"8.8.8.8", true},
         {"fd00:10:244::7", true},
         {"2001:db8::1", true},
-        {"::ffff:10.244.0.7", true},
-        {"64:ff9b::8.8.8.8", true},
         {"127.0.0.1", false},
         {"127.255.255.254", false},
         {"0.0.0.0", false},
@@ -354,6 +352,9 @@ static void only_hosts_elsewhere_are_allowed(void **state)
         {"fe80::1", false},
         {"febf::1", false},
         {"ff02::1", false},
+        {"::ffff:10.244.0.7", false},
+        {"64:ff9b::8.8.8.8", false},
+        {"2002:808:808::", false},
         {"::ffff:127.0.0.1", false},
         {"::ffff:169.254.169.254", false},
         {"::127.0.0.1", false},
@@ -378,6 +379,17 @@ static void only_hosts_elsewhere_are_allowed(void **state)
             fail_msg("%s: expected %s", cr_or_empty(cases[i].address), cases[i].allowed ? "allowed" : "refused");
 }
 
+static void one_address_is_the_same_however_it_is_written(void **state)
+{
+    (void)state;
+    assert_true(cr_probe_address_equal("10.0.0.1", "10.0.0.1"));
+    assert_true(cr_probe_address_equal("2001:db8::1", "2001:DB8:0:0::1"));
+    assert_false(cr_probe_address_equal("10.0.0.1", "10.0.0.2"));
+    assert_false(cr_probe_address_equal("10.0.0.1", "::ffff:10.0.0.1"));
+    assert_false(cr_probe_address_equal("localhost", "localhost"));
+    assert_false(cr_probe_address_equal(NULL, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +408,7 @@ int main(void)
         cmocka_unit_test(what_is_no_address_is_not_tried),
         cmocka_unit_test(many_targets_share_the_time),
         cmocka_unit_test(only_hosts_elsewhere_are_allowed),
+        cmocka_unit_test(one_address_is_the_same_however_it_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,6 +56,14 @@ static void remember(struct cr_secret_source *source, const char *key, struct cr
     pthread_mutex_unlock(&source->lock);
 }
 
+/* What the cache has by itself need not be kept twice, nor what is gone. */
+static void forget(struct cr_secret_source *source, const char *key)
+{
+    pthread_mutex_lock(&source->lock);
+    cr_strmap_remove(source->fetched, key);
+    pthread_mutex_unlock(&source->lock);
+}
+
 static struct cr_snapshot *fetch(struct cr_secret_source *source, const char *ns, const char *name,
                                  struct cr_error *err)
 {
@@ -94,17 +102,20 @@ bool cr_secret_source_get(struct cr_secret_source *source, const char *ns, const
 {
     *snapshot = NULL;
     *view = NULL;
+    cr_autofree char *key = cr_asprintf("%s/%s", ns, names->name);
     CR_CLEANUP(cr_snapshot)
     struct cr_snapshot *cached = cr_cache_get(source->cache, CR_CACHED_SECRETS, ns, names->name);
-    if (!cached)
+    if (!cached) {
+        forget(source, key);
         return true;
+    }
     *view = cr_secret_view_find(cached, names);
     bool lags = is_older(cr_obj_resource_version(cached->json), not_before);
     if (usable(*view) && !lags) {
         *snapshot = cr_steal(&cached);
+        forget(source, key);
         return true;
     }
-    cr_autofree char *key = cr_asprintf("%s/%s", ns, names->name);
     CR_CLEANUP(cr_snapshot)
     struct cr_snapshot *fetched = remembered(source, key, cr_obj_resource_version(cached->json));
     if (!fetched || lags || !usable(cr_secret_view_find(fetched, names))) {

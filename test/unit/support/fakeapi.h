@@ -44,7 +44,7 @@ struct fake_api {
     pthread_t thread;
     atomic_size_t answered;
     char *requests[FAKE_REQUESTS_MAX]; /* as they came, head and body; read by fake_api_request */
-    char problem[512]; /* read after fake_api_stop */
+    char problem[512];                 /* read after fake_api_stop */
 };
 
 static void fake_send(int fd, const char *data, size_t len)

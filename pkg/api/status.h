@@ -22,6 +22,9 @@ enum cr_decision_kind { CR_DECISION_NONE, CR_DECISION_HOT_RELOAD, CR_DECISION_TR
 const char *cr_decision_name(enum cr_decision_kind kind); /* "None", "HotReload", "Trigger", "Restart" */
 bool cr_decision_parse(const char *text, enum cr_decision_kind *kind);
 
+/* Bounds of what status lists. */
+enum { CR_OLD_LEAVES_MAX = 8, CR_EXAMPLES_MAX = 5 };
+
 /* A change that was seen, written down before it is acted on. */
 struct cr_pending_change {
     bool set;

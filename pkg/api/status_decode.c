@@ -8,8 +8,6 @@
 #include "base/clock.h"
 #include "base/strings.h"
 
-enum { OLD_LEAVES_MAX = 8, EXAMPLES_MAX = 5 };
-
 static bool is_digest(const char *text)
 {
     return strlen(text) == CR_SHA256_HEX - 1 && strspn(text, "0123456789abcdef") == CR_SHA256_HEX - 1;
@@ -135,7 +133,7 @@ static bool decode_material(const struct cr_json *json, struct cr_material *out)
 static void decode_old_leaves(const struct cr_json *json, struct cr_strvec *out)
 {
     const struct cr_json *array = cr_json_get(json, "oldLeaves");
-    for (const struct cr_json *c = cr_json_first(array); c && out->len < OLD_LEAVES_MAX; c = cr_json_next(c))
+    for (const struct cr_json *c = cr_json_first(array); c && out->len < CR_OLD_LEAVES_MAX; c = cr_json_next(c))
         if (is_digest(cr_or_empty(cr_json_string(c))))
             cr_strvec_add_unique(out, cr_json_string(c));
 }
@@ -205,7 +203,8 @@ static void decode_consumer(const struct cr_json *json, struct cr_policy_status 
     out->restarted_for = text_or_null(json, "restartedFor");
     out->restarted_generation = cr_json_int(cr_json_get(json, "restartedGeneration"), 0);
     const struct cr_json *examples = cr_json_get(json, "examples");
-    for (const struct cr_json *c = cr_json_first(examples); c && out->examples.len < EXAMPLES_MAX; c = cr_json_next(c))
+    for (const struct cr_json *c = cr_json_first(examples); c && out->examples.len < CR_EXAMPLES_MAX;
+         c = cr_json_next(c))
         if (cr_json_string(c))
             cr_strvec_add(&out->examples, cr_json_string(c));
 }

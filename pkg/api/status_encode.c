@@ -12,8 +12,6 @@
 /* As in the schema (maxItems, maxLength). */
 enum {
     CONSUMERS_MAX = 100,
-    EXAMPLES_MAX = 5,
-    OLD_LEAVES_MAX = 8,
     WORD_MAX = 256,
     SENTENCE_MAX = 1024,
     MESSAGE_MAX = 4096,
@@ -159,7 +157,7 @@ static struct cr_json *encode_pending(const struct cr_pending_change *pending)
     set_time_micro(object, "since", pending->since_ms);
     set_changes(object, pending->changes);
     cr_json_set(object, "target", encode_material(&pending->target));
-    add_strings(object, "oldLeaves", &pending->old_leaves, OLD_LEAVES_MAX, WORD_MAX);
+    add_strings(object, "oldLeaves", &pending->old_leaves, CR_OLD_LEAVES_MAX, WORD_MAX);
     return object;
 }
 
@@ -230,7 +228,7 @@ static struct cr_json *encode_consumer(const struct cr_consumer_status *consumer
     set_text(object, "restartedFor", consumer->restarted_for, SENTENCE_MAX);
     if (consumer->restarted_for)
         cr_json_set_int(object, "restartedGeneration", consumer->restarted_generation);
-    add_strings(object, "examples", &consumer->examples, EXAMPLES_MAX, WORD_MAX);
+    add_strings(object, "examples", &consumer->examples, CR_EXAMPLES_MAX, WORD_MAX);
     return object;
 }
 

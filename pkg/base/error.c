@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/strings.h"
+
 /* One line, whatever the source said: control characters would break log lines and conditions. */
 static void flatten(char *text)
 {
@@ -15,11 +17,8 @@ static void mark_cut(char *text, size_t size, int wanted)
 {
     if (wanted < 0 || (size_t)wanted < size)
         return;
-    size_t cut = size - 4;
-    /* Never cut inside a UTF-8 sequence. */
-    while (cut > 0 && ((unsigned char)text[cut] & 0xc0) == 0x80)
-        cut--;
-    memcpy(text + cut, "...", 4);
+    static const char dots[] = "...";
+    memcpy(text + cr_utf8_fit(text, size - sizeof dots), dots, sizeof dots);
 }
 
 bool cr_error_vset(struct cr_error *err, enum cr_error_kind kind, const char *fmt, va_list args)

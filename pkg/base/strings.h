@@ -30,6 +30,17 @@ static inline const char *cr_or_empty(const char *s)
     return s ? s : "";
 }
 
+/* How many of the first max bytes are whole characters: a text is never cut inside a UTF-8 sequence. */
+static inline size_t cr_utf8_fit(const char *text, size_t max)
+{
+    size_t len = strlen(text);
+    if (len <= max)
+        return len;
+    while (max && ((unsigned char)text[max] & 0xc0) == 0x80)
+        max--;
+    return max;
+}
+
 #define cr_array_len(a) (sizeof(a) / sizeof *(a))
 
 #endif

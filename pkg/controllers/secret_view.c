@@ -58,6 +58,14 @@ static bool same_names(const char *certificate, const char *private_key, const c
            cr_streq(trust, names->trust);
 }
 
+/* The key names alone: the Secret's own name is the map's key. */
+static struct cr_policy_secret copy_of(const struct cr_policy_secret *names)
+{
+    return (struct cr_policy_secret){.certificate = cr_strdup_or_null(names->certificate),
+                                     .private_key = cr_strdup_or_null(names->private_key),
+                                     .trust = cr_strdup_or_null(names->trust)};
+}
+
 static void add_names(struct cr_secret_refs *refs, const char *ns, const struct cr_policy_secret *names)
 {
     cr_autofree char *key = cr_asprintf("%s/%s", ns, names->name);
@@ -70,9 +78,7 @@ static void add_names(struct cr_secret_refs *refs, const char *ns, const struct 
         if (same_names(set->items[i].certificate, set->items[i].private_key, set->items[i].trust, names))
             return;
     set->items = cr_reallocarray(set->items, set->len + 1, sizeof *set->items);
-    set->items[set->len++] = (struct cr_policy_secret){.certificate = cr_strdup_or_null(names->certificate),
-                                                       .private_key = cr_strdup_or_null(names->private_key),
-                                                       .trust = cr_strdup_or_null(names->trust)};
+    set->items[set->len++] = copy_of(names);
 }
 
 void cr_secret_refs_add(struct cr_secret_refs *refs, const struct cr_policy *policy)
@@ -159,9 +165,7 @@ static void copy_names(const struct name_set *from, struct name_set *to)
 {
     to->items = cr_calloc(from->len, sizeof *to->items);
     for (size_t i = 0; i < from->len; i++)
-        to->items[to->len++] = (struct cr_policy_secret){.certificate = cr_strdup_or_null(from->items[i].certificate),
-                                                         .private_key = cr_strdup_or_null(from->items[i].private_key),
-                                                         .trust = cr_strdup_or_null(from->items[i].trust)};
+        to->items[to->len++] = copy_of(&from->items[i]);
 }
 
 /* A copy, so that nobody waits for the lock while certificates are read. Owned; NULL when no policy names the Secret.

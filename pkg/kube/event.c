@@ -92,11 +92,7 @@ static void give_back(struct cr_recorder *recorder, const char *key)
 /* At most max bytes, cut at the start of a UTF-8 character. Owned. */
 static char *cut(const char *text, size_t max)
 {
-    size_t len = strlen(text);
-    if (len > max)
-        for (len = max; len && ((unsigned char)text[len] & 0xC0) == 0x80; len--)
-            ;
-    return cr_strndup(text, len);
+    return cr_strndup(text, cr_utf8_fit(text, max));
 }
 
 static void put_cut(struct cr_json *object, const char *key, const char *text, size_t max)

@@ -20,20 +20,9 @@ struct sentence {
     struct cr_buf buf;
 };
 
-/* The most bytes that end in front of a character, not in the middle of its UTF-8. */
-static size_t whole_characters(const char *text, size_t max)
-{
-    size_t len = strlen(text);
-    if (len <= max)
-        return len;
-    while (max && ((unsigned char)text[max] & 0xc0) == 0x80)
-        max--;
-    return max;
-}
-
 static void say_name(struct cr_buf *buf, const char *name)
 {
-    size_t len = whole_characters(name, NAME_MAX_SHOWN);
+    size_t len = cr_utf8_fit(name, NAME_MAX_SHOWN);
     cr_buf_printf(buf, "%.*s%s", (int)len, name, name[len] ? "..." : "");
 }
 
@@ -365,7 +354,7 @@ static void cut(char *text)
 {
     static const char dots[] = "...";
     if (strlen(text) > CR_REASON_MAX)
-        memcpy(text + whole_characters(text, CR_REASON_MAX - strlen(dots)), dots, sizeof dots);
+        memcpy(text + cr_utf8_fit(text, CR_REASON_MAX - strlen(dots)), dots, sizeof dots);
 }
 
 /* A sentence of ours begins with a capital; programs keep the case of their names ("etcd"). */

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 
-enum { EXAMPLES_MAX = 5, WHY = 160 };
+enum { WHY = 160 };
 
 int64_t cr_plan_deadline_ms(const struct plan_consumer *consumer, const struct plan_change *change)
 {
@@ -177,7 +177,7 @@ void cr_plan_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer)
         char why[WHY] = "";
         enum cr_evidence evidence = judge_pod(ctx, consumer, i, why);
         count(&status->pods, evidence);
-        if (badness(evidence) < badness(CR_EVIDENCE_UNKNOWN) || status->examples.len >= EXAMPLES_MAX)
+        if (badness(evidence) < badness(CR_EVIDENCE_UNKNOWN) || status->examples.len >= CR_EXAMPLES_MAX)
             continue;
         cr_autofree char *line = cr_asprintf("%s: %s", consumer->world->pods[i].name, why);
         cr_strvec_add(&status->examples, line);

@@ -6,8 +6,6 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 
-enum { OLD_LEAVES_MAX = 8 };
-
 static void name_rotation(const struct cr_policy *policy, const struct cr_secret_status *secret,
                           const char *resource_version, char id[24])
 {
@@ -21,7 +19,7 @@ static void name_rotation(const struct cr_policy *policy, const struct cr_secret
 /* A served leaf of this fingerprint is stale, unless it is the one that is wanted now. */
 static void remember_old_leaf(struct cr_pending_change *pending, const char *leaf)
 {
-    if (leaf[0] && pending->old_leaves.len < OLD_LEAVES_MAX)
+    if (leaf[0] && pending->old_leaves.len < CR_OLD_LEAVES_MAX)
         cr_strvec_add_unique(&pending->old_leaves, leaf);
 }
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "hack" / "lib"))
+sys.path[:0] = [str(REPOSITORY / "hack" / "lib"), str(REPOSITORY / "test" / "support")]
 
 from audit import Audit  # noqa: E402
 from certroll_dev import tools, ui  # noqa: E402

@@ -79,7 +79,7 @@ def _assert_rolled_once(world: World, before: Mapping[str, Seen]) -> None:
 def test_killed_at_random_it_rolls_once(world: World, seed: int, report: list[str]) -> None:
     """SIGKILL at random moments of a CA change: no second rollout, none lost.
 
-    With 4 rounds of 5 kills these are 20. The points before and after each write are test/integration's.
+    With 4 rounds of 5 kills these are 20. The points before and after each write are test_crash_matrix.py's.
     """
     chance = random.Random(seed)
     materials = world.new_ca()

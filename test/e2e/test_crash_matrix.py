@@ -12,7 +12,6 @@ import queue
 import random
 import shutil
 import statistics
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,16 +20,14 @@ from pathlib import Path
 
 import pytest
 
+from certroll_dev.demo import workloads
+from certroll_dev.demo.api import API
+from certroll_dev.demo.cluster import LocalCluster
+from crash_lane import AtMoment, AtWrite, EachLife, Kill, Lane, Outcome
+from write_points import Point
+from write_proxy import When
+
 _TEST = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(_TEST / "support"))
-
-from certroll_dev.demo import workloads  # noqa: E402
-from certroll_dev.demo.api import API  # noqa: E402
-from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
-from crash_lane import AtMoment, AtWrite, EachLife, Kill, Lane, Outcome  # noqa: E402
-from write_points import Point  # noqa: E402
-from write_proxy import When  # noqa: E402
-
 _LANES = 3
 _RECORDED = 2  # runs without a kill, in each lane
 _RANDOM_KILLS = 20

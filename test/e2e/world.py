@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+import sanitizers
 from audit import Audit
 from certroll_dev.demo import pki, pods, workloads
 from certroll_dev.demo.api import API, Object
@@ -256,7 +257,7 @@ class RunningOperator:
     def start(self) -> None:
         world = self._world
         self._process = Operator(
-            world.operator_program, world.operator_kubeconfig, NAMESPACE, self.log, world.operator_port, _SANITIZERS
+            world.operator_program, world.operator_kubeconfig, NAMESPACE, self.log, world.operator_port, sanitizers.ENVIRONMENT
         )
 
     def wait_ready(self) -> None:
@@ -288,19 +289,13 @@ class RunningOperator:
             self._process.stop()
 
     def _assert_clean_log(self) -> None:
+        report = sanitizers.report_in(self.log)
+        assert report is None, f"{self.log}: {report}"
         for line in self.log.read_text(errors="replace").splitlines():
-            assert "Sanitizer" not in line and "runtime error:" not in line, f"{self.log}: {line}"
             try:
                 json.loads(line)
             except ValueError as error:
                 raise AssertionError(f"{self.log} has a line that is not JSON: {line!r}") from error
-
-
-_SANITIZERS = {
-    "ASAN_OPTIONS": "abort_on_error=0:exitcode=66:detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
-    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=67",
-    "LSAN_OPTIONS": "exitcode=66",
-}
 
 
 def median(seconds: list[float]) -> str:

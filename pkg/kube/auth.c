@@ -17,20 +17,32 @@ struct cr_auth {
     struct cr_kube_config *config;
     int64_t read_ms;    /* monotonic */
     char *last_trouble; /* said once, not each minute */
-    void (*on_changed)(void *arg, const struct cr_kube_config *config);
-    void *arg;
+    LIST_HEAD(, cr_auth_listener) listeners;
 };
 
-struct cr_auth *cr_auth_new(struct cr_kube_config *config,
-                            void (*on_changed)(void *arg, const struct cr_kube_config *config), void *arg)
+struct cr_auth *cr_auth_new(struct cr_kube_config *config)
 {
     struct cr_auth *auth = cr_new(struct cr_auth);
     pthread_mutex_init(&auth->lock, NULL);
     auth->config = config;
     auth->read_ms = cr_clock_monotonic_ms();
-    auth->on_changed = on_changed;
-    auth->arg = arg;
+    LIST_INIT(&auth->listeners);
     return auth;
+}
+
+void cr_auth_listen(struct cr_auth *auth, struct cr_auth_listener *listener)
+{
+    pthread_mutex_lock(&auth->lock);
+    LIST_INSERT_HEAD(&auth->listeners, listener, link);
+    listener->on_changed(listener->arg, auth->config);
+    pthread_mutex_unlock(&auth->lock);
+}
+
+void cr_auth_unlisten(struct cr_auth *auth, struct cr_auth_listener *listener)
+{
+    pthread_mutex_lock(&auth->lock);
+    LIST_REMOVE(listener, link);
+    pthread_mutex_unlock(&auth->lock);
 }
 
 void cr_auth_free(struct cr_auth *auth)
@@ -65,7 +77,9 @@ static void reread(struct cr_auth *auth)
         return;
     cr_log(CR_LOG_INFO, "the CA or the client certificate for the API server changed",
            {"source", auth->config->source});
-    auth->on_changed(auth->arg, auth->config);
+    struct cr_auth_listener *listener;
+    LIST_FOREACH(listener, &auth->listeners, link)
+    listener->on_changed(listener->arg, auth->config);
 }
 
 char *cr_auth_token(struct cr_auth *auth)

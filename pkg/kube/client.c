@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/strings.h"
 #include "kube/client_internal.h"
 #include "kube/config_internal.h"
@@ -23,8 +24,13 @@ static const char field_manager[] = "certroll";
 
 struct cr_client {
     struct cr_auth *auth;
+    bool owns_auth; /* not when dedicated */
+    struct cr_auth_listener listener;
     struct cr_http_client *requests;
-    struct cr_http_client *streams;
+    struct cr_http_client *streams; /* NULL: dedicated */
+    int timeout_ms;                 /* of a request, with all its tries */
+    struct cr_loop *loop;
+    char *user_agent;
 };
 
 static struct cr_http_tls tls_of(const struct cr_kube_config *config)
@@ -43,26 +49,53 @@ static void on_credentials_changed(void *arg, const struct cr_kube_config *confi
     struct cr_client *client = arg;
     struct cr_http_tls tls = tls_of(config);
     cr_http_client_set_tls(client->requests, &tls);
-    cr_http_client_set_tls(client->streams, &tls);
+    if (client->streams)
+        cr_http_client_set_tls(client->streams, &tls);
+}
+
+/* Once its pools are there. */
+static void listen_to_credentials(struct cr_client *client)
+{
+    client->listener = (struct cr_auth_listener){.on_changed = on_credentials_changed, .arg = client};
+    cr_auth_listen(client->auth, &client->listener);
 }
 
 struct cr_client *cr_client_new(struct cr_loop *loop, struct cr_kube_config *config, const char *user_agent)
 {
     struct cr_client *client = cr_new(struct cr_client);
-    struct cr_http_tls tls = tls_of(config);
-    client->requests = cr_http_client_new(loop, &tls, user_agent);
-    client->streams = cr_http_client_new(loop, &tls, user_agent);
-    client->auth = cr_auth_new(config, on_credentials_changed, client);
+    client->loop = loop;
+    client->user_agent = cr_strdup_or_null(user_agent);
+    client->timeout_ms = TIMEOUT_MS;
+    client->requests = cr_http_client_new(loop, NULL, user_agent);
+    client->streams = cr_http_client_new(loop, NULL, user_agent);
+    client->auth = cr_auth_new(config);
+    client->owns_auth = true;
+    listen_to_credentials(client);
     return client;
+}
+
+struct cr_client *cr_client_new_dedicated(struct cr_client *client, int timeout_ms)
+{
+    struct cr_client *dedicated = cr_new(struct cr_client);
+    dedicated->loop = client->loop;
+    dedicated->user_agent = cr_strdup_or_null(client->user_agent);
+    dedicated->timeout_ms = timeout_ms;
+    dedicated->requests = cr_http_client_new(client->loop, NULL, client->user_agent);
+    dedicated->auth = client->auth;
+    listen_to_credentials(dedicated);
+    return dedicated;
 }
 
 void cr_client_free(struct cr_client *client)
 {
     if (!client)
         return;
+    cr_auth_unlisten(client->auth, &client->listener);
     cr_http_client_free(client->requests);
     cr_http_client_free(client->streams);
-    cr_auth_free(client->auth);
+    if (client->owns_auth)
+        cr_auth_free(client->auth);
+    free(client->user_agent);
     free(client);
 }
 
@@ -115,9 +148,10 @@ static char *describe(const struct call *call)
     return cr_asprintf("%s %.*s", call->method, (int)strcspn(call->path, "?"), call->path);
 }
 
-static bool send_once(struct cr_client *client, const struct call *call, struct cr_http_response *response,
-                      struct cr_error *err)
+static bool send_once(struct cr_client *client, const struct call *call, int64_t deadline_ms,
+                      struct cr_http_response *response, struct cr_error *err)
 {
+    int64_t left_ms = deadline_ms - cr_clock_monotonic_ms();
     CR_CLEANUP(cr_secret) char *token = cr_auth_token(client->auth);
     cr_autofree char *url = cr_asprintf("%s%s", cr_client_config(client)->server, call->path);
     struct cr_http_request request = {
@@ -128,7 +162,7 @@ static bool send_once(struct cr_client *client, const struct call *call, struct 
         .accept = json_type,
         .body = call->body,
         .body_len = call->body ? strlen(call->body) : 0,
-        .timeout_ms = TIMEOUT_MS,
+        .timeout_ms = left_ms > 1 ? (int)left_ms : 1, /* 0 would be none */
         .secret = call->secret,
     };
     return cr_http_do(client->requests, &request, response, err);
@@ -146,7 +180,8 @@ static bool answered(const struct call *call, const struct cr_http_response *res
 static bool exchange(struct cr_client *client, const struct call *call, struct cr_http_response *response,
                      struct cr_error *err)
 {
-    if (!send_once(client, call, response, err)) {
+    int64_t deadline_ms = cr_clock_monotonic_ms() + client->timeout_ms;
+    if (!send_once(client, call, deadline_ms, response, err)) {
         cr_autofree char *what = describe(call);
         return cr_error_wrap(err, "%s", what);
     }
@@ -155,7 +190,7 @@ static bool exchange(struct cr_client *client, const struct call *call, struct c
     /* The token may have been replaced a moment ago: once more with the new one. A refused request did nothing. */
     cr_http_response_dispose(response);
     *response = (struct cr_http_response){0};
-    if (!send_once(client, call, response, err)) {
+    if (!send_once(client, call, deadline_ms, response, err)) {
         cr_autofree char *what = describe(call);
         return cr_error_wrap(err, "%s", what);
     }

@@ -20,6 +20,7 @@ struct files {
     char *token;
     int changes;
     char *ca_told;
+    struct cr_auth_listener listener;
 };
 
 static void put(const char *path, const char *text)
@@ -55,7 +56,12 @@ static struct cr_auth *auth_of(struct files *files)
     config->token_file = cr_strdup(files->token);
     config->ca_pem = cr_strdup("CA");
     config->token = cr_strdup("first");
-    return cr_auth_new(config, on_changed, files);
+    struct cr_auth *auth = cr_auth_new(config);
+    files->listener = (struct cr_auth_listener){.on_changed = on_changed, .arg = files};
+    cr_auth_listen(auth, &files->listener);
+    assert_string_equal(files->ca_told, "CA");
+    files->changes = 0;
+    return auth;
 }
 
 static void files_dispose(struct files *files)
@@ -121,7 +127,7 @@ static void without_files_there_is_no_hope_after_a_refusal(void **state)
     (void)state;
     struct cr_kube_config *config = cr_new(struct cr_kube_config);
     config->source = cr_strdup("test");
-    CR_CLEANUP(cr_auth) struct cr_auth *auth = cr_auth_new(config, NULL, NULL);
+    CR_CLEANUP(cr_auth) struct cr_auth *auth = cr_auth_new(config);
     assert_false(cr_auth_reread(auth));
     assert_null(cr_auth_token(auth));
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "support/fakeapi.h"
 
 /* A client of a scripted server; the loop has a thread of its own, as requests block. */
@@ -237,6 +238,32 @@ static void a_cancelled_client_ends_what_is_under_way_and_what_comes(void **stat
     close_fixture(&f);
 }
 
+static void a_dedicated_client_has_a_time_out_and_an_end_of_its_own(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {{.body = NAMED("p")}, {.body = "{", .hold = true}};
+    struct fixture f;
+    open_fixture(&f, script, cr_array_len(script), NULL);
+    struct cr_client *dedicated = cr_client_new_dedicated(f.client, 300);
+    cr_client_cancel(f.client);
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_json) struct cr_json *pod = cr_client_get(dedicated, &cr_res_pods, "ns", "p", &err);
+    assert_non_null(pod);
+    int64_t start = cr_clock_monotonic_ms();
+    assert_null(cr_client_get(dedicated, &cr_res_pods, "ns", "p", &err));
+    assert_int_equal(err.kind, CR_ERR_TRANSIENT);
+    assert_in_range(cr_clock_monotonic_ms() - start, 290, 5000);
+    cr_client_cancel(dedicated);
+    assert_null(cr_client_get(dedicated, &cr_res_pods, "ns", "p", &err));
+    assert_int_equal(err.kind, CR_ERR_CANCELLED);
+    cr_loop_stop(f.loop);
+    pthread_join(f.thread, NULL);
+    cr_client_free(dedicated);
+    cr_client_free(f.client);
+    cr_loop_free(f.loop);
+    fake_api_stop(&f.api);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +274,7 @@ int main(void)
         cmocka_unit_test(something_else_than_an_api_server_is_told_as_such),
         cmocka_unit_test(names_that_lead_elsewhere_are_refused_before_any_request),
         cmocka_unit_test(a_cancelled_client_ends_what_is_under_way_and_what_comes),
+        cmocka_unit_test(a_dedicated_client_has_a_time_out_and_an_end_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

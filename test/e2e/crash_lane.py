@@ -255,9 +255,9 @@ class Lane:
 
     def _traps(self, kill: Kill) -> list[Trap]:
         if isinstance(kill, AtWrite):
-            return [Trap(kill.point, kill.when, self._kill)]
+            return [Trap(kill.point, kill.when, lambda _: self._kill())]
         if isinstance(kill, EachLife):
-            return [Trap(number, when, self._kill) for number, when in kill.lives]
+            return [Trap(number, when, lambda _: self._kill()) for number, when in kill.lives]
         return []
 
     def _under_way_after(self, seconds: float) -> bool:

@@ -90,8 +90,8 @@ class Through:
         self._plane = control_plane
         self._words = ["kubectl", "--kubeconfig", str(kubeconfig), "-n", namespace]
 
-    def run(self, *words: str) -> str:
-        return self._plane.run(*self._words, *words).stdout
+    def run(self, *words: str, stdin: str | None = None) -> str:
+        return self._plane.run(*self._words, *words, input=stdin).stdout
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         return self._plane.popen([*self._words, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -147,7 +147,8 @@ def test_a_watch_is_streamed(control_plane: ControlPlane, namespace: str, proxy:
 def test_a_trap_kills_at_its_write(
     control_plane: ControlPlane, namespace: str, proxy: WriteProxy, through: Through, when: When, applied: bool
 ) -> None:
-    def strike() -> None:
+    def strike(client: str) -> None:
+        assert client == "127.0.0.1"
         victim.kill()
         victim.wait()
 
@@ -169,9 +170,17 @@ def test_a_trap_kills_at_its_write(
     assert len(proxy.writes()) == 3
 
 
+def test_a_lease_passes_unseen(proxy: WriteProxy, through: Through) -> None:
+    """It is renewed by the clock: a kill at its n-th write would be a kill at some moment."""
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"}, "spec": {}}
+    through.run("create", "--validate=false", "-f", "-", stdin=json.dumps(lease))
+    through.run("delete", "lease", "l")
+    assert proxy.writes() == []
+
+
 def test_a_trap_can_count_writes(control_plane: ControlPlane, namespace: str, proxy: WriteProxy, through: Through) -> None:
     through.run("create", "configmap", "c")
-    trap = Trap(2, "after", lambda: None)
+    trap = Trap(2, "after", lambda _: None)
     proxy.set(trap)
     through.run("label", "configmap", "c", "a=1")
     assert not trap.sprung.is_set()

@@ -5,7 +5,7 @@ API server sees the controller's own user; only a client certificate cannot be p
 one the proxy presents it itself. Answers are streamed as they come, watches above all.
 
 A write that has arrived can be dropped before it is forwarded, or its answer after it was: exactly what a crash at
-that moment does.
+that moment does. A Lease is renewed by the clock, whatever else happens: that is no write of a rotation, and only passed on.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Literal
 
-from write_points import READS, Namer, Point, Write
+from write_points import READS, Namer, Point, Target, Write
 
 When = Literal["before", "after"]
 
 _BLOCK = 64 * 1024
-_ADDRESS = "127.0.0.1"
+_LOOPBACK = "127.0.0.1"
 _NO_TOKEN = "the-proxy-has-a-certificate"
 # RFC 9110, 7.6.1: these belong to a connection, not to the message.
 _HOP_BY_HOP = frozenset({
@@ -43,12 +43,12 @@ _HOP_BY_HOP = frozenset({
 
 
 class Trap:
-    """Springs once. `strike` is called in the proxy's thread and must have ended the controller on return.
+    """Springs once. `strike` is called in the proxy's thread with the client's address, and must have ended it on return.
 
     `at` is a point, or how many writes there must have been since the trap was set, the one at which it springs included.
     """
 
-    def __init__(self, at: Point | int, when: When, strike: Callable[[], None]) -> None:
+    def __init__(self, at: Point | int, when: When, strike: Callable[[str], None]) -> None:
         self.at = at
         self.when = when
         self.sprung = threading.Event()
@@ -57,8 +57,8 @@ class Trap:
     def fits(self, write: Write, count: int, when: When) -> bool:
         return when == self.when and (self.at == count if isinstance(self.at, int) else self.at == write.point)
 
-    def spring(self) -> None:
-        self._strike()
+    def spring(self, client: str) -> None:
+        self._strike(client)
         self.sprung.set()
 
 
@@ -67,12 +67,17 @@ class Dropped(Exception):
 
 
 class WriteProxy:
-    """Listens on loopback, in the network of whoever creates it. Use it as a context."""
+    """Listens in the network of whoever creates it. Use it as a context."""
 
-    def __init__(self, kubeconfig: Mapping[str, Any], folder: Path) -> None:
-        """`kubeconfig` is what `kubectl config view --raw --minify -o json` prints; `folder` gets the proxy's key."""
+    def __init__(
+        self, kubeconfig: Mapping[str, Any], folder: Path, address: str = _LOOPBACK, certificate: Path | None = None
+    ) -> None:
+        """`kubeconfig` is what `kubectl config view --raw --minify -o json` prints; `folder` gets the proxy's key.
+
+        With a `certificate` for the address (its key beside it, as .key) whoever trusts the cluster's CA can be led here.
+        """
         self._kubeconfig = kubeconfig
-        self._certificate = _self_signed(folder)
+        self._certificate = certificate or _self_signed(folder)
         self._upstream = _Upstream.of(kubeconfig)
         self._lock = threading.Lock()
         self._namer = Namer()
@@ -82,7 +87,7 @@ class WriteProxy:
         self._sockets: set[socket.socket] = set()
         self._last_write = time.monotonic()
         self.errors: list[str] = []  # of the proxy itself; there should be none
-        self._server = _Server(self, _server_context(self._certificate))
+        self._server = _Server(self, (address, 0), _server_context(self._certificate))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="write-proxy", daemon=True)
 
     def __enter__(self) -> WriteProxy:
@@ -96,8 +101,13 @@ class WriteProxy:
         self.disconnect()
 
     @property
+    def endpoint(self) -> tuple[str, int]:
+        host, port = self._server.server_address[:2]
+        return str(host), int(port)
+
+    @property
     def address(self) -> str:
-        return f"https://{_ADDRESS}:{self._server.server_address[1]}"
+        return "https://{}:{}".format(*self.endpoint)
 
     def kubeconfig(self, path: Path) -> Path:
         """Write the kubeconfig that leads here."""
@@ -148,29 +158,29 @@ class WriteProxy:
 
     # --- for the handler
 
-    def arrived(self, method: str, path: str, body: bytes) -> Write:
+    def arrived(self, client: str, method: str, path: str, body: bytes) -> Write:
         with self._lock:
             point, target = self._namer.name(method, path, body)
             write = Write(point, target, method)
             self._writes.append(write)
             self._last_write = write.at
-        self._maybe_spring(write, "before")
+        self._maybe_spring(client, write, "before")
         return write
 
-    def answered(self, write: Write, body: bytes, status: int) -> None:
+    def answered(self, client: str, write: Write, body: bytes, status: int) -> None:
         with self._lock:
             write.status = status
             self._namer.answered(write, body)
             self._last_write = time.monotonic()
-        self._maybe_spring(write, "after")
+        self._maybe_spring(client, write, "after")
 
-    def _maybe_spring(self, write: Write, when: When) -> None:
+    def _maybe_spring(self, client: str, write: Write, when: When) -> None:
         with self._lock:
             trap = self._trap
             if not trap or not trap.fits(write, self._writes.index(write) + 1 - self._written_before, when):
                 return
             self._trap = None
-        trap.spring()
+        trap.spring(client)
         raise Dropped
 
     @contextlib.contextmanager
@@ -202,10 +212,10 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, proxy: WriteProxy, context: ssl.SSLContext) -> None:
+    def __init__(self, proxy: WriteProxy, address: tuple[str, int], context: ssl.SSLContext) -> None:
         self.proxy = proxy
         self._context = context
-        super().__init__((_ADDRESS, 0), _Handler)
+        super().__init__(address, _Handler)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         """In the connection's own thread, so that a slow handshake holds up nobody else."""
@@ -225,16 +235,16 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def pass_on(self) -> None:
-        proxy = self.server.proxy
+        proxy, client = self.server.proxy, str(self.client_address[0])
         body = self._body()
         headers = [(name, value) for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP]
         try:
-            write = None if self.command in READS else proxy.arrived(self.command, self.path, body or b"")
+            write = proxy.arrived(client, self.command, self.path, body or b"") if self._is_recorded() else None
             with proxy.exchange(self.command, self.path, headers, body) as response:
                 if write:
                     # Read whole first: only then it is certain that the API server is done with it.
                     answer = response.read()
-                    proxy.answered(write, body or b"", response.status)
+                    proxy.answered(client, write, body or b"", response.status)
                     self._answer(response, answer)
                 else:
                     self._stream(response)
@@ -242,6 +252,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     do_GET = do_HEAD = do_OPTIONS = do_POST = do_PUT = do_PATCH = do_DELETE = pass_on
+
+    def _is_recorded(self) -> bool:
+        return self.command not in READS and Target.of(self.path).kind != "leases"
 
     def _body(self) -> bytes | None:
         if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
@@ -336,7 +349,7 @@ def _self_signed(folder: Path) -> Path:
     os.close(os.open(key, os.O_CREAT | os.O_WRONLY, 0o600))
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
-        + ["-subj", "/CN=certroll-write-proxy", "-addext", f"subjectAltName=IP:{_ADDRESS}"]
+        + ["-subj", "/CN=certroll-write-proxy", "-addext", f"subjectAltName=IP:{_LOOPBACK}"]
         + ["-keyout", str(key), "-out", str(certificate)],
         check=True, capture_output=True,
     )  # fmt: skip

@@ -42,6 +42,21 @@ def run(
     return done.stdout
 
 
+def show(argv: Sequence[str | Path]) -> None:
+    """Run one of our own scripts, which shows its progress itself; DevError when it fails.
+
+    In a process group of its own: Ctrl-C is for the caller, who ends things in order.
+    """
+    with subprocess.Popen([str(word) for word in argv], process_group=0) as process:
+        try:
+            status = process.wait()
+        except BaseException:
+            process.terminate()
+            raise
+    if status != 0:
+        raise DevError(f"{_shorten([Path(argv[0]).name, *map(str, argv[1:])])} ended with {status}")
+
+
 def succeeds(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None, timeout: float | None = 30) -> bool:
     """Whether the program ends with 0; its output is of no interest."""
     words = [str(word) for word in argv]

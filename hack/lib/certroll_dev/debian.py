@@ -46,7 +46,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "runc",
         "util-linux",
     ),
-    "test": ("curl", "git", "openssl", "python3-venv"),
+    "test": ("buildah", "curl", "git", "openssl", "python3-venv"),
 }
 
 # Asked by Debian's maintainer scripts whether a service may be started; 101 is "no".

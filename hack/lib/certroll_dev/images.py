@@ -1,31 +1,28 @@
 """Container images without a registry and without a container engine.
 
 An image here is one layer: the files asked for, the shared libraries they need, and the few files that
-every C or Go program expects (/etc/passwd, /tmp, …). It is written as a Docker archive, which
-`ctr -n k8s.io images import` and `docker load` both read. The same inputs give the same bytes, so an image
-can be cached by its content and imported again without a new digest.
+every C or Go program expects (/etc/passwd, /tmp, …). It is written as an archive that is OCI's and Docker's at once,
+for `ctr -n k8s.io images import`, `docker load` and the like. The same inputs give the same bytes, so an image can be
+cached by its content and imported again without a new digest.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import platform
 import re
 import stat
 import subprocess
-import tarfile
-import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
-from . import paths
+from . import archives, layers, paths
+from .layers import Entry
 from .ui import DevError
 
-__all__ = ["ImageError", "build_image", "cached_image", "cache_dir", "shared_libraries"]
+__all__ = ["ImageError", "build_image", "build_rootfs", "cached_image", "cache_dir", "shared_libraries"]
 
 # Debian and everything like it have these at the root as links into /usr. The loader's path in an ELF file is
 # /lib64/ld-linux-x86-64.so.2, so the links must be in the image, and nothing may be put *behind* them by name:
@@ -38,17 +35,6 @@ _DEFAULT_DIRS = ("/tmp", "/run", "/var/tmp", "/proc", "/sys", "/dev", "/etc")
 
 class ImageError(DevError):
     """An image cannot be built; the text says what to do about it."""
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """One entry of the layer. `source` is a file to copy, bytes, a link's target (str), or None for a folder."""
-
-    path: str
-    mode: int
-    source: Path | bytes | str | None
-    uid: int = 0
-    gid: int = 0
 
 
 def cache_dir() -> Path:
@@ -70,7 +56,7 @@ def build_image(
     dirs: Iterable[str] = (),
     sysroot: Path | None = None,
 ) -> Path:
-    """Write the image `name` (with its tag) as a Docker archive to `out`, and return `out`.
+    """Write the image `name` (with its tag) as an archive to `out`, and return `out`.
 
     `files` maps a path in the image to a file or folder of this machine, or to its content. `libs` adds the shared
     libraries and the dynamic loader of every ELF file among them. `dirs` are further empty folders, owned by `user`.
@@ -78,7 +64,7 @@ def build_image(
     """
     entries = _plan(files, libs=libs, dirs=dirs, user=user, sysroot=sysroot)
     config = _config(entrypoint, cmd, env, user, workdir)
-    _write_archive(out, name, entries, config)
+    archives.write(out, name, entries, config)
     return out
 
 
@@ -101,8 +87,16 @@ def cached_image(
     short = re.sub(r"[^A-Za-z0-9._-]+", "_", name.split("/")[-1])
     out = cache_dir() / f"{short}-{_content_key(name, entries, config)[:16]}.tar"
     if not out.exists():
-        _write_archive(out, name, entries, config)
+        archives.write(out, name, entries, config)
     return out
+
+
+def build_rootfs(folder: Path, files: Mapping[str, Path | bytes], *, user: str = "65532:65532") -> Path:
+    """The files of such an image as a new folder, which `COPY` of a `FROM scratch` Dockerfile turns into the same image."""
+    entries = _plan(files, libs=True, dirs=(), user=user, sysroot=None)
+    folder.mkdir(parents=True)
+    layers.write_folder(folder, entries)
+    return folder
 
 
 # --- what goes into the layer ----------------------------------------------------------------------------------
@@ -110,17 +104,17 @@ def cached_image(
 
 def _plan(
     files: Mapping[str, Path | bytes], *, libs: bool, dirs: Iterable[str], user: str, sysroot: Path | None
-) -> list[_Entry]:
+) -> list[Entry]:
     """All entries of the layer, sorted by path, parents before children."""
     uid, gid = _ids(user)
-    entries: dict[str, _Entry] = {}
+    entries: dict[str, Entry] = {}
     for link, target in _MERGED.items():
-        _add(entries, _Entry(target, 0o755, None))
-        _add(entries, _Entry(link, 0o777, target))
+        _add(entries, Entry(target, 0o755, None))
+        _add(entries, Entry(link, 0o777, target))
     for path in (*_DEFAULT_DIRS, *dirs):
         _add(entries, _folder(_normal(path), uid, gid, owned=path not in _DEFAULT_DIRS))
     for path, content in _base_files(uid, gid).items():
-        _add(entries, _Entry(path, 0o644, content))
+        _add(entries, Entry(path, 0o644, content))
     for path, source in files.items():
         for entry in _expand(_normal(path), source):
             _add(entries, entry)
@@ -147,7 +141,7 @@ def _normal(path: str) -> str:
     return clean
 
 
-def _add(entries: dict[str, _Entry], entry: _Entry, *, replace: bool = True) -> None:
+def _add(entries: dict[str, Entry], entry: Entry, *, replace: bool = True) -> None:
     if not entry.path or (entry.path in entries and not replace):
         return
     parent = os.path.dirname(entry.path)
@@ -159,18 +153,18 @@ def _add(entries: dict[str, _Entry], entry: _Entry, *, replace: bool = True) -> 
     entries[entry.path] = entry
 
 
-def _folder(path: str, uid: int, gid: int, *, owned: bool) -> _Entry:
+def _folder(path: str, uid: int, gid: int, *, owned: bool) -> Entry:
     mode = 0o1777 if path in _WRITABLE_BY_ALL else 0o755
-    return _Entry(path, mode, None, uid if owned else 0, gid if owned else 0)
+    return Entry(path, mode, None, uid if owned else 0, gid if owned else 0)
 
 
 def _base_files(uid: int, gid: int) -> dict[str, bytes]:
     passwd = "root:x:0:0:root:/root:/sbin/nologin\n"
     group = "root:x:0:\n"
     if uid != 0:
-        passwd += f"app:x:{uid}:{gid}:app:/tmp:/sbin/nologin\n"
+        passwd += f"nonroot:x:{uid}:{gid}:nonroot:/tmp:/sbin/nologin\n"
     if gid != 0:
-        group += f"app:x:{gid}:\n"
+        group += f"nonroot:x:{gid}:\n"
     return {
         "etc/passwd": passwd.encode(),
         "etc/group": group.encode(),
@@ -179,21 +173,21 @@ def _base_files(uid: int, gid: int) -> dict[str, bytes]:
     }
 
 
-def _expand(path: str, source: Path | bytes) -> Iterable[_Entry]:
+def _expand(path: str, source: Path | bytes) -> Iterable[Entry]:
     """One file, or every file, folder and link of a tree (links stay links)."""
     if isinstance(source, bytes):
-        yield _Entry(path, 0o755 if source.startswith(b"#!") else 0o644, source)
+        yield Entry(path, 0o755 if source.startswith(b"#!") else 0o644, source)
     elif source.is_dir():
-        yield _Entry(path, 0o755, None)
+        yield Entry(path, 0o755, None)
         for child in sorted(source.iterdir()):
             inside = _normal(f"{path}/{child.name}")
             if child.is_symlink():
-                yield _Entry(inside, 0o777, os.readlink(child))
+                yield Entry(inside, 0o777, os.readlink(child))
             else:
                 yield from _expand(inside, child)
     elif source.is_file():
         real = source.resolve()
-        yield _Entry(path, 0o755 if real.stat().st_mode & stat.S_IXUSR else 0o644, real)
+        yield Entry(path, 0o755 if real.stat().st_mode & stat.S_IXUSR else 0o644, real)
     else:
         raise ImageError(f"{source}: no such file (it was to become /{path} of the image)")
 
@@ -231,10 +225,10 @@ def _ldd(program: Path, sysroot: Path | None) -> set[Path]:
     return libraries
 
 
-def _library(path: Path, sysroot: Path | None) -> _Entry:
+def _library(path: Path, sysroot: Path | None) -> Entry:
     """A library keeps the name the loader asks for; what it links to on this machine is copied as its content."""
     inside = path.relative_to(sysroot) if sysroot is not None and path.is_relative_to(sysroot) else path
-    return _Entry(_normal(str(inside)), 0o755, path.resolve())
+    return Entry(_normal(str(inside)), 0o755, path.resolve())
 
 
 def _is_elf(path: Path) -> bool:
@@ -242,7 +236,7 @@ def _is_elf(path: Path) -> bool:
         return file.read(4) == b"\x7fELF"
 
 
-# --- writing ---------------------------------------------------------------------------------------------------
+# --- configuration --------------------------------------------------------------------------------------------
 
 
 def _config(
@@ -261,12 +255,11 @@ def _config(
     return {
         "architecture": _MACHINES.get(machine, machine),
         "os": "linux",
-        "created": "1970-01-01T00:00:00Z",
         "config": run,
     }
 
 
-def _content_key(name: str, entries: list[_Entry], config: Mapping[str, object]) -> str:
+def _content_key(name: str, entries: list[Entry], config: Mapping[str, object]) -> str:
     digest = hashlib.sha256()
     digest.update(json.dumps([name, config], sort_keys=True).encode())
     for entry in entries:
@@ -277,60 +270,3 @@ def _content_key(name: str, entries: list[_Entry], config: Mapping[str, object])
         else:
             digest.update(repr(entry.source).encode())
     return digest.hexdigest()
-
-
-def _write_archive(out: Path, name: str, entries: list[_Entry], config: dict[str, object]) -> None:
-    """Next to `out`, then renamed: a killed build leaves no half image under a good name."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".image-", dir=out.parent) as scratch:
-        layer = Path(scratch) / "layer.tar"
-        _write_layer(layer, entries)
-        with layer.open("rb") as file:
-            diff_id = hashlib.file_digest(file, "sha256").hexdigest()
-        full = {
-            **config,
-            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{diff_id}"]},
-            "history": [{"created": "1970-01-01T00:00:00Z", "created_by": "certroll hack/images"}],
-        }
-        config_bytes = json.dumps(full, sort_keys=True).encode()
-        config_name = hashlib.sha256(config_bytes).hexdigest() + ".json"
-        manifest = [{"Config": config_name, "RepoTags": [name], "Layers": [f"{diff_id}/layer.tar"]}]
-        archive = Path(scratch) / "image.tar"
-        with tarfile.open(archive, "w", format=tarfile.GNU_FORMAT) as tar:
-            _put_file(tar, f"{diff_id}/layer.tar", layer)
-            _put_bytes(tar, config_name, config_bytes)
-            _put_bytes(tar, "manifest.json", json.dumps(manifest).encode())
-        os.replace(archive, out)
-
-
-def _write_layer(layer: Path, entries: list[_Entry]) -> None:
-    with tarfile.open(layer, "w", format=tarfile.GNU_FORMAT) as tar:
-        for entry in entries:
-            info = tarfile.TarInfo(entry.path)  # mtime 0 and no names of users: nothing of this machine
-            info.mode, info.uid, info.gid = entry.mode, entry.uid, entry.gid
-            if entry.source is None:
-                info.type = tarfile.DIRTYPE
-                tar.addfile(info)
-            elif isinstance(entry.source, str):
-                info.type, info.linkname = tarfile.SYMTYPE, entry.source
-                tar.addfile(info)
-            elif isinstance(entry.source, bytes):
-                info.size = len(entry.source)
-                tar.addfile(info, io.BytesIO(entry.source))
-            else:
-                info.size = entry.source.stat().st_size
-                with entry.source.open("rb") as file:
-                    tar.addfile(info, file)
-
-
-def _put_file(tar: tarfile.TarFile, name: str, path: Path) -> None:
-    info = tarfile.TarInfo(name)
-    info.size = path.stat().st_size
-    with path.open("rb") as file:
-        tar.addfile(info, file)
-
-
-def _put_bytes(tar: tarfile.TarFile, name: str, data: bytes) -> None:
-    info = tarfile.TarInfo(name)
-    info.size = len(data)
-    tar.addfile(info, io.BytesIO(data))

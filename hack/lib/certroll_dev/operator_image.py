@@ -1,0 +1,106 @@
+"""hack/image: the operator's image, from a program that hack/build has made."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import commands, images, paths, ui
+from .ui import DevError, Step
+
+REPOSITORY = "certroll.dev/operator"  # manifests/base names it, too
+PRESETS = ("release", "dev", "tsan")
+_PROGRAM = "certroll-operator"
+_PATH = f"/usr/bin/{_PROGRAM}"  # the Dockerfile's ENTRYPOINT
+_USER = "65532:65532"  # the Dockerfile's USER, and the Deployment's runAsUser
+_DESCRIPTION = """\
+Builds the image of certroll-operator without a registry and without a container engine: the program, the shared
+libraries that it needs, and nothing else that could run. The archive is OCI's and Docker's at once:
+
+    ctr -n k8s.io images import FILE        docker load -i FILE        hack/cluster load-image FILE
+    skopeo copy oci-archive:FILE docker://registry.example.org/certroll/operator:TAG
+
+The same program and libraries give the same bytes. The path of what was built is printed."""
+
+
+@dataclass(frozen=True)
+class Image:
+    reference: str
+    archive: Path
+
+
+def run(arguments: list[str]) -> int:
+    options = _parser().parse_args(arguments)
+    ui.be_quiet(options.quiet)
+    program = options.program or built(options.preset)
+    if options.rootfs:
+        print(_write_rootfs(program, options.rootfs))
+        return 0
+    reference = _reference(program, options.preset, options.tag)
+    out = options.output or paths.REPOSITORY / "build" / "image" / f"{_PROGRAM}-{reference.rpartition(':')[2]}.tar"
+    with Step(f"image {reference}"):
+        images.build_image(out, reference, _files(program), entrypoint=[_PATH], user=_USER)
+    ui.say(f"{reference}: {out.stat().st_size / 1e6:.1f} MB")
+    print(out)
+    return 0
+
+
+def cached(preset: str, program: Path | None = None) -> Image:
+    """The image of the program (default: that of hack/build), from the cache if nothing in it has changed."""
+    program = program or built(preset)
+    reference = _reference(program, preset, None)
+    return Image(reference, images.cached_image(reference, _files(program), entrypoint=[_PATH], user=_USER))
+
+
+def built(preset: str) -> Path:
+    """The program, after hack/build, which shows its own progress."""
+    commands.show([paths.HACK / "build", "--preset", preset, _PROGRAM])
+    return paths.REPOSITORY / "build" / preset / "bin" / _PROGRAM
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("hack/image", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--preset", choices=PRESETS, default="release", help="how to build it; dev and tsan have sanitizers (default: %(default)s)"
+    )
+    parser.add_argument("--program", type=Path, metavar="FILE", help="take this certroll-operator, and build none")
+    parser.add_argument("--tag", help="the image's tag (default: the version; with another preset VERSION-PRESET)")
+    target = parser.add_mutually_exclusive_group()
+    target.add_argument("--output", "-o", type=Path, metavar="FILE", help="default: build/image/certroll-operator-TAG.tar")
+    target.add_argument(
+        "--rootfs", type=Path, metavar="DIR", help="write the files into this new folder instead, for the Dockerfile"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    return parser
+
+
+def _write_rootfs(program: Path, folder: Path) -> Path:
+    if folder.exists():
+        raise DevError(f"{folder} is there already: give a folder that is not, or remove it first")
+    _version(program)
+    with Step(f"root file system in {folder}"):
+        return images.build_rootfs(folder, _files(program), user=_USER)
+
+
+def _files(program: Path) -> Mapping[str, Path | bytes]:
+    return {_PATH: program}
+
+
+def _reference(program: Path, preset: str, tag: str | None) -> str:
+    version = _version(program)
+    tag = tag or (version if preset == "release" else f"{version}-{preset}")
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", tag):
+        raise DevError(f"{tag!r} is no tag: up to 128 of A-Z, a-z, 0-9, _, . and - (the last two not at the start)")
+    return f"{REPOSITORY}:{tag}"
+
+
+def _version(program: Path) -> str:
+    if not program.is_file():
+        raise DevError(f"{program} is not there: run hack/build, or leave --program away")
+    match = re.fullmatch(rf"{_PROGRAM} (\S+)\n", commands.run([program.absolute(), "--version"], timeout=30))
+    if not match:
+        raise DevError(f"{program} is no {_PROGRAM}: that is not how it answers to --version")
+    return match[1]

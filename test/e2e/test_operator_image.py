@@ -1,0 +1,106 @@
+"""The operator's image: hack/image makes it alone, buildah by the Dockerfile, and both are the same. Needs no cluster."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_REPOSITORY = Path(__file__).resolve().parents[2]
+_HACK_IMAGE = _REPOSITORY / "hack" / "image"
+
+
+@pytest.fixture(scope="module")
+def archive(operator_program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("image") / "operator.tar"
+    _run(_HACK_IMAGE, "--quiet", "--program", operator_program, "--tag", "1", "--output", out)
+    return out
+
+
+class Buildah:
+    def __init__(self, folder: Path) -> None:
+        self._options = ["--root", folder / "root", "--runroot", folder / "run", "--storage-driver", "vfs"]
+
+    def __call__(self, *words: str | Path) -> str:
+        return _run("buildah", *self._options, *words).strip()
+
+
+@pytest.fixture
+def buildah(tmp_path: Path) -> Iterator[Buildah]:
+    """With a storage of its own, which is emptied: vfs keeps a copy of every layer."""
+    found = Buildah(tmp_path)
+    yield found
+    found("rm", "--all")
+    found("rmi", "--all", "--force")
+
+
+def _run(*words: str | Path) -> str:
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    assert done.returncode == 0, f"{words[0]} ended with {done.returncode}: {done.stderr}"
+    return done.stdout
+
+
+def _docker(archive: Path) -> tuple[dict[str, object], list[tuple[object, ...]]]:
+    """The configuration, and each file of the one layer with all that decides what a container sees."""
+    with tarfile.open(archive) as outer:
+        [image] = json.load(outer.extractfile("manifest.json"))  # type: ignore[arg-type]
+        config = json.load(outer.extractfile(image["Config"]))["config"]  # type: ignore[arg-type]
+        [layer] = image["Layers"]
+        content = outer.extractfile(layer).read()  # type: ignore[union-attr]
+    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+        files = [(e.name.strip("/"), e.type, oct(e.mode & 0o7777), e.size, e.uid, e.gid, e.linkname) for e in tar]
+    return config, sorted(file for file in files if file[0])
+
+
+def test_the_dockerfile_makes_the_same_image(archive: Path, buildah: Buildah, operator_program: Path, tmp_path: Path) -> None:
+    rootfs, theirs = tmp_path / "rootfs", tmp_path / "buildah.tar"
+    _run(_HACK_IMAGE, "--quiet", "--program", operator_program, "--rootfs", rootfs)
+    buildah("bud", "--isolation", "chroot", "--tag", "certroll.dev/operator:1", "--file", _REPOSITORY / "Dockerfile", rootfs)
+    buildah("push", "certroll.dev/operator:1", f"docker-archive:{theirs}")
+    our_config, our_files = _docker(archive)
+    their_config, their_files = _docker(theirs)
+    assert our_files == their_files
+    assert any(file[0] == "usr/bin/certroll-operator" for file in our_files)
+    for key in ("Entrypoint", "User", "WorkingDir"):
+        assert our_config[key] == their_config[key]
+
+
+def test_the_program_runs_in_it(archive: Path, buildah: Buildah, operator_program: Path) -> None:
+    """From the OCI side of the archive, as its user, with nothing but what is in the image."""
+    container = buildah("from", f"oci-archive:{archive}")
+    said = buildah("run", "--isolation", "chroot", container, "--", "/usr/bin/certroll-operator", "--version")
+    assert said == _run(operator_program, "--version").strip()
+
+
+def test_nothing_else_in_it_could_be_run(archive: Path) -> None:
+    """No shell and no tools: the program, and libraries."""
+    _, files = _docker(archive)
+    folders = ("usr/bin/", "usr/sbin/", "usr/local/")
+    programs = [str(file[0]) for file in files if str(file[0]).startswith(folders)]
+    assert programs == ["usr/bin/certroll-operator"]
+
+
+def test_the_same_program_gives_the_same_bytes(archive: Path, operator_program: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again.tar"
+    _run(_HACK_IMAGE, "--quiet", "--program", operator_program, "--tag", "1", "--output", again)
+    assert again.read_bytes() == archive.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--program", "/nonexistent"), "is not there"),
+        (("--program", "/bin/ls"), "is no certroll-operator"),
+        (("--tag", ".x"), "no tag"),
+        (("--rootfs", "/usr"), "is there already"),
+    ],
+)
+def test_what_cannot_be_built_is_said(operator_program: Path, tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
+    defaults = ("--quiet", "--program", str(operator_program))
+    done = subprocess.run([_HACK_IMAGE, *defaults, *arguments], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1 and says in done.stderr, done.stderr

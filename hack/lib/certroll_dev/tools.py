@@ -124,6 +124,7 @@ SOURCES: tuple[Source, ...] = (
     GoModule(
         "ratelimit", "github.com/envoyproxy/ratelimit", {"ratelimit": "github.com/envoyproxy/ratelimit/src/service_cmd"}
     ),
+    GoModule("contour", "github.com/projectcontour/contour", {"contour": "github.com/projectcontour/contour/cmd/contour"}),
     StaticC("pause"),
 )
 

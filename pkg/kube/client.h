@@ -41,7 +41,8 @@ struct cr_json *cr_client_get(struct cr_client *client, const struct cr_resource
 bool cr_client_is_server(const struct cr_client *client, const char *address, int port);
 /* The server's version ("v1.36.3"), owned: the first thing to ask, its errors are the set-up's errors. */
 char *cr_client_server_version(struct cr_client *client, struct cr_error *err) CR_MUST_USE;
-/* One list, whole (limit pages followed). ns NULL: all namespaces. selectors may be NULL. Owned List object. */
+/* One list, whole: pages are followed, and when the server has forgotten the state they are of (410), the list begins
+ * anew, at most three times. ns NULL: all namespaces. selectors may be NULL. Owned List object. */
 struct cr_json *cr_client_list(struct cr_client *client, const struct cr_resource *resource, const char *ns,
                                const char *label_selector, const char *field_selector,
                                struct cr_error *err) CR_MUST_USE;
@@ -53,7 +54,26 @@ struct cr_json *cr_client_create(struct cr_client *client, const struct cr_resou
 struct cr_json *cr_client_merge_patch(struct cr_client *client, const struct cr_resource *resource, const char *ns,
                                       const char *name, const char *subresource, const struct cr_json *patch,
                                       struct cr_error *err) CR_MUST_USE;
-/* policy/v1 Eviction with a UID precondition. 429 (a budget forbids it) is Throttled. */
+/* Server-side apply (https://kubernetes.io/docs/reference/using-api/server-side-apply/, KEP-555) as manager "certroll":
+ * the object, with apiVersion, kind and name, has all fields that we want and no managedFields; it is created when it
+ * is not there. A field that another manager has is Conflict, and the text names manager and field; with force it
+ * becomes ours. metadata.uid and resourceVersion are preconditions: with a uid it is never created. Owned new object.
+ */
+struct cr_json *cr_client_apply(struct cr_client *client, const struct cr_resource *resource, const char *ns,
+                                const char *name, const char *subresource, const struct cr_json *object, bool force,
+                                struct cr_error *err) CR_MUST_USE;
+
+struct cr_delete_options {
+    const char *uid; /* preconditions, NULL: none. One that fails is Conflict */
+    const char *resource_version;
+    const char *propagation; /* "Background", "Foreground", "Orphan"; NULL: as the resource has it */
+};
+/* options NULL: none. True when it is deleted or will be (finalizers); what is not there is NotFound. */
+bool cr_client_delete(struct cr_client *client, const struct cr_resource *resource, const char *ns, const char *name,
+                      const struct cr_delete_options *options, struct cr_error *err) CR_MUST_USE;
+/* policy/v1 Eviction with a UID precondition. 429 (a budget forbids it) is Throttled, with retry_after_ms when the
+ * server says; a pod under several budgets, which cannot be evicted at all, is Transient (500, as the server has it).
+ */
 bool cr_client_evict(struct cr_client *client, const char *ns, const char *pod, const char *uid,
                      struct cr_error *err) CR_MUST_USE;
 

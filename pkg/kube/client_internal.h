@@ -1,10 +1,24 @@
-/* Private to pkg/kube: what watches need of a client. */
+/* Private to pkg/kube: what lists, writes and watches need of a client. */
 #ifndef CR_KUBE_CLIENT_INTERNAL_H
 #define CR_KUBE_CLIENT_INTERNAL_H
 
 #include "base/buffer.h"
 #include "kube/auth.h"
 #include "kube/client.h"
+
+/* One request. Everything is borrowed. */
+struct cr_call {
+    const char *method;
+    const char *path; /* with the query */
+    const char *content_type;
+    const char *body;
+    bool secret; /* wipe both bodies */
+};
+/* The object that was answered, owned; with a second try after a 401. */
+struct cr_json *cr_client_request(struct cr_client *client, const struct cr_call *call,
+                                  struct cr_error *err) CR_MUST_USE;
+/* ns, name: NULL when there is none to check. */
+bool cr_client_check_target(const char *ns, const char *name, struct cr_error *err) CR_MUST_USE;
 
 /* The pool of the watches' connections. */
 struct cr_http_client *cr_client_streams(struct cr_client *client);

@@ -107,6 +107,72 @@ def test_writes_carry_our_field_manager(driver: Driver, namespace: str) -> None:
     assert [entry["manager"] for entry in made["metadata"]["managedFields"]] == ["certroll"]
 
 
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+MAPS = "/v1/configmaps"
+
+
+def test_what_is_applied_becomes_ours_and_what_is_left_out_goes(driver: Driver, namespace: str) -> None:
+    made = driver("apply", MAPS, namespace, "bundle", input=config_map("bundle", a="1", b="2"))
+    assert made["data"] == {"a": "1", "b": "2"}
+    assert [(entry["manager"], entry["operation"]) for entry in made["metadata"]["managedFields"]] == [
+        ("certroll", "Apply")
+    ]
+    again = driver("apply", MAPS, namespace, "bundle", input=config_map("bundle", a="1", b="2"))
+    assert again["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]  # nothing to write
+    assert driver("apply", MAPS, namespace, "bundle", input=config_map("bundle", a="3"))["data"] == {"a": "3"}
+
+
+def test_a_field_of_another_manager_is_a_conflict_that_names_it(
+    driver: Driver, namespace: str, control_plane: ControlPlane
+) -> None:
+    theirs = json.dumps(config_map("shared", a="theirs", b="theirs"))
+    apply = ("apply", "-n", namespace, "--server-side", "--field-manager=gitops", "-f", "-")
+    control_plane.kubectl(*apply, input=theirs)
+    ours = config_map("shared", a="ours", b="ours")
+    error = driver.error("apply", MAPS, namespace, "shared", input=ours)
+    assert error["kind"] == "Conflict"
+    assert '"gitops"' in error["text"] and ".data.a" in error["text"] and ".data.b" in error["text"]
+    assert driver("apply", MAPS, namespace, "shared", "force", input=ours)["data"] == {"a": "ours", "b": "ours"}
+
+
+def test_preconditions_of_an_apply(driver: Driver, namespace: str) -> None:
+    made = driver("apply", MAPS, namespace, "guarded", input=config_map("guarded", a="1"))
+    changed = config_map("guarded", a="2")
+    changed["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000"
+    assert driver.error("apply", MAPS, namespace, "guarded", "force", input=changed)["kind"] == "Conflict"
+    changed["metadata"] = {"name": "guarded", "uid": made["metadata"]["uid"], "resourceVersion": "1"}
+    assert driver.error("apply", MAPS, namespace, "guarded", "force", input=changed)["kind"] == "Conflict"
+    changed["metadata"]["resourceVersion"] = made["metadata"]["resourceVersion"]
+    assert driver("apply", MAPS, namespace, "guarded", input=changed)["data"] == {"a": "2"}
+    # With a uid it is never created: what was deleted meanwhile stays so.
+    gone = config_map("gone", a="1")
+    gone["metadata"]["uid"] = made["metadata"]["uid"]
+    assert driver.error("apply", MAPS, namespace, "gone", input=gone)["kind"] == "Conflict"
+
+
+def test_a_delete_has_preconditions_and_a_propagation(
+    driver: Driver, namespace: str, control_plane: ControlPlane
+) -> None:
+    made = driver("create", "secrets", namespace, input=secret("doomed"))
+    uid, version = made["metadata"]["uid"], made["metadata"]["resourceVersion"]
+    other = "00000000-0000-0000-0000-000000000000"
+    for preconditions in ((other,), (uid, "1"), ("-", "1")):
+        assert driver.error("delete", "secrets", namespace, "doomed", *preconditions)["kind"] == "Conflict"
+    assert driver("delete", "secrets", namespace, "doomed", uid, version) is True
+    assert driver.error("delete", "secrets", namespace, "doomed")["kind"] == "NotFound"
+    # Foreground: it stays until a collector has ended what depends on it.
+    driver("create", "secrets", namespace, input=secret("owner", finalizers=["certroll.dev/test"]))
+    assert driver("delete", "secrets", namespace, "owner", "-", "-", "Foreground") is True
+    left = control_plane.get("secret", "owner", "-n", namespace)["metadata"]
+    assert "foregroundDeletion" in left["finalizers"] and "deletionTimestamp" in left
+    control_plane.kubectl("patch", "secret", "owner", "-n", namespace, "-p", '{"metadata":{"finalizers":null}}')
+    error = driver.error("delete", "secrets", namespace, "absent", "-", "-", "Sideways")
+    assert error["kind"] == "Invalid" and "propagationPolicy" in error["text"]
+
+
 def test_a_list_of_1200_comes_whole_and_in_pages(driver: Driver, namespace: str, control_plane: ControlPlane) -> None:
     items = [secret(f"s{number:04}", labels={"even": str(number % 2 == 0).lower()}) for number in range(1200)]
     assert driver("create", "secrets", namespace, input={"kind": "List", "items": items}) == 1200
@@ -176,6 +242,14 @@ def test_an_eviction_is_limited_by_budget_and_uid(
     # There is no kubelet to end it: evicted means that it is being deleted, or gone.
     left = driver("get", "pods", namespace, "web")
     assert "error" in left or "deletionTimestamp" in left["metadata"]
+
+
+def test_a_pod_under_two_budgets_cannot_be_evicted_and_the_text_says_so(
+    driver: Driver, namespace: str, guarded_pod: dict[str, Any], control_plane: ControlPlane
+) -> None:
+    control_plane.kubectl("create", "pdb", "second", "-n", namespace, "--selector=app=web", "--min-available=0")
+    error = driver.error("evict", namespace, "web", guarded_pod["metadata"]["uid"])
+    assert error["kind"] == "Transient" and "more than one PodDisruptionBudget" in error["text"]
 
 
 # --- permissions ---

@@ -124,6 +124,97 @@ static void writes_say_what_they_are_and_who_writes(void **state)
     close_fixture(&f);
 }
 
+static void an_apply_says_whether_it_forces_and_conflicts_name_the_managers(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {
+        {.expect = "PATCH /api/v1/namespaces/ns/secrets/s?force=false&fieldManager=certroll ",
+         .has = "Content-Type: application/apply-patch+yaml\r\n",
+         .body = NAMED("s")},
+        {.expect = "PATCH /api/v1/namespaces/ns/secrets/s/status?force=true&fieldManager=certroll ",
+         .body = NAMED("s")},
+        {.status = 409,
+         .body = "{\"kind\":\"Status\",\"reason\":\"Conflict\",\"message\":\"Apply failed with 2 conflicts: conflicts "
+                 "with \\\"kubectl\\\":\\n- .data.a\\n- .data.b\"}"},
+    };
+    struct fixture f;
+    struct cr_error err = {0};
+    open_fixture(&f, script, cr_array_len(script), NULL);
+    CR_CLEANUP(cr_json) struct cr_json *object = cr_json_new_object();
+    cr_json_set_string(object, "kind", "Secret");
+    CR_CLEANUP(cr_json)
+    struct cr_json *first = cr_client_apply(f.client, &cr_res_secrets, "ns", "s", NULL, object, false, &err);
+    assert_non_null(first);
+    assert_string_equal(fake_api_body(&f.api, 0), "{\"kind\":\"Secret\"}");
+    CR_CLEANUP(cr_json)
+    struct cr_json *forced = cr_client_apply(f.client, &cr_res_secrets, "ns", "s", "status", object, true, &err);
+    assert_non_null(forced);
+    assert_null(cr_client_apply(f.client, &cr_res_secrets, "ns", "s", NULL, object, false, &err));
+    assert_int_equal(err.kind, CR_ERR_CONFLICT);
+    assert_string_equal(err.text,
+                        "PATCH /api/v1/namespaces/ns/secrets/s: Apply failed with 2 conflicts: conflicts with "
+                        "\"kubectl\": - .data.a - .data.b");
+    close_fixture(&f);
+}
+
+static void a_delete_carries_its_preconditions(void **state)
+{
+    (void)state;
+#define OPTIONS "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\""
+    static const struct {
+        struct cr_delete_options options;
+        const char *body;
+    } cases[] = {
+        {{NULL}, OPTIONS "}"},
+        {{.uid = "u"}, OPTIONS ",\"preconditions\":{\"uid\":\"u\"}}"},
+        {{.uid = "u", .resource_version = "7"},
+         OPTIONS ",\"preconditions\":{\"uid\":\"u\",\"resourceVersion\":\"7\"}}"},
+        {{.propagation = "Orphan"}, OPTIONS ",\"propagationPolicy\":\"Orphan\"}"},
+    };
+    static const struct fake_answer script[] = {
+        {.expect = "DELETE /api/v1/namespaces/ns/secrets/s ",
+         .has = "Content-Type: application/json\r\n",
+         .body = "{}"},
+        {.body = NAMED("s")},
+        {.status = 404, .body = STATUS("NotFound")},
+        {.status = 409, .body = STATUS("Conflict")},
+    };
+    static const enum cr_error_kind kinds[] = {CR_ERR_NONE, CR_ERR_NONE, CR_ERR_NOT_FOUND, CR_ERR_CONFLICT};
+    struct fixture f;
+    open_fixture(&f, script, cr_array_len(script), NULL);
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct cr_error err = {0};
+        const struct cr_delete_options *options = i ? &cases[i].options : NULL;
+        assert_int_equal(cr_client_delete(f.client, &cr_res_secrets, "ns", "s", options, &err), i < 2);
+        assert_int_equal(err.kind, kinds[i]);
+        assert_string_equal(fake_api_body(&f.api, i), cases[i].body);
+    }
+    close_fixture(&f);
+}
+
+static void an_eviction_that_cannot_be_says_why_and_when_to_come_back(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {
+        {.status = 429, .header = "Retry-After: 10\r\n", .body = STATUS("TooManyRequests")},
+        {.status = 500,
+         .body =
+             "{\"kind\":\"Status\",\"message\":\"This pod has more than one PodDisruptionBudget, which the eviction "
+             "subresource does not support.\",\"code\":500}"},
+    };
+    struct fixture f;
+    struct cr_error err = {0};
+    open_fixture(&f, script, cr_array_len(script), NULL);
+    assert_false(cr_client_evict(f.client, "ns", "p", "uid", &err));
+    assert_int_equal(err.kind, CR_ERR_THROTTLED);
+    assert_int_equal(err.retry_after_ms, 10000);
+    assert_false(cr_client_evict(f.client, "ns", "p", "uid", &err));
+    assert_int_equal(err.kind, CR_ERR_TRANSIENT);
+    assert_string_equal(err.text, "POST /api/v1/namespaces/ns/pods/p/eviction: This pod has more than one "
+                                  "PodDisruptionBudget, which the eviction subresource does not support.");
+    close_fixture(&f);
+}
+
 static size_t listed(struct fixture *f, struct cr_error *err)
 {
     CR_CLEANUP(cr_json)
@@ -196,6 +287,8 @@ static void names_that_lead_elsewhere_are_refused_before_any_request(void **stat
         assert_null(cr_client_get(f.client, &cr_res_pods, "ns", bad[i], &err));
         assert_int_equal(err.kind, CR_ERR_INVALID);
         assert_null(cr_client_merge_patch(f.client, &cr_res_pods, "ns", bad[i], NULL, object, &err));
+        assert_null(cr_client_apply(f.client, &cr_res_pods, "ns", bad[i], NULL, object, true, &err));
+        assert_false(cr_client_delete(f.client, &cr_res_pods, "ns", bad[i], NULL, &err));
         assert_false(cr_client_evict(f.client, bad[i], "p", "uid", &err));
         assert_false(cr_client_evict(f.client, "ns", bad[i], "uid", &err));
     }
@@ -270,6 +363,9 @@ int main(void)
         cmocka_unit_test(a_refused_token_is_read_again_and_the_request_sent_once_more),
         cmocka_unit_test(without_files_a_401_is_final),
         cmocka_unit_test(writes_say_what_they_are_and_who_writes),
+        cmocka_unit_test(an_apply_says_whether_it_forces_and_conflicts_name_the_managers),
+        cmocka_unit_test(a_delete_carries_its_preconditions),
+        cmocka_unit_test(an_eviction_that_cannot_be_says_why_and_when_to_come_back),
         cmocka_unit_test(a_list_is_all_pages_or_an_error),
         cmocka_unit_test(something_else_than_an_api_server_is_told_as_such),
         cmocka_unit_test(names_that_lead_elsewhere_are_refused_before_any_request),

@@ -24,6 +24,8 @@ static const char usage[] =
     "  list RESOURCE NAMESPACE [LABEL-SELECTOR]\n"
     "  create RESOURCE NAMESPACE < object or List\n"
     "  patch RESOURCE NAMESPACE NAME [SUBRESOURCE] < merge patch\n"
+    "  apply RESOURCE NAMESPACE NAME [force] < object\n"
+    "  delete RESOURCE NAMESPACE NAME [UID [RESOURCE-VERSION [PROPAGATION]]]\n"
     "  evict NAMESPACE POD UID\n"
     "  event NAMESPACE KIND NAME UID REASON MESSAGE [TIMES]\n"
     "  watch RESOURCE NAMESPACE SECONDS [LABEL-SELECTOR]    a line for each callback\n"
@@ -155,6 +157,24 @@ static int patch(struct driver *d)
     CR_CLEANUP(cr_json) struct cr_json *object = read_stdin();
     return print_result(
         cr_client_merge_patch(d->client, &d->resource, argument(d, 2), d->argv[3], argument(d, 4), object, &err), &err);
+}
+
+static int apply(struct driver *d)
+{
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_json) struct cr_json *object = read_stdin();
+    bool force = cr_streq(argument(d, 4), "force");
+    return print_result(cr_client_apply(d->client, &d->resource, argument(d, 2), d->argv[3], NULL, object, force, &err),
+                        &err);
+}
+
+static int delete (struct driver *d)
+{
+    struct cr_error err = {0};
+    const struct cr_delete_options options = {
+        .uid = argument(d, 4), .resource_version = argument(d, 5), .propagation = argument(d, 6)};
+    bool ok = cr_client_delete(d->client, &d->resource, argument(d, 2), d->argv[3], &options, &err);
+    return print_result(ok ? cr_json_new_bool(true) : NULL, &err);
 }
 
 static int evict(struct driver *d)
@@ -324,9 +344,10 @@ static const struct command {
     int (*run)(struct driver *d);
     bool resource;
 } commands[] = {
-    {"version", 0, version, false}, {"raw", 2, raw, false},      {"get", 3, get, true},      {"list", 2, list, true},
-    {"create", 2, create, true},    {"patch", 3, patch, true},   {"evict", 3, evict, false}, {"event", 6, event, false},
-    {"watch", 3, watch, true},      {"manage", 3, manage, true},
+    {"version", 0, version, false}, {"raw", 2, raw, false},      {"get", 3, get, true},
+    {"list", 2, list, true},        {"create", 2, create, true}, {"patch", 3, patch, true},
+    {"evict", 3, evict, false},     {"event", 6, event, false},  {"apply", 3, apply, true},
+    {"delete", 3, delete, true},    {"watch", 3, watch, true},   {"manage", 3, manage, true},
 };
 
 static void *run_loop(void *arg)

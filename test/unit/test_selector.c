@@ -1,0 +1,129 @@
+#include "api/selector.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "api/node.h"
+#include "base/strings.h"
+#include "codec/yaml.h"
+
+static struct cr_json *yaml(const char *text)
+{
+    struct cr_error err = {0};
+    struct cr_json *json = cr_yaml_parse(text, strlen(text), &err);
+    if (!json)
+        fail_msg("%s: %s", text, err.text);
+    return json;
+}
+
+static bool decode(const char *text, struct cr_selector *out, struct cr_error *err)
+{
+    CR_CLEANUP(cr_json) struct cr_json *json = yaml(text);
+    struct cr_node spec = {.json = json, .path = "spec"};
+    return cr_selector_decode(&spec, "secretSelector", out, err);
+}
+
+static void labels_match_as_in_kubernetes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *selector;
+        const char *labels;
+        bool matches;
+    } cases[] = {
+        {"{matchLabels: {app: shop}}", "{app: shop, tier: front}", true},
+        {"{matchLabels: {app: shop}}", "{app: other}", false},
+        {"{matchLabels: {app: shop}}", "{}", false},
+        {"{matchLabels: {app: shop}}", "null", false},
+        {"{matchLabels: {app: ''}}", "{app: ''}", true},
+        {"{matchLabels: {app: ''}}", "{}", false},
+        {"{matchLabels: {app: shop, tier: front}}", "{app: shop}", false},
+        {"{matchExpressions: [{key: app, operator: In, values: [shop, bank]}]}", "{app: bank}", true},
+        {"{matchExpressions: [{key: app, operator: In, values: [shop, bank]}]}", "{app: farm}", false},
+        {"{matchExpressions: [{key: app, operator: NotIn, values: [shop]}]}", "{app: farm}", true},
+        {"{matchExpressions: [{key: app, operator: NotIn, values: [shop]}]}", "{app: shop}", false},
+        {"{matchExpressions: [{key: app, operator: NotIn, values: [shop]}]}", "{tier: front}", true},
+        {"{matchExpressions: [{key: app, operator: Exists}]}", "{app: ''}", true},
+        {"{matchExpressions: [{key: app, operator: Exists}]}", "{tier: front}", false},
+        {"{matchExpressions: [{key: app, operator: DoesNotExist}]}", "{tier: front}", true},
+        {"{matchExpressions: [{key: app, operator: DoesNotExist, values: []}]}", "null", true},
+        {"{matchExpressions: [{key: app, operator: DoesNotExist}]}", "{app: x}", false},
+        {"{matchLabels: {app: shop}, matchExpressions: [{key: old, operator: DoesNotExist}]}", "{app: shop}", true},
+        {"{matchLabels: {app: shop}, matchExpressions: [{key: old, operator: DoesNotExist}]}",
+         "{app: shop, old: 'yes'}", false},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_json) struct cr_json *spec = cr_json_new_object();
+        cr_json_set(spec, "secretSelector", yaml(cases[i].selector));
+        CR_CLEANUP(cr_json) struct cr_json *labels = yaml(cases[i].labels);
+        CR_CLEANUP(cr_selector) struct cr_selector selector = {0};
+        struct cr_error err = {0};
+        struct cr_node node = {.json = spec, .path = "spec"};
+        if (!cr_selector_decode(&node, "secretSelector", &selector, &err))
+            fail_msg("%s: %s", cases[i].selector, err.text);
+        if (cr_selector_matches(&selector, labels) != cases[i].matches)
+            fail_msg("%s with %s", cases[i].selector, cases[i].labels);
+    }
+}
+
+static void without_a_selector_nothing_matches(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_json) struct cr_json *labels = yaml("{app: shop}");
+    struct cr_selector selector;
+    struct cr_error err = {0};
+    assert_true(decode("{suspend: true}", &selector, &err));
+    assert_int_equal(selector.len, 0);
+    assert_false(cr_selector_matches(&selector, labels));
+    assert_false(cr_selector_matches(&selector, NULL));
+}
+
+static void what_cannot_be_meant_is_refused_by_the_name_of_the_field(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *selector;
+        const char *error;
+    } cases[] = {
+        {"secretSelector: 7", "spec.secretSelector must be an object"},
+        {"secretSelector: {}", "spec.secretSelector is empty: give matchLabels or matchExpressions"},
+        {"secretSelector: {matchLabels: {}, matchExpressions: []}",
+         "spec.secretSelector is empty: give matchLabels or matchExpressions"},
+        {"secretSelector: {matchLabels: {app: 7}}", "spec.secretSelector.matchLabels.app must be a string"},
+        {"secretSelector: {matchLabels: [app]}", "spec.secretSelector.matchLabels must be an object"},
+        {"secretSelector: {matchExpressions: [{operator: Exists}]}",
+         "spec.secretSelector.matchExpressions[0].key is required"},
+        {"secretSelector: {matchExpressions: [{key: app}]}",
+         "spec.secretSelector.matchExpressions[0].operator is required"},
+        {"secretSelector: {matchExpressions: [{key: app, operator: Gt, values: ['1']}]}",
+         "spec.secretSelector.matchExpressions[0].operator must be one of In, NotIn, Exists, DoesNotExist"},
+        {"secretSelector: {matchExpressions: [{key: app, operator: In}]}",
+         "spec.secretSelector.matchExpressions[0]: In and NotIn need values; Exists and DoesNotExist take none"},
+        {"secretSelector: {matchExpressions: [{key: a, operator: Exists}, {key: b, operator: Exists, values: [c]}]}",
+         "spec.secretSelector.matchExpressions[1]: In and NotIn need values; Exists and DoesNotExist take none"},
+        {"secretSelector: {matchExpressions: [{key: app, operator: In, values: [1]}]}",
+         "spec.secretSelector.matchExpressions[0].values must be strings"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct cr_selector selector;
+        struct cr_error err = {0};
+        assert_false(decode(cases[i].selector, &selector, &err));
+        assert_int_equal(err.kind, CR_ERR_INVALID);
+        assert_string_equal(err.text, cases[i].error);
+        cr_selector_dispose(&selector);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(labels_match_as_in_kubernetes),
+        cmocka_unit_test(without_a_selector_nothing_matches),
+        cmocka_unit_test(what_cannot_be_meant_is_refused_by_the_name_of_the_field),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

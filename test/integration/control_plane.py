@@ -67,8 +67,8 @@ class ControlPlane:
         self.kubectl("create", "-f", "-", input="".join(json.dumps(each) for each in objects))
 
     def apply_crds(self) -> None:
-        self.kubectl("apply", "--server-side", "-f", str(CRDS))
-        self.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(CRDS))
+        self.kubectl("apply", "--server-side", "-k", str(CRDS))
+        self.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-k", str(CRDS))
 
 
 def reserve(name: str) -> tuple[str, socket.socket]:

@@ -68,7 +68,7 @@ class ControlPlane:
 
     def apply_crds(self) -> None:
         self.kubectl("apply", "--server-side", "-k", str(CRDS))
-        self.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-k", str(CRDS))
+        self.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/certrotationpolicies.certroll.dev")
 
 
 def reserve(name: str) -> tuple[str, socket.socket]:

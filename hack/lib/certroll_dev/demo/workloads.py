@@ -62,7 +62,7 @@ def install(cluster: LocalCluster, api: API, images: list[Image], materials: Map
 
 def install_crds(cluster: LocalCluster) -> None:
     cluster.kubectl("apply", "--server-side", "-k", str(CRDS))
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-k", str(CRDS))
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/certrotationpolicies.certroll.dev")
 
 
 def install_policy(cluster: LocalCluster) -> None:

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/strings.h"
+#include "kube/own_namespace.h"
 
 const char flags_help[] =
     "certroll-operator rolls TLS certificates through a Kubernetes cluster without an outage.\n"
@@ -19,6 +20,9 @@ const char flags_help[] =
     "                                   ~/.kube/config)\n"
     "      --context NAME               context of the kubeconfig (default: its current one)\n"
     "  -n, --namespace NAME             watch this namespace only; may be given several times (default: all)\n"
+    "      --operator-namespace NAME    namespace of the operator's own objects (default: $POD_NAMESPACE, then that of "
+    "the\n"
+    "                                   pod's service account)\n"
     "      --leader-elect=false         run without leader election. This version has none yet, so run one operator at "
     "a\n"
     "                                   time; =true is refused rather than pretended\n"
@@ -34,12 +38,22 @@ const char flags_help[] =
     "loses nothing and does nothing twice.\n"
     "Exit status: 0 ended as asked, 1 could not start, 2 wrong usage.\n";
 
-enum { OPT_KUBECONFIG = 256, OPT_CONTEXT, OPT_LEADER_ELECT, OPT_METRICS, OPT_WORKERS, OPT_LOG_LEVEL, OPT_VERSION };
+enum {
+    OPT_KUBECONFIG = 256,
+    OPT_CONTEXT,
+    OPT_OPERATOR_NAMESPACE,
+    OPT_LEADER_ELECT,
+    OPT_METRICS,
+    OPT_WORKERS,
+    OPT_LOG_LEVEL,
+    OPT_VERSION,
+};
 
 static const struct option options[] = {
     {"kubeconfig", required_argument, NULL, OPT_KUBECONFIG},
     {"context", required_argument, NULL, OPT_CONTEXT},
     {"namespace", required_argument, NULL, 'n'},
+    {"operator-namespace", required_argument, NULL, OPT_OPERATOR_NAMESPACE},
     {"leader-elect", optional_argument, NULL, OPT_LEADER_ELECT},
     {"metrics-bind-address", required_argument, NULL, OPT_METRICS},
     {"workers", required_argument, NULL, OPT_WORKERS},
@@ -59,14 +73,16 @@ static bool parse_workers(const char *text, int *workers, struct cr_error *err)
     return true;
 }
 
-/* RFC 1123 label, as Kubernetes demands of namespaces: it also keeps the name safe in a path. */
+static bool check_namespace(const char *flag, const char *name, struct cr_error *err)
+{
+    return cr_is_namespace_name(name) ||
+           cr_error_set(err, CR_ERR_INVALID, "%s '%s' is no name of a namespace", flag, name);
+}
+
 static bool add_namespace(const char *name, struct cr_strvec *namespaces, struct cr_error *err)
 {
-    size_t len = strlen(name);
-    bool plain = len > 0 && len <= 63 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len &&
-                 name[0] != '-' && name[len - 1] != '-';
-    if (!plain)
-        return cr_error_set(err, CR_ERR_INVALID, "--namespace '%s' is no name of a namespace", name);
+    if (!check_namespace("--namespace", name, err))
+        return false;
     cr_strvec_add_unique(namespaces, name);
     return true;
 }
@@ -93,6 +109,9 @@ static bool take(int option, struct flags *flags, struct cr_error *err)
         return true;
     case 'n':
         return add_namespace(optarg, &flags->namespaces, err);
+    case OPT_OPERATOR_NAMESPACE:
+        flags->operator_namespace = optarg;
+        return check_namespace("--operator-namespace", optarg, err);
     case OPT_LEADER_ELECT:
         return check_leader_elect(optarg, err);
     case OPT_METRICS:

@@ -11,7 +11,8 @@
 struct flags {
     const char *kubeconfig; /* borrowed from argv; NULL: as kubectl finds it, or in-cluster */
     const char *context;
-    struct cr_strvec namespaces; /* empty: all */
+    struct cr_strvec namespaces;    /* empty: all */
+    const char *operator_namespace; /* NULL: the pod's */
     const char *metrics_address;
     enum cr_log_level log_level;
     int workers;

@@ -10,6 +10,7 @@
 #include "flags.h"
 #include "kube/client.h"
 #include "kube/config.h"
+#include "kube/own_namespace.h"
 #include "metrics/metrics.h"
 #include "runtime/manager.h"
 #include "sys/loop.h"
@@ -26,15 +27,26 @@ static void forbid_cores(void)
         cr_log(CR_LOG_WARN, "core dumps cannot be switched off");
 }
 
+/* Owned; *ns is NULL when it is not known. */
+static bool find_operator_namespace(const struct flags *flags, char **ns, struct cr_error *err)
+{
+    *ns = cr_strdup_or_null(flags->operator_namespace);
+    return *ns || cr_own_namespace(ns, err);
+}
+
 static bool run(const struct flags *flags, struct cr_error *err)
 {
+    cr_autofree char *operator_namespace = NULL;
+    if (!find_operator_namespace(flags, &operator_namespace, err))
+        return false;
     CR_CLEANUP(cr_kube_config)
     struct cr_kube_config *config = cr_kube_config_load(flags->kubeconfig, flags->context, err);
     if (!config)
         return false;
     cr_autofree char *namespaces = cr_strvec_join(&flags->namespaces, ",");
     cr_log(CR_LOG_INFO, "starting", {"version", CERTROLL_VERSION}, {"server", config->server},
-           {"credentials", config->source}, {"namespaces", flags->namespaces.len ? namespaces : "all"});
+           {"credentials", config->source}, {"namespaces", flags->namespaces.len ? namespaces : "all"},
+           {"operator_namespace", operator_namespace});
 
     /* In the order in which they need each other; they go in the opposite one. */
     CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
@@ -44,7 +56,13 @@ static bool run(const struct flags *flags, struct cr_error *err)
     struct cr_manager_options manager_options = {.workers = flags->workers, .metrics_address = flags->metrics_address};
     CR_CLEANUP(cr_manager) struct cr_manager *manager = cr_manager_new(loop, client, metrics, &manager_options);
     struct cr_policy_controller_options options = {
-        .loop = loop, .client = client, .manager = manager, .metrics = metrics, .namespaces = &flags->namespaces};
+        .loop = loop,
+        .client = client,
+        .manager = manager,
+        .metrics = metrics,
+        .namespaces = &flags->namespaces,
+        .operator_namespace = operator_namespace,
+    };
     controller = cr_policy_controller_new(&options, err);
     return controller && cr_manager_run(manager, err);
 }

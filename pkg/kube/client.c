@@ -20,7 +20,8 @@ struct cr_client {
     struct cr_http_client *requests;
     struct cr_http_client *streams; /* NULL: dedicated */
     int timeout_ms;                 /* of a request, with all its tries */
-    struct cr_loop *loop;
+    cr_write_gate_fn gate;          /* NULL: always open */
+    void *gate_arg;
     char *user_agent;
 };
 
@@ -54,7 +55,6 @@ static void listen_to_credentials(struct cr_client *client)
 struct cr_client *cr_client_new(struct cr_loop *loop, struct cr_kube_config *config, const char *user_agent)
 {
     struct cr_client *client = cr_new(struct cr_client);
-    client->loop = loop;
     client->user_agent = cr_strdup_or_null(user_agent);
     client->timeout_ms = TIMEOUT_MS;
     client->requests = cr_http_client_new(loop, NULL, user_agent);
@@ -65,13 +65,12 @@ struct cr_client *cr_client_new(struct cr_loop *loop, struct cr_kube_config *con
     return client;
 }
 
-struct cr_client *cr_client_new_dedicated(struct cr_client *client, int timeout_ms)
+struct cr_client *cr_client_new_dedicated(struct cr_client *client, struct cr_loop *loop, int timeout_ms)
 {
     struct cr_client *dedicated = cr_new(struct cr_client);
-    dedicated->loop = client->loop;
     dedicated->user_agent = cr_strdup_or_null(client->user_agent);
     dedicated->timeout_ms = timeout_ms;
-    dedicated->requests = cr_http_client_new(client->loop, NULL, client->user_agent);
+    dedicated->requests = cr_http_client_new(loop, NULL, client->user_agent);
     dedicated->auth = client->auth;
     listen_to_credentials(dedicated);
     return dedicated;
@@ -93,6 +92,12 @@ void cr_client_free(struct cr_client *client)
 void cr_client_cancel(struct cr_client *client)
 {
     cr_http_client_cancel(client->requests);
+}
+
+void cr_client_set_write_gate(struct cr_client *client, cr_write_gate_fn gate, void *arg)
+{
+    client->gate = gate;
+    client->gate_arg = arg;
 }
 
 const struct cr_kube_config *cr_client_config(const struct cr_client *client)
@@ -131,10 +136,26 @@ static char *describe(const struct cr_call *call)
     return cr_asprintf("%s %.*s", call->method, (int)strcspn(call->path, "?"), call->path);
 }
 
+/* *begin_by_ms: when the request must have been begun, 0 for one that only reads. */
+static bool pass_gate(const struct cr_client *client, const struct cr_call *call, int64_t *begin_by_ms,
+                      struct cr_error *err)
+{
+    *begin_by_ms = 0;
+    if (!client->gate || cr_streq(call->method, "GET"))
+        return true;
+    int64_t now_ms = cr_clock_monotonic_ms();
+    int64_t left_ms = client->gate(client->gate_arg);
+    *begin_by_ms = now_ms + left_ms;
+    return left_ms > 0 || cr_error_set(err, CR_ERR_CANCELLED, "not sent: this process does not lead (any more)");
+}
+
 static bool send_once(struct cr_client *client, const struct cr_call *call, int64_t deadline_ms,
                       struct cr_http_response *response, struct cr_error *err)
 {
     int64_t left_ms = deadline_ms - cr_clock_monotonic_ms();
+    int64_t begin_by_ms = 0;
+    if (!pass_gate(client, call, &begin_by_ms, err))
+        return false;
     CR_CLEANUP(cr_secret) char *token = cr_auth_token(client->auth);
     cr_autofree char *url = cr_asprintf("%s%s", cr_client_config(client)->server, call->path);
     struct cr_http_request request = {
@@ -146,6 +167,7 @@ static bool send_once(struct cr_client *client, const struct cr_call *call, int6
         .body = call->body,
         .body_len = call->body ? strlen(call->body) : 0,
         .timeout_ms = left_ms > 1 ? (int)left_ms : 1, /* 0 would be none */
+        .begin_by_ms = begin_by_ms,
         .secret = call->secret,
     };
     return cr_http_do(client->requests, &request, response, err);

@@ -20,11 +20,11 @@ struct cr_client;
 /* Connections: one pool for requests, one for watches (so that a big list does not delay a patch). Takes config. Any
  * thread. */
 struct cr_client *cr_client_new(struct cr_loop *loop, struct cr_kube_config *config, const char *user_agent);
-/* A client of the same server with the same credentials, but with a connection of its own, and with timeout_ms for each
- * request as a whole: for what must neither wait behind other requests nor for long (a Lease). It has no watches. The
- * other client must outlive it; cancelling one does not cancel the other, so a Lease can still be given up when all
- * else has ended. Any thread. */
-struct cr_client *cr_client_new_dedicated(struct cr_client *client, int timeout_ms);
+/* A client of the same server with the same credentials, but with a connection of its own, on this loop, and with
+ * timeout_ms for each request as a whole: for what must neither wait behind other requests nor for long (a Lease). It
+ * has no watches and no write gate. The other client must outlive it; cancelling one does not cancel the other, so a
+ * Lease can still be given up when all else has ended. Any thread. */
+struct cr_client *cr_client_new_dedicated(struct cr_client *client, struct cr_loop *loop, int timeout_ms);
 /* After the loop has ended, or in its thread. */
 void cr_client_free(struct cr_client *client);
 CR_DEFINE_CLEANUP(cr_client, struct cr_client, cr_client_free)
@@ -33,6 +33,13 @@ const struct cr_kube_config *cr_client_config(const struct cr_client *client);
 /* Shutdown: requests under way and all that come later end with Cancelled. Watches go on. Loop thread, or after the
  * loop has ended. */
 void cr_client_cancel(struct cr_client *client);
+
+/* For how many ms from now a write (any method but GET) may still be sent; 0 or less: no more. Any thread. */
+typedef int64_t (*cr_write_gate_fn)(void *arg);
+/* Asked before each write, which is then Cancelled: before it is handed over, and when it is sent, its time is looked
+ * at again (a process may have been stopped in between). What is on its way already is not called back: preconditions
+ * are for that. Once, before any request. */
+void cr_client_set_write_gate(struct cr_client *client, cr_write_gate_fn gate, void *arg);
 
 /* Owned object. Errors: NotFound, Forbidden, … */
 struct cr_json *cr_client_get(struct cr_client *client, const struct cr_resource *resource, const char *ns,

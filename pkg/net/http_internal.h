@@ -123,6 +123,7 @@ struct cr_http_stream {
     struct cr_timer *timer;
     int64_t started_ms;
     int64_t last_byte_ms;
+    int64_t begin_by_ms; /* 0: whenever */
     int timeout_ms;
     int idle_ms;
 };

@@ -79,6 +79,7 @@ struct cr_http_stream *cr_http_stream_new(struct cr_http_client *client, const s
     stream->max_body = request->max_body;
     stream->started_ms = stream->last_byte_ms = cr_clock_monotonic_ms();
     stream->timeout_ms = request->timeout_ms;
+    stream->begin_by_ms = request->begin_by_ms;
     stream->idle_ms = idle_ms;
     if (!cr_http_exchange_init(&stream->exchange, request, client->user_agent, compressed, &stream->broken))
         return stream;
@@ -200,6 +201,8 @@ static bool begin(struct cr_http_stream *stream, struct cr_error *err)
         *err = stream->broken;
         return false;
     }
+    if (stream->begin_by_ms && cr_clock_monotonic_ms() >= stream->begin_by_ms)
+        return cr_error_set(err, CR_ERR_CANCELLED, "not sent: the time to begin it is over");
     stream->pool = cr_http_client_pool(stream->client);
     if (!cr_http_exchange_use(&stream->exchange, cr_http_pool_identity(stream->pool), err) ||
         !cr_http_pool_add(stream->pool, stream->exchange.easy, err))

@@ -337,7 +337,7 @@ static void a_dedicated_client_has_a_time_out_and_an_end_of_its_own(void **state
     static const struct fake_answer script[] = {{.body = NAMED("p")}, {.body = "{", .hold = true}};
     struct fixture f;
     open_fixture(&f, script, cr_array_len(script), NULL);
-    struct cr_client *dedicated = cr_client_new_dedicated(f.client, 300);
+    struct cr_client *dedicated = cr_client_new_dedicated(f.client, f.loop, 300);
     cr_client_cancel(f.client);
     struct cr_error err = {0};
     CR_CLEANUP(cr_json) struct cr_json *pod = cr_client_get(dedicated, &cr_res_pods, "ns", "p", &err);
@@ -357,6 +357,77 @@ static void a_dedicated_client_has_a_time_out_and_an_end_of_its_own(void **state
     fake_api_stop(&f.api);
 }
 
+static int64_t gate_of(void *arg)
+{
+    return *(const int64_t *)arg;
+}
+
+static void a_closed_gate_keeps_writes_back_and_lets_reads_pass(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {{.expect = "GET", .body = NAMED("p")},
+                                                {.expect = "PATCH", .body = NAMED("p")},
+                                                {.expect = "GET", .body = NAMED("p")}};
+    struct fixture f;
+    int64_t left_ms = 0;
+    struct cr_error err = {0};
+    open_fixture(&f, script, cr_array_len(script), NULL);
+    cr_client_set_write_gate(f.client, gate_of, &left_ms);
+    CR_CLEANUP(cr_json) struct cr_json *patch = cr_json_new_object();
+    assert_null(cr_client_merge_patch(f.client, &cr_res_pods, "ns", "p", NULL, patch, &err));
+    assert_int_equal(err.kind, CR_ERR_CANCELLED);
+    assert_string_equal(err.text,
+                        "PATCH /api/v1/namespaces/ns/pods/p: not sent: this process does not lead (any more)");
+    assert_null(cr_client_create(f.client, &cr_res_pods, "ns", patch, &err));
+    assert_false(cr_client_delete(f.client, &cr_res_pods, "ns", "p", NULL, &err));
+    assert_false(cr_client_evict(f.client, "ns", "p", "u", &err));
+    CR_CLEANUP(cr_json) struct cr_json *read = cr_client_get(f.client, &cr_res_pods, "ns", "p", &err);
+    assert_non_null(read);
+    left_ms = 10 * 1000;
+    CR_CLEANUP(cr_json)
+    struct cr_json *written = cr_client_merge_patch(f.client, &cr_res_pods, "ns", "p", NULL, patch, &err);
+    assert_non_null(written);
+    left_ms = 0;
+    struct cr_client *dedicated = cr_client_new_dedicated(f.client, f.loop, 10 * 1000);
+    CR_CLEANUP(cr_json) struct cr_json *other = cr_client_get(dedicated, &cr_res_pods, "ns", "p", &err);
+    assert_non_null(other);
+    cr_loop_stop(f.loop);
+    pthread_join(f.thread, NULL);
+    cr_client_free(dedicated);
+    cr_client_free(f.client);
+    cr_loop_free(f.loop);
+    fake_api_stop(&f.api);
+    if (f.api.problem[0])
+        fail_msg("%s", f.api.problem);
+}
+
+static void sleep_in_loop(void *arg)
+{
+    (void)arg;
+    usleep(200 * 1000);
+}
+
+static int64_t soon_over(void *loop)
+{
+    cr_loop_post(loop, sleep_in_loop, NULL);
+    return 50;
+}
+
+/* As a process that is stopped between the gate and the socket. */
+static void a_write_whose_turn_comes_too_late_is_not_sent(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct cr_error err = {0};
+    open_fixture(&f, NULL, 0, NULL);
+    cr_client_set_write_gate(f.client, soon_over, f.loop);
+    CR_CLEANUP(cr_json) struct cr_json *patch = cr_json_new_object();
+    assert_null(cr_client_merge_patch(f.client, &cr_res_pods, "ns", "p", NULL, patch, &err));
+    assert_int_equal(err.kind, CR_ERR_CANCELLED);
+    assert_string_equal(err.text, "PATCH /api/v1/namespaces/ns/pods/p: not sent: the time to begin it is over");
+    close_fixture(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +442,8 @@ int main(void)
         cmocka_unit_test(names_that_lead_elsewhere_are_refused_before_any_request),
         cmocka_unit_test(a_cancelled_client_ends_what_is_under_way_and_what_comes),
         cmocka_unit_test(a_dedicated_client_has_a_time_out_and_an_end_of_its_own),
+        cmocka_unit_test(a_closed_gate_keeps_writes_back_and_lets_reads_pass),
+        cmocka_unit_test(a_write_whose_turn_comes_too_late_is_not_sent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

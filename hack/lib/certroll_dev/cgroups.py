@@ -45,6 +45,16 @@ def existing(name: str) -> list[str]:
     return [f"{path} ({', '.join(hierarchies)})" for path, hierarchies in sorted(found.items())]
 
 
+def pids_of_container(name: str, container: str) -> list[int]:
+    """The processes of a container below the cgroup `name`, as this process numbers them; the first one first."""
+    for hierarchy in _hierarchies():
+        for path in _tree(hierarchy / name):
+            if path.name == container:
+                with contextlib.suppress(FileNotFoundError):
+                    return sorted(int(pid) for pid in (path / "cgroup.procs").read_text().split())
+    return []
+
+
 def _hierarchies() -> list[Path]:
     """The mount itself with cgroup v2; with v1 the folders in it that are hierarchies, without their other names."""
     if (_MOUNT / "cgroup.controllers").exists():

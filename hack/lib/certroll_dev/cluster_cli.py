@@ -10,11 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import cluster, layout, ui
+from . import cluster, install, layout, operator_image, ui
+from .install import Operator
 from .layout import Cluster
-from .ui import DevError
+from .ui import DevError, Step
 
 _STATUS_EXIT = {"running": 0, "degraded": 3, "stopped": 3, "absent": 4}
+_OVERLAY = "cluster-wide"
 _DEFAULT_NAME = os.environ.get("CERTROLL_CLUSTER") or layout.DEFAULT_NAME
 
 
@@ -79,6 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     load = command("load-image", _load_image, "import Docker or OCI archives into every node")
     load.add_argument("files", metavar="FILE", nargs="+", type=Path)
     load.add_argument("--quiet", action="store_true", help="no progress")
+    _add_install(command("install", _install, "build the operator's image and install it by the manifests"))
+    command("uninstall", _uninstall, "take the operator away; policies stay, and the namespace with what was put there")
     for name, handler, text in (
         ("kubectl", _kubectl, "run kubectl as the administrator"),
         ("exec", _exec, "run a command in the cluster's network, with KUBECONFIG set: exec -- CMD"),
@@ -86,6 +90,26 @@ def _parser() -> argparse.ArgumentParser:
         command(name, handler, text).add_argument("words", metavar="…", nargs=argparse.REMAINDER)
     command("shell", _shell, "a shell in the cluster's network, with KUBECONFIG set")
     return parser
+
+
+def _add_install(parser: argparse.ArgumentParser) -> None:
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--overlay", metavar="NAME", help=f"a folder of manifests/overlays (default: {_OVERLAY})")
+    where.add_argument(
+        "--namespace", "-n", action="append", default=[], metavar="NS", help="watch this one only, with a Role in it; repeatable"
+    )
+    parser.add_argument(
+        "--component", action="append", default=[], metavar="NAME", help="a folder of manifests/components; repeatable"
+    )
+    parser.add_argument(
+        "--arg", action="append", default=[], metavar="FLAG", help="one more flag for the operator: --arg=--log-level=debug"
+    )
+    parser.add_argument("--replicas", type=int, metavar="N", help="default: as the manifest says")
+    parser.add_argument(
+        "--preset", choices=operator_image.PRESETS, default="release", help="how the operator is built (default: %(default)s)"
+    )
+    parser.add_argument("--program", type=Path, metavar="FILE", help="take this certroll-operator, and build none")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
 
 
 def _add_name(parser: argparse.ArgumentParser, default: str) -> None:
@@ -155,6 +179,34 @@ def _load_image(target: Cluster, options: argparse.Namespace) -> int:
     ui.be_quiet(options.quiet)
     for file in options.files:
         cluster.load_image(target, file)
+    return 0
+
+
+def _install(target: Cluster, options: argparse.Namespace) -> int:
+    ui.be_quiet(options.quiet)
+    cluster.need_spec(target)
+    program = options.program or operator_image.built(options.preset)
+    with Step("image of the operator"):
+        image = operator_image.cached(options.preset, program)
+    operator = Operator(
+        target,
+        image,
+        overlay=options.overlay or (None if options.namespace else _OVERLAY),
+        namespaces=options.namespace,
+        components=options.component,
+        args=options.arg,
+        replicas=options.replicas,
+    )
+    with Step(f"installing {image.reference}"):
+        operator.install()
+    ui.say(f"installed; its log: hack/cluster{_name_words(target)} kubectl -n {install.NAMESPACE} logs deployment/{install.NAME}")
+    return 0
+
+
+def _uninstall(target: Cluster, options: argparse.Namespace) -> int:
+    cluster.need_spec(target)
+    with Step("uninstalling the operator"):
+        install.uninstall(target)
     return 0
 
 

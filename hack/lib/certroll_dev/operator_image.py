@@ -30,6 +30,7 @@ The same program and libraries give the same bytes. The path of what was built i
 class Image:
     reference: str
     archive: Path
+    sanitized: bool
 
 
 def run(arguments: list[str]) -> int:
@@ -52,7 +53,8 @@ def cached(preset: str, program: Path | None = None) -> Image:
     """The image of the program (default: that of hack/build), from the cache if nothing in it has changed."""
     program = program or built(preset)
     reference = _reference(program, preset, None)
-    return Image(reference, images.cached_image(reference, _files(program), entrypoint=[_PATH], user=_USER))
+    archive = images.cached_image(reference, _files(program), entrypoint=[_PATH], user=_USER)
+    return Image(reference, archive, sanitized=preset != "release")
 
 
 def built(preset: str) -> Path:

@@ -191,7 +191,7 @@ class Operator:
     # --- inside
 
     def _is_ready(self) -> bool:
-        deployment = json.loads(self.kubectl("-n", NAMESPACE, "get", "deployment", NAME, "-o", "json"))
+        deployment = self._deployment()
         wanted, status = deployment["spec"]["replicas"], deployment.get("status", {})
         observed = status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
         pods = self.pods()
@@ -200,7 +200,8 @@ class Operator:
 
     def _leaders(self) -> Iterator[Pod]:
         pods = [pod for pod in self.pods() if not pod.ending]
-        if "--leader-elect=false" in self._setup.args:
+        container = self._deployment()["spec"]["template"]["spec"]["containers"][0]
+        if "--leader-elect=false" in container["args"]:
             yield from pods
             return
         lease = json.loads(self.kubectl("-n", NAMESPACE, "get", "lease", NAME, "--ignore-not-found", "-o", "json") or "{}")
@@ -214,6 +215,10 @@ class Operator:
             meta = obj["metadata"]
             if meta["uid"] not in wanted:
                 self.kubectl("-n", meta.get("namespace", ""), "delete", obj["kind"], meta["name"], "--ignore-not-found")
+
+    def _deployment(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.kubectl("-n", NAMESPACE, "get", "deployment", NAME, "-o", "json"))
+        return found
 
     def _get(self, *words: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(self.kubectl("get", *words, "-o", "json"))["items"]

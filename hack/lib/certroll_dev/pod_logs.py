@@ -20,7 +20,7 @@ class PodLogs:
     def __init__(self, cluster: Cluster, namespace: str, prefix: str) -> None:
         self._cluster = cluster
         self._pattern = f"{namespace}_{prefix}*/*/*.log*"  # NAMESPACE_NAME_UID/CONTAINER/RESTARTS.log
-        self._kept = cluster.root / "pod-logs" / namespace
+        self._kept = cluster.logs / "kept" / namespace
 
     def keep(self) -> None:
         self._kept.mkdir(parents=True, exist_ok=True)

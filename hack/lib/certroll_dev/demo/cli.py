@@ -7,19 +7,20 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from certroll_dev import paths, tools, ui
+from certroll_dev import commands, operator_image, paths, tools, ui
 from certroll_dev.demo import component_images
 from certroll_dev.demo.cluster import LocalCluster
 from certroll_dev.demo.component_images import Image
 from certroll_dev.demo.logs import collect
-from certroll_dev.demo.processes import end_left_over, left_over
+from certroll_dev.demo.pki import NAMESPACE
+from certroll_dev.demo.processes import end_left_over
 from certroll_dev.demo.show import Show, heading, shortened
+from certroll_dev.install import Operator
 from certroll_dev.ui import DevError, Step
 
 _NAME = "certroll-demo"
@@ -38,6 +39,7 @@ class Options:
     keep: bool
     rate: float
     logs: Path
+    program: Path | None
 
 
 def main() -> None:
@@ -54,11 +56,12 @@ def _main(arguments: list[str]) -> int:
     parser.add_argument("--down", action="store_true", help="end what a run with --keep left running, and do nothing else")
     parser.add_argument("--rate", type=float, default=20.0, help="calls a second to each of Envoy and nginx (default: %(default)s)")
     parser.add_argument("--logs", type=Path, help="folder for logs (default: build/demo/NAME)")
+    parser.add_argument("--program", type=Path, metavar="FILE", help="take this certroll-operator, and build none")
     parsed = parser.parse_args(arguments)
     if parsed.rate <= 0:
         parser.error("--rate must be above 0: without calls there is nothing to lose")
     logs = (parsed.logs or paths.REPOSITORY / "build" / "demo" / parsed.name).absolute()
-    options = Options(parsed.name, parsed.keep, parsed.rate, logs)
+    options = Options(parsed.name, parsed.keep, parsed.rate, logs, parsed.program)
     if os.geteuid() != 0:
         raise DevError("namespaces and cgroups are set up, which takes root: sudo hack/demo")
     # `kill` is answered as Ctrl-C is: with a clean-up.
@@ -71,8 +74,9 @@ def _main(arguments: list[str]) -> int:
 
 def _demo(options: Options) -> int:
     heading("1. Programs and images")
-    _run_script("hack/deps")
-    _run_script("hack/build", "--preset", "release")
+    commands.show([paths.HACK / "deps"])
+    program = options.program or operator_image.built("release")
+    operator = operator_image.cached("release", program)
     images = _build_images()
     _end_earlier_run(options)
     options.logs.mkdir(parents=True)
@@ -82,7 +86,8 @@ def _demo(options: Options) -> int:
         cluster.up()
         _load_images(cluster, images)
         with cluster.network():
-            passed = _judged(cluster, options, lambda show: show.run(images))
+            installed = Operator(cluster.layout, operator, namespaces=[NAMESPACE])
+            passed = _judged(cluster, options, lambda show: show.run(images, installed))
     if passed:
         print("\nEverything was seen that should have been.")
         _say_what_next(cluster, options)
@@ -91,7 +96,7 @@ def _demo(options: Options) -> int:
 
 def _rotate(options: Options, what: str) -> int:
     cluster = LocalCluster(options.name)
-    if not cluster.exists() or left_over(options.logs / "operator.pid") is None:
+    if not (cluster.exists() and (options.logs / "pki").exists()):
         raise DevError(f"no demo of the name {options.name} is running: start one with hack/demo --keep")
     with cluster.network():
         return 0 if _judged(cluster, options, lambda show: show.again(what)) else 1
@@ -103,7 +108,7 @@ def _judged(cluster: LocalCluster, options: Options, run: Callable[[Show], bool]
     error: DevError | None = None
     passed = False
     try:
-        passed = run(Show(cluster, api, options.logs, options.rate, options.keep))
+        passed = run(Show(cluster, api, options.logs, options.rate))
     except DevError as raised:
         error = raised
     if not passed:
@@ -145,7 +150,7 @@ def _load_images(cluster: LocalCluster, images: list[Image]) -> None:
 
 
 def _end_earlier_run(options: Options) -> None:
-    """A run with --keep, or one that was killed, left an operator, a load generator and a cluster."""
+    """A run with --keep, or one that was killed, left a load generator and a cluster."""
     for file in options.logs.glob("*.pid"):
         if end_left_over(file):
             ui.say(f"ended the {file.stem} that an earlier run left")
@@ -153,19 +158,6 @@ def _end_earlier_run(options: Options) -> None:
     cluster = LocalCluster(options.name)
     if cluster.exists():
         cluster.down()
-
-
-def _run_script(script: str, *arguments: str) -> None:
-    """One of the other scripts, which shows its own progress."""
-    program = paths.REPOSITORY / script
-    with subprocess.Popen([program, *arguments], process_group=0) as process:
-        try:
-            status = process.wait()
-        except BaseException:
-            process.terminate()
-            raise
-    if status != 0:
-        raise DevError(f"{script} ended with {status}")
 
 
 def _say_what_next(cluster: LocalCluster, options: Options) -> None:
@@ -190,7 +182,7 @@ def _say_what_next(cluster: LocalCluster, options: Options) -> None:
         f"  # A key that is none: said in the policy's conditions, and no pod is touched:\n"
         f"  {kubectl} patch secret envoy -p '{{\"data\": {{\"tls.key\": \"bm8ga2V5\"}}}}'\n"
         f"  # What the operator does; a shell from which Pods and Services can be reached; the end of it all:\n"
-        f"  tail -f {shortened(options.logs)}/operator.log\n"
+        f"  hack/cluster{name} kubectl -n certroll-system logs -f -l app.kubernetes.io/name=certroll\n"
         f"  hack/cluster{name} shell\n"
         f"  hack/demo{demo} --down"
     )

@@ -7,6 +7,7 @@ import json
 import shutil
 from pathlib import Path
 
+from certroll_dev import install
 from certroll_dev.demo.api import API, Object
 from certroll_dev.demo.cluster import LocalCluster
 from certroll_dev.demo.pki import NAMESPACE
@@ -23,9 +24,12 @@ def collect(cluster: LocalCluster, api: API, folder: Path) -> None:
             (folder / f"{kind}.json").write_text(json.dumps(api.list(kind, NAMESPACE), indent=1))
     with contextlib.suppress(DevError):
         (folder / "events.txt").write_text(cluster.kubectl("-n", NAMESPACE, "get", "events", "--sort-by=.lastTimestamp"))
+    for namespace in (NAMESPACE, install.NAMESPACE):
+        with contextlib.suppress(DevError):
+            for pod in api.list("pods", namespace):
+                _pod_logs(cluster, pod, folder / "pods")
     with contextlib.suppress(DevError):
-        for pod in api.list("pods", NAMESPACE):
-            _pod_logs(cluster, pod, folder / "pods")
+        (folder / "operator.txt").write_text(cluster.kubectl("-n", install.NAMESPACE, "describe", "all"))
     # What the control plane and the nodes wrote, the audit log among it.
     with contextlib.suppress(OSError, shutil.Error):
         shutil.copytree(cluster.layout.logs, folder / "cluster", dirs_exist_ok=True)
@@ -33,8 +37,8 @@ def collect(cluster: LocalCluster, api: API, folder: Path) -> None:
 
 def _pod_logs(cluster: LocalCluster, pod: Object, folder: Path) -> None:
     folder.mkdir(exist_ok=True)
-    name = pod["metadata"]["name"]
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     for suffix, options in (("", ()), (".previous", ("--previous",))):
         with contextlib.suppress(DevError):
-            text = cluster.kubectl("-n", NAMESPACE, "logs", name, "--all-containers", *options)
+            text = cluster.kubectl("-n", namespace, "logs", name, "--all-containers", *options)
             (folder / f"{name}{suffix}.log").write_text(text)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from certroll_dev import paths
 from certroll_dev.demo import pki, pods, workloads
 from certroll_dev.demo.api import API
 from certroll_dev.demo.calls import CallLog
@@ -17,15 +15,14 @@ from certroll_dev.demo.cluster import LocalCluster
 from certroll_dev.demo.component_images import Image
 from certroll_dev.demo.pki import NAMESPACE, Authority
 from certroll_dev.demo.policy import Status
-from certroll_dev.demo.processes import Background, Load, Operator
+from certroll_dev.demo.processes import Background, Load
 from certroll_dev.demo.scenario import Outcome, Watcher, count_calls, wait_calls_succeed
 from certroll_dev.demo.verdict import Check, all_hold, ca_checks, leaf_checks
 from certroll_dev.demo.waiting import WaitTimeout, wait_for
 from certroll_dev.demo.workloads import ENVOY, NGINX, WORKLOADS
+from certroll_dev.install import Operator
 from certroll_dev.ui import Step
 
-OPERATOR = paths.REPOSITORY / "build" / "release" / "bin" / "certroll-operator"
-_METRICS_PORT = 18080
 _CALLED = (ENVOY, NGINX)
 _CHANGE_DEADLINE = 300.0
 _NAIVE = """\
@@ -37,23 +34,23 @@ _QUIET = 3.0  # seconds without a failed call that count as "calls succeed"
 class Show:
     """Lives inside of the cluster's network."""
 
-    def __init__(self, cluster: LocalCluster, api: API, logs: Path, rate: float, keep: bool) -> None:
+    def __init__(self, cluster: LocalCluster, api: API, logs: Path, rate: float) -> None:
         self._cluster = cluster
         self._api = api
         self._logs = logs
         self._rate = rate
-        self._keep = keep
         self._authorities: list[Authority] = []
         self._log = CallLog(logs / "calls.jsonl")
         self._processes: list[Background] = []
 
-    def run(self, images: list[Image]) -> bool:
+    def run(self, images: list[Image], operator: Operator) -> bool:
         """Whether everything was seen that should have been."""
         first, second = self._new_authority(), self._new_authority()
         with Step("starting Redis, Rate Limit, Envoy and nginx"):
-            workloads.install_crds(self._cluster)
             workloads.install(self._cluster, self._api, images, workloads.issue_all(first))
-        with self._operator(), self._load():
+        heading("3. certroll, and calls to Envoy and nginx")
+        self._install(operator)
+        with self._load():
             self._start()
             heading("4. The certificates of all three are renewed by the same CA")
             renewed = self._leaves_renewed(first)
@@ -62,7 +59,7 @@ class Show:
         return all_hold(renewed) and all_hold(changed)
 
     def again(self, what: str) -> bool:
-        """One more change, "leaves" or "ca", in a demo that was kept; the operator is the one that was left running."""
+        """One more change, "leaves" or "ca", in a demo that was kept, where the operator still runs."""
         self._authorities = pki.load(self._logs / "pki")
         if what == "ca":
             self._new_authority()
@@ -78,19 +75,14 @@ class Show:
         self._authorities.append(authority)
         return authority
 
-    # --- what runs beside the cluster
+    def _install(self, operator: Operator) -> None:
+        with Step("installing certroll by its manifests (kubectl apply -k)"):
+            operator.install()
+        leader = operator.leader_pod()
+        others = [pod.name for pod in operator.pods() if pod.name != leader.name]
+        print("\n".join([f"  {leader.name} leads", *(f"  {name} stands by" for name in others)]))
 
-    @contextlib.contextmanager
-    def _operator(self) -> Iterator[None]:
-        heading("3. certroll, and calls to Envoy and nginx")
-        kubeconfig = self._logs / "kubeconfig"
-        shutil.copy(self._cluster.layout.kubeconfig, kubeconfig)  # keeps its mode, 0600
-        log = self._logs / "operator.log"
-        operator = Operator(OPERATOR, kubeconfig, NAMESPACE, log, _METRICS_PORT)
-        with self._running(operator, "operator", keep=self._keep):
-            with Step(f"starting the operator (log: {shortened(log)})"):
-                operator.wait_ready()
-            yield
+    # --- what runs beside the cluster
 
     @contextlib.contextmanager
     def _load(self) -> Iterator[None]:
@@ -100,11 +92,11 @@ class Show:
         targets = [f"{w.consumer}={workloads.service_address(self._api, w)}/{w.server_name}" for w in _CALLED]
         (self._logs / "calls.jsonl").unlink(missing_ok=True)
         load = Load(targets, trust, self._rate, self._logs / "calls.jsonl", self._logs / "load.log")
-        with self._running(load, "load", keep=False):
+        with self._running(load, "load"):
             yield
 
     @contextlib.contextmanager
-    def _running(self, process: Background, name: str, *, keep: bool) -> Iterator[None]:
+    def _running(self, process: Background, name: str) -> Iterator[None]:
         """Its pid is written down, so that a later run can end what a killed one left."""
         pid_file = self._logs / f"{name}.pid"
         pid_file.write_text(process.identity())
@@ -113,9 +105,8 @@ class Show:
             yield
         finally:
             self._processes.remove(process)
-            if not keep:
-                process.stop()
-                pid_file.unlink(missing_ok=True)
+            process.stop()
+            pid_file.unlink(missing_ok=True)
 
     def _still_alive(self) -> None:
         for process in self._processes:

@@ -134,6 +134,14 @@ def known() -> list[str]:
     return sorted(program for source in SOURCES for program in source.programs())
 
 
+def version_of(name: str) -> str:
+    """The version that is pinned, such as v1.36.3. Only of what comes from a Go module."""
+    source = _source_of(name)
+    if not isinstance(source, GoModule):
+        raise DevError(f"{name} has no version: it is built from a file here")
+    return source.version
+
+
 def ensure(names: Iterable[str], assets: Path | None = None) -> dict[str, Path]:
     """The programs, each from the folder `assets` or KUBEBUILDER_ASSETS, from the cache, or built now.
 

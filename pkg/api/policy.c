@@ -1,6 +1,7 @@
 #include "api/policy.h"
 
 #include "api/node.h"
+#include "api/policy_verify.h"
 #include "base/alloc.h"
 #include "base/strings.h"
 
@@ -10,16 +11,11 @@ enum {
     HOUR = 60 * MINUTE,
 };
 
-static const struct cr_node_range port_range = {1, 65535, 0};
 static const struct cr_node_range concurrency_range = {1, 100, 1};
 static const struct cr_node_range max_delay_range = {0, 24 * HOUR, 0};
-static const struct cr_node_range timeout_range = {SECOND, HOUR, 60 * SECOND};
 static const struct cr_node_range coalesce_range = {0, 10 * MINUTE, 10 * SECOND};
 
 static const char *const modes[] = {[CR_MODE_ENFORCE] = "Enforce", [CR_MODE_PLAN] = "Plan"};
-static const char *const protocols[] = {
-    [CR_VERIFY_TLS] = "TLS", [CR_VERIFY_POSTGRESQL] = "PostgreSQL", [CR_VERIFY_MYSQL] = "MySQL"};
-static const char *const timeouts[] = {[CR_ON_TIMEOUT_RESTART] = "Restart", [CR_ON_TIMEOUT_REPORT] = "Report"};
 static const char *const restart_methods[] = {[CR_RESTART_AUTO] = "Auto",
                                               [CR_RESTART_ROLLOUT] = "Rollout",
                                               [CR_RESTART_EVICT] = "Evict",
@@ -59,8 +55,7 @@ static void dispose_consumer(struct cr_policy_consumer *consumer)
     free(consumer->kind);
     free(consumer->target);
     free(consumer->component);
-    free(consumer->verify.server_name);
-    free(consumer->verify.client_secret_name);
+    cr_policy_verify_dispose(&consumer->verify);
     *consumer = (struct cr_policy_consumer){0};
 }
 
@@ -173,30 +168,6 @@ static bool decode_reload(const struct cr_node *node, struct cr_policy *policy, 
     return true;
 }
 
-static bool decode_verify(const struct cr_node *node, struct cr_policy *policy, struct cr_policy_verify *out,
-                          struct cr_error *err)
-{
-    struct cr_node verify;
-    if (!cr_node_object(node, "verify", &verify, err))
-        return false;
-    out->timeout_ms = timeout_range.fallback;
-    if (!verify.json)
-        return true;
-    if (!READ_ENUM(&verify, "protocol", protocols, CR_VERIFY_TLS, &out->protocol, err) ||
-        !cr_node_int(&verify, "port", port_range, &out->port, err) ||
-        !cr_node_string(&verify, "serverName", NULL, &out->server_name, err) ||
-        !cr_node_string(&verify, "clientSecretName", NULL, &out->client_secret_name, err) ||
-        !cr_node_duration(&verify, "timeout", timeout_range, &out->timeout_ms, err) ||
-        !READ_ENUM(&verify, "onTimeout", timeouts, CR_ON_TIMEOUT_RESTART, &out->on_timeout, err))
-        return false;
-    out->set = out->protocol == CR_VERIFY_TLS;
-    if (!out->set)
-        unsupported(policy, &verify, "protocol");
-    if (out->client_secret_name)
-        unsupported(policy, &verify, "clientSecretName");
-    return true;
-}
-
 static bool target_is_known(const struct cr_policy_consumer *consumer)
 {
     static const char *const kinds[] = {"Deployment", "StatefulSet", "DaemonSet"};
@@ -250,7 +221,7 @@ static bool decode_consumer(const struct cr_node *node, struct cr_policy *policy
     if (!cr_node_required(node, "name", &out->name, err) || !decode_target(node, policy, out, &known, err) ||
         !cr_node_string(node, "component", NULL, &out->component, err) || !decode_reload(node, policy, out, err) ||
         !cr_node_bool(node, "optional", false, &out->optional, err) ||
-        !decode_verify(node, policy, &out->verify, err) || !consumer_is_new(policy, index, node->path, err))
+        !cr_policy_verify_decode(node, &out->verify, err) || !consumer_is_new(policy, index, node->path, err))
         return false;
     if (!known) {
         dispose_consumer(out);
@@ -344,6 +315,7 @@ struct cr_policy *cr_policy_decode(const struct cr_json *object, struct cr_error
               cr_node_bool(&spec, "suspend", false, &policy->suspend, err) &&
               READ_ENUM(&spec, "mode", modes, CR_MODE_ENFORCE, &policy->mode, err) &&
               decode_secrets(&spec, policy, err) && decode_consumers(&spec, policy, err) &&
+              cr_policy_verify_check(&spec, policy, err) &&
               decode_restart(&spec, policy, err) && decode_later(&spec, policy, err);
     return ok ? cr_steal(&policy) : NULL;
 }

@@ -63,15 +63,24 @@ struct cr_policy_secret {
 };
 
 enum cr_verify_protocol { CR_VERIFY_TLS, CR_VERIFY_POSTGRESQL, CR_VERIFY_MYSQL };
+const char *cr_verify_protocol_name(enum cr_verify_protocol protocol); /* "TLS", "PostgreSQL", "MySQL" */
 enum cr_on_timeout { CR_ON_TIMEOUT_RESTART, CR_ON_TIMEOUT_REPORT };
 
-struct cr_policy_verify {
-    bool set; /* a handshake with the port can be tried: false, too, for a protocol that this version does not speak */
+enum { CR_VERIFY_ENDPOINTS_MAX = 8 };
+
+/* What every pod of a consumer is asked at; one port may be asked by several names. */
+struct cr_verify_endpoint {
     enum cr_verify_protocol protocol;
     int port;
-    char *server_name;        /* NULL: none */
-    char *client_secret_name; /* NULL: none */
-    int64_t timeout_ms;       /* default 60 s */
+    char *server_name; /* NULL: none */
+    char *secret_name; /* whose leaf it must show; NULL: the leaf that it shows tells */
+};
+
+struct cr_policy_verify {
+    struct cr_verify_endpoint *endpoints; /* the short form is one of them */
+    size_t endpoints_len;                 /* 0: nothing to ask */
+    char *client_secret_name;             /* NULL: none */
+    int64_t timeout_ms;                   /* default 60 s */
     enum cr_on_timeout on_timeout;
 };
 
@@ -115,7 +124,7 @@ struct cr_policy {
     struct cr_policy_restart restart;
 
     /* Paths of fields that are set but not acted on by this version ("spec.discover.enabled",
-     * "spec.consumers[2].verify.protocol"): told in a condition, never silently ignored. */
+     * "spec.restart.windows"): told in a condition, never silently ignored. */
     struct cr_strvec unsupported;
 };
 

@@ -7,14 +7,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "controllers/acts_probe.h"
 #include "kube/object.h"
-#include "net/tls_probe.h"
 
 #define RESTARTED_AT "kubectl.kubernetes.io/restartedAt"
 /* On the pod itself: any new value makes its kubelet refresh Secret volumes at once. */
 #define NUDGE_ANNOTATION "certroll.dev/refresh"
 
-enum { PROBE_TIMEOUT_MS = 1500, REFUSED_FIRST_MS = 5000, REFUSED_DOUBLINGS = 6 };
+enum { REFUSED_FIRST_MS = 5000, REFUSED_DOUBLINGS = 6 };
 
 static void keep_first(struct cr_error *first, const struct cr_error *err)
 {
@@ -206,71 +206,6 @@ static bool evict(const struct cr_actor *actor, struct cr_gathered *gathered, st
     return true;
 }
 
-static enum cr_probe_seen seen_of(enum cr_probe_outcome outcome)
-{
-    switch (outcome) {
-    case CR_PROBE_SERVED:
-        return CR_SEEN_LEAF;
-    case CR_PROBE_NOT_TLS:
-        return CR_SEEN_NOT_TLS;
-    default:
-        return CR_SEEN_UNREACHABLE;
-    }
-}
-
-static const char *outcome_word(enum cr_probe_outcome outcome)
-{
-    static const char *const words[] = {[CR_PROBE_SERVED] = "served",
-                                        [CR_PROBE_UNREACHABLE] = "unreachable",
-                                        [CR_PROBE_NOT_TLS] = "not_tls",
-                                        [CR_PROBE_REFUSED] = "refused"};
-    return words[outcome];
-}
-
-/* Never the API server or a kubelet, which a pod in the host's network shares its address with: whoever can write a
- * pod's status could point us at them. */
-static bool may_probe(const struct cr_actor *actor, const struct cr_world_pod *pod, int port)
-{
-    static const int node_ports[] = {2379, 2380, 6443, 10250, 10257, 10259};
-    if (!cr_probe_address_allowed(pod->ip) || cr_client_is_server(actor->client, pod->ip, port))
-        return false;
-    bool on_host = cr_probe_address_equal(cr_json_string_at(pod->pod, "status", "hostIP"), pod->ip);
-    for (size_t i = 0; on_host && i < cr_array_len(node_ports); i++)
-        if (port == node_ports[i])
-            return false;
-    return true;
-}
-
-static void probe_all(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan *plan)
-{
-    if (!plan->probes_len)
-        return;
-    cr_autofree struct cr_probe_target *targets = cr_calloc(plan->probes_len, sizeof *targets);
-    cr_autofree struct cr_probe_result *results = cr_calloc(plan->probes_len, sizeof *results);
-    cr_autofree const struct cr_world_pod **pods = cr_calloc(plan->probes_len, sizeof *pods);
-    size_t count = 0;
-    for (size_t i = 0; i < plan->probes_len; i++) {
-        const struct cr_world_pod *pod = pod_of(gathered, &plan->probes[i]);
-        const struct cr_policy_verify *verify = &spec_of(gathered, plan->probes[i].consumer)->verify;
-        if (!may_probe(actor, pod, verify->port)) {
-            cr_memory_probed(actor->memory, pod, CR_SEEN_UNREACHABLE, NULL, cr_clock_wall_ms());
-            cr_metric_add(actor->probes, CR_LABELS(gathered->world.policy->ns, outcome_word(CR_PROBE_REFUSED)), 1);
-            continue;
-        }
-        pods[count] = pod;
-        targets[count++] =
-            (struct cr_probe_target){.address = pod->ip, .port = verify->port, .server_name = verify->server_name};
-    }
-    if (!count)
-        return;
-    cr_tls_probe(targets, count, PROBE_TIMEOUT_MS, results);
-    int64_t now_ms = cr_clock_wall_ms();
-    for (size_t i = 0; i < count; i++) {
-        cr_memory_probed(actor->memory, pods[i], seen_of(results[i].outcome), results[i].leaf, now_ms);
-        cr_metric_add(actor->probes, CR_LABELS(gathered->world.policy->ns, outcome_word(results[i].outcome)), 1);
-    }
-}
-
 /* What the API server refuses is tried again by its own clock, doubling from 5 s to 320 s, so that neither our
  * other work nor the events that it makes change the pace. A conflict is an invitation to look again at once. */
 static bool remember_refusal(const struct cr_actor *actor, const struct cr_gathered *gathered, size_t consumer,
@@ -314,8 +249,8 @@ bool cr_act(const struct cr_actor *actor, struct cr_gathered *gathered, struct c
         else if (!remember_refusal(actor, gathered, plan->evictions[i].consumer, &failed))
             keep_first(&first, &failed);
     }
-    probe_all(actor, gathered, plan);
-    *did = plan->restarts_len || plan->nudges_len || plan->probes_len || plan->evictions_len;
+    bool probed = cr_act_probe(actor, gathered, plan);
+    *did = probed || plan->restarts_len || plan->nudges_len || plan->evictions_len;
     if (first.kind == CR_ERR_NONE)
         return true;
     *err = first;

@@ -10,9 +10,48 @@
 
 struct cr_memory {
     pthread_mutex_t lock;
-    struct cr_strmap *pods;  /* UID → struct cr_pod_memory */
+    struct cr_strmap *pods;  /* UID → struct pod_record */
     struct cr_strmap *notes; /* key → struct cr_note */
 };
+
+/* What was asked, and what was seen. Words are kept only where there are any: nearly all pods just show a leaf. */
+struct seen_record {
+    enum cr_verify_protocol protocol;
+    int port;
+    char *server_name;
+    char *client_secret_name;
+    int64_t started_ms;
+    enum cr_probe_seen seen;
+    enum cr_client_verdict client;
+    int64_t at_ms;
+    char leaf[CR_SHA256_HEX];
+    char *words;
+};
+
+/* Of two policies; the oldest sighting makes room. */
+enum { SEEN_MAX = 2 * CR_VERIFY_ENDPOINTS_MAX };
+
+struct pod_record {
+    struct cr_pod_memory nudges;
+    struct seen_record *seen;
+    size_t seen_len;
+};
+
+static void dispose_seen(struct seen_record *seen)
+{
+    free(seen->server_name);
+    free(seen->client_secret_name);
+    free(seen->words);
+}
+
+static void pod_free(void *value)
+{
+    struct pod_record *pod = value;
+    for (size_t i = 0; i < pod->seen_len; i++)
+        dispose_seen(&pod->seen[i]);
+    free(pod->seen);
+    free(pod);
+}
 
 void cr_note_dispose(struct cr_note *note)
 {
@@ -31,7 +70,7 @@ struct cr_memory *cr_memory_new(void)
 {
     struct cr_memory *memory = cr_new(struct cr_memory);
     pthread_mutex_init(&memory->lock, NULL);
-    memory->pods = cr_strmap_new(free);
+    memory->pods = cr_strmap_new(pod_free);
     memory->notes = cr_strmap_new(note_free);
     return memory;
 }
@@ -49,39 +88,105 @@ void cr_memory_free(struct cr_memory *memory)
 struct cr_pod_memory cr_memory_pod(struct cr_memory *memory, const char *uid)
 {
     pthread_mutex_lock(&memory->lock);
-    const struct cr_pod_memory *found = cr_strmap_get(memory->pods, uid);
-    struct cr_pod_memory copy = found ? *found : (struct cr_pod_memory){0};
+    const struct pod_record *found = cr_strmap_get(memory->pods, uid);
+    struct cr_pod_memory copy = found ? found->nudges : (struct cr_pod_memory){0};
     pthread_mutex_unlock(&memory->lock);
     return copy;
 }
 
 /* Locked. */
-static struct cr_pod_memory *pod_for_update(struct cr_memory *memory, const char *uid)
+static struct pod_record *pod_for_update(struct cr_memory *memory, const char *uid)
 {
-    struct cr_pod_memory *pod = cr_strmap_get(memory->pods, uid);
+    struct pod_record *pod = cr_strmap_get(memory->pods, uid);
     if (!pod) {
-        pod = cr_new(struct cr_pod_memory);
+        pod = cr_new(struct pod_record);
         cr_strmap_set(memory->pods, uid, pod);
     }
     return pod;
 }
 
-void cr_memory_probed(struct cr_memory *memory, const struct cr_world_pod *probed, enum cr_probe_seen seen,
-                      const char *leaf, int64_t now_ms)
+static struct seen_record *find_seen(const struct pod_record *pod, const struct cr_policy_verify *verify, size_t index)
+{
+    const struct cr_verify_endpoint *endpoint = &verify->endpoints[index];
+    for (size_t i = 0; i < pod->seen_len; i++) {
+        struct seen_record *seen = &pod->seen[i];
+        if (seen->port == endpoint->port && seen->protocol == endpoint->protocol &&
+            cr_streq(seen->server_name, endpoint->server_name) &&
+            cr_streq(seen->client_secret_name, verify->client_secret_name))
+            return seen;
+    }
+    return NULL;
+}
+
+static struct seen_record *room_for_seen(struct pod_record *pod)
+{
+    if (pod->seen_len < SEEN_MAX) {
+        pod->seen = cr_reallocarray(pod->seen, pod->seen_len + 1, sizeof *pod->seen);
+        return &pod->seen[pod->seen_len++];
+    }
+    struct seen_record *oldest = pod->seen;
+    for (size_t i = 1; i < pod->seen_len; i++)
+        if (pod->seen[i].at_ms < oldest->at_ms)
+            oldest = &pod->seen[i];
+    dispose_seen(oldest);
+    return oldest;
+}
+
+static struct seen_record *add_seen(struct pod_record *pod, const struct cr_policy_verify *verify, size_t index)
+{
+    const struct cr_verify_endpoint *endpoint = &verify->endpoints[index];
+    struct seen_record *seen = room_for_seen(pod);
+    *seen = (struct seen_record){.protocol = endpoint->protocol,
+                                 .port = endpoint->port,
+                                 .server_name = cr_strdup_or_null(endpoint->server_name),
+                                 .client_secret_name = cr_strdup_or_null(verify->client_secret_name)};
+    return seen;
+}
+
+void cr_memory_probed(struct cr_memory *memory, const char *uid, int64_t started_ms,
+                      const struct cr_policy_verify *verify, size_t index, const struct cr_sighting *sighting)
 {
     pthread_mutex_lock(&memory->lock);
-    struct cr_pod_memory *pod = pod_for_update(memory, cr_or_empty(probed->uid));
-    pod->seen = seen;
-    pod->started_ms = probed->started_ms;
-    pod->probed_ms = now_ms;
-    snprintf(pod->leaf, sizeof pod->leaf, "%s", cr_or_empty(leaf));
+    struct pod_record *pod = pod_for_update(memory, cr_or_empty(uid));
+    struct seen_record *seen = find_seen(pod, verify, index);
+    if (!seen)
+        seen = add_seen(pod, verify, index);
+    seen->started_ms = started_ms;
+    seen->seen = sighting->seen;
+    seen->client = sighting->client;
+    seen->at_ms = sighting->at_ms;
+    snprintf(seen->leaf, sizeof seen->leaf, "%s", sighting->leaf);
+    cr_strset(&seen->words, sighting->words[0] ? sighting->words : NULL);
+    pthread_mutex_unlock(&memory->lock);
+}
+
+static void copy_seen(const struct seen_record *seen, struct cr_sighting *out)
+{
+    out->seen = seen->seen;
+    out->client = seen->client;
+    out->at_ms = seen->at_ms;
+    snprintf(out->leaf, sizeof out->leaf, "%s", seen->leaf);
+    snprintf(out->words, sizeof out->words, "%s", cr_or_empty(seen->words));
+}
+
+void cr_memory_sightings(struct cr_memory *memory, const char *uid, int64_t started_ms,
+                         const struct cr_policy_verify *verify, struct cr_sighting *out)
+{
+    pthread_mutex_lock(&memory->lock);
+    const struct pod_record *pod = cr_strmap_get(memory->pods, cr_or_empty(uid));
+    for (size_t i = 0; i < verify->endpoints_len; i++) {
+        const struct seen_record *seen = pod ? find_seen(pod, verify, i) : NULL;
+        out[i] = (struct cr_sighting){0};
+        if (seen && seen->started_ms == started_ms)
+            copy_seen(seen, &out[i]);
+    }
     pthread_mutex_unlock(&memory->lock);
 }
 
 void cr_memory_nudged(struct cr_memory *memory, const char *uid, int64_t since_ms, int64_t now_ms)
 {
     pthread_mutex_lock(&memory->lock);
-    struct cr_pod_memory *pod = pod_for_update(memory, uid);
+    struct cr_pod_memory *pod = &pod_for_update(memory, uid)->nudges;
     pod->nudges = pod->nudged_since_ms == since_ms ? pod->nudges + 1 : 1;
     pod->nudged_since_ms = since_ms;
     pod->nudged_ms = now_ms;

@@ -5,17 +5,12 @@
 
 #include <stdint.h>
 
+#include "api/policy.h"
 #include "base/cleanup.h"
-#include "net/tls_probe.h"
-#include "rotation/evidence.h"
-#include "rotation/plan.h"
+#include "rotation/sighting.h"
 
 struct cr_pod_memory {
-    enum cr_probe_seen seen;
-    char leaf[CR_PROBE_DIGEST];
-    int64_t probed_ms;  /* wall; 0: never */
-    int64_t started_ms; /* the pod's start when it was probed: another start is another process */
-    int nudges;         /* for the change of nudged_since_ms */
+    int nudges; /* for the change of nudged_since_ms */
     int64_t nudged_ms;
     int64_t nudged_since_ms;
 };
@@ -27,8 +22,14 @@ CR_DEFINE_CLEANUP(cr_memory, struct cr_memory, cr_memory_free)
 
 /* A copy; all zero for a pod that is not known. */
 struct cr_pod_memory cr_memory_pod(struct cr_memory *memory, const char *uid);
-void cr_memory_probed(struct cr_memory *memory, const struct cr_world_pod *pod, enum cr_probe_seen seen,
-                      const char *leaf, int64_t now_ms);
+/* Sightings are kept by what was asked: port, name, protocol and client Secret; so two policies that ask the same pods
+ * elsewhere do not take each other's answers. started_ms: the pod's start; another start is another process with
+ * another view of its files, and what was seen of the one before counts no more. index: of the endpoint. */
+void cr_memory_probed(struct cr_memory *memory, const char *uid, int64_t started_ms,
+                      const struct cr_policy_verify *verify, size_t index, const struct cr_sighting *sighting);
+/* out: as many as verify has endpoints; all zero where nothing was seen. */
+void cr_memory_sightings(struct cr_memory *memory, const char *uid, int64_t started_ms,
+                         const struct cr_policy_verify *verify, struct cr_sighting *out);
 /* since_ms: of the change; nudges for others count no more. */
 void cr_memory_nudged(struct cr_memory *memory, const char *uid, int64_t since_ms, int64_t now_ms);
 void cr_memory_forget_pod(struct cr_memory *memory, const char *uid);

@@ -42,11 +42,22 @@ static int64_t created_ms(const struct cr_json *object)
     return text && cr_time_parse(text, &at_ms, NULL) ? at_ms : 0;
 }
 
-static void view_pod(const struct cr_world_source *source, const struct cr_json *pod, struct cr_pod_memory *memory,
-                     struct cr_world_pod *view)
+/* What was seen later than now was seen by another clock: the present one was set back. */
+static void recall_sightings(const struct cr_world_source *source, const struct cr_policy_verify *verify,
+                             const struct cr_world_pod *view, struct cr_sighting *sightings)
+{
+    int64_t now_ms = cr_clock_wall_ms();
+    cr_memory_sightings(source->memory, view->uid, view->started_ms, verify, sightings);
+    for (size_t i = 0; i < verify->endpoints_len; i++)
+        if (sightings[i].at_ms > now_ms)
+            sightings[i] = (struct cr_sighting){0};
+}
+
+static void view_pod(const struct cr_world_source *source, const struct cr_policy_verify *verify,
+                     const struct cr_json *pod, struct cr_sighting *sightings, struct cr_world_pod *view)
 {
     const char *uid = cr_obj_uid(pod);
-    *memory = cr_memory_pod(source->memory, cr_or_empty(uid));
+    struct cr_pod_memory memory = cr_memory_pod(source->memory, cr_or_empty(uid));
     *view = (struct cr_world_pod){.pod = pod,
                                   .name = cr_obj_name(pod),
                                   .uid = uid,
@@ -54,16 +65,12 @@ static void view_pod(const struct cr_world_source *source, const struct cr_json 
                                   .ready = cr_pod_ready(pod),
                                   .started_ms = cr_pod_started_ms(pod),
                                   .created_ms = created_ms(pod),
-                                  .seen = memory->seen,
-                                  .leaf = memory->leaf,
-                                  .probed_ms = memory->probed_ms,
-                                  .nudges = memory->nudges,
-                                  .nudged_ms = memory->nudged_ms,
-                                  .nudged_since_ms = memory->nudged_since_ms};
-    /* A container that started since is another process with another view of its files. Starts are compared with each
-     * other, never with our clock: the node has its own. */
-    if (memory->started_ms != view->started_ms || memory->probed_ms > cr_clock_wall_ms())
-        view->probed_ms = 0;
+                                  .sightings = sightings,
+                                  .nudges = memory.nudges,
+                                  .nudged_ms = memory.nudged_ms,
+                                  .nudged_since_ms = memory.nudged_since_ms};
+    /* Starts are compared with each other, never with our clock: the node has its own. */
+    recall_sightings(source, verify, view, sightings);
 }
 
 static void gather_consumer(const struct cr_world_source *source, const struct cr_policy *policy, size_t i,
@@ -78,7 +85,7 @@ static void gather_consumer(const struct cr_world_source *source, const struct c
     consumer->workload = out->workload_snapshots[i]->json;
     cr_cache_pods(source->cache, policy->ns, spec->kind, spec->target, &out->pods[i]);
     out->pod_views[i] = cr_calloc(out->pods[i].len, sizeof(struct cr_world_pod));
-    out->pod_memories[i] = cr_calloc(out->pods[i].len, sizeof(struct cr_pod_memory));
+    out->sightings[i] = cr_calloc(out->pods[i].len * spec->verify.endpoints_len, sizeof(struct cr_sighting));
     consumer->pods = out->pod_views[i];
     consumer->pods_len = out->pods[i].len;
 }
@@ -105,9 +112,10 @@ void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *
 {
     const struct cr_policy *policy = gathered->world.policy;
     for (size_t i = 0; i < policy->consumers_len; i++) {
+        const struct cr_policy_verify *verify = &policy->consumers[i].verify;
         for (size_t p = 0; p < gathered->pods[i].len; p++)
-            view_pod(source, gathered->pods[i].items[p]->json, &gathered->pod_memories[i][p],
-                     &gathered->pod_views[i][p]);
+            view_pod(source, verify, gathered->pods[i].items[p]->json,
+                     &gathered->sightings[i][p * verify->endpoints_len], &gathered->pod_views[i][p]);
         recall_acts(source, gathered, i);
     }
     gathered->world.now_ms = cr_clock_wall_ms();
@@ -124,7 +132,7 @@ bool cr_world_gather(const struct cr_world_source *source, const struct cr_polic
                                 .workload_overrides = cr_calloc(consumers, sizeof(struct cr_json *)),
                                 .pods = cr_calloc(consumers, sizeof(struct cr_snapshots)),
                                 .pod_views = cr_calloc(consumers, sizeof(struct cr_world_pod *)),
-                                .pod_memories = cr_calloc(consumers, sizeof(struct cr_pod_memory *)),
+                                .sightings = cr_calloc(consumers, sizeof(struct cr_sighting *)),
                                 .refusals = cr_calloc(consumers, sizeof(struct cr_note))};
     out->world = (struct cr_world){.policy = policy,
                                    .status = &out->status,
@@ -158,7 +166,7 @@ void cr_world_dispose(struct cr_gathered *gathered)
         cr_json_free(gathered->workload_overrides[i]);
         cr_snapshots_dispose(&gathered->pods[i]);
         free(gathered->pod_views[i]);
-        free(gathered->pod_memories[i]);
+        free(gathered->sightings[i]);
         cr_note_dispose(&gathered->refusals[i]);
     }
     cr_policy_status_dispose(&gathered->status);
@@ -169,7 +177,7 @@ void cr_world_dispose(struct cr_gathered *gathered)
     free(gathered->workload_overrides);
     free(gathered->pods);
     free(gathered->pod_views);
-    free(gathered->pod_memories);
+    free(gathered->sightings);
     free(gathered->refusals);
     *gathered = (struct cr_gathered){0};
 }

@@ -26,7 +26,7 @@ struct cr_gathered {
     struct cr_json **workload_overrides; /* newer than the cache: what our own patch returned */
     struct cr_snapshots *pods;
     struct cr_world_pod **pod_views;
-    struct cr_pod_memory **pod_memories;
+    struct cr_sighting **sightings; /* per consumer: pods × endpoints */
     struct cr_note *refusals;
 };
 

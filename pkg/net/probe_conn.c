@@ -4,15 +4,18 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <openssl/err.h>
-#include <openssl/x509.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* For the peer to answer our close_notify, so that it sees an end and no reset. */
-enum { LINGER_MS = 200 };
+#include "base/alloc.h"
+
+enum {
+    LINGER_MS = 200, /* for the peer to answer our close_notify, so that it sees an end and no reset */
+    LISTEN_MS = 500, /* for an alert about our certificate, or the answer to a log-in */
+};
 
 struct sockaddr_any {
     union {
@@ -43,58 +46,26 @@ static bool parse_address(const char *text, int port, struct sockaddr_any *out)
     return false;
 }
 
-static bool is_ip_literal(const char *name)
+/* --- how it ends --- */
+
+static void explain(struct cr_probe_result *result, enum cr_probe_outcome outcome, const char *text)
 {
-    struct sockaddr_any ignored;
-    return parse_address(name, 1, &ignored);
+    result->outcome = outcome;
+    snprintf(result->detail, sizeof result->detail, "%s", text);
 }
 
-/* Called with the peer's chain in the middle of the handshake, before a client certificate is sent: so the leaf is seen
- * even where the server then refuses us. Nothing is verified, on purpose. */
-static int capture_leaf(X509_STORE_CTX *chain, void *arg)
+void cr_probe_conn_give_up(struct cr_probe_result *result, const char *why)
 {
-    (void)arg;
-    const SSL *ssl = X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx());
-    const struct cr_probe_conn *probe = SSL_get_app_data(ssl);
-    const X509 *leaf = X509_STORE_CTX_get0_cert(chain);
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned len = 0;
-    if (!leaf || X509_digest(leaf, EVP_sha256(), digest, &len) != 1)
-        return 0;
-    for (unsigned i = 0; i < len; i++)
-        snprintf(probe->result->leaf + (size_t)2 * i, 3, "%02x", digest[i]);
-    X509_STORE_CTX_set_error(chain, X509_V_OK);
-    return 1;
-}
-
-/* As permissive as it gets: a key that is too short is still a leaf that is served. No ALPN: a server that knows none
- * of the protocols offered would answer with an alert instead of its certificate. */
-SSL_CTX *cr_probe_context_new(void)
-{
-    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
-    if (!ctx)
-        return NULL;
-    SSL_CTX_set_security_level(ctx, 0);
-    SSL_CTX_set_min_proto_version(ctx, TLS1_VERSION);
-    SSL_CTX_set_max_proto_version(ctx, 0);
-    SSL_CTX_set_cipher_list(ctx, "ALL:!aNULL:!eNULL:@SECLEVEL=0");
-    SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_LEGACY_SERVER_CONNECT | SSL_OP_IGNORE_UNEXPECTED_EOF);
-    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
-    SSL_CTX_set_cert_verify_callback(ctx, capture_leaf, NULL);
-    return ctx;
-}
-
-static void explain(struct cr_probe_conn *probe, enum cr_probe_outcome outcome, const char *text)
-{
-    probe->result->outcome = outcome;
-    snprintf(probe->result->detail, sizeof probe->result->detail, "%s", text);
+    *result = (struct cr_probe_result){0};
+    explain(result, CR_PROBE_UNREACHABLE, why);
 }
 
 static void close_probe(struct cr_probe_conn *probe)
 {
     SSL_free(probe->ssl);
     probe->ssl = NULL;
+    free(probe->talk);
+    probe->talk = NULL;
     if (probe->wire.fd >= 0)
         close(probe->wire.fd);
     probe->wire.fd = -1;
@@ -103,7 +74,7 @@ static void close_probe(struct cr_probe_conn *probe)
 
 static void fail(struct cr_probe_conn *probe, enum cr_probe_outcome outcome, const char *text)
 {
-    explain(probe, outcome, text);
+    explain(probe->result, outcome, text);
     close_probe(probe);
 }
 
@@ -114,22 +85,22 @@ static void fail_errno(struct cr_probe_conn *probe, const char *doing, int error
     fail(probe, CR_PROBE_UNREACHABLE, text);
 }
 
-static void serve(struct cr_probe_conn *probe)
+static void shorten(struct cr_probe_conn *probe, int64_t now, int64_t ms)
 {
-    explain(probe, CR_PROBE_SERVED, "");
+    if (probe->deadline_ms > now + ms)
+        probe->deadline_ms = now + ms;
 }
 
 /* Says goodbye and waits for the peer to do so: a socket closed with unread bytes (session tickets) would be reset. */
 static void begin_linger(struct cr_probe_conn *probe, int64_t now)
 {
-    if (SSL_is_init_finished(probe->ssl))
+    if (probe->ssl && SSL_is_init_finished(probe->ssl))
         SSL_shutdown(probe->ssl);
     ERR_clear_error();
     shutdown(probe->wire.fd, SHUT_WR);
     probe->step = CR_PROBE_LINGERING;
     probe->wants = POLLIN;
-    if (probe->deadline_ms > now + LINGER_MS)
-        probe->deadline_ms = now + LINGER_MS;
+    shorten(probe, now, LINGER_MS);
 }
 
 static void linger(struct cr_probe_conn *probe)
@@ -143,19 +114,67 @@ static void linger(struct cr_probe_conn *probe)
         close_probe(probe);
 }
 
-/* The peer's own words, made harmless. */
-static void quote_first(const struct cr_probe_wire *wire, char *out, size_t size)
+/* --- what becomes of our certificate, or of our log-in --- */
+
+/* True: there is nothing more to learn. Reading makes OpenSSL see tickets and alerts; data is thrown away. */
+static bool heard(struct cr_probe_conn *probe)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < wire->first_len && n + 1 < size; i++) {
-        char c = (char)wire->first[i];
-        if (c == '\r' || c == '\n')
-            break;
-        if (c < 0x20 || c == 0x7f || c == '\'')
-            c = '.';
-        out[n++] = c;
+    char ignored[512];
+    ERR_clear_error();
+    int n = SSL_read(probe->ssl, ignored, sizeof ignored);
+    int why = SSL_get_error(probe->ssl, n);
+    ERR_clear_error();
+    if (n > 0 && probe->result->consent == CR_PROBE_SILENT)
+        probe->result->consent = CR_PROBE_ACCEPTED;
+    probe->wants = why == SSL_ERROR_WANT_WRITE ? POLLOUT : POLLIN;
+    return probe->result->consent != CR_PROBE_SILENT ||
+           (n <= 0 && why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE);
+}
+
+/* MySQL answers a log-in only to whom TLS has let in. */
+static bool talked(struct cr_probe_conn *probe)
+{
+    bool more = cr_probe_talk_end(probe);
+    if (probe->talk->in_len && probe->result->consent == CR_PROBE_SILENT)
+        probe->result->consent = CR_PROBE_ACCEPTED;
+    return !more;
+}
+
+static void listen_on(struct cr_probe_conn *probe, int64_t now)
+{
+    bool over = probe->target->protocol == CR_PROBE_MYSQL ? talked(probe) : heard(probe);
+    if (over)
+        begin_linger(probe, now);
+}
+
+/* The result is there but for the client's part of it. */
+static void begin_listen(struct cr_probe_conn *probe, int64_t now)
+{
+    probe->step = CR_PROBE_LISTENING;
+    shorten(probe, now, LISTEN_MS);
+    listen_on(probe, now);
+}
+
+/* --- the handshake --- */
+
+static void serve(struct cr_probe_conn *probe)
+{
+    probe->result->outcome = CR_PROBE_SERVED;
+}
+
+static void shaken(struct cr_probe_conn *probe, int64_t now)
+{
+    if (!probe->result->leaf[0]) {
+        fail(probe, CR_PROBE_UNREACHABLE, "the TLS handshake brought no certificate");
+        return;
     }
-    out[n] = '\0';
+    serve(probe);
+    if (probe->client_asked)
+        probe->result->consent = SSL_version(probe->ssl) < TLS1_3_VERSION ? CR_PROBE_ACCEPTED : CR_PROBE_SILENT;
+    if (probe->result->consent == CR_PROBE_SILENT || probe->target->protocol == CR_PROBE_MYSQL)
+        begin_listen(probe, now);
+    else
+        begin_linger(probe, now);
 }
 
 static void fail_not_tls(struct cr_probe_conn *probe, int64_t now)
@@ -163,9 +182,9 @@ static void fail_not_tls(struct cr_probe_conn *probe, int64_t now)
     char words[sizeof probe->wire.first + 1];
     char text[sizeof probe->result->detail];
     cr_probe_wire_peek(&probe->wire);
-    quote_first(&probe->wire, words, sizeof words);
+    cr_greeting_quote(probe->wire.first, probe->wire.first_len, words, sizeof words);
     snprintf(text, sizeof text, "answered with '%s', which is not TLS", words);
-    explain(probe, CR_PROBE_NOT_TLS, text);
+    explain(probe->result, CR_PROBE_NOT_TLS, text);
     begin_linger(probe, now);
 }
 
@@ -201,10 +220,7 @@ static void shake(struct cr_probe_conn *probe, int64_t now)
     int rc = SSL_do_handshake(probe->ssl);
     switch (SSL_get_error(probe->ssl, rc)) {
     case SSL_ERROR_NONE:
-        if (probe->result->leaf[0])
-            handshake_failed(probe, 0, now); /* all that we wanted */
-        else
-            fail(probe, CR_PROBE_UNREACHABLE, "the TLS handshake brought no certificate");
+        shaken(probe, now);
         return;
     case SSL_ERROR_WANT_READ:
         probe->wants = POLLIN;
@@ -217,22 +233,70 @@ static void shake(struct cr_probe_conn *probe, int64_t now)
     }
 }
 
-static bool begin_tls(struct cr_probe_conn *probe, SSL_CTX *ctx)
+static void begin_tls(struct cr_probe_conn *probe, SSL_CTX *ctx, int64_t now)
 {
-    probe->ssl = SSL_new(ctx);
-    if (!probe->ssl) {
+    if (!cr_probe_tls_begin(probe, ctx)) {
         fail(probe, CR_PROBE_UNREACHABLE, "TLS cannot be initialised here");
-        return false;
+        return;
     }
-    BIO *bio = cr_probe_bio_new(&probe->wire);
-    SSL_set_bio(probe->ssl, bio, bio);
-    SSL_set_app_data(probe->ssl, probe);
-    SSL_set_connect_state(probe->ssl);
-    const char *name = probe->target->server_name;
-    if (name && *name && !is_ip_literal(name))
-        SSL_set_tlsext_host_name(probe->ssl, name);
     probe->step = CR_PROBE_SHAKING;
-    return true;
+    shake(probe, now);
+}
+
+/* --- before TLS --- */
+
+static const char *protocol_name(const struct cr_probe_conn *probe)
+{
+    return probe->target->protocol == CR_PROBE_MYSQL ? "MySQL" : "PostgreSQL";
+}
+
+static void end_without_tls(struct cr_probe_conn *probe, int64_t now)
+{
+    char text[sizeof probe->result->detail];
+    snprintf(text, sizeof text, "%s answered that it has no TLS", protocol_name(probe));
+    explain(probe->result, CR_PROBE_NOT_TLS, text);
+    if (probe->target->protocol == CR_PROBE_MYSQL)
+        begin_listen(probe, now);
+    else
+        begin_linger(probe, now);
+}
+
+/* An answer that is an error, or none of this protocol. */
+static void end_with_words(struct cr_probe_conn *probe, enum cr_greeting verdict, const char *words, int64_t now)
+{
+    char text[sizeof probe->result->detail];
+    bool error = verdict == CR_GREETING_ERROR;
+    snprintf(text, sizeof text, error ? "%s answered with the error '%s'" : "does not speak %s but '%s'",
+             protocol_name(probe), words);
+    explain(probe->result, error ? CR_PROBE_UNREACHABLE : CR_PROBE_NOT_TLS, text);
+    begin_linger(probe, now);
+}
+
+static void greet(struct cr_probe_conn *probe, SSL_CTX *ctx, int64_t now)
+{
+    char words[CR_GREETING_WORDS];
+    const struct cr_probe_wire *wire = &probe->wire;
+    enum cr_greeting verdict = cr_probe_talk_ask(probe, words);
+    bool broken = wire->closed || wire->error;
+    if (broken && (!probe->talk->in_len || verdict == CR_GREETING_MORE)) {
+        if (wire->error)
+            fail_errno(probe, "the connection broke before TLS", wire->error);
+        else
+            fail(probe, CR_PROBE_UNREACHABLE, "hung up before TLS");
+        return;
+    }
+    switch (verdict) {
+    case CR_GREETING_MORE:
+        return;
+    case CR_GREETING_TLS:
+        begin_tls(probe, ctx, now);
+        return;
+    case CR_GREETING_NO_TLS:
+        end_without_tls(probe, now);
+        return;
+    default:
+        end_with_words(probe, verdict, words, now);
+    }
 }
 
 static void finish_connect(struct cr_probe_conn *probe, SSL_CTX *ctx, int64_t now)
@@ -241,13 +305,20 @@ static void finish_connect(struct cr_probe_conn *probe, SSL_CTX *ctx, int64_t no
     socklen_t len = sizeof error;
     if (getsockopt(probe->wire.fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
         error = errno;
-    if (error)
+    if (error) {
         fail_errno(probe, "cannot connect", error);
-    else if (begin_tls(probe, ctx))
-        shake(probe, now);
+        return;
+    }
+    if (probe->target->protocol == CR_PROBE_TLS) {
+        begin_tls(probe, ctx, now);
+        return;
+    }
+    probe->talk = cr_new(struct cr_probe_talk);
+    probe->step = CR_PROBE_GREETING;
+    greet(probe, ctx, now);
 }
 
-void cr_probe_conn_begin(struct cr_probe_conn *probe, const struct cr_probe_target *target,
+bool cr_probe_conn_begin(struct cr_probe_conn *probe, const struct cr_probe_target *target,
                          struct cr_probe_result *result, int64_t now, int64_t allowed_ms)
 {
     *result = (struct cr_probe_result){.outcome = CR_PROBE_UNREACHABLE};
@@ -256,36 +327,39 @@ void cr_probe_conn_begin(struct cr_probe_conn *probe, const struct cr_probe_targ
                                     .result = result,
                                     .wire = {.fd = -1},
                                     .wants = POLLOUT,
-                                    .deadline_ms = now + allowed_ms,
-                                    .allowed_ms = allowed_ms};
+                                    .deadline_ms = now + allowed_ms};
     struct sockaddr_any to;
     if (!parse_address(target->address, target->port, &to)) {
         fail(probe, CR_PROBE_UNREACHABLE, "not an IP address with a port");
-        return;
+        return true;
     }
     probe->wire.fd = socket(to.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (probe->wire.fd < 0)
+    if (probe->wire.fd < 0) {
+        bool later = errno == EMFILE || errno == ENFILE || errno == ENOBUFS;
         fail_errno(probe, "cannot open a socket", errno);
-    else if (connect(probe->wire.fd, &to.any, to.len) != 0 && errno != EINPROGRESS)
+        return !later;
+    }
+    if (connect(probe->wire.fd, &to.any, to.len) != 0 && errno != EINPROGRESS)
         fail_errno(probe, "cannot connect", errno);
+    return true;
 }
 
 static void time_out(struct cr_probe_conn *probe)
 {
-    if (probe->step == CR_PROBE_LINGERING) {
-        close_probe(probe);
+    static const char *const texts[] = {
+        [CR_PROBE_CONNECTING] = "no connection in time",
+        [CR_PROBE_GREETING] = "no answer in time",
+        [CR_PROBE_SHAKING] = "no TLS answer in time",
+    };
+    /* Also a leaf that was shown by a server that then says nothing more. */
+    bool known = probe->step == CR_PROBE_LISTENING || probe->step == CR_PROBE_LINGERING;
+    if (!known && !probe->result->leaf[0]) {
+        fail(probe, CR_PROBE_UNREACHABLE, texts[probe->step]);
         return;
     }
-    if (probe->result->leaf[0]) {
+    if (!known)
         serve(probe);
-        close_probe(probe);
-        return;
-    }
-    char text[sizeof probe->result->detail];
-    snprintf(text, sizeof text,
-             probe->step == CR_PROBE_CONNECTING ? "no connection within %lld ms" : "no TLS answer within %lld ms",
-             (long long)probe->allowed_ms);
-    fail(probe, CR_PROBE_UNREACHABLE, text);
+    close_probe(probe);
 }
 
 void cr_probe_conn_advance(struct cr_probe_conn *probe, SSL_CTX *ctx, short happened, int64_t now)
@@ -293,8 +367,12 @@ void cr_probe_conn_advance(struct cr_probe_conn *probe, SSL_CTX *ctx, short happ
     if (happened) {
         if (probe->step == CR_PROBE_CONNECTING)
             finish_connect(probe, ctx, now);
+        else if (probe->step == CR_PROBE_GREETING)
+            greet(probe, ctx, now);
         else if (probe->step == CR_PROBE_SHAKING)
             shake(probe, now);
+        else if (probe->step == CR_PROBE_LISTENING)
+            listen_on(probe, now);
         else if (probe->step == CR_PROBE_LINGERING)
             linger(probe);
     }

@@ -1,4 +1,5 @@
-/* One TLS probe: a connection that is driven by poll events until the peer's leaf was seen or cannot be. */
+/* One TLS probe: a connection that is driven by poll events until the peer's leaf was seen or cannot be. Private to
+ * pkg/net. */
 #ifndef CR_NET_PROBE_CONN_H
 #define CR_NET_PROBE_CONN_H
 
@@ -7,9 +8,29 @@
 #include <stdint.h>
 
 #include "net/probe_bio.h"
+#include "net/probe_greeting.h"
 #include "net/tls_probe.h"
 
-enum cr_probe_step { CR_PROBE_CONNECTING, CR_PROBE_SHAKING, CR_PROBE_LINGERING, CR_PROBE_ENDED };
+enum cr_probe_step {
+    CR_PROBE_CONNECTING,
+    CR_PROBE_GREETING,  /* what a database says before TLS */
+    CR_PROBE_SHAKING,   /* the handshake */
+    CR_PROBE_LISTENING, /* the result is there; what becomes of the client, or of the log-in that ends it politely */
+    CR_PROBE_LINGERING, /* for the peer's goodbye */
+    CR_PROBE_ENDED,
+};
+
+/* Bytes of a database's protocol, in the clear or inside of TLS. */
+struct cr_probe_talk {
+    unsigned char in[CR_GREETING_MAX];
+    size_t in_len;
+    unsigned char out[CR_GREETING_REQUEST];
+    size_t out_len;
+    size_t out_sent;
+    bool asked; /* for TLS */
+    int replies;
+    struct cr_mysql_greeting greeting;
+};
 
 struct cr_probe_conn {
     enum cr_probe_step step;
@@ -17,18 +38,31 @@ struct cr_probe_conn {
     struct cr_probe_result *result;       /* borrowed; complete when ended */
     struct cr_probe_wire wire;
     SSL *ssl;
-    short wants; /* POLLIN, POLLOUT */
+    struct cr_probe_talk *talk; /* owned; databases only */
+    bool client_asked;          /* the server asked for a certificate, and there was one to present */
+    short wants;                /* POLLIN, POLLOUT */
     int64_t deadline_ms;
-    int64_t allowed_ms; /* how long it was given, for the text */
 };
 
-/* The settings that all probes share. NULL when OpenSSL cannot be used. */
-SSL_CTX *cr_probe_context_new(void);
-
-/* May end at once. The conn must not move until it has ended. */
-void cr_probe_conn_begin(struct cr_probe_conn *probe, const struct cr_probe_target *target,
+/* May end at once. The conn must not move until it has ended. False: no socket is to be had now, and nothing was begun.
+ */
+bool cr_probe_conn_begin(struct cr_probe_conn *probe, const struct cr_probe_target *target,
                          struct cr_probe_result *result, int64_t now_ms, int64_t allowed_ms);
 /* With what poll reported (0: nothing); ends it when its time is over. */
 void cr_probe_conn_advance(struct cr_probe_conn *probe, SSL_CTX *ctx, short happened, int64_t now_ms);
+/* Ends it without having asked. */
+void cr_probe_conn_give_up(struct cr_probe_result *result, const char *why);
+
+/* --- for the other files of the probe --- */
+
+/* probe_tls.c: the settings that all probes share. NULL when OpenSSL cannot be used. */
+SSL_CTX *cr_probe_context_new(void);
+/* A client's session on the probe's wire; false when OpenSSL cannot be used. */
+bool cr_probe_tls_begin(struct cr_probe_conn *probe, SSL_CTX *ctx);
+
+/* probe_talk.c: one step further in what is said before TLS. */
+enum cr_greeting cr_probe_talk_ask(struct cr_probe_conn *probe, char words[CR_GREETING_WORDS]);
+/* And in what is said to end it, inside of TLS when there is a session. False: it is over. */
+bool cr_probe_talk_end(struct cr_probe_conn *probe);
 
 #endif

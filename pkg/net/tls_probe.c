@@ -1,14 +1,13 @@
 #include "net/tls_probe.h"
 
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "net/probe_conn.h"
 
-enum { AT_ONCE = 64 }; /* sockets: a policy may cover thousands of pods */
+enum { AT_ONCE = CR_PROBE_AT_ONCE }; /* sockets: a policy may cover thousands of pods */
 
 struct round {
     const struct cr_probe_target *targets;
@@ -21,24 +20,43 @@ struct round {
     size_t slots;
 };
 
-/* Those that wait get as much time as those that run: what remains is divided by the waves still to come. */
+/* Those that wait get as much time as those that run: what remains is divided by the waves still to come. So who never
+ * answers costs the others no more than its own share. */
 static int64_t fair_share_ms(const struct round *round, int64_t now)
 {
     int64_t left = round->deadline_ms - now;
-    int64_t waves = (int64_t)((round->count - round->next + AT_ONCE - 1) / AT_ONCE);
+    int64_t waves = (int64_t)((round->count - round->next + round->slots - 1) / round->slots);
     return left > 0 ? left / waves : 0;
+}
+
+static bool any_runs(const struct round *round)
+{
+    for (size_t i = 0; i < round->slots; i++)
+        if (round->probes[i].step != CR_PROBE_ENDED)
+            return true;
+    return false;
+}
+
+/* A target that cannot even be begun leaves its slot free for the next. False: there are no sockets for now; whoever
+ * has one will give it back, and the target waits for that. */
+static bool fill_slot(struct round *round, struct cr_probe_conn *slot, int64_t now)
+{
+    while (slot->step == CR_PROBE_ENDED && round->next < round->count) {
+        int64_t share = fair_share_ms(round, now);
+        size_t at = round->next++;
+        if (cr_probe_conn_begin(slot, &round->targets[at], &round->results[at], now, share) || !any_runs(round))
+            continue;
+        round->next = at;
+        return false;
+    }
+    return true;
 }
 
 static void fill_slots(struct round *round, int64_t now)
 {
-    for (size_t i = 0; i < round->slots && round->next < round->count; i++) {
-        /* A target that cannot even be begun leaves its slot free for the next. */
-        while (round->probes[i].step == CR_PROBE_ENDED && round->next < round->count) {
-            int64_t share = fair_share_ms(round, now);
-            size_t at = round->next++;
-            cr_probe_conn_begin(&round->probes[i], &round->targets[at], &round->results[at], now, share);
-        }
-    }
+    for (size_t i = 0; i < round->slots && round->next < round->count; i++)
+        if (!fill_slot(round, &round->probes[i], now))
+            return;
 }
 
 static int wait_ms(const struct round *round, int64_t now)
@@ -82,10 +100,8 @@ static void run(struct round *round, int64_t now)
 
 static void nothing_works(const struct round *round)
 {
-    for (size_t i = 0; i < round->count; i++) {
-        round->results[i] = (struct cr_probe_result){.outcome = CR_PROBE_UNREACHABLE};
-        snprintf(round->results[i].detail, sizeof round->results[i].detail, "TLS cannot be initialised here");
-    }
+    for (size_t i = 0; i < round->count; i++)
+        cr_probe_conn_give_up(&round->results[i], "TLS cannot be initialised here");
 }
 
 void cr_tls_probe(const struct cr_probe_target *targets, size_t count, int timeout_ms, struct cr_probe_result *results)

@@ -8,31 +8,67 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 
 enum { CR_PROBE_DIGEST = 64 + 1 };
+
+/* How TLS begins. */
+enum cr_probe_protocol {
+    CR_PROBE_TLS,        /* at once */
+    CR_PROBE_POSTGRESQL, /* after an SSLRequest */
+    CR_PROBE_MYSQL,      /* after the server's greeting, also MariaDB; ends with a log-in that is refused, so that the
+                          * server does not count a broken handshake (see probe_greeting.h) */
+};
+
+/* A client's certificate and key. Immutable; any thread. */
+struct cr_probe_client;
+/* PEM texts; the chain may follow the leaf. The key may be PKCS#8, SEC1 or PKCS#1, never encrypted. Owned. Errors:
+ * Invalid, in words and without content. OpenSSL wipes the key when it is freed; the texts are the caller's to wipe. */
+struct cr_probe_client *cr_probe_client_new(const void *certificate, size_t certificate_len, const void *key,
+                                            size_t key_len, struct cr_error *err) CR_MUST_USE;
+void cr_probe_client_free(struct cr_probe_client *client);
+CR_DEFINE_CLEANUP(cr_probe_client, struct cr_probe_client, cr_probe_client_free)
 
 struct cr_probe_target {
     const char *address; /* an IP literal, from a pod's status */
     int port;
     const char *server_name; /* SNI; NULL or an IP literal: none (RFC 6066, section 3) */
+    enum cr_probe_protocol protocol;
+    const struct cr_probe_client *client; /* presented when the server asks for a certificate; NULL: none */
 };
 
 enum cr_probe_outcome {
     CR_PROBE_SERVED,      /* leaf is set, whatever became of the handshake afterwards */
-    CR_PROBE_UNREACHABLE, /* refused, time-out, no route, hung up, or a TLS alert before any certificate */
+    CR_PROBE_UNREACHABLE, /* refused, time-out, no route, hung up, an alert or an error before any certificate */
     CR_PROBE_NOT_TLS,     /* it answered, but not with TLS */
     CR_PROBE_REFUSED,     /* never by cr_tls_probe: for callers that did not ask since the address is not allowed */
 };
 
-struct cr_probe_result {
-    enum cr_probe_outcome outcome;
-    char leaf[CR_PROBE_DIGEST]; /* SHA-256 of the DER, lower-case hex; "" unless served */
-    char detail[160];           /* one line for a person when not served, of printable ASCII; else "" */
+/* What the server made of the client's certificate. In TLS 1.2 the handshake tells; in TLS 1.3 it is over for the
+ * client before the server has looked (RFC 8446, section 4.6.2 and appendix E.1.2), so an alert, a session ticket or
+ * data is waited for, for half a second. Nothing is sent for that: whatever a server would take for a request is not
+ * inert. */
+enum cr_probe_consent {
+    CR_PROBE_NO_CLIENT, /* there was none to present, or the server did not ask */
+    CR_PROBE_ACCEPTED,
+    CR_PROBE_SILENT, /* no objection in that time */
+    CR_PROBE_DENIED, /* by an alert, which is in detail */
 };
 
-/* Probes all at once (nonblocking, poll; 64 connections at a time, which share the time fairly), blocks the calling
- * thread at most timeout_ms. results[i] answers targets[i]. Any thread. */
+struct cr_probe_result {
+    enum cr_probe_outcome outcome;
+    enum cr_probe_consent consent; /* with CR_PROBE_SERVED */
+    char leaf[CR_PROBE_DIGEST];    /* SHA-256 of the DER, lower-case hex; "" unless served */
+    /* One line for a person when not served or when the client was denied, of printable ASCII; else "". The same for
+     * the same trouble: no times, no counters. */
+    char detail[160];
+};
+
+/* Probes all at once (nonblocking, poll; at most CR_PROBE_AT_ONCE connections at a time, fewer when there are no file
+ * descriptors, which share the time fairly), blocks the calling thread at most timeout_ms. results[i] answers
+ * targets[i]. Any thread. */
+enum { CR_PROBE_AT_ONCE = 64 };
 void cr_tls_probe(const struct cr_probe_target *targets, size_t count, int timeout_ms, struct cr_probe_result *results);
 
 /* Only unicast IP literals that are not loopback, link-local, unspecified, broadcast or multicast; no IPv4

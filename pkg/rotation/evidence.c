@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/strings.h"
 
-enum { WHY = 160 };
+enum { WHY = CR_SHOWN_WHY };
 
 const char *cr_evidence_name(enum cr_evidence evidence)
 {
@@ -47,21 +47,23 @@ static enum cr_evidence judge_by_time(const struct cr_evidence_input *in, char *
     return CR_EVIDENCE_UNKNOWN;
 }
 
-/* What a probe says about a change of the leaf; CR_SEEN_NOTHING is not asked here. */
-static enum cr_evidence judge_probe(const struct cr_evidence_input *in, char *why)
+static bool is_shown(const struct cr_evidence_input *in)
 {
-    if (in->seen == CR_SEEN_UNREACHABLE)
-        return say(CR_EVIDENCE_UNKNOWN, why, "cannot be reached on the port to verify");
-    if (in->seen == CR_SEEN_NOT_TLS || !in->leaf)
-        return say(CR_EVIDENCE_UNKNOWN, why, "does not speak TLS on the port to verify");
-    if (in->expected && cr_strvec_has(in->expected, in->leaf))
+    return in->shown && in->shown->shown != CR_SHOWN_NOTHING;
+}
+
+/* What a probe says about a change of the leaf. */
+static enum cr_evidence judge_shown(const struct cr_evidence_input *in, char *why)
+{
+    if (in->shown->shown == CR_SHOWN_NEW)
         return CR_EVIDENCE_VERIFIED;
-    if (!in->old || !cr_strvec_has(in->old, in->leaf))
-        return say(CR_EVIDENCE_UNKNOWN, why, "serves a leaf that is neither the new nor the old one");
+    if (in->shown->shown == CR_SHOWN_UNKNOWN)
+        return say(CR_EVIDENCE_UNKNOWN, why, in->shown->why);
     if (in->restarted)
-        return say(CR_EVIDENCE_STALE, why,
-                   "restarted, but still serves the old leaf: it mounted the kubelet's cached Secret");
-    return say(CR_EVIDENCE_STALE, why, "still serves the old leaf");
+        snprintf(why, WHY, "restarted, but %s: it mounted the kubelet's cached Secret", in->shown->why);
+    else
+        say(CR_EVIDENCE_STALE, why, in->shown->why);
+    return CR_EVIDENCE_STALE;
 }
 
 static enum cr_evidence judge_restarted(const struct cr_evidence_input *in, char *why)
@@ -71,8 +73,8 @@ static enum cr_evidence judge_restarted(const struct cr_evidence_input *in, char
         return say(CR_EVIDENCE_STALE, why, "started before the restart");
     if (in->pod_started_ms <= 0)
         return say(CR_EVIDENCE_UNKNOWN, why, "has not started yet");
-    if (in->leaf_changed && in->seen != CR_SEEN_NOTHING)
-        return judge_probe(in, why);
+    if (is_shown(in))
+        return judge_shown(in, why);
     /* An earlier start with the same annotation: the material was this one before, or clocks differ. What reloads by
      * itself needs its time then. */
     return started_after_change(in) ? CR_EVIDENCE_INFERRED : judge_by_time(in, why);
@@ -84,8 +86,8 @@ static enum cr_evidence judge_reloading(const struct cr_evidence_input *in, char
 {
     if (in->pod_started_ms <= 0)
         return say(CR_EVIDENCE_UNKNOWN, why, "has not started yet");
-    if (in->leaf_changed && in->seen != CR_SEEN_NOTHING)
-        return judge_probe(in, why);
+    if (is_shown(in))
+        return judge_shown(in, why);
     return judge_by_time(in, why);
 }
 

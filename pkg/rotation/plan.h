@@ -34,10 +34,8 @@ struct cr_world_pod {
     bool ready;
     int64_t started_ms; /* wall, by the node's clock: compared with other starts of this pod only */
     int64_t created_ms; /* wall, by the API server's clock */
-    /* What the last probe saw, and when; at 0: never. */
-    enum cr_probe_seen seen;
-    const char *leaf;
-    int64_t probed_ms;
+    /* What was last seen at each endpoint: parallel to the consumer's verify.endpoints, NULL when there are none. */
+    const struct cr_sighting *sightings;
     /* Nudges by this process, for the change of that time. */
     int nudges;
     int64_t nudged_ms;

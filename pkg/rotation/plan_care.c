@@ -8,7 +8,8 @@ enum {
     PROBED_NUDGES_MAX = 12, /* a pod that shows the old leaf is nudged again, slower and slower */
     BLIND_NUDGES_MAX = 3,   /* where nothing can be seen, enough to win the race with the kubelet's Secret watch */
     OLD_POD_NUDGES_MAX = 1, /* the old pods of a restart go soon: one lets them serve the new leaf meanwhile */
-    PROBE_SLACK_MS = 3000,  /* a probe's own time-out, and the queue */
+    PROBE_SLACK_MS = 5000,  /* a probe's own time-out, and the queue */
+    PROBES_PER_SECOND = 250,
 };
 
 /* --- nudges --- */
@@ -17,7 +18,7 @@ static int nudges_max(const struct plan_consumer *consumer, const struct plan_ch
 {
     if (change->classes)
         return OLD_POD_NUDGES_MAX;
-    return consumer->spec->verify.set && change->leaf_changed ? PROBED_NUDGES_MAX : BLIND_NUDGES_MAX;
+    return consumer->spec->verify.endpoints_len && change->leaf_changed ? PROBED_NUDGES_MAX : BLIND_NUDGES_MAX;
 }
 
 /* The pod is one that the restart for this change brought. */
@@ -67,23 +68,39 @@ static void maybe_nudge(struct plan_ctx *ctx, const struct plan_consumer *consum
 
 /* --- probes --- */
 
+/* A database forks a process for each connection or counts it, and a client's key is fetched for each round. */
+static bool asks_much(const struct cr_policy_verify *verify)
+{
+    bool much = verify->client_secret_name != NULL;
+    for (size_t i = 0; i < verify->endpoints_len; i++)
+        much = much || verify->endpoints[i].protocol != CR_VERIFY_TLS;
+    return much;
+}
+
 static int64_t probe_interval_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
+    const struct cr_policy_verify *verify = &consumer->spec->verify;
     int64_t newest =
         consumer->status->last_restart_ms > consumer->since_ms ? consumer->status->last_restart_ms : consumer->since_ms;
     int64_t age_ms = ctx->world->now_ms - newest;
-    if (age_ms < 15 * 1000)
-        return 200;
-    if (age_ms < 2 * 60 * 1000)
-        return 1000;
-    return age_ms < 10 * 60 * 1000 ? 5000 : 30 * 1000;
+    int64_t pause_ms = asks_much(verify) ? 1000 : 200;
+    if (age_ms >= 10 * 60 * 1000)
+        pause_ms = 30 * 1000;
+    else if (age_ms >= 2 * 60 * 1000)
+        pause_ms = 5000;
+    else if (age_ms >= 15 * 1000)
+        pause_ms = 1000;
+    /* Many pods are asked less often: a handshake costs either side about a millisecond. */
+    int64_t least_ms = (int64_t)(consumer->world->pods_len * verify->endpoints_len) * 1000 / PROBES_PER_SECOND;
+    return pause_ms > least_ms ? pause_ms : least_ms;
 }
 
-bool cr_plan_seen_lately(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
-                         const struct cr_world_pod *pod)
+bool cr_plan_seen_old_lately(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
+                             size_t change)
 {
-    return pod->probed_ms && pod->probed_ms <= ctx->world->now_ms &&
-           ctx->world->now_ms - pod->probed_ms <= 2 * probe_interval_ms(ctx, consumer) + PROBE_SLACK_MS;
+    int64_t seen_ms = cr_plan_old_seen_ms(ctx, consumer, pod, change);
+    return seen_ms && seen_ms <= ctx->world->now_ms &&
+           ctx->world->now_ms - seen_ms <= 2 * probe_interval_ms(ctx, consumer) + PROBE_SLACK_MS;
 }
 
 /* Whether the leaf that this pod serves can tell anything: whatever an old pod of a demanded restart serves, it goes.
@@ -103,12 +120,24 @@ static bool worth_a_look(const struct plan_ctx *ctx, const struct plan_consumer 
     return false;
 }
 
+/* All endpoints are asked in one go: as long ago as the one that was asked the longest ago. 0: one never was. */
+static int64_t asked_ms(const struct plan_consumer *consumer, const struct cr_world_pod *pod)
+{
+    int64_t first_ms = 0;
+    for (size_t i = 0; i < consumer->spec->verify.endpoints_len; i++)
+        if (i == 0 || pod->sightings[i].at_ms < first_ms)
+            first_ms = pod->sightings[i].at_ms;
+    return first_ms;
+}
+
 static void maybe_probe(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, size_t pod_index)
 {
     const struct cr_world_pod *pod = &consumer->world->pods[pod_index];
-    if (!consumer->spec->verify.set || !pod->ip || !pod->started_ms || !worth_a_look(ctx, consumer, pod_index))
+    if (!consumer->spec->verify.endpoints_len || !pod->ip || !pod->started_ms ||
+        !worth_a_look(ctx, consumer, pod_index))
         return;
-    int64_t due = pod->probed_ms ? pod->probed_ms + probe_interval_ms(ctx, consumer) : 0;
+    int64_t asked = asked_ms(consumer, pod);
+    int64_t due = asked ? asked + probe_interval_ms(ctx, consumer) : 0;
     if (ctx->world->now_ms < due) {
         cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);
         return;
@@ -120,11 +149,10 @@ static void maybe_probe(struct plan_ctx *ctx, const struct plan_consumer *consum
 
 static bool holds_old_material(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod_index)
 {
-    const struct cr_world_pod *pod = &consumer->world->pods[pod_index];
     for (size_t k = 0; k < ctx->changes_len; k++)
         if (consumer->changes[k].covered && came_up_for(ctx, consumer, pod_index, k) &&
-            cr_plan_evidence_of(ctx, consumer, pod_index, k) == CR_EVIDENCE_STALE && pod->seen == CR_SEEN_LEAF &&
-            cr_plan_seen_lately(ctx, consumer, pod))
+            cr_plan_evidence_of(ctx, consumer, pod_index, k) == CR_EVIDENCE_STALE &&
+            cr_plan_seen_old_lately(ctx, consumer, pod_index, k))
             return true;
     return false;
 }

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 
-enum { WHY = 160 };
+enum { WHY = CR_SHOWN_WHY };
 
 int64_t cr_plan_deadline_ms(const struct plan_consumer *consumer, const struct plan_change *change)
 {
@@ -45,58 +45,74 @@ bool cr_plan_created_since(const struct cr_world_pod *pod, int64_t since_ms)
     return pod->created_ms && pod->created_ms / 1000 >= since_ms / 1000;
 }
 
-/* The port may serve the leaf of another Secret of this policy: then it says nothing about this change. */
-static bool belongs_to_another(const struct plan_ctx *ctx, size_t change, const char *leaf)
+/* The leaves of the policy's other Secrets: what shows one of them says nothing about this change. */
+static void leaves_of_others(const struct plan_ctx *ctx, size_t change, struct cr_strvec *out)
 {
     const struct cr_policy_status *status = &ctx->plan->status;
     for (size_t i = 0; i < status->secrets_len; i++) {
         const struct cr_secret_status *secret = &status->secrets[i];
         if (secret == ctx->pending[change])
             continue;
-        if ((secret->has_settled && strcmp(secret->settled.leaf, leaf) == 0) ||
-            (secret->pending.set &&
-             (strcmp(secret->pending.target.leaf, leaf) == 0 || cr_strvec_has(&secret->pending.old_leaves, leaf))))
-            return true;
+        if (secret->has_settled && secret->settled.leaf[0])
+            cr_strvec_add(out, secret->settled.leaf);
+        if (!secret->pending.set)
+            continue;
+        if (secret->pending.target.leaf[0])
+            cr_strvec_add(out, secret->pending.target.leaf);
+        for (size_t k = 0; k < secret->pending.old_leaves.len; k++)
+            cr_strvec_add(out, secret->pending.old_leaves.items[k]);
     }
-    return false;
+}
+
+static bool can_look(const struct plan_consumer *consumer, size_t change)
+{
+    return consumer->spec->verify.endpoints_len && consumer->changes[change].leaf_changed;
+}
+
+static void look(const struct plan_ctx *ctx, const struct plan_consumer *consumer, const struct cr_world_pod *pod,
+                 size_t change, const struct cr_strvec *others, struct cr_shown_leaf *shown)
+{
+    const struct cr_pending_change *pending = &ctx->pending[change]->pending;
+    *shown = (struct cr_shown_leaf){.shown = CR_SHOWN_NOTHING};
+    if (!can_look(consumer, change))
+        return;
+    struct cr_sightings_input input = {.secret = ctx->pending[change]->name,
+                                       .leaf = pending->target.leaf,
+                                       .old = &pending->old_leaves,
+                                       .others = others,
+                                       .verify = &consumer->spec->verify,
+                                       .sightings = pod->sightings,
+                                       .since_ms = consumer->changes[change].since_ms};
+    cr_sightings_judge(&input, shown);
 }
 
 /* The pod came up by somebody else's hand, so late that its volume cannot be the old one, or it shows the new leaf and
  * reads a leaf only at its start: it has all that a restart would bring. */
-static bool renewed_by_others(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
-                              const struct cr_world_pod *pod, size_t change, const char *leaf)
+static bool renewed_by_others(const struct plan_consumer *consumer, const struct cr_world_pod *pod, size_t change,
+                              const struct cr_shown_leaf *shown)
 {
     const struct plan_change *c = &consumer->changes[change];
     if (!cr_plan_created_since(pod, c->since_ms))
         return false;
     if (pod->created_ms >= c->since_ms + CR_KUBELET_REFRESH_MS)
         return true;
-    return leaf && (c->classes & CR_CLASS_LEAF) && c->demanded &&
-           strcmp(leaf, ctx->pending[change]->pending.target.leaf) == 0;
+    return shown->shown == CR_SHOWN_NEW && (c->classes & CR_CLASS_LEAF) && c->demanded;
 }
 
 static enum cr_evidence judge(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
-                              const struct cr_world_pod *pod, size_t change, char why[WHY])
+                              const struct cr_world_pod *pod, size_t change, const struct cr_shown_leaf *shown,
+                              char why[WHY])
 {
     const struct plan_change *c = &consumer->changes[change];
-    const struct cr_pending_change *pending = &ctx->pending[change]->pending;
-    bool can_look = consumer->spec->verify.set && c->leaf_changed;
-    /* What was seen before the change says nothing about it. */
-    bool looked = pod->probed_ms && pod->probed_ms >= c->since_ms;
-    const char *leaf = looked && pod->seen == CR_SEEN_LEAF ? pod->leaf : NULL;
-    bool by_others = c->classes && renewed_by_others(ctx, consumer, pod, change, leaf);
+    bool by_others = c->classes && renewed_by_others(consumer, pod, change, shown);
     bool annotated = c->classes && cr_plan_pod_is_new(ctx, consumer, pod, change);
     /* Annotated for this material but up since before the change: it was taken back to what the pod was last restarted
      * for. What it read once is right already, the rest reloads. */
     bool restarts = c->classes && !(annotated && !cr_plan_created_since(pod, c->since_ms));
     bool is_new = restarts && (by_others || annotated);
 
-    CR_CLEANUP(cr_strvec) struct cr_strvec expected = {0};
-    cr_strvec_add(&expected, pending->target.leaf);
     struct cr_evidence_input input = {
-        .expected = &expected,
-        .old = &pending->old_leaves,
-        .leaf_changed = can_look && !(leaf && belongs_to_another(ctx, change, leaf)),
+        .shown = shown,
         .restarted = restarts,
         .pod_is_new = is_new,
         /* A pod that starts at all starts after its creation. */
@@ -104,30 +120,33 @@ static enum cr_evidence judge(const struct plan_ctx *ctx, const struct plan_cons
         .since_ms = c->since_ms,
         .now_ms = ctx->world->now_ms,
         .max_delay_ms = c->max_delay_ms,
-        /* Not asked yet is not the same as nothing to ask. */
-        .seen = looked     ? pod->seen
-                : can_look ? CR_SEEN_UNREACHABLE
-                           : CR_SEEN_NOTHING,
-        .leaf = leaf,
     };
     enum cr_evidence evidence = cr_evidence_judge(&input, why);
     if (evidence == CR_EVIDENCE_STALE && restarts && !is_new && cr_plan_created_since(pod, c->since_ms))
         snprintf(why, WHY, "came up after the change, but too soon to be sure that it mounted the new Secret");
-    if (evidence != CR_EVIDENCE_UNKNOWN)
-        return evidence;
     /* A pod that started with the new template but cannot be reached: in the end its start is what there is to go by.
      */
-    if (is_new && pod->started_ms && ctx->world->now_ms >= cr_plan_deadline_ms(consumer, c))
+    if (evidence == CR_EVIDENCE_UNKNOWN && is_new && pod->started_ms &&
+        ctx->world->now_ms >= cr_plan_deadline_ms(consumer, c))
         return CR_EVIDENCE_INFERRED;
-    if (can_look && !looked && pod->started_ms)
-        snprintf(why, WHY, "has not been asked yet");
     return evidence;
+}
+
+static struct plan_evidence *evidence_at(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
+                                         size_t change)
+{
+    return &consumer->evidence[pod * ctx->changes_len + change];
 }
 
 enum cr_evidence cr_plan_evidence_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
                                      size_t change)
 {
-    return consumer->evidence[pod * ctx->changes_len + change];
+    return evidence_at(ctx, consumer, pod, change)->evidence;
+}
+
+int64_t cr_plan_old_seen_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod, size_t change)
+{
+    return evidence_at(ctx, consumer, pod, change)->old_seen_ms;
 }
 
 static int badness(enum cr_evidence evidence)
@@ -147,8 +166,9 @@ static void count(struct cr_pod_counts *counts, enum cr_evidence evidence)
     ++*slots[evidence];
 }
 
-/* A pod is as good as the worst of what is known of it. */
-static enum cr_evidence judge_pod(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, char why[WHY])
+/* A pod is as good as the worst of what is known of it. others: parallel to the changes. */
+static enum cr_evidence judge_pod(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index,
+                                  const struct cr_strvec *others, char why[WHY])
 {
     const struct cr_world_pod *pod = &consumer->world->pods[index];
     enum cr_evidence worst = CR_EVIDENCE_VERIFIED;
@@ -156,8 +176,11 @@ static enum cr_evidence judge_pod(struct plan_ctx *ctx, struct plan_consumer *co
         if (!consumer->changes[k].concerns)
             continue;
         char reason[WHY] = "";
-        enum cr_evidence evidence = judge(ctx, consumer, pod, k, reason);
-        consumer->evidence[index * ctx->changes_len + k] = evidence;
+        struct cr_shown_leaf shown;
+        look(ctx, consumer, pod, k, &others[k], &shown);
+        enum cr_evidence evidence = judge(ctx, consumer, pod, k, &shown, reason);
+        *evidence_at(ctx, consumer, index, k) =
+            (struct plan_evidence){.evidence = evidence, .old_seen_ms = shown.old_ms};
         if (badness(evidence) > badness(worst)) {
             worst = evidence;
             memcpy(why, reason, WHY);
@@ -173,15 +196,21 @@ void cr_plan_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer)
     status->pods = (struct cr_pod_counts){0};
     cr_strvec_dispose(&status->examples);
     consumer->evidence = cr_calloc(pods * ctx->changes_len, sizeof *consumer->evidence);
+    cr_autofree struct cr_strvec *others = cr_calloc(ctx->changes_len, sizeof *others);
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        if (consumer->changes[k].concerns && can_look(consumer, k))
+            leaves_of_others(ctx, k, &others[k]);
     for (size_t i = 0; i < pods; i++) {
         char why[WHY] = "";
-        enum cr_evidence evidence = judge_pod(ctx, consumer, i, why);
+        enum cr_evidence evidence = judge_pod(ctx, consumer, i, others, why);
         count(&status->pods, evidence);
         if (badness(evidence) < badness(CR_EVIDENCE_UNKNOWN) || status->examples.len >= CR_EXAMPLES_MAX)
             continue;
         cr_autofree char *line = cr_asprintf("%s: %s", consumer->world->pods[i].name, why);
         cr_strvec_add(&status->examples, line);
     }
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        cr_strvec_dispose(&others[k]);
 }
 
 bool cr_plan_enough_pods(const struct plan_consumer *consumer)
@@ -202,11 +231,10 @@ bool cr_plan_pods_have(const struct plan_ctx *ctx, const struct plan_consumer *c
 int cr_plan_late_pods(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
 {
     int late = 0;
-    for (size_t i = 0; i < consumer->world->pods_len; i++) {
-        const struct cr_world_pod *pod = &consumer->world->pods[i];
-        late += cr_plan_evidence_of(ctx, consumer, i, change) == CR_EVIDENCE_STALE && pod->seen == CR_SEEN_LEAF &&
-                pod->probed_ms >= cr_plan_deadline_ms(consumer, &consumer->changes[change]) &&
-                cr_plan_seen_lately(ctx, consumer, pod);
-    }
+    int64_t deadline = cr_plan_deadline_ms(consumer, &consumer->changes[change]);
+    for (size_t i = 0; i < consumer->world->pods_len; i++)
+        late += cr_plan_evidence_of(ctx, consumer, i, change) == CR_EVIDENCE_STALE &&
+                cr_plan_old_seen_ms(ctx, consumer, i, change) >= deadline &&
+                cr_plan_seen_old_lately(ctx, consumer, i, change);
     return late;
 }

@@ -18,6 +18,12 @@ struct plan_change {
     int64_t max_delay_ms;
 };
 
+/* What one pod has of one change. */
+struct plan_evidence {
+    enum cr_evidence evidence;
+    int64_t old_seen_ms; /* when it was last seen to show an old leaf of the Secret; 0: it does not */
+};
+
 /* What is known of one consumer while the plan is made. */
 struct plan_consumer {
     const struct cr_policy_consumer *spec;
@@ -32,8 +38,8 @@ struct plan_consumer {
     char *held_by;    /* a Secret it uses cannot be used now: nothing disruptive may happen */
     bool change_held; /* and it broke in the middle of a rotation, which therefore waits */
     struct cr_rollout rollout;
-    int64_t since_ms;           /* of the latest change that touches it */
-    enum cr_evidence *evidence; /* pods × changes, see cr_plan_evidence_of */
+    int64_t since_ms;               /* of the latest change that touches it */
+    struct plan_evidence *evidence; /* pods × changes, see cr_plan_evidence_of */
 };
 
 struct plan_ctx {
@@ -77,9 +83,13 @@ bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *
 /* By the API server's clock, which all share; a container that restarts in an old pod does not count, its volume may be
  * old. */
 bool cr_plan_created_since(const struct cr_world_pod *pod, int64_t since_ms);
-/* A sighting that counts for what happens now, not for what was a while ago. */
-bool cr_plan_seen_lately(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
-                         const struct cr_world_pod *pod);
+/* The pod was lately seen to show the old leaf of this change: it counts for what happens now, not for what was a while
+ * ago. */
+bool cr_plan_seen_old_lately(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
+                             size_t change);
+/* When it was last seen so; 0: it was not. */
+int64_t cr_plan_old_seen_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
+                            size_t change);
 /* plan_settle.c: what has converged becomes what is remembered. */
 void cr_plan_settle(struct plan_ctx *ctx);
 /* plan_conditions.c */

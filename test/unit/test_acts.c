@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "kube/object.h"
+#include "net/tls_probe.h"
 #include "support/fakeapi.h"
 #include "support/ownnet.h"
 #include "support/testserver.h"
@@ -774,6 +775,18 @@ struct probe_case {
     bool tried;
 };
 
+static void ask_at(struct fixture *f, size_t consumer, int port)
+{
+    f->policy->consumers[consumer].verify.endpoints[0].port = port;
+}
+
+static struct cr_sighting sighting_of(struct fixture *f, size_t consumer, const char *uid)
+{
+    struct cr_sighting seen;
+    cr_memory_sightings(f->memory, uid, 77, &f->policy->consumers[consumer].verify, &seen);
+    return seen;
+}
+
 static void probe(const struct probe_case *c, struct test_server *server, const char *api_server, struct fixture *f)
 {
     open_fixture(f, NULL, 0);
@@ -791,13 +804,12 @@ static void probe(const struct probe_case *c, struct test_server *server, const 
     }
     cr_json_set_string(cr_json_object_in(f->pod_json[0][0], "status"), "hostIP", c->host);
     f->pods[0][0].ip = c->ip;
-    f->policy->consumers[0].verify.port = c->port ? c->port : test_server_port(server);
+    ask_at(f, 0, c->port ? c->port : test_server_port(server));
     plan_probe(f, 0, 0);
     int64_t from_ms = cr_clock_wall_ms();
     assert_int_equal(act(f), CR_ERR_NONE);
-    struct cr_pod_memory seen = cr_memory_pod(f->memory, "uid-0-0");
-    assert_in_range(seen.probed_ms, from_ms, cr_clock_wall_ms());
-    assert_int_equal(seen.started_ms, 77);
+    struct cr_sighting seen = sighting_of(f, 0, "uid-0-0");
+    assert_in_range(seen.at_ms, from_ms, cr_clock_wall_ms());
     is_counted(f, c->rule, "outcome=\"refused\"} 1\n", !c->tried);
     if (!c->tried && (seen.seen != CR_SEEN_UNREACHABLE || seen.leaf[0]))
         fail_msg("%s: seen %d %s", c->rule, (int)seen.seen, seen.leaf);
@@ -898,7 +910,7 @@ static void what_a_probe_saw_is_remembered(void **state)
         const struct probe_case c = {cases[i].rule, POD_ADDRESS, "10.1.1.1", 0, true};
         struct fixture f;
         probe(&c, server, NULL, &f);
-        struct cr_pod_memory memory = cr_memory_pod(f.memory, "uid-0-0");
+        struct cr_sighting memory = sighting_of(&f, 0, "uid-0-0");
         if (memory.seen != cases[i].seen || (strlen(memory.leaf) == 64) != (cases[i].seen == CR_SEEN_LEAF))
             fail_msg("%s: seen %d '%s'", cases[i].rule, (int)memory.seen, memory.leaf);
         is_counted(&f, cases[i].rule, cases[i].counted, true);
@@ -920,16 +932,16 @@ static void probes_of_many_pods_are_told_apart(void **state)
     struct test_server *two = test_server_new(&(struct test_server_options){.cert = second, .address = POD_ADDRESS});
     struct fixture f;
     open_fixture(&f, NULL, 0);
-    f.policy->consumers[0].verify.port = test_server_port(one);
-    f.policy->consumers[1].verify.port = test_server_port(two);
+    ask_at(&f, 0, test_server_port(one));
+    ask_at(&f, 1, test_server_port(two));
     f.pods[0][0].ip = "127.0.0.1"; /* left out */
     plan_probe(&f, 0, 0);
     plan_probe(&f, 1, 1);
     plan_probe(&f, 0, 1);
     assert_int_equal(act(&f), CR_ERR_NONE);
-    struct cr_pod_memory left_out = cr_memory_pod(f.memory, "uid-0-0");
-    struct cr_pod_memory by_one = cr_memory_pod(f.memory, "uid-0-1");
-    struct cr_pod_memory by_two = cr_memory_pod(f.memory, "uid-1-1");
+    struct cr_sighting left_out = sighting_of(&f, 0, "uid-0-0");
+    struct cr_sighting by_one = sighting_of(&f, 0, "uid-0-1");
+    struct cr_sighting by_two = sighting_of(&f, 1, "uid-1-1");
     assert_int_equal(left_out.seen, CR_SEEN_UNREACHABLE);
     assert_int_equal(by_one.seen, CR_SEEN_LEAF);
     assert_int_equal(by_two.seen, CR_SEEN_LEAF);

@@ -11,14 +11,47 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 
+/* A policy that asks one endpoint. */
+struct question {
+    const char *client; /* Secret; NULL: none */
+    struct cr_verify_endpoint endpoint;
+};
+
+static const struct question plain = {.endpoint = {.port = 8443}};
+
+static struct cr_policy_verify asks(const struct question *question)
+{
+    return (struct cr_policy_verify){.endpoints = (struct cr_verify_endpoint *)(uintptr_t)&question->endpoint,
+                                     .endpoints_len = 1,
+                                     .client_secret_name = (char *)(uintptr_t)question->client};
+}
+
+static void probed(struct cr_memory *memory, const char *uid, int64_t started_ms, const struct question *question,
+                   const struct cr_sighting *sighting)
+{
+    const struct cr_policy_verify verify = asks(question);
+    cr_memory_probed(memory, uid, started_ms, &verify, 0, sighting);
+}
+
+static struct cr_sighting sighting_of(struct cr_memory *memory, int64_t started_ms, const struct question *question)
+{
+    const struct cr_policy_verify verify = asks(question);
+    struct cr_sighting seen;
+    memset(&seen, 0xaa, sizeof seen);
+    cr_memory_sightings(memory, "u", started_ms, &verify, &seen);
+    return seen;
+}
+
 static void what_is_not_known_is_all_zero(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_memory) struct cr_memory *memory = cr_memory_new();
     struct cr_pod_memory pod = cr_memory_pod(memory, "u");
-    assert_int_equal(pod.seen, CR_SEEN_NOTHING);
-    assert_int_equal(pod.probed_ms + pod.started_ms + pod.nudges + pod.nudged_ms + pod.nudged_since_ms, 0);
-    assert_string_equal(pod.leaf, "");
+    assert_int_equal(pod.nudges + pod.nudged_ms + pod.nudged_since_ms, 0);
+    struct cr_sighting seen = sighting_of(memory, 10, &plain);
+    assert_int_equal(seen.seen, CR_SEEN_NOTHING);
+    assert_int_equal(seen.at_ms, 0);
+    assert_string_equal(seen.leaf, "");
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, "k");
     assert_int_equal(note.count + note.at_ms, 0);
     assert_null(note.text);
@@ -62,26 +95,73 @@ static void the_last_probe_counts_and_nudges_stay(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_memory) struct cr_memory *memory = cr_memory_new();
-    const struct cr_world_pod first = {.uid = "u", .started_ms = 10};
-    const struct cr_world_pod restarted = {.uid = "u", .started_ms = 20};
+    const struct cr_sighting leaf = {.seen = CR_SEEN_LEAF, .client = CR_CLIENT_ACCEPTED, .at_ms = 100, .leaf = "abcd"};
+    const struct cr_sighting nobody = {.seen = CR_SEEN_UNREACHABLE, .at_ms = 200, .words = "nobody there"};
     cr_memory_nudged(memory, "u", 5, 50);
-    cr_memory_probed(memory, &first, CR_SEEN_LEAF, "abcd", 100);
-    struct cr_pod_memory pod = cr_memory_pod(memory, "u");
-    assert_int_equal(pod.seen, CR_SEEN_LEAF);
-    assert_string_equal(pod.leaf, "abcd");
-    assert_int_equal(pod.started_ms, 10);
-    assert_int_equal(pod.probed_ms, 100);
+    probed(memory, "u", 10, &plain, &leaf);
+    struct cr_sighting seen = sighting_of(memory, 10, &plain);
+    assert_int_equal(seen.seen, CR_SEEN_LEAF);
+    assert_int_equal(seen.client, CR_CLIENT_ACCEPTED);
+    assert_string_equal(seen.leaf, "abcd");
+    assert_string_equal(seen.words, "");
+    assert_int_equal(seen.at_ms, 100);
+    assert_int_equal(sighting_of(memory, 20, &plain).at_ms, 0); /* another start is another process */
 
-    cr_memory_probed(memory, &restarted, CR_SEEN_UNREACHABLE, NULL, 200);
-    pod = cr_memory_pod(memory, "u");
-    assert_int_equal(pod.seen, CR_SEEN_UNREACHABLE);
-    assert_string_equal(pod.leaf, ""); /* not the one seen before */
-    assert_int_equal(pod.started_ms, 20);
-    assert_int_equal(pod.nudges, 1);
+    probed(memory, "u", 20, &plain, &nobody);
+    seen = sighting_of(memory, 20, &plain);
+    assert_int_equal(seen.seen, CR_SEEN_UNREACHABLE);
+    assert_int_equal(seen.client, CR_CLIENT_NONE);
+    assert_string_equal(seen.leaf, ""); /* not the one seen before */
+    assert_string_equal(seen.words, "nobody there");
+    assert_int_equal(sighting_of(memory, 10, &plain).at_ms, 0);
+    assert_int_equal(cr_memory_pod(memory, "u").nudges, 1);
 
     cr_memory_forget_pod(memory, "u");
-    pod = cr_memory_pod(memory, "u");
-    assert_int_equal(pod.probed_ms + pod.nudges, 0);
+    assert_int_equal(sighting_of(memory, 20, &plain).at_ms + cr_memory_pod(memory, "u").nudges, 0);
+}
+
+/* Two policies may ask one pod at two places, or one policy be changed. */
+static void sightings_are_told_apart_by_what_was_asked(void **state)
+{
+    (void)state;
+    const struct {
+        const char *rule;
+        struct question question;
+        bool same;
+    } cases[] = {
+        {"the same", {.endpoint = {.port = 8443}}, true},
+        {"whose leaf it must show is no other question",
+         {.endpoint = {.port = 8443, .secret_name = (char[]){"web"}}},
+         true},
+        {"another port", {.endpoint = {.port = 8444}}, false},
+        {"another name", {.endpoint = {.port = 8443, .server_name = (char[]){"web"}}}, false},
+        {"another protocol", {.endpoint = {.port = 8443, .protocol = CR_VERIFY_MYSQL}}, false},
+        {"with a client certificate", {.client = "client", .endpoint = {.port = 8443}}, false},
+    };
+    CR_CLEANUP(cr_memory) struct cr_memory *memory = cr_memory_new();
+    const struct cr_sighting leaf = {.seen = CR_SEEN_LEAF, .at_ms = 100, .leaf = "abcd"};
+    probed(memory, "u", 10, &plain, &leaf);
+    for (size_t i = 0; i < cr_array_len(cases); i++)
+        if ((sighting_of(memory, 10, &cases[i].question).at_ms == 100) != cases[i].same)
+            fail_msg("%s", cases[i].rule);
+}
+
+/* A policy whose ports change for ever costs no more than a few sightings. */
+static void the_oldest_sighting_makes_room(void **state)
+{
+    enum { MANY = 100, KEPT = 2 * CR_VERIFY_ENDPOINTS_MAX };
+    (void)state;
+    CR_CLEANUP(cr_memory) struct cr_memory *memory = cr_memory_new();
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 1; i <= MANY; i++) {
+            const struct question question = {.endpoint = {.port = i}};
+            const struct cr_sighting sighting = {.seen = CR_SEEN_LEAF, .at_ms = i, .leaf = "abcd"};
+            if (pass == 0)
+                probed(memory, "u", 10, &question, &sighting);
+            else
+                assert_int_equal(sighting_of(memory, 10, &question).at_ms, i > MANY - KEPT ? i : 0);
+        }
+    }
 }
 
 static void notes_count_and_keep_the_last_text(void **state)
@@ -135,10 +215,12 @@ enum { THREADS = 4, ROUNDS = 500 };
 static void *work(void *arg)
 {
     struct cr_memory *memory = arg;
-    const struct cr_world_pod pod = {.uid = "shared", .started_ms = 1};
     for (int i = 0; i < ROUNDS; i++) {
         cr_memory_nudged(memory, "shared", 7, i);
-        cr_memory_probed(memory, &pod, CR_SEEN_LEAF, "abcd", i);
+        const struct cr_sighting sighting = {.seen = CR_SEEN_UNREACHABLE, .at_ms = i + 1, .words = "nobody there"};
+        probed(memory, "shared", 1, &plain, &sighting);
+        probed(memory, "u", 1, &plain, &sighting);
+        (void)sighting_of(memory, 1, &plain);
         cr_memory_take_note(memory, "ns/p/shared", i, "text");
         cr_memory_take_note(memory, "ns/q/passing", i, "text");
         CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, "ns/q/passing");
@@ -168,9 +250,14 @@ static void workers_share_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_not_known_is_all_zero),         cmocka_unit_test(nudges_are_counted_per_change),
-        cmocka_unit_test(the_last_probe_counts_and_nudges_stay), cmocka_unit_test(notes_count_and_keep_the_last_text),
-        cmocka_unit_test(keys_are_forgotten_by_their_beginning), cmocka_unit_test(workers_share_it),
+        cmocka_unit_test(what_is_not_known_is_all_zero),
+        cmocka_unit_test(nudges_are_counted_per_change),
+        cmocka_unit_test(the_last_probe_counts_and_nudges_stay),
+        cmocka_unit_test(sightings_are_told_apart_by_what_was_asked),
+        cmocka_unit_test(the_oldest_sighting_makes_room),
+        cmocka_unit_test(notes_count_and_keep_the_last_text),
+        cmocka_unit_test(keys_are_forgotten_by_their_beginning),
+        cmocka_unit_test(workers_share_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

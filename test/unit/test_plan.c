@@ -74,6 +74,7 @@ struct cluster {
     struct cr_json *workloads[2];
     struct cr_json *pod_json[2][PODS];
     struct cr_world_pod pods[2][PODS];
+    struct cr_sighting sightings[2][PODS][CR_VERIFY_ENDPOINTS_MAX];
     struct cr_world_consumer consumers[2];
     int64_t now_ms;
     struct cr_plan plan; /* the last one */
@@ -127,22 +128,27 @@ static void add_pod(struct cluster *c, int consumer, int pod, const char *name, 
     cr_json_free(c->pod_json[consumer][pod]);
     struct cr_json *json = c->pod_json[consumer][pod] = cr_json_new_object();
     cr_json_set(cr_json_object_in(json, "metadata"), "annotations", cr_json_copy(annotations));
+    memset(c->sightings[consumer][pod], 0, sizeof c->sightings[consumer][pod]);
     c->pods[consumer][pod] = (struct cr_world_pod){.pod = json,
                                                    .name = name,
                                                    .uid = name,
                                                    .ip = "10.0.0.1",
                                                    .ready = true,
+                                                   .sightings = c->sightings[consumer][pod],
                                                    .started_ms = started_ms,
                                                    .created_ms = started_ms};
 }
 
+static void see_at(struct cluster *c, int consumer, int pod, int endpoint, const char *leaf)
+{
+    struct cr_sighting *seen = &c->sightings[consumer][pod][endpoint];
+    *seen = (struct cr_sighting){.seen = CR_SEEN_LEAF, .at_ms = c->now_ms};
+    digest(seen->leaf, leaf);
+}
+
 static void see(struct cluster *c, int consumer, int pod, const char *leaf)
 {
-    static char fingerprints[2][PODS][CR_SHA256_HEX];
-    digest(fingerprints[consumer][pod], leaf);
-    c->pods[consumer][pod].seen = CR_SEEN_LEAF;
-    c->pods[consumer][pod].leaf = fingerprints[consumer][pod];
-    c->pods[consumer][pod].probed_ms = c->now_ms;
+    see_at(c, consumer, pod, 0, leaf);
 }
 
 static void see_all(struct cluster *c, int consumer, const char *leaf)
@@ -417,8 +423,7 @@ static void what_cannot_be_seen_never_causes_a_restart(void **state)
     recorded_plan(c);
     c->now_ms += 3600 * 1000;
     for (int i = 0; i < PODS; i++) {
-        c->pods[0][i].seen = CR_SEEN_UNREACHABLE;
-        c->pods[0][i].probed_ms = c->now_ms;
+        c->sightings[0][i][0] = (struct cr_sighting){.seen = CR_SEEN_UNREACHABLE, .at_ms = c->now_ms};
     }
     const struct cr_plan *p = plan(c);
     assert_int_equal(p->restarts_len, 0);

@@ -59,9 +59,10 @@ static void test_defaults_are_those_of_the_schema(void **state)
     assert_false(web->optional);
     for (int role = 0; role < CR_ROLE_COUNT; role++)
         assert_false(web->reload[role].set);
-    assert_true(web->verify.set);
-    assert_int_equal(web->verify.protocol, CR_VERIFY_TLS);
-    assert_null(web->verify.server_name);
+    assert_int_equal(web->verify.endpoints_len, 1);
+    assert_int_equal(web->verify.endpoints[0].protocol, CR_VERIFY_TLS);
+    assert_null(web->verify.endpoints[0].server_name);
+    assert_null(web->verify.endpoints[0].secret_name);
     assert_int_equal(web->verify.timeout_ms, 60000);
     assert_int_equal(web->verify.on_timeout, CR_ON_TIMEOUT_RESTART);
     assert_int_equal(p->restart.method, CR_RESTART_AUTO);
@@ -100,8 +101,8 @@ static void test_every_field_that_is_acted_on_is_read(void **state)
     assert_int_equal(db->reload[CR_ROLE_SERVER_LEAF].max_delay_ms, 90000);
     assert_int_equal(db->reload[CR_ROLE_CLIENT_CA].method, CR_METHOD_RESTART);
     assert_false(db->reload[CR_ROLE_SERVER_CA].set);
-    assert_int_equal(db->verify.port, 5432);
-    assert_string_equal(db->verify.server_name, "pg.shop");
+    assert_int_equal(db->verify.endpoints[0].port, 5432);
+    assert_string_equal(db->verify.endpoints[0].server_name, "pg.shop");
     assert_int_equal(db->verify.timeout_ms, 120000);
     assert_int_equal(db->verify.on_timeout, CR_ON_TIMEOUT_REPORT);
     assert_int_equal(p->restart.method, CR_RESTART_ROLLOUT);
@@ -122,8 +123,6 @@ static void test_a_spec_with_every_field_is_read(void **state)
     CR_CLEANUP(cr_policy) struct cr_policy *p = decode_ok(spec);
     cr_autofree char *unsupported = cr_strvec_join(&p->unsupported, "\n");
     assert_string_equal(unsupported, "spec.consumers[0].reload.opaque\n"
-                                     "spec.consumers[0].verify.protocol\n"
-                                     "spec.consumers[0].verify.clientSecretName\n"
                                      "spec.consumers[1].targetRef.kind\n"
                                      "spec.consumers[2]\n"
                                      "spec.restart.method\n"
@@ -137,7 +136,9 @@ static void test_a_spec_with_every_field_is_read(void **state)
     for (int role = 0; role < CR_ROLE_COUNT; role++)
         assert_true(p->consumers[0].reload[role].set);
     assert_int_equal(p->consumers[0].reload[CR_ROLE_SERVER_CA].max_delay_ms, 90 * 60 * 1000);
-    assert_false(p->consumers[0].verify.set);
+    assert_int_equal(p->consumers[0].verify.endpoints_len, 1);
+    assert_int_equal(p->consumers[0].verify.endpoints[0].protocol, CR_VERIFY_POSTGRESQL);
+    assert_string_equal(p->consumers[0].verify.client_secret_name, "probe");
     assert_int_equal(p->restart.max_concurrent, 3);
 }
 
@@ -218,10 +219,8 @@ static void test_what_is_not_acted_on_is_listed(void **state)
         {"{\"discover\":{\"enabled\":false,\"unknown\":\"Restart\"}}", "", NULL, 0, false},
         {"{\"trust\":{\"retainPrevious\":1}}", "spec.trust", NULL, 0, false},
         {CONSUMER(",\"verify\":{\"port\":1}"), "", NULL, 1, true},
-        {CONSUMER(",\"verify\":{\"port\":1,\"protocol\":\"MySQL\"}"), "spec.consumers[0].verify.protocol", NULL, 1,
-         false},
-        {CONSUMER(",\"verify\":{\"port\":1,\"clientSecretName\":\"s\"}"), "spec.consumers[0].verify.clientSecretName",
-         NULL, 1, true},
+        {CONSUMER(",\"verify\":{\"port\":1,\"protocol\":\"MySQL\"}"), "", NULL, 1, true},
+        {CONSUMER(",\"verify\":{\"port\":1,\"clientSecretName\":\"s\"}"), "", NULL, 1, true},
         {"{\"consumers\":[{\"name\":\"found\"}]}", "spec.consumers[0]", NULL, 0, false},
         {"{\"consumers\":[{\"name\":\"r\",\"targetRef\":{\"apiVersion\":\"argoproj.io/v1alpha1\",\"kind\":\"Rollout\","
          "\"name\":\"r\"}},{\"name\":\"c\"," TARGET "}]}",
@@ -251,7 +250,7 @@ static void test_what_is_not_acted_on_is_listed(void **state)
         assert_true(cr_starts_with(cr_or_empty(policy->restart.held_by), cr_or_empty(cases[i].held_by)));
         assert_int_equal(policy->consumers_len, cases[i].consumers);
         if (cases[i].consumers)
-            assert_int_equal(policy->consumers[0].verify.set, cases[i].verify);
+            assert_int_equal(policy->consumers[0].verify.endpoints_len, cases[i].verify);
     }
 }
 

@@ -1,0 +1,128 @@
+#include "api/policy_verify.h"
+
+#include "base/alloc.h"
+#include "base/strings.h"
+
+enum { SECOND = 1000, HOUR = 3600 * SECOND };
+
+static const struct cr_node_range port_range = {1, 65535, 0};
+static const struct cr_node_range timeout_range = {SECOND, HOUR, 60 * SECOND};
+
+static const char *const protocols[] = {
+    [CR_VERIFY_TLS] = "TLS", [CR_VERIFY_POSTGRESQL] = "PostgreSQL", [CR_VERIFY_MYSQL] = "MySQL"};
+static const char *const timeouts[] = {[CR_ON_TIMEOUT_RESTART] = "Restart", [CR_ON_TIMEOUT_REPORT] = "Report"};
+
+const char *cr_verify_protocol_name(enum cr_verify_protocol protocol)
+{
+    return (size_t)protocol < cr_array_len(protocols) ? protocols[protocol] : "";
+}
+
+void cr_policy_verify_dispose(struct cr_policy_verify *verify)
+{
+    for (size_t i = 0; i < verify->endpoints_len; i++) {
+        free(verify->endpoints[i].server_name);
+        free(verify->endpoints[i].secret_name);
+    }
+    free(verify->endpoints);
+    free(verify->client_secret_name);
+    *verify = (struct cr_policy_verify){0};
+}
+
+static bool decode_endpoint(const struct cr_node *node, struct cr_verify_endpoint *out, struct cr_error *err)
+{
+    unsigned protocol = CR_VERIFY_TLS;
+    if (!cr_node_enum(node, "protocol", protocols, cr_array_len(protocols), protocol, &protocol, err))
+        return false;
+    out->protocol = (enum cr_verify_protocol)protocol;
+    return cr_node_int(node, "port", port_range, &out->port, err) &&
+           cr_node_string(node, "serverName", NULL, &out->server_name, err);
+}
+
+/* One endpoint twice, for two Secrets, could never be satisfied. */
+static bool endpoint_is_new(const struct cr_policy_verify *verify, const char *path, struct cr_error *err)
+{
+    const struct cr_verify_endpoint *added = &verify->endpoints[verify->endpoints_len - 1];
+    for (size_t i = 0; i + 1 < verify->endpoints_len; i++)
+        if (verify->endpoints[i].port == added->port && cr_streq(verify->endpoints[i].server_name, added->server_name))
+            return cr_error_set(err, CR_ERR_INVALID, "%s: port %d with this serverName is listed twice", path,
+                                added->port);
+    return true;
+}
+
+static bool decode_list(const struct cr_node *array, struct cr_policy_verify *out, struct cr_error *err)
+{
+    out->endpoints = cr_calloc(cr_json_len(array->json), sizeof *out->endpoints);
+    for (const struct cr_json *item = cr_json_first(array->json); item; item = cr_json_next(item)) {
+        struct cr_node node;
+        size_t index = out->endpoints_len;
+        if (!cr_node_item(array, item, index, &node, err))
+            return false;
+        out->endpoints_len++; /* before it is complete, so that it is disposed of */
+        if (!decode_endpoint(&node, &out->endpoints[index], err) ||
+            !cr_node_string(&node, "secretName", NULL, &out->endpoints[index].secret_name, err) ||
+            !endpoint_is_new(out, node.path, err))
+            return false;
+    }
+    return true;
+}
+
+static bool decode_short_form(const struct cr_node *verify, struct cr_policy_verify *out, struct cr_error *err)
+{
+    out->endpoints = cr_new(struct cr_verify_endpoint);
+    out->endpoints_len = 1;
+    return decode_endpoint(verify, out->endpoints, err);
+}
+
+/* The schema sets the default of protocol also beside a list. */
+static bool decode_endpoints(const struct cr_node *verify, struct cr_policy_verify *out, struct cr_error *err)
+{
+    struct cr_node array;
+    if (!cr_node_array(verify, "endpoints", CR_VERIFY_ENDPOINTS_MAX, &array, err))
+        return false;
+    if (!cr_json_len(array.json))
+        return decode_short_form(verify, out, err);
+    if (cr_node_has(verify, "port") || cr_node_has(verify, "serverName"))
+        return cr_error_set(err, CR_ERR_INVALID, "%s: give either a port or endpoints, not both", verify->path);
+    return decode_list(&array, out, err);
+}
+
+bool cr_policy_verify_decode(const struct cr_node *consumer, struct cr_policy_verify *out, struct cr_error *err)
+{
+    struct cr_node verify;
+    unsigned on_timeout = CR_ON_TIMEOUT_RESTART;
+    out->timeout_ms = timeout_range.fallback;
+    if (!cr_node_object(consumer, "verify", &verify, err))
+        return false;
+    if (!verify.json)
+        return true;
+    if (!decode_endpoints(&verify, out, err) ||
+        !cr_node_string(&verify, "clientSecretName", NULL, &out->client_secret_name, err) ||
+        !cr_node_duration(&verify, "timeout", timeout_range, &out->timeout_ms, err) ||
+        !cr_node_enum(&verify, "onTimeout", timeouts, cr_array_len(timeouts), on_timeout, &on_timeout, err))
+        return false;
+    out->on_timeout = (enum cr_on_timeout)on_timeout;
+    return true;
+}
+
+static bool names_secret(const struct cr_policy *policy, const char *name)
+{
+    for (size_t i = 0; i < policy->secrets_len; i++)
+        if (cr_streq(policy->secrets[i].name, name))
+            return true;
+    return false;
+}
+
+bool cr_policy_verify_check(const struct cr_node *spec, const struct cr_policy *policy, struct cr_error *err)
+{
+    if (cr_node_has(spec, "secretSelector"))
+        return true;
+    for (size_t i = 0; i < policy->consumers_len; i++) {
+        const struct cr_policy_verify *verify = &policy->consumers[i].verify;
+        for (size_t e = 0; e < verify->endpoints_len; e++)
+            if (verify->endpoints[e].secret_name && !names_secret(policy, verify->endpoints[e].secret_name))
+                return cr_error_set(err, CR_ERR_INVALID,
+                                    "consumer '%s': verify.endpoints[%zu].secretName: '%s' is none of spec.secrets",
+                                    policy->consumers[i].name, e, verify->endpoints[e].secret_name);
+    }
+    return true;
+}

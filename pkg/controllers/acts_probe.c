@@ -1,0 +1,251 @@
+#include "controllers/acts_probe.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "codec/base64.h"
+#include "net/tls_probe.h"
+
+enum {
+    TARGETS_MAX = 4 * CR_PROBE_AT_ONCE, /* of one round; the rest comes with the next */
+    ONE_WAVE_MS = 1500,
+    ALL_WAVES_MS = 3000,
+    /* Rounds at the same time in this process: a worker waits for each, and others must be left for restarts. */
+    ROUNDS_MAX = 2,
+    TRY_AGAIN_MS = 100,
+};
+
+/* One endpoint of one pod. */
+struct look {
+    size_t consumer;
+    size_t endpoint;
+    const struct cr_world_pod *pod;
+};
+
+/* The client certificate of one consumer, for one round. */
+struct presented {
+    bool tried;
+    struct cr_probe_client *client; /* owned; NULL: none */
+    struct cr_error problem;        /* why there is none although there should be */
+};
+
+/* --- which --- */
+
+static const struct cr_policy_verify *verify_of(const struct cr_gathered *gathered, size_t consumer)
+{
+    return &gathered->world.policy->consumers[consumer].verify;
+}
+
+static int64_t asked_ms(const struct look *look)
+{
+    return look->pod->sightings ? look->pod->sightings[look->endpoint].at_ms : 0;
+}
+
+static int by_age(const void *a, const void *b)
+{
+    int64_t first = asked_ms(a);
+    int64_t second = asked_ms(b);
+    return first < second ? -1 : first > second;
+}
+
+/* Those first that were asked the longest ago: else the first would be due again before the last had their turn. */
+static struct look *looks_of(const struct cr_gathered *gathered, const struct cr_plan *plan, size_t *count)
+{
+    struct look *looks = NULL;
+    size_t len = 0;
+    for (size_t i = 0; i < plan->probes_len; i++) {
+        const struct cr_plan_pod *what = &plan->probes[i];
+        size_t endpoints = verify_of(gathered, what->consumer)->endpoints_len;
+        looks = cr_reallocarray(looks, len + endpoints, sizeof *looks);
+        for (size_t e = 0; e < endpoints; e++)
+            looks[len++] = (struct look){
+                .consumer = what->consumer, .endpoint = e, .pod = &gathered->consumers[what->consumer].pods[what->pod]};
+    }
+    if (len)
+        qsort(looks, len, sizeof *looks, by_age);
+    *count = len < TARGETS_MAX ? len : TARGETS_MAX;
+    return looks;
+}
+
+/* Shares its address with its node. */
+static bool on_host(const struct cr_world_pod *pod)
+{
+    if (cr_json_bool_at(pod->pod, false, "spec", "hostNetwork") ||
+        cr_probe_address_equal(cr_json_string_at(pod->pod, "status", "hostIP"), pod->ip))
+        return true;
+    const struct cr_json *hosts = cr_json_at(pod->pod, "status", "hostIPs");
+    for (const struct cr_json *host = cr_json_first(hosts); host; host = cr_json_next(host))
+        if (cr_probe_address_equal(cr_json_string_at(host, "ip"), pod->ip))
+            return true;
+    return false;
+}
+
+/* Never the API server or what a node runs for the cluster: whoever can write a pod's status could point us at them. */
+static bool may_ask(const struct cr_actor *actor, const struct cr_world_pod *pod, int port)
+{
+    static const int node_ports[] = {2379, 2380, 6443, 10248, 10249, 10250, 10255, 10256, 10257, 10259};
+    if (!cr_probe_address_allowed(pod->ip) || cr_client_is_server(actor->client, pod->ip, port))
+        return false;
+    for (size_t i = 0; i < cr_array_len(node_ports); i++)
+        if (port == node_ports[i])
+            return !on_host(pod);
+    return true;
+}
+
+/* --- the client --- */
+
+static bool decode(const struct cr_json *secret, const char *key, struct cr_buf *out)
+{
+    const char *text = cr_json_string_at(secret, "data", key);
+    return !text || cr_base64_decode(text, strlen(text), out, NULL);
+}
+
+/* Read from the API server for this round only: caches have no keys. */
+static struct cr_probe_client *fetch_client(const struct cr_actor *actor, const char *ns, const char *name,
+                                            struct cr_error *err)
+{
+    struct cr_json *secret = cr_client_get(actor->client, &cr_res_secrets, ns, name, err);
+    if (!secret)
+        return NULL;
+    CR_CLEANUP(cr_buf) struct cr_buf certificate = {.secret = true};
+    CR_CLEANUP(cr_buf) struct cr_buf key = {.secret = true};
+    bool read = decode(secret, "tls.crt", &certificate) && decode(secret, "tls.key", &key);
+    cr_json_free_secret(secret);
+    if (!read) {
+        cr_error_set(err, CR_ERR_INVALID, "an entry is not base64");
+        return NULL;
+    }
+    return cr_probe_client_new(cr_buf_text(&certificate), certificate.len, cr_buf_text(&key), key.len, err);
+}
+
+static const struct cr_probe_client *client_of(const struct cr_actor *actor, const struct cr_gathered *gathered,
+                                               struct presented *all, size_t consumer)
+{
+    const char *name = verify_of(gathered, consumer)->client_secret_name;
+    struct presented *presented = &all[consumer];
+    if (name && !presented->tried)
+        presented->client = fetch_client(actor, gathered->world.policy->ns, name, &presented->problem);
+    presented->tried = true;
+    return presented->client;
+}
+
+/* --- what was seen --- */
+
+static enum cr_probe_protocol protocol_of(enum cr_verify_protocol protocol)
+{
+    static const enum cr_probe_protocol protocols[] = {[CR_VERIFY_TLS] = CR_PROBE_TLS,
+                                                       [CR_VERIFY_POSTGRESQL] = CR_PROBE_POSTGRESQL,
+                                                       [CR_VERIFY_MYSQL] = CR_PROBE_MYSQL};
+    return protocols[protocol];
+}
+
+static enum cr_probe_seen seen_of(enum cr_probe_outcome outcome)
+{
+    switch (outcome) {
+    case CR_PROBE_SERVED:
+        return CR_SEEN_LEAF;
+    case CR_PROBE_NOT_TLS:
+        return CR_SEEN_NOT_TLS;
+    default:
+        return CR_SEEN_UNREACHABLE;
+    }
+}
+
+static enum cr_client_verdict verdict_of(enum cr_probe_consent consent)
+{
+    static const enum cr_client_verdict verdicts[] = {[CR_PROBE_NO_CLIENT] = CR_CLIENT_NONE,
+                                                      [CR_PROBE_ACCEPTED] = CR_CLIENT_ACCEPTED,
+                                                      [CR_PROBE_SILENT] = CR_CLIENT_UNKNOWN,
+                                                      [CR_PROBE_DENIED] = CR_CLIENT_REFUSED};
+    return verdicts[consent];
+}
+
+static const char *outcome_word(enum cr_probe_outcome outcome)
+{
+    static const char *const words[] = {[CR_PROBE_SERVED] = "served",
+                                        [CR_PROBE_UNREACHABLE] = "unreachable",
+                                        [CR_PROBE_NOT_TLS] = "not_tls",
+                                        [CR_PROBE_REFUSED] = "refused"};
+    return words[outcome];
+}
+
+static void remember(const struct cr_actor *actor, const struct cr_gathered *gathered, const struct look *look,
+                     const struct cr_probe_result *result, const struct presented *presented)
+{
+    struct cr_sighting sighting = {
+        .seen = seen_of(result->outcome), .client = verdict_of(result->consent), .at_ms = cr_clock_wall_ms()};
+    snprintf(sighting.leaf, sizeof sighting.leaf, "%s", result->leaf);
+    snprintf(sighting.words, sizeof sighting.words, "%s", result->detail);
+    if (presented && presented->problem.kind != CR_ERR_NONE) {
+        sighting.client = CR_CLIENT_REFUSED;
+        if (result->outcome == CR_PROBE_SERVED)
+            snprintf(sighting.words, sizeof sighting.words, "%s", presented->problem.text);
+    }
+    const struct cr_policy *policy = gathered->world.policy;
+    cr_memory_probed(actor->memory, look->pod->uid, look->pod->started_ms, verify_of(gathered, look->consumer),
+                     look->endpoint, &sighting);
+    cr_metric_add(actor->probes, CR_LABELS(policy->ns, outcome_word(result->outcome)), 1);
+}
+
+/* --- the round --- */
+
+/* What may not be asked is told so at once; the rest becomes targets, looks moved to the front with them. */
+static size_t make_targets(const struct cr_actor *actor, const struct cr_gathered *gathered, struct look *looks,
+                           size_t count, struct presented *presented, struct cr_probe_target *targets)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct look look = looks[i];
+        const struct cr_verify_endpoint *endpoint = &verify_of(gathered, look.consumer)->endpoints[look.endpoint];
+        if (!may_ask(actor, look.pod, endpoint->port)) {
+            remember(
+                actor, gathered, &look,
+                &(struct cr_probe_result){.outcome = CR_PROBE_REFUSED, .detail = "not an address that may be asked"},
+                NULL);
+            continue;
+        }
+        looks[kept] = look;
+        targets[kept++] = (struct cr_probe_target){.address = look.pod->ip,
+                                                   .port = endpoint->port,
+                                                   .server_name = endpoint->server_name,
+                                                   .protocol = protocol_of(endpoint->protocol),
+                                                   .client = client_of(actor, gathered, presented, look.consumer)};
+    }
+    return kept;
+}
+
+static void run_round(const struct cr_actor *actor, const struct cr_gathered *gathered, const struct cr_plan *plan)
+{
+    size_t count = 0;
+    size_t consumers = gathered->world.policy->consumers_len;
+    cr_autofree struct look *looks = looks_of(gathered, plan, &count);
+    cr_autofree struct presented *presented = cr_calloc(consumers, sizeof *presented);
+    cr_autofree struct cr_probe_target *targets = cr_calloc(count, sizeof *targets);
+    cr_autofree struct cr_probe_result *results = cr_calloc(count, sizeof *results);
+    size_t asked = make_targets(actor, gathered, looks, count, presented, targets);
+    if (asked)
+        cr_tls_probe(targets, asked, asked <= CR_PROBE_AT_ONCE ? ONE_WAVE_MS : ALL_WAVES_MS, results);
+    for (size_t i = 0; i < asked; i++)
+        remember(actor, gathered, &looks[i], &results[i], &presented[looks[i].consumer]);
+    for (size_t i = 0; i < consumers; i++)
+        cr_probe_client_free(presented[i].client);
+}
+
+bool cr_act_probe(const struct cr_actor *actor, const struct cr_gathered *gathered, struct cr_plan *plan)
+{
+    static atomic_int rounds;
+    if (!plan->probes_len)
+        return false;
+    bool room = atomic_fetch_add(&rounds, 1) < ROUNDS_MAX;
+    if (room)
+        run_round(actor, gathered, plan);
+    else if (!plan->requeue_after_ms || plan->requeue_after_ms > TRY_AGAIN_MS)
+        plan->requeue_after_ms = TRY_AGAIN_MS;
+    atomic_fetch_sub(&rounds, 1);
+    return room;
+}

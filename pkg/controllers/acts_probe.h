@@ -1,0 +1,12 @@
+/* The part of acts that looks at pods: which may be asked, by how many at a time, and what is remembered of it. */
+#ifndef CR_CONTROLLERS_ACTS_PROBE_H
+#define CR_CONTROLLERS_ACTS_PROBE_H
+
+#include "controllers/acts.h"
+
+/* Asks the endpoints of the pods that the plan names, at most 256 in one go and those first that were asked the longest
+ * ago. Blocks for at most three seconds. False: nothing was asked; there was nothing to ask, or enough others are at it
+ * and the plan's requeue says when to try again. */
+bool cr_act_probe(const struct cr_actor *actor, const struct cr_gathered *gathered, struct cr_plan *plan);
+
+#endif

@@ -1,0 +1,88 @@
+#include "net/probe_client.h"
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+
+#include "base/alloc.h"
+
+struct cr_probe_client {
+    X509 *leaf;
+    STACK_OF(X509) * chain;
+    EVP_PKEY *key;
+};
+
+void cr_probe_client_free(struct cr_probe_client *client)
+{
+    if (!client)
+        return;
+    X509_free(client->leaf);
+    sk_X509_pop_free(client->chain, X509_free);
+    EVP_PKEY_free(client->key);
+    free(client);
+}
+
+/* Nobody is there to be asked. */
+static int no_passphrase(char *buffer, int size, int writing, void *arg)
+{
+    (void)buffer;
+    (void)size;
+    (void)writing;
+    (void)arg;
+    return -1;
+}
+
+/* Only "no start line" is the end of a PEM text: anything else is a broken block. */
+static bool at_end(void)
+{
+    unsigned long error = ERR_peek_last_error();
+    ERR_clear_error();
+    return ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+}
+
+static bool read_certificates(struct cr_probe_client *client, const void *pem, size_t len, struct cr_error *err)
+{
+    BIO *bio = BIO_new_mem_buf(pem, (int)len);
+    client->leaf = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL);
+    client->chain = sk_X509_new_null();
+    X509 *next = NULL;
+    while (client->leaf && (next = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL)))
+        sk_X509_push(client->chain, next);
+    bool whole = at_end();
+    BIO_free(bio);
+    return client->leaf && whole ? true : cr_error_set(err, CR_ERR_INVALID, "its certificate cannot be read");
+}
+
+static bool read_key(struct cr_probe_client *client, const void *pem, size_t len, struct cr_error *err)
+{
+    BIO *bio = BIO_new_mem_buf(pem, (int)len);
+    client->key = PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL);
+    BIO_free(bio);
+    ERR_clear_error();
+    if (!client->key)
+        return cr_error_set(err, CR_ERR_INVALID, "its key cannot be read, or is encrypted");
+    bool fits = X509_check_private_key(client->leaf, client->key) == 1;
+    ERR_clear_error();
+    return fits ? true : cr_error_set(err, CR_ERR_INVALID, "its key is not that of its certificate");
+}
+
+struct cr_probe_client *cr_probe_client_new(const void *certificate, size_t certificate_len, const void *key,
+                                            size_t key_len, struct cr_error *err)
+{
+    enum { LONGEST = 1 << 20 };
+    CR_CLEANUP(cr_probe_client) struct cr_probe_client *client = cr_new(struct cr_probe_client);
+    if (!certificate_len || !key_len || certificate_len > LONGEST || key_len > LONGEST) {
+        cr_error_set(err, CR_ERR_INVALID, "it has no certificate and key");
+        return NULL;
+    }
+    ERR_clear_error();
+    return read_certificates(client, certificate, certificate_len, err) && read_key(client, key, key_len, err)
+               ? cr_steal(&client)
+               : NULL;
+}
+
+bool cr_probe_client_use(const struct cr_probe_client *client, SSL *ssl)
+{
+    bool used = SSL_use_cert_and_key(ssl, client->leaf, client->key, client->chain, 1) == 1;
+    ERR_clear_error();
+    return used;
+}

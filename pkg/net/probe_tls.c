@@ -1,0 +1,110 @@
+/* The TLS side of a probe: as permissive as can be, and what the peer shows and says is noted. */
+#include "net/probe_conn.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <openssl/err.h>
+#include <openssl/x509.h>
+#include <stdio.h>
+
+#include "net/probe_client.h"
+
+static struct cr_probe_conn *probe_of(const SSL *ssl)
+{
+    return SSL_get_app_data(ssl);
+}
+
+/* Called with the peer's chain in the middle of the handshake, before a client certificate is sent: so the leaf is seen
+ * even where the server then refuses us. Nothing is verified, on purpose. */
+static int capture_leaf(X509_STORE_CTX *chain, void *arg)
+{
+    (void)arg;
+    const struct cr_probe_conn *probe =
+        probe_of(X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx()));
+    const X509 *leaf = X509_STORE_CTX_get0_cert(chain);
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned len = 0;
+    if (!leaf || X509_digest(leaf, EVP_sha256(), digest, &len) != 1)
+        return 0;
+    for (unsigned i = 0; i < len; i++)
+        snprintf(probe->result->leaf + (size_t)2 * i, 3, "%02x", digest[i]);
+    X509_STORE_CTX_set_error(chain, X509_V_OK);
+    return 1;
+}
+
+/* The server asks for a client certificate. */
+static int present_client(SSL *ssl, void *arg)
+{
+    (void)arg;
+    struct cr_probe_conn *probe = probe_of(ssl);
+    const struct cr_probe_client *client = probe->target->client;
+    if (client && cr_probe_client_use(client, ssl))
+        probe->client_asked = true;
+    return 1;
+}
+
+/* An alert after our certificate was sent is about it. */
+static void note_alert(const SSL *ssl, int where, int value)
+{
+    enum { FATAL = 2 };
+    struct cr_probe_conn *probe = probe_of(ssl);
+    if (!(where & SSL_CB_READ_ALERT) || value >> 8 != FATAL || !probe->client_asked)
+        return;
+    probe->result->consent = CR_PROBE_DENIED;
+    snprintf(probe->result->detail, sizeof probe->result->detail, "alert %s", SSL_alert_desc_string_long(value));
+}
+
+/* A server issues tickets to whom it has let in. */
+static void note_ticket(int sent, int version, int content_type, const void *data, size_t len, SSL *ssl, void *arg)
+{
+    (void)version;
+    (void)arg;
+    struct cr_probe_conn *probe = probe_of(ssl);
+    bool ticket =
+        !sent && content_type == SSL3_RT_HANDSHAKE && len && *(const unsigned char *)data == SSL3_MT_NEWSESSION_TICKET;
+    if (ticket && probe->client_asked && probe->result->consent == CR_PROBE_SILENT)
+        probe->result->consent = CR_PROBE_ACCEPTED;
+}
+
+/* A key that is too short is still a leaf that is served. No ALPN: a server that knows none of the protocols offered
+ * would answer with an alert instead of its certificate. */
+SSL_CTX *cr_probe_context_new(void)
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    if (!ctx)
+        return NULL;
+    SSL_CTX_set_security_level(ctx, 0);
+    SSL_CTX_set_min_proto_version(ctx, TLS1_VERSION);
+    SSL_CTX_set_max_proto_version(ctx, 0);
+    SSL_CTX_set_cipher_list(ctx, "ALL:!aNULL:!eNULL:@SECLEVEL=0");
+    SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_LEGACY_SERVER_CONNECT | SSL_OP_IGNORE_UNEXPECTED_EOF);
+    SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
+    SSL_CTX_set_cert_verify_callback(ctx, capture_leaf, NULL);
+    SSL_CTX_set_cert_cb(ctx, present_client, NULL);
+    SSL_CTX_set_info_callback(ctx, note_alert);
+    SSL_CTX_set_msg_callback(ctx, note_ticket);
+    return ctx;
+}
+
+static bool is_ip_literal(const char *name)
+{
+    struct in6_addr ignored;
+    return inet_pton(AF_INET, name, &ignored) == 1 || inet_pton(AF_INET6, name, &ignored) == 1;
+}
+
+bool cr_probe_tls_begin(struct cr_probe_conn *probe, SSL_CTX *ctx)
+{
+    probe->ssl = SSL_new(ctx);
+    if (!probe->ssl)
+        return false;
+    BIO *bio = cr_probe_bio_new(&probe->wire);
+    SSL_set_bio(probe->ssl, bio, bio);
+    SSL_set_app_data(probe->ssl, probe);
+    SSL_set_connect_state(probe->ssl);
+    const char *name = probe->target->server_name;
+    if (name && *name && !is_ip_literal(name))
+        SSL_set_tlsext_host_name(probe->ssl, name);
+    return true;
+}

@@ -14,9 +14,10 @@
 enum { TIMEOUT_MS = 30 * 1000 };
 
 struct cr_client {
+    struct cr_loop *loop;
     struct cr_auth *auth;
-    bool owns_auth; /* not when dedicated */
-    struct cr_auth_listener listener;
+    bool owns_auth;           /* not when dedicated */
+    struct cr_auth_user user; /* of auth */
     struct cr_http_client *requests;
     struct cr_http_client *streams; /* NULL: dedicated */
     int timeout_ms;                 /* of a request, with all its tries */
@@ -33,6 +34,7 @@ static struct cr_http_tls tls_of(const struct cr_kube_config *config)
         .key_pem = config->key_pem,
         .server_name = config->server_name,
         .insecure = config->insecure,
+        .proxy = config->proxy_url,
     };
 }
 
@@ -46,33 +48,35 @@ static void on_credentials_changed(void *arg, const struct cr_kube_config *confi
 }
 
 /* Once its pools are there. */
-static void listen_to_credentials(struct cr_client *client)
+static void join_credentials(struct cr_client *client)
 {
-    client->listener = (struct cr_auth_listener){.on_changed = on_credentials_changed, .arg = client};
-    cr_auth_listen(client->auth, &client->listener);
+    client->user = (struct cr_auth_user){.on_changed = on_credentials_changed, .arg = client};
+    cr_auth_join(client->auth, &client->user);
 }
 
 struct cr_client *cr_client_new(struct cr_loop *loop, struct cr_kube_config *config, const char *user_agent)
 {
     struct cr_client *client = cr_new(struct cr_client);
+    client->loop = loop;
     client->user_agent = cr_strdup_or_null(user_agent);
     client->timeout_ms = TIMEOUT_MS;
     client->requests = cr_http_client_new(loop, NULL, user_agent);
     client->streams = cr_http_client_new(loop, NULL, user_agent);
     client->auth = cr_auth_new(config);
     client->owns_auth = true;
-    listen_to_credentials(client);
+    join_credentials(client);
     return client;
 }
 
 struct cr_client *cr_client_new_dedicated(struct cr_client *client, struct cr_loop *loop, int timeout_ms)
 {
     struct cr_client *dedicated = cr_new(struct cr_client);
+    dedicated->loop = loop;
     dedicated->user_agent = cr_strdup_or_null(client->user_agent);
     dedicated->timeout_ms = timeout_ms;
     dedicated->requests = cr_http_client_new(loop, NULL, client->user_agent);
     dedicated->auth = client->auth;
-    listen_to_credentials(dedicated);
+    join_credentials(dedicated);
     return dedicated;
 }
 
@@ -80,7 +84,7 @@ void cr_client_free(struct cr_client *client)
 {
     if (!client)
         return;
-    cr_auth_unlisten(client->auth, &client->listener);
+    cr_auth_leave(client->auth, &client->user);
     cr_http_client_free(client->requests);
     cr_http_client_free(client->streams);
     if (client->owns_auth)
@@ -91,6 +95,7 @@ void cr_client_free(struct cr_client *client)
 
 void cr_client_cancel(struct cr_client *client)
 {
+    cr_auth_cancel(client->auth, &client->user);
     cr_http_client_cancel(client->requests);
 }
 
@@ -108,6 +113,11 @@ const struct cr_kube_config *cr_client_config(const struct cr_client *client)
 struct cr_http_client *cr_client_streams(struct cr_client *client)
 {
     return client->streams;
+}
+
+struct cr_loop *cr_client_loop(struct cr_client *client)
+{
+    return client->loop;
 }
 
 struct cr_auth *cr_client_auth(struct cr_client *client)
@@ -149,19 +159,23 @@ static bool pass_gate(const struct cr_client *client, const struct cr_call *call
     return left_ms > 0 || cr_error_set(err, CR_ERR_CANCELLED, "not sent: this process does not lead (any more)");
 }
 
-static bool send_once(struct cr_client *client, const struct cr_call *call, int64_t deadline_ms,
+/* One try. *generation: of the credentials that it was sent with. */
+static bool send_once(struct cr_client *client, const struct cr_call *call, int64_t deadline_ms, uint64_t *generation,
                       struct cr_http_response *response, struct cr_error *err)
 {
-    int64_t left_ms = deadline_ms - cr_clock_monotonic_ms();
-    int64_t begin_by_ms = 0;
-    if (!pass_gate(client, call, &begin_by_ms, err))
+    CR_CLEANUP(cr_credential) struct cr_credential credential = {0};
+    if (!cr_auth_get(client->auth, &client->user, deadline_ms, &credential, err))
         return false;
-    CR_CLEANUP(cr_secret) char *token = cr_auth_token(client->auth);
+    *generation = credential.generation;
+    int64_t begin_by_ms = 0;
+    if (!pass_gate(client, call, &begin_by_ms, err)) /* asked last: credentials may have taken their time */
+        return false;
+    int64_t left_ms = deadline_ms - cr_clock_monotonic_ms();
     cr_autofree char *url = cr_asprintf("%s%s", cr_client_config(client)->server, call->path);
     struct cr_http_request request = {
         .method = call->method,
         .url = url,
-        .bearer = token,
+        .bearer = credential.token,
         .content_type = call->content_type,
         .accept = "application/json",
         .body = call->body,
@@ -186,26 +200,30 @@ static bool exchange(struct cr_client *client, const struct cr_call *call, struc
                      struct cr_error *err)
 {
     int64_t deadline_ms = cr_clock_monotonic_ms() + client->timeout_ms;
-    if (!send_once(client, call, deadline_ms, response, err)) {
-        cr_autofree char *what = describe(call);
-        return cr_error_wrap(err, "%s", what);
+    uint64_t generation = 0;
+    bool sent = send_once(client, call, deadline_ms, &generation, response, err);
+    /* There may be other credentials: once more with them. A refused request did nothing. */
+    if (sent && response->status == 401 && cr_auth_refused(client->auth, generation)) {
+        cr_http_response_dispose(response);
+        sent = send_once(client, call, deadline_ms, &generation, response, err);
     }
-    if (response->status != 401 || !cr_auth_reread(client->auth))
+    if (sent)
         return answered(call, response, err);
-    /* The token may have been replaced a moment ago: once more with the new one. A refused request did nothing. */
-    cr_http_response_dispose(response);
-    *response = (struct cr_http_response){0};
-    if (!send_once(client, call, deadline_ms, response, err)) {
-        cr_autofree char *what = describe(call);
-        return cr_error_wrap(err, "%s", what);
-    }
-    return answered(call, response, err);
+    cr_autofree char *what = describe(call);
+    return cr_error_wrap(err, "%s", what);
+}
+
+/* Credentials may have to be waited for, before cr_http_do could say this. */
+static bool check_thread(const struct cr_client *client, struct cr_error *err)
+{
+    return !cr_loop_in_thread(client->loop) ||
+           cr_error_set(err, CR_ERR_INTERNAL, "a blocking request in the loop's thread would never end");
 }
 
 struct cr_json *cr_client_request(struct cr_client *client, const struct cr_call *call, struct cr_error *err)
 {
     CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
-    if (!exchange(client, call, &response, err))
+    if (!check_thread(client, err) || !exchange(client, call, &response, err))
         return NULL;
     struct cr_json *object = cr_json_parse(cr_buf_text(&response.body), response.body.len, err);
     if (!object) {

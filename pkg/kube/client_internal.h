@@ -23,6 +23,7 @@ bool cr_client_check_target(const char *ns, const char *name, struct cr_error *e
 /* The pool of the watches' connections. */
 struct cr_http_client *cr_client_streams(struct cr_client *client);
 struct cr_auth *cr_client_auth(struct cr_client *client);
+struct cr_loop *cr_client_loop(struct cr_client *client);
 
 /* Appends "?key=value" or "&key=value", encoded. Nothing when value is NULL. */
 void cr_query_add(struct cr_buf *path, const char *key, const char *value);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "kube/config_internal.h"
+#include "kube/exec_plugin.h"
 #include "pki/material.h"
 #include "sys/file.h"
 
@@ -38,6 +39,8 @@ void cr_kube_config_free(struct cr_kube_config *config)
     free(config->cert_file);
     free(config->key_file);
     free(config->token_file);
+    cr_secret_free(config->proxy_url);
+    cr_exec_plugin_free(config->exec);
     free(config->ns);
     free(config->source);
     free(config);
@@ -79,11 +82,29 @@ char *cr_kube_config_read_token(const char *path, struct cr_error *err)
     return NULL;
 }
 
+/* The kinds of client-go. The text is not repeated: it may have a password. */
+static bool check_proxy(const struct cr_kube_config *config, struct cr_error *err)
+{
+    static const char *const schemes[] = {"http://", "https://", "socks5://"};
+    if (!config->proxy_url)
+        return true;
+    for (size_t i = 0; i < cr_array_len(schemes); i++) {
+        size_t len = strlen(schemes[i]);
+        if (cr_starts_with(config->proxy_url, schemes[i]) && config->proxy_url[len] && config->proxy_url[len] != '/' &&
+            cr_kube_config_is_token(config->proxy_url))
+            return true;
+    }
+    return cr_error_set(err, CR_ERR_INVALID,
+                        "%s: proxy-url is no address like http://host:3128 (or https://, socks5://)", config->source);
+}
+
 bool cr_kube_config_check(struct cr_kube_config *config, struct cr_error *err)
 {
     size_t len = strlen(config->server);
     while (len && config->server[len - 1] == '/')
         config->server[--len] = '\0';
+    if (!check_proxy(config, err))
+        return false;
     bool tls = cr_starts_with(config->server, "https://");
     const char *host = strstr(config->server, "://");
     if ((!tls && !cr_starts_with(config->server, "http://")) || !host || !host[3] ||
@@ -91,7 +112,7 @@ bool cr_kube_config_check(struct cr_kube_config *config, struct cr_error *err)
         return cr_error_set(err, CR_ERR_INVALID,
                             "%s: server '%s' is no address like https://host:6443 (no user, query or fragment)",
                             config->source, config->server);
-    if (!tls && (config->token || config->token_file || config->key_pem))
+    if (!tls && (config->token || config->token_file || config->key_pem || config->exec))
         return cr_error_set(err, CR_ERR_INVALID,
                             "%s: credentials would go to %s without TLS; use an https:// address, or no credentials",
                             config->source, config->server);
@@ -178,8 +199,7 @@ static bool refresh_token(struct cr_kube_config *config, struct cr_error *err)
     return !config->token_file || replace(&config->token, cr_kube_config_read_token(config->token_file, err), &ignored);
 }
 
-/* Whether the key is that of the certificate. What cannot be read as either is left to the TLS library to judge. */
-static bool belong_together(const char *cert, const char *key)
+bool cr_kube_config_is_pair(const char *cert, const char *key)
 {
     const struct cr_material_input input = {
         .certificate = {cert, strlen(cert)},
@@ -204,7 +224,7 @@ static bool refresh_pair(struct cr_kube_config *config, bool *changed, struct cr
     if (!refresh(config->cert_file, "client certificate", &cert, &ignored, err) ||
         !refresh(config->key_file, "client key", &key, &ignored, err))
         return false;
-    if (!belong_together(cert ? cert : config->cert_pem, key ? key : config->key_pem))
+    if (!cr_kube_config_is_pair(cert ? cert : config->cert_pem, key ? key : config->key_pem))
         return cr_error_set(err, CR_ERR_INVALID, "the client key is not (yet) that of the client certificate");
     if (cert && !cr_streq(cert, config->cert_pem)) {
         cr_strset(&config->cert_pem, cert);

@@ -7,9 +7,12 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 
+struct cr_exec_plugin;
+
 struct cr_kube_config {
     char *server;      /* "https://host:port", without a trailing slash */
     char *server_name; /* tls-server-name, or NULL */
+    char *proxy_url;   /* secret (it may have a password); NULL: none */
     bool insecure;
     char *ca_pem;   /* inline or read from ca_file; NULL: system CAs */
     char *cert_pem; /* NULL: no client certificate */
@@ -19,8 +22,9 @@ struct cr_kube_config {
     char *cert_file;
     char *key_file;
     char *token_file;
-    char *ns;     /* the context's or the pod's namespace; never NULL ("default") */
-    char *source; /* for messages: the file, or "in-cluster" */
+    struct cr_exec_plugin *exec; /* brings token or certificate; NULL: none */
+    char *ns;                    /* the context's or the pod's namespace; never NULL ("default") */
+    char *source;                /* for messages: the file, or "in-cluster" */
 };
 
 void cr_kube_config_free(struct cr_kube_config *config);
@@ -28,8 +32,9 @@ CR_DEFINE_CLEANUP(cr_kube_config, struct cr_kube_config, cr_kube_config_free)
 
 /* path NULL: $KUBECONFIG, then in-cluster (KUBERNETES_SERVICE_HOST and the service account's folder), then
  * ~/.kube/config; several files in $KUBECONFIG are refused with words. context NULL: current-context. Paths inside of a
- * kubeconfig are relative to it. exec plugins and auth providers are refused with words for now. Errors: Invalid,
- * NotFound. */
+ * kubeconfig are relative to it. An exec plugin is not run yet, and as in client-go of no use beside a token or a
+ * client certificate. Auth providers, user names with passwords, and impersonation are refused with words. Errors:
+ * Invalid, NotFound. */
 struct cr_kube_config *cr_kube_config_load(const char *path, const char *context, struct cr_error *err) CR_MUST_USE;
 
 /* Reads the files again (token each minute and after a 401; CA and client certificate as well). *changed: something

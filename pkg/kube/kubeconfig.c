@@ -9,6 +9,8 @@
 #include "base/strings.h"
 #include "codec/base64.h"
 #include "codec/yaml.h"
+#include "kube/exec_plugin.h"
+#include "kube/kubeconfig_reader.h"
 #include "sys/file.h"
 
 static void json_secret_cleanup(struct cr_json **j)
@@ -16,49 +18,7 @@ static void json_secret_cleanup(struct cr_json **j)
     cr_json_free_secret(*j);
 }
 
-/* What is being read: for messages and relative paths. */
-struct reader {
-    const char *path;
-    const char *what; /* "user 'admin'" */
-    struct cr_error *err;
-};
-
-static bool invalid(const struct reader *in, const char *field, const char *problem)
-{
-    return cr_error_set(in->err, CR_ERR_INVALID, "%s: %s: %s %s", in->path, in->what, field, problem);
-}
-
-/* *text: borrowed; NULL when the field is absent, null or empty, as client-go has it. */
-static bool text_field(const struct reader *in, const struct cr_json *object, const char *field, const char **text)
-{
-    const struct cr_json *value = cr_json_get(object, field);
-    *text = cr_json_string(value);
-    if (value && !*text && !cr_json_is_null(value))
-        return invalid(in, field, "is no text (put it in quotes)");
-    if (*text && !**text)
-        *text = NULL;
-    return true;
-}
-
-static bool copy_text(const struct reader *in, const struct cr_json *object, const char *field, char **slot)
-{
-    const char *text = NULL;
-    if (!text_field(in, object, field, &text))
-        return false;
-    *slot = cr_strdup_or_null(text);
-    return true;
-}
-
-/* Paths are relative to the kubeconfig's own folder. */
-static char *resolve(const struct reader *in, const char *file)
-{
-    const char *slash = strrchr(in->path, '/');
-    if (file[0] == '/' || !slash)
-        return cr_strdup(file);
-    return cr_asprintf("%.*s/%s", (int)(slash - in->path), in->path, file);
-}
-
-static char *decode(const struct reader *in, const char *field, const char *base64)
+static char *decode(const struct cr_kubeconfig_reader *in, const char *field, const char *base64)
 {
     CR_CLEANUP(cr_buf) struct cr_buf out = {.secret = true};
     if (!cr_base64_decode(base64, strlen(base64), &out, in->err)) {
@@ -66,19 +26,20 @@ static char *decode(const struct reader *in, const char *field, const char *base
         return NULL;
     }
     if (!out.len || memchr(out.data, '\0', out.len)) {
-        invalid(in, field, "holds no PEM text");
+        cr_kubeconfig_invalid(in, field, "holds no PEM text");
         return NULL;
     }
     return cr_buf_steal(&out);
 }
 
 /* `field`-data holds it inline and wins over the path in `field`, as in client-go. */
-static bool pem_field(const struct reader *in, const struct cr_json *object, const char *field, char **pem, char **file)
+static bool pem_field(const struct cr_kubeconfig_reader *in, const struct cr_json *object, const char *field,
+                      char **pem, char **file)
 {
     cr_autofree char *data_field = cr_asprintf("%s-data", field);
     const char *inline_data = NULL;
     const char *path = NULL;
-    if (!text_field(in, object, data_field, &inline_data) || !text_field(in, object, field, &path))
+    if (!cr_kubeconfig_text(in, object, data_field, &inline_data) || !cr_kubeconfig_text(in, object, field, &path))
         return false;
     if (inline_data) {
         *pem = decode(in, data_field, inline_data);
@@ -86,40 +47,34 @@ static bool pem_field(const struct reader *in, const struct cr_json *object, con
     }
     if (!path)
         return true;
-    *file = resolve(in, path);
+    *file = cr_kubeconfig_resolve(in, path);
     *pem = cr_kube_config_read(*file, field, in->err);
     return *pem || cr_error_wrap(in->err, "%s: %s", in->path, in->what);
 }
 
-static bool read_cluster(const struct reader *in, const struct cr_json *cluster, struct cr_kube_config *config)
+static bool read_cluster(const struct cr_kubeconfig_reader *in, const struct cr_json *cluster,
+                         struct cr_kube_config *config)
 {
-    const char *proxy = NULL;
-    if (!text_field(in, cluster, "proxy-url", &proxy))
-        return false;
-    if (proxy)
-        return invalid(in, "proxy-url", "is not supported");
-    const struct cr_json *insecure = cr_json_get(cluster, "insecure-skip-tls-verify");
-    if (insecure && !cr_json_is_bool(insecure) && !cr_json_is_null(insecure))
-        return invalid(in, "insecure-skip-tls-verify", "is neither true nor false");
-    config->insecure = cr_json_bool(insecure, false);
-    if (!copy_text(in, cluster, "server", &config->server) ||
-        !copy_text(in, cluster, "tls-server-name", &config->server_name) ||
+    if (!cr_kubeconfig_copy(in, cluster, "server", &config->server) ||
+        !cr_kubeconfig_copy(in, cluster, "proxy-url", &config->proxy_url) ||
+        !cr_kubeconfig_bool(in, cluster, "insecure-skip-tls-verify", &config->insecure) ||
+        !cr_kubeconfig_copy(in, cluster, "tls-server-name", &config->server_name) ||
         !pem_field(in, cluster, "certificate-authority", &config->ca_pem, &config->ca_file))
         return false;
-    return config->server || invalid(in, "server", "is missing");
+    return config->server || cr_kubeconfig_invalid(in, "server", "is missing");
 }
 
 /* The token is in the file when both are given, and the other one only until the file has been read (client-go). */
-static bool read_token(const struct reader *in, const struct cr_json *user, struct cr_kube_config *config)
+static bool read_token(const struct cr_kubeconfig_reader *in, const struct cr_json *user, struct cr_kube_config *config)
 {
     const char *file = NULL;
-    if (!copy_text(in, user, "token", &config->token) || !text_field(in, user, "tokenFile", &file))
+    if (!cr_kubeconfig_copy(in, user, "token", &config->token) || !cr_kubeconfig_text(in, user, "tokenFile", &file))
         return false;
     if (config->token && !cr_kube_config_is_token(config->token))
-        return invalid(in, "token", "has characters that no token has");
+        return cr_kubeconfig_invalid(in, "token", "has characters that no token has");
     if (!file)
         return true;
-    config->token_file = resolve(in, file);
+    config->token_file = cr_kubeconfig_resolve(in, file);
     char *token = cr_kube_config_read_token(config->token_file, in->err);
     if (!token)
         return config->token || cr_error_wrap(in->err, "%s: %s", in->path, in->what);
@@ -128,15 +83,12 @@ static bool read_token(const struct reader *in, const struct cr_json *user, stru
     return true;
 }
 
-static bool refuse_unsupported(const struct reader *in, const struct cr_json *user)
+static bool refuse_unsupported(const struct cr_kubeconfig_reader *in, const struct cr_json *user)
 {
     static const struct {
         const char *field;
         const char *problem;
     } fields[] = {
-        {"exec",
-         "(a credential plugin) is not supported; use a client certificate, token or tokenFile, for example of a "
-         "service account (kubectl create token)"},
         {"auth-provider",
          "is not supported (kubectl dropped it as well); use a client certificate, token or tokenFile"},
         {"username", "(basic authentication) is not supported by API servers since 1.19"},
@@ -146,22 +98,22 @@ static bool refuse_unsupported(const struct reader *in, const struct cr_json *us
     for (size_t i = 0; i < cr_array_len(fields); i++) {
         const struct cr_json *value = cr_json_get(user, fields[i].field);
         if (value && !cr_json_is_null(value))
-            return invalid(in, fields[i].field, fields[i].problem);
+            return cr_kubeconfig_invalid(in, fields[i].field, fields[i].problem);
     }
     return true;
 }
 
-static bool read_user(const struct reader *in, const struct cr_json *user, struct cr_kube_config *config)
+static bool read_user(const struct cr_kubeconfig_reader *in, const struct cr_json *user, struct cr_kube_config *config)
 {
     if (!refuse_unsupported(in, user) ||
         !pem_field(in, user, "client-certificate", &config->cert_pem, &config->cert_file) ||
         !pem_field(in, user, "client-key", &config->key_pem, &config->key_file) || !read_token(in, user, config))
         return false;
     if (config->cert_pem && !config->key_pem)
-        return invalid(in, "client-key", "is missing, but there is a client-certificate");
+        return cr_kubeconfig_invalid(in, "client-key", "is missing, but there is a client-certificate");
     if (config->key_pem && !config->cert_pem)
-        return invalid(in, "client-certificate", "is missing, but there is a client-key");
-    return true;
+        return cr_kubeconfig_invalid(in, "client-certificate", "is missing, but there is a client-key");
+    return cr_kubeconfig_exec(in, user, config);
 }
 
 /* The entry `name` of a list such as clusters, and its member `kind`. Borrowed. */
@@ -180,7 +132,8 @@ static const struct cr_json *entry(const struct cr_json *file, const char *list,
 
 /* Reads the entry that the context names under `kind` ("cluster", "user"). */
 static bool read_part(const char *path, const struct cr_json *file, const struct cr_json *context, const char *kind,
-                      bool (*read)(const struct reader *, const struct cr_json *, struct cr_kube_config *),
+                      bool (*read)(const struct cr_kubeconfig_reader *, const struct cr_json *,
+                                   struct cr_kube_config *),
                       struct cr_kube_config *config, struct cr_error *err)
 {
     const char *name = cr_json_string_at(context, kind);
@@ -190,7 +143,7 @@ static bool read_part(const char *path, const struct cr_json *file, const struct
         return cr_error_set(err, CR_ERR_INVALID, "%s: the context names %s '%s', which is not in %s", path, kind,
                             cr_or_empty(name), list);
     cr_autofree char *what = cr_asprintf("%s '%s'", kind, name);
-    return read(&(struct reader){.path = path, .what = what, .err = err}, body, config);
+    return read(&(struct cr_kubeconfig_reader){.path = path, .what = what, .err = err}, body, config);
 }
 
 static bool read_context(const char *path, const struct cr_json *file, const char *wanted,
@@ -203,15 +156,19 @@ static bool read_context(const char *path, const struct cr_json *file, const cha
     if (!context)
         return cr_error_set(err, CR_ERR_INVALID, "%s: context '%s' is not in contexts", path, name);
     cr_autofree char *what = cr_asprintf("context '%s'", name);
-    const struct reader in = {.path = path, .what = what, .err = err};
+    const struct cr_kubeconfig_reader in = {.path = path, .what = what, .err = err};
     const char *ns = NULL;
     const char *user = NULL;
-    if (!text_field(&in, context, "namespace", &ns) || !text_field(&in, context, "user", &user))
+    if (!cr_kubeconfig_text(&in, context, "namespace", &ns) || !cr_kubeconfig_text(&in, context, "user", &user))
         return false;
     config->ns = cr_strdup(ns ? ns : "default");
     /* A context without a user is an anonymous one: kubectl proxy. */
-    return read_part(path, file, context, "cluster", read_cluster, config, err) &&
-           (!user || read_part(path, file, context, "user", read_user, config, err));
+    if (!read_part(path, file, context, "cluster", read_cluster, config, err) ||
+        (user && !read_part(path, file, context, "user", read_user, config, err)))
+        return false;
+    if (config->exec)
+        cr_kubeconfig_exec_info(entry(file, "clusters", cr_json_string_at(context, "cluster"), "cluster"), config);
+    return true;
 }
 
 struct cr_kube_config *cr_kube_config_from_file(const char *path, const char *context, struct cr_error *err)

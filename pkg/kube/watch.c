@@ -85,21 +85,52 @@ static void begin_connection(struct cr_watch *watch)
     cr_buf_dispose(&watch->body);
 }
 
+static void connect(struct cr_watch *watch, const struct cr_credential *credential)
+{
+    int timeout_s = (int)cr_random_between(WATCH_MIN_S, WATCH_MAX_S);
+    cr_autofree char *path = request_path(watch, timeout_s);
+    cr_autofree char *url = cr_asprintf("%s%s", cr_client_config(watch->client)->server, path);
+    const struct cr_http_request request = {.method = "GET",
+                                            .url = url,
+                                            .bearer = credential->token,
+                                            .accept = "application/json",
+                                            .secret = watch->secret};
+    const struct cr_http_stream_handler handler = {
+        .on_status = on_status, .on_data = on_data, .on_end = on_end, .arg = watch};
+    int idle_ms = watch->phase == CR_WATCH_PAGES ? PAGE_IDLE_MS : timeout_s * 1000 + WATCH_GRACE_MS;
+    watch->generation = credential->generation;
+    struct cr_http_stream *stream = cr_http_stream_start(cr_client_streams(watch->client), &request, &handler, idle_ms);
+    watch->stream = watch->ended ? NULL : stream;
+}
+
+static void on_credentials(void *arg);
+static void broken(struct cr_watch *watch, struct cr_error *err);
+
+/* Here nothing may wait: while a credential plugin runs, its end is what begins anew. */
 static void start_connection(void *arg)
 {
     struct cr_watch *watch = arg;
     begin_connection(watch);
-    int timeout_s = (int)cr_random_between(WATCH_MIN_S, WATCH_MAX_S);
-    cr_autofree char *path = request_path(watch, timeout_s);
-    cr_autofree char *url = cr_asprintf("%s%s", cr_client_config(watch->client)->server, path);
-    CR_CLEANUP(cr_secret) char *token = cr_auth_token(cr_client_auth(watch->client));
-    const struct cr_http_request request = {
-        .method = "GET", .url = url, .bearer = token, .accept = "application/json", .secret = watch->secret};
-    const struct cr_http_stream_handler handler = {
-        .on_status = on_status, .on_data = on_data, .on_end = on_end, .arg = watch};
-    int idle_ms = watch->phase == CR_WATCH_PAGES ? PAGE_IDLE_MS : timeout_s * 1000 + WATCH_GRACE_MS;
-    struct cr_http_stream *stream = cr_http_stream_start(cr_client_streams(watch->client), &request, &handler, idle_ms);
-    watch->stream = watch->ended ? NULL : stream;
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_credential) struct cr_credential credential = {0};
+    const struct cr_auth_wait_options options = {
+        .loop = cr_client_loop(watch->client), .on_ended = on_credentials, .arg = watch};
+    switch (cr_auth_ask(cr_client_auth(watch->client), &options, &watch->wait, &credential, &err)) {
+    case CR_AUTH_READY:
+        connect(watch, &credential);
+        return;
+    case CR_AUTH_PENDING:
+        return;
+    case CR_AUTH_FAILED:
+        broken(watch, &err);
+    }
+}
+
+static void on_credentials(void *arg)
+{
+    struct cr_watch *watch = arg;
+    watch->wait = NULL;
+    start_connection(watch);
 }
 
 /* --- the answer --- */
@@ -174,9 +205,12 @@ static int64_t retry_delay(struct cr_watch *watch, const struct cr_error *err)
 
 static void retry(struct cr_watch *watch, struct cr_error *err)
 {
+    struct cr_auth *auth = cr_client_auth(watch->client);
     /* No answer at all may mean that its certificate is of a new CA. */
-    if (err->kind == CR_ERR_UNAUTHORIZED || !watch->status)
-        cr_auth_reread(cr_client_auth(watch->client));
+    if (!watch->status)
+        cr_auth_reread(auth);
+    else if (err->kind == CR_ERR_UNAUTHORIZED)
+        (void)cr_auth_refused(auth, watch->generation);
     advise(watch, err);
     int64_t delay = retry_delay(watch, err);
     cr_timer_arm(watch->timer, delay);
@@ -313,6 +347,7 @@ void cr_watch_free(struct cr_watch *watch)
     if (!watch)
         return;
     watch->closing = true;
+    cr_auth_wait_cancel(watch->wait);
     if (watch->stream)
         cr_http_stream_cancel(watch->stream);
     cr_timer_free(watch->timer);

@@ -3,6 +3,7 @@
 #define CR_KUBE_WATCH_INTERNAL_H
 
 #include "base/buffer.h"
+#include "kube/auth.h"
 #include "kube/backoff.h"
 #include "kube/watch.h"
 #include "kube/watch_frames.h"
@@ -35,6 +36,8 @@ struct cr_watch {
     bool closing;
 
     /* The connection. */
+    struct cr_auth_wait *wait;     /* for credentials; NULL: none */
+    uint64_t generation;           /* of the credentials it was opened with */
     struct cr_http_stream *stream; /* NULL: none */
     bool ended;
     enum cr_watch_phase phase;

@@ -13,14 +13,17 @@
 #include "sys/loop.h"
 
 /* Who the other side is and who we are. All strings are copied; PEM data, not paths. Nothing else is trusted: with
- * ca_pem the system's CAs do not count, and no proxy is taken from the environment (API servers are reached directly).
- */
+ * ca_pem the system's CAs do not count, and no proxy is taken from the environment (API servers are reached directly,
+ * unless proxy says otherwise). */
 struct cr_http_tls {
     const char *ca_pem;      /* verifies the server; NULL: the system's CAs */
     const char *cert_pem;    /* client certificate chain; NULL: none */
     const char *key_pem;     /* its key */
     const char *server_name; /* overrides the name that is verified (kubeconfig's tls-server-name); NULL: the URL's */
     bool insecure;           /* insecure-skip-tls-verify */
+    const char *proxy;       /* "http://", "https://" (verified with the system's CAs) or "socks5://", with user and
+                              * password if need be; https goes through it as a tunnel, and socks5 gets the name, not an
+                              * address, as in client-go; NULL: none */
 };
 
 struct cr_http_client;

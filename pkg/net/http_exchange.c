@@ -231,6 +231,22 @@ static void set_trust(CURL *easy, const struct cr_http_identity *identity)
     }
 }
 
+/* The name is resolved by the proxy: what is behind it may have names of its own. */
+static bool set_proxy(CURL *easy, const char *proxy, struct cr_error *err)
+{
+    static const char socks[] = "socks5://";
+    if (!proxy || !*proxy)
+        return true;
+    bool is_socks = cr_starts_with(proxy, socks);
+    char *url = cr_asprintf("%s%s", is_socks ? "socks5h://" : "", is_socks ? proxy + strlen(socks) : proxy);
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_PROXY, url);
+    curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
+    explicit_bzero(url, strlen(url));
+    free(url);
+    return code == CURLE_OK ||
+           cr_error_set(err, CR_ERR_INTERNAL, "the proxy cannot be set: %s", curl_easy_strerror(code));
+}
+
 static bool set_client_certificate(CURL *easy, const struct cr_http_identity *identity, struct cr_error *err)
 {
     if (!identity->cert_pem && !identity->key_pem)
@@ -249,7 +265,7 @@ static bool set_client_certificate(CURL *easy, const struct cr_http_identity *id
 bool cr_http_exchange_use(struct cr_http_exchange *x, const struct cr_http_identity *identity, struct cr_error *err)
 {
     set_trust(x->easy, identity);
-    if (!set_client_certificate(x->easy, identity, err))
+    if (!set_proxy(x->easy, identity->proxy, err) || !set_client_certificate(x->easy, identity, err))
         return false;
     if (identity->server_name && *identity->server_name && !rename_server(x, identity->server_name, err))
         return false;

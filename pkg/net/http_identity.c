@@ -18,6 +18,7 @@ struct cr_http_identity *cr_http_identity_new(const struct cr_http_tls *tls)
     identity->cert_pem = cr_strdup_or_null(tls->cert_pem);
     identity->key_pem = cr_strdup_or_null(tls->key_pem);
     identity->server_name = cr_strdup_or_null(tls->server_name);
+    identity->proxy = cr_strdup_or_null(tls->proxy);
     identity->insecure = tls->insecure;
     return identity;
 }
@@ -28,13 +29,19 @@ struct cr_http_identity *cr_http_identity_ref(struct cr_http_identity *identity)
     return identity;
 }
 
+static void free_secret(char *text)
+{
+    if (text)
+        OPENSSL_cleanse(text, strlen(text));
+    free(text);
+}
+
 void cr_http_identity_unref(struct cr_http_identity *identity)
 {
     if (!identity || atomic_fetch_sub(&identity->refs, 1) != 1)
         return;
-    if (identity->key_pem)
-        OPENSSL_cleanse(identity->key_pem, strlen(identity->key_pem));
-    free(identity->key_pem);
+    free_secret(identity->key_pem);
+    free_secret(identity->proxy);
     free(identity->ca_pem);
     free(identity->cert_pem);
     free(identity->server_name);
@@ -44,5 +51,5 @@ void cr_http_identity_unref(struct cr_http_identity *identity)
 bool cr_http_identity_equal(const struct cr_http_identity *a, const struct cr_http_identity *b)
 {
     return cr_streq(a->ca_pem, b->ca_pem) && cr_streq(a->cert_pem, b->cert_pem) && cr_streq(a->key_pem, b->key_pem) &&
-           cr_streq(a->server_name, b->server_name) && a->insecure == b->insecure;
+           cr_streq(a->server_name, b->server_name) && cr_streq(a->proxy, b->proxy) && a->insecure == b->insecure;
 }

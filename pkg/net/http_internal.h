@@ -20,6 +20,7 @@ struct cr_http_identity {
     char *cert_pem;
     char *key_pem; /* wiped */
     char *server_name;
+    char *proxy; /* wiped */
     bool insecure;
 };
 struct cr_http_identity *cr_http_identity_new(const struct cr_http_tls *tls);

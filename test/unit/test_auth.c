@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "kube/config_internal.h"
 
 /* A CA and a token in files of a folder of the test's own. */
@@ -20,7 +21,7 @@ struct files {
     char *token;
     int changes;
     char *ca_told;
-    struct cr_auth_listener listener;
+    struct cr_auth_user user;
 };
 
 static void put(const char *path, const char *text)
@@ -57,8 +58,8 @@ static struct cr_auth *auth_of(struct files *files)
     config->ca_pem = cr_strdup("CA");
     config->token = cr_strdup("first");
     struct cr_auth *auth = cr_auth_new(config);
-    files->listener = (struct cr_auth_listener){.on_changed = on_changed, .arg = files};
-    cr_auth_listen(auth, &files->listener);
+    files->user = (struct cr_auth_user){.on_changed = on_changed, .arg = files};
+    cr_auth_join(auth, &files->user);
     assert_string_equal(files->ca_told, "CA");
     files->changes = 0;
     return auth;
@@ -74,10 +75,24 @@ static void files_dispose(struct files *files)
     free(files->ca_told);
 }
 
+enum { PATIENCE_MS = 30 * 1000 };
+
+static void on_changed_ignored(void *arg, const struct cr_kube_config *config)
+{
+    (void)arg;
+    (void)config;
+}
+
+/* Of one that has joined nothing: enough to ask. */
+static struct cr_auth_user somebody = {.on_changed = on_changed_ignored};
+
 static void assert_token(struct cr_auth *auth, const char *expected)
 {
-    CR_CLEANUP(cr_secret) char *token = cr_auth_token(auth);
-    assert_string_equal(token, expected);
+    CR_CLEANUP(cr_credential) struct cr_credential credential = {0};
+    struct cr_error err = {0};
+    if (!cr_auth_get(auth, &somebody, cr_clock_monotonic_ms() + PATIENCE_MS, &credential, &err))
+        fail_msg("%s", err.text);
+    assert_string_equal(credential.token, expected);
 }
 
 static void a_new_token_is_taken_after_a_refusal_and_not_with_each_request(void **state)
@@ -87,7 +102,7 @@ static void a_new_token_is_taken_after_a_refusal_and_not_with_each_request(void 
     CR_CLEANUP(cr_auth) struct cr_auth *auth = auth_of(&files);
     put(files.token, "second");
     assert_token(auth, "first"); /* read less than a minute ago */
-    assert_true(cr_auth_reread(auth));
+    assert_true(cr_auth_refused(auth, 0));
     assert_token(auth, "second");
     assert_int_equal(files.changes, 0);
     files_dispose(&files);
@@ -99,8 +114,8 @@ static void a_new_ca_is_told_once(void **state)
     struct files files;
     CR_CLEANUP(cr_auth) struct cr_auth *auth = auth_of(&files);
     put(files.ca, "CA2");
-    assert_true(cr_auth_reread(auth));
-    assert_true(cr_auth_reread(auth));
+    cr_auth_reread(auth);
+    cr_auth_reread(auth);
     assert_int_equal(files.changes, 1);
     assert_string_equal(files.ca_told, "CA2");
     files_dispose(&files);
@@ -113,11 +128,11 @@ static void files_that_cannot_be_read_change_nothing(void **state)
     CR_CLEANUP(cr_auth) struct cr_auth *auth = auth_of(&files);
     unlink(files.token);
     put(files.ca, "");
-    assert_true(cr_auth_reread(auth));
+    cr_auth_reread(auth);
     assert_token(auth, "first");
     assert_int_equal(files.changes, 0);
     put(files.token, "second");
-    assert_true(cr_auth_reread(auth));
+    cr_auth_reread(auth);
     assert_token(auth, "second");
     files_dispose(&files);
 }
@@ -128,8 +143,10 @@ static void without_files_there_is_no_hope_after_a_refusal(void **state)
     struct cr_kube_config *config = cr_new(struct cr_kube_config);
     config->source = cr_strdup("test");
     CR_CLEANUP(cr_auth) struct cr_auth *auth = cr_auth_new(config);
-    assert_false(cr_auth_reread(auth));
-    assert_null(cr_auth_token(auth));
+    assert_false(cr_auth_refused(auth, 0));
+    CR_CLEANUP(cr_credential) struct cr_credential credential = {0};
+    assert_true(cr_auth_get(auth, &somebody, 0, &credential, NULL));
+    assert_null(credential.token);
 }
 
 enum { ROUNDS = 300 };
@@ -137,8 +154,9 @@ enum { ROUNDS = 300 };
 static void *ask(void *auth)
 {
     for (int i = 0; i < ROUNDS; i++) {
-        CR_CLEANUP(cr_secret) char *token = cr_auth_token(auth);
-        if (strcmp(token, "first") != 0 && strcmp(token, "second") != 0)
+        CR_CLEANUP(cr_credential) struct cr_credential credential = {0};
+        if (!cr_auth_get(auth, &somebody, 0, &credential, NULL) ||
+            (strcmp(credential.token, "first") != 0 && strcmp(credential.token, "second") != 0))
             abort();
         if (i % 3 == 0)
             cr_auth_reread(auth);

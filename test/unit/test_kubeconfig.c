@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
+#include "kube/exec_plugin.h"
 #include "support/testcerts.h"
 
 /* A folder of its own for each test. */
@@ -51,10 +52,12 @@ static struct cr_kube_config *load(const char *text, struct cr_error *err)
     return cr_kube_config_load(path, NULL, err);
 }
 
-#define HEAD         "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
-#define CONTEXT      "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
-#define CLUSTER      "clusters: [{name: k, cluster: {server: 'https://h:6443'}}]\n"
-#define USER(fields) "users: [{name: u, user: {" fields "}}]\n"
+#define HEAD                 "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+#define CONTEXT              "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
+#define CLUSTER              "clusters: [{name: k, cluster: {server: 'https://h:6443'}}]\n"
+#define CLUSTER_WITH(fields) "clusters: [{name: k, cluster: {server: 'https://h', " fields "}}]\n"
+#define V1                   "apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never"
+#define USER(fields)         "users: [{name: u, user: {" fields "}}]\n"
 
 static void reads_inline_material_and_the_context_s_namespace(void **state)
 {
@@ -228,10 +231,46 @@ static void refuses_with_words(void **state)
          HEAD CONTEXT "clusters: [{name: k, cluster: {server: 'https://h', insecure-skip-tls-verify: true, "
                       "certificate-authority-data: Q0E=}}]\n" USER(""),
          "exclude each other", CR_ERR_INVALID},
-        {"proxy",
-         HEAD CONTEXT "clusters: [{name: k, cluster: {server: 'https://h', proxy-url: 'http://p'}}]\n" USER(""),
+        {"proxy of a kind that client-go has not", HEAD CONTEXT CLUSTER_WITH("proxy-url: 'ftp://p'") USER(""),
+         "proxy-url is no address", CR_ERR_INVALID},
+        {"proxy without a host", HEAD CONTEXT CLUSTER_WITH("proxy-url: 'http://'") USER(""), "proxy-url",
+         CR_ERR_INVALID},
+        {"proxy without a scheme, password unseen", HEAD CONTEXT CLUSTER_WITH("proxy-url: 'u:Q0E=@p:3128'") USER(""),
          "proxy-url", CR_ERR_INVALID},
-        {"exec plugin", HEAD CONTEXT CLUSTER USER("exec: {command: aws}"), "exec", CR_ERR_INVALID},
+        {"insecure that is text", HEAD CONTEXT CLUSTER_WITH("insecure-skip-tls-verify: 'yes'") USER(""),
+         "neither true nor false", CR_ERR_INVALID},
+        {"plugin in the clear",
+         HEAD CONTEXT "clusters: [{name: k, cluster: {server: 'http://h'}}]\n" USER("exec: {" V1 ", command: p}"),
+         "without TLS", CR_ERR_INVALID},
+        {"plugin that is no object", HEAD CONTEXT CLUSTER USER("exec: aws"), "exec is no object", CR_ERR_INVALID},
+        {"plugin without a command", HEAD CONTEXT CLUSTER USER("exec: {" V1 "}"), "exec.command is missing",
+         CR_ERR_INVALID},
+        {"plugin without a version", HEAD CONTEXT CLUSTER USER("exec: {command: p}"), "exec.apiVersion is missing",
+         CR_ERR_INVALID},
+        {"plugin of a version that kubectl dropped",
+         HEAD CONTEXT CLUSTER USER("exec: {command: p, apiVersion: client.authentication.k8s.io/v1alpha1}"),
+         "exec.apiVersion is neither", CR_ERR_INVALID},
+        {"v1 must say whether it asks a person",
+         HEAD CONTEXT CLUSTER USER("exec: {command: p, apiVersion: client.authentication.k8s.io/v1}"),
+         "exec.interactiveMode is missing", CR_ERR_INVALID},
+        {"a plugin that must ask a person",
+         HEAD CONTEXT CLUSTER USER(
+             "exec: {command: p, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Always}"),
+         "there is no terminal", CR_ERR_INVALID},
+        {"interactiveMode of another word",
+         HEAD CONTEXT CLUSTER USER(
+             "exec: {command: p, apiVersion: client.authentication.k8s.io/v1, interactiveMode: never}"),
+         "none of Never", CR_ERR_INVALID},
+        {"an argument that is a number", HEAD CONTEXT CLUSTER USER("exec: {" V1 ", command: p, args: [a, 1]}"),
+         "exec.args has an entry that is no text", CR_ERR_INVALID},
+        {"arguments that are no list", HEAD CONTEXT CLUSTER USER("exec: {" V1 ", command: p, args: a}"),
+         "exec.args is no list", CR_ERR_INVALID},
+        {"a variable without a name", HEAD CONTEXT CLUSTER USER("exec: {" V1 ", command: p, env: [{value: Q0E=}]}"),
+         "exec.env has an entry without a name", CR_ERR_INVALID},
+        {"a variable that is a number",
+         HEAD CONTEXT CLUSTER USER("exec: {" V1 ", command: p, env: [{name: A, value: 1}]}"), "quotes", CR_ERR_INVALID},
+        {"a plugin beside a token is looked at all the same", HEAD CONTEXT CLUSTER USER("token: t, exec: {" V1 "}"),
+         "exec.command", CR_ERR_INVALID},
         {"auth provider", HEAD CONTEXT CLUSTER USER("auth-provider: {name: gcp}"), "auth-provider", CR_ERR_INVALID},
         {"basic authentication", HEAD CONTEXT CLUSTER USER("username: a, password: b"), "basic authentication",
          CR_ERR_INVALID},
@@ -261,6 +300,119 @@ static void refuses_with_words(void **state)
             fail_msg("%s: kind %s", cases[i].rule, cr_error_kind_name(err.kind));
         if (strstr(err.text, "Q0E="))
             fail_msg("%s: the message shows material", cases[i].rule);
+    }
+}
+
+/* The value of a variable that the plugin gets, or NULL. */
+static const char *variable(const struct cr_exec_plugin *plugin, const char *name)
+{
+    for (size_t i = 0; i < plugin->env.len; i++)
+        if (cr_starts_with(plugin->env.items[i], name) && plugin->env.items[i][strlen(name)] == '=')
+            return plugin->env.items[i] + strlen(name) + 1;
+    return NULL;
+}
+
+static void a_plugin_is_read_and_told_nothing_of_the_cluster_unless_it_asks(void **state)
+{
+    (void)state;
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_kube_config)
+    struct cr_kube_config *config =
+        load(HEAD CONTEXT CLUSTER USER("exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: aws, args: "
+                                       "[eks, get-token, ''], env: [{name: AWS_PROFILE, value: prod}, {name: EMPTY}], "
+                                       "installHint: see the manual}"),
+             &err);
+    if (!config)
+        fail_msg("%s", err.text);
+    const struct cr_exec_plugin *plugin = config->exec;
+    assert_string_equal(plugin->command, "aws");
+    cr_autofree char *args = cr_strvec_join(&plugin->args, "|");
+    assert_string_equal(args, "eks|get-token|");
+    assert_string_equal(plugin->install_hint, "see the manual");
+    assert_string_equal(variable(plugin, "AWS_PROFILE"), "prod");
+    assert_string_equal(variable(plugin, "EMPTY"), "");
+    assert_string_equal(variable(plugin, "KUBERNETES_EXEC_INFO"),
+                        "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\",\"spec\":"
+                        "{\"interactive\":false}}");
+    assert_null(config->token);
+}
+
+static void a_plugin_that_asks_is_told_of_the_cluster(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *cluster, *told;
+    } cases[] = {
+        {"", "\"config\":null"},
+        {", tls-server-name: api, proxy-url: 'socks5://p', certificate-authority-data: Q0E=, disable-compression: "
+         "true, "
+         "extensions: [{name: other, extension: 1}, {name: client.authentication.k8s.io/exec, extension: {audience: "
+         "a}}]",
+         "\"tls-server-name\":\"api\",\"certificate-authority-data\":\"Q0E=\",\"proxy-url\":\"socks5://p\","
+         "\"disable-compression\":true,\"config\":{\"audience\":\"a\"}"},
+        {", insecure-skip-tls-verify: true", "\"insecure-skip-tls-verify\":true,\"config\":null"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct cr_error err = {0};
+        cr_autofree char *text =
+            cr_asprintf(HEAD CONTEXT "clusters: [{name: k, cluster: {server: 'https://h/'%s}}]\n" USER(
+                            "exec: {" V1 ", command: p, provideClusterInfo: true}"),
+                        cases[i].cluster);
+        CR_CLEANUP(cr_kube_config) struct cr_kube_config *config = load(text, &err);
+        if (!config)
+            fail_msg("%s", err.text);
+        cr_autofree char *told =
+            cr_asprintf("{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\","
+                        "\"spec\":{\"cluster\":{\"server\":\"https://h/\",%s},\"interactive\":false}}",
+                        cases[i].told);
+        assert_string_equal(variable(config->exec, "KUBERNETES_EXEC_INFO"), told);
+    }
+}
+
+static void a_command_with_a_slash_is_relative_to_the_kubeconfig(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *command, *expected;
+    } cases[] = {
+        {"plugin", "plugin"}, {"./plugin", "%s/./plugin"}, {"bin/plugin", "%s/bin/plugin"}, {"/bin/p", "/bin/p"}};
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct cr_error err = {0};
+        cr_autofree char *text =
+            cr_asprintf(HEAD CONTEXT CLUSTER USER("exec: {" V1 ", command: '%s'}"), cases[i].command);
+        CR_CLEANUP(cr_kube_config) struct cr_kube_config *config = load(text, &err);
+        assert_non_null(config);
+        cr_autofree char *in_folder = cr_asprintf("%s/%s", folder, cases[i].command);
+        assert_string_equal(config->exec->command, *cases[i].expected == '%' ? in_folder : cases[i].expected);
+    }
+}
+
+static void what_the_file_has_itself_comes_before_a_plugin(void **state)
+{
+    (void)state;
+    static const char *const users[] = {
+        USER("token: t, exec: {" V1 ", command: p}"),
+        USER("client-certificate-data: Q0VSVA==, client-key-data: S0VZ, exec: {" V1 ", command: p}")};
+    for (size_t i = 0; i < cr_array_len(users); i++) {
+        struct cr_error err = {0};
+        cr_autofree char *text = cr_asprintf(HEAD CONTEXT CLUSTER "%s", users[i]);
+        CR_CLEANUP(cr_kube_config) struct cr_kube_config *config = load(text, &err);
+        assert_non_null(config);
+        assert_null(config->exec);
+    }
+}
+
+static void a_proxy_is_taken_from_the_kubeconfig(void **state)
+{
+    (void)state;
+    static const char *const proxies[] = {"http://u:p@proxy:3128", "https://proxy", "socks5://[::1]:1080"};
+    for (size_t i = 0; i < cr_array_len(proxies); i++) {
+        struct cr_error err = {0};
+        cr_autofree char *text = cr_asprintf(HEAD CONTEXT CLUSTER_WITH("proxy-url: '%s'") USER("token: t"), proxies[i]);
+        CR_CLEANUP(cr_kube_config) struct cr_kube_config *config = load(text, &err);
+        if (!config)
+            fail_msg("%s", err.text);
+        assert_string_equal(config->proxy_url, proxies[i]);
     }
 }
 
@@ -348,6 +500,11 @@ int main(void)
         IN_FOLDER(an_empty_or_missing_file_keeps_the_old_value_and_the_others_are_taken),
         IN_FOLDER(a_key_of_another_certificate_is_not_taken),
         IN_FOLDER(refuses_with_words),
+        IN_FOLDER(a_plugin_is_read_and_told_nothing_of_the_cluster_unless_it_asks),
+        IN_FOLDER(a_plugin_that_asks_is_told_of_the_cluster),
+        IN_FOLDER(a_command_with_a_slash_is_relative_to_the_kubeconfig),
+        IN_FOLDER(what_the_file_has_itself_comes_before_a_plugin),
+        IN_FOLDER(a_proxy_is_taken_from_the_kubeconfig),
         IN_FOLDER(a_token_file_wins_over_a_token_and_falls_back_to_it),
         IN_FOLDER(kubeconfig_environment_is_one_file),
         IN_FOLDER(nothing_configured_says_what_to_do),

@@ -1,0 +1,38 @@
+/* Private to pkg/kube: fields of a kubeconfig, with errors that say where they are. */
+#ifndef CR_KUBE_KUBECONFIG_READER_H
+#define CR_KUBE_KUBECONFIG_READER_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "codec/json.h"
+#include "kube/config.h"
+
+/* What is being read: for messages and relative paths. */
+struct cr_kubeconfig_reader {
+    const char *path;
+    const char *what; /* "user 'admin'" */
+    struct cr_error *err;
+};
+
+/* "<path>: <what>: <field> <problem>". Always false. */
+bool cr_kubeconfig_invalid(const struct cr_kubeconfig_reader *in, const char *field, const char *problem);
+/* *text: borrowed; NULL when the field is absent, null or empty, as client-go has it. */
+bool cr_kubeconfig_text(const struct cr_kubeconfig_reader *in, const struct cr_json *object, const char *field,
+                        const char **text) CR_MUST_USE;
+/* The same, owned. */
+bool cr_kubeconfig_copy(const struct cr_kubeconfig_reader *in, const struct cr_json *object, const char *field,
+                        char **slot) CR_MUST_USE;
+/* Absent and null are false. */
+bool cr_kubeconfig_bool(const struct cr_kubeconfig_reader *in, const struct cr_json *object, const char *field,
+                        bool *value) CR_MUST_USE;
+/* A path, relative to the kubeconfig's own folder. Owned. */
+char *cr_kubeconfig_resolve(const struct cr_kubeconfig_reader *in, const char *file);
+
+/* The user's credential plugin (`exec`) as config->exec, unless there is none. */
+bool cr_kubeconfig_exec(const struct cr_kubeconfig_reader *in, const struct cr_json *user,
+                        struct cr_kube_config *config) CR_MUST_USE;
+/* Tells the plugin, once config has the cluster, what it wants to know of it. cluster: its entry. */
+void cr_kubeconfig_exec_info(const struct cr_json *cluster, struct cr_kube_config *config);
+
+#endif

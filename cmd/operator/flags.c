@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/strings.h"
 #include "kube/own_namespace.h"
 
@@ -23,12 +24,19 @@ const char flags_help[] =
     "      --operator-namespace NAME    namespace of the operator's own objects (default: $POD_NAMESPACE, then that of "
     "the\n"
     "                                   pod's service account)\n"
-    "      --leader-elect=false         run without leader election. This version has none yet, so run one operator at "
-    "a\n"
-    "                                   time; =true is refused rather than pretended\n"
+    "      --leader-elect               of several operators, one acts: the one that holds the Lease (default true); "
+    "=false\n"
+    "                                   for an operator that is the only one\n"
+    "      --leader-elect-lease-name NAME       the Lease, in the operator's namespace (default certroll-operator)\n"
+    "      --leader-elect-lease-duration TIME   how long others wait for a leader that is silent (default 15s)\n"
+    "      --leader-elect-renew-deadline TIME   how long a leader goes on that cannot renew (default 10s)\n"
+    "      --leader-elect-retry-period TIME     between two tries (default 2s)\n"
     "      --metrics-bind-address ADDR  where /metrics, /healthz and /readyz are served, such as 127.0.0.1:8080; 0 "
     "for\n"
     "                                   nowhere (default \":8080\")\n"
+    "      --health-probe-bind-address ADDR  where /healthz and /readyz are served instead, such as :8081; 0 for "
+    "nowhere\n"
+    "                                   (default: with the metrics)\n"
     "      --workers N                  reconciles at the same time, 1 to 64 (default 4)\n"
     "      --log-level LEVEL            debug, info, warn or error (default info)\n"
     "      --version                    print the version\n"
@@ -36,13 +44,18 @@ const char flags_help[] =
     "\n"
     "It logs JSON lines on standard error. SIGTERM and SIGINT end it after the work in hand; killing it at any moment\n"
     "loses nothing and does nothing twice.\n"
-    "Exit status: 0 ended as asked, 1 could not start, 2 wrong usage.\n";
+    "Exit status: 0 ended as asked, 1 could not start, 2 wrong usage, 3 another operator leads now.\n";
 
 enum {
     OPT_KUBECONFIG = 256,
     OPT_CONTEXT,
     OPT_OPERATOR_NAMESPACE,
     OPT_LEADER_ELECT,
+    OPT_LEASE_NAME,
+    OPT_LEASE_DURATION,
+    OPT_RENEW_DEADLINE,
+    OPT_RETRY_PERIOD,
+    OPT_HEALTH,
     OPT_METRICS,
     OPT_WORKERS,
     OPT_LOG_LEVEL,
@@ -55,6 +68,11 @@ static const struct option options[] = {
     {"namespace", required_argument, NULL, 'n'},
     {"operator-namespace", required_argument, NULL, OPT_OPERATOR_NAMESPACE},
     {"leader-elect", optional_argument, NULL, OPT_LEADER_ELECT},
+    {"leader-elect-lease-name", required_argument, NULL, OPT_LEASE_NAME},
+    {"leader-elect-lease-duration", required_argument, NULL, OPT_LEASE_DURATION},
+    {"leader-elect-renew-deadline", required_argument, NULL, OPT_RENEW_DEADLINE},
+    {"leader-elect-retry-period", required_argument, NULL, OPT_RETRY_PERIOD},
+    {"health-probe-bind-address", required_argument, NULL, OPT_HEALTH},
     {"metrics-bind-address", required_argument, NULL, OPT_METRICS},
     {"workers", required_argument, NULL, OPT_WORKERS},
     {"log-level", required_argument, NULL, OPT_LOG_LEVEL},
@@ -87,15 +105,42 @@ static bool add_namespace(const char *name, struct cr_strvec *namespaces, struct
     return true;
 }
 
-static bool check_leader_elect(const char *value, struct cr_error *err)
+static bool parse_bool(const char *flag, const char *value, bool *out, struct cr_error *err)
 {
-    if (cr_streq(value, "false"))
-        return true;
-    if (!value || cr_streq(value, "true"))
-        return cr_error_set(
-            err, CR_ERR_INVALID,
-            "this version has no leader election yet: give --leader-elect=false and run one operator at a time");
-    return cr_error_set(err, CR_ERR_INVALID, "--leader-elect must be true or false, not '%s'", value);
+    *out = !cr_streq(value, "false");
+    return !value || cr_streq(value, "true") || cr_streq(value, "false") ||
+           cr_error_set(err, CR_ERR_INVALID, "%s must be true or false, not '%s'", flag, value);
+}
+
+static bool parse_time(const char *flag, const char *value, int64_t *ms, struct cr_error *err)
+{
+    return cr_duration_parse(value, ms, err) || cr_error_wrap(err, "%s", flag);
+}
+
+/* An RFC 1123 subdomain, as Kubernetes demands of a Lease's name. */
+static bool check_lease_name(const char *name, struct cr_error *err)
+{
+    size_t len = strlen(name);
+    bool plain = len > 0 && len <= 253 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-.") == len &&
+                 !strchr("-.", name[0]) && !strchr("-.", name[len - 1]);
+    return plain || cr_error_set(err, CR_ERR_INVALID, "--leader-elect-lease-name '%s' is no name of a Lease", name);
+}
+
+static bool take_leader_election(int option, struct flags *flags, struct cr_error *err)
+{
+    switch (option) {
+    case OPT_LEASE_NAME:
+        flags->lease_name = optarg;
+        return check_lease_name(optarg, err);
+    case OPT_LEASE_DURATION:
+        return parse_time("--leader-elect-lease-duration", optarg, &flags->times.lease_ms, err);
+    case OPT_RENEW_DEADLINE:
+        return parse_time("--leader-elect-renew-deadline", optarg, &flags->times.renew_ms, err);
+    case OPT_RETRY_PERIOD:
+        return parse_time("--leader-elect-retry-period", optarg, &flags->times.retry_ms, err);
+    default:
+        return parse_bool("--leader-elect", optarg, &flags->leader_elect, err);
+    }
 }
 
 static bool take(int option, struct flags *flags, struct cr_error *err)
@@ -113,7 +158,14 @@ static bool take(int option, struct flags *flags, struct cr_error *err)
         flags->operator_namespace = optarg;
         return check_namespace("--operator-namespace", optarg, err);
     case OPT_LEADER_ELECT:
-        return check_leader_elect(optarg, err);
+    case OPT_LEASE_NAME:
+    case OPT_LEASE_DURATION:
+    case OPT_RENEW_DEADLINE:
+    case OPT_RETRY_PERIOD:
+        return take_leader_election(option, flags, err);
+    case OPT_HEALTH:
+        flags->health_address = optarg;
+        return true;
     case OPT_METRICS:
         flags->metrics_address = optarg;
         return true;
@@ -135,7 +187,14 @@ static bool take(int option, struct flags *flags, struct cr_error *err)
 
 bool flags_parse(int argc, char **argv, struct flags *flags, struct cr_error *err)
 {
-    *flags = (struct flags){.metrics_address = ":8080", .log_level = CR_LOG_INFO, .workers = 4};
+    *flags = (struct flags){
+        .leader_elect = true,
+        .lease_name = "certroll-operator",
+        .times = {.lease_ms = 15000, .renew_ms = 10000, .retry_ms = 2000},
+        .metrics_address = ":8080",
+        .log_level = CR_LOG_INFO,
+        .workers = 4,
+    };
     for (;;) {
         int option = getopt_long(argc, argv, "n:h", options, NULL);
         if (option < 0)
@@ -146,7 +205,7 @@ bool flags_parse(int argc, char **argv, struct flags *flags, struct cr_error *er
     if (optind < argc)
         return cr_error_set(err, CR_ERR_INVALID, "unexpected argument '%s'; see certroll-operator --help",
                             argv[optind]);
-    return true;
+    return cr_election_check_times(&flags->times, err) || cr_error_wrap(err, "leader election");
 }
 
 void flags_dispose(struct flags *flags)

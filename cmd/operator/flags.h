@@ -7,13 +7,18 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strvec.h"
+#include "runtime/leader_election.h"
 
 struct flags {
     const char *kubeconfig; /* borrowed from argv; NULL: as kubectl finds it, or in-cluster */
     const char *context;
     struct cr_strvec namespaces;    /* empty: all */
     const char *operator_namespace; /* NULL: the pod's */
+    bool leader_elect;
+    const char *lease_name;
+    struct cr_election_times times;
     const char *metrics_address;
+    const char *health_address; /* NULL: with the metrics */
     enum cr_log_level log_level;
     int workers;
     bool help;

@@ -17,7 +17,7 @@
 
 #define USER_AGENT "certroll-operator/" CERTROLL_VERSION " (linux/" CERTROLL_ARCH ")"
 
-enum { EXIT_NOT_STARTED = 1, EXIT_USAGE = 2 };
+enum { EXIT_NOT_STARTED = 1, EXIT_USAGE = 2, EXIT_LEASE_LOST = 3 };
 
 /* Keys pass through this process: no core may ever hold them. */
 static void forbid_cores(void)
@@ -34,15 +34,32 @@ static bool find_operator_namespace(const struct flags *flags, char **ns, struct
     return *ns || cr_own_namespace(ns, err);
 }
 
-static bool run(const struct flags *flags, struct cr_error *err)
+/* *election stays NULL when there is to be none. */
+static bool make_election(const struct flags *flags, const char *ns, struct cr_client *client,
+                          struct cr_metrics *metrics, struct cr_leader_election **election, struct cr_error *err)
+{
+    if (!flags->leader_elect)
+        return true;
+    if (!ns)
+        return cr_error_set(err, CR_ERR_INVALID,
+                            "leader election needs a namespace for its Lease, and outside of a pod nothing tells it: "
+                            "give --operator-namespace, or --leader-elect=false when this is the only operator");
+    const struct cr_leader_election_options options = {
+        .ns = ns, .name = flags->lease_name, .times = flags->times, .exit_status = EXIT_LEASE_LOST};
+    *election = cr_leader_election_new(client, metrics, &options, err);
+    return *election != NULL;
+}
+
+/* The exit status; err is set unless it is 0. */
+static int run(const struct flags *flags, struct cr_error *err)
 {
     cr_autofree char *operator_namespace = NULL;
     if (!find_operator_namespace(flags, &operator_namespace, err))
-        return false;
+        return EXIT_NOT_STARTED;
     CR_CLEANUP(cr_kube_config)
     struct cr_kube_config *config = cr_kube_config_load(flags->kubeconfig, flags->context, err);
     if (!config)
-        return false;
+        return EXIT_NOT_STARTED;
     cr_autofree char *namespaces = cr_strvec_join(&flags->namespaces, ",");
     cr_log(CR_LOG_INFO, "starting", {"version", CERTROLL_VERSION}, {"server", config->server},
            {"credentials", config->source}, {"namespaces", flags->namespaces.len ? namespaces : "all"},
@@ -52,8 +69,16 @@ static bool run(const struct flags *flags, struct cr_error *err)
     CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
     CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
     CR_CLEANUP(cr_client) struct cr_client *client = cr_client_new(loop, cr_steal(&config), USER_AGENT);
+    CR_CLEANUP(cr_leader_election) struct cr_leader_election *election = NULL;
+    if (!make_election(flags, operator_namespace, client, metrics, &election, err))
+        return EXIT_NOT_STARTED;
     CR_CLEANUP(cr_policy_controller) struct cr_policy_controller *controller = NULL;
-    struct cr_manager_options manager_options = {.workers = flags->workers, .metrics_address = flags->metrics_address};
+    struct cr_manager_options manager_options = {
+        .workers = flags->workers,
+        .metrics_address = flags->metrics_address,
+        .health_address = flags->health_address,
+        .election = election,
+    };
     CR_CLEANUP(cr_manager) struct cr_manager *manager = cr_manager_new(loop, client, metrics, &manager_options);
     struct cr_policy_controller_options options = {
         .loop = loop,
@@ -64,7 +89,9 @@ static bool run(const struct flags *flags, struct cr_error *err)
         .operator_namespace = operator_namespace,
     };
     controller = cr_policy_controller_new(&options, err);
-    return controller && cr_manager_run(manager, err);
+    if (controller && cr_manager_run(manager, err))
+        return 0;
+    return election && cr_leader_election_lost(election) ? EXIT_LEASE_LOST : EXIT_NOT_STARTED;
 }
 
 int main(int argc, char **argv)
@@ -83,11 +110,11 @@ int main(int argc, char **argv)
     }
     cr_log_set_level(flags.log_level);
     forbid_cores();
-    bool ended_well = run(&flags, &err);
-    if (ended_well)
+    int status = run(&flags, &err);
+    if (status == 0)
         cr_log(CR_LOG_INFO, "ended");
     else
-        cr_log(CR_LOG_ERROR, "cannot run", {"error", err.text});
+        cr_log(CR_LOG_ERROR, status == EXIT_LEASE_LOST ? "ended" : "cannot run", {"error", err.text});
     flags_dispose(&flags);
-    return ended_well ? 0 : EXIT_NOT_STARTED;
+    return status;
 }

@@ -17,6 +17,11 @@ int64_t cr_clock_monotonic_ms(void)
     return now_ms(CLOCK_MONOTONIC);
 }
 
+int64_t cr_clock_boot_ms(void)
+{
+    return now_ms(CLOCK_BOOTTIME);
+}
+
 int64_t cr_clock_wall_ms(void)
 {
     return now_ms(CLOCK_REALTIME);

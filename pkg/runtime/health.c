@@ -4,15 +4,26 @@
 
 static const char text_plain[] = "text/plain; charset=utf-8";
 
-/* That it answers is the proof: the loop turns. */
-static int healthz(void *arg, struct cr_buf *body, const char **content_type)
+static int ok_or_why_not(struct cr_buf *body)
 {
-    (void)arg;
-    *content_type = text_plain;
+    if (body->len)
+        return 503;
     cr_buf_puts(body, "ok\n");
     return 200;
 }
 
+/* That it answers proves that the loop turns; election has a thread of its own. */
+static int healthz(void *arg, struct cr_buf *body, const char **content_type)
+{
+    const struct cr_health *health = arg;
+    struct cr_error err = {0};
+    *content_type = text_plain;
+    if (health->election && !cr_leader_election_alive(health->election, &err))
+        cr_buf_printf(body, "%s\n", err.text);
+    return ok_or_why_not(body);
+}
+
+/* A standby is ready, too: when it could take over. */
 static int readyz(void *arg, struct cr_buf *body, const char **content_type)
 {
     const struct cr_health *health = arg;
@@ -24,10 +35,10 @@ static int readyz(void *arg, struct cr_buf *body, const char **content_type)
         if (!cr_informer_healthy(health->informers[i], &err))
             cr_buf_printf(body, "%s\n", err.text);
     }
-    if (body->len)
-        return 503;
-    cr_buf_puts(body, "ok\n");
-    return 200;
+    struct cr_error err = {0};
+    if (health->election && !cr_leader_election_ready(health->election, &err))
+        cr_buf_printf(body, "%s\n", err.text);
+    return ok_or_why_not(body);
 }
 
 /* Informers of one resource (a namespace each) are one number. The first of them stands for all. */
@@ -57,9 +68,19 @@ static int metrics_page(void *arg, struct cr_buf *body, const char **content_typ
     return 200;
 }
 
-void cr_health_serve(struct cr_http_server *server, struct cr_health *health)
+void cr_health_serve_probes(struct cr_http_server *server, struct cr_health *health)
 {
     cr_http_server_handle(server, "/healthz", healthz, health);
     cr_http_server_handle(server, "/readyz", readyz, health);
+}
+
+void cr_health_serve_metrics(struct cr_http_server *server, struct cr_health *health)
+{
     cr_http_server_handle(server, "/metrics", metrics_page, health);
+}
+
+void cr_health_serve_all(struct cr_http_server *server, struct cr_health *health)
+{
+    cr_health_serve_probes(server, health);
+    cr_health_serve_metrics(server, health);
 }

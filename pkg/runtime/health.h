@@ -8,6 +8,7 @@
 #include "metrics/metrics.h"
 #include "net/http_server.h"
 #include "runtime/informer.h"
+#include "runtime/leader_election.h"
 #include "runtime/queue.h"
 
 /* What the pages show; borrowed, in the loop's thread. */
@@ -15,13 +16,16 @@ struct cr_health {
     struct cr_informer **informers;
     size_t informers_len;
     struct cr_queue *queue;
-    struct cr_metrics *metrics; /* may be NULL */
+    struct cr_leader_election *election; /* may be NULL */
+    struct cr_metrics *metrics;          /* may be NULL */
     struct cr_metric *queue_length;
     struct cr_metric *informer_objects; /* {resource} */
     bool stopping;
 };
 
 /* health must outlive server. */
-void cr_health_serve(struct cr_http_server *server, struct cr_health *health);
+void cr_health_serve_probes(struct cr_http_server *server, struct cr_health *health);
+void cr_health_serve_metrics(struct cr_http_server *server, struct cr_health *health);
+void cr_health_serve_all(struct cr_http_server *server, struct cr_health *health);
 
 #endif

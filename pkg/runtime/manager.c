@@ -24,6 +24,7 @@ struct cr_manager {
     struct cr_client *client;
     struct cr_manager_options options;
     char *metrics_address; /* NULL: none */
+    char *health_address;  /* NULL: none of its own */
     cr_reconcile_fn reconcile;
     void *reconcile_arg;
     struct cr_queue *queue;
@@ -33,8 +34,10 @@ struct cr_manager {
     /* Loop thread. */
     struct cr_health health; /* and the informers */
     struct cr_http_server *server;
+    struct cr_http_server *health_server; /* NULL: server has the pages */
     struct cr_workers *workers;
     struct cr_timer *grace;
+    bool leads;
 
     pthread_mutex_t lock; /* guards finished */
     bool finished;        /* the loop takes no posts of this manager any more */
@@ -55,6 +58,12 @@ static void register_metrics(struct cr_manager *manager, struct cr_metrics *metr
                                                         "Objects in the cache of a resource.", CR_LABELS("resource"));
 }
 
+/* Owned; NULL: none. */
+static char *address_of(const char *address)
+{
+    return address && *address && !cr_streq(address, "0") ? cr_strdup(address) : NULL;
+}
+
 struct cr_manager *cr_manager_new(struct cr_loop *loop, struct cr_client *client, struct cr_metrics *metrics,
                                   const struct cr_manager_options *options)
 {
@@ -66,9 +75,10 @@ struct cr_manager *cr_manager_new(struct cr_loop *loop, struct cr_client *client
         manager->options.workers = DEFAULT_WORKERS;
     if (manager->options.grace_ms <= 0)
         manager->options.grace_ms = DEFAULT_GRACE_MS;
-    const char *address = options->metrics_address;
-    if (address && *address && !cr_streq(address, "0"))
-        manager->metrics_address = cr_strdup(address);
+    manager->metrics_address = address_of(options->metrics_address);
+    manager->health_address = address_of(options->health_address);
+    manager->leads = !options->election;
+    manager->health.election = options->election;
     manager->queue = cr_queue_new(BACKOFF_FIRST_MS, BACKOFF_MAX_MS);
     manager->health.queue = manager->queue;
     manager->health.metrics = metrics;
@@ -87,10 +97,12 @@ void cr_manager_free(struct cr_manager *manager)
         cr_informer_free(manager->health.informers[i]);
     free(manager->health.informers);
     cr_http_server_free(manager->server);
+    cr_http_server_free(manager->health_server);
     cr_timer_free(manager->grace);
     cr_queue_free(manager->queue);
     pthread_mutex_destroy(&manager->lock);
     free(manager->metrics_address);
+    free(manager->health_address);
     free(manager);
 }
 
@@ -108,6 +120,11 @@ void cr_manager_set_reconciler(struct cr_manager *manager, cr_reconcile_fn recon
 int cr_manager_port(const struct cr_manager *manager)
 {
     return manager->server ? cr_http_server_port(manager->server) : 0;
+}
+
+int cr_manager_health_port(const struct cr_manager *manager)
+{
+    return manager->health_server ? cr_http_server_port(manager->health_server) : 0;
 }
 
 /* --- shutdown: keys, workers, watches, loop, server --- */
@@ -158,12 +175,35 @@ static void on_signal(void *arg)
     begin_stop(manager);
 }
 
-void cr_manager_stop(struct cr_manager *manager)
+/* Any thread. */
+static void post(struct cr_manager *manager, void (*fn)(void *))
 {
     pthread_mutex_lock(&manager->lock);
     if (!manager->finished)
-        cr_loop_post(manager->loop, begin_stop, manager);
+        cr_loop_post(manager->loop, fn, manager);
     pthread_mutex_unlock(&manager->lock);
+}
+
+void cr_manager_stop(struct cr_manager *manager)
+{
+    post(manager, begin_stop);
+}
+
+/* --- leading --- */
+
+/* No grace: whoever leads now may act on the same things. */
+static void lost_leadership(void *arg)
+{
+    struct cr_manager *manager = arg;
+    cr_client_cancel(manager->client);
+    begin_stop(manager);
+}
+
+static void on_lost(void *arg, const char *why)
+{
+    struct cr_manager *manager = arg;
+    (void)why; /* logged already */
+    post(manager, lost_leadership);
 }
 
 /* --- start --- */
@@ -180,7 +220,7 @@ static bool all_synced(const struct cr_manager *manager)
 static void start_workers_when_synced(void *arg)
 {
     struct cr_manager *manager = arg;
-    if (manager->workers || manager->health.stopping || !manager->reconcile || !all_synced(manager))
+    if (manager->workers || manager->health.stopping || !manager->reconcile || !manager->leads || !all_synced(manager))
         return;
     const struct cr_workers_options options = {
         .count = manager->options.workers,
@@ -196,6 +236,18 @@ static void start_workers_when_synced(void *arg)
     cr_log(CR_LOG_INFO, "all caches are in sync, workers started");
 }
 
+static void started_leading(void *arg)
+{
+    struct cr_manager *manager = arg;
+    manager->leads = true;
+    start_workers_when_synced(manager);
+}
+
+static void on_started_leading(void *arg)
+{
+    post(arg, started_leading);
+}
+
 void cr_manager_add_informer(struct cr_manager *manager, struct cr_informer *informer)
 {
     struct cr_health *health = &manager->health;
@@ -204,20 +256,60 @@ void cr_manager_add_informer(struct cr_manager *manager, struct cr_informer *inf
     cr_informer_on_synced(informer, start_workers_when_synced, manager);
 }
 
+static struct cr_http_server *listen_on(struct cr_manager *manager, const char *address,
+                                        void (*serve)(struct cr_http_server *, struct cr_health *), const char *pages,
+                                        struct cr_error *err)
+{
+    CR_CLEANUP(cr_http_server) struct cr_http_server *server = cr_http_server_new(manager->loop);
+    serve(server, &manager->health);
+    if (!cr_http_server_listen(server, address, err)) {
+        cr_error_wrap(err, "%s", pages);
+        return NULL;
+    }
+    char port[16];
+    snprintf(port, sizeof port, "%d", cr_http_server_port(server));
+    cr_log(CR_LOG_INFO, "serving", {"pages", pages}, {"address", address}, {"port", port});
+    return cr_steal(&server);
+}
+
 static bool serve(struct cr_manager *manager, struct cr_error *err)
 {
-    if (!manager->metrics_address)
+    const char *health = manager->options.health_address;
+    bool together = !health || !*health;
+    if (manager->metrics_address) {
+        manager->server = together
+                              ? listen_on(manager, manager->metrics_address, cr_health_serve_all,
+                                          "/metrics, /healthz and /readyz", err)
+                              : listen_on(manager, manager->metrics_address, cr_health_serve_metrics, "/metrics", err);
+        if (!manager->server)
+            return false;
+    }
+    if (!manager->health_address)
         return true;
-    CR_CLEANUP(cr_http_server) struct cr_http_server *server = cr_http_server_new(manager->loop);
-    cr_health_serve(server, &manager->health);
-    if (!cr_http_server_listen(server, manager->metrics_address, err))
-        return cr_error_wrap(err, "metrics and health");
-    manager->server = cr_steal(&server);
-    char port[16];
-    snprintf(port, sizeof port, "%d", cr_http_server_port(manager->server));
-    cr_log(CR_LOG_INFO, "serving /metrics, /healthz and /readyz", {"address", manager->metrics_address},
-           {"port", port});
-    return true;
+    manager->health_server =
+        listen_on(manager, manager->health_address, cr_health_serve_probes, "/healthz and /readyz", err);
+    return manager->health_server != NULL;
+}
+
+static void start(struct cr_manager *manager)
+{
+    for (size_t i = 0; i < manager->health.informers_len; i++)
+        cr_informer_start(manager->health.informers[i]);
+    cr_loop_post(manager->loop, start_workers_when_synced, manager); /* there may be no informers */
+    if (!manager->options.election)
+        return;
+    const struct cr_leader_election_handler handler = {on_started_leading, on_lost, manager};
+    cr_leader_election_start(manager->options.election, &handler);
+}
+
+/* The workers have ended. */
+static bool end_election(struct cr_leader_election *election, struct cr_error *err)
+{
+    if (!election)
+        return true;
+    cr_leader_election_stop(election);
+    return !cr_leader_election_lost(election) ||
+           cr_error_set(err, CR_ERR_CONFLICT, "this process does not lead any more");
 }
 
 bool cr_manager_run(struct cr_manager *manager, struct cr_error *err)
@@ -226,10 +318,9 @@ bool cr_manager_run(struct cr_manager *manager, struct cr_error *err)
     cr_loop_on_terminate(manager->loop, on_signal, manager);
     if (!serve(manager, err))
         return false;
-    for (size_t i = 0; i < manager->health.informers_len; i++)
-        cr_informer_start(manager->health.informers[i]);
-    cr_loop_post(manager->loop, start_workers_when_synced, manager); /* there may be no informers */
+    start(manager);
     cr_loop_run(manager->loop);
     cr_http_server_free(cr_steal(&manager->server)); /* answered to the end why it was not ready */
-    return true;
+    cr_http_server_free(cr_steal(&manager->health_server));
+    return end_election(manager->options.election, err);
 }

@@ -8,6 +8,7 @@
 #include "kube/client.h"
 #include "metrics/metrics.h"
 #include "runtime/informer.h"
+#include "runtime/leader_election.h"
 #include "runtime/queue.h"
 
 struct cr_manager;
@@ -15,7 +16,11 @@ struct cr_manager;
 struct cr_manager_options {
     int workers;                 /* 0: 4 */
     const char *metrics_address; /* "host:port"; NULL or "0": none. Serves /metrics, /healthz, /readyz */
+    const char *health_address;  /* of /healthz and /readyz; NULL or "": with the metrics; "0": none */
     int64_t grace_ms;            /* for work under way at shutdown; 0: 10 s */
+    /* Workers start when it leads, informers before: a standby is warm. Started by run, which gives the Lease up when
+     * all has ended. Borrowed, outlives the manager; NULL: this process is the only one. */
+    struct cr_leader_election *election;
 };
 
 /* Takes nothing; client, loop and metrics outlive it. Registers metrics certroll_reconcile_total{result},
@@ -39,11 +44,14 @@ struct cr_queue *cr_manager_queue(struct cr_manager *manager);
 
 /* Runs loop and workers until SIGTERM, SIGINT or cr_manager_stop; a reconcile under way is finished (its requests have
  * 10 s), then all is taken down in order. A second signal ends the process at once. False when it could not start
- * (address in use, …). */
+ * (address in use, …), or when it ended because another leads (cr_leader_election_lost): then work under way is
+ * cancelled, not finished. */
 bool cr_manager_run(struct cr_manager *manager, struct cr_error *err) CR_MUST_USE;
 /* Any thread, until run returns. */
 void cr_manager_stop(struct cr_manager *manager);
-/* The port of the metrics address once run has begun to listen (for ":0"), 0: none. Loop thread, for tests and logs. */
+/* The ports of the metrics and the health address once run has begun to listen (for ":0"), 0: none of its own. Loop
+ * thread, for tests and logs. */
 int cr_manager_port(const struct cr_manager *manager);
+int cr_manager_health_port(const struct cr_manager *manager);
 
 #endif

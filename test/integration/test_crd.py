@@ -42,6 +42,10 @@ def verify(**members: Any) -> dict[str, Any]:
     return consumer(verify={"port": 8443, **members})
 
 
+def endpoints(*each: dict[str, Any]) -> dict[str, Any]:
+    return consumer(verify={"endpoints": list(each)})
+
+
 def restart(**members: Any) -> dict[str, Any]:
     return {**MINIMAL_SPEC, "restart": members}
 
@@ -154,7 +158,28 @@ REFUSED = {
         consumer(reload={"clientCA": {"method": "Restart", "maxDelay": "5s"}}),
         "maxDelay has no meaning with method Restart: remove it",
     ),
-    "no-port": (consumer(verify={}), "spec.consumers[0].verify.port: Required value"),
+    "no-port": (consumer(verify={}), "give a port, or a list of endpoints"),
+    "port-and-endpoints": (verify(endpoints=[{"port": 1}]), "give either a port or endpoints, not both"),
+    "no-endpoint": (consumer(verify={"endpoints": []}), "should have at least 1 items"),
+    "endpoints-9": (endpoints(*({"port": 8000 + i} for i in range(9))), "must have at most 8 items"),
+    "endpoint-without-port": (endpoints({"serverName": "web"}), "verify.endpoints[0].port: Required value"),
+    "endpoint-port-0": (endpoints({"port": 0}), "should be greater than or equal to 1"),
+    "endpoint-protocol": (endpoints({"port": 25, "protocol": "SMTP"}), 'supported values: "TLS", "PostgreSQL", "MySQL"'),
+    "endpoint-server-name": (endpoints({"port": 1, "serverName": "https://web"}), "must be a DNS name"),
+    "endpoint-secret-elsewhere": (endpoints({"port": 1, "secretName": "a/b"}), "a policy refers to its own namespace"),
+    "endpoint-twice": (endpoints({"port": 1}, {"port": 1, "protocol": "MySQL"}), "the same port and serverName"),
+    "endpoint-name-twice": (
+        endpoints({"port": 1, "serverName": "a"}, {"port": 1, "serverName": "a", "secretName": "web-tls"}),
+        "two endpoints have the same port and serverName",
+    ),
+    "name-beside-endpoints": (
+        consumer(verify={"endpoints": [{"port": 1}], "serverName": "a"}),
+        "serverName and protocol belong to each of the endpoints",
+    ),
+    "protocol-beside-endpoints": (
+        consumer(verify={"endpoints": [{"port": 1}], "protocol": "MySQL"}),
+        "serverName and protocol belong to each of the endpoints",
+    ),
     "port-0": (verify(port=0), "should be greater than or equal to 1"),
     "port-65536": (verify(port=65536), "should be less than or equal to 65535"),
     "protocol": (verify(protocol="SMTP"), 'supported values: "TLS", "PostgreSQL", "MySQL"'),
@@ -214,6 +239,19 @@ ACCEPTED = {
             {"name": f"c{i}", "targetRef": {"kind": "Deployment", "name": f"{'d' * 240}{i}"}} for i in range(128)
         ],
     },
+    "port-and-name-twice": endpoints({"port": 1}, {"port": 1, "serverName": "a"}, {"port": 2, "serverName": "a"}),
+    # Within the budget of CEL at the most that both lists take.
+    "most-endpoints": {
+        **MINIMAL_SPEC,
+        "consumers": [
+            {
+                "name": f"c{i}",
+                "targetRef": {"kind": "Deployment", "name": f"d{i}"},
+                "verify": {"endpoints": [{"port": 1, "serverName": f"{'n' * 250}{j}"} for j in range(8)]},
+            }
+            for i in range(128)
+        ],
+    },
     "dotted-name": {"secrets": [{"name": "web.example.org-tls"}]},
     "zero-coalesce": restart(coalesce="0s"),
     "empty-windows": restart(windows=[]),
@@ -264,8 +302,6 @@ def test_every_field_is_described_and_bounded(control_plane: ControlPlane, part:
 NOT_ACTED_ON = [
     "secretSelector",
     "consumers.targetRef",
-    "consumers.verify.protocol",
-    "consumers.verify.clientSecretName",
     "discover",
     "trust",
     "restart.method",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,18 +15,13 @@ from control_plane import ROOT, ControlPlane
 
 sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
 
+import catalogue  # noqa: E402
+from catalogue import Answer  # noqa: E402
 from certroll_dev import namespaces  # noqa: E402
 from programs import clouds, known, web  # noqa: E402
 from programs.material import Generations  # noqa: E402
-from programs.observe import Answer, Observation, differences, observe  # noqa: E402
+from programs.observe import Observation, differences, observe  # noqa: E402
 from programs.program import SECRET, Program  # noqa: E402
-
-_BUILD = Path(os.environ.get("CERTROLL_BUILD", ROOT / "build" / "dev"))
-_DRIVER = _BUILD / "test" / "catalogue_driver"
-_CHANGES = {
-    "leaf": ["LeafRenewed", "KeyChanged", "IssuerChanged"],
-    "trust": ["TrustAdded", "TrustRemoved", "TrustReplaced"],
-}
 
 NAMES = ("etcd", "etcd-member", "coredns", "contour", "envoy-static", "envoy-sds")
 
@@ -48,16 +41,10 @@ WRONG = {
 }
 
 
-def _ask(program: Program, catalogue: Path | None) -> Mapping[str, Answer]:
-    """What the catalogue says, for a change of the leaf and one of the trust."""
-    option = ["--catalogue", str(catalogue)] if catalogue else []
-    answers = {}
-    for name, changes in _CHANGES.items():
-        words = [_DRIVER, *option, SECRET, "tls.crt", "tls.key", "ca.crt", *changes]
-        done = subprocess.run(words, input=json.dumps(program.pod()), capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        answers[name] = json.loads(done.stdout)
-    return answers
+def _ask(program: Program, overrides: Path | None) -> Mapping[str, Answer]:
+    """For a change of the leaf and one of the trust."""
+    changes = {"leaf": catalogue.LEAF_CHANGED, "trust": catalogue.TRUST_CHANGED}
+    return {name: catalogue.ask(program.pod(), SECRET, changes[name], overrides) for name in changes}
 
 
 class Case:
@@ -86,13 +73,13 @@ def cases(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
     programs = _programs(control_plane)
     with ThreadPoolExecutor(max_workers=len(programs)) as executor:
         found = {}
-        for name, (program, catalogue) in programs.items():
+        for name, (program, wrong) in programs.items():
             place = folder / name.replace(" ", "-")
             file = None
-            if catalogue:
+            if wrong:
                 place.mkdir()
                 file = place / "catalogue.yaml"
-                file.write_text(json.dumps(catalogue))
+                file.write_text(json.dumps(wrong))
             answers = _ask(program, file)
             found[name] = Case(program, answers, executor.submit(run, program, answers, place))
         yield found
@@ -102,7 +89,7 @@ def _programs(plane: ControlPlane) -> dict[str, tuple[Program, dict[str, Any] | 
     ports = iter(known.PORTS)
     make = known.makers(plane.kubeconfig.read_text())
     right = {name: (make[name](next(ports)), None) for name in NAMES}
-    return right | {title: (make[name](next(ports)), catalogue) for title, (name, catalogue, _) in WRONG.items()}
+    return right | {title: (make[name](next(ports)), wrong) for title, (name, wrong, _) in WRONG.items()}
 
 
 @pytest.mark.parametrize("name", NAMES)

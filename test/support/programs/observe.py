@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from catalogue import Answer
 from programs.material import Generations
 from programs.peer import Peer
 from programs.program import SECRET, Program
 from programs.sandbox import Sandbox
 
-Answer = Mapping[str, Any]  # of catalogue_driver, for one change of a Secret
 CLASSES = {"leaf": frozenset({"serverLeaf", "clientLeaf"}), "trust": frozenset({"clientCA", "serverCA"})}
 
 _BY_ITSELF = frozenset({"Watch", "PerHandshake", "Poll", "ApiWatch"})

@@ -68,6 +68,19 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
     return len;
 }
 
+/* CURLOPT_PREREQFUNCTION: connected, and the next thing is to send. Earlier would be too early for a process that may
+ * be stopped at any moment. */
+static int may_begin(void *arg, char *remote_ip, char *local_ip, int remote_port, int local_port)
+{
+    (void)remote_ip;
+    (void)local_ip;
+    (void)remote_port;
+    (void)local_port;
+    const struct cr_http_stream *stream = arg;
+    bool late = stream->begin_by_ms && cr_clock_monotonic_ms() >= stream->begin_by_ms;
+    return late ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
 struct cr_http_stream *cr_http_stream_new(struct cr_http_client *client, const struct cr_http_request *request,
                                           const struct cr_http_stream_handler *handler, int idle_ms, bool compressed)
 {
@@ -89,6 +102,8 @@ struct cr_http_stream *cr_http_stream_new(struct cr_http_client *client, const s
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, stream);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, stream);
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, may_begin);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, stream);
     return stream;
 }
 
@@ -201,8 +216,6 @@ static bool begin(struct cr_http_stream *stream, struct cr_error *err)
         *err = stream->broken;
         return false;
     }
-    if (stream->begin_by_ms && cr_clock_monotonic_ms() >= stream->begin_by_ms)
-        return cr_error_set(err, CR_ERR_CANCELLED, "not sent: the time to begin it is over");
     stream->pool = cr_http_client_pool(stream->client);
     if (!cr_http_exchange_use(&stream->exchange, cr_http_pool_identity(stream->pool), err) ||
         !cr_http_pool_add(stream->pool, stream->exchange.easy, err))
@@ -234,6 +247,8 @@ static void complete(struct cr_http_stream *stream)
     if (stream->over_cap)
         cr_error_set(&err, CR_ERR_INVALID, "%s: the response is longer than the %zu bytes that are allowed",
                      stream->exchange.origin, stream->max_body);
+    else if (stream->result == CURLE_ABORTED_BY_CALLBACK)
+        cr_error_set(&err, CR_ERR_CANCELLED, "not sent: the time to begin it is over");
     else if (stream->result != CURLE_OK)
         cr_http_exchange_error(&stream->exchange, stream->result, &err);
     else if (!stream->status) /* curl takes headers that were cut off for a response */

@@ -163,8 +163,11 @@ enum cr_auth_answer cr_auth_plugin_judge(struct cr_auth *auth, struct cr_error *
         return CR_AUTH_READY;
     if (auth->running)
         return CR_AUTH_PENDING;
-    if (err)
+    if (err) {
+        int64_t pause_ms = auth->retry_ms - cr_clock_monotonic_ms();
         *err = auth->failure;
+        err->retry_after_ms = pause_ms > 0 ? (int)pause_ms : 0; /* sooner, the answer would be the same */
+    }
     return CR_AUTH_FAILED;
 }
 

@@ -25,18 +25,32 @@ static void *run_loop(void *loop)
     return NULL;
 }
 
-static void open_fixture(struct fixture *f, const struct fake_answer *script, size_t len, const char *token_file)
+/* The configuration but for the server's address. */
+static void open_with(struct fixture *f, const struct fake_answer *script, size_t len, struct cr_kube_config *config)
 {
     assert_true(fake_api_start(&f->api, script, len));
     f->loop = cr_loop_new();
-    struct cr_kube_config *config = cr_new(struct cr_kube_config);
     config->server = cr_asprintf("http://127.0.0.1:%d", f->api.port);
     config->ns = cr_strdup("default");
     config->source = cr_strdup("test");
-    config->token_file = cr_strdup_or_null(token_file);
-    config->token = token_file ? cr_strdup("old") : NULL;
     f->client = cr_client_new(f->loop, config, "certroll-test");
     assert_int_equal(pthread_create(&f->thread, NULL, run_loop, f->loop), 0);
+}
+
+static void open_fixture(struct fixture *f, const struct fake_answer *script, size_t len, const char *token_file)
+{
+    struct cr_kube_config *config = cr_new(struct cr_kube_config);
+    config->token_file = cr_strdup_or_null(token_file);
+    config->token = token_file ? cr_strdup("old") : NULL;
+    open_with(f, script, len, config);
+}
+
+/* Credentials come from this shell script. */
+static void open_with_plugin(struct fixture *f, const struct fake_answer *script, size_t len, const char *plugin)
+{
+    struct cr_kube_config *config = cr_new(struct cr_kube_config);
+    config->exec = fake_plugin(plugin);
+    open_with(f, script, len, config);
 }
 
 static void close_fixture(struct fixture *f)
@@ -78,6 +92,81 @@ static void a_refused_token_is_read_again_and_the_request_sent_once_more(void **
     assert_int_equal(atomic_load(&f.api.answered), 4);
     close_fixture(&f);
     unlink(path);
+}
+
+struct blocked {
+    struct cr_client *client;
+    struct cr_error err;
+};
+
+static void *get_blocked(void *arg)
+{
+    struct blocked *b = arg;
+    CR_CLEANUP(cr_json) struct cr_json *never = cr_client_get(b->client, &cr_res_pods, "ns", "p", &b->err);
+    return never;
+}
+
+static void a_refused_token_of_a_plugin_is_replaced_and_the_request_sent_once_more(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/certroll-runs-XXXXXX";
+    cr_autofd int fd = mkstemp(path);
+    cr_autofree char *plugin = cr_asprintf("echo >> %s; n=$(wc -l < %s); " FAKE_CREDENTIAL, path, path);
+    static const struct fake_answer script[] = {
+        {.has = "Authorization: Bearer t1\r\n", .body = NAMED("p")},
+        {.has = "Authorization: Bearer t1\r\n", .status = 401, .body = STATUS("Unauthorized")},
+        {.has = "Authorization: Bearer t2\r\n", .body = NAMED("p")},
+        {.has = "Authorization: Bearer t2\r\n", .status = 401, .body = STATUS("Unauthorized")},
+    };
+    struct fixture f;
+    struct cr_error err = {0};
+    open_with_plugin(&f, script, cr_array_len(script), plugin);
+    for (int i = 0; i < 2; i++) {
+        CR_CLEANUP(cr_json) struct cr_json *pod = cr_client_get(f.client, &cr_res_pods, "ns", "p", &err);
+        if (!pod)
+            fail_msg("%s", err.text);
+    }
+    /* Again so soon: it is not for want of a new token. */
+    assert_null(cr_client_get(f.client, &cr_res_pods, "ns", "p", &err));
+    assert_int_equal(err.kind, CR_ERR_UNAUTHORIZED);
+    close_fixture(&f);
+    unlink(path);
+}
+
+static void a_request_waits_for_a_plugin_no_longer_than_it_may_take(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct cr_error err = {0};
+    open_with_plugin(&f, NULL, 0, "exec sleep 600");
+    struct cr_client *dedicated = cr_client_new_dedicated(f.client, f.loop, 200);
+    int64_t start = cr_clock_monotonic_ms();
+    assert_null(cr_client_get(dedicated, &cr_res_pods, "ns", "p", &err));
+    assert_in_range(cr_clock_monotonic_ms() - start, 190, 5000);
+    assert_int_equal(err.kind, CR_ERR_TRANSIENT);
+    assert_string_equal(err.text, "GET /api/v1/namespaces/ns/pods/p: test: the credential plugin has not answered yet");
+    struct blocked blocked = {.client = f.client};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, get_blocked, &blocked), 0);
+    usleep(50 * 1000); /* most of the time it waits by then */
+    cr_client_cancel(f.client);
+    pthread_join(thread, NULL);
+    assert_int_equal(blocked.err.kind, CR_ERR_CANCELLED);
+    cr_client_free(dedicated);
+    close_fixture(&f);
+}
+
+static void a_plugin_that_fails_fails_the_request_in_its_words(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct cr_error err = {0};
+    open_with_plugin(&f, NULL, 0, "echo 'log in first' >&2; exit 1");
+    assert_null(cr_client_get(f.client, &cr_res_pods, "ns", "p", &err));
+    assert_int_equal(err.kind, CR_ERR_UNAUTHORIZED);
+    assert_string_equal(err.text, "GET /api/v1/namespaces/ns/pods/p: credential plugin '/bin/sh': failed with exit "
+                                  "status 1: log in first");
+    close_fixture(&f);
 }
 
 static void without_files_a_401_is_final(void **state)
@@ -299,18 +388,6 @@ static void names_that_lead_elsewhere_are_refused_before_any_request(void **stat
     close_fixture(&f);
 }
 
-struct blocked {
-    struct cr_client *client;
-    struct cr_error err;
-};
-
-static void *get_blocked(void *arg)
-{
-    struct blocked *b = arg;
-    CR_CLEANUP(cr_json) struct cr_json *never = cr_client_get(b->client, &cr_res_pods, "ns", "p", &b->err);
-    return never;
-}
-
 static void a_cancelled_client_ends_what_is_under_way_and_what_comes(void **state)
 {
     (void)state;
@@ -432,6 +509,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refused_token_is_read_again_and_the_request_sent_once_more),
+        cmocka_unit_test(a_refused_token_of_a_plugin_is_replaced_and_the_request_sent_once_more),
+        cmocka_unit_test(a_request_waits_for_a_plugin_no_longer_than_it_may_take),
+        cmocka_unit_test(a_plugin_that_fails_fails_the_request_in_its_words),
         cmocka_unit_test(without_files_a_401_is_final),
         cmocka_unit_test(writes_say_what_they_are_and_who_writes),
         cmocka_unit_test(an_apply_says_whether_it_forces_and_conflicts_name_the_managers),

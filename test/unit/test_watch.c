@@ -74,13 +74,14 @@ static void give_up(void *arg)
     cr_loop_stop(arg);
 }
 
-/* Runs a watch of Secrets against the script until it told what is expected. */
-static void run(const char *rule, const struct fake_answer *script, size_t len, const char *expected, struct told *told)
+/* Runs a watch of Secrets against the script until it told what is expected. plugin: of the credentials, or NULL. */
+static void run_with(const char *rule, const struct fake_answer *script, size_t len, const char *plugin,
+                     const char *expected, struct told *told)
 {
     struct fake_api api;
     assert_true(fake_api_start(&api, script, len));
     CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
-    CR_CLEANUP(cr_client) struct cr_client *client = fake_client(loop, api.port);
+    CR_CLEANUP(cr_client) struct cr_client *client = fake_client_with(loop, api.port, plugin);
     *told = (struct told){.loop = loop, .expected = expected};
     const struct cr_watch_options options = {.resource = &cr_res_secrets, .ns = "ns", .secret = true};
     const struct cr_watch_handler handler = {.on_object = on_object,
@@ -102,6 +103,11 @@ static void run(const char *rule, const struct fake_answer *script, size_t len, 
         fail_msg("%s: %s", rule, api.problem);
     if (strcmp(words, expected) != 0)
         fail_msg("%s: told '%s', not '%s' (%s)", rule, words, expected, told->trouble);
+}
+
+static void run(const char *rule, const struct fake_answer *script, size_t len, const char *expected, struct told *told)
+{
+    run_with(rule, script, len, NULL, expected, told);
 }
 
 #define OBJECT(name, version)                                                                                          \
@@ -367,6 +373,38 @@ static void a_watch_can_be_freed_in_any_state(void **state)
     cr_watch_free(NULL);
 }
 
+static void a_watch_waits_for_a_plugin_and_has_it_run_again_after_a_refusal(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/certroll-runs-XXXXXX";
+    cr_autofd int fd = mkstemp(path);
+    cr_autofree char *plugin =
+        cr_asprintf("sleep 0.2; echo >> %s; n=$(wc -l < %s); [ $n != 1 ] || exit 3; " FAKE_CREDENTIAL, path, path);
+    static const struct fake_answer script[] = {
+        {.has = "Authorization: Bearer t2\r\n", .status = 401, .body = STATUS(401, "Unauthorized")},
+        {.has = "Authorization: Bearer t3\r\n", .body = ADDED("a", "1") MARK("2"), .hold = true},
+    };
+    struct told told;
+    run_with("plugin", script, cr_array_len(script), plugin, "!Unauthorized !Unauthorized replace +a@1 synced", &told);
+    unlink(path);
+}
+
+static void a_watch_that_waits_for_a_plugin_can_be_ended(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
+    CR_CLEANUP(cr_client) struct cr_client *client = fake_client_with(loop, 1, "exec sleep 600");
+    struct told told = {.loop = loop};
+    const struct cr_watch_options options = {.resource = &cr_res_secrets, .ns = "ns"};
+    const struct cr_watch_handler handler = {.on_trouble = on_trouble, .arg = &told};
+    CR_CLEANUP(cr_watch) struct cr_watch *watch = cr_watch_start(client, loop, &options, &handler);
+    struct cr_timer *timer = cr_timer_new(loop, give_up, loop);
+    cr_timer_arm(timer, 200);
+    cr_loop_run(loop);
+    cr_timer_free(timer);
+    assert_int_equal(told.words.len, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -378,6 +416,8 @@ int main(void)
         cmocka_unit_test(other_trouble_keeps_the_place),
         cmocka_unit_test(retry_after_is_honoured_without_listing_again),
         cmocka_unit_test(a_watch_can_be_freed_in_any_state),
+        cmocka_unit_test(a_watch_waits_for_a_plugin_and_has_it_run_again_after_a_refusal),
+        cmocka_unit_test(a_watch_that_waits_for_a_plugin_can_be_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

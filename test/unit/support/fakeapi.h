@@ -20,6 +20,7 @@
 #include "base/buffer.h"
 #include "base/strings.h"
 #include "kube/client.h"
+#include "kube/exec_plugin.h"
 
 struct fake_answer {
     const char *expect; /* must be in the request line; NULL: anything */
@@ -169,14 +170,36 @@ static inline const char *fake_api_body(struct fake_api *api, size_t i)
     return end ? end + 4 : "";
 }
 
-/* A client of that port. */
-static inline struct cr_client *fake_client(struct cr_loop *loop, int port)
+/* A credential plugin that is a shell script; FAKE_CREDENTIAL is what it should print, with the shell's $n in the
+ * token.
+ */
+#define FAKE_CREDENTIAL                                                                                                \
+    "echo '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":"                \
+    "{\"token\":\"t'$n'\"}}'"
+static inline struct cr_exec_plugin *fake_plugin(const char *script)
+{
+    struct cr_exec_plugin *plugin = cr_new(struct cr_exec_plugin);
+    plugin->command = cr_strdup("/bin/sh");
+    plugin->api_version = cr_strdup("client.authentication.k8s.io/v1");
+    cr_strvec_add(&plugin->args, "-c");
+    cr_strvec_add(&plugin->args, script);
+    return plugin;
+}
+
+/* A client of that port. plugin: the script of its credential plugin, or NULL. */
+static inline struct cr_client *fake_client_with(struct cr_loop *loop, int port, const char *plugin)
 {
     struct cr_kube_config *config = cr_new(struct cr_kube_config);
+    config->exec = plugin ? fake_plugin(plugin) : NULL;
     config->server = cr_asprintf("http://127.0.0.1:%d", port);
     config->ns = cr_strdup("default");
     config->source = cr_strdup("test");
     return cr_client_new(loop, config, "certroll-test");
+}
+
+static inline struct cr_client *fake_client(struct cr_loop *loop, int port)
+{
+    return fake_client_with(loop, port, NULL);
 }
 
 #endif

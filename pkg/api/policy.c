@@ -1,8 +1,10 @@
 #include "api/policy.h"
 
 #include "api/node.h"
+#include "api/policy_target.h"
 #include "api/policy_verify.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/strings.h"
 
 enum {
@@ -20,6 +22,8 @@ static const char *const restart_methods[] = {[CR_RESTART_AUTO] = "Auto",
                                               [CR_RESTART_ROLLOUT] = "Rollout",
                                               [CR_RESTART_EVICT] = "Evict",
                                               [CR_RESTART_NEVER] = "Never"};
+
+static const char *const unknowns[] = {[CR_UNKNOWN_RESTART] = "Restart", [CR_UNKNOWN_REPORT] = "Report"};
 
 enum single_replica { SINGLE_SURGE, SINGLE_WARN, SINGLE_BLOCK };
 static const char *const single_replica[] = {
@@ -73,6 +77,7 @@ void cr_policy_free(struct cr_policy *policy)
     free(policy->name);
     free(policy->uid);
     free(policy->resource_version);
+    cr_selector_dispose(&policy->secret_selector);
     cr_strvec_dispose(&policy->unsupported);
     free(policy);
 }
@@ -83,6 +88,9 @@ static bool decode_metadata(const struct cr_node *root, struct cr_policy *policy
     if (!cr_node_object(root, "metadata", &node, err))
         return false;
     policy->generation = cr_json_int_at(node.json, 0, "generation");
+    const char *created = cr_json_string_at(node.json, "creationTimestamp");
+    if (created && !cr_time_parse(created, &policy->created_ms, NULL))
+        policy->created_ms = 0;
     policy->deleting = cr_node_has(&node, "deletionTimestamp");
     return cr_node_required(&node, "namespace", &policy->ns, err) &&
            cr_node_required(&node, "name", &policy->name, err) && cr_node_string(&node, "uid", "", &policy->uid, err) &&
@@ -168,36 +176,6 @@ static bool decode_reload(const struct cr_node *node, struct cr_policy *policy, 
     return true;
 }
 
-static bool target_is_known(const struct cr_policy_consumer *consumer)
-{
-    static const char *const kinds[] = {"Deployment", "StatefulSet", "DaemonSet"};
-    for (size_t i = 0; i < cr_array_len(kinds); i++)
-        if (cr_streq(consumer->kind, kinds[i]))
-            return cr_streq(consumer->api_version, "apps/v1");
-    return false;
-}
-
-/* *known is false when this version cannot act on the target. */
-static bool decode_target(const struct cr_node *node, struct cr_policy *policy, struct cr_policy_consumer *out,
-                          bool *known, struct cr_error *err)
-{
-    struct cr_node target;
-    *known = false;
-    if (!cr_node_object(node, "targetRef", &target, err))
-        return false;
-    if (!target.json) { /* to be found by discover */
-        unsupported(policy, node, "");
-        return true;
-    }
-    if (!cr_node_string(&target, "apiVersion", "apps/v1", &out->api_version, err) ||
-        !cr_node_required(&target, "kind", &out->kind, err) || !cr_node_required(&target, "name", &out->target, err))
-        return false;
-    *known = target_is_known(out);
-    if (!*known)
-        unsupported(policy, &target, "kind");
-    return true;
-}
-
 static bool consumer_is_new(const struct cr_policy *policy, size_t index, const char *path, struct cr_error *err)
 {
     const struct cr_policy_consumer *added = &policy->consumers[index];
@@ -218,12 +196,14 @@ static bool decode_consumer(const struct cr_node *node, struct cr_policy *policy
     struct cr_policy_consumer *out = &policy->consumers[index];
     bool known = false;
     policy->consumers_len++; /* before it is complete, so that cr_policy_free sees it */
-    if (!cr_node_required(node, "name", &out->name, err) || !decode_target(node, policy, out, &known, err) ||
+    if (!cr_node_required(node, "name", &out->name, err) || !cr_policy_target_decode(node, out, &known, err) ||
         !cr_node_string(node, "component", NULL, &out->component, err) || !decode_reload(node, policy, out, err) ||
         !cr_node_bool(node, "optional", false, &out->optional, err) ||
-        !cr_policy_verify_decode(node, &out->verify, err) || !consumer_is_new(policy, index, node->path, err))
+        !cr_policy_verify_decode(node, &out->verify, err) || !cr_policy_target_check(node, out, err) ||
+        !consumer_is_new(policy, index, node->path, err))
         return false;
     if (!known) {
+        unsupported(policy, node, "targetRef.kind");
         dispose_consumer(out);
         policy->consumers_len--;
     }
@@ -290,20 +270,12 @@ static bool decode_restart(const struct cr_node *spec, struct cr_policy *policy,
            decode_gates(&restart, policy, err);
 }
 
-/* Parts of the schema that later versions act on. */
-static bool decode_later(const struct cr_node *spec, struct cr_policy *policy, struct cr_error *err)
+static bool decode_discover(const struct cr_node *spec, struct cr_policy *policy, struct cr_error *err)
 {
     struct cr_node discover;
-    bool enabled = false;
-    if (!cr_node_object(spec, "discover", &discover, err) || !cr_node_bool(&discover, "enabled", false, &enabled, err))
-        return false;
-    if (cr_node_has(spec, "secretSelector"))
-        unsupported(policy, spec, "secretSelector");
-    if (enabled)
-        unsupported(policy, &discover, "enabled");
-    if (cr_node_has(spec, "trust"))
-        unsupported(policy, spec, "trust");
-    return true;
+    return cr_node_object(spec, "discover", &discover, err) &&
+           cr_node_bool(&discover, "enabled", false, &policy->discover.enabled, err) &&
+           READ_ENUM(&discover, "unknown", unknowns, CR_UNKNOWN_RESTART, &policy->discover.unknown, err);
 }
 
 struct cr_policy *cr_policy_decode(const struct cr_json *object, struct cr_error *err)
@@ -315,7 +287,11 @@ struct cr_policy *cr_policy_decode(const struct cr_json *object, struct cr_error
               cr_node_bool(&spec, "suspend", false, &policy->suspend, err) &&
               READ_ENUM(&spec, "mode", modes, CR_MODE_ENFORCE, &policy->mode, err) &&
               decode_secrets(&spec, policy, err) && decode_consumers(&spec, policy, err) &&
-              cr_policy_verify_check(&spec, policy, err) &&
-              decode_restart(&spec, policy, err) && decode_later(&spec, policy, err);
+              cr_selector_decode(&spec, "secretSelector", &policy->secret_selector, err) &&
+              decode_discover(&spec, policy, err) && cr_policy_verify_check(&spec, policy, err) &&
+              decode_restart(&spec, policy, err);
+    /* A part of the schema that later versions act on. */
+    if (ok && cr_node_has(&spec, "trust"))
+        unsupported(policy, &spec, "trust");
     return ok ? cr_steal(&policy) : NULL;
 }

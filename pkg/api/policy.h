@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/selector.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/strvec.h"
@@ -19,6 +20,8 @@
 
 /* As in the schema, where more consumers would pass the CEL budget of the rule that compares each with each. */
 enum { CR_POLICY_SECRETS_MAX = 64, CR_POLICY_CONSUMERS_MAX = 128 };
+/* With those that are found. Secrets that are selected count into CR_POLICY_SECRETS_MAX. */
+enum { CR_POLICY_IN_FORCE_MAX = 512 };
 
 /* How a consumer uses material (design: role). A set of roles is a bit mask of CR_ROLE_BIT(). */
 enum cr_role {
@@ -60,6 +63,8 @@ struct cr_policy_secret {
     char *certificate; /* key names; defaults tls.crt, tls.key, ca.crt */
     char *private_key;
     char *trust;
+    bool selected; /* by its labels, not by its name */
+    bool leaving;  /* not any more, but a change of it is not finished */
 };
 
 enum cr_verify_protocol { CR_VERIFY_TLS, CR_VERIFY_POSTGRESQL, CR_VERIFY_MYSQL };
@@ -87,12 +92,26 @@ struct cr_policy_verify {
 struct cr_policy_consumer {
     char *name;
     char *api_version; /* "apps/v1" */
-    char *kind;        /* "Deployment", "StatefulSet", "DaemonSet" */
+    char *kind;        /* "Deployment", "StatefulSet", "DaemonSet", "Ingress", "Gateway" */
     char *target;      /* its name */
     char *component;   /* NULL: recognised from the image */
     struct cr_reload_override reload[CR_ROLE_COUNT];
     bool optional;
+    bool found; /* by spec.discover; not listed in the spec */
     struct cr_policy_verify verify;
+};
+
+/* "apps/v1" for "Deployment"; NULL for a kind that this version cannot act on. */
+const char *cr_policy_kind_api_version(const char *kind);
+/* Ingress, Gateway: no pods of its own, its controller watches the Secrets that it names. */
+bool cr_policy_kind_by_api(const char *kind);
+
+/* What to do with a consumer of which nobody knows how it takes up new material. */
+enum cr_unknown { CR_UNKNOWN_RESTART, CR_UNKNOWN_REPORT };
+
+struct cr_policy_discover {
+    bool enabled;
+    enum cr_unknown unknown; /* of all consumers, also of those that the spec lists */
 };
 
 enum cr_mode { CR_MODE_ENFORCE, CR_MODE_PLAN };
@@ -113,18 +132,21 @@ struct cr_policy {
     char *uid;
     char *resource_version;
     int64_t generation;
-    bool deleting; /* metadata.deletionTimestamp is set */
+    int64_t created_ms; /* wall, the API server's clock; whole seconds */
+    bool deleting;      /* metadata.deletionTimestamp is set */
 
     bool suspend;
     enum cr_mode mode;
     struct cr_policy_secret *secrets;
     size_t secrets_len;
+    struct cr_selector secret_selector;
+    struct cr_policy_discover discover;
     struct cr_policy_consumer *consumers; /* only those whose target this version can act on */
     size_t consumers_len;
     struct cr_policy_restart restart;
 
-    /* Paths of fields that are set but not acted on by this version ("spec.discover.enabled",
-     * "spec.restart.windows"): told in a condition, never silently ignored. */
+    /* Paths of fields that are set but not acted on by this version ("spec.trust", "spec.restart.windows"): told in a
+     * condition, never silently ignored. */
     struct cr_strvec unsupported;
 };
 

@@ -38,6 +38,7 @@ struct cr_pending_change {
 
 struct cr_secret_status {
     char *name;
+    bool selected;                   /* the policy does not name it: it was there by its labels */
     char *observed_resource_version; /* at which the fingerprints were read */
     bool has_settled;
     struct cr_material settled; /* digests and not-after only survive the round trip */
@@ -68,6 +69,7 @@ struct cr_consumer_status {
     char *kind;
     char *target;
     char *component; /* as recognised, NULL when unknown */
+    bool found;      /* by spec.discover */
     enum cr_decision_kind decision;
     char *reason; /* one sentence */
     enum cr_consumer_state state;
@@ -106,7 +108,7 @@ struct cr_policy_status {
     enum cr_stage stage;
     struct cr_secret_status *secrets;
     size_t secrets_len;
-    struct cr_consumer_status *consumers; /* all; the encoder bounds them (100, the unconverged first) */
+    struct cr_consumer_status *consumers; /* all; the encoder bounds them (100, the unconverged first, then memory) */
     size_t consumers_len;
     struct cr_condition conditions[CR_CONDITIONS];     /* in the order of cr_condition_types; reason NULL: not set */
     struct cr_rotation_record history[CR_HISTORY_MAX]; /* newest first */

@@ -158,6 +158,7 @@ static void decode_secret(const struct cr_json *json, struct cr_policy_status *s
         return;
     struct cr_secret_status *out = cr_status_secret_add(status, name);
     const struct cr_json *problem = cr_json_get(json, "problem");
+    out->selected = cr_json_bool(cr_json_get(json, "selected"), false);
     out->observed_resource_version = text_or_null(json, "observedResourceVersion");
     out->has_settled = decode_material(cr_json_get(json, "settled"), &out->settled);
     /* Without what was settled nothing says what the change was from: first sight. */
@@ -192,6 +193,7 @@ static void decode_consumer(const struct cr_json *json, struct cr_policy_status 
     const struct cr_json *target = cr_json_get(json, "targetRef");
     out->kind = text_or_null(target, "kind");
     out->target = text_or_null(target, "name");
+    out->found = cr_json_bool(cr_json_get(json, "discovered"), false);
     out->component = text_or_null(json, "component");
     cr_decision_parse(cr_json_string(cr_json_get(json, "decision")), &out->decision);
     out->reason = text_or_null(json, "reason");

@@ -11,7 +11,8 @@
 
 /* As in the schema (maxItems, maxLength). */
 enum {
-    CONSUMERS_MAX = 100,
+    CONSUMERS_WHOLE = 100, /* beyond it, only what must be remembered */
+    BLOCKED_BRIEF = 128,
     WORD_MAX = 256,
     SENTENCE_MAX = 1024,
     MESSAGE_MAX = 4096,
@@ -184,6 +185,8 @@ static struct cr_json *encode_secret(const struct cr_secret_status *secret)
 {
     struct cr_json *object = cr_json_new_object();
     cr_json_set_string(object, "name", secret->name);
+    if (secret->selected)
+        cr_json_set_bool(object, "selected", true);
     set_text(object, "observedResourceVersion", secret->observed_resource_version, WORD_MAX);
     set_time(object, "notAfter", secret_end(secret));
     if (secret->has_settled)
@@ -206,15 +209,29 @@ static void encode_counts(struct cr_json *object, const struct cr_pod_counts *po
     cr_json_set_int(object, "unknown", pods->unknown);
 }
 
+static void encode_target(struct cr_json *object, const struct cr_consumer_status *consumer)
+{
+    if (!consumer->kind && !consumer->target)
+        return;
+    struct cr_json *target = cr_json_object_in(object, "targetRef");
+    set_text(target, "kind", consumer->kind, WORD_MAX);
+    set_text(target, "name", consumer->target, WORD_MAX);
+}
+
+static void encode_restart(struct cr_json *object, const struct cr_consumer_status *consumer)
+{
+    set_text(object, "restartedFor", consumer->restarted_for, SENTENCE_MAX);
+    if (consumer->restarted_for)
+        cr_json_set_int(object, "restartedGeneration", consumer->restarted_generation);
+}
+
 static struct cr_json *encode_consumer(const struct cr_consumer_status *consumer)
 {
     struct cr_json *object = cr_json_new_object();
     cr_json_set_string(object, "name", consumer->name);
-    if (consumer->kind || consumer->target) {
-        struct cr_json *target = cr_json_object_in(object, "targetRef");
-        set_text(target, "kind", consumer->kind, WORD_MAX);
-        set_text(target, "name", consumer->target, WORD_MAX);
-    }
+    encode_target(object, consumer);
+    if (consumer->found)
+        cr_json_set_bool(object, "discovered", true);
     set_text(object, "component", consumer->component, WORD_MAX);
     cr_json_set_string(object, "decision", cr_decision_name(consumer->decision));
     set_text(object, "reason", consumer->reason, SENTENCE_MAX);
@@ -225,10 +242,20 @@ static struct cr_json *encode_consumer(const struct cr_consumer_status *consumer
     set_text(object, "blockedBy", consumer->blocked_by, SENTENCE_MAX);
     set_time(object, "lastRestart", consumer->last_restart_ms);
     set_time_micro(object, "since", consumer->since_ms);
-    set_text(object, "restartedFor", consumer->restarted_for, SENTENCE_MAX);
-    if (consumer->restarted_for)
-        cr_json_set_int(object, "restartedGeneration", consumer->restarted_generation);
+    encode_restart(object, consumer);
     add_strings(object, "examples", &consumer->examples, CR_EXAMPLES_MAX, WORD_MAX);
+    return object;
+}
+
+/* What is remembered of it, and no more. */
+static struct cr_json *encode_brief(const struct cr_consumer_status *consumer)
+{
+    struct cr_json *object = cr_json_new_object();
+    cr_json_set_string(object, "name", consumer->name);
+    encode_target(object, consumer);
+    cr_json_set_string(object, "state", cr_consumer_state_name(consumer->state));
+    set_text(object, "blockedBy", consumer->blocked_by, BLOCKED_BRIEF);
+    encode_restart(object, consumer);
     return object;
 }
 
@@ -237,15 +264,34 @@ static bool has_converged(const struct cr_consumer_status *consumer)
     return consumer->state == CR_CONSUMER_IDLE || consumer->state == CR_CONSUMER_CONVERGED;
 }
 
-/* All when they fit; else first those that a person has to look at. */
+/* Whoever has to be looked at by a person comes before who only needs time. */
+static int urgency(const struct cr_consumer_status *consumer)
+{
+    if (consumer->state == CR_CONSUMER_FAILED || consumer->state == CR_CONSUMER_BLOCKED)
+        return 0;
+    return has_converged(consumer) ? 2 : 1;
+}
+
+/* All when they fit; else first those that a person has to look at, and of the others only who has a memory. */
 static struct cr_json *encode_consumers(const struct cr_policy_status *status)
 {
     struct cr_json *array = cr_json_new_array();
-    bool bounded = status->consumers_len > CONSUMERS_MAX;
-    for (int pass = 0; pass < (bounded ? 2 : 1); pass++)
-        for (size_t i = 0; i < status->consumers_len && cr_json_len(array) < CONSUMERS_MAX; i++)
-            if (!bounded || has_converged(&status->consumers[i]) == (pass == 1))
-                cr_json_add(array, encode_consumer(&status->consumers[i]));
+    size_t count = status->consumers_len;
+    bool bounded = count > CONSUMERS_WHOLE;
+    cr_autofree bool *listed = cr_calloc(count + 1, sizeof *listed);
+    size_t whole = 0;
+    for (int pass = 0; pass < (bounded ? 3 : 1); pass++) {
+        for (size_t i = 0; i < count && whole < CONSUMERS_WHOLE; i++) {
+            if (bounded && urgency(&status->consumers[i]) != pass)
+                continue;
+            cr_json_add(array, encode_consumer(&status->consumers[i]));
+            listed[i] = true;
+            whole++;
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!listed[i] && (!has_converged(&status->consumers[i]) || status->consumers[i].restarted_for))
+            cr_json_add(array, encode_brief(&status->consumers[i]));
     return array;
 }
 

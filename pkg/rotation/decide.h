@@ -35,6 +35,7 @@ struct cr_decision {
     enum cr_decision_kind kind; /* the strictest */
     char *reason;    /* owned; one sentence, names component, parameter and role that decided, and what changed */
     char *component; /* owned; NULL: unknown */
+    bool unknown;    /* a restart for no better ground than that nobody knows, or nobody verified */
     struct cr_decision_secret *secrets; /* owned; parallel to the input's changes */
     size_t secrets_len;
 };
@@ -55,5 +56,9 @@ CR_DEFINE_DISPOSE(cr_decision, struct cr_decision, cr_decision_dispose)
  * - several containers, roles and Secrets: the strictest decides, and the reason names it first, then what would have
  * reloaded. */
 void cr_decide(const struct cr_decide_input *input, struct cr_decision *out);
+
+/* The decision for an Ingress or a Gateway: HotReload by ApiWatch of the leaves that it names. object: itself; the
+ * input's pod_spec and catalogue are not read. */
+void cr_decide_by_api(const struct cr_decide_input *input, const struct cr_json *object, struct cr_decision *out);
 
 #endif

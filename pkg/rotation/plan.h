@@ -45,6 +45,13 @@ struct cr_world_pod {
 /* New pods that are evicted for one change of one consumer: beyond that, something else keeps the old leaf. */
 enum { CR_PLAN_EVICTIONS_MAX = 5 };
 
+/* The policy that has one Secret of a consumer, when it is not this one (conflict.h). */
+struct cr_world_other {
+    const char *policy;                    /* NULL: it is this one */
+    const struct cr_secret_status *memory; /* what that policy remembers of the Secret; NULL: nothing yet */
+    bool converged;                        /* it says that the consumer has what is pending there */
+};
+
 struct cr_world_consumer { /* parallel to policy->consumers */
     bool found;
     const struct cr_json *workload;
@@ -54,6 +61,14 @@ struct cr_world_consumer { /* parallel to policy->consumers */
     int64_t evicted_ms;  /* the last of them */
     const char *refused; /* what the API server said when a restart or eviction was last tried in vain; NULL: nothing */
     int64_t refused_until_ms; /* not tried again before */
+    const struct cr_world_other *others; /* parallel to policy->secrets; NULL: all are this policy's */
+};
+
+/* What belongs to the policy and is not in force. */
+struct cr_world_beyond {
+    size_t secrets; /* beyond CR_POLICY_SECRETS_MAX */
+    size_t consumers;
+    const char *unseen; /* which kinds of consumers cannot be listed, and why; NULL: all can */
 };
 
 struct cr_world {
@@ -62,6 +77,7 @@ struct cr_world {
     const struct cr_world_secret *secrets;
     const struct cr_world_consumer *consumers;
     const struct cr_catalogue *catalogue;
+    struct cr_world_beyond beyond;
     int64_t now_ms; /* wall */
 };
 

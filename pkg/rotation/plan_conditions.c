@@ -23,19 +23,71 @@ static void add_line(struct cr_buf *text, const char *line)
     cr_buf_puts(text, line);
 }
 
+static char *not_acted_on(const struct cr_policy *policy)
+{
+    if (!policy->unsupported.len)
+        return NULL;
+    cr_autofree char *fields = cr_strvec_join(&policy->unsupported, ", ");
+    return cr_asprintf("This version of certroll does not act on: %s.", fields);
+}
+
+/* A sentence; the first problem is the reason. Takes line. */
+static void add_problem(struct cr_buf *text, const char **reason, const char *word, char *line)
+{
+    *reason = *reason ? *reason : word;
+    cr_buf_printf(text, "%s%s", text->len ? " " : "", line);
+    free(line);
+}
+
+static void add_beyond(const struct plan_ctx *ctx, struct cr_buf *text, const char **reason)
+{
+    const struct cr_world_beyond *beyond = &ctx->world->beyond;
+    const struct cr_policy *policy = ctx->world->policy;
+    if (beyond->secrets)
+        add_problem(text, reason, "TooManySecrets",
+                    cr_asprintf("%zu Secrets belong to this policy and %zu are in force, those it has known longest "
+                                "and the oldest: divide it into several.",
+                                policy->secrets_len + beyond->secrets, policy->secrets_len));
+    if (beyond->consumers)
+        add_problem(text, reason, "TooManyConsumers",
+                    cr_asprintf("%zu consumers belong to this policy and %zu are in force, those it has known longest "
+                                "and the oldest: divide it into several.",
+                                policy->consumers_len + beyond->consumers, policy->consumers_len));
+    if (beyond->unseen)
+        add_problem(text, reason, "CannotDiscover", cr_strdup(beyond->unseen));
+}
+
+static void add_not_acted_on(struct plan_ctx *ctx, struct cr_buf *text, const char **reason)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    char *unsupported = not_acted_on(policy);
+    if (unsupported)
+        add_problem(text, reason, "NotActedOn", unsupported);
+    if (unsupported)
+        cr_buf_printf(text, " The rest of the policy is in force%s%s.",
+                      policy->restart.held_by ? ", but nothing is restarted: " : "",
+                      cr_or_empty(policy->restart.held_by));
+}
+
 static void ready(struct plan_ctx *ctx)
 {
-    const struct cr_strvec *unsupported = &ctx->world->policy->unsupported;
-    if (!unsupported->len) {
+    const char *reason = NULL;
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    add_beyond(ctx, &text, &reason);
+    add_not_acted_on(ctx, &text, &reason);
+    if (reason)
+        set(ctx, "Ready", false, reason, cr_buf_text(&text));
+    else
         set(ctx, "Ready", true, "Accepted", "The policy is valid and in force.");
-        return;
-    }
-    const char *held_by = ctx->world->policy->restart.held_by;
-    cr_autofree char *fields = cr_strvec_join(unsupported, ", ");
-    cr_autofree char *message =
-        cr_asprintf("This version of certroll does not act on: %s. The rest of the policy is in force%s%s.", fields,
-                    held_by ? ", but nothing is restarted: " : "", cr_or_empty(held_by));
-    set(ctx, "Ready", false, "NotActedOn", message);
+}
+
+static void conflict(struct plan_ctx *ctx)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    if (cr_plan_conflicts(ctx, &text))
+        set(ctx, "Conflict", true, "OtherPolicy", cr_buf_text(&text));
+    else
+        set(ctx, "Conflict", false, "NoConflict", "No other policy has a Secret for a consumer of this one.");
 }
 
 static bool any_pending(const struct cr_policy_status *status)
@@ -226,5 +278,6 @@ void cr_plan_conditions(struct plan_ctx *ctx)
     blocked(ctx);
     degraded(ctx);
     expiring(ctx);
+    conflict(ctx);
     ctx->plan->status.stage = any_pending(&ctx->plan->status) ? CR_STAGE_SWITCHING : CR_STAGE_IDLE;
 }

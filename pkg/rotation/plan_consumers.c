@@ -26,7 +26,8 @@ static void rest(const struct plan_consumer *consumer)
         set_state(status, CR_CONSUMER_BLOCKED, consumer->held_by);
         return;
     }
-    if (!status->reason) {
+    /* Of one that is listed in brief only the state is remembered. */
+    if (!status->reason && status->state == CR_CONSUMER_IDLE) {
         cr_strset(&status->reason, "No change was seen since certroll began to watch.");
         set_state(status, CR_CONSUMER_IDLE, NULL);
         return;
@@ -49,11 +50,20 @@ static void absent(const struct plan_consumer *consumer)
     set_state(status, CR_CONSUMER_ABSENT, NULL);
 }
 
+/* No pods: its controller takes up what it names. */
+static bool by_api(const struct plan_consumer *consumer)
+{
+    return cr_policy_kind_by_api(consumer->spec->kind);
+}
+
 /* A new pod would mount what cannot be used: while a Secret of it is broken, its old pods are the good ones. */
 static void find_broken_secret(const struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec used = {0};
-    cr_usage_secrets(consumer->pod_spec, &used);
+    if (by_api(consumer))
+        cr_usage_of_object(consumer->spec->kind, consumer->world->workload, &used);
+    else
+        cr_usage_secrets(consumer->pod_spec, &used);
     for (size_t i = 0; i < ctx->plan->status.secrets_len; i++) {
         const struct cr_secret_status *secret = &ctx->plan->status.secrets[i];
         if (!secret->problem_reason || !cr_strvec_has(&used, secret->name))
@@ -66,13 +76,27 @@ static void find_broken_secret(const struct plan_ctx *ctx, struct plan_consumer 
 
 static void decide(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
+    cr_autofree struct cr_secret_change *changes = cr_calloc(ctx->changes_len, sizeof *changes);
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        changes[k] = ctx->changes[k];
+        if (cr_plan_is_others(ctx, consumer, k))
+            changes[k].changes = 0;
+    }
     struct cr_decide_input input = {.consumer = consumer->spec,
                                     .pod_spec = consumer->pod_spec,
                                     .catalogue = ctx->world->catalogue,
-                                    .changes = ctx->changes,
+                                    .changes = changes,
                                     .changes_len = ctx->changes_len};
-    cr_decide(&input, &consumer->decision);
+    if (by_api(consumer))
+        cr_decide_by_api(&input, consumer->world->workload, &consumer->decision);
+    else
+        cr_decide(&input, &consumer->decision);
     consumer->concerned = consumer->decision.kind != CR_DECISION_NONE;
+    char *others = consumer->concerned ? NULL : cr_plan_others_reason(ctx, consumer);
+    if (others) {
+        free(consumer->decision.reason);
+        consumer->decision.reason = others;
+    }
     if (consumer->decision.component)
         cr_strset(&consumer->status->component, consumer->decision.component);
 }
@@ -187,6 +211,7 @@ static void fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer)
         return;
     consumer->needs_restart = true;
     consumer->restarted = false;
+    consumer->decision.unknown = false;
     cr_autofree char *expected = consumer->decision.reason;
     consumer->decision.reason = cr_asprintf("%d of %d pods still serve the old leaf past the deadline, so hot reload "
                                             "did not happen: restart. (Expected was: %s)",
@@ -262,8 +287,10 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
         return;
     }
     /* It came back; its pods mounted what the Secrets hold now. */
-    if (consumer->status->state == CR_CONSUMER_ABSENT)
+    if (consumer->status->state == CR_CONSUMER_ABSENT) {
         cr_strset(&consumer->status->reason, NULL);
+        consumer->status->state = CR_CONSUMER_IDLE;
+    }
     consumer->pod_spec = cr_json_at(consumer->world->workload, "spec", "template", "spec");
     find_broken_secret(ctx, consumer);
     if (!ctx->changes_len) {
@@ -290,7 +317,8 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
         return;
     }
     sum_up(ctx, consumer);
-    cr_rollout_judge(consumer->spec->kind, consumer->world->workload, &consumer->rollout);
+    if (!by_api(consumer)) /* else nothing rolls */
+        cr_rollout_judge(consumer->spec->kind, consumer->world->workload, &consumer->rollout);
     cr_plan_evidence(ctx, consumer);
     fall_back(ctx, consumer);
     show_decision(consumer);
@@ -441,6 +469,22 @@ static void act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t ind
     cr_plan_care(ctx, consumer, index);
 }
 
+/* A workload keeps its memory under another name: when the spec lists what was found before, or no more. */
+static void rename_kept(const struct cr_policy *policy, const struct cr_strvec *names, struct cr_policy_status *status)
+{
+    for (size_t s = 0; s < status->consumers_len; s++) {
+        struct cr_consumer_status *known = &status->consumers[s];
+        if (cr_strvec_has(names, known->name) || !known->target)
+            continue;
+        for (size_t i = 0; i < policy->consumers_len; i++) {
+            const struct cr_policy_consumer *spec = &policy->consumers[i];
+            if (cr_streq(spec->target, known->target) && cr_streq(spec->kind, known->kind) &&
+                !cr_status_consumer(status, spec->name))
+                cr_strset(&known->name, spec->name);
+        }
+    }
+}
+
 void cr_plan_consumers(struct plan_ctx *ctx)
 {
     const struct cr_policy *policy = ctx->world->policy;
@@ -448,6 +492,7 @@ void cr_plan_consumers(struct plan_ctx *ctx)
     CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
     for (size_t i = 0; i < policy->consumers_len; i++)
         cr_strvec_add(&names, policy->consumers[i].name);
+    rename_kept(policy, &names, status);
     cr_status_keep_consumers(status, &names);
     /* All are there before any is pointed to: adding moves them. */
     for (size_t i = 0; i < policy->consumers_len; i++)
@@ -462,10 +507,13 @@ void cr_plan_consumers(struct plan_ctx *ctx)
         consumer->status = cr_status_consumer(status, consumer->spec->name);
         cr_strset(&consumer->status->kind, consumer->spec->kind);
         cr_strset(&consumer->status->target, consumer->spec->target);
+        consumer->status->found = consumer->spec->found;
         evaluate(ctx, consumer);
     }
-    for (size_t i = 0; i < ctx->consumers_len; i++)
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
         act(ctx, &ctx->consumers[i], i);
+        cr_plan_wait_for_others(ctx, &ctx->consumers[i]);
+    }
 }
 
 void cr_plan_consumers_dispose(struct plan_ctx *ctx)

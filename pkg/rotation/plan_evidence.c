@@ -218,8 +218,20 @@ bool cr_plan_enough_pods(const struct plan_consumer *consumer)
     return consumer->status->pods.total >= consumer->rollout.desired;
 }
 
+/* No pods: inferred from the longest delay alone, since no kubelet stands between the Secret and who watches it. */
+static bool delay_is_over(const struct plan_ctx *ctx, const struct plan_change *change)
+{
+    int64_t due = change->since_ms + change->max_delay_ms;
+    if (ctx->world->now_ms >= due)
+        return true;
+    cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);
+    return false;
+}
+
 bool cr_plan_pods_have(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
 {
+    if (cr_policy_kind_by_api(consumer->spec->kind))
+        return delay_is_over(ctx, &consumer->changes[change]);
     if (!cr_plan_enough_pods(consumer))
         return false;
     for (size_t i = 0; i < consumer->world->pods_len; i++)

@@ -22,6 +22,10 @@ static const char *forbidden(const struct plan_ctx *ctx, const struct plan_consu
         return restart->held_by;
     if (restart->method == CR_RESTART_NEVER)
         return "restart.method: Never";
+    if (consumer->decision.unknown && ctx->world->policy->discover.unknown == CR_UNKNOWN_REPORT)
+        return "its software is not in the catalogue, or not verified there, and discover.unknown is Report: restart "
+               "it "
+               "by hand, or say in reload how it takes up new material";
     if (consumer->held_by)
         return consumer->held_by;
     /* A paused Deployment may be complete as it stands; a new template would wait for whoever resumes it. */

@@ -2,6 +2,7 @@
 #ifndef CR_ROTATION_PLAN_INTERNAL_H
 #define CR_ROTATION_PLAN_INTERNAL_H
 
+#include "base/buffer.h"
 #include "rotation/decide.h"
 #include "rotation/diff.h"
 #include "rotation/plan.h"
@@ -60,6 +61,18 @@ void cr_plan_secrets(struct plan_ctx *ctx);
 /* plan_consumers.c: decision and state of each consumer, and restarts. */
 void cr_plan_consumers(struct plan_ctx *ctx);
 void cr_plan_consumers_dispose(struct plan_ctx *ctx);
+/* plan_others.c: pairs of Secret and consumer that another policy has. */
+bool cr_plan_is_others(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+/* The other has not yet brought it the material of this change. */
+bool cr_plan_waits_for_other(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+/* Shows that in the state of a consumer that is at rest otherwise. */
+void cr_plan_wait_for_others(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* In words, when that is why a consumer is not concerned. Owned; NULL: it is not. */
+char *cr_plan_others_reason(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* The memory of a policy that is in the middle of a change of this Secret for one of our consumers; NULL: none is. */
+const struct cr_secret_status *cr_plan_under_way_elsewhere(const struct cr_world *world, size_t secret);
+/* How many such pairs there are; the first few in words. */
+size_t cr_plan_conflicts(const struct plan_ctx *ctx, struct cr_buf *text);
 /* plan_gate.c: NULL when the consumer may be restarted now, else what stands in the way (owned). *blocked: a person
  * must lift it, time alone does not. */
 char *cr_plan_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked);

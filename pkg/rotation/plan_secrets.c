@@ -112,9 +112,25 @@ static void first_sight(struct plan_ctx *ctx, struct cr_secret_status *secret, c
         set_target(ctx, secret, now, changes);
 }
 
+/* Another policy that has this Secret for one of our consumers is in the middle of a change of it: what was before is
+ * known, and what it does not finish falls to us. */
+static bool adopt(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
+{
+    const struct cr_secret_status *memory =
+        cr_plan_under_way_elsewhere(ctx->world, (size_t)(now - ctx->world->secrets));
+    if (!memory)
+        return false;
+    cr_material_copy(&secret->settled, &memory->settled);
+    secret->has_settled = true;
+    cr_strvec_copy(&secret->pending.old_leaves, &memory->pending.old_leaves);
+    cr_strset(&secret->observed_resource_version, now->resource_version);
+    ctx->plan->record_first = true;
+    return true;
+}
+
 static void compare(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
 {
-    if (!secret->has_settled) {
+    if (!secret->has_settled && !adopt(ctx, secret, now)) {
         first_sight(ctx, secret, now);
         return;
     }
@@ -194,8 +210,11 @@ void cr_plan_secrets(struct plan_ctx *ctx)
         cr_strvec_add(&names, policy->secrets[i].name);
     cr_status_keep_secrets(status, &names);
 
-    for (size_t i = 0; i < policy->secrets_len; i++)
-        look_at(ctx, cr_status_secret_add(status, policy->secrets[i].name), &ctx->world->secrets[i]);
+    for (size_t i = 0; i < policy->secrets_len; i++) {
+        struct cr_secret_status *secret = cr_status_secret_add(status, policy->secrets[i].name);
+        secret->selected = policy->secrets[i].selected;
+        look_at(ctx, secret, &ctx->world->secrets[i]);
+    }
 
     ctx->changes = cr_calloc(policy->secrets_len, sizeof *ctx->changes);
     ctx->pending = cr_calloc(policy->secrets_len, sizeof(struct cr_secret_status *));

@@ -7,6 +7,8 @@
 /* Its pods have the new material of this very change, and no old one is left to come back. */
 static bool has_it(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
 {
+    if (cr_plan_waits_for_other(ctx, consumer, change))
+        return false;
     if (!consumer->concerned || !consumer->changes[change].concerns)
         return true;
     if (consumer->change_held || (consumer->changes[change].classes && consumer->rollout.state != CR_ROLLOUT_COMPLETE &&

@@ -249,3 +249,62 @@ void cr_usage_secrets(const struct cr_json *pod_spec, struct cr_strvec *out)
             names_of_container(c, out);
     }
 }
+
+/* --- whole objects --- */
+
+/* A volume that no container mounts must be there when a pod starts, but nobody reads it. */
+static void names_of_workload(const struct cr_json *workload, struct cr_strvec *out)
+{
+    const struct cr_json *pod_spec = cr_json_at(workload, "spec", "template", "spec");
+    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+    cr_usage_secrets(pod_spec, &names);
+    for (size_t i = 0; i < names.len; i++) {
+        CR_CLEANUP(cr_usage_list) struct cr_usage_list usages = {0};
+        cr_usage_collect(pod_spec, names.items[i], &usages);
+        if (usages.len)
+            cr_strvec_add(out, names.items[i]);
+    }
+}
+
+static void names_of_ingress(const struct cr_json *ingress, struct cr_strvec *out)
+{
+    const struct cr_json *tls = cr_json_at(ingress, "spec", "tls");
+    for (const struct cr_json *entry = cr_json_first(tls); entry; entry = cr_json_next(entry))
+        add_name(out, cr_json_string_at(entry, "secretName"));
+}
+
+/* gateway.networking.k8s.io SecretObjectReference: group "" and kind Secret are the defaults. */
+static bool is_own_secret(const struct cr_json *ref, const struct cr_json *gateway)
+{
+    const char *group = cr_json_string_at(ref, "group");
+    const char *kind = cr_json_string_at(ref, "kind");
+    const char *ns = cr_json_string_at(ref, "namespace");
+    return (!group || !*group) && (!kind || cr_streq(kind, "Secret")) &&
+           (!ns || cr_streq(ns, cr_json_string_at(gateway, "metadata", "namespace")));
+}
+
+static void names_of_gateway(const struct cr_json *gateway, struct cr_strvec *out)
+{
+    const struct cr_json *listeners = cr_json_at(gateway, "spec", "listeners");
+    for (const struct cr_json *listener = cr_json_first(listeners); listener; listener = cr_json_next(listener)) {
+        const struct cr_json *refs = cr_json_at(listener, "tls", "certificateRefs");
+        for (const struct cr_json *ref = cr_json_first(refs); ref; ref = cr_json_next(ref))
+            if (is_own_secret(ref, gateway))
+                add_name(out, cr_json_string_at(ref, "name"));
+    }
+}
+
+void cr_usage_of_object(const char *kind, const struct cr_json *object, struct cr_strvec *out)
+{
+    static const struct {
+        const char *kind;
+        void (*names)(const struct cr_json *object, struct cr_strvec *out);
+    } kinds[] = {{"Deployment", names_of_workload},
+                 {"StatefulSet", names_of_workload},
+                 {"DaemonSet", names_of_workload},
+                 {"Ingress", names_of_ingress},
+                 {"Gateway", names_of_gateway}};
+    for (size_t i = 0; i < cr_array_len(kinds); i++)
+        if (cr_streq(kinds[i].kind, kind))
+            kinds[i].names(object, out);
+}

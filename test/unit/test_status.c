@@ -378,22 +378,61 @@ static void add_many(struct cr_policy_status *status, int count, enum cr_consume
     }
 }
 
-static void test_at_most_100_consumers_the_unconverged_first(void **state)
+static void test_of_more_than_100_consumers_those_with_trouble_come_first(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
     add_many(&status, 90, CR_CONSUMER_CONVERGED, "done");
     add_many(&status, 20, CR_CONSUMER_VERIFYING, "late");
+    add_many(&status, 5, CR_CONSUMER_BLOCKED, "held");
     CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&status);
     const struct cr_json *consumers = cr_json_get(json, "consumers");
-    assert_int_equal(cr_json_len(consumers), 100);
     const struct cr_json *c = cr_json_first(consumers);
+    for (int i = 0; i < 5; i++, c = cr_json_next(c))
+        assert_true(cr_starts_with(cr_json_string_at(c, "name"), "held-"));
     for (int i = 0; i < 20; i++, c = cr_json_next(c))
         assert_true(cr_starts_with(cr_json_string_at(c, "name"), "late-"));
     assert_string_equal(cr_json_string_at(c, "name"), "done-000");
-    assert_int_equal(cr_json_int_at(json, -1, "totals", "consumers"), 110); /* totals count all */
+    assert_int_equal(cr_json_int_at(json, -1, "totals", "consumers"), 115); /* totals count all */
     assert_int_equal(cr_json_int_at(json, -1, "totals", "converged"), 90);
-    assert_string_equal(cr_json_string_at(json, "converged"), "90/110");
+    assert_string_equal(cr_json_string_at(json, "converged"), "90/115");
+}
+
+/* Nothing that keeps a restart from being done twice is lost for want of room. */
+static void test_beyond_100_consumers_what_is_remembered_stays(void **state)
+{
+    (void)state;
+    enum { MANY = 512 };
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    add_many(&status, MANY, CR_CONSUMER_BLOCKED, "c");
+    for (size_t i = 0; i < MANY; i++) {
+        struct cr_consumer_status *consumer = &status.consumers[i];
+        cr_strset(&consumer->kind, "Deployment");
+        cr_strset(&consumer->target, consumer->name);
+        cr_strset(&consumer->blocked_by, "the restart was undone");
+        cr_strset(&consumer->reason, "long");
+        cr_strset(&consumer->restarted_for, "0123456789ab");
+        consumer->restarted_generation = (int64_t)i;
+        if (i >= 400) {
+            consumer->state = CR_CONSUMER_CONVERGED;
+            if (i >= 450)
+                cr_strset(&consumer->restarted_for, NULL); /* nothing to remember */
+        }
+    }
+    CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&status);
+    assert_int_equal(cr_json_len(cr_json_get(json, "consumers")), 450);
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status back = {0};
+    cr_policy_status_decode(json, &back);
+    for (size_t i = 0; i < 450; i++) {
+        const struct cr_consumer_status *consumer = cr_status_consumer(&back, status.consumers[i].name);
+        assert_non_null(consumer);
+        assert_int_equal(consumer->state, status.consumers[i].state);
+        assert_string_equal(consumer->target, status.consumers[i].target);
+        assert_string_equal(consumer->blocked_by, "the restart was undone");
+        assert_string_equal(consumer->restarted_for, "0123456789ab");
+        assert_int_equal(consumer->restarted_generation, i);
+        assert_true((consumer->reason != NULL) == (i < 100));
+    }
 }
 
 static void test_up_to_100_consumers_keep_their_order(void **state)
@@ -652,7 +691,8 @@ int main(void)
         cmocka_unit_test(test_pending_without_settled_is_first_sight),
         cmocka_unit_test(test_garbage_reads_as_absent),
         cmocka_unit_test(test_a_broken_consumer_keeps_what_can_be_read),
-        cmocka_unit_test(test_at_most_100_consumers_the_unconverged_first),
+        cmocka_unit_test(test_of_more_than_100_consumers_those_with_trouble_come_first),
+        cmocka_unit_test(test_beyond_100_consumers_what_is_remembered_stays),
         cmocka_unit_test(test_up_to_100_consumers_keep_their_order),
         cmocka_unit_test(test_converged_counts_idle_and_leaves_out_the_absent),
         cmocka_unit_test(test_at_most_5_examples_and_8_old_leaves),

@@ -1,0 +1,25 @@
+/* Two policies on one Secret of one consumer: who has it. Pure.
+ *
+ * The pair (Secret, workload) belongs to the policy that is in the middle of a change of that Secret while it loses it
+ * (leaving, see discover.h), else to the older one, by creationTimestamp, then by name. The other leaves that pair
+ * alone. Suspended, a policy keeps its pairs: suspend means that nobody touches them. In mode Plan it has none, since
+ * it touches nothing; nor has one that is being deleted, or that cannot be read. */
+#ifndef CR_ROTATION_CONFLICT_H
+#define CR_ROTATION_CONFLICT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "api/policy.h"
+#include "api/status.h"
+
+/* Whether a policy can have pairs that others would otherwise have, and lose some. */
+bool cr_conflict_takes_part(const struct cr_policy *policy);
+
+enum { CR_CONFLICT_NONE = -1 };
+/* The index among rivals of the policy that has this pair; CR_CONFLICT_NONE: self has it. All are policies in force
+ * (cr_discover_expand) of one namespace; secret and consumer are elements of self. */
+int cr_conflict_owner(const struct cr_policy *self, const struct cr_policy *const *rivals, size_t rivals_len,
+                      const struct cr_policy_secret *secret, const struct cr_policy_consumer *consumer);
+
+#endif

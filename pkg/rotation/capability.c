@@ -1,7 +1,7 @@
-/* What a component does with a parameter and role, at the version that its image tag shows. */
+/* What a component does with a parameter and role, and which keys it accepts, at the version that its image tag shows.
+ */
 #include "rotation/catalogue_internal.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,145 +42,6 @@ int cr_capability_rank(const struct cr_capability *capability)
     return (size_t)capability->method < CR_METHOD_COUNT ? ranks[capability->method] : ranks[CR_METHOD_UNKNOWN];
 }
 
-/* --- conditions of a rule --- */
-
-/* The volume of a mount comes from a driver or the host: an agent's socket, not files of configuration. */
-static bool is_foreign_mount(const struct cr_json *pod_spec, const char *volume_name)
-{
-    const struct cr_json *volumes = cr_json_get(pod_spec, "volumes");
-    for (const struct cr_json *volume = cr_json_first(volumes); volume; volume = cr_json_next(volume))
-        if (cr_streq(cr_json_string_at(volume, "name"), volume_name))
-            return cr_json_get(volume, "hostPath") || cr_json_get(volume, "csi");
-    return false;
-}
-
-/* Whether some absolute path in the text has the word: "/sds" is in "--config-yaml={path: /sds/ca.json}", but neither
- * in "unix:///run/sds.sock" (an agent's socket) nor in "tls_certificate_sds_secret_configs" (which shows no file). */
-static bool path_mentions(const char *text, const char *word)
-{
-    static const char between[] = " \t\r\n\"',=[]{}()";
-    for (const char *p = text; p && *p;) {
-        size_t len = strcspn(p, between);
-        if (*p == '/' && memmem(p, len, word, strlen(word)))
-            return true;
-        p += len;
-        p += strspn(p, between);
-    }
-    return false;
-}
-
-static bool any_path_mentions(const char *text, const struct cr_strvec *words)
-{
-    for (size_t i = 0; text && i < words->len; i++)
-        if (path_mentions(text, words->items[i]))
-            return true;
-    return false;
-}
-
-static bool container_mentions(const struct cr_json *pod_spec, const struct cr_json *container,
-                               const struct cr_strvec *words)
-{
-    const struct cr_json *mounts = cr_json_get(container, "volumeMounts");
-    for (const struct cr_json *m = cr_json_first(mounts); m; m = cr_json_next(m))
-        if (any_path_mentions(cr_json_string_at(m, "mountPath"), words) &&
-            !is_foreign_mount(pod_spec, cr_json_string_at(m, "name")))
-            return true;
-    static const char *const lists[] = {"command", "args"};
-    for (size_t i = 0; i < cr_array_len(lists); i++) {
-        const struct cr_json *list = cr_json_get(container, lists[i]);
-        for (const struct cr_json *word = cr_json_first(list); word; word = cr_json_next(word))
-            if (any_path_mentions(cr_json_string(word), words))
-                return true;
-    }
-    const struct cr_json *env = cr_json_get(container, "env");
-    for (const struct cr_json *var = cr_json_first(env); var; var = cr_json_next(var))
-        if (any_path_mentions(cr_json_string_at(var, "value"), words))
-            return true;
-    return false;
-}
-
-static bool arguments_mention(const struct cr_json *list, const struct cr_strvec *words)
-{
-    for (const struct cr_json *word = cr_json_first(list); word; word = cr_json_next(word))
-        for (size_t i = 0; i < words->len; i++)
-            if (cr_json_string(word) && strstr(cr_json_string(word), words->items[i]))
-                return true;
-    return false;
-}
-
-static bool pod_mentions(const struct cr_json *pod_spec, const struct cr_strvec *words)
-{
-    static const char *const lists[] = {"initContainers", "containers"};
-    for (size_t i = 0; i < cr_array_len(lists); i++) {
-        const struct cr_json *containers = cr_json_get(pod_spec, lists[i]);
-        for (const struct cr_json *c = cr_json_first(containers); c; c = cr_json_next(c))
-            if (arguments_mention(cr_json_get(c, "command"), words) || arguments_mention(cr_json_get(c, "args"), words))
-                return true;
-    }
-    return false;
-}
-
-static bool is_commit_hash(const char *tag)
-{
-    size_t len = strspn(tag, "0123456789abcdef");
-    return len >= 7 && tag[len] == '\0';
-}
-
-/* The same tag, or two lengths of one commit's hash. */
-static bool same_tag(const char *a, const char *b)
-{
-    if (strcmp(a, b) == 0)
-        return true;
-    return is_commit_hash(a) && is_commit_hash(b) && (cr_starts_with(a, b) || cr_starts_with(b, a));
-}
-
-static bool is_listed(const struct cr_strvec *tags, const char *tag)
-{
-    for (size_t i = 0; tag && i < tags->len; i++)
-        if (same_tag(tags->items[i], tag))
-            return true;
-    return false;
-}
-
-/* A container as its rules see it. */
-struct subject {
-    const struct cr_json *pod_spec;
-    const struct cr_json *container;
-    char *tag; /* owned; NULL: none */
-    bool has_version;
-    struct cr_version_span version;
-};
-
-static enum cr_tri tags_hold(const struct cr_use *use, const struct cr_rule *rule, const struct subject *subject)
-{
-    if (rule->tags.len == 0)
-        return CR_YES;
-    if (is_listed(&rule->tags, subject->tag))
-        return CR_YES;
-    for (size_t i = 0; i < use->rules_len; i++)
-        if (is_listed(&use->rules[i].tags, subject->tag))
-            return CR_NO;
-    return CR_MAYBE;
-}
-
-static enum cr_tri version_holds(const struct cr_rule *rule, const struct subject *subject)
-{
-    if (!rule->has_versions)
-        return CR_YES;
-    return subject->has_version ? cr_version_in_range(&rule->versions, &subject->version) : CR_MAYBE;
-}
-
-static enum cr_tri rule_holds(const struct cr_use *use, const struct cr_rule *rule, const struct subject *subject)
-{
-    if (rule->mentions.len && !container_mentions(subject->pod_spec, subject->container, &rule->mentions))
-        return CR_NO;
-    if (rule->pod_mentions.len && !pod_mentions(subject->pod_spec, &rule->pod_mentions))
-        return CR_NO;
-    enum cr_tri tags = tags_hold(use, rule, subject);
-    enum cr_tri version = version_holds(rule, subject);
-    return tags < version ? tags : version;
-}
-
 /* --- the strictest of what may hold --- */
 
 static struct cr_capability claim_of(const struct cr_rule *rule)
@@ -206,13 +67,13 @@ static void keep_stricter(struct cr_capability *out, const struct cr_capability 
 }
 
 /* The first rule that holds; where that hangs on a version that is not known, the strictest of those that may. */
-static struct cr_capability resolve(const struct cr_use *use, const struct subject *subject)
+static struct cr_capability resolve(const struct cr_use *use, const struct cr_subject *subject)
 {
     struct cr_capability result = {.method = CR_METHOD_UNKNOWN};
     bool found = false;
     bool differ = false;
     for (size_t i = 0; i < use->rules_len; i++) {
-        enum cr_tri holds = rule_holds(use, &use->rules[i], subject);
+        enum cr_tri holds = cr_rule_holds(use, &use->rules[i], subject);
         if (holds == CR_NO)
             continue;
         struct cr_capability claim = claim_of(&use->rules[i]);
@@ -231,7 +92,7 @@ static struct cr_capability resolve(const struct cr_use *use, const struct subje
 
 const char *cr_use_parameter(const struct cr_use *use, const char *name)
 {
-    const struct cr_strvec *lists[] = {&use->flags, &use->env, &use->config};
+    const struct cr_strvec *lists[] = {&use->flags, &use->env, &use->config, &use->paths};
     for (size_t k = 0; name && k < cr_array_len(lists); k++)
         for (size_t i = 0; i < lists[k]->len; i++)
             if (cr_streq(lists[k]->items[i], name))
@@ -239,7 +100,7 @@ const char *cr_use_parameter(const struct cr_use *use, const char *name)
     return NULL;
 }
 
-static bool resolve_uses(const struct cr_component *component, const struct subject *subject, const char *parameter,
+static bool resolve_uses(const struct cr_component *component, const struct cr_subject *subject, const char *parameter,
                          enum cr_role role, struct cr_capability *out)
 {
     bool found = false;
@@ -257,15 +118,13 @@ static bool resolve_uses(const struct cr_component *component, const struct subj
     return found;
 }
 
-void cr_catalogue_capability(const struct cr_component *component, const struct cr_json *pod_spec,
-                             const struct cr_json *container, const char *parameter, enum cr_role role,
+void cr_catalogue_capability(const struct cr_program *program, const char *parameter, enum cr_role role,
                              struct cr_capability *out)
 {
     *out = (struct cr_capability){.method = CR_METHOD_UNKNOWN};
-    const char *image = cr_or_empty(cr_json_string_at(container, "image"));
-    cr_autofree char *tag = cr_image_tag(image);
-    struct subject subject = {.pod_spec = pod_spec, .container = container, .tag = tag};
-    subject.has_version = cr_version_from_tag(tag, &subject.version);
+    const struct cr_component *component = program->component;
+    CR_CLEANUP(cr_subject) struct cr_subject subject;
+    cr_subject_init(&subject, program);
     if (!resolve_uses(component, &subject, parameter, role, out) && parameter)
         resolve_uses(component, &subject, NULL, role, out);
 
@@ -275,4 +134,47 @@ void cr_catalogue_capability(const struct cr_component *component, const struct 
     cr_capability_phrase(out, role, parameter, phrase, sizeof phrase);
     int written = snprintf(out->why, sizeof out->why, "%s %s", title, phrase);
     (void)written;
+}
+
+/* --- key types --- */
+
+/* "ECDSA" is any "ECDSA-P256". */
+static bool is_key_type(const char *accepted, const char *key_type)
+{
+    size_t len = strlen(accepted);
+    return strncmp(accepted, key_type, len) == 0 && (key_type[len] == '\0' || key_type[len] == '-');
+}
+
+static enum cr_acceptance accepts(const struct cr_key_types *entry, const char *key_type)
+{
+    if (entry->confidence == CR_CONFIDENCE_MEMORY)
+        return CR_ACCEPTANCE_UNKNOWN;
+    for (size_t i = 0; i < entry->types.len; i++)
+        if (is_key_type(entry->types.items[i], key_type))
+            return CR_ACCEPTANCE_YES;
+    return CR_ACCEPTANCE_NO;
+}
+
+enum cr_acceptance cr_catalogue_accepts(const struct cr_program *program, const char *key_type, enum cr_role role)
+{
+    const struct cr_component *component = program->component;
+    if (!component || !key_type || !*key_type)
+        return CR_ACCEPTANCE_UNKNOWN;
+    CR_CLEANUP(cr_subject) struct cr_subject subject;
+    cr_subject_init(&subject, program);
+    bool found = false;
+    enum cr_acceptance answer = CR_ACCEPTANCE_UNKNOWN;
+    for (size_t i = 0; i < component->key_types_len; i++) {
+        const struct cr_key_types *entry = &component->key_types[i];
+        enum cr_tri holds = cr_subject_in_range(&subject, entry->has_versions, &entry->versions);
+        if (!(entry->roles & CR_ROLE_BIT(role)) || holds == CR_NO)
+            continue;
+        enum cr_acceptance one = accepts(entry, key_type);
+        answer = !found || answer == one ? one : CR_ACCEPTANCE_UNKNOWN;
+        found = true;
+        if (holds == CR_YES)
+            return answer;
+    }
+    /* Behind the last that may hold, nothing is said. */
+    return CR_ACCEPTANCE_UNKNOWN;
 }

@@ -1,5 +1,5 @@
 /* The catalogue: what known software does with new material, per component, version, parameter and role. Data, not
- * code: pkg/rotation/catalogue.yaml is embedded; the loader checks it strictly. Pure after loading; immutable and
+ * code: pkg/rotation/catalogue/ *.yaml are embedded; the loader checks them strictly. Pure after loading; immutable and
  * shared. */
 #ifndef CR_ROTATION_CATALOGUE_H
 #define CR_ROTATION_CATALOGUE_H
@@ -21,13 +21,26 @@ struct cr_component; /* borrowed from the catalogue */
 struct cr_catalogue *cr_catalogue_load(const char *yaml, size_t len, struct cr_error *err) CR_MUST_USE;
 /* The embedded one. */
 struct cr_catalogue *cr_catalogue_builtin(struct cr_error *err) CR_MUST_USE;
+
+/* A document of the catalogue's schema with a name for messages ("kubernetes.yaml"). Borrowed. */
+struct cr_catalogue_text {
+    const char *name;
+    const char *yaml;
+    size_t len;
+};
+/* The embedded one with the texts laid over it: an entry of theirs replaces the embedded entry of its name as a whole,
+ * or is added; its image patterns are tried before all embedded ones. "parametersOf" may name entries of both. No name
+ * may stand twice in the texts. Errors name text, entry and field. Owned. */
+struct cr_catalogue *cr_catalogue_override(const struct cr_catalogue_text *texts, size_t len,
+                                           struct cr_error *err) CR_MUST_USE;
 void cr_catalogue_free(struct cr_catalogue *catalogue);
 CR_DEFINE_CLEANUP(cr_catalogue, struct cr_catalogue, cr_catalogue_free)
 size_t cr_catalogue_len(const struct cr_catalogue *catalogue);
 
-/* By its name ("envoyproxy/ratelimit") or by a container image. NULL: not known. An image matches below any registry
- * and mirror prefix; an official image of one word ("nginx") only by itself or below "library/", since "acme/nginx" may
- * be anything. Of several entries the one whose pattern pins most characters counts. */
+/* By its name ("envoyproxy/ratelimit"; what follows an "@" is a version and not looked at) or by a container image.
+ * NULL: not known. An image matches below any registry and mirror prefix; an official image of one word ("nginx") only
+ * by itself or below "library/", since "acme/nginx" may be anything. Of several entries the one whose pattern pins most
+ * characters counts. */
 const struct cr_component *cr_catalogue_by_name(const struct cr_catalogue *catalogue, const char *name);
 const struct cr_component *cr_catalogue_by_image(const struct cr_catalogue *catalogue, const char *image);
 const char *cr_component_name(const struct cr_component *component);
@@ -44,16 +57,31 @@ struct cr_capability {
     char why[256];        /* "envoyproxy/ratelimit reads GRPC_CLIENT_TLS_CACERT once at start" */
 };
 
-/* What a container of this component does with one role. `container` is the container's JSON (args, env; version by its
- * image tag). parameter: the flag or variable that points to the material; NULL when that cannot be told (then the
- * strictest capability of the role over all parameters). Tags without an order (commit hashes) count as known only when
- * listed; an unknown version takes the strictest. */
-void cr_catalogue_capability(const struct cr_component *component, const struct cr_json *pod_spec,
-                             const struct cr_json *container, const char *parameter, enum cr_role role,
+/* A program in a container. All borrowed. */
+struct cr_program {
+    const struct cr_component *component; /* NULL: unknown */
+    const struct cr_json *pod_spec;
+    const struct cr_json *container; /* its JSON: image, args, env; NULL: not seen */
+    const char
+        *version; /* as the policy says it ("1.27.4"); NULL: the image's tag, unless the component is a library */
+};
+/* The version in a policy's "name@version"; NULL: none. */
+const char *cr_component_version(const char *name);
+
+/* What a program does with one role. parameter: the flag, variable or path that gives the material; NULL when that
+ * cannot be told (then the strictest capability of the role over all parameters). Tags without an order (commit hashes)
+ * count as known only when listed; an unknown version takes the strictest, and so does a setting that the template does
+ * not show. */
+void cr_catalogue_capability(const struct cr_program *program, const char *parameter, enum cr_role role,
                              struct cr_capability *out);
 
-/* A parameter of a component (flag "--client-ca-file" or variable "GRPC_SERVER_TLS_CERT") and the roles it gives to
- * what it points to. */
+enum cr_acceptance { CR_ACCEPTANCE_UNKNOWN, CR_ACCEPTANCE_YES, CR_ACCEPTANCE_NO };
+/* Whether the program accepts a leaf of this key type (cr_material.key_type): its own in a leaf's role, its peers' in a
+ * CA's role. Unknown where the catalogue says nothing, knows it from memory only, or the version leaves it open. */
+enum cr_acceptance cr_catalogue_accepts(const struct cr_program *program, const char *key_type, enum cr_role role);
+
+/* A parameter of a component (flag "--client-ca-file", variable "GRPC_SERVER_TLS_CERT", or a path that it reads without
+ * being told) and the roles it gives to what it points to. */
 struct cr_parameter_use {
     const char *parameter; /* borrowed from the catalogue; NULL: cannot be told */
     enum cr_role role;

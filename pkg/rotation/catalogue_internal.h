@@ -4,6 +4,7 @@
 
 #include "base/strvec.h"
 #include "rotation/catalogue.h"
+#include "rotation/settings.h"
 #include "rotation/version.h"
 
 /* Where a claim comes from. */
@@ -16,6 +17,7 @@ struct cr_rule {
     struct cr_strvec tags;         /* image tags without an order, listed */
     struct cr_strvec mentions;     /* any of them in a path that the container names */
     struct cr_strvec pod_mentions; /* any of them in an argument of any container of the pod */
+    struct cr_strvec settings;     /* any of them: "NAME=PATTERN" or "NAME", a flag when it begins with a dash */
     enum cr_method method;
     int64_t max_delay_ms;
     char *trigger; /* what signal, request or command; NULL for other methods */
@@ -30,6 +32,7 @@ struct cr_use {
     struct cr_strvec flags;
     struct cr_strvec env;
     struct cr_strvec config; /* names in configuration files: known to exist, but not visible in a pod template */
+    struct cr_strvec paths;  /* files and folders that it reads without being told */
     unsigned roles;
     /* The program only names the files to another container of the pod, which reads them itself: nothing to reload
      * here. No rules then. */
@@ -39,11 +42,27 @@ struct cr_use {
     size_t rules_len;
 };
 
+/* Types of keys that it accepts in a leaf: of its own in a leaf's role, of its peers in a CA's role. */
+struct cr_key_types {
+    unsigned roles;
+    bool has_versions;
+    struct cr_version_range versions;
+    struct cr_strvec types; /* "ECDSA" is any curve, "ECDSA-P256" that one; cr_material.key_type */
+    enum cr_confidence confidence;
+    char *source;
+};
+
 struct cr_component {
     char *name;
     char *title; /* for sentences; NULL: the name */
     char *distribution;
+    char *note;   /* for people; NULL: none */
+    bool library; /* its versions are not those of an image */
+    bool replaced;
+    unsigned layer; /* 0: built in; a higher one wins */
     struct cr_strvec images;
+    struct cr_key_types *key_types;
+    size_t key_types_len;
     struct cr_use *uses;
     size_t uses_len;
     unsigned roles; /* of all uses that read what they point to */
@@ -53,6 +72,53 @@ struct cr_catalogue {
     struct cr_component *items;
     size_t len;
 };
+
+/* What the build embeds, in the order of names: pkg/rotation/catalogue/ *.yaml. */
+struct cr_catalogue_file {
+    const char *name;
+    const char *text;
+    const size_t *len;
+};
+extern const struct cr_catalogue_file cr_catalogue_files[];
+extern const size_t cr_catalogue_files_len;
+
+/* --- catalogue_free.c --- */
+void cr_component_dispose(struct cr_component *component);
+
+/* --- catalogue_read.c: parts of an entry, strictly; errors name the field --- */
+struct cr_node;
+bool cr_catalogue_read_fields(const struct cr_node *node, const char *const *allowed, struct cr_error *err) CR_MUST_USE;
+/* A list of strings, none empty, none twice; absent is an empty list. */
+bool cr_catalogue_read_strings(const struct cr_node *node, const char *key, struct cr_strvec *out,
+                               struct cr_error *err) CR_MUST_USE;
+bool cr_catalogue_read_roles(const struct cr_node *node, unsigned *out, struct cr_error *err) CR_MUST_USE;
+bool cr_catalogue_read_rules(const struct cr_node *node, struct cr_use *use, struct cr_error *err) CR_MUST_USE;
+bool cr_catalogue_read_key_types(const struct cr_node *node, struct cr_component *component,
+                                 struct cr_error *err) CR_MUST_USE;
+
+/* --- catalogue_copy.c --- */
+void cr_use_copy_parameters(struct cr_use *to, const struct cr_use *from);
+void cr_use_copy_rules(struct cr_use *to, const struct cr_use *from);
+void cr_component_copy_key_types(struct cr_component *to, const struct cr_component *from);
+
+/* --- catalogue_conditions.c --- */
+
+/* A running program as the conditions of rules see it. */
+struct cr_subject {
+    const struct cr_program *program;
+    char *tag; /* owned; NULL: none */
+    bool has_version;
+    struct cr_version_span version;
+    struct cr_settings settings;
+};
+void cr_subject_init(struct cr_subject *subject, const struct cr_program *program);
+void cr_subject_dispose(struct cr_subject *subject);
+CR_DEFINE_DISPOSE(cr_subject, struct cr_subject, cr_subject_dispose)
+bool cr_rule_is_conditional(const struct cr_rule *rule);
+/* All conditions of the rule; use: whose rule it is. */
+enum cr_tri cr_rule_holds(const struct cr_use *use, const struct cr_rule *rule, const struct cr_subject *subject);
+enum cr_tri cr_subject_in_range(const struct cr_subject *subject, bool has_versions,
+                                const struct cr_version_range *versions);
 
 /* "Rate Limit (envoyproxy/ratelimit)". */
 void cr_component_title(const struct cr_component *component, char *out, size_t size);

@@ -1,4 +1,4 @@
-/* From YAML to the catalogue, strictly: a field that is misspelled would otherwise be a claim that nobody made. */
+/* From YAML texts to the catalogue: entries, what they take from others, and which replaces which. */
 #include "rotation/catalogue_internal.h"
 
 #include <string.h>
@@ -8,218 +8,9 @@
 #include "base/strings.h"
 #include "codec/yaml.h"
 
-/* Made by the build from pkg/rotation/catalogue.yaml. */
-extern const char cr_catalogue_yaml[];
-extern const size_t cr_catalogue_yaml_len;
+enum { MAX_COMPONENTS = 500, MAX_USES = 64, SCHEMA = 1 };
 
-enum { MAX_COMPONENTS = 500, MAX_USES = 64, MAX_RULES = 32, MAX_STRINGS = 64, MAX_STRING = 512, SCHEMA = 1 };
-
-static const int64_t max_delay_limit_ms = INT64_C(24) * 3600 * 1000;
-
-/* --- freeing --- */
-
-static void rule_dispose(struct cr_rule *rule)
-{
-    cr_strvec_dispose(&rule->tags);
-    cr_strvec_dispose(&rule->mentions);
-    cr_strvec_dispose(&rule->pod_mentions);
-    free(rule->trigger);
-    free(rule->says);
-    free(rule->source);
-}
-
-static void use_dispose(struct cr_use *use)
-{
-    cr_strvec_dispose(&use->flags);
-    cr_strvec_dispose(&use->env);
-    cr_strvec_dispose(&use->config);
-    free(use->source);
-    for (size_t i = 0; i < use->rules_len; i++)
-        rule_dispose(&use->rules[i]);
-    free(use->rules);
-}
-
-static void component_dispose(struct cr_component *component)
-{
-    free(component->name);
-    free(component->title);
-    free(component->distribution);
-    cr_strvec_dispose(&component->images);
-    for (size_t i = 0; i < component->uses_len; i++)
-        use_dispose(&component->uses[i]);
-    free(component->uses);
-}
-
-void cr_catalogue_free(struct cr_catalogue *catalogue)
-{
-    if (!catalogue)
-        return;
-    for (size_t i = 0; i < catalogue->len; i++)
-        component_dispose(&catalogue->items[i]);
-    free(catalogue->items);
-    free(catalogue);
-}
-
-/* --- reading --- */
-
-static bool check_fields(const struct cr_node *node, const char *const *allowed, struct cr_error *err)
-{
-    for (const struct cr_json *field = cr_json_first(node->json); field; field = cr_json_next(field)) {
-        const char *const *name = allowed;
-        while (*name && !cr_streq(*name, cr_json_key(field)))
-            name++;
-        if (!*name)
-            return cr_error_set(err, CR_ERR_INVALID, "%s%s%s is no field of the catalogue", node->path,
-                                *node->path ? "." : "", cr_json_key(field));
-    }
-    return true;
-}
-
-/* A list of strings, none empty; absent is an empty list. */
-static bool read_strings(const struct cr_node *node, const char *key, struct cr_strvec *out, struct cr_error *err)
-{
-    struct cr_node list;
-    if (!cr_node_array(node, key, MAX_STRINGS, &list, err))
-        return false;
-    for (const struct cr_json *item = cr_json_first(list.json); item; item = cr_json_next(item)) {
-        const char *text = cr_json_string(item);
-        if (!text || !*text || strlen(text) > MAX_STRING)
-            return cr_error_set(err, CR_ERR_INVALID,
-                                "%s[%zu] must be a string of 1 to %d bytes; quote what looks like "
-                                "a number",
-                                list.path, out->len, MAX_STRING);
-        if (!cr_strvec_add_unique(out, text))
-            return cr_error_set(err, CR_ERR_INVALID, "%s has \"%s\" twice", list.path, text);
-    }
-    return true;
-}
-
-static bool read_roles(const struct cr_node *node, unsigned *out, struct cr_error *err)
-{
-    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
-    if (!read_strings(node, "roles", &names, err))
-        return false;
-    for (size_t i = 0; i < names.len; i++) {
-        enum cr_role role;
-        if (!cr_role_parse(names.items[i], &role))
-            return cr_error_set(err, CR_ERR_INVALID,
-                                "%s.roles[%zu] must be serverLeaf, clientLeaf, clientCA, serverCA or "
-                                "opaque, not \"%s\"",
-                                node->path, i, names.items[i]);
-        *out |= CR_ROLE_BIT(role);
-    }
-    return *out ? true : cr_error_set(err, CR_ERR_INVALID, "%s.roles must name at least one role", node->path);
-}
-
-static bool read_method(const struct cr_node *node, struct cr_rule *rule, struct cr_error *err)
-{
-    cr_autofree char *word = NULL;
-    if (!cr_node_required(node, "method", &word, err))
-        return false;
-    if (!cr_method_parse(word, &rule->method))
-        return cr_error_set(err, CR_ERR_INVALID,
-                            "%s.method must be Watch, PerHandshake, Poll, Signal, HTTP, Command, "
-                            "ApiWatch, Restart or Unknown, not \"%s\"",
-                            node->path, word);
-    return true;
-}
-
-/* A method that waits to be triggered must say by what; another must not. */
-static bool read_trigger(const struct cr_node *node, struct cr_rule *rule, struct cr_error *err)
-{
-    bool needed =
-        rule->method == CR_METHOD_SIGNAL || rule->method == CR_METHOD_HTTP || rule->method == CR_METHOD_COMMAND;
-    if (needed)
-        return cr_node_required(node, "trigger", &rule->trigger, err);
-    if (cr_node_has(node, "trigger"))
-        return cr_error_set(err, CR_ERR_INVALID, "%s.trigger belongs to Signal, HTTP and Command only", node->path);
-    return true;
-}
-
-static bool read_delay(const struct cr_node *node, struct cr_rule *rule, struct cr_error *err)
-{
-    int64_t fallback = cr_method_default_delay_ms(rule->method);
-    if (cr_node_has(node, "maxDelay") && !fallback)
-        return cr_error_set(err, CR_ERR_INVALID, "%s.maxDelay belongs to Watch, PerHandshake, Poll and ApiWatch only",
-                            node->path);
-    if (rule->method == CR_METHOD_POLL && !cr_node_has(node, "maxDelay"))
-        return cr_error_set(err, CR_ERR_INVALID, "%s.maxDelay is required: how long may a poll take?", node->path);
-    struct cr_node_range range = {.least = 0, .most = max_delay_limit_ms, .fallback = fallback};
-    return cr_node_duration(node, "maxDelay", range, &rule->max_delay_ms, err);
-}
-
-static bool read_versions(const struct cr_node *node, struct cr_rule *rule, struct cr_error *err)
-{
-    cr_autofree char *text = NULL;
-    if (!cr_node_string(node, "versions", NULL, &text, err))
-        return false;
-    rule->has_versions = text != NULL;
-    if (text && !cr_version_range_parse(text, &rule->versions, err))
-        return cr_error_wrap(err, "%s.versions", node->path);
-    return true;
-}
-
-static bool read_claim(const struct cr_node *node, struct cr_rule *rule, struct cr_error *err)
-{
-    static const char *const words[] = {"verified", "documented", "experiment", "memory"};
-    unsigned confidence = 0;
-    if (!cr_node_has(node, "confidence"))
-        return cr_error_set(err, CR_ERR_INVALID, "%s.confidence is required", node->path);
-    if (!cr_node_enum(node, "confidence", words, cr_array_len(words), 0, &confidence, err) ||
-        !cr_node_required(node, "source", &rule->source, err) || !cr_node_string(node, "says", NULL, &rule->says, err))
-        return false;
-    rule->confidence = (enum cr_confidence)confidence;
-    return true;
-}
-
-static bool read_rule(const struct cr_node *node, struct cr_rule *rule, struct cr_error *err)
-{
-    static const char *const fields[] = {"versions", "tags", "mentions",   "podMentions", "method", "maxDelay",
-                                         "trigger",  "says", "confidence", "source",      NULL};
-    return check_fields(node, fields, err) && read_versions(node, rule, err) &&
-           read_strings(node, "tags", &rule->tags, err) && read_strings(node, "mentions", &rule->mentions, err) &&
-           read_strings(node, "podMentions", &rule->pod_mentions, err) && read_method(node, rule, err) &&
-           read_trigger(node, rule, err) && read_delay(node, rule, err) && read_claim(node, rule, err);
-}
-
-static bool is_conditional(const struct cr_rule *rule)
-{
-    return rule->has_versions || rule->tags.len || rule->mentions.len || rule->pod_mentions.len;
-}
-
-/* Each list ends in what holds otherwise, so that no container falls through it. */
-static bool check_order(const struct cr_node *list, const struct cr_rule *rules, size_t len, struct cr_error *err)
-{
-    if (len == 0)
-        return cr_error_set(err, CR_ERR_INVALID, "%s must have at least one rule", list->path);
-    for (size_t i = 0; i < len; i++) {
-        bool last = i + 1 == len;
-        if (last && is_conditional(&rules[i]))
-            return cr_error_set(err, CR_ERR_INVALID,
-                                "%s[%zu], the last rule, must be without a condition: what holds "
-                                "otherwise?",
-                                list->path, i);
-        if (!last && !is_conditional(&rules[i]))
-            return cr_error_set(err, CR_ERR_INVALID, "%s[%zu] has no condition, so the rules behind it never hold",
-                                list->path, i);
-    }
-    return true;
-}
-
-static bool read_rules(const struct cr_node *node, struct cr_use *use, struct cr_error *err)
-{
-    struct cr_node list;
-    struct cr_node item;
-    if (!cr_node_array(node, "rules", MAX_RULES, &list, err))
-        return false;
-    use->rules = cr_calloc(cr_json_len(list.json), sizeof *use->rules);
-    for (const struct cr_json *j = cr_json_first(list.json); j; j = cr_json_next(j)) {
-        size_t i = use->rules_len++;
-        if (!cr_node_item(&list, j, i, &item, err) || !read_rule(&item, &use->rules[i], err))
-            return false;
-    }
-    return check_order(&list, use->rules, use->rules_len, err);
-}
+/* --- uses --- */
 
 static bool read_hands_on(const struct cr_node *node, struct cr_use *use, struct cr_error *err)
 {
@@ -228,13 +19,28 @@ static bool read_hands_on(const struct cr_node *node, struct cr_use *use, struct
     return cr_node_required(node, "source", &use->source, err);
 }
 
+static bool read_parameters(const struct cr_node *node, struct cr_use *use, struct cr_error *err)
+{
+    return cr_catalogue_read_strings(node, "flags", &use->flags, err) &&
+           cr_catalogue_read_strings(node, "env", &use->env, err) &&
+           cr_catalogue_read_strings(node, "config", &use->config, err) &&
+           cr_catalogue_read_strings(node, "paths", &use->paths, err);
+}
+
 static bool read_use(const struct cr_node *node, struct cr_use *use, struct cr_error *err)
 {
-    static const char *const fields[] = {"flags", "env", "config", "roles", "handsOn", "source", "rules", NULL};
-    return check_fields(node, fields, err) && read_strings(node, "flags", &use->flags, err) &&
-           read_strings(node, "env", &use->env, err) && read_strings(node, "config", &use->config, err) &&
-           read_roles(node, &use->roles, err) && cr_node_bool(node, "handsOn", false, &use->hands_on, err) &&
-           (use->hands_on ? read_hands_on(node, use, err) : read_rules(node, use, err));
+    static const char *const fields[] = {"flags",   "env",    "config", "paths", "roles",
+                                         "handsOn", "source", "rules",  NULL};
+    return cr_catalogue_read_fields(node, fields, err) && read_parameters(node, use, err) &&
+           cr_catalogue_read_roles(node, &use->roles, err) &&
+           cr_node_bool(node, "handsOn", false, &use->hands_on, err) &&
+           (use->hands_on ? read_hands_on(node, use, err) : cr_catalogue_read_rules(node, use, err));
+}
+
+static void add_roles_of(struct cr_component *component, const struct cr_use *use)
+{
+    if (!use->hands_on)
+        component->roles |= use->roles;
 }
 
 static bool read_uses(const struct cr_node *node, struct cr_component *component, struct cr_error *err)
@@ -250,40 +56,12 @@ static bool read_uses(const struct cr_node *node, struct cr_component *component
         size_t i = component->uses_len++;
         if (!cr_node_item(&list, j, i, &item, err) || !read_use(&item, &component->uses[i], err))
             return false;
-        if (!component->uses[i].hands_on)
-            component->roles |= component->uses[i].roles;
+        add_roles_of(component, &component->uses[i]);
     }
     return true;
 }
 
-static void copy_rule(const struct cr_rule *from, struct cr_rule *to)
-{
-    *to = *from;
-    to->tags = to->mentions = to->pod_mentions = (struct cr_strvec){0};
-    cr_strvec_copy(&to->tags, &from->tags);
-    cr_strvec_copy(&to->mentions, &from->mentions);
-    cr_strvec_copy(&to->pod_mentions, &from->pod_mentions);
-    to->trigger = cr_strdup_or_null(from->trigger);
-    to->says = cr_strdup_or_null(from->says);
-    to->source = cr_strdup_or_null(from->source);
-}
-
-static void copy_parameters(const struct cr_use *from, struct cr_use *to)
-{
-    cr_strvec_copy(&to->flags, &from->flags);
-    cr_strvec_copy(&to->env, &from->env);
-    cr_strvec_copy(&to->config, &from->config);
-    to->roles = from->roles;
-    to->hands_on = from->hands_on;
-    to->source = cr_strdup_or_null(from->source);
-}
-
-static void copy_rules(const struct cr_use *from, struct cr_use *to)
-{
-    to->rules = cr_calloc(from->rules_len, sizeof *to->rules);
-    for (size_t i = 0; i < from->rules_len; i++)
-        copy_rule(&from->rules[i], &to->rules[to->rules_len++]);
-}
+/* --- what is taken from another entry --- */
 
 /* How many of the names are parameters of the use. */
 static size_t names_of_use(const struct cr_use *use, const struct cr_strvec *names)
@@ -294,25 +72,44 @@ static size_t names_of_use(const struct cr_use *use, const struct cr_strvec *nam
     return found;
 }
 
+static bool share_a_parameter(const struct cr_use *a, const struct cr_use *b)
+{
+    return names_of_use(a, &b->flags) || names_of_use(a, &b->env) || names_of_use(a, &b->config) ||
+           names_of_use(a, &b->paths);
+}
+
+/* The entry's own uses stand instead of those of the base that share a parameter with them. */
+static bool has_use_of_its_own(const struct cr_component *component, size_t own, const struct cr_use *of_base)
+{
+    for (size_t i = 0; i < own; i++)
+        if (share_a_parameter(&component->uses[i], of_base))
+            return true;
+    return false;
+}
+
 /* Another distribution of known software: the same parameters, for each of which the rules here hold instead. The rules
  * are read once per use, since each use owns its own. */
 static bool copy_uses(const struct cr_component *base, const struct cr_node *node, struct cr_component *component,
                       struct cr_error *err)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec except = {0};
-    if (!read_strings(node, "except", &except, err))
+    if (!cr_catalogue_read_strings(node, "except", &except, err))
         return false;
-    component->uses = cr_calloc(base->uses_len, sizeof *component->uses);
-    component->roles = base->roles;
+    size_t own = component->uses_len;
+    component->uses = cr_reallocarray(component->uses, own + base->uses_len, sizeof *component->uses);
     size_t excepted = 0;
     for (size_t i = 0; i < base->uses_len; i++) {
+        if (has_use_of_its_own(component, own, &base->uses[i]))
+            continue;
         struct cr_use *use = &component->uses[component->uses_len++];
+        *use = (struct cr_use){0};
         size_t named = names_of_use(&base->uses[i], &except);
         excepted += named;
-        copy_parameters(&base->uses[i], use);
+        cr_use_copy_parameters(use, &base->uses[i]);
+        add_roles_of(component, use);
         if (named || use->hands_on)
-            copy_rules(&base->uses[i], use);
-        else if (!read_rules(node, use, err))
+            cr_use_copy_rules(use, &base->uses[i]);
+        else if (!cr_catalogue_read_rules(node, use, err))
             return false;
     }
     if (excepted < except.len)
@@ -320,15 +117,30 @@ static bool copy_uses(const struct cr_component *base, const struct cr_node *nod
     return true;
 }
 
+/* The newest entry of the name, but for one that is still being read. */
+static struct cr_component *find(const struct cr_catalogue *catalogue, const char *name, const struct cr_component *but)
+{
+    for (size_t i = catalogue->len; i > 0; i--)
+        if (&catalogue->items[i - 1] != but && cr_streq(catalogue->items[i - 1].name, name))
+            return &catalogue->items[i - 1];
+    return NULL;
+}
+
 static bool read_parameters_of(const struct cr_catalogue *catalogue, const struct cr_node *node, const char *base_name,
                                struct cr_component *component, struct cr_error *err)
 {
-    const struct cr_component *base = cr_catalogue_by_name(catalogue, base_name);
-    if (!base || base == component)
+    const struct cr_component *base = find(catalogue, base_name, component);
+    if (!base)
         return cr_error_set(err, CR_ERR_INVALID, "parametersOf names \"%s\", which is no entry before this one",
                             base_name);
+    if (cr_node_has(node, "uses") && !read_uses(node, component, err))
+        return false;
+    if (!cr_node_has(node, "keyTypes"))
+        cr_component_copy_key_types(component, base);
     return copy_uses(base, node, component, err);
 }
+
+/* --- entries --- */
 
 static bool read_body(const struct cr_catalogue *catalogue, const struct cr_node *node, struct cr_component *component,
                       struct cr_error *err)
@@ -341,60 +153,109 @@ static bool read_body(const struct cr_catalogue *catalogue, const struct cr_node
     return read_parameters_of(catalogue, node, base, component, err);
 }
 
+static bool read_head(const struct cr_node *node, struct cr_component *component, struct cr_error *err)
+{
+    static const char *const with_uses[] = {"name", "title",    "note", "distribution", "library", "images",
+                                            "uses", "keyTypes", NULL};
+    static const char *const with_base[] = {"name", "title",        "note",   "distribution", "library",  "images",
+                                            "uses", "parametersOf", "except", "rules",        "keyTypes", NULL};
+    return cr_catalogue_read_fields(node, cr_node_has(node, "parametersOf") ? with_base : with_uses, err) &&
+           cr_node_string(node, "title", NULL, &component->title, err) &&
+           cr_node_string(node, "note", NULL, &component->note, err) &&
+           cr_node_string(node, "distribution", "upstream", &component->distribution, err) &&
+           cr_node_bool(node, "library", false, &component->library, err) &&
+           cr_catalogue_read_strings(node, "images", &component->images, err) &&
+           (!cr_node_has(node, "keyTypes") || cr_catalogue_read_key_types(node, component, err));
+}
+
 static bool read_component(const struct cr_catalogue *catalogue, const struct cr_node *node,
                            struct cr_component *component, struct cr_error *err)
 {
-    static const char *const with_uses[] = {"name", "title", "distribution", "images", "uses", NULL};
-    static const char *const with_base[] = {"name",         "title",  "distribution", "images",
-                                            "parametersOf", "except", "rules",        NULL};
     if (!cr_node_required(node, "name", &component->name, err))
         return false;
-    const struct cr_component *twin = cr_catalogue_by_name(catalogue, component->name);
-    if (twin && twin != component)
+    if (strchr(component->name, '@'))
+        return cr_error_set(err, CR_ERR_INVALID, "name must be without \"@\", which begins a version in policies");
+    struct cr_component *twin = find(catalogue, component->name, component);
+    if (twin && twin->layer == component->layer)
         return cr_error_set(err, CR_ERR_INVALID, "name stands twice in the catalogue");
-    return check_fields(node, cr_node_has(node, "parametersOf") ? with_base : with_uses, err) &&
-           cr_node_string(node, "title", NULL, &component->title, err) &&
-           cr_node_string(node, "distribution", "upstream", &component->distribution, err) &&
-           read_strings(node, "images", &component->images, err) && read_body(catalogue, node, component, err);
+    if (!read_head(node, component, err) || !read_body(catalogue, node, component, err))
+        return false;
+    if (twin)
+        twin->replaced = true;
+    return true;
 }
 
-static bool read_catalogue(const struct cr_node *root, struct cr_catalogue *catalogue, struct cr_error *err)
+/* --- texts --- */
+
+static bool read_entries(const struct cr_node *list, unsigned layer, struct cr_catalogue *catalogue,
+                         struct cr_error *err)
 {
-    static const char *const fields[] = {"schema", "components", NULL};
-    struct cr_node list;
-    int schema = 0;
-    struct cr_node_range range = {.least = SCHEMA, .most = SCHEMA};
-    if (!check_fields(root, fields, err) || !cr_node_int(root, "schema", range, &schema, err) ||
-        !cr_node_array(root, "components", MAX_COMPONENTS, &list, err))
-        return false;
-    catalogue->items = cr_calloc(cr_json_len(list.json), sizeof *catalogue->items);
-    for (const struct cr_json *j = cr_json_first(list.json); j; j = cr_json_next(j)) {
+    size_t count = cr_json_len(list->json);
+    catalogue->items = cr_reallocarray(catalogue->items, catalogue->len + count, sizeof *catalogue->items);
+    size_t index = 0;
+    for (const struct cr_json *j = cr_json_first(list->json); j; j = cr_json_next(j), index++) {
         struct cr_node item;
-        if (!cr_node_item(&list, j, catalogue->len, &item, err))
+        if (!cr_node_item(list, j, index, &item, err))
             return false;
         item.path[0] = '\0';
         struct cr_component *component = &catalogue->items[catalogue->len++];
+        *component = (struct cr_component){.layer = layer};
         if (!read_component(catalogue, &item, component, err))
-            return cr_error_wrap(err, "entry %zu (%s)", catalogue->len - 1,
-                                 component->name ? component->name : "without a name");
+            return cr_error_wrap(err, "entry %zu (%s)", index, component->name ? component->name : "without a name");
     }
     return true;
 }
 
+static bool read_document(const struct cr_json *document, unsigned layer, struct cr_catalogue *catalogue,
+                          struct cr_error *err)
+{
+    static const char *const fields[] = {"schema", "components", NULL};
+    if (!cr_json_is_object(document))
+        return cr_error_set(err, CR_ERR_INVALID, "must be a mapping with schema and components");
+    struct cr_node root = {.json = document};
+    struct cr_node list;
+    int schema = 0;
+    struct cr_node_range range = {.least = SCHEMA, .most = SCHEMA};
+    return cr_catalogue_read_fields(&root, fields, err) && cr_node_int(&root, "schema", range, &schema, err) &&
+           cr_node_array(&root, "components", MAX_COMPONENTS, &list, err) && read_entries(&list, layer, catalogue, err);
+}
+
+static bool read_text(const struct cr_catalogue_text *text, unsigned layer, struct cr_catalogue *catalogue,
+                      struct cr_error *err)
+{
+    CR_CLEANUP(cr_json) struct cr_json *document = cr_yaml_parse(text->yaml, text->len, err);
+    return document && read_document(document, layer, catalogue, err);
+}
+
+static bool read_builtin(struct cr_catalogue *catalogue, struct cr_error *err)
+{
+    for (size_t i = 0; i < cr_catalogue_files_len; i++) {
+        const struct cr_catalogue_file *file = &cr_catalogue_files[i];
+        struct cr_catalogue_text text = {.name = file->name, .yaml = file->text, .len = *file->len};
+        if (!read_text(&text, 0, catalogue, err))
+            return cr_error_wrap(err, "built-in catalogue, %s", file->name);
+    }
+    return true;
+}
+
+/* What was replaced is in nobody's way any more. */
+static void drop_replaced(struct cr_catalogue *catalogue)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < catalogue->len; i++) {
+        if (catalogue->items[i].replaced)
+            cr_component_dispose(&catalogue->items[i]);
+        else
+            catalogue->items[kept++] = catalogue->items[i];
+    }
+    catalogue->len = kept;
+}
+
 struct cr_catalogue *cr_catalogue_load(const char *yaml, size_t len, struct cr_error *err)
 {
-    CR_CLEANUP(cr_json) struct cr_json *document = cr_yaml_parse(yaml, len, err);
-    if (!document) {
-        cr_error_wrap(err, "catalogue");
-        return NULL;
-    }
     CR_CLEANUP(cr_catalogue) struct cr_catalogue *catalogue = cr_new(struct cr_catalogue);
-    struct cr_node root = {.json = document};
-    if (!cr_json_is_object(document)) {
-        cr_error_set(err, CR_ERR_INVALID, "catalogue: must be a mapping with schema and components");
-        return NULL;
-    }
-    if (!read_catalogue(&root, catalogue, err)) {
+    struct cr_catalogue_text text = {.yaml = yaml, .len = len};
+    if (!read_text(&text, 0, catalogue, err)) {
         cr_error_wrap(err, "catalogue");
         return NULL;
     }
@@ -403,5 +264,20 @@ struct cr_catalogue *cr_catalogue_load(const char *yaml, size_t len, struct cr_e
 
 struct cr_catalogue *cr_catalogue_builtin(struct cr_error *err)
 {
-    return cr_catalogue_load(cr_catalogue_yaml, cr_catalogue_yaml_len, err);
+    return cr_catalogue_override(NULL, 0, err);
+}
+
+struct cr_catalogue *cr_catalogue_override(const struct cr_catalogue_text *texts, size_t len, struct cr_error *err)
+{
+    CR_CLEANUP(cr_catalogue) struct cr_catalogue *catalogue = cr_new(struct cr_catalogue);
+    if (!read_builtin(catalogue, err))
+        return NULL;
+    for (size_t i = 0; i < len; i++) {
+        if (!read_text(&texts[i], 1, catalogue, err)) {
+            cr_error_wrap(err, "%s", texts[i].name);
+            return NULL;
+        }
+    }
+    drop_replaced(catalogue);
+    return cr_steal(&catalogue);
 }

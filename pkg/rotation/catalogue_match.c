@@ -19,10 +19,19 @@ const char *cr_component_name(const struct cr_component *component)
 
 const struct cr_component *cr_catalogue_by_name(const struct cr_catalogue *catalogue, const char *name)
 {
-    for (size_t i = 0; name && i < cr_catalogue_len(catalogue); i++)
-        if (cr_streq(catalogue->items[i].name, name))
-            return &catalogue->items[i];
+    size_t len = name ? strcspn(name, "@") : 0;
+    for (size_t i = 0; len && i < cr_catalogue_len(catalogue); i++) {
+        const struct cr_component *component = &catalogue->items[i];
+        if (strlen(component->name) == len && strncmp(component->name, name, len) == 0)
+            return component;
+    }
     return NULL;
+}
+
+const char *cr_component_version(const char *name)
+{
+    const char *at = name ? strchr(name, '@') : NULL;
+    return at && at[1] ? at + 1 : NULL;
 }
 
 /* --- image references: [registry/]path[:tag][@digest]
@@ -103,22 +112,30 @@ static size_t weight(const char *pattern)
     return pinned;
 }
 
+/* A pattern that is laid over the others comes before all of them. */
+struct match {
+    const struct cr_component *component;
+    size_t weight;
+};
+
+static void consider(struct match *best, const struct cr_component *component, const char *name)
+{
+    for (size_t k = 0; k < component->images.len; k++) {
+        const char *pattern = component->images.items[k];
+        bool above = best->component && component->layer > best->component->layer;
+        bool below = best->component && component->layer < best->component->layer;
+        if (!below && (above || weight(pattern) > best->weight) && matches(pattern, name))
+            *best = (struct match){.component = component, .weight = weight(pattern)};
+    }
+}
+
 const struct cr_component *cr_catalogue_by_image(const struct cr_catalogue *catalogue, const char *image)
 {
     if (!image || !*image)
         return NULL;
     cr_autofree char *name = cr_strndup(image, name_length(image));
-    const struct cr_component *best = NULL;
-    size_t best_weight = 0;
-    for (size_t i = 0; i < cr_catalogue_len(catalogue); i++) {
-        const struct cr_component *component = &catalogue->items[i];
-        for (size_t k = 0; k < component->images.len; k++) {
-            const char *pattern = component->images.items[k];
-            if (weight(pattern) > best_weight && matches(pattern, name)) {
-                best = component;
-                best_weight = weight(pattern);
-            }
-        }
-    }
-    return best;
+    struct match best = {0};
+    for (size_t i = 0; i < cr_catalogue_len(catalogue); i++)
+        consider(&best, &catalogue->items[i], name);
+    return best.component;
 }

@@ -75,6 +75,18 @@ static const struct cr_component *component_of(const struct cr_decide_input *inp
     return given;
 }
 
+/* The version that the policy names is that of the component that it names. */
+static struct cr_program program_of(const struct cr_decide_input *input, const struct cr_component *component,
+                                    const struct cr_json *container)
+{
+    const char *given = input->consumer->component;
+    bool named = component && cr_catalogue_by_name(input->catalogue, given) == component;
+    return (struct cr_program){.component = component,
+                               .pod_spec = input->pod_spec,
+                               .container = container,
+                               .version = named ? cr_component_version(given) : NULL};
+}
+
 /* --- findings --- */
 
 static enum cr_ground ground_of(const struct cr_finding *finding)
@@ -111,8 +123,8 @@ static void look_up(const struct cr_decide_input *input, const struct cr_json *c
     const struct cr_reload_override *override = &input->consumer->reload[finding->role];
     finding->overridden = override->set;
     if (!override->set) {
-        cr_catalogue_capability(finding->component, input->pod_spec, container, finding->parameter, finding->role,
-                                &finding->capability);
+        struct cr_program program = program_of(input, finding->component, container);
+        cr_catalogue_capability(&program, finding->parameter, finding->role, &finding->capability);
         return;
     }
     finding->capability = (struct cr_capability){
@@ -222,7 +234,6 @@ void cr_decide(const struct cr_decide_input *input, struct cr_decision *out)
     }
     const struct cr_finding *deciding = deciding_of(&findings);
     out->component = cr_strdup_or_null(component_name(input, usages, deciding));
-    out->unknown = deciding && deciding->ground == CR_GROUND_UNKNOWN;
     out->reason = cr_decide_reason(input, out, &findings, deciding);
     for (size_t i = 0; i < input->changes_len; i++)
         cr_usage_list_dispose(&usages[i]);

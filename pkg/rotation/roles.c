@@ -133,7 +133,7 @@ static bool add_path(struct search *search, const struct gift *gift, const char 
 static void add_value(struct search *search, const struct gift *gift, const char *value)
 {
     static const char between[] = ",;:= \t\"'";
-    if (add_path(search, gift, value))
+    if (!*value || add_path(search, gift, value))
         return;
     for (const char *p = value + strspn(value, between); *p; p += strspn(p, between)) {
         size_t len = strcspn(p, between);
@@ -181,12 +181,25 @@ static void match_variables(struct search *search)
     }
 }
 
+/* What it reads without being told. */
+static void match_paths(struct search *search)
+{
+    for (size_t i = 0; i < search->component->uses_len; i++) {
+        const struct cr_use *use = &search->component->uses[i];
+        for (size_t k = 0; k < use->paths.len; k++) {
+            struct gift gift = {.parameter = use->paths.items[k], .roles = use->roles, .hands_on = use->hands_on};
+            add_path(search, &gift, use->paths.items[k]);
+        }
+    }
+}
+
 static void match_shown(struct search *search)
 {
     if (search->usage->kind == CR_USAGE_ENV) {
         match_variables(search);
         return;
     }
+    match_paths(search);
     for (size_t i = 0; i < search->settings.len; i++)
         match_setting(search, &search->settings.items[i]);
 }

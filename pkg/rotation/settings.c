@@ -128,6 +128,16 @@ static void collect_words(const struct cr_json *container, struct reading *readi
     }
 }
 
+/* What follows a flag of one letter may be a setting in turn: "postgres -c ssl_ca_file=/certs/ca.crt". */
+static void add_assignment(const char *word, struct cr_settings *out)
+{
+    size_t len = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
+    if (len == 0 || word[0] == '-' || word[len] != '=')
+        return;
+    cr_autofree char *name = cr_strndup(word, len);
+    add(out, false, name, known(word + len + 1));
+}
+
 static void add_flag(const char *word, const char *next, struct cr_settings *out)
 {
     const char *name = word + strspn(word, "-");
@@ -137,6 +147,10 @@ static void add_flag(const char *word, const char *next, struct cr_settings *out
         add(out, false, flag, known(name + len + 1));
     else if (len && next && *next != '-')
         add(out, false, flag, known(next));
+    else if (len)
+        add(out, false, flag, "");
+    if (len == 1 && next)
+        add_assignment(next, out);
 }
 
 void cr_settings_collect(const struct cr_json *container, struct cr_settings *out)

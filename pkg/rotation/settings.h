@@ -27,7 +27,8 @@ CR_DEFINE_DISPOSE(cr_settings, struct cr_settings, cr_settings_dispose)
 
 /* $(VAR) is expanded in values, command and args as the kubelet does: variables of this container that have a literal
  * value; what stays unexpanded, a shell's $VAR too, makes the value unknown. Flags: "--flag=value", "--flag value" and
- * the same with one dash; also inside of an argument that is a shell's script. Borrowed container. */
+ * the same with one dash; "-c name=value" is "name", too; a flag without a value has an empty one; also inside of an
+ * argument that is a shell's script. Borrowed container. */
 void cr_settings_collect(const struct cr_json *container, struct cr_settings *out);
 /* Caps: variables may refer to one another, so that a small template can mean a huge text. */
 enum { CR_SETTINGS_MAX = 4096, CR_SETTINGS_MAX_BYTES = 1024 * 1024 };

@@ -307,9 +307,24 @@ static void test_a_wrong_catalogue_names_entry_and_field(void **state)
          {"rules[0] has no condition", "never hold"}},
         {"schema: 1\ncomponents: [{name: x, parametersOf: y, " RULES "}]", {"entry 0 (x)", "parametersOf names \"y\""}},
         {"schema: 1\ncomponents: [{name: x, parametersOf: x, " RULES "}]", {"parametersOf names \"x\"", ""}},
-        {"schema: 1\ncomponents: [{name: a, " USE "}, {name: x, parametersOf: a, " USE "}]", {"uses is no field", ""}},
+        {"schema: 1\ncomponents: [{name: a, " USE "}, {name: x, parametersOf: a, " USE "}]", {"at least one rule", ""}},
         {"schema: 1\ncomponents: [{name: a, " USE "}, {name: x, parametersOf: a}]", {"at least one rule", ""}},
         {"schema: 1\ncomponents: [{name: a, " USE ", " RULES "}]", {"rules is no field", ""}},
+        {"schema: 1\ncomponents: [{name: x@1, " USE "}]", {"without \"@\"", ""}},
+        {RULE("method: Watch, settings: ['=a']" CLAIM), {"settings[0] must be a flag or variable", ""}},
+        {RULE("method: Watch, settings: ['--=a']" CLAIM), {"settings[0] must be a flag or variable", ""}},
+        {RULE("method: Watch, settings: ['A=']" CLAIM), {"settings[0] must be a flag or variable", ""}},
+        {RULE("method: Watch, settings: [A]" CLAIM), {"the last rule", "without a condition"}},
+        {"schema: 1\ncomponents: [{name: x, keyTypes: [{roles: [serverLeaf], types: [], confidence: memory, source: s}], " USE
+         "}]",
+         {"keyTypes[0].types must name at least one", ""}},
+        {"schema: 1\ncomponents: [{name: x, keyTypes: [{roles: [serverLeaf], types: [rsa], confidence: memory, source: "
+         "s}], " USE "}]",
+         {"keyTypes[0].types[0] must be RSA", "\"rsa\""}},
+        {"schema: 1\ncomponents: [{name: x, keyTypes: [{types: [RSA], confidence: memory, source: s}], " USE "}]",
+         {"keyTypes[0].roles", "at least one role"}},
+        {"schema: 1\ncomponents: [{name: x, keyTypes: [{roles: [serverLeaf], types: [RSA], source: s}], " USE "}]",
+         {"keyTypes[0].confidence is required", ""}},
         {"schema: 1\ncomponents: [{name: x, uses: [{roles: [serverLeaf], handsOn: true}]}]",
          {"uses[0].source is required", ""}},
         {"schema: 1\ncomponents: [{name: x, uses: [{roles: [serverLeaf], handsOn: true, source: s, " RULES "}]}]",
@@ -346,7 +361,9 @@ static struct cr_capability capability(const char *image, const char *rest, cons
     if (!component)
         fail_msg("%s is not in the catalogue", image);
     struct cr_capability out;
-    cr_catalogue_capability(component, spec, cr_json_first(cr_json_get(spec, "containers")), parameter, role, &out);
+    struct cr_program program = {
+        .component = component, .pod_spec = spec, .container = cr_json_first(cr_json_get(spec, "containers"))};
+    cr_catalogue_capability(&program, parameter, role, &out);
     return out;
 }
 
@@ -518,7 +535,8 @@ static void test_entries_that_only_a_policy_can_name(void **state)
         if (!component)
             fail_msg("%s is not in the catalogue", cases[i].component);
         struct cr_capability c;
-        cr_catalogue_capability(component, NULL, NULL, cases[i].parameter, cases[i].role, &c);
+        struct cr_program program = {.component = component};
+        cr_catalogue_capability(&program, cases[i].parameter, cases[i].role, &c);
         if (c.method != cases[i].method)
             fail_msg("%s %s: wanted %s, have %s", cases[i].component, cases[i].parameter,
                      cr_method_name(cases[i].method), cr_method_name(c.method));
@@ -533,7 +551,8 @@ static void test_what_is_from_memory_is_marked(void **state)
     assert_string_equal(capability("nginx:1.27", "", NULL, CR_ROLE_SERVER_LEAF).signal, "SIGHUP");
     assert_false(capability(K8S "metrics-server/metrics-server:v0.5.0", "", NULL, CR_ROLE_SERVER_LEAF).verified);
     struct cr_capability unknown;
-    cr_catalogue_capability(NULL, NULL, NULL, NULL, CR_ROLE_SERVER_LEAF, &unknown);
+    struct cr_program nothing = {0};
+    cr_catalogue_capability(&nothing, NULL, CR_ROLE_SERVER_LEAF, &unknown);
     assert_int_equal(unknown.method, CR_METHOD_UNKNOWN);
     assert_false(unknown.verified);
     assert_null(unknown.source);
@@ -629,8 +648,9 @@ static void test_envoy_shows_file_sds_in_its_paths(void **state)
         CR_CLEANUP(cr_json) struct cr_json *envoy = cr_json_copy(cr_json_first(container));
         cr_json_set_string(envoy, "image", image);
         struct cr_capability c;
-        cr_catalogue_capability(cr_catalogue_by_name(builtin, "envoyproxy/envoy"), spec, envoy, NULL, CR_ROLE_SERVER_CA,
-                                &c);
+        struct cr_program program = {
+            .component = cr_catalogue_by_name(builtin, "envoyproxy/envoy"), .pod_spec = spec, .container = envoy};
+        cr_catalogue_capability(&program, NULL, CR_ROLE_SERVER_CA, &c);
         if (c.method != cases[i].method)
             fail_msg("%s: %s", cases[i].rule, cr_method_name(c.method));
         assert_int_equal(c.assumed, cr_streq(cases[i].image, "dev"));
@@ -779,7 +799,27 @@ static const struct roles_case {
      "}]\nvolumes: [{name: v, secret: {secretName: tls, items: [{key: tls.crt, path: tls.crt}]}}]",
      "--tls-cert-file serverLeaf tls.crt"},
     {"no parameter at all: the roles of the component", "envoyproxy/gateway:v1.9.0",
-     "containers: [{name: c, " MOUNT "}]" VOLUME, "? serverLeaf ?; ? clientCA ?; ? opaque ?"},
+     "containers: [{name: c, volumeMounts: [{name: v, mountPath: /tls}]}]\n"
+     "volumes: [{name: v, secret: {secretName: tls, items: [{key: tls.crt, path: c}, {key: ca.crt, path: a}]}}]",
+     "? serverLeaf ?; ? clientLeaf ?; ? clientCA ?"},
+    {"a path that it reads without being told", "envoyproxy/gateway:v1.9.0", "containers: [{name: c, " MOUNT "}]" VOLUME,
+     "/certs/tls.crt serverLeaf tls.crt; /certs/tls.key serverLeaf tls.key; /certs/ca.crt clientCA ca.crt"},
+    {"a folder that it reads without being told", "cr.l5d.io/linkerd/controller:stable-2.14.0",
+     "containers: [{name: c, volumeMounts: [{name: v, mountPath: /var/run/linkerd/tls/}]}]" VOLUME,
+     "/var/run/linkerd/tls serverLeaf ?"},
+    {"a folder above the mount is not the mount", "traefik:v3.1.0",
+     "containers: [{name: c, args: [--providers.file.directory=/etc/traefik], volumeMounts: [{name: v, mountPath: "
+     "/etc/traefik/certs}]}]\n"
+     "volumes: [{name: v, secret: {secretName: tls, items: [{key: ca.crt, path: a}]}}]",
+     "? clientCA ?; ? serverCA ?"},
+    {"a flag of one letter with a setting behind it", "postgres:16.2",
+     "containers: [{name: c, args: [-c, ssl=on, -c, ssl_cert_file=/certs/tls.crt, -c, ssl_ca_file=/certs/ca.crt], " MOUNT
+     "}]" VOLUME,
+     "--ssl_cert_file serverLeaf tls.crt; --ssl_ca_file clientCA ca.crt"},
+    {"a flag without a value is no path, also when the working directory is the mount",
+     "registry.k8s.io/kube-apiserver:v1.36.3",
+     "containers: [{name: c, workingDir: /certs, args: [--client-ca-file, --tls-cert-file=tls.crt], " MOUNT "}]" VOLUME,
+     "--tls-cert-file serverLeaf tls.crt"},
     {"no parameter at all: Envoy's bootstrap is a file", "envoyproxy/envoy:v1.40.0",
      "containers: [{name: c, args: [-c, /etc/envoy.yaml], " MOUNT "}]" VOLUME, ALL},
     {"a variable that holds the material is a parameter itself", "envoyproxy/ratelimit:3fb70258",

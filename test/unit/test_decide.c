@@ -178,7 +178,7 @@ static const struct decide_case {
      "Rate Limit (envoyproxy/ratelimit) watches its server leaf"},
     {"also an image that is known, when no other container could be meant", "envoyproxy/gateway", {{0}}, 0,
      "containers: [{name: c, image: 'nginx:1.27.0', " MOUNT "}]" VOLUME, REPLACED, 0, RELOAD, 0, T, 1000,
-     "envoyproxy/gateway", "Envoy Gateway (envoyproxy/gateway) reads its client CA at each handshake"},
+     "envoyproxy/gateway", "Envoy Gateway (envoyproxy/gateway) reads its client CA (/certs/ca.crt) at each handshake"},
     {"but not a known sidecar beside the container that is meant", "envoyproxy/gateway", {{0}}, 0,
      "containers: [{name: c, image: 'acme/eg:v1.9.0', " MOUNT "}, {name: web, image: 'nginx:1.27.0', " MOUNT "}]"
      VOLUME, REPLACED, 0, RESTART, T, 0, 1000, "nginx", "nginx is said to reload its client CA"},

@@ -92,8 +92,9 @@ static void print_role(const struct cr_decide_input *input, const struct cr_usag
 {
     const struct cr_component *component = cr_catalogue_by_image(input->catalogue, usage->image);
     const struct cr_json *container = container_named(input->pod_spec, usage->container);
+    struct cr_program program = {.component = component, .pod_spec = input->pod_spec, .container = container};
     struct cr_capability capability;
-    cr_catalogue_capability(component, input->pod_spec, container, use->parameter, use->role, &capability);
+    cr_catalogue_capability(&program, use->parameter, use->role, &capability);
     struct cr_json *role = cr_json_new_object();
     cr_json_set_string(role, "container", usage->container);
     cr_json_set_bool(role, "init", usage->init);

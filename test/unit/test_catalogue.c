@@ -828,7 +828,7 @@ static const struct roles_case {
     {"a variable that it does not know: the roles of its kind", "envoyproxy/gateway:v1.9.0",
      "containers: [{name: c, env: [{name: X, valueFrom: {secretKeyRef: {name: tls, key: ca.crt}}}]}]", "? clientCA ?"},
     {"envFrom: all roles of the component", "envoyproxy/gateway:v1.9.0",
-     "containers: [{name: c, envFrom: [{secretRef: {name: tls}}]}]", "? serverLeaf ?; ? clientCA ?; ? opaque ?"},
+     "containers: [{name: c, envFrom: [{secretRef: {name: tls}}]}]", "? serverLeaf ?; ? clientLeaf ?; ? clientCA ?; ? opaque ?"},
     {"of a kind about which the catalogue says nothing, all roles", "registry.k8s.io/kube-proxy:v1.36.3",
      "containers: [{name: c, " MOUNT "}]" VOLUME, "? clientLeaf ?; ? serverCA ?; ? opaque ?"},
 };

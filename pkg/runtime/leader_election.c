@@ -23,7 +23,7 @@ static const struct cr_election_times default_times = {.lease_ms = 15000, .renew
 
 enum {
     REQUEST_MS = 3000,  /* or half of the renew deadline, so that there is a second try */
-    STUCK_MS = 20000,   /* beyond a lease's time: as client-go's health check has it */
+    STUCK_LEASES = 4,   /* times of a lease; a turn with all its time-outs and pauses takes less */
     MAX_IDENTITY = 320, /* host name, '_', UUID */
 };
 
@@ -155,7 +155,7 @@ bool cr_leader_election_alive(struct cr_leader_election *election, struct cr_err
     pthread_mutex_lock(&election->lock);
     int64_t silent_ms = election->started ? cr_clock_boot_ms() - election->turned_ms : 0;
     pthread_mutex_unlock(&election->lock);
-    return silent_ms <= election->rules.times.lease_ms + STUCK_MS ||
+    return silent_ms <= STUCK_LEASES * election->rules.times.lease_ms ||
            cr_error_set(err, CR_ERR_INTERNAL, "leader election is stuck: nothing was tried for %d s",
                         (int)(silent_ms / 1000));
 }

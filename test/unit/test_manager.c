@@ -199,6 +199,89 @@ static void no_worker_starts_before_all_caches_are_in_sync(void **state)
     fake_api_stop(&api);
 }
 
+/* --- leading --- */
+
+#define STATUS(reason) "{\"kind\":\"Status\",\"reason\":\"" reason "\",\"message\":\"told so\"}"
+#define LEASE          "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"%d\"},\"spec\":{\"holderIdentity\":\"%s\"}}"
+
+static struct cr_leader_election *new_election(struct cr_client *client)
+{
+    struct cr_error err = {0};
+    const struct cr_leader_election_options options = {.ns = "ns", .name = "lease", .times = {1000, 600, 100}};
+    struct cr_leader_election *election = cr_leader_election_new(client, NULL, &options, &err);
+    if (!election)
+        fail_msg("%s", err.text);
+    return election;
+}
+
+/* As open_fixture, for an election that must be there before the manager. */
+static struct cr_leader_election *open_candidate(struct fixture *f, int port, struct cr_manager_options options)
+{
+    *f = (struct fixture){.until = NULL};
+    pthread_mutex_init(&f->lock, NULL);
+    f->loop = cr_loop_new();
+    f->client = fake_client(f->loop, port);
+    options.election = new_election(f->client);
+    f->manager = cr_manager_new(f->loop, f->client, NULL, &options);
+    cr_manager_set_reconciler(f->manager, reconcile, f);
+    return options.election;
+}
+
+static void no_worker_starts_before_it_leads(void **state)
+{
+    (void)state;
+    cr_autofree char *held = cr_asprintf(LEASE, 1, "other");
+    const struct fake_answer script[] = {{.expect = "GET ", .body = held}};
+    struct fake_api api;
+    struct fixture f;
+    assert_true(fake_api_start(&api, script, 1));
+    struct cr_leader_election *election = open_candidate(&f, api.port, (struct cr_manager_options){.workers = 1});
+    cr_queue_add(cr_manager_queue(f.manager), "done");
+    void *args[] = {&api, f.manager};
+    pthread_t stopper;
+    assert_int_equal(pthread_create(&stopper, NULL, stop_once_answered, args), 0);
+    run(&f);
+    pthread_join(stopper, NULL);
+    assert_string_equal(cr_buf_text(&f.seen), "");
+    cr_manager_free(cr_steal(&f.manager));
+    cr_leader_election_free(election);
+    close_fixture(&f);
+    fake_api_stop(&api);
+}
+
+static void who_loses_the_lease_ends_and_says_so(void **state)
+{
+    (void)state;
+    cr_autofree char *other = cr_asprintf(LEASE, 2, "other");
+    struct fake_answer script[] = {
+        {.expect = "GET ", .status = 404, .body = STATUS("NotFound")},
+        {.expect = "POST "},
+        {.expect = "events", .body = "{}"},
+        {.expect = "PATCH ", .status = 409, .body = STATUS("Conflict")},
+        {.expect = "GET ", .body = other},
+    };
+    struct fake_api api;
+    struct fixture f;
+    struct cr_error err = {0};
+    assert_true(fake_api_start(&api, script, cr_array_len(script)));
+    struct cr_leader_election *election = open_candidate(&f, api.port, (struct cr_manager_options){.workers = 1});
+    cr_autofree char *ours = cr_asprintf(LEASE, 1, cr_leader_election_identity(election));
+    script[1].body = ours;
+    cr_queue_add(cr_manager_queue(f.manager), "done");
+    struct cr_timer *deadline = cr_timer_new(f.loop, give_up, f.manager);
+    cr_timer_arm(deadline, 20 * 1000);
+    assert_false(cr_manager_run(f.manager, &err));
+    cr_timer_free(deadline);
+    assert_int_equal(err.kind, CR_ERR_CONFLICT);
+    assert_true(cr_leader_election_lost(election));
+    assert_string_equal(cr_buf_text(&f.seen), "done ");
+    assert_int_equal(atomic_load(&api.answered), 5);
+    cr_manager_free(cr_steal(&f.manager));
+    cr_leader_election_free(election);
+    close_fixture(&f);
+    fake_api_stop(&api);
+}
+
 static void an_address_in_use_is_told_and_nothing_has_started(void **state)
 {
     (void)state;
@@ -252,6 +335,8 @@ int main(void)
         cmocka_unit_test(work_that_outlives_the_grace_has_its_requests_cancelled),
         cmocka_unit_test(work_within_the_grace_is_finished),
         cmocka_unit_test(no_worker_starts_before_all_caches_are_in_sync),
+        cmocka_unit_test(no_worker_starts_before_it_leads),
+        cmocka_unit_test(who_loses_the_lease_ends_and_says_so),
         cmocka_unit_test(an_address_in_use_is_told_and_nothing_has_started),
         cmocka_unit_test(a_signal_stops_it),
         cmocka_unit_test(one_that_never_ran_leaves_nothing),

@@ -26,6 +26,7 @@ enum {
     HEALTHY_MS = 60 * 1000,
     SHORT_MS = 5 * 1000, /* a stream that ends sooner did not do its work */
     MAX_RETRY_AFTER_MS = 5 * 60 * 1000,
+    ABSENT_MIN_MS = 60 * 1000, /* what the cluster does not have, a person adds, and waits that long for it */
 };
 
 /* --- the request --- */
@@ -196,6 +197,8 @@ static void advise(const struct cr_watch *watch, struct cr_error *err)
 static int64_t retry_delay(struct cr_watch *watch, const struct cr_error *err)
 {
     int64_t delay = cr_backoff_next(&watch->backoff);
+    if (watch->optional && (err->kind == CR_ERR_NOT_FOUND || err->kind == CR_ERR_FORBIDDEN))
+        return cr_random_between(ABSENT_MIN_MS, 2 * ABSENT_MIN_MS);
     int64_t asked = err->retry_after_ms;
     if (asked > MAX_RETRY_AFTER_MS)
         asked = MAX_RETRY_AFTER_MS;
@@ -331,6 +334,7 @@ struct cr_watch *cr_watch_start(struct cr_client *client, struct cr_loop *loop, 
     watch->label_selector = cr_strdup_or_null(options->label_selector);
     watch->field_selector = cr_strdup_or_null(options->field_selector);
     watch->secret = options->secret;
+    watch->optional = options->optional;
     watch->handler = *handler;
     watch->page_limit = PAGE;
     watch->backoff = (struct cr_backoff){.first_ms = BACKOFF_FIRST_MS, .max_ms = BACKOFF_MAX_MS};

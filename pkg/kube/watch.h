@@ -34,6 +34,8 @@ struct cr_watch_options {
     const char *label_selector;         /* NULL: none. Copied */
     const char *field_selector;
     bool secret; /* wipe frames and objects: the data carries keys */
+    /* The cluster may not have it, or not let us see it, and that is no error: asked again every one or two minutes. */
+    bool optional;
 };
 
 struct cr_watch;

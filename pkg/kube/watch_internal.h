@@ -22,6 +22,7 @@ struct cr_watch {
     char *field_selector;
     char *what; /* "watch /api/v1/pods": for errors */
     bool secret;
+    bool optional;
     struct cr_watch_handler handler;
 
     /* The state that outlives a connection. */

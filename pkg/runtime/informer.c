@@ -209,7 +209,11 @@ static void on_trouble(void *arg, const struct cr_error *err, int64_t retry_ms)
     pthread_mutex_unlock(&informer->lock);
     char delay[CR_TIME_TEXT];
     cr_duration_format(retry_ms, delay);
-    cr_log(loud ? CR_LOG_WARN : CR_LOG_DEBUG, "a watch is interrupted",
+    bool absent = informer->options.watch.optional && err->kind == CR_ERR_NOT_FOUND;
+    cr_log(!loud    ? CR_LOG_DEBUG
+           : absent ? CR_LOG_INFO
+                    : CR_LOG_WARN,
+           absent ? "the cluster does not have a resource that is looked for" : "a watch is interrupted",
            {"resource", informer->options.watch.resource->plural}, {"namespace", informer->ns},
            {"kind", cr_error_kind_name(err->kind)}, {"error", err->text}, {"retry", delay});
 }

@@ -9,7 +9,8 @@
 
 struct cr_store {
     pthread_mutex_t lock;
-    struct cr_strmap *snapshots; /* "ns/name" to a reference */
+    struct cr_strmap *namespaces; /* each a map from names to references; those that became empty stay */
+    size_t len;
 };
 
 struct cr_snapshot *cr_snapshot_ref(struct cr_snapshot *snapshot)
@@ -46,11 +47,16 @@ static void unref_value(void *snapshot)
     cr_snapshot_unref(snapshot);
 }
 
+static void free_names(void *names)
+{
+    cr_strmap_free(names);
+}
+
 struct cr_store *cr_store_new(void)
 {
     struct cr_store *store = cr_new(struct cr_store);
     pthread_mutex_init(&store->lock, NULL);
-    store->snapshots = cr_strmap_new(unref_value);
+    store->namespaces = cr_strmap_new(free_names);
     return store;
 }
 
@@ -58,63 +64,84 @@ void cr_store_free(struct cr_store *store)
 {
     if (!store)
         return;
-    cr_strmap_free(store->snapshots);
+    cr_strmap_free(store->namespaces);
     pthread_mutex_destroy(&store->lock);
     free(store);
 }
 
-static struct cr_snapshot *get(struct cr_store *store, const char *key)
+struct cr_snapshot *cr_store_get(struct cr_store *store, const char *ns, const char *name)
 {
     pthread_mutex_lock(&store->lock);
-    struct cr_snapshot *snapshot = cr_snapshot_ref(cr_strmap_get(store->snapshots, key));
+    const struct cr_strmap *names = cr_strmap_get(store->namespaces, cr_or_empty(ns));
+    struct cr_snapshot *snapshot = names ? cr_snapshot_ref(cr_strmap_get(names, cr_or_empty(name))) : NULL;
     pthread_mutex_unlock(&store->lock);
     return snapshot;
 }
 
-struct cr_snapshot *cr_store_get(struct cr_store *store, const char *ns, const char *name)
-{
-    cr_autofree char *key = cr_asprintf("%s/%s", cr_or_empty(ns), cr_or_empty(name));
-    return get(store, key);
-}
+typedef void (*visit_fn)(void *arg, struct cr_snapshot *snapshot);
 
-static bool in_namespace(const char *key, const char *ns)
+static void visit_names(const struct cr_strmap *names, visit_fn visit, void *arg)
 {
-    size_t len = strlen(ns);
-    return strncmp(key, ns, len) == 0 && key[len] == '/';
+    for (struct cr_strmap_iter it = {0}; names && cr_strmap_next(names, &it);)
+        visit(arg, it.value);
 }
 
 void cr_store_visit(struct cr_store *store, const char *ns, void (*visit)(void *arg, struct cr_snapshot *snapshot),
                     void *arg)
 {
     pthread_mutex_lock(&store->lock);
-    for (struct cr_strmap_iter it = {0}; cr_strmap_next(store->snapshots, &it);)
-        if (!ns || in_namespace(it.key, ns))
-            visit(arg, it.value);
+    if (ns) {
+        visit_names(cr_strmap_get(store->namespaces, ns), visit, arg);
+    } else {
+        for (struct cr_strmap_iter it = {0}; cr_strmap_next(store->namespaces, &it);)
+            visit_names(it.value, visit, arg);
+    }
     pthread_mutex_unlock(&store->lock);
 }
 
 size_t cr_store_len(struct cr_store *store)
 {
     pthread_mutex_lock(&store->lock);
-    size_t len = cr_strmap_len(store->snapshots);
+    size_t len = store->len;
     pthread_mutex_unlock(&store->lock);
     return len;
 }
 
+/* The map of the key's namespace, made when there is none; *name points into the key. */
+static struct cr_strmap *names_of(struct cr_store *store, const char *key, const char **name)
+{
+    const char *slash = strchr(key, '/');
+    size_t len = slash ? (size_t)(slash - key) : 0;
+    cr_autofree char *ns = cr_strndup(key, len);
+    *name = slash ? slash + 1 : key;
+    struct cr_strmap *names = cr_strmap_get(store->namespaces, ns);
+    if (names)
+        return names;
+    names = cr_strmap_new(unref_value);
+    cr_strmap_set(store->namespaces, ns, names);
+    return names;
+}
+
 void cr_store_put(struct cr_store *store, const char *key, struct cr_snapshot *snapshot)
 {
+    const char *name = NULL;
     pthread_mutex_lock(&store->lock);
+    struct cr_strmap *names = names_of(store, key, &name);
     /* Taken out first: to free an object is too much work to do under the lock. */
-    struct cr_snapshot *before = cr_strmap_take(store->snapshots, key);
-    cr_strmap_set(store->snapshots, key, snapshot);
+    struct cr_snapshot *before = cr_strmap_take(names, name);
+    cr_strmap_set(names, name, snapshot);
+    store->len += !before;
     pthread_mutex_unlock(&store->lock);
     cr_snapshot_unref(before);
 }
 
 struct cr_snapshot *cr_store_remove(struct cr_store *store, const char *key)
 {
+    const char *name = NULL;
     pthread_mutex_lock(&store->lock);
-    struct cr_snapshot *snapshot = cr_strmap_take(store->snapshots, key);
+    struct cr_strmap *names = names_of(store, key, &name);
+    struct cr_snapshot *snapshot = cr_strmap_take(names, name);
+    store->len -= snapshot != NULL;
     pthread_mutex_unlock(&store->lock);
     return snapshot;
 }
@@ -122,8 +149,12 @@ struct cr_snapshot *cr_store_remove(struct cr_store *store, const char *key)
 void cr_store_keys_not_in(struct cr_store *store, const struct cr_strmap *seen, struct cr_strvec *keys)
 {
     pthread_mutex_lock(&store->lock);
-    for (struct cr_strmap_iter it = {0}; cr_strmap_next(store->snapshots, &it);)
-        if (!cr_strmap_get(seen, it.key))
-            cr_strvec_add(keys, it.key);
+    for (struct cr_strmap_iter ns = {0}; cr_strmap_next(store->namespaces, &ns);) {
+        for (struct cr_strmap_iter it = {0}; cr_strmap_next(ns.value, &it);) {
+            cr_autofree char *key = cr_asprintf("%s/%s", ns.key, it.key);
+            if (!cr_strmap_get(seen, key))
+                cr_strvec_add(keys, key);
+        }
+    }
     pthread_mutex_unlock(&store->lock);
 }

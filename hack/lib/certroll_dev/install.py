@@ -30,7 +30,7 @@ from .ui import DevError
 
 _LABEL = "app.kubernetes.io/name=certroll"
 _PODS = f"{_LABEL},app.kubernetes.io/component=operator"
-_RIGHTS = "clusterroles,clusterrolebindings,roles,rolebindings"
+_BINDINGS = "clusterrolebindings,rolebindings"
 _ROLLOUT = 120.0  # seconds, on a busy machine
 # An image with sanitizers keeps freed memory for a while, and shadows all of it.
 _SANITIZED_MEMORY = "1Gi"
@@ -64,7 +64,7 @@ class Pod:
 
 
 class Operator:
-    """One installation; there is at most one in a cluster. Needs root, from inside or outside of the cluster's network."""
+    """One installation. Needs root, from inside or outside of the cluster's network."""
 
     def __init__(
         self,
@@ -77,12 +77,18 @@ class Operator:
         args: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         replicas: int | None = None,
+        namespace: str = NAMESPACE,
     ) -> None:
-        """Either an overlay of manifests/overlays, or the namespaces to watch. `args` come after the manifest's own."""
+        """Either an overlay of manifests/overlays, or the namespaces to watch. `args` come after the manifest's own.
+
+        `namespace` is the operator's own: several, each with one of its own, live side by side.
+        """
         self._cluster = cluster
+        self.namespace = namespace
         self._archive = image.archive
-        self._logs = PodLogs(cluster, NAMESPACE, NAME)
+        self._logs = PodLogs(cluster, namespace, NAME)
         self._killed: set[str] = set()  # containers that the API server may still call ready
+        self.seen: set[str] = set()  # uids of all pods that were ever looked at
         self._setup = Setup(
             image=image.reference,
             overlay=overlay,
@@ -98,7 +104,7 @@ class Operator:
     @property
     def overlay(self) -> Path:
         """The kustomization that is applied."""
-        return _overlay(self._cluster)
+        return _overlay(self._cluster, self.namespace)
 
     # --- installing
 
@@ -107,14 +113,14 @@ class Operator:
         for machine in self._cluster.known_machines():
             node.ensure_image(machine, self._setup.image, self._archive)
         install_overlay.write(self.overlay, self._setup)
-        self.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(self.overlay))
+        self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=self._manifests())
         self.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/certrotationpolicies.certroll.dev")
         self.wait_ready()
         self._withdraw_other_rights()
 
     def uninstall(self) -> None:
         """As docs/operations.md says it: policies stay, and so does the namespace with what users put there."""
-        uninstall(self._cluster)
+        self.kubectl("delete", "--ignore-not-found", "-l", _LABEL, "-f", "-", stdin=self._manifests())
         self._wait("the operator's pods to end", lambda: not self.pods())
 
     def set_args(self, *args: str) -> None:
@@ -134,9 +140,10 @@ class Operator:
 
     def pods(self) -> list[Pod]:
         """Those that are ending, too."""
-        found = self._get("pods", "-n", NAMESPACE, "-l", _PODS)
+        found = [Pod.of(obj) for obj in self._get("pods", "-n", self.namespace, "-l", _PODS)]
         self._logs.keep()
-        return [Pod.of(obj) for obj in found]
+        self.seen |= {pod.uid for pod in found}
+        return found
 
     def leader_pod(self, deadline: float = 60.0) -> Pod:
         """The pod that holds the Lease, waited for; without leader election the only one."""
@@ -153,9 +160,13 @@ class Operator:
 
         return linux.in_network(self._cluster.netns_path, fetch)
 
-    def logs(self, pod: Pod | None = None) -> str:
+    def logs(self, uid: str | None = None) -> str:
         """All lines that the pod, or all pods there ever were, wrote in any of their containers."""
-        return self._logs.text(pod.uid if pod else None)
+        return self._logs.text(uid)
+
+    def forget_logs(self) -> None:
+        """Of all pods that there were."""
+        self._logs.forget()
 
     # --- disturbing
 
@@ -183,12 +194,16 @@ class Operator:
         """grace 0: at once, without SIGTERM, as when a node is lost."""
         words = () if grace is None else (f"--grace-period={grace}", *(("--force",) if grace == 0 else ()))
         self._logs.keep()
-        self.kubectl("-n", NAMESPACE, "delete", "pod", pod.name, "--wait=false", "--ignore-not-found", *words)
+        self.kubectl("-n", self.namespace, "delete", "pod", pod.name, "--wait=false", "--ignore-not-found", *words)
 
     def kubectl(self, *words: str, stdin: str | None = None) -> str:
         return _kubectl(self._cluster, *words, stdin=stdin)
 
     # --- inside
+
+    def _manifests(self) -> str:
+        """Nothing but the namespace is named after it; kustomize's own way to move it would move the watched ones' Roles, too."""
+        return self.kubectl("kustomize", str(self.overlay)).replace(NAMESPACE, self.namespace)
 
     def _is_ready(self) -> bool:
         deployment = self._deployment()
@@ -198,27 +213,29 @@ class Operator:
         rolled_out = observed and status.get("updatedReplicas", 0) == wanted == len(pods)
         return rolled_out and all(pod.ready and not pod.ending and pod.container not in self._killed for pod in pods)
 
+    def _deployment(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.kubectl("-n", self.namespace, "get", "deployment", NAME, "-o", "json"))
+        return found
+
     def _leaders(self) -> Iterator[Pod]:
         pods = [pod for pod in self.pods() if not pod.ending]
         container = self._deployment()["spec"]["template"]["spec"]["containers"][0]
         if "--leader-elect=false" in container["args"]:
             yield from pods
             return
-        lease = json.loads(self.kubectl("-n", NAMESPACE, "get", "lease", NAME, "--ignore-not-found", "-o", "json") or "{}")
+        lease = json.loads(self.kubectl("-n", self.namespace, "get", "lease", NAME, "--ignore-not-found", "-o", "json") or "{}")
         holder = lease.get("spec", {}).get("holderIdentity") or ""
         yield from (pod for pod in pods if holder == pod.name or holder.startswith(f"{pod.name}_"))
 
     def _withdraw_other_rights(self) -> None:
-        """What an earlier setup was granted and this one is not: `kubectl apply` leaves it."""
-        wanted = {obj["metadata"]["uid"] for obj in self._get("-k", str(self.overlay), "-l", _LABEL)}
-        for obj in self._get(_RIGHTS, "-A", "-l", _LABEL):
+        """What an earlier setup granted to this operator, and this one does not: `kubectl apply` leaves it."""
+        wanted = {obj["metadata"]["uid"] for obj in json.loads(self.kubectl("get", "-f", "-", "-o", "json", stdin=self._manifests()))["items"]}
+        for obj in self._get(_BINDINGS, "-A", "-l", _LABEL):
             meta = obj["metadata"]
-            if meta["uid"] not in wanted:
-                self.kubectl("-n", meta.get("namespace", ""), "delete", obj["kind"], meta["name"], "--ignore-not-found")
-
-    def _deployment(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.kubectl("-n", NAMESPACE, "get", "deployment", NAME, "-o", "json"))
-        return found
+            ours = any(subject.get("namespace") == self.namespace for subject in obj["subjects"])
+            if ours and meta["uid"] not in wanted:
+                kinds = f"{obj['kind']},{obj['roleRef']['kind']}".lower()
+                self.kubectl("-n", meta.get("namespace", ""), "delete", kinds, meta["name"], "--ignore-not-found")
 
     def _get(self, *words: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(self.kubectl("get", *words, "-o", "json"))["items"]
@@ -233,19 +250,20 @@ class Operator:
         return found
 
     def _why(self) -> str:
-        words = ("-n", NAMESPACE, "get", "events", "--sort-by=.lastTimestamp")
-        return "\n".join([self.kubectl("-n", NAMESPACE, "get", "pods", "-o", "wide"), self.kubectl(*words), self.logs()[-3000:]])
+        words = ("-n", self.namespace, "get", "events", "--sort-by=.lastTimestamp")
+        return "\n".join([self.kubectl("-n", self.namespace, "get", "pods", "-o", "wide"), self.kubectl(*words), self.logs()[-3000:]])
 
 
 def uninstall(cluster: Cluster) -> None:
     """Whatever was installed last."""
-    if not _overlay(cluster).exists():
+    overlay = _overlay(cluster, NAMESPACE)
+    if not overlay.exists():
         raise DevError(f"nothing was installed in cluster {cluster.name} by hack/cluster install")
-    _kubectl(cluster, "delete", "--ignore-not-found", "-l", _LABEL, "-k", str(_overlay(cluster)))
+    _kubectl(cluster, "delete", "--ignore-not-found", "-l", _LABEL, "-k", str(overlay))
 
 
-def _overlay(cluster: Cluster) -> Path:
-    return cluster.root / "install"
+def _overlay(cluster: Cluster, namespace: str) -> Path:
+    return cluster.root / "install" / namespace
 
 
 def _kubectl(cluster: Cluster, *words: str, stdin: str | None = None) -> str:

@@ -66,10 +66,10 @@ void cr_http_response_dispose(struct cr_http_response *response);
 CR_DEFINE_DISPOSE(cr_http_response, struct cr_http_response, cr_http_response_dispose)
 
 /* Blocks the calling thread (never the loop's: that is Internal) until the response is complete. True for any HTTP
- * status; redirects are not followed. False with Transient for what the network does (also a server certificate that
- * does not verify: it may be rotated, or our CA), Invalid for a URL, header or TLS set-up that can never work and for a
- * response beyond its cap, Cancelled on shutdown. response is overwritten, and empty on failure. A write that failed as
- * Transient may have been done. */
+ * status, and for one from 400 on also when its body was cut off; redirects are not followed. False with Transient for
+ * what the network does (also a server certificate that does not verify: it may be rotated, or our CA), Invalid for a
+ * URL, header or TLS set-up that can never work and for a response beyond its cap, Cancelled on shutdown. response is
+ * overwritten, and empty on failure. A write that failed as Transient may have been done. */
 bool cr_http_do(struct cr_http_client *client, const struct cr_http_request *request, struct cr_http_response *response,
                 struct cr_error *err) CR_MUST_USE;
 

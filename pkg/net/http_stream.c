@@ -241,6 +241,14 @@ void cr_http_stream_complete(struct cr_http_stream *stream, CURLcode result)
     mark_ready(stream);
 }
 
+/* A server that refuses a request without having read its body may end the HTTP/2 stream at once (RFC 9113, section
+ * 8.1), and libcurl 7.88 then drops what was under way of the answer. The status has come, and says enough: a 401 to a
+ * write must not look like trouble of the network. */
+static bool is_cut_refusal(const struct cr_http_stream *stream)
+{
+    return stream->status >= 400 && (stream->result == CURLE_PARTIAL_FILE || stream->result == CURLE_HTTP2_STREAM);
+}
+
 static void complete(struct cr_http_stream *stream)
 {
     struct cr_error err = {0};
@@ -249,7 +257,7 @@ static void complete(struct cr_http_stream *stream)
                      stream->exchange.origin, stream->max_body);
     else if (stream->result == CURLE_ABORTED_BY_CALLBACK)
         cr_error_set(&err, CR_ERR_CANCELLED, "not sent: the time to begin it is over");
-    else if (stream->result != CURLE_OK)
+    else if (stream->result != CURLE_OK && !is_cut_refusal(stream))
         cr_http_exchange_error(&stream->exchange, stream->result, &err);
     else if (!stream->status) /* curl takes headers that were cut off for a response */
         cr_error_set(&err, CR_ERR_TRANSIENT, "%s: the response was cut off in its headers", stream->exchange.origin);

@@ -322,6 +322,26 @@ static void what_the_network_does_is_transient(void **state)
     }
 }
 
+static void a_refusal_whose_body_is_cut_off_is_still_one(void **state)
+{
+    static const struct {
+        int status;
+        const char *raw;
+    } cases[] = {
+        {401, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 10\r\n\r\nabc"},
+        {403, "HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"},
+        {503, "HTTP/1.1 503 Later\r\nContent-Length: 10\r\n\r\nabc"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
+        struct cr_error err;
+        if (!ask(*state, serve_raw, cases[i].raw, &(struct cr_http_request){0}, &response, &err))
+            fail_msg("%d: %s", cases[i].status, err.text);
+        assert_int_equal(response.status, cases[i].status);
+        assert_string_equal(cr_buf_text(&response.body), "abc");
+    }
+}
+
 static void a_refused_connection_is_transient_and_says_where(void **state)
 {
     struct fixture *f = *state;
@@ -665,6 +685,7 @@ int main(void)
         with_loop(head_brings_no_body),
         with_loop(compressed_bodies_are_unpacked_and_capped_unpacked),
         with_loop(what_the_network_does_is_transient),
+        with_loop(a_refusal_whose_body_is_cut_off_is_still_one),
         with_loop(a_refused_connection_is_transient_and_says_where),
         with_loop(a_time_out_says_what_it_waited_for),
         with_loop(what_can_never_work_is_invalid),

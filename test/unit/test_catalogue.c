@@ -547,7 +547,7 @@ static void test_what_is_from_memory_is_marked(void **state)
 {
     (void)state;
     assert_true(capability("nginx:1.27", "", NULL, CR_ROLE_SERVER_LEAF).verified);
-    assert_false(capability("nginx:1.27", "", NULL, CR_ROLE_CLIENT_LEAF).verified);
+    assert_false(capability("httpd:2.4", "", NULL, CR_ROLE_CLIENT_LEAF).verified);
     assert_string_equal(capability("nginx:1.27", "", NULL, CR_ROLE_SERVER_LEAF).signal, "SIGHUP");
     assert_false(capability(K8S "metrics-server/metrics-server:v0.5.0", "", NULL, CR_ROLE_SERVER_LEAF).verified);
     struct cr_capability unknown;
@@ -577,8 +577,8 @@ static void test_why_is_a_clause_with_component_and_parameter(void **state)
                         "Rate Limit (envoyproxy/ratelimit) reads its client CA (GRPC_CLIENT_TLS_CACERT) once at start");
     c = capability("nginx:1.27", "", NULL, CR_ROLE_SERVER_LEAF);
     assert_string_equal(c.why, "nginx reads its server leaf again only on SIGHUP, which nothing in the pod sends");
-    c = capability("nginx:1.27", "", NULL, CR_ROLE_SERVER_CA);
-    assert_string_equal(c.why, "nginx is said to reload its server CA, but nobody has verified it");
+    c = capability("httpd:2.4", "", NULL, CR_ROLE_SERVER_CA);
+    assert_string_equal(c.why, "Apache httpd (httpd) is said to reload its server CA, but nobody has verified it");
     c = capability("nginx:1.27", "", NULL, CR_ROLE_OPAQUE);
     assert_string_equal(c.why, "nginx is not known to reload its opaque material");
 }

@@ -147,9 +147,11 @@ static const struct decide_case {
     {"a signal without a sidecar is a restart", NULL, {{0}}, 0, NGINX, LEAF, 0, RESTART, L, 0, 0, "nginx",
      "nginx reads its server leaf again only on SIGHUP, which nothing in the pod sends, and the leaf was renewed: "
      "restart."},
-    {"what is known from memory only is a restart", NULL, {{0}}, 0, NGINX, REPLACED, 0, RESTART, T, 0, 0, "nginx",
-     "nginx is said to reload its client CA, but nobody has verified it, and the CA was replaced without overlap: "
-     "restart; spec.consumers[].reload.clientCA can tell."},
+    {"what is known from memory only is a restart", NULL, {{0}}, 0,
+     "containers: [{name: db, image: 'mysql:8.4.0', args: [--ssl-ca=/certs/ca.crt], " MOUNT "}]" VOLUME, REPLACED, 0,
+     RESTART, T, 0, 0, "mysql",
+     "MySQL (mysql) is said to reload its client CA (--ssl-ca), but nobody has verified it, and the CA was replaced "
+     "without overlap: restart; spec.consumers[].reload.clientCA can tell."},
     {"a claim from memory that it reloads at each handshake is a restart", "etcdctl", {{0}}, 0, APP, ADDED, 0,
      RESTART, T, 0, 0, "etcdctl",
      "etcdctl is said to reload its server CA, but nobody has verified it, and a CA was added: restart"},
@@ -181,7 +183,7 @@ static const struct decide_case {
      "envoyproxy/gateway", "Envoy Gateway (envoyproxy/gateway) reads its client CA (/certs/ca.crt) at each handshake"},
     {"but not a known sidecar beside the container that is meant", "envoyproxy/gateway", {{0}}, 0,
      "containers: [{name: c, image: 'acme/eg:v1.9.0', " MOUNT "}, {name: web, image: 'nginx:1.27.0', " MOUNT "}]"
-     VOLUME, REPLACED, 0, RESTART, T, 0, 1000, "nginx", "nginx is said to reload its client CA"},
+     VOLUME, REPLACED, 0, RESTART, T, 0, 1000, "nginx", "nginx reads its client CA again only on SIGHUP"},
 
     /* --- what never refreshes --- */
     {"subPath restarts whatever the software can do", NULL, {{0}}, 0,

@@ -85,10 +85,9 @@ static void fail_errno(struct cr_probe_conn *probe, const char *doing, int error
     fail(probe, CR_PROBE_UNREACHABLE, text);
 }
 
-static void shorten(struct cr_probe_conn *probe, int64_t now, int64_t ms)
+static void take_time(struct cr_probe_conn *probe, int64_t now, int64_t ms)
 {
-    if (probe->deadline_ms > now + ms)
-        probe->deadline_ms = now + ms;
+    probe->deadline_ms = now + ms < probe->end_ms ? now + ms : probe->end_ms;
 }
 
 /* Says goodbye and waits for the peer to do so: a socket closed with unread bytes (session tickets) would be reset. */
@@ -100,7 +99,7 @@ static void begin_linger(struct cr_probe_conn *probe, int64_t now)
     shutdown(probe->wire.fd, SHUT_WR);
     probe->step = CR_PROBE_LINGERING;
     probe->wants = POLLIN;
-    shorten(probe, now, LINGER_MS);
+    take_time(probe, now, LINGER_MS);
 }
 
 static void linger(struct cr_probe_conn *probe)
@@ -114,7 +113,28 @@ static void linger(struct cr_probe_conn *probe)
         close_probe(probe);
 }
 
-/* --- what becomes of our certificate, or of our log-in --- */
+/* --- what becomes of our certificate, and of our log-in --- */
+
+/* MySQL answers a log-in only to whom TLS has let in. */
+static void part(struct cr_probe_conn *probe, int64_t now)
+{
+    bool more = cr_probe_talk_end(probe);
+    if (probe->talk->in_len && probe->result->consent == CR_PROBE_SILENT)
+        probe->result->consent = CR_PROBE_ACCEPTED;
+    if (!more)
+        begin_linger(probe, now);
+}
+
+static void end_listen(struct cr_probe_conn *probe, int64_t now)
+{
+    if (probe->target->protocol != CR_PROBE_MYSQL || probe->result->consent == CR_PROBE_DENIED) {
+        begin_linger(probe, now);
+        return;
+    }
+    probe->step = CR_PROBE_PARTING;
+    take_time(probe, now, LISTEN_MS);
+    part(probe, now);
+}
 
 /* True: there is nothing more to learn. Reading makes OpenSSL see tickets and alerts; data is thrown away. */
 static bool heard(struct cr_probe_conn *probe)
@@ -131,27 +151,17 @@ static bool heard(struct cr_probe_conn *probe)
            (n <= 0 && why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE);
 }
 
-/* MySQL answers a log-in only to whom TLS has let in. */
-static bool talked(struct cr_probe_conn *probe)
-{
-    bool more = cr_probe_talk_end(probe);
-    if (probe->talk->in_len && probe->result->consent == CR_PROBE_SILENT)
-        probe->result->consent = CR_PROBE_ACCEPTED;
-    return !more;
-}
-
 static void listen_on(struct cr_probe_conn *probe, int64_t now)
 {
-    bool over = probe->target->protocol == CR_PROBE_MYSQL ? talked(probe) : heard(probe);
-    if (over)
-        begin_linger(probe, now);
+    if (heard(probe))
+        end_listen(probe, now);
 }
 
-/* The result is there but for the client's part of it. */
+/* Nothing is said meanwhile: to whom has hung up it would make a reset of its alert. */
 static void begin_listen(struct cr_probe_conn *probe, int64_t now)
 {
     probe->step = CR_PROBE_LISTENING;
-    shorten(probe, now, LISTEN_MS);
+    take_time(probe, now, LISTEN_MS);
     listen_on(probe, now);
 }
 
@@ -171,10 +181,10 @@ static void shaken(struct cr_probe_conn *probe, int64_t now)
     serve(probe);
     if (probe->client_asked)
         probe->result->consent = SSL_version(probe->ssl) < TLS1_3_VERSION ? CR_PROBE_ACCEPTED : CR_PROBE_SILENT;
-    if (probe->result->consent == CR_PROBE_SILENT || probe->target->protocol == CR_PROBE_MYSQL)
+    if (probe->result->consent == CR_PROBE_SILENT)
         begin_listen(probe, now);
     else
-        begin_linger(probe, now);
+        end_listen(probe, now);
 }
 
 static void fail_not_tls(struct cr_probe_conn *probe, int64_t now)
@@ -255,10 +265,7 @@ static void end_without_tls(struct cr_probe_conn *probe, int64_t now)
     char text[sizeof probe->result->detail];
     snprintf(text, sizeof text, "%s answered that it has no TLS", protocol_name(probe));
     explain(probe->result, CR_PROBE_NOT_TLS, text);
-    if (probe->target->protocol == CR_PROBE_MYSQL)
-        begin_listen(probe, now);
-    else
-        begin_linger(probe, now);
+    end_listen(probe, now);
 }
 
 /* An answer that is an error, or none of this protocol. */
@@ -327,7 +334,8 @@ bool cr_probe_conn_begin(struct cr_probe_conn *probe, const struct cr_probe_targ
                                     .result = result,
                                     .wire = {.fd = -1},
                                     .wants = POLLOUT,
-                                    .deadline_ms = now + allowed_ms};
+                                    .deadline_ms = now + allowed_ms,
+                                    .end_ms = now + allowed_ms};
     struct sockaddr_any to;
     if (!parse_address(target->address, target->port, &to)) {
         fail(probe, CR_PROBE_UNREACHABLE, "not an IP address with a port");
@@ -344,22 +352,28 @@ bool cr_probe_conn_begin(struct cr_probe_conn *probe, const struct cr_probe_targ
     return true;
 }
 
-static void time_out(struct cr_probe_conn *probe)
+/* What a step that was not done in time means. */
+static void time_out(struct cr_probe_conn *probe, int64_t now)
 {
     static const char *const texts[] = {
         [CR_PROBE_CONNECTING] = "no connection in time",
         [CR_PROBE_GREETING] = "no answer in time",
         [CR_PROBE_SHAKING] = "no TLS answer in time",
     };
-    /* Also a leaf that was shown by a server that then says nothing more. */
-    bool known = probe->step == CR_PROBE_LISTENING || probe->step == CR_PROBE_LINGERING;
-    if (!known && !probe->result->leaf[0]) {
+    bool left = now < probe->end_ms;
+    bool known = probe->step > CR_PROBE_SHAKING;
+    if (known && left && probe->step == CR_PROBE_LISTENING) {
+        end_listen(probe, now);
+    } else if (known && left && probe->step == CR_PROBE_PARTING) {
+        begin_linger(probe, now);
+    } else if (known || probe->result->leaf[0]) {
+        /* Also a leaf that was shown by a server that then says nothing more. */
+        if (!known)
+            serve(probe);
+        close_probe(probe);
+    } else {
         fail(probe, CR_PROBE_UNREACHABLE, texts[probe->step]);
-        return;
     }
-    if (!known)
-        serve(probe);
-    close_probe(probe);
 }
 
 void cr_probe_conn_advance(struct cr_probe_conn *probe, SSL_CTX *ctx, short happened, int64_t now)
@@ -373,9 +387,11 @@ void cr_probe_conn_advance(struct cr_probe_conn *probe, SSL_CTX *ctx, short happ
             shake(probe, now);
         else if (probe->step == CR_PROBE_LISTENING)
             listen_on(probe, now);
+        else if (probe->step == CR_PROBE_PARTING)
+            part(probe, now);
         else if (probe->step == CR_PROBE_LINGERING)
             linger(probe);
     }
     if (probe->step != CR_PROBE_ENDED && now >= probe->deadline_ms)
-        time_out(probe);
+        time_out(probe, now);
 }

@@ -15,7 +15,8 @@ enum cr_probe_step {
     CR_PROBE_CONNECTING,
     CR_PROBE_GREETING,  /* what a database says before TLS */
     CR_PROBE_SHAKING,   /* the handshake */
-    CR_PROBE_LISTENING, /* the result is there; what becomes of the client, or of the log-in that ends it politely */
+    CR_PROBE_LISTENING, /* the leaf was seen; what becomes of the client? */
+    CR_PROBE_PARTING,   /* the log-in that ends a conversation with MySQL politely */
     CR_PROBE_LINGERING, /* for the peer's goodbye */
     CR_PROBE_ENDED,
 };
@@ -41,7 +42,8 @@ struct cr_probe_conn {
     struct cr_probe_talk *talk; /* owned; databases only */
     bool client_asked;          /* the server asked for a certificate, and there was one to present */
     short wants;                /* POLLIN, POLLOUT */
-    int64_t deadline_ms;
+    int64_t deadline_ms;        /* of this step */
+    int64_t end_ms;             /* of all */
 };
 
 /* May end at once. The conn must not move until it has ended. False: no socket is to be had now, and nothing was begun.

@@ -96,6 +96,18 @@ bool test_conn_answer(struct test_conn *conn, int status, const char *headers, c
     return test_conn_puts(conn, text);
 }
 
+bool test_conn_read(struct test_conn *conn, size_t len)
+{
+    char ignored[4096];
+    while (len) {
+        int n = read_some(conn->io, ignored, len < sizeof ignored ? len : sizeof ignored);
+        if (n <= 0)
+            return false;
+        len -= (size_t)n;
+    }
+    return true;
+}
+
 void test_conn_wait_closed(struct test_conn *conn)
 {
     char ignored[4096];

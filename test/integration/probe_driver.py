@@ -1,0 +1,35 @@
+"""The driver over the TLS probe (drivers/probe_driver.c)."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from control_plane import ROOT, ControlPlane
+
+PROGRAM = Path(os.environ.get("CERTROLL_BUILD", ROOT / "build" / "dev")) / "test" / "probe_driver"
+
+
+@dataclass(frozen=True)
+class Probe:
+    results: list[dict[str, Any]]  # by address
+    cost: dict[str, int]
+
+    @property
+    def one(self) -> dict[str, Any]:
+        (result,) = self.results
+        return result
+
+
+def probe(
+    plane: ControlPlane, protocol: str, port: int, *addresses: str, limits: tuple[str, ...] = (), **options: Any
+) -> Probe:
+    """In the network of the control plane. `limits` are words for prlimit."""
+    words = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
+    prefix = ["prlimit", *limits] if limits else []
+    done = plane.run(*prefix, PROGRAM, *words, protocol, str(port), *(addresses or ("127.0.0.1",)))
+    *results, cost = (json.loads(line) for line in done.stdout.splitlines())
+    return Probe(results, cost)

@@ -1,0 +1,182 @@
+"""The TLS probe against real servers: what they show, what they make of a client's certificate, and how it ends."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from control_plane import ROOT, ControlPlane, wait_until
+from probe_driver import probe
+
+sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
+
+from certroll_dev import namespaces  # noqa: E402
+from programs import known  # noqa: E402
+from programs.material import Generations, Identity  # noqa: E402
+from programs.program import SECRET, Program  # noqa: E402
+from programs.sandbox import Sandbox  # noqa: E402
+
+PORTS = range(31000, 32000, 10)  # not those of known.PORTS, which others have in this network
+_HOSTS_ADDRESS = "10.98.0.7"  # of this network, and not of loopback: a server that keeps count of hosts does so for it
+
+
+@dataclasses.dataclass(frozen=True)
+class Expected:
+    """How a server is asked, and what it makes of a client: of its own CA, and of a CA that it does not know."""
+
+    protocol: str
+    good: str
+    bad: str
+
+
+# In TLS 1.3 a server that lets a client in need not say so; nginx refuses nobody before it has a request.
+SERVERS = {
+    "postgresql": Expected("PostgreSQL", "silent", "denied"),
+    "mariadb": Expected("MySQL", "accepted", "denied"),
+    "redis": Expected("TLS", "accepted", "denied"),
+    "nginx": Expected("TLS", "accepted", "accepted"),
+    "haproxy": Expected("TLS", "accepted", "denied"),
+    "etcd": Expected("TLS", "accepted", "denied"),
+    "envoy-static": Expected("TLS", "silent", "denied"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Running:
+    sandbox: Sandbox
+    port: int
+    leaf: str
+    good: Identity
+    bad: Identity
+
+
+@pytest.fixture(scope="session")
+def generations(tmp_path_factory: pytest.TempPathFactory) -> Generations:
+    return Generations(tmp_path_factory.mktemp("material"))
+
+
+@contextmanager
+def run(plane: ControlPlane, program: Program, generations: Generations, folder: Path, hosts: str = "") -> Iterator[Running]:
+    network = Path("/run/netns") / plane.netns
+    sandbox = program.sandbox(folder)
+    if hosts:
+        with (sandbox.root / "etc/hosts").open("a") as file:
+            file.write(hosts)
+    try:
+        sandbox.write_secret(SECRET, generations[1].secret())
+        namespaces.in_network(network, lambda: program.prepare(sandbox))
+        namespaces.in_network(network, sandbox.start)
+        wait_until(f"{program.name} serves", lambda: namespaces.in_network(network, program.server.leaf) or sandbox.check())
+        yield Running(sandbox, program.server.port, generations[1].program_leaf, generations[1].client, generations[2].client)
+    finally:
+        sandbox.remove()
+
+
+@pytest.fixture(scope="session")
+def servers(
+    control_plane: ControlPlane, generations: Generations, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Running]]:
+    make = known.makers(control_plane.kubeconfig.read_text())
+    folder = tmp_path_factory.mktemp("servers")
+    with ExitStack() as stack:
+        yield {
+            name: stack.enter_context(run(control_plane, make[name](port), generations, folder / name))
+            for name, port in zip(SERVERS, PORTS)
+        }
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_the_leaf_is_seen_and_the_client_is_judged_as_the_server_does(
+    control_plane: ControlPlane, servers: dict[str, Running], name: str
+) -> None:
+    server, expected = servers[name], SERVERS[name]
+    clients = {None: "none", server.good: expected.good, server.bad: expected.bad}
+    for client, verdict in clients.items():
+        seen = probe(control_plane, expected.protocol, server.port, client=client and client.file).one
+        assert seen["outcome"] == "served", seen
+        assert seen["leaf"] == server.leaf
+        assert seen["client"] == verdict, seen
+        assert seen["detail"] == ("alert unknown CA" if verdict == "denied" else "")
+
+
+@pytest.mark.parametrize(("name", "protocol"), [("postgresql", "TLS"), ("postgresql", "MySQL"), ("mariadb", "TLS"), ("nginx", "PostgreSQL")])
+def test_the_wrong_protocol_is_told(control_plane: ControlPlane, servers: dict[str, Running], name: str, protocol: str) -> None:
+    seen = probe(control_plane, protocol, servers[name].port, timeout=1000).one
+    assert seen["outcome"] != "served"
+    assert seen["leaf"] == ""
+    assert seen["detail"]
+
+
+def test_postgresql_has_nothing_to_complain_of(control_plane: ControlPlane, servers: dict[str, Running]) -> None:
+    """A connection that is broken off would be a line in the server's log, each time."""
+    server = servers["postgresql"]
+    before = server.sandbox.log.read_text()
+    for client in (None, server.good.file):
+        probe(control_plane, "PostgreSQL", server.port, repeat=20, client=client)
+    assert server.sandbox.log.read_text() == before
+
+
+def test_postgresql_without_tls_says_so(control_plane: ControlPlane, generations: Generations, tmp_path: Path) -> None:
+    program = known.makers(control_plane.kubeconfig.read_text())["postgresql"](PORTS[50])
+    off = dataclasses.replace(program, command=[word.replace("ssl=on", "ssl=off") for word in program.command])
+    network = Path("/run/netns") / control_plane.netns
+    sandbox = off.sandbox(tmp_path / "postgresql")
+    try:
+        sandbox.write_secret(SECRET, generations[1].secret())
+        off.prepare(sandbox)
+        namespaces.in_network(network, sandbox.start)
+        seen = wait_until(
+            "PostgreSQL answers",
+            lambda: (found := probe(control_plane, "PostgreSQL", PORTS[50]).one)["outcome"] != "unreachable" and found,
+        )
+        assert seen["outcome"] == "not TLS"
+        assert seen["detail"] == "PostgreSQL answered that it has no TLS"
+    finally:
+        sandbox.remove()
+
+
+def test_mariadb_blocks_nobody_because_of_us(control_plane: ControlPlane, generations: Generations, tmp_path: Path) -> None:
+    """A host whose connections break off max_connect_errors times is blocked. Ours do not count as broken off."""
+    program = known.makers(control_plane.kubeconfig.read_text())["mariadb"](PORTS[60])
+    flags = ["--max-connect-errors=3", "--performance-schema=ON"]
+    counting = dataclasses.replace(
+        program, command=[*(word.replace("127.0.0.1", "0.0.0.0") for word in program.command), *flags]
+    )
+    control_plane.run("ip", "address", "replace", f"{_HOSTS_ADDRESS}/32", "dev", "lo")
+    with run(control_plane, counting, generations, tmp_path / "mariadb", hosts=f"{_HOSTS_ADDRESS} prober\n") as server:
+
+        def sql(query: str) -> str:
+            return server.sandbox.run(["mariadb", "--no-defaults", "-uroot", "-S", "/tmp/mysql.sock", "-Ne", query]).decode().strip()
+
+        def errors() -> str:
+            return sql(f"SELECT SUM_CONNECT_ERRORS FROM performance_schema.host_cache WHERE IP = '{_HOSTS_ADDRESS}'")
+
+        # A host from which no account may come is sent away before TLS.
+        stranger = probe(control_plane, "MySQL", server.port, _HOSTS_ADDRESS).one
+        assert stranger["outcome"] == "unreachable"
+        assert "MySQL answered with the error 'Host .prober. is not allowed to connect" in stranger["detail"]
+
+        sql("CREATE USER 'app'@'%' IDENTIFIED BY 'secret'; FLUSH HOSTS")
+        polite = probe(control_plane, "MySQL", server.port, _HOSTS_ADDRESS, repeat=20).one
+        assert polite["outcome"] == "served", polite
+        assert polite["leaf"] == server.leaf
+        assert errors() == "0"
+
+        # Who hangs up after the greeting is counted: so the count can count.
+        for _ in range(3):
+            namespaces.in_network(Path("/run/netns") / control_plane.netns, lambda: _hang_up(server.port))
+        wait_until("MariaDB has counted", lambda: errors() == "3")
+        blocked = probe(control_plane, "MySQL", server.port, _HOSTS_ADDRESS).one
+        assert blocked["outcome"] == "unreachable"
+        assert "is blocked because of many connection errors" in blocked["detail"]
+
+
+def _hang_up(port: int) -> None:
+    with socket.create_connection((_HOSTS_ADDRESS, port), 5.0) as connection:
+        connection.recv(4096)

@@ -12,6 +12,7 @@ import json
 import ssl
 import tempfile
 import threading
+import time
 import urllib.parse
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,6 +29,7 @@ _GROUPS = {
     "leases": "/apis/coordination.k8s.io/v1",
 }
 _FIELD_MANAGER = "certroll-demo"
+_IDLE = 30.0  # seconds; the API server closes a connection that is idle for 90, and a write is not sent twice
 
 
 class APIError(DevError):
@@ -107,11 +109,12 @@ class API:
     def _exchange(self, method: str, target: str, data: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
         """A kept connection may have been closed by the server meanwhile; a read is then tried once more."""
         for last in (False, True):
-            connection: http.client.HTTPSConnection | None = getattr(self._local, "connection", None)
+            connection = self._kept_connection()
             kept = connection is not None
             if connection is None:
                 connection = http.client.HTTPSConnection(self._host, self._port, timeout=10, context=self._context)
                 self._local.connection = connection
+            self._local.used = time.monotonic()
             try:
                 connection.request(method, target, data, headers)
                 response = connection.getresponse()
@@ -122,6 +125,13 @@ class API:
                 if last or not kept or method != "GET":
                     raise APIError(0, f"{method} {target}: the API server does not answer: {error}") from error
         raise AssertionError("unreachable")
+
+    def _kept_connection(self) -> http.client.HTTPSConnection | None:
+        connection: http.client.HTTPSConnection | None = getattr(self._local, "connection", None)
+        if connection and time.monotonic() - self._local.used > _IDLE:
+            connection.close()
+            return None
+        return connection
 
 
 def path(kind: str, namespace: str, name: str = "") -> str:

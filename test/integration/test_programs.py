@@ -18,12 +18,15 @@ sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
 import catalogue  # noqa: E402
 from catalogue import Answer  # noqa: E402
 from certroll_dev import namespaces  # noqa: E402
-from programs import clouds, known, web  # noqa: E402
+from programs import clouds, known  # noqa: E402
 from programs.material import Generations  # noqa: E402
 from programs.observe import Observation, differences, observe  # noqa: E402
 from programs.program import SECRET, Program  # noqa: E402
 
-NAMES = ("etcd", "etcd-member", "coredns", "contour", "envoy-static", "envoy-sds")
+NAMES = (
+    "nginx", "apache", "haproxy", "redis", "postgresql", "mariadb", "etcd", "etcd-member", "coredns", "contour", "envoy-static",
+    "envoy-sds",
+)
 
 
 def _row(name: str, method: str, **rest: str) -> dict[str, Any]:

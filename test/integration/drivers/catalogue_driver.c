@@ -13,7 +13,7 @@
 
 static const char help[] =
     "usage: catalogue_driver [--catalogue FILE] SECRET CERTIFICATE PRIVATE-KEY TRUST CHANGE... < PodSpec\n"
-    "  --catalogue FILE   instead of the built-in one\n"
+    "  --catalogue FILE   laid over the built-in one\n"
     "  SECRET             its name; then the names of its keys\n"
     "  CHANGE             LeafRenewed, TrustReplaced and so on: what happened to the Secret\n";
 
@@ -45,7 +45,8 @@ static struct cr_catalogue *load(const char *path)
         size_t len = 0;
         cr_autofree char *text = read_all(file, &len);
         fclose(file);
-        catalogue = cr_catalogue_load(text, len, &err);
+        struct cr_catalogue_text over = {.name = path, .yaml = text, .len = len};
+        catalogue = cr_catalogue_override(&over, 1, &err);
     } else {
         catalogue = cr_catalogue_builtin(&err);
     }

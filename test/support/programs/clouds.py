@@ -72,7 +72,7 @@ def _bootstrap(port: int, plain: int, peer: int, sds: bool) -> dict[str, Any]:
                 {"match": {"prefix": "/"}, "direct_response": {"status": 200, "body": {"inline_string": "ok"}}}]}]},
             "http_filters": [{"name": "router", "typed_config": {"@type": f"{_TYPES}.filters.http.router.v3.Router"}}],
         },
-    }  # fmt: skip
+    }
     forward = {
         "name": "tcp",
         "typed_config": {"@type": f"{_TYPES}.filters.network.tcp_proxy.v3.TcpProxy", "stat_prefix": "plain", "cluster": "peer"},
@@ -91,7 +91,7 @@ def _bootstrap(port: int, plain: int, peer: int, sds: bool) -> dict[str, Any]:
                 "transport_socket": _tls("UpstreamTlsContext", sds, sni="peer", max_session_keys=0),
             }],
         },
-    }  # fmt: skip
+    }
 
 
 def contour(program: Path, version: str, port: int, kubeconfig: str) -> Program:
@@ -104,7 +104,7 @@ def contour(program: Path, version: str, port: int, kubeconfig: str) -> Program:
             "--xds-address=127.0.0.1", f"--xds-port={port}", "--http-address=127.0.0.1", f"--http-port={port + 1}",
             "--health-address=127.0.0.1", f"--health-port={port + 2}", "--debug-http-address=127.0.0.1", f"--debug-http-port={port + 3}",
             f"--kubeconfig={CONFIG}/kubeconfig", "--disable-leader-election", "--disable-feature=extensionservices",
-        ],  # fmt: skip
+        ],
         config={"kubeconfig": kubeconfig},
         programs={"contour": program},
         server=Server(port, request=b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", alpn=("h2",)),

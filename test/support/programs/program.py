@@ -30,7 +30,7 @@ class Program:
     name: str
     image: str  # as it is in a registry, with the version that really runs
     command: Sequence[str]
-    server: Server | None
+    server: Server
     roles: Roles  # those that it plays here and that can be seen
     config: Mapping[str, str] = field(default_factory=dict)  # files of a ConfigMap
     config_at: Sequence[str] = (CONFIG,)  # where it is mounted

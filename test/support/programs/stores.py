@@ -61,7 +61,7 @@ def postgresql(debian: DebianPrograms, port: int, major: str = "15") -> Program:
     settings = {
         "port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": "/tmp", "hba_file": f"{CONFIG}/pg_hba.conf",
         "ssl": "on", "ssl_cert_file": "/certs/tls.crt", "ssl_key_file": "/certs/tls.key", "ssl_ca_file": "/certs/ca.crt",
-    }  # fmt: skip
+    }
     flags = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     return Program(
         name="postgresql",
@@ -106,7 +106,7 @@ def etcd(program: Path, version: str, port: int) -> Program:
             "etcd", "--data-dir=/var/lib/data/etcd", f"--listen-client-urls={url}", f"--advertise-client-urls={url}",
             f"--listen-peer-urls=http://localhost:{port + 1}", "--cert-file=/certs/tls.crt", "--key-file=/certs/tls.key",
             "--trusted-ca-file=/certs/ca.crt", "--client-cert-auth", "--log-level=error",
-        ],  # fmt: skip
+        ],
         programs={"etcd": program},
         server=Server(port),
         roles=SERVES,
@@ -124,7 +124,7 @@ def etcd_member(program: Path, version: str, port: int) -> Program:
             f"--advertise-client-urls=http://localhost:{port + 2}", f"--listen-peer-urls={own}", f"--initial-advertise-peer-urls={own}",
             f"--initial-cluster=a={own},b=https://peer:{peer}", "--peer-cert-file=/certs/tls.crt", "--peer-key-file=/certs/tls.key",
             "--peer-trusted-ca-file=/certs/ca.crt", "--peer-client-cert-auth", "--log-level=error",
-        ],  # fmt: skip
+        ],
         programs={"etcd": program},
         server=Server(port),
         roles=SERVES | CALLS,

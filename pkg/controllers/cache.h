@@ -16,6 +16,9 @@ enum cr_cached {
     CR_CACHED_STATEFULSETS,
     CR_CACHED_DAEMONSETS,
     CR_CACHED_PODS,
+    /* Kinds that the cluster may lack, or not let us see. They are watched once a policy asks for them. */
+    CR_CACHED_INGRESSES,
+    CR_CACHED_GATEWAYS,
     CR_CACHED_COUNT
 };
 
@@ -38,7 +41,8 @@ CR_DEFINE_CLEANUP(cr_cache, struct cr_cache, cr_cache_free)
 
 /* A reference of the caller's own, or NULL. */
 struct cr_snapshot *cr_cache_get(struct cr_cache *cache, enum cr_cached what, const char *ns, const char *name);
-/* The workload that a consumer names; NULL when it does not exist or its kind is not one of ours. */
+/* The workload, Ingress or Gateway that a consumer names; NULL when it does not exist or its kind is not one of ours.
+ */
 struct cr_snapshot *cr_cache_workload(struct cr_cache *cache, const char *ns, const char *kind, const char *name);
 
 struct cr_snapshots {
@@ -47,10 +51,23 @@ struct cr_snapshots {
 };
 void cr_snapshots_dispose(struct cr_snapshots *snapshots);
 CR_DEFINE_DISPOSE(cr_snapshots, struct cr_snapshots, cr_snapshots_dispose)
+/* For cr_store_visit: adds a reference to the struct cr_snapshots. */
+void cr_snapshots_add(void *snapshots, struct cr_snapshot *snapshot);
+/* All of a namespace, in no order. */
+void cr_cache_all(struct cr_cache *cache, enum cr_cached what, const char *ns, struct cr_snapshots *out);
+const char *cr_cached_kind(enum cr_cached what); /* "Deployment" */
 /* The active pods of a workload, by their owner. */
 void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
                    struct cr_snapshots *out);
 
+/* The first full state of a kind that the policy asks for is still to come, and no answer says that it will not. */
+bool cr_cache_waits(struct cr_cache *cache, const struct cr_policy *policy);
+/* Which kinds the policy asks for cannot be seen, and why. A CRD that is not installed is no reason. Owned; NULL: none.
+ */
+char *cr_cache_unseen(struct cr_cache *cache, const struct cr_policy *policy);
+
+/* From now on Secrets are read through the key names of this policy, also of one in force that is not cached. */
+void cr_cache_expect_secrets(struct cr_cache *cache, const struct cr_policy *policy);
 /* Projects a Secret that was fetched outside of the informers: snapshot->json is the whole object and is stripped. */
 void cr_cache_project_secret(struct cr_cache *cache, struct cr_snapshot *snapshot);
 

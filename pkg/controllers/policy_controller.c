@@ -18,6 +18,11 @@ enum {
     /* Record, act, look at what was done: more rounds than that would be a circle. */
     ROUNDS_MAX = 4,
     STATUS_PAUSE_MS = 1000,
+    /* A kind that only some clusters have: its first full state is waited for, a right to it is looked for now and
+     * then.
+     */
+    KINDS_PAUSE_MS = 200,
+    UNSEEN_PAUSE_MS = 60 * 1000,
 };
 
 struct cr_policy_controller {
@@ -119,9 +124,9 @@ static void drop_unnamed(struct cr_policy_controller *controller, const char *ke
     cr_memory_take_note(controller->memory, note_key, 0, joined);
 }
 
-static void set_gauges(struct turn *turn, const struct cr_gathered *gathered)
+static void set_gauges(struct turn *turn, const struct cr_gathered *gathered, const struct cr_policy_status *status)
 {
-    const struct cr_policy *policy = turn->policy;
+    const struct cr_policy *policy = gathered->world.policy;
     for (size_t i = 0; i < policy->secrets_len; i++) {
         const struct cr_material *material = gathered->secrets[i].material;
         const char *const *labels = CR_LABELS(policy->ns, policy->secrets[i].name);
@@ -133,8 +138,8 @@ static void set_gauges(struct turn *turn, const struct cr_gathered *gathered)
     drop_unnamed(turn->controller, turn->key, policy);
     for (int state = CR_CONSUMER_IDLE; state <= CR_CONSUMER_ABSENT; state++) {
         int count = 0;
-        for (size_t i = 0; i < turn->status.consumers_len; i++)
-            count += turn->status.consumers[i].state == (enum cr_consumer_state)state;
+        for (size_t i = 0; i < status->consumers_len; i++)
+            count += status->consumers[i].state == (enum cr_consumer_state)state;
         cr_metric_set(turn->controller->consumers,
                       CR_LABELS(policy->ns, policy->name, cr_consumer_state_name((enum cr_consumer_state)state)),
                       count);
@@ -155,7 +160,7 @@ static bool report(struct turn *turn, const struct cr_gathered *gathered, const 
         return false;
     if (wrote)
         cr_act_say(&turn->controller->actor, gathered, plan);
-    set_gauges(turn, gathered);
+    set_gauges(turn, gathered, &plan->status);
     return true;
 }
 
@@ -191,14 +196,20 @@ static bool run_rounds(struct turn *turn, struct cr_error *err)
 {
     struct cr_world_source source = world_source(turn->controller);
     CR_CLEANUP(cr_world) struct cr_gathered gathered = {0};
+    if (cr_cache_waits(turn->controller->cache, turn->policy)) {
+        requeue(turn, KINDS_PAUSE_MS);
+        return true;
+    }
     if (!cr_world_gather(&source, turn->policy, &turn->status, &gathered, err))
         return false;
     for (int i = 0; i < ROUNDS_MAX; i++) {
         bool again = false;
         if (!round_of(turn, &gathered, i == ROUNDS_MAX - 1, &again, err))
             return false;
-        if (!again)
+        if (!again) {
+            requeue(turn, gathered.world.beyond.unseen ? UNSEEN_PAUSE_MS : 0);
             return true;
+        }
         cr_policy_status_dispose(&gathered.status);
         cr_policy_status_copy(&gathered.status, &turn->status);
         cr_world_refresh(&source, &gathered);

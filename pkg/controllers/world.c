@@ -83,7 +83,9 @@ static void gather_consumer(const struct cr_world_source *source, const struct c
         return;
     consumer->found = true;
     consumer->workload = out->workload_snapshots[i]->json;
-    cr_cache_pods(source->cache, policy->ns, spec->kind, spec->target, &out->pods[i]);
+    consumer->others = out->scope.others[i];
+    if (!cr_policy_kind_by_api(spec->kind))
+        cr_cache_pods(source->cache, policy->ns, spec->kind, spec->target, &out->pods[i]);
     out->pod_views[i] = cr_calloc(out->pods[i].len, sizeof(struct cr_world_pod));
     out->sightings[i] = cr_calloc(out->pods[i].len * spec->verify.endpoints_len, sizeof(struct cr_sighting));
     consumer->pods = out->pod_views[i];
@@ -121,11 +123,13 @@ void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *
     gathered->world.now_ms = cr_clock_wall_ms();
 }
 
-bool cr_world_gather(const struct cr_world_source *source, const struct cr_policy *policy,
-                     const struct cr_policy_status *status, struct cr_gathered *out, struct cr_error *err)
+/* Room for each Secret and consumer of the policy in force. */
+static void make_room(const struct cr_world_source *source, const struct cr_policy *policy, struct cr_gathered *out)
 {
     size_t consumers = policy->consumers_len;
-    *out = (struct cr_gathered){.secrets = cr_calloc(policy->secrets_len, sizeof(struct cr_world_secret)),
+    struct cr_scope scope = out->scope;
+    *out = (struct cr_gathered){.scope = scope,
+                                .secrets = cr_calloc(policy->secrets_len, sizeof(struct cr_world_secret)),
                                 .consumers = cr_calloc(consumers, sizeof(struct cr_world_consumer)),
                                 .secret_snapshots = cr_calloc(policy->secrets_len, sizeof(struct cr_snapshot *)),
                                 .workload_snapshots = cr_calloc(consumers, sizeof(struct cr_snapshot *)),
@@ -139,12 +143,22 @@ bool cr_world_gather(const struct cr_world_source *source, const struct cr_polic
                                    .secrets = out->secrets,
                                    .consumers = out->consumers,
                                    .catalogue = source->catalogue};
+}
+
+bool cr_world_gather(const struct cr_world_source *source, const struct cr_policy *policy,
+                     const struct cr_policy_status *status, struct cr_gathered *out, struct cr_error *err)
+{
+    cr_scope_gather(source->cache, policy, status, &out->scope);
+    const struct cr_policy *in_force = &out->scope.expansion.policy;
+    make_room(source, in_force, out);
+    out->world.beyond = cr_scope_beyond(&out->scope);
     cr_policy_status_copy(&out->status, status);
-    for (size_t i = 0; i < policy->secrets_len; i++)
-        if (!gather_secret(source, policy, i, out, err))
+    cr_cache_expect_secrets(source->cache, in_force);
+    for (size_t i = 0; i < in_force->secrets_len; i++)
+        if (!gather_secret(source, in_force, i, out, err))
             return false;
-    for (size_t i = 0; i < consumers; i++)
-        gather_consumer(source, policy, i, out);
+    for (size_t i = 0; i < in_force->consumers_len; i++)
+        gather_consumer(source, in_force, i, out);
     cr_world_refresh(source, out);
     return true;
 }
@@ -179,5 +193,6 @@ void cr_world_dispose(struct cr_gathered *gathered)
     free(gathered->pod_views);
     free(gathered->sightings);
     free(gathered->refusals);
+    cr_scope_dispose(&gathered->scope); /* last: the policy is its */
     *gathered = (struct cr_gathered){0};
 }

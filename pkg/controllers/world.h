@@ -5,6 +5,7 @@
 
 #include "controllers/cache.h"
 #include "controllers/memory.h"
+#include "controllers/scope.h"
 #include "controllers/secret_source.h"
 #include "rotation/plan.h"
 
@@ -16,7 +17,8 @@ struct cr_world_source {
 };
 
 struct cr_gathered {
-    struct cr_world world; /* borrows from the rest */
+    struct cr_world world; /* borrows from the rest; its policy is the one in force */
+    struct cr_scope scope;
     struct cr_policy_status status;
     struct cr_world_secret *secrets;
     struct cr_world_consumer *consumers;
@@ -30,7 +32,8 @@ struct cr_gathered {
     struct cr_note *refusals;
 };
 
-/* status: as last written. Errors: a Secret that is there cannot be read. */
+/* policy: as it is written; status: as last written. out is not to be moved afterwards. Errors: a Secret that is there
+ * cannot be read. */
 bool cr_world_gather(const struct cr_world_source *source, const struct cr_policy *policy,
                      const struct cr_policy_status *status, struct cr_gathered *out, struct cr_error *err) CR_MUST_USE;
 /* Memory and clock anew, after probes and nudges; caches stay as they were gathered. */

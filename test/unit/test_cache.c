@@ -39,10 +39,16 @@
                  CONSUMER("StatefulSet", "web") "," CONSUMER("DaemonSet", "agent")))
 /* Names all that is called "sentinel": each scene ends with such an object. */
 #define POLICY_Z                                                                                                       \
-    ADDED(POLICY("ns", "z", "3", NAMED("sentinel"),                                                                    \
-                 CONSUMER("Deployment", "sentinel") "," CONSUMER("StatefulSet", "sentinel") "," CONSUMER("DaemonSet",  \
-                                                                                                         "sentinel")))
-#define POLICY_BAD   ADDED("{" META("ns", "bad", "4", "") ",\"spec\":{\"secrets\":\"s1\"}}")
+    ADDED(POLICY(                                                                                                      \
+        "ns", "z", "3", NAMED("sentinel"),                                                                             \
+        CONSUMER("Deployment", "sentinel") "," CONSUMER("StatefulSet", "sentinel") "," CONSUMER(                       \
+            "DaemonSet", "sentinel") ",{\"name\":\"i\",\"targetRef\":{\"kind\":\"Ingress\",\"name\":\"sentinel\"}}"))
+#define POLICY_BAD ADDED("{" META("ns", "bad", "4", "") ",\"spec\":{\"secrets\":\"s1\"}}")
+/* Names nothing: takes Secrets by a label, and whoever uses one of them. It remembers "gone". */
+#define POLICY_D                                                                                                       \
+    ADDED("{" META("ns", "d", "9", "") ",\"spec\":{\"secretSelector\":{\"matchLabels\":{\"app\":\"shop\"}},"           \
+                                       "\"discover\":{\"enabled\":true}},\"status\":{\"secrets\":[{\"name\":\"gone\"," \
+                                       "\"selected\":true}]}}")
 #define POLICY_OTHER ADDED(POLICY("other", "c", "5", NAMED("s1"), CONSUMER("Deployment", "web")))
 
 #define OWNED(ns, name, version, labels, owner_kind, owner, phase)                                                     \
@@ -55,9 +61,16 @@
 #define SENTINEL_POD ADDED(OWNED("ns", "sentinel-x", "99", "", "DaemonSet", "sentinel", "Running"))
 #define SENTINEL     ADDED(OBJECT("ns", "sentinel", "99"))
 
+#define SHOP_SECRET(name, version) "{" META("ns", name, version, ",\"labels\":{\"app\":\"shop\"}") "}"
+#define USER(name, version, secret)                                                                                    \
+    "{" META("ns", name, version, "") ",\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\","            \
+                                      "\"envFrom\":[{\"secretRef\":{\"name\":\"" secret "\"}}]}]}}}}"
+/* Ends the scene in another way: a policy that asks for Ingresses. */
+#define SENTINEL_INGRESS ADDED("{" META("ns", "sentinel", "99", "") "}")
+
 /* --- a scene: the policies are there, then one resource changes --- */
 
-enum { POLICIES_NS = 4, POLICIES_OTHER = 1, NAMESPACES_MAX = 2 };
+enum { POLICIES = 6, ASKING = 2 };
 
 struct scene {
     const char *rule;
@@ -71,9 +84,13 @@ struct play {
     struct cr_manager *manager;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    size_t policies;       /* told of so far */
-    bool go;               /* the policies are in */
-    struct cr_strvec told; /* loop thread */
+    /* Told of before it goes on: some several times, since they share a Secret. Those that ask for Ingresses twice, the
+     * second time when these are known. */
+    struct cr_strvec policies;
+    int asking;
+    bool begun;
+    bool go;                   /* the policies are in */
+    struct cr_strvec told;     /* loop thread */
 };
 
 static void let_go(struct play *play)
@@ -87,8 +104,11 @@ static void let_go(struct play *play)
 static void on_policy(void *arg, const char *key)
 {
     struct play *play = arg;
-    if (play->policies < POLICIES_NS + POLICIES_OTHER) {
-        if (++play->policies == POLICIES_NS + POLICIES_OTHER)
+    if (!play->begun) {
+        cr_strvec_add_unique(&play->policies, key);
+        play->asking += strcmp(key, "ns/d") == 0 || strcmp(key, "ns/z") == 0;
+        play->begun = play->policies.len == POLICIES && play->asking == 2 * ASKING;
+        if (play->begun)
             let_go(play);
         return;
     }
@@ -109,7 +129,7 @@ static void on_pod_gone(void *arg, const char *uid)
 static void send_policies(struct test_conn *conn)
 {
     if (!strstr(conn->head, "/namespaces/other/"))
-        test_conn_puts(conn, POLICY_A POLICY_B POLICY_Z POLICY_BAD);
+        test_conn_puts(conn, POLICY_A POLICY_B POLICY_D POLICY_Z POLICY_BAD);
     if (!strstr(conn->head, "/namespaces/ns/"))
         test_conn_puts(conn, POLICY_OTHER);
 }
@@ -119,6 +139,10 @@ static void serve(struct test_conn *conn, void *arg)
     struct play *play = arg;
     if (!test_conn_request(conn))
         return;
+    if (strstr(conn->head, "/gateways?")) { /* as where the CRD is not installed */
+        test_conn_puts(conn, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+        return;
+    }
     test_conn_puts(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n");
     if (strstr(conn->head, "/certrotationpolicies?"))
         send_policies(conn);
@@ -172,6 +196,7 @@ static void play(const struct scene *scene, const struct cr_strvec *namespaces, 
     cr_loop_free(loop);
     test_server_free(server);
     cr_strvec_dispose(&p.told);
+    cr_strvec_dispose(&p.policies);
     pthread_cond_destroy(&p.changed);
     pthread_mutex_destroy(&p.lock);
 }
@@ -207,7 +232,23 @@ static void what_happens_concerns_just_the_policies_that_name_it(void **state)
          FRAME("MODIFIED", "{" META("ns", "bad", "6", "") ",\"spec\":{\"secrets\":7}}")
              FRAME("DELETED", POLICY("ns", "a", "7", NAMED("s1"), CONSUMER("Deployment", "web")))
                  FRAME("MODIFIED", POLICY("ns", "z", "8", NAMED("sentinel"), CONSUMER("Deployment", "sentinel"))),
-         "ns/a ns/bad"},
+         "ns/a ns/b ns/bad"}, /* b has a Secret in common with a, which may have had it for some workload */
+        {"a Secret that is selected", "secrets", ADDED(SHOP_SECRET("s9", "6")) SENTINEL, "ns/d"},
+        {"a Secret that is relabelled, away and back", "secrets",
+         ADDED(OBJECT("ns", "s9", "6")) FRAME("MODIFIED", SHOP_SECRET("s9", "7"))
+             FRAME("MODIFIED", OBJECT("ns", "s9", "8")) FRAME("MODIFIED", OBJECT("ns", "s9", "9")) SENTINEL,
+         "ns/d ns/d"},
+        {"a Secret that is both named and selected", "secrets", ADDED(SHOP_SECRET("s2", "6")) SENTINEL, "ns/b ns/d"},
+        {"a Secret that is remembered comes back without its label", "secrets",
+         ADDED(OBJECT("ns", "gone", "6")) SENTINEL, "ns/d"},
+        {"a workload that begins and ends to use what a policy remembers", "deployments",
+         ADDED(USER("x", "6", "s9")) FRAME("MODIFIED", USER("x", "7", "gone")) FRAME("MODIFIED", USER("x", "8", "s9"))
+             FRAME("MODIFIED", USER("x", "9", "s9")) SENTINEL,
+         "ns/d ns/d"},
+        {"an Ingress", "ingresses",
+         ADDED("{" META("ns", "i", "6", "") ",\"spec\":{\"tls\":[{\"secretName\":\"s9\"},{\"secretName\":\"gone\"}]}}")
+             SENTINEL_INGRESS,
+         "ns/d"},
     };
     for (size_t i = 0; i < cr_array_len(scenes); i++)
         play(&scenes[i], &everywhere, NULL);

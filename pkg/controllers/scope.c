@@ -1,0 +1,172 @@
+#include "controllers/scope.h"
+
+#include "base/alloc.h"
+#include "base/strings.h"
+#include "controllers/concern.h"
+#include "controllers/project.h"
+#include "controllers/town.h"
+#include "kube/object.h"
+#include "rotation/conflict.h"
+
+struct cr_rival {
+    struct cr_snapshot *snapshot; /* keeps what the expansion borrows */
+    struct cr_policy_status status;
+    struct cr_expansion expansion;
+};
+
+/* --- the policy in force --- */
+
+static const struct cr_view nothing;
+
+/* Most policies name everything, and then nobody has to look around. */
+static const struct cr_view *view_for(struct cr_cache *cache, const struct cr_policy *policy,
+                                      const struct cr_policy_status *status, struct cr_scope *scope)
+{
+    if (!cr_discover_needed(policy, status))
+        return &nothing;
+    if (!scope->town)
+        scope->town = cr_town_new(cache, policy->ns);
+    return cr_town_view(scope->town);
+}
+
+static void expand(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status,
+                   struct cr_scope *scope, struct cr_expansion *out)
+{
+    cr_discover_expand(policy, status, view_for(cache, policy, status, scope), out);
+}
+
+/* --- other policies --- */
+
+static bool shares_a_secret(struct cr_cache *cache, const struct cr_snapshot *other, const struct cr_policy *self)
+{
+    for (size_t i = 0; i < self->secrets_len; i++) {
+        CR_CLEANUP(cr_snapshot)
+        struct cr_snapshot *secret = cr_cache_get(cache, CR_CACHED_SECRETS, self->ns, self->secrets[i].name);
+        if (cr_policy_takes(other, self->secrets[i].name, secret))
+            return true;
+    }
+    return false;
+}
+
+static void add_rival(struct cr_cache *cache, struct cr_snapshot *snapshot, const struct cr_policy *policy,
+                      struct cr_scope *scope)
+{
+    scope->rivals = cr_reallocarray(scope->rivals, scope->rivals_len + 1, sizeof *scope->rivals);
+    struct cr_rival *rival = &scope->rivals[scope->rivals_len++];
+    *rival = (struct cr_rival){.snapshot = cr_snapshot_ref(snapshot)};
+    cr_policy_status_decode(cr_json_get(snapshot->json, "status"), &rival->status);
+    expand(cache, policy, &rival->status, scope, &rival->expansion);
+}
+
+static void find_rivals(struct cr_cache *cache, struct cr_scope *scope)
+{
+    const struct cr_policy *self = &scope->expansion.policy;
+    if (!cr_conflict_takes_part(self))
+        return;
+    CR_CLEANUP(cr_snapshots) struct cr_snapshots policies = {0};
+    cr_cache_all(cache, CR_CACHED_POLICIES, self->ns, &policies);
+    for (size_t i = 0; i < policies.len; i++) {
+        const char *problem = NULL;
+        const struct cr_policy *policy = cr_projected_policy(policies.items[i], &problem);
+        if (policy && !cr_streq(policy->name, self->name) && cr_conflict_takes_part(policy) &&
+            shares_a_secret(cache, policies.items[i], self))
+            add_rival(cache, policies.items[i], policy, scope);
+    }
+}
+
+/* --- whose a pair is --- */
+
+/* A status that lists so many lists those that have converged no more. */
+enum { LISTED_MAX = 100 };
+
+static bool has_converged(const struct cr_policy_status *status, const struct cr_policy_consumer *consumer)
+{
+    for (size_t i = 0; i < status->consumers_len; i++) {
+        const struct cr_consumer_status *entry = &status->consumers[i];
+        if (cr_streq(entry->target, consumer->target) && cr_streq(entry->kind, consumer->kind))
+            return entry->state == CR_CONSUMER_IDLE || entry->state == CR_CONSUMER_CONVERGED;
+    }
+    return status->consumers_len >= LISTED_MAX;
+}
+
+static struct cr_world_other other_of(struct cr_rival *rival, const struct cr_policy_secret *secret,
+                                      const struct cr_policy_consumer *consumer)
+{
+    return (struct cr_world_other){.policy = rival->expansion.policy.name,
+                                   .memory = cr_status_secret(&rival->status, secret->name),
+                                   .converged = has_converged(&rival->status, consumer)};
+}
+
+/* NULL when all of the consumer's pairs are ours. */
+static struct cr_world_other *others_of(struct cr_scope *scope, const struct cr_policy *const *rivals,
+                                        const struct cr_policy_consumer *consumer, const struct cr_strvec *uses)
+{
+    const struct cr_policy *self = &scope->expansion.policy;
+    struct cr_world_other *others = NULL;
+    for (size_t s = 0; s < self->secrets_len; s++) {
+        if (!cr_strvec_has(uses, self->secrets[s].name))
+            continue;
+        int owner = cr_conflict_owner(self, rivals, scope->rivals_len, &self->secrets[s], consumer);
+        if (owner == CR_CONFLICT_NONE)
+            continue;
+        if (!others)
+            others = cr_calloc(self->secrets_len, sizeof *others);
+        others[s] = other_of(&scope->rivals[owner], &self->secrets[s], consumer);
+    }
+    return others;
+}
+
+static void find_others(struct cr_cache *cache, struct cr_scope *scope)
+{
+    const struct cr_policy *self = &scope->expansion.policy;
+    scope->others = cr_calloc(self->consumers_len, sizeof(struct cr_world_other *));
+    if (!scope->rivals_len)
+        return;
+    cr_autofree const struct cr_policy **rivals = cr_calloc(scope->rivals_len, sizeof *rivals);
+    for (size_t i = 0; i < scope->rivals_len; i++)
+        rivals[i] = &scope->rivals[i].expansion.policy;
+    for (size_t i = 0; i < self->consumers_len; i++) {
+        const struct cr_policy_consumer *consumer = &self->consumers[i];
+        CR_CLEANUP(cr_snapshot)
+        struct cr_snapshot *user = cr_cache_workload(cache, self->ns, consumer->kind, consumer->target);
+        if (user)
+            scope->others[i] = others_of(scope, rivals, consumer, cr_projected_uses(user));
+    }
+}
+
+/* --- all of it --- */
+
+void cr_scope_gather(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status,
+                     struct cr_scope *out)
+{
+    *out = (struct cr_scope){0};
+    expand(cache, policy, status, out, &out->expansion);
+    out->unseen = cr_cache_unseen(cache, policy);
+    find_rivals(cache, out);
+    find_others(cache, out);
+}
+
+struct cr_world_beyond cr_scope_beyond(const struct cr_scope *scope)
+{
+    const struct cr_expansion *expansion = &scope->expansion;
+    return (struct cr_world_beyond){.secrets = expansion->secrets_wanted - expansion->policy.secrets_len,
+                                    .consumers = expansion->consumers_wanted - expansion->policy.consumers_len,
+                                    .unseen = scope->unseen};
+}
+
+void cr_scope_dispose(struct cr_scope *scope)
+{
+    for (size_t i = 0; scope->others && i < scope->expansion.policy.consumers_len; i++)
+        free(scope->others[i]);
+    free(scope->others);
+    for (size_t i = 0; i < scope->rivals_len; i++) {
+        cr_expansion_dispose(&scope->rivals[i].expansion);
+        cr_policy_status_dispose(&scope->rivals[i].status);
+        cr_snapshot_unref(scope->rivals[i].snapshot);
+    }
+    free(scope->rivals);
+    cr_expansion_dispose(&scope->expansion);
+    cr_town_free(scope->town);
+    free(scope->unseen);
+    *scope = (struct cr_scope){0};
+}

@@ -9,6 +9,7 @@ void cr_decision_dispose(struct cr_decision *decision)
 {
     free(decision->reason);
     free(decision->component);
+    free(decision->not_accepted);
     free(decision->secrets);
     *decision = (struct cr_decision){0};
 }
@@ -121,9 +122,10 @@ static enum cr_ground ground_of(const struct cr_finding *finding)
 static void look_up(const struct cr_decide_input *input, const struct cr_json *container, struct cr_finding *finding)
 {
     const struct cr_reload_override *override = &input->consumer->reload[finding->role];
+    struct cr_program program = program_of(input, finding->component, container);
+    finding->not_accepted = cr_finding_refuses_key(finding, &program, input->changes[finding->secret].key_type);
     finding->overridden = override->set;
     if (!override->set) {
-        struct cr_program program = program_of(input, finding->component, container);
         cr_catalogue_capability(&program, finding->parameter, finding->role, &finding->capability);
         return;
     }
@@ -235,6 +237,7 @@ void cr_decide(const struct cr_decide_input *input, struct cr_decision *out)
     const struct cr_finding *deciding = deciding_of(&findings);
     out->component = cr_strdup_or_null(component_name(input, usages, deciding));
     out->reason = cr_decide_reason(input, out, &findings, deciding);
+    out->not_accepted = cr_decide_not_accepted(input, &findings);
     for (size_t i = 0; i < input->changes_len; i++)
         cr_usage_list_dispose(&usages[i]);
     free(usages);

@@ -10,7 +10,8 @@
 /* One Secret of the policy that has a pending change. */
 struct cr_secret_change {
     const struct cr_policy_secret *secret;
-    unsigned changes; /* CR_CHANGE_* */
+    unsigned changes;     /* CR_CHANGE_* */
+    const char *key_type; /* of the new leaf, cr_material.key_type; NULL or "": not known */
 };
 
 struct cr_decide_input {
@@ -33,9 +34,10 @@ struct cr_decision_secret {
 
 struct cr_decision {
     enum cr_decision_kind kind; /* the strictest */
-    char *reason;    /* owned; one sentence, names component, parameter and role that decided, and what changed */
-    char *component; /* owned; NULL: unknown */
-    bool unknown;    /* a restart for no better ground than that nobody knows, or nobody verified */
+    char *reason;       /* owned; one sentence, names component, parameter and role that decided, and what changed */
+    char *component;    /* owned; NULL: unknown */
+    char *not_accepted; /* owned clause: the software takes no leaf with such a key; NULL: it does, or nobody knows */
+    bool unknown;       /* a restart for no better ground than that nobody knows, or nobody verified */
     struct cr_decision_secret *secrets; /* owned; parallel to the input's changes */
     size_t secrets_len;
 };
@@ -46,6 +48,7 @@ CR_DEFINE_DISPOSE(cr_decision, struct cr_decision, cr_decision_dispose)
  * - a Secret that the template does not use decides None for that consumer, and the reason says so;
  * - SubPath and Env decide Restart whatever the component can do; init containers that run once decide Restart, too,
  * unless the catalogue knows that they only name the files to another container (contour bootstrap);
+ * - a leaf whose key the software is known not to accept is said beside the decision, which stays what it is;
  * - only roles whose class changed count (LeafRenewed touches serverLeaf and clientLeaf, Trust* touches clientCA and
  * serverCA);
  * - policy overrides by role beat the catalogue; an override of Signal, HTTP or Command without a sidecar means

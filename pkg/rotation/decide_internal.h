@@ -27,7 +27,8 @@ struct cr_finding {
     enum cr_role role;
     enum cr_class class;
     struct cr_capability capability;
-    bool overridden; /* the policy said so */
+    bool overridden;   /* the policy said so */
+    bool not_accepted; /* a leaf of its own with a key of a type that it does not take */
     enum cr_ground ground;
 };
 
@@ -38,6 +39,11 @@ struct cr_findings {
 
 /* The class of a file by its key, or by its role when the key cannot be told. */
 enum cr_class cr_class_of(const struct cr_policy_secret *secret, const char *key, enum cr_role role);
+
+/* decide_keys.c: whether the component is known not to take the new leaf's key in this role. */
+bool cr_finding_refuses_key(const struct cr_finding *finding, const struct cr_program *program, const char *key_type);
+/* Owned, NULL when every key is taken. */
+char *cr_decide_not_accepted(const struct cr_decide_input *input, const struct cr_findings *findings);
 
 enum { CR_REASON_MAX = 400 };
 /* Owned, at most CR_REASON_MAX bytes. deciding: NULL when there are no findings (nothing that changed concerns it). */

@@ -212,6 +212,19 @@ static const char *add_consumers(const struct plan_ctx *ctx, struct cr_buf *text
     return reason;
 }
 
+static bool add_refused_keys(const struct plan_ctx *ctx, struct cr_buf *text)
+{
+    size_t before = text->len;
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
+        const struct plan_consumer *consumer = &ctx->consumers[i];
+        if (!consumer->concerned || !consumer->decision.not_accepted)
+            continue;
+        cr_autofree char *line = cr_asprintf("%s: %s", consumer->spec->name, consumer->decision.not_accepted);
+        add_line(text, line);
+    }
+    return text->len > before;
+}
+
 static void degraded(struct plan_ctx *ctx)
 {
     const struct cr_policy_status *status = &ctx->plan->status;
@@ -227,6 +240,8 @@ static void degraded(struct plan_ctx *ctx)
     }
     const char *of_consumers = add_consumers(ctx, &text);
     reason = reason ? reason : of_consumers;
+    if (add_refused_keys(ctx, &text) && !reason)
+        reason = "KeyTypeNotAccepted";
     size_t before = text.len;
     add_unverifiable(ctx, &text);
     if (!reason && text.len > before)

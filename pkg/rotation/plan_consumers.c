@@ -79,6 +79,7 @@ static void decide(struct plan_ctx *ctx, struct plan_consumer *consumer)
     cr_autofree struct cr_secret_change *changes = cr_calloc(ctx->changes_len, sizeof *changes);
     for (size_t k = 0; k < ctx->changes_len; k++) {
         changes[k] = ctx->changes[k];
+        changes[k].key_type = ctx->pending[k]->pending.target.key_type;
         if (cr_plan_is_others(ctx, consumer, k))
             changes[k].changes = 0;
     }
@@ -92,6 +93,9 @@ static void decide(struct plan_ctx *ctx, struct plan_consumer *consumer)
     else
         cr_decide(&input, &consumer->decision);
     consumer->concerned = consumer->decision.kind != CR_DECISION_NONE;
+    /* New pods would have a leaf that their software cannot use: the old ones are the good ones. */
+    if (!consumer->held_by && consumer->decision.not_accepted)
+        consumer->held_by = cr_strdup(consumer->decision.not_accepted);
     char *others = consumer->concerned ? NULL : cr_plan_others_reason(ctx, consumer);
     if (others) {
         free(consumer->decision.reason);

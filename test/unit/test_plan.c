@@ -1029,6 +1029,49 @@ static void fields_that_are_not_acted_on_are_told(void **state)
     assert_non_null(strstr(cr_status_condition_get(&c->plan.status, "Ready")->message, "spec.discover"));
 }
 
+/* Static certificates, and a version that takes no curve but P-256. */
+static void envoy_is(struct cluster *c, const char *image)
+{
+    cr_autofree char *text = cr_asprintf(
+        "containers: [{name: envoy, image: '%s', volumeMounts: [{name: certs, mountPath: /certs}]}]", image);
+    CR_CLEANUP(cr_json) struct cr_json *wanted = yaml(text);
+    struct cr_json *spec = cr_json_edit(cr_json_edit(cr_json_edit(c->workloads[0], "spec"), "template"), "spec");
+    cr_json_set(spec, "containers", cr_json_copy(cr_json_get(wanted, "containers")));
+}
+
+static void nothing_is_restarted_into_a_key_that_its_software_does_not_take(void **state)
+{
+    struct cluster *c = at_rest(state);
+    envoy_is(c, "envoyproxy/envoy:v1.32.0");
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    strcpy(c->material[0].key_type, "ECDSA-P384");
+    const struct cr_plan *p = recorded_plan(c);
+    assert_int_equal(p->restarts_len, 0);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_BLOCKED);
+    assert_non_null(strstr(consumer(c, "envoy")->blocked_by, "takes no leaf with a key of type ECDSA-P384"));
+    assert_true(condition(c, "Blocked"));
+    assert_true(condition(c, "Degraded"));
+    assert_string_equal(cr_status_condition_get(&c->plan.status, "Degraded")->reason, "KeyTypeNotAccepted");
+    assert_non_null(strstr(cr_status_condition_get(&c->plan.status, "Degraded")->message, "Secret envoy"));
+    write_status(c);
+    /* A version that takes it. */
+    envoy_is(c, "envoyproxy/envoy:v1.33.0");
+    p = recorded_plan(c);
+    assert_int_equal(p->restarts_len, 1);
+    assert_false(condition(c, "Degraded"));
+    /* Where the version cannot be told, nobody knows that it would not. */
+    envoy_is(c, "envoyproxy/envoy:dev");
+    p = recorded_plan(c);
+    assert_int_equal(p->restarts_len, 1);
+    /* And a leaf that the old version takes. */
+    envoy_is(c, "envoyproxy/envoy:v1.32.0");
+    set_material(c, 0, "envoy-leaf-3", "ca-1");
+    strcpy(c->material[0].key_type, "ECDSA-P256");
+    p = recorded_plan(c);
+    assert_int_equal(p->restarts_len, 1);
+    assert_false(condition(c, "Degraded"));
+}
+
 static void a_leaf_that_expires_soon_is_told(void **state)
 {
     struct cluster *c = at_rest(state);
@@ -1088,6 +1131,7 @@ int main(void)
         T(an_absent_optional_workload_is_no_error),
         T(an_absent_required_workload_is_degraded),
         T(fields_that_are_not_acted_on_are_told),
+        T(nothing_is_restarted_into_a_key_that_its_software_does_not_take),
         T(a_leaf_that_expires_soon_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -199,7 +199,8 @@ static bool refresh_token(struct cr_kube_config *config, struct cr_error *err)
     return !config->token_file || replace(&config->token, cr_kube_config_read_token(config->token_file, err), &ignored);
 }
 
-bool cr_kube_config_is_pair(const char *cert, const char *key)
+/* Whether the key is that of the certificate. What cannot be read as either is left to the TLS library to judge. */
+static bool belong_together(const char *cert, const char *key)
 {
     const struct cr_material_input input = {
         .certificate = {cert, strlen(cert)},
@@ -224,7 +225,7 @@ static bool refresh_pair(struct cr_kube_config *config, bool *changed, struct cr
     if (!refresh(config->cert_file, "client certificate", &cert, &ignored, err) ||
         !refresh(config->key_file, "client key", &key, &ignored, err))
         return false;
-    if (!cr_kube_config_is_pair(cert ? cert : config->cert_pem, key ? key : config->key_pem))
+    if (!belong_together(cert ? cert : config->cert_pem, key ? key : config->key_pem))
         return cr_error_set(err, CR_ERR_INVALID, "the client key is not (yet) that of the client certificate");
     if (cert && !cr_streq(cert, config->cert_pem)) {
         cr_strset(&config->cert_pem, cert);

@@ -20,9 +20,6 @@ char *cr_kube_config_read_token(const char *path, struct cr_error *err) CR_MUST_
 /* Whether the text can stand in a header: visible ASCII. A line break in it would begin a header of its own. */
 bool cr_kube_config_is_token(const char *text);
 
-/* Whether the key is that of the certificate. What cannot be read as either is left to the TLS library to judge. */
-bool cr_kube_config_is_pair(const char *cert, const char *key);
-
 /* Wipes a C string before it is freed; takes NULL. */
 void cr_secret_free(char *secret);
 static inline void cr_secret_cleanup(char **secret)

@@ -18,14 +18,20 @@ enum {
     MAX_OUTPUT = 1024 * 1024,
 };
 
+/* People put keys there, and a proxy's address may have a password. */
+static void wipe(struct cr_strvec *variables)
+{
+    for (size_t i = 0; i < variables->len; i++)
+        explicit_bzero(variables->items[i], strlen(variables->items[i]));
+}
+
 void cr_exec_plugin_free(struct cr_exec_plugin *plugin)
 {
     if (!plugin)
         return;
     free(plugin->command);
     cr_strvec_dispose(&plugin->args);
-    for (size_t i = 0; i < plugin->env.len; i++) /* people put keys there */
-        explicit_bzero(plugin->env.items[i], strlen(plugin->env.items[i]));
+    wipe(&plugin->env);
     cr_strvec_dispose(&plugin->env);
     free(plugin->api_version);
     free(plugin->install_hint);
@@ -144,7 +150,9 @@ static bool execute(const struct cr_exec_plugin *plugin, const char *path, int c
                                        .timeout_ms = TIMEOUT_MS,
                                        .max_output = MAX_OUTPUT,
                                        .cancel_fd = cancel_fd};
-    return cr_process_run(&process, output, end, err);
+    bool ok = cr_process_run(&process, output, end, err);
+    wipe(&environment);
+    return ok;
 }
 
 static bool failed(const struct cr_process_end *end, struct cr_error *err)

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "codec/base64.h"
+#include "kube/config_internal.h"
 #include "kube/exec_plugin.h"
 #include "kube/kubeconfig_reader.h"
 
@@ -35,10 +36,8 @@ static bool read_env(const struct cr_kubeconfig_reader *in, const struct cr_json
             return false;
         if (!name || strchr(name, '='))
             return cr_kubeconfig_invalid(in, "exec.env", "has an entry without a name that can be used");
-        char *variable = cr_asprintf("%s=%s", name, cr_or_empty(value));
+        CR_CLEANUP(cr_secret) char *variable = cr_asprintf("%s=%s", name, cr_or_empty(value));
         cr_strvec_add(&plugin->env, variable);
-        explicit_bzero(variable, strlen(variable));
-        free(variable);
     }
     return true;
 }
@@ -146,14 +145,15 @@ static void set_cluster(struct cr_json *spec, const struct cr_json *cluster, con
 void cr_kubeconfig_exec_info(const struct cr_json *cluster, struct cr_kube_config *config)
 {
     struct cr_exec_plugin *plugin = config->exec;
-    CR_CLEANUP(cr_json) struct cr_json *info = cr_json_new_object();
+    struct cr_json *info = cr_json_new_object();
     cr_json_set_string(info, "kind", "ExecCredential");
     cr_json_set_string(info, "apiVersion", plugin->api_version);
     struct cr_json *spec = cr_json_object_in(info, "spec");
     if (plugin->wants_cluster)
         set_cluster(spec, cluster, config);
     cr_json_set_bool(spec, "interactive", false);
-    cr_autofree char *text = cr_json_print(info);
-    cr_autofree char *variable = cr_asprintf("KUBERNETES_EXEC_INFO=%s", text);
+    CR_CLEANUP(cr_secret) char *text = cr_json_print(info); /* with the proxy's password */
+    CR_CLEANUP(cr_secret) char *variable = cr_asprintf("KUBERNETES_EXEC_INFO=%s", text);
     cr_strvec_add(&plugin->env, variable);
+    cr_json_free_secret(info);
 }

@@ -75,14 +75,18 @@ def whoami(driver: Driver) -> str:
     return driver("create", REVIEWS, "-", input=review)["status"]["userInfo"]["username"]
 
 
+def create_account(plane: ControlPlane, namespace: str) -> str:
+    """A service account that may look at the Secrets of the namespace; its name as a user."""
+    plane.kubectl("create", "serviceaccount", "watcher", "-n", namespace)
+    plane.kubectl("create", "role", "watcher", "-n", namespace, "--verb=get,list,watch", "--resource=secrets")
+    name = f"{namespace}:watcher"
+    plane.kubectl("create", "rolebinding", "watcher", "-n", namespace, "--role=watcher", f"--serviceaccount={name}")
+    return f"system:serviceaccount:{name}"
+
+
 @pytest.fixture
 def account(control_plane: ControlPlane, namespace: str) -> str:
-    """A service account that may look at the Secrets of the namespace; its name as a user."""
-    control_plane.kubectl("create", "serviceaccount", "watcher", "-n", namespace)
-    control_plane.kubectl("create", "role", "watcher", "-n", namespace, "--verb=get,list,watch", "--resource=secrets")
-    name = f"{namespace}:watcher"
-    control_plane.kubectl("create", "rolebinding", "watcher", "-n", namespace, "--role=watcher", f"--serviceaccount={name}")
-    return f"system:serviceaccount:{name}"
+    return create_account(control_plane, namespace)
 
 
 def put_secret(plane: ControlPlane, namespace: str, name: str) -> None:
@@ -382,14 +386,14 @@ class Pod:
 class PodDriver(Driver):
     """The driver where a pod's own files are, without a kubeconfig: in a mount namespace of its own."""
 
-    def __init__(self, plane: ControlPlane, pod: Pod, host: str) -> None:
+    def __init__(self, plane: ControlPlane, pod: Pod) -> None:
         super().__init__(plane)
         mount = (
             "mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io && "
             f"ln -s {shlex.quote(str(pod.folder))} /run/secrets/kubernetes.io/serviceaccount && "
             'unset KUBECONFIG && exec "$@"'
         )
-        port = plane.server.rsplit(":", 1)[1].rstrip("/")
+        host, port = plane.server.split("://")[1].rstrip("/").rsplit(":", 1)
         program = self._words[0]
         environment = ["env", f"KUBERNETES_SERVICE_HOST={host}", f"KUBERNETES_SERVICE_PORT={port}"]
         self._words = [*environment, "unshare", "--mount", "sh", "-c", mount, "sh", program]
@@ -400,8 +404,7 @@ def test_a_pod_s_token_is_rotated_under_requests_and_watches(
 ) -> None:
     pod = Pod(control_plane, namespace, tmp_path)
     pod.write(bound_token(control_plane, namespace, "first"))
-    host = control_plane.server.split("://")[1].rsplit(":", 1)[0]
-    driver = PodDriver(control_plane, pod, host)
+    driver = PodDriver(control_plane, pod)
     assert whoami(driver) == account
     log = tmp_path / "log"
     with driver.running("manage", "secrets", namespace, "127.0.0.1:0", log=log) as manager:
@@ -414,3 +417,32 @@ def test_a_pod_s_token_is_rotated_under_requests_and_watches(
         # Within the minute after which files are read again anyway: it was the refusal.
         assert time.monotonic() - started < 55
     assert "Unauthorized" not in log.read_text()
+
+
+@pytest.fixture(scope="module")
+def quiet_rotation(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A pod that goes on asking while its token is replaced by another one, both valid; the second one's id. It lives
+    through all tests of this file, since files are read again each minute."""
+    namespace, folder = f"quiet-{time.time_ns() % 10**9}", tmp_path_factory.mktemp("quiet")
+    control_plane.kubectl("create", "namespace", namespace)
+    create_account(control_plane, namespace)
+    put_secret(control_plane, namespace, "asked-for-again-and-again")
+    pod = Pod(control_plane, namespace, folder)
+    pod.write(bound_token(control_plane, namespace, "first"))
+    with PodDriver(control_plane, pod).running("manage", "secrets", namespace, "127.0.0.1:0", log=folder / "log") as manager:
+        manager.wait_for("a reconcile", lambda line: "reconciled" in line)
+        second = bound_token(control_plane, namespace, "second")
+        pod.write(second)
+        yield json.loads(base64.urlsafe_b64decode(second.split(".")[1] + "=="))["jti"]
+    assert "Unauthorized" not in (folder / "log").read_text()
+    control_plane.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+@pytest.fixture(autouse=True)
+def _started(quiet_rotation: str) -> None:
+    """So that it starts with the first test."""
+
+
+def test_a_pod_s_token_is_read_again_each_minute(control_plane: ControlPlane, quiet_rotation: str) -> None:
+    used = f'"JTI={quiet_rotation}"'
+    wait_until("the second token to be used", lambda: used in control_plane.audit_log.read_text(), timeout=75, pause=1)

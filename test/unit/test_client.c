@@ -408,6 +408,22 @@ static void a_cancelled_client_ends_what_is_under_way_and_what_comes(void **stat
     close_fixture(&f);
 }
 
+static void get_in_loop(void *arg)
+{
+    get_blocked(arg);
+}
+
+static void a_request_in_the_loop_s_thread_is_refused_before_it_waits(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_with_plugin(&f, NULL, 0, "exec sleep 600");
+    struct blocked blocked = {.client = f.client};
+    cr_loop_post(f.loop, get_in_loop, &blocked);
+    close_fixture(&f);
+    assert_int_equal(blocked.err.kind, CR_ERR_INTERNAL);
+}
+
 static void a_dedicated_client_has_a_time_out_and_an_end_of_its_own(void **state)
 {
     (void)state;
@@ -521,6 +537,7 @@ int main(void)
         cmocka_unit_test(something_else_than_an_api_server_is_told_as_such),
         cmocka_unit_test(names_that_lead_elsewhere_are_refused_before_any_request),
         cmocka_unit_test(a_cancelled_client_ends_what_is_under_way_and_what_comes),
+        cmocka_unit_test(a_request_in_the_loop_s_thread_is_refused_before_it_waits),
         cmocka_unit_test(a_dedicated_client_has_a_time_out_and_an_end_of_its_own),
         cmocka_unit_test(a_closed_gate_keeps_writes_back_and_lets_reads_pass),
         cmocka_unit_test(a_write_whose_turn_comes_too_late_is_not_sent),

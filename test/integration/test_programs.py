@@ -71,7 +71,7 @@ def cases(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
     generations = Generations(folder)
 
     def run(program: Program, answers: Mapping[str, Answer], place: Path) -> Observation:
-        return namespaces.in_network(network, lambda: observe(program, answers, generations, program.sandbox(place)))
+        return namespaces.in_network(network, lambda: observe(program, answers, generations, place))
 
     programs = _programs(control_plane)
     with ThreadPoolExecutor(max_workers=len(programs)) as executor:

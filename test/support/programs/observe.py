@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from catalogue import Answer
@@ -42,24 +43,21 @@ class Seen:
 Observation = dict[str, Seen]  # by role
 
 
-def observe(program: Program, answers: Mapping[str, Answer], generations: Generations, sandbox: Sandbox) -> Observation:
+def observe(program: Program, answers: Mapping[str, Answer], generations: Generations, folder: Path) -> Observation:
     """`answers` say which triggers are to be tried, and how long the native reload may take."""
+    said = _said(answers, program)
     peer = Peer(generations, program.peer_port) if program.peer_port else None
-    look = _Look(program, generations, sandbox, peer)
     try:
-        sandbox.write_secret(SECRET, generations[1].secret())
-        program.prepare(sandbox)
-        sandbox.start()
-        _wait_started(look)
-        said = _said(answers, program)
-        return _observe(look, _triggers(said), _longest_delay(said))
+        with program.running(folder, generations[1].secret()) as sandbox:
+            look = _Look(program, generations, sandbox, peer)
+            _wait_works(look)
+            return _observe(look, _triggers(said), _longest_delay(said))
     finally:
-        sandbox.remove()
         if peer:
             peer.close()
 
 
-def _wait_started(look: _Look) -> None:
+def _wait_works(look: _Look) -> None:
     found = look.until_at(1, set(look.program.roles), _START)
     missing = sorted(look.program.roles - found.keys())
     if missing:

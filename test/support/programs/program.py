@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ from programs.sandbox import Sandbox
 SECRET = "program-tls"
 CERTS = "/certs"
 CONFIG = "/etc/program"
+
+_START = 60.0  # seconds
 
 Roles = frozenset[str]
 SERVES: Roles = frozenset({"serverLeaf", "clientCA"})
@@ -56,5 +60,23 @@ class Program:
         ]
         return {"containers": [container], "volumes": volumes, "securityContext": {"fsGroup": 65532}}
 
-    def sandbox(self, folder: Path) -> Sandbox:
-        return Sandbox(folder, self.pod(), configs={"program": self.config}, usr=self.usr, programs=self.programs)
+    @contextlib.contextmanager
+    def running(self, folder: Path, secret: Mapping[str, bytes]) -> Iterator[Sandbox]:
+        """Started in the network of this thread, with these files, and shown to answer by a handshake."""
+        sandbox = Sandbox(folder, self.pod(), configs={"program": self.config}, usr=self.usr, programs=self.programs)
+        try:
+            sandbox.write_secret(SECRET, secret)
+            self.prepare(sandbox)
+            sandbox.start()
+            self._wait_answers(sandbox)
+            yield sandbox
+        finally:
+            sandbox.remove()
+
+    def _wait_answers(self, sandbox: Sandbox) -> None:
+        end = time.monotonic() + _START
+        while self.server.leaf() is None:
+            sandbox.check()
+            if time.monotonic() > end:
+                raise AssertionError(f"{self.name} does not answer; its log says:\n{sandbox.log_tail()}")
+            time.sleep(0.1)

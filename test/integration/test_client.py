@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import os
+import secrets
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -187,6 +190,79 @@ def test_a_list_of_1200_comes_whole_and_in_pages(driver: Driver, namespace: str,
     ]
     assert len(pages) == 3 + 2
     assert sum("continue=" in page for page in pages) == 2 + 1
+
+
+# Passes all on to the API server; of what comes back only so much until the file exists.
+HOLDING = """
+import os, socket, sys, threading, time
+
+def pump(a, b, held_from):
+    passed = 0
+    while data := a.recv(16384):
+        while held_from and passed > held_from and not os.path.exists(sys.argv[3]):
+            print("held", flush=True)
+            time.sleep(0.05)
+        b.sendall(data)
+        passed += len(data)
+    b.close()
+
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+while True:
+    client = listener.accept()[0]
+    server = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+    threading.Thread(target=pump, args=(client, server, 0), daemon=True).start()
+    threading.Thread(target=pump, args=(server, client, 60000), daemon=True).start()
+"""
+
+
+def test_a_list_whose_state_is_forgotten_between_two_pages_begins_anew(
+    driver: Driver, namespace: str, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    # Events, since the API server has no cache of them: what etcd has forgotten is gone (410).
+    def event(name: str) -> dict[str, Any]:
+        about = {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": "web"}
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": namespace},
+            "involvedObject": about,
+            "message": secrets.token_hex(500),  # hard to compress
+        }
+
+    driver("create", "events", namespace, input={"kind": "List", "items": [event(f"e{n:04}") for n in range(1200)]})
+    host, port = control_plane.server.split("://")[1].rstrip("/").rsplit(":", 1)
+    release = tmp_path / "release"
+    holding = control_plane.popen(
+        [sys.executable, "-c", HOLDING, host, port, str(release)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        config = json.loads(control_plane.kubectl("config", "view", "--raw", "--flatten", "-o", "json").stdout)
+        config["clusters"][0]["cluster"] |= {
+            "server": f"https://127.0.0.1:{holding.stdout.readline().strip()}",
+            "tls-server-name": host,
+        }
+        (tmp_path / "kubeconfig").write_text(json.dumps(config))
+        slow = Driver(control_plane, tmp_path / "kubeconfig")
+        with ThreadPoolExecutor(1) as pool:
+            listing = pool.submit(slow, "list", "events", namespace)
+            assert holding.stdout.readline() == "held\n"  # in the middle of the first page
+            driver("delete", "events", namespace, "e1100")
+            driver("create", "events", namespace, input=event("late"))
+            revision = etcd(control_plane, "put", key=b64("/certroll-test"), value=b64("x"))["header"]["revision"]
+            etcd(control_plane, "compaction", revision=revision, physical=True)
+            release.touch()
+            names = [item["metadata"]["name"] for item in listing.result(timeout=60)["items"]]
+    finally:
+        holding.kill()
+        holding.wait()
+    assert sorted(names) == sorted({f"e{n:04}" for n in range(1200)} - {"e1100"} | {"late"})
+    codes = [
+        entry["responseStatus"]["code"]
+        for entry in map(json.loads, control_plane.audit_log.read_text().splitlines())
+        if f"/{namespace}/events?limit=500" in entry["requestURI"] and entry["stage"] == "ResponseComplete"
+    ]
+    assert codes == [200, 410, 200, 200, 200]
 
 
 def test_an_event_is_written_once_for_its_repeats(driver: Driver, namespace: str) -> None:

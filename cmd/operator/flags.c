@@ -37,6 +37,9 @@ const char flags_help[] =
     "      --health-probe-bind-address ADDR  where /healthz and /readyz are served instead, such as :8081; 0 for "
     "nowhere\n"
     "                                   (default: with the metrics)\n"
+    "      --metrics-auth none|token    token: /metrics wants a bearer token whose user may get the nonResourceURL "
+    "/metrics,\n"
+    "                                   asked by TokenReview and SubjectAccessReview (default none)\n"
     "      --workers N                  reconciles at the same time, 1 to 64 (default 4)\n"
     "      --log-level LEVEL            debug, info, warn or error (default info)\n"
     "      --version                    print the version\n"
@@ -56,6 +59,7 @@ enum {
     OPT_RENEW_DEADLINE,
     OPT_RETRY_PERIOD,
     OPT_HEALTH,
+    OPT_METRICS_AUTH,
     OPT_METRICS,
     OPT_WORKERS,
     OPT_LOG_LEVEL,
@@ -73,6 +77,7 @@ static const struct option options[] = {
     {"leader-elect-renew-deadline", required_argument, NULL, OPT_RENEW_DEADLINE},
     {"leader-elect-retry-period", required_argument, NULL, OPT_RETRY_PERIOD},
     {"health-probe-bind-address", required_argument, NULL, OPT_HEALTH},
+    {"metrics-auth", required_argument, NULL, OPT_METRICS_AUTH},
     {"metrics-bind-address", required_argument, NULL, OPT_METRICS},
     {"workers", required_argument, NULL, OPT_WORKERS},
     {"log-level", required_argument, NULL, OPT_LOG_LEVEL},
@@ -110,6 +115,13 @@ static bool parse_bool(const char *flag, const char *value, bool *out, struct cr
     *out = !cr_streq(value, "false");
     return !value || cr_streq(value, "true") || cr_streq(value, "false") ||
            cr_error_set(err, CR_ERR_INVALID, "%s must be true or false, not '%s'", flag, value);
+}
+
+static bool parse_metrics_auth(const char *value, bool *token, struct cr_error *err)
+{
+    *token = cr_streq(value, "token");
+    return *token || cr_streq(value, "none") ||
+           cr_error_set(err, CR_ERR_INVALID, "--metrics-auth must be none or token, not '%s'", value);
 }
 
 static bool parse_time(const char *flag, const char *value, int64_t *ms, struct cr_error *err)
@@ -163,6 +175,8 @@ static bool take(int option, struct flags *flags, struct cr_error *err)
     case OPT_RENEW_DEADLINE:
     case OPT_RETRY_PERIOD:
         return take_leader_election(option, flags, err);
+    case OPT_METRICS_AUTH:
+        return parse_metrics_auth(optarg, &flags->metrics_token, err);
     case OPT_HEALTH:
         flags->health_address = optarg;
         return true;

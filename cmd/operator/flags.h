@@ -18,6 +18,7 @@ struct flags {
     const char *lease_name;
     struct cr_election_times times;
     const char *metrics_address;
+    bool metrics_token;         /* --metrics-auth=token */
     const char *health_address; /* NULL: with the metrics */
     enum cr_log_level log_level;
     int workers;

@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "controllers/policy_controller.h"
 #include "flags.h"
+#include "kube/access_guard.h"
 #include "kube/client.h"
 #include "kube/config.h"
 #include "kube/own_namespace.h"
@@ -72,11 +73,16 @@ static int run(const struct flags *flags, struct cr_error *err)
     CR_CLEANUP(cr_leader_election) struct cr_leader_election *election = NULL;
     if (!make_election(flags, operator_namespace, client, metrics, &election, err))
         return EXIT_NOT_STARTED;
+    CR_CLEANUP(cr_access_guard) struct cr_access_guard *guard = NULL;
+    if (flags->metrics_token)
+        guard =
+            cr_access_guard_new(&(struct cr_access_guard_options){.loop = loop, .client = client, .path = "/metrics"});
     CR_CLEANUP(cr_policy_controller) struct cr_policy_controller *controller = NULL;
     struct cr_manager_options manager_options = {
         .workers = flags->workers,
         .metrics_address = flags->metrics_address,
         .health_address = flags->health_address,
+        .metrics_guard = guard,
         .election = election,
     };
     CR_CLEANUP(cr_manager) struct cr_manager *manager = cr_manager_new(loop, client, metrics, &manager_options);

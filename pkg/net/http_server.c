@@ -22,11 +22,19 @@ enum {
     MAX_FILES = 1024,     /* open in the process, or half of its limit: then connections wait in the kernel */
     PAUSE_MS = 500,
     MAX_ADDRESSES = 8,
+    UNAUTHORIZED = 401, /* libevent has no name for it */
 };
 
 struct route {
     cr_http_handler handler;
     void *arg;
+    cr_http_guard guard; /* NULL: none */
+    void *guard_arg;
+};
+
+struct cr_http_pending {
+    struct evhttp_request *request; /* NULL: its connection has ended, and with it the server may have */
+    const struct route *route;
 };
 
 struct cr_http_server {
@@ -60,6 +68,62 @@ static void answer_text(struct evhttp_request *request, int status, const char *
     answer(request, status, "text/plain; charset=utf-8", &body);
 }
 
+static void serve(struct evhttp_request *request, const struct route *route)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf body = CR_BUF_INIT(0);
+    const char *content_type = "text/plain; charset=utf-8";
+    int status = route->handler(route->arg, &body, &content_type);
+    answer(request, status, content_type, &body);
+}
+
+/* libevent frees the request with its connection, unless it has just taken them apart: then it is ours. */
+static void on_closed(struct evhttp_connection *connection, void *arg)
+{
+    (void)connection;
+    struct cr_http_pending *pending = arg;
+    if (!evhttp_request_get_connection(pending->request))
+        evhttp_request_free(pending->request);
+    pending->request = NULL;
+}
+
+static void ask_guard(struct evhttp_request *request, const struct route *route)
+{
+    struct cr_http_pending *pending = cr_new(struct cr_http_pending);
+    *pending = (struct cr_http_pending){request, route};
+    evhttp_connection_set_closecb(evhttp_request_get_connection(request), on_closed, pending);
+    const char *authorization = evhttp_find_header(evhttp_request_get_input_headers(request), "Authorization");
+    route->guard(route->guard_arg, authorization, pending);
+}
+
+/* What is left of pending: the request, NULL when nobody waits for its answer. */
+static struct evhttp_request *settle(struct cr_http_pending *pending)
+{
+    struct evhttp_request *request = pending->request;
+    if (request)
+        evhttp_connection_set_closecb(evhttp_request_get_connection(request), NULL, NULL);
+    free(pending);
+    return request;
+}
+
+void cr_http_pending_allow(struct cr_http_pending *pending)
+{
+    const struct route *route = pending->route;
+    struct evhttp_request *request = settle(pending);
+    if (request)
+        serve(request, route);
+}
+
+void cr_http_pending_refuse(struct cr_http_pending *pending, int status, const char *text)
+{
+    struct evhttp_request *request = settle(pending);
+    if (!request)
+        return;
+    if (status == UNAUTHORIZED)
+        evhttp_add_header(evhttp_request_get_output_headers(request), "WWW-Authenticate", "Bearer");
+    cr_autofree char *line = cr_asprintf("%s\n", text);
+    answer_text(request, status, line);
+}
+
 static void on_request(struct evhttp_request *request, void *arg)
 {
     struct cr_http_server *server = arg;
@@ -75,10 +139,10 @@ static void on_request(struct evhttp_request *request, void *arg)
         answer_text(request, HTTP_BADMETHOD, "only GET and HEAD\n");
         return;
     }
-    CR_CLEANUP(cr_buf) struct cr_buf body = CR_BUF_INIT(0);
-    const char *content_type = "text/plain; charset=utf-8";
-    int status = route->handler(route->arg, &body, &content_type);
-    answer(request, status, content_type, &body);
+    if (route->guard)
+        ask_guard(request, route);
+    else
+        serve(request, route);
 }
 
 /* The kernel gives out the lowest number that is free: so many files are open at least. */
@@ -153,11 +217,17 @@ void cr_http_server_free(struct cr_http_server *server)
     free(server);
 }
 
-void cr_http_server_handle(struct cr_http_server *server, const char *path, cr_http_handler handler, void *arg)
+void cr_http_server_handle_guarded(struct cr_http_server *server, const char *path, cr_http_handler handler, void *arg,
+                                   cr_http_guard guard, void *guard_arg)
 {
     struct route *route = cr_new(struct route);
-    *route = (struct route){handler, arg};
+    *route = (struct route){handler, arg, guard, guard_arg};
     cr_strmap_set(server->routes, path, route);
+}
+
+void cr_http_server_handle(struct cr_http_server *server, const char *path, cr_http_handler handler, void *arg)
+{
+    cr_http_server_handle_guarded(server, path, handler, arg, NULL, NULL);
 }
 
 bool cr_http_server_listen(struct cr_http_server *server, const char *address, struct cr_error *err)

@@ -14,12 +14,26 @@ struct cr_http_server;
  * loop's thread: must not block. */
 typedef int (*cr_http_handler)(void *arg, struct cr_buf *body, const char **content_type);
 
+/* A request that waits for the decision of its guard; its connection may end meanwhile. */
+struct cr_http_pending;
+/* Decides who may have a page, before its handler runs. authorization: the header as sent, NULL when there is none;
+ * borrowed for the call. Runs in the loop's thread and must not block: cr_http_pending_allow or _refuse are called once
+ * for pending, here or later. */
+typedef void (*cr_http_guard)(void *arg, const char *authorization, struct cr_http_pending *pending);
+/* Loop thread, or after the loop has ended; also when the server is gone. Both free pending. */
+void cr_http_pending_allow(struct cr_http_pending *pending);
+/* 401 comes with the challenge that RFC 9110, section 11.6.1, wants: for a bearer token. text: a line. */
+void cr_http_pending_refuse(struct cr_http_pending *pending, int status, const char *text);
+
 struct cr_http_server *cr_http_server_new(struct cr_loop *loop);
 /* In the loop's thread or after it has ended, but before cr_loop_free. Open connections are closed. */
 void cr_http_server_free(struct cr_http_server *server);
 CR_DEFINE_CLEANUP(cr_http_server, struct cr_http_server, cr_http_server_free)
 /* GET and HEAD of an exact path; anything else answers 404 or 405. */
 void cr_http_server_handle(struct cr_http_server *server, const char *path, cr_http_handler handler, void *arg);
+/* The same behind a guard. */
+void cr_http_server_handle_guarded(struct cr_http_server *server, const char *path, cr_http_handler handler, void *arg,
+                                   cr_http_guard guard, void *guard_arg);
 /* "host:port", ":8080" (all addresses), "[::1]:0"; errors name the address. Call before the loop runs or in its thread;
  * may be called for several addresses. */
 bool cr_http_server_listen(struct cr_http_server *server, const char *address, struct cr_error *err) CR_MUST_USE;

@@ -76,7 +76,10 @@ void cr_health_serve_probes(struct cr_http_server *server, struct cr_health *hea
 
 void cr_health_serve_metrics(struct cr_http_server *server, struct cr_health *health)
 {
-    cr_http_server_handle(server, "/metrics", metrics_page, health);
+    if (health->guard)
+        cr_http_server_handle_guarded(server, "/metrics", metrics_page, health, cr_access_guard_check, health->guard);
+    else
+        cr_http_server_handle(server, "/metrics", metrics_page, health);
 }
 
 void cr_health_serve_all(struct cr_http_server *server, struct cr_health *health)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "kube/access_guard.h"
 #include "metrics/metrics.h"
 #include "net/http_server.h"
 #include "runtime/informer.h"
@@ -18,6 +19,7 @@ struct cr_health {
     struct cr_queue *queue;
     struct cr_leader_election *election; /* may be NULL */
     struct cr_metrics *metrics;          /* may be NULL */
+    struct cr_access_guard *guard;       /* of /metrics; may be NULL */
     struct cr_metric *queue_length;
     struct cr_metric *informer_objects; /* {resource} */
     bool stopping;

@@ -79,6 +79,7 @@ struct cr_manager *cr_manager_new(struct cr_loop *loop, struct cr_client *client
     manager->health_address = address_of(options->health_address);
     manager->leads = !options->election;
     manager->health.election = options->election;
+    manager->health.guard = options->metrics_guard;
     manager->queue = cr_queue_new(BACKOFF_FIRST_MS, BACKOFF_MAX_MS);
     manager->health.queue = manager->queue;
     manager->health.metrics = metrics;

@@ -14,10 +14,11 @@
 struct cr_manager;
 
 struct cr_manager_options {
-    int workers;                 /* 0: 4 */
-    const char *metrics_address; /* "host:port"; NULL or "0": none. Serves /metrics, /healthz, /readyz */
-    const char *health_address;  /* of /healthz and /readyz; NULL or "": with the metrics; "0": none */
-    int64_t grace_ms;            /* for work under way at shutdown; 0: 10 s */
+    int workers;                           /* 0: 4 */
+    const char *metrics_address;           /* "host:port"; NULL or "0": none. Serves /metrics, /healthz, /readyz */
+    const char *health_address;            /* of /healthz and /readyz; NULL or "": with the metrics; "0": none */
+    struct cr_access_guard *metrics_guard; /* of /metrics alone; borrowed, outlives the manager; NULL: none */
+    int64_t grace_ms;                      /* for work under way at shutdown; 0: 10 s */
     /* Workers start when it leads, informers before: a standby is warm. Started by run, which gives the Lease up when
      * all has ended. Borrowed, outlives the manager; NULL: this process is the only one. */
     struct cr_leader_election *election;

@@ -1,0 +1,119 @@
+"""/metrics behind a token, with the API server as the judge, and where the pages are served."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import control_plane as planes
+from control_plane import ControlPlane, wait_until
+from operators import Operator
+
+DELEGATOR = "system:auth-delegator"
+READER = "certroll-test-metrics-reader"
+
+
+def bearer(token: str) -> tuple[str, str]:
+    return "-H", f"Authorization: Bearer {token}"
+
+
+@pytest.fixture
+def operator(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Operator]:
+    """One whose /metrics wants a token, and whose probes are elsewhere."""
+    flags = ("--leader-elect=false", "--metrics-auth=token", "--health-probe-bind-address=127.0.0.1:0", "--log-level=debug")
+    running = Operator(control_plane, namespace, "operator", control_plane.kubeconfig, tmp_path, *flags)
+    try:
+        running.wait_line("all caches are in sync")
+        yield running
+    finally:
+        running.end()
+
+
+@pytest.fixture
+def token(control_plane: ControlPlane, namespace: str) -> Iterator[str]:
+    """Of a service account that may get /metrics."""
+    rule = {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
+    kind = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": READER}}
+    subject = {"kind": "ServiceAccount", "name": "prometheus", "namespace": namespace}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": READER}
+    control_plane.kubectl("create", "serviceaccount", "prometheus", "-n", namespace)
+    control_plane.create(
+        {**kind, "kind": "ClusterRole", "rules": [rule]},
+        {**kind, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": [subject]},
+    )
+    yield control_plane.kubectl("create", "token", "prometheus", "-n", namespace).stdout.strip()
+    control_plane.kubectl("delete", "clusterrole,clusterrolebinding", READER)
+
+
+def test_metrics_are_for_those_who_may_get_them(
+    control_plane: ControlPlane, namespace: str, operator: Operator, token: str
+) -> None:
+    status, page = operator.get("/metrics", *bearer(token))
+    assert status == 200 and "certroll_reconcile_seconds" in page
+    assert operator.get("/metrics")[0] == 401
+    assert operator.get("/metrics", *bearer("not-a-token"))[0] == 401
+    control_plane.kubectl("create", "serviceaccount", "stranger", "-n", namespace)
+    stranger = control_plane.kubectl("create", "token", "stranger", "-n", namespace).stdout.strip()
+    assert operator.get("/metrics", *bearer(stranger))[0] == 403
+
+
+def test_probes_need_no_token_and_have_an_address_of_their_own(operator: Operator) -> None:
+    assert operator.get("/healthz", page="/healthz") == (200, "ok\n")
+    assert operator.get("/readyz", page="/healthz") == (200, "ok\n")
+    assert operator.get("/metrics", page="/healthz")[0] == 404
+    assert operator.get("/healthz", page="/metrics")[0] == 404
+
+
+def test_without_api_server_nobody_gets_them_and_probes_go_on(
+    control_plane: ControlPlane, operator: Operator, token: str
+) -> None:
+    facts = subprocess.run(
+        [planes.CLUSTER, "status", "--name", control_plane.name, "--json"], capture_output=True, text=True, check=False
+    )
+    pid = next(each["pid"] for each in json.loads(facts.stdout)["daemons"] if each["name"] == "kube-apiserver")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert operator.get("/metrics", *bearer(token))[0] == 503
+        assert operator.get("/healthz", page="/healthz")[0] == 200
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_until("the token to be good again", lambda: operator.get("/metrics", *bearer(token))[0] == 200)
+
+
+def test_an_operator_that_may_not_ask_says_so(
+    control_plane: ControlPlane, namespace: str, token: str, tmp_path: Path
+) -> None:
+    control_plane.kubectl("create", "serviceaccount", "weak", "-n", namespace)
+    config = json.loads(control_plane.kubectl("config", "view", "--raw", "--flatten", "-o", "json").stdout)
+    weak = control_plane.kubectl("create", "token", "weak", "-n", namespace).stdout.strip()
+    config["users"][0]["user"] = {"token": weak}
+    (tmp_path / "weak.kubeconfig").write_text(json.dumps(config))
+    flags = ("--leader-elect=false", "--metrics-auth=token")
+    operator = Operator(control_plane, namespace, "weak", tmp_path / "weak.kubeconfig", tmp_path, *flags)
+    try:
+        operator.wait_line("serving")
+        assert operator.get("/metrics", *bearer(token))[0] == 503
+        told = operator.wait_line("who asks for this page cannot be checked")
+        assert "tokenreviews" in told["error"] and "forbidden" in told["error"]
+        subject = f"{namespace}:weak"
+        control_plane.kubectl(
+            "create", "clusterrolebinding", READER + "-weak", f"--clusterrole={DELEGATOR}", f"--serviceaccount={subject}"
+        )
+        wait_until("the right to be enough", lambda: operator.get("/metrics", *bearer(token))[0] == 200)
+    finally:
+        operator.end()
+        control_plane.kubectl("delete", "clusterrolebinding", READER + "-weak", check=False)
+
+
+def test_the_token_is_not_logged(operator: Operator, token: str, tmp_path: Path) -> None:
+    operator.get("/metrics", *bearer(token))
+    log = (tmp_path / "operator.log").read_text()
+    assert token not in log and token.split(".")[2] not in log
+    assert base64.b64encode(token.encode()).decode() not in log

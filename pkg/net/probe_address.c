@@ -25,10 +25,13 @@ static bool ip6_allowed(const struct in6_addr *ip)
     if (memcmp(bytes, compatible, sizeof compatible) == 0)
         return false;
     /* An IPv4 address in other clothes: no pod has one, and it would pass by whoever compares addresses. */
-    bool sixtofour = bytes[0] == 0x20 && bytes[1] == 0x02; /* RFC 3056 */
-    if (sixtofour || memcmp(bytes, mapped, sizeof mapped) == 0 || memcmp(bytes, nat64, sizeof nat64) == 0)
+    static const uint8_t nat64_local[6] = {0x00, 0x64, 0xff, 0x9b, 0x00, 0x01}; /* RFC 8215 */
+    static const uint8_t teredo[4] = {0x20, 0x01, 0x00, 0x00};                  /* RFC 4380 */
+    bool sixtofour = bytes[0] == 0x20 && bytes[1] == 0x02;                      /* RFC 3056 */
+    if (sixtofour || memcmp(bytes, nat64_local, sizeof nat64_local) == 0 || memcmp(bytes, teredo, sizeof teredo) == 0 ||
+        memcmp(bytes, mapped, sizeof mapped) == 0 || memcmp(bytes, nat64, sizeof nat64) == 0)
         return false;
-    bool link_local = bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80;
+    bool link_local = bytes[0] == 0xfe && (bytes[1] & 0x80) == 0x80; /* and site-local, RFC 3879 */
     bool multicast = bytes[0] == 0xff;
     return !link_local && !multicast;
 }

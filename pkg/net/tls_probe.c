@@ -68,26 +68,34 @@ static int wait_ms(const struct round *round, int64_t now)
     return due > now ? (int)(due - now) : 0;
 }
 
+/* Those under way, and none more: poll refuses more than there may be file descriptors. */
+static size_t gather(struct round *round, struct pollfd fds[AT_ONCE], struct cr_probe_conn *polled[AT_ONCE])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < round->slots; i++) {
+        struct cr_probe_conn *probe = &round->probes[i];
+        if (probe->step == CR_PROBE_ENDED)
+            continue;
+        fds[count] = (struct pollfd){.fd = probe->wire.fd, .events = probe->wants};
+        polled[count++] = probe;
+    }
+    return count;
+}
+
 /* False when nothing is under way. */
 static bool poll_once(struct round *round)
 {
     struct pollfd fds[AT_ONCE];
-    bool any = false;
-    for (size_t i = 0; i < round->slots; i++) {
-        const struct cr_probe_conn *probe = &round->probes[i];
-        bool runs = probe->step != CR_PROBE_ENDED;
-        fds[i] = (struct pollfd){.fd = runs ? probe->wire.fd : -1, .events = probe->wants};
-        any |= runs;
-    }
-    if (!any)
+    struct cr_probe_conn *polled[AT_ONCE];
+    size_t count = gather(round, fds, polled);
+    if (!count)
         return false;
-    if (poll(fds, (nfds_t)round->slots, wait_ms(round, cr_clock_monotonic_ms())) < 0)
-        for (size_t i = 0; i < round->slots; i++)
+    if (poll(fds, (nfds_t)count, wait_ms(round, cr_clock_monotonic_ms())) < 0)
+        for (size_t i = 0; i < count; i++)
             fds[i].revents = 0;
     int64_t now = cr_clock_monotonic_ms();
-    for (size_t i = 0; i < round->slots; i++)
-        if (round->probes[i].step != CR_PROBE_ENDED)
-            cr_probe_conn_advance(&round->probes[i], round->ctx, fds[i].revents, now);
+    for (size_t i = 0; i < count; i++)
+        cr_probe_conn_advance(polled[i], round->ctx, fds[i].revents, now);
     return true;
 }
 

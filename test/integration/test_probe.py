@@ -22,6 +22,8 @@ from programs.material import Generations, Identity  # noqa: E402
 from programs.program import SECRET, Program  # noqa: E402
 from programs.sandbox import Sandbox  # noqa: E402
 
+_MANY = [f"10.99.{i // 250}.{i % 250 + 1}" for i in range(500)]
+_SILENT = 64  # of them
 PORTS = range(31000, 32000, 10)  # not those of known.PORTS, which others have in this network
 _HOSTS_ADDRESS = "10.98.0.7"  # of this network, and not of loopback: a server that keeps count of hosts does so for it
 
@@ -180,3 +182,34 @@ def test_mariadb_blocks_nobody_because_of_us(control_plane: ControlPlane, genera
 def _hang_up(port: int) -> None:
     with socket.create_connection((_HOSTS_ADDRESS, port), 5.0) as connection:
         connection.recv(4096)
+
+
+@pytest.fixture(scope="session")
+def many(control_plane: ControlPlane, generations: Generations, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A TLS server at 500 addresses; at the first 64 of them somebody else listens, who never answers."""
+    control_plane.run("ip", "route", "replace", "local", "10.99.0.0/16", "dev", "lo")
+    nginx = known.makers(control_plane.kubeconfig.read_text())["nginx"](PORTS[70])
+    listens = " ".join(f"listen {address}:{PORTS[70]} ssl;" for address in ["127.0.0.1", *_MANY[_SILENT:]])
+    text = nginx.config["nginx.conf"].replace("events {}", "events { worker_connections 4096; }")
+    everywhere = dataclasses.replace(nginx, config={"nginx.conf": text.replace(f"listen 127.0.0.1:{PORTS[70]} ssl;", listens)})
+    with ExitStack() as stack:
+        for address in _MANY[:_SILENT]:
+            listener = namespaces.in_network(Path("/run/netns") / control_plane.netns, socket.socket)
+            stack.enter_context(listener)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((address, PORTS[70]))
+            listener.listen()
+        yield stack.enter_context(run(control_plane, everywhere, generations, tmp_path_factory.mktemp("many")))
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [pytest.param((), id="as-it-is"), pytest.param(("--nofile=40",), id="few-file-descriptors")],
+)
+def test_the_silent_starve_nobody(control_plane: ControlPlane, many: Running, limits: tuple[str, ...]) -> None:
+    """500 pods in one go, the silent ones first. The time is that of a busy machine."""
+    seen = probe(control_plane, "TLS", many.port, *_MANY, timeout=20_000, limits=limits)
+    assert {each["detail"] for each in seen.results[:_SILENT]} == {"no TLS answer in time"}
+    starved = [each for each in seen.results[_SILENT:] if each["leaf"] != many.leaf]
+    assert not starved, (len(starved), starved[0], seen.cost)
+    assert seen.cost["tookMs"] < 21_000

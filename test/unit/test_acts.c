@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
+#include "codec/base64.h"
 #include "kube/object.h"
 #include "net/tls_probe.h"
 #include "support/fakeapi.h"
@@ -828,12 +829,25 @@ static void probes_never_go_where_no_pod_of_its_own_can_be(void **state)
         {"loopback, mapped", "::ffff:127.0.0.1", "10.1.1.1", 0, false},
         {"unspecified, which is loopback", "0.0.0.0", "10.1.1.1", 0, false},
         {"link-local: the cloud's metadata", "169.254.169.254", "10.1.1.1", 0, false},
+        {"loopback of IPv6, compatible", "::127.0.0.1", "10.1.1.1", 0, false},
+        {"unspecified of IPv6", "::", "10.1.1.1", 0, false},
+        {"link-local of IPv6", "fe80::1", "10.1.1.1", 0, false},
+        {"link-local with a zone", "fe80::1%lo", "10.1.1.1", 0, false},
+        {"any address with a zone", "fd00::1%lo", "10.1.1.1", 0, false},
+        {"multicast of IPv6", "ff02::1", "10.1.1.1", 0, false},
+        {"an IPv4 address, mapped", "::ffff:" POD_ADDRESS, "10.1.1.1", 0, false},
+        {"an IPv4 address, translated", "64:ff9b::" POD_ADDRESS, "10.1.1.1", 0, false},
+        {"multicast", "224.0.0.1", "10.1.1.1", 0, false},
+        {"broadcast", "255.255.255.255", "10.1.1.1", 0, false},
         {"etcd on the node", POD_ADDRESS, POD_ADDRESS, 2379, false},
         {"etcd's peers", POD_ADDRESS, POD_ADDRESS, 2380, false},
         {"the API server on the node", POD_ADDRESS, POD_ADDRESS, 6443, false},
         {"the kubelet", POD_ADDRESS, POD_ADDRESS, 10250, false},
         {"the controller manager", POD_ADDRESS, POD_ADDRESS, 10257, false},
         {"the scheduler", POD_ADDRESS, POD_ADDRESS, 10259, false},
+        {"the kubelet's old read-only port", POD_ADDRESS, POD_ADDRESS, 10255, false},
+        {"kube-proxy's health", POD_ADDRESS, POD_ADDRESS, 10256, false},
+        {"the kubelet over IPv6", "fd00::1", "fd00:0::1", 10250, false},
         {"another port of a pod in the host's network", POD_ADDRESS, POD_ADDRESS, 0, true},
         {"a pod of its own network", POD_ADDRESS, "10.1.1.1", 0, true},
         {"a pod of its own network with that port", POD_ADDRESS, "10.1.1.1", 6443, true},
@@ -851,6 +865,37 @@ static void probes_never_go_where_no_pod_of_its_own_can_be(void **state)
         bool reached = test_server_accepted(server) != accepted;
         if (reached != (cases[i].tried && !cases[i].port))
             fail_msg("%s: reached %d", cases[i].rule, reached);
+        close_fixture(&f);
+    }
+}
+
+/* A node has an address of each family, and a pod's status may be older than its host's. */
+static void a_pod_in_the_hosts_network_is_known_by_more_than_one_address(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        const char *pod;
+        bool tried;
+    } cases[] = {
+        {"one of the host's other addresses",
+         "{status: {hostIP: 10.1.1.1, hostIPs: [{ip: 10.1.1.1}, {ip: " POD_ADDRESS "}]}}", false},
+        {"said by its spec", "{spec: {hostNetwork: true}, status: {hostIP: 10.1.1.1}}", false},
+        {"of its own network", "{spec: {hostNetwork: false}, status: {hostIP: 10.1.1.1, hostIPs: [{ip: 10.1.1.1}]}}",
+         true},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct fixture f;
+        open_fixture(&f, NULL, 0);
+        cr_json_free(f.pod_json[0][0]);
+        f.pod_json[0][0] = test_yaml(cases[i].pod);
+        f.pods[0][0].pod = f.pod_json[0][0];
+        ask_at(&f, 0, 10250);
+        plan_probe(&f, 0, 0);
+        assert_int_equal(act(&f), CR_ERR_NONE);
+        is_counted(&f, cases[i].rule, "outcome=\"refused\"} 1\n", !cases[i].tried);
+        if (!cases[i].tried)
+            assert_string_equal(sighting_of(&f, 0, "uid-0-0").words, "not an address that may be asked");
         close_fixture(&f);
     }
 }
@@ -953,6 +998,90 @@ static void probes_of_many_pods_are_told_apart(void **state)
     close_fixture(&f);
 }
 
+/* One pod, asked at two ports: each answer is kept for itself. */
+static void each_endpoint_of_a_pod_is_asked(void **state)
+{
+    (void)state;
+    if (!own_network)
+        skip();
+    CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){.cn = "web"});
+    CR_CLEANUP(test_server)
+    struct test_server *tls = test_server_new(&(struct test_server_options){.cert = cert, .address = POD_ADDRESS});
+    CR_CLEANUP(test_server)
+    struct test_server *mail =
+        test_server_new(&(struct test_server_options){.serve = serve_plain, .address = POD_ADDRESS});
+    struct fixture f;
+    open_fixture(&f, NULL, 0);
+    struct cr_policy_verify *verify = &f.policy->consumers[0].verify;
+    verify->endpoints = cr_reallocarray(verify->endpoints, 2, sizeof *verify->endpoints);
+    verify->endpoints[1] = (struct cr_verify_endpoint){.port = test_server_port(mail)};
+    verify->endpoints_len = 2;
+    ask_at(&f, 0, test_server_port(tls));
+    plan_probe(&f, 0, 0);
+    assert_int_equal(act(&f), CR_ERR_NONE);
+    struct cr_sighting seen[2];
+    cr_memory_sightings(f.memory, "uid-0-0", 77, verify, seen);
+    assert_int_equal(seen[0].seen, CR_SEEN_LEAF);
+    assert_string_equal(seen[0].words, "");
+    assert_int_equal(seen[1].seen, CR_SEEN_NOT_TLS);
+    assert_non_null(strstr(seen[1].words, "which is not TLS"));
+    close_fixture(&f);
+}
+
+/* The Secret is fetched once for the round of a consumer, and what is wrong with it is told of each pod. */
+static void a_client_is_read_from_its_secret_for_each_round(void **state)
+{
+    (void)state;
+    if (!own_network)
+        skip();
+    CR_CLEANUP(test_cert) struct test_cert *ca = test_cert_new(&(struct test_cert_spec){.cn = "ca", .ca = true});
+    CR_CLEANUP(test_cert) struct test_cert *own = test_cert_new(&(struct test_cert_spec){.cn = "own", .issuer = ca});
+    CR_CLEANUP(test_cert) struct test_cert *stranger = test_cert_new(&(struct test_cert_spec){.cn = "stranger"});
+    cr_autofree char *own_crt = cr_base64_encode(own->cert_pem, strlen(own->cert_pem));
+    cr_autofree char *own_key = cr_base64_encode(own->key_pem, strlen(own->key_pem));
+    cr_autofree char *strange_crt = cr_base64_encode(stranger->cert_pem, strlen(stranger->cert_pem));
+    cr_autofree char *strange_key = cr_base64_encode(stranger->key_pem, strlen(stranger->key_pem));
+    cr_autofree char *good = cr_asprintf("{\"data\":{\"tls.crt\":\"%s\",\"tls.key\":\"%s\"}}", own_crt, own_key);
+    cr_autofree char *bad = cr_asprintf("{\"data\":{\"tls.crt\":\"%s\",\"tls.key\":\"%s\"}}", strange_crt, strange_key);
+    cr_autofree char *mixed = cr_asprintf("{\"data\":{\"tls.crt\":\"%s\",\"tls.key\":\"%s\"}}", own_crt, strange_key);
+    const struct {
+        const char *rule;
+        struct fake_answer answer;
+        enum cr_client_verdict verdict;
+        const char *words;
+    } cases[] = {
+        {"of the server's CA", {.body = good}, CR_CLIENT_ACCEPTED, ""},
+        {"of another CA", {.body = bad}, CR_CLIENT_REFUSED, "alert "},
+        {"a key of another certificate", {.body = mixed}, CR_CLIENT_REFUSED, "its key is not that of its certificate"},
+        {"nothing in it", {.body = "{\"data\":{}}"}, CR_CLIENT_REFUSED, "it has no certificate and key"},
+        {"no base64", {.body = "{\"data\":{\"tls.crt\":\"?\"}}"}, CR_CLIENT_REFUSED, "an entry is not base64"},
+        {"it does not exist",
+         {.status = 404, .body = "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"message\":\"no such\"}"},
+         CR_CLIENT_REFUSED,
+         "no such"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct fake_answer script[] = {cases[i].answer};
+        script[0].expect = "GET /api/v1/namespaces/ns/secrets/probe ";
+        CR_CLEANUP(test_server)
+        struct test_server *server =
+            test_server_new(&(struct test_server_options){.cert = own, .client_ca = ca, .address = POD_ADDRESS});
+        struct fixture f;
+        open_fixture(&f, script, 1);
+        cr_strset(&f.policy->consumers[0].verify.client_secret_name, "probe");
+        ask_at(&f, 0, test_server_port(server));
+        plan_probe(&f, 0, 0);
+        plan_probe(&f, 0, 1);
+        assert_int_equal(act(&f), CR_ERR_NONE);
+        for (int pod = 0; pod < PODS; pod++) {
+            struct cr_sighting seen = sighting_of(&f, 0, pod ? "uid-0-1" : "uid-0-0");
+            if (seen.seen != CR_SEEN_LEAF || seen.client != cases[i].verdict || !strstr(seen.words, cases[i].words))
+                fail_msg("%s: seen %d, client %d, '%s'", cases[i].rule, (int)seen.seen, (int)seen.client, seen.words);
+        }
+        close_fixture(&f);
+    }
+}
+
 int main(void)
 {
     own_network = test_own_network(POD_ADDRESS);
@@ -976,7 +1105,10 @@ int main(void)
         cmocka_unit_test(probes_never_go_where_no_pod_of_its_own_can_be),
         cmocka_unit_test(probes_never_go_to_the_api_server),
         cmocka_unit_test(what_a_probe_saw_is_remembered),
+        cmocka_unit_test(a_pod_in_the_hosts_network_is_known_by_more_than_one_address),
         cmocka_unit_test(probes_of_many_pods_are_told_apart),
+        cmocka_unit_test(each_endpoint_of_a_pod_is_asked),
+        cmocka_unit_test(a_client_is_read_from_its_secret_for_each_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

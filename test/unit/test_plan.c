@@ -432,6 +432,93 @@ static void what_cannot_be_seen_never_causes_a_restart(void **state)
     assert_false(condition(c, "Converged"));
 }
 
+/* --- several endpoints --- */
+
+/* Envoy at two ports, the second of which may be said to be of one Secret. */
+static void ask_two(struct cluster *c, const char *secret_name)
+{
+    struct cr_policy_verify *verify = &c->policy->consumers[0].verify;
+    verify->endpoints = cr_reallocarray(verify->endpoints, 2, sizeof *verify->endpoints);
+    verify->endpoints[1] = (struct cr_verify_endpoint){
+        .port = 9443, .server_name = cr_strdup("admin.example"), .secret_name = cr_strdup_or_null(secret_name)};
+    verify->endpoints_len = 2;
+}
+
+static void see_both(struct cluster *c, const char *first, const char *second)
+{
+    for (int i = 0; i < PODS; i++) {
+        see_at(c, 0, i, 0, first);
+        see_at(c, 0, i, 1, second);
+    }
+}
+
+static void all_endpoints_of_a_secret_must_show_the_new_leaf(void **state)
+{
+    struct cluster *c = at_rest(state);
+    ask_two(c, NULL);
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    assert_int_equal(recorded_plan(c)->probes_len, PODS); /* once per pod, whatever it is asked */
+    see_both(c, "envoy-leaf-2", "envoy-leaf-1");
+    plan(c);
+    assert_int_equal(consumer(c, "envoy")->pods.stale, PODS);
+    assert_string_equal(consumer(c, "envoy")->examples.items[0],
+                        "envoy-0: port 9443 (admin.example) still serves the old leaf");
+    see_both(c, "envoy-leaf-2", "envoy-leaf-2");
+    plan(c);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_CONVERGED);
+}
+
+static void an_endpoint_of_another_secret_holds_up_nothing(void **state)
+{
+    struct cluster *c = at_rest(state);
+    ask_two(c, "rate-limit");
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    recorded_plan(c);
+    see_both(c, "envoy-leaf-2", "envoy-leaf-2");
+    for (int i = 0; i < PODS; i++)
+        c->sightings[0][i][1] = (struct cr_sighting){.seen = CR_SEEN_UNREACHABLE, .at_ms = c->now_ms};
+    plan(c);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_CONVERGED);
+}
+
+/* One endpoint that was seen to show the old leaf is enough for the fall-back, one that cannot be reached is not. */
+static void one_old_endpoint_past_the_deadline_falls_back(void **state)
+{
+    struct cluster *c = at_rest(state);
+    ask_two(c, NULL);
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    recorded_plan(c);
+    c->now_ms += 120 * 1000;
+    see_both(c, "envoy-leaf-2", "envoy-leaf-2");
+    for (int i = 0; i < PODS; i++)
+        c->sightings[0][i][1] = (struct cr_sighting){.seen = CR_SEEN_UNREACHABLE, .at_ms = c->now_ms};
+    assert_int_equal(plan(c)->restarts_len, 0);
+    assert_true(condition(c, "Degraded"));
+    see_both(c, "envoy-leaf-2", "envoy-leaf-1");
+    assert_int_equal(plan(c)->restarts_len, 1);
+}
+
+static void a_refused_client_is_told_and_never_a_reason_to_restart(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    recorded_plan(c);
+    c->now_ms += 3600 * 1000;
+    see_all(c, 0, "envoy-leaf-2");
+    for (int i = 0; i < PODS; i++) {
+        c->sightings[0][i][0].client = CR_CLIENT_REFUSED;
+        snprintf(c->sightings[0][i][0].words, CR_SIGHTING_WORDS, "alert unknown CA");
+    }
+    assert_int_equal(plan(c)->restarts_len, 0);
+    assert_int_equal(consumer(c, "envoy")->pods.unknown, PODS);
+    assert_string_equal(consumer(c, "envoy")->examples.items[0],
+                        "envoy-0: port 10443 refuses the client certificate: alert unknown CA");
+    assert_true(condition(c, "Degraded"));
+    see_all(c, 0, "envoy-leaf-2");
+    plan(c);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_CONVERGED);
+}
+
 /* --- restart --- */
 
 static void a_changed_ca_restarts_what_reads_it_once(void **state)
@@ -1094,6 +1181,10 @@ int main(void)
         T(a_pod_is_nudged_again_only_after_a_pause),
         T(an_old_leaf_past_the_deadline_falls_back_to_one_restart),
         T(what_cannot_be_seen_never_causes_a_restart),
+        T(all_endpoints_of_a_secret_must_show_the_new_leaf),
+        T(an_endpoint_of_another_secret_holds_up_nothing),
+        T(one_old_endpoint_past_the_deadline_falls_back),
+        T(a_refused_client_is_told_and_never_a_reason_to_restart),
         T(a_changed_ca_restarts_what_reads_it_once),
         T(a_restart_is_asked_for_once),
         T(a_finished_rollout_with_the_new_leaf_converges),

@@ -299,6 +299,92 @@ static void what_is_no_address_is_not_tried(void **state)
         assert_not_served(&results[i], CR_PROBE_UNREACHABLE, "not an IP address with a port");
 }
 
+/* --- clients --- */
+
+static struct cr_probe_client *client_of(const char *certificate, const char *key, struct cr_error *err)
+{
+    return cr_probe_client_new(certificate, strlen(certificate), key, strlen(key), err);
+}
+
+static void a_client_needs_a_certificate_and_its_key(void **state)
+{
+    (void)state;
+    CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){.cn = "client"});
+    CR_CLEANUP(test_cert) struct test_cert *other = test_cert_new(&(struct test_cert_spec){.cn = "other"});
+    cr_autofree char *encrypted = test_cert_key_as(cert, "PKCS#8 encrypted");
+    cr_autofree char *sec1 = test_cert_key_as(cert, "SEC1");
+    cr_autofree char *chain = test_concat(cert->cert_pem, other->cert_pem, NULL);
+    cr_autofree char *torn = test_concat(cert->cert_pem, "-----BEGIN CERTIFICATE-----\nAAAA\n", NULL);
+    const struct {
+        const char *rule;
+        const char *certificate;
+        const char *key;
+        const char *problem; /* NULL: none */
+    } cases[] = {
+        {"PKCS#8", cert->cert_pem, cert->key_pem, NULL},
+        {"SEC1", cert->cert_pem, sec1, NULL},
+        {"with a chain", chain, cert->key_pem, NULL},
+        {"no certificate", "", cert->key_pem, "it has no certificate and key"},
+        {"no key", cert->cert_pem, "", "it has no certificate and key"},
+        {"no PEM", "certificate", cert->key_pem, "its certificate cannot be read"},
+        {"a chain that is torn", torn, cert->key_pem, "its certificate cannot be read"},
+        {"an encrypted key, for which nobody is asked", cert->cert_pem, encrypted,
+         "its key cannot be read, or is encrypted"},
+        {"a key that is none", cert->cert_pem, cert->cert_pem, "its key cannot be read, or is encrypted"},
+        {"somebody else's key", cert->cert_pem, other->key_pem, "its key is not that of its certificate"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct cr_error err = {0};
+        CR_CLEANUP(cr_probe_client)
+        struct cr_probe_client *client = client_of(cases[i].certificate, cases[i].key, &err);
+        if ((client != NULL) != (cases[i].problem == NULL))
+            fail_msg("%s: %s", cases[i].rule, err.text);
+        if (!client)
+            assert_string_equal(err.text, cases[i].problem);
+    }
+}
+
+/* What real servers make of one is seen in test/integration/test_probe.py. */
+static void servers_judge_the_client(void **state)
+{
+    enum { OWN, STRANGER, NOBODY };
+    (void)state;
+    static const struct {
+        const char *rule;
+        int version;
+        bool demands;
+        int who;
+        enum cr_probe_consent consent;
+    } cases[] = {
+        {"TLS 1.2, of its CA", TLS1_2_VERSION, true, OWN, CR_PROBE_ACCEPTED},
+        {"TLS 1.3, of its CA", TLS1_3_VERSION, true, OWN, CR_PROBE_ACCEPTED},
+        {"TLS 1.2, of another CA", TLS1_2_VERSION, true, STRANGER, CR_PROBE_DENIED},
+        {"TLS 1.3, of another CA", TLS1_3_VERSION, true, STRANGER, CR_PROBE_DENIED},
+        {"nobody asks for it", TLS1_3_VERSION, false, OWN, CR_PROBE_NO_CLIENT},
+        {"there is none", TLS1_3_VERSION, true, NOBODY, CR_PROBE_NO_CLIENT},
+    };
+    CR_CLEANUP(test_cert) struct test_cert *ca = test_cert_new(&(struct test_cert_spec){.cn = "ca", .ca = true});
+    CR_CLEANUP(test_cert) struct test_cert *own = test_cert_new(&(struct test_cert_spec){.cn = "own", .issuer = ca});
+    CR_CLEANUP(test_cert) struct test_cert *stranger = test_cert_new(&(struct test_cert_spec){.cn = "stranger"});
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        const struct test_server_options options = {
+            .cert = own, .tls_version = cases[i].version, .client_ca = cases[i].demands ? ca : NULL};
+        CR_CLEANUP(test_server) struct test_server *server = test_server_new(&options);
+        const struct test_cert *who = cases[i].who == OWN ? own : stranger;
+        struct cr_error err = {0};
+        CR_CLEANUP(cr_probe_client)
+        struct cr_probe_client *client = cases[i].who == NOBODY ? NULL : client_of(who->cert_pem, who->key_pem, &err);
+        const struct cr_probe_target target = {
+            .address = "127.0.0.1", .port = test_server_port(server), .client = client};
+        struct cr_probe_result result;
+        cr_tls_probe(&target, 1, PATIENCE_MS, &result);
+        assert_int_equal(result.outcome, CR_PROBE_SERVED);
+        assert_int_equal(strlen(result.leaf), CR_PROBE_DIGEST - 1);
+        if (result.consent != cases[i].consent || (result.detail[0] != '\0') != (result.consent == CR_PROBE_DENIED))
+            fail_msg("%s: %d '%s'", cases[i].rule, (int)result.consent, result.detail);
+    }
+}
+
 enum { MANY = 200, SILENT = 70 };
 
 /* More targets than sockets at once, and the first that get one stay silent: they do not eat the time of the others. */
@@ -355,6 +441,11 @@ static void only_hosts_elsewhere_are_allowed(void **state)
         {"ff02::1", false},
         {"::ffff:10.244.0.7", false},
         {"64:ff9b::8.8.8.8", false},
+        {"64:ff9b:1::8.8.8.8", false},
+        {"2001:0:4136:e378:8000:63bf:3fff:fdd2", false},
+        {"2001:1::1", true},
+        {"fec0::1", false},
+        {"fd00:10:244::7%eth0", false},
         {"2002:808:808::", false},
         {"::ffff:127.0.0.1", false},
         {"::ffff:169.254.169.254", false},
@@ -407,6 +498,8 @@ int main(void)
         cmocka_unit_test(a_silent_server_costs_no_more_than_the_time_out),
         cmocka_unit_test(a_time_out_of_nothing_ends_at_once),
         cmocka_unit_test(what_is_no_address_is_not_tried),
+        cmocka_unit_test(a_client_needs_a_certificate_and_its_key),
+        cmocka_unit_test(servers_judge_the_client),
         cmocka_unit_test(many_targets_share_the_time),
         cmocka_unit_test(only_hosts_elsewhere_are_allowed),
         cmocka_unit_test(one_address_is_the_same_however_it_is_written),

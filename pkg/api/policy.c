@@ -50,6 +50,7 @@ static void dispose_secret(struct cr_policy_secret *secret)
     free(secret->certificate);
     free(secret->private_key);
     free(secret->trust);
+    cr_strvec_dispose(&secret->opaque);
 }
 
 static void dispose_consumer(struct cr_policy_consumer *consumer)
@@ -97,13 +98,28 @@ static bool decode_metadata(const struct cr_node *root, struct cr_policy *policy
            cr_node_string(&node, "resourceVersion", "", &policy->resource_version, err);
 }
 
+static bool decode_opaque_keys(const struct cr_node *keys, struct cr_policy_secret *out, struct cr_error *err)
+{
+    struct cr_node array;
+    if (!cr_node_array(keys, "opaque", CR_POLICY_OPAQUE_MAX, &array, err))
+        return false;
+    out->has_opaque = array.json != NULL;
+    for (const struct cr_json *item = cr_json_first(array.json); item; item = cr_json_next(item)) {
+        const char *name = cr_json_string(item);
+        if (!name || !*name)
+            return cr_error_set(err, CR_ERR_INVALID, "%s must be a list of names of keys", array.path);
+        cr_strvec_add_unique(&out->opaque, name);
+    }
+    return true;
+}
+
 static bool decode_secret(const struct cr_node *node, struct cr_policy_secret *out, struct cr_error *err)
 {
     struct cr_node keys;
     return cr_node_required(node, "name", &out->name, err) && cr_node_object(node, "keys", &keys, err) &&
            cr_node_string(&keys, "certificate", "tls.crt", &out->certificate, err) &&
            cr_node_string(&keys, "privateKey", "tls.key", &out->private_key, err) &&
-           cr_node_string(&keys, "trust", "ca.crt", &out->trust, err);
+           cr_node_string(&keys, "trust", "ca.crt", &out->trust, err) && decode_opaque_keys(&keys, out, err);
 }
 
 static bool secret_is_new(const struct cr_policy *policy, size_t index, struct cr_error *err)
@@ -155,8 +171,7 @@ static bool decode_reload_of(const struct cr_node *reload, enum cr_role role, st
     return cr_node_duration(&node, "maxDelay", max_delay_range, &out->max_delay_ms, err);
 }
 
-static bool decode_reload(const struct cr_node *node, struct cr_policy *policy, struct cr_policy_consumer *out,
-                          struct cr_error *err)
+static bool decode_reload(const struct cr_node *node, struct cr_policy_consumer *out, struct cr_error *err)
 {
     struct cr_node reload;
     if (!cr_node_object(node, "reload", &reload, err))
@@ -164,8 +179,6 @@ static bool decode_reload(const struct cr_node *node, struct cr_policy *policy, 
     for (unsigned role = 0; role < CR_ROLE_COUNT; role++)
         if (!decode_reload_of(&reload, (enum cr_role)role, &out->reload[role], err))
             return false;
-    if (out->reload[CR_ROLE_OPAQUE].set)
-        unsupported(policy, &reload, cr_role_name(CR_ROLE_OPAQUE));
     for (const struct cr_json *c = cr_json_first(reload.json); c; c = cr_json_next(c)) {
         enum cr_role role;
         if (!cr_role_parse(cr_json_key(c), &role))
@@ -197,7 +210,7 @@ static bool decode_consumer(const struct cr_node *node, struct cr_policy *policy
     bool known = false;
     policy->consumers_len++; /* before it is complete, so that cr_policy_free sees it */
     if (!cr_node_required(node, "name", &out->name, err) || !cr_policy_target_decode(node, out, &known, err) ||
-        !cr_node_string(node, "component", NULL, &out->component, err) || !decode_reload(node, policy, out, err) ||
+        !cr_node_string(node, "component", NULL, &out->component, err) || !decode_reload(node, out, err) ||
         !cr_node_bool(node, "optional", false, &out->optional, err) ||
         !cr_policy_verify_decode(node, &out->verify, err) || !cr_policy_target_check(node, out, err) ||
         !consumer_is_new(policy, index, node->path, err))

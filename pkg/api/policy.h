@@ -19,7 +19,7 @@
 #define CR_POLICY_PLURAL "certrotationpolicies"
 
 /* As in the schema, where more consumers would pass the CEL budget of the rule that compares each with each. */
-enum { CR_POLICY_SECRETS_MAX = 64, CR_POLICY_CONSUMERS_MAX = 128 };
+enum { CR_POLICY_SECRETS_MAX = 64, CR_POLICY_CONSUMERS_MAX = 128, CR_POLICY_OPAQUE_MAX = 16 };
 /* With those that are found. Secrets that are selected count into CR_POLICY_SECRETS_MAX. */
 enum { CR_POLICY_IN_FORCE_MAX = 512 };
 
@@ -63,6 +63,8 @@ struct cr_policy_secret {
     char *certificate; /* key names; defaults tls.crt, tls.key, ca.crt */
     char *private_key;
     char *trust;
+    struct cr_strvec opaque; /* with has_opaque: the other keys that count; else all do */
+    bool has_opaque;
     bool selected; /* by its labels, not by its name */
     bool leaving;  /* not any more, but a change of it is not finished */
 };

@@ -9,6 +9,7 @@ static void dispose_pending(struct cr_pending_change *pending)
 {
     cr_material_dispose(&pending->target);
     cr_strvec_dispose(&pending->old_leaves);
+    cr_strvec_dispose(&pending->opaque_keys);
     *pending = (struct cr_pending_change){0};
 }
 
@@ -73,6 +74,8 @@ static void copy_secret(struct cr_secret_status *to, const struct cr_secret_stat
     cr_material_copy(&to->pending.target, &from->pending.target);
     to->pending.old_leaves = (struct cr_strvec){0};
     cr_strvec_copy(&to->pending.old_leaves, &from->pending.old_leaves);
+    to->pending.opaque_keys = (struct cr_strvec){0};
+    cr_strvec_copy(&to->pending.opaque_keys, &from->pending.opaque_keys);
     to->problem_reason = cr_strdup_or_null(from->problem_reason);
     to->problem_message = cr_strdup_or_null(from->problem_message);
 }

@@ -34,12 +34,15 @@ struct cr_pending_change {
     struct cr_material target; /* what the Secret holds now */
     struct cr_strvec
         old_leaves; /* fingerprints that count as stale: settled's and those of superseded targets; at most 8 */
+    struct cr_strvec opaque_keys; /* names of opaque keys that changed, with OpaqueChanged; empty: any may have */
+    bool was_immutable;           /* the Secret that held the material before was immutable */
 };
 
 struct cr_secret_status {
     char *name;
     bool selected;                   /* the policy does not name it: it was there by its labels */
     char *observed_resource_version; /* at which the fingerprints were read */
+    bool immutable;                  /* the Secret was then */
     bool has_settled;
     struct cr_material settled; /* digests and not-after only survive the round trip */
     struct cr_pending_change pending;
@@ -124,10 +127,12 @@ void cr_policy_status_copy(struct cr_policy_status *to, const struct cr_policy_s
  * but for pending.since and consumers[].since (microsecond text), which are compared with others. A pending change
  * without readable settled material is dropped: nothing says what it was from. */
 void cr_policy_status_decode(const struct cr_json *status, struct cr_policy_status *out);
-/* Owned. Adds `totals` {secrets, consumers, converged, pods, verified, …}, and for printer columns `expires` (earliest
- * end of a leaf, or of trust that comes without one) and `converged` ("3/3": idle or converged, of those not absent).
- * Each member of status is always there (`expires` may be null), so that the result can be a merge patch. Texts are cut
- * to the schema's lengths. */
+/* Owned. It fits into the object that etcd takes (1.5 MiB with the spec), whatever the Secrets hold: lists of CAs and
+ * of opaque keys have a share each of what there is for all Secrets; of a longer one only a summary is encoded. Adds
+ * `totals` {secrets, consumers, converged, pods, verified, …}, and for printer columns `expires` (earliest end of a
+ * leaf, or of trust that comes without one) and `converged` ("3/3": idle or converged, of those not absent). Each
+ * member of status is always there (`expires` may be null), so that the result can be a merge patch. Texts are cut to
+ * the schema's lengths. */
 struct cr_json *cr_policy_status_encode(const struct cr_policy_status *status);
 
 /* Borrowed, NULL when absent. */

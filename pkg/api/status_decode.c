@@ -92,6 +92,47 @@ static bool decode_trust(const struct cr_json *json, struct cr_material *out)
     return true;
 }
 
+/* In place of the list. */
+static bool decode_trust_summary(const struct cr_json *json, struct cr_material *out)
+{
+    struct cr_trust_summary *summary = &out->trust_summary;
+    const struct cr_json *object = cr_json_get(json, "trustSummary");
+    if (!object || cr_json_is_null(object))
+        return true;
+    int64_t count = cr_json_int(cr_json_get(object, "count"), 0);
+    if (out->trust_len || count < 1 || !read_digest(object, "digest", summary->digest) || !*summary->digest ||
+        !read_time(object, "notAfter", &summary->not_after_ms))
+        return false;
+    summary->count = (size_t)count;
+    return true;
+}
+
+static bool decode_opaque(const struct cr_json *json, struct cr_material *out)
+{
+    const struct cr_json *value = cr_json_get(json, "opaque");
+    if (!value || cr_json_is_null(value))
+        return true;
+    const char *text = cr_json_string(value);
+    if (!text || !cr_opaque_is_valid(text))
+        return false;
+    memcpy(out->opaque, text, strlen(text) + 1);
+    return true;
+}
+
+/* Only a help to tell which entry changed: broken, it cannot be told. */
+static void decode_opaque_keys(const struct cr_json *json, struct cr_strvec *keys)
+{
+    const struct cr_json *array = cr_json_get(json, "opaqueKeys");
+    for (const struct cr_json *c = cr_json_first(array); c; c = cr_json_next(c)) {
+        const char *text = cr_json_string(c);
+        if (!text || !*text || keys->len == CR_OPAQUE_KEYS_MAX) {
+            cr_strvec_dispose(keys);
+            return;
+        }
+        cr_strvec_add(keys, text);
+    }
+}
+
 static bool decode_anchors(const struct cr_json *json, struct cr_strvec *anchors)
 {
     const struct cr_json *array = cr_json_get(json, "anchors");
@@ -121,7 +162,8 @@ static bool decode_material(const struct cr_json *json, struct cr_material *out)
               read_digest(json, "chain", out->chain) && read_digest(json, "key", out->key) &&
               decode_key_type(json, out) && read_digest(json, "issuer", out->issuer) &&
               decode_anchors(json, &out->anchors) && read_time(json, "notAfter", &out->not_after_ms) &&
-              decode_trust(json, out) && read_digest(json, "opaque", out->opaque);
+              decode_trust(json, out) && decode_trust_summary(json, out) && decode_opaque(json, out);
+    decode_opaque_keys(json, &out->opaque_keys);
     out->has_leaf = *out->leaf != '\0';
     if (!ok) {
         cr_material_dispose(out);
@@ -148,7 +190,9 @@ static void decode_pending(const struct cr_json *json, struct cr_pending_change 
         return;
     }
     out->set = true;
+    out->was_immutable = cr_json_bool(cr_json_get(json, "wasImmutable"), false);
     decode_old_leaves(json, &out->old_leaves);
+    decode_opaque_keys(json, &out->opaque_keys);
 }
 
 static void decode_secret(const struct cr_json *json, struct cr_policy_status *status)
@@ -160,6 +204,7 @@ static void decode_secret(const struct cr_json *json, struct cr_policy_status *s
     const struct cr_json *problem = cr_json_get(json, "problem");
     out->selected = cr_json_bool(cr_json_get(json, "selected"), false);
     out->observed_resource_version = text_or_null(json, "observedResourceVersion");
+    out->immutable = cr_json_bool(cr_json_get(json, "immutable"), false);
     out->has_settled = decode_material(cr_json_get(json, "settled"), &out->settled);
     /* Without what was settled nothing says what the change was from: first sight. */
     if (out->has_settled)

@@ -16,7 +16,12 @@ enum {
     WORD_MAX = 256,
     SENTENCE_MAX = 1024,
     MESSAGE_MAX = 4096,
+    OPAQUE_KEY_MAX = 272, /* a key's name, at most 253 bytes, and its digest */
 };
+
+/* Bytes for the lists of all Secrets: what etcd's 1.5 MiB leave beside the spec, 100 consumers and the managed fields.
+ */
+enum { LISTS_MAX = 256 * 1024 };
 
 /* The length of the UTF-8 character at p with at most `left` bytes; 0 when there is none. */
 static size_t character(const unsigned char *p, size_t left)
@@ -129,9 +134,44 @@ static struct cr_json *encode_ca(const struct cr_ca *ca)
     return object;
 }
 
-static struct cr_json *encode_material(const struct cr_material *m)
+/* A list that would take more than its share is summarised; what an element takes is known closely enough. */
+enum { CA_BYTES = 200, ANCHOR_BYTES = 67, STRING_BYTES = 3 };
+
+static bool trust_fits(const struct cr_material *m, size_t room)
+{
+    return m->trust_len * CA_BYTES + m->anchors.len * ANCHOR_BYTES <= room / 4 * 3;
+}
+
+static bool opaque_keys_fit(const struct cr_material *m, size_t room)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < m->opaque_keys.len; i++)
+        bytes += strlen(m->opaque_keys.items[i]) + STRING_BYTES;
+    return bytes <= room / 4;
+}
+
+static void encode_trust(struct cr_json *object, const struct cr_material *m, bool whole)
+{
+    if (!cr_material_has_trust(m))
+        return;
+    if (whole && m->trust_len) {
+        struct cr_json *trust = cr_json_array_in(object, "trust");
+        for (size_t i = 0; i < m->trust_len; i++)
+            cr_json_add(trust, encode_ca(&m->trust[i]));
+        return;
+    }
+    struct cr_trust_summary summary = cr_material_summarize_trust(m);
+    struct cr_json *out = cr_json_object_in(object, "trustSummary");
+    cr_json_set_int(out, "count", (int64_t)summary.count);
+    cr_json_set_string(out, "digest", summary.digest);
+    set_time(out, "notAfter", summary.not_after_ms);
+}
+
+/* room: bytes for lists. */
+static struct cr_json *encode_material(const struct cr_material *m, size_t room)
 {
     struct cr_json *object = cr_json_new_object();
+    bool whole = trust_fits(m, room);
     if (m->has_leaf) {
         set_digest(object, "leaf", m->leaf);
         set_digest(object, "chain", m->chain);
@@ -139,26 +179,38 @@ static struct cr_json *encode_material(const struct cr_material *m)
         if (*m->key_type)
             cr_json_set_string(object, "keyType", m->key_type);
         set_digest(object, "issuer", m->issuer);
-        add_strings(object, "anchors", &m->anchors, m->anchors.len, WORD_MAX);
+        if (whole)
+            add_strings(object, "anchors", &m->anchors, m->anchors.len, WORD_MAX);
         set_time(object, "notAfter", m->not_after_ms);
     }
-    if (m->trust_len) {
-        struct cr_json *trust = cr_json_array_in(object, "trust");
-        for (size_t i = 0; i < m->trust_len; i++)
-            cr_json_add(trust, encode_ca(&m->trust[i]));
-    }
+    encode_trust(object, m, whole);
     set_digest(object, "opaque", m->opaque);
+    if (opaque_keys_fit(m, room))
+        add_strings(object, "opaqueKeys", &m->opaque_keys, m->opaque_keys.len, OPAQUE_KEY_MAX);
     return object;
 }
 
-static struct cr_json *encode_pending(const struct cr_pending_change *pending)
+/* Names too many to be listed are any. */
+static void encode_changed_keys(struct cr_json *object, const struct cr_strvec *names, size_t room)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < names->len; i++)
+        bytes += strlen(names->items[i]) + STRING_BYTES;
+    if (bytes <= room / 4)
+        add_strings(object, "opaqueKeys", names, names->len, WORD_MAX);
+}
+
+static struct cr_json *encode_pending(const struct cr_pending_change *pending, size_t room)
 {
     struct cr_json *object = cr_json_new_object();
     cr_json_set_string(object, "id", pending->id);
     set_time_micro(object, "since", pending->since_ms);
     set_changes(object, pending->changes);
-    cr_json_set(object, "target", encode_material(&pending->target));
+    cr_json_set(object, "target", encode_material(&pending->target, room));
     add_strings(object, "oldLeaves", &pending->old_leaves, CR_OLD_LEAVES_MAX, WORD_MAX);
+    encode_changed_keys(object, &pending->opaque_keys, room);
+    if (pending->was_immutable)
+        cr_json_set_bool(object, "wasImmutable", true);
     return object;
 }
 
@@ -166,11 +218,7 @@ static struct cr_json *encode_pending(const struct cr_pending_change *pending)
  */
 static int64_t material_end(const struct cr_material *m)
 {
-    int64_t end = m->has_leaf ? m->not_after_ms : 0;
-    for (size_t i = 0; !m->has_leaf && i < m->trust_len; i++)
-        if (m->trust[i].not_after_ms > end)
-            end = m->trust[i].not_after_ms;
-    return end;
+    return m->has_leaf ? m->not_after_ms : cr_material_summarize_trust(m).not_after_ms;
 }
 
 /* Of what the Secret holds now. */
@@ -181,18 +229,20 @@ static int64_t secret_end(const struct cr_secret_status *secret)
     return secret->has_settled ? material_end(&secret->settled) : 0;
 }
 
-static struct cr_json *encode_secret(const struct cr_secret_status *secret)
+static struct cr_json *encode_secret(const struct cr_secret_status *secret, size_t room)
 {
     struct cr_json *object = cr_json_new_object();
     cr_json_set_string(object, "name", secret->name);
     if (secret->selected)
         cr_json_set_bool(object, "selected", true);
     set_text(object, "observedResourceVersion", secret->observed_resource_version, WORD_MAX);
+    if (secret->immutable)
+        cr_json_set_bool(object, "immutable", true);
     set_time(object, "notAfter", secret_end(secret));
     if (secret->has_settled)
-        cr_json_set(object, "settled", encode_material(&secret->settled));
+        cr_json_set(object, "settled", encode_material(&secret->settled, room));
     if (secret->pending.set)
-        cr_json_set(object, "pending", encode_pending(&secret->pending));
+        cr_json_set(object, "pending", encode_pending(&secret->pending, room));
     if (secret->problem_reason) {
         struct cr_json *problem = cr_json_object_in(object, "problem");
         set_text(problem, "reason", secret->problem_reason, WORD_MAX);
@@ -376,8 +426,10 @@ struct cr_json *cr_policy_status_encode(const struct cr_policy_status *status)
     cr_json_set_int(out, "observedGeneration", status->observed_generation);
     cr_json_set_string(out, "stage", cr_stage_name(status->stage));
     secrets = cr_json_array_in(out, "secrets");
+    /* Of the number of Secrets alone, so that no Secret's growth takes another's memory. */
+    size_t room = status->secrets_len ? LISTS_MAX / 2 / status->secrets_len : 0;
     for (size_t i = 0; i < status->secrets_len; i++)
-        cr_json_add(secrets, encode_secret(&status->secrets[i]));
+        cr_json_add(secrets, encode_secret(&status->secrets[i], room));
     cr_json_set(out, "consumers", encode_consumers(status));
     encode_totals(status, out);
     encode_expires(status, out);

@@ -300,6 +300,11 @@ void cr_cache_expect_secrets(struct cr_cache *cache, const struct cr_policy *pol
     cr_secret_refs_add(cache->refs, policy);
 }
 
+struct cr_secret_refs *cr_cache_secret_refs(struct cr_cache *cache)
+{
+    return cache->refs;
+}
+
 void cr_cache_project_secret(struct cr_cache *cache, struct cr_snapshot *snapshot)
 {
     cr_secret_project(cache->refs, snapshot->json, snapshot);

@@ -75,4 +75,7 @@ void cr_cache_project_secret(struct cr_cache *cache, struct cr_snapshot *snapsho
  * Borrowed. */
 const struct cr_policy *cr_cached_policy(const struct cr_snapshot *snapshot, const char **problem);
 
+/* Through which names Secrets are read. Borrowed. */
+struct cr_secret_refs *cr_cache_secret_refs(struct cr_cache *cache);
+
 #endif

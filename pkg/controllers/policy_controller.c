@@ -334,7 +334,7 @@ struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_con
     struct cr_cache_options cache_options = {
         .namespaces = options->namespaces, .on_policy = on_policy, .on_pod_gone = on_pod_gone, .arg = controller};
     controller->cache = cr_cache_new(options->manager, options->client, options->loop, &cache_options);
-    controller->secrets = cr_secret_source_new(controller->cache, options->client);
+    controller->secrets = cr_secret_source_new(controller->cache, options->client, options->operator_namespace);
     controller->actor =
         (struct cr_actor){.client = options->client, .recorder = controller->recorder, .memory = controller->memory};
     register_metrics(controller, options->metrics);

@@ -6,11 +6,13 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "base/strmap.h"
+#include "controllers/digest_key.h"
 #include "kube/object.h"
 
 struct cr_secret_source {
     struct cr_cache *cache;
     struct cr_client *client;
+    struct cr_digest_key *digest_key;
     pthread_mutex_t lock;
     struct cr_strmap *fetched; /* "ns/name" → struct cr_snapshot */
 };
@@ -20,11 +22,12 @@ static void unref(void *value)
     cr_snapshot_unref(value);
 }
 
-struct cr_secret_source *cr_secret_source_new(struct cr_cache *cache, struct cr_client *client)
+struct cr_secret_source *cr_secret_source_new(struct cr_cache *cache, struct cr_client *client, const char *ns)
 {
     struct cr_secret_source *source = cr_new(struct cr_secret_source);
     source->cache = cache;
     source->client = client;
+    source->digest_key = cr_digest_key_new(client, ns);
     pthread_mutex_init(&source->lock, NULL);
     source->fetched = cr_strmap_new(unref);
     return source;
@@ -35,6 +38,7 @@ void cr_secret_source_free(struct cr_secret_source *source)
     if (!source)
         return;
     cr_strmap_free(source->fetched);
+    cr_digest_key_free(source->digest_key);
     pthread_mutex_destroy(&source->lock);
     free(source);
 }
@@ -90,10 +94,28 @@ static bool is_older(const char *version, const char *than)
     return a != b ? a < b : strcmp(version, than) < 0;
 }
 
-/* A leaf that was not yet valid when it was read may be valid now. */
-static bool usable(const struct cr_secret_view *view)
+const char *cr_secret_source_opaque_problem(struct cr_secret_source *source)
 {
-    return view && view->problem != CR_MATERIAL_NOT_YET;
+    return cr_digest_key_problem(source->digest_key);
+}
+
+/* The key is got when the first opaque material comes; what was read before must be read again. */
+static bool can_digest(struct cr_secret_source *source)
+{
+    unsigned char key[CR_DIGEST_KEY];
+    bool known = cr_digest_key_get(source->digest_key, key);
+    if (known)
+        cr_secret_refs_use_key(cr_cache_secret_refs(source->cache), key);
+    explicit_bzero(key, sizeof key);
+    return known;
+}
+
+/* A leaf that was not yet valid when it was read may be valid now. */
+static bool usable(struct cr_secret_source *source, const struct cr_secret_view *view)
+{
+    if (!view || view->problem == CR_MATERIAL_NOT_YET)
+        return false;
+    return !cr_streq(view->material.opaque, CR_OPAQUE_UNREAD) || !can_digest(source);
 }
 
 bool cr_secret_source_get(struct cr_secret_source *source, const char *ns, const struct cr_policy_secret *names,
@@ -111,14 +133,14 @@ bool cr_secret_source_get(struct cr_secret_source *source, const char *ns, const
     }
     *view = cr_secret_view_find(cached, names);
     bool lags = is_older(cr_obj_resource_version(cached->json), not_before);
-    if (usable(*view) && !lags) {
+    if (usable(source, *view) && !lags) {
         *snapshot = cr_steal(&cached);
         forget(source, key);
         return true;
     }
     CR_CLEANUP(cr_snapshot)
     struct cr_snapshot *fetched = remembered(source, key, cr_obj_resource_version(cached->json));
-    if (!fetched || lags || !usable(cr_secret_view_find(fetched, names))) {
+    if (!fetched || lags || !usable(source, cr_secret_view_find(fetched, names))) {
         cr_snapshot_unref(fetched);
         fetched = fetch(source, ns, names->name, err);
         if (!fetched)

@@ -20,6 +20,8 @@ struct name_set {
 struct cr_secret_refs {
     pthread_mutex_t lock;
     struct cr_strmap *by_key; /* "ns/name" → struct name_set */
+    bool has_key;
+    unsigned char key[CR_VIEW_KEY];
 };
 
 static void name_set_free(void *value)
@@ -29,6 +31,7 @@ static void name_set_free(void *value)
         free(set->items[i].certificate);
         free(set->items[i].private_key);
         free(set->items[i].trust);
+        cr_strvec_dispose(&set->items[i].opaque);
     }
     free(set->items);
     free(set);
@@ -47,23 +50,34 @@ void cr_secret_refs_free(struct cr_secret_refs *refs)
     if (!refs)
         return;
     cr_strmap_free(refs->by_key);
+    explicit_bzero(refs->key, sizeof refs->key);
     pthread_mutex_destroy(&refs->lock);
     free(refs);
 }
 
-static bool same_names(const char *certificate, const char *private_key, const char *trust,
-                       const struct cr_policy_secret *names)
+void cr_secret_refs_use_key(struct cr_secret_refs *refs, const unsigned char key[CR_VIEW_KEY])
 {
-    return cr_streq(certificate, names->certificate) && cr_streq(private_key, names->private_key) &&
-           cr_streq(trust, names->trust);
+    pthread_mutex_lock(&refs->lock);
+    memcpy(refs->key, key, sizeof refs->key);
+    refs->has_key = true;
+    pthread_mutex_unlock(&refs->lock);
+}
+
+static bool same_names(const struct cr_policy_secret *a, const struct cr_policy_secret *b)
+{
+    return cr_streq(a->certificate, b->certificate) && cr_streq(a->private_key, b->private_key) &&
+           cr_streq(a->trust, b->trust) && a->has_opaque == b->has_opaque && cr_strvec_equal(&a->opaque, &b->opaque);
 }
 
 /* The key names alone: the Secret's own name is the map's key. */
 static struct cr_policy_secret copy_of(const struct cr_policy_secret *names)
 {
-    return (struct cr_policy_secret){.certificate = cr_strdup_or_null(names->certificate),
-                                     .private_key = cr_strdup_or_null(names->private_key),
-                                     .trust = cr_strdup_or_null(names->trust)};
+    struct cr_policy_secret copy = {.certificate = cr_strdup_or_null(names->certificate),
+                                    .private_key = cr_strdup_or_null(names->private_key),
+                                    .trust = cr_strdup_or_null(names->trust),
+                                    .has_opaque = names->has_opaque};
+    cr_strvec_copy(&copy.opaque, &names->opaque);
+    return copy;
 }
 
 static void add_names(struct cr_secret_refs *refs, const char *ns, const struct cr_policy_secret *names)
@@ -75,7 +89,7 @@ static void add_names(struct cr_secret_refs *refs, const char *ns, const struct 
         cr_strmap_set(refs->by_key, key, set);
     }
     for (size_t i = 0; i < set->len; i++)
-        if (same_names(set->items[i].certificate, set->items[i].private_key, set->items[i].trust, names))
+        if (same_names(&set->items[i], names))
             return;
     set->items = cr_reallocarray(set->items, set->len + 1, sizeof *set->items);
     set->items[set->len++] = copy_of(names);
@@ -99,47 +113,130 @@ void cr_secret_view_free(struct cr_secret_view *view)
     free(view->certificate);
     free(view->private_key);
     free(view->trust);
+    cr_strvec_dispose(&view->opaque);
     cr_material_dispose(&view->material);
     free(view->problem_text);
     free(view);
 }
 
-/* False: the entry is there but is not base64. */
-static bool read_entry(const struct cr_json *secret, const char *key, struct cr_buf *bytes, struct cr_pem_input *out)
+/* One reading: what was decoded, wiped at the end. */
+struct reading {
+    const struct cr_json *secret;
+    const struct cr_policy_secret *names;
+    struct cr_buf *bytes; /* of each entry that was decoded */
+    size_t bytes_len;
+    struct cr_opaque_entry *opaque;
+    size_t opaque_len;
+};
+
+static void reading_cleanup(struct reading *r)
 {
-    const char *text = key ? cr_json_string_at(secret, "data", key) : NULL;
-    if (!text)
+    for (size_t i = 0; i < r->bytes_len; i++)
+        cr_buf_dispose(&r->bytes[i]);
+    free(r->bytes);
+    free(r->opaque);
+}
+
+/* Borrowed from the reading; NULL: it is not base64. All as secrets: some put the key into the same PEM file. */
+static const struct cr_buf *decode(struct reading *r, const struct cr_json *entry)
+{
+    const char *text = cr_json_string(entry);
+    struct cr_buf *bytes = &r->bytes[r->bytes_len++];
+    *bytes = (struct cr_buf){.secret = true};
+    return text && cr_base64_decode(text, strlen(text), bytes, NULL) ? bytes : NULL;
+}
+
+static bool read_entry(struct reading *r, const char *key, struct cr_pem_input *out)
+{
+    const struct cr_json *entry = key ? cr_json_at(r->secret, "data", key) : NULL;
+    if (!entry || cr_json_is_null(entry))
         return true;
-    if (!cr_base64_decode(text, strlen(text), bytes, NULL))
+    const struct cr_buf *bytes = decode(r, entry);
+    if (!bytes)
         return false;
-    out->data = cr_buf_text(bytes);
-    out->len = bytes->len;
+    *out = (struct cr_pem_input){cr_buf_text(bytes), bytes->len};
     return true;
 }
 
-struct cr_secret_view *cr_secret_view_read(const struct cr_json *secret, const struct cr_policy_secret *names)
+static bool is_opaque(const struct cr_policy_secret *names, const char *key)
+{
+    if (cr_streq(key, names->certificate) || cr_streq(key, names->private_key) || cr_streq(key, names->trust))
+        return false;
+    return !names->has_opaque || cr_strvec_has(&names->opaque, key);
+}
+
+/* What is no base64 is digested as it stands: the API server lets none in. */
+static void read_opaque(struct reading *r)
+{
+    const struct cr_json *data = cr_json_get(r->secret, "data");
+    for (const struct cr_json *entry = cr_json_first(data); entry; entry = cr_json_next(entry)) {
+        if (!is_opaque(r->names, cr_json_key(entry)))
+            continue;
+        const struct cr_buf *bytes = decode(r, entry);
+        const char *text = cr_or_empty(cr_json_string(entry));
+        r->opaque[r->opaque_len++] = (struct cr_opaque_entry){cr_json_key(entry), bytes ? cr_buf_text(bytes) : text,
+                                                              bytes ? bytes->len : strlen(text)};
+    }
+}
+
+/* Hexadecimal, and as random as the key itself. */
+static void derive_key(const struct reading *r, const unsigned char *key, char out[CR_SHA256_HEX])
+{
+    const struct cr_policy_secret *names = r->names;
+    cr_autofree char *object = cr_obj_key(r->secret);
+    CR_CLEANUP(cr_strvec) struct cr_strvec opaque = {0};
+    cr_strvec_copy(&opaque, &names->opaque);
+    cr_strvec_sort(&opaque);
+    cr_autofree char *list = names->has_opaque ? cr_strvec_join(&opaque, "\n") : cr_strdup("*");
+    cr_autofree char *text = cr_asprintf("%s\n%s\n%s\n%s\n%s", object, cr_or_empty(names->certificate),
+                                         cr_or_empty(names->private_key), cr_or_empty(names->trust), list);
+    cr_hmac_sha256_hex(key, CR_VIEW_KEY, text, strlen(text), out);
+}
+
+static struct cr_secret_view *new_view(const struct cr_json *secret, const struct cr_policy_secret *names)
 {
     struct cr_secret_view *view = cr_new(struct cr_secret_view);
+    struct cr_policy_secret copy = copy_of(names);
     view->resource_version = cr_strdup_or_null(cr_obj_resource_version(secret));
-    view->certificate = cr_strdup_or_null(names->certificate);
-    view->private_key = cr_strdup_or_null(names->private_key);
-    view->trust = cr_strdup_or_null(names->trust);
+    view->certificate = copy.certificate;
+    view->private_key = copy.private_key;
+    view->trust = copy.trust;
+    view->opaque = copy.opaque;
+    view->has_opaque = copy.has_opaque;
+    view->immutable = cr_json_bool_at(secret, false, "immutable");
+    return view;
+}
 
-    /* Secret as well: some put the key into the same PEM file. */
-    CR_CLEANUP(cr_buf) struct cr_buf certificate = {.secret = true};
-    CR_CLEANUP(cr_buf) struct cr_buf private_key = {.secret = true};
-    CR_CLEANUP(cr_buf) struct cr_buf trust = CR_BUF_INIT(0);
+struct cr_secret_view *cr_secret_view_read(const struct cr_json *secret, const struct cr_policy_secret *names,
+                                           const unsigned char *key)
+{
+    struct cr_secret_view *view = new_view(secret, names);
+    size_t entries = cr_json_len(cr_json_get(secret, "data"));
+    __attribute__((cleanup(reading_cleanup))) struct reading r = {
+        .secret = secret,
+        .names = names,
+        .bytes = cr_calloc(entries + 3, sizeof(struct cr_buf)), /* two names of one key decode it twice */
+        .opaque = cr_calloc(entries, sizeof(struct cr_opaque_entry))};
     struct cr_material_input input = {.names = {names->certificate, names->private_key, names->trust}};
     struct cr_error err = {0};
-    if (!read_entry(secret, names->certificate, &certificate, &input.certificate) ||
-        !read_entry(secret, names->private_key, &private_key, &input.private_key) ||
-        !read_entry(secret, names->trust, &trust, &input.trust)) {
+    char derived[CR_SHA256_HEX];
+    if (!read_entry(&r, names->certificate, &input.certificate) ||
+        !read_entry(&r, names->private_key, &input.private_key) || !read_entry(&r, names->trust, &input.trust)) {
         view->problem = CR_MATERIAL_UNPARSABLE;
         view->problem_text = cr_strdup("an entry is not base64");
         return view;
     }
+    read_opaque(&r);
+    input.opaque = r.opaque;
+    input.opaque_len = r.opaque_len;
+    if (key) {
+        derive_key(&r, key, derived);
+        input.opaque_key = derived;
+        input.opaque_key_len = strlen(derived);
+    }
     if (!cr_material_parse(&input, cr_clock_wall_ms(), &view->material, &view->problem, &err))
         view->problem_text = cr_strdup(err.text);
+    explicit_bzero(derived, sizeof derived);
     return view;
 }
 
@@ -170,10 +267,13 @@ static void copy_names(const struct name_set *from, struct name_set *to)
 
 /* A copy, so that nobody waits for the lock while certificates are read. Owned; NULL when no policy names the Secret.
  */
-static struct name_set *names_of(struct cr_secret_refs *refs, const char *key)
+static struct name_set *names_of(struct cr_secret_refs *refs, const char *key, unsigned char digest_key[CR_VIEW_KEY],
+                                 bool *has_digest_key)
 {
     struct name_set *copy = NULL;
     pthread_mutex_lock(&refs->lock);
+    memcpy(digest_key, refs->key, CR_VIEW_KEY);
+    *has_digest_key = refs->has_key;
     const struct name_set *set = cr_strmap_get(refs->by_key, key);
     if (set) {
         copy = cr_new(struct name_set);
@@ -186,13 +286,18 @@ static struct name_set *names_of(struct cr_secret_refs *refs, const char *key)
 static struct view_list *read_views(struct cr_secret_refs *refs, const struct cr_json *secret)
 {
     cr_autofree char *key = cr_obj_key(secret);
-    struct name_set *names = names_of(refs, key);
-    if (!names)
+    unsigned char digest_key[CR_VIEW_KEY];
+    bool has_digest_key = false;
+    struct name_set *names = names_of(refs, key, digest_key, &has_digest_key);
+    if (!names) {
+        explicit_bzero(digest_key, sizeof digest_key);
         return NULL;
+    }
     struct view_list *list = cr_new(struct view_list);
     list->items = cr_calloc(names->len, sizeof(struct cr_secret_view *));
     for (size_t i = 0; i < names->len; i++)
-        list->items[list->len++] = cr_secret_view_read(secret, &names->items[i]);
+        list->items[list->len++] = cr_secret_view_read(secret, &names->items[i], has_digest_key ? digest_key : NULL);
+    explicit_bzero(digest_key, sizeof digest_key);
     name_set_free(names);
     return list;
 }
@@ -209,13 +314,23 @@ void cr_secret_project(struct cr_secret_refs *refs, struct cr_json *json, struct
     cr_json_remove(cr_json_edit(json, "metadata"), "managedFields");
 }
 
+static bool is_through(const struct cr_secret_view *view, const struct cr_policy_secret *names)
+{
+    const struct cr_policy_secret own = {.certificate = view->certificate,
+                                         .private_key = view->private_key,
+                                         .trust = view->trust,
+                                         .opaque = view->opaque,
+                                         .has_opaque = view->has_opaque};
+    return same_names(&own, names);
+}
+
 const struct cr_secret_view *cr_secret_view_find(const struct cr_snapshot *snapshot,
                                                  const struct cr_policy_secret *names)
 {
     const struct view_list *list = snapshot->extra;
     for (size_t i = 0; list && i < list->len; i++) {
         const struct cr_secret_view *view = list->items[i];
-        if (same_names(view->certificate, view->private_key, view->trust, names))
+        if (is_through(view, names))
             return view;
     }
     return NULL;

@@ -18,6 +18,9 @@ CR_DEFINE_CLEANUP(cr_secret_refs, struct cr_secret_refs, cr_secret_refs_free)
 /* Adds what the policy names. References are never taken back: a Secret that was named once costs a few hundred bytes.
  */
 void cr_secret_refs_add(struct cr_secret_refs *refs, const struct cr_policy *policy);
+/* With it opaque material is digested from now on. Copied; 32 random bytes. */
+enum { CR_VIEW_KEY = 32 };
+void cr_secret_refs_use_key(struct cr_secret_refs *refs, const unsigned char key[CR_VIEW_KEY]);
 
 /* The informer's projection: strips data from json (wiped) and leaves the parsed views in the snapshot. */
 void cr_secret_project(struct cr_secret_refs *refs, struct cr_json *json, struct cr_snapshot *snapshot);
@@ -28,6 +31,9 @@ struct cr_secret_view {
     char *certificate; /* key names */
     char *private_key;
     char *trust;
+    struct cr_strvec opaque; /* names of those that count, with has_opaque; else all others do */
+    bool has_opaque;
+    bool immutable;
     struct cr_material material;
     enum cr_material_problem problem;
     char *problem_text;
@@ -38,7 +44,11 @@ CR_DEFINE_CLEANUP(cr_secret_view, struct cr_secret_view, cr_secret_view_free)
 /* Borrowed; NULL when the projection did not read it through these names (then it must be fetched). */
 const struct cr_secret_view *cr_secret_view_find(const struct cr_snapshot *snapshot,
                                                  const struct cr_policy_secret *names);
-/* Reads a whole Secret object. Owned; never NULL. */
-struct cr_secret_view *cr_secret_view_read(const struct cr_json *secret, const struct cr_policy_secret *names);
+/* Reads a whole Secret object. key NULL: opaque material is only named. Owned; never NULL.
+ *
+ * The digests of opaque material are made with a key derived from it, for this Secret seen through these names alone:
+ * the same password in two Secrets does not show, and other names are another first sight, not a change. */
+struct cr_secret_view *cr_secret_view_read(const struct cr_json *secret, const struct cr_policy_secret *names,
+                                           const unsigned char *key);
 
 #endif

@@ -31,7 +31,9 @@ static bool gather_secret(const struct cr_world_source *source, const struct cr_
                                                .resource_version = view->resource_version,
                                                .material = view->problem == CR_MATERIAL_OK ? &view->material : NULL,
                                                .problem = view->problem,
-                                               .problem_text = view->problem_text};
+                                               .problem_text = view->problem_text,
+                                               .immutable = view->immutable,
+                                               .opaque_problem = cr_secret_source_opaque_problem(source->secrets)};
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include <openssl/x509.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/strings.h"
 #include "pki/certificate.h"
@@ -42,6 +43,7 @@ void cr_material_dispose(struct cr_material *m)
         return;
     cr_strvec_dispose(&m->anchors);
     cr_strvec_dispose(&m->dns_names);
+    cr_strvec_dispose(&m->opaque_keys);
     free(m->trust);
     *m = (struct cr_material){0};
 }
@@ -49,12 +51,48 @@ void cr_material_dispose(struct cr_material *m)
 void cr_material_copy(struct cr_material *to, const struct cr_material *from)
 {
     struct cr_material copy = *from;
-    copy.anchors = copy.dns_names = (struct cr_strvec){0};
+    copy.anchors = copy.dns_names = copy.opaque_keys = (struct cr_strvec){0};
     cr_strvec_copy(&copy.anchors, &from->anchors);
     cr_strvec_copy(&copy.dns_names, &from->dns_names);
+    cr_strvec_copy(&copy.opaque_keys, &from->opaque_keys);
     copy.trust = from->trust_len ? cr_memdup(from->trust, from->trust_len * sizeof *from->trust) : NULL;
     cr_material_dispose(to);
     *to = copy;
+}
+
+bool cr_material_has_trust(const struct cr_material *m)
+{
+    return m->trust_len || m->trust_summary.count;
+}
+
+void cr_material_trust_digest(const struct cr_material *m, char out[CR_SHA256_HEX])
+{
+    if (!m->trust_len) {
+        memcpy(out, m->trust_summary.digest, CR_SHA256_HEX);
+        return;
+    }
+    CR_CLEANUP(cr_strvec) struct cr_strvec fingerprints = {0};
+    for (size_t i = 0; i < m->trust_len; i++)
+        cr_strvec_add(&fingerprints, m->trust[i].fingerprint);
+    cr_strvec_sort(&fingerprints);
+    CR_CLEANUP(cr_buf) struct cr_buf text = {0};
+    for (size_t i = 0; i < fingerprints.len; i++)
+        if (i == 0 || strcmp(fingerprints.items[i], fingerprints.items[i - 1]) != 0)
+            cr_buf_printf(&text, "%s,", fingerprints.items[i]);
+    cr_sha256_hex(text.data, text.len, out);
+}
+
+struct cr_trust_summary cr_material_summarize_trust(const struct cr_material *m)
+{
+    struct cr_trust_summary summary = m->trust_summary;
+    if (!m->trust_len)
+        return summary;
+    summary = (struct cr_trust_summary){.count = m->trust_len};
+    cr_material_trust_digest(m, summary.digest);
+    for (size_t i = 0; i < m->trust_len; i++)
+        if (m->trust[i].not_after_ms > summary.not_after_ms)
+            summary.not_after_ms = m->trust[i].not_after_ms;
+    return summary;
 }
 
 const char *cr_material_problem_name(enum cr_material_problem problem)
@@ -311,7 +349,7 @@ static bool read_material(struct work *w)
         describe_issuer(w);
         describe_anchors(w);
     }
-    cr_opaque_digest(w->in, w->out->opaque);
+    cr_opaque_digest(w->in, w->out);
     return true;
 }
 

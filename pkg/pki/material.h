@@ -21,6 +21,13 @@ struct cr_ca {
     int64_t not_after_ms;
 };
 
+/* The first half of an opaque digest names the key that made it: digests by different keys say nothing of each other.
+ */
+enum { CR_OPAQUE_KEY_ID = 8, CR_OPAQUE_TEXT = CR_OPAQUE_KEY_ID + 1 + CR_SHA256_HEX };
+#define CR_OPAQUE_UNREAD "unread"
+/* Entries that are told apart. */
+enum { CR_OPAQUE_KEYS_MAX = 64 };
+
 /* One state of the material of one Secret. Absent parts are empty strings or empty lists. */
 struct cr_material {
     bool has_leaf;
@@ -39,14 +46,37 @@ struct cr_material {
 
     struct cr_ca *trust; /* owned; in the bundle's order without duplicates (same DER) */
     size_t trust_len;
+    /* What is left of a list that was too long to be remembered, instead of trust and anchors; count 0: none. */
+    struct cr_trust_summary {
+        size_t count;
+        char digest[CR_SHA256_HEX]; /* as cr_material_trust_digest */
+        int64_t not_after_ms;       /* of the CA that lasts longest */
+    } trust_summary;
 
-    char opaque[CR_SHA256_HEX]; /* keyed digest over what is neither; "" when there is none, or no key for it */
+    char opaque[CR_OPAQUE_TEXT];  /* "<key id>:<keyed digest>" over what is neither; "" when there is none;
+                                   * CR_OPAQUE_UNREAD when there is some and no key to digest it with */
+    struct cr_strvec opaque_keys; /* "name=<16 hex of a keyed digest>" per entry, by name; "name=" when unread. Empty
+                                   * beside a digest: which entry is which cannot be told (too many of them) */
 };
+
+/* Whether it is "", CR_OPAQUE_UNREAD or a digest with its key's id. */
+bool cr_opaque_is_valid(const char *opaque);
+/* Whether two of them can be compared: both are read, and by the same key where there is something to digest. */
+bool cr_opaque_comparable(const char *a, const char *b);
+/* Length of the name in an element of opaque_keys. */
+size_t cr_opaque_key_len(const char *element);
 
 void cr_material_dispose(struct cr_material *m);
 CR_DEFINE_DISPOSE(cr_material, struct cr_material, cr_material_dispose)
 /* Replaces *to, which holds a value (or is zeroed). */
 void cr_material_copy(struct cr_material *to, const struct cr_material *from);
+
+/* Whether there is any trust, in full or as a summary. */
+bool cr_material_has_trust(const struct cr_material *m);
+/* SHA-256 over trust as a set: its fingerprints sorted, each followed by a comma. "" without trust. */
+void cr_material_trust_digest(const struct cr_material *m, char out[CR_SHA256_HEX]);
+/* The same of a list in full as of its summary. */
+struct cr_trust_summary cr_material_summarize_trust(const struct cr_material *m);
 
 /* Borrowed bytes of the Secret's keys; len 0 with data NULL: the key is absent; len 0 with data: it is empty. */
 struct cr_pem_input {
@@ -69,8 +99,8 @@ struct cr_material_input {
     const char *names[3];            /* the keys' names in the Secret, for messages: certificate, private key, trust */
 
     /* In any order. The digest is keyed, since a password could be guessed from a plain one: opaque_key is at least 16
-     * random bytes of the caller's, the same for as long as digests are compared. NULL: opaque entries are not
-     * digested. */
+     * random bytes of the caller's, the same for as long as digests are compared. NULL: opaque entries are only named.
+     */
     const struct cr_opaque_entry *opaque;
     size_t opaque_len;
     const void *opaque_key;

@@ -4,7 +4,8 @@
 
 #include "pki/material.h"
 
-/* HMAC-SHA-256 over the entries' names and contents, whatever their order; "" without entries or without a key. */
-void cr_opaque_digest(const struct cr_material_input *in, char out[CR_SHA256_HEX]);
+/* Fills opaque and opaque_keys of out (empty before): HMAC-SHA-256 (RFC 2104) over the entries' names and contents,
+ * whatever their order. */
+void cr_opaque_digest(const struct cr_material_input *in, struct cr_material *out);
 
 #endif

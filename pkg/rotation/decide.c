@@ -92,7 +92,7 @@ static struct cr_program program_of(const struct cr_decide_input *input, const s
 
 static enum cr_ground ground_of(const struct cr_finding *finding)
 {
-    if (!cr_usage_refreshes(finding->usage->kind))
+    if (!cr_usage_refreshes(finding->usage->kind) || finding->frozen)
         return CR_GROUND_FIXED;
     if (finding->usage->init)
         return CR_GROUND_INIT;
@@ -146,6 +146,42 @@ static void add_finding(const struct cr_decide_input *input, const struct cr_jso
     out->items[out->len++] = finding;
 }
 
+/* Whether one of the opaque keys that changed is in this usage: by the file, or all that it picks. */
+static bool brings_changed_key(const struct cr_secret_change *change, const struct cr_finding *finding)
+{
+    const struct cr_strvec *changed = change->opaque_keys;
+    const struct cr_strvec *picked = &finding->usage->keys;
+    if (!changed || !changed->len)
+        return true;
+    if (finding->key[0])
+        return cr_strvec_has(changed, finding->key);
+    for (size_t i = 0; i < picked->len; i++)
+        if (cr_strvec_has(changed, picked->items[i]))
+            return true;
+    return picked->len == 0;
+}
+
+static bool has_changed(const struct cr_secret_change *change, const struct cr_finding *finding)
+{
+    if (!(cr_diff_classes(change->changes) & finding->class))
+        return false;
+    return finding->class != CR_CLASS_OPAQUE || brings_changed_key(change, finding);
+}
+
+/* The policy says how the workload takes up opaque material, so it takes some: what a volume with all keys brings. */
+static void judge_declared(const struct cr_decide_input *input, const struct cr_json *container,
+                           struct cr_finding finding, struct cr_decision_secret *result, struct cr_findings *out)
+{
+    bool whole = finding.usage->keys.len == 0 && cr_usage_refreshes(finding.usage->kind);
+    if (!input->consumer->reload[CR_ROLE_OPAQUE].set || !whole || result->roles & CR_ROLE_BIT(CR_ROLE_OPAQUE))
+        return;
+    finding.role = CR_ROLE_OPAQUE;
+    finding.class = CR_CLASS_OPAQUE;
+    result->roles |= CR_ROLE_BIT(CR_ROLE_OPAQUE);
+    if (has_changed(&input->changes[finding.secret], &finding))
+        add_finding(input, container, finding, out);
+}
+
 /* One usage: the roles that its files play, and of those the ones whose class changed. */
 static void judge_usage(const struct cr_decide_input *input, size_t index, const struct cr_usage *usage,
                         struct cr_decision_secret *result, struct cr_findings *out)
@@ -166,11 +202,17 @@ static void judge_usage(const struct cr_decide_input *input, size_t index, const
                                      .class = cr_class_of(change->secret, uses.items[i].key, uses.items[i].role)};
         memcpy(finding.key, uses.items[i].key, sizeof finding.key);
         result->roles |= CR_ROLE_BIT(finding.role);
-        if (cr_diff_classes(change->changes) & finding.class)
+        finding.frozen = change->was_immutable;
+        if (has_changed(change, &finding))
             add_finding(input, container, finding, out);
     }
+    judge_declared(
+        input, container,
+        (struct cr_finding){.secret = index, .usage = usage, .component = component, .frozen = change->was_immutable},
+        result, out);
     result->used = true;
-    result->refreshes = result->refreshes || (cr_usage_refreshes(usage->kind) && !usage->init);
+    result->refreshes =
+        result->refreshes || (cr_usage_refreshes(usage->kind) && !usage->init && !change->was_immutable);
 }
 
 static void sum_up(struct cr_decision_secret *result, const struct cr_finding *findings, size_t len)

@@ -12,6 +12,10 @@ struct cr_secret_change {
     const struct cr_policy_secret *secret;
     unsigned changes;     /* CR_CHANGE_* */
     const char *key_type; /* of the new leaf, cr_material.key_type; NULL or "": not known */
+    /* Keys of opaque material that changed. NULL or empty: any may have. */
+    const struct cr_strvec *opaque_keys;
+    /* The Secret was immutable and was replaced under its name: mounts do not refresh (see usage.h). */
+    bool was_immutable;
 };
 
 struct cr_decide_input {
@@ -51,6 +55,9 @@ CR_DEFINE_DISPOSE(cr_decision, struct cr_decision, cr_decision_dispose)
  * - a leaf whose key the software is known not to accept is said beside the decision, which stays what it is;
  * - only roles whose class changed count (LeafRenewed touches serverLeaf and clientLeaf, Trust* touches clientCA and
  * serverCA);
+ * - of opaque material only the keys that changed count: those that the template picks (items, subPath, env), or that a
+ * parameter points to. A volume with all keys concerns software that is not known, or of which the catalogue or the
+ * policy (reload.opaque) says that it reads opaque material;
  * - policy overrides by role beat the catalogue; an override of Signal, HTTP or Command without a sidecar means
  * Restart;
  * - Watch, PerHandshake, Poll decide HotReload; ApiWatch HotReload; Signal, HTTP, Command mean Restart as long as no

@@ -14,7 +14,7 @@ enum cr_ground {
     CR_GROUND_TRIGGER,    /* it could be told, but nothing is there to tell it */
     CR_GROUND_CAPABILITY, /* it reads once */
     CR_GROUND_INIT,       /* an init container has run and is gone */
-    CR_GROUND_FIXED,      /* subPath and environment never refresh */
+    CR_GROUND_FIXED,      /* subPath, environment and what was immutable never refresh */
 };
 
 /* One role that a changed file plays in one container. */
@@ -29,6 +29,7 @@ struct cr_finding {
     struct cr_capability capability;
     bool overridden;   /* the policy said so */
     bool not_accepted; /* a leaf of its own with a key of a type that it does not take */
+    bool frozen;       /* the Secret was immutable: its kubelets look at it no more */
     enum cr_ground ground;
 };
 

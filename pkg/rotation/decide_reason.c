@@ -249,6 +249,11 @@ static void say_fixed_usage(struct sentence *s)
     }
     cr_buf_puts(buf, "Secret ");
     say_name(buf, secret_of(s, f));
+    if (cr_usage_refreshes(f->usage->kind)) {
+        cr_buf_puts(buf,
+                    ", which was immutable and was replaced under its name, so that its kubelet does not refresh it");
+        return;
+    }
     cr_buf_puts(buf, f->usage->kind == CR_USAGE_ENV ? " in its environment" : " by subPath");
     cr_buf_puts(buf, ", which never refreshes while it runs");
 }
@@ -274,7 +279,8 @@ static void say_unknown_component(struct sentence *s)
     }
     cr_buf_puts(buf, "it is not known how ");
     say_who(buf, NULL, s->deciding->usage);
-    cr_buf_printf(buf, " takes up a new %s", cr_role_words(s->deciding->role));
+    cr_buf_printf(buf, " takes up %s %s", s->deciding->role == CR_ROLE_OPAQUE ? "new" : "a new",
+                  cr_role_words(s->deciding->role));
 }
 
 static void say_ground(struct sentence *s)

@@ -88,8 +88,26 @@ static bool overlap(const struct cr_material *before, const struct cr_material *
     return verifies(before, after) && (same_leaf || verifies(after, before));
 }
 
+/* Of a summary only the digest is known: what changed may be anything. */
+static unsigned diff_summaries(const struct cr_material *before, const struct cr_material *after)
+{
+    char a[CR_SHA256_HEX];
+    char b[CR_SHA256_HEX];
+    cr_material_trust_digest(before, a);
+    cr_material_trust_digest(after, b);
+    if (strcmp(a, b) == 0)
+        return 0;
+    if (!cr_material_has_trust(before))
+        return CR_CHANGE_TRUST_ADDED;
+    if (!cr_material_has_trust(after))
+        return CR_CHANGE_TRUST_REMOVED;
+    return CR_CHANGE_TRUST_ADDED | CR_CHANGE_TRUST_REMOVED | CR_CHANGE_TRUST_REPLACED;
+}
+
 static unsigned diff_trust(const struct cr_material *before, const struct cr_material *after)
 {
+    if (before->trust_summary.count || after->trust_summary.count)
+        return diff_summaries(before, after);
     unsigned changes = missing(before, after, CR_CHANGE_TRUST_REMOVED) | missing(after, before, CR_CHANGE_TRUST_ADDED);
     bool moved = changes & (CR_CHANGE_TRUST_ADDED | CR_CHANGE_TRUST_REMOVED);
     if (moved && before->trust_len && after->trust_len && !overlap(before, after))
@@ -97,12 +115,42 @@ static unsigned diff_trust(const struct cr_material *before, const struct cr_mat
     return changes;
 }
 
+/* --- opaque --- */
+
+static unsigned diff_opaque(const struct cr_material *before, const struct cr_material *after)
+{
+    bool same = strcmp(before->opaque, after->opaque) == 0;
+    return !same && cr_opaque_comparable(before->opaque, after->opaque) ? CR_CHANGE_OPAQUE : 0u;
+}
+
+static bool entries_are_known(const struct cr_material *m)
+{
+    return !m->opaque[0] || m->opaque_keys.len;
+}
+
+static void add_missing_entries(const struct cr_material *from, const struct cr_material *in, struct cr_strvec *names)
+{
+    for (size_t i = 0; i < from->opaque_keys.len; i++) {
+        const char *element = from->opaque_keys.items[i];
+        if (cr_strvec_has(&in->opaque_keys, element))
+            continue;
+        cr_autofree char *name = cr_strndup(element, cr_opaque_key_len(element));
+        cr_strvec_add_unique(names, name);
+    }
+}
+
+bool cr_diff_opaque_keys(const struct cr_material *before, const struct cr_material *after, struct cr_strvec *names)
+{
+    if (!entries_are_known(before) || !entries_are_known(after))
+        return false;
+    add_missing_entries(before, after, names);
+    add_missing_entries(after, before, names);
+    return true;
+}
+
 unsigned cr_diff(const struct cr_material *before, const struct cr_material *after)
 {
-    unsigned changes = diff_leaf(before, after) | diff_trust(before, after);
-    if (strcmp(before->opaque, after->opaque) != 0)
-        changes |= CR_CHANGE_OPAQUE;
-    return changes;
+    return diff_leaf(before, after) | diff_trust(before, after) | diff_opaque(before, after);
 }
 
 unsigned cr_diff_classes(unsigned changes)

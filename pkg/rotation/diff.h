@@ -24,8 +24,16 @@ enum cr_class {
  * does not verify against the trust after, or a new leaf not against the trust before, so that somewhere between the
  * two states peers refuse each other. It is judged by the leaves' anchors; a leaf that never verified against the trust
  * beside it says nothing, then an identity in common is the overlap. Trust that appears or vanishes as a whole is
- * TrustAdded or TrustRemoved alone. */
+ * TrustAdded or TrustRemoved alone. Of a list that was too long to be remembered only its digest is known: whatever
+ * changed counts as TrustReplaced, beside TrustAdded and TrustRemoved.
+ *
+ * Opaque: digests by another key, or none for want of a key, are no change (cr_opaque_comparable). */
 unsigned cr_diff(const struct cr_material *before, const struct cr_material *after);
+
+/* The names of opaque entries that appeared, vanished or changed, added to names. False: which ones cannot be told, so
+ * it may be any; names is as it was. */
+bool cr_diff_opaque_keys(const struct cr_material *before, const struct cr_material *after,
+                         struct cr_strvec *names) CR_MUST_USE;
 
 /* Classes touched by a set of changes. */
 unsigned cr_diff_classes(unsigned changes);
@@ -38,12 +46,15 @@ char *cr_diff_sentence(unsigned changes);
 /* Annotation on the pod template of a restarted workload, one per Secret: "certroll.dev/<16 hex of SHA-256(name)>". */
 enum { CR_ANNOTATION_NAME = 64 };
 void cr_restart_annotation_name(const char *secret, char out[CR_ANNOTATION_NAME]);
-/* "leaf=<16 hex>,trust=<16 hex>": only the classes given, so that a later change of another class does not restart.
- * Trust is digested as a set; a class without material is "none". Owned. */
+/* "leaf=<16 hex>,trust=<16 hex>,opaque=<8 hex>.<16 hex>": only the classes given, so that a later change of another
+ * class does not restart. Trust is digested as a set; that of opaque material begins with the id of its key; a class
+ * without material is "none". Owned. */
 char *cr_restart_annotation_value(const struct cr_material *material, unsigned classes);
 /* Whether an annotation value (NULL: none) shows that these classes of this material were already restarted for: each
  * class given is in it with the same digest. */
 bool cr_restart_annotation_covers(const char *value, const struct cr_material *material, unsigned classes);
+/* Whether the value has a digest of opaque material by another key than this material's: it says nothing of it. */
+bool cr_restart_annotation_is_rekeyed(const char *value, const struct cr_material *material);
 /* The value with the given classes set and the other classes kept as they were in `before` (NULL: none); what is not
  * of this form is dropped. Owned. */
 char *cr_restart_annotation_merge(const char *before, const struct cr_material *material, unsigned classes);

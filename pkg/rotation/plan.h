@@ -24,6 +24,9 @@ struct cr_world_secret { /* parallel to policy->secrets */
     const struct cr_material *material; /* NULL when there is a problem */
     enum cr_material_problem problem;
     const char *problem_text;
+    bool immutable;
+    const char
+        *opaque_problem; /* static: why opaque material cannot be digested, for a while; NULL: nothing is known */
 };
 
 struct cr_world_pod {
@@ -60,7 +63,7 @@ struct cr_world_consumer { /* parallel to policy->consumers */
     int evictions;       /* by this process, for the present change */
     int64_t evicted_ms;  /* the last of them */
     const char *refused; /* what the API server said when a restart or eviction was last tried in vain; NULL: nothing */
-    int64_t refused_until_ms; /* not tried again before */
+    int64_t refused_until_ms;            /* not tried again before */
     const struct cr_world_other *others; /* parallel to policy->secrets; NULL: all are this policy's */
 };
 

@@ -61,9 +61,12 @@ static void add_not_acted_on(struct plan_ctx *ctx, struct cr_buf *text, const ch
 {
     const struct cr_policy *policy = ctx->world->policy;
     char *unsupported = not_acted_on(policy);
+    char *unread = cr_plan_unread(ctx);
     if (unsupported)
         add_problem(text, reason, "NotActedOn", unsupported);
-    if (unsupported)
+    if (unread)
+        add_problem(text, reason, "NotActedOn", unread);
+    if (unsupported || unread)
         cr_buf_printf(text, " The rest of the policy is in force%s%s.",
                       policy->restart.held_by ? ", but nothing is restarted: " : "",
                       cr_or_empty(policy->restart.held_by));

@@ -123,7 +123,10 @@ static const char *restart_annotation(const struct plan_consumer *consumer, cons
  * carry one. Also a trust that was changed and changed back: whoever was not restarted for it has the right one. */
 static bool known_from_annotations_only(const struct cr_secret_status *secret)
 {
-    return secret->pending.old_leaves.len == 0 && cr_diff(&secret->settled, &secret->pending.target) == 0;
+    const struct cr_material *before = &secret->settled;
+    const struct cr_material *after = &secret->pending.target;
+    return secret->pending.old_leaves.len == 0 && cr_diff(before, after) == 0 &&
+           cr_streq(before->opaque, after->opaque);
 }
 
 /* A workload that came after the change was born with the new material. */
@@ -132,6 +135,33 @@ static bool born_after(const struct plan_consumer *consumer, int64_t since_ms)
     const char *text = cr_json_string_at(consumer->world->workload, "metadata", "creationTimestamp");
     int64_t created_ms = 0;
     return text && cr_time_parse(text, &created_ms, NULL) && created_ms / 1000 > since_ms / 1000;
+}
+
+/* Whether the template says that its pods were made for this material. A digest of opaque material by a key that is
+ * gone says nothing; then it counts that the restart was for this very rotation. */
+static bool is_covered(const struct plan_consumer *consumer, const char *value, const struct cr_pending_change *pending,
+                       unsigned classes)
+{
+    if (cr_restart_annotation_covers(value, &pending->target, classes))
+        return true;
+    return (classes & CR_CLASS_OPAQUE) && cr_restart_annotation_is_rekeyed(value, &pending->target) &&
+           strstr(cr_or_empty(consumer->status->restarted_for), pending->id) &&
+           cr_restart_annotation_covers(value, &pending->target, classes & ~(unsigned)CR_CLASS_OPAQUE);
+}
+
+/* A restart would not help, and may not end: as long as one pod of a node uses an immutable Secret, its kubelet gives
+ * the old content to new pods as well (docs/operations.md has what was measured). */
+static void freeze(const struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k)
+{
+    const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
+    struct plan_change *change = &consumer->changes[k];
+    change->frozen = ctx->changes[k].was_immutable && secret->restart_classes;
+    if (change->frozen && !consumer->held_by)
+        consumer->held_by =
+            cr_asprintf("Secret %s was immutable and was replaced under its name: kubelets give the old "
+                        "content to new pods, too, while a pod of their node uses it. Use a Secret of "
+                        "another name",
+                        ctx->changes[k].secret->name);
 }
 
 /* A leaf that was to be reloaded but is in the annotation was restarted for after all (the fall-back), before or by an
@@ -149,10 +179,11 @@ static void weigh(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k
         return;
     unsigned fallback = secret->reload_classes & CR_CLASS_LEAF;
     change->demanded = secret->restart_classes != 0;
+    freeze(ctx, consumer, k);
     change->classes = secret->restart_classes;
     if (fallback && cr_restart_annotation_covers(value, &pending->target, fallback))
         change->classes |= fallback;
-    change->covered = change->classes && cr_restart_annotation_covers(value, &pending->target, change->classes);
+    change->covered = change->classes && is_covered(consumer, value, pending, change->classes);
     /* Another chain under the same leaf does not show in a leaf. */
     change->leaf_changed = (cr_diff_classes(ctx->changes[k].changes) & CR_CLASS_LEAF) && pending->target.leaf[0] &&
                            pending->old_leaves.len && (secret->roles & CR_ROLE_BIT(CR_ROLE_SERVER_LEAF));

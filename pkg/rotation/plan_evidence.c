@@ -35,8 +35,12 @@ bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *
     char name[CR_ANNOTATION_NAME];
     cr_restart_annotation_name(ctx->changes[change].secret->name, name);
     const char *value = cr_json_string_at(pod->pod, "metadata", "annotations", name);
-    return cr_restart_annotation_covers(value, &ctx->pending[change]->pending.target,
-                                        consumer->changes[change].classes);
+    if (cr_restart_annotation_covers(value, &ctx->pending[change]->pending.target, consumer->changes[change].classes))
+        return true;
+    /* The template may be known to be right by other means than its digests. */
+    const char *wanted =
+        cr_json_string_at(consumer->world->workload, "spec", "template", "metadata", "annotations", name);
+    return value && consumer->changes[change].covered && cr_streq(value, wanted);
 }
 
 bool cr_plan_created_since(const struct cr_world_pod *pod, int64_t since_ms)
@@ -99,11 +103,24 @@ static bool renewed_by_others(const struct plan_consumer *consumer, const struct
     return shown->shown == CR_SHOWN_NEW && (c->classes & CR_CLASS_LEAF) && c->demanded;
 }
 
+/* By its looks alone: the time that passed and a later start prove nothing. */
+static enum cr_evidence judge_frozen(const struct cr_shown_leaf *shown, char why[WHY])
+{
+    if (shown->shown == CR_SHOWN_NEW)
+        return CR_EVIDENCE_VERIFIED;
+    bool old = shown->shown == CR_SHOWN_OLD;
+    snprintf(why, WHY,
+             old ? "has the old content of an immutable Secret" : "may have the old content of an immutable Secret");
+    return old ? CR_EVIDENCE_STALE : CR_EVIDENCE_UNKNOWN;
+}
+
 static enum cr_evidence judge(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                               const struct cr_world_pod *pod, size_t change, const struct cr_shown_leaf *shown,
                               char why[WHY])
 {
     const struct plan_change *c = &consumer->changes[change];
+    if (c->frozen)
+        return judge_frozen(shown, why);
     bool by_others = c->classes && renewed_by_others(consumer, pod, change, shown);
     bool annotated = c->classes && cr_plan_pod_is_new(ctx, consumer, pod, change);
     /* Annotated for this material but up since before the change: it was taken back to what the pod was last restarted

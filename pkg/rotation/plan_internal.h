@@ -14,6 +14,7 @@ struct plan_change {
     unsigned classes;  /* CR_CLASS_* that it must be, or was, restarted for; 0: it reloads */
     bool demanded;     /* by the decision, not only by the fall-back */
     bool covered;      /* the template already carries them */
+    bool frozen;       /* the Secret was immutable: its kubelets give the old content to new pods, too */
     bool leaf_changed; /* a leaf that it serves */
     int64_t since_ms;
     int64_t max_delay_ms;
@@ -58,6 +59,11 @@ struct plan_ctx {
 
 /* plan_secrets.c: what changed, against what is remembered. Sets record_first. */
 void cr_plan_secrets(struct plan_ctx *ctx);
+/* plan_vanished.c: in words, what was in the Secret and is missed now; NULL: nothing. Owned. */
+char *cr_plan_vanished(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
+                       const struct cr_material *now);
+/* plan_opaque.c: in words, which opaque material some consumer takes and nobody can look at; NULL: none. Owned. */
+char *cr_plan_unread(const struct plan_ctx *ctx);
 /* plan_consumers.c: decision and state of each consumer, and restarts. */
 void cr_plan_consumers(struct plan_ctx *ctx);
 void cr_plan_consumers_dispose(struct plan_ctx *ctx);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/strings.h"
 
 static void name_rotation(const struct cr_policy *policy, const struct cr_secret_status *secret,
@@ -33,10 +34,60 @@ static void forget_leaf(struct cr_strvec *leaves, const char *leaf)
     *leaves = kept;
 }
 
+/* --- opaque material --- */
+
+/* What cannot be digested now (its key is out of reach) is remembered as it was. */
+static void keep_opaque(struct cr_material *to, const struct cr_material *from)
+{
+    if (!cr_streq(to->opaque, CR_OPAQUE_UNREAD))
+        return;
+    memcpy(to->opaque, from->opaque, sizeof to->opaque);
+    cr_strvec_dispose(&to->opaque_keys);
+    cr_strvec_copy(&to->opaque_keys, &from->opaque_keys);
+}
+
+/* First sight of the opaque material alone: it could not be digested before, or the key that did is gone. */
+static void meet_opaque(struct plan_ctx *ctx, struct cr_material *remembered, const struct cr_material *now)
+{
+    if (cr_streq(now->opaque, CR_OPAQUE_UNREAD) || cr_opaque_comparable(remembered->opaque, now->opaque))
+        return;
+    memcpy(remembered->opaque, now->opaque, sizeof remembered->opaque);
+    cr_strvec_dispose(&remembered->opaque_keys);
+    cr_strvec_copy(&remembered->opaque_keys, &now->opaque_keys);
+    ctx->plan->record_first = true;
+}
+
+/* Which entries changed, in addition to those of a change that it overtakes. One that cannot be told makes it any. */
+static void note_opaque_keys(struct cr_pending_change *pending, const struct cr_material *before,
+                             const struct cr_material *now)
+{
+    bool any = (pending->changes & CR_CHANGE_OPAQUE) && !pending->opaque_keys.len;
+    if (!(cr_diff(before, now) & CR_CHANGE_OPAQUE))
+        return;
+    if (any || !cr_diff_opaque_keys(before, now, &pending->opaque_keys))
+        cr_strvec_dispose(&pending->opaque_keys);
+    pending->changes |= CR_CHANGE_OPAQUE;
+}
+
+/* --- a change --- */
+
 /* Times of the history and of conditions have whole seconds. */
 static int64_t whole_seconds(int64_t now_ms)
 {
     return now_ms - now_ms % 1000;
+}
+
+/* Owned words, with the names of some opaque keys. */
+static char *describe(const struct cr_pending_change *pending)
+{
+    enum { SHOWN = 5 };
+    CR_CLEANUP(cr_buf) struct cr_buf names = CR_BUF_INIT(0);
+    for (size_t i = 0; i < pending->opaque_keys.len && i < SHOWN; i++)
+        cr_buf_printf(&names, "%s%s", i ? ", " : " (", pending->opaque_keys.items[i]);
+    if (names.len)
+        cr_buf_puts(&names, pending->opaque_keys.len > SHOWN ? ", ...)" : ")");
+    cr_autofree char *what = cr_diff_describe(pending->changes);
+    return cr_asprintf("%s%s", what, cr_buf_text(&names));
 }
 
 static void set_target(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now,
@@ -49,11 +100,13 @@ static void set_target(struct plan_ctx *ctx, struct cr_secret_status *secret, co
     pending->set = true;
     pending->changes = changes;
     pending->since_ms = ctx->world->now_ms;
+    pending->was_immutable = pending->was_immutable || secret->immutable;
+    secret->immutable = now->immutable;
     name_rotation(ctx->world->policy, secret, now->resource_version, pending->id);
     cr_strset(&secret->observed_resource_version, now->resource_version);
     ctx->plan->record_first = true;
 
-    cr_autofree char *what = cr_diff_describe(changes);
+    cr_autofree char *what = describe(pending);
     cr_plan_say_secret(ctx->plan, false, secret, "ChangeSeen",
                        cr_asprintf("Secret %s: %s (rotation %s)", secret->name, what, pending->id));
 }
@@ -74,6 +127,8 @@ static void supersede(struct plan_ctx *ctx, struct cr_secret_status *secret, con
     unsigned changes = cr_diff(&secret->settled, now->material) | cr_diff(&pending->target, now->material);
     remember_old_leaf(pending, pending->target.leaf);
     remember_old_leaf(pending, secret->settled.leaf);
+    note_opaque_keys(pending, &secret->settled, now->material);
+    note_opaque_keys(pending, &pending->target, now->material);
     set_target(ctx, secret, now, changes);
 }
 
@@ -87,9 +142,11 @@ static unsigned changes_since_annotation(const struct cr_world *world, const str
         const char *word;
         unsigned change;
     } classes[] = {{CR_CLASS_LEAF, "leaf=", CR_CHANGE_LEAF_RENEWED},
-                   {CR_CLASS_TRUST, "trust=", CR_CHANGE_TRUST_REPLACED}};
+                   {CR_CLASS_TRUST, "trust=", CR_CHANGE_TRUST_REPLACED},
+                   {CR_CLASS_OPAQUE, "opaque=", CR_CHANGE_OPAQUE}};
     char annotation[CR_ANNOTATION_NAME];
     cr_restart_annotation_name(secret, annotation);
+    bool unread = cr_streq(material->opaque, CR_OPAQUE_UNREAD);
     unsigned changes = 0;
     for (size_t i = 0; i < world->policy->consumers_len; i++) {
         const char *value =
@@ -97,6 +154,9 @@ static unsigned changes_since_annotation(const struct cr_world *world, const str
         for (size_t k = 0; value && k < cr_array_len(classes); k++)
             if (strstr(value, classes[k].word) && !cr_restart_annotation_covers(value, material, classes[k].class))
                 changes |= classes[k].change;
+        /* Of a digest by another key, or without one, nothing can be said. */
+        if (unread || cr_restart_annotation_is_rekeyed(value, material))
+            changes &= ~(unsigned)CR_CHANGE_OPAQUE;
     }
     return changes;
 }
@@ -105,6 +165,7 @@ static void first_sight(struct plan_ctx *ctx, struct cr_secret_status *secret, c
 {
     cr_material_copy(&secret->settled, now->material);
     secret->has_settled = true;
+    secret->immutable = now->immutable;
     cr_strset(&secret->observed_resource_version, now->resource_version);
     ctx->plan->record_first = true;
     unsigned changes = changes_since_annotation(ctx->world, now->material, secret->name);
@@ -122,10 +183,20 @@ static bool adopt(struct plan_ctx *ctx, struct cr_secret_status *secret, const s
         return false;
     cr_material_copy(&secret->settled, &memory->settled);
     secret->has_settled = true;
+    secret->immutable = now->immutable;
     cr_strvec_copy(&secret->pending.old_leaves, &memory->pending.old_leaves);
     cr_strset(&secret->observed_resource_version, now->resource_version);
     ctx->plan->record_first = true;
     return true;
+}
+
+/* It became immutable as it was: kubelets that have read it since look at it no more. */
+static void note_immutable(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
+{
+    if (secret->immutable == now->immutable)
+        return;
+    secret->immutable = now->immutable;
+    ctx->plan->record_first = true;
 }
 
 static void compare(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
@@ -135,6 +206,7 @@ static void compare(struct plan_ctx *ctx, struct cr_secret_status *secret, const
         return;
     }
     if (secret->pending.set) {
+        meet_opaque(ctx, &secret->pending.target, now->material);
         /* A clock that was set back must not make the change one of the future. */
         if (secret->pending.since_ms > ctx->world->now_ms) {
             secret->pending.since_ms = ctx->world->now_ms;
@@ -144,10 +216,14 @@ static void compare(struct plan_ctx *ctx, struct cr_secret_status *secret, const
             supersede(ctx, secret, now);
         return;
     }
+    meet_opaque(ctx, &secret->settled, now->material);
     unsigned changes = cr_diff(&secret->settled, now->material);
-    if (!changes)
+    if (!changes) {
+        note_immutable(ctx, secret, now);
         return;
+    }
     remember_old_leaf(&secret->pending, secret->settled.leaf);
+    note_opaque_keys(&secret->pending, &secret->settled, now->material);
     set_target(ctx, secret, now, changes);
 }
 
@@ -158,25 +234,6 @@ static void set_problem(struct plan_ctx *ctx, struct cr_secret_status *secret, c
     cr_strset(&secret->problem_message, message);
     if (news && reason)
         cr_plan_say_secret(ctx->plan, true, secret, reason, cr_asprintf("Secret %s: %s", secret->name, message));
-}
-
-/* A trust entry or a leaf that was there and is gone is far more often a mistake than a wish; the pods have the last
- * good one, and a new pod would start without. */
-static const char *vanished(const struct cr_secret_status *secret, const struct cr_material *now)
-{
-    /* What was only added by a change that is still pending may be taken back. */
-    const struct cr_material *before = &secret->settled;
-    if (!secret->has_settled)
-        return NULL;
-    if (before->trust_len && !now->trust_len)
-        return "the trust (ca.crt) that it had is gone; nothing is done until it is back. If that is meant, take the "
-               "Secret "
-               "out of the policy and add it again";
-    if (before->has_leaf && !now->has_leaf)
-        return "the certificate and key that it had are gone; nothing is done until they are back. If that is meant, "
-               "take "
-               "the Secret out of the policy and add it again";
-    return NULL;
 }
 
 static void look_at(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
@@ -192,13 +249,22 @@ static void look_at(struct plan_ctx *ctx, struct cr_secret_status *secret, const
             cr_plan_requeue(ctx->plan, 30 * 1000);
         return;
     }
-    const char *gone = vanished(secret, now->material);
+    cr_autofree char *gone = cr_plan_vanished(ctx, secret, now->material);
     if (gone) {
         set_problem(ctx, secret, cr_material_problem_name(CR_MATERIAL_INCOMPLETE), gone);
         return;
     }
     set_problem(ctx, secret, NULL, NULL);
-    compare(ctx, secret, now);
+    if (!secret->has_settled) {
+        compare(ctx, secret, now);
+        return;
+    }
+    CR_CLEANUP(cr_material) struct cr_material material = {0};
+    cr_material_copy(&material, now->material);
+    keep_opaque(&material, secret->pending.set ? &secret->pending.target : &secret->settled);
+    struct cr_world_secret known = *now;
+    known.material = &material;
+    compare(ctx, secret, &known);
 }
 
 void cr_plan_secrets(struct plan_ctx *ctx)
@@ -223,7 +289,9 @@ void cr_plan_secrets(struct plan_ctx *ctx)
         if (!secret->pending.set || secret->problem_reason)
             continue;
         ctx->pending[ctx->changes_len] = secret;
-        ctx->changes[ctx->changes_len++] =
-            (struct cr_secret_change){.secret = &policy->secrets[i], .changes = secret->pending.changes};
+        ctx->changes[ctx->changes_len++] = (struct cr_secret_change){.secret = &policy->secrets[i],
+                                                                     .changes = secret->pending.changes,
+                                                                     .opaque_keys = &secret->pending.opaque_keys,
+                                                                     .was_immutable = secret->pending.was_immutable};
     }
 }

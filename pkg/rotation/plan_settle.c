@@ -45,6 +45,7 @@ static void settle(struct plan_ctx *ctx, struct cr_secret_status *secret)
     secret->settled = pending->target;
     pending->target = (struct cr_material){0};
     cr_strvec_dispose(&pending->old_leaves);
+    cr_strvec_dispose(&pending->opaque_keys);
     *pending = (struct cr_pending_change){0};
 }
 

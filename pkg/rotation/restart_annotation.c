@@ -10,7 +10,11 @@
 #include "base/strings.h"
 #include "pki/digest.h"
 
-enum { DIGEST_HEX = 16 };
+enum {
+    DIGEST_HEX = 16,
+    KEY_ID = CR_OPAQUE_KEY_ID + 1, /* and a dot */
+    DIGEST_TEXT = KEY_ID + DIGEST_HEX + 1,
+};
 
 static const struct class_word {
     enum cr_class class;
@@ -24,45 +28,37 @@ void cr_restart_annotation_name(const char *secret, char out[CR_ANNOTATION_NAME]
     snprintf(out, CR_ANNOTATION_NAME, "certroll.dev/%.*s", DIGEST_HEX, hex);
 }
 
-/* As a set: sorted and each once. */
-static void trust_text(const struct cr_material *m, struct cr_buf *buf)
+/* "" when there is no such material. */
+static void whole_digest(const struct cr_material *m, enum cr_class class, char out[CR_SHA256_HEX])
 {
-    CR_CLEANUP(cr_strvec) struct cr_strvec fingerprints = {0};
-    for (size_t i = 0; i < m->trust_len; i++)
-        cr_strvec_add_unique(&fingerprints, m->trust[i].fingerprint);
-    cr_strvec_sort(&fingerprints);
-    for (size_t i = 0; i < fingerprints.len; i++)
-        cr_buf_printf(buf, "%s,", fingerprints.items[i]);
-}
-
-static void class_text(const struct cr_material *m, enum cr_class class, struct cr_buf *buf)
-{
-    switch (class) {
-    case CR_CLASS_LEAF:
-        if (m->has_leaf)
-            cr_buf_printf(buf, "%s,%s", m->leaf, m->chain);
-        break;
-    case CR_CLASS_TRUST:
-        trust_text(m, buf);
-        break;
-    case CR_CLASS_OPAQUE:
-        cr_buf_puts(buf, m->opaque);
-        break;
+    out[0] = '\0';
+    if (class == CR_CLASS_TRUST) {
+        cr_material_trust_digest(m, out);
+        return;
     }
+    CR_CLEANUP(cr_buf) struct cr_buf buf = CR_BUF_INIT(0);
+    if (class == CR_CLASS_LEAF && m->has_leaf)
+        cr_buf_printf(&buf, "%s,%s", m->leaf, m->chain);
+    if (class == CR_CLASS_OPAQUE)
+        cr_buf_puts(&buf, m->opaque);
+    if (buf.len)
+        cr_sha256_hex(buf.data, buf.len, out);
 }
 
-static void class_digest(const struct cr_material *m, enum cr_class class, char out[DIGEST_HEX + 1])
+static void class_digest(const struct cr_material *m, enum cr_class class, char out[DIGEST_TEXT])
 {
-    CR_CLEANUP(cr_buf) struct cr_buf buf = CR_BUF_INIT(0);
-    class_text(m, class, &buf);
-    char hex[CR_SHA256_HEX] = "none";
-    if (buf.len)
-        cr_sha256_hex(buf.data, buf.len, hex);
-    snprintf(out, DIGEST_HEX + 1, "%.*s", DIGEST_HEX, hex);
+    char hex[CR_SHA256_HEX];
+    whole_digest(m, class, hex);
+    if (!hex[0])
+        snprintf(out, DIGEST_TEXT, "none");
+    else if (class == CR_CLASS_OPAQUE)
+        snprintf(out, DIGEST_TEXT, "%.*s.%.*s", CR_OPAQUE_KEY_ID, m->opaque, DIGEST_HEX, hex);
+    else
+        snprintf(out, DIGEST_TEXT, "%.*s", DIGEST_HEX, hex);
 }
 
 /* The digest that a value has for a class; false when there is none of the right form. */
-static bool value_digest(const char *value, const char *word, char out[DIGEST_HEX + 1])
+static bool value_digest(const char *value, const char *word, char out[DIGEST_TEXT])
 {
     size_t word_len = strlen(word);
     for (const char *p = value; p && *p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
@@ -70,7 +66,7 @@ static bool value_digest(const char *value, const char *word, char out[DIGEST_HE
         if (len <= word_len + 1 || strncmp(p, word, word_len) != 0 || p[word_len] != '=')
             continue;
         size_t digest_len = len - word_len - 1;
-        if (digest_len > DIGEST_HEX)
+        if (digest_len >= DIGEST_TEXT)
             return false;
         memcpy(out, p + word_len + 1, digest_len);
         out[digest_len] = '\0';
@@ -89,8 +85,8 @@ bool cr_restart_annotation_covers(const char *value, const struct cr_material *m
     for (size_t i = 0; i < cr_array_len(words); i++) {
         if (!(classes & words[i].class))
             continue;
-        char want[DIGEST_HEX + 1];
-        char have[DIGEST_HEX + 1];
+        char want[DIGEST_TEXT];
+        char have[DIGEST_TEXT];
         class_digest(material, words[i].class, want);
         if (!value_digest(value, words[i].word, have) || strcmp(want, have) != 0)
             return false;
@@ -98,11 +94,20 @@ bool cr_restart_annotation_covers(const char *value, const struct cr_material *m
     return true;
 }
 
+bool cr_restart_annotation_is_rekeyed(const char *value, const struct cr_material *material)
+{
+    char want[DIGEST_TEXT];
+    char have[DIGEST_TEXT];
+    class_digest(material, CR_CLASS_OPAQUE, want);
+    return value_digest(value, "opaque", have) && strlen(want) == DIGEST_TEXT - 1 && strlen(have) == DIGEST_TEXT - 1 &&
+           strncmp(want, have, KEY_ID) != 0;
+}
+
 char *cr_restart_annotation_merge(const char *before, const struct cr_material *material, unsigned classes)
 {
     struct cr_buf buf = CR_BUF_INIT(0);
     for (size_t i = 0; i < cr_array_len(words); i++) {
-        char digest[DIGEST_HEX + 1];
+        char digest[DIGEST_TEXT];
         if (classes & words[i].class)
             class_digest(material, words[i].class, digest);
         else if (!value_digest(before, words[i].word, digest))

@@ -283,11 +283,41 @@ static void add_hidden(struct search *search, unsigned untold)
     }
 }
 
-/* Of a kind about which the catalogue says nothing, all roles. */
+/* All keys of the Secret come along, wanted or not: a volume without items. */
+static bool takes_all(const struct search *search)
+{
+    return search->usage->keys.len == 0 && cr_usage_refreshes(search->usage->kind);
+}
+
+/* Of a kind about which the catalogue says nothing, all roles. But known software is not taken to read what merely lies
+ * beside its certificates: issuers put keystores there that change with every renewal. */
 static unsigned roles_or_all(const struct search *search, unsigned kind)
 {
     unsigned roles = search->component ? search->component->roles & kind : 0;
+    if (kind == opaque_roles && search->component && takes_all(search))
+        return roles;
     return roles ? roles : kind;
+}
+
+static bool is_told(const struct search *search, const char *key)
+{
+    for (size_t i = 0; i < search->out->len; i++)
+        if (cr_streq(search->out->items[i].key, key))
+            return true;
+    return false;
+}
+
+/* Nobody picks a key out of a Secret without a use for it, whatever the catalogue knows of that use. */
+static void add_picked(struct search *search)
+{
+    struct gift gift = {.roles = opaque_roles};
+    for (size_t i = 0; i < search->usage->keys.len; i++) {
+        const char *key = search->usage->keys.items[i];
+        if (roles_of_key(search->secret, key) == opaque_roles && !is_told(search, key))
+            add_roles(search, &gift, key);
+    }
+    if (search->usage->keys.len == 0 && search->usage->kind == CR_USAGE_ENV)
+        add_roles(search, &gift, "");
 }
 
 static void add_defaults(struct search *search, unsigned files)
@@ -317,9 +347,11 @@ void cr_catalogue_roles(const struct cr_component *component, const struct cr_js
     }
     /* Of what was not even read, nothing is told. */
     unsigned shown = search.settings.cut ? 0 : told(&search);
-    if (out->len)
+    if (out->len) {
         add_hidden(&search, files & ~shown);
-    else
+        add_picked(&search);
+    } else {
         add_defaults(&search, files);
+    }
     cr_settings_dispose(&search.settings);
 }

@@ -703,7 +703,8 @@ static const struct roles_case {
      "value: /certs/ca.crt}], " MOUNT "}]" VOLUME,
      "GRPC_SERVER_TLS_CERT serverLeaf tls.crt"},
     {"Rate Limit: only names that it does not know cannot be told", "envoyproxy/ratelimit:3fb70258",
-     "containers: [{name: c, env: [{name: GRPC_SERVER_TLS_CA_CERT, value: /certs/ca.crt}], " MOUNT "}]" VOLUME, ALL},
+     "containers: [{name: c, env: [{name: GRPC_SERVER_TLS_CA_CERT, value: /certs/ca.crt}], " MOUNT "}]" VOLUME,
+     "? serverLeaf ?; ? clientLeaf ?; ? clientCA ?; ? serverCA ?"},
     {"variables from a ConfigMap may point to what no visible one does", "envoyproxy/ratelimit:3fb70258",
      "containers: [{name: c, env: [{name: GRPC_SERVER_TLS_CERT, value: /certs/tls.crt}], envFrom: [{configMapRef: {name: "
      "m}}], " MOUNT "}]" VOLUME,
@@ -830,7 +831,17 @@ static const struct roles_case {
     {"envFrom: all roles of the component", "envoyproxy/gateway:v1.9.0",
      "containers: [{name: c, envFrom: [{secretRef: {name: tls}}]}]", "? serverLeaf ?; ? clientLeaf ?; ? clientCA ?; ? opaque ?"},
     {"of a kind about which the catalogue says nothing, all roles", "registry.k8s.io/kube-proxy:v1.36.3",
-     "containers: [{name: c, " MOUNT "}]" VOLUME, "? clientLeaf ?; ? serverCA ?; ? opaque ?"},
+     "containers: [{name: c, " MOUNT "}]" VOLUME, "? clientLeaf ?; ? serverCA ?"},
+    {"an opaque key that is picked counts, though nothing is known to read it", "registry.k8s.io/kube-proxy:v1.36.3",
+     "containers: [{name: c, " MOUNT "}]\nvolumes: [{name: v, secret: {secretName: tls, items: [{key: tls.crt, path: "
+     "tls.crt}, {key: token, path: token}]}}]", "? clientLeaf ?; ? opaque ?"},
+    {"and so when parameters point to other files", "registry.k8s.io/kube-scheduler:v1.36.3",
+     "containers: [{name: c, args: [--tls-cert-file=/certs/tls.crt], " MOUNT "}]\nvolumes: [{name: v, secret: {secretName: "
+     "tls, items: [{key: tls.crt, path: tls.crt}, {key: token, path: token}]}}]",
+     "--tls-cert-file serverLeaf tls.crt; ? opaque token"},
+    {"but once, where a parameter points to it", "registry.k8s.io/kube-scheduler:v1.36.3",
+     "containers: [{name: c, args: [--tls-cert-file=/certs/both.pem], " MOUNT "}]\nvolumes: [{name: v, secret: {secretName: "
+     "tls, items: [{key: both.pem, path: both.pem}]}}]", "--tls-cert-file serverLeaf both.pem"},
 };
 /* clang-format on */
 

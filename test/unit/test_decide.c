@@ -163,7 +163,7 @@ static const struct decide_case {
     {"unknown software restarts for trust", NULL, {{0}}, 0, APP, ADDED, 0, RESTART, T, 0, 0, NULL,
      "takes up a new client CA"},
     {"unknown software restarts for opaque material", NULL, {{0}}, 0, APP, OPAQUE, 0, RESTART, O, 0, 0, NULL,
-     "It is not known how container app (image acme/app:1) takes up a new opaque material"},
+     "It is not known how container app (image acme/app:1) takes up new opaque material"},
     {"unknown software restarts for all three", NULL, {{0}}, 0, APP, NAIVE | OPAQUE, 0, RESTART, L | T | O, 0, 0,
      NULL, ""},
     {"unknown software that mounts only the CA has nothing to do with the leaf", NULL, {{0}}, 0, APP_WITH(MOUNT)
@@ -493,10 +493,107 @@ static void test_nonsense_restarts_and_breaks_nothing(void **state)
     cr_decision_dispose(&empty);
 }
 
+/* --- which opaque keys concern whom --- */
+
+#define ITEMS(items)     "\nvolumes: [{name: v, secret: {secretName: tls, items: [" items "]}}]"
+#define CRT              "{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}"
+#define HMAC             "{key: hmac, path: hmac}"
+#define ENV_OF(key)      "env: [{name: X, valueFrom: {secretKeyRef: {name: tls, key: " key "}}}]"
+#define NGINX_WITH(rest) "containers: [{name: nginx, image: 'docker.io/library/nginx:1.22.1', " rest "}]"
+
+static const struct opaque_case {
+    const char *rule;
+    const char *pod;
+    const char *changed; /* keys, by spaces; "": cannot be told */
+    unsigned changes;
+    int override; /* method of reload.opaque; 0: none */
+    int kind;
+    unsigned restart;
+} opaque_cases[] = {
+    {"unknown software may read whatever it mounts", APP, "hmac", OPAQUE, 0, RESTART, O},
+    {"unless it mounts other keys", APP_WITH(MOUNT) ITEMS(CRT), "hmac", OPAQUE, 0, NONE, 0},
+    {"it mounts that key", APP_WITH(MOUNT) ITEMS(CRT ", " HMAC), "hmac", OPAQUE, 0, RESTART, O},
+    {"it mounts that key, another changed", APP_WITH(MOUNT) ITEMS(CRT ", " HMAC), "tls-combined.pem", OPAQUE, 0, NONE,
+     0},
+    {"which one changed cannot be told", APP_WITH(MOUNT) ITEMS(CRT ", " HMAC), "", OPAQUE, 0, RESTART, O},
+    {"whoever takes no opaque key is not concerned then either", APP_WITH(MOUNT) ITEMS(CRT), "", OPAQUE, 0, NONE, 0},
+    {"a subPath is a key", APP_WITH("volumeMounts: [{name: v, mountPath: /hmac, subPath: hmac}]") VOLUME, "hmac",
+     OPAQUE, 0, RESTART, O},
+    {"another subPath is another key", APP_WITH("volumeMounts: [{name: v, mountPath: /c, subPath: tls.crt}]") VOLUME,
+     "hmac", OPAQUE, 0, NONE, 0},
+    {"a variable is a key", APP_WITH(ENV_OF("hmac")), "hmac", OPAQUE, 0, RESTART, O},
+    {"another variable is another key", APP_WITH(ENV_OF("password")), "hmac", OPAQUE, 0, NONE, 0},
+    {"envFrom takes all", APP_WITH("envFrom: [{secretRef: {name: tls}}]"), "hmac", OPAQUE, 0, RESTART, O},
+    {"envFrom takes all, known software as well", NGINX_WITH("envFrom: [{secretRef: {name: tls}}]"), "hmac", OPAQUE, 0,
+     RESTART, O},
+    {"known software does not read what lies beside its certificates", NGINX, "keystore.p12", OPAQUE, 0, NONE, 0},
+    {"but what it picks", NGINX_WITH(MOUNT) ITEMS(CRT ", " HMAC), "hmac", OPAQUE, 0, RESTART, O},
+    {"or what the policy says that it reads", NGINX, "hmac", OPAQUE, CR_METHOD_RESTART, RESTART, O},
+    {"and how", NGINX, "hmac", OPAQUE, CR_METHOD_WATCH, RELOAD, 0},
+    {"a keystore that comes with each renewal restarts nobody that does not use it", RATELIMIT,
+     "keystore.p12 tls-combined.pem", LEAF | OPAQUE, 0, RELOAD, 0},
+    {"the policy can say how unknown software takes opaque material", APP, "hmac", OPAQUE, CR_METHOD_WATCH, RELOAD, 0},
+    {"Envoy reads secrets of any kind by SDS", ENVOY, "hmac", OPAQUE, 0, RELOAD, 0},
+};
+
+static void test_opaque_keys(void **state)
+{
+    (void)state;
+    char crt[] = "tls.crt", key[] = "tls.key", ca[] = "ca.crt", name[] = "tls";
+    const struct cr_policy_secret secret = {.name = name, .certificate = crt, .private_key = key, .trust = ca};
+    for (size_t i = 0; i < cr_array_len(opaque_cases); i++) {
+        const struct opaque_case *c = &opaque_cases[i];
+        struct cr_policy_consumer consumer = {0};
+        consumer.reload[CR_ROLE_OPAQUE].set = c->override != 0;
+        consumer.reload[CR_ROLE_OPAQUE].method = (enum cr_method)c->override;
+        CR_CLEANUP(cr_strvec) struct cr_strvec changed = {0};
+        cr_autofree char *text = cr_strdup(c->changed);
+        char *rest = NULL;
+        for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+            cr_strvec_add(&changed, word);
+        const struct cr_secret_change change = {.secret = &secret, .changes = c->changes, .opaque_keys = &changed};
+        CR_CLEANUP(cr_json) struct cr_json *spec = test_yaml(c->pod);
+        CR_CLEANUP(cr_decision) struct cr_decision decision = {0};
+        cr_decide(
+            &(struct cr_decide_input){
+                .consumer = &consumer, .pod_spec = spec, .catalogue = catalogue, .changes = &change, .changes_len = 1},
+            &decision);
+        if ((int)decision.kind != c->kind || decision.secrets[0].restart_classes != c->restart)
+            fail_msg("%s: %s, classes %u: %s", c->rule, cr_decision_name(decision.kind),
+                     decision.secrets[0].restart_classes, decision.reason);
+    }
+}
+
+/* --- immutable Secrets --- */
+
+static void test_an_immutable_secret_that_was_replaced_never_refreshes(void **state)
+{
+    (void)state;
+    char crt[] = "tls.crt", key[] = "tls.key", ca[] = "ca.crt", name[] = "tls";
+    const struct cr_policy_secret secret = {.name = name, .certificate = crt, .private_key = key, .trust = ca};
+    static const char *const pods[] = {ENVOY, RATELIMIT, APP};
+    for (size_t i = 0; i < cr_array_len(pods); i++) {
+        const struct cr_policy_consumer consumer = {0};
+        const struct cr_secret_change change = {.secret = &secret, .changes = LEAF, .was_immutable = true};
+        CR_CLEANUP(cr_json) struct cr_json *spec = test_yaml(pods[i]);
+        CR_CLEANUP(cr_decision) struct cr_decision decision = {0};
+        cr_decide(
+            &(struct cr_decide_input){
+                .consumer = &consumer, .pod_spec = spec, .catalogue = catalogue, .changes = &change, .changes_len = 1},
+            &decision);
+        assert_int_equal(decision.kind, CR_DECISION_RESTART);
+        assert_false(decision.secrets[0].refreshes);
+        if (!strstr(decision.reason, "Secret tls, which was immutable"))
+            fail_msg("%s", decision.reason);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_opaque_keys),
+        cmocka_unit_test(test_an_immutable_secret_that_was_replaced_never_refreshes),
         cmocka_unit_test(test_roles_are_all_that_are_played_not_only_what_changed),
         cmocka_unit_test(test_the_second_secret_is_judged_by_itself),
         cmocka_unit_test(test_what_is_used_and_what_refreshes),

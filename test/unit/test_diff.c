@@ -21,13 +21,26 @@ struct state {
     const char *chain;
     const char *anchors[4];
     const char *trust[4];
-    const char *opaque;
+    const char *opaque; /* "h", digested by key 1; "2:h", by key 2; CR_OPAQUE_UNREAD */
+    const char *entries[3];
 };
 
 static void set_digest(char out[CR_SHA256_HEX], const char *word)
 {
     if (word)
         cr_sha256_hex(word, strlen(word), out);
+}
+
+static void set_opaque(char out[CR_OPAQUE_TEXT], const char *word)
+{
+    char hex[CR_SHA256_HEX];
+    if (!word || strcmp(word, CR_OPAQUE_UNREAD) == 0) {
+        snprintf(out, CR_OPAQUE_TEXT, "%s", word ? word : "");
+        return;
+    }
+    const char *colon = strchr(word, ':');
+    set_digest(hex, colon ? colon + 1 : word);
+    snprintf(out, CR_OPAQUE_TEXT, "0000000%c:%s", colon ? *word : '1', hex);
 }
 
 static void make(const struct state *state, struct cr_material *m)
@@ -37,7 +50,9 @@ static void make(const struct state *state, struct cr_material *m)
     set_digest(m->key, state->key ? state->key : state->leaf);
     set_digest(m->issuer, state->issuer);
     set_digest(m->chain, state->chain ? state->chain : state->leaf);
-    set_digest(m->opaque, state->opaque);
+    set_opaque(m->opaque, state->opaque);
+    for (size_t i = 0; i < 3 && state->entries[i]; i++)
+        cr_strvec_add(&m->opaque_keys, state->entries[i]);
     for (size_t i = 0; i < 4 && state->anchors[i]; i++) {
         char hex[CR_SHA256_HEX];
         set_digest(hex, state->anchors[i]);
@@ -155,6 +170,11 @@ static const struct diff_case {
     {"opaque material", {.opaque = "h"}, {.opaque = "i"}, OPAQUE},
     {"opaque material that appears", {0}, {.opaque = "i"}, OPAQUE},
     {"opaque material that vanishes", {.opaque = "h"}, {0}, OPAQUE},
+    {"the same under another key is no change", {.opaque = "h"}, {.opaque = "2:h"}, 0},
+    {"another under another key cannot be told", {.opaque = "h"}, {.opaque = "2:i"}, 0},
+    {"opaque material without a key to digest it", {.opaque = "h"}, {.opaque = CR_OPAQUE_UNREAD}, 0},
+    {"opaque material that can be digested at last", {.opaque = CR_OPAQUE_UNREAD}, {.opaque = "h"}, 0},
+    {"opaque material that was never digested and is gone", {.opaque = CR_OPAQUE_UNREAD}, {0}, 0},
     {"everything at once vanishes",
      {.leaf = "1", .anchors = {"A"}, .trust = {"A"}, .opaque = "h"}, {0}, LEAF | KEY | REMOVED | OPAQUE},
 };
@@ -238,6 +258,87 @@ static void test_words(void **state)
         cr_autofree char *sentence = cr_diff_sentence(cases[i].changes);
         assert_string_equal(words, cases[i].words);
         assert_string_equal(sentence, cases[i].sentence);
+    }
+}
+
+/* --- which opaque entries --- */
+
+static void test_opaque_keys_that_changed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        struct state before;
+        struct state after;
+        bool told;
+        const char *names;
+    } cases[] = {
+        {"changed", {.opaque = "h", .entries = {"a=1", "b=1"}}, {.opaque = "i", .entries = {"a=1", "b=2"}}, true, "b"},
+        {"added", {.opaque = "h", .entries = {"a=1"}}, {.opaque = "i", .entries = {"a=1", "b=2"}}, true, "b"},
+        {"removed", {.opaque = "h", .entries = {"a=1", "b=1"}}, {.opaque = "i", .entries = {"a=1"}}, true, "b"},
+        {"all gone", {.opaque = "h", .entries = {"a=1"}}, {0}, true, "a"},
+        {"the first", {0}, {.opaque = "h", .entries = {"a=1"}}, true, "a"},
+        {"all of them",
+         {.opaque = "h", .entries = {"a=1", "b=1"}},
+         {.opaque = "i", .entries = {"a=2", "b=2"}},
+         true,
+         "a b"},
+        {"too many before", {.opaque = "h"}, {.opaque = "i", .entries = {"a=1"}}, false, ""},
+        {"too many now", {.opaque = "h", .entries = {"a=1"}}, {.opaque = "i"}, false, ""},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_material) struct cr_material before = {0};
+        CR_CLEANUP(cr_material) struct cr_material after = {0};
+        make(&cases[i].before, &before);
+        make(&cases[i].after, &after);
+        CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+        bool told = cr_diff_opaque_keys(&before, &after, &names);
+        cr_autofree char *text = cr_strvec_join(&names, " ");
+        if (told != cases[i].told || strcmp(text, cases[i].names) != 0)
+            fail_msg("%s: %d, '%s'", cases[i].rule, told, text);
+    }
+}
+
+/* --- lists that were too long to be remembered --- */
+
+static void summarize(struct cr_material *m)
+{
+    m->trust_summary = cr_material_summarize_trust(m);
+    free(m->trust);
+    m->trust = NULL;
+    m->trust_len = 0;
+    cr_strvec_dispose(&m->anchors);
+}
+
+static void test_summarized_trust(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        struct state before;
+        struct state after;
+        unsigned changes;
+    } cases[] = {
+        {"the same", {.trust = {"A", "B"}}, {.trust = {"A", "B"}}, 0},
+        {"another order", {.trust = {"A", "B"}}, {.trust = {"B", "A"}}, 0},
+        {"one more is anything", {.trust = {"A"}}, {.trust = {"A", "B"}}, ADDED | REMOVED | REPLACED},
+        {"a renewed one is anything", {.trust = {"A"}}, {.trust = {"A:2"}}, ADDED | REMOVED | REPLACED},
+        {"none now", {.trust = {"A"}}, {0}, REMOVED},
+        {"the leaf is compared as ever", {.leaf = "1", .trust = {"A"}}, {.leaf = "2", .trust = {"A"}}, LEAF | KEY},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_material) struct cr_material before = {0};
+        CR_CLEANUP(cr_material) struct cr_material after = {0};
+        make(&cases[i].before, &before);
+        make(&cases[i].after, &after);
+        cr_autofree char *annotation = cr_restart_annotation_value(&before, CR_CLASS_TRUST);
+        summarize(&before);
+        if (cr_diff(&before, &after) != cases[i].changes)
+            fail_msg("%s: %x", cases[i].rule, cr_diff(&before, &after));
+        assert_true(cr_restart_annotation_covers(annotation, &before, CR_CLASS_TRUST));
+        summarize(&after);
+        if (cr_diff(&before, &after) != cases[i].changes)
+            fail_msg("%s, both: %x", cases[i].rule, cr_diff(&before, &after));
     }
 }
 
@@ -367,6 +468,42 @@ static void test_merge_keeps_the_other_classes(void **state)
     assert_null(strstr(cleaned, "trust="));
 }
 
+static void test_annotation_names_the_key_of_an_opaque_digest(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        const char *then;
+        const char *now;
+        bool covers;
+        bool rekeyed;
+    } cases[] = {
+        {"the same", "h", "h", true, false},
+        {"another", "h", "i", false, false},
+        {"the same under another key", "h", "2:h", false, true},
+        {"another under another key", "h", "2:i", false, true},
+        {"gone", "h", NULL, false, false},
+        {"none then", NULL, "h", false, false},
+        {"cannot be digested now", "h", CR_OPAQUE_UNREAD, false, false},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_material) struct cr_material then = {0};
+        CR_CLEANUP(cr_material) struct cr_material now = {0};
+        make(&(struct state){.leaf = "1", .opaque = cases[i].then}, &then);
+        make(&(struct state){.leaf = "1", .opaque = cases[i].now}, &now);
+        cr_autofree char *value = cr_restart_annotation_value(&then, CR_CLASS_LEAF | CR_CLASS_OPAQUE);
+        if (cr_restart_annotation_covers(value, &now, CR_CLASS_OPAQUE) != cases[i].covers ||
+            cr_restart_annotation_is_rekeyed(value, &now) != cases[i].rekeyed)
+            fail_msg("%s: %s", cases[i].rule, value);
+        assert_true(cr_restart_annotation_covers(value, &now, CR_CLASS_LEAF));
+        /* A later restart for the leaf keeps what was said of the opaque material, whichever key said it. */
+        cr_autofree char *merged = cr_restart_annotation_merge(value, &now, CR_CLASS_LEAF);
+        assert_true(cr_restart_annotation_covers(merged, &then, CR_CLASS_OPAQUE));
+        assert_false(cr_restart_annotation_is_rekeyed("leaf=0123456789abcdef", &now));
+        assert_false(cr_restart_annotation_is_rekeyed(NULL, &now));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +511,9 @@ int main(void)
         cmocka_unit_test(test_a_change_and_its_reverse_touch_the_same_classes),
         cmocka_unit_test(test_classes),
         cmocka_unit_test(test_words),
+        cmocka_unit_test(test_opaque_keys_that_changed),
+        cmocka_unit_test(test_summarized_trust),
+        cmocka_unit_test(test_annotation_names_the_key_of_an_opaque_digest),
         cmocka_unit_test(test_annotation_name_is_short_and_per_secret),
         cmocka_unit_test(test_annotation_holds_only_the_classes_that_forced_it),
         cmocka_unit_test(test_annotation_of_absent_material_is_none),

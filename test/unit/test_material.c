@@ -555,7 +555,8 @@ static void a_cross_signed_ca_gives_both_anchors(void **state)
 
 /* --- opaque --- */
 
-static void opaque_digest(const struct cr_opaque_entry *entries, size_t count, const char *key, char out[CR_SHA256_HEX])
+static void opaque_digest(const struct cr_opaque_entry *entries, size_t count, const char *key,
+                          char out[CR_OPAQUE_TEXT])
 {
     struct cr_material_input in = {
         .opaque = entries, .opaque_len = count, .opaque_key = key, .opaque_key_len = key ? strlen(key) : 0};
@@ -563,7 +564,9 @@ static void opaque_digest(const struct cr_opaque_entry *entries, size_t count, c
     enum cr_material_problem problem;
     assert_true(cr_material_parse(&in, 0, &m, &problem, NULL));
     assert_false(m.has_leaf);
-    memcpy(out, m.opaque, CR_SHA256_HEX);
+    assert_true(cr_opaque_is_valid(m.opaque));
+    assert_int_equal(m.opaque_keys.len, count <= CR_OPAQUE_KEYS_MAX ? count : 0);
+    memcpy(out, m.opaque, sizeof m.opaque);
 }
 
 static void opaque_entries_are_digested_with_a_key_whatever_their_order(void **state)
@@ -574,23 +577,100 @@ static void opaque_entries_are_digested_with_a_key_whatever_their_order(void **s
     const struct cr_opaque_entry shifted[] = {{"a", "onet", 4}, {"b", "wo", 2}};
     const struct cr_opaque_entry renamed[] = {{"a", "one", 3}, {"c", "two", 3}};
     const struct cr_opaque_entry emptied[] = {{"a", "one", 3}, {"b", NULL, 0}};
-    char base[CR_SHA256_HEX];
-    char other[CR_SHA256_HEX];
+    const struct cr_opaque_entry with_nul[] = {{"a", "one", 3}, {"b", "two\0x", 5}};
+    char base[CR_OPAQUE_TEXT];
+    char other[CR_OPAQUE_TEXT];
     opaque_digest(there, 2, "key", base);
-    assert_int_equal(strlen(base), 64);
+    assert_int_equal(strlen(base), 8 + 1 + 64);
     opaque_digest(turned, 2, "key", other);
     assert_string_equal(base, other);
-    const struct cr_opaque_entry *const changed[] = {shifted, renamed, emptied};
+    const struct cr_opaque_entry *const changed[] = {shifted, renamed, emptied, with_nul};
     for (size_t i = 0; i < cr_array_len(changed); i++) {
         opaque_digest(changed[i], 2, "key", other);
         assert_string_not_equal(base, other);
+        assert_true(cr_opaque_comparable(base, other));
     }
     opaque_digest(there, 1, "key", other);
     assert_string_not_equal(base, other);
-    opaque_digest(there, 2, "another key", other);
+}
+
+static void an_opaque_digest_names_its_key(void **state)
+{
+    (void)state;
+    const struct cr_opaque_entry there[] = {{"a", "one", 3}};
+    char base[CR_OPAQUE_TEXT];
+    char other[CR_OPAQUE_TEXT];
+    char id[CR_SHA256_HEX];
+    opaque_digest(there, 1, "key", base);
+    cr_sha256_hex("key", 3, id);
+    assert_memory_equal(base, id, CR_OPAQUE_KEY_ID);
+    opaque_digest(there, 1, "another key", other);
     assert_string_not_equal(base, other);
-    opaque_digest(there, 2, NULL, other);
-    assert_string_equal(other, "");
+    assert_false(cr_opaque_comparable(base, other));
+    /* RFC 2104, over the RFC's way to write what is in it: name=HMAC(content) and a new line. */
+    char content[CR_SHA256_HEX];
+    char whole[CR_SHA256_HEX];
+    cr_hmac_sha256_hex("key", 3, "one", 3, content);
+    cr_autofree char *text = cr_asprintf("a=%s\n", content);
+    cr_hmac_sha256_hex("key", 3, text, strlen(text), whole);
+    assert_string_equal(base + CR_OPAQUE_KEY_ID + 1, whole);
+}
+
+static void without_a_key_opaque_entries_are_only_named(void **state)
+{
+    (void)state;
+    const struct cr_opaque_entry there[] = {{"password", "hunter2", 7}, {"hmac-secret", "x", 1}};
+    struct cr_material_input in = {.opaque = there, .opaque_len = 2};
+    AUTO_MATERIAL m = {0};
+    enum cr_material_problem problem;
+    assert_true(cr_material_parse(&in, 0, &m, &problem, NULL));
+    assert_string_equal(m.opaque, CR_OPAQUE_UNREAD);
+    assert_int_equal(m.opaque_keys.len, 2);
+    assert_string_equal(m.opaque_keys.items[0], "hmac-secret=");
+    assert_string_equal(m.opaque_keys.items[1], "password=");
+}
+
+static void entries_are_told_apart_up_to_a_number(void **state)
+{
+    (void)state;
+    enum { MOST = CR_OPAQUE_KEYS_MAX + 1 };
+    struct cr_opaque_entry entries[MOST];
+    char names[MOST][8];
+    char out[CR_OPAQUE_TEXT];
+    for (size_t i = 0; i < MOST; i++) {
+        snprintf(names[i], sizeof names[i], "k%zu", i);
+        entries[i] = (struct cr_opaque_entry){names[i], "v", 1};
+    }
+    opaque_digest(entries, CR_OPAQUE_KEYS_MAX, "key", out);
+    opaque_digest(entries, MOST, "key", out);
+}
+
+static void what_can_be_compared(void **state)
+{
+    (void)state;
+#define DIGITS "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+    static const struct {
+        const char *a;
+        const char *b;
+        bool comparable;
+    } cases[] = {
+        {"", "", true},
+        {"", "00000001:" DIGITS, true},
+        {"00000001:" DIGITS, "00000001:" DIGITS, true},
+        {"00000001:" DIGITS, "00000002:" DIGITS, false},
+        {"", CR_OPAQUE_UNREAD, false},
+        {CR_OPAQUE_UNREAD, CR_OPAQUE_UNREAD, false},
+        {CR_OPAQUE_UNREAD, "00000001:" DIGITS, false},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        assert_int_equal(cr_opaque_comparable(cases[i].a, cases[i].b), cases[i].comparable);
+        assert_int_equal(cr_opaque_comparable(cases[i].b, cases[i].a), cases[i].comparable);
+        assert_true(cr_opaque_is_valid(cases[i].a) && cr_opaque_is_valid(cases[i].b));
+    }
+    static const char *const broken[] = {
+        DIGITS, "00000001" DIGITS, "0000001:" DIGITS, "0000000g:" DIGITS, "00000001:" DIGITS "0", "Unread"};
+    for (size_t i = 0; i < cr_array_len(broken); i++)
+        assert_false(cr_opaque_is_valid(broken[i]));
 }
 
 /* --- the value --- */
@@ -697,6 +777,10 @@ int main(void)
         cmocka_unit_test(a_ca_that_expired_or_is_no_ca_is_no_anchor),
         cmocka_unit_test(a_cross_signed_ca_gives_both_anchors),
         cmocka_unit_test(opaque_entries_are_digested_with_a_key_whatever_their_order),
+        cmocka_unit_test(an_opaque_digest_names_its_key),
+        cmocka_unit_test(without_a_key_opaque_entries_are_only_named),
+        cmocka_unit_test(entries_are_told_apart_up_to_a_number),
+        cmocka_unit_test(what_can_be_compared),
         cmocka_unit_test(a_copy_is_whole_and_independent),
         cmocka_unit_test(key_digest_follows_the_key_and_leaf_the_certificate),
         cmocka_unit_test(every_problem_has_a_word),

@@ -78,7 +78,8 @@ static void test_every_field_that_is_acted_on_is_read(void **state)
     CR_CLEANUP(cr_policy)
     struct cr_policy *p = decode_ok(
         "{\"suspend\":true,\"mode\":\"Plan\","
-        "\"secrets\":[{\"name\":\"a\",\"keys\":{\"certificate\":\"c\",\"privateKey\":\"k\",\"trust\":\"t\"}}],"
+        "\"secrets\":[{\"name\":\"a\",\"keys\":{\"certificate\":\"c\",\"privateKey\":\"k\",\"trust\":\"t\","
+        "\"opaque\":[\"hmac\",\"hmac\",\"p12\"]}},{\"name\":\"b\",\"keys\":{\"opaque\":[]}},{\"name\":\"c\"}],"
         "\"consumers\":[{\"name\":\"db\",\"targetRef\":{\"apiVersion\":\"apps/v1\",\"kind\":\"StatefulSet\","
         "\"name\":\"pg\"},\"component\":\"postgresql\",\"optional\":true,"
         "\"reload\":{\"serverLeaf\":{\"method\":\"Poll\",\"maxDelay\":\"1m30s\"},\"clientCA\":{\"method\":\"Restart\"}}"
@@ -91,6 +92,10 @@ static void test_every_field_that_is_acted_on_is_read(void **state)
     assert_string_equal(p->secrets[0].certificate, "c");
     assert_string_equal(p->secrets[0].private_key, "k");
     assert_string_equal(p->secrets[0].trust, "t");
+    assert_true(p->secrets[0].has_opaque && p->secrets[1].has_opaque && !p->secrets[2].has_opaque);
+    assert_int_equal(p->secrets[0].opaque.len, 2);
+    assert_string_equal(p->secrets[0].opaque.items[1], "p12");
+    assert_int_equal(p->secrets[1].opaque.len, 0);
     const struct cr_policy_consumer *db = &p->consumers[0];
     assert_string_equal(db->kind, "StatefulSet");
     assert_string_equal(db->target, "pg");
@@ -122,8 +127,7 @@ static void test_a_spec_with_every_field_is_read(void **state)
     fclose(file);
     CR_CLEANUP(cr_policy) struct cr_policy *p = decode_ok(spec);
     cr_autofree char *unsupported = cr_strvec_join(&p->unsupported, "\n");
-    assert_string_equal(unsupported, "spec.consumers[0].reload.opaque\n"
-                                     "spec.consumers[1].targetRef.kind\n"
+    assert_string_equal(unsupported, "spec.consumers[1].targetRef.kind\n"
                                      "spec.restart.method\n"
                                      "spec.restart.windows\n"
                                      "spec.restart.overrideWindowBeforeExpiry\n"

@@ -266,12 +266,151 @@ static void a_policy_that_came_later_finds_no_view(void **state)
     assert_non_null(cr_secret_view_find(snapshot, &defaults));
 }
 
+/* --- opaque material --- */
+
+static const unsigned char digest_key[CR_VIEW_KEY] = "0123456789abcdef0123456789abcde";
+
+static struct cr_secret_view *view_through(const struct cr_json *secret, const char *names)
+{
+    CR_CLEANUP(cr_policy) struct cr_policy *policy = policy_naming(names);
+    return cr_secret_view_read(secret, &policy->secrets[0], digest_key);
+}
+
+static void all_other_keys_count_unless_the_policy_names_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        const char *names;
+        const char *keys; /* that count */
+    } cases[] = {
+        {"all others", "{name: web-tls}", "hmac-secret tls-combined.pem"},
+        {"one of them", "{name: web-tls, keys: {opaque: [hmac-secret]}}", "hmac-secret"},
+        {"none of them", "{name: web-tls, keys: {opaque: []}}", ""},
+        {"a list says nothing of the other roles", "{name: web-tls, keys: {opaque: [tls.crt, hmac-secret]}}",
+         "hmac-secret"},
+        {"what plays no other role any more", "{name: web-tls, keys: {trust: other.pem}}",
+         "ca.crt hmac-secret tls-combined.pem"},
+    };
+    CR_CLEANUP(cr_json) struct cr_json *secret = tls_secret(leaf, leaf);
+    put(secret, "tls-combined.pem", "both");
+    put(secret, "hmac-secret", "x");
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = view_through(secret, cases[i].names);
+        CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+        for (size_t k = 0; k < view->material.opaque_keys.len; k++) {
+            const char *element = view->material.opaque_keys.items[k];
+            cr_autofree char *key = cr_strndup(element, cr_opaque_key_len(element));
+            cr_strvec_add(&keys, key);
+        }
+        cr_autofree char *text = cr_strvec_join(&keys, " ");
+        if (strcmp(text, cases[i].keys) != 0 || !view->material.opaque[0] != !cases[i].keys[0])
+            fail_msg("%s: %s (%s)", cases[i].rule, text, view->material.opaque);
+    }
+}
+
+/* Digests of different keys cannot be compared: then nothing is a change. */
+static void the_key_of_a_digest_is_of_one_secret_seen_through_one_set_of_names(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_json) struct cr_json *secret = tls_secret(leaf, leaf);
+    put(secret, "hmac-secret", "x");
+    CR_CLEANUP(cr_json) struct cr_json *another = cr_json_copy(secret);
+    cr_json_set_string(cr_json_object_in(another, "metadata"), "name", "other-tls");
+    CR_CLEANUP(cr_json) struct cr_json *relabelled = cr_json_copy(secret);
+    cr_json_set_string(cr_json_object_in(relabelled, "metadata"), "resourceVersion", "8");
+    cr_json_remove(cr_json_edit(relabelled, "metadata"), "labels");
+    CR_CLEANUP(cr_json) struct cr_json *changed = cr_json_copy(secret);
+    put(changed, "hmac-secret", "y");
+    const struct {
+        const char *rule;
+        const struct cr_json *secret;
+        const char *names;
+        bool comparable;
+        bool same;
+    } cases[] = {
+        {"the same", secret, "{name: web-tls}", true, true},
+        {"metadata is no content", relabelled, "{name: web-tls}", true, true},
+        {"another content", changed, "{name: web-tls}", true, false},
+        {"another Secret", another, "{name: web-tls}", false, false},
+        {"a list of keys", secret, "{name: web-tls, keys: {opaque: [hmac-secret]}}", false, false},
+        {"another key for trust", secret, "{name: web-tls, keys: {trust: bundle.pem}}", false, false},
+    };
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *base = view_through(secret, "{name: web-tls}");
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = view_through(cases[i].secret, cases[i].names);
+        if (cr_opaque_comparable(base->material.opaque, view->material.opaque) != cases[i].comparable ||
+            cr_streq(base->material.opaque, view->material.opaque) != cases[i].same)
+            fail_msg("%s: %s", cases[i].rule, view->material.opaque);
+    }
+}
+
+static void an_hmac_key_alone_is_material(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_json) struct cr_json *secret = bare_secret();
+    put(secret, "hmac-secret", "x");
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *read = view_through(secret, "{name: web-tls}");
+    assert_int_equal(read->problem, CR_MATERIAL_OK);
+    assert_true(read->material.opaque[0] && !cr_streq(read->material.opaque, CR_OPAQUE_UNREAD));
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *unread = cr_secret_view_read(secret, &defaults, NULL);
+    assert_int_equal(unread->problem, CR_MATERIAL_OK);
+    assert_string_equal(unread->material.opaque, CR_OPAQUE_UNREAD);
+}
+
+static void data_may_have_any_bytes_in_any_number_of_keys(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_json) struct cr_json *secret = tls_secret(leaf, leaf);
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *before = view_through(secret, "{name: web-tls}");
+    assert_string_equal(before->material.opaque, "");
+    cr_json_set_string(cr_json_object_in(secret, "data"), "bytes", "AAECAP8="); /* 00 01 02 00 ff */
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *one = view_through(secret, "{name: web-tls}");
+    cr_json_set_string(cr_json_object_in(secret, "data"), "bytes", "AAECAP4=");
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *two = view_through(secret, "{name: web-tls}");
+    assert_string_not_equal(one->material.opaque, two->material.opaque);
+    for (int i = 0; i < 5000; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "key-%d", i);
+        put(secret, name, name);
+    }
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *many = view_through(secret, "{name: web-tls}");
+    assert_int_equal(many->problem, CR_MATERIAL_OK);
+    assert_true(cr_opaque_is_valid(many->material.opaque) && !many->material.opaque_keys.len);
+}
+
+static void the_key_comes_later_for_those_that_are_read_then(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of("{name: web-tls}");
+    struct cr_json *secret = tls_secret(leaf, leaf);
+    put(secret, "hmac-secret", "x");
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *early = projected(refs, cr_json_copy(secret));
+    cr_secret_refs_use_key(refs, digest_key);
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *late = projected(refs, secret);
+    assert_string_equal(cr_secret_view_find(early, &defaults)->material.opaque, CR_OPAQUE_UNREAD);
+    const struct cr_secret_view *view = cr_secret_view_find(late, &defaults);
+    assert_true(cr_opaque_is_valid(view->material.opaque));
+    assert_string_not_equal(view->material.opaque, CR_OPAQUE_UNREAD);
+}
+
+static void an_immutable_secret_is_told(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_json) struct cr_json *secret = tls_secret(leaf, leaf);
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = view_through(secret, "{name: web-tls}");
+    assert_false(view->immutable);
+    cr_json_set_bool(secret, "immutable", true);
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *frozen = view_through(secret, "{name: web-tls}");
+    assert_true(frozen->immutable);
+}
+
 /* --- what cannot be used --- */
 
 static void is_problem(const char *rule, const struct cr_json *secret, enum cr_material_problem problem,
                        const char *says)
 {
-    CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = cr_secret_view_read(secret, &defaults);
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = cr_secret_view_read(secret, &defaults, NULL);
     if (view->problem != problem)
         fail_msg("%s: %s", rule, cr_material_problem_name(view->problem));
     if (!view->problem_text || !strstr(view->problem_text, says))
@@ -320,7 +459,7 @@ static void what_is_not_named_is_not_looked_at(void **state)
     struct cr_policy_secret trust_only = {.trust = default_trust};
     CR_CLEANUP(cr_json) struct cr_json *secret = tls_secret(leaf, other);
     cr_json_set_string(cr_json_object_in(secret, "data"), "tls.crt", "no base64");
-    CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = cr_secret_view_read(secret, &trust_only);
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = cr_secret_view_read(secret, &trust_only, NULL);
     assert_int_equal(view->problem, CR_MATERIAL_OK);
     assert_false(view->material.has_leaf);
     assert_int_equal(view->material.trust_len, 1);
@@ -369,6 +508,12 @@ int main(void)
         cmocka_unit_test(fingerprints_are_those_of_the_certificates),
         cmocka_unit_test(each_policy_sees_the_secret_through_its_own_key_names),
         cmocka_unit_test(a_policy_that_came_later_finds_no_view),
+        cmocka_unit_test(all_other_keys_count_unless_the_policy_names_them),
+        cmocka_unit_test(the_key_of_a_digest_is_of_one_secret_seen_through_one_set_of_names),
+        cmocka_unit_test(an_hmac_key_alone_is_material),
+        cmocka_unit_test(data_may_have_any_bytes_in_any_number_of_keys),
+        cmocka_unit_test(the_key_comes_later_for_those_that_are_read_then),
+        cmocka_unit_test(an_immutable_secret_is_told),
         cmocka_unit_test(a_problem_gives_words_and_no_material),
         cmocka_unit_test(what_is_not_named_is_not_looked_at),
         cmocka_unit_test(references_may_come_while_secrets_are_read),

@@ -246,6 +246,15 @@ static void test_broken_settled_material_reads_as_first_sight(void **state)
         {"{\"trust\":[{\"fingerprint\":\"" HEX64 "\"},7]}", false},
         {"{\"trust\":{}}", false},
         {"{\"opaque\":\"XYZ\"}", false},
+        {"{\"opaque\":\"" HEX64 "\"}", false}, /* of an unknown key */
+        {"{\"opaque\":\"01234567:" HEX64 "\"}", true},
+        {"{\"opaque\":\"unread\"}", true},
+        {"{\"opaque\":\"01234567:" HEX64 "\",\"opaqueKeys\":7}", true},
+        {"{\"trustSummary\":{\"count\":300,\"digest\":\"" HEX64 "\"}}", true},
+        {"{\"trustSummary\":{\"count\":0,\"digest\":\"" HEX64 "\"}}", false},
+        {"{\"trustSummary\":{\"count\":300}}", false},
+        {"{\"trustSummary\":{\"count\":300,\"digest\":\"" HEX64 "\"},\"trust\":[{\"fingerprint\":\"" HEX64 "\"}]}",
+         false},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         cr_autofree char *text = cr_asprintf("{\"secrets\":[{\"name\":\"s\",\"settled\":%s}]}", cases[i].settled);

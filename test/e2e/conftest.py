@@ -17,18 +17,18 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPOSITORY / "hack" / "lib"), str(REPOSITORY / "test" / "support")]
 
 from audit import Audit  # noqa: E402
-from certroll_dev import tools, ui  # noqa: E402
+from certroll_dev import install, operator_image, tools, ui  # noqa: E402
 from certroll_dev.demo import component_images, pki, workloads  # noqa: E402
 from certroll_dev.demo.api import API  # noqa: E402
 from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
 from certroll_dev.demo.logs import collect  # noqa: E402
 from certroll_dev.demo.pki import NAMESPACE, Authority  # noqa: E402
 from certroll_dev.demo.workloads import ENVOY  # noqa: E402
+from certroll_dev.operator_image import Image  # noqa: E402
 from world import World  # noqa: E402
 
 _LOGS = REPOSITORY / "build" / "test-logs"
-_OPERATOR_USER = f"system:serviceaccount:{NAMESPACE}:certroll-operator"
-_OPERATOR_PORT = 18081
+_OPERATOR_USER = f"system:serviceaccount:{install.NAMESPACE}:{install.NAME}"
 _report: list[str] = []
 
 
@@ -51,6 +51,12 @@ def operator_program(request: pytest.FixtureRequest) -> Path:
     if not os.access(program, os.X_OK):
         pytest.fail(f"{program} is not there: run hack/build --preset dev", pytrace=False)
     return program
+
+
+@pytest.fixture(scope="session")
+def image(operator_program: Path) -> Image:
+    """Of the operator, as the tests install it."""
+    return operator_image.cached("dev", operator_program)
 
 
 @pytest.fixture(scope="session")
@@ -92,20 +98,7 @@ def installed(cluster: LocalCluster, api: API) -> Installed:
     authority = pki.new_authority(1)
     workloads.install_crds(cluster)
     workloads.install(cluster, api, _images(), workloads.issue_all(authority))
-    cluster.kubectl("apply", "-f", str(Path(__file__).parent / "operator-rbac.yaml"))
     return Installed(authority, fresh)
-
-
-@pytest.fixture(scope="session")
-def operator_kubeconfig(cluster: LocalCluster, installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The operator's own user: its writes can be told from the tests' in the audit log."""
-    config = json.loads(cluster.kubectl("config", "view", "--raw", "--minify", "-o", "json"))
-    token = cluster.kubectl("-n", NAMESPACE, "create", "token", "certroll-operator", "--duration=24h").strip()
-    config["users"][0]["user"] = {"token": token}
-    path = tmp_path_factory.mktemp("operator") / "kubeconfig"
-    path.touch(mode=0o600)
-    path.write_text(json.dumps(config))
-    return path
 
 
 @pytest.fixture
@@ -120,11 +113,8 @@ def logs(request: pytest.FixtureRequest) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def the_world(
-    cluster: LocalCluster, api: API, installed: Installed, operator_program: Path, operator_kubeconfig: Path
-) -> World:
-    audit = Audit(cluster.layout.audit_log, _OPERATOR_USER)
-    world = World(cluster, api, _LOGS, audit, operator_program, operator_kubeconfig, _OPERATOR_PORT)
+def the_world(cluster: LocalCluster, api: API, installed: Installed, image: Image) -> World:
+    world = World(cluster, api, _LOGS, Audit(cluster.layout.audit_log, _OPERATOR_USER), image)
     world.authorities.append(installed.authority)
     world.clean = installed.fresh
     return world
@@ -158,6 +148,11 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
             collect(world.cluster, world.api, world.logs)
             result.sections.append(("logs", f"the logs of every component are in {world.logs}"))
     return result
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What looks at all the others comes last."""
+    items.sort(key=lambda item: item.path.stem == "test_rights")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

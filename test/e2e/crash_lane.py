@@ -1,5 +1,6 @@
 """A namespace for rotations in which the operator is killed: one consumer that is restarted (nginx), one that reloads (Envoy),
-an operator for them alone, and the recording proxy between that operator and the API server.
+an operator for them alone (two replicas, in a namespace of its own), and the recording proxy between that operator and the
+API server. It is always the replica that leads that is killed, and the other one that goes on.
 
 Lanes do not touch each other, so several run side by side: most of a rotation is waiting for the kubelet.
 """
@@ -8,16 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import sanitizers
 from certroll_dev import paths
 from certroll_dev.commands import tail_of
 from certroll_dev.demo import pki, pods
@@ -25,17 +23,16 @@ from certroll_dev.demo.api import API, Object
 from certroll_dev.demo.cluster import LocalCluster
 from certroll_dev.demo.pki import NAMESPACE, Material
 from certroll_dev.demo.policy import Status
-from certroll_dev.demo.processes import Operator
 from certroll_dev.demo.waiting import wait_for
 from certroll_dev.demo.workloads import is_rolled_out
+from certroll_dev.operator_image import Image
 from certroll_dev.ui import DevError
+from operator_pods import FAST_ELECTION, OperatorPods
 from write_points import Point, Write
 from write_proxy import Trap, When, WriteProxy
 
 POLICY = "crash"
 _MANIFESTS = paths.HACK / "demo.d"
-_RBAC = Path(__file__).with_name("operator-rbac.yaml")
-_FIRST_PORT = 18100
 _START_DEADLINE = 120.0
 _CONVERGE_DEADLINE = 90.0
 # After so long without a write the operator has said all it had to say: it writes a status at most once a second.
@@ -117,84 +114,70 @@ class Outcome:
 
 
 class Lane:
-    def __init__(self, cluster: LocalCluster, api: API, program: Path, folder: Path, number: int) -> None:
+    def __init__(self, cluster: LocalCluster, api: API, image: Image, folder: Path, number: int) -> None:
         self.number = number
         self.namespace = f"certroll-crash-{number}"
+        self._own_namespace = f"certroll-crash-{number}-operator"
         self.log = folder / "operator.log"
         self.usable = True
         self._cluster = cluster
         self._api = api
-        self._program = program
+        self._image = image
         self._folder = folder
         self._authorities = 0
-        self._operator: Operator | None = None
         self._started = 0.0
         self._materials: Mapping[str, Material] = {}  # last written, by the name of the Secret
         self._leaves: Mapping[str, str] = {}  # their fingerprints
-        self._running = ExitStack()
-        self._kubeconfig: Path
-        self.proxy: WriteProxy
+        self.proxy = WriteProxy(
+            json.loads(cluster.kubectl("config", "view", "--raw", "--minify", "-o", "json")) | {"users": [{"user": {}}]},
+            folder, str(cluster.layout.machine(1).address), cluster.layout.pki / "apiserver.crt",
+            streaming_lists=number != 1,  # one lane with an older API server, as far as its clients can tell
+        )  # fmt: skip
+        self._operator = self._new_operator()
 
     # --- life
 
     def up(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._cluster.kubectl("delete", "namespace", self.namespace, "--ignore-not-found")  # of a run before, if any
+        for namespace in (self.namespace, self._own_namespace):
+            self._cluster.kubectl("delete", "namespace", namespace, "--ignore-not-found")  # of a run before, if any
         self._apply((_MANIFESTS / "00-namespace.yaml").read_text())
-        self._apply(_RBAC.read_text())
         self._change()
         for consumer in CONSUMERS:
             self._apply((_MANIFESTS / consumer.manifest).read_text())
-        # Not among the logs, which people pass on: there is a key and a token in it.
-        private = Path(self._running.enter_context(tempfile.TemporaryDirectory(prefix="certroll-crash-")))
-        self.proxy = self._running.enter_context(WriteProxy(self._operator_user(), private))
-        self._kubeconfig = self.proxy.kubeconfig(private / "kubeconfig")
+        self.proxy.__enter__()
         for consumer in CONSUMERS:
             self._wait_rolled_out(consumer)
         self._create_policy()
-        self._start()
+        self._operator.start()
         wait_for("first sight to be recorded", self._at_rest, deadline=_START_DEADLINE, missing=self._describe)
 
     def down(self) -> None:
         """The operator must end well when asked to."""
         try:
-            if self._operator:
-                status = self._operator.stop()
-                assert status == 0, f"the operator ended with {status}; {self.log} ends with:\n{tail_of(self.log)}"
-                self._assert_clean()
-                assert self.proxy.errors == [], self.proxy.errors
+            self._operator.stop()
+            assert self.proxy.errors == [], self.proxy.errors
         finally:
-            self._running.close()
-            self._cluster.kubectl("delete", "namespace", self.namespace, "--wait=false", "--ignore-not-found")
+            self.proxy.__exit__()
+            for namespace in (self.namespace, self._own_namespace):
+                self._cluster.kubectl("delete", "namespace", namespace, "--wait=false", "--ignore-not-found")
 
-    def _start(self) -> None:
-        self._operator = Operator(
-            self._program, self._kubeconfig, self.namespace, self.log, _FIRST_PORT + self.number,
-            sanitizers.ENVIRONMENT,
+    def _new_operator(self) -> OperatorPods:
+        host, port = self.proxy.endpoint
+        return OperatorPods(
+            self._cluster, self._api, self._image, [self.namespace], self.log, self._own_namespace, FAST_ELECTION,
+            # What a kubelet sets leads to the API server itself.
+            {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": str(port)},
         )  # fmt: skip
 
-    def _kill(self) -> None:
-        assert self._operator
-        self._operator.check()  # it must die of the kill, not of something else before
-        self._operator.kill()
-
-    def _restart(self, trap: Trap | None = None) -> None:
-        """The next operator, as the one before."""
-        self.proxy.disconnect()
+    def _others_turn(self, trap: Trap | None = None) -> None:
+        """The time runs from the kill: until the Lease of the dead one has run out, nobody acts."""
         self._started = time.monotonic()
-        self._start()
-        self.proxy.set(trap)  # only now: what the one before had sent may still have been on its way
-        if self._operator and not trap:  # it may not live to be ready
-            self._operator.wait_ready(_CONVERGE_DEADLINE)
+        self.proxy.set(trap)  # only now: what the dead one had sent may still have been on its way
 
     def _alive(self) -> bool:
-        assert self._operator
         self._operator.check()
         return True
-
-    def _assert_clean(self) -> None:
-        report = sanitizers.report_in(self.log)
-        assert not report, f"{self.log}: {report}"
 
     # --- one rotation
 
@@ -237,12 +220,12 @@ class Lane:
             self._started = time.monotonic()
             change()
             if isinstance(kill, AtMoment) and self._under_way_after(kill.seconds):
-                self._kill()
-                self._restart()
+                self._operator.kill_leader()
+                self._others_turn()
                 outcome.struck += 1
             while traps and self._caught(traps.pop(0)):
                 meanwhile()
-                self._restart(traps[0] if traps else None)
+                self._others_turn(traps[0] if traps else None)
                 outcome.struck += 1
             self.proxy.set(None)
             self._wait("the rotation to converge", lambda: self._alive() and self._converged())
@@ -255,9 +238,9 @@ class Lane:
 
     def _traps(self, kill: Kill) -> list[Trap]:
         if isinstance(kill, AtWrite):
-            return [Trap(kill.point, kill.when, lambda _: self._kill())]
+            return [Trap(kill.point, kill.when, self._operator.kill_at)]
         if isinstance(kill, EachLife):
-            return [Trap(number, when, lambda _: self._kill()) for number, when in kill.lives]
+            return [Trap(number, when, self._operator.kill_at) for number, when in kill.lives]
         return []
 
     def _under_way_after(self, seconds: float) -> bool:
@@ -269,15 +252,10 @@ class Lane:
         return True
 
     def _caught(self, trap: Trap) -> bool:
-        """Returns when the operator is dead, or when there is nothing left to write at which it could be killed."""
+        """Returns when the leader is dead, or when there is nothing left to write at which it could be killed."""
 
         def look() -> bool:
-            assert self._operator
-            if trap.sprung.wait(0.05):
-                return True
-            if not self._operator.running() and not trap.sprung.wait(5.0):
-                self._operator.check()  # raises: it died, but not of the trap
-            return self._converged() and self._at_rest()
+            return trap.sprung.wait(0.05) or (self._converged() and self._at_rest() and self._alive())
 
         self._wait("the kill", look, every=0.0)
         return trap.sprung.is_set()
@@ -286,9 +264,10 @@ class Lane:
         """Judged. When something went wrong, the evidence is kept, and the next rotation starts afresh."""
         if not outcome.problems:  # else it has not come to its end
             outcome.problems += judge()
-        report = sanitizers.report_in(self.log)
-        if report:
-            outcome.problems.append(f"{self.log}: {report}")
+        try:
+            self._operator.assert_clean()
+        except AssertionError as error:
+            outcome.problems.append(str(error))
         if outcome.problems:
             self._keep_evidence(outcome)
             try:
@@ -299,14 +278,16 @@ class Lane:
         return outcome
 
     def _start_afresh(self) -> None:
-        if self._operator and self._operator.running():
-            self._operator.kill()
+        self._operator.kill_all()
+        self._operator.abandon()
         self.log.rename(self._next(f"{self.log.stem}-*.log"))
         self._api.delete("certrotationpolicies", self.namespace, POLICY)
         for consumer in CONSUMERS:
             self._wait_rolled_out(consumer)
         self._create_policy()
-        self._restart()
+        self._operator = self._new_operator()
+        self._operator.start()
+        self.proxy.set(None)
         self._wait("first sight to be recorded", self._at_rest)
 
     def _wait(self, what: str, look: Callable[[], bool], every: float = 0.1) -> None:
@@ -472,13 +453,6 @@ class Lane:
             lambda: is_rolled_out(self._api.get("deployments", self.namespace, consumer.name)),
             deadline=_START_DEADLINE,
         )
-
-    def _operator_user(self) -> Object:
-        """A kubeconfig of a user of its own with no more rights than it needs: a write that it may not make is found here, too."""
-        config: Object = json.loads(self._cluster.kubectl("config", "view", "--raw", "--minify", "-o", "json"))
-        token = self._cluster.kubectl("-n", self.namespace, "create", "token", "certroll-operator", "--duration=24h")
-        config["users"][0]["user"] = {"token": token.strip()}
-        return config
 
 
 def _restarts(writes: Sequence[Write]) -> list[Write]:

@@ -92,9 +92,9 @@ def test_killed_at_random_it_rolls_once(world: World, seed: int, report: list[st
         in_the_middle = 0
         for pause in pauses:
             time.sleep(pause)  # the moment of the kill is what is random; nothing is waited for
-            operator.kill()
+            operator.kill_leader()
             in_the_middle += not world.status().settled(versions)
-            operator.start()
+            operator.wait_ready()  # the other one leads
         world.wait_settled(versions)
         report.append(f"killed after {pauses} s, {in_the_middle} times with work left to do")
         assert in_the_middle > 0, "no kill came in the middle of anything: nothing was tested"

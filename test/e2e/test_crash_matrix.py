@@ -47,12 +47,12 @@ pytestmark = pytest.mark.timeout(1500)
 
 @pytest.fixture(scope="module")
 def lanes(
-    request: pytest.FixtureRequest, cluster: LocalCluster, api: API, operator_program: Path
+    request: pytest.FixtureRequest, cluster: LocalCluster, api: API, image: Image
 ) -> Iterator[Sequence[Lane]]:
     workloads.install_crds(cluster)
     shutil.rmtree(_LOGS, ignore_errors=True)
     failed_before = request.session.testsfailed
-    made = [Lane(cluster, api, operator_program, _LOGS / f"lane-{number}", number) for number in range(1, _LANES + 1)]
+    made = [Lane(cluster, api, image, _LOGS / f"lane-{number}", number) for number in range(1, _LANES + 1)]
     try:
         _together([lane.up for lane in made])
         yield made

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-import sanitizers
 from audit import Audit
 from certroll_dev.demo import pki, pods, workloads
 from certroll_dev.demo.api import API, Object
@@ -20,10 +19,12 @@ from certroll_dev.demo.calls import CallLog
 from certroll_dev.demo.cluster import LocalCluster
 from certroll_dev.demo.pki import NAMESPACE, Authority, Material
 from certroll_dev.demo.policy import Status
-from certroll_dev.demo.processes import Load, Operator
+from certroll_dev.demo.processes import Load
 from certroll_dev.demo.scenario import Seen, wait_calls_succeed
 from certroll_dev.demo.waiting import wait_for
 from certroll_dev.demo.workloads import ENVOY, NGINX, RATE_LIMIT, WORKLOADS, Workload
+from certroll_dev.operator_image import Image
+from operator_pods import FAST_ELECTION, OperatorPods
 
 _SETTLE = 120.0  # seconds: two rollouts of two pods each, and a slow machine
 _NUDGE_EVERY = 2.0
@@ -35,11 +36,9 @@ class World:
     api: API
     logs: Path
     audit: Audit
-    operator_program: Path
-    operator_kubeconfig: Path
-    operator_port: int
+    operator_image: Image
     authorities: list[Authority] = field(default_factory=list)  # the last is the present one
-    running: RunningOperator | None = None
+    running: OperatorPods | None = None
     clean: bool = False  # every workload works with what its Secret holds
 
     # --- a known state
@@ -195,9 +194,12 @@ class World:
         return json.dumps(self.policy().get("status"), indent=1)
 
     @contextmanager
-    def operator(self) -> Iterator[RunningOperator]:
-        """It must end well: with 0 when asked to, no sanitizer report, and a log of JSON lines."""
-        operator = self.running = RunningOperator(self)
+    def operator(self, *args: str) -> Iterator[OperatorPods]:
+        """It must end well: as asked to, no sanitizer report, and a log of JSON lines."""
+        log = self.logs / "operator.log"
+        operator = self.running = OperatorPods(
+            self.cluster, self.api, self.operator_image, [NAMESPACE], log, args=args or FAST_ELECTION
+        )
         operator.start()
         try:
             yield operator
@@ -244,58 +246,6 @@ class Calls:
         now = time.time()
         wait_for("calls under way to end", lambda: self.log.answered(now), deadline=20)
         return [f"{call.target}: {call.reason}" for call in self.log.between(start) if not call.ok]
-
-
-class RunningOperator:
-    """The operator built with sanitizers; it may be killed and started again within one test."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self.log = world.logs / "operator.log"
-        self._process: Operator | None = None
-
-    def start(self) -> None:
-        world = self._world
-        self._process = Operator(
-            world.operator_program, world.operator_kubeconfig, NAMESPACE, self.log, world.operator_port, sanitizers.ENVIRONMENT
-        )
-
-    def wait_ready(self) -> None:
-        assert self._process
-        self._process.wait_ready()
-
-    def check(self) -> None:
-        assert self._process
-        self._process.check()
-
-    def page(self, path: str) -> str:
-        assert self._process
-        return self._process.page(path)
-
-    def kill(self) -> None:
-        assert self._process
-        self._process.kill()
-
-    def stop(self) -> None:
-        assert self._process
-        self._process.check()
-        status = self._process.stop()
-        assert status == 0, f"the operator ended with {status} when asked to end; see {self.log}"
-        self._assert_clean_log()
-
-    def abandon(self) -> None:
-        """The test has failed already: end it without a further judgement."""
-        if self._process:
-            self._process.stop()
-
-    def _assert_clean_log(self) -> None:
-        report = sanitizers.report_in(self.log)
-        assert report is None, f"{self.log}: {report}"
-        for line in self.log.read_text(errors="replace").splitlines():
-            try:
-                json.loads(line)
-            except ValueError as error:
-                raise AssertionError(f"{self.log} has a line that is not JSON: {line!r}") from error
 
 
 def median(seconds: list[float]) -> str:

@@ -70,12 +70,19 @@ class WriteProxy:
     """Listens in the network of whoever creates it. Use it as a context."""
 
     def __init__(
-        self, kubeconfig: Mapping[str, Any], folder: Path, address: str = _LOOPBACK, certificate: Path | None = None
+        self,
+        kubeconfig: Mapping[str, Any],
+        folder: Path,
+        address: str = _LOOPBACK,
+        certificate: Path | None = None,
+        streaming_lists: bool = True,
     ) -> None:
         """`kubeconfig` is what `kubectl config view --raw --minify -o json` prints; `folder` gets the proxy's key.
 
         With a `certificate` for the address (its key beside it, as .key) whoever trusts the cluster's CA can be led here.
+        Without streaming lists the API server looks like one before 1.34, which refuses them.
         """
+        self.streaming_lists = streaming_lists
         self._kubeconfig = kubeconfig
         self._certificate = certificate or _self_signed(folder)
         self._upstream = _Upstream.of(kubeconfig)
@@ -238,6 +245,9 @@ class _Handler(BaseHTTPRequestHandler):
         proxy, client = self.server.proxy, str(self.client_address[0])
         body = self._body()
         headers = [(name, value) for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP]
+        if "sendInitialEvents=" in self.path and not proxy.streaming_lists:
+            self._refuse_streaming_list()
+            return
         try:
             write = proxy.arrived(client, self.command, self.path, body or b"") if self._is_recorded() else None
             with proxy.exchange(self.command, self.path, headers, body) as response:
@@ -280,6 +290,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, response: http.client.HTTPResponse, body: bytes) -> None:
         self._head(response, ("Content-Length", str(len(body))))
+        self.wfile.write(body)
+
+    def _refuse_streaming_list(self) -> None:
+        """As k8s.io/apimachinery's ValidateListOptions does without the feature gate WatchList."""
+        message = "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
+        status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422, "message": message}
+        body = json.dumps(status).encode()
+        self.send_response_only(422)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
         self.wfile.write(body)
 
     def _stream(self, response: http.client.HTTPResponse) -> None:

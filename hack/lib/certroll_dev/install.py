@@ -46,6 +46,7 @@ class Pod:
     ending: bool
     container: str  # its id; "" while there is none
     restarts: int
+    exit_status: int | None  # of the container before; None: there was none
 
     @staticmethod
     def of(obj: Mapping[str, Any]) -> Pod:
@@ -60,6 +61,7 @@ class Pod:
             ending="deletionTimestamp" in meta,
             container=container.get("containerID", "").rpartition("/")[2],
             restarts=container.get("restartCount", 0),
+            exit_status=container.get("lastState", {}).get("terminated", {}).get("exitCode"),
         )
 
 

@@ -1,0 +1,150 @@
+"""The operator as the tests have it: installed by the manifests, with sanitizers, two replicas of which one leads.
+
+A killed replica is not left to its kubelet, which would start its container later and later: its pod is deleted, and the
+Deployment starts another.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import sanitizers
+from certroll_dev import install
+from certroll_dev.demo.api import API
+from certroll_dev.demo.cluster import LocalCluster
+from certroll_dev.demo.waiting import wait_for
+from certroll_dev.install import Operator, Pod
+from certroll_dev.operator_image import Image
+from certroll_dev.ui import DevError
+
+REPLICAS = 2
+# Where what follows a kill is tested, and not how long the others wait for a leader that is silent.
+FAST_ELECTION = (
+    "--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms",
+)  # fmt: skip
+_LEADS_NO_MORE = 3  # exit status, cmd/operator/main.c
+_ENDED = "ended"  # the last line of an operator that was asked to end
+
+
+class OperatorPods:
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        api: API,
+        image: Image,
+        namespaces: Sequence[str],
+        log: Path,
+        own_namespace: str = install.NAMESPACE,
+        args: Sequence[str] = (),
+        env: dict[str, str] | None = None,
+    ) -> None:
+        """`log` gets all that its pods wrote."""
+        self.log = log
+        self._api = api
+        self._namespace = own_namespace
+        self._killed: set[str] = set()  # uids of pods
+        self._installed = Operator(
+            cluster.layout, image, namespaces=namespaces, args=args, replicas=REPLICAS,
+            env=sanitizers.ENVIRONMENT | (env or {}), namespace=own_namespace,
+        )  # fmt: skip
+
+    # --- life
+
+    def start(self) -> None:
+        """Returns when both are ready."""
+        if not self._installed.seen:
+            self._installed.forget_logs()  # of others before
+        self._installed.install()
+
+    def wait_ready(self) -> None:
+        """Until one leads."""
+        self._installed.leader_pod()
+
+    def stop(self) -> None:
+        """It must end well: as asked, with a log of JSON lines and without a sanitizer's report."""
+        self.check()
+        self._scale_to_none()
+        self._write_log()
+        for uid in self._installed.seen - self._killed:
+            self._assert_ended_well(uid)
+        self.assert_clean()
+
+    def abandon(self) -> None:
+        """The test has failed already: end it without a further judgement."""
+        self._scale_to_none()
+        self._write_log()
+
+    def remove(self) -> None:
+        self._installed.uninstall()
+
+    def check(self) -> None:
+        """Raises when a replica has ended though nobody asked it to. One that cannot renew its Lease has to end."""
+        for pod in self._installed.pods():
+            if pod.restarts and not pod.ending and pod.exit_status != _LEADS_NO_MORE:
+                self._write_log()
+                raise DevError(f"{pod.name} was restarted {pod.restarts} times, it ended with {pod.exit_status}; see {self.log}")
+
+    # --- looking
+
+    def page(self, path: str) -> str:
+        """One of the leader's own pages, such as /metrics."""
+        return self._installed.page(self._installed.leader_pod(), path)
+
+    def leader(self) -> Pod:
+        return self._installed.leader_pod()
+
+    def assert_clean(self) -> None:
+        self._write_log()
+        report = sanitizers.report_in(self.log)
+        assert report is None, f"{self.log}: {report}"
+
+    # --- disturbing
+
+    def kill_leader(self) -> None:
+        """SIGKILL: as a crash. The other one takes over when the Lease has run out."""
+        self._kill(self._installed.leader_pod())
+
+    def kill_at(self, address: str) -> None:
+        """The replica with this pod address."""
+        [pod] = [pod for pod in self._installed.pods() if pod.ip == address]
+        self._kill(pod)
+
+    def kill_all(self) -> None:
+        """All at once, and nobody takes over until the next start."""
+        pods = self._installed.pods()
+        self._scale(0)
+        for pod in pods:
+            self._kill(pod)
+        self._wait_gone()
+
+    def _kill(self, pod: Pod) -> None:
+        self._killed.add(pod.uid)
+        self._installed.kill(pod)
+        self._installed.delete(pod, grace=0)
+
+    # --- inside
+
+    def _scale(self, replicas: int) -> None:
+        self._api.merge("deployments", self._namespace, install.NAME, {"spec": {"replicas": replicas}})
+
+    def _scale_to_none(self) -> None:
+        self._scale(0)
+        self._wait_gone()
+
+    def _wait_gone(self) -> None:
+        wait_for("the operator's pods to end", lambda: not self._installed.pods(), deadline=60)
+
+    def _write_log(self) -> None:
+        self.log.write_text(self._installed.logs())
+
+    def _assert_ended_well(self, uid: str) -> None:
+        lines = self._installed.logs(uid).splitlines()
+        for line in lines:
+            try:
+                json.loads(line)
+            except ValueError as error:
+                raise AssertionError(f"{self.log} has a line that is not JSON: {line!r}") from error
+        last = json.loads(lines[-1])["msg"] if lines else None
+        assert last == _ENDED, f"a pod did not end as it was asked to; its last words are {last!r}; see {self.log}"

@@ -73,7 +73,7 @@ class Usage:
             "args": ["-c", "/sds/envoy.json", "--concurrency", "1", "--disable-hot-restart", "--log-level", "warn"],
             "readinessProbe": {"tcpSocket": {"port": _PORT}, "periodSeconds": 1},
             "volumeMounts": [config, *self.mounts], "env": list(self.env), "envFrom": list(self.env_from),
-        }  # fmt: skip
+        }
         further = [{**container, "image": images[container["name"]], "imagePullPolicy": "Never"} for container in self.further]
         init = [{**container, "image": images[container["name"]], "imagePullPolicy": "Never"} for container in self.init]
         return {
@@ -115,7 +115,7 @@ _BOOTSTRAP = {
             "filter_chains": [{"transport_socket": _TLS, "filters": [_ECHO]}],
         }]
     },
-}  # fmt: skip
+}
 
 
 def _mount(name: str, path: str, **rest: object) -> Object:
@@ -174,7 +174,7 @@ USAGES = (
         mounts=(_mount("certs", "/certs"),), volumes=(_secret_volume("several-tls"),),
         arrives=(_PORT,), stays=(_NGINX_PORT,),
     ),
-)  # fmt: skip
+)
 
 
 class Pods:

@@ -121,9 +121,13 @@ class Operator:
         self._withdraw_other_rights()
 
     def uninstall(self) -> None:
-        """As docs/operations.md says it: policies stay, and so does the namespace with what users put there."""
-        self.kubectl("delete", "--ignore-not-found", "-l", _LABEL, "-f", "-", stdin=self._manifests())
+        """As docs/operations.md says it: policies stay, and so does the namespace with what users put there.
+
+        The pods first, though, while they still have the right to give up the Lease: no request of theirs is refused.
+        """
+        self.kubectl("-n", self.namespace, "delete", "deployment", NAME, "--ignore-not-found")
         self._wait("the operator's pods to end", lambda: not self.pods())
+        self.kubectl("delete", "--ignore-not-found", "-l", _LABEL, "-f", "-", stdin=self._manifests())
 
     def set_args(self, *args: str) -> None:
         """Replace what was given as `args`; all pods are replaced, one after the other."""

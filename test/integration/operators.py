@@ -7,10 +7,12 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import control_plane as planes
 from control_plane import ROOT, ControlPlane, Object, wait_until
 
 PROGRAM = Path(os.environ.get("CERTROLL_BUILD", ROOT / "build" / "dev")) / "bin" / "certroll-operator"
@@ -42,12 +44,15 @@ def account(plane: ControlPlane, namespace: str, name: str, rules: list[Object],
 class Operator:
     """One process. Its user is the service account of its kubeconfig."""
 
-    def __init__(self, plane: ControlPlane, namespace: str, name: str, kubeconfig: Path, folder: Path, *flags: str) -> None:
+    def __init__(
+        self, plane: ControlPlane, namespace: str, name: str, kubeconfig: Path, folder: Path, *flags: str
+    ) -> None:
         self.name = name
         self.user = f"system:serviceaccount:{namespace}:{name}"
         self._plane = plane
         self._log = folder / f"{name}.log"
-        words = [PROGRAM, "--kubeconfig", kubeconfig, "--namespace", namespace, "--metrics-bind-address", "127.0.0.1:0", *flags]
+        own = ["--kubeconfig", kubeconfig, "--namespace", namespace, "--metrics-bind-address", "127.0.0.1:0"]
+        words = [PROGRAM, *own, *flags]
         environment = {key: value for key, value in plane.environment().items() if key != "POD_NAMESPACE"}
         with self._log.open("w") as log:
             self.process = plane.popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -55,8 +60,8 @@ class Operator:
     # --- what it says
 
     def lines(self, message: str) -> list[Line]:
-        parsed = (json.loads(line) for line in self._log.read_text().splitlines() if line.startswith("{") and line.endswith("}"))
-        return [line for line in parsed if line["msg"].startswith(message)]
+        whole = [line for line in self._log.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
+        return [line for line in map(json.loads, whole) if line["msg"].startswith(message)]
 
     def wait_line(self, message: str, timeout: float = 30.0) -> Line:
         wait_until(f"{self.name} to say '{message}'; its log: {self._log}", lambda: self.lines(message), timeout)
@@ -88,12 +93,26 @@ class Operator:
             self.process.wait()
 
 
+@contextmanager
+def api_server_stopped(plane: ControlPlane) -> Iterator[None]:
+    """It neither answers nor hangs up."""
+    words = [planes.CLUSTER, "status", "--name", plane.name, "--json"]
+    facts = json.loads(subprocess.run(words, capture_output=True, text=True, check=False).stdout)
+    pid = next(daemon["pid"] for daemon in facts["daemons"] if daemon["name"] == "kube-apiserver")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 def writes_of(plane: ControlPlane, user: str, since: float) -> list[str]:
     """What that user wrote, by the API server's audit log, from that time (Unix) on."""
     writes = []
     for line in plane.audit_log.read_text().splitlines():
         event: Mapping[str, Any] = json.loads(line)
-        if event["user"]["username"] != user or event["verb"] in ("get", "list", "watch") or event["stage"] != "ResponseComplete":
+        reads = event["verb"] in ("get", "list", "watch")
+        if event["user"]["username"] != user or reads or event["stage"] != "ResponseComplete":
             continue
         at = event["requestReceivedTimestamp"]
         if _seconds(at) > since:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import control_plane as planes
 from control_plane import ControlPlane, wait_until
-from operators import Operator
+from operators import Operator, api_server_stopped
 
 DELEGATOR = "system:auth-delegator"
 READER = "certroll-test-metrics-reader"
@@ -27,8 +23,9 @@ def bearer(token: str) -> tuple[str, str]:
 @pytest.fixture
 def operator(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Operator]:
     """One whose /metrics wants a token, and whose probes are elsewhere."""
-    flags = ("--leader-elect=false", "--metrics-auth=token", "--health-probe-bind-address=127.0.0.1:0", "--log-level=debug")
-    running = Operator(control_plane, namespace, "operator", control_plane.kubeconfig, tmp_path, *flags)
+    flags = ("--leader-elect=false", "--metrics-auth=token", "--health-probe-bind-address=127.0.0.1:0")
+    kubeconfig = control_plane.kubeconfig
+    running = Operator(control_plane, namespace, "operator", kubeconfig, tmp_path, *flags, "--log-level=debug")
     try:
         running.wait_line("all caches are in sync")
         yield running
@@ -74,16 +71,9 @@ def test_probes_need_no_token_and_have_an_address_of_their_own(operator: Operato
 def test_without_api_server_nobody_gets_them_and_probes_go_on(
     control_plane: ControlPlane, operator: Operator, token: str
 ) -> None:
-    facts = subprocess.run(
-        [planes.CLUSTER, "status", "--name", control_plane.name, "--json"], capture_output=True, text=True, check=False
-    )
-    pid = next(each["pid"] for each in json.loads(facts.stdout)["daemons"] if each["name"] == "kube-apiserver")
-    os.kill(pid, signal.SIGSTOP)
-    try:
+    with api_server_stopped(control_plane):
         assert operator.get("/metrics", *bearer(token))[0] == 503
         assert operator.get("/healthz", page="/healthz")[0] == 200
-    finally:
-        os.kill(pid, signal.SIGCONT)
     wait_until("the token to be good again", lambda: operator.get("/metrics", *bearer(token))[0] == 200)
 
 
@@ -102,10 +92,8 @@ def test_an_operator_that_may_not_ask_says_so(
         assert operator.get("/metrics", *bearer(token))[0] == 503
         told = operator.wait_line("who asks for this page cannot be checked")
         assert "tokenreviews" in told["error"] and "forbidden" in told["error"]
-        subject = f"{namespace}:weak"
-        control_plane.kubectl(
-            "create", "clusterrolebinding", READER + "-weak", f"--clusterrole={DELEGATOR}", f"--serviceaccount={subject}"
-        )
+        grant = (f"--clusterrole={DELEGATOR}", f"--serviceaccount={namespace}:weak")
+        control_plane.kubectl("create", "clusterrolebinding", READER + "-weak", *grant)
         wait_until("the right to be enough", lambda: operator.get("/metrics", *bearer(token))[0] == 200)
     finally:
         operator.end()

@@ -198,7 +198,7 @@ static void the_gate_of_the_client_is_open_only_while_we_lead(void **state)
     close_fixture(&f);
 }
 
-static const struct cr_election_times short_times = {.lease_ms = 1000, .renew_ms = 600, .retry_ms = 100};
+static const struct cr_election_times short_times = {.lease_ms = 2000, .renew_ms = 1500, .retry_ms = 100};
 
 static void who_cannot_renew_until_the_deadline_has_lost(void **state)
 {
@@ -219,9 +219,9 @@ static void who_cannot_renew_until_the_deadline_has_lost(void **state)
     assert_true(cr_leader_election_lost(f.election));
     assert_int_equal(cr_leader_election_left_ms(f.election), 0);
     assert_true(leader_metric_is(&f, "0"));
-    assert_string_equal(f.why, "the Lease ns/lease could not be renewed for 600ms: "
+    assert_string_equal(f.why, "the Lease ns/lease could not be renewed for 1s500ms: "
                                "PATCH /apis/coordination.k8s.io/v1/namespaces/ns/leases/lease: told so");
-    assert_in_range(atomic_load(&f.api.answered), 4, 12);
+    assert_in_range(atomic_load(&f.api.answered), 4, 20);
     /* It neither releases nor says anything any more. */
     size_t answered = atomic_load(&f.api.answered);
     cr_leader_election_stop(f.election);
@@ -305,7 +305,7 @@ static void a_stuck_election_is_told(void **state)
         {.expect = "GET ", .status = 404, .body = STATUS("NotFound")}, {.expect = "POST "}, {.body = "{}"}};
     struct fixture f;
     struct cr_error err = {0};
-    open_fixture(&f, script, cr_array_len(script), &short_times);
+    open_fixture(&f, script, cr_array_len(script), &(struct cr_election_times){1000, 600, 100});
     cr_autofree char *lease = ours(&f, "1");
     script[1].body = lease;
     f.block_ms = 5000;

@@ -207,7 +207,7 @@ static void no_worker_starts_before_all_caches_are_in_sync(void **state)
 static struct cr_leader_election *new_election(struct cr_client *client)
 {
     struct cr_error err = {0};
-    const struct cr_leader_election_options options = {.ns = "ns", .name = "lease", .times = {1000, 600, 100}};
+    const struct cr_leader_election_options options = {.ns = "ns", .name = "lease", .times = {5000, 4000, 100}};
     struct cr_leader_election *election = cr_leader_election_new(client, NULL, &options, &err);
     if (!election)
         fail_msg("%s", err.text);

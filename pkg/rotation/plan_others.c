@@ -6,7 +6,10 @@
 #include "base/buffer.h"
 #include "base/strings.h"
 
-enum { CONFLICTS_SHOWN = 10 };
+enum {
+    CONFLICTS_SHOWN = 10,
+    LOOK_AGAIN_MS = 5 * 1000, /* beside the events of the other policy */
+};
 
 static const struct cr_world_other *other_of(const struct plan_consumer *consumer, size_t secret)
 {
@@ -54,6 +57,7 @@ void cr_plan_wait_for_others(const struct plan_ctx *ctx, struct plan_consumer *c
                         other_of(consumer, secret_index(ctx, k))->policy, ctx->changes[k].secret->name);
         status->state = CR_CONSUMER_VERIFYING;
         cr_strset(&status->blocked_by, why);
+        cr_plan_requeue(ctx->plan, LOOK_AGAIN_MS);
         return;
     }
 }

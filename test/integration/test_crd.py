@@ -79,7 +79,7 @@ def test_defaults_land(control_plane: ControlPlane, namespace: str) -> None:
         "consumers": [
             {
                 "name": "web",
-                "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "nginx"},
+                "targetRef": {"kind": "Deployment", "name": "nginx"},
                 "optional": False,
                 "verify": {"protocol": "TLS", "port": 8443, "timeout": "60s", "onTimeout": "Restart"},
             }
@@ -121,13 +121,27 @@ REFUSED = {
         "In and NotIn need values; Exists and DoesNotExist take none",
     ),
     "mode": ({**MINIMAL_SPEC, "mode": "DryRun"}, 'supported values: "Enforce", "Plan"'),
-    "no-target": (
-        consumer(targetRef=None),
-        "each consumer needs a targetRef (kind and name of its workload), unless spec.discover.enabled is true",
+    "no-target": (consumer(targetRef=None), "spec.consumers[0].targetRef: Required value"),
+    "no-target-discover": (
+        {**consumer(targetRef=None), "discover": {"enabled": True}},
+        "spec.consumers[0].targetRef: Required value",
     ),
-    "no-target-discover-off": (
-        {**consumer(targetRef=None), "discover": {"enabled": False}},
-        "each consumer needs a targetRef",
+    "ingress-version": (target(kind="Ingress", apiVersion="apps/v1"), "an Ingress has the apiVersion networking.k8s.io/v1"),
+    "gateway-version": (
+        target(kind="Gateway", apiVersion="gateway.networking.k8s.io/v1beta1"),
+        "a Gateway gateway.networking.k8s.io/v1",
+    ),
+    "ingress-verify": (
+        consumer(targetRef={"kind": "Ingress", "name": "i"}, verify={"port": 443}),
+        "an Ingress or a Gateway has no pods that could be asked: remove verify",
+    ),
+    "ingress-component": (
+        consumer(targetRef={"kind": "Ingress", "name": "i"}, component="nginx"),
+        "an Ingress or a Gateway has no pods: remove component",
+    ),
+    "gateway-restart": (
+        consumer(targetRef={"kind": "Gateway", "name": "g"}, reload={"serverLeaf": {"method": "Restart"}}),
+        "watches Secrets by the API: only method ApiWatch is allowed",
     ),
     "target-twice": (
         two_consumers(
@@ -226,7 +240,11 @@ def test_refused_with_a_message_that_helps(control_plane: ControlPlane, what: st
 
 ACCEPTED = {
     "selector-only": {"secretSelector": {"matchLabels": {"a": "b"}}},
-    "target-by-discovery": {**consumer(targetRef=None), "discover": {"enabled": True}},
+    "discovery-only": {**MINIMAL_SPEC, "discover": {"enabled": True, "unknown": "Report"}},
+    "ingress": consumer(
+        targetRef={"kind": "Ingress", "name": "i"}, reload={"serverLeaf": {"method": "ApiWatch", "maxDelay": "10s"}}
+    ),
+    "gateway": target(kind="Gateway", apiVersion="gateway.networking.k8s.io/v1"),
     "same-name-other-kind": two_consumers(
         {"name": "a", "targetRef": {"kind": "Deployment", "name": "d"}},
         {"name": "b", "targetRef": {"kind": "StatefulSet", "name": "d"}},
@@ -300,9 +318,7 @@ def test_every_field_is_described_and_bounded(control_plane: ControlPlane, part:
 
 
 NOT_ACTED_ON = [
-    "secretSelector",
     "consumers.targetRef",
-    "discover",
     "trust",
     "restart.method",
     "restart.windows",
@@ -353,15 +369,16 @@ def test_a_null_in_the_patch_takes_expires_away(control_plane: ControlPlane, nam
 def test_the_longest_status_that_we_write_fits(control_plane: ControlPlane, namespace: str) -> None:
     status = json.loads(FULL_STATUS.read_text())
     one = {**status["consumers"][0], "reason": "r" * 1024, "blockedBy": "b" * 1024, "examples": ["e" * 256] * 5}
-    status["consumers"] = [{**one, "name": f"{'c' * 60}{i}"} for i in range(100)]
+    brief = {key: one[key] for key in ("name", "targetRef", "state")} | {"restartedFor": "0123456789ab", "blockedBy": "b" * 128}
+    status["consumers"] = [{**(one if i < 100 else brief), "name": f"{'c' * 60}{i}"} for i in range(512)]
     ca = status["secrets"][0]["settled"]["trust"][0]
     status["secrets"][0]["settled"]["trust"] = [ca] * 1000
     status["history"] = status["history"][:1] * 10
     status["conditions"][0]["message"] = "m" * 4096
     control_plane.create(policy(namespace, MINIMAL_SPEC))
     patch_status(control_plane, namespace, status)
-    refused = patch_status(control_plane, namespace, {"consumers": [{"name": f"c{i}"} for i in range(101)]}, check=False)
-    assert "must have at most 100 items" in refused.stderr
+    refused = patch_status(control_plane, namespace, {"consumers": [{"name": f"c{i}"} for i in range(513)]}, check=False)
+    assert "must have at most 512 items" in refused.stderr
 
 
 def test_the_spec_is_not_written_through_status(control_plane: ControlPlane, namespace: str) -> None:

@@ -95,10 +95,12 @@ static void fill(struct cr_policy_status *status)
     add_secret(status, "envoy-rate-limit", 0x100, 0x200);
     add_pending(cr_status_secret(status, "envoy-rate-limit"), 0x300);
     add_secret(status, "trust-only", 0, 0x400);
+    cr_status_secret(status, "trust-only")->selected = true;
     struct cr_secret_status *broken = cr_status_secret_add(status, "broken");
     cr_strset(&broken->problem_reason, "KeyMismatch");
     cr_strset(&broken->problem_message, "tls.key does not belong to the certificate in tls.crt");
     struct cr_consumer_status *consumer = add_consumer(status, "rate-limit", CR_CONSUMER_RESTARTING);
+    consumer->found = true;
     cr_strset(&consumer->component, "envoyproxy/ratelimit");
     cr_strset(&consumer->reason, "its CA is read once at start");
     cr_strset(&consumer->blocked_by, "maxConcurrent: 1 consumer is being restarted");

@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/strings.h"
+#include "codec/yaml.h"
 #include "support/yamltext.h"
 
 /* All usages as text, a line each: container kind directory key=path,…; "init" behind containers that run once. */
@@ -240,14 +241,91 @@ static void test_names_of_all_secrets(void **state)
     assert_string_equal(text, "all env init projected unmounted");
 }
 
+/* What each kind of object uses, as "a b"; what it only mentions does not count. */
+static void test_what_an_object_uses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        const char *kind;
+        const char *object;
+        const char *uses;
+    } objects[] = {
+        {"a volume", "Deployment",
+         "spec: {template: {spec: {containers: [{name: c, volumeMounts: [{name: v, mountPath: /c}]}], volumes: [{name: "
+         "v, "
+         "secret: {secretName: a}}]}}}",
+         "a"},
+        {"scaled to 0", "Deployment",
+         "spec: {replicas: 0, template: {spec: {containers: [{name: c, volumeMounts: [{name: v, mountPath: /c}]}], "
+         "volumes: [{name: v, secret: {secretName: a}}]}}}",
+         "a"},
+        {"a volume that nobody mounts", "Deployment",
+         "spec: {template: {spec: {containers: [{name: c}], volumes: [{name: v, secret: {secretName: a}}]}}}", ""},
+        {"a projected volume with items", "StatefulSet",
+         "spec: {template: {spec: {containers: [{name: c, volumeMounts: [{name: v, mountPath: /c}]}], volumes: [{name: "
+         "v, "
+         "projected: {sources: [{configMap: {name: x}}, {secret: {name: a, items: [{key: tls.crt, path: crt}]}}, "
+         "{secret: {name: b}}]}}]}}}",
+         "a b"},
+        {"subPath and subPathExpr", "DaemonSet",
+         "spec: {template: {spec: {containers: [{name: c, volumeMounts: [{name: v, mountPath: /c, subPath: tls.crt}, "
+         "{name: w, mountPath: /d, subPathExpr: $(X)}]}], volumes: [{name: v, secret: {secretName: a}}, {name: w, "
+         "secret: "
+         "{secretName: b}}]}}}",
+         "a b"},
+        {"env and envFrom", "Deployment",
+         "spec: {template: {spec: {containers: [{name: c, env: [{name: X, valueFrom: {secretKeyRef: {name: a, key: "
+         "k}}}, "
+         "{name: Y, value: b}], envFrom: [{configMapRef: {name: d}}, {secretRef: {name: e}}]}]}}}",
+         "a e"},
+        {"an init container and a sidecar", "Deployment",
+         "spec: {template: {spec: {initContainers: [{name: i, envFrom: [{secretRef: {name: a}}]}, {name: s, "
+         "restartPolicy: Always, volumeMounts: [{name: v, mountPath: /c}]}], containers: [{name: c}], volumes: [{name: "
+         "v, "
+         "secret: {secretName: b}}]}}}",
+         "b a"},
+        {"several containers, one Secret", "Deployment",
+         "spec: {template: {spec: {containers: [{name: c, envFrom: [{secretRef: {name: a}}]}, {name: d, volumeMounts: "
+         "[{name: v, mountPath: /c}]}], volumes: [{name: v, secret: {secretName: a}}]}}}",
+         "a"},
+        {"the kubelet's own and a driver's", "Deployment",
+         "spec: {template: {spec: {imagePullSecrets: [{name: a}], containers: [{name: c, volumeMounts: [{name: v, "
+         "mountPath: /c}]}], volumes: [{name: v, csi: {driver: secrets-store.csi.k8s.io, nodePublishSecretRef: {name: "
+         "b}}}]}}}",
+         ""},
+        {"an Ingress", "Ingress",
+         "spec: {tls: [{hosts: [x], secretName: a}, {hosts: [y]}, {secretName: b}, {secretName: a}]}", "a b"},
+        {"an Ingress without TLS", "Ingress", "spec: {rules: []}", ""},
+        {"a Gateway's own Secrets", "Gateway",
+         "{metadata: {namespace: ns}, spec: {listeners: [{tls: {certificateRefs: [{name: a}, {kind: Secret, group: '', "
+         "name: "
+         "b, namespace: ns}, {name: c, namespace: other}, {kind: ConfigMap, name: d}, {group: acme.org, kind: Secret, "
+         "name: "
+         "e}]}}, {name: plain}]}}",
+         "a b"},
+        {"a kind that is none", "CronJob", "spec: {tls: [{secretName: a}]}", ""},
+        {"nonsense", "Ingress", "spec: {tls: {secretName: a}}", ""},
+    };
+    for (size_t i = 0; i < cr_array_len(objects); i++) {
+        struct cr_error err = {0};
+        CR_CLEANUP(cr_json) struct cr_json *object = cr_yaml_parse(objects[i].object, strlen(objects[i].object), &err);
+        if (!object)
+            fail_msg("%s: %s", objects[i].rule, err.text);
+        CR_CLEANUP(cr_strvec) struct cr_strvec uses = {0};
+        cr_usage_of_object(objects[i].kind, object, &uses);
+        cr_autofree char *text = cr_strvec_join(&uses, " ");
+        if (!cr_streq(text, objects[i].uses))
+            fail_msg("%s: '%s'", objects[i].rule, text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_usages),
-        cmocka_unit_test(test_image_is_taken_along),
-        cmocka_unit_test(test_only_volumes_refresh),
-        cmocka_unit_test(test_nothing_breaks_on_nonsense),
-        cmocka_unit_test(test_names_of_all_secrets),
+        cmocka_unit_test(test_what_an_object_uses),        cmocka_unit_test(test_usages),
+        cmocka_unit_test(test_image_is_taken_along),       cmocka_unit_test(test_only_volumes_refresh),
+        cmocka_unit_test(test_nothing_breaks_on_nonsense), cmocka_unit_test(test_names_of_all_secrets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

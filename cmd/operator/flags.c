@@ -24,6 +24,9 @@ const char flags_help[] =
     "      --operator-namespace NAME    namespace of the operator's own objects (default: $POD_NAMESPACE, then that of "
     "the\n"
     "                                   pod's service account)\n"
+    "      --catalogue-configmap NAME   ConfigMap in the operator's namespace whose entries are laid over the "
+    "catalogue\n"
+    "                                   (default certroll-catalogue; empty for none)\n"
     "      --leader-elect               of several operators, one acts: the one that holds the Lease (default true); "
     "=false\n"
     "                                   for an operator that is the only one\n"
@@ -53,6 +56,7 @@ enum {
     OPT_KUBECONFIG = 256,
     OPT_CONTEXT,
     OPT_OPERATOR_NAMESPACE,
+    OPT_CATALOGUE,
     OPT_LEADER_ELECT,
     OPT_LEASE_NAME,
     OPT_LEASE_DURATION,
@@ -71,6 +75,7 @@ static const struct option options[] = {
     {"context", required_argument, NULL, OPT_CONTEXT},
     {"namespace", required_argument, NULL, 'n'},
     {"operator-namespace", required_argument, NULL, OPT_OPERATOR_NAMESPACE},
+    {"catalogue-configmap", required_argument, NULL, OPT_CATALOGUE},
     {"leader-elect", optional_argument, NULL, OPT_LEADER_ELECT},
     {"leader-elect-lease-name", required_argument, NULL, OPT_LEASE_NAME},
     {"leader-elect-lease-duration", required_argument, NULL, OPT_LEASE_DURATION},
@@ -129,13 +134,13 @@ static bool parse_time(const char *flag, const char *value, int64_t *ms, struct 
     return cr_duration_parse(value, ms, err) || cr_error_wrap(err, "%s", flag);
 }
 
-/* An RFC 1123 subdomain, as Kubernetes demands of a Lease's name. */
-static bool check_lease_name(const char *name, struct cr_error *err)
+/* An RFC 1123 subdomain, as Kubernetes demands of the names of most objects. what: "Lease". */
+static bool check_name(const char *flag, const char *name, const char *what, struct cr_error *err)
 {
     size_t len = strlen(name);
     bool plain = len > 0 && len <= 253 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-.") == len &&
                  !strchr("-.", name[0]) && !strchr("-.", name[len - 1]);
-    return plain || cr_error_set(err, CR_ERR_INVALID, "--leader-elect-lease-name '%s' is no name of a Lease", name);
+    return plain || cr_error_set(err, CR_ERR_INVALID, "%s '%s' is no name of a %s", flag, name, what);
 }
 
 static bool take_leader_election(int option, struct flags *flags, struct cr_error *err)
@@ -143,7 +148,7 @@ static bool take_leader_election(int option, struct flags *flags, struct cr_erro
     switch (option) {
     case OPT_LEASE_NAME:
         flags->lease_name = optarg;
-        return check_lease_name(optarg, err);
+        return check_name("--leader-elect-lease-name", optarg, "Lease", err);
     case OPT_LEASE_DURATION:
         return parse_time("--leader-elect-lease-duration", optarg, &flags->times.lease_ms, err);
     case OPT_RENEW_DEADLINE:
@@ -169,6 +174,9 @@ static bool take(int option, struct flags *flags, struct cr_error *err)
     case OPT_OPERATOR_NAMESPACE:
         flags->operator_namespace = optarg;
         return check_namespace("--operator-namespace", optarg, err);
+    case OPT_CATALOGUE:
+        flags->catalogue_configmap = optarg;
+        return !*optarg || check_name("--catalogue-configmap", optarg, "ConfigMap", err);
     case OPT_LEADER_ELECT:
     case OPT_LEASE_NAME:
     case OPT_LEASE_DURATION:

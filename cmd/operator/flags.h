@@ -12,8 +12,9 @@
 struct flags {
     const char *kubeconfig; /* borrowed from argv; NULL: as kubectl finds it, or in-cluster */
     const char *context;
-    struct cr_strvec namespaces;    /* empty: all */
-    const char *operator_namespace; /* NULL: the pod's */
+    struct cr_strvec namespaces;     /* empty: all */
+    const char *operator_namespace;  /* NULL: the pod's */
+    const char *catalogue_configmap; /* NULL: by its usual name; "": none */
     bool leader_elect;
     const char *lease_name;
     struct cr_election_times times;

@@ -93,6 +93,7 @@ static int run(const struct flags *flags, struct cr_error *err)
         .metrics = metrics,
         .namespaces = &flags->namespaces,
         .operator_namespace = operator_namespace,
+        .catalogue_configmap = flags->catalogue_configmap,
     };
     controller = cr_policy_controller_new(&options, err);
     if (controller && cr_manager_run(manager, err))

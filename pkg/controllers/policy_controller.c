@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "controllers/acts.h"
 #include "controllers/cache.h"
+#include "controllers/catalogue_source.h"
 #include "controllers/memory.h"
 #include "controllers/secret_source.h"
 #include "controllers/world.h"
@@ -27,7 +28,7 @@ enum {
 
 struct cr_policy_controller {
     struct cr_policy_controller_options options;
-    struct cr_catalogue *catalogue;
+    struct cr_catalogue_source *catalogues;
     struct cr_cache *cache;
     struct cr_secret_source *secrets;
     struct cr_memory *memory;
@@ -66,12 +67,42 @@ static void requeue(struct turn *turn, int64_t after_ms)
         turn->result->requeue_after_ms = after_ms;
 }
 
-static struct cr_world_source world_source(struct cr_policy_controller *controller)
+/* A key that is no policy's, since it has no namespace: a worker tells the Event. */
+static const char catalogue_key[] = "/catalogue";
+
+static void on_catalogue_news(void *arg)
+{
+    struct cr_policy_controller *controller = arg;
+    cr_queue_add(cr_manager_queue(controller->options.manager), catalogue_key);
+}
+
+static void plan_all_of(struct cr_policy_controller *controller, const char *ns)
+{
+    CR_CLEANUP(cr_snapshots) struct cr_snapshots policies = {0};
+    cr_cache_all(controller->cache, CR_CACHED_POLICIES, ns, &policies);
+    for (size_t i = 0; i < policies.len; i++) {
+        cr_autofree char *key = cr_obj_key(policies.items[i]->json);
+        on_policy(controller, key);
+    }
+}
+
+static void on_catalogue_change(void *arg)
+{
+    struct cr_policy_controller *controller = arg;
+    const struct cr_strvec *namespaces = controller->options.namespaces;
+    for (size_t i = 0; i < namespaces->len; i++)
+        plan_all_of(controller, namespaces->items[i]);
+    if (namespaces->len == 0)
+        plan_all_of(controller, NULL);
+}
+
+static struct cr_world_source world_source(struct cr_policy_controller *controller,
+                                           const struct cr_catalogue_hold *hold)
 {
     return (struct cr_world_source){.cache = controller->cache,
                                     .secrets = controller->secrets,
                                     .memory = controller->memory,
-                                    .catalogue = controller->catalogue};
+                                    .catalogue = hold->catalogue};
 }
 
 /* --- status --- */
@@ -194,7 +225,9 @@ static bool round_of(struct turn *turn, struct cr_gathered *gathered, bool last,
 
 static bool run_rounds(struct turn *turn, struct cr_error *err)
 {
-    struct cr_world_source source = world_source(turn->controller);
+    CR_CLEANUP(cr_catalogue_hold)
+    struct cr_catalogue_hold hold = cr_catalogue_source_hold(turn->controller->catalogues);
+    struct cr_world_source source = world_source(turn->controller, &hold);
     CR_CLEANUP(cr_world) struct cr_gathered gathered = {0};
     if (cr_cache_waits(turn->controller->cache, turn->policy)) {
         requeue(turn, KINDS_PAUSE_MS);
@@ -270,6 +303,10 @@ static void forget(struct cr_policy_controller *controller, const char *key, con
 static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *result, struct cr_error *err)
 {
     struct cr_policy_controller *controller = arg;
+    if (cr_streq(key, catalogue_key)) {
+        cr_catalogue_source_tell(controller->catalogues, controller->recorder);
+        return true;
+    }
     cr_autofree char *ns = NULL;
     const char *name = NULL;
     if (!split_key(key, &ns, &name))
@@ -324,11 +361,18 @@ struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_con
 {
     CR_CLEANUP(cr_policy_controller) struct cr_policy_controller *controller = cr_new(struct cr_policy_controller);
     controller->options = *options;
-    controller->catalogue = cr_catalogue_builtin(err);
-    if (!controller->catalogue) {
-        cr_error_wrap(err, "the built-in catalogue cannot be read");
+    const struct cr_catalogue_source_options catalogue_options = {.manager = options->manager,
+                                                                  .client = options->client,
+                                                                  .loop = options->loop,
+                                                                  .metrics = options->metrics,
+                                                                  .ns = options->operator_namespace,
+                                                                  .name = options->catalogue_configmap,
+                                                                  .on_change = on_catalogue_change,
+                                                                  .on_news = on_catalogue_news,
+                                                                  .arg = controller};
+    controller->catalogues = cr_catalogue_source_new(&catalogue_options, err);
+    if (!controller->catalogues)
         return NULL;
-    }
     controller->memory = cr_memory_new();
     controller->recorder = cr_recorder_new(options->client, "certroll");
     struct cr_cache_options cache_options = {
@@ -350,6 +394,6 @@ void cr_policy_controller_free(struct cr_policy_controller *controller)
     cr_cache_free(controller->cache);
     cr_recorder_free(controller->recorder);
     cr_memory_free(controller->memory);
-    cr_catalogue_free(controller->catalogue);
+    cr_catalogue_source_free(controller->catalogues);
     free(controller);
 }

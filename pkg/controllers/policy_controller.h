@@ -18,6 +18,7 @@ struct cr_policy_controller_options {
     struct cr_metrics *metrics;
     const struct cr_strvec *namespaces; /* empty: all */
     const char *operator_namespace;     /* of the operator's own objects; NULL: not known (outside of a cluster) */
+    const char *catalogue_configmap;    /* in that namespace; NULL: CR_CATALOGUE_CONFIGMAP; "": no overrides */
 };
 
 /* Registers its informers and its reconcile function with the manager. Everything given outlives it, and it must be

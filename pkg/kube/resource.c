@@ -9,6 +9,7 @@
 
 const struct cr_resource cr_res_secrets = {"", "v1", "secrets", "Secret"};
 const struct cr_resource cr_res_pods = {"", "v1", "pods", "Pod"};
+const struct cr_resource cr_res_configmaps = {"", "v1", "configmaps", "ConfigMap"};
 const struct cr_resource cr_res_events = {"", "v1", "events", "Event"};
 const struct cr_resource cr_res_deployments = {"apps", "v1", "deployments", "Deployment"};
 const struct cr_resource cr_res_statefulsets = {"apps", "v1", "statefulsets", "StatefulSet"};
@@ -20,7 +21,7 @@ const struct cr_resource cr_res_policies = {"certroll.dev", "v1alpha1", "certrot
 
 static const struct cr_resource *const known[] = {
     &cr_res_secrets,    &cr_res_pods,      &cr_res_events,   &cr_res_deployments, &cr_res_statefulsets,
-    &cr_res_daemonsets, &cr_res_ingresses, &cr_res_gateways, &cr_res_policies,
+    &cr_res_daemonsets, &cr_res_ingresses, &cr_res_gateways, &cr_res_policies,    &cr_res_configmaps,
 };
 
 static bool same_api_version(const struct cr_resource *resource, const char *api_version)

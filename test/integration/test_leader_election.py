@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import control_plane as planes
 from control_plane import ControlPlane, wait_until
-from operators import LEASES, RULES, Operator, account, api_server_stopped, writes_of
+from operators import LEASES, PROGRAM, RULES, Operator, account, api_server_stopped, writes_of
 
 LEASE = "certroll-operator"
 # The mechanism is the same with a third of the default times.
@@ -228,3 +229,21 @@ def test_outside_of_a_pod_it_must_be_told_its_namespace(
     assert operator.wait() == 1
     why = operator.lines("cannot run")[0]["error"]
     assert "--operator-namespace" in why and "--leader-elect=false" in why
+
+
+@pytest.mark.parametrize(
+    ("flag", "why"),
+    [
+        ("--leader-elect=perhaps", "--leader-elect must be true or false, not 'perhaps'"),
+        ("--leader-elect-renew-deadline=15s", "the lease duration (15s) must be longer than the renew deadline (15s)"),
+        ("--leader-elect-retry-period=9s", "the renew deadline (10s) must be longer than 1.2 times the retry period"),
+        ("--leader-elect-lease-duration=15", "--leader-elect-lease-duration: "),
+        ("--leader-elect-lease-duration=15s500ms", "must be whole seconds"),
+        ("--leader-elect-lease-name=a/b", "'a/b' is no name of a Lease"),
+        ("--operator-namespace=Shop", "--operator-namespace 'Shop' is no name of a namespace"),
+        ("--metrics-auth=basic", "--metrics-auth must be none or token, not 'basic'"),
+    ],
+)
+def test_flags_that_make_no_sense_are_refused_in_words(flag: str, why: str) -> None:
+    done = subprocess.run([PROGRAM, flag], capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 2 and why in done.stderr

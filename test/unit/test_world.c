@@ -1,0 +1,246 @@
+/* The world of a policy, gathered from a real cache: what is in force, and what of it another policy has. */
+#include "controllers/world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+#include "support/fakeapi.h"
+#include "support/testserver.h"
+
+#define ADDED(object) "{\"type\":\"ADDED\",\"object\":" object "}\n"
+#define MARK                                                                                                           \
+    "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"500\","                                    \
+    "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}\n"
+#define META(name, created, more)                                                                                      \
+    "\"metadata\":{\"namespace\":\"ns\",\"name\":\"" name "\",\"uid\":\"u-" name                                       \
+    "\",\"resourceVersion\":\"7\",\"generation\":1,\"creationTimestamp\":\"2026-01-01T00:00:0" created "Z\"" more "}"
+#define SECRET(name, label)                                                                                            \
+    ADDED("{" META(name, "1", ",\"labels\":{\"app\":\"" label "\"}") ",\"type\":\"kubernetes.io/tls\"}")
+#define USER(name, secret)                                                                                             \
+    ADDED("{" META(name, "1", "") ",\"spec\":{\"replicas\":0,\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\"," \
+                                  "\"envFrom\":[{\"secretRef\":{\"name\":\"" secret "\"}}]}]}}}}")
+#define POD(name, owner)                                                                                               \
+    ADDED("{" META(name, "1",                                                                                          \
+                   ",\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"DaemonSet\",\"name\":\"" owner        \
+                   "\",\"controller\":true}]") ",\"status\":{\"phase\":\"Running\"}}")
+#define FINDS "\"secretSelector\":{\"matchLabels\":{\"app\":\"shop\"}},\"discover\":{\"enabled\":true}"
+#define NAMES_WEB                                                                                                      \
+    "\"secrets\":[{\"name\":\"s1\"}],\"consumers\":[{\"name\":\"w\",\"targetRef\":{\"kind\":\"Deployment\",\"name\":"  \
+    "\"web\"}}]"
+#define POLICY(name, created, spec, more) ADDED("{" META(name, created, "") ",\"spec\":{" spec "}" more "}")
+/* What a policy that has settled "s1" for "web" has in its status; nobody reads the digests here. */
+#define STATUS                                                                                                         \
+    ",\"status\":{\"secrets\":[{\"name\":\"s1\",\"settled\":{}}],\"consumers\":[{\"name\":\"w\",\"targetRef\":"        \
+    "{\"kind\":\"Deployment\",\"name\":\"web\"},\"state\":\"Converged\"}]}"
+
+static const struct {
+    const char *plural;
+    const char *frames;
+} objects[] = {
+    {"secrets", SECRET("s1", "shop") SECRET("s2", "shop") SECRET("s3", "bank")},
+    {"deployments", USER("web", "s1") USER("db", "s2") USER("other", "s3")},
+    {"daemonsets", USER("agent", "s1")},
+    {"statefulsets", ""},
+    {"pods", POD("p1", "agent") POD("p2", "agent") POD("p3", "nobody")},
+    {"ingresses", ADDED("{" META("front", "1", "") ",\"spec\":{\"tls\":[{\"secretName\":\"s2\"}]}}")},
+};
+
+struct play {
+    const char *policies;
+    const char *of; /* the policy whose world is gathered */
+    bool gateways_forbidden;
+    struct cr_manager *manager;
+    struct cr_cache *cache;
+    struct cr_client *client;
+    char *seen; /* what there is to say of its world */
+};
+
+static void serve_secret(struct test_conn *conn)
+{
+    const char *name = strstr(conn->head, "/secrets/") + strlen("/secrets/");
+    cr_autofree char *body = cr_asprintf("{\"metadata\":{\"namespace\":\"ns\",\"name\":\"%.2s\",\"resourceVersion\":"
+                                         "\"7\"},\"data\":{\"tls.crt\":\"bm9uZQ==\"}}",
+                                         name);
+    cr_autofree char *answer = cr_asprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
+                                           "%zu\r\n\r\n%s",
+                                           strlen(body), body);
+    test_conn_puts(conn, answer);
+}
+
+static const char *frames_for(const struct play *play, const char *head)
+{
+    if (strstr(head, "/certrotationpolicies?"))
+        return play->policies;
+    for (size_t i = 0; i < cr_array_len(objects); i++) {
+        cr_autofree char *path = cr_asprintf("/%s?", objects[i].plural);
+        if (strstr(head, path))
+            return objects[i].frames;
+    }
+    return NULL;
+}
+
+static void serve(struct test_conn *conn, void *arg)
+{
+    const struct play *play = arg;
+    while (test_conn_request(conn)) {
+        if (strstr(conn->head, "/secrets/")) {
+            serve_secret(conn);
+            continue;
+        }
+        const char *frames = frames_for(play, conn->head);
+        if (!frames) {
+            test_conn_puts(conn, play->gateways_forbidden ? "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
+                                                          : "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+            continue;
+        }
+        test_conn_puts(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n");
+        test_conn_puts(conn, frames);
+        test_conn_puts(conn, MARK);
+        test_conn_wait_closed(conn);
+        return;
+    }
+}
+
+/* "s1 s2 | web:s1=older agent(2) | unseen" */
+static char *words_of(const struct cr_gathered *gathered)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    const struct cr_policy *policy = gathered->world.policy;
+    for (size_t i = 0; i < policy->secrets_len; i++)
+        cr_buf_printf(&text, "%s%s ", policy->secrets[i].name, gathered->secrets[i].found ? "" : "(missing)");
+    cr_buf_puts(&text, "|");
+    for (size_t i = 0; i < policy->consumers_len; i++) {
+        const struct cr_world_consumer *consumer = &gathered->consumers[i];
+        cr_buf_printf(&text, " %s", policy->consumers[i].name);
+        if (consumer->pods_len)
+            cr_buf_printf(&text, "(%zu)", consumer->pods_len);
+        for (size_t s = 0; consumer->others && s < policy->secrets_len; s++)
+            if (consumer->others[s].policy)
+                cr_buf_printf(&text, ":%s=%s%s%s", policy->secrets[s].name, consumer->others[s].policy,
+                              consumer->others[s].memory ? "+memory" : "",
+                              consumer->others[s].converged ? "+converged" : "");
+    }
+    if (gathered->world.beyond.unseen)
+        cr_buf_puts(&text, strstr(gathered->world.beyond.unseen, "Gateway") ? " | no Gateways" : " | ?");
+    return cr_buf_steal(&text);
+}
+
+static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *result, struct cr_error *err)
+{
+    struct play *play = arg;
+    cr_autofree char *wanted = cr_asprintf("ns/%s", play->of);
+    if (!cr_streq(key, wanted) || play->seen)
+        return true;
+    const char *problem = NULL;
+    CR_CLEANUP(cr_snapshot)
+    struct cr_snapshot *snapshot = cr_cache_get(play->cache, CR_CACHED_POLICIES, "ns", play->of);
+    const struct cr_policy *policy = cr_cached_policy(snapshot, &problem);
+    if (cr_cache_waits(play->cache, policy)) {
+        result->requeue_after_ms = 10;
+        return true;
+    }
+    CR_CLEANUP(cr_memory) struct cr_memory *memory = cr_memory_new();
+    CR_CLEANUP(cr_secret_source)
+    struct cr_secret_source *secrets = cr_secret_source_new(play->cache, play->client, NULL);
+    struct cr_world_source source = {.cache = play->cache, .secrets = secrets, .memory = memory};
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    CR_CLEANUP(cr_world) struct cr_gathered gathered = {0};
+    if (!cr_world_gather(&source, policy, &status, &gathered, err))
+        fail_msg("%s", err->text);
+    play->seen = words_of(&gathered);
+    cr_manager_stop(play->manager);
+    return true;
+}
+
+static void on_policy(void *arg, const char *key)
+{
+    struct play *play = arg;
+    cr_queue_add(cr_manager_queue(play->manager), key);
+}
+
+static void on_pod_gone(void *arg, const char *uid)
+{
+    (void)arg;
+    (void)uid;
+}
+
+static void give_up(void *manager)
+{
+    cr_manager_stop(manager);
+}
+
+/* Owned words. */
+static char *world_of(const char *policies, const char *of, bool gateways_forbidden)
+{
+    static const struct cr_strvec everywhere = {0};
+    struct play play = {.policies = policies, .of = of, .gateways_forbidden = gateways_forbidden};
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve, .arg = &play});
+    struct cr_loop *loop = cr_loop_new();
+    play.client = fake_client(loop, test_server_port(server));
+    play.manager = cr_manager_new(loop, play.client, NULL, &(struct cr_manager_options){.workers = 1});
+    const struct cr_cache_options options = {
+        .namespaces = &everywhere, .on_policy = on_policy, .on_pod_gone = on_pod_gone, .arg = &play};
+    play.cache = cr_cache_new(play.manager, play.client, loop, &options);
+    cr_manager_set_reconciler(play.manager, reconcile, &play);
+    struct cr_timer *deadline = cr_timer_new(loop, give_up, play.manager);
+    cr_timer_arm(deadline, 20 * 1000);
+    struct cr_error err = {0};
+    if (!cr_manager_run(play.manager, &err))
+        fail_msg("%s", err.text);
+    cr_timer_free(deadline);
+    cr_manager_free(play.manager);
+    cr_cache_free(play.cache);
+    cr_client_free(play.client);
+    cr_loop_free(loop);
+    test_server_free(server);
+    return play.seen;
+}
+
+static void the_world_is_what_belongs_to_the_policy_and_whose_it_is(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        const char *policies;
+        const char *of;
+        bool gateways_forbidden;
+        const char *world;
+    } cases[] = {
+        {"what is named", POLICY("p", "1", NAMES_WEB, ""), "p", false, "s1 | w"},
+        {"what is found; a cluster without Gateways", POLICY("p", "1", FINDS, ""), "p", false,
+         "s1 s2 | daemonset-agent(2) deployment-db deployment-web ingress-front"},
+        {"no right to see Gateways", POLICY("p", "1", FINDS, ""), "p", true,
+         "s1 s2 | daemonset-agent(2) deployment-db deployment-web ingress-front | no Gateways"},
+        {"who names everything asks for none", POLICY("p", "1", NAMES_WEB, ""), "p", true, "s1 | w"},
+        {"an older one has a pair", POLICY("older", "1", NAMES_WEB, STATUS) POLICY("p", "2", FINDS, ""), "p", false,
+         "s1 s2 | daemonset-agent(2) deployment-db deployment-web:s1=older+memory+converged ingress-front"},
+        {"and keeps it", POLICY("older", "1", NAMES_WEB, "") POLICY("p", "2", FINDS, ""), "older", false, "s1 | w"},
+        {"an older one that finds has it, too", POLICY("older", "1", FINDS, "") POLICY("p", "2", NAMES_WEB, ""), "p",
+         false, "s1 | w:s1=older"},
+        {"one that cannot be read has none",
+         POLICY("older", "1", NAMES_WEB ",\"mode\":\"x\"", "") POLICY("p", "2", NAMES_WEB, ""), "p", false, "s1 | w"},
+        {"one in mode Plan has none",
+         POLICY("older", "1", NAMES_WEB ",\"mode\":\"Plan\"", "") POLICY("p", "2", NAMES_WEB, ""), "p", false,
+         "s1 | w"},
+        {"a suspended one keeps them",
+         POLICY("older", "1", NAMES_WEB ",\"suspend\":true", "") POLICY("p", "2", NAMES_WEB, ""), "p", false,
+         "s1 | w:s1=older"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        cr_autofree char *world = world_of(cases[i].policies, cases[i].of, cases[i].gateways_forbidden);
+        if (!cr_streq(world, cases[i].world))
+            fail_msg("%s: '%s'", cases[i].rule, cr_or_empty(world));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_world_is_what_belongs_to_the_policy_and_whose_it_is)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -517,6 +518,49 @@ static void a_refused_client_is_told_and_never_a_reason_to_restart(void **state)
     see_all(c, 0, "envoy-leaf-2");
     plan(c);
     assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_CONVERGED);
+}
+
+/* A database forks a process for each connection or counts it, a client's key is fetched for each round, and hundreds
+ * of pods are not asked five times a second. */
+static void what_costs_much_is_asked_less_often(void **state)
+{
+    static const struct {
+        const char *rule;
+        enum cr_verify_protocol protocol;
+        bool client;
+        size_t pods; /* of which two are looked at */
+        int64_t pause_ms;
+    } cases[] = {
+        {"a few pods", CR_VERIFY_TLS, false, PODS, 200},
+        {"PostgreSQL", CR_VERIFY_POSTGRESQL, false, PODS, 1000},
+        {"MySQL", CR_VERIFY_MYSQL, false, PODS, 1000},
+        {"with a client certificate", CR_VERIFY_TLS, true, PODS, 1000},
+        {"500 pods, at 250 a second", CR_VERIFY_TLS, false, 500, 2000},
+    };
+    struct cluster *c = at_rest(state);
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    recorded_plan(c);
+    int64_t start_ms = c->now_ms;
+    struct cr_world_pod *many = cr_calloc(500, sizeof *many);
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct cr_policy_verify *verify = &c->policy->consumers[0].verify;
+        verify->endpoints[0].protocol = cases[i].protocol;
+        cr_strset(&verify->client_secret_name, cases[i].client ? "probe" : NULL);
+        c->now_ms = start_ms;
+        see_all(c, 0, "envoy-leaf-1");
+        for (size_t p = 0; p < 500; p++)
+            many[p] = c->pods[0][p % PODS];
+        c->consumers[0].pods = many;
+        c->consumers[0].pods_len = cases[i].pods;
+        c->now_ms = start_ms + cases[i].pause_ms - 1;
+        size_t early = plan(c)->probes_len;
+        c->now_ms++;
+        if (early || plan(c)->probes_len != cases[i].pods)
+            fail_msg("%s: %zu, then %zu", cases[i].rule, early, c->plan.probes_len);
+    }
+    c->consumers[0].pods = c->pods[0];
+    c->consumers[0].pods_len = PODS;
+    free(many);
 }
 
 /* --- restart --- */
@@ -1185,6 +1229,7 @@ int main(void)
         T(an_endpoint_of_another_secret_holds_up_nothing),
         T(one_old_endpoint_past_the_deadline_falls_back),
         T(a_refused_client_is_told_and_never_a_reason_to_restart),
+        T(what_costs_much_is_asked_less_often),
         T(a_changed_ca_restarts_what_reads_it_once),
         T(a_restart_is_asked_for_once),
         T(a_finished_rollout_with_the_new_leaf_converges),

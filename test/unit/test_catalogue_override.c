@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -139,6 +140,28 @@ static void test_a_wrong_override_names_text_entry_and_field(void **state)
     }
 }
 
+/* What the page shows is what the loader takes. */
+static void test_the_example_of_the_documentation_is_valid(void **state)
+{
+    (void)state;
+    FILE *file = fopen(CERTROLL_SOURCE_DIR "/docs/catalogue.md", "re");
+    assert_non_null(file);
+    cr_autofree char *page = cr_calloc(1, 1024 * 1024);
+    size_t len = fread(page, 1, 1024 * 1024 - 1, file);
+    assert_true(len > 0 && feof(file));
+    assert_int_equal(fclose(file), 0);
+    static const char fence[] = "```yaml\n";
+    char *example = strstr(page, fence);
+    assert_non_null(example);
+    example += strlen(fence);
+    char *end = strstr(example, "```");
+    assert_non_null(end);
+    *end = '\0';
+    CR_CLEANUP(cr_catalogue) struct cr_catalogue *c = override(example, NULL);
+    assert_string_equal(cr_component_name(cr_catalogue_by_image(c, "acme/shop-eu:2.1")), "acme/shop");
+    assert_non_null(cr_catalogue_by_name(c, "acme/etcd"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +170,7 @@ int main(void)
         cmocka_unit_test(test_image_patterns_of_overrides_come_first),
         cmocka_unit_test(test_parameters_of_a_built_in_entry_with_rules_of_ones_own),
         cmocka_unit_test(test_a_wrong_override_names_text_entry_and_field),
+        cmocka_unit_test(test_the_example_of_the_documentation_is_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

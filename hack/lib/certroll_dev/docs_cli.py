@@ -6,19 +6,21 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from . import api_docs, ui
+from . import api_docs, catalogue_docs, ui
 from .paths import REPOSITORY
 
 # From the page as it is, and the folder of the checkout, to the page as it should be.
 _PAGES: dict[str, tuple[Path, Callable[[str, Path], str]]] = {
     "api": (Path("docs/api.md"), api_docs.render),
+    "catalogue": (Path("docs/catalogue.md"), catalogue_docs.render),
 }
 
 
 def run(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="hack/docs",
-        description="Makes the pages, or parts of pages, that come from data: docs/api.md from the CRD's schema.",
+        description="Makes the pages, or parts of pages, that come from data: docs/api.md from the CRD's schema, "
+        "docs/catalogue.md from the catalogue.",
         epilog="Pages: " + " ".join(_PAGES),
     )
     parser.add_argument("pages", metavar="PAGE", nargs="*", choices=[*_PAGES, []], help="default: all of them")

@@ -150,9 +150,11 @@ static void test_a_spec_with_every_field_is_read(void **state)
     assert_int_equal(p->consumers[1].reload[CR_ROLE_SERVER_LEAF].max_delay_ms, 10 * 1000);
 }
 
-#define INGRESS        "\"targetRef\":{\"kind\":\"Ingress\",\"name\":\"i\"}"
-#define TARGET         "\"targetRef\":{\"kind\":\"Deployment\",\"name\":\"d\"}"
-#define CONSUMER(rest) "{\"consumers\":[{\"name\":\"c\"," TARGET rest "}]}"
+#define INGRESS         "\"targetRef\":{\"kind\":\"Ingress\",\"name\":\"i\"}"
+#define TARGET          "\"targetRef\":{\"kind\":\"Deployment\",\"name\":\"d\"}"
+#define ENDPOINTS(list) ",\"verify\":{\"endpoints\":[" list "]}"
+#define EIGHT           "{\"port\":1},{\"port\":2},{\"port\":3},{\"port\":4},{\"port\":5},{\"port\":6},{\"port\":7},{\"port\":8}"
+#define CONSUMER(rest)  "{\"consumers\":[{\"name\":\"c\"," TARGET rest "}]}"
 
 static void test_errors_name_the_path_and_what_is_allowed(void **state)
 {
@@ -199,6 +201,23 @@ static void test_errors_name_the_path_and_what_is_allowed(void **state)
          "spec.consumers[0].reload.opaque.maxDelay must be a duration from 0s to 24h, written such as 10s, 5m or "
          "1h30m"},
         {CONSUMER(",\"verify\":{}"), "spec.consumers[0].verify.port is required: an integer from 1 to 65535"},
+        {CONSUMER(ENDPOINTS("{\"port\":1},{\"port\":0}")),
+         "spec.consumers[0].verify.endpoints[1].port must be an integer from 1 to 65535"},
+        {CONSUMER(ENDPOINTS("{\"serverName\":\"a\"}")),
+         "spec.consumers[0].verify.endpoints[0].port is required: an integer from 1 to 65535"},
+        {CONSUMER(ENDPOINTS("{\"port\":1,\"protocol\":\"SMTP\"}")),
+         "spec.consumers[0].verify.endpoints[0].protocol must be one of TLS, PostgreSQL, MySQL"},
+        {CONSUMER(ENDPOINTS("7")), "spec.consumers[0].verify.endpoints[0] must be an object"},
+        {CONSUMER(ENDPOINTS("{\"port\":1},{\"port\":1,\"protocol\":\"MySQL\"}")),
+         "spec.consumers[0].verify.endpoints[1]: port 1 with this serverName is listed twice"},
+        {CONSUMER(ENDPOINTS(EIGHT ",{\"port\":9}")),
+         "spec.consumers[0].verify.endpoints has 9 elements; at most 8 are allowed"},
+        {CONSUMER(",\"verify\":{\"port\":1,\"endpoints\":[{\"port\":2}]}"),
+         "spec.consumers[0].verify: give either a port or endpoints, not both"},
+        {CONSUMER(",\"verify\":{\"serverName\":\"a\",\"endpoints\":[{\"port\":2}]}"),
+         "spec.consumers[0].verify: give either a port or endpoints, not both"},
+        {CONSUMER(ENDPOINTS("{\"port\":1,\"secretName\":\"elsewhere\"}")),
+         "consumer 'c': verify.endpoints[0].secretName: 'elsewhere' is none of spec.secrets"},
         {CONSUMER(",\"verify\":{\"port\":65536}"), "spec.consumers[0].verify.port must be an integer from 1 to 65535"},
         {CONSUMER(",\"verify\":{\"port\":1.5}"), "spec.consumers[0].verify.port must be an integer from 1 to 65535"},
         {CONSUMER(",\"verify\":{\"port\":1,\"timeout\":\"1d\"}"),
@@ -273,6 +292,44 @@ static void test_what_is_not_acted_on_is_listed(void **state)
         assert_int_equal(policy->consumers_len, cases[i].consumers);
         if (cases[i].consumers)
             assert_int_equal(policy->consumers[0].verify.endpoints_len, cases[i].verify);
+    }
+}
+
+/* Several ports, several names on one port, one Secret or another. */
+static void test_a_list_of_endpoints_is_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        size_t endpoints;
+        int port; /* of the last one */
+        const char *server_name;
+        enum cr_verify_protocol protocol;
+        const char *secret_name;
+    } cases[] = {
+        {CONSUMER(ENDPOINTS("{\"port\":1}")), 1, 1, NULL, CR_VERIFY_TLS, NULL},
+        {CONSUMER(ENDPOINTS(EIGHT)), 8, 8, NULL, CR_VERIFY_TLS, NULL},
+        {CONSUMER(ENDPOINTS("{\"port\":1},{\"port\":1,\"serverName\":\"a\"},{\"port\":1,\"serverName\":\"b\"}")), 3, 1,
+         "b", CR_VERIFY_TLS, NULL},
+        {CONSUMER(ENDPOINTS("{\"port\":2,\"protocol\":\"PostgreSQL\"}")), 1, 2, NULL, CR_VERIFY_POSTGRESQL, NULL},
+        {CONSUMER(",\"verify\":{\"protocol\":\"TLS\",\"endpoints\":[{\"port\":3}]}"), 1, 3, NULL, CR_VERIFY_TLS, NULL},
+        {CONSUMER(",\"verify\":{\"port\":4,\"endpoints\":null}"), 1, 4, NULL, CR_VERIFY_TLS, NULL},
+        {"{\"secrets\":[{\"name\":\"s\"}],\"consumers\":[{\"name\":\"c\"," TARGET ENDPOINTS(
+             "{\"port\":5,\"secretName\":\"s\"}") "}]}",
+         1, 5, NULL, CR_VERIFY_TLS, "s"},
+        {"{\"secretSelector\":{\"matchLabels\":{\"a\":\"b\"}},\"consumers\":[{\"name\":\"c\"," TARGET ENDPOINTS(
+             "{\"port\":6,\"secretName\":\"selected\"}") "}]}",
+         1, 6, NULL, CR_VERIFY_TLS, "selected"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_policy) struct cr_policy *policy = decode_ok(cases[i].spec);
+        const struct cr_policy_verify *verify = &policy->consumers[0].verify;
+        assert_int_equal(verify->endpoints_len, cases[i].endpoints);
+        const struct cr_verify_endpoint *last = &verify->endpoints[verify->endpoints_len - 1];
+        assert_int_equal(last->port, cases[i].port);
+        assert_int_equal(last->protocol, cases[i].protocol);
+        assert_true(cr_streq(last->server_name, cases[i].server_name));
+        assert_true(cr_streq(last->secret_name, cases[i].secret_name));
     }
 }
 
@@ -388,6 +445,7 @@ int main(void)
         cmocka_unit_test(test_a_spec_with_every_field_is_read),
         cmocka_unit_test(test_errors_name_the_path_and_what_is_allowed),
         cmocka_unit_test(test_what_is_not_acted_on_is_listed),
+        cmocka_unit_test(test_a_list_of_endpoints_is_read),
         cmocka_unit_test(test_a_gate_that_cannot_be_honoured_holds_restarts),
         cmocka_unit_test(test_lists_are_capped),
         cmocka_unit_test(test_an_object_without_identity_is_refused),

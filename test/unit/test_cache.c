@@ -89,8 +89,8 @@ struct play {
     struct cr_strvec policies;
     int asking;
     bool begun;
-    bool go;                   /* the policies are in */
-    struct cr_strvec told;     /* loop thread */
+    bool go;               /* the policies are in */
+    struct cr_strvec told; /* loop thread */
 };
 
 static void let_go(struct play *play)

@@ -278,6 +278,7 @@ void cr_decide(const struct cr_decide_input *input, struct cr_decision *out)
     }
     const struct cr_finding *deciding = deciding_of(&findings);
     out->component = cr_strdup_or_null(component_name(input, usages, deciding));
+    out->unknown = deciding && deciding->ground == CR_GROUND_UNKNOWN;
     out->reason = cr_decide_reason(input, out, &findings, deciding);
     out->not_accepted = cr_decide_not_accepted(input, &findings);
     for (size_t i = 0; i < input->changes_len; i++)

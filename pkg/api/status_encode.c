@@ -39,8 +39,14 @@ static size_t character(const unsigned char *p, size_t left)
     return n;
 }
 
-/* Owned: at most max bytes of text, cut between characters with "..." at the end; bytes that are no UTF-8 (a text that
- * was cut elsewhere) become '?'. */
+/* C0, DEL and C1 (U+0080 to U+009F), which terminals obey. */
+static bool is_control(const unsigned char *p)
+{
+    return *p < 0x20 || *p == 0x7f || (*p == 0xc2 && p[1] < 0xa0);
+}
+
+/* Owned: at most max bytes of text, cut between characters with "..." at the end; control characters, and bytes that
+ * are no UTF-8 (a text that was cut elsewhere), become '?'. */
 static char *clip(const char *text, size_t max)
 {
     size_t len = strlen(text);
@@ -51,11 +57,12 @@ static char *clip(const char *text, size_t max)
         size_t n = character((const unsigned char *)text + i, len - i);
         if (n > limit - i)
             break;
-        if (n)
+        bool shown = n && !is_control((const unsigned char *)text + i);
+        if (shown)
             memcpy(out + used, text + i, n);
         else
             out[used] = '?';
-        used += n ? n : 1;
+        used += shown ? n : 1;
         i += n ? n : 1;
     }
     memcpy(out + used, len > max ? "..." : "", len > max ? 4 : 1);

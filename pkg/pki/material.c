@@ -16,7 +16,7 @@
 #include "pki/verify.h"
 
 /* More than the API server stores in a Secret or ConfigMap (1 MiB for all of its keys together). */
-enum { MAX_ENTRY = 1024 * 1024, MAX_CHAIN = 32, MAX_TRUST = 256 };
+enum { MAX_ENTRY = 1024 * 1024, MAX_CHAIN = 32, MAX_TRUST = 1000 };
 
 /* The parsing of one input. */
 struct work {

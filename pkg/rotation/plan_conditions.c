@@ -262,6 +262,22 @@ static int64_t notice_ms(const struct cr_material *material)
     return sixth < EXPIRY_NOTICE_MAX_MS ? sixth : EXPIRY_NOTICE_MAX_MS;
 }
 
+/* Told, not refused: a verifier goes by the others. Some do not (an old gateway broke on one). */
+static void add_expired_cas(struct plan_ctx *ctx, struct cr_buf *text)
+{
+    for (size_t i = 0; i < ctx->world->policy->secrets_len; i++) {
+        const struct cr_material *material = ctx->world->secrets[i].material;
+        size_t expired = 0;
+        for (size_t k = 0; material && k < material->trust_len; k++)
+            expired += material->trust[k].not_after_ms < ctx->world->now_ms;
+        if (!expired)
+            continue;
+        cr_autofree char *line = cr_asprintf("%zu of the %zu CAs in Secret %s %s expired", expired, material->trust_len,
+                                             ctx->world->policy->secrets[i].name, expired == 1 ? "has" : "have");
+        add_line(text, line);
+    }
+}
+
 static void expiring(struct plan_ctx *ctx)
 {
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
@@ -282,8 +298,10 @@ static void expiring(struct plan_ctx *ctx)
                                              left > 0 ? "expires" : "expired", when);
         add_line(&text, line);
     }
+    const char *reason = text.len ? "LeafExpiresSoon" : "TrustExpired";
+    add_expired_cas(ctx, &text);
     if (text.len)
-        set(ctx, "ExpiringSoon", true, "LeafExpiresSoon", cr_buf_text(&text));
+        set(ctx, "ExpiringSoon", true, reason, cr_buf_text(&text));
     else
         set(ctx, "ExpiringSoon", false, "FarFromExpiry", "No leaf expires soon.");
 }

@@ -15,10 +15,9 @@
 #define SECRET(data)                                                                                                   \
     "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"certroll-digest-key\"},\"immutable\":true,"   \
     "\"data\":" data "}"
-#define STATUS(reason)                                                                                                 \
-    "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"" reason "\",\"message\":\"no\"}"
-#define GET  "GET /api/v1/namespaces/own/secrets/certroll-digest-key "
-#define POST "POST /api/v1/namespaces/own/secrets"
+#define STATUS(reason) "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"" reason "\",\"message\":\"no\"}"
+#define GET            "GET /api/v1/namespaces/own/secrets/certroll-digest-key "
+#define POST           "POST /api/v1/namespaces/own/secrets"
 
 /* A key and the API server that it comes from. */
 struct fixture {
@@ -131,15 +130,23 @@ static void without_it_it_is_told_why_and_not_asked_at_once_again(void **state)
         {"may not make",
          {{.expect = GET, .status = 404, .body = STATUS("NotFound")},
           {.expect = POST, .status = 403, .body = STATUS("Forbidden")}},
-         2, "own", "may not read and create"},
+         2,
+         "own",
+         "may not read and create"},
         {"the namespace is gone",
          {{.expect = GET, .status = 404, .body = STATUS("NotFound")},
           {.expect = POST, .status = 404, .body = STATUS("NotFound")}},
-         2, "own", "is not there"},
+         2,
+         "own",
+         "is not there"},
         {"too short", {{.expect = GET, .body = SECRET("{\"key\":\"YWJj\"}")}}, 1, "own", "cannot be used: delete it"},
         {"another's", {{.expect = GET, .body = SECRET("{\"password\":\"YWJj\"}")}}, 1, "own", "delete it"},
         {"no base64", {{.expect = GET, .body = SECRET("{\"key\":\"%%\"}")}}, 1, "own", "delete it"},
-        {"out of order for now", {{.expect = GET, .status = 503, .body = STATUS("ServiceUnavailable")}}, 1, "own", NULL},
+        {"out of order for now",
+         {{.expect = GET, .status = 503, .body = STATUS("ServiceUnavailable")}},
+         1,
+         "own",
+         NULL},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct fixture f;

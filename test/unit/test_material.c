@@ -370,6 +370,138 @@ static void sizes_and_counts_are_capped(void **state)
     refuse("bundle", NULL, NULL, big.data, CR_MATERIAL_UNPARSABLE, "more than the 1048576 that are read");
 }
 
+/* --- what issuers and people put there --- */
+
+static void what_is_unusual_and_good_is_accepted(void **state)
+{
+    (void)state;
+    AUTO_CERT root = make(.cn = "root", .ca = true);
+    AUTO_CERT middle = make(.cn = "middle", .ca = true, .issuer = root);
+    AUTO_CERT leaf = make(.cn = "leaf", .issuer = middle);
+    AUTO_CERT old = make(.cn = "old", .ca = true, .from_s = -2 * DAY, .until_s = -1 * DAY);
+    AUTO_CERT self = make(.cn = "self");
+    static const char crl[] = "-----BEGIN X509 CRL-----\nMAA=\n-----END X509 CRL-----\n";
+    static const char bag[] = "Bag Attributes\n    friendlyName: web\n    localKeyID: 01 02 03\nsubject=/CN=leaf\n";
+    cr_autofree char *in_order = test_concat(leaf->cert_pem, middle->cert_pem, root->cert_pem, NULL);
+    cr_autofree char *turned = test_concat(leaf->cert_pem, root->cert_pem, middle->cert_pem, NULL);
+    cr_autofree char *twice = test_concat(leaf->cert_pem, middle->cert_pem, middle->cert_pem, leaf->cert_pem, NULL);
+    cr_autofree char *with_crl = test_concat(leaf->cert_pem, crl, middle->cert_pem, NULL);
+    cr_autofree char *with_bag = test_concat(bag, leaf->cert_pem, bag, middle->cert_pem, "trailing words\n", NULL);
+    cr_autofree char *with_old = test_concat(root->cert_pem, old->cert_pem, NULL);
+    cr_autofree char *with_leaf = test_concat(self->cert_pem, root->cert_pem, NULL);
+    cr_autofree char *parameters = test_concat(
+        "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n", leaf->key_pem, NULL);
+    cr_autofree char *key_bag = test_concat(bag, "Key Attributes: <No Attributes>\n", leaf->key_pem, NULL);
+    const struct {
+        const char *rule;
+        const char *crt, *key, *ca;
+        size_t anchors, trust;
+    } cases[] = {
+        {"ACME: no ca.crt", in_order, leaf->key_pem, NULL, 0, 0},
+        {"a chain in order", in_order, leaf->key_pem, root->cert_pem, 1, 1},
+        {"a chain out of order", turned, leaf->key_pem, root->cert_pem, 1, 1},
+        {"a chain with duplicates", twice, leaf->key_pem, root->cert_pem, 1, 1},
+        {"a leaf whose chain is missing", leaf->cert_pem, leaf->key_pem, root->cert_pem, 0, 1},
+        {"a revocation list in between", with_crl, leaf->key_pem, root->cert_pem, 1, 1},
+        {"as openssl pkcs12 writes it", with_bag, key_bag, root->cert_pem, 1, 1},
+        {"a bundle with an expired CA", in_order, leaf->key_pem, with_old, 1, 2},
+        {"a bundle with a leaf", in_order, leaf->key_pem, with_leaf, 1, 2},
+        {"EC parameters before the key", in_order, parameters, root->cert_pem, 1, 1},
+        {"a leaf that is its own CA", self->cert_pem, self->key_pem, self->cert_pem, 1, 1},
+        {"a CA as server certificate", root->cert_pem, root->key_pem, NULL, 0, 0},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        AUTO_MATERIAL m = {0};
+        accept(cases[i].rule, cases[i].crt, cases[i].key, cases[i].ca, &m);
+        if (m.anchors.len != cases[i].anchors || m.trust_len != cases[i].trust)
+            fail_msg("%s: %zu anchors, %zu CAs", cases[i].rule, m.anchors.len, m.trust_len);
+    }
+}
+
+static void what_is_unusual_and_bad_is_refused_in_words(void **state)
+{
+    (void)state;
+    AUTO_CERT root = make(.cn = "root", .ca = true);
+    AUTO_CERT leaf = make(.cn = "leaf", .issuer = root);
+    AUTO_CERT p384 = make(.cn = "p384", .key_type = "P-384");
+    AUTO_CERT ed = make(.cn = "ed", .key_type = "ED25519");
+    cr_autofree char *ca_first = test_concat(root->cert_pem, leaf->cert_pem, NULL);
+    cr_autofree char *half = replaced(leaf->cert_pem, "BEGIN CERTIFICATE", "BEGIN TRUSTED CERTIFICATE");
+    cr_autofree char *trusted = replaced(half, "END CERTIFICATE", "END TRUSTED CERTIFICATE");
+    cr_autofree char *joined_first = cr_strndup(root->cert_pem, strlen(root->cert_pem) - 1);
+    cr_autofree char *joined = test_concat(joined_first, root->cert_pem, NULL);
+    cr_autofree char *unfinished = test_concat(root->cert_pem, "-----BEGIN CERTIFICATE-----\nMIIB\n", NULL);
+    cr_autofree char *mixed = replaced(root->cert_pem, "END CERTIFICATE", "END X509 CRL");
+    const struct {
+        const char *rule;
+        const char *crt, *key, *ca;
+        enum cr_material_problem problem;
+        const char *words;
+    } cases[] = {
+        {"the leaf is not first", ca_first, leaf->key_pem, NULL, CR_MATERIAL_KEY_MISMATCH, "the leaf must come first"},
+        {"a key of another curve", leaf->cert_pem, p384->key_pem, NULL, CR_MATERIAL_KEY_MISMATCH,
+         "the key is ECDSA-P384, the certificate is for another ECDSA-P256 key"},
+        {"a key of another kind", leaf->cert_pem, ed->key_pem, NULL, CR_MATERIAL_KEY_MISMATCH, "the key is Ed25519"},
+        {"OpenSSL's own form", trusted, leaf->key_pem, NULL, CR_MATERIAL_UNPARSABLE, "use CERTIFICATE"},
+        {"no new line between two", NULL, NULL, joined, CR_MATERIAL_UNPARSABLE, "a new line is missing"},
+        {"one that does not end", NULL, NULL, unfinished, CR_MATERIAL_UNPARSABLE, "is cut off"},
+        {"an END of another kind", NULL, NULL, mixed, CR_MATERIAL_UNPARSABLE, "no matching END"},
+        {"blanks only", leaf->cert_pem, " \r\n\t", NULL, CR_MATERIAL_EMPTY, "tls.key is empty"},
+        {"JSON", "{\"cert\": 1}", leaf->key_pem, NULL, CR_MATERIAL_UNPARSABLE, "has no PEM block"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++)
+        refuse(cases[i].rule, cases[i].crt, cases[i].key, cases[i].ca, cases[i].problem, cases[i].words);
+}
+
+static void bytes_that_are_no_text_are_refused(void **state)
+{
+    (void)state;
+    AUTO_CERT leaf = make(.cn = "leaf");
+    size_t len = strlen(leaf->cert_pem);
+    const struct cr_pem_input key = entry(leaf->key_pem);
+    for (size_t at = 0; at < len; at += 7) {
+        cr_autofree char *damaged = cr_memdup(leaf->cert_pem, len);
+        damaged[at] = '\0';
+        struct cr_material_input in = {{damaged, len}, key, {0}, {0}};
+        AUTO_MATERIAL m = {0};
+        enum cr_material_problem problem;
+        struct cr_error err = {0};
+        if (cr_material_parse(&in, cr_clock_wall_ms(), &m, &problem, &err))
+            fail_msg("a NUL at %zu was accepted", at);
+        assert_int_equal(problem, CR_MATERIAL_UNPARSABLE);
+    }
+    static const char zeros[64] = {0};
+    struct cr_material_input in = {{zeros, sizeof zeros}, key, {0}, {0}};
+    AUTO_MATERIAL m = {0};
+    enum cr_material_problem problem;
+    assert_false(cr_material_parse(&in, cr_clock_wall_ms(), &m, &problem, NULL));
+    assert_int_equal(problem, CR_MATERIAL_UNPARSABLE);
+}
+
+static void a_bundle_of_hundreds_of_cas_is_read(void **state)
+{
+    (void)state;
+    enum { MANY = 300, MOST = 1000 };
+    AUTO_CERT leaf = NULL;
+    CR_CLEANUP(cr_buf) struct cr_buf bundle = {0};
+    for (int i = 0; i < MANY; i++) {
+        char cn[32];
+        snprintf(cn, sizeof cn, "ca %d", i);
+        AUTO_CERT ca = make(.cn = cn, .ca = true);
+        cr_buf_puts(&bundle, ca->cert_pem);
+        if (i == MANY - 1)
+            leaf = make(.cn = "leaf", .issuer = ca);
+    }
+    AUTO_MATERIAL m = {0};
+    accept("300 CAs", leaf->cert_pem, leaf->key_pem, bundle.data, &m);
+    assert_int_equal(m.trust_len, MANY);
+    assert_int_equal(m.anchors.len, 1);
+    for (int i = MANY; i <= MOST; i++)
+        cr_buf_puts(&bundle, leaf->cert_pem);
+    refuse("1001 certificates", NULL, NULL, bundle.data, CR_MATERIAL_UNPARSABLE,
+           "ca.crt: has more than 1000 certificates");
+}
+
 /* --- times --- */
 
 static void the_leaf_must_be_valid_now_within_five_minutes_of_skew(void **state)
@@ -767,6 +899,10 @@ int main(void)
         cmocka_unit_test(what_is_behind_the_der_of_a_block_makes_it_corrupt),
         cmocka_unit_test(a_text_cut_anywhere_is_refused_or_shorter_never_wrong),
         cmocka_unit_test(sizes_and_counts_are_capped),
+        cmocka_unit_test(what_is_unusual_and_good_is_accepted),
+        cmocka_unit_test(what_is_unusual_and_bad_is_refused_in_words),
+        cmocka_unit_test(bytes_that_are_no_text_are_refused),
+        cmocka_unit_test(a_bundle_of_hundreds_of_cas_is_read),
         cmocka_unit_test(the_leaf_must_be_valid_now_within_five_minutes_of_skew),
         cmocka_unit_test(trust_keeps_its_order_without_duplicates_expired_ones_included),
         cmocka_unit_test(a_ca_renewed_with_its_key_keeps_its_identity),

@@ -430,6 +430,50 @@ static void a_secret_that_becomes_immutable_with_its_change_is_like_any(void **s
     assert_true(c->status.secrets[0].immutable);
 }
 
+/* --- trust --- */
+
+static void an_expired_ca_among_others_is_told_and_nothing_refused(void **state)
+{
+    struct cluster *c = *state;
+    plan(c);
+    assert_false(cr_status_condition_get(&c->plan.status, "ExpiringSoon")->status);
+    c->material.trust = cr_calloc(2, sizeof *c->material.trust);
+    c->material.trust_len = 2;
+    c->material.trust[0].not_after_ms = START - 1000;
+    c->material.trust[1].not_after_ms = START + 1000LL * 3600 * 24 * 365;
+    digest(c->material.trust[0].fingerprint, "old");
+    digest(c->material.trust[1].fingerprint, "new");
+    const struct cr_plan *p = recorded_plan(c);
+    assert_null(p->status.secrets[0].problem_reason);
+    assert_string_equal(cr_status_condition_get(&c->plan.status, "ExpiringSoon")->reason, "TrustExpired");
+    assert_string_equal(message(c, "ExpiringSoon"), "1 of the 2 CAs in Secret keys has expired");
+}
+
+/* --- certroll's own workload --- */
+
+/* It restarts itself like any other: the change is on record before, the restart in the template, and the process that
+ * comes next, with nothing in memory, does neither again. */
+static void a_process_that_restarted_itself_is_succeeded_by_one_that_goes_on(void **state)
+{
+    struct cluster *c = *state;
+    put(c, "leaf", "h2", "p1", 1);
+    assert_true(plan(c)->record_first);
+    assert_int_equal(c->plan.restarts_len, 0);
+    write_status(c);
+    /* The patch of its own template was its last act: its status was not written after it. */
+    const struct cr_plan *p = plan(c);
+    assert_int_equal(p->restarts_len, 1);
+    struct cr_json *metadata = cr_json_edit(cr_json_edit(cr_json_edit(c->workload, "spec"), "template"), "metadata");
+    for (const struct cr_json *a = cr_json_first(p->restarts[0].annotations); a; a = cr_json_next(a))
+        cr_json_set_string(cr_json_object_in(metadata, "annotations"), cr_json_key(a), cr_json_string(a));
+    cr_json_set_int(cr_json_edit(c->workload, "metadata"), "generation", 2);
+    p = recorded_plan(c);
+    assert_int_equal(p->restarts_len, 0);
+    assert_int_equal(cr_status_consumer(&c->plan.status, "app")->state, CR_CONSUMER_RESTARTING);
+    finish_restart(c);
+    settle(c);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -448,6 +492,8 @@ int main(void)
         TEST(an_entry_that_a_consumer_takes_is_missed),
         TEST(an_entry_that_nobody_takes_may_go),
         TEST(a_replaced_immutable_secret_asks_for_a_person),
+        TEST(an_expired_ca_among_others_is_told_and_nothing_refused),
+        TEST(a_process_that_restarted_itself_is_succeeded_by_one_that_goes_on),
         TEST(a_secret_that_becomes_immutable_with_its_change_is_like_any),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

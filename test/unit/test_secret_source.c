@@ -75,7 +75,8 @@ static struct cr_json *secret(const char *version, const struct test_cert *cert,
     return json;
 }
 
-static char name[] = "web-tls", crt_name[] = "tls.crt", key_name[] = "tls.key", ca_name[] = "ca.crt", other_name[] = "o";
+static char name[] = "web-tls", crt_name[] = "tls.crt", key_name[] = "tls.key", ca_name[] = "ca.crt",
+            other_name[] = "o";
 static const struct cr_policy_secret names = {
     .name = name, .certificate = crt_name, .private_key = key_name, .trust = ca_name};
 static const struct cr_policy_secret other_names = {
@@ -124,7 +125,8 @@ static void will_refuse(struct fixture *f, const char *expect, int status, const
 
 static void add_policy(struct fixture *f, const char *keys)
 {
-    cr_autofree char *text = cr_asprintf("{metadata: {name: p, namespace: ns}, spec: {secrets: [{name: web-tls%s}]}}", keys);
+    cr_autofree char *text =
+        cr_asprintf("{metadata: {name: p, namespace: ns}, spec: {secrets: [{name: web-tls%s}]}}", keys);
     CR_CLEANUP(cr_json) struct cr_json *json = test_yaml(text);
     CR_CLEANUP(cr_policy) struct cr_policy *policy = cr_policy_decode(json, NULL);
     assert_non_null(policy);

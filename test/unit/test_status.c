@@ -446,6 +446,182 @@ static void test_beyond_100_consumers_what_is_remembered_stays(void **state)
     }
 }
 
+/* --- what etcd takes --- */
+
+/* A text of that many bytes, in a buffer of its own. */
+static char *long_text(size_t len)
+{
+    char *text = cr_malloc(len + 1);
+    memset(text, 'x', len);
+    text[len] = '\0';
+    return text;
+}
+
+static struct cr_material big_material(unsigned seed, size_t cas)
+{
+    struct cr_material m = material(seed, seed + 7);
+    free(m.trust);
+    m.trust = cr_calloc(cas, sizeof *m.trust);
+    m.trust_len = cas;
+    cr_strvec_dispose(&m.anchors);
+    for (size_t i = 0; i < cas; i++) {
+        snprintf(m.trust[i].fingerprint, CR_SHA256_HEX, "%064zx", seed * 10000 + i);
+        snprintf(m.trust[i].identity, CR_SHA256_HEX, "%064zx", seed * 10000 + i + 5000);
+        m.trust[i].not_after_ms = NOW;
+        cr_strvec_add(&m.anchors, m.trust[i].identity);
+    }
+    snprintf(m.opaque, sizeof m.opaque, "01234567:" HEX64);
+    for (size_t i = 0; i < CR_OPAQUE_KEYS_MAX; i++) {
+        cr_autofree char *key = long_text(253);
+        snprintf(key, 253, "%zu", i);
+        cr_autofree char *element = cr_asprintf("%s=0123456789abcdef", key);
+        cr_strvec_add(&m.opaque_keys, element);
+    }
+    return m;
+}
+
+static void add_big_secret(struct cr_policy_status *status, unsigned number, size_t cas)
+{
+    cr_autofree char *name = long_text(253);
+    cr_autofree char *message = long_text(2000);
+    snprintf(name, 253, "%0252u", number);
+    struct cr_secret_status *secret = cr_status_secret_add(status, name);
+    secret->has_settled = true;
+    secret->settled = big_material(number, cas);
+    secret->pending = (struct cr_pending_change){.set = true, .since_ms = NOW, .changes = 0xff};
+    snprintf(secret->pending.id, sizeof secret->pending.id, "%012x", number);
+    secret->pending.target = big_material(number + 100, cas);
+    for (unsigned i = 0; i < CR_OLD_LEAVES_MAX; i++) {
+        char leaf[CR_SHA256_HEX];
+        snprintf(leaf, sizeof leaf, "%064x", number * 100 + i);
+        cr_strvec_add(&secret->pending.old_leaves, leaf);
+    }
+    cr_strvec_copy(&secret->pending.opaque_keys, &secret->settled.opaque_keys);
+    cr_strset(&secret->observed_resource_version, "90071992547409931234");
+    cr_strset(&secret->problem_reason, "UnparsableMaterial");
+    cr_strset(&secret->problem_message, message);
+}
+
+static void add_big_consumer(struct cr_policy_status *status, unsigned number, unsigned rotations_at_once)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%063u", number);
+    cr_autofree char *target = long_text(253);
+    /* A reason is cut by who makes it, what an API server says by the error that carries it. */
+    cr_autofree char *reason = long_text(400);
+    cr_autofree char *blocked = long_text(511);
+    cr_autofree char *rotations = long_text(rotations_at_once * 13);
+    struct cr_consumer_status *consumer = add_consumer(status, name, CR_CONSUMER_BLOCKED);
+    cr_strset(&consumer->target, target);
+    cr_strset(&consumer->component, "envoyproxy/ratelimit");
+    cr_strset(&consumer->reason, reason);
+    cr_strset(&consumer->blocked_by, blocked);
+    cr_strset(&consumer->restarted_for, rotations);
+    consumer->last_restart_ms = consumer->since_ms = NOW;
+    for (int i = 0; i < CR_EXAMPLES_MAX; i++)
+        cr_strvec_add(&consumer->examples, target);
+}
+
+static void test_the_largest_status_fits_into_etcd(void **state)
+{
+    (void)state;
+    enum { SECRETS = 64, CAS = 1000, LARGEST = 800 * 1000 };
+    static const struct {
+        unsigned consumers;
+        unsigned rotations; /* for which each of them was restarted at once */
+    } cases[] = {{100, 64}, {512, 8}};
+    for (size_t c = 0; c < cr_array_len(cases); c++) {
+        CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+        for (unsigned i = 0; i < SECRETS; i++)
+            add_big_secret(&status, i + 1, CAS);
+        for (unsigned i = 0; i < cases[c].consumers; i++)
+            add_big_consumer(&status, i, cases[c].rotations);
+        cr_autofree char *text = encode_text(&status);
+        if (strlen(text) > LARGEST)
+            fail_msg("%u consumers: %zu bytes", cases[c].consumers, strlen(text));
+        /* Memory survives: the same set, and the change is still seen as one. */
+        CR_CLEANUP(cr_json) struct cr_json *json = parse(text);
+        CR_CLEANUP(cr_policy_status) struct cr_policy_status again = {0};
+        cr_policy_status_decode(json, &again);
+        assert_int_equal(again.secrets_len, SECRETS);
+        for (size_t i = 0; i < SECRETS; i++) {
+            char before[CR_SHA256_HEX], after[CR_SHA256_HEX];
+            cr_material_trust_digest(&status.secrets[i].settled, before);
+            cr_material_trust_digest(&again.secrets[i].settled, after);
+            assert_string_equal(before, after);
+            assert_int_equal(again.secrets[i].settled.trust_summary.count, CAS);
+            assert_string_equal(again.secrets[i].settled.opaque, status.secrets[i].settled.opaque);
+            assert_true(again.secrets[i].pending.set);
+        }
+        cr_autofree char *second = encode_text(&again);
+        assert_string_equal(text, second);
+    }
+}
+
+/* The share depends on the number of Secrets alone: what one holds changes nothing of what is remembered of another. */
+static void test_lists_have_a_share_each(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned secrets;
+        size_t cas;
+        bool whole;
+    } cases[] = {{1, 300, true}, {1, 1000, false}, {10, 30, true}, {64, 5, true}, {64, 20, false}};
+    for (size_t c = 0; c < cr_array_len(cases); c++) {
+        CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+        for (unsigned i = 0; i < cases[c].secrets; i++)
+            add_big_secret(&status, i + 1, i ? 1 : cases[c].cas);
+        CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&status);
+        CR_CLEANUP(cr_policy_status) struct cr_policy_status again = {0};
+        cr_policy_status_decode(json, &again);
+        const struct cr_material *m = &again.secrets[0].settled;
+        if ((m->trust_len == cases[c].cas) != cases[c].whole || (m->trust_summary.count == 0) != cases[c].whole)
+            fail_msg("%u Secrets, %zu CAs: %zu, %zu", cases[c].secrets, cases[c].cas, m->trust_len,
+                     m->trust_summary.count);
+        assert_true(cases[c].secrets == 1 || again.secrets[1].settled.trust_len == 1);
+    }
+}
+
+static void test_opaque_memory_survives(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    add_secret(&status, "s", 0x100, 0x200);
+    struct cr_secret_status *secret = cr_status_secret(&status, "s");
+    snprintf(secret->settled.opaque, sizeof secret->settled.opaque, "01234567:" HEX64);
+    cr_strvec_add(&secret->settled.opaque_keys, "hmac=0123456789abcdef");
+    secret->immutable = true;
+    add_pending(secret, 0x300);
+    memcpy(secret->pending.target.opaque, CR_OPAQUE_UNREAD, sizeof CR_OPAQUE_UNREAD);
+    cr_strvec_add(&secret->pending.opaque_keys, "hmac");
+    secret->pending.was_immutable = true;
+    CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&status);
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status again = {0};
+    cr_policy_status_decode(json, &again);
+    const struct cr_secret_status *is = cr_status_secret(&again, "s");
+    assert_string_equal(is->settled.opaque, secret->settled.opaque);
+    assert_true(cr_strvec_equal(&is->settled.opaque_keys, &secret->settled.opaque_keys));
+    assert_string_equal(is->pending.target.opaque, CR_OPAQUE_UNREAD);
+    assert_true(cr_strvec_equal(&is->pending.opaque_keys, &secret->pending.opaque_keys));
+    assert_true(is->immutable && is->pending.was_immutable);
+}
+
+/* A terminal would obey them (CVE-2021-25743), and a line would forge another. */
+static void test_control_characters_are_not_shown(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    struct cr_consumer_status *consumer = add_consumer(&status, "c", CR_CONSUMER_BLOCKED);
+    cr_strset(&consumer->blocked_by, "a\x1b[2Jb\nc\x7f"
+                                     "d\xc2\x9b"
+                                     "e\xc3\xa9");
+    cr_status_condition(&status, "Ready", true, "R", "x\r\ny\tz", 1, NOW);
+    CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&status);
+    assert_string_equal(cr_json_string_at(cr_json_first(cr_json_get(json, "consumers")), "blockedBy"),
+                        "a?[2Jb?c?d?e\xc3\xa9");
+    assert_string_equal(cr_json_string_at(cr_json_first(cr_json_get(json, "conditions")), "message"), "x??y?z");
+}
+
 static void test_up_to_100_consumers_keep_their_order(void **state)
 {
     (void)state;
@@ -704,6 +880,10 @@ int main(void)
         cmocka_unit_test(test_a_broken_consumer_keeps_what_can_be_read),
         cmocka_unit_test(test_of_more_than_100_consumers_those_with_trouble_come_first),
         cmocka_unit_test(test_beyond_100_consumers_what_is_remembered_stays),
+        cmocka_unit_test(test_the_largest_status_fits_into_etcd),
+        cmocka_unit_test(test_lists_have_a_share_each),
+        cmocka_unit_test(test_opaque_memory_survives),
+        cmocka_unit_test(test_control_characters_are_not_shown),
         cmocka_unit_test(test_up_to_100_consumers_keep_their_order),
         cmocka_unit_test(test_converged_counts_idle_and_leaves_out_the_absent),
         cmocka_unit_test(test_at_most_5_examples_and_8_old_leaves),

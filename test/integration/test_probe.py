@@ -64,20 +64,14 @@ def generations(tmp_path_factory: pytest.TempPathFactory) -> Generations:
 
 
 @contextmanager
-def run(plane: ControlPlane, program: Program, generations: Generations, folder: Path, hosts: str = "") -> Iterator[Running]:
-    network = Path("/run/netns") / plane.netns
-    sandbox = program.sandbox(folder)
-    if hosts:
-        with (sandbox.root / "etc/hosts").open("a") as file:
-            file.write(hosts)
+def run(plane: ControlPlane, program: Program, generations: Generations, folder: Path) -> Iterator[Running]:
+    """In the network of the control plane, which only the thread that starts it is in."""
+    running = program.running(folder, generations[1].secret())
+    sandbox = namespaces.in_network(Path("/run/netns") / plane.netns, running.__enter__)
     try:
-        sandbox.write_secret(SECRET, generations[1].secret())
-        namespaces.in_network(network, lambda: program.prepare(sandbox))
-        namespaces.in_network(network, sandbox.start)
-        wait_until(f"{program.name} serves", lambda: namespaces.in_network(network, program.server.leaf) or sandbox.check())
         yield Running(sandbox, program.server.port, generations[1].program_leaf, generations[1].client, generations[2].client)
     finally:
-        sandbox.remove()
+        running.__exit__(None, None, None)
 
 
 @pytest.fixture(scope="session")
@@ -128,7 +122,7 @@ def test_postgresql_without_tls_says_so(control_plane: ControlPlane, generations
     program = known.makers(control_plane.kubeconfig.read_text())["postgresql"](PORTS[50])
     off = dataclasses.replace(program, command=[word.replace("ssl=on", "ssl=off") for word in program.command])
     network = Path("/run/netns") / control_plane.netns
-    sandbox = off.sandbox(tmp_path / "postgresql")
+    sandbox = Sandbox(tmp_path / "postgresql", off.pod(), configs={"program": off.config}, usr=off.usr)
     try:
         sandbox.write_secret(SECRET, generations[1].secret())
         off.prepare(sandbox)
@@ -147,11 +141,16 @@ def test_mariadb_blocks_nobody_because_of_us(control_plane: ControlPlane, genera
     """A host whose connections break off max_connect_errors times is blocked. Ours do not count as broken off."""
     program = known.makers(control_plane.kubeconfig.read_text())["mariadb"](PORTS[60])
     flags = ["--max-connect-errors=3", "--performance-schema=ON"]
-    counting = dataclasses.replace(
-        program, command=[*(word.replace("127.0.0.1", "0.0.0.0") for word in program.command), *flags]
-    )
+    command = [*(word.replace("127.0.0.1", "0.0.0.0") for word in program.command), *flags]
+
+    def prepare(sandbox: Sandbox) -> None:
+        with (sandbox.root / "etc/hosts").open("a") as file:
+            file.write(f"{_HOSTS_ADDRESS} prober\n")  # a host without a name is not counted
+        program.prepare(sandbox)
+
+    counting = dataclasses.replace(program, command=command, prepare=prepare)
     control_plane.run("ip", "address", "replace", f"{_HOSTS_ADDRESS}/32", "dev", "lo")
-    with run(control_plane, counting, generations, tmp_path / "mariadb", hosts=f"{_HOSTS_ADDRESS} prober\n") as server:
+    with run(control_plane, counting, generations, tmp_path / "mariadb") as server:
 
         def sql(query: str) -> str:
             return server.sandbox.run(["mariadb", "--no-defaults", "-uroot", "-S", "/tmp/mysql.sock", "-Ne", query]).decode().strip()

@@ -150,13 +150,16 @@ def test_a_leader_that_was_stopped_writes_nothing_when_it_wakes_up(
 ) -> None:
     leader, standby = pair
     # Stopped in the middle of much work, so that it has something to write the moment it goes on.
-    many = [policy(f"p{number}") for number in range(80)]
-    control_plane.kubectl("create", "-n", namespace, "-f", "-", input="".join(map(json.dumps, many)))
-    leader.signal(signal.SIGSTOP)
+    words = ["kubectl", "create", "-n", namespace, "-f", "-"]
+    with control_plane.popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as creating:
+        assert creating.stdin
+        creating.stdin.write("".join(json.dumps(policy(f"p{number}")) for number in range(150)))
+        creating.stdin.close()
+        wait_until("the work to be under way", lambda: len(writes_of(control_plane, leader.user, 0)) > 20, pause=0)
+        leader.signal(signal.SIGSTOP)
     standby.wait_line("became leader")
-    done = ("p0", "p40", "p79")
+    done = ("p0", "p75", "p149")
     wait_until("the other to do the work", lambda: all(has_status(control_plane, namespace, name) for name in done))
-    control_plane.kubectl("label", "-n", namespace, "crp", "--all", "again=yes")
     woken = time.time()
     leader.signal(signal.SIGCONT)
     assert leader.wait(10) == 3

@@ -96,6 +96,18 @@ static void fill(struct cr_policy_status *status)
     add_pending(cr_status_secret(status, "envoy-rate-limit"), 0x300);
     add_secret(status, "trust-only", 0, 0x400);
     cr_status_secret(status, "trust-only")->selected = true;
+    struct cr_secret_status *keys = cr_status_secret(status, "envoy-rate-limit");
+    keys->immutable = keys->pending.was_immutable = true;
+    keys->pending.changes |= CR_CHANGE_OPAQUE;
+    snprintf(keys->settled.opaque, sizeof keys->settled.opaque, "01234567:%064x", 0xaau);
+    snprintf(keys->pending.target.opaque, sizeof keys->pending.target.opaque, "01234567:%064x", 0xbbu);
+    cr_strvec_add(&keys->settled.opaque_keys, "hmac-secret=00000000000000aa");
+    cr_strvec_add(&keys->pending.target.opaque_keys, "hmac-secret=00000000000000bb");
+    cr_strvec_add(&keys->pending.opaque_keys, "hmac-secret");
+    struct cr_secret_status *many = cr_status_secret_add(status, "many-cas");
+    many->has_settled = true;
+    many->settled.trust_summary = (struct cr_trust_summary){.count = 900, .not_after_ms = NOW};
+    snprintf(many->settled.trust_summary.digest, CR_SHA256_HEX, "%064x", 0xccu);
     struct cr_secret_status *broken = cr_status_secret_add(status, "broken");
     cr_strset(&broken->problem_reason, "KeyMismatch");
     cr_strset(&broken->problem_message, "tls.key does not belong to the certificate in tls.crt");
@@ -169,7 +181,7 @@ static void test_remembered_material_survives(void **state)
     assert_true(is->pending.set);
     assert_string_equal(is->pending.id, "00c0ffee");
     assert_int_equal(is->pending.since_ms, NOW + 123); /* compared with pod start times: keeps its milliseconds */
-    assert_int_equal(is->pending.changes, CR_CHANGE_LEAF_RENEWED | CR_CHANGE_TRUST_REPLACED);
+    assert_int_equal(is->pending.changes, CR_CHANGE_LEAF_RENEWED | CR_CHANGE_TRUST_REPLACED | CR_CHANGE_OPAQUE);
     assert_string_equal(is->pending.target.leaf, was->pending.target.leaf);
     assert_true(cr_strvec_equal(&is->pending.old_leaves, &was->pending.old_leaves));
     assert_string_equal(cr_status_secret(&again, "broken")->problem_reason, "KeyMismatch");

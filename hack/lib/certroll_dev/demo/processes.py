@@ -1,4 +1,4 @@
-"""The processes that the demo runs beside the cluster: the operator and the load generator."""
+"""The processes that the demo and the tests run beside the cluster: the load generator."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from certroll_dev.commands import tail_of
 from certroll_dev.demo import load
-from certroll_dev.demo.waiting import wait_for
 from certroll_dev.ui import DevError
 
 _STOP_DEADLINE = 20.0
@@ -62,36 +59,6 @@ class Background:
             except subprocess.TimeoutExpired:
                 self._process.kill()
         return self._process.wait()
-
-
-class Operator(Background):
-    """certroll-operator outside of the cluster, ready to act."""
-
-    def __init__(
-        self, program: Path, kubeconfig: Path, namespace: str, log: Path, port: int, env: Mapping[str, str] | None = None
-    ) -> None:
-        self.address = f"127.0.0.1:{port}"
-        super().__init__("certroll-operator", [
-            program, "--kubeconfig", kubeconfig, "--namespace", namespace, "--leader-elect=false",
-            "--metrics-bind-address", self.address,
-        ], log, env)
-
-    def wait_ready(self, deadline: float = 30.0) -> None:
-        wait_for("the operator's /readyz", self._ready, deadline=deadline, missing=lambda: f"see {self.log}")
-
-    def page(self, path: str) -> str:
-        """One of its own pages, such as /metrics."""
-        with urllib.request.urlopen(f"http://{self.address}{path}", timeout=2) as response:
-            text: str = response.read().decode()
-            return text
-
-    def _ready(self) -> bool:
-        self.check()
-        try:
-            self.page("/readyz")
-            return True
-        except (OSError, urllib.error.URLError):
-            return False
 
 
 class Load(Background):

@@ -399,7 +399,7 @@ static struct cr_json *encode_conditions(const struct cr_policy_status *status)
             continue;
         struct cr_json *object = cr_json_add(array, cr_json_new_object());
         char time[CR_TIME_TEXT];
-        cr_time_format(condition->transition_ms, time);
+        cr_time_format(writable(condition->transition_ms), time);
         cr_json_set_string(object, "type", cr_condition_types[i]);
         cr_json_set_string(object, "status", condition->status ? "True" : "False");
         cr_json_set_int(object, "observedGeneration", condition->observed_generation);

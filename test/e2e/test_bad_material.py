@@ -45,6 +45,16 @@ def _corrupt_trust(good: Material, ca: Authority) -> Material:
     return Material(good.certificate, good.key, good.trust + good.trust.replace(b"MII", b"!!!", 1))
 
 
+def _joined_trust(good: Material, ca: Authority) -> Material:
+    """As `cat` joins files whose last line does not end: OpenSSL sees no certificate at all in it."""
+    return Material(good.certificate, good.key, good.trust.rstrip(b"\n") + good.trust)
+
+
+def _ca_first(good: Material, ca: Authority) -> Material:
+    """The chain turned round."""
+    return Material(good.trust + good.certificate, good.key, good.trust)
+
+
 def _encrypted_key(good: Material, ca: Authority) -> Material:
     key = openssl("pkcs8", "-topk8", "-passout", "pass:secret", stdin=good.key)
     return Material(good.certificate, key, good.trust)
@@ -59,6 +69,8 @@ _CASES = [
     (_not_pem, "UnparsableMaterial"),
     (_corrupt_pem, "UnparsableMaterial"),
     (_corrupt_trust, "UnparsableMaterial"),
+    (_joined_trust, "UnparsableMaterial"),
+    (_ca_first, "KeyMismatch"),
     (_empty_certificate, "EmptyMaterial"),
     (_empty_key, "EmptyMaterial"),
     (_empty_trust, "EmptyMaterial"),

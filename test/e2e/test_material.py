@@ -77,11 +77,21 @@ def _remembered(world: World) -> Object:
     return {}
 
 
+def _digest(world: World) -> str:
+    """Empty: there is none yet."""
+    found: str = _remembered(world).get("opaque", "")
+    return found if ":" in found else ""
+
+
+def _write(world: World, data: dict[str, str]) -> dict[str, str]:
+    return {_NAME: world.api.apply("secrets", _secret(data))["metadata"]["resourceVersion"]}
+
+
 def test_an_opaque_key_restarts_who_takes_it_and_nobody_else(world: World, keys: None) -> None:
     world.install_policy(_name_keys)
     with world.operator() as operator:
         world.wait_ready()
-        wait_for("the keys to be seen", lambda: ":" in _remembered(world).get("opaque", ""), deadline=_SAID_WITHIN, missing=world.describe)
+        wait_for("the keys to be seen", lambda: _digest(world), deadline=_SAID_WITHIN, missing=world.describe)
         first = _remembered(world)
         assert [key.split("=")[0] for key in first["opaqueKeys"]] == ["hmac", "keystore.p12"]
         made = world.api.get("secrets", install.NAMESPACE, _DIGEST_KEY)
@@ -90,15 +100,15 @@ def test_an_opaque_key_restarts_who_takes_it_and_nobody_else(world: World, keys:
 
         # One that nobody takes: a keystore that changes with every renewal.
         mark = world.audit.mark()
-        version = world.api.apply("secrets", _secret({"hmac": "correct horse", "keystore.p12": "two"}))["metadata"]["resourceVersion"]
-        world.wait_settled({_NAME: version})
+        world.wait_settled(_write(world, {"hmac": "correct horse", "keystore.p12": "two"}))
         assert _remembered(world)["opaque"] != first["opaque"]
-        steadily("touched for a key that nobody takes", _QUIET, lambda: [str(write) for write in world.audit.disruptive_since(mark)])
+        steadily(
+            "touched for a key that nobody takes", _QUIET, lambda: [str(write) for write in world.audit.disruptive_since(mark)]
+        )
         assert not _annotations(world)
 
         # The one that is taken.
-        version = world.api.apply("secrets", _secret({"hmac": "battery staple", "keystore.p12": "two"}))["metadata"]["resourceVersion"]
-        world.wait_settled({_NAME: version}, deadline=180)
+        world.wait_settled(_write(world, {"hmac": "battery staple", "keystore.p12": "two"}), deadline=180)
         (value,) = _annotations(world).values()
         second = _remembered(world)
         assert value.startswith(f"opaque={second['opaque'][:8]}.")
@@ -117,7 +127,7 @@ def test_an_opaque_key_restarts_who_takes_it_and_nobody_else(world: World, keys:
     with world.operator():
         wait_for(
             "the new key's digests",
-            lambda: _remembered(world).get("opaque", "")[:8] not in ("", second["opaque"][:8]),
+            lambda: _digest(world)[:8] not in ("", second["opaque"][:8]),
             deadline=_SAID_WITHIN,
             missing=world.describe,
         )

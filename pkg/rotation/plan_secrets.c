@@ -125,6 +125,9 @@ static void supersede(struct plan_ctx *ctx, struct cr_secret_status *secret, con
 
     /* Some consumers may hold the settled state, some the superseded one: the change is against both. */
     unsigned changes = cr_diff(&secret->settled, now->material) | cr_diff(&pending->target, now->material);
+    /* Settled opaque material by another key can be compared with nothing: what was pending of it stays so. */
+    if (!cr_opaque_comparable(secret->settled.opaque, now->material->opaque))
+        changes |= pending->changes & CR_CHANGE_OPAQUE;
     remember_old_leaf(pending, pending->target.leaf);
     remember_old_leaf(pending, secret->settled.leaf);
     note_opaque_keys(pending, &secret->settled, now->material);
@@ -132,10 +135,9 @@ static void supersede(struct plan_ctx *ctx, struct cr_secret_status *secret, con
     set_target(ctx, secret, now, changes);
 }
 
-/* What a template that we restarted before says about material of which the status remembers nothing (it was lost, or
- * the policy is new): a class it names with another digest has changed since. */
-static unsigned changes_since_annotation(const struct cr_world *world, const struct cr_material *material,
-                                         const char *secret)
+/* What the annotation of one template says about the material: a class that it names with another digest has changed.
+ * Of a digest of opaque material by another key, or without one, nothing can be said. */
+static unsigned changes_since(const char *annotation, const struct cr_material *material)
 {
     static const struct {
         unsigned class;
@@ -144,19 +146,27 @@ static unsigned changes_since_annotation(const struct cr_world *world, const str
     } classes[] = {{CR_CLASS_LEAF, "leaf=", CR_CHANGE_LEAF_RENEWED},
                    {CR_CLASS_TRUST, "trust=", CR_CHANGE_TRUST_REPLACED},
                    {CR_CLASS_OPAQUE, "opaque=", CR_CHANGE_OPAQUE}};
+    unsigned changes = 0;
+    for (size_t k = 0; k < cr_array_len(classes); k++)
+        if (strstr(annotation, classes[k].word) &&
+            !cr_restart_annotation_covers(annotation, material, classes[k].class))
+            changes |= classes[k].change;
+    if (cr_streq(material->opaque, CR_OPAQUE_UNREAD) || cr_restart_annotation_is_rekeyed(annotation, material))
+        changes &= ~(unsigned)CR_CHANGE_OPAQUE;
+    return changes;
+}
+
+/* What templates that we restarted before say, when the status remembers nothing: it was lost, or the policy is new. */
+static unsigned changes_since_annotation(const struct cr_world *world, const struct cr_material *material,
+                                         const char *secret)
+{
     char annotation[CR_ANNOTATION_NAME];
     cr_restart_annotation_name(secret, annotation);
-    bool unread = cr_streq(material->opaque, CR_OPAQUE_UNREAD);
     unsigned changes = 0;
     for (size_t i = 0; i < world->policy->consumers_len; i++) {
         const char *value =
             cr_json_string_at(world->consumers[i].workload, "spec", "template", "metadata", "annotations", annotation);
-        for (size_t k = 0; value && k < cr_array_len(classes); k++)
-            if (strstr(value, classes[k].word) && !cr_restart_annotation_covers(value, material, classes[k].class))
-                changes |= classes[k].change;
-        /* Of a digest by another key, or without one, nothing can be said. */
-        if (unread || cr_restart_annotation_is_rekeyed(value, material))
-            changes &= ~(unsigned)CR_CHANGE_OPAQUE;
+        changes |= value ? changes_since(value, material) : 0u;
     }
     return changes;
 }

@@ -45,6 +45,10 @@ static char *vanished_entry(const struct plan_ctx *ctx, const struct cr_secret_s
     const struct cr_material *before = &secret->settled;
     if (now->opaque[0] && !now->opaque_keys.len)
         return NULL; /* too many to tell them apart */
+    /* Remembered by other names of the policy (keys.opaque), or by a key that is lost: what is missing now may just not
+     * be looked at any more. Without a key now, the names still tell. */
+    if (!cr_streq(now->opaque, CR_OPAQUE_UNREAD) && !cr_opaque_comparable(before->opaque, now->opaque))
+        return NULL;
     for (size_t i = 0; i < before->opaque_keys.len; i++) {
         const char *element = before->opaque_keys.items[i];
         if (has_entry(now, element, cr_opaque_key_len(element)))

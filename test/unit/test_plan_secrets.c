@@ -305,6 +305,25 @@ static void a_key_replaced_before_the_restart_does_not_lose_it(void **state)
     settle(c);
 }
 
+static void a_key_replaced_before_another_change_does_not_lose_the_first(void **state)
+{
+    struct cluster *c = *state;
+    put(c, "leaf", "h2", "p1", 1);
+    c->consumer.found = false; /* nothing can be done yet */
+    plan(c);
+    write_status(c);
+    c->consumer.found = true;
+    put(c, "leaf", "h2", "p1", 2);
+    plan(c);
+    write_status(c);
+    put(c, "leaf-2", "h2", "p1", 2);
+    plan(c);
+    assert_int_equal(c->plan.status.secrets[0].pending.changes,
+                     CR_CHANGE_LEAF_RENEWED | CR_CHANGE_KEY_CHANGED | CR_CHANGE_OPAQUE);
+    restart(c);
+    settle(c);
+}
+
 /* The template carries digests by key 1 of an earlier restart; then key and status are new, and a leaf is renewed. */
 static void an_annotation_by_a_lost_key_forces_nothing(void **state)
 {
@@ -328,6 +347,46 @@ static void an_annotation_by_the_same_key_is_a_memory(void **state)
     cr_policy_status_dispose(&c->status);
     put(c, "leaf", "h3", "p1", 1);
     assert_int_equal(recorded_plan(c)->restarts_len, 1);
+}
+
+/* One template with a digest by the present key, behind it one by a lost key: the second says nothing of the first. */
+static void one_annotation_by_a_lost_key_does_not_silence_another(void **state)
+{
+    struct cluster *c = *state;
+    char name[CR_ANNOTATION_NAME];
+    cr_restart_annotation_name("keys", name);
+    CR_CLEANUP(cr_policy) struct cr_policy *two = NULL;
+    CR_CLEANUP(cr_json)
+    struct cr_json *policy = test_yaml("metadata: {name: demo, namespace: ns, uid: policy-uid, generation: 3}\n"
+                                       "spec: {secrets: [{name: keys}], restart: {coalesce: 0s}, consumers: [\n"
+                                       "  {name: app, targetRef: {kind: Deployment, name: app}},\n"
+                                       "  {name: other, targetRef: {kind: Deployment, name: other}}]}\n");
+    two = cr_policy_decode(policy, NULL);
+    assert_non_null(two);
+    struct cr_world_consumer consumers[2] = {c->consumer, c->consumer};
+    struct cr_json *workloads[2];
+    for (int i = 0; i < 2; i++) {
+        put(c, "leaf", "h1", "p1", i + 1);
+        workloads[i] = cr_json_copy(c->workload);
+        cr_autofree char *value = cr_restart_annotation_merge(NULL, &c->material, CR_CLASS_OPAQUE);
+        struct cr_json *metadata =
+            cr_json_edit(cr_json_edit(cr_json_edit(workloads[i], "spec"), "template"), "metadata");
+        cr_json_set_string(cr_json_object_in(metadata, "annotations"), name, value);
+        consumers[i].workload = workloads[i];
+    }
+    put(c, "leaf", "h2", "p1", 1);
+    const struct cr_policy_status nothing = {0};
+    struct cr_world world = {.policy = two,
+                             .status = &nothing,
+                             .secrets = &c->secret,
+                             .consumers = consumers,
+                             .catalogue = c->catalogue,
+                             .now_ms = c->now_ms};
+    cr_plan_dispose(&c->plan);
+    cr_plan_make(&world, &c->plan);
+    assert_int_equal(c->plan.status.secrets[0].pending.changes, CR_CHANGE_OPAQUE);
+    cr_json_free(workloads[0]);
+    cr_json_free(workloads[1]);
 }
 
 /* --- without a key --- */
@@ -377,6 +436,29 @@ static void an_entry_that_a_consumer_takes_is_missed(void **state)
     assert_non_null(strstr(p->status.secrets[0].problem_message, "hmac, which consumer app takes, is gone"));
     put(c, "leaf-2", "h1", "p2", 1);
     assert_int_equal(recorded_plan(c)->restarts_len, 1);
+}
+
+/* keys.opaque names other keys than before: digests by another derived key, and the entry is not looked at any more. */
+static void an_entry_that_the_policy_no_longer_names_is_not_missed(void **state)
+{
+    struct cluster *c = *state;
+    put(c, "leaf", NULL, "p1", 2);
+    const struct cr_plan *p = recorded_plan(c);
+    assert_null(p->status.secrets[0].problem_reason);
+    assert_int_equal(p->restarts_len, 0);
+    /* Looked at again, it is first sight again. */
+    write_status(c);
+    put(c, "leaf", "h1", "p1", 1);
+    assert_int_equal(recorded_plan(c)->restarts_len, 0);
+}
+
+static void without_a_key_a_missed_entry_is_missed_by_its_name(void **state)
+{
+    struct cluster *c = *state;
+    put(c, "leaf-2", NULL, "p1", 0);
+    const struct cr_plan *p = recorded_plan(c);
+    assert_int_equal(p->restarts_len, 0);
+    assert_string_equal(cr_or_empty(p->status.secrets[0].problem_reason), "IncompleteMaterial");
 }
 
 static void an_entry_that_nobody_takes_may_go(void **state)
@@ -485,11 +567,15 @@ int main(void)
         TEST(a_change_that_comes_with_another_digest_key_is_not_seen),
         TEST(a_key_replaced_in_the_middle_does_not_restart_twice),
         TEST(a_key_replaced_before_the_restart_does_not_lose_it),
+        TEST(a_key_replaced_before_another_change_does_not_lose_the_first),
         TEST(an_annotation_by_a_lost_key_forces_nothing),
         TEST(an_annotation_by_the_same_key_is_a_memory),
+        TEST(one_annotation_by_a_lost_key_does_not_silence_another),
         TEST(what_cannot_be_digested_is_told_and_nothing_is_forgotten),
         TEST(who_takes_no_opaque_material_is_not_told),
         TEST(an_entry_that_a_consumer_takes_is_missed),
+        TEST(an_entry_that_the_policy_no_longer_names_is_not_missed),
+        TEST(without_a_key_a_missed_entry_is_missed_by_its_name),
         TEST(an_entry_that_nobody_takes_may_go),
         TEST(a_replaced_immutable_secret_asks_for_a_person),
         TEST(an_expired_ca_among_others_is_told_and_nothing_refused),

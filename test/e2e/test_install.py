@@ -240,9 +240,26 @@ _ANNOTATE = _template({"metadata": {"annotations": {"certroll.dev/0123456789abcd
 _REFRESH = json.dumps({"metadata": {"annotations": {"certroll.dev/refresh": "x"}}})
 
 
-def test_admission_lets_the_operator_do_its_work(cluster: LocalCluster, all_rights: None) -> None:
+@pytest.fixture
+def other_workloads(cluster: LocalCluster, authority: Authority) -> Iterator[list[str]]:
+    """One of each kind beside Deployments, without pods."""
+    spec = {"nodeSelector": {"certroll.dev/nowhere": ""}, "containers": [{"name": "main", "image": "certroll.dev/pause:1"}]}
+    template = {"metadata": {"labels": {"app": "other"}}, "spec": spec}
+    fields: dict[str, dict[str, Any]] = {"DaemonSet": {}, "StatefulSet": {"serviceName": "other", "replicas": 0}}
+    for kind, more in fields.items():
+        obj = {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "other"}}
+        obj["spec"] = {"selector": {"matchLabels": {"app": "other"}}, "template": template, **more}
+        cluster.kubectl("-n", _SHOP, "create", "-f", "-", stdin=json.dumps(obj))
+    yield [f"{kind.lower()}/other" for kind in fields]
+    cluster.kubectl("-n", _SHOP, "delete", "daemonset,statefulset", "other")
+
+
+def test_admission_lets_the_operator_do_its_work(
+    cluster: LocalCluster, all_rights: None, other_workloads: list[str]
+) -> None:
     pod = _nginx_pod(cluster)
     for words in (
+        *(_patch(_ANNOTATE, workload) for workload in other_workloads),
         _patch(_ANNOTATE),
         _patch(_ANNOTATE.replace('"x"', "null")),
         _patch(_REFRESH, pod, "--subresource=status"),
@@ -282,6 +299,7 @@ _ENV = {"spec": {"containers": [{"name": "nginx", "image": "docker.io/library/ng
         (("delete", "secret", "nginx-tls"), "DELETE secrets"),
         (("create", "secret", "generic", "certroll-digest-key"), "CREATE secrets"),
         (("create", "secret", "generic", "a", f"--namespace={install.NAMESPACE}"), "CREATE secrets"),
+        (("create", "secret", "generic", "certroll-digest-key", "--type=a.b/c", f"--namespace={install.NAMESPACE}"), "CREATE secrets"),
     ],
 )
 def test_admission_pins_the_operator_and_nobody_else(

@@ -79,6 +79,7 @@ SSL_CTX *cr_probe_context_new(void)
     SSL_CTX_set_cipher_list(ctx, "ALL:!aNULL:!eNULL:@SECLEVEL=0");
     SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_LEGACY_SERVER_CONNECT | SSL_OP_IGNORE_UNEXPECTED_EOF);
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY); /* one record at a time: a server may send tickets without end */
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
     SSL_CTX_set_cert_verify_callback(ctx, capture_leaf, NULL);

@@ -15,8 +15,13 @@
 #include "base/clock.h"
 #include "base/strings.h"
 
-/* Its end is looked for so often: what it left running may hold the pipes open, so their end is no sign of it. */
-enum { TICK_MS = 20 };
+enum {
+    /* Its end is looked for so often: what it left running may hold the pipes open, so their end is no sign of it. */
+    TICK_MS = 20,
+    PIECE = 4096,
+    /* At a time, so that the clock is looked at whatever comes; as much as a pipe holds at most (pipe(7)). */
+    PIECES = 1024 * 1024 / PIECE,
+};
 
 /* --- which file, which environment --- */
 
@@ -204,9 +209,9 @@ static void take_words(struct child *child, const char *data, size_t len)
 /* Reads what there is; a pipe that has ended is closed. */
 static bool read_pipe(struct child *child, int *fd, struct cr_error *err)
 {
-    char piece[4096];
+    char piece[PIECE];
     bool ok = true;
-    while (ok && *fd >= 0) {
+    for (int i = 0; ok && *fd >= 0 && i <= PIECES; i++) {
         ssize_t n = read(*fd, piece, sizeof piece);
         if (n < 0 && errno == EINTR)
             continue;

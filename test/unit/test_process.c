@@ -173,6 +173,16 @@ static void a_flood_of_output_is_refused_and_ended(void **state)
     assert_string_equal(t.err.text, "it printed more than 100000 bytes");
 }
 
+static void complaints_without_end_do_not_outlast_the_time_out(void **state)
+{
+    (void)state;
+    int64_t start = cr_clock_monotonic_ms();
+    CR_CLEANUP(told) struct told t = run("for i in 1 2 3 4 5 6; do cat /dev/zero & done >&2; wait", 1000, 1000, -1);
+    assert_false(t.ok);
+    assert_string_equal(t.err.text, "it did not end within 1 s");
+    assert_in_range(cr_clock_monotonic_ms() - start, 1000, 10000);
+}
+
 static void what_it_leaves_running_holds_nothing_up_and_goes_on(void **state)
 {
     (void)state;
@@ -260,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_program_that_hangs_is_killed_with_all_that_it_started),
         cmocka_unit_test(a_cancelled_program_is_killed),
         cmocka_unit_test(a_flood_of_output_is_refused_and_ended),
+        cmocka_unit_test(complaints_without_end_do_not_outlast_the_time_out),
         cmocka_unit_test(what_it_leaves_running_holds_nothing_up_and_goes_on),
         cmocka_unit_test(a_command_is_found_as_a_shell_finds_it),
         cmocka_unit_test(what_cannot_be_executed_is_told),

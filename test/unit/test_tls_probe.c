@@ -272,6 +272,30 @@ static void a_silent_server_costs_no_more_than_the_time_out(void **state)
     assert_in_range(cr_clock_monotonic_ms() - start, 150, 5000);
 }
 
+/* Until the peer has had enough. */
+static void flood(struct test_conn *conn, void *arg)
+{
+    static const char much[256 * 1024];
+    (void)arg;
+    while (test_conn_write(conn, much, sizeof much))
+        ;
+}
+
+static void a_peer_that_sends_without_end_holds_nothing_up(void **state)
+{
+    (void)state;
+    CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){0});
+    const struct test_cert *const certs[] = {NULL, cert};
+    for (size_t i = 0; i < cr_array_len(certs); i++) {
+        const struct test_server_options options = {.cert = certs[i], .serve = flood};
+        CR_CLEANUP(test_server) struct test_server *server = test_server_new(&options);
+        int64_t start = cr_clock_monotonic_ms();
+        struct cr_probe_result result = probe(server);
+        assert_int_equal(result.outcome, certs[i] ? CR_PROBE_SERVED : CR_PROBE_NOT_TLS);
+        assert_in_range(cr_clock_monotonic_ms() - start, 0, PATIENCE_MS / 2);
+    }
+}
+
 static void a_time_out_of_nothing_ends_at_once(void **state)
 {
     (void)state;
@@ -496,6 +520,7 @@ int main(void)
         cmocka_unit_test(an_alert_before_the_certificate_is_unreachable_not_plain),
         cmocka_unit_test(a_closed_port_is_unreachable),
         cmocka_unit_test(a_silent_server_costs_no_more_than_the_time_out),
+        cmocka_unit_test(a_peer_that_sends_without_end_holds_nothing_up),
         cmocka_unit_test(a_time_out_of_nothing_ends_at_once),
         cmocka_unit_test(what_is_no_address_is_not_tried),
         cmocka_unit_test(a_client_needs_a_certificate_and_its_key),

@@ -19,8 +19,9 @@ enum { FIRST_ANSWER_MS = 10 * 1000 }; /* of an API server that is there */
 struct cache_informer {
     struct cr_cache *cache; /* for the callbacks */
     enum cr_cached what;
-    char *ns;               /* NULL: all */
-    struct cr_store *store; /* borrowed from the informer, which the manager owns, or we, when optional */
+    char *ns;                     /* NULL: all */
+    struct cr_store *store;       /* borrowed from the informer */
+    struct cr_informer *informer; /* the manager's, or ours, when optional */
     /* What a cluster may lack is no reason for the operator not to be ready, so the manager does not know of it. */
     struct cr_informer *optional; /* NULL: it is the manager's */
     _Atomic int64_t started_ms;   /* monotonic; 0: nobody asked for it yet */
@@ -246,11 +247,30 @@ static void start_what_is_needed(struct cr_cache *cache, const struct cr_snapsho
     }
 }
 
+static bool is_of(const struct cache_informer *informer, const struct cr_policy *policy)
+{
+    return !is_optional(informer->what) && (!informer->ns || cr_streq(informer->ns, policy->ns));
+}
+
+char *cr_cache_refused(struct cr_cache *cache, const struct cr_policy *policy)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    for (size_t i = 0; i < cache->informers_len; i++) {
+        const struct cache_informer *informer = &cache->informers[i];
+        struct cr_error err = {0};
+        if (is_of(informer, policy) && cr_informer_refused(informer->informer, &err))
+            cr_buf_printf(&text, "%s%s.", text.len ? " " : "", err.text);
+    }
+    return text.len ? cr_buf_steal(&text) : NULL;
+}
+
 bool cr_cache_waits(struct cr_cache *cache, const struct cr_policy *policy)
 {
     for (size_t i = 0; i < cache->informers_len; i++) {
         struct cache_informer *informer = &cache->informers[i];
         struct cr_error err = {0};
+        if (is_of(informer, policy) && !cr_informer_synced(informer->informer))
+            return true;
         if (!is_asked_for(informer, policy) || cr_informer_synced(informer->optional))
             continue;
         bool in_time = cr_clock_monotonic_ms() - atomic_load(&informer->started_ms) < FIRST_ANSWER_MS;
@@ -275,7 +295,7 @@ char *cr_cache_unseen(struct cr_cache *cache, const struct cr_policy *policy)
     return text.len ? cr_buf_steal(&text) : NULL;
 }
 
-/* It is known now what was not: for whoever waited, or said that it cannot be seen. */
+/* Whether it can be seen has changed: for whoever waits for it, or says that it cannot be seen. */
 static void tell_all_in_need(void *arg)
 {
     const struct cache_informer *informer = arg;
@@ -288,7 +308,7 @@ static void tell_all_in_need(void *arg)
         const char *problem = NULL;
         const struct cr_policy *policy = cr_projected_policy(policies.items[i], &problem);
         cr_autofree char *key = cr_obj_key(policies.items[i]->json);
-        if (policy && is_asked_for(informer, policy))
+        if (policy && (is_of(informer, policy) || is_asked_for(informer, policy)))
             cache->options.on_policy(cache->options.arg, key);
     }
 }
@@ -322,10 +342,13 @@ static void add_informer(struct cr_manager *manager, struct cr_client *client, s
                   .optional = is_optional(informer->what)},
         .project = project,
         .on_change = on_change,
+        .on_refused = is_optional(informer->what) ? NULL : tell_all_in_need,
         .arg = informer,
+        .partial = true,
     };
     struct cr_informer *made = cr_informer_new(client, loop, &options);
     informer->store = cr_informer_store(made);
+    informer->informer = made;
     if (!is_optional(informer->what)) {
         cr_manager_add_informer(manager, made);
         return;

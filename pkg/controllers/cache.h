@@ -60,7 +60,10 @@ const char *cr_cached_kind(enum cr_cached what); /* "Deployment" */
 void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
                    struct cr_snapshots *out);
 
-/* The first full state of a kind that the policy asks for is still to come, and no answer says that it will not. */
+/* What every policy needs of its namespace (Secrets, workloads, pods) and may not be seen, and what to grant. What is
+ * cached of it may be old: nothing may be done by it. Owned; NULL: all can be seen. */
+char *cr_cache_refused(struct cr_cache *cache, const struct cr_policy *policy);
+/* The first full state of a kind that the policy needs is still to come, and no answer says that it will not. */
 bool cr_cache_waits(struct cr_cache *cache, const struct cr_policy *policy);
 /* Which kinds the policy asks for cannot be seen, and why. A CRD that is not installed is no reason. Owned; NULL: none.
  */

@@ -223,8 +223,20 @@ static bool round_of(struct turn *turn, struct cr_gathered *gathered, bool last,
     return false;
 }
 
+/* Nothing is done by what may be old. Its watches tell when it can be seen again. */
+static bool report_unseen(struct turn *turn, const char *problem, struct cr_error *err)
+{
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status after = {0};
+    cr_plan_unseen(&turn->status, turn->policy->generation, problem, cr_clock_wall_ms(), &after);
+    bool wrote = false;
+    return write_status(turn, &after, &wrote, err);
+}
+
 static bool run_rounds(struct turn *turn, struct cr_error *err)
 {
+    cr_autofree char *refused = cr_cache_refused(turn->controller->cache, turn->policy);
+    if (refused)
+        return report_unseen(turn, refused, err);
     CR_CLEANUP(cr_catalogue_hold)
     struct cr_catalogue_hold hold = cr_catalogue_source_hold(turn->controller->catalogues);
     struct cr_world_source source = world_source(turn->controller, &hold);

@@ -91,10 +91,24 @@ void cr_plan_dispose(struct cr_plan *plan)
     *plan = (struct cr_plan){0};
 }
 
-void cr_plan_invalid(const struct cr_policy_status *before, int64_t generation, const char *problem, int64_t now_ms,
-                     struct cr_policy_status *out)
+static void not_ready(const struct cr_policy_status *before, int64_t generation, const char *reason,
+                      const char *problem, int64_t now_ms, struct cr_policy_status *out)
 {
     cr_policy_status_copy(out, before);
     out->observed_generation = generation;
-    cr_status_condition(out, "Ready", false, "Invalid", problem, generation, now_ms);
+    cr_status_condition(out, "Ready", false, reason, problem, generation, now_ms);
+}
+
+void cr_plan_invalid(const struct cr_policy_status *before, int64_t generation, const char *problem, int64_t now_ms,
+                     struct cr_policy_status *out)
+{
+    not_ready(before, generation, "Invalid", problem, now_ms, out);
+}
+
+void cr_plan_unseen(const struct cr_policy_status *before, int64_t generation, const char *problem, int64_t now_ms,
+                    struct cr_policy_status *out)
+{
+    not_ready(before, generation, "CannotWatch", problem, now_ms, out);
+    cr_status_condition(out, "Converged", false, "CannotWatch", "Not known: what the policy needs cannot be seen.",
+                        generation, now_ms);
 }

@@ -137,5 +137,9 @@ CR_DEFINE_DISPOSE(cr_plan, struct cr_plan, cr_plan_dispose)
 /* Status of a policy that cannot be used: Ready=False with the reason "Invalid"; what was remembered stays. */
 void cr_plan_invalid(const struct cr_policy_status *before, int64_t generation, const char *problem, int64_t now_ms,
                      struct cr_policy_status *out);
+/* Status of a policy while something that it needs may not be seen: Ready=False with the reason "CannotWatch", and
+ * nobody knows whether it has converged; what was remembered stays, and goes on when it can be seen again. */
+void cr_plan_unseen(const struct cr_policy_status *before, int64_t generation, const char *problem, int64_t now_ms,
+                    struct cr_policy_status *out);
 
 #endif

@@ -187,6 +187,17 @@ static void on_synced(void *arg)
 
 /* --- trouble --- */
 
+/* What both change. before: of the trouble. */
+static void tell_refused(struct cr_informer *informer, enum cr_error_kind before, enum cr_error_kind after)
+{
+    if ((before == CR_ERR_FORBIDDEN) == (after == CR_ERR_FORBIDDEN))
+        return;
+    if (informer->options.on_refused)
+        informer->options.on_refused(informer->options.arg);
+    if (after == CR_ERR_FORBIDDEN && informer->options.partial && !cr_informer_synced(informer) && informer->on_synced)
+        informer->on_synced(informer->on_synced_arg);
+}
+
 /* The same line each half minute helps nobody. */
 static bool worth_a_line(struct cr_informer *informer, const char *text, int64_t now)
 {
@@ -202,9 +213,13 @@ static void on_trouble(void *arg, const struct cr_error *err, int64_t retry_ms)
     struct cr_informer *informer = arg;
     int64_t now = cr_clock_monotonic_ms();
     pthread_mutex_lock(&informer->lock);
-    if (informer->trouble.kind == CR_ERR_NONE)
+    enum cr_error_kind before = informer->trouble.kind;
+    if (before == CR_ERR_NONE)
         informer->trouble_ms = now;
-    informer->trouble = *err;
+    /* Forbidden remains so until the server says otherwise; that it cannot be asked is no word of it. */
+    if (before != CR_ERR_FORBIDDEN || (err->kind != CR_ERR_TRANSIENT && err->kind != CR_ERR_THROTTLED))
+        informer->trouble = *err;
+    enum cr_error_kind after = informer->trouble.kind;
     bool loud = worth_a_line(informer, err->text, now);
     pthread_mutex_unlock(&informer->lock);
     char delay[CR_TIME_TEXT];
@@ -216,18 +231,20 @@ static void on_trouble(void *arg, const struct cr_error *err, int64_t retry_ms)
            absent ? "the cluster does not have a resource that is looked for" : "a watch is interrupted",
            {"resource", informer->options.watch.resource->plural}, {"namespace", informer->ns},
            {"kind", cr_error_kind_name(err->kind)}, {"error", err->text}, {"retry", delay});
+    tell_refused(informer, before, after);
 }
 
 static void on_connected(void *arg)
 {
     struct cr_informer *informer = arg;
     pthread_mutex_lock(&informer->lock);
-    bool over = informer->trouble.kind != CR_ERR_NONE;
+    enum cr_error_kind before = informer->trouble.kind;
     cr_error_clear(&informer->trouble);
     pthread_mutex_unlock(&informer->lock);
-    if (over)
+    if (before != CR_ERR_NONE)
         cr_log(CR_LOG_INFO, "a watch goes on", {"resource", informer->options.watch.resource->plural},
                {"namespace", informer->ns});
+    tell_refused(informer, before, CR_ERR_NONE);
 }
 
 /* What a person must put right shows at once, an outage only once the cache may be old. */
@@ -260,6 +277,17 @@ bool cr_informer_healthy(struct cr_informer *informer, struct cr_error *err)
                  cr_or_empty(informer->ns), synced ? "watch interrupted" : "not in sync",
                  trouble.kind == CR_ERR_NONE ? "" : ": ", trouble.text);
     return false;
+}
+
+bool cr_informer_refused(struct cr_informer *informer, struct cr_error *err)
+{
+    return !cr_informer_healthy(informer, err) && err->kind == CR_ERR_FORBIDDEN;
+}
+
+bool cr_informer_answered(struct cr_informer *informer)
+{
+    struct cr_error err = {0};
+    return cr_informer_synced(informer) || (informer->options.partial && cr_informer_refused(informer, &err));
 }
 
 void cr_informer_start(struct cr_informer *informer)

@@ -14,7 +14,11 @@ struct cr_informer_options {
     /* before or after is NULL for added and deleted. Not called when the resourceVersion is the same. Loop thread;
      * borrowed. */
     void (*on_change)(void *arg, struct cr_snapshot *before, struct cr_snapshot *after);
-    void *arg; /* of both */
+    /* Refused from now on, or no longer. Loop thread; optional. */
+    void (*on_refused)(void *arg);
+    void *arg; /* of all */
+    /* Some work can be done without it, which the others then wait for no more: see cr_informer_refused. */
+    bool partial;
 };
 
 struct cr_informer;
@@ -26,6 +30,9 @@ void cr_informer_free(struct cr_informer *informer);
 CR_DEFINE_CLEANUP(cr_informer, struct cr_informer, cr_informer_free)
 /* Whether the first full state is in. Any thread. */
 bool cr_informer_synced(struct cr_informer *informer);
+/* The API server forbids to see the resource, which a person must put right; what the store has may be old. True, with
+ * the resource, the namespace and what to grant. Any thread. */
+bool cr_informer_refused(struct cr_informer *informer, struct cr_error *err) CR_MUST_USE;
 /* Borrowed; lives as long as the informer. */
 struct cr_store *cr_informer_store(struct cr_informer *informer);
 /* False, with the resource, the namespace and what to do about it, when the first full state is not in, a person has to
@@ -33,7 +40,9 @@ struct cr_store *cr_informer_store(struct cr_informer *informer);
 bool cr_informer_healthy(struct cr_informer *informer, struct cr_error *err) CR_MUST_USE;
 const struct cr_resource *cr_informer_resource(const struct cr_informer *informer);
 
-/* For the manager. fn: in the loop's thread, once, when the first full state is in. */
+/* For the manager. Whether its first full state is in, or is partial and refused. Any thread. */
+bool cr_informer_answered(struct cr_informer *informer);
+/* fn: in the loop's thread, when that comes to be; once for each of the two. */
 void cr_informer_on_synced(struct cr_informer *informer, void (*fn)(void *arg), void *arg);
 /* Ends the watch, the store stays. Loop thread, or after the loop has ended. */
 void cr_informer_stop(struct cr_informer *informer);

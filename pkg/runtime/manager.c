@@ -209,19 +209,21 @@ static void on_lost(void *arg, const char *why)
 
 /* --- start --- */
 
-static bool all_synced(const struct cr_manager *manager)
+static bool all_of(const struct cr_manager *manager, bool (*holds)(struct cr_informer *))
 {
     for (size_t i = 0; i < manager->health.informers_len; i++)
-        if (!cr_informer_synced(manager->health.informers[i]))
+        if (!holds(manager->health.informers[i]))
             return false;
     return true;
 }
 
-/* Decisions need the whole state: no worker before. */
+/* Decisions need the whole state: no worker before. But one namespace that is closed to us must not close the others.
+ */
 static void start_workers_when_synced(void *arg)
 {
     struct cr_manager *manager = arg;
-    if (manager->workers || manager->health.stopping || !manager->reconcile || !manager->leads || !all_synced(manager))
+    if (manager->workers || manager->health.stopping || !manager->reconcile || !manager->leads ||
+        !all_of(manager, cr_informer_answered))
         return;
     const struct cr_workers_options options = {
         .count = manager->options.workers,
@@ -234,7 +236,8 @@ static void start_workers_when_synced(void *arg)
         .on_ended_arg = manager,
     };
     manager->workers = cr_workers_start(manager->loop, &options);
-    cr_log(CR_LOG_INFO, "all caches are in sync, workers started");
+    cr_log(CR_LOG_INFO, all_of(manager, cr_informer_synced) ? "all caches are in sync, workers started"
+                                                            : "workers started, without what may not be seen");
 }
 
 static void started_leading(void *arg)

@@ -31,7 +31,8 @@ struct cr_manager *cr_manager_new(struct cr_loop *loop, struct cr_client *client
 void cr_manager_free(struct cr_manager *manager);
 CR_DEFINE_CLEANUP(cr_manager, struct cr_manager, cr_manager_free)
 
-/* Takes the informer; started by run. Workers start when all informers are synced; /readyz says which are not. */
+/* Takes the informer; started by run. Workers start when all informers are synced (cr_informer_answered); /readyz says
+ * which are not. */
 void cr_manager_add_informer(struct cr_manager *manager, struct cr_informer *informer);
 
 struct cr_reconcile_result {

@@ -205,11 +205,67 @@ static void health_names_what_a_person_must_do(void **state)
     }
 }
 
+struct refused {
+    struct cr_loop *loop;
+    struct cr_informer *informer;
+    struct cr_buf words;
+    const char *expected;
+};
+
+static void say_refused(void *arg)
+{
+    struct refused *refused = arg;
+    struct cr_error err = {0};
+    cr_buf_puts(&refused->words, cr_informer_refused(refused->informer, &err) ? "refused " : "seen ");
+    if (strcmp(cr_buf_text(&refused->words), refused->expected) == 0)
+        cr_loop_stop(refused->loop);
+}
+
+static void a_refusal_is_told_when_it_begins_and_when_it_ends(void **state)
+{
+    (void)state;
+#define NO                                                                                                             \
+    {                                                                                                                  \
+        .status = 403, .body = "{\"kind\":\"Status\",\"reason\":\"Forbidden\"}"                                        \
+    }
+    static const struct {
+        const char *expected;
+        struct fake_answer script[5];
+        size_t len;
+    } cases[] = {
+        {"refused ", {NO}, 1},
+        {"refused seen ", {NO, NO, {.body = MARK("5"), .hold = true}}, 3},
+        {"refused seen refused ", {NO, {.body = MARK("5") FRAME("ERROR", "{\"code\":403}")}}, 2},
+        /* An API server that cannot be asked has taken nothing back. */
+        {"refused seen ", {NO, {.status = 500, .body = "{}"}, NO, {.body = MARK("5"), .hold = true}}, 4},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct fake_api api;
+        assert_true(fake_api_start(&api, cases[i].script, cases[i].len));
+        CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
+        CR_CLEANUP(cr_client) struct cr_client *client = fake_client(loop, api.port);
+        struct refused refused = {.loop = loop, .expected = cases[i].expected};
+        const struct cr_informer_options options = {
+            .watch = {.resource = &cr_res_pods}, .on_refused = say_refused, .arg = &refused};
+        CR_CLEANUP(cr_informer) struct cr_informer *informer = cr_informer_new(client, loop, &options);
+        refused.informer = informer;
+        cr_informer_start(informer);
+        struct cr_timer *deadline = cr_timer_new(loop, give_up, loop);
+        cr_timer_arm(deadline, 20 * 1000);
+        cr_loop_run(loop);
+        cr_timer_free(deadline);
+        assert_string_equal(cr_buf_text(&refused.words), cases[i].expected);
+        cr_buf_dispose(&refused.words);
+        fake_api_stop(&api);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_what_changed_and_only_that),
         cmocka_unit_test(health_names_what_a_person_must_do),
+        cmocka_unit_test(a_refusal_is_told_when_it_begins_and_when_it_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

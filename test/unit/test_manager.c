@@ -199,6 +199,35 @@ static void no_worker_starts_before_all_caches_are_in_sync(void **state)
     fake_api_stop(&api);
 }
 
+/* One namespace that is closed to us must not close all others; without the rest nothing can be decided. */
+static void a_refused_cache_holds_up_only_what_needs_it(void **state)
+{
+    (void)state;
+    static const struct {
+        bool partial;
+        const char *seen;
+    } cases[] = {{true, "done "}, {false, ""}};
+    static const struct fake_answer script[] = {
+        {.status = 403, .body = "{\"kind\":\"Status\",\"reason\":\"Forbidden\"}"}};
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct fake_api api;
+        struct fixture f;
+        assert_true(fake_api_start(&api, script, 1));
+        open_fixture(&f, api.port, &(struct cr_manager_options){.workers = 1}, "done ");
+        const struct cr_informer_options options = {.watch = {.resource = &cr_res_pods, .ns = "ns"},
+                                                    .partial = cases[i].partial};
+        cr_manager_add_informer(f.manager, cr_informer_new(f.client, f.loop, &options));
+        cr_queue_add(cr_manager_queue(f.manager), "done");
+        struct cr_timer *enough = cr_timer_new(f.loop, give_up, f.manager);
+        cr_timer_arm(enough, cases[i].partial ? 20 * 1000 : 300); /* nothing else would end it */
+        run(&f);
+        cr_timer_free(enough);
+        assert_string_equal(cr_buf_text(&f.seen), cases[i].seen);
+        close_fixture(&f);
+        fake_api_stop(&api);
+    }
+}
+
 /* --- leading --- */
 
 #define STATUS(reason) "{\"kind\":\"Status\",\"reason\":\"" reason "\",\"message\":\"told so\"}"
@@ -335,6 +364,7 @@ int main(void)
         cmocka_unit_test(work_that_outlives_the_grace_has_its_requests_cancelled),
         cmocka_unit_test(work_within_the_grace_is_finished),
         cmocka_unit_test(no_worker_starts_before_all_caches_are_in_sync),
+        cmocka_unit_test(a_refused_cache_holds_up_only_what_needs_it),
         cmocka_unit_test(no_worker_starts_before_it_leads),
         cmocka_unit_test(who_loses_the_lease_ends_and_says_so),
         cmocka_unit_test(an_address_in_use_is_told_and_nothing_has_started),

@@ -1161,6 +1161,23 @@ static void fields_that_are_not_acted_on_are_told(void **state)
 }
 
 /* Static certificates, and a version that takes no curve but P-256. */
+static void what_cannot_be_seen_is_neither_ready_nor_converged_and_not_forgotten(void **state)
+{
+    struct cluster *c = at_rest(state);
+    plan(c);
+    assert_true(condition(c, "Converged"));
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status after = {0};
+    cr_plan_unseen(&c->plan.status, 7, "secrets: forbidden", c->now_ms, &after);
+    assert_int_equal(after.observed_generation, 7);
+    const struct cr_condition *ready = cr_status_condition_get(&after, "Ready");
+    assert_false(ready->status);
+    assert_string_equal(ready->reason, "CannotWatch");
+    assert_string_equal(ready->message, "secrets: forbidden");
+    assert_false(cr_status_condition_get(&after, "Converged")->status);
+    assert_int_equal(after.secrets_len, c->plan.status.secrets_len);
+    assert_true(after.secrets[0].has_settled);
+}
+
 static void envoy_is(struct cluster *c, const char *image)
 {
     cr_autofree char *text = cr_asprintf(
@@ -1267,6 +1284,7 @@ int main(void)
         T(an_absent_optional_workload_is_no_error),
         T(an_absent_required_workload_is_degraded),
         T(fields_that_are_not_acted_on_are_told),
+        T(what_cannot_be_seen_is_neither_ready_nor_converged_and_not_forgotten),
         T(nothing_is_restarted_into_a_key_that_its_software_does_not_take),
         T(a_leaf_that_expires_soon_is_told),
     };

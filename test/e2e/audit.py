@@ -19,6 +19,7 @@ class Write:
     namespace: str
     name: str
     code: int
+    pod: str = ""  # whose service account token it came with
 
     def __str__(self) -> str:
         return f"{self.at:%H:%M:%S.%f} {self.verb} {self.resource} {self.namespace}/{self.name}: {self.code}"
@@ -65,4 +66,12 @@ def _write(event: dict[str, object]) -> Write:
         namespace=target.get("namespace", ""),
         name=target.get("name", ""),
         code=status.get("code", 0),
+        pod=_pod(event),
     )
+
+
+def _pod(event: dict[str, object]) -> str:
+    user = event["user"]
+    assert isinstance(user, dict)
+    names = user.get("extra", {}).get("authentication.kubernetes.io/pod-name", [""])
+    return str(names[0])

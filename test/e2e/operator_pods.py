@@ -7,6 +7,7 @@ Deployment starts another.
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -95,6 +96,17 @@ class OperatorPods:
     def leader(self) -> Pod:
         return self._installed.leader_pod()
 
+    def pods(self) -> list[Pod]:
+        return self._installed.pods()
+
+    def page_of(self, pod: Pod, path: str, port: int = 8080) -> str:
+        return self._installed.page(pod, path, port)
+
+    def lines(self, message: str) -> list[dict[str, str]]:
+        """What any of its pods has logged with these words."""
+        found = (json.loads(line) for line in self._installed.logs().splitlines() if line.startswith("{") and line.endswith("}"))
+        return [line for line in found if message in line["msg"]]
+
     def assert_clean(self) -> None:
         self._write_log()
         report = sanitizers.report_in(self.log)
@@ -102,9 +114,43 @@ class OperatorPods:
 
     # --- disturbing
 
-    def kill_leader(self) -> None:
+    def kill_leader(self) -> Pod:
         """SIGKILL: as a crash. The other one takes over when the Lease has run out."""
-        self._kill(self._installed.leader_pod())
+        pod = self._installed.leader_pod()
+        self._kill(pod)
+        return pod
+
+    def delete_leader(self) -> Pod:
+        """As when its node is drained: it is asked to end, and gives the Lease up."""
+        pod = self._installed.leader_pod()
+        self._installed.delete(pod)
+        return pod
+
+    def delete_all(self) -> None:
+        """As delete_leader; others are started, and know nothing but what the API server has."""
+        gone = self._installed.pods()
+        for pod in gone:
+            self._installed.delete(pod)
+        uids = {pod.uid for pod in gone}
+        wait_for("the operator's pods to end", lambda: not uids & {pod.uid for pod in self.pods()}, deadline=60)
+
+    def roll(self) -> None:
+        """`kubectl rollout restart`: both are replaced, one after the other. Returns at once."""
+        self._installed.kubectl("-n", self._namespace, "rollout", "restart", f"deployment/{install.NAME}")
+
+    def wait_all_ready(self) -> None:
+        """Both, and no others."""
+        self._installed.wait_ready()
+
+    def freeze(self, pod: Pod) -> None:
+        self._signal(pod, signal.SIGSTOP)
+
+    def thaw(self, pod: Pod) -> None:
+        self._signal(pod, signal.SIGCONT)
+
+    def _signal(self, pod: Pod, number: signal.Signals) -> None:
+        for process in self._installed.processes(pod):
+            process.kill(number)
 
     def kill_at(self, address: str) -> None:
         """The replica with this pod address."""

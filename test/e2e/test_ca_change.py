@@ -5,14 +5,12 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Mapping
 
 import pytest
 from certroll_dev.demo import pods
 from certroll_dev.demo.policy import Status
-from certroll_dev.demo.scenario import Seen
-from certroll_dev.demo.workloads import ENVOY, NGINX, RATE_LIMIT, WORKLOADS
-from world import World
+from certroll_dev.demo.workloads import ENVOY, RATE_LIMIT, WORKLOADS
+from world import World, assert_rolled_once
 
 _ROUNDS = 4
 _KILLS = 5  # a round
@@ -44,7 +42,7 @@ def test_rate_limit_is_rolled_and_envoy_is_not(world: World, report: list[str]) 
         report.append(f"settled {time.time() - started:.1f} s after the CA was changed")
         calls.wait_succeed()
         report.append(f"calls that failed, as the write was naive: {len(calls.failed_since(started))}")
-    _assert_rolled_once(world, before)
+    assert_rolled_once(world, before)
     for workload in WORKLOADS:
         assert world.serves(workload, materials[workload.secret]), f"{workload.consumer} does not serve its new leaf"
     for pod in world.pods(ENVOY):
@@ -61,18 +59,6 @@ def _assert_says_why(world: World, words: Words) -> None:
     assert any(why.search(reason) for reason in words.reasons["rate-limit"]), words.reasons
     events = [event["message"] for event in world.events_of(world.deployment(RATE_LIMIT))]
     assert any(why.search(message) for message in events), events
-
-
-def _assert_rolled_once(world: World, before: Mapping[str, Seen]) -> None:
-    after = world.seen()
-    assert pods.identity(after["envoy"].pods) == pods.identity(before["envoy"].pods), "Envoy was restarted though it hot-reloads"
-    assert after["envoy"].replica_sets == before["envoy"].replica_sets
-    for workload in (RATE_LIMIT, NGINX):
-        name = workload.consumer
-        new = after[name].replica_sets - before[name].replica_sets
-        assert len(new) == 1, f"{name} has {len(new)} new ReplicaSets, not one"
-        old_uids = {pod.uid for pod in before[name].pods}
-        assert not any(pod.uid in old_uids for pod in after[name].pods), f"a pod of {name} was not replaced"
 
 
 @pytest.mark.parametrize("seed", range(_ROUNDS))
@@ -99,7 +85,7 @@ def test_killed_at_random_it_rolls_once(world: World, seed: int, report: list[st
         report.append(f"killed after {pauses} s, {in_the_middle} times with work left to do")
         assert in_the_middle > 0, "no kill came in the middle of anything: nothing was tested"
         world.wait_at_rest()  # a second rollout would be begun by now
-    _assert_rolled_once(world, before)
+    assert_rolled_once(world, before)
     for workload in WORKLOADS:
         assert world.serves(workload, materials[workload.secret]), f"{workload.consumer} does not serve its new leaf"
 
@@ -114,4 +100,4 @@ def test_a_change_while_it_was_down_is_made_up_for(world: World) -> None:
     versions = world.write_all(materials)
     with world.operator():
         world.wait_settled(versions)
-    _assert_rolled_once(world, before)
+    assert_rolled_once(world, before)

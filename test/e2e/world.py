@@ -248,6 +248,19 @@ class Calls:
         return [f"{call.target}: {call.reason}" for call in self.log.between(start) if not call.ok]
 
 
+def assert_rolled_once(world: World, before: Mapping[str, Seen]) -> None:
+    """By a changed CA: Rate Limit and nginx, and not Envoy."""
+    after = world.seen()
+    assert pods.identity(after["envoy"].pods) == pods.identity(before["envoy"].pods), "Envoy was restarted though it hot-reloads"
+    assert after["envoy"].replica_sets == before["envoy"].replica_sets
+    for workload in (RATE_LIMIT, NGINX):
+        name = workload.consumer
+        new = after[name].replica_sets - before[name].replica_sets
+        assert len(new) == 1, f"{name} has {len(new)} new ReplicaSets, not one"
+        old_uids = {pod.uid for pod in before[name].pods}
+        assert not any(pod.uid in old_uids for pod in after[name].pods), f"a pod of {name} was not replaced"
+
+
 def median(seconds: list[float]) -> str:
     """For the report: the median, and all of them."""
     return f"median {statistics.median(seconds):.2f} s of {', '.join(f'{value:.2f}' for value in seconds)}"

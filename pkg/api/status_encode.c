@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
+#include "base/text.h"
 
 /* As in the schema (maxItems, maxLength). */
 enum {
@@ -23,57 +24,11 @@ enum {
  */
 enum { LISTS_MAX = 256 * 1024 };
 
-/* The length of the UTF-8 character at p with at most `left` bytes; 0 when there is none. */
-static size_t character(const unsigned char *p, size_t left)
-{
-    size_t n = *p < 0x80                 ? 1
-               : *p >= 0xc2 && *p < 0xe0 ? 2
-               : *p >= 0xe0 && *p < 0xf0 ? 3
-               : *p >= 0xf0 && *p < 0xf5 ? 4
-                                         : 0;
-    if (n > left)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    return n;
-}
-
-/* C0, DEL and C1 (U+0080 to U+009F), which terminals obey. */
-static bool is_control(const unsigned char *p)
-{
-    return *p < 0x20 || *p == 0x7f || (*p == 0xc2 && p[1] < 0xa0);
-}
-
-/* Owned: at most max bytes of text, cut between characters with "..." at the end; control characters, and bytes that
- * are no UTF-8 (a text that was cut elsewhere), become '?'. */
-static char *clip(const char *text, size_t max)
-{
-    size_t len = strlen(text);
-    size_t limit = len > max ? max - 3 : len;
-    char *out = cr_malloc(limit + 4);
-    size_t used = 0;
-    for (size_t i = 0; i < limit;) {
-        size_t n = character((const unsigned char *)text + i, len - i);
-        if (n > limit - i)
-            break;
-        bool shown = n && !is_control((const unsigned char *)text + i);
-        if (shown)
-            memcpy(out + used, text + i, n);
-        else
-            out[used] = '?';
-        used += shown ? n : 1;
-        i += n ? n : 1;
-    }
-    memcpy(out + used, len > max ? "..." : "", len > max ? 4 : 1);
-    return out;
-}
-
 static void set_text(struct cr_json *object, const char *key, const char *text, size_t max)
 {
     if (!text)
         return;
-    cr_autofree char *clipped = clip(text, max);
+    cr_autofree char *clipped = cr_text_clip(text, max);
     cr_json_set_string(object, key, clipped);
 }
 
@@ -127,7 +82,7 @@ static void add_strings(struct cr_json *object, const char *key, const struct cr
         return;
     struct cr_json *array = cr_json_array_in(object, key);
     for (size_t i = 0; i < strings->len && i < most; i++) {
-        cr_autofree char *clipped = clip(strings->items[i], max);
+        cr_autofree char *clipped = cr_text_clip(strings->items[i], max);
         cr_json_add_string(array, clipped);
     }
 }
@@ -312,6 +267,7 @@ static struct cr_json *encode_brief(const struct cr_consumer_status *consumer)
     encode_target(object, consumer);
     cr_json_set_string(object, "state", cr_consumer_state_name(consumer->state));
     set_text(object, "blockedBy", consumer->blocked_by, BLOCKED_BRIEF);
+    set_time_micro(object, "since", consumer->since_ms); /* evictions are counted by it */
     encode_restart(object, consumer);
     return object;
 }

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "base/text.h"
 #include "base/strmap.h"
 #include "kube/backoff.h"
 
@@ -89,15 +90,9 @@ static void give_back(struct cr_recorder *recorder, const char *key)
 
 /* --- the object (core/v1 Event) --- */
 
-/* At most max bytes, cut at the start of a UTF-8 character. Owned. */
-static char *cut(const char *text, size_t max)
-{
-    return cr_strndup(text, cr_utf8_fit(text, max));
-}
-
 static void put_cut(struct cr_json *object, const char *key, const char *text, size_t max)
 {
-    cr_autofree char *copy = cut(cr_or_empty(text), max);
+    cr_autofree char *copy = cr_text_clip(cr_or_empty(text), max);
     cr_json_set_string(object, key, copy);
 }
 
@@ -110,7 +105,7 @@ static const char *namespace_of(const struct cr_event *event)
 static void put_metadata(struct cr_json *object, const struct cr_event *event)
 {
     struct cr_json *meta = cr_json_object_in(object, "metadata");
-    cr_autofree char *base = cut(event->name, MAX_NAME);
+    cr_autofree char *base = cr_strndup(event->name, cr_utf8_fit(event->name, MAX_NAME));
     cr_autofree char *name = cr_asprintf("%s.%016llx", base, (unsigned long long)cr_random_between(0, INT64_MAX - 1));
     cr_json_set_string(meta, "name", name);
     cr_json_set_string(meta, "namespace", namespace_of(event));

@@ -89,18 +89,27 @@ static void objects_without_a_namespace_have_theirs_in_default(void **state)
     emit(script, 1, &event, 1);
 }
 
-/* 1024 bytes are the API's limit; "é" is two. */
+/* 1024 bytes are the API's limit, the dots within it; "é" is two. */
 static void a_long_message_is_cut_between_characters(void **state)
 {
     (void)state;
     char message[1200];
     char expected[1100] = "\"message\":\"";
-    memset(message, 'x', 1023);
-    strcpy(message + 1023, "\xc3\xa9 and more");
-    strncat(expected, message, 1023);
-    strcat(expected, "\"");
+    memset(message, 'x', 1020);
+    strcpy(message + 1020, "\xc3\xa9 and more");
+    strncat(expected, message, 1020);
+    strcat(expected, "...\"");
     const struct fake_answer script[] = {{.has = expected, .body = "{}"}};
     const struct cr_event event = about_web("A", message);
+    emit(script, 1, &event, 1);
+}
+
+/* A terminal would obey them (CVE-2021-25743). */
+static void control_characters_of_a_message_are_not_shown(void **state)
+{
+    (void)state;
+    const struct fake_answer script[] = {{.has = "\"message\":\"a?[2Jb?c\"", .body = "{}"}};
+    const struct cr_event event = about_web("A", "a\x1b[2Jb\nc");
     emit(script, 1, &event, 1);
 }
 
@@ -121,6 +130,7 @@ int main(void)
         cmocka_unit_test(one_that_could_not_be_written_may_be_tried_again),
         cmocka_unit_test(objects_without_a_namespace_have_theirs_in_default),
         cmocka_unit_test(a_long_message_is_cut_between_characters),
+        cmocka_unit_test(control_characters_of_a_message_are_not_shown),
         cmocka_unit_test(nobody_to_record_or_nothing_to_name_is_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

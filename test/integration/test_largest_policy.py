@@ -61,8 +61,8 @@ def _status(in_force: int) -> dict[str, object]:
         "pods": {"total": 1000, "verified": 1000, "inferred": 1000, "stale": 1000, "unknown": 1000},
     }  # fmt: skip
     brief = {
-        "targetRef": consumer["targetRef"], "state": "Blocked", "blockedBy": "x" * 128, "restartedFor": "x" * 103,
-        "restartedGeneration": 7,
+        "targetRef": consumer["targetRef"], "state": "Blocked", "blockedBy": "x" * 128, "since": _TIME,
+        "restartedFor": "x" * 103, "restartedGeneration": 7,
     }  # fmt: skip
     return {
         "secrets": [

@@ -268,7 +268,6 @@ static struct cr_json *encode_brief(const struct cr_consumer_status *consumer)
     cr_json_set_string(object, "state", cr_consumer_state_name(consumer->state));
     set_text(object, "blockedBy", consumer->blocked_by, BLOCKED_BRIEF);
     set_time_micro(object, "since", consumer->since_ms); /* evictions are counted by it */
-    set_time_micro(object, "since", consumer->since_ms); /* evictions are counted by it */
     encode_restart(object, consumer);
     return object;
 }

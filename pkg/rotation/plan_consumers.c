@@ -504,34 +504,11 @@ static void act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t ind
     cr_plan_care(ctx, consumer, index);
 }
 
-/* A workload keeps its memory under another name: when the spec lists what was found before, or no more. */
-static void rename_kept(const struct cr_policy *policy, const struct cr_strvec *names, struct cr_policy_status *status)
-{
-    for (size_t s = 0; s < status->consumers_len; s++) {
-        struct cr_consumer_status *known = &status->consumers[s];
-        if (cr_strvec_has(names, known->name) || !known->target)
-            continue;
-        for (size_t i = 0; i < policy->consumers_len; i++) {
-            const struct cr_policy_consumer *spec = &policy->consumers[i];
-            if (cr_streq(spec->target, known->target) && cr_streq(spec->kind, known->kind) &&
-                !cr_status_consumer(status, spec->name))
-                cr_strset(&known->name, spec->name);
-        }
-    }
-}
-
 void cr_plan_consumers(struct plan_ctx *ctx)
 {
     const struct cr_policy *policy = ctx->world->policy;
     struct cr_policy_status *status = &ctx->plan->status;
-    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
-    for (size_t i = 0; i < policy->consumers_len; i++)
-        cr_strvec_add(&names, policy->consumers[i].name);
-    rename_kept(policy, &names, status);
-    cr_status_keep_consumers(status, &names);
-    /* All are there before any is pointed to: adding moves them. */
-    for (size_t i = 0; i < policy->consumers_len; i++)
-        cr_status_consumer_add(status, policy->consumers[i].name);
+    cr_plan_keep_consumers(policy, status);
 
     ctx->consumers_len = policy->consumers_len;
     ctx->consumers = cr_calloc(policy->consumers_len, sizeof *ctx->consumers);
@@ -539,10 +516,7 @@ void cr_plan_consumers(struct plan_ctx *ctx)
         struct plan_consumer *consumer = &ctx->consumers[i];
         consumer->spec = &policy->consumers[i];
         consumer->world = &ctx->world->consumers[i];
-        consumer->status = cr_status_consumer(status, consumer->spec->name);
-        cr_strset(&consumer->status->kind, consumer->spec->kind);
-        cr_strset(&consumer->status->target, consumer->spec->target);
-        consumer->status->found = consumer->spec->found;
+        consumer->status = &status->consumers[i];
         evaluate(ctx, consumer);
     }
     for (size_t i = 0; i < ctx->consumers_len; i++) {

@@ -64,6 +64,9 @@ char *cr_plan_vanished(const struct plan_ctx *ctx, const struct cr_secret_status
                        const struct cr_material *now);
 /* plan_opaque.c: in words, which opaque material some consumer takes and nobody can look at; NULL: none. Owned. */
 char *cr_plan_unread(const struct plan_ctx *ctx);
+/* plan_keep.c: makes the status's consumers parallel to the policy's, each with what is remembered of its workload,
+ * whatever that was called before; what belongs to no consumer any more is forgotten. */
+void cr_plan_keep_consumers(const struct cr_policy *policy, struct cr_policy_status *status);
 /* plan_consumers.c: decision and state of each consumer, and restarts. */
 void cr_plan_consumers(struct plan_ctx *ctx);
 void cr_plan_consumers_dispose(struct plan_ctx *ctx);

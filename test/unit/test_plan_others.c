@@ -455,6 +455,41 @@ static void a_workload_keeps_its_memory_under_another_name(void **state)
     assert_string_equal(consumer(s, "deployment-web")->restarted_for, before);
 }
 
+/* Its name now means another workload, which was not restarted; generations of two workloads say nothing. */
+static void a_name_that_means_another_workload_brings_no_memory_along(void **state)
+{
+    struct stage *s = at_rest(state);
+    set_leaf(s, "leaf-2");
+    const struct cr_plan *p = settled_plan(s);
+    assert_int_equal(p->restarts_len, 1);
+    cr_autofree char *before = cr_json_print(s->objects[0]);
+    apply_restart(s, p->restarts[0].annotations);
+    s->now_ms += 1000;
+    settled_plan(s);
+    assert_non_null(consumer(s, "web")->restarted_for);
+    cr_strset(&s->policy->consumers[0].target, "shop");
+    cr_json_free(s->objects[0]);
+    s->consumers[0].workload = s->objects[0] = yaml(before);
+    cr_json_set_int(cr_json_edit(s->objects[0], "metadata"), "generation", 7);
+    set_pod(s, START - 60 * 1000);
+    assert_int_equal(settled_plan(s)->restarts_len, 1);
+    assert_null(consumer(s, "web")->restarted_for);
+}
+
+static void two_workloads_that_swap_their_names_keep_what_is_theirs(void **state)
+{
+    struct stage *s = at_rest(state);
+    struct cr_policy_consumer *consumers = s->policy->consumers;
+    cr_strset(&s->status.consumers[0].restarted_for, "of-web");
+    cr_strset(&consumers[0].name, "front");
+    cr_strset(&consumers[1].name, "web");
+    settled_plan(s);
+    assert_int_equal(s->status.consumers_len, CONSUMERS);
+    assert_string_equal(consumer(s, "front")->restarted_for, "of-web");
+    assert_string_equal(consumer(s, "front")->target, "web");
+    assert_null(consumer(s, "web")->restarted_for);
+}
+
 static void what_is_not_in_force_is_said_with_numbers(void **state)
 {
     struct stage *s = at_rest(state);
@@ -485,6 +520,8 @@ int main(void)
         SCENE(an_ingress_that_names_another_secret_is_not_concerned),
         SCENE(unknown_software_is_reported_when_the_policy_says_so),
         SCENE(a_workload_keeps_its_memory_under_another_name),
+        SCENE(a_name_that_means_another_workload_brings_no_memory_along),
+        SCENE(two_workloads_that_swap_their_names_keep_what_is_theirs),
         SCENE(what_is_not_in_force_is_said_with_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

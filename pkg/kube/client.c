@@ -153,7 +153,7 @@ static bool pass_gate(const struct cr_client *client, const struct cr_call *call
     *begin_by_ms = 0;
     if (!client->gate || cr_streq(call->method, "GET"))
         return true;
-    int64_t now_ms = cr_clock_monotonic_ms();
+    int64_t now_ms = cr_clock_boot_ms();
     int64_t left_ms = client->gate(client->gate_arg);
     *begin_by_ms = now_ms + left_ms;
     return left_ms > 0 || cr_error_set(err, CR_ERR_CANCELLED, "not sent: this process does not lead (any more)");

@@ -77,7 +77,7 @@ static int may_begin(void *arg, char *remote_ip, char *local_ip, int remote_port
     (void)remote_port;
     (void)local_port;
     const struct cr_http_stream *stream = arg;
-    bool late = stream->begin_by_ms && cr_clock_monotonic_ms() >= stream->begin_by_ms;
+    bool late = stream->begin_by_ms && cr_clock_boot_ms() >= stream->begin_by_ms;
     return late ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 

@@ -9,7 +9,7 @@
 
 struct cr_store {
     pthread_mutex_t lock;
-    struct cr_strmap *namespaces; /* each a map from names to references; those that became empty stay */
+    struct cr_strmap *namespaces; /* each a map from names to references, never empty */
     size_t len;
 };
 
@@ -107,13 +107,17 @@ size_t cr_store_len(struct cr_store *store)
     return len;
 }
 
-/* The map of the key's namespace, made when there is none; *name points into the key. */
-static struct cr_strmap *names_of(struct cr_store *store, const char *key, const char **name)
+/* Owned; *name points into the key. */
+static char *split(const char *key, const char **name)
 {
     const char *slash = strchr(key, '/');
-    size_t len = slash ? (size_t)(slash - key) : 0;
-    cr_autofree char *ns = cr_strndup(key, len);
     *name = slash ? slash + 1 : key;
+    return cr_strndup(key, slash ? (size_t)(slash - key) : 0);
+}
+
+/* Made when there is none. */
+static struct cr_strmap *names_in(struct cr_store *store, const char *ns)
+{
     struct cr_strmap *names = cr_strmap_get(store->namespaces, ns);
     if (names)
         return names;
@@ -125,8 +129,9 @@ static struct cr_strmap *names_of(struct cr_store *store, const char *key, const
 void cr_store_put(struct cr_store *store, const char *key, struct cr_snapshot *snapshot)
 {
     const char *name = NULL;
+    cr_autofree char *ns = split(key, &name);
     pthread_mutex_lock(&store->lock);
-    struct cr_strmap *names = names_of(store, key, &name);
+    struct cr_strmap *names = names_in(store, ns);
     /* Taken out first: to free an object is too much work to do under the lock. */
     struct cr_snapshot *before = cr_strmap_take(names, name);
     cr_strmap_set(names, name, snapshot);
@@ -135,13 +140,17 @@ void cr_store_put(struct cr_store *store, const char *key, struct cr_snapshot *s
     cr_snapshot_unref(before);
 }
 
+/* Namespaces come and go: an empty one leaves nothing. */
 struct cr_snapshot *cr_store_remove(struct cr_store *store, const char *key)
 {
     const char *name = NULL;
+    cr_autofree char *ns = split(key, &name);
     pthread_mutex_lock(&store->lock);
-    struct cr_strmap *names = names_of(store, key, &name);
-    struct cr_snapshot *snapshot = cr_strmap_take(names, name);
+    struct cr_strmap *names = cr_strmap_get(store->namespaces, ns);
+    struct cr_snapshot *snapshot = names ? cr_strmap_take(names, name) : NULL;
     store->len -= snapshot != NULL;
+    if (names && !cr_strmap_len(names))
+        cr_strmap_remove(store->namespaces, ns);
     pthread_mutex_unlock(&store->lock);
     return snapshot;
 }

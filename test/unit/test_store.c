@@ -46,8 +46,13 @@ static void what_is_removed_is_handed_over_once(void **state)
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *removed = cr_store_remove(store, "ns/a");
     assert_string_equal(text_of(removed), "1");
     assert_null(cr_store_remove(store, "ns/a"));
+    assert_null(cr_store_remove(store, "other/a"));
     assert_null(cr_store_get(store, "ns", "a"));
     assert_int_equal(cr_store_len(store), 0);
+    cr_store_put(store, "ns/a", snapshot("2"));
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *again = cr_store_get(store, "ns", "a");
+    assert_string_equal(text_of(again), "2");
+    assert_int_equal(cr_store_len(store), 1);
 }
 
 static void count(void *arg, struct cr_snapshot *s)

@@ -94,10 +94,25 @@ static struct cr_world_other other_of(struct cr_rival *rival, const struct cr_po
 {
     return (struct cr_world_other){.policy = rival->expansion.policy.name,
                                    .memory = cr_status_secret(&rival->status, secret->name),
+                                   .other_keys = !cr_conflict_same_keys(&rival->expansion.policy, secret),
                                    .converged = has_converged(&rival->status, consumer)};
 }
 
-/* NULL when all of the consumer's pairs are ours. */
+/* A pair of ours: what is remembered by who loses it to us, rather of one who is in the middle of a change. */
+static struct cr_world_other own_of(struct cr_scope *scope, const struct cr_policy *const *rivals,
+                                    const struct cr_policy_secret *secret, const struct cr_policy_consumer *consumer)
+{
+    struct cr_world_other own = {0};
+    for (size_t i = 0; i < scope->rivals_len; i++) {
+        const struct cr_secret_status *memory = cr_status_secret(&scope->rivals[i].status, secret->name);
+        if (memory && (!own.memory || memory->pending.set) && cr_conflict_same_keys(rivals[i], secret) &&
+            cr_conflict_covers(rivals[i], secret->name, consumer))
+            own.memory = memory;
+    }
+    return own;
+}
+
+/* NULL when no other policy covers any of the consumer's pairs. */
 static struct cr_world_other *others_of(struct cr_scope *scope, const struct cr_policy *const *rivals,
                                         const struct cr_policy_consumer *consumer, const struct cr_strvec *uses)
 {
@@ -107,11 +122,14 @@ static struct cr_world_other *others_of(struct cr_scope *scope, const struct cr_
         if (!cr_strvec_has(uses, self->secrets[s].name))
             continue;
         int owner = cr_conflict_owner(self, rivals, scope->rivals_len, &self->secrets[s], consumer);
-        if (owner == CR_CONFLICT_NONE)
+        struct cr_world_other other = owner == CR_CONFLICT_NONE
+                                          ? own_of(scope, rivals, &self->secrets[s], consumer)
+                                          : other_of(&scope->rivals[owner], &self->secrets[s], consumer);
+        if (!other.policy && !other.memory)
             continue;
         if (!others)
             others = cr_calloc(self->secrets_len, sizeof *others);
-        others[s] = other_of(&scope->rivals[owner], &self->secrets[s], consumer);
+        others[s] = other;
     }
     return others;
 }

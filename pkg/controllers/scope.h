@@ -12,7 +12,8 @@ struct cr_town;  /* what is in the namespace */
 
 struct cr_scope {
     struct cr_expansion expansion; /* the policy in force */
-    /* Parallel to its consumers, each parallel to its Secrets; an element NULL: all pairs of that consumer are ours. */
+    /* Parallel to its consumers, each parallel to its Secrets; an element NULL: all pairs of that consumer are ours
+     * alone. */
     struct cr_world_other **others;
     char *unseen; /* see cr_cache_unseen */
     struct cr_town *town;

@@ -26,6 +26,18 @@ static bool has_consumer(const struct cr_policy *policy, const struct cr_policy_
     return false;
 }
 
+bool cr_conflict_covers(const struct cr_policy *policy, const char *secret, const struct cr_policy_consumer *consumer)
+{
+    return cr_conflict_takes_part(policy) && secret_named(policy, secret) && has_consumer(policy, consumer);
+}
+
+bool cr_conflict_same_keys(const struct cr_policy *policy, const struct cr_policy_secret *secret)
+{
+    const struct cr_policy_secret *its = secret_named(policy, secret->name);
+    return its && cr_streq(its->certificate, secret->certificate) && cr_streq(its->private_key, secret->private_key) &&
+           cr_streq(its->trust, secret->trust);
+}
+
 struct claim {
     const struct cr_policy *policy;
     const struct cr_policy_secret *secret;

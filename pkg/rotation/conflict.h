@@ -16,6 +16,11 @@
 /* Whether a policy can have pairs that others would otherwise have, and lose some. */
 bool cr_conflict_takes_part(const struct cr_policy *policy);
 
+/* Whether it would have this pair if there were no other policy. */
+bool cr_conflict_covers(const struct cr_policy *policy, const char *secret, const struct cr_policy_consumer *consumer);
+/* Whether it reads certificate, private key and trust of a Secret of ours from the same keys. */
+bool cr_conflict_same_keys(const struct cr_policy *policy, const struct cr_policy_secret *secret);
+
 enum { CR_CONFLICT_NONE = -1 };
 /* The index among rivals of the policy that has this pair; CR_CONFLICT_NONE: self has it. All are policies in force
  * (cr_discover_expand) of one namespace; secret and consumer are elements of self. */

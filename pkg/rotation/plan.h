@@ -50,9 +50,12 @@ enum { CR_PLAN_EVICTIONS_MAX = 5 };
 
 /* The policy that has one Secret of a consumer, when it is not this one (conflict.h). */
 struct cr_world_other {
-    const char *policy;                    /* NULL: it is this one */
-    const struct cr_secret_status *memory; /* what that policy remembers of the Secret; NULL: nothing yet */
-    bool converged;                        /* it says that the consumer has what is pending there */
+    const char *policy; /* NULL: it is this one */
+    /* What that policy remembers of the Secret; when it is this one, what a policy that loses the pair to it does.
+     * NULL: nothing yet. */
+    const struct cr_secret_status *memory;
+    bool other_keys; /* it reads the Secret through other names of keys: its material says nothing of ours */
+    bool converged;  /* it says that the consumer has what is pending there */
 };
 
 struct cr_world_consumer { /* parallel to policy->consumers */
@@ -64,7 +67,7 @@ struct cr_world_consumer { /* parallel to policy->consumers */
     int64_t evicted_ms;  /* the last of them */
     const char *refused; /* what the API server said when a restart or eviction was last tried in vain; NULL: nothing */
     int64_t refused_until_ms;            /* not tried again before */
-    const struct cr_world_other *others; /* parallel to policy->secrets; NULL: all are this policy's */
+    const struct cr_world_other *others; /* parallel to policy->secrets; NULL: all are this policy's alone */
 };
 
 /* What belongs to the policy and is not in force. */

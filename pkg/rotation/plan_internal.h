@@ -78,7 +78,8 @@ bool cr_plan_waits_for_other(const struct plan_ctx *ctx, const struct plan_consu
 void cr_plan_wait_for_others(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* In words, when that is why a consumer is not concerned. Owned; NULL: it is not. */
 char *cr_plan_others_reason(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* The memory of a policy that is in the middle of a change of this Secret for one of our consumers; NULL: none is. */
+/* The memory of a policy that is, or is about to be, in the middle of a change of this Secret for one of our consumers,
+ * whoever of us has it; NULL: none is. The Secret is there and can be used. */
 const struct cr_secret_status *cr_plan_under_way_elsewhere(const struct cr_world *world, size_t secret);
 /* How many such pairs there are; the first few in words. */
 size_t cr_plan_conflicts(const struct plan_ctx *ctx, struct cr_buf *text);

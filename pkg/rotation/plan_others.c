@@ -9,6 +9,7 @@
 enum {
     CONFLICTS_SHOWN = 10,
     LOOK_AGAIN_MS = 5 * 1000, /* beside the events of the other policy */
+    SEEN_BY_ALL_MS = 30 * 1000,
 };
 
 static const struct cr_world_other *other_of(const struct plan_consumer *consumer, size_t secret)
@@ -27,12 +28,17 @@ bool cr_plan_is_others(const struct plan_ctx *ctx, const struct plan_consumer *c
     return other_of(consumer, secret_index(ctx, change)) != NULL;
 }
 
-/* Against what we look at: what the other says may be about what the Secret held before. */
-static bool has_finished(const struct cr_world_other *other, const struct cr_material *target)
+/* Against what we look at: what the other says may be about what the Secret held before. Where the two cannot be
+ * compared, it has seen by then what it would see. */
+static bool has_finished(const struct plan_ctx *ctx, const struct cr_world_other *other,
+                         const struct cr_pending_change *pending)
 {
     const struct cr_secret_status *memory = other->memory;
+    const struct cr_material *target = &pending->target;
     if (!memory || !memory->has_settled)
         return false;
+    if (other->other_keys)
+        return (!memory->pending.set || other->converged) && ctx->world->now_ms >= pending->since_ms + SEEN_BY_ALL_MS;
     if (memory->pending.set)
         return other->converged && !cr_diff(&memory->pending.target, target);
     return !cr_diff(&memory->settled, target);
@@ -41,7 +47,7 @@ static bool has_finished(const struct cr_world_other *other, const struct cr_mat
 bool cr_plan_waits_for_other(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
 {
     const struct cr_world_other *other = other_of(consumer, secret_index(ctx, change));
-    return other && !has_finished(other, &ctx->pending[change]->pending.target);
+    return other && !has_finished(ctx, other, &ctx->pending[change]->pending);
 }
 
 void cr_plan_wait_for_others(const struct plan_ctx *ctx, struct plan_consumer *consumer)
@@ -73,15 +79,19 @@ char *cr_plan_others_reason(const struct plan_ctx *ctx, const struct plan_consum
     return NULL;
 }
 
+/* Also what it has not seen yet: the change may have come in the same write that brought the Secret to us. */
+static bool is_under_way(const struct cr_secret_status *memory, const struct cr_material *now)
+{
+    return memory && memory->has_settled && (memory->pending.set || cr_diff(&memory->settled, now));
+}
+
 const struct cr_secret_status *cr_plan_under_way_elsewhere(const struct cr_world *world, size_t secret)
 {
     for (size_t i = 0; i < world->policy->consumers_len; i++) {
         const struct cr_world_consumer *consumer = &world->consumers[i];
-        if (!consumer->others || !consumer->others[secret].policy)
-            continue;
-        const struct cr_secret_status *memory = consumer->others[secret].memory;
-        if (memory && memory->has_settled && memory->pending.set)
-            return memory;
+        const struct cr_world_other *other = consumer->others ? &consumer->others[secret] : NULL;
+        if (other && !other->other_keys && is_under_way(other->memory, world->secrets[secret].material))
+            return other->memory;
     }
     return NULL;
 }

@@ -183,7 +183,7 @@ static void first_sight(struct plan_ctx *ctx, struct cr_secret_status *secret, c
         set_target(ctx, secret, now, changes);
 }
 
-/* Another policy that has this Secret for one of our consumers is in the middle of a change of it: what was before is
+/* Another policy with this Secret and one of our consumers is in the middle of a change of it: what was before is
  * known, and what it does not finish falls to us. */
 static bool adopt(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
 {

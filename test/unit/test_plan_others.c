@@ -350,6 +350,49 @@ static void a_policy_that_comes_in_the_middle_of_a_change_takes_it_over(void **s
     assert_int_equal(settled_plan(s)->restarts_len, 1);
 }
 
+/* We are the older one, and the Secret begins to belong to us while the younger is at it: the pair is ours now. */
+static void a_pair_that_comes_to_the_older_in_the_middle_of_a_change_is_finished_by_it(void **state)
+{
+    static const struct {
+        const char *rule;
+        bool seen;
+    } cases[] = {{"the younger has recorded it", true}, {"one write brought the label and the change", false}};
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        if (i) {
+            teardown(state);
+            setup(state);
+        }
+        struct stage *s = *state;
+        give_to_older(s);
+        s->others[0].policy = NULL;
+        set_leaf(s, "leaf-2");
+        if (cases[i].seen)
+            older_sees_change(s);
+        const struct cr_plan *p = settled_plan(s);
+        if (p->restarts_len != 1)
+            fail_msg("%s: %zu", cases[i].rule, p->restarts_len);
+        assert_condition(s, "Conflict", false, "NoConflict", "");
+    }
+}
+
+static void what_is_read_through_other_keys_is_not_compared(void **state)
+{
+    struct stage *s = *state;
+    give_to_older(s);
+    s->others[0].other_keys = true;
+    set_leaf(s, "of-our-keys");
+    settled_plan(s);
+    assert_false(pending(s)); /* first sight */
+    set_leaf(s, "leaf-2");
+    settled_plan(s);
+    s->now_ms += 20 * 1000;
+    settled_plan(s);
+    assert_true(pending(s)); /* the older may not have seen it yet */
+    s->now_ms += 20 * 1000;
+    settled_plan(s);
+    assert_false(pending(s));
+}
+
 static void without_another_policy_first_sight_stays_first_sight(void **state)
 {
     struct stage *s = *state;
@@ -515,6 +558,8 @@ int main(void)
         SCENE(what_the_older_did_not_finish_falls_to_the_younger),
         SCENE(what_the_older_did_is_not_done_again),
         SCENE(a_policy_that_comes_in_the_middle_of_a_change_takes_it_over),
+        SCENE(a_pair_that_comes_to_the_older_in_the_middle_of_a_change_is_finished_by_it),
+        SCENE(what_is_read_through_other_keys_is_not_compared),
         SCENE(without_another_policy_first_sight_stays_first_sight),
         SCENE(an_ingress_takes_it_up_within_its_delay),
         SCENE(an_ingress_that_names_another_secret_is_not_concerned),

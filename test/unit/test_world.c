@@ -33,6 +33,9 @@
 #define NAMES_WEB                                                                                                      \
     "\"secrets\":[{\"name\":\"s1\"}],\"consumers\":[{\"name\":\"w\",\"targetRef\":{\"kind\":\"Deployment\",\"name\":"  \
     "\"web\"}}]"
+#define OTHER_KEYS                                                                                                     \
+    "\"secrets\":[{\"name\":\"s1\",\"keys\":{\"certificate\":\"c\"}}],\"consumers\":[{\"name\":\"w\",\"targetRef\":"   \
+    "{\"kind\":\"Deployment\",\"name\":\"web\"}}]"
 #define POLICY(name, created, spec, more) ADDED("{" META(name, created, "") ",\"spec\":{" spec "}" more "}")
 /* What a policy that has settled "s1" for "web" has in its status; nobody reads the digests here. */
 #define STATUS                                                                                                         \
@@ -121,10 +124,12 @@ static char *words_of(const struct cr_gathered *gathered)
         if (consumer->pods_len)
             cr_buf_printf(&text, "(%zu)", consumer->pods_len);
         for (size_t s = 0; consumer->others && s < policy->secrets_len; s++)
-            if (consumer->others[s].policy)
-                cr_buf_printf(&text, ":%s=%s%s%s", policy->secrets[s].name, consumer->others[s].policy,
+            if (consumer->others[s].policy || consumer->others[s].memory)
+                cr_buf_printf(&text, ":%s=%s%s%s%s", policy->secrets[s].name,
+                              consumer->others[s].policy ? consumer->others[s].policy : "own",
                               consumer->others[s].memory ? "+memory" : "",
-                              consumer->others[s].converged ? "+converged" : "");
+                              consumer->others[s].converged ? "+converged" : "",
+                              consumer->others[s].other_keys ? "+other-keys" : "");
     }
     if (gathered->world.beyond.unseen)
         cr_buf_puts(&text, strstr(gathered->world.beyond.unseen, "Gateway") ? " | no Gateways" : " | ?");
@@ -221,6 +226,15 @@ static void the_world_is_what_belongs_to_the_policy_and_whose_it_is(void **state
         {"an older one has a pair", POLICY("older", "1", NAMES_WEB, STATUS) POLICY("p", "2", FINDS, ""), "p", false,
          "s1 s2 | daemonset-agent(2) deployment-db deployment-web:s1=older+memory+converged ingress-front"},
         {"and keeps it", POLICY("older", "1", NAMES_WEB, "") POLICY("p", "2", FINDS, ""), "older", false, "s1 | w"},
+        {"and is told what the younger remembers", POLICY("older", "1", NAMES_WEB, "") POLICY("p", "2", FINDS, STATUS),
+         "older", false, "s1 | w:s1=own+memory"},
+        {"but not through other keys", POLICY("older", "1", NAMES_WEB, "") POLICY("p", "2", OTHER_KEYS, STATUS),
+         "older", false, "s1 | w"},
+        {"an older one with other keys", POLICY("older", "1", NAMES_WEB, STATUS) POLICY("p", "2", OTHER_KEYS, ""), "p",
+         false, "s1 | w:s1=older+memory+converged+other-keys"},
+        {"but not of one that touches nothing",
+         POLICY("older", "1", NAMES_WEB, "") POLICY("p", "2", FINDS ",\"mode\":\"Plan\"", STATUS), "older", false,
+         "s1 | w"},
         {"an older one that finds has it, too", POLICY("older", "1", FINDS, "") POLICY("p", "2", NAMES_WEB, ""), "p",
          false, "s1 | w:s1=older"},
         {"one that cannot be read has none",

@@ -38,6 +38,8 @@ struct cr_pending_change {
     bool was_immutable;           /* the Secret that held the material before was immutable */
 };
 
+#define CR_PROBLEM_NOT_FOUND "NotFound"
+
 struct cr_secret_status {
     char *name;
     bool selected;                   /* the policy does not name it: it was there by its labels */
@@ -46,7 +48,7 @@ struct cr_secret_status {
     bool has_settled;
     struct cr_material settled; /* digests and not-after only survive the round trip */
     struct cr_pending_change pending;
-    char *problem_reason; /* NULL: none; the word of a cr_material_problem, or "NotFound" */
+    char *problem_reason; /* NULL: none; the word of a cr_material_problem, or CR_PROBLEM_NOT_FOUND */
     char *problem_message;
 };
 

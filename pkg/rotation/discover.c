@@ -150,6 +150,13 @@ static void add_matching(const struct cr_policy *policy, const struct cr_policy_
     }
 }
 
+/* It is there without its label, but not done with: a change is pending, or it was missed, and whether it came back
+ * with other material (kubectl create, then kubectl label) is still to be looked at. */
+static bool is_unfinished(const struct cr_secret_status *memory)
+{
+    return memory->problem_reason ? cr_streq(memory->problem_reason, CR_PROBLEM_NOT_FOUND) : memory->pending.set;
+}
+
 /* What was selected and is not any more. */
 static void add_remembered(const struct cr_policy *policy, const struct cr_policy_status *status,
                            const struct cr_view *view, struct candidates *out)
@@ -162,7 +169,7 @@ static void add_remembered(const struct cr_policy *policy, const struct cr_polic
         if (secret && cr_discover_selects(policy, secret->type, secret->labels))
             continue;
         bool missed = !secret && policy->secret_selector.len && used_by_a_consumer(policy, view, memory->name);
-        bool unfinished = secret && memory->pending.set && !memory->problem_reason;
+        bool unfinished = secret && is_unfinished(memory);
         if (missed || unfinished)
             add_candidate(out, (struct candidate){.name = memory->name, .known = true, .leaving = unfinished});
     }

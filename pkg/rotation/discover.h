@@ -51,11 +51,12 @@ struct cr_expansion {
 /* Secrets: those that the policy names, then those that its selector matches, of any type but service account tokens
  * and Helm's releases. One that was selected before stays
  *   - while it does not exist, as long as a consumer uses it: deleted and created anew it may hold other material;
- *   - when it does not match any more, until a change of it that is pending and usable is finished ("leaving").
- * Consumers: those that the policy lists, with their settings, then with spec.discover.enabled whoever uses one of
- * these Secrets, by kind and name. A found one is called "deployment-web"; with a hash at the end where that would be
- * too long, not be a name, or be taken. Bounds: CR_POLICY_SECRETS_MAX and CR_POLICY_IN_FORCE_MAX. What the status knows
- * comes before what it does not, older before younger, so that something new never pushes out what is under way. */
+ *   - when it does not match any more, until a change of it that is pending and usable is finished ("leaving"); also
+ * one that was missed and comes back without its label, with other material. Consumers: those that the policy lists,
+ * with their settings, then with spec.discover.enabled whoever uses one of these Secrets, by kind and name. A found one
+ * is called "deployment-web"; with a hash at the end where that would be too long, not be a name, or be taken. Bounds:
+ * CR_POLICY_SECRETS_MAX and CR_POLICY_IN_FORCE_MAX. What the status knows comes before what it does not, older before
+ * younger, so that something new never pushes out what is under way. */
 void cr_discover_expand(const struct cr_policy *policy, const struct cr_policy_status *status,
                         const struct cr_view *view, struct cr_expansion *out);
 void cr_expansion_dispose(struct cr_expansion *expansion);

@@ -249,7 +249,7 @@ static void set_problem(struct plan_ctx *ctx, struct cr_secret_status *secret, c
 static void look_at(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
 {
     if (!now->found) {
-        set_problem(ctx, secret, "NotFound",
+        set_problem(ctx, secret, CR_PROBLEM_NOT_FOUND,
                     "it does not exist; nothing is done until it does, and what was remembered of it stays");
         return;
     }

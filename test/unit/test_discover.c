@@ -182,13 +182,12 @@ static void who_is_listed_keeps_its_settings_and_who_is_found_has_the_defaults(v
 
 /* --- what was selected and is not any more --- */
 
-static void add_memory(struct cr_policy_status *status, const char *name, bool pending, bool problem)
+static void add_memory(struct cr_policy_status *status, const char *name, bool pending, const char *problem)
 {
     struct cr_secret_status *memory = cr_status_secret_add(status, name);
     memory->selected = true;
     memory->pending.set = pending;
-    if (problem)
-        memory->problem_reason = cr_strdup("KeyMismatch");
+    memory->problem_reason = cr_strdup_or_null(problem);
 }
 
 static void a_selected_secret_leaves_when_nothing_is_left_to_do(void **state)
@@ -198,33 +197,36 @@ static void a_selected_secret_leaves_when_nothing_is_left_to_do(void **state)
         const char *rule;
         const char *spec;
         const char *town;
-        bool pending, problem;
+        bool pending;
+        const char *problem;
         const char *in_force;
     } cases[] = {
         {"relabelled, nothing pending", "{secretSelector: {matchLabels: {app: shop}}}",
-         "{secrets: [{name: s, labels: {app: other}}]}", false, false, " |"},
+         "{secrets: [{name: s, labels: {app: other}}]}", false, NULL, " |"},
         {"relabelled in the middle of a rotation", "{secretSelector: {matchLabels: {app: shop}}}",
-         "{secrets: [{name: s, labels: {app: other}}]}", true, false, "s* |"},
+         "{secrets: [{name: s, labels: {app: other}}]}", true, NULL, "s* |"},
         {"relabelled while it cannot be used", "{secretSelector: {matchLabels: {app: shop}}}",
-         "{secrets: [{name: s, labels: {app: other}}]}", true, true, " |"},
+         "{secrets: [{name: s, labels: {app: other}}]}", true, "KeyMismatch", " |"},
+        {"missed, and back without its label", "{secretSelector: {matchLabels: {app: shop}}}",
+         "{secrets: [{name: s, labels: {app: other}}]}", false, "NotFound", "s* |"},
         {"the selector is gone in the middle of a rotation", "{secrets: [{name: t}]}", "{secrets: [{name: s}]}", true,
-         false, "t s* |"},
+         NULL, "t s* |"},
         {"labelled again", "{secretSelector: {matchLabels: {app: shop}}}",
-         "{secrets: [{name: s, labels: {app: shop}}]}", true, false, "s |"},
+         "{secrets: [{name: s, labels: {app: shop}}]}", true, NULL, "s |"},
         {"now named", "{secrets: [{name: s}], secretSelector: {matchLabels: {app: shop}}}", "{secrets: [{name: s}]}",
-         true, false, "s |"},
+         true, NULL, "s |"},
         {"deleted, and nobody uses it", "{secretSelector: {matchLabels: {app: shop}}, discover: {enabled: true}}",
-         "{users: [{kind: Deployment, name: web, secrets: [t]}]}", true, false, " |"},
+         "{users: [{kind: Deployment, name: web, secrets: [t]}]}", true, NULL, " |"},
         {"deleted, and a workload uses it", "{secretSelector: {matchLabels: {app: shop}}, discover: {enabled: true}}",
-         "{users: [{kind: Deployment, name: web, secrets: [s]}]}", false, false, "s | deployment-web"},
+         "{users: [{kind: Deployment, name: web, secrets: [s]}]}", false, NULL, "s | deployment-web"},
         {"deleted, and somebody else's workload uses it", "{secretSelector: {matchLabels: {app: shop}}}",
-         "{users: [{kind: Deployment, name: web, secrets: [s]}]}", false, false, " |"},
+         "{users: [{kind: Deployment, name: web, secrets: [s]}]}", false, NULL, " |"},
         {"deleted, and a listed workload uses it",
          "{secretSelector: {matchLabels: {app: shop}}, consumers: [{name: w, targetRef: {kind: Deployment, name: "
          "web}}]}",
-         "{users: [{kind: Deployment, name: web, secrets: [s]}]}", false, true, "s | w"},
+         "{users: [{kind: Deployment, name: web, secrets: [s]}]}", false, "KeyMismatch", "s | w"},
         {"deleted with the selector", "{secrets: [{name: t}], discover: {enabled: true}}",
-         "{users: [{kind: Deployment, name: web, secrets: [s]}]}", true, false, "t |"},
+         "{users: [{kind: Deployment, name: web, secrets: [s]}]}", true, NULL, "t |"},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         static struct town town;
@@ -262,7 +264,7 @@ static void a_bound_never_pushes_out_what_is_known_or_older(void **state)
                                          "discover: {enabled: true}, consumers: [{name: mine, targetRef: {kind: "
                                          "Deployment, name: d531}}]}");
     CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
-    add_memory(&status, "s000", true, false); /* the youngest, but known */
+    add_memory(&status, "s000", true, NULL); /* the youngest, but known */
     struct cr_consumer_status *known = cr_status_consumer_add(&status, "deployment-d000");
     known->kind = cr_strdup("Deployment");
     known->target = cr_strdup("d000");

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -475,6 +476,45 @@ static void requests_share_a_connection(void **state)
     assert_int_equal(test_server_accepted(server), 1);
 }
 
+static void count_and_answer(struct test_conn *conn, void *arg)
+{
+    while (test_conn_request(conn)) {
+        atomic_fetch_add((atomic_int *)arg, 1);
+        test_conn_answer(conn, 200, "", "{}");
+    }
+}
+
+/* Also on a connection that is there already, and the connection is good for the next. */
+static void what_comes_too_late_is_not_sent(void **state)
+{
+    static const struct {
+        int from_now_ms; /* 0: always */
+        bool sent;
+    } cases[] = {{-1, false}, {PATIENCE_MS, true}, {-1, false}, {0, true}};
+    struct fixture *f = *state;
+    atomic_int served = 0;
+    int expected = 0;
+    CR_CLEANUP(test_server)
+    struct test_server *server =
+        test_server_new(&(struct test_server_options){.serve = count_and_answer, .arg = &served});
+    cr_autofree char *url = test_server_url(server, "/");
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct cr_error err = {0};
+        CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
+        struct cr_http_request request = {.method = "PATCH", .url = url, .body = "{}", .body_len = 2};
+        request.timeout_ms = PATIENCE_MS;
+        if (cases[i].from_now_ms)
+            request.begin_by_ms = cr_clock_boot_ms() + cases[i].from_now_ms;
+        bool ok = cr_http_do(f->client, &request, &response, &err);
+        if (ok != cases[i].sent)
+            fail_msg("%zu: %s", i, ok ? "sent" : err.text);
+        if (!ok)
+            assert_says(&err, CR_ERR_CANCELLED, "not sent: the time to begin it is over");
+        expected += ok;
+        assert_int_equal(atomic_load(&served), expected);
+    }
+}
+
 /* --- many threads, and the end --- */
 
 enum { WORKERS = 8, ROUNDS = 25 };
@@ -691,6 +731,7 @@ int main(void)
         with_loop(what_can_never_work_is_invalid),
         with_loop(a_blocking_request_in_the_loop_is_refused),
         with_loop(requests_share_a_connection),
+        with_loop(what_comes_too_late_is_not_sent),
         with_loop(many_threads_ask_at_once),
         with_loop(cancelling_ends_waiting_and_later_calls),
         with_loop(cancelling_ends_waiting_calls_when_the_loop_has_ended),

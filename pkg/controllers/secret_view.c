@@ -12,8 +12,11 @@
 
 /* --- references --- */
 
+/* Each is one more reading of the Secret, in the thread of the loop; whoever edits a policy may ask for any number. */
+enum { NAMES_MAX = 16 };
+
 struct name_set {
-    struct cr_policy_secret *items;
+    struct cr_policy_secret *items; /* the one that was asked for last is the last */
     size_t len;
 };
 
@@ -24,15 +27,19 @@ struct cr_secret_refs {
     unsigned char key[CR_VIEW_KEY];
 };
 
+static void dispose_names(struct cr_policy_secret *names)
+{
+    free(names->certificate);
+    free(names->private_key);
+    free(names->trust);
+    cr_strvec_dispose(&names->opaque);
+}
+
 static void name_set_free(void *value)
 {
     struct name_set *set = value;
-    for (size_t i = 0; i < set->len; i++) {
-        free(set->items[i].certificate);
-        free(set->items[i].private_key);
-        free(set->items[i].trust);
-        cr_strvec_dispose(&set->items[i].opaque);
-    }
+    for (size_t i = 0; i < set->len; i++)
+        dispose_names(&set->items[i]);
     free(set->items);
     free(set);
 }
@@ -80,6 +87,28 @@ static struct cr_policy_secret copy_of(const struct cr_policy_secret *names)
     return copy;
 }
 
+/* Takes it out of the set; owned by the caller. */
+static struct cr_policy_secret take_out(struct name_set *set, size_t index)
+{
+    struct cr_policy_secret taken = set->items[index];
+    memmove(&set->items[index], &set->items[index + 1], (--set->len - index) * sizeof *set->items);
+    return taken;
+}
+
+/* The names as an element of its own: that of the set, or new. Of too many, those go that were not asked for the
+ * longest. */
+static struct cr_policy_secret renew(struct name_set *set, const struct cr_policy_secret *names)
+{
+    for (size_t i = 0; i < set->len; i++)
+        if (same_names(&set->items[i], names))
+            return take_out(set, i);
+    if (set->len == NAMES_MAX) {
+        struct cr_policy_secret oldest = take_out(set, 0);
+        dispose_names(&oldest);
+    }
+    return copy_of(names);
+}
+
 static void add_names(struct cr_secret_refs *refs, const char *ns, const struct cr_policy_secret *names)
 {
     cr_autofree char *key = cr_asprintf("%s/%s", ns, names->name);
@@ -88,11 +117,9 @@ static void add_names(struct cr_secret_refs *refs, const char *ns, const struct 
         set = cr_new(struct name_set);
         cr_strmap_set(refs->by_key, key, set);
     }
-    for (size_t i = 0; i < set->len; i++)
-        if (same_names(&set->items[i], names))
-            return;
+    struct cr_policy_secret last = renew(set, names);
     set->items = cr_reallocarray(set->items, set->len + 1, sizeof *set->items);
-    set->items[set->len++] = copy_of(names);
+    set->items[set->len++] = last;
 }
 
 void cr_secret_refs_add(struct cr_secret_refs *refs, const struct cr_policy *policy)

@@ -276,6 +276,32 @@ static struct cr_secret_view *view_through(const struct cr_json *secret, const c
     return cr_secret_view_read(secret, &policy->secrets[0], digest_key);
 }
 
+static void the_ways_to_read_a_secret_are_bounded_and_those_asked_for_last_stay(void **state)
+{
+    (void)state;
+    enum { EDITS = 40 };
+    CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of("{name: web-tls}");
+    CR_CLEANUP(cr_policy) struct cr_policy *in_use = policy_naming("{name: web-tls}");
+    int read = 0;
+    for (int i = 0; i < EDITS; i++) {
+        cr_autofree char *text = cr_asprintf("{name: web-tls, keys: {trust: ca-%d}}", i);
+        CR_CLEANUP(cr_policy) struct cr_policy *edited = policy_naming(text);
+        cr_secret_refs_add(refs, edited);
+        cr_secret_refs_add(refs, in_use);
+    }
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, tls_secret(leaf, leaf));
+    assert_non_null(cr_secret_view_find(snapshot, &defaults));
+    for (int i = 0; i < EDITS; i++) {
+        struct cr_policy_secret names = defaults;
+        cr_autofree char *trust = names.trust = cr_asprintf("ca-%d", i);
+        bool found = cr_secret_view_find(snapshot, &names) != NULL;
+        read += found;
+        if (i == EDITS - 1)
+            assert_true(found);
+    }
+    assert_int_equal(read, 15);
+}
+
 static void all_other_keys_count_unless_the_policy_names_them(void **state)
 {
     (void)state;
@@ -508,6 +534,7 @@ int main(void)
         cmocka_unit_test(fingerprints_are_those_of_the_certificates),
         cmocka_unit_test(each_policy_sees_the_secret_through_its_own_key_names),
         cmocka_unit_test(a_policy_that_came_later_finds_no_view),
+        cmocka_unit_test(the_ways_to_read_a_secret_are_bounded_and_those_asked_for_last_stay),
         cmocka_unit_test(all_other_keys_count_unless_the_policy_names_them),
         cmocka_unit_test(the_key_of_a_digest_is_of_one_secret_seen_through_one_set_of_names),
         cmocka_unit_test(an_hmac_key_alone_is_material),

@@ -36,9 +36,10 @@ void cr_client_cancel(struct cr_client *client);
 
 /* For how many ms from now a write (any method but GET) may still be sent; 0 or less: no more. Any thread. */
 typedef int64_t (*cr_write_gate_fn)(void *arg);
-/* Asked before each write, which is then Cancelled: before it is handed over, and when it is sent, its time is looked
- * at again (a process may have been stopped in between). What is on its way already is not called back: preconditions
- * are for that. Once, before any request. */
+/* Asked before each write, which is Cancelled when the gate is closed. When it is sent, its time is looked at again (a
+ * process may have been stopped in between); if that is over, it is Transient, since the gate may have been kept open
+ * meanwhile, and then the work must be done. What is on its way already is not called back: preconditions are for that.
+ * Once, before any request. */
 void cr_client_set_write_gate(struct cr_client *client, cr_write_gate_fn gate, void *arg);
 
 /* Owned object. Errors: NotFound, Forbidden, … */

@@ -256,7 +256,7 @@ static void complete(struct cr_http_stream *stream)
         cr_error_set(&err, CR_ERR_INVALID, "%s: the response is longer than the %zu bytes that are allowed",
                      stream->exchange.origin, stream->max_body);
     else if (stream->result == CURLE_ABORTED_BY_CALLBACK)
-        cr_error_set(&err, CR_ERR_CANCELLED, "not sent: the time to begin it is over");
+        cr_error_set(&err, CR_ERR_TRANSIENT, "not sent: the time to begin it is over");
     else if (stream->result != CURLE_OK && !is_cut_refusal(stream))
         cr_http_exchange_error(&stream->exchange, stream->result, &err);
     else if (!stream->status) /* curl takes headers that were cut off for a response */

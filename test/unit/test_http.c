@@ -509,7 +509,7 @@ static void what_comes_too_late_is_not_sent(void **state)
         if (ok != cases[i].sent)
             fail_msg("%zu: %s", i, ok ? "sent" : err.text);
         if (!ok)
-            assert_says(&err, CR_ERR_CANCELLED, "not sent: the time to begin it is over");
+            assert_says(&err, CR_ERR_TRANSIENT, "not sent: the time to begin it is over");
         expected += ok;
         assert_int_equal(atomic_load(&served), expected);
     }

@@ -218,6 +218,7 @@ static void judge_usage(const struct cr_decide_input *input, size_t index, const
 static void sum_up(struct cr_decision_secret *result, const struct cr_finding *findings, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
+        result->not_accepted = result->not_accepted || findings[i].not_accepted;
         if (findings[i].ground == CR_GROUND_RELOADS) {
             result->reload_classes |= findings[i].class;
             if (findings[i].capability.max_delay_ms > result->max_delay_ms)

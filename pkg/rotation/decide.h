@@ -34,6 +34,7 @@ struct cr_decision_secret {
     unsigned roles;             /* CR_ROLE_BIT mask of the roles this Secret plays */
     int64_t max_delay_ms;       /* longest delay of what hot-reloads */
     bool refreshes;             /* some mount of it refreshes by itself: nudging helps */
+    bool not_accepted;          /* some software takes no leaf with such a key: it will not take it up */
 };
 
 struct cr_decision {

@@ -37,8 +37,8 @@ static int nudges_wanted(const struct plan_ctx *ctx, const struct plan_consumer 
         const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
         const struct plan_change *change = &consumer->changes[k];
         enum cr_evidence evidence = cr_plan_evidence_of(ctx, consumer, pod, k);
-        if (!change->concerns || !secret->refreshes || !secret->reload_classes || evidence == CR_EVIDENCE_VERIFIED ||
-            evidence == CR_EVIDENCE_INFERRED)
+        if (!change->concerns || change->not_accepted || !secret->refreshes || !secret->reload_classes ||
+            evidence == CR_EVIDENCE_VERIFIED || evidence == CR_EVIDENCE_INFERRED)
             continue;
         /* A new pod that shows old material must not be refreshed: what it read once would stay old, unseen. */
         if (came_up_for(ctx, consumer, pod, k))

@@ -189,6 +189,7 @@ static void weigh(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k
                            pending->old_leaves.len && (secret->roles & CR_ROLE_BIT(CR_ROLE_SERVER_LEAF));
     change->since_ms = pending->since_ms;
     change->max_delay_ms = secret->max_delay_ms;
+    change->not_accepted = secret->not_accepted;
     if (change->since_ms > consumer->since_ms)
         consumer->since_ms = change->since_ms;
 }

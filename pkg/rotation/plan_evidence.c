@@ -114,9 +114,9 @@ static enum cr_evidence judge_frozen(const struct cr_shown_leaf *shown, char why
     return old ? CR_EVIDENCE_STALE : CR_EVIDENCE_UNKNOWN;
 }
 
-static enum cr_evidence judge(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
-                              const struct cr_world_pod *pod, size_t change, const struct cr_shown_leaf *shown,
-                              char why[WHY])
+static enum cr_evidence judge_accepted(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                                       const struct cr_world_pod *pod, size_t change, const struct cr_shown_leaf *shown,
+                                       char why[WHY])
 {
     const struct plan_change *c = &consumer->changes[change];
     if (c->frozen)
@@ -147,6 +147,18 @@ static enum cr_evidence judge(const struct plan_ctx *ctx, const struct plan_cons
         ctx->world->now_ms >= cr_plan_deadline_ms(consumer, c))
         return CR_EVIDENCE_INFERRED;
     return evidence;
+}
+
+/* Software that takes no such leaf goes on with the old one, or stands still, however long it had. */
+static enum cr_evidence judge(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                              const struct cr_world_pod *pod, size_t change, const struct cr_shown_leaf *shown,
+                              char why[WHY])
+{
+    enum cr_evidence evidence = judge_accepted(ctx, consumer, pod, change, shown, why);
+    if (evidence != CR_EVIDENCE_INFERRED || !consumer->changes[change].not_accepted)
+        return evidence;
+    snprintf(why, WHY, "takes no leaf with a key of this type");
+    return CR_EVIDENCE_UNKNOWN;
 }
 
 static struct plan_evidence *evidence_at(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,

@@ -16,6 +16,7 @@ struct plan_change {
     bool covered;      /* the template already carries them */
     bool frozen;       /* the Secret was immutable: its kubelets give the old content to new pods, too */
     bool leaf_changed; /* a leaf that it serves */
+    bool not_accepted; /* its software takes no such leaf: time alone proves nothing */
     int64_t since_ms;
     int64_t max_delay_ms;
 };

@@ -1220,6 +1220,40 @@ static void nothing_is_restarted_into_a_key_that_its_software_does_not_take(void
     assert_false(condition(c, "Degraded"));
 }
 
+static void nothing_is_taken_for_taken_up_whose_key_its_software_does_not_take(void **state)
+{
+    struct cluster *c = at_rest(state);
+    envoy_is(c, "envoyproxy/envoy:v1.32.0");
+    c->policy->consumers[0].verify.endpoints_len = 0; /* all there is to go by is time */
+    struct cr_json *containers = cr_json_edit(
+        cr_json_edit(cr_json_edit(cr_json_edit(c->workloads[0], "spec"), "template"), "spec"), "containers");
+    CR_CLEANUP(cr_json) struct cr_json *container = cr_json_take_first(containers);
+    CR_CLEANUP(cr_json) struct cr_json *mounts = yaml("[{name: certs, mountPath: /sds/certs}]");
+    cr_json_set(container, "volumeMounts", cr_json_copy(mounts));
+    cr_json_add(containers, cr_json_copy(container));
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    strcpy(c->material[0].key_type, "ECDSA-P384");
+    const struct cr_plan *p = recorded_plan(c);
+    assert_int_equal(consumer(c, "envoy")->decision, CR_DECISION_HOT_RELOAD);
+    assert_int_equal(p->nudges_len, 0);
+    write_status(c);
+    c->now_ms += 3600 * 1000;
+    p = recorded_plan(c);
+    assert_int_equal(p->restarts_len, 0);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_VERIFYING);
+    assert_true(p->status.secrets[0].pending.set);
+    assert_string_equal(cr_status_condition_get(&p->status, "Degraded")->reason, "KeyTypeNotAccepted");
+    /* The one that it takes. */
+    set_material(c, 0, "envoy-leaf-3", "ca-1");
+    strcpy(c->material[0].key_type, "ECDSA-P256");
+    recorded_plan(c);
+    write_status(c);
+    c->now_ms += 3600 * 1000;
+    p = recorded_plan(c);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_CONVERGED);
+    assert_false(p->status.secrets[0].pending.set);
+}
+
 static void a_leaf_that_expires_soon_is_told(void **state)
 {
     struct cluster *c = at_rest(state);
@@ -1286,6 +1320,7 @@ int main(void)
         T(fields_that_are_not_acted_on_are_told),
         T(what_cannot_be_seen_is_neither_ready_nor_converged_and_not_forgotten),
         T(nothing_is_restarted_into_a_key_that_its_software_does_not_take),
+        T(nothing_is_taken_for_taken_up_whose_key_its_software_does_not_take),
         T(a_leaf_that_expires_soon_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

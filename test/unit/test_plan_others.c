@@ -272,12 +272,13 @@ static void it_is_settled_here_when_the_older_has_finished(void **state)
 {
     static const struct {
         const char *rule;
-        bool settled, converged;
+        bool seen, settled, converged;
         bool finished;
-    } cases[] = {{"the older has not seen it yet", false, false, false},
-                 {"it is pending there", false, false, false},
-                 {"pending for others, but the workload has it", false, true, true},
-                 {"settled", true, false, true}};
+    } cases[] = {{"the older has not seen it yet", false, false, false, false},
+                 {"nor has it finished by what it says of the change before", false, false, true, false},
+                 {"it is pending there", true, false, false, false},
+                 {"pending for others, but the workload has it", true, false, true, true},
+                 {"settled", true, true, false, true}};
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         if (i) {
             teardown(state);
@@ -285,9 +286,10 @@ static void it_is_settled_here_when_the_older_has_finished(void **state)
         }
         struct stage *s = at_rest(state);
         give_to_older(s);
-        set_leaf(s, "leaf-2");
-        if (i)
+        set_leaf(s, cases[i].seen ? "leaf-2" : "leaf-1b");
+        if (cases[i].seen || cases[i].converged)
             older_sees_change(s);
+        set_leaf(s, "leaf-2");
         s->others[0].converged = cases[i].converged;
         if (cases[i].settled) {
             struct cr_secret_status *memory = cr_status_secret(&s->older, "s");

@@ -258,6 +258,24 @@ static void what_overtakes_a_change_of_one_key_keeps_it(void **state)
     settle(c);
 }
 
+static void a_leaf_that_came_back_and_went_again_counts_as_old(void **state)
+{
+    static const char *const leaves[] = {"leaf-2", "leaf", "leaf-3"};
+    struct cluster *c = *state;
+    for (size_t i = 0; i < cr_array_len(leaves); i++) {
+        put(c, leaves[i], "h1", "p1", 1);
+        plan(c);
+        write_status(c);
+    }
+    const struct cr_pending_change *pending = &c->status.secrets[0].pending;
+    char first[CR_SHA256_HEX];
+    char second[CR_SHA256_HEX];
+    digest(first, "leaf");
+    digest(second, "leaf-2");
+    assert_true(cr_strvec_has(&pending->old_leaves, first) && cr_strvec_has(&pending->old_leaves, second));
+    assert_int_equal(pending->old_leaves.len, 2);
+}
+
 /* --- keys of digests --- */
 
 static void another_digest_key_is_first_sight_not_a_change(void **state)
@@ -563,6 +581,7 @@ int main(void)
         TEST(a_changed_key_restarts_who_takes_it_once),
         TEST(a_key_that_nobody_takes_concerns_nobody),
         TEST(what_overtakes_a_change_of_one_key_keeps_it),
+        TEST(a_leaf_that_came_back_and_went_again_counts_as_old),
         TEST(another_digest_key_is_first_sight_not_a_change),
         TEST(a_change_that_comes_with_another_digest_key_is_not_seen),
         TEST(a_key_replaced_in_the_middle_does_not_restart_twice),

@@ -65,11 +65,20 @@ static void owner_free(void *value)
     free(owner);
 }
 
+/* Of a pod's spec only whether it shares its node's address is read (acts_probe.c). */
+static void strip_pod_spec(struct cr_json *json)
+{
+    bool host_network = cr_json_bool_at(json, false, "spec", "hostNetwork");
+    cr_json_remove(json, "spec");
+    if (host_network)
+        cr_json_set_bool(cr_json_object_in(json, "spec"), "hostNetwork", true);
+}
+
 void cr_project_pod(struct cr_json *json, struct cr_snapshot *snapshot)
 {
     struct owner *owner = cr_new(struct owner);
     strip_metadata(json);
-    cr_json_remove(json, "spec");
+    strip_pod_spec(json);
     if (!cr_pod_workload(json, &owner->kind, &owner->name))
         owner->kind = NULL;
     keep_extra(snapshot, owner, owner_free);

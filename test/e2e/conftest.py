@@ -37,6 +37,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--cluster-name", default="certroll-e2e", help="name of the local cluster (default: %(default)s)")
     group.addoption("--keep-cluster", action="store_true", help="use a cluster of that name if it runs, and leave it running")
     group.addoption(
+        "--check-rights", action="store_true",
+        help="hold the rights of the manifests against all that the cluster has seen, also after some tests only (test_rights.py)",
+    )  # fmt: skip
+    group.addoption(
         "--operator",
         type=Path,
         default=REPOSITORY / "build" / "dev" / "bin" / "certroll-operator",

@@ -32,13 +32,37 @@ class Request:
     right: Right
     code: int
 
+    @property
+    def is_own(self) -> bool:
+        """In the namespace of the operator."""
+        return bool(self.namespace) and self.user.split(":")[-2] == self.namespace
+
     def __str__(self) -> str:
         return f"{self.user}: {self.right} {self.namespace}/{self.name}: {self.code}"
 
 
-def granted(manifests: Iterable[Mapping[str, Any]]) -> set[Right]:
+@dataclass(frozen=True, order=True)
+class Grant:
+    right: Right
+    own: bool  # for the operator's own namespace, not for those that it watches
+    names: tuple[str, ...] = ()  # of objects; empty: all
+
+    def is_used_by(self, request: Request) -> bool:
+        return (
+            request.right == self.right
+            and request.is_own == self.own
+            and (not self.names or request.name in self.names)
+            and request.code < 400
+        )
+
+    def __str__(self) -> str:
+        named = f" {', '.join(self.names)}" if self.names else ""
+        return f"{self.right}{named}{' in its own namespace' if self.own else ''}"
+
+
+def granted(manifests: Iterable[Mapping[str, Any]]) -> set[Grant]:
     """By the Roles and ClusterRoles among them, but for those that are lent to the cluster's users."""
-    return {right for obj in manifests if _is_ours(obj) for rule in obj["rules"] for right in _of_rule(rule)}
+    return {grant for obj in manifests if _is_ours(obj) for rule in obj["rules"] for grant in _of_rule(rule, _is_own(obj))}
 
 
 def _is_ours(obj: Mapping[str, Any]) -> bool:
@@ -46,13 +70,23 @@ def _is_ours(obj: Mapping[str, Any]) -> bool:
     return obj["kind"] in ("Role", "ClusterRole") and not any(label.startswith(_AGGREGATED) for label in labels)
 
 
-def _of_rule(rule: Mapping[str, Any]) -> Iterator[Right]:
+def _is_own(obj: Mapping[str, Any]) -> bool:
+    return bool(obj["metadata"]["name"] == f"{_OPERATOR}-self")
+
+
+def _of_rule(rule: Mapping[str, Any], own: bool) -> Iterator[Grant]:
     for verb in rule["verbs"]:
         for path in rule.get("nonResourceURLs", []):
-            yield Right("", path, verb)
+            yield Grant(Right("", path, verb), own)
         for group in rule.get("apiGroups", []):
             for resource in rule.get("resources", []):
-                yield Right(group, resource, verb)
+                yield Grant(Right(group, resource, verb), own, tuple(rule.get("resourceNames", ())))
+
+
+def unused(grants: Iterable[Grant], seen: Iterable[Request]) -> list[Grant]:
+    """Each kind of request is looked at once: an audit log has many of the same."""
+    kinds = {(r.right, r.is_own, r.name, r.code): r for r in seen}
+    return sorted(grant for grant in grants if not any(grant.is_used_by(request) for request in kinds.values()))
 
 
 def requests(audit_log: Path) -> Iterator[Request]:

@@ -5,30 +5,30 @@ It runs last (conftest.py).
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from certroll_dev import paths
+from certroll_dev import install_overlay
 from certroll_dev.demo.cluster import LocalCluster
+from certroll_dev.install_overlay import MANIFESTS, Setup
 
 import rights
 
-_MANIFESTS = paths.REPOSITORY / "manifests"
 # Namespaces in which a test takes rights away, or tries what is forbidden.
 _PROVOKED = ("certroll-withdrawn",)
 
 
-def test_every_right_is_used_and_none_is_missing(request: pytest.FixtureRequest, cluster: LocalCluster) -> None:
-    if _is_selection(request):
-        pytest.skip("only all tests together use all rights")
+def test_every_right_is_used_and_none_is_missing(request: pytest.FixtureRequest, cluster: LocalCluster, tmp_path: Path) -> None:
+    if _is_selection(request) and not request.config.getoption("--check-rights"):
+        pytest.skip("only all tests together use all rights; to see how far a kept cluster is: --check-rights")
     seen = list(rights.requests(cluster.layout.audit_log))
     forbidden = [str(one) for one in seen if one.code == 403 and not one.namespace.startswith(_PROVOKED)]
-    unused = rights.granted(_manifests(cluster)) - {one.right for one in seen if one.code < 400}
+    unused = rights.unused(rights.granted(_manifests(cluster, tmp_path)), seen)
     assert seen and not forbidden, "refused:\n" + "\n".join(forbidden)
-    assert not unused, "granted, and never used: " + ", ".join(map(str, sorted(unused)))
+    assert not unused, "granted, and never used: " + ", ".join(map(str, unused))
 
 
 def _is_selection(request: pytest.FixtureRequest) -> bool:
@@ -38,11 +38,12 @@ def _is_selection(request: pytest.FixtureRequest) -> bool:
     return bool(config.option.keyword or config.option.markexpr or config.getoption("--keep-cluster") or not whole_folder)
 
 
-def _manifests(cluster: LocalCluster) -> list[Mapping[str, Any]]:
-    """Of every kustomization that is meant to be installed."""
+def _manifests(cluster: LocalCluster, folder: Path) -> list[Mapping[str, Any]]:
+    """Of each overlay, and of each component on top of one."""
+    setups = [{"overlay": path.name} for path in sorted((MANIFESTS / "overlays").iterdir())]
+    components = [{"overlay": "cluster-wide", "components": (path.name,)} for path in sorted((MANIFESTS / "components").iterdir())]
     found: list[Mapping[str, Any]] = []
-    for file in sorted(_MANIFESTS.glob("**/kustomization.yaml")):
-        if yaml.safe_load(file.read_text())["kind"] == "Kustomization":
-            text = subprocess.run([cluster.layout.bin / "kubectl", "kustomize", file.parent], capture_output=True, text=True, check=True)
-            found += [obj for obj in yaml.safe_load_all(text.stdout) if obj]
+    for number, setup in enumerate([*setups, *components]):
+        kustomization = install_overlay.write(folder / str(number), Setup(image="certroll.dev/operator:any", **setup))
+        found += [obj for obj in yaml.safe_load_all(cluster.kubectl("kustomize", str(kustomization))) if obj]
     return found

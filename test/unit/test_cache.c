@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -368,6 +369,102 @@ static void policies_are_decoded_once_and_secrets_are_read_through_them(void **s
     cr_cache_free(NULL);
 }
 
+/* --- what may not be seen --- */
+
+struct closed {
+    struct cr_manager *manager;
+    struct cr_cache *cache;
+    struct cr_timer *poll;
+    atomic_bool open; /* Secrets of "ns" may be seen */
+    atomic_int told;  /* of ns/a, since they may */
+};
+
+static void serve_closed(struct test_conn *conn, void *arg)
+{
+    struct closed *closed = arg;
+    if (!test_conn_request(conn))
+        return;
+    if (strstr(conn->head, "/namespaces/ns/secrets?") && !atomic_load(&closed->open)) {
+        test_conn_puts(conn, "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+        return;
+    }
+    test_conn_puts(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n");
+    if (strstr(conn->head, "/certrotationpolicies?"))
+        send_policies(conn);
+    test_conn_puts(conn, MARK);
+    test_conn_wait_closed(conn);
+}
+
+static void count_policy(void *arg, const char *key)
+{
+    struct closed *closed = arg;
+    if (strcmp(key, "ns/a") == 0)
+        atomic_fetch_add(&closed->told, 1);
+}
+
+static void forget_pod(void *arg, const char *uid)
+{
+    (void)arg;
+    (void)uid;
+}
+
+static const struct cr_policy in_ns = {.ns = (char *)(uintptr_t) "ns"};
+static const struct cr_policy in_other = {.ns = (char *)(uintptr_t) "other"};
+
+/* First refused, and then, when the right is there, seen; whoever waits is told each time. */
+static void look_whether_closed(void *arg)
+{
+    struct closed *closed = arg;
+    cr_autofree char *refused = cr_cache_refused(closed->cache, &in_ns);
+    bool open = atomic_load(&closed->open);
+    if (!open && refused && !cr_cache_waits(closed->cache, &in_other)) {
+        assert_non_null(strstr(refused, "grant get, list and watch on secrets in namespace ns."));
+        assert_true(cr_cache_waits(closed->cache, &in_ns));
+        atomic_store(&closed->told, 0);
+        atomic_store(&closed->open, true);
+    }
+    cr_autofree char *elsewhere = cr_cache_refused(closed->cache, &in_other);
+    assert_null(elsewhere);
+    if (open && !refused && !cr_cache_waits(closed->cache, &in_ns))
+        cr_manager_stop(closed->manager);
+    else
+        cr_timer_arm(closed->poll, 5);
+}
+
+static void what_may_not_be_seen_in_one_namespace_is_told_there_and_nowhere_else(void **state)
+{
+    (void)state;
+    struct closed closed = {0};
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_closed, .arg = &closed});
+    struct cr_loop *loop = cr_loop_new();
+    struct cr_client *client = fake_client(loop, test_server_port(server));
+    closed.manager = cr_manager_new(loop, client, NULL, &(struct cr_manager_options){.workers = 1});
+    CR_CLEANUP(cr_strvec) struct cr_strvec two = {0};
+    cr_strvec_add(&two, "other");
+    cr_strvec_add(&two, "ns");
+    const struct cr_cache_options options = {
+        .namespaces = &two, .on_policy = count_policy, .on_pod_gone = forget_pod, .arg = &closed};
+    closed.cache = cr_cache_new(closed.manager, client, loop, &options);
+    closed.poll = cr_timer_new(loop, look_whether_closed, &closed);
+    cr_timer_arm(closed.poll, 0);
+    struct cr_timer *deadline = cr_timer_new(loop, give_up, closed.manager);
+    cr_timer_arm(deadline, 20 * 1000);
+    struct cr_error err = {0};
+    if (!cr_manager_run(closed.manager, &err))
+        fail_msg("%s", err.text);
+    cr_timer_free(deadline);
+    cr_timer_free(closed.poll);
+    cr_autofree char *refused = cr_cache_refused(closed.cache, &in_ns);
+    assert_null(refused);
+    assert_true(atomic_load(&closed.open));
+    assert_true(atomic_load(&closed.told) >= 1);
+    cr_manager_free(closed.manager);
+    cr_cache_free(closed.cache);
+    cr_client_free(client);
+    cr_loop_free(loop);
+    test_server_free(server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +472,7 @@ int main(void)
         cmocka_unit_test(the_pods_of_a_workload_are_those_that_live),
         cmocka_unit_test(a_workload_is_found_by_kind_and_name),
         cmocka_unit_test(policies_are_decoded_once_and_secrets_are_read_through_them),
+        cmocka_unit_test(what_may_not_be_seen_in_one_namespace_is_told_there_and_nowhere_else),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -291,6 +291,8 @@ _ENV = {"spec": {"containers": [{"name": "nginx", "image": "docker.io/library/ng
         (("create", "deployment", "evil", "--image=evil:1"), "CREATE apps/deployments"),
         (("delete", "pod", "--all"), "DELETE pods"),
         (("run", "evil", "--image=evil:1"), "CREATE pods"),
+        (("create", "job", "evil", "--image=evil:1"), "CREATE batch/jobs"),
+        (("create", "cronjob", "evil", "--image=evil:1", "--schedule=0 0 * * *"), "CREATE batch/cronjobs"),
         (_patch(_REFRESH, "POD"), "UPDATE pods"),
         (_patch('{"status": {"phase": "Failed"}}', "POD", "--subresource=status"), "status"),
         (_patch('{"metadata": {"labels": {"a": "b"}}}', "POD", "--subresource=status"), "metadata.labels"),

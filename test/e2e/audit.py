@@ -50,7 +50,7 @@ class Audit:
                 if not line.endswith(b"\n"):
                     return  # still being written
                 event = json.loads(line)
-                if event["user"]["username"] == self._user and event["verb"] in _WRITES and event["stage"] == "ResponseComplete":
+                if event["user"].get("username") == self._user and event["verb"] in _WRITES and event["stage"] == "ResponseComplete":
                     yield _write(event)
 
 

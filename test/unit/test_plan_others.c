@@ -428,6 +428,21 @@ static void an_ingress_takes_it_up_within_its_delay(void **state)
     assert_int_equal(p->restarts_len + p->nudges_len + p->probes_len + p->evictions_len, 0);
 }
 
+/* Its controller watches the API, where a Secret of the same name is just another. */
+static void an_ingress_takes_up_also_what_was_immutable(void **state)
+{
+    struct stage *s = at_rest(state);
+    s->consumers[0].found = false;
+    s->secret.immutable = true;
+    settled_plan(s);
+    set_leaf(s, "leaf-2");
+    settled_plan(s);
+    s->now_ms += 10 * 1000;
+    settled_plan(s);
+    assert_int_equal(consumer(s, "front")->state, CR_CONSUMER_CONVERGED);
+    assert_false(pending(s));
+}
+
 static void an_ingress_that_names_another_secret_is_not_concerned(void **state)
 {
     struct stage *s = at_rest(state);
@@ -564,6 +579,7 @@ int main(void)
         SCENE(what_is_read_through_other_keys_is_not_compared),
         SCENE(without_another_policy_first_sight_stays_first_sight),
         SCENE(an_ingress_takes_it_up_within_its_delay),
+        SCENE(an_ingress_takes_up_also_what_was_immutable),
         SCENE(an_ingress_that_names_another_secret_is_not_concerned),
         SCENE(unknown_software_is_reported_when_the_policy_says_so),
         SCENE(a_workload_keeps_its_memory_under_another_name),

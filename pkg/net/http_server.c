@@ -188,6 +188,11 @@ static int max_files(void)
     return (int)(limit.rlim_cur / 2);
 }
 
+void cr_http_server_prefer(struct cr_http_server *server)
+{
+    server->max_files = max_files() + max_files() / 4;
+}
+
 struct cr_http_server *cr_http_server_new(struct cr_loop *loop)
 {
     struct cr_http_server *server = cr_new(struct cr_http_server);

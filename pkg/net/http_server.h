@@ -37,6 +37,9 @@ void cr_http_server_handle_guarded(struct cr_http_server *server, const char *pa
 /* "host:port", ":8080" (all addresses), "[::1]:0"; errors name the address. Call before the loop runs or in its thread;
  * may be called for several addresses. */
 bool cr_http_server_listen(struct cr_http_server *server, const char *address, struct cr_error *err) CR_MUST_USE;
+/* Its connections are let in while those of this process's other servers have to wait already: whoever floods one page
+ * must not keep a kubelet from its probes. Before the loop runs. */
+void cr_http_server_prefer(struct cr_http_server *server);
 /* The port that was bound last (for :0); 0 before. */
 int cr_http_server_port(const struct cr_http_server *server);
 

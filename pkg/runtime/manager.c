@@ -292,7 +292,10 @@ static bool serve(struct cr_manager *manager, struct cr_error *err)
         return true;
     manager->health_server =
         listen_on(manager, manager->health_address, cr_health_serve_probes, "/healthz and /readyz", err);
-    return manager->health_server != NULL;
+    if (!manager->health_server)
+        return false;
+    cr_http_server_prefer(manager->health_server);
+    return true;
 }
 
 static void start(struct cr_manager *manager)

@@ -27,6 +27,7 @@ struct fixture {
     struct cr_loop *loop;
     pthread_t thread;
     struct cr_http_server *server;
+    struct cr_http_server *preferred;
     struct cr_http_client *client;
     atomic_bool misplaced; /* a handler ran outside of the loop's thread */
 };
@@ -84,6 +85,11 @@ static int set_up_on(void **state, const char *address)
     struct cr_error err = {0};
     if (!cr_http_server_listen(f->server, address, &err))
         fail_msg("%s", err.text);
+    f->preferred = cr_http_server_new(f->loop);
+    cr_http_server_prefer(f->preferred);
+    cr_http_server_handle(f->preferred, "/metrics", metrics, f);
+    if (!cr_http_server_listen(f->preferred, address, &err))
+        fail_msg("%s", err.text);
     f->client = cr_http_client_new(f->loop, NULL, NULL);
     assert_int_equal(pthread_create(&f->thread, NULL, run_loop, f->loop), 0);
     *state = f;
@@ -107,6 +113,7 @@ static int tear_down(void **state)
     pthread_join(f->thread, NULL);
     cr_http_client_free(f->client);
     cr_http_server_free(f->server);
+    cr_http_server_free(f->preferred);
     cr_loop_free(f->loop);
     free(f);
     return 0;
@@ -170,16 +177,21 @@ static void a_big_answer_arrives_whole(void **state)
 
 /* --- on the wire --- */
 
-static int connect_to(const struct fixture *f)
+static int connect_to_server(const struct cr_http_server *server)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)cr_http_server_port(f->server)),
+                             .sin_port = htons((uint16_t)cr_http_server_port(server)),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
     if (connect(fd, (struct sockaddr *)&at, sizeof at) != 0)
         fail_msg("%s", strerror(errno));
     return fd;
+}
+
+static int connect_to(const struct fixture *f)
+{
+    return connect_to_server(f->server);
 }
 
 /* Sends it, says no more, and reads to the end. */
@@ -271,11 +283,18 @@ static int tear_down_with_few_files(void **state)
     return tear_down(state);
 }
 
+static void assert_served(int fd)
+{
+    char answer[64] = "";
+    assert_true(recv(fd, answer, sizeof answer - 1, 0) > 0);
+    assert_true(cr_starts_with(answer, "HTTP/1.1 200"));
+}
+
 /* Whoever opens connections and says nothing may not take the files that work needs; when they go, the others are
- * served. Each connection counts twice here: both its ends are in this process. */
+ * served, and at the preferred server before. Each connection counts twice here: both its ends are in this process. */
 static void connections_beyond_the_cap_wait(void **state)
 {
-    enum { IDLE = 100 };
+    enum { IDLE = 70, PAUSED_MS = 150 };
     static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
     struct fixture *f = *state;
     int idle[IDLE];
@@ -284,12 +303,18 @@ static void connections_beyond_the_cap_wait(void **state)
     int late = connect_to(f);
     assert_int_equal(send(late, request, strlen(request), MSG_NOSIGNAL), strlen(request));
     struct pollfd answered = {.fd = late, .events = POLLIN};
-    assert_int_equal(poll(&answered, 1, 150), 0);
+    assert_int_equal(poll(&answered, 1, PAUSED_MS), 0);
+    for (int i = 0; i < 3; i++) { /* a server that is crowded notices with the first that it lets in */
+        cr_autofd int probe = connect_to_server(f->preferred);
+        assert_int_equal(send(probe, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+        struct pollfd served = {.fd = probe, .events = POLLIN};
+        assert_int_equal(poll(&served, 1, PAUSED_MS), 1);
+        assert_served(probe);
+    }
+    assert_int_equal(poll(&answered, 1, 0), 0);
     for (size_t i = 0; i < IDLE; i++)
         close(idle[i]);
-    char answer[64] = "";
-    assert_true(recv(late, answer, sizeof answer - 1, 0) > 0);
-    assert_true(cr_starts_with(answer, "HTTP/1.1 200"));
+    assert_served(late);
     close(late);
 }
 

@@ -501,6 +501,11 @@ static void test_nonsense_restarts_and_breaks_nothing(void **state)
 #define ENV_OF(key)      "env: [{name: X, valueFrom: {secretKeyRef: {name: tls, key: " key "}}}]"
 #define NGINX_WITH(rest) "containers: [{name: nginx, image: 'docker.io/library/nginx:1.22.1', " rest "}]"
 
+#define API_KEY_FILE(arg)                                                                                              \
+    "containers: [{name: a, image: 'registry.k8s.io/kube-apiserver:v1.33.0', args: ['" arg                             \
+    "'], volumeMounts: [{name: v, "                                                                                    \
+    "mountPath: /certs}]}]\nvolumes: [{name: v, secret: {secretName: tls}}]"
+
 static const struct opaque_case {
     const char *rule;
     const char *pod;
@@ -533,6 +538,9 @@ static const struct opaque_case {
     {"a keystore that comes with each renewal restarts nobody that does not use it", RATELIMIT,
      "keystore.p12 tls-combined.pem", LEAF | OPAQUE, 0, RELOAD, 0},
     {"the policy can say how unknown software takes opaque material", APP, "hmac", OPAQUE, CR_METHOD_WATCH, RELOAD, 0},
+    {"a parameter is of the key that it points to", API_KEY_FILE("--service-account-key-file=/certs/sa.pub"), "sa.pub",
+     OPAQUE, 0, RESTART, O},
+    {"and of no other", API_KEY_FILE("--service-account-key-file=/certs/sa.pub"), "hmac", OPAQUE, 0, NONE, 0},
     {"Envoy reads secrets of any kind by SDS", ENVOY, "hmac", OPAQUE, 0, RELOAD, 0},
 };
 

@@ -482,6 +482,22 @@ static void an_endpoint_of_another_secret_holds_up_nothing(void **state)
     assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_CONVERGED);
 }
 
+/* Also a leaf of it that was overtaken before everybody had it. */
+static void any_leaf_of_another_secret_is_that_ones(void **state)
+{
+    struct cluster *c = at_rest(state);
+    ask_two(c, NULL);
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    set_material(c, 1, "rl-leaf-2", "ca-1");
+    recorded_plan(c);
+    write_status(c);
+    set_material(c, 1, "rl-leaf-3", "ca-1");
+    recorded_plan(c);
+    see_both(c, "envoy-leaf-2", "rl-leaf-2");
+    plan(c);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_CONVERGED);
+}
+
 /* One endpoint that was seen to show the old leaf is enough for the fall-back, one that cannot be reached is not. */
 static void one_old_endpoint_past_the_deadline_falls_back(void **state)
 {
@@ -646,6 +662,14 @@ static void a_new_pod_with_the_old_leaf_is_evicted_one_at_a_time(void **state)
     assert_int_equal(plan(c)->evictions_len, 0);
     c->now_ms += 3600 * 1000;
     see_all(c, 1, "rl-leaf-1");
+    assert_int_equal(plan(c)->evictions_len, 1);
+    /* An eviction is a restart of one pod: who allows none allows none of these. */
+    c->policy->restart.method = CR_RESTART_NEVER;
+    assert_int_equal(plan(c)->evictions_len, 0);
+    c->policy->restart.method = CR_RESTART_AUTO;
+    c->policy->restart.held_by = "a window";
+    assert_int_equal(plan(c)->evictions_len, 0);
+    c->policy->restart.held_by = NULL;
     assert_int_equal(plan(c)->evictions_len, 1);
     c->consumers[1].evictions = CR_PLAN_EVICTIONS_MAX;
     assert_int_equal(plan(c)->evictions_len, 0);
@@ -1278,6 +1302,7 @@ int main(void)
         T(what_cannot_be_seen_never_causes_a_restart),
         T(all_endpoints_of_a_secret_must_show_the_new_leaf),
         T(an_endpoint_of_another_secret_holds_up_nothing),
+        T(any_leaf_of_another_secret_is_that_ones),
         T(one_old_endpoint_past_the_deadline_falls_back),
         T(a_refused_client_is_told_and_never_a_reason_to_restart),
         T(what_costs_much_is_asked_less_often),

@@ -83,6 +83,23 @@ void cr_policy_free(struct cr_policy *policy)
     free(policy);
 }
 
+const struct cr_policy_secret *cr_policy_secret_of(const struct cr_policy *policy, const char *name)
+{
+    for (size_t i = 0; i < policy->secrets_len; i++)
+        if (cr_streq(policy->secrets[i].name, name))
+            return &policy->secrets[i];
+    return NULL;
+}
+
+const struct cr_policy_consumer *cr_policy_consumer_of(const struct cr_policy *policy, const char *kind,
+                                                       const char *target)
+{
+    for (size_t i = 0; i < policy->consumers_len; i++)
+        if (cr_streq(policy->consumers[i].target, target) && cr_streq(policy->consumers[i].kind, kind))
+            return &policy->consumers[i];
+    return NULL;
+}
+
 static bool decode_metadata(const struct cr_node *root, struct cr_policy *policy, struct cr_error *err)
 {
     struct cr_node node;

@@ -158,4 +158,9 @@ struct cr_policy *cr_policy_decode(const struct cr_json *object, struct cr_error
 void cr_policy_free(struct cr_policy *policy);
 CR_DEFINE_CLEANUP(cr_policy, struct cr_policy, cr_policy_free)
 
+/* The policy's entries, by the name of the Secret, or by what uses it. Borrowed; NULL: none. */
+const struct cr_policy_secret *cr_policy_secret_of(const struct cr_policy *policy, const char *name);
+const struct cr_policy_consumer *cr_policy_consumer_of(const struct cr_policy *policy, const char *kind,
+                                                       const char *target);
+
 #endif

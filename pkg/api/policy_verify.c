@@ -104,14 +104,6 @@ bool cr_policy_verify_decode(const struct cr_node *consumer, struct cr_policy_ve
     return true;
 }
 
-static bool names_secret(const struct cr_policy *policy, const char *name)
-{
-    for (size_t i = 0; i < policy->secrets_len; i++)
-        if (cr_streq(policy->secrets[i].name, name))
-            return true;
-    return false;
-}
-
 bool cr_policy_verify_check(const struct cr_node *spec, const struct cr_policy *policy, struct cr_error *err)
 {
     if (cr_node_has(spec, "secretSelector"))
@@ -119,7 +111,7 @@ bool cr_policy_verify_check(const struct cr_node *spec, const struct cr_policy *
     for (size_t i = 0; i < policy->consumers_len; i++) {
         const struct cr_policy_verify *verify = &policy->consumers[i].verify;
         for (size_t e = 0; e < verify->endpoints_len; e++)
-            if (verify->endpoints[e].secret_name && !names_secret(policy, verify->endpoints[e].secret_name))
+            if (verify->endpoints[e].secret_name && !cr_policy_secret_of(policy, verify->endpoints[e].secret_name))
                 return cr_error_set(err, CR_ERR_INVALID,
                                     "consumer '%s': verify.endpoints[%zu].secretName: '%s' is none of spec.secrets",
                                     policy->consumers[i].name, e, verify->endpoints[e].secret_name);

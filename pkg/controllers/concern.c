@@ -12,22 +12,6 @@ static const struct cr_policy *policy_of(const struct cr_snapshot *snapshot)
     return snapshot ? cr_projected_policy(snapshot, &problem) : NULL;
 }
 
-static bool names_secret(const struct cr_policy *policy, const char *name)
-{
-    for (size_t i = 0; i < policy->secrets_len; i++)
-        if (cr_streq(policy->secrets[i].name, name))
-            return true;
-    return false;
-}
-
-static bool names_user(const struct cr_policy *policy, const char *kind, const char *name)
-{
-    for (size_t i = 0; i < policy->consumers_len; i++)
-        if (cr_streq(policy->consumers[i].kind, kind) && cr_streq(policy->consumers[i].target, name))
-            return true;
-    return false;
-}
-
 static bool selects(const struct cr_policy *policy, const struct cr_snapshot *secret)
 {
     return policy->secret_selector.len && secret &&
@@ -47,7 +31,8 @@ bool cr_policy_remembers(const struct cr_snapshot *policy, const char *secret)
 bool cr_policy_takes(const struct cr_snapshot *policy, const char *name, const struct cr_snapshot *secret)
 {
     const struct cr_policy *decoded = policy_of(policy);
-    return decoded && (names_secret(decoded, name) || selects(decoded, secret) || cr_policy_remembers(policy, name));
+    return decoded &&
+           (cr_policy_secret_of(decoded, name) || selects(decoded, secret) || cr_policy_remembers(policy, name));
 }
 
 bool cr_concerns_secret(const struct cr_snapshot *policy, const char *name, const struct cr_snapshot *before,
@@ -60,7 +45,7 @@ bool cr_concerns_user(const struct cr_snapshot *policy, const char *kind, const 
                       const struct cr_used_secret *used, size_t used_len)
 {
     const struct cr_policy *decoded = policy_of(policy);
-    if (!decoded || names_user(decoded, kind, name))
+    if (!decoded || cr_policy_consumer_of(decoded, kind, name))
         return decoded != NULL;
     for (size_t i = 0; decoded->discover.enabled && i < used_len; i++)
         if (cr_policy_takes(policy, used[i].name, used[i].secret))

@@ -9,31 +9,19 @@ bool cr_conflict_takes_part(const struct cr_policy *policy)
     return policy->mode == CR_MODE_ENFORCE && !policy->deleting;
 }
 
-static const struct cr_policy_secret *secret_named(const struct cr_policy *policy, const char *name)
-{
-    for (size_t i = 0; i < policy->secrets_len; i++)
-        if (cr_streq(policy->secrets[i].name, name))
-            return &policy->secrets[i];
-    return NULL;
-}
-
 static bool has_consumer(const struct cr_policy *policy, const struct cr_policy_consumer *consumer)
 {
-    for (size_t i = 0; i < policy->consumers_len; i++)
-        if (cr_streq(policy->consumers[i].target, consumer->target) &&
-            cr_streq(policy->consumers[i].kind, consumer->kind))
-            return true;
-    return false;
+    return cr_policy_consumer_of(policy, consumer->kind, consumer->target) != NULL;
 }
 
 bool cr_conflict_covers(const struct cr_policy *policy, const char *secret, const struct cr_policy_consumer *consumer)
 {
-    return cr_conflict_takes_part(policy) && secret_named(policy, secret) && has_consumer(policy, consumer);
+    return cr_conflict_takes_part(policy) && cr_policy_secret_of(policy, secret) && has_consumer(policy, consumer);
 }
 
 bool cr_conflict_same_keys(const struct cr_policy *policy, const struct cr_policy_secret *secret)
 {
-    const struct cr_policy_secret *its = secret_named(policy, secret->name);
+    const struct cr_policy_secret *its = cr_policy_secret_of(policy, secret->name);
     return its && cr_streq(its->certificate, secret->certificate) && cr_streq(its->private_key, secret->private_key) &&
            cr_streq(its->trust, secret->trust);
 }
@@ -60,7 +48,7 @@ int cr_conflict_owner(const struct cr_policy *self, const struct cr_policy *cons
     if (!cr_conflict_takes_part(self))
         return owner;
     for (size_t i = 0; i < rivals_len; i++) {
-        struct claim claim = {.policy = rivals[i], .secret = secret_named(rivals[i], secret->name)};
+        struct claim claim = {.policy = rivals[i], .secret = cr_policy_secret_of(rivals[i], secret->name)};
         if (!claim.secret || !cr_conflict_takes_part(rivals[i]) || !beats(&claim, &best) ||
             !has_consumer(rivals[i], consumer))
             continue;

@@ -97,14 +97,6 @@ bool cr_discover_selects(const struct cr_policy *policy, const char *type, const
     return may_be_material(type) && cr_selector_matches(&policy->secret_selector, labels);
 }
 
-static bool names_secret(const struct cr_policy *policy, const char *name)
-{
-    for (size_t i = 0; i < policy->secrets_len; i++)
-        if (cr_streq(policy->secrets[i].name, name))
-            return true;
-    return false;
-}
-
 static const struct cr_secret_status *remembered(const struct cr_policy_status *status, const char *name)
 {
     for (size_t i = 0; i < status->secrets_len; i++)
@@ -121,19 +113,11 @@ static const struct cr_view_secret *viewed(const struct cr_view *view, const cha
     return NULL;
 }
 
-static bool lists_consumer(const struct cr_policy *policy, const struct cr_view_user *user)
-{
-    for (size_t i = 0; i < policy->consumers_len; i++)
-        if (cr_streq(policy->consumers[i].kind, user->kind) && cr_streq(policy->consumers[i].target, user->name))
-            return true;
-    return false;
-}
-
 static bool used_by_a_consumer(const struct cr_policy *policy, const struct cr_view *view, const char *secret)
 {
     for (size_t i = 0; i < view->users_len; i++)
         if (cr_strvec_has(view->users[i].secrets, secret) &&
-            (policy->discover.enabled || lists_consumer(policy, &view->users[i])))
+            (policy->discover.enabled || cr_policy_consumer_of(policy, view->users[i].kind, view->users[i].name)))
             return true;
     return false;
 }
@@ -143,7 +127,7 @@ static void add_matching(const struct cr_policy *policy, const struct cr_policy_
 {
     for (size_t i = 0; i < view->secrets_len; i++) {
         const struct cr_view_secret *secret = &view->secrets[i];
-        if (cr_discover_selects(policy, secret->type, secret->labels) && !names_secret(policy, secret->name))
+        if (cr_discover_selects(policy, secret->type, secret->labels) && !cr_policy_secret_of(policy, secret->name))
             add_candidate(out, (struct candidate){.name = secret->name,
                                                   .created_ms = secret->created_ms,
                                                   .known = remembered(status, secret->name) != NULL});
@@ -163,7 +147,7 @@ static void add_remembered(const struct cr_policy *policy, const struct cr_polic
 {
     for (size_t i = 0; i < status->secrets_len; i++) {
         const struct cr_secret_status *memory = &status->secrets[i];
-        if (!memory->selected || names_secret(policy, memory->name))
+        if (!memory->selected || cr_policy_secret_of(policy, memory->name))
             continue;
         const struct cr_view_secret *secret = viewed(view, memory->name);
         if (secret && cr_discover_selects(policy, secret->type, secret->labels))

@@ -220,8 +220,9 @@ def _can(cluster: LocalCluster, *words: str) -> bool:
 
 @pytest.fixture
 def all_rights(cluster: LocalCluster, authority: Authority, installer: Installer) -> Iterator[None]:
-    """For the operator's user, so that only admission stands in its way."""
+    """For the operator's user, so that only admission stands in its way; not even a Secret that is there already."""
     installer("cluster-wide")
+    cluster.kubectl("-n", install.NAMESPACE, "delete", "secret", "certroll-digest-key", "--ignore-not-found")
     accounts = [f"--serviceaccount={user.removeprefix('system:serviceaccount:')}" for user in (_USER, _OTHER_USER)]
     cluster.kubectl("create", "clusterrolebinding", "certroll-test", "--clusterrole=cluster-admin", *accounts)
     yield

@@ -124,7 +124,7 @@ def test_an_opaque_key_restarts_who_takes_it_and_nobody_else(world: World, keys:
     # Another process, and another key: a first sight, no restart.
     world.api.delete("secrets", install.NAMESPACE, _DIGEST_KEY)
     before = _annotations(world)
-    with world.operator():
+    with world.operator() as operator:
         wait_for(
             "the new key's digests",
             lambda: _digest(world)[:8] not in ("", second["opaque"][:8]),
@@ -134,6 +134,14 @@ def test_an_opaque_key_restarts_who_takes_it_and_nobody_else(world: World, keys:
         world.wait_at_rest()
         assert _annotations(world) == before
         assert not world.status().secrets[_NAME].pending
+
+        # The other replica reads that key, and compares with what this one has remembered by it.
+        third = _remembered(world)
+        operator.delete_leader()
+        world.wait_settled(_write(world, {"hmac": "battery staple", "keystore.p12": "three"}))
+        fourth = _remembered(world)
+        assert fourth["opaque"][:8] == third["opaque"][:8] and fourth["opaque"] != third["opaque"]
+        assert _annotations(world) == before
 
 
 def test_a_replaced_immutable_secret_asks_for_a_person(world: World) -> None:

@@ -1,7 +1,6 @@
 #include "controllers/town.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/strings.h"
 #include "controllers/project.h"
 #include "kube/object.h"
@@ -12,13 +11,6 @@ struct cr_town {
     struct cr_view_user *users;
     struct cr_view view;
 };
-
-static int64_t created_ms(const struct cr_json *object)
-{
-    const char *text = cr_json_string_at(object, "metadata", "creationTimestamp");
-    int64_t at_ms = 0;
-    return text && cr_time_parse(text, &at_ms, NULL) ? at_ms : 0;
-}
 
 static void add_secrets(struct cr_town *town, struct cr_cache *cache, const char *ns)
 {
@@ -31,7 +23,7 @@ static void add_secrets(struct cr_town *town, struct cr_cache *cache, const char
         town->secrets[i] = (struct cr_view_secret){.name = cr_obj_name(json),
                                                    .type = cr_json_string_at(json, "type"),
                                                    .labels = cr_json_at(json, "metadata", "labels"),
-                                                   .created_ms = created_ms(json)};
+                                                   .created_ms = cr_obj_created_ms(json)};
     }
     town->view.secrets = town->secrets;
     town->view.secrets_len = found.len;
@@ -49,8 +41,10 @@ static void add_users(struct cr_town *town, struct cr_cache *cache, enum cr_cach
         if (!uses->len)
             continue;
         cr_snapshots_add(&town->kept, found.items[i]);
-        town->users[town->view.users_len++] = (struct cr_view_user){
-            .kind = cr_cached_kind(what), .name = cr_obj_name(json), .created_ms = created_ms(json), .secrets = uses};
+        town->users[town->view.users_len++] = (struct cr_view_user){.kind = cr_cached_kind(what),
+                                                                    .name = cr_obj_name(json),
+                                                                    .created_ms = cr_obj_created_ms(json),
+                                                                    .secrets = uses};
     }
     town->view.users = town->users;
 }

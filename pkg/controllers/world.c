@@ -37,13 +37,6 @@ static bool gather_secret(const struct cr_world_source *source, const struct cr_
     return true;
 }
 
-static int64_t created_ms(const struct cr_json *object)
-{
-    const char *text = cr_json_string_at(object, "metadata", "creationTimestamp");
-    int64_t at_ms = 0;
-    return text && cr_time_parse(text, &at_ms, NULL) ? at_ms : 0;
-}
-
 /* What was seen later than now was seen by another clock: the present one was set back. */
 static void recall_sightings(const struct cr_world_source *source, const struct cr_policy_verify *verify,
                              const struct cr_world_pod *view, struct cr_sighting *sightings)
@@ -66,7 +59,7 @@ static void view_pod(const struct cr_world_source *source, const struct cr_polic
                                   .ip = cr_pod_ip(pod),
                                   .ready = cr_pod_ready(pod),
                                   .started_ms = cr_pod_started_ms(pod),
-                                  .created_ms = created_ms(pod),
+                                  .created_ms = cr_obj_created_ms(pod),
                                   .sightings = sightings,
                                   .nudges = memory.nudges,
                                   .nudged_ms = memory.nudged_ms,

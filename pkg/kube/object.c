@@ -6,6 +6,12 @@
 #include "base/clock.h"
 #include "base/strings.h"
 
+static int64_t time_of(const char *text)
+{
+    int64_t ms = 0;
+    return text && cr_time_parse(text, &ms, NULL) ? ms : 0;
+}
+
 const char *cr_obj_name(const struct cr_json *object)
 {
     return cr_json_string_at(object, "metadata", "name");
@@ -31,6 +37,11 @@ int64_t cr_obj_generation(const struct cr_json *object)
     return cr_json_int_at(object, 0, "metadata", "generation");
 }
 
+int64_t cr_obj_created_ms(const struct cr_json *object)
+{
+    return time_of(cr_json_string_at(object, "metadata", "creationTimestamp"));
+}
+
 bool cr_obj_deleting(const struct cr_json *object)
 {
     return cr_json_string_at(object, "metadata", "deletionTimestamp") != NULL;
@@ -53,58 +64,6 @@ const struct cr_json *cr_obj_controller(const struct cr_json *object)
 char *cr_obj_key(const struct cr_json *object)
 {
     return cr_asprintf("%s/%s", cr_or_empty(cr_obj_namespace(object)), cr_or_empty(cr_obj_name(object)));
-}
-
-/* --- label selectors: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ --- */
-
-static bool labels_match(const struct cr_json *wanted, const struct cr_json *labels)
-{
-    for (const struct cr_json *w = cr_json_first(wanted); w; w = cr_json_next(w)) {
-        const char *value = cr_json_string(cr_json_get(labels, cr_json_key(w)));
-        if (!value || !cr_streq(value, cr_json_string(w)))
-            return false;
-    }
-    return true;
-}
-
-static bool among(const char *value, const struct cr_json *values)
-{
-    for (const struct cr_json *v = cr_json_first(values); v; v = cr_json_next(v))
-        if (cr_streq(cr_json_string(v), value))
-            return true;
-    return false;
-}
-
-/* An operator that is not known matches nothing: to select too little is the safe mistake. */
-static bool expression_matches(const struct cr_json *expression, const struct cr_json *labels)
-{
-    const char *key = cr_json_string_at(expression, "key");
-    const char *op = cr_or_empty(cr_json_string_at(expression, "operator"));
-    const struct cr_json *values = cr_json_get(expression, "values");
-    const char *value = key ? cr_json_string(cr_json_get(labels, key)) : NULL;
-    if (!key)
-        return false;
-    if (strcmp(op, "In") == 0)
-        return value && among(value, values);
-    if (strcmp(op, "NotIn") == 0)
-        return !value || !among(value, values);
-    if (strcmp(op, "Exists") == 0)
-        return value != NULL;
-    return strcmp(op, "DoesNotExist") == 0 && !value;
-}
-
-bool cr_label_selector_matches(const struct cr_json *selector, const struct cr_json *labels)
-{
-    const struct cr_json *wanted = cr_json_get(selector, "matchLabels");
-    const struct cr_json *expressions = cr_json_get(selector, "matchExpressions");
-    if (!cr_json_len(wanted) && !cr_json_len(expressions))
-        return false;
-    if (!labels_match(wanted, labels))
-        return false;
-    for (const struct cr_json *e = cr_json_first(expressions); e; e = cr_json_next(e))
-        if (!expression_matches(e, labels))
-            return false;
-    return true;
 }
 
 /* --- pods --- */
@@ -133,12 +92,6 @@ bool cr_pod_active(const struct cr_json *pod)
 {
     const char *phase = cr_pod_phase(pod);
     return pod && !cr_obj_deleting(pod) && !cr_streq(phase, "Succeeded") && !cr_streq(phase, "Failed");
-}
-
-static int64_t time_of(const char *text)
-{
-    int64_t ms = 0;
-    return text && cr_time_parse(text, &ms, NULL) ? ms : 0;
 }
 
 int64_t cr_pod_started_ms(const struct cr_json *pod)

@@ -12,16 +12,13 @@ const char *cr_obj_namespace(const struct cr_json *object);
 const char *cr_obj_uid(const struct cr_json *object);
 const char *cr_obj_resource_version(const struct cr_json *object);
 int64_t cr_obj_generation(const struct cr_json *object);
+int64_t cr_obj_created_ms(const struct cr_json *object); /* wall, the API server's clock; 0: not known */
 bool cr_obj_deleting(const struct cr_json *object);
 const char *cr_obj_annotation(const struct cr_json *object, const char *name);
 /* The controlling owner (controller: true), or NULL. */
 const struct cr_json *cr_obj_controller(const struct cr_json *object);
 /* "ns/name", owned. */
 char *cr_obj_key(const struct cr_json *object);
-
-/* metav1.LabelSelector against a label object: matchLabels and matchExpressions (In, NotIn, Exists, DoesNotExist). An
- * empty selector matches nothing here (workloads must not select everything). */
-bool cr_label_selector_matches(const struct cr_json *selector, const struct cr_json *labels);
 
 /* Pods. */
 const char *cr_pod_ip(const struct cr_json *pod);

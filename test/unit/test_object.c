@@ -25,13 +25,15 @@ static void reads_metadata(void **state)
     CR_CLEANUP(cr_json)
     struct cr_json *o = parse(
         "{\"metadata\":{\"name\":\"n\",\"namespace\":\"ns\",\"uid\":\"u\",\"resourceVersion\":\"9007199254740993\","
-        "\"generation\":7,\"annotations\":{\"a/b\":\"c\"},\"ownerReferences\":[{\"name\":\"x\"},{\"name\":\"rs\","
+        "\"generation\":7,\"creationTimestamp\":\"2026-11-21T06:00:00Z\",\"annotations\":{\"a/"
+        "b\":\"c\"},\"ownerReferences\":[{\"name\":\"x\"},{\"name\":\"rs\","
         "\"controller\":true}]}}");
     cr_autofree char *key = cr_obj_key(o);
     assert_string_equal(key, "ns/n");
     assert_string_equal(cr_obj_uid(o), "u");
     assert_string_equal(cr_obj_resource_version(o), "9007199254740993");
     assert_int_equal(cr_obj_generation(o), 7);
+    assert_int_equal(cr_obj_created_ms(o), INT64_C(1795240800000));
     assert_string_equal(cr_obj_annotation(o, "a/b"), "c");
     assert_null(cr_obj_annotation(o, "a"));
     assert_string_equal(cr_json_string_at(cr_obj_controller(o), "name"), "rs");
@@ -45,51 +47,12 @@ static void absent_objects_answer_as_absent(void **state)
     assert_string_equal(key, "/");
     assert_null(cr_obj_name(NULL));
     assert_null(cr_obj_controller(NULL));
+    assert_int_equal(cr_obj_created_ms(NULL), 0);
     assert_false(cr_obj_deleting(NULL));
     assert_false(cr_pod_active(NULL));
     assert_false(cr_pod_ready(NULL));
     assert_null(cr_pod_ip(NULL));
     assert_int_equal(cr_pod_started_ms(NULL), 0);
-    assert_false(cr_label_selector_matches(NULL, NULL));
-}
-
-static void selectors_match_as_kubernetes_says_but_empty_ones_match_nothing(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *rule;
-        const char *selector;
-        bool matches;
-    } cases[] = {
-        {"empty", "{}", false},
-        {"empty maps", "{\"matchLabels\":{},\"matchExpressions\":[]}", false},
-        {"equal", "{\"matchLabels\":{\"app\":\"web\"}}", true},
-        {"all of them", "{\"matchLabels\":{\"app\":\"web\",\"tier\":\"front\"}}", true},
-        {"one differs", "{\"matchLabels\":{\"app\":\"web\",\"tier\":\"back\"}}", false},
-        {"absent label", "{\"matchLabels\":{\"x\":\"\"}}", false},
-        {"empty value", "{\"matchLabels\":{\"empty\":\"\"}}", true},
-        {"In", "{\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"In\",\"values\":[\"a\",\"web\"]}]}", true},
-        {"In, not among", "{\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"In\",\"values\":[\"a\"]}]}", false},
-        {"In, absent", "{\"matchExpressions\":[{\"key\":\"x\",\"operator\":\"In\",\"values\":[\"a\"]}]}", false},
-        {"NotIn", "{\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"NotIn\",\"values\":[\"a\"]}]}", true},
-        {"NotIn, among", "{\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"NotIn\",\"values\":[\"web\"]}]}",
-         false},
-        {"NotIn, absent", "{\"matchExpressions\":[{\"key\":\"x\",\"operator\":\"NotIn\",\"values\":[\"a\"]}]}", true},
-        {"Exists", "{\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"Exists\"}]}", true},
-        {"Exists, absent", "{\"matchExpressions\":[{\"key\":\"x\",\"operator\":\"Exists\"}]}", false},
-        {"DoesNotExist", "{\"matchExpressions\":[{\"key\":\"x\",\"operator\":\"DoesNotExist\"}]}", true},
-        {"DoesNotExist, there", "{\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"DoesNotExist\"}]}", false},
-        {"an operator of later", "{\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"Like\"}]}", false},
-        {"no key", "{\"matchExpressions\":[{\"operator\":\"DoesNotExist\"}]}", false},
-        {"labels and expressions",
-         "{\"matchLabels\":{\"app\":\"web\"},\"matchExpressions\":[{\"key\":\"x\",\"operator\":\"Exists\"}]}", false},
-    };
-    CR_CLEANUP(cr_json) struct cr_json *labels = parse("{\"app\":\"web\",\"tier\":\"front\",\"empty\":\"\"}");
-    for (size_t i = 0; i < cr_array_len(cases); i++) {
-        CR_CLEANUP(cr_json) struct cr_json *selector = parse(cases[i].selector);
-        if (cr_label_selector_matches(selector, labels) != cases[i].matches)
-            fail_msg("%s", cases[i].rule);
-    }
 }
 
 static void pods_are_active_until_they_end(void **state)
@@ -145,7 +108,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_metadata),
         cmocka_unit_test(absent_objects_answer_as_absent),
-        cmocka_unit_test(selectors_match_as_kubernetes_says_but_empty_ones_match_nothing),
         cmocka_unit_test(pods_are_active_until_they_end),
         cmocka_unit_test(the_latest_running_container_counts_as_the_start),
     };

@@ -124,6 +124,8 @@ static void every_kind_of_key_is_read(void **state)
         {"secp256k1", "SEC1", "-----BEGIN EC PRIVATE KEY", "ECDSA-secp256k1"},
         {"RSA", "PKCS#8", "-----BEGIN PRIVATE KEY", "RSA-2048"},
         {"RSA", "PKCS#1", "-----BEGIN RSA PRIVATE KEY", "RSA-2048"},
+        {"RSA-1024", "PKCS#8", "-----BEGIN PRIVATE KEY", "RSA-1024"},
+        {"RSA-PSS", "PKCS#8", "-----BEGIN PRIVATE KEY", "RSAPSS-2048"},
         {"ED25519", "PKCS#8", "-----BEGIN PRIVATE KEY", "Ed25519"},
         {"ED448", "PKCS#8", "-----BEGIN PRIVATE KEY", "Ed448"},
     };

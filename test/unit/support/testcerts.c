@@ -24,11 +24,25 @@
         }                                                                                                              \
     } while (0)
 
+/* For PSS signatures only (RFC 4055, section 1.2). */
+static EVP_PKEY *new_pss_key(void)
+{
+    EVP_PKEY *key = NULL;
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, "RSA-PSS", NULL);
+    must(context && EVP_PKEY_keygen_init(context) == 1 && EVP_PKEY_generate(context, &key) == 1);
+    EVP_PKEY_CTX_free(context);
+    return key;
+}
+
 static EVP_PKEY *new_key(const char *type)
 {
     EVP_PKEY *key;
     if (strcmp(type, "RSA") == 0)
         key = EVP_RSA_gen(2048);
+    else if (strcmp(type, "RSA-1024") == 0)
+        key = EVP_RSA_gen(1024);
+    else if (strcmp(type, "RSA-PSS") == 0)
+        key = new_pss_key();
     else if (cr_starts_with(type, "ED"))
         key = EVP_PKEY_Q_keygen(NULL, NULL, type);
     else

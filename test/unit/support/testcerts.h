@@ -21,13 +21,13 @@ struct test_cert {
 /* Everything left zero has a default: an ECDSA-P256 leaf, self-signed, valid from an hour ago for a day. */
 struct test_cert_spec {
     const char *cn;
-    const char *dns[4];             /* SANs, up to the first NULL */
-    const char *ips[2];             /* "127.0.0.1" */
-    bool ca;                        /* basicConstraints CA:TRUE and keyCertSign */
-    bool no_key_ids;                /* no subject and authority key identifier */
-    const char *key_type;           /* "P-256", "P-384", "P-521", "secp256k1", "RSA", "ED25519", "ED448" */
-    int64_t from_s;                 /* notBefore, seconds from now */
-    int64_t until_s;                /* notAfter, seconds from now */
+    const char *dns[4];   /* SANs, up to the first NULL */
+    const char *ips[2];   /* "127.0.0.1" */
+    bool ca;              /* basicConstraints CA:TRUE and keyCertSign */
+    bool no_key_ids;      /* no subject and authority key identifier */
+    const char *key_type; /* "P-256", "P-384", "P-521", "secp256k1", "RSA", "RSA-1024", "RSA-PSS", "ED25519", "ED448" */
+    int64_t from_s;       /* notBefore, seconds from now */
+    int64_t until_s;      /* notAfter, seconds from now */
     const struct test_cert *issuer; /* NULL: self-signed */
     const struct test_cert *key_of; /* use that certificate's key */
 };

@@ -43,8 +43,7 @@ static void loaded_free(void *value)
 
 static bool ends_in_yaml(const char *name)
 {
-    size_t len = strlen(name);
-    return len > strlen(".yaml") && strcmp(name + len - strlen(".yaml"), ".yaml") == 0;
+    return cr_ends_with(name, ".yaml") && !cr_streq(name, ".yaml");
 }
 
 /* Keys come from the API server in the order of their names. */

@@ -1,11 +1,10 @@
 #include "kube/auth.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "kube/auth_internal.h"
@@ -18,11 +17,7 @@ struct cr_auth *cr_auth_new(struct cr_kube_config *config)
 {
     struct cr_auth *auth = cr_new(struct cr_auth);
     pthread_mutex_init(&auth->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&auth->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cr_cond_init(&auth->changed);
     auth->config = config;
     auth->read_ms = cr_clock_monotonic_ms();
     LIST_INIT(&auth->users);
@@ -125,13 +120,6 @@ static enum cr_auth_answer answer(struct cr_auth *auth, struct cr_credential *ou
     return found;
 }
 
-/* False: the time is over. */
-static bool wait_for_change(struct cr_auth *auth, int64_t deadline_ms)
-{
-    const struct timespec deadline = {.tv_sec = deadline_ms / 1000, .tv_nsec = deadline_ms % 1000 * 1000000};
-    return pthread_cond_timedwait(&auth->changed, &auth->lock, &deadline) != ETIMEDOUT;
-}
-
 /* Under the lock. */
 static bool get(struct cr_auth *auth, const struct cr_auth_user *user, int64_t deadline_ms, struct cr_credential *out,
                 struct cr_error *err)
@@ -142,7 +130,7 @@ static bool get(struct cr_auth *auth, const struct cr_auth_user *user, int64_t d
         enum cr_auth_answer found = answer(auth, out, err);
         if (found != CR_AUTH_PENDING)
             return found == CR_AUTH_READY;
-        if (!wait_for_change(auth, deadline_ms))
+        if (!cr_cond_wait_until(&auth->changed, &auth->lock, deadline_ms))
             return cr_error_set(err, CR_ERR_TRANSIENT, "%s: the credential plugin has not answered yet",
                                 auth->config->source);
     }

@@ -1,17 +1,16 @@
 #include "runtime/leader_election.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "kube/backoff.h"
@@ -105,11 +104,7 @@ struct cr_leader_election *cr_leader_election_new(struct cr_client *client, stru
     election->loop = cr_loop_new();
     election->client = cr_client_new_dedicated(client, election->loop, request_ms(&times));
     election->recorder = cr_recorder_new(election->client, "certroll");
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&election->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    cr_cond_init(&election->changed);
     pthread_mutex_init(&election->lock, NULL);
     cr_client_set_write_gate(client, write_gate, election);
     return election;
@@ -273,13 +268,9 @@ static char *why_lost(const struct cr_leader_election *election, const struct cr
 /* Returns true when it was asked to stop. */
 static bool pause_for(struct cr_leader_election *election, int64_t ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    int64_t ns = until.tv_nsec + (ms > 0 ? ms : 0) % 1000 * 1000000;
-    until.tv_sec += (time_t)((ms > 0 ? ms : 0) / 1000 + ns / 1000000000);
-    until.tv_nsec = (long)(ns % 1000000000);
+    int64_t until_ms = cr_clock_monotonic_ms() + (ms > 0 ? ms : 0);
     pthread_mutex_lock(&election->lock);
-    while (!election->stop && pthread_cond_timedwait(&election->changed, &election->lock, &until) != ETIMEDOUT)
+    while (!election->stop && cr_cond_wait_until(&election->changed, &election->lock, until_ms))
         ;
     bool stop = election->stop;
     pthread_mutex_unlock(&election->lock);

@@ -3,10 +3,10 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/strmap.h"
 #include "kube/backoff.h"
 #include "runtime/delays.h"
@@ -49,11 +49,7 @@ static void item_free(void *p)
 struct cr_queue *cr_queue_new(int64_t backoff_first_ms, int64_t backoff_max_ms)
 {
     struct cr_queue *queue = cr_new(struct cr_queue);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* steps of the wall clock move no deadline */
-    pthread_cond_init(&queue->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cr_cond_init(&queue->changed);
     pthread_mutex_init(&queue->lock, NULL);
     queue->items = cr_strmap_new(item_free);
     TAILQ_INIT(&queue->ready);
@@ -118,12 +114,10 @@ static void promote(struct cr_queue *queue)
 static void wait_for_change(struct cr_queue *queue)
 {
     const struct cr_delay *first = cr_delays_first(&queue->delays);
-    if (!first) {
+    if (first)
+        (void)cr_cond_wait_until(&queue->changed, &queue->lock, first->due_ms);
+    else
         pthread_cond_wait(&queue->changed, &queue->lock);
-        return;
-    }
-    struct timespec until = {.tv_sec = first->due_ms / 1000, .tv_nsec = first->due_ms % 1000 * 1000000};
-    pthread_cond_timedwait(&queue->changed, &queue->lock, &until);
 }
 
 /* Ready already: nothing to delay. An earlier time stays. */

@@ -12,6 +12,7 @@
 #include "codec/yaml.h"
 #include "rotation/diff.h"
 #include "rotation/plan.h"
+#include "support/recorded.h"
 
 enum { START = 1000 * 1000 * 1000, SECRETS = 1, CONSUMERS = 2 };
 
@@ -122,9 +123,7 @@ static const struct cr_plan *plan(struct stage *s)
 
 static void record(struct stage *s)
 {
-    CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&s->plan.status);
-    cr_policy_status_dispose(&s->status);
-    cr_policy_status_decode(json, &s->status);
+    test_record_status(&s->plan.status, &s->status);
 }
 
 /* As often as something must be on record first, and once more, as the controller does. */

@@ -29,7 +29,7 @@ from .pod_logs import PodLogs
 from .ui import DevError
 
 _LABEL = "app.kubernetes.io/name=certroll"
-_PODS = f"{_LABEL},app.kubernetes.io/component=operator"
+PODS = f"{_LABEL},app.kubernetes.io/component=operator"
 _BINDINGS = "clusterrolebindings,rolebindings"
 _ROLLOUT = 120.0  # seconds, on a busy machine
 # An image with sanitizers keeps freed memory for a while, and shadows all of it.
@@ -146,7 +146,7 @@ class Operator:
 
     def pods(self) -> list[Pod]:
         """Those that are ending, too."""
-        found = [Pod.of(obj) for obj in self._get("pods", "-n", self.namespace, "-l", _PODS)]
+        found = [Pod.of(obj) for obj in self._get("pods", "-n", self.namespace, "-l", PODS)]
         self._logs.keep()
         self.seen |= {pod.uid for pod in found}
         return found

@@ -11,6 +11,9 @@
 
 /* All callbacks run in the loop's thread and must not free the watch. */
 struct cr_watch_handler {
+    /* Whether an object is to be looked at, asked before more of it is read: what is not wanted is passed over, added,
+     * changed or deleted. ns "": none. Borrowed. NULL: all are. */
+    bool (*wants)(void *arg, const char *ns, const char *name);
     /* Added or modified; takes the object. */
     void (*on_object)(void *arg, struct cr_json *object);
     /* Deleted; the object is borrowed. */

@@ -62,6 +62,12 @@ static bool take_bookmark(struct cr_watch *watch, const struct cr_json *object, 
     return true;
 }
 
+static bool wanted(const struct cr_watch *watch, const struct cr_json *object)
+{
+    return !watch->handler.wants ||
+           watch->handler.wants(watch->handler.arg, cr_or_empty(cr_obj_namespace(object)), cr_obj_name(object));
+}
+
 /* The object leaves the envelope, so nothing is copied. */
 static bool take_event(struct cr_watch *watch, struct cr_json *envelope, struct cr_error *err)
 {
@@ -80,6 +86,8 @@ static bool take_event(struct cr_watch *watch, struct cr_json *envelope, struct 
     if (!cr_obj_name(object))
         return cr_error_set(err, CR_ERR_TRANSIENT, "an object without a name");
     advance(watch, object);
+    if (!wanted(watch, object))
+        return true;
     if (deleted)
         watch->handler.on_delete(watch->handler.arg, object);
     else
@@ -111,6 +119,10 @@ static bool take_items(struct cr_watch *watch, struct cr_json *page, struct cr_e
         if (!cr_obj_name(item)) {
             discard(watch, item);
             return cr_error_set(err, CR_ERR_TRANSIENT, "an object without a name");
+        }
+        if (!wanted(watch, item)) {
+            discard(watch, item);
+            continue;
         }
         cr_resource_stamp(watch->resource, item);
         watch->handler.on_object(watch->handler.arg, item);

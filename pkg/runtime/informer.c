@@ -136,6 +136,12 @@ static void take_object(struct cr_informer *informer, const char *key, struct cr
     tell(informer, before, after);
 }
 
+static bool wants(void *arg, const char *ns, const char *name)
+{
+    const struct cr_informer *informer = arg;
+    return !informer->options.wants || informer->options.wants(informer->options.arg, ns, name);
+}
+
 static void on_object(void *arg, struct cr_json *object)
 {
     struct cr_informer *informer = arg;
@@ -293,6 +299,7 @@ bool cr_informer_answered(struct cr_informer *informer)
 void cr_informer_start(struct cr_informer *informer)
 {
     const struct cr_watch_handler handler = {
+        .wants = wants,
         .on_object = on_object,
         .on_delete = on_delete,
         .on_replace = on_replace,

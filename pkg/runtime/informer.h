@@ -8,6 +8,9 @@
 
 struct cr_informer_options {
     struct cr_watch_options watch;
+    /* Whether an object is to be looked at at all (see cr_watch_handler); what is not is as if it did not exist. Loop
+     * thread. NULL: all are. */
+    bool (*wants)(void *arg, const char *ns, const char *name);
     /* Turns a fresh object into what is kept: snapshot->json is json already; strips it in place and may set extra.
      * False: not kept at all (as if it did not exist). Loop thread. NULL: kept whole, without managedFields. */
     bool (*project)(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);

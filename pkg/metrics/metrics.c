@@ -35,6 +35,7 @@ void cr_metrics_free(struct cr_metrics *metrics)
     for (size_t i = 0; i < metrics->len; i++)
         metric_free(metrics->metrics[i]);
     free(metrics->metrics);
+    free(metrics->collectors);
     pthread_mutex_destroy(&metrics->lock);
     free(metrics);
 }
@@ -98,7 +99,7 @@ static struct cr_metric *enter(struct cr_metrics *metrics, struct cr_metric *m)
         metrics->metrics = cr_reallocarray(metrics->metrics, metrics->len + 1, sizeof(struct cr_metric *));
         there = metrics->metrics[metrics->len++] = cr_steal(&own);
         if (!there->label_count)
-            series_of(there, NULL);
+            there->only = series_of(there, NULL);
     }
     pthread_mutex_unlock(&metrics->lock);
     return clash ? broken(m->name, "the name is taken by a metric of another kind") : there;
@@ -139,6 +140,15 @@ struct cr_metric *cr_metrics_histogram(struct cr_metrics *metrics, const char *n
     return add_metric(metrics, HISTOGRAM, name, help, labels, bounds, count);
 }
 
+void cr_metrics_collect(struct cr_metrics *metrics, void (*fn)(void *arg), void *arg)
+{
+    if (!metrics)
+        return;
+    metrics->collectors =
+        cr_reallocarray(metrics->collectors, metrics->collectors_len + 1, sizeof *metrics->collectors);
+    metrics->collectors[metrics->collectors_len++] = (struct collector){fn, arg};
+}
+
 /* --- updating; the registry's lock is held --- */
 
 static void drop(struct cr_metric *m)
@@ -153,7 +163,11 @@ static void drop(struct cr_metric *m)
 /* NULL when there are too many. */
 static struct series *series_of(struct cr_metric *m, const char *const *values)
 {
-    cr_autofree char *labels = cr_metrics_label_text(m, values);
+    if (m->only)
+        return m->only;
+    CR_CLEANUP(label_text) struct label_text text = {0};
+    cr_metrics_label_text(m, values, &text);
+    const char *labels = text.large ? text.large : text.small;
     struct series *s = cr_strmap_get(m->series, labels);
     if (s)
         return s;
@@ -207,10 +221,11 @@ void cr_metric_observe(struct cr_metric *metric, const char *const *values, doub
 
 void cr_metric_remove(struct cr_metric *metric, const char *const *values)
 {
-    if (!metric)
+    if (!metric || metric->only) /* which is always there */
         return;
-    cr_autofree char *labels = cr_metrics_label_text(metric, values);
+    CR_CLEANUP(label_text) struct label_text text = {0};
+    cr_metrics_label_text(metric, values, &text);
     pthread_mutex_lock(&metric->registry->lock);
-    cr_strmap_remove(metric->series, labels);
+    cr_strmap_remove(metric->series, text.large ? text.large : text.small);
     pthread_mutex_unlock(&metric->registry->lock);
 }

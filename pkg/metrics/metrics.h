@@ -16,8 +16,8 @@
 
 enum {
     CR_METRICS_MAX_LABELS = 6,
-    CR_METRICS_MAX_SERIES = 5000,
-    CR_METRICS_MAX_VALUE = 256, /* bytes of a label value; the rest is cut off */
+    CR_METRICS_MAX_SERIES = 20000, /* 5,000 policies with four states each */
+    CR_METRICS_MAX_VALUE = 256,    /* bytes of a label value; the rest is cut off */
 };
 
 struct cr_metrics;
@@ -38,7 +38,13 @@ struct cr_metric *cr_metrics_gauge(struct cr_metrics *metrics, const char *name,
 struct cr_metric *cr_metrics_histogram(struct cr_metrics *metrics, const char *name, const char *help,
                                        const char *const *labels, const double *bounds, size_t count);
 
-/* values: as many as labels (NULL for none; a missing or NULL value is ""). What is not printable ASCII becomes '?':
+/* fn is called before each cr_metrics_write, for values that are only read when somebody looks. It may update metrics,
+ * and outlives them with arg; in the thread that writes. Not while another thread writes. A NULL registry: nothing. */
+void cr_metrics_collect(struct cr_metrics *metrics, void (*fn)(void *arg), void *arg);
+
+/* An update allocates nothing once its series is there: without labels it is an addition, with labels one look-up.
+ *
+ * values: as many as labels (NULL for none; a missing or NULL value is ""). What is not printable ASCII becomes '?':
  * one byte of invalid UTF-8 makes Prometheus drop the whole page. An update of another kind than the metric's, a
  * negative amount for a counter and NaN for a counter or histogram are ignored. */
 void cr_metric_add(struct cr_metric *metric, const char *const *values, double amount); /* counter, gauge */

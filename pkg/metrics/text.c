@@ -33,30 +33,64 @@ static void append(struct cr_buf *out, char c)
     (void)fits;
 }
 
-static void append_value(struct cr_buf *out, const char *value)
+/* Room for one more and the end. */
+static char *room(struct label_text *text)
+{
+    if (!text->large && text->len + 1 < sizeof text->small)
+        return text->small;
+    if (!text->large) {
+        text->cap = 2 * sizeof text->small;
+        text->large = cr_calloc(text->cap, 1);
+        memcpy(text->large, text->small, text->len);
+    } else if (text->len + 1 == text->cap) {
+        text->cap *= 2;
+        text->large = cr_reallocarray(text->large, text->cap, 1);
+    }
+    return text->large;
+}
+
+static void put(struct label_text *text, char c)
+{
+    char *at = room(text) + text->len++;
+    at[0] = c;
+    at[1] = '\0';
+}
+
+static void put_text(struct label_text *text, const char *more)
+{
+    for (; *more; more++)
+        put(text, *more);
+}
+
+static void put_value(struct label_text *text, const char *value)
 {
     for (size_t i = 0; value[i] && i < CR_METRICS_MAX_VALUE; i++) {
         char c = value[i];
         if (c == '\\' || c == '"')
-            append(out, '\\');
+            put(text, '\\');
         if (c == '\n')
-            cr_buf_puts(out, "\\n");
+            put_text(text, "\\n");
         else
-            append(out, (char)(c >= 0x20 && c < 0x7F ? c : '?'));
+            put(text, (char)(c >= 0x20 && c < 0x7F ? c : '?'));
     }
 }
 
-char *cr_metrics_label_text(const struct cr_metric *metric, const char *const *values)
+void cr_metrics_label_text(const struct cr_metric *metric, const char *const *values, struct label_text *out)
 {
-    struct cr_buf out = {0};
     bool more = values != NULL;
     for (size_t i = 0; i < metric->label_count; i++) {
         more = more && values[i];
-        cr_buf_printf(&out, "%s%s=\"", i ? "," : "", metric->labels[i]);
-        append_value(&out, more ? values[i] : "");
-        append(&out, '"');
+        put_text(out, i ? "," : "");
+        put_text(out, metric->labels[i]);
+        put_text(out, "=\"");
+        put_value(out, more ? values[i] : "");
+        put(out, '"');
     }
-    return cr_buf_steal(&out);
+}
+
+void cr_metrics_label_text_dispose(struct label_text *text)
+{
+    free(text->large);
 }
 
 /* --- numbers --- */
@@ -155,6 +189,8 @@ static int by_name(const void *a, const void *b)
 
 void cr_metrics_write(struct cr_metrics *metrics, struct cr_buf *out)
 {
+    for (size_t i = 0; i < metrics->collectors_len; i++)
+        metrics->collectors[i].fn(metrics->collectors[i].arg);
     pthread_mutex_lock(&metrics->lock);
     if (metrics->len)
         qsort(metrics->metrics, metrics->len, sizeof(struct cr_metric *), by_name);

@@ -8,11 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "base/strvec.h"
+#include "metrics/process.h"
 
 #define TAIL                                                                                                           \
     "# HELP certroll_metrics_dropped_updates_total Updates dropped because a metric has too many series.\n"            \
@@ -373,15 +377,81 @@ static void series_are_capped_and_the_rest_is_counted(void **state)
     cr_autofree char *text = cr_buf_steal(&out);
     assert_non_null(strstr(text, "certroll_metrics_dropped_updates_total 3\n"));
     assert_non_null(strstr(text, "m_total{n=\"0\"} 2\n"));
-    assert_non_null(strstr(text, "m_total{n=\"4999\"} 1\n"));
-    assert_null(strstr(text, "m_total{n=\"5000\"}"));
+    assert_non_null(strstr(text, "m_total{n=\"19999\"} 1\n"));
+    assert_null(strstr(text, "m_total{n=\"20000\"}"));
     assert_non_null(strstr(text, "other_total{n=\"x\"} 1\n"));
     cr_metric_remove(m, CR_LABELS("0"));
-    cr_metric_add(m, CR_LABELS("5000"), 1);
+    cr_metric_add(m, CR_LABELS("20000"), 1);
     out = (struct cr_buf){0};
     cr_metrics_write(metrics, &out);
     cr_autofree char *later = cr_buf_steal(&out);
-    assert_non_null(strstr(later, "m_total{n=\"5000\"} 1\n"));
+    assert_non_null(strstr(later, "m_total{n=\"20000\"} 1\n"));
+}
+
+static void count_page(void *arg)
+{
+    cr_metric_add(arg, NULL, 1);
+}
+
+static void collectors_are_asked_before_each_page(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
+    cr_metrics_collect(metrics, count_page, cr_metrics_counter(metrics, "pages_total", "P.", NULL));
+    cr_metrics_collect(NULL, count_page, NULL);
+    cr_autofree char *first = written(metrics);
+    assert_non_null(strstr(first, "pages_total 1\n"));
+    cr_autofree char *second = written(metrics);
+    assert_non_null(strstr(second, "pages_total 2\n"));
+}
+
+static void labels_longer_than_any_room_on_the_stack_are_whole(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
+    struct cr_metric *m = cr_metrics_gauge(metrics, "m", "M.", CR_LABELS("a", "b", "c"));
+    for (size_t len = 200; len <= CR_METRICS_MAX_VALUE; len++) { /* each end of the room, and of the first memory */
+        char value[CR_METRICS_MAX_VALUE + 1] = "";
+        memset(value, '"', len);
+        value[len] = '\0';
+        cr_metric_set(m, CR_LABELS("x", value, "y"), (double)len);
+        cr_autofree char *text = written(metrics);
+        assert_int_equal(strlen(strstr(text, "m{")), strlen("m{a=\"x\",b=\"\",c=\"y\"} 200\n" TAIL) + 2 * len);
+        cr_metric_remove(m, CR_LABELS("x", value, "y"));
+        cr_autofree char *without = written(metrics);
+        assert_null(strstr(without, "m{"));
+    }
+}
+
+static double value_of(const char *page, const char *name)
+{
+    cr_autofree char *head = cr_asprintf("\n%s ", name);
+    const char *at = strstr(page, head);
+    return at ? strtod(at + strlen(head), NULL) : -1;
+}
+
+static void the_process_is_told_as_prometheus_clients_do(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
+    CR_CLEANUP(cr_process_metrics) struct cr_process_metrics *process = cr_process_metrics_new(metrics);
+    cr_autofree char *before = written(metrics);
+    int more[2];
+    assert_int_equal(pipe(more), 0);
+    cr_autofree char *page = written(metrics);
+    close(more[0]);
+    close(more[1]);
+    assert_true(value_of(page, "process_open_fds") == value_of(before, "process_open_fds") + 2);
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_true(value_of(page, "process_max_fds") == (double)limit.rlim_cur);
+    assert_true(value_of(page, "process_resident_memory_bytes") > 1e6);
+    assert_true(value_of(page, "process_virtual_memory_bytes") > value_of(page, "process_resident_memory_bytes"));
+    double started = value_of(page, "process_start_time_seconds");
+    double now = (double)time(NULL);
+    assert_true(started > now - 3600 && started <= now + 1);
+    double cpu = value_of(page, "process_cpu_seconds_total");
+    assert_true(cpu >= 0 && cpu < 3600);
 }
 
 static void long_values_are_cut(void **state)
@@ -480,6 +550,9 @@ int main(void)
         cmocka_unit_test(missing_values_are_empty),
         cmocka_unit_test(a_removed_series_is_gone),
         cmocka_unit_test(series_are_capped_and_the_rest_is_counted),
+        cmocka_unit_test(collectors_are_asked_before_each_page),
+        cmocka_unit_test(labels_longer_than_any_room_on_the_stack_are_whole),
+        cmocka_unit_test(the_process_is_told_as_prometheus_clients_do),
         cmocka_unit_test(long_values_are_cut),
         cmocka_unit_test(a_registration_against_the_rules_gives_a_no_op),
         cmocka_unit_test(the_same_metric_may_be_registered_twice_but_no_other_of_its_name),

@@ -2,6 +2,7 @@
 
 #include "api/node.h"
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/strings.h"
 
 /* As in the schema. */
@@ -137,4 +138,33 @@ bool cr_selector_matches(const struct cr_selector *selector, const struct cr_jso
         if (!holds(&selector->items[i], labels))
             return false;
     return selector->len > 0;
+}
+
+static void add_text(const struct cr_selector_requirement *requirement, struct cr_buf *text)
+{
+    cr_autofree char *values = cr_strvec_join(&requirement->values, ",");
+    switch (requirement->operator) {
+    case CR_SELECTOR_IN:
+        cr_buf_printf(text, requirement->values.len == 1 ? "%s=%s" : "%s in (%s)", requirement->key, values);
+        return;
+    case CR_SELECTOR_NOT_IN:
+        cr_buf_printf(text, "%s notin (%s)", requirement->key, values);
+        return;
+    case CR_SELECTOR_EXISTS:
+        cr_buf_puts(text, requirement->key);
+        return;
+    case CR_SELECTOR_DOES_NOT_EXIST:
+        cr_buf_printf(text, "!%s", requirement->key);
+        return;
+    }
+}
+
+char *cr_selector_text(const struct cr_selector *selector)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    for (size_t i = 0; i < selector->len; i++) {
+        cr_buf_puts(&text, i ? "," : "");
+        add_text(&selector->items[i], &text);
+    }
+    return cr_buf_steal(&text);
 }

@@ -38,6 +38,9 @@ struct cr_node;
 bool cr_selector_decode(const struct cr_node *node, const char *key, struct cr_selector *out,
                         struct cr_error *err) CR_MUST_USE;
 
+/* As a list's labelSelector: "app=shop,tier in (a,b),!old". Owned. */
+char *cr_selector_text(const struct cr_selector *selector);
+
 /* labels: metadata.labels, NULL when there are none. */
 bool cr_selector_matches(const struct cr_selector *selector, const struct cr_json *labels);
 

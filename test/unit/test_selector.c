@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "api/node.h"
+#include "base/alloc.h"
 #include "base/strings.h"
 #include "codec/yaml.h"
 
@@ -82,6 +83,33 @@ static void without_a_selector_nothing_matches(void **state)
     assert_false(cr_selector_matches(&selector, NULL));
 }
 
+static void its_text_is_what_a_list_takes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *selector;
+        const char *text;
+    } cases[] = {
+        {"matchLabels: {app: shop, tier: web}", "app=shop,tier=web"},
+        {"matchLabels: {app: ''}", "app="},
+        {"matchExpressions: [{key: a, operator: In, values: [b, c]}]", "a in (b,c)"},
+        {"matchExpressions: [{key: a, operator: NotIn, values: [b]}]", "a notin (b)"},
+        {"matchExpressions: [{key: example.org/a, operator: Exists}, {key: b, operator: DoesNotExist}]",
+         "example.org/a,!b"},
+        {"matchLabels: {app: shop}, matchExpressions: [{key: b, operator: NotIn, values: [c, d]}]",
+         "app=shop,b notin (c,d)"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_selector) struct cr_selector selector = {0};
+        struct cr_error err = {0};
+        cr_autofree char *spec = cr_asprintf("{secretSelector: {%s}}", cases[i].selector);
+        if (!decode(spec, &selector, &err))
+            fail_msg("%s: %s", cases[i].selector, err.text);
+        cr_autofree char *text = cr_selector_text(&selector);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
 static void what_cannot_be_meant_is_refused_by_the_name_of_the_field(void **state)
 {
     (void)state;
@@ -123,6 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_match_as_in_kubernetes),
         cmocka_unit_test(without_a_selector_nothing_matches),
+        cmocka_unit_test(its_text_is_what_a_list_takes),
         cmocka_unit_test(what_cannot_be_meant_is_refused_by_the_name_of_the_field),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

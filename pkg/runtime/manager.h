@@ -37,6 +37,7 @@ void cr_manager_add_informer(struct cr_manager *manager, struct cr_informer *inf
 
 struct cr_reconcile_result {
     int64_t requeue_after_ms; /* 0: not before something changes */
+    bool low_priority;        /* that may come after other work (cr_queue_add_low) */
 };
 /* Plain blocking code in a worker. The whole requeue policy is here: false → backoff by the error's kind (Throttled: at
  * least retry_after_ms; Cancelled: dropped), true → forget, and again after requeue_after_ms. */

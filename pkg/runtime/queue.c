@@ -16,18 +16,23 @@ struct item {
     struct cr_delay delay;
     TAILQ_ENTRY(item) link; /* while ready */
     char *key;
-    bool ready;   /* waits for a worker */
-    bool working; /* a worker has it */
-    bool again;   /* was added meanwhile */
+    bool ready;       /* waits for a worker */
+    bool working;     /* a worker has it */
+    bool again;       /* was added meanwhile */
+    bool low;         /* what it waits or is delayed for may come after other work */
+    int64_t ready_ms; /* since when it is ready */
     unsigned failures;
 };
+
+TAILQ_HEAD(ready, item);
 
 struct cr_queue {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct cr_strmap *items;
-    TAILQ_HEAD(ready, item) ready;
-    size_t ready_len;
+    struct ready ready[2]; /* [low] */
+    size_t ready_len[2];
+    bool low_had_turn; /* the last one that was taken was one of low priority that had waited long */
     struct cr_delays delays;
     int64_t backoff_first_ms;
     int64_t backoff_max_ms;
@@ -52,7 +57,8 @@ struct cr_queue *cr_queue_new(int64_t backoff_first_ms, int64_t backoff_max_ms)
     cr_cond_init(&queue->changed);
     pthread_mutex_init(&queue->lock, NULL);
     queue->items = cr_strmap_new(item_free);
-    TAILQ_INIT(&queue->ready);
+    TAILQ_INIT(&queue->ready[false]);
+    TAILQ_INIT(&queue->ready[true]);
     queue->backoff_first_ms = backoff_first_ms;
     queue->backoff_max_ms = backoff_max_ms;
     return queue;
@@ -88,19 +94,42 @@ static void drop_if_idle(struct cr_queue *queue, struct item *item)
         cr_strmap_remove(queue->items, item->key);
 }
 
-static void make_ready(struct cr_queue *queue, struct item *item)
+static void line_up(struct cr_queue *queue, struct item *item, bool low)
 {
-    cr_delays_remove(&queue->delays, &item->delay);
+    item->ready = true;
+    item->low = low;
+    item->ready_ms = cr_clock_monotonic_ms();
+    TAILQ_INSERT_TAIL(&queue->ready[low], item, link);
+    queue->ready_len[low]++;
+}
+
+static void step_out(struct cr_queue *queue, struct item *item)
+{
+    item->ready = false;
+    TAILQ_REMOVE(&queue->ready[item->low], item, link);
+    queue->ready_len[item->low]--;
+}
+
+/* Normal beats low, whichever was first. */
+static void make_ready(struct cr_queue *queue, struct item *item, bool low)
+{
+    if (cr_delay_pending(&item->delay)) {
+        cr_delays_remove(&queue->delays, &item->delay);
+        low = low && item->low;
+    }
     if (item->working) {
+        item->low = low && (item->low || !item->again);
         item->again = true;
         return;
     }
-    if (item->ready)
+    if (item->ready && (low || !item->low))
         return;
-    item->ready = true;
-    TAILQ_INSERT_TAIL(&queue->ready, item, link);
-    queue->ready_len++;
-    pthread_cond_signal(&queue->changed);
+    bool woken = item->ready;
+    if (woken)
+        step_out(queue, item);
+    line_up(queue, item, low);
+    if (!woken)
+        pthread_cond_signal(&queue->changed);
 }
 
 /* What is due becomes ready. */
@@ -108,7 +137,17 @@ static void promote(struct cr_queue *queue)
 {
     int64_t now = cr_clock_monotonic_ms();
     for (struct cr_delay *first; (first = cr_delays_first(&queue->delays)) && first->due_ms <= now;)
-        make_ready(queue, item_of(first));
+        make_ready(queue, item_of(first), item_of(first)->low);
+}
+
+/* The next to be worked on; NULL: none is ready. One of low priority that has waited long has every other turn. */
+static struct item *first_ready(struct cr_queue *queue)
+{
+    struct item *normal = TAILQ_FIRST(&queue->ready[false]);
+    struct item *low = TAILQ_FIRST(&queue->ready[true]);
+    bool turn = low && !queue->low_had_turn && low->ready_ms + CR_QUEUE_LOW_WAIT_MS <= cr_clock_monotonic_ms();
+    queue->low_had_turn = normal && turn;
+    return normal && !turn ? normal : low;
 }
 
 static void wait_for_change(struct cr_queue *queue)
@@ -120,11 +159,15 @@ static void wait_for_change(struct cr_queue *queue)
         pthread_cond_wait(&queue->changed, &queue->lock);
 }
 
-/* Ready already: nothing to delay. An earlier time stays. */
-static void delay(struct cr_queue *queue, struct item *item, int64_t delay_ms)
+/* Ready already: nothing to delay. An earlier time stays, and of two priorities the higher. */
+static void delay(struct cr_queue *queue, struct item *item, int64_t delay_ms, bool low)
 {
     int64_t due = cr_clock_monotonic_ms() + delay_ms;
-    if (item->ready || item->again || (cr_delay_pending(&item->delay) && item->delay.due_ms <= due))
+    if (item->ready || item->again)
+        return;
+    bool pending = cr_delay_pending(&item->delay);
+    item->low = low && (item->low || !pending);
+    if (pending && item->delay.due_ms <= due)
         return;
     cr_delays_set(&queue->delays, &item->delay, due);
     /* The workers sleep until the one that was first. */
@@ -134,24 +177,29 @@ static void delay(struct cr_queue *queue, struct item *item, int64_t delay_ms)
 
 /* --- the interface --- */
 
-void cr_queue_add(struct cr_queue *queue, const char *key)
+static void add(struct cr_queue *queue, const char *key, int64_t delay_ms, bool low)
 {
     pthread_mutex_lock(&queue->lock);
-    if (!queue->shut_down)
-        make_ready(queue, find_or_add(queue, key));
+    if (!queue->shut_down && delay_ms > 0)
+        delay(queue, find_or_add(queue, key), delay_ms, low);
+    else if (!queue->shut_down)
+        make_ready(queue, find_or_add(queue, key), low);
     pthread_mutex_unlock(&queue->lock);
+}
+
+void cr_queue_add(struct cr_queue *queue, const char *key)
+{
+    add(queue, key, 0, false);
 }
 
 void cr_queue_add_after(struct cr_queue *queue, const char *key, int64_t delay_ms)
 {
-    if (delay_ms <= 0) {
-        cr_queue_add(queue, key);
-        return;
-    }
-    pthread_mutex_lock(&queue->lock);
-    if (!queue->shut_down)
-        delay(queue, find_or_add(queue, key), delay_ms);
-    pthread_mutex_unlock(&queue->lock);
+    add(queue, key, delay_ms, false);
+}
+
+void cr_queue_add_low(struct cr_queue *queue, const char *key, int64_t delay_ms)
+{
+    add(queue, key, delay_ms, true);
 }
 
 void cr_queue_add_backoff(struct cr_queue *queue, const char *key, int64_t min_delay_ms)
@@ -162,7 +210,7 @@ void cr_queue_add_backoff(struct cr_queue *queue, const char *key, int64_t min_d
         int64_t own = cr_backoff_delay(queue->backoff_first_ms, queue->backoff_max_ms, item->failures);
         if (item->failures < 1000)
             item->failures++;
-        delay(queue, item, own > min_delay_ms ? own : min_delay_ms);
+        delay(queue, item, own > min_delay_ms ? own : min_delay_ms, false);
     }
     pthread_mutex_unlock(&queue->lock);
 }
@@ -183,15 +231,14 @@ char *cr_queue_take(struct cr_queue *queue)
     char *key = NULL;
     pthread_mutex_lock(&queue->lock);
     promote(queue);
-    while (!queue->shut_down && TAILQ_EMPTY(&queue->ready)) {
+    struct item *item = first_ready(queue);
+    while (!queue->shut_down && !item) {
         wait_for_change(queue);
         promote(queue);
+        item = first_ready(queue);
     }
     if (!queue->shut_down) {
-        struct item *item = TAILQ_FIRST(&queue->ready);
-        TAILQ_REMOVE(&queue->ready, item, link);
-        queue->ready_len--;
-        item->ready = false;
+        step_out(queue, item);
         item->working = true;
         key = cr_strdup(item->key);
         /* This worker may have been the one that slept until the next delay. */
@@ -210,7 +257,7 @@ void cr_queue_done(struct cr_queue *queue, const char *key)
         item->working = false;
         if (item->again && !queue->shut_down) {
             item->again = false;
-            make_ready(queue, item);
+            make_ready(queue, item, item->low);
         }
         drop_if_idle(queue, item);
     }
@@ -225,11 +272,21 @@ void cr_queue_shutdown(struct cr_queue *queue)
     pthread_mutex_unlock(&queue->lock);
 }
 
-size_t cr_queue_len(struct cr_queue *queue)
+static size_t count_ready(struct cr_queue *queue, bool with_low)
 {
     pthread_mutex_lock(&queue->lock);
     promote(queue);
-    size_t len = queue->ready_len;
+    size_t len = queue->ready_len[false] + (with_low ? queue->ready_len[true] : 0);
     pthread_mutex_unlock(&queue->lock);
     return len;
+}
+
+size_t cr_queue_len(struct cr_queue *queue)
+{
+    return count_ready(queue, true);
+}
+
+size_t cr_queue_urgent(struct cr_queue *queue)
+{
+    return count_ready(queue, false);
 }

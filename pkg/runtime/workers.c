@@ -41,7 +41,9 @@ static void requeue(struct cr_queue *queue, const char *key, bool ok, const stru
 {
     if (ok) {
         cr_queue_forget(queue, key);
-        if (result->requeue_after_ms > 0)
+        if (result->requeue_after_ms > 0 && result->low_priority)
+            cr_queue_add_low(queue, key, result->requeue_after_ms);
+        else if (result->requeue_after_ms > 0)
             cr_queue_add_after(queue, key, result->requeue_after_ms);
         return;
     }

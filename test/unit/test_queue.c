@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/strings.h"
 
 static void take_and_finish(struct cr_queue *queue, const char *expected)
 {
@@ -169,6 +170,102 @@ static void a_sooner_delay_wakes_a_worker_that_waits_for_a_later_one(void **stat
     free(key);
 }
 
+/* --- two priorities --- */
+
+static void a_key_of_low_priority_comes_when_no_other_waits(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+    cr_queue_add_low(queue, "low-1", 0);
+    cr_queue_add_low(queue, "low-2", 0);
+    cr_queue_add(queue, "a");
+    cr_queue_add(queue, "b");
+    assert_int_equal(cr_queue_len(queue), 4);
+    assert_int_equal(cr_queue_urgent(queue), 2);
+    static const char *const order[] = {"a", "b", "low-1", "low-2"};
+    for (size_t i = 0; i < 4; i++)
+        take_and_finish(queue, order[i]);
+    assert_int_equal(cr_queue_len(queue), 0);
+}
+
+/* In which ways one key may be added twice, and whether it is of low priority in the end. */
+enum add_way { NOW, LOW_NOW, SOON, LOW_SOON, LATER, LOW_LATER };
+
+static void add_in(struct cr_queue *queue, const char *key, enum add_way way)
+{
+    static const int64_t delays_ms[] = {[SOON] = 10, [LOW_SOON] = 10, [LATER] = 30, [LOW_LATER] = 30};
+    bool low = way == LOW_NOW || way == LOW_SOON || way == LOW_LATER;
+    int64_t delay_ms = way == NOW || way == LOW_NOW ? 0 : delays_ms[way];
+    if (low)
+        cr_queue_add_low(queue, key, delay_ms);
+    else
+        cr_queue_add_after(queue, key, delay_ms);
+}
+
+static void of_two_priorities_the_higher_wins(void **state)
+{
+    (void)state;
+    static const struct {
+        enum add_way first, second;
+        bool working; /* a worker has the key meanwhile */
+        bool low;
+    } cases[] = {
+        {LOW_NOW, NOW, false, false},      {NOW, LOW_NOW, false, false},       {LOW_NOW, LOW_NOW, false, true},
+        {LOW_NOW, NOW, true, false},       {NOW, LOW_NOW, true, false},        {LOW_NOW, LOW_NOW, true, true},
+        {LOW_SOON, SOON, false, false},    {SOON, LOW_SOON, false, false},     {LOW_SOON, LATER, false, false},
+        {LATER, LOW_SOON, false, false},   {LOW_SOON, LOW_LATER, false, true}, {LOW_LATER, NOW, false, false},
+        {LOW_LATER, LOW_NOW, false, true}, {LATER, LOW_NOW, false, false},     {LOW_SOON, LOW_LATER, true, true},
+        {LOW_SOON, SOON, true, false},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+        cr_autofree char *key = NULL;
+        cr_queue_add(queue, "a");
+        key = cr_queue_take(queue);
+        if (!cases[i].working)
+            cr_queue_done(queue, key);
+        add_in(queue, "a", cases[i].first);
+        add_in(queue, "a", cases[i].second);
+        if (cases[i].working)
+            cr_queue_done(queue, key);
+        int64_t deadline = cr_clock_monotonic_ms() + 5000;
+        while (!cr_queue_len(queue) && cr_clock_monotonic_ms() < deadline)
+            sched_yield();
+        if (cr_queue_len(queue) != 1 || (cr_queue_urgent(queue) == 0) != cases[i].low)
+            fail_msg("case %zu: %zu wait, %zu of them are urgent", i, cr_queue_len(queue), cr_queue_urgent(queue));
+        take_and_finish(queue, "a");
+        assert_int_equal(cr_queue_len(queue), 0);
+    }
+}
+
+/* However many others there are, and without keeping those from work either. */
+static void a_key_of_low_priority_does_not_wait_for_ever(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+    int64_t start = cr_clock_monotonic_ms();
+    cr_queue_add_low(queue, "low-1", 0);
+    cr_queue_add_low(queue, "low-2", 0);
+    cr_queue_add(queue, "a");
+    cr_queue_add(queue, "b");
+    for (const char *taken = "a"; taken[0] != 'l';) {
+        cr_autofree char *key = cr_queue_take(queue);
+        cr_queue_done(queue, key);
+        if (key[0] != 'l') {
+            cr_queue_add(queue, key);
+            continue;
+        }
+        assert_string_equal(key, "low-1");
+        taken = "low-1";
+    }
+    int64_t waited_ms = cr_clock_monotonic_ms() - start;
+    assert_true(waited_ms >= CR_QUEUE_LOW_WAIT_MS && waited_ms < CR_QUEUE_LOW_WAIT_MS + 3000);
+    cr_autofree char *next = cr_queue_take(queue);
+    assert_true(next[0] != 'l');
+    cr_queue_done(queue, next);
+    take_and_finish(queue, "low-2");
+}
+
 /* --- many threads --- */
 
 enum { KEYS = 10, WORKERS = 4, ADDERS = 3, ADDS = 3000 };
@@ -209,6 +306,8 @@ static void *add(void *arg)
         atomic_fetch_add(&crowd->wanted[i], 1);
         if (n % 7 == 0)
             cr_queue_add_after(crowd->queue, key, n % 3);
+        else if (n % 5 == 0)
+            cr_queue_add_low(crowd->queue, key, n % 2);
         else
             cr_queue_add(crowd->queue, key);
     }
@@ -259,6 +358,9 @@ int main(void)
         cmocka_unit_test(backoff_doubles_to_its_cap_until_the_key_is_forgotten),
         cmocka_unit_test(shutdown_wakes_the_waiting_and_hands_out_nothing_more),
         cmocka_unit_test(a_sooner_delay_wakes_a_worker_that_waits_for_a_later_one),
+        cmocka_unit_test(a_key_of_low_priority_comes_when_no_other_waits),
+        cmocka_unit_test(of_two_priorities_the_higher_wins),
+        cmocka_unit_test(a_key_of_low_priority_does_not_wait_for_ever),
         cmocka_unit_test(no_key_is_worked_on_twice_at_a_time_and_no_add_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,7 +169,7 @@ static bool on_data(void *arg, const char *data, size_t len)
     struct cr_watch *watch = arg;
     if (watch->status != 200 || watch->phase == CR_WATCH_PAGES)
         return collect(watch, data, len);
-    if (cr_frames_feed(&watch->frames, data, len, cr_watch_take_frame, watch, &watch->problem))
+    if (cr_frames_feed(&watch->frames, data, len, &watch->problem))
         return true;
     if (watch->problem.kind == CR_ERR_INVALID)
         watch->bad_data = true;
@@ -338,7 +338,11 @@ struct cr_watch *cr_watch_start(struct cr_client *client, struct cr_loop *loop, 
     watch->handler = *handler;
     watch->page_limit = PAGE;
     watch->backoff = (struct cr_backoff){.first_ms = BACKOFF_FIRST_MS, .max_ms = BACKOFF_MAX_MS};
-    cr_frames_init(&watch->frames, MAX_FRAME, options->secret);
+    const struct cr_frames_handler frames = {.on_frame = cr_watch_take_frame,
+                                             .wants = handler->wants ? cr_watch_wants : NULL,
+                                             .on_passed = cr_watch_pass_over,
+                                             .arg = watch};
+    cr_frames_init(&watch->frames, MAX_FRAME, options->secret, &frames);
     cr_autofree char *path = cr_resource_path(watch->resource, watch->ns, NULL, NULL);
     watch->what = cr_asprintf("watch %s", path);
     watch->timer = cr_timer_new(loop, start_connection, watch);

@@ -12,7 +12,8 @@
 /* All callbacks run in the loop's thread and must not free the watch. */
 struct cr_watch_handler {
     /* Whether an object is to be looked at, asked before more of it is read: what is not wanted is passed over, added,
-     * changed or deleted. ns "": none. Borrowed. NULL: all are. */
+     * changed or deleted, and of an event costs neither parsing nor memory, whatever its size. ns "": none. Borrowed.
+     * NULL: all are. */
     bool (*wants)(void *arg, const char *ns, const char *name);
     /* Added or modified; takes the object. */
     void (*on_object)(void *arg, struct cr_json *object);

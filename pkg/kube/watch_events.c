@@ -34,9 +34,8 @@ static bool bad_data(struct cr_watch *watch, struct cr_error *err, const char *w
 }
 
 /* Until the initial events are complete there is no version to go on from: they come in no order. */
-static void advance(struct cr_watch *watch, const struct cr_json *object)
+static void advance(struct cr_watch *watch, const char *version)
 {
-    const char *version = cr_obj_resource_version(object);
     if (version && *version && watch->phase == CR_WATCH_EVENTS)
         cr_strset(&watch->resource_version, version);
 }
@@ -50,7 +49,7 @@ static bool take_bookmark(struct cr_watch *watch, const struct cr_json *object, 
     }
     bool first = watch->phase == CR_WATCH_STREAM_LIST;
     watch->phase = CR_WATCH_EVENTS;
-    advance(watch, object);
+    advance(watch, cr_obj_resource_version(object));
     if (first && !watch->resource_version)
         return cr_error_set(err, CR_ERR_TRANSIENT, "the bookmark that ends the list has no resourceVersion");
     if (first) {
@@ -66,6 +65,19 @@ static bool wanted(const struct cr_watch *watch, const struct cr_json *object)
 {
     return !watch->handler.wants ||
            watch->handler.wants(watch->handler.arg, cr_or_empty(cr_obj_namespace(object)), cr_obj_name(object));
+}
+
+bool cr_watch_wants(void *arg, const struct cr_watch_head *head)
+{
+    const struct cr_watch *watch = arg;
+    return watch->handler.wants(watch->handler.arg, head->ns, head->name);
+}
+
+void cr_watch_pass_over(void *arg, const struct cr_watch_head *head)
+{
+    struct cr_watch *watch = arg;
+    note_event(watch);
+    advance(watch, head->resource_version);
 }
 
 /* The object leaves the envelope, so nothing is copied. */
@@ -85,7 +97,7 @@ static bool take_event(struct cr_watch *watch, struct cr_json *envelope, struct 
         return true; /* a type of a later server */
     if (!cr_obj_name(object))
         return cr_error_set(err, CR_ERR_TRANSIENT, "an object without a name");
-    advance(watch, object);
+    advance(watch, cr_obj_resource_version(object));
     if (!wanted(watch, object))
         return true;
     if (deleted)

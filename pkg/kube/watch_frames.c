@@ -1,10 +1,11 @@
 #include "kube/watch_frames.h"
 
+#include <stdint.h>
 #include <string.h>
 
-void cr_frames_init(struct cr_frames *frames, size_t max, bool secret)
+void cr_frames_init(struct cr_frames *frames, size_t max, bool secret, const struct cr_frames_handler *handler)
 {
-    *frames = (struct cr_frames){.partial = {.max = max, .secret = secret}};
+    *frames = (struct cr_frames){.handler = *handler, .partial = {.max = max, .secret = secret}};
 }
 
 void cr_frames_dispose(struct cr_frames *frames)
@@ -16,11 +17,13 @@ void cr_frames_dispose(struct cr_frames *frames)
 void cr_frames_reset(struct cr_frames *frames)
 {
     cr_buf_dispose(&frames->partial);
+    frames->look_at = 0;
+    frames->passing = false;
 }
 
 bool cr_frames_partial(const struct cr_frames *frames)
 {
-    return frames->partial.len > 0;
+    return frames->passing || frames->partial.len > 0;
 }
 
 static bool too_long(const struct cr_frames *frames, struct cr_error *err)
@@ -36,24 +39,66 @@ static bool blank(const char *frame, size_t len)
     return true;
 }
 
-bool cr_frames_feed(struct cr_frames *frames, const char *data, size_t len,
-                    bool (*on_frame)(void *arg, const char *frame, size_t len, struct cr_error *err), void *arg,
-                    struct cr_error *err)
+/* start: all that came of the frame. A head that has not ended is looked for again when twice as much came, or all: so
+ * that a long one is read in linear time. */
+static void look(struct cr_frames *frames, const char *start, size_t len, bool all)
+{
+    bool due = all ? frames->look_at != SIZE_MAX : len >= frames->look_at;
+    if (!frames->handler.wants || !due)
+        return;
+    switch (cr_watch_head_read(start, len, &frames->head)) {
+    case CR_WATCH_HEAD_MORE:
+        frames->look_at = 2 * len;
+        return;
+    case CR_WATCH_HEAD_OTHER:
+        frames->look_at = SIZE_MAX;
+        return;
+    case CR_WATCH_HEAD_OBJECT:
+        frames->passing = !frames->handler.wants(frames->handler.arg, &frames->head);
+        frames->look_at = SIZE_MAX;
+    }
+}
+
+/* The whole frame is there, or enough of it to pass it over. */
+static bool finish(struct cr_frames *frames, const char *frame, size_t len, struct cr_error *err)
+{
+    bool more = true;
+    if (frames->passing)
+        frames->handler.on_passed(frames->handler.arg, &frames->head);
+    else if (!blank(frame, len))
+        more = frames->handler.on_frame(frames->handler.arg, frame, len, err);
+    cr_frames_reset(frames);
+    return more;
+}
+
+/* A piece of a frame, without its newline, that is not all of it. False when it is too long. */
+static bool keep(struct cr_frames *frames, const char *piece, size_t len, bool last)
+{
+    if (!frames->partial.len)
+        look(frames, piece, len, false);
+    if (frames->passing)
+        return true;
+    if (!cr_buf_append(&frames->partial, piece, len))
+        return false;
+    look(frames, frames->partial.data, frames->partial.len, last);
+    if (frames->passing)
+        cr_buf_dispose(&frames->partial);
+    return true;
+}
+
+bool cr_frames_feed(struct cr_frames *frames, const char *data, size_t len, struct cr_error *err)
 {
     while (len) {
         const char *newline = memchr(data, '\n', len);
         size_t piece = newline ? (size_t)(newline - data) : len;
-        bool whole = newline && !frames->partial.len;
-        if (piece > frames->partial.max || (!whole && !cr_buf_append(&frames->partial, data, piece)))
+        bool whole = newline && !cr_frames_partial(frames);
+        if (whole)
+            look(frames, data, piece, true);
+        if (!frames->passing && (piece > frames->partial.max || (!whole && !keep(frames, data, piece, newline))))
             return too_long(frames, err);
         if (!newline)
             return true;
-        const char *frame = whole ? data : cr_buf_text(&frames->partial);
-        size_t frame_len = whole ? piece : frames->partial.len;
-        bool more = blank(frame, frame_len) || on_frame(arg, frame, frame_len, err);
-        if (!whole)
-            cr_frames_reset(frames);
-        if (!more)
+        if (!finish(frames, whole ? data : cr_buf_text(&frames->partial), whole ? piece : frames->partial.len, err))
             return false;
         data = newline + 1;
         len -= piece + 1;

@@ -50,8 +50,11 @@ struct cr_watch {
     struct cr_error problem; /* why this side ended it */
 };
 
-/* One frame of a watch (on_frame of cr_frames_feed; arg is the watch). False ends the connection. */
+/* One frame of a watch (of a cr_frames_handler, as the next two; arg is the watch). False ends the connection. */
 bool cr_watch_take_frame(void *arg, const char *frame, size_t len, struct cr_error *err) CR_MUST_USE;
+bool cr_watch_wants(void *arg, const struct cr_watch_head *head);
+/* Nothing of it is looked at, but the watch has seen it. */
+void cr_watch_pass_over(void *arg, const struct cr_watch_head *head);
 /* The page in watch->body. */
 bool cr_watch_take_page(struct cr_watch *watch, struct cr_error *err) CR_MUST_USE;
 

@@ -21,15 +21,30 @@ static bool collect(void *arg, const char *frame, size_t len, struct cr_error *e
     return true;
 }
 
+/* Every other name. */
+static bool wants(void *arg, const struct cr_watch_head *head)
+{
+    (void)arg;
+    return head->name[0] % 2;
+}
+
+static void note_passed(void *arg, const struct cr_watch_head *head)
+{
+    struct seen *seen = arg;
+    cr_buf_printf(&seen->text, "passed %s/%s@%s", head->ns, head->name, head->resource_version);
+}
+
 static bool feed(const char *data, size_t size, size_t piece, struct seen *seen, bool *partial)
 {
     struct cr_error err = {0};
     bool ok = true;
     struct cr_frames frames;
-    cr_frames_init(&frames, MAX_FRAME, true);
+    const struct cr_frames_handler handler = {
+        .on_frame = collect, .wants = wants, .on_passed = note_passed, .arg = seen};
+    cr_frames_init(&frames, MAX_FRAME, true, &handler);
     for (size_t at = 0; ok && at < size; at += piece) {
         size_t len = size - at < piece ? size - at : piece;
-        ok = cr_frames_feed(&frames, data + at, len, collect, seen, &err);
+        ok = cr_frames_feed(&frames, data + at, len, &err);
     }
     require(ok || err.kind == CR_ERR_INVALID);
     *partial = cr_frames_partial(&frames);

@@ -32,6 +32,13 @@ static void tell(struct told *told, const char *fmt, const char *a, const char *
         cr_loop_stop(told->loop);
 }
 
+/* Names that begin with "x" are not. */
+static bool wants(void *arg, const char *ns, const char *name)
+{
+    (void)arg;
+    return strcmp(ns, "ns") != 0 || name[0] != 'x';
+}
+
 static void on_object(void *arg, struct cr_json *object)
 {
     cr_autofree char *text =
@@ -84,7 +91,8 @@ static void run_with(const char *rule, const struct fake_answer *script, size_t 
     CR_CLEANUP(cr_client) struct cr_client *client = fake_client_with(loop, api.port, plugin);
     *told = (struct told){.loop = loop, .expected = expected};
     const struct cr_watch_options options = {.resource = &cr_res_secrets, .ns = "ns", .secret = true};
-    const struct cr_watch_handler handler = {.on_object = on_object,
+    const struct cr_watch_handler handler = {.wants = wants,
+                                             .on_object = on_object,
                                              .on_delete = on_delete,
                                              .on_replace = on_replace,
                                              .on_synced = on_synced,
@@ -165,6 +173,42 @@ static void a_streaming_list_becomes_a_watch(void **state)
          "replace synced +a@2",
          NULL,
          {{.expect = STREAM_LIST, .body = MARK("1") FRAME("RENAMED", OBJECT("x", "9")) ADDED("a", "2"), .hold = true}}},
+    };
+    play(scenes, cr_array_len(scenes));
+}
+
+static void what_is_not_wanted_is_passed_over_but_seen(void **state)
+{
+    (void)state;
+    static const struct scene scenes[] = {
+        {"in a streaming list and after it: the watch goes on behind it",
+         "replace +a@1 synced !Transient +c@14",
+         NULL,
+         {{.expect = STREAM_LIST,
+           .body = ADDED("x1", "2") ADDED("a", "1") MARK("10") FRAME("MODIFIED", OBJECT("x1", "11"))
+               FRAME("DELETED", OBJECT("x1", "12"))},
+          {.expect = FROM("12"), .body = ADDED("c", "14"), .hold = true}}},
+        {"one that is cut is asked for again",
+         "replace synced !Transient +c@14",
+         NULL,
+         {{.expect = STREAM_LIST,
+           .body = MARK("10") "{\"type\":\"ADDED\",\"object\":{\"kind\":\"Secret\",\"metadata\":{\"name\":\"x\","
+                              "\"namespace\":\"ns\",\"resourceVersion\":\"11\"},\"da",
+           .cut = true},
+          {.expect = FROM("10"), .body = ADDED("x", "11") ADDED("c", "14"), .hold = true}}},
+        {"written in another way: known once it is parsed",
+         "replace synced !Transient +c@14",
+         NULL,
+         {{.expect = STREAM_LIST, .body = MARK("10") "{ \"type\":\"ADDED\",\"object\":" OBJECT("x", "13") "}\n"},
+          {.expect = FROM("13"), .body = ADDED("c", "14"), .hold = true}}},
+        {"in a page",
+         "replace +a@1 synced +c@14",
+         NULL,
+         {{.expect = STREAM_LIST, .status = 400, .body = STATUS(400, "BadRequest")},
+          {.expect = PAGES,
+           .body = "{\"kind\":\"SecretList\",\"metadata\":{\"resourceVersion\":\"9\"},\"items\":[" OBJECT(
+               "x", "3") "," OBJECT("a", "1") "]}"},
+          {.expect = FROM("9"), .body = ADDED("c", "14"), .hold = true}}},
     };
     play(scenes, cr_array_len(scenes));
 }
@@ -409,6 +453,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_streaming_list_becomes_a_watch),
+        cmocka_unit_test(what_is_not_wanted_is_passed_over_but_seen),
         cmocka_unit_test(a_cut_loses_nothing),
         cmocka_unit_test(a_list_that_is_cut_short_is_never_taken_for_the_whole),
         cmocka_unit_test(servers_without_streaming_lists_are_listed_in_pages),

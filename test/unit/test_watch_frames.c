@@ -26,11 +26,34 @@ static bool collect(void *arg, const char *frame, size_t len, struct cr_error *e
     return true;
 }
 
+/* Names that begin with "x" are not wanted. */
+static bool wants(void *arg, const struct cr_watch_head *head)
+{
+    (void)arg;
+    return head->name[0] != 'x';
+}
+
+static void note_passed(void *arg, const struct cr_watch_head *head)
+{
+    struct sink *sink = arg;
+    cr_autofree char *text = cr_asprintf("passed %s@%s", head->name, head->resource_version);
+    cr_strvec_add(&sink->frames, text);
+}
+
+static struct cr_frames frames_of(size_t max, bool secret, struct sink *sink)
+{
+    struct cr_frames frames;
+    const struct cr_frames_handler handler = {
+        .on_frame = collect, .wants = wants, .on_passed = note_passed, .arg = sink};
+    cr_frames_init(&frames, max, secret, &handler);
+    return frames;
+}
+
 /* Memory of the piece's own size: a read past its end is caught. */
-static bool feed(struct cr_frames *frames, const char *data, size_t len, struct sink *sink, struct cr_error *err)
+static bool feed(struct cr_frames *frames, const char *data, size_t len, struct cr_error *err)
 {
     char *exact = cr_memdup(data, len ? len : 1);
-    bool ok = cr_frames_feed(frames, exact, len, collect, sink, err);
+    bool ok = cr_frames_feed(frames, exact, len, err);
     free(exact);
     return ok;
 }
@@ -42,11 +65,10 @@ static void the_same_frames_whatever_the_cut(void **state)
     static const char *const wanted[] = {"{\"a\":1}", "{}", "{\"long\":\"xxxxxxxx\"}"};
     size_t len = sizeof text - 1;
     for (size_t piece = 1; piece <= len; piece++) {
-        CR_CLEANUP(cr_frames) struct cr_frames frames;
         struct sink sink = {0};
-        cr_frames_init(&frames, 64, piece % 2 == 0);
+        CR_CLEANUP(cr_frames) struct cr_frames frames = frames_of(64, piece % 2 == 0, &sink);
         for (size_t at = 0; at < len; at += piece)
-            assert_true(feed(&frames, text + at, at + piece < len ? piece : len - at, &sink, NULL));
+            assert_true(feed(&frames, text + at, at + piece < len ? piece : len - at, NULL));
         assert_int_equal(sink.frames.len, cr_array_len(wanted));
         for (size_t i = 0; i < cr_array_len(wanted); i++)
             assert_string_equal(sink.frames.items[i], wanted[i]);
@@ -72,13 +94,12 @@ static void the_cap_holds_for_whole_and_partial_frames(void **state)
         {"a long one after a short one", {"1\n123456789\n"}, false},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
-        CR_CLEANUP(cr_frames) struct cr_frames frames;
         struct sink sink = {0};
+        CR_CLEANUP(cr_frames) struct cr_frames frames = frames_of(8, false, &sink);
         struct cr_error err = {0};
         bool ok = true;
-        cr_frames_init(&frames, 8, false);
         for (size_t p = 0; ok && p < 3 && cases[i].pieces[p]; p++)
-            ok = feed(&frames, cases[i].pieces[p], strlen(cases[i].pieces[p]), &sink, &err);
+            ok = feed(&frames, cases[i].pieces[p], strlen(cases[i].pieces[p]), &err);
         if (ok != cases[i].ok)
             fail_msg("%s", cases[i].rule);
         if (!ok)
@@ -90,11 +111,10 @@ static void the_cap_holds_for_whole_and_partial_frames(void **state)
 static void a_refused_frame_ends_the_feed(void **state)
 {
     (void)state;
-    CR_CLEANUP(cr_frames) struct cr_frames frames;
     struct sink sink = {.stop_after = 1};
+    CR_CLEANUP(cr_frames) struct cr_frames frames = frames_of(64, false, &sink);
     struct cr_error err = {0};
-    cr_frames_init(&frames, 64, false);
-    assert_false(feed(&frames, "1\n2\n", 4, &sink, &err));
+    assert_false(feed(&frames, "1\n2\n", 4, &err));
     assert_int_equal(err.kind, CR_ERR_GONE);
     assert_int_equal(sink.frames.len, 1);
     cr_strvec_dispose(&sink.frames);
@@ -103,15 +123,82 @@ static void a_refused_frame_ends_the_feed(void **state)
 static void a_reset_drops_what_was_begun(void **state)
 {
     (void)state;
-    CR_CLEANUP(cr_frames) struct cr_frames frames;
     struct sink sink = {0};
-    cr_frames_init(&frames, 64, true);
-    assert_true(feed(&frames, "{\"half", 6, &sink, NULL));
+    CR_CLEANUP(cr_frames) struct cr_frames frames = frames_of(64, true, &sink);
+    assert_true(feed(&frames, "{\"half", 6, NULL));
     cr_frames_reset(&frames);
     assert_false(cr_frames_partial(&frames));
-    assert_true(feed(&frames, "{}\n", 3, &sink, NULL));
+    assert_true(feed(&frames, "{}\n", 3, NULL));
     assert_int_equal(sink.frames.len, 1);
     assert_string_equal(sink.frames.items[0], "{}");
+    cr_strvec_dispose(&sink.frames);
+}
+
+/* --- what is not wanted --- */
+
+#define FRAME(name, version, rest)                                                                                     \
+    "{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"Secret\",\"metadata\":{\"name\":\"" name                            \
+    "\",\"namespace\":\"ns\",\"resourceVersion\":\"" version "\"},\"data\":{\"k\":\"" rest "\"}}}"
+
+static void what_is_not_wanted_is_passed_over_wherever_it_is_cut(void **state)
+{
+    (void)state;
+    static const char text[] = FRAME("x1", "1", "") "\n" FRAME("a", "2", "{") "\n\n" FRAME("x2", "3", "\\\"}}}") "\n";
+    static const char *const wanted[] = {"passed x1@1", FRAME("a", "2", "{"), "passed x2@3"};
+    size_t len = sizeof text - 1;
+    for (size_t first = 0; first <= len; first++) {
+        for (size_t second = first; second <= len; second++) {
+            struct sink sink = {0};
+            CR_CLEANUP(cr_frames) struct cr_frames frames = frames_of(1024, true, &sink);
+            assert_true(feed(&frames, text, first, NULL));
+            assert_true(feed(&frames, text + first, second - first, NULL));
+            assert_true(feed(&frames, text + second, len - second, NULL));
+            if (sink.frames.len != cr_array_len(wanted))
+                fail_msg("cut at %zu and %zu: %zu frames", first, second, sink.frames.len);
+            for (size_t i = 0; i < cr_array_len(wanted); i++)
+                assert_string_equal(sink.frames.items[i], wanted[i]);
+            assert_false(cr_frames_partial(&frames));
+            cr_strvec_dispose(&sink.frames);
+        }
+    }
+}
+
+/* Sixteen times the cap, of which no more than a piece is kept. */
+static void what_is_not_wanted_costs_no_memory(void **state)
+{
+    (void)state;
+    enum { CAP = 4096, PIECE = 128 };
+    struct sink sink = {0};
+    CR_CLEANUP(cr_frames) struct cr_frames frames = frames_of(CAP, true, &sink);
+    static const char head[] = "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"x\",\"namespace\":\"ns\","
+                               "\"resourceVersion\":\"5\"},\"data\":{\"k\":\"";
+    char piece[PIECE];
+    memset(piece, 'A', sizeof piece);
+    assert_true(feed(&frames, head, sizeof head - 1, NULL));
+    for (size_t fed = 0; fed < 16 * (size_t)CAP; fed += sizeof piece) {
+        assert_true(feed(&frames, piece, sizeof piece, NULL));
+        assert_int_equal(frames.partial.cap, 0);
+        assert_true(cr_frames_partial(&frames));
+    }
+    assert_int_equal(sink.frames.len, 0); /* it may still be cut */
+    assert_true(feed(&frames, "\"}}}\n{}\n", 8, NULL));
+    assert_string_equal(sink.frames.items[0], "passed x@5");
+    assert_string_equal(sink.frames.items[1], "{}");
+    cr_strvec_dispose(&sink.frames);
+}
+
+static void a_wanted_frame_is_capped_also_when_others_are_not(void **state)
+{
+    (void)state;
+    struct sink sink = {0};
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_frames) struct cr_frames frames = frames_of(150, false, &sink);
+    static const char big[] = FRAME("x", "1", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA") "\n";
+    static const char wanted[] =
+        FRAME("a", "1", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA") "\n";
+    assert_true(feed(&frames, big, sizeof big - 1, &err));
+    assert_false(feed(&frames, wanted, sizeof wanted - 1, &err));
+    assert_int_equal(err.kind, CR_ERR_INVALID);
     cr_strvec_dispose(&sink.frames);
 }
 
@@ -122,6 +209,9 @@ int main(void)
         cmocka_unit_test(the_cap_holds_for_whole_and_partial_frames),
         cmocka_unit_test(a_refused_frame_ends_the_feed),
         cmocka_unit_test(a_reset_drops_what_was_begun),
+        cmocka_unit_test(what_is_not_wanted_is_passed_over_wherever_it_is_cut),
+        cmocka_unit_test(what_is_not_wanted_costs_no_memory),
+        cmocka_unit_test(a_wanted_frame_is_capped_also_when_others_are_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

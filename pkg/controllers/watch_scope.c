@@ -1,0 +1,66 @@
+#include "controllers/watch_scope.h"
+
+#include "base/strings.h"
+
+enum { LEAST_SHARE = 5 }; /* of a group, when there are many: a wide watch is no smaller for a namespace of few */
+
+static bool needs_own(const struct cr_watch_scope_item *item, enum cr_wide wide, bool fresh)
+{
+    if (item->selected)
+        return false;
+    return wide == CR_WIDE_NONE || item->least > wide || (!fresh && item->passed_over);
+}
+
+/* Watches of their own beside that wide one. fresh: its list is still to come, and has all that is wanted now. */
+static size_t count_own(const struct cr_watch_scope_in *in, enum cr_wide wide, bool fresh)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < in->len; i++)
+        count += needs_own(&in->items[i], wide, fresh);
+    return count;
+}
+
+struct cr_watch_scope cr_watch_scope_decide(const struct cr_watch_scope_in *in)
+{
+    struct cr_watch_scope out = {.wide = CR_WIDE_NONE};
+    if (in->scope == CR_SECRET_SCOPE_NAMED)
+        return out;
+    size_t low = in->limit * CR_WATCH_SCOPE_LOW_PERCENT / 100;
+    while (out.wide < CR_WIDE_ALL && count_own(in, out.wide, true) > (out.wide < in->present ? low : in->limit))
+        out.wide++;
+    out.anew = out.wide != CR_WIDE_NONE && out.wide == in->present && count_own(in, out.wide, false) > in->limit;
+    return out;
+}
+
+bool cr_watch_scope_own(const struct cr_watch_scope_in *in, struct cr_watch_scope decided,
+                        const struct cr_watch_scope_item *item)
+{
+    return needs_own(item, decided.wide, decided.anew || decided.wide != in->present);
+}
+
+size_t cr_watch_scope_share(size_t groups)
+{
+    size_t share = groups ? CR_WATCH_SCOPE_LIMIT / groups : CR_WATCH_SCOPE_LIMIT;
+    return share < LEAST_SHARE ? LEAST_SHARE : share;
+}
+
+enum cr_wide cr_wide_of_type(const char *type)
+{
+    if (cr_streq(type, "kubernetes.io/tls"))
+        return CR_WIDE_TLS;
+    if (cr_streq(type, "kubernetes.io/service-account-token") || cr_streq(type, "helm.sh/release.v1"))
+        return CR_WIDE_ALL;
+    return CR_WIDE_USUAL;
+}
+
+const char *cr_wide_field_selector(enum cr_wide wide)
+{
+    switch (wide) {
+    case CR_WIDE_TLS:
+        return "type=kubernetes.io/tls";
+    case CR_WIDE_USUAL:
+        return "type!=kubernetes.io/service-account-token,type!=helm.sh/release.v1";
+    default:
+        return NULL;
+    }
+}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -96,6 +98,32 @@ def up(name: str) -> ControlPlane:
 
 def down(name: str) -> None:
     subprocess.run([CLUSTER, "down", "--name", name], check=True)
+
+
+def daemon_pid(plane: ControlPlane, name: str) -> int:
+    words = [CLUSTER, "status", "--name", plane.name, "--json"]
+    facts = json.loads(subprocess.run(words, capture_output=True, text=True, check=False).stdout)
+    return next(daemon["pid"] for daemon in facts["daemons"] if daemon["name"] == name)
+
+
+def kill_api_server(plane: ControlPlane) -> None:
+    pid = daemon_pid(plane, "kube-apiserver")
+    os.kill(pid, signal.SIGKILL)
+    wait_until("the API server to be gone", lambda: not Path(f"/proc/{pid}/exe").exists())
+
+
+def start_api_server(plane: ControlPlane) -> None:
+    subprocess.run([CLUSTER, "up", "--name", plane.name, "--control-plane-only", "--quiet"], check=True)
+
+
+def etcd(plane: ControlPlane, call: str, **body: Any) -> dict[str, Any]:
+    """etcd's JSON gateway."""
+    done = plane.run("curl", "-sSf", f"http://127.0.0.1:2379/v3/kv/{call}", "-d", json.dumps(body))
+    return json.loads(done.stdout)
+
+
+def b64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 def wait_until(what: str, condition: Callable[[], Any], timeout: float = 30.0, pause: float = 0.1) -> Any:

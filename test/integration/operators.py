@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import control_plane as planes
-from control_plane import ROOT, ControlPlane, Object, wait_until
+from control_plane import ROOT, ControlPlane, Object, daemon_pid, wait_until
 
 PROGRAM = Path(os.environ.get("CERTROLL_BUILD", ROOT / "build" / "dev")) / "bin" / "certroll-operator"
 
@@ -45,26 +44,35 @@ class Operator:
     """One process. Its user is the service account of its kubeconfig."""
 
     def __init__(
-        self, plane: ControlPlane, namespace: str, name: str, kubeconfig: Path, folder: Path, *flags: str
+        self,
+        plane: ControlPlane,
+        namespace: str,
+        name: str,
+        kubeconfig: Path,
+        folder: Path,
+        *flags: str,
+        program: Path = PROGRAM,
+        extra_environment: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.user = f"system:serviceaccount:{namespace}:{name}"
         self._plane = plane
-        self._log = folder / f"{name}.log"
+        self.log = folder / f"{name}.log"
         own = ["--kubeconfig", kubeconfig, "--namespace", namespace, "--metrics-bind-address", "127.0.0.1:0"]
-        words = [PROGRAM, *own, *flags]
+        words = [program, *own, *flags]
         environment = {key: value for key, value in plane.environment().items() if key != "POD_NAMESPACE"}
-        with self._log.open("w") as log:
+        environment |= extra_environment or {}
+        with self.log.open("w") as log:
             self.process = plane.popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     # --- what it says
 
     def lines(self, message: str) -> list[Line]:
-        whole = [line for line in self._log.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
+        whole = [line for line in self.log.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
         return [line for line in map(json.loads, whole) if line["msg"].startswith(message)]
 
     def wait_line(self, message: str, timeout: float = 30.0) -> Line:
-        wait_until(f"{self.name} to say '{message}'; its log: {self._log}", lambda: self.lines(message), timeout)
+        wait_until(f"{self.name} to say '{message}'; its log: {self.log}", lambda: self.lines(message), timeout)
         return self.lines(message)[0]
 
     def leads(self) -> bool:
@@ -96,9 +104,7 @@ class Operator:
 @contextmanager
 def api_server_stopped(plane: ControlPlane) -> Iterator[None]:
     """It neither answers nor hangs up."""
-    words = [planes.CLUSTER, "status", "--name", plane.name, "--json"]
-    facts = json.loads(subprocess.run(words, capture_output=True, text=True, check=False).stdout)
-    pid = next(daemon["pid"] for daemon in facts["daemons"] if daemon["name"] == "kube-apiserver")
+    pid = daemon_pid(plane, "kube-apiserver")
     os.kill(pid, signal.SIGSTOP)
     try:
         yield

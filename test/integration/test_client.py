@@ -18,8 +18,7 @@ from typing import Any
 
 import pytest
 
-import control_plane as planes
-from control_plane import ControlPlane, wait_until
+from control_plane import ControlPlane, b64, daemon_pid, etcd, kill_api_server, start_api_server, wait_until
 from kube_driver import Driver, Running
 
 
@@ -428,35 +427,6 @@ def test_a_selector_limits_a_watch(driver: Driver, namespace: str, tmp_path: Pat
     with driver.running("watch", "secrets", namespace, "60", "app in (a-b,c),app!=x", log=tmp_path / "stderr") as watch:
         watch.callback("synced")
         assert watch.keys("object") == [f"{namespace}/mine"]
-
-
-def daemon_pid(plane: ControlPlane, name: str) -> int:
-    facts = json.loads(
-        subprocess.run(
-            [planes.CLUSTER, "status", "--name", plane.name, "--json"], capture_output=True, text=True, check=False
-        ).stdout
-    )
-    return next(daemon["pid"] for daemon in facts["daemons"] if daemon["name"] == name)
-
-
-def kill_api_server(plane: ControlPlane) -> None:
-    pid = daemon_pid(plane, "kube-apiserver")
-    os.kill(pid, signal.SIGKILL)
-    wait_until("the API server to be gone", lambda: not Path(f"/proc/{pid}/exe").exists())
-
-
-def start_api_server(plane: ControlPlane) -> None:
-    subprocess.run([planes.CLUSTER, "up", "--name", plane.name, "--control-plane-only", "--quiet"], check=True)
-
-
-def etcd(plane: ControlPlane, call: str, **body: Any) -> dict[str, Any]:
-    """etcd's JSON gateway."""
-    done = plane.run("curl", "-sSf", f"http://127.0.0.1:2379/v3/kv/{call}", "-d", json.dumps(body))
-    return json.loads(done.stdout)
-
-
-def b64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
 
 
 def test_a_watch_survives_a_restart_of_the_api_server_and_misses_nothing(

@@ -13,6 +13,7 @@
 #include "kube/config.h"
 #include "kube/own_namespace.h"
 #include "metrics/metrics.h"
+#include "metrics/process.h"
 #include "runtime/manager.h"
 #include "sys/loop.h"
 
@@ -51,6 +52,13 @@ static bool make_election(const struct flags *flags, const char *ns, struct cr_c
     return *election != NULL;
 }
 
+static void tell_build(struct cr_metrics *metrics)
+{
+    struct cr_metric *build = cr_metrics_gauge(metrics, "certroll_build_info", "Which program this is; always 1.",
+                                               CR_LABELS("version", "arch"));
+    cr_metric_set(build, CR_LABELS(CERTROLL_VERSION, CERTROLL_ARCH), 1);
+}
+
 /* The exit status; err is set unless it is 0. */
 static int run(const struct flags *flags, struct cr_error *err)
 {
@@ -68,6 +76,8 @@ static int run(const struct flags *flags, struct cr_error *err)
 
     /* In the order in which they need each other; they go in the opposite one. */
     CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
+    CR_CLEANUP(cr_process_metrics) struct cr_process_metrics *process = cr_process_metrics_new(metrics);
+    tell_build(metrics);
     CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
     CR_CLEANUP(cr_client) struct cr_client *client = cr_client_new(loop, cr_steal(&config), USER_AGENT);
     CR_CLEANUP(cr_leader_election) struct cr_leader_election *election = NULL;
@@ -80,6 +90,7 @@ static int run(const struct flags *flags, struct cr_error *err)
     CR_CLEANUP(cr_policy_controller) struct cr_policy_controller *controller = NULL;
     struct cr_manager_options manager_options = {
         .workers = flags->workers,
+        .name = "certrotationpolicy",
         .metrics_address = flags->metrics_address,
         .health_address = flags->health_address,
         .metrics_guard = guard,

@@ -9,6 +9,7 @@
 
 /* Milliseconds since some start, never going back: for delays and deadlines within the process. */
 int64_t cr_clock_monotonic_ms(void);
+int64_t cr_clock_monotonic_ns(void); /* for how long short work took */
 /* The same, and it goes on while the machine sleeps (CLOCK_BOOTTIME): for how long others have not heard of us. */
 int64_t cr_clock_boot_ms(void);
 /* Milliseconds since 1970-01-01T00:00:00Z: for what is written to or read from the API. */

@@ -41,28 +41,31 @@ static int readyz(void *arg, struct cr_buf *body, const char **content_type)
     return ok_or_why_not(body);
 }
 
-/* Informers of one resource (a namespace each) are one number. The first of them stands for all. */
-static void set_objects(const struct cr_health *health, size_t index)
+/* Informers of one resource (a namespace each) are one series. The first of them stands for all. */
+static void set_informer(const struct cr_health *health, size_t index)
 {
     const char *plural = cr_informer_resource(health->informers[index])->plural;
     double objects = 0;
+    bool healthy = true;
     for (size_t i = 0; i < health->informers_len; i++) {
         if (!cr_streq(cr_informer_resource(health->informers[i])->plural, plural))
             continue;
         if (i < index)
             return;
+        struct cr_error err = {0};
         objects += (double)cr_store_len(cr_informer_store(health->informers[i]));
+        healthy = cr_informer_healthy(health->informers[i], &err) && healthy;
     }
     cr_metric_set(health->informer_objects, CR_LABELS(plural), objects);
+    cr_metric_set(health->informer_healthy, CR_LABELS(plural), healthy);
 }
 
 static int metrics_page(void *arg, struct cr_buf *body, const char **content_type)
 {
     const struct cr_health *health = arg;
     *content_type = "text/plain; version=0.0.4; charset=utf-8";
-    cr_metric_set(health->queue_length, NULL, (double)cr_queue_len(health->queue));
     for (size_t i = 0; i < health->informers_len; i++)
-        set_objects(health, i);
+        set_informer(health, i);
     if (health->metrics)
         cr_metrics_write(health->metrics, body);
     return 200;

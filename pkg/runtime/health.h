@@ -10,18 +10,16 @@
 #include "net/http_server.h"
 #include "runtime/informer.h"
 #include "runtime/leader_election.h"
-#include "runtime/queue.h"
 
 /* What the pages show; borrowed, in the loop's thread. */
 struct cr_health {
     struct cr_informer **informers;
     size_t informers_len;
-    struct cr_queue *queue;
     struct cr_leader_election *election; /* may be NULL */
     struct cr_metrics *metrics;          /* may be NULL */
     struct cr_access_guard *guard;       /* of /metrics; may be NULL */
-    struct cr_metric *queue_length;
-    struct cr_metric *informer_objects; /* {resource} */
+    struct cr_metric *informer_objects;  /* {resource} */
+    struct cr_metric *informer_healthy;  /* {resource} */
     bool stopping;
 };
 

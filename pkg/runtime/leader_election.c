@@ -99,8 +99,10 @@ struct cr_leader_election *cr_leader_election_new(struct cr_client *client, stru
     election->exit_status = options->exit_status;
     make_identity(election->identity);
     election->rules = (struct cr_election){.times = times, .identity = election->identity};
-    election->leader =
-        cr_metrics_gauge(metrics, "certroll_leader", "Whether this process leads: of all replicas, one acts.", NULL);
+    election->leader = cr_metrics_gauge(metrics, "leader_election_master_status",
+                                        "Whether this process holds the Lease of that name: of all replicas, one does.",
+                                        CR_LABELS("name"));
+    cr_metric_set(election->leader, CR_LABELS(election->name), 0);
     election->loop = cr_loop_new();
     election->client = cr_client_new_dedicated(client, election->loop, request_ms(&times));
     election->recorder = cr_recorder_new(election->client, "certroll");
@@ -244,7 +246,7 @@ static void emit(struct cr_leader_election *election, const char *what)
 
 static void begin_to_lead(struct cr_leader_election *election)
 {
-    cr_metric_set(election->leader, NULL, 1);
+    cr_metric_set(election->leader, CR_LABELS(election->name), 1);
     cr_log(CR_LOG_INFO, "became leader", {"namespace", election->ns}, {"lease", election->name},
            {"identity", election->identity});
     if (election->handler.on_started_leading)
@@ -282,7 +284,7 @@ static void end_leading(struct cr_leader_election *election, const struct cr_err
 {
     atomic_store(&election->acts_until_ms, 0);
     atomic_store(&election->lost, true);
-    cr_metric_set(election->leader, NULL, 0);
+    cr_metric_set(election->leader, CR_LABELS(election->name), 0);
     cr_autofree char *why = why_lost(election, problem);
     cr_log(CR_LOG_ERROR, "stopped leading: nothing more is done here", {"identity", election->identity},
            {"error", why});
@@ -299,7 +301,7 @@ static void release(struct cr_leader_election *election)
 {
     emit(election, "stopped leading");
     atomic_store(&election->acts_until_ms, 0);
-    cr_metric_set(election->leader, NULL, 0);
+    cr_metric_set(election->leader, CR_LABELS(election->name), 0);
     const struct cr_lease_place place = {election->client, election->ns, election->name};
     const struct cr_lease_claim claim = cr_election_release(&election->rules);
     CR_CLEANUP(cr_lease) struct cr_lease lease = {0};

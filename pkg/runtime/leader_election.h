@@ -32,7 +32,8 @@ struct cr_leader_election_handler {
 };
 
 /* Gives client a write gate that is open only while we lead. client and metrics outlive it; metrics may be NULL.
- * Registers certroll_leader. NULL: times that contradict each other (Invalid). */
+ * Registers leader_election_master_status{name}, as client-go has it. NULL: times that contradict each other (Invalid).
+ */
 struct cr_leader_election *cr_leader_election_new(struct cr_client *client, struct cr_metrics *metrics,
                                                   const struct cr_leader_election_options *options,
                                                   struct cr_error *err) CR_MUST_USE;

@@ -45,17 +45,20 @@ struct cr_manager {
 
 static void register_metrics(struct cr_manager *manager, struct cr_metrics *metrics)
 {
-    static const double bounds[] = {0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60};
+    static const double bounds[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                    0.25,   0.5,   1,      2.5,   5,    10,    30,   60};
     if (!metrics)
         return;
     manager->reconcile_total =
-        cr_metrics_counter(metrics, "certroll_reconcile_total", "Reconciles by their result.", CR_LABELS("result"));
-    manager->reconcile_seconds = cr_metrics_histogram(metrics, "certroll_reconcile_seconds",
+        cr_metrics_counter(metrics, "certroll_reconciles_total", "Reconciles by their result.", CR_LABELS("result"));
+    manager->reconcile_seconds = cr_metrics_histogram(metrics, "certroll_reconcile_duration_seconds",
                                                       "How long a reconcile took.", NULL, bounds, cr_array_len(bounds));
-    manager->health.queue_length =
-        cr_metrics_gauge(metrics, "certroll_queue_length", "Keys that wait for a worker.", NULL);
     manager->health.informer_objects = cr_metrics_gauge(metrics, "certroll_informer_objects",
                                                         "Objects in the cache of a resource.", CR_LABELS("resource"));
+    manager->health.informer_healthy =
+        cr_metrics_gauge(metrics, "certroll_informer_healthy",
+                         "Whether all caches of a resource are in sync and heard of lately.", CR_LABELS("resource"));
+    cr_queue_count_in(manager->queue, metrics, manager->options.name ? manager->options.name : "manager");
 }
 
 /* Owned; NULL: none. */
@@ -81,7 +84,6 @@ struct cr_manager *cr_manager_new(struct cr_loop *loop, struct cr_client *client
     manager->health.election = options->election;
     manager->health.guard = options->metrics_guard;
     manager->queue = cr_queue_new(BACKOFF_FIRST_MS, BACKOFF_MAX_MS);
-    manager->health.queue = manager->queue;
     manager->health.metrics = metrics;
     register_metrics(manager, metrics);
     pthread_mutex_init(&manager->lock, NULL);

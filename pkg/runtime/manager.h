@@ -15,6 +15,7 @@ struct cr_manager;
 
 struct cr_manager_options {
     int workers;                           /* 0: 4 */
+    const char *name;                      /* of the controller, in workqueue_*; static. NULL: "manager" */
     const char *metrics_address;           /* "host:port"; NULL or "0": none. Serves /metrics, /healthz, /readyz */
     const char *health_address;            /* of /healthz and /readyz; NULL or "": with the metrics; "0": none */
     struct cr_access_guard *metrics_guard; /* of /metrics alone; borrowed, outlives the manager; NULL: none */
@@ -24,8 +25,9 @@ struct cr_manager_options {
     struct cr_leader_election *election;
 };
 
-/* Takes nothing; client, loop and metrics outlive it. Registers metrics certroll_reconcile_total{result},
- * certroll_reconcile_seconds, certroll_queue_length, certroll_informer_objects{resource}. */
+/* Takes nothing; client, loop and metrics outlive it. Registers the metrics
+ * certroll_reconciles_total{result}, certroll_reconcile_duration_seconds, certroll_informer_objects{resource},
+ * certroll_informer_healthy{resource} and workqueue_*. */
 struct cr_manager *cr_manager_new(struct cr_loop *loop, struct cr_client *client, struct cr_metrics *metrics,
                                   const struct cr_manager_options *options);
 void cr_manager_free(struct cr_manager *manager);

@@ -9,7 +9,9 @@
 #include "base/cond.h"
 #include "base/strmap.h"
 #include "kube/backoff.h"
+#include "kube/cause.h"
 #include "runtime/delays.h"
+#include "runtime/queue_metrics.h"
 
 /* A key that is ready, worked on, delayed or has failed; others are not remembered. */
 struct item {
@@ -22,6 +24,9 @@ struct item {
     bool low;         /* what it waits or is delayed for may come after other work */
     int64_t ready_ms; /* since when it is ready */
     unsigned failures;
+    int64_t added_ns;   /* since when it is wanted by a worker, which may be another one's still; 0: it is not */
+    int64_t started_ns; /* while working */
+    int64_t cause_ns;   /* cr_cause_get of the earliest that it waits for; 0: none */
 };
 
 TAILQ_HEAD(ready, item);
@@ -37,6 +42,7 @@ struct cr_queue {
     int64_t backoff_first_ms;
     int64_t backoff_max_ms;
     bool shut_down;
+    struct cr_queue_metrics metrics;
 };
 
 static struct item *item_of(struct cr_delay *delay)
@@ -94,6 +100,32 @@ static void drop_if_idle(struct cr_queue *queue, struct item *item)
         cr_strmap_remove(queue->items, item->key);
 }
 
+static void note_added(const struct cr_queue *queue, struct item *item)
+{
+    int64_t cause_ns = cr_cause_get();
+    if (cause_ns && (!item->cause_ns || cause_ns < item->cause_ns))
+        item->cause_ns = cause_ns;
+    if (item->added_ns)
+        return;
+    item->added_ns = cr_clock_monotonic_ns();
+    cr_queue_metrics_added(&queue->metrics);
+}
+
+static void note_taken(const struct cr_queue *queue, struct item *item)
+{
+    item->started_ns = cr_clock_monotonic_ns();
+    cr_queue_metrics_taken(&queue->metrics, item->started_ns - item->added_ns);
+    cr_cause_set(item->cause_ns);
+    item->added_ns = 0;
+    item->cause_ns = 0;
+}
+
+static void note_done(const struct cr_queue *queue, const struct item *item)
+{
+    cr_queue_metrics_done(&queue->metrics, cr_clock_monotonic_ns() - item->started_ns);
+    cr_cause_set(0);
+}
+
 static void line_up(struct cr_queue *queue, struct item *item, bool low)
 {
     item->ready = true;
@@ -117,6 +149,7 @@ static void make_ready(struct cr_queue *queue, struct item *item, bool low)
         cr_delays_remove(&queue->delays, &item->delay);
         low = low && item->low;
     }
+    note_added(queue, item);
     if (item->working) {
         item->low = low && (item->low || !item->again);
         item->again = true;
@@ -163,6 +196,7 @@ static void wait_for_change(struct cr_queue *queue)
 static void delay(struct cr_queue *queue, struct item *item, int64_t delay_ms, bool low)
 {
     int64_t due = cr_clock_monotonic_ms() + delay_ms;
+    cr_queue_metrics_retried(&queue->metrics);
     if (item->ready || item->again)
         return;
     bool pending = cr_delay_pending(&item->delay);
@@ -240,6 +274,7 @@ char *cr_queue_take(struct cr_queue *queue)
     if (!queue->shut_down) {
         step_out(queue, item);
         item->working = true;
+        note_taken(queue, item);
         key = cr_strdup(item->key);
         /* This worker may have been the one that slept until the next delay. */
         if (cr_delays_first(&queue->delays))
@@ -255,6 +290,7 @@ void cr_queue_done(struct cr_queue *queue, const char *key)
     struct item *item = cr_strmap_get(queue->items, key);
     if (item) {
         item->working = false;
+        note_done(queue, item);
         if (item->again && !queue->shut_down) {
             item->again = false;
             make_ready(queue, item, item->low);
@@ -289,4 +325,32 @@ size_t cr_queue_len(struct cr_queue *queue)
 size_t cr_queue_urgent(struct cr_queue *queue)
 {
     return count_ready(queue, false);
+}
+
+/* --- metrics --- */
+
+static void collect(void *arg)
+{
+    struct cr_queue *queue = arg;
+    struct cr_queue_state state = {0};
+    pthread_mutex_lock(&queue->lock);
+    promote(queue);
+    int64_t now_ns = cr_clock_monotonic_ns();
+    for (struct cr_strmap_iter it = {0}; cr_strmap_next(queue->items, &it);) {
+        const struct item *item = it.value;
+        int64_t worked_ns = item->working ? now_ns - item->started_ns : 0;
+        if (item->added_ns)
+            state.depth[item->low]++;
+        state.unfinished_ns += worked_ns;
+        if (worked_ns > state.longest_ns)
+            state.longest_ns = worked_ns;
+    }
+    pthread_mutex_unlock(&queue->lock);
+    cr_queue_metrics_set(&queue->metrics, &state);
+}
+
+void cr_queue_count_in(struct cr_queue *queue, struct cr_metrics *metrics, const char *name)
+{
+    cr_queue_metrics_init(&queue->metrics, metrics, name);
+    cr_metrics_collect(metrics, collect, queue);
 }

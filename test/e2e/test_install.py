@@ -401,7 +401,7 @@ def _metrics(api: API, token: str | None = None) -> int:
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:
-            assert "certroll_leader" in answer.read().decode()
+            assert "leader_election_master_status" in answer.read().decode()
             return 200
     except urllib.error.HTTPError as error:
         return error.code

@@ -53,7 +53,7 @@ def test_metrics_are_for_those_who_may_get_them(
     control_plane: ControlPlane, namespace: str, operator: Operator, token: str
 ) -> None:
     status, page = operator.get("/metrics", *bearer(token))
-    assert status == 200 and "certroll_reconcile_seconds" in page
+    assert status == 200 and "certroll_reconcile_duration_seconds" in page
     assert operator.get("/metrics")[0] == 401
     assert operator.get("/metrics", *bearer("not-a-token"))[0] == 401
     control_plane.kubectl("create", "serviceaccount", "stranger", "-n", namespace)

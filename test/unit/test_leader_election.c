@@ -100,7 +100,7 @@ static bool leader_metric_is(struct fixture *f, const char *value)
 {
     CR_CLEANUP(cr_buf) struct cr_buf page = CR_BUF_INIT(0);
     cr_metrics_write(f->metrics, &page);
-    cr_autofree char *line = cr_asprintf("\ncertroll_leader %s\n", value);
+    cr_autofree char *line = cr_asprintf("\nleader_election_master_status{name=\"lease\"} %s\n", value);
     return strstr(cr_buf_text(&page), line) != NULL;
 }
 

@@ -12,7 +12,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/buffer.h"
+#include "base/alloc.h"
 #include "base/strings.h"
+#include "kube/cause.h"
+#include "metrics/metrics.h"
 
 static void take_and_finish(struct cr_queue *queue, const char *expected)
 {
@@ -346,9 +350,81 @@ static void no_key_is_worked_on_twice_at_a_time_and_no_add_is_lost(void **state)
     cr_queue_free(crowd.queue);
 }
 
+static double sample(struct cr_metrics *metrics, const char *name)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf page = CR_BUF_INIT(0);
+    cr_metrics_write(metrics, &page);
+    cr_autofree char *head = cr_asprintf("\n%s ", name);
+    const char *at = strstr(cr_buf_text(&page), head);
+    return at ? strtod(at + strlen(head), NULL) : -1;
+}
+
+#define OF              "{name=\"q\",controller=\"q\"}"
+#define DEPTH(priority) "workqueue_depth{name=\"q\",controller=\"q\",priority=\"" priority "\"}"
+
+static void what_is_counted_is_what_client_go_counts(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
+    CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+    cr_queue_count_in(queue, metrics, "q");
+    assert_true(sample(metrics, "workqueue_adds_total" OF) == 0);
+    cr_queue_add(queue, "a");
+    cr_queue_add(queue, "a"); /* waits already */
+    cr_queue_add_low(queue, "low", 0);
+    assert_true(sample(metrics, "workqueue_adds_total" OF) == 2);
+    assert_true(sample(metrics, DEPTH("0")) == 1 && sample(metrics, DEPTH("-100")) == 1);
+
+    cr_autofree char *key = cr_queue_take(queue);
+    assert_true(sample(metrics, DEPTH("0")) == 0);
+    assert_true(sample(metrics, "workqueue_queue_duration_seconds_count" OF) == 1);
+    assert_true(sample(metrics, "workqueue_unfinished_work_seconds" OF) > 0);
+    assert_true(sample(metrics, "workqueue_longest_running_processor_seconds" OF) > 0);
+    cr_queue_add(queue, "a"); /* is wanted again meanwhile: once */
+    cr_queue_add(queue, "a");
+    assert_true(sample(metrics, "workqueue_adds_total" OF) == 3 && sample(metrics, DEPTH("0")) == 1);
+    assert_true(sample(metrics, "workqueue_work_duration_seconds_count" OF) < 1);
+    cr_queue_done(queue, key);
+    assert_true(sample(metrics, "workqueue_adds_total" OF) == 3 && sample(metrics, DEPTH("0")) == 1);
+    assert_true(sample(metrics, "workqueue_work_duration_seconds_count" OF) == 1);
+    assert_true(sample(metrics, "workqueue_unfinished_work_seconds" OF) == 0);
+
+    cr_queue_add_after(queue, "later", 3600 * 1000);
+    cr_queue_add_backoff(queue, "failed", 3600 * 1000);
+    assert_true(sample(metrics, "workqueue_retries_total" OF) == 2);
+    assert_true(sample(metrics, "workqueue_adds_total" OF) == 3);
+}
+
+static void a_key_is_worked_on_for_the_earliest_event_that_added_it(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+    static const int64_t causes[] = {0, 30, 10, 20};
+    for (size_t i = 0; i < cr_array_len(causes); i++) {
+        cr_cause_set(causes[i]);
+        cr_queue_add(queue, "a");
+    }
+    cr_cause_set(0);
+    cr_autofree char *key = cr_queue_take(queue);
+    assert_int_equal(cr_cause_get(), 10);
+    cr_cause_set(40); /* an event while it is worked on is for the next time */
+    cr_queue_add(queue, "a");
+    cr_queue_done(queue, key);
+    assert_int_equal(cr_cause_get(), 0);
+    cr_autofree char *again = cr_queue_take(queue);
+    assert_int_equal(cr_cause_get(), 40);
+    cr_queue_done(queue, again);
+    cr_queue_add(queue, "a");
+    cr_autofree char *none = cr_queue_take(queue);
+    assert_int_equal(cr_cause_get(), 0);
+    cr_queue_done(queue, none);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_counted_is_what_client_go_counts),
+        cmocka_unit_test(a_key_is_worked_on_for_the_earliest_event_that_added_it),
         cmocka_unit_test(keys_come_in_order_and_each_once),
         cmocka_unit_test(a_key_added_while_it_is_worked_on_comes_again_afterwards_only),
         cmocka_unit_test(a_delayed_key_is_not_there_before_its_time),

@@ -80,6 +80,7 @@ static int run(const struct flags *flags, struct cr_error *err)
     tell_build(metrics);
     CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
     CR_CLEANUP(cr_client) struct cr_client *client = cr_client_new(loop, cr_steal(&config), USER_AGENT);
+    cr_client_count_in(client, metrics);
     CR_CLEANUP(cr_leader_election) struct cr_leader_election *election = NULL;
     if (!make_election(flags, operator_namespace, client, metrics, &election, err))
         return EXIT_NOT_STARTED;

@@ -24,6 +24,8 @@ struct cr_client {
     cr_write_gate_fn gate;          /* NULL: always open */
     void *gate_arg;
     char *user_agent;
+    struct cr_client_metrics *metrics; /* NULL: none */
+    bool owns_metrics;                 /* not when dedicated */
 };
 
 static struct cr_http_tls tls_of(const struct cr_kube_config *config)
@@ -76,6 +78,7 @@ struct cr_client *cr_client_new_dedicated(struct cr_client *client, struct cr_lo
     dedicated->timeout_ms = timeout_ms;
     dedicated->requests = cr_http_client_new(loop, NULL, client->user_agent);
     dedicated->auth = client->auth;
+    dedicated->metrics = client->metrics;
     join_credentials(dedicated);
     return dedicated;
 }
@@ -89,6 +92,8 @@ void cr_client_free(struct cr_client *client)
     cr_http_client_free(client->streams);
     if (client->owns_auth)
         cr_auth_free(client->auth);
+    if (client->owns_metrics)
+        cr_client_metrics_free(client->metrics);
     free(client->user_agent);
     free(client);
 }
@@ -103,6 +108,17 @@ void cr_client_set_write_gate(struct cr_client *client, cr_write_gate_fn gate, v
 {
     client->gate = gate;
     client->gate_arg = arg;
+}
+
+void cr_client_count_in(struct cr_client *client, struct cr_metrics *metrics)
+{
+    client->metrics = cr_client_metrics_new(metrics, cr_client_config(client)->server);
+    client->owns_metrics = true;
+}
+
+const struct cr_client_metrics *cr_client_metrics(const struct cr_client *client)
+{
+    return client->metrics;
 }
 
 const struct cr_kube_config *cr_client_config(const struct cr_client *client)
@@ -159,6 +175,21 @@ static bool pass_gate(const struct cr_client *client, const struct cr_call *call
     return left_ms > 0 || cr_error_set(err, CR_ERR_CANCELLED, "not sent: this process does not lead (any more)");
 }
 
+static bool measure(struct cr_client *client, const struct cr_http_request *request, struct cr_http_response *response,
+                    struct cr_error *err)
+{
+    if (!cr_streq(request->method, "GET"))
+        cr_client_metrics_write(client->metrics);
+    int64_t begun_ns = cr_clock_monotonic_ns();
+    bool sent = cr_http_do(client->requests, request, response, err);
+    const struct cr_exchange_size size = {.took_ns = cr_clock_monotonic_ns() - begun_ns,
+                                          .sent = request->body_len,
+                                          .received = sent ? response->body.len : 0};
+    cr_client_metrics_answered(client->metrics, request->method, sent ? response->status : 0);
+    cr_client_metrics_exchanged(client->metrics, request->method, &size);
+    return sent;
+}
+
 /* One try. *generation: of the credentials that it was sent with. */
 static bool send_once(struct cr_client *client, const struct cr_call *call, int64_t deadline_ms, uint64_t *generation,
                       struct cr_http_response *response, struct cr_error *err)
@@ -184,7 +215,7 @@ static bool send_once(struct cr_client *client, const struct cr_call *call, int6
         .begin_by_ms = begin_by_ms,
         .secret = call->secret,
     };
-    return cr_http_do(client->requests, &request, response, err);
+    return measure(client, &request, response, err);
 }
 
 static bool answered(const struct cr_call *call, const struct cr_http_response *response, struct cr_error *err)
@@ -204,6 +235,7 @@ static bool exchange(struct cr_client *client, const struct cr_call *call, struc
     bool sent = send_once(client, call, deadline_ms, &generation, response, err);
     /* There may be other credentials: once more with them. A refused request did nothing. */
     if (sent && response->status == 401 && cr_auth_refused(client->auth, generation)) {
+        cr_client_metrics_retried(client->metrics, call->method, response->status);
         cr_http_response_dispose(response);
         sent = send_once(client, call, deadline_ms, &generation, response, err);
     }

@@ -12,6 +12,7 @@
 #include "codec/json.h"
 #include "kube/config.h"
 #include "kube/resource.h"
+#include "metrics/metrics.h"
 #include "net/http.h"
 #include "sys/loop.h"
 
@@ -28,6 +29,9 @@ struct cr_client *cr_client_new_dedicated(struct cr_client *client, struct cr_lo
 /* After the loop has ended, or in its thread. */
 void cr_client_free(struct cr_client *client);
 CR_DEFINE_CLEANUP(cr_client, struct cr_client, cr_client_free)
+/* rest_client_* of its requests, and certroll_watch_* of its watches (docs/metrics.md); also of what is made of it
+ * later by cr_client_new_dedicated. metrics outlives the client. Once, before any request. */
+void cr_client_count_in(struct cr_client *client, struct cr_metrics *metrics);
 /* Borrowed. server, ns and source may be read at any time; credentials and CAs change while the client lives. */
 const struct cr_kube_config *cr_client_config(const struct cr_client *client);
 /* Shutdown: requests under way and all that come later end with Cancelled. Watches go on. Loop thread, or after the

@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "kube/auth.h"
 #include "kube/client.h"
+#include "kube/client_metrics.h"
 
 /* One request. Everything is borrowed. */
 struct cr_call {
@@ -24,6 +25,8 @@ bool cr_client_check_target(const char *ns, const char *name, struct cr_error *e
 struct cr_http_client *cr_client_streams(struct cr_client *client);
 struct cr_auth *cr_client_auth(struct cr_client *client);
 struct cr_loop *cr_client_loop(struct cr_client *client);
+/* May be NULL. */
+const struct cr_client_metrics *cr_client_metrics(const struct cr_client *client);
 
 /* Appends "?key=value" or "&key=value", encoded. Nothing when value is NULL. */
 void cr_query_add(struct cr_buf *path, const char *key, const char *value);

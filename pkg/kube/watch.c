@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "kube/cause.h"
 #include "kube/client_internal.h"
 #include "kube/config_internal.h"
 #include "kube/status.h"
@@ -141,6 +142,7 @@ static bool on_status(void *arg, int status, int retry_after_ms)
     struct cr_watch *watch = arg;
     watch->status = status;
     watch->retry_after_ms = retry_after_ms;
+    cr_client_metrics_answered(cr_client_metrics(watch->client), "GET", status);
     if (status != 200)
         return true; /* the body says why */
     if (watch->phase == CR_WATCH_STREAM_LIST)
@@ -164,9 +166,8 @@ static bool collect(struct cr_watch *watch, const char *data, size_t len)
                         MAX_PAGE, watch->page_limit);
 }
 
-static bool on_data(void *arg, const char *data, size_t len)
+static bool take_data(struct cr_watch *watch, const char *data, size_t len)
 {
-    struct cr_watch *watch = arg;
     if (watch->status != 200 || watch->phase == CR_WATCH_PAGES)
         return collect(watch, data, len);
     if (cr_frames_feed(&watch->frames, data, len, &watch->problem))
@@ -174,6 +175,17 @@ static bool on_data(void *arg, const char *data, size_t len)
     if (watch->problem.kind == CR_ERR_INVALID)
         watch->bad_data = true;
     return false;
+}
+
+/* What is done because of it, here and in workers, is measured from now. */
+static bool on_data(void *arg, const char *data, size_t len)
+{
+    struct cr_watch *watch = arg;
+    cr_client_metrics_received(cr_client_metrics(watch->client), watch->resource, len);
+    cr_cause_set(cr_clock_monotonic_ns());
+    bool more = take_data(watch, data, len);
+    cr_cause_set(0);
+    return more;
 }
 
 /* --- after the end --- */
@@ -215,6 +227,7 @@ static void retry(struct cr_watch *watch, struct cr_error *err)
     else if (err->kind == CR_ERR_UNAUTHORIZED)
         (void)cr_auth_refused(auth, watch->generation);
     advise(watch, err);
+    cr_client_metrics_restarted(cr_client_metrics(watch->client), watch->resource, err->kind);
     int64_t delay = retry_delay(watch, err);
     cr_timer_arm(watch->timer, delay);
     if (watch->handler.on_trouble)
@@ -280,6 +293,7 @@ static void completed(struct cr_watch *watch)
     }
     int64_t lived = cr_clock_monotonic_ms() - watch->opened_ms;
     if (lived >= SHORT_MS) {
+        cr_client_metrics_restarted(cr_client_metrics(watch->client), watch->resource, CR_ERR_NONE);
         cr_timer_arm(watch->timer, 0); /* the time-out that was asked for */
         return;
     }
@@ -311,6 +325,8 @@ static void on_end(void *arg, const struct cr_error *end)
             return; /* the client goes */
         err = *end;
     }
+    if (!watch->status)
+        cr_client_metrics_answered(cr_client_metrics(watch->client), "GET", 0);
     if (err.kind != CR_ERR_NONE) {
         broken(watch, &err);
     } else if (watch->status != 200) {
@@ -334,6 +350,7 @@ struct cr_watch *cr_watch_start(struct cr_client *client, struct cr_loop *loop, 
     watch->label_selector = cr_strdup_or_null(options->label_selector);
     watch->field_selector = cr_strdup_or_null(options->field_selector);
     watch->secret = options->secret;
+    watch->apart = options->apart;
     watch->optional = options->optional;
     watch->handler = *handler;
     watch->page_limit = PAGE;

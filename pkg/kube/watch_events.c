@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
+#include "kube/client_internal.h"
 #include "kube/object.h"
 #include "kube/status.h"
 
@@ -54,6 +55,7 @@ static bool take_bookmark(struct cr_watch *watch, const struct cr_json *object, 
         return cr_error_set(err, CR_ERR_TRANSIENT, "the bookmark that ends the list has no resourceVersion");
     if (first) {
         watch->unmarked = 0;
+        cr_client_metrics_listed(cr_client_metrics(watch->client), watch->resource);
         watch->handler.on_synced(watch->handler.arg);
     } else if (watch->handler.on_bookmark) {
         watch->handler.on_bookmark(watch->handler.arg, cr_or_empty(watch->resource_version));
@@ -78,6 +80,16 @@ void cr_watch_pass_over(void *arg, const struct cr_watch_head *head)
     struct cr_watch *watch = arg;
     note_event(watch);
     advance(watch, head->resource_version);
+    cr_client_metrics_event(cr_client_metrics(watch->client), watch->resource, "passed_over");
+}
+
+/* The server does not choose what labels there are. */
+static void count(const struct cr_watch *watch, const char *type)
+{
+    static const char *const known[] = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"};
+    for (size_t i = 0; i < cr_array_len(known); i++)
+        if (strcmp(type, known[i]) == 0)
+            cr_client_metrics_event(cr_client_metrics(watch->client), watch->resource, known[i]);
 }
 
 /* The object leaves the envelope, so nothing is copied. */
@@ -87,6 +99,7 @@ static bool take_event(struct cr_watch *watch, struct cr_json *envelope, struct 
     struct cr_json *object = cr_json_edit(envelope, "object");
     if (!cr_json_is_object(object))
         return cr_error_set(err, CR_ERR_TRANSIENT, "an event without an object");
+    count(watch, type);
     if (strcmp(type, "ERROR") == 0)
         return cr_status_from_object("the watch ended", object, err);
     note_event(watch);
@@ -107,10 +120,17 @@ static bool take_event(struct cr_watch *watch, struct cr_json *envelope, struct 
     return true;
 }
 
+static struct cr_json *parse_frame(const struct cr_watch *watch, const char *frame, size_t len, struct cr_error *err)
+{
+    if (watch->apart)
+        return cr_json_parse_apart(frame, len, (const char *const[]){"object", watch->apart, NULL}, err);
+    return cr_json_parse(frame, len, err);
+}
+
 bool cr_watch_take_frame(void *arg, const char *frame, size_t len, struct cr_error *err)
 {
     struct cr_watch *watch = arg;
-    struct cr_json *envelope = cr_json_parse(frame, len, err);
+    struct cr_json *envelope = parse_frame(watch, frame, len, err);
     if (!envelope)
         return bad_data(watch, err, "an event cannot be read");
     bool more = take_event(watch, envelope, err);
@@ -155,6 +175,7 @@ static bool finish_page(struct cr_watch *watch, const struct cr_json *page, stru
     cr_strset(&watch->continue_token, NULL);
     cr_strset(&watch->resource_version, version);
     note_event(watch);
+    cr_client_metrics_listed(cr_client_metrics(watch->client), watch->resource);
     watch->handler.on_synced(watch->handler.arg);
     return true;
 }

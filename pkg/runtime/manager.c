@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -260,6 +261,21 @@ void cr_manager_add_informer(struct cr_manager *manager, struct cr_informer *inf
     health->informers = cr_reallocarray(health->informers, health->informers_len + 1, sizeof(*health->informers));
     health->informers[health->informers_len++] = informer;
     cr_informer_on_synced(informer, start_workers_when_synced, manager);
+}
+
+void cr_manager_remove_informer(struct cr_manager *manager, struct cr_informer *informer)
+{
+    struct cr_health *health = &manager->health;
+    size_t at = 0;
+    while (at < health->informers_len && health->informers[at] != informer)
+        at++;
+    if (at == health->informers_len)
+        return;
+    health->informers_len--;
+    memmove(&health->informers[at], &health->informers[at + 1],
+            (health->informers_len - at) * sizeof(*health->informers));
+    cr_informer_free(informer);
+    cr_loop_post(manager->loop, start_workers_when_synced, manager); /* they may have waited for just this one */
 }
 
 static struct cr_http_server *listen_on(struct cr_manager *manager, const char *address,

@@ -34,8 +34,10 @@ void cr_manager_free(struct cr_manager *manager);
 CR_DEFINE_CLEANUP(cr_manager, struct cr_manager, cr_manager_free)
 
 /* Takes the informer; started by run. Workers start when all informers are synced (cr_informer_answered); /readyz says
- * which are not. */
+ * which are not. Before run, or in the loop's thread: then its start is the caller's. */
 void cr_manager_add_informer(struct cr_manager *manager, struct cr_informer *informer);
+/* Ends and frees one that was added, when nobody reads its store any more. Loop thread. */
+void cr_manager_remove_informer(struct cr_manager *manager, struct cr_informer *informer);
 
 struct cr_reconcile_result {
     int64_t requeue_after_ms; /* 0: not before something changes */

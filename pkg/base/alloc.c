@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Must not allocate: it speaks with one write(2). */
@@ -42,6 +43,28 @@ void *cr_reallocarray(void *ptr, size_t count, size_t size)
     if (size && count > SIZE_MAX / size)
         out_of_memory();
     return cr_realloc(ptr, count * size);
+}
+
+static void *checked_pages(void *pages)
+{
+    if (pages == MAP_FAILED)
+        out_of_memory();
+    return pages;
+}
+
+void *cr_pages_map(size_t size)
+{
+    return checked_pages(mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+}
+
+void *cr_pages_grow(void *pages, size_t size, size_t new_size)
+{
+    return checked_pages(mremap(pages, size, new_size, MREMAP_MAYMOVE));
+}
+
+void cr_pages_unmap(void *pages, size_t size)
+{
+    munmap(pages, size);
 }
 
 char *cr_strdup(const char *s)

@@ -21,6 +21,12 @@ void *cr_memdup(const void *data, size_t len) __attribute__((malloc, returns_non
 char *cr_asprintf(const char *fmt, ...) CR_PRINTF(1, 2) __attribute__((malloc, returns_nonnull));
 char *cr_vasprintf(const char *fmt, va_list args) CR_PRINTF(1, 0) __attribute__((malloc, returns_nonnull));
 
+/* Whole pages (size: a multiple of theirs), zeroed, for what is big: they cost memory only once they are written to,
+ * grow without a copy, and go back to the system at once, which clears them before anybody else has them. */
+void *cr_pages_map(size_t size) __attribute__((malloc, returns_nonnull));
+void *cr_pages_grow(void *pages, size_t size, size_t new_size) __attribute__((returns_nonnull));
+void cr_pages_unmap(void *pages, size_t size);
+
 /* A zeroed T on the heap. */
 #define cr_new(T) ((T *)cr_calloc(1, sizeof(T)))
 

@@ -7,30 +7,57 @@
 
 #include "base/alloc.h"
 
-static void give_back(struct cr_buf *buf, char *data, size_t cap)
+/* From this capacity on a buffer has pages of its own: it then grows without being copied, and of what doubling took
+ * too much nothing is there until it is written to. All capacities are powers of two, so of whole pages. */
+enum { PAGED = 128 * 1024 };
+
+static bool is_paged(const struct cr_buf *buf)
 {
-    if (buf->secret && data)
-        explicit_bzero(data, cap);
-    free(data);
+    return buf->cap >= PAGED;
+}
+
+/* Behind len nothing secret is left, see cr_buf_consume. */
+static void wipe(struct cr_buf *buf)
+{
+    if (buf->secret && buf->data)
+        explicit_bzero(buf->data, buf->len);
+}
+
+static void give_back(struct cr_buf *buf)
+{
+    wipe(buf);
+    if (is_paged(buf))
+        cr_pages_unmap(buf->data, buf->cap);
+    else
+        free(buf->data);
 }
 
 void cr_buf_dispose(struct cr_buf *buf)
 {
-    give_back(buf, buf->data, buf->cap);
+    give_back(buf);
     buf->data = NULL;
     buf->len = buf->cap = 0;
 }
 
 void cr_buf_reset(struct cr_buf *buf)
 {
-    if (buf->secret && buf->data)
-        explicit_bzero(buf->data, buf->cap);
+    wipe(buf);
     buf->len = 0;
     if (buf->data)
         buf->data[0] = '\0';
 }
 
 /* Never realloc: it may leave a copy of a secret behind. */
+static char *move(struct cr_buf *buf, size_t cap)
+{
+    char *data = cap >= PAGED ? cr_pages_map(cap) : cr_malloc(cap);
+    if (buf->len)
+        memcpy(data, buf->data, buf->len);
+    data[buf->len] = '\0';
+    give_back(buf);
+    return data;
+}
+
 static void reserve(struct cr_buf *buf, size_t want)
 {
     if (want < buf->cap)
@@ -38,12 +65,7 @@ static void reserve(struct cr_buf *buf, size_t want)
     size_t cap = buf->cap ? buf->cap : 256;
     while (cap <= want)
         cap *= 2;
-    char *data = cr_malloc(cap);
-    if (buf->len)
-        memcpy(data, buf->data, buf->len);
-    data[buf->len] = '\0';
-    give_back(buf, buf->data, buf->cap);
-    buf->data = data;
+    buf->data = is_paged(buf) ? cr_pages_grow(buf->data, buf->cap, cap) : move(buf, cap);
     buf->cap = cap;
 }
 
@@ -82,12 +104,20 @@ void cr_buf_consume(struct cr_buf *buf, size_t n)
         n = buf->len;
     memmove(buf->data, buf->data + n, buf->len - n);
     buf->len -= n;
+    if (buf->secret)
+        explicit_bzero(buf->data + buf->len, n);
     buf->data[buf->len] = '\0';
 }
 
 char *cr_buf_steal(struct cr_buf *buf)
 {
-    char *data = buf->data ? buf->data : cr_strdup("");
+    if (!buf->data || is_paged(buf)) {
+        char *copy = cr_malloc(buf->len + 1);
+        memcpy(copy, cr_buf_text(buf), buf->len + 1);
+        cr_buf_dispose(buf);
+        return copy;
+    }
+    char *data = buf->data;
     buf->data = NULL;
     buf->len = buf->cap = 0;
     return data;

@@ -1,5 +1,6 @@
 /* A growable byte buffer with a cap. data is always NUL-terminated once something was appended, so that text can
- * be used as a C string. A buffer marked secret is wiped whenever its memory is given back. */
+ * be used as a C string. A buffer marked secret is wiped whenever its memory is given back. A big one has pages of its
+ * own: growing copies nothing, and disposing of it gives the memory back to the system. */
 #ifndef CR_BASE_BUFFER_H
 #define CR_BASE_BUFFER_H
 
@@ -10,7 +11,7 @@
 #include "base/error.h"
 
 struct cr_buf {
-    char *data; /* owned; NULL while empty and never grown */
+    char *data; /* owned, not to be freed but by these functions; NULL while empty and never grown */
     size_t len;
     size_t cap;
     size_t max; /* appending beyond fails; 0 means no cap */
@@ -31,7 +32,7 @@ void cr_buf_puts(struct cr_buf *buf, const char *text);
 void cr_buf_printf(struct cr_buf *buf, const char *fmt, ...) CR_PRINTF(2, 3);
 /* Drops the first n bytes. */
 void cr_buf_consume(struct cr_buf *buf, size_t n);
-/* Hands the memory on as a C string ("" when empty) and leaves the buffer empty. */
+/* Hands the text on as a C string for free() ("" when empty; a big one is copied) and leaves the buffer empty. */
 char *cr_buf_steal(struct cr_buf *buf);
 /* Borrowed text, "" when empty. */
 const char *cr_buf_text(const struct cr_buf *buf);

@@ -19,16 +19,41 @@ static const unsigned char digits[256] = {
     ['4'] = 57, ['5'] = 58, ['6'] = 59, ['7'] = 60, ['8'] = 61, ['9'] = 62, ['+'] = 63, ['/'] = 64,
 };
 
+/* As many bytes as are handed over at a time. */
+enum { PIECE = 3 * 256 };
+
 struct decoder {
-    unsigned char *to;
     uint32_t bits;
     int digits; /* of the group of four under way, padding included */
     int pads;
+    size_t total; /* bytes so far */
+    /* NULL: only checked and counted. */
+    void (*take)(void *arg, const void *bytes, size_t len);
+    void *arg;
+    unsigned char piece[PIECE];
+    size_t piece_len;
 };
 
 static bool is_space(unsigned char c)
 {
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+static void flush(struct decoder *d)
+{
+    if (d->piece_len)
+        d->take(d->arg, d->piece, d->piece_len);
+    d->piece_len = 0;
+}
+
+static void put_out(struct decoder *d, unsigned char byte)
+{
+    d->total++;
+    if (!d->take)
+        return;
+    d->piece[d->piece_len++] = byte;
+    if (d->piece_len == PIECE)
+        flush(d);
 }
 
 /* At the end of a group its bytes go out. NULL, or what is wrong. */
@@ -38,7 +63,7 @@ static const char *end_group(struct decoder *d)
     if (d->bits & surplus)
         return "bits behind the last byte that are not zero";
     for (int shift = 16; shift >= 8 * d->pads; shift -= 8)
-        *d->to++ = (unsigned char)(d->bits >> shift);
+        put_out(d, (unsigned char)(d->bits >> shift));
     d->bits = 0;
     d->digits = 0;
     return NULL;
@@ -74,21 +99,38 @@ static bool decode(const char *text, size_t len, struct decoder *d, struct cr_er
     return true;
 }
 
-static bool hand_over(const unsigned char *bytes, size_t len, struct cr_buf *out, struct cr_error *err)
+/* Checks all of it before a byte is handed over. */
+static bool decode_checked(const char *text, size_t len, size_t max, void (*on_piece)(void *, const void *, size_t),
+                           void *arg, struct cr_error *err)
 {
-    if (cr_buf_append(out, bytes, len))
-        return true;
-    return cr_error_set(err, CR_ERR_INVALID, "base64 of %zu bytes, more than the %zu allowed here", len, out->max);
+    struct decoder checked = {0};
+    if (!decode(text, len, &checked, err))
+        return false;
+    if (checked.total > max)
+        return cr_error_set(err, CR_ERR_INVALID, "base64 of %zu bytes, more than the %zu allowed here", checked.total,
+                            max);
+    struct decoder d = {.take = on_piece, .arg = arg};
+    bool ok = decode(text, len, &d, err);
+    flush(&d);
+    explicit_bzero(&d, sizeof d);
+    return ok;
+}
+
+bool cr_base64_decode_pieces(const char *text, size_t len, void (*on_piece)(void *, const void *, size_t), void *arg,
+                             struct cr_error *err)
+{
+    return decode_checked(text, len, SIZE_MAX, on_piece, arg, err);
+}
+
+static void append(void *arg, const void *bytes, size_t len)
+{
+    bool fits = cr_buf_append(arg, bytes, len);
+    (void)fits; /* was counted */
 }
 
 bool cr_base64_decode(const char *text, size_t len, struct cr_buf *out, struct cr_error *err)
 {
-    size_t room = len / 4 * 3 + 3;
-    cr_autofree unsigned char *bytes = cr_malloc(room);
-    struct decoder d = {.to = bytes};
-    bool ok = decode(text, len, &d, err) && hand_over(bytes, (size_t)(d.to - bytes), out, err);
-    explicit_bzero(bytes, room);
-    return ok;
+    return decode_checked(text, len, out->max ? out->max - out->len : SIZE_MAX, append, out, err);
 }
 
 char *cr_base64_encode(const void *data, size_t len)

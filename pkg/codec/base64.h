@@ -12,6 +12,10 @@
  * and the bits behind the last byte must be zero, so that one value has one text. Anything else, and more than out's
  * cap holds, is Invalid, and out is as it was. Errors name the byte and never the text. */
 bool cr_base64_decode(const char *text, size_t len, struct cr_buf *out, struct cr_error *err) CR_MUST_USE;
+/* The same without a buffer for all: the bytes go to on_piece, which may keep none of them (they are wiped). It is not
+ * called when the text is Invalid. */
+bool cr_base64_decode_pieces(const char *text, size_t len, void (*on_piece)(void *arg, const void *bytes, size_t len),
+                             void *arg, struct cr_error *err) CR_MUST_USE;
 /* Owned, NUL-terminated, padded, one line. */
 char *cr_base64_encode(const void *data, size_t len);
 

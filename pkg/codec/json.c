@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "codec/json_scan.h"
+#include "codec/json_text.h"
 
 /* struct cr_json is cJSON under another name: these casts are the only place that knows. */
 static cJSON *node(struct cr_json *j)
@@ -100,10 +101,30 @@ void cr_json_free_secret(struct cr_json *j)
     if (!j)
         return;
     cJSON *n = node(j);
-    if (n->valuestring)
+    if (n->valuestring && !(n->type & cJSON_IsReference))
         explicit_bzero(n->valuestring, strlen(n->valuestring));
     wipe(n->child);
     cJSON_Delete(n);
+}
+
+/* --- text --- */
+
+/* A reference is neither freed nor wiped by who has it. */
+struct cr_json *cr_json_new_text(const char *text, size_t len)
+{
+    cJSON *n = cJSON_CreateNull();
+    n->type = cJSON_Raw | cJSON_IsReference;
+    n->valuestring = (char *)(uintptr_t)text;
+    n->valuedouble = (double)len;
+    return wrap(n);
+}
+
+const char *cr_json_text(const struct cr_json *j, size_t *len)
+{
+    if (!j || !cJSON_IsRaw(const_node(j)))
+        return NULL;
+    *len = (size_t)const_node(j)->valuedouble;
+    return const_node(j)->valuestring;
 }
 
 /* --- new values --- */

@@ -26,6 +26,11 @@ struct cr_json; /* opaque */
  * there. Of a key that comes twice, the first is read. data need not end in NUL.
  * Errors: Invalid, with the byte and never the text. The result is owned by the caller. */
 struct cr_json *cr_json_parse(const char *data, size_t len, struct cr_error *err) CR_MUST_USE;
+/* The same, but the value of the member at path (keys, NULL behind the last, at most 8) stays text, for what is big and
+ * read once: see cr_json_text. When there is no such member, or a key on the way to it is written with an escape, all
+ * is parsed. */
+struct cr_json *cr_json_parse_apart(const char *data, size_t len, const char *const *path,
+                                    struct cr_error *err) CR_MUST_USE;
 void cr_json_free(struct cr_json *j);
 CR_DEFINE_CLEANUP(cr_json, struct cr_json, cr_json_free)
 /* Wipes every string below j before freeing: for objects that carry keys. */
@@ -60,6 +65,11 @@ int64_t cr_json_int(const struct cr_json *j, int64_t fallback);
 #define cr_json_int_at(j, fallback, ...) cr_json_int(cr_json_at((j), __VA_ARGS__), (fallback))
 bool cr_json_bool(const struct cr_json *j, bool fallback);
 #define cr_json_bool_at(j, fallback, ...) cr_json_bool(cr_json_at((j), __VA_ARGS__), (fallback))
+
+/* The text of a value that was left as such, which is JSON; NULL for all others, and it is none of the kinds below. It
+ * is borrowed from what was parsed and goes with it. Printed, such a value is a null; it must be neither copied nor
+ * compared. */
+const char *cr_json_text(const struct cr_json *j, size_t *len);
 
 bool cr_json_is_object(const struct cr_json *j);
 bool cr_json_is_array(const struct cr_json *j);

@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "base/strmap.h"
 #include "codec/base64.h"
+#include "codec/json_text.h"
 #include "kube/object.h"
 
 /* --- references --- */
@@ -146,13 +147,95 @@ void cr_secret_view_free(struct cr_secret_view *view)
     free(view);
 }
 
+/* An entry of data: base64 that is still where it was parsed. */
+struct entry {
+    char *key;
+    const char *text; /* no C string; NULL: the value is no string */
+    size_t len;
+};
+
+struct entries {
+    struct entry *items;
+    size_t len;
+    struct cr_json *tree; /* what the texts are of, when data was a text that had to be parsed after all */
+};
+
+static void entries_cleanup(struct entries *entries)
+{
+    for (size_t i = 0; i < entries->len; i++)
+        free(entries->items[i].key);
+    free(entries->items);
+    cr_json_free_secret(entries->tree);
+}
+
+static const struct entry *find_entry(const struct entries *entries, const char *key)
+{
+    for (size_t i = 0; key && i < entries->len; i++)
+        if (cr_streq(entries->items[i].key, key))
+            return &entries->items[i];
+    return NULL;
+}
+
+/* Of a key that comes twice the first counts. Takes the key. */
+static void add_entry(struct entries *entries, char *key, const char *text, size_t len)
+{
+    if (find_entry(entries, key)) {
+        free(key);
+        return;
+    }
+    entries->items = cr_reallocarray(entries->items, entries->len + 1, sizeof *entries->items);
+    entries->items[entries->len++] = (struct entry){key, text, len};
+}
+
+static void list_tree(const struct cr_json *data, struct entries *entries)
+{
+    for (const struct cr_json *value = cr_json_first(data); value; value = cr_json_next(value)) {
+        const char *text = cr_json_string(value);
+        if (!cr_json_is_null(value))
+            add_entry(entries, cr_strdup(cr_json_key(value)), text, text ? strlen(text) : 0);
+    }
+}
+
+/* False when something is written otherwise than API servers do, which the parser has to read. */
+static bool list_text(const char *text, size_t len, struct entries *entries)
+{
+    struct cr_json_members members = cr_json_members_of(text, len);
+    struct cr_json_slice key;
+    struct cr_json_slice value;
+    while (cr_json_members_next(&members, &key, &value)) {
+        if (!cr_json_slice_is_plain(&key) || !cr_json_slice_is_plain(&value) || *value.text != '"')
+            return false;
+        add_entry(entries, cr_strndup(key.text, key.len), value.text + 1, value.len - 2);
+    }
+    return true;
+}
+
+/* From the text of data, if it is one, without a tree of it: it may have a megabyte. */
+static void list_entries(const struct cr_json *secret, struct entries *entries)
+{
+    const struct cr_json *data = cr_json_get(secret, "data");
+    size_t len = 0;
+    const char *text = cr_json_text(data, &len);
+    if (!text) {
+        list_tree(data, entries);
+        return;
+    }
+    if (list_text(text, len, entries))
+        return;
+    entries_cleanup(entries);
+    *entries = (struct entries){.tree = cr_json_parse(text, len, NULL)};
+    list_tree(entries->tree, entries);
+}
+
 /* One reading: what was decoded, wiped at the end. */
 struct reading {
     const struct cr_json *secret;
+    const struct entries *entries;
     const struct cr_policy_secret *names;
-    struct cr_buf *bytes; /* of each entry that was decoded */
+    struct cr_buf bytes[3]; /* of certificate, key and trust */
     size_t bytes_len;
     struct cr_opaque_entry *opaque;
+    char (*digests)[CR_SHA256_HEX]; /* of each opaque entry */
     size_t opaque_len;
 };
 
@@ -160,26 +243,19 @@ static void reading_cleanup(struct reading *r)
 {
     for (size_t i = 0; i < r->bytes_len; i++)
         cr_buf_dispose(&r->bytes[i]);
-    free(r->bytes);
     free(r->opaque);
+    free(r->digests);
 }
 
-/* Borrowed from the reading; NULL: it is not base64. All as secrets: some put the key into the same PEM file. */
-static const struct cr_buf *decode(struct reading *r, const struct cr_json *entry)
-{
-    const char *text = cr_json_string(entry);
-    struct cr_buf *bytes = &r->bytes[r->bytes_len++];
-    *bytes = (struct cr_buf){.secret = true};
-    return text && cr_base64_decode(text, strlen(text), bytes, NULL) ? bytes : NULL;
-}
-
+/* False: it is not base64. All as secrets: some put the key into the same PEM file. */
 static bool read_entry(struct reading *r, const char *key, struct cr_pem_input *out)
 {
-    const struct cr_json *entry = key ? cr_json_at(r->secret, "data", key) : NULL;
-    if (!entry || cr_json_is_null(entry))
+    const struct entry *entry = find_entry(r->entries, key);
+    if (!entry)
         return true;
-    const struct cr_buf *bytes = decode(r, entry);
-    if (!bytes)
+    struct cr_buf *bytes = &r->bytes[r->bytes_len++];
+    *bytes = (struct cr_buf){.secret = true};
+    if (!entry->text || !cr_base64_decode(entry->text, entry->len, bytes, NULL))
         return false;
     *out = (struct cr_pem_input){cr_buf_text(bytes), bytes->len};
     return true;
@@ -192,17 +268,34 @@ static bool is_opaque(const struct cr_policy_secret *names, const char *key)
     return !names->has_opaque || cr_strvec_has(&names->opaque, key);
 }
 
-/* What is no base64 is digested as it stands: the API server lets none in. */
-static void read_opaque(struct reading *r)
+static void digest_piece(void *arg, const void *bytes, size_t len)
 {
-    const struct cr_json *data = cr_json_get(r->secret, "data");
-    for (const struct cr_json *entry = cr_json_first(data); entry; entry = cr_json_next(entry)) {
-        if (!is_opaque(r->names, cr_json_key(entry)))
+    cr_hmac_add(arg, bytes, len);
+}
+
+/* Piece by piece, so that no entry is there decoded as a whole. What is no base64 is digested as it stands: the API
+ * server lets none in. */
+static void digest_entry(const struct entry *entry, const char *key, char out[CR_SHA256_HEX])
+{
+    CR_CLEANUP(cr_hmac) struct cr_hmac *hmac = cr_hmac_new(key, strlen(key));
+    if (entry->text && !cr_base64_decode_pieces(entry->text, entry->len, digest_piece, hmac, NULL))
+        cr_hmac_add(hmac, entry->text, entry->len);
+    cr_hmac_hex(hmac, out);
+}
+
+/* key NULL: they are only named. */
+static void read_opaque(struct reading *r, const char *key)
+{
+    r->opaque = cr_calloc(r->entries->len, sizeof *r->opaque);
+    r->digests = cr_calloc(r->entries->len, sizeof *r->digests);
+    for (size_t i = 0; i < r->entries->len; i++) {
+        const struct entry *entry = &r->entries->items[i];
+        if (!is_opaque(r->names, entry->key))
             continue;
-        const struct cr_buf *bytes = decode(r, entry);
-        const char *text = cr_or_empty(cr_json_string(entry));
-        r->opaque[r->opaque_len++] = (struct cr_opaque_entry){cr_json_key(entry), bytes ? cr_buf_text(bytes) : text,
-                                                              bytes ? bytes->len : strlen(text)};
+        if (key)
+            digest_entry(entry, key, r->digests[r->opaque_len]);
+        r->opaque[r->opaque_len] = (struct cr_opaque_entry){.name = entry->key, .digest = r->digests[r->opaque_len]};
+        r->opaque_len++;
     }
 }
 
@@ -234,16 +327,11 @@ static struct cr_secret_view *new_view(const struct cr_json *secret, const struc
     return view;
 }
 
-struct cr_secret_view *cr_secret_view_read(const struct cr_json *secret, const struct cr_policy_secret *names,
-                                           const unsigned char *key)
+static struct cr_secret_view *read_view(const struct cr_json *secret, const struct entries *entries,
+                                        const struct cr_policy_secret *names, const unsigned char *key)
 {
     struct cr_secret_view *view = new_view(secret, names);
-    size_t entries = cr_json_len(cr_json_get(secret, "data"));
-    __attribute__((cleanup(reading_cleanup))) struct reading r = {
-        .secret = secret,
-        .names = names,
-        .bytes = cr_calloc(entries + 3, sizeof(struct cr_buf)), /* two names of one key decode it twice */
-        .opaque = cr_calloc(entries, sizeof(struct cr_opaque_entry))};
+    __attribute__((cleanup(reading_cleanup))) struct reading r = {.secret = secret, .entries = entries, .names = names};
     struct cr_material_input input = {.names = {names->certificate, names->private_key, names->trust}};
     struct cr_error err = {0};
     char derived[CR_SHA256_HEX];
@@ -253,18 +341,26 @@ struct cr_secret_view *cr_secret_view_read(const struct cr_json *secret, const s
         view->problem_text = cr_strdup("an entry is not base64");
         return view;
     }
-    read_opaque(&r);
-    input.opaque = r.opaque;
-    input.opaque_len = r.opaque_len;
     if (key) {
         derive_key(&r, key, derived);
         input.opaque_key = derived;
         input.opaque_key_len = strlen(derived);
     }
+    read_opaque(&r, key ? derived : NULL);
+    input.opaque = r.opaque;
+    input.opaque_len = r.opaque_len;
     if (!cr_material_parse(&input, cr_clock_wall_ms(), &view->material, &view->problem, &err))
         view->problem_text = cr_strdup(err.text);
     explicit_bzero(derived, sizeof derived);
     return view;
+}
+
+struct cr_secret_view *cr_secret_view_read(const struct cr_json *secret, const struct cr_policy_secret *names,
+                                           const unsigned char *key)
+{
+    __attribute__((cleanup(entries_cleanup))) struct entries entries = {0};
+    list_entries(secret, &entries);
+    return read_view(secret, &entries, names, key);
 }
 
 /* --- projection --- */
@@ -320,10 +416,12 @@ static struct view_list *read_views(struct cr_secret_refs *refs, const struct cr
         explicit_bzero(digest_key, sizeof digest_key);
         return NULL;
     }
+    __attribute__((cleanup(entries_cleanup))) struct entries entries = {0};
+    list_entries(secret, &entries);
     struct view_list *list = cr_new(struct view_list);
     list->items = cr_calloc(names->len, sizeof(struct cr_secret_view *));
     for (size_t i = 0; i < names->len; i++)
-        list->items[list->len++] = cr_secret_view_read(secret, &names->items[i], has_digest_key ? digest_key : NULL);
+        list->items[list->len++] = read_view(secret, &entries, &names->items[i], has_digest_key ? digest_key : NULL);
     explicit_bzero(digest_key, sizeof digest_key);
     name_set_free(names);
     return list;

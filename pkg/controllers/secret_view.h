@@ -45,7 +45,8 @@ CR_DEFINE_CLEANUP(cr_secret_view, struct cr_secret_view, cr_secret_view_free)
 /* Borrowed; NULL when the projection did not read it through these names (then it must be fetched). */
 const struct cr_secret_view *cr_secret_view_find(const struct cr_snapshot *snapshot,
                                                  const struct cr_policy_secret *names);
-/* Reads a whole Secret object. key NULL: opaque material is only named. Owned; never NULL.
+/* Reads a whole Secret object, the data of which may be a text (cr_json_text). key NULL: opaque material is only named.
+ * Owned; never NULL.
  *
  * The digests of opaque material are made with a key derived from it, for this Secret seen through these names alone:
  * the same password in two Secrets does not show, and other names are another first sight, not a change. */

@@ -38,6 +38,9 @@ struct cr_watch_options {
     const char *label_selector;         /* NULL: none. Copied */
     const char *field_selector;
     bool secret; /* wipe frames and objects: the data carries keys */
+    /* A member of the objects that stays text (cr_json_text) when an event brings it, for what is big: on_object takes
+     * it out of the object before it returns. Static; NULL: none. */
+    const char *apart;
     /* The cluster may not have it, or not let us see it, and that is no error: asked again every one or two minutes. */
     bool optional;
 };

@@ -22,6 +22,7 @@ struct cr_watch {
     char *field_selector;
     char *what; /* "watch /api/v1/pods": for errors */
     bool secret;
+    const char *apart; /* NULL: none */
     bool optional;
     struct cr_watch_handler handler;
 

@@ -5,8 +5,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <openssl/core_names.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/params.h>
+
+#include "base/alloc.h"
 
 static _Noreturn void no_crypto(void)
 {
@@ -55,4 +59,45 @@ void cr_hmac_sha256_hex(const void *key, size_t key_len, const void *data, size_
     if (key_len > INT_MAX || !HMAC(EVP_sha256(), key_len ? key : "", (int)key_len, data, len, digest, &size))
         no_crypto();
     to_hex(digest, out);
+}
+
+struct cr_hmac {
+    EVP_MAC_CTX *ctx;
+};
+
+struct cr_hmac *cr_hmac_new(const void *key, size_t key_len)
+{
+    struct cr_hmac *hmac = cr_new(struct cr_hmac);
+    char sha256[] = "SHA256";
+    const OSSL_PARAM params[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, sha256, 0), OSSL_PARAM_END};
+    EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    hmac->ctx = mac ? EVP_MAC_CTX_new(mac) : NULL;
+    EVP_MAC_free(mac);
+    /* A NULL key is none at all, not an empty one. */
+    if (!hmac->ctx || !EVP_MAC_init(hmac->ctx, key_len ? key : (const void *)"", key_len, params))
+        no_crypto();
+    return hmac;
+}
+
+void cr_hmac_add(struct cr_hmac *hmac, const void *data, size_t len)
+{
+    if (len && !EVP_MAC_update(hmac->ctx, data, len))
+        no_crypto();
+}
+
+void cr_hmac_hex(struct cr_hmac *hmac, char out[CR_SHA256_HEX])
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    size_t size = 0;
+    if (!EVP_MAC_final(hmac->ctx, digest, &size, sizeof digest))
+        no_crypto();
+    to_hex(digest, out);
+}
+
+void cr_hmac_free(struct cr_hmac *hmac)
+{
+    if (!hmac)
+        return;
+    EVP_MAC_CTX_free(hmac->ctx);
+    free(hmac);
 }

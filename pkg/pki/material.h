@@ -89,6 +89,8 @@ struct cr_opaque_entry {
     const char *name; /* the key in the Secret */
     const void *data;
     size_t len;
+    /* HMAC-SHA-256 of the contents by opaque_key, in hexadecimal, where data is not there as a whole; NULL: of data. */
+    const char *digest;
 };
 
 /* Everything is borrowed. */

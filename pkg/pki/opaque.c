@@ -48,7 +48,9 @@ static void append(struct cr_buf *text, const struct cr_material_input *in, cons
                    struct cr_strvec *keys)
 {
     char content[CR_SHA256_HEX] = "";
-    if (in->opaque_key)
+    if (in->opaque_key && entry->digest)
+        memcpy(content, entry->digest, sizeof content);
+    else if (in->opaque_key)
         cr_hmac_sha256_hex(in->opaque_key, in->opaque_key_len, entry->data, entry->len, content);
     cr_buf_printf(text, "%s=%s\n", entry->name, content);
     cr_autofree char *element = cr_asprintf("%s=%.*s", entry->name, ENTRY_DIGEST, content);

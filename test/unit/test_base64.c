@@ -114,10 +114,57 @@ static void an_error_names_the_byte_and_never_the_text(void **state)
     assert_string_equal(err.text, "not base64: a character that is not base64 at byte 4 of 8");
 }
 
+struct pieces {
+    struct cr_buf all;
+    size_t count;
+    size_t longest;
+};
+
+static void collect(void *arg, const void *bytes, size_t len)
+{
+    struct pieces *pieces = arg;
+    assert_true(cr_buf_append(&pieces->all, bytes, len));
+    pieces->count++;
+    if (len > pieces->longest)
+        pieces->longest = len;
+}
+
+static void pieces_are_the_whole_and_small(void **state)
+{
+    (void)state;
+    char bytes[5000];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (char)(i * 7);
+    for (size_t len = 0; len <= sizeof bytes; len += 383) {
+        cr_autofree char *text = cr_base64_encode(bytes, len);
+        struct pieces pieces = {0};
+        assert_true(cr_base64_decode_pieces(text, strlen(text), collect, &pieces, NULL));
+        assert_int_equal(pieces.all.len, len);
+        if (len)
+            assert_memory_equal(pieces.all.data, bytes, len);
+        assert_true(pieces.longest <= 1024);
+        cr_buf_dispose(&pieces.all);
+    }
+}
+
+static void no_piece_comes_of_what_is_invalid(void **state)
+{
+    (void)state;
+    char text[4097];
+    memset(text, 'A', sizeof text);
+    struct pieces pieces = {0};
+    struct cr_error err = {0};
+    assert_false(cr_base64_decode_pieces(text, sizeof text, collect, &pieces, &err));
+    assert_int_equal(err.kind, CR_ERR_INVALID);
+    assert_int_equal(pieces.count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(encodes_and_decodes_the_vectors_of_rfc_4648),
+        cmocka_unit_test(pieces_are_the_whole_and_small),
+        cmocka_unit_test(no_piece_comes_of_what_is_invalid),
         cmocka_unit_test(every_byte_survives),
         cmocka_unit_test(skips_white_space),
         cmocka_unit_test(refuses_and_leaves_out_as_it_was),

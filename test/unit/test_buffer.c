@@ -39,6 +39,44 @@ static void appending_grows_and_keeps_the_terminator(void **state)
         assert_int_equal(buf.data[i], 'a' + (int)(i % 26));
 }
 
+/* Over the size from which a buffer has pages of its own, both ways. */
+static void a_big_buffer_is_a_buffer(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {100 * 1024, 128 * 1024 - 1, 128 * 1024, 300 * 1024, 3 * 1024 * 1024};
+    for (size_t i = 0; i < cr_array_len(sizes); i++) {
+        CR_CLEANUP(cr_buf) struct cr_buf buf = {.secret = i % 2 == 0};
+        for (size_t n = 0; n < sizes[i] / 10; n++)
+            assert_true(cr_buf_append(&buf, "0123456789", 10));
+        size_t len = sizes[i] / 10 * 10;
+        assert_int_equal(buf.len, len);
+        for (size_t n = 0; n < len; n++)
+            assert_int_equal(buf.data[n], '0' + (int)(n % 10));
+        assert_int_equal(buf.data[len], '\0');
+        cr_buf_consume(&buf, 5);
+        assert_memory_equal(buf.data, "5678901234", 10);
+        cr_autofree char *text = cr_buf_steal(&buf);
+        assert_int_equal(strlen(text), len - 5);
+        assert_string_equal(cr_buf_text(&buf), "");
+        assert_true(cr_buf_append(&buf, "again", 5));
+        assert_string_equal(cr_buf_text(&buf), "again");
+    }
+}
+
+static void what_a_secret_buffer_held_is_wiped(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_buf) struct cr_buf buf = {.secret = true};
+    static const char zeros[200];
+    char keys[200];
+    memset(keys, 'k', sizeof keys);
+    assert_true(cr_buf_append(&buf, keys, sizeof keys));
+    cr_buf_consume(&buf, 150);
+    assert_memory_equal(buf.data + 50, zeros, 150);
+    cr_buf_reset(&buf);
+    assert_memory_equal(buf.data, zeros, 200);
+}
+
 static void a_cap_is_passed_by_no_byte(void **state)
 {
     static const struct {
@@ -101,13 +139,14 @@ static void a_secret_is_wiped_when_it_is_reset(void **state)
     cr_buf_puts(&buf, "hunter2");
     cr_buf_reset(&buf);
     assert_int_equal(buf.len, 0);
-    for (size_t i = 0; i < buf.cap; i++)
+    for (size_t i = 0; i <= strlen("hunter2"); i++)
         assert_int_equal(buf.data[i], 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_big_buffer_is_a_buffer),         cmocka_unit_test(what_a_secret_buffer_held_is_wiped),
         cmocka_unit_test(an_empty_buffer_is_an_empty_text), cmocka_unit_test(appending_grows_and_keeps_the_terminator),
         cmocka_unit_test(a_cap_is_passed_by_no_byte),       cmocka_unit_test(consuming_drops_from_the_front),
         cmocka_unit_test(a_stolen_text_leaves_nothing),     cmocka_unit_test(a_secret_is_wiped_when_it_is_reset),

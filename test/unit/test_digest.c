@@ -60,12 +60,30 @@ static void an_empty_key_is_a_key(void **state)
     assert_string_equal(hex, "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
 }
 
+static void hmac_in_pieces_is_that_of_the_whole(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"", "Jefe"};
+    static const char text[] = "what do ya want for nothing?";
+    for (size_t k = 0; k < 2; k++) {
+        char whole[CR_SHA256_HEX];
+        cr_hmac_sha256_hex(keys[k], strlen(keys[k]), text, strlen(text), whole);
+        for (size_t cut = 0; cut <= strlen(text); cut++) {
+            CR_CLEANUP(cr_hmac) struct cr_hmac *hmac = cr_hmac_new(keys[k], strlen(keys[k]));
+            char hex[CR_SHA256_HEX];
+            cr_hmac_add(hmac, text, cut);
+            cr_hmac_add(hmac, text + cut, strlen(text) - cut);
+            cr_hmac_hex(hmac, hex);
+            assert_string_equal(hex, whole);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sha256_of_the_published_vectors),
-        cmocka_unit_test(pieces_hash_as_one),
-        cmocka_unit_test(hmac_of_the_published_vectors),
+        cmocka_unit_test(sha256_of_the_published_vectors), cmocka_unit_test(pieces_hash_as_one),
+        cmocka_unit_test(hmac_of_the_published_vectors),   cmocka_unit_test(hmac_in_pieces_is_that_of_the_whole),
         cmocka_unit_test(an_empty_key_is_a_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,6 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/strings.h"
-#include "controllers/concern.h"
 #include "controllers/project.h"
 #include "controllers/secret_view.h"
 #include "kube/object.h"
@@ -30,6 +29,7 @@ struct cache_informer {
 struct cr_cache {
     struct cr_cache_options options;
     struct cr_secret_refs *refs;
+    struct cr_policy_index *index;
     struct cache_informer *informers;
     size_t informers_len;
 };
@@ -56,19 +56,14 @@ static bool project(void *arg, struct cr_json *json, struct cr_snapshot *snapsho
     switch (informer->what) {
     case CR_CACHED_SECRETS:
         cr_secret_project(informer->cache->refs, json, snapshot);
+        cr_project_secret(json);
         return true;
     case CR_CACHED_PODS:
         cr_project_pod(json, snapshot);
         return true;
-    case CR_CACHED_POLICIES: {
-        const char *problem = NULL;
-        cr_project_policy(json, snapshot);
-        const struct cr_policy *policy = cr_projected_policy(snapshot, &problem);
-        /* Before its Secrets change: the next event of each is then read through this policy's key names. */
-        if (policy)
-            cr_secret_refs_add(informer->cache->refs, policy);
+    case CR_CACHED_POLICIES:
+        cr_project_policy(json);
         return true;
-    }
     default:
         cr_project_user(resources[informer->what]->kind, json, snapshot);
         return true;
@@ -92,125 +87,126 @@ static struct cr_store *store_for(struct cr_cache *cache, enum cr_cached what, c
 
 /* --- which policies an object concerns --- */
 
-struct concern {
-    bool (*concerns)(const struct concern *concern, const struct cr_snapshot *policy);
-    const char *kind;
-    const char *name;
-    struct cr_snapshot *before;
-    struct cr_snapshot *after;
-    struct cr_used_secret *used;
-    size_t used_len;
-    struct cr_strvec keys;
+static void tell(struct cr_cache *cache, const struct cr_strvec *keys)
+{
+    for (size_t i = 0; i < keys->len; i++)
+        cache->options.on_policy(cache->options.arg, keys->items[i]);
+}
+
+/* Labels matter only to selectors. */
+static void tell_of_secret(struct cr_cache *cache, const struct cr_change *change)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+    bool selects = cr_policy_index_selects(cache->index, change->ns);
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *before = selects ? cr_packed_open(change->before) : NULL;
+    cr_policy_index_of_secret(cache->index, change->ns, change->name, before ? before->json : NULL,
+                              change->after ? change->after->json : NULL, &keys);
+    tell(cache, &keys);
+}
+
+/* The Secrets that a workload, Ingress or Gateway uses, as they are now. */
+struct used {
+    struct cr_used_secret *items;
+    struct cr_snapshot **snapshots; /* they keep the JSON */
+    size_t len;
 };
 
-static bool as_secret(const struct concern *concern, const struct cr_snapshot *policy)
+static void used_cleanup(struct used *used)
 {
-    return cr_concerns_secret(policy, concern->name, concern->before, concern->after);
+    for (size_t i = 0; i < used->len; i++)
+        cr_snapshot_unref(used->snapshots[i]);
+    free(used->items);
+    free(used->snapshots);
 }
 
-static bool as_user(const struct concern *concern, const struct cr_snapshot *policy)
+/* extra: of the user; NULL: it does not exist. */
+static void add_used(struct cr_cache *cache, const char *ns, const void *extra, struct used *used)
 {
-    return cr_concerns_user(policy, concern->kind, concern->name, concern->used, concern->used_len);
-}
-
-static bool as_neighbour(const struct concern *concern, const struct cr_snapshot *policy)
-{
-    return !cr_streq(cr_obj_name(policy->json), concern->name) &&
-           cr_concerns_neighbour(policy, concern->before, concern->after);
-}
-
-static void collect_concerned(void *arg, struct cr_snapshot *policy)
-{
-    struct concern *concern = arg;
-    if (!concern->concerns(concern, policy))
+    const struct cr_strvec *names = extra ? cr_projected_uses(extra) : NULL;
+    if (!names || !names->len)
         return;
-    cr_autofree char *key = cr_obj_key(policy->json);
-    cr_strvec_add(&concern->keys, key);
-}
-
-static void tell_concerned(struct cr_cache *cache, const char *ns, struct concern *concern)
-{
-    struct cr_store *policies = store_for(cache, CR_CACHED_POLICIES, ns);
-    if (!policies || !concern->name)
-        return;
-    cr_store_visit(policies, ns, collect_concerned, concern);
-    for (size_t i = 0; i < concern->keys.len; i++)
-        cache->options.on_policy(cache->options.arg, concern->keys.items[i]);
-    cr_strvec_dispose(&concern->keys);
-}
-
-/* With the Secrets as they are now; looked up first, since policies are looked at under a lock. */
-static void add_used(struct cr_cache *cache, const char *ns, const struct cr_snapshot *user, struct concern *concern)
-{
-    const struct cr_strvec *uses = user ? cr_projected_uses(user) : NULL;
-    for (size_t i = 0; uses && i < uses->len; i++) {
-        concern->used = cr_reallocarray(concern->used, concern->used_len + 1, sizeof *concern->used);
-        concern->used[concern->used_len++] = (struct cr_used_secret){
-            .name = uses->items[i], .secret = cr_cache_get(cache, CR_CACHED_SECRETS, ns, uses->items[i])};
+    bool selects = cr_policy_index_selects(cache->index, ns);
+    used->items = cr_reallocarray(used->items, used->len + names->len, sizeof *used->items);
+    used->snapshots = cr_reallocarray(used->snapshots, used->len + names->len, sizeof(struct cr_snapshot *));
+    for (size_t i = 0; i < names->len; i++, used->len++) {
+        struct cr_snapshot *secret = selects ? cr_cache_get(cache, CR_CACHED_SECRETS, ns, names->items[i]) : NULL;
+        used->snapshots[used->len] = secret;
+        used->items[used->len] =
+            (struct cr_used_secret){.name = names->items[i], .secret = secret ? secret->json : NULL};
     }
 }
 
-static void tell_of_user(struct cr_cache *cache, const char *ns, struct concern *concern)
+/* before, after: what the projection made of it then and now. */
+static void tell_of_user(struct cr_cache *cache, const char *ns, const char *kind, const char *name, const void *before,
+                         const void *after)
 {
-    concern->concerns = as_user;
-    add_used(cache, ns, concern->before, concern);
-    add_used(cache, ns, concern->after, concern);
-    tell_concerned(cache, ns, concern);
-    for (size_t i = 0; i < concern->used_len; i++)
-        cr_snapshot_unref((struct cr_snapshot *)(uintptr_t)concern->used[i].secret);
-    free(concern->used);
+    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+    __attribute__((cleanup(used_cleanup))) struct used used = {0};
+    add_used(cache, ns, before, &used);
+    add_used(cache, ns, after, &used);
+    cr_policy_index_of_user(cache->index, ns, kind, name, used.items, used.len, &keys);
+    tell(cache, &keys);
 }
 
-static void tell_of_pod(struct cr_cache *cache, const struct cr_snapshot *pod, bool gone)
+static void tell_of_pod(struct cr_cache *cache, const struct cr_change *change)
 {
-    const char *ns = cr_obj_namespace(pod->json);
-    struct concern concern = {0};
-    if (cr_projected_owner(pod, &concern.kind, &concern.name)) {
-        CR_CLEANUP(cr_snapshot)
-        struct cr_snapshot *workload = cr_cache_workload(cache, ns, concern.kind, concern.name);
-        concern.after = workload;
-        tell_of_user(cache, ns, &concern);
+    const char *kind = NULL;
+    const char *name = NULL;
+    const void *extra = change->after ? change->after->extra : cr_packed_extra(change->before);
+    if (cr_projected_owner(extra, &kind, &name)) {
+        CR_CLEANUP(cr_packed)
+        struct cr_packed *workload = cr_cache_workload_packed(cache, change->ns, kind, name);
+        tell_of_user(cache, change->ns, kind, name, NULL, cr_packed_extra(workload));
     }
-    if (gone)
-        cache->options.on_pod_gone(cache->options.arg, cr_obj_uid(pod->json));
+    if (change->after)
+        return;
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *gone = cr_packed_open(change->before);
+    cache->options.on_pod_gone(cache->options.arg, cr_obj_uid(gone->json));
 }
 
-static void start_what_is_needed(struct cr_cache *cache, const struct cr_snapshot *policy);
+static void start_what_is_needed(struct cr_cache *cache, const struct cr_policy *policy);
 
-static void tell_of_policy(struct cr_cache *cache, const char *ns, struct concern *concern)
+/* Before its Secrets change: the next event of each is then read through this policy's key names. */
+static void take_policy(struct cr_cache *cache, const struct cr_json *object, struct cr_strvec *neighbours)
 {
-    const struct cr_json *object = concern->after ? concern->after->json : concern->before->json;
-    cr_autofree char *key = cr_obj_key(object);
-    if (concern->after)
-        start_what_is_needed(cache, concern->after);
-    cache->options.on_policy(cache->options.arg, key);
-    concern->concerns = as_neighbour;
-    tell_concerned(cache, ns, concern);
+    struct cr_error problem = {0}; /* told by who reconciles it */
+    struct cr_policy *policy = cr_policy_decode(object, &problem);
+    if (policy) {
+        cr_secret_refs_add(cache->refs, policy);
+        start_what_is_needed(cache, policy);
+    }
+    cr_policy_index_put(cache->index, object, policy, neighbours);
 }
 
-static void on_change(void *arg, struct cr_snapshot *before, struct cr_snapshot *after)
+static void tell_of_policy(struct cr_cache *cache, const struct cr_change *change)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+    cr_autofree char *key = cr_asprintf("%s/%s", change->ns, change->name);
+    cr_strvec_add(&keys, key);
+    if (change->after)
+        take_policy(cache, change->after->json, &keys);
+    else
+        cr_policy_index_remove(cache->index, change->ns, change->name, &keys);
+    tell(cache, &keys);
+}
+
+static void on_change(void *arg, const struct cr_change *change)
 {
     const struct cache_informer *informer = arg;
     struct cr_cache *cache = informer->cache;
-    const struct cr_json *object = after ? after->json : before->json;
-    const char *ns = cr_obj_namespace(object);
-    struct concern concern = {.concerns = as_secret,
-                              .kind = resources[informer->what]->kind,
-                              .name = cr_obj_name(object),
-                              .before = before,
-                              .after = after};
     switch (informer->what) {
     case CR_CACHED_POLICIES:
-        tell_of_policy(cache, ns, &concern);
+        tell_of_policy(cache, change);
         return;
     case CR_CACHED_PODS:
-        tell_of_pod(cache, after ? after : before, !after);
+        tell_of_pod(cache, change);
         return;
     case CR_CACHED_SECRETS:
-        tell_concerned(cache, ns, &concern);
+        tell_of_secret(cache, change);
         return;
     default:
-        tell_of_user(cache, ns, &concern);
+        tell_of_user(cache, change->ns, resources[informer->what]->kind, change->name, cr_packed_extra(change->before),
+                     change->after ? change->after->extra : NULL);
         return;
     }
 }
@@ -234,11 +230,9 @@ static bool is_asked_for(const struct cache_informer *informer, const struct cr_
 }
 
 /* Once one policy has asked for it, it stays. */
-static void start_what_is_needed(struct cr_cache *cache, const struct cr_snapshot *snapshot)
+static void start_what_is_needed(struct cr_cache *cache, const struct cr_policy *policy)
 {
-    const char *problem = NULL;
-    const struct cr_policy *policy = cr_projected_policy(snapshot, &problem);
-    for (size_t i = 0; policy && i < cache->informers_len; i++) {
+    for (size_t i = 0; i < cache->informers_len; i++) {
         struct cache_informer *informer = &cache->informers[i];
         if (!is_asked_for(informer, policy) || atomic_load(&informer->started_ms))
             continue;
@@ -295,21 +289,25 @@ char *cr_cache_unseen(struct cr_cache *cache, const struct cr_policy *policy)
     return text.len ? cr_buf_steal(&text) : NULL;
 }
 
+static bool is_needed_by(const struct cache_informer *informer, const char *ns, const char *name)
+{
+    const char *problem = NULL;
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_cache_get(informer->cache, CR_CACHED_POLICIES, ns, name);
+    const struct cr_policy *policy = snapshot ? cr_cached_policy(snapshot, &problem) : NULL;
+    return policy && (is_of(informer, policy) || is_asked_for(informer, policy));
+}
+
 /* Whether it can be seen has changed: for whoever waits for it, or says that it cannot be seen. */
 static void tell_all_in_need(void *arg)
 {
     const struct cache_informer *informer = arg;
-    struct cr_cache *cache = informer->cache;
-    CR_CLEANUP(cr_snapshots) struct cr_snapshots policies = {0};
-    for (size_t i = 0; i < cache->informers_len; i++)
-        if (cache->informers[i].what == CR_CACHED_POLICIES)
-            cr_store_visit(cache->informers[i].store, informer->ns, cr_snapshots_add, &policies);
-    for (size_t i = 0; i < policies.len; i++) {
-        const char *problem = NULL;
-        const struct cr_policy *policy = cr_projected_policy(policies.items[i], &problem);
-        cr_autofree char *key = cr_obj_key(policies.items[i]->json);
-        if (policy && (is_of(informer, policy) || is_asked_for(informer, policy)))
-            cache->options.on_policy(cache->options.arg, key);
+    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+    cr_cache_keys(informer->cache, CR_CACHED_POLICIES, informer->ns, &keys);
+    for (size_t i = 0; i < keys.len; i++) {
+        const char *slash = strchr(keys.items[i], '/');
+        cr_autofree char *ns = cr_strndup(keys.items[i], (size_t)(slash - keys.items[i]));
+        if (is_needed_by(informer, ns, slash + 1))
+            informer->cache->options.on_policy(informer->cache->options.arg, keys.items[i]);
     }
 }
 
@@ -320,6 +318,11 @@ void cr_cache_expect_secrets(struct cr_cache *cache, const struct cr_policy *pol
     cr_secret_refs_add(cache->refs, policy);
 }
 
+struct cr_policy_index *cr_cache_policy_index(struct cr_cache *cache)
+{
+    return cache->index;
+}
+
 struct cr_secret_refs *cr_cache_secret_refs(struct cr_cache *cache)
 {
     return cache->refs;
@@ -328,6 +331,7 @@ struct cr_secret_refs *cr_cache_secret_refs(struct cr_cache *cache)
 void cr_cache_project_secret(struct cr_cache *cache, struct cr_snapshot *snapshot)
 {
     cr_secret_project(cache->refs, snapshot->json, snapshot);
+    cr_project_secret(snapshot->json);
 }
 
 /* --- set-up --- */
@@ -363,6 +367,7 @@ struct cr_cache *cr_cache_new(struct cr_manager *manager, struct cr_client *clie
     struct cr_cache *cache = cr_new(struct cr_cache);
     cache->options = *options;
     cache->refs = cr_secret_refs_new();
+    cache->index = cr_policy_index_new();
     size_t namespaces = options->namespaces->len ? options->namespaces->len : 1;
     /* Never moved afterwards: the informers point into it. */
     cache->informers = cr_calloc(namespaces * CR_CACHED_COUNT, sizeof *cache->informers);
@@ -387,6 +392,7 @@ void cr_cache_free(struct cr_cache *cache)
         free(cache->informers[i].ns);
     }
     free(cache->informers);
+    cr_policy_index_free(cache->index);
     cr_secret_refs_free(cache->refs);
     free(cache);
 }
@@ -396,29 +402,48 @@ void cr_cache_free(struct cr_cache *cache)
 struct cr_snapshot *cr_cache_get(struct cr_cache *cache, enum cr_cached what, const char *ns, const char *name)
 {
     struct cr_store *store = store_for(cache, what, ns);
-    return store ? cr_store_get(store, ns, name) : NULL;
+    struct cr_snapshot *snapshot = store ? cr_store_get(store, ns, name) : NULL;
+    if (snapshot && what == CR_CACHED_POLICIES)
+        cr_project_decode(snapshot);
+    return snapshot;
+}
+
+struct cr_packed *cr_cache_workload_packed(struct cr_cache *cache, const char *ns, const char *kind, const char *name)
+{
+    for (size_t i = 0; i < cr_array_len(users); i++) {
+        struct cr_store *store = cr_streq(resources[users[i]]->kind, kind) ? store_for(cache, users[i], ns) : NULL;
+        if (store)
+            return cr_store_get_packed(store, ns, name);
+    }
+    return NULL;
 }
 
 struct cr_snapshot *cr_cache_workload(struct cr_cache *cache, const char *ns, const char *kind, const char *name)
 {
-    for (size_t i = 0; i < cr_array_len(users); i++)
-        if (cr_streq(resources[users[i]]->kind, kind))
-            return cr_cache_get(cache, users[i], ns, name);
-    return NULL;
+    CR_CLEANUP(cr_packed) struct cr_packed *packed = cr_cache_workload_packed(cache, ns, kind, name);
+    return cr_packed_open(packed);
 }
 
-void cr_snapshots_add(void *snapshots, struct cr_snapshot *snapshot)
+/* Of all namespaces there may be one informer each. */
+void cr_cache_visit(struct cr_cache *cache, enum cr_cached what, const char *ns, cr_store_visit_fn visit, void *arg)
 {
-    struct cr_snapshots *out = snapshots;
-    out->items = cr_reallocarray(out->items, out->len + 1, sizeof(struct cr_snapshot *));
-    out->items[out->len++] = cr_snapshot_ref(snapshot);
+    for (size_t i = 0; i < cache->informers_len; i++) {
+        const struct cache_informer *informer = &cache->informers[i];
+        if (informer->what == what && (!informer->ns || !ns || cr_streq(informer->ns, ns)))
+            cr_store_visit(informer->store, ns, visit, arg);
+    }
 }
 
-void cr_cache_all(struct cr_cache *cache, enum cr_cached what, const char *ns, struct cr_snapshots *out)
+static void add_key(void *keys, const char *ns, const char *name, struct cr_packed *packed)
 {
-    struct cr_store *store = store_for(cache, what, ns);
-    if (store)
-        cr_store_visit(store, ns, cr_snapshots_add, out);
+    (void)packed;
+    cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
+    cr_strvec_add(keys, key);
+}
+
+void cr_cache_keys(struct cr_cache *cache, enum cr_cached what, const char *ns, struct cr_strvec *keys)
+{
+    cr_cache_visit(cache, what, ns, add_key, keys);
 }
 
 const char *cr_cached_kind(enum cr_cached what)
@@ -426,28 +451,40 @@ const char *cr_cached_kind(enum cr_cached what)
     return resources[what]->kind;
 }
 
+/* --- pods --- */
+
 struct pods_of {
     const char *kind;
     const char *name;
-    struct cr_snapshots *out;
+    struct cr_packed **found; /* owned references; parsed when the lock is free again */
+    size_t len;
 };
 
-static void collect_pod(void *arg, struct cr_snapshot *snapshot)
+static void collect_pod(void *arg, const char *ns, const char *name, struct cr_packed *pod)
 {
-    const struct pods_of *of = arg;
-    const char *kind = NULL;
-    const char *name = NULL;
-    if (cr_projected_owner(snapshot, &kind, &name) && cr_streq(name, of->name) && cr_streq(kind, of->kind) &&
-        cr_pod_active(snapshot->json))
-        cr_snapshots_add(of->out, snapshot);
+    struct pods_of *of = arg;
+    (void)ns;
+    (void)name;
+    const char *owner_kind = NULL;
+    const char *owner = NULL;
+    const void *extra = cr_packed_extra(pod);
+    if (!cr_projected_owner(extra, &owner_kind, &owner) || !cr_streq(owner, of->name) ||
+        !cr_streq(owner_kind, of->kind) || !cr_projected_active(extra))
+        return;
+    of->found = cr_reallocarray(of->found, of->len + 1, sizeof(struct cr_packed *));
+    of->found[of->len++] = cr_packed_ref(pod);
 }
 
 void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name, struct cr_snapshots *out)
 {
-    struct cr_store *store = store_for(cache, CR_CACHED_PODS, ns);
-    struct pods_of of = {.kind = kind, .name = name, .out = out};
-    if (store)
-        cr_store_visit(store, ns, collect_pod, &of);
+    struct pods_of of = {.kind = kind, .name = name};
+    cr_cache_visit(cache, CR_CACHED_PODS, ns, collect_pod, &of);
+    out->items = cr_calloc(of.len, sizeof(struct cr_snapshot *));
+    for (size_t i = 0; i < of.len; i++) {
+        out->items[out->len++] = cr_packed_open(of.found[i]);
+        cr_packed_unref(of.found[i]);
+    }
+    free(of.found);
 }
 
 void cr_snapshots_dispose(struct cr_snapshots *snapshots)

@@ -6,6 +6,7 @@
 #include "api/policy.h"
 #include "base/cleanup.h"
 #include "base/strvec.h"
+#include "controllers/policy_index.h"
 #include "runtime/manager.h"
 #include "runtime/store.h"
 
@@ -39,7 +40,7 @@ struct cr_cache *cr_cache_new(struct cr_manager *manager, struct cr_client *clie
 void cr_cache_free(struct cr_cache *cache);
 CR_DEFINE_CLEANUP(cr_cache, struct cr_cache, cr_cache_free)
 
-/* A reference of the caller's own, or NULL. */
+/* A snapshot of the caller's own, or NULL. */
 struct cr_snapshot *cr_cache_get(struct cr_cache *cache, enum cr_cached what, const char *ns, const char *name);
 /* The workload, Ingress or Gateway that a consumer names; NULL when it does not exist or its kind is not one of ours.
  */
@@ -51,10 +52,13 @@ struct cr_snapshots {
 };
 void cr_snapshots_dispose(struct cr_snapshots *snapshots);
 CR_DEFINE_DISPOSE(cr_snapshots, struct cr_snapshots, cr_snapshots_dispose)
-/* For cr_store_visit: adds a reference to the struct cr_snapshots. */
-void cr_snapshots_add(void *snapshots, struct cr_snapshot *snapshot);
-/* All of a namespace, in no order. */
-void cr_cache_all(struct cr_cache *cache, enum cr_cached what, const char *ns, struct cr_snapshots *out);
+/* Of all that there are of a namespace (NULL: all of them), in no order; nothing is parsed. visit: see cr_store_visit.
+ */
+void cr_cache_visit(struct cr_cache *cache, enum cr_cached what, const char *ns, cr_store_visit_fn visit, void *arg);
+/* Their keys. */
+void cr_cache_keys(struct cr_cache *cache, enum cr_cached what, const char *ns, struct cr_strvec *keys);
+/* As cr_cache_workload, for who needs only what its projection made of it (project.h). */
+struct cr_packed *cr_cache_workload_packed(struct cr_cache *cache, const char *ns, const char *kind, const char *name);
 const char *cr_cached_kind(enum cr_cached what); /* "Deployment" */
 /* The active pods of a workload, by their owner. */
 void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
@@ -78,6 +82,8 @@ void cr_cache_project_secret(struct cr_cache *cache, struct cr_snapshot *snapsho
  * Borrowed. */
 const struct cr_policy *cr_cached_policy(const struct cr_snapshot *snapshot, const char **problem);
 
+/* Which policies what concerns. Borrowed. */
+struct cr_policy_index *cr_cache_policy_index(struct cr_cache *cache);
 /* Through which names Secrets are read. Borrowed. */
 struct cr_secret_refs *cr_cache_secret_refs(struct cr_cache *cache);
 

@@ -126,10 +126,10 @@ static void accept(struct cr_catalogue_source *source, struct cr_snapshot *snaps
     note_news(source, snapshot, NULL);
 }
 
-static void on_change(void *arg, struct cr_snapshot *before, struct cr_snapshot *after)
+static void on_change(void *arg, const struct cr_change *change)
 {
     struct cr_catalogue_source *source = arg;
-    (void)before;
+    struct cr_snapshot *after = change->after;
     if (!after) {
         cr_log(CR_LOG_INFO, "overrides of the catalogue are gone", {"namespace", source->options.ns},
                {"configmap", source->options.name});

@@ -78,12 +78,10 @@ static void on_catalogue_news(void *arg)
 
 static void plan_all_of(struct cr_policy_controller *controller, const char *ns)
 {
-    CR_CLEANUP(cr_snapshots) struct cr_snapshots policies = {0};
-    cr_cache_all(controller->cache, CR_CACHED_POLICIES, ns, &policies);
-    for (size_t i = 0; i < policies.len; i++) {
-        cr_autofree char *key = cr_obj_key(policies.items[i]->json);
-        on_policy(controller, key);
-    }
+    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+    cr_cache_keys(controller->cache, CR_CACHED_POLICIES, ns, &keys);
+    for (size_t i = 0; i < keys.len; i++)
+        on_policy(controller, keys.items[i]);
 }
 
 static void on_catalogue_change(void *arg)

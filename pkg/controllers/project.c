@@ -3,7 +3,14 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "controllers/owner.h"
+#include "kube/object.h"
 #include "rotation/usage.h"
+
+static void strip(struct cr_json *json, const char *const *names, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        cr_json_remove(json, names[i]);
+}
 
 static void strip_metadata(struct cr_json *json)
 {
@@ -12,13 +19,35 @@ static void strip_metadata(struct cr_json *json)
     cr_json_remove(cr_json_edit(metadata, "annotations"), "kubectl.kubernetes.io/last-applied-configuration");
 }
 
+/* Of what is kept by the thousand. */
+static void strip_unread_metadata(struct cr_json *json)
+{
+    static const char *const type[] = {"apiVersion", "kind"};
+    static const char *const unread[] = {"ownerReferences", "generateName", "finalizers", "selfLink"};
+    strip_metadata(json);
+    strip(json, type, cr_array_len(type));
+    strip(cr_json_edit(json, "metadata"), unread, cr_array_len(unread));
+}
+
+static void strip_labels(struct cr_json *json)
+{
+    cr_json_remove(cr_json_edit(json, "metadata"), "labels");
+}
+
+/* --- Secrets --- */
+
+void cr_project_secret(struct cr_json *json)
+{
+    strip_unread_metadata(json);
+}
+
 static void keep_extra(struct cr_snapshot *snapshot, void *extra, void (*free_extra)(void *))
 {
     snapshot->extra = extra;
     snapshot->free_extra = free_extra;
 }
 
-/* --- policies, decoded once per version --- */
+/* --- policies --- */
 
 struct decoded {
     struct cr_policy *policy; /* NULL: problem says why */
@@ -34,11 +63,15 @@ static void decoded_free(void *value)
     free(decoded);
 }
 
-void cr_project_policy(struct cr_json *json, struct cr_snapshot *snapshot)
+void cr_project_policy(struct cr_json *json)
+{
+    strip_metadata(json);
+}
+
+void cr_project_decode(struct cr_snapshot *snapshot)
 {
     struct decoded *decoded = cr_new(struct decoded);
-    strip_metadata(json);
-    decoded->policy = cr_policy_decode(json, &decoded->problem);
+    decoded->policy = cr_policy_decode(snapshot->json, &decoded->problem);
     keep_extra(snapshot, decoded, decoded_free);
 }
 
@@ -51,18 +84,19 @@ const struct cr_policy *cr_projected_policy(const struct cr_snapshot *snapshot, 
 
 /* --- pods --- */
 
-struct owner {
-    const char *kind; /* static; NULL: none */
+struct pod_facts {
+    const char *kind; /* of its owner, static; NULL: none */
     char *name;
+    bool active;
 };
 
-static void owner_free(void *value)
+static void pod_facts_free(void *value)
 {
-    struct owner *owner = value;
-    if (!owner)
+    struct pod_facts *facts = value;
+    if (!facts)
         return;
-    free(owner->name);
-    free(owner);
+    free(facts->name);
+    free(facts);
 }
 
 /* Of a pod's spec only whether it shares its node's address is read (acts_probe.c). */
@@ -74,22 +108,71 @@ static void strip_pod_spec(struct cr_json *json)
         cr_json_set_bool(cr_json_object_in(json, "spec"), "hostNetwork", true);
 }
 
-void cr_project_pod(struct cr_json *json, struct cr_snapshot *snapshot)
+/* Whether it is ready, of all its conditions. */
+static void keep_ready(struct cr_json *from, struct cr_json *to)
 {
-    struct owner *owner = cr_new(struct owner);
-    strip_metadata(json);
-    strip_pod_spec(json);
-    if (!cr_pod_workload(json, &owner->kind, &owner->name))
-        owner->kind = NULL;
-    keep_extra(snapshot, owner, owner_free);
+    const struct cr_json *conditions = cr_json_get(from, "conditions");
+    for (const struct cr_json *c = cr_json_first(conditions); c; c = cr_json_next(c)) {
+        if (!cr_streq(cr_json_string_at(c, "type"), "Ready"))
+            continue;
+        struct cr_json *kept = cr_json_add(cr_json_array_in(to, "conditions"), cr_json_new_object());
+        cr_json_set_string(kept, "type", "Ready");
+        cr_json_set_string(kept, "status", cr_json_string_at(c, "status"));
+    }
 }
 
-bool cr_projected_owner(const struct cr_snapshot *snapshot, const char **kind, const char **name)
+/* When each container was started, of all that is told of it. */
+static void keep_starts(struct cr_json *from, struct cr_json *to)
 {
-    const struct owner *owner = snapshot->extra;
-    *kind = owner->kind;
-    *name = owner->name;
-    return owner->kind != NULL;
+    const struct cr_json *containers = cr_json_get(from, "containerStatuses");
+    for (const struct cr_json *c = cr_json_first(containers); c; c = cr_json_next(c)) {
+        const char *started = cr_json_string_at(c, "state", "running", "startedAt");
+        if (!started)
+            continue;
+        struct cr_json *kept = cr_json_add(cr_json_array_in(to, "containerStatuses"), cr_json_new_object());
+        cr_json_set_string(cr_json_object_in(cr_json_object_in(kept, "state"), "running"), "startedAt", started);
+    }
+}
+
+/* What kube/object.h and acts_probe.c read. */
+static void strip_pod_status(struct cr_json *json)
+{
+    static const char *const read[] = {"phase", "podIP", "hostIP", "hostIPs", "startTime"};
+    CR_CLEANUP(cr_json) struct cr_json *status = cr_json_take(json, "status");
+    if (!status)
+        return;
+    struct cr_json *kept = cr_json_object_in(json, "status");
+    for (size_t i = 0; i < cr_array_len(read); i++)
+        if (cr_json_get(status, read[i]))
+            cr_json_set(kept, read[i], cr_json_take(status, read[i]));
+    keep_ready(status, kept);
+    keep_starts(status, kept);
+}
+
+void cr_project_pod(struct cr_json *json, struct cr_snapshot *snapshot)
+{
+    struct pod_facts *facts = cr_new(struct pod_facts);
+    if (!cr_pod_workload(json, &facts->kind, &facts->name))
+        facts->kind = NULL;
+    facts->active = cr_pod_active(json);
+    strip_unread_metadata(json);
+    strip_labels(json);
+    strip_pod_spec(json);
+    strip_pod_status(json);
+    keep_extra(snapshot, facts, pod_facts_free);
+}
+
+bool cr_projected_owner(const void *extra, const char **kind, const char **name)
+{
+    const struct pod_facts *facts = extra;
+    *kind = facts->kind;
+    *name = facts->name;
+    return facts->kind != NULL;
+}
+
+bool cr_projected_active(const void *extra)
+{
+    return ((const struct pod_facts *)extra)->active;
 }
 
 /* --- who uses Secrets --- */
@@ -97,48 +180,87 @@ bool cr_projected_owner(const struct cr_snapshot *snapshot, const char **kind, c
 /* Long, in every template, and no rule reads them. */
 static void strip_containers(struct cr_json *pod_spec, const char *list)
 {
-    static const char *const unread[] = {"livenessProbe", "readinessProbe", "startupProbe", "resources",
-                                         "securityContext"};
+    static const char *const unread[] = {"livenessProbe",   "readinessProbe",         "startupProbe",
+                                         "resources",       "securityContext",        "lifecycle",
+                                         "imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy"};
     struct cr_json *containers = cr_json_edit(pod_spec, list);
     size_t len = cr_json_len(containers);
     for (size_t i = 0; i < len; i++) {
         struct cr_json *container = cr_json_take_first(containers);
-        for (size_t k = 0; k < cr_array_len(unread); k++)
-            cr_json_remove(container, unread[k]);
+        strip(container, unread, cr_array_len(unread));
         cr_json_add(containers, container);
     }
 }
 
 static void strip_template(struct cr_json *json)
 {
-    static const char *const unread[] = {"affinity", "tolerations", "topologySpreadConstraints", "securityContext"};
-    struct cr_json *template = cr_json_edit(cr_json_edit(json, "spec"), "template");
+    static const char *const unread[] = {
+        "affinity",  "tolerations",   "topologySpreadConstraints",    "securityContext",
+        "dnsPolicy", "schedulerName", "terminationGracePeriodSeconds"};
+    struct cr_json *spec = cr_json_edit(json, "spec");
+    struct cr_json *template = cr_json_edit(spec, "template");
     struct cr_json *pod_spec = cr_json_edit(template, "spec");
-    for (size_t k = 0; k < cr_array_len(unread); k++)
-        cr_json_remove(pod_spec, unread[k]);
+    cr_json_remove(spec, "selector");
+    cr_json_remove(cr_json_edit(template, "metadata"), "labels");
+    strip(pod_spec, unread, cr_array_len(unread));
     strip_containers(pod_spec, "initContainers");
     strip_containers(pod_spec, "containers");
 }
 
-static void uses_free(void *value)
+/* Of conditions only type, status and reason are read (rotation/rollout.c). */
+static void strip_conditions(struct cr_json *json)
 {
-    struct cr_strvec *uses = value;
-    if (!uses)
+    static const char *const unread[] = {"message", "lastUpdateTime", "lastTransitionTime"};
+    struct cr_json *conditions = cr_json_edit(cr_json_edit(json, "status"), "conditions");
+    size_t len = cr_json_len(conditions);
+    for (size_t i = 0; i < len; i++) {
+        struct cr_json *condition = cr_json_take_first(conditions);
+        strip(condition, unread, cr_array_len(unread));
+        cr_json_add(conditions, condition);
+    }
+}
+
+/* Of an Ingress or a Gateway only who it is and which Secrets it names is read. */
+static void strip_routes(struct cr_json *json)
+{
+    cr_json_remove(json, "status");
+    cr_json_remove(cr_json_edit(json, "spec"), "rules");
+}
+
+struct user_facts {
+    struct cr_strvec uses;
+    int64_t created_ms;
+};
+
+static void user_facts_free(void *value)
+{
+    struct user_facts *facts = value;
+    if (!facts)
         return;
-    cr_strvec_dispose(uses);
-    free(uses);
+    cr_strvec_dispose(&facts->uses);
+    free(facts);
 }
 
 void cr_project_user(const char *kind, struct cr_json *json, struct cr_snapshot *snapshot)
 {
-    struct cr_strvec *uses = cr_new(struct cr_strvec);
-    strip_metadata(json);
+    struct user_facts *facts = cr_new(struct user_facts);
+    facts->created_ms = cr_obj_created_ms(json);
+    cr_usage_of_object(kind, json, &facts->uses);
+    strip_unread_metadata(json);
+    strip_labels(json);
     strip_template(json);
-    cr_usage_of_object(kind, json, uses);
-    keep_extra(snapshot, uses, uses_free);
+    strip_conditions(json);
+    if (cr_policy_kind_by_api(kind))
+        strip_routes(json);
+    keep_extra(snapshot, facts, user_facts_free);
 }
 
-const struct cr_strvec *cr_projected_uses(const struct cr_snapshot *snapshot)
+const struct cr_strvec *cr_projected_uses(const void *extra)
 {
-    return snapshot->extra;
+    return &((const struct user_facts *)extra)->uses;
+}
+
+int64_t cr_projected_created_ms(const void *extra)
+{
+    return ((const struct user_facts *)extra)->created_ms;
 }

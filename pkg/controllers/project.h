@@ -7,18 +7,25 @@
 #include "codec/json.h"
 #include "runtime/store.h"
 
-/* Each changes json in place and sets the snapshot's extra. */
-void cr_project_policy(struct cr_json *json, struct cr_snapshot *snapshot);
+/* Each changes json in place; those that are given the snapshot set its extra. */
+void cr_project_policy(struct cr_json *json);
+/* What secret_view.h has left of it. */
+void cr_project_secret(struct cr_json *json);
 void cr_project_pod(struct cr_json *json, struct cr_snapshot *snapshot);
 /* Deployment, StatefulSet, DaemonSet, Ingress, Gateway. */
 void cr_project_user(const char *kind, struct cr_json *json, struct cr_snapshot *snapshot);
 
-/* Of a snapshot that was projected so; all borrowed. */
-/* NULL with the reason in *problem when the policy cannot be used. */
+/* Decodes the policy of a snapshot that one reader has opened; the snapshot's own from then on. */
+void cr_project_decode(struct cr_snapshot *snapshot);
+/* Of such a snapshot; borrowed. NULL with the reason in *problem when the policy cannot be used. */
 const struct cr_policy *cr_projected_policy(const struct cr_snapshot *snapshot, const char **problem);
+
+/* Of the extra of what was projected so; all borrowed. */
 /* Kind and name of the workload that a pod belongs to (cr_pod_workload). False: to none. */
-bool cr_projected_owner(const struct cr_snapshot *snapshot, const char **kind, const char **name);
+bool cr_projected_owner(const void *extra, const char **kind, const char **name);
+bool cr_projected_active(const void *extra); /* cr_pod_active */
 /* Names of the Secrets that it uses (cr_usage_of_object); never NULL. */
-const struct cr_strvec *cr_projected_uses(const struct cr_snapshot *snapshot);
+const struct cr_strvec *cr_projected_uses(const void *extra);
+int64_t cr_projected_created_ms(const void *extra); /* of who uses Secrets; see cr_obj_created_ms */
 
 #endif

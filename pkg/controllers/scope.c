@@ -1,8 +1,9 @@
 #include "controllers/scope.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/strings.h"
-#include "controllers/concern.h"
 #include "controllers/project.h"
 #include "controllers/town.h"
 #include "kube/object.h"
@@ -37,17 +38,6 @@ static void expand(struct cr_cache *cache, const struct cr_policy *policy, const
 
 /* --- other policies --- */
 
-static bool shares_a_secret(struct cr_cache *cache, const struct cr_snapshot *other, const struct cr_policy *self)
-{
-    for (size_t i = 0; i < self->secrets_len; i++) {
-        CR_CLEANUP(cr_snapshot)
-        struct cr_snapshot *secret = cr_cache_get(cache, CR_CACHED_SECRETS, self->ns, self->secrets[i].name);
-        if (cr_policy_takes(other, self->secrets[i].name, secret))
-            return true;
-    }
-    return false;
-}
-
 static void add_rival(struct cr_cache *cache, struct cr_snapshot *snapshot, const struct cr_policy *policy,
                       struct cr_scope *scope)
 {
@@ -58,19 +48,40 @@ static void add_rival(struct cr_cache *cache, struct cr_snapshot *snapshot, cons
     expand(cache, policy, &rival->status, scope, &rival->expansion);
 }
 
+/* Of the policies that take one of the Secrets, self among them. Labels matter only to selectors. */
+static void find_sharers(struct cr_cache *cache, const struct cr_policy *self, struct cr_strvec *keys)
+{
+    struct cr_policy_index *index = cr_cache_policy_index(cache);
+    bool selects = cr_policy_index_selects(index, self->ns);
+    cr_autofree struct cr_used_secret *secrets = cr_calloc(self->secrets_len, sizeof *secrets);
+    CR_CLEANUP(cr_snapshots)
+    struct cr_snapshots kept = {.items = cr_calloc(self->secrets_len, sizeof(struct cr_snapshot *))};
+    for (size_t i = 0; i < self->secrets_len; i++) {
+        const char *name = self->secrets[i].name;
+        struct cr_snapshot *secret = selects ? cr_cache_get(cache, CR_CACHED_SECRETS, self->ns, name) : NULL;
+        kept.items[kept.len++] = secret;
+        secrets[i] = (struct cr_used_secret){.name = name, .secret = secret ? secret->json : NULL};
+    }
+    cr_policy_index_of_secrets(index, self->ns, secrets, self->secrets_len, keys);
+}
+
 static void find_rivals(struct cr_cache *cache, struct cr_scope *scope)
 {
     const struct cr_policy *self = &scope->expansion.policy;
     if (!cr_conflict_takes_part(self))
         return;
-    CR_CLEANUP(cr_snapshots) struct cr_snapshots policies = {0};
-    cr_cache_all(cache, CR_CACHED_POLICIES, self->ns, &policies);
-    for (size_t i = 0; i < policies.len; i++) {
+    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+    find_sharers(cache, self, &keys);
+    for (size_t i = 0; i < keys.len; i++) {
+        const char *name = strchr(keys.items[i], '/') + 1;
+        if (cr_streq(name, self->name))
+            continue;
         const char *problem = NULL;
-        const struct cr_policy *policy = cr_projected_policy(policies.items[i], &problem);
-        if (policy && !cr_streq(policy->name, self->name) && cr_conflict_takes_part(policy) &&
-            shares_a_secret(cache, policies.items[i], self))
-            add_rival(cache, policies.items[i], policy, scope);
+        CR_CLEANUP(cr_snapshot)
+        struct cr_snapshot *snapshot = cr_cache_get(cache, CR_CACHED_POLICIES, self->ns, name);
+        const struct cr_policy *policy = snapshot ? cr_cached_policy(snapshot, &problem) : NULL;
+        if (policy && cr_conflict_takes_part(policy))
+            add_rival(cache, snapshot, policy, scope);
     }
 }
 
@@ -145,10 +156,10 @@ static void find_others(struct cr_cache *cache, struct cr_scope *scope)
         rivals[i] = &scope->rivals[i].expansion.policy;
     for (size_t i = 0; i < self->consumers_len; i++) {
         const struct cr_policy_consumer *consumer = &self->consumers[i];
-        CR_CLEANUP(cr_snapshot)
-        struct cr_snapshot *user = cr_cache_workload(cache, self->ns, consumer->kind, consumer->target);
+        CR_CLEANUP(cr_packed)
+        struct cr_packed *user = cr_cache_workload_packed(cache, self->ns, consumer->kind, consumer->target);
         if (user)
-            scope->others[i] = others_of(scope, rivals, consumer, cr_projected_uses(user));
+            scope->others[i] = others_of(scope, rivals, consumer, cr_projected_uses(cr_packed_extra(user)));
     }
 }
 

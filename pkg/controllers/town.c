@@ -5,47 +5,76 @@
 #include "controllers/project.h"
 #include "kube/object.h"
 
+/* What was found; the store may drop its own. */
+struct found {
+    struct cr_strvec names;
+    struct cr_packed **items; /* owned references */
+};
+
 struct cr_town {
-    struct cr_snapshots kept;
+    struct found secrets_found;
+    struct found users_found;
+    struct cr_snapshots opened; /* the Secrets: their labels are read */
     struct cr_view_secret *secrets;
     struct cr_view_user *users;
     struct cr_view view;
 };
 
-static void add_secrets(struct cr_town *town, struct cr_cache *cache, const char *ns)
+static void add_found(void *arg, const char *ns, const char *name, struct cr_packed *packed)
 {
-    CR_CLEANUP(cr_snapshots) struct cr_snapshots found = {0};
-    cr_cache_all(cache, CR_CACHED_SECRETS, ns, &found);
-    town->secrets = cr_calloc(found.len, sizeof *town->secrets);
-    for (size_t i = 0; i < found.len; i++) {
-        const struct cr_json *json = found.items[i]->json;
-        cr_snapshots_add(&town->kept, found.items[i]);
-        town->secrets[i] = (struct cr_view_secret){.name = cr_obj_name(json),
-                                                   .type = cr_json_string_at(json, "type"),
-                                                   .labels = cr_json_at(json, "metadata", "labels"),
-                                                   .created_ms = cr_obj_created_ms(json)};
-    }
-    town->view.secrets = town->secrets;
-    town->view.secrets_len = found.len;
+    struct found *found = arg;
+    (void)ns;
+    found->items = cr_reallocarray(found->items, found->names.len + 1, sizeof(struct cr_packed *));
+    found->items[found->names.len] = cr_packed_ref(packed);
+    cr_strvec_add(&found->names, name);
 }
 
 /* Only who uses a Secret at all. */
+static void add_user(void *found, const char *ns, const char *name, struct cr_packed *packed)
+{
+    if (cr_projected_uses(cr_packed_extra(packed))->len)
+        add_found(found, ns, name, packed);
+}
+
+static void found_dispose(struct found *found)
+{
+    for (size_t i = 0; i < found->names.len; i++)
+        cr_packed_unref(found->items[i]);
+    free(found->items);
+    cr_strvec_dispose(&found->names);
+}
+
+static void add_secrets(struct cr_town *town, struct cr_cache *cache, const char *ns)
+{
+    struct found *found = &town->secrets_found;
+    cr_cache_visit(cache, CR_CACHED_SECRETS, ns, add_found, found);
+    town->secrets = cr_calloc(found->names.len, sizeof *town->secrets);
+    town->opened.items = cr_calloc(found->names.len, sizeof(struct cr_snapshot *));
+    for (size_t i = 0; i < found->names.len; i++) {
+        struct cr_snapshot *snapshot = cr_packed_open(found->items[i]);
+        town->opened.items[town->opened.len++] = snapshot;
+        town->secrets[i] = (struct cr_view_secret){.name = found->names.items[i],
+                                                   .type = cr_json_string_at(snapshot->json, "type"),
+                                                   .labels = cr_json_at(snapshot->json, "metadata", "labels"),
+                                                   .created_ms = cr_obj_created_ms(snapshot->json)};
+    }
+    town->view.secrets = town->secrets;
+    town->view.secrets_len = found->names.len;
+}
+
 static void add_users(struct cr_town *town, struct cr_cache *cache, enum cr_cached what, const char *ns)
 {
-    CR_CLEANUP(cr_snapshots) struct cr_snapshots found = {0};
-    cr_cache_all(cache, what, ns, &found);
-    town->users = cr_reallocarray(town->users, town->view.users_len + found.len + 1, sizeof *town->users);
-    for (size_t i = 0; i < found.len; i++) {
-        const struct cr_json *json = found.items[i]->json;
-        const struct cr_strvec *uses = cr_projected_uses(found.items[i]);
-        if (!uses->len)
-            continue;
-        cr_snapshots_add(&town->kept, found.items[i]);
-        town->users[town->view.users_len++] = (struct cr_view_user){.kind = cr_cached_kind(what),
-                                                                    .name = cr_obj_name(json),
-                                                                    .created_ms = cr_obj_created_ms(json),
-                                                                    .secrets = uses};
+    struct found *found = &town->users_found;
+    cr_cache_visit(cache, what, ns, add_user, found);
+    town->users = cr_reallocarray(town->users, found->names.len, sizeof *town->users);
+    for (size_t i = town->view.users_len; i < found->names.len; i++) {
+        const void *extra = cr_packed_extra(found->items[i]);
+        town->users[i] = (struct cr_view_user){.kind = cr_cached_kind(what),
+                                               .name = found->names.items[i],
+                                               .created_ms = cr_projected_created_ms(extra),
+                                               .secrets = cr_projected_uses(extra)};
     }
+    town->view.users_len = found->names.len;
     town->view.users = town->users;
 }
 
@@ -64,7 +93,9 @@ void cr_town_free(struct cr_town *town)
 {
     if (!town)
         return;
-    cr_snapshots_dispose(&town->kept);
+    cr_snapshots_dispose(&town->opened);
+    found_dispose(&town->secrets_found);
+    found_dispose(&town->users_found);
     free(town->secrets);
     free(town->users);
     free(town);

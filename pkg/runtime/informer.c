@@ -101,16 +101,27 @@ void cr_informer_on_synced(struct cr_informer *informer, void (*fn)(void *arg), 
 
 /* --- what changed --- */
 
-static void tell(struct cr_informer *informer, struct cr_snapshot *before, struct cr_snapshot *after)
+static void tell(struct cr_informer *informer, const char *key, struct cr_packed *before, struct cr_snapshot *after)
 {
-    if (informer->options.on_change && (before || after))
-        informer->options.on_change(informer->options.arg, before, after);
+    if (!informer->options.on_change || (!before && !after))
+        return;
+    const char *slash = strchr(key, '/');
+    cr_autofree char *ns = cr_strndup(key, (size_t)(slash - key));
+    informer->options.on_change(informer->options.arg,
+                                &(struct cr_change){.ns = ns, .name = slash + 1, .before = before, .after = after});
 }
 
 static void drop(struct cr_informer *informer, const char *key)
 {
-    CR_CLEANUP(cr_snapshot) struct cr_snapshot *before = cr_store_remove(informer->store, key);
-    tell(informer, before, NULL);
+    CR_CLEANUP(cr_packed) struct cr_packed *before = cr_store_remove(informer->store, key);
+    tell(informer, key, before, NULL);
+}
+
+static struct cr_packed *stored(struct cr_informer *informer, const char *key)
+{
+    const char *slash = strchr(key, '/');
+    cr_autofree char *ns = cr_strndup(key, (size_t)(slash - key));
+    return cr_store_get_packed(informer->store, ns, slash + 1);
 }
 
 static bool keep(struct cr_informer *informer, struct cr_snapshot *snapshot)
@@ -121,19 +132,16 @@ static bool keep(struct cr_informer *informer, struct cr_snapshot *snapshot)
 
 static void take_object(struct cr_informer *informer, const char *key, struct cr_snapshot *after)
 {
-    CR_CLEANUP(cr_snapshot) struct cr_snapshot *before = NULL;
-    const char *slash = strchr(key, '/');
-    cr_autofree char *ns = cr_strndup(key, (size_t)(slash - key));
-    before = cr_store_get(informer->store, ns, slash + 1);
+    CR_CLEANUP(cr_packed) struct cr_packed *before = stored(informer, key);
     const char *version = cr_obj_resource_version(after->json);
-    if (before && version && cr_streq(version, cr_obj_resource_version(before->json)))
+    if (before && version && cr_streq(version, cr_packed_resource_version(before)))
         return;
     if (!keep(informer, after)) {
         drop(informer, key);
         return;
     }
-    cr_store_put(informer->store, key, cr_snapshot_ref(after));
-    tell(informer, before, after);
+    cr_store_put(informer->store, key, cr_packed_new(after));
+    tell(informer, key, before, after);
 }
 
 static bool wants(void *arg, const char *ns, const char *name)
@@ -187,6 +195,8 @@ static void on_synced(void *arg)
     snprintf(count, sizeof count, "%zu", cr_store_len(informer->store));
     cr_log(CR_LOG_INFO, "in sync", {"resource", informer->options.watch.resource->plural}, {"namespace", informer->ns},
            {"objects", count});
+    if (informer->options.on_first_sync)
+        informer->options.on_first_sync(informer->options.arg);
     if (informer->on_synced)
         informer->on_synced(informer->on_synced_arg);
 }

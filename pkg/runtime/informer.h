@@ -6,6 +6,14 @@
 #include "metrics/metrics.h"
 #include "runtime/store.h"
 
+/* Something came, changed or went. All borrowed. */
+struct cr_change {
+    const char *ns; /* "": none */
+    const char *name;
+    struct cr_packed *before;  /* NULL: it was not there */
+    struct cr_snapshot *after; /* NULL: it is gone */
+};
+
 struct cr_informer_options {
     struct cr_watch_options watch;
     /* Whether an object is to be looked at at all (see cr_watch_handler); what is not is as if it did not exist. Loop
@@ -14,11 +22,12 @@ struct cr_informer_options {
     /* Turns a fresh object into what is kept: snapshot->json is json already; strips it in place and may set extra.
      * False: not kept at all (as if it did not exist). Loop thread. NULL: kept whole, without managedFields. */
     bool (*project)(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
-    /* before or after is NULL for added and deleted. Not called when the resourceVersion is the same. Loop thread;
-     * borrowed. */
-    void (*on_change)(void *arg, struct cr_snapshot *before, struct cr_snapshot *after);
+    /* The store has it already. Not called when the resourceVersion is the same. Loop thread. */
+    void (*on_change)(void *arg, const struct cr_change *change);
     /* Refused from now on, or no longer. Loop thread; optional. */
     void (*on_refused)(void *arg);
+    /* The first full state is in. Before cr_informer_on_synced tells; loop thread; optional. */
+    void (*on_first_sync)(void *arg);
     void *arg; /* of all */
     /* Some work can be done without it, which the others then wait for no more: see cr_informer_refused. */
     bool partial;

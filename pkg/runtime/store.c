@@ -13,17 +13,39 @@ struct cr_store {
     size_t len;
 };
 
+struct cr_packed {
+    int refs; /* atomic */
+    bool secret;
+    void *extra;
+    void (*free_extra)(void *);
+    size_t version_size; /* with its NUL */
+    size_t size;         /* of all bytes */
+    char bytes[];        /* the resourceVersion, then the text, each with its NUL */
+};
+
+/* --- snapshots --- */
+
+static void hold(int *refs)
+{
+    __atomic_add_fetch(refs, 1, __ATOMIC_RELAXED);
+}
+
+/* Release and acquire: what other threads read of it happened before it is freed. True: it was the last. */
+static bool let_go(int *refs)
+{
+    return __atomic_sub_fetch(refs, 1, __ATOMIC_ACQ_REL) == 0;
+}
+
 struct cr_snapshot *cr_snapshot_ref(struct cr_snapshot *snapshot)
 {
     if (snapshot)
-        __atomic_add_fetch(&snapshot->refs, 1, __ATOMIC_RELAXED);
+        hold(&snapshot->refs);
     return snapshot;
 }
 
 void cr_snapshot_unref(struct cr_snapshot *snapshot)
 {
-    /* Release and acquire: what other threads read of it happened before it is freed. */
-    if (!snapshot || __atomic_sub_fetch(&snapshot->refs, 1, __ATOMIC_ACQ_REL) > 0)
+    if (!snapshot || !let_go(&snapshot->refs))
         return;
     if (snapshot->free_extra)
         snapshot->free_extra(snapshot->extra);
@@ -31,6 +53,7 @@ void cr_snapshot_unref(struct cr_snapshot *snapshot)
         cr_json_free_secret(snapshot->json);
     else
         cr_json_free(snapshot->json);
+    cr_packed_unref(snapshot->packed);
     free(snapshot);
 }
 
@@ -42,9 +65,84 @@ struct cr_snapshot *cr_snapshot_new(struct cr_json *json)
     return snapshot;
 }
 
-static void unref_value(void *snapshot)
+/* --- packed objects --- */
+
+/* One block of just the size: there are many of them. */
+static struct cr_packed *pack(const char *version, const char *text)
 {
-    cr_snapshot_unref(snapshot);
+    size_t version_size = strlen(version) + 1;
+    size_t text_size = strlen(text) + 1;
+    struct cr_packed *packed = cr_calloc(1, sizeof *packed + version_size + text_size);
+    packed->refs = 1;
+    packed->version_size = version_size;
+    packed->size = version_size + text_size;
+    memcpy(packed->bytes, version, version_size);
+    memcpy(packed->bytes + version_size, text, text_size);
+    return packed;
+}
+
+struct cr_packed *cr_packed_new(struct cr_snapshot *snapshot)
+{
+    char *text = cr_json_print(snapshot->json);
+    struct cr_packed *packed =
+        pack(cr_or_empty(cr_json_string_at(snapshot->json, "metadata", "resourceVersion")), text);
+    if (snapshot->secret)
+        explicit_bzero(text, strlen(text));
+    free(text);
+    packed->secret = snapshot->secret;
+    packed->extra = snapshot->extra;
+    packed->free_extra = cr_steal(&snapshot->free_extra);
+    snapshot->packed = cr_packed_ref(packed);
+    return packed;
+}
+
+struct cr_packed *cr_packed_ref(struct cr_packed *packed)
+{
+    if (packed)
+        hold(&packed->refs);
+    return packed;
+}
+
+void cr_packed_unref(struct cr_packed *packed)
+{
+    if (!packed || !let_go(&packed->refs))
+        return;
+    if (packed->free_extra)
+        packed->free_extra(packed->extra);
+    if (packed->secret)
+        explicit_bzero(packed->bytes, packed->size);
+    free(packed);
+}
+
+struct cr_snapshot *cr_packed_open(struct cr_packed *packed)
+{
+    if (!packed)
+        return NULL;
+    const char *text = packed->bytes + packed->version_size;
+    struct cr_error err = {0};
+    /* What was printed from a value can be parsed. */
+    struct cr_snapshot *snapshot = cr_snapshot_new(cr_json_parse(text, strlen(text), &err));
+    snapshot->secret = packed->secret;
+    snapshot->extra = packed->extra;
+    snapshot->packed = cr_packed_ref(packed);
+    return snapshot;
+}
+
+void *cr_packed_extra(const struct cr_packed *packed)
+{
+    return packed ? packed->extra : NULL;
+}
+
+const char *cr_packed_resource_version(const struct cr_packed *packed)
+{
+    return packed ? packed->bytes : NULL;
+}
+
+/* --- the store --- */
+
+static void unref_value(void *packed)
+{
+    cr_packed_unref(packed);
 }
 
 static void free_names(void *names)
@@ -69,32 +167,35 @@ void cr_store_free(struct cr_store *store)
     free(store);
 }
 
-struct cr_snapshot *cr_store_get(struct cr_store *store, const char *ns, const char *name)
+struct cr_packed *cr_store_get_packed(struct cr_store *store, const char *ns, const char *name)
 {
     pthread_mutex_lock(&store->lock);
     const struct cr_strmap *names = cr_strmap_get(store->namespaces, cr_or_empty(ns));
-    struct cr_snapshot *snapshot = names ? cr_snapshot_ref(cr_strmap_get(names, cr_or_empty(name))) : NULL;
+    struct cr_packed *packed = names ? cr_packed_ref(cr_strmap_get(names, cr_or_empty(name))) : NULL;
     pthread_mutex_unlock(&store->lock);
-    return snapshot;
+    return packed;
 }
 
-typedef void (*visit_fn)(void *arg, struct cr_snapshot *snapshot);
+struct cr_snapshot *cr_store_get(struct cr_store *store, const char *ns, const char *name)
+{
+    CR_CLEANUP(cr_packed) struct cr_packed *packed = cr_store_get_packed(store, ns, name);
+    return cr_packed_open(packed);
+}
 
-static void visit_names(const struct cr_strmap *names, visit_fn visit, void *arg)
+static void visit_names(const struct cr_strmap *names, const char *ns, cr_store_visit_fn visit, void *arg)
 {
     for (struct cr_strmap_iter it = {0}; names && cr_strmap_next(names, &it);)
-        visit(arg, it.value);
+        visit(arg, ns, it.key, it.value);
 }
 
-void cr_store_visit(struct cr_store *store, const char *ns, void (*visit)(void *arg, struct cr_snapshot *snapshot),
-                    void *arg)
+void cr_store_visit(struct cr_store *store, const char *ns, cr_store_visit_fn visit, void *arg)
 {
     pthread_mutex_lock(&store->lock);
     if (ns) {
-        visit_names(cr_strmap_get(store->namespaces, ns), visit, arg);
+        visit_names(cr_strmap_get(store->namespaces, ns), ns, visit, arg);
     } else {
         for (struct cr_strmap_iter it = {0}; cr_strmap_next(store->namespaces, &it);)
-            visit_names(it.value, visit, arg);
+            visit_names(it.value, it.key, visit, arg);
     }
     pthread_mutex_unlock(&store->lock);
 }
@@ -126,33 +227,33 @@ static struct cr_strmap *names_in(struct cr_store *store, const char *ns)
     return names;
 }
 
-void cr_store_put(struct cr_store *store, const char *key, struct cr_snapshot *snapshot)
+void cr_store_put(struct cr_store *store, const char *key, struct cr_packed *packed)
 {
     const char *name = NULL;
     cr_autofree char *ns = split(key, &name);
     pthread_mutex_lock(&store->lock);
     struct cr_strmap *names = names_in(store, ns);
     /* Taken out first: to free an object is too much work to do under the lock. */
-    struct cr_snapshot *before = cr_strmap_take(names, name);
-    cr_strmap_set(names, name, snapshot);
+    struct cr_packed *before = cr_strmap_take(names, name);
+    cr_strmap_set(names, name, packed);
     store->len += !before;
     pthread_mutex_unlock(&store->lock);
-    cr_snapshot_unref(before);
+    cr_packed_unref(before);
 }
 
 /* Namespaces come and go: an empty one leaves nothing. */
-struct cr_snapshot *cr_store_remove(struct cr_store *store, const char *key)
+struct cr_packed *cr_store_remove(struct cr_store *store, const char *key)
 {
     const char *name = NULL;
     cr_autofree char *ns = split(key, &name);
     pthread_mutex_lock(&store->lock);
     struct cr_strmap *names = cr_strmap_get(store->namespaces, ns);
-    struct cr_snapshot *snapshot = names ? cr_strmap_take(names, name) : NULL;
-    store->len -= snapshot != NULL;
+    struct cr_packed *packed = names ? cr_strmap_take(names, name) : NULL;
+    store->len -= packed != NULL;
     if (names && !cr_strmap_len(names))
         cr_strmap_remove(store->namespaces, ns);
     pthread_mutex_unlock(&store->lock);
-    return snapshot;
+    return packed;
 }
 
 void cr_store_keys_not_in(struct cr_store *store, const struct cr_strmap *seen, struct cr_strvec *keys)

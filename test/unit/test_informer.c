@@ -17,11 +17,15 @@ struct said {
     const char *expected;
 };
 
-static void on_change(void *arg, struct cr_snapshot *before, struct cr_snapshot *after)
+static void on_change(void *arg, const struct cr_change *change)
 {
     struct said *said = arg;
-    cr_autofree char *key = cr_obj_key(after ? after->json : before->json);
-    cr_buf_printf(&said->words, "%s%s ", !before ? "+" : !after ? "-" : "~", key);
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *before = cr_packed_open(change->before);
+    cr_autofree char *key = cr_obj_key(change->after ? change->after->json : before->json);
+    cr_autofree char *told = cr_asprintf("%s/%s", change->ns, change->name);
+    assert_string_equal(told, key);
+    assert_string_equal(change->after ? change->after->extra : before->extra, "made by project");
+    cr_buf_printf(&said->words, "%s%s ", !before ? "+" : !change->after ? "-" : "~", key);
     if (strcmp(said->words.data, said->expected) == 0)
         cr_loop_stop(said->loop);
 }

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
+#include "kube/object.h"
 #include "support/yamltext.h"
 
 static void assert_left(const char *rule, const struct cr_snapshot *snapshot, const char *expected)
@@ -21,31 +22,69 @@ static void assert_left(const char *rule, const struct cr_snapshot *snapshot, co
 }
 
 /* Whether it shares its node's address decides which of its ports are asked. */
-static void of_a_pods_spec_only_whether_it_is_in_its_nodes_network(void **state)
+static void of_a_pod_what_its_evidence_and_its_probes_ask(void **state)
 {
     (void)state;
     static const struct {
         const char *rule, *pod, *left, *kind, *owner;
+        bool active;
     } cases[] = {
         {"in a network of its own", "{metadata: {name: p, managedFields: [{}]}, spec: {containers: [{name: c}]}}",
-         "{metadata: {name: p}}", NULL, NULL},
+         "{metadata: {name: p}}", NULL, NULL, true},
         {"in that of its node",
          "{metadata: {name: p}, spec: {hostNetwork: true, containers: [{name: c}]}, status: {hostIP: 10.0.0.1}}",
-         "{metadata: {name: p}, spec: {hostNetwork: true}, status: {hostIP: 10.0.0.1}}", NULL, NULL},
+         "{metadata: {name: p}, spec: {hostNetwork: true}, status: {hostIP: 10.0.0.1}}", NULL, NULL, true},
         {"of a workload",
-         "{metadata: {name: p, ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, controller: true}]}}",
-         "{metadata: {name: p, ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, controller: true}]}}",
-         "DaemonSet", "d"},
+         "{kind: Pod, metadata: {name: p, labels: {a: b}, annotations: {c: d}, ownerReferences: [{apiVersion: apps/v1, "
+         "kind: DaemonSet, name: d, controller: true}]}}",
+         "{metadata: {name: p, annotations: {c: d}}}", "DaemonSet", "d", true},
+        {"that runs",
+         "{metadata: {name: p}, status: {phase: Running, podIP: 10.0.0.2, hostIPs: [{ip: 10.0.0.1}], qosClass: "
+         "Burstable, "
+         "startTime: '2026-01-01T00:00:00Z', conditions: [{type: PodScheduled, status: 'True'}, {type: Ready, status: "
+         "'True', lastProbeTime: null}], containerStatuses: [{name: a, image: x, state: {running: {startedAt: "
+         "'2026-01-01T00:00:01Z'}}}, {name: b, state: {waiting: {reason: CrashLoopBackOff}}}]}}",
+         "{metadata: {name: p}, status: {phase: Running, podIP: 10.0.0.2, hostIPs: [{ip: 10.0.0.1}], "
+         "startTime: '2026-01-01T00:00:00Z', conditions: [{type: Ready, status: 'True'}], "
+         "containerStatuses: [{state: {running: {startedAt: '2026-01-01T00:00:01Z'}}}]}}",
+         NULL, NULL, true},
+        {"that has ended", "{metadata: {name: p}, status: {phase: Failed, reason: Evicted}}",
+         "{metadata: {name: p}, status: {phase: Failed}}", NULL, NULL, false},
+        {"that is being deleted",
+         "{metadata: {name: p, deletionTimestamp: '2026-01-01T00:00:00Z'}, status: {phase: Running}}",
+         "{metadata: {name: p, deletionTimestamp: '2026-01-01T00:00:00Z'}, status: {phase: Running}}", NULL, NULL,
+         false},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_snapshot_new(test_yaml(cases[i].pod));
         const char *kind = NULL;
         const char *owner = NULL;
+        CR_CLEANUP(cr_json) struct cr_json *whole = test_yaml(cases[i].pod);
         cr_project_pod(snapshot->json, snapshot);
         assert_left(cases[i].rule, snapshot, cases[i].left);
-        assert_true(cr_projected_owner(snapshot, &kind, &owner) == (cases[i].kind != NULL));
+        assert_true(cr_projected_owner(snapshot->extra, &kind, &owner) == (cases[i].kind != NULL));
         assert_true(cr_streq(kind, cases[i].kind) && cr_streq(owner, cases[i].owner));
+        assert_true(cr_projected_active(snapshot->extra) == cases[i].active);
+        /* What is asked of it has the same answer as before. */
+        assert_true(cr_pod_ready(snapshot->json) == cr_pod_ready(whole));
+        assert_true(cr_pod_active(snapshot->json) == cr_pod_active(whole));
+        assert_true(cr_pod_started_ms(snapshot->json) == cr_pod_started_ms(whole));
+        assert_true(cr_streq(cr_pod_ip(snapshot->json), cr_pod_ip(whole)));
     }
+}
+
+static void of_an_ingress_and_a_gateway_which_secrets_they_name(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_snapshot)
+    struct cr_snapshot *ingress = cr_snapshot_new(
+        test_yaml("{metadata: {name: i, creationTimestamp: '1970-01-01T00:00:01Z'}, spec: {tls: [{secretName: s}], "
+                  "rules: [{host: h}]}, status: {loadBalancer: {}}}"));
+    cr_project_user("Ingress", ingress->json, ingress);
+    assert_left("an Ingress", ingress,
+                "{metadata: {name: i, creationTimestamp: '1970-01-01T00:00:01Z'}, spec: {tls: [{secretName: s}]}}");
+    assert_true(cr_strvec_has(cr_projected_uses(ingress->extra), "s"));
+    assert_int_equal(cr_projected_created_ms(ingress->extra), 1000);
 }
 
 /* The order of containers is part of what a person reads in a reason. */
@@ -55,11 +94,13 @@ static void of_a_template_what_shows_who_uses_which_secret_and_how(void **state)
     CR_CLEANUP(cr_snapshot)
     struct cr_snapshot *snapshot = cr_snapshot_new(test_yaml(
         "metadata:\n"
-        "  {name: web, annotations: {kubectl.kubernetes.io/last-applied-configuration: long, other: kept}}\n"
+        "  {name: web, labels: {l: m}, annotations: {kubectl.kubernetes.io/last-applied-configuration: long, other: "
+        "kept}}\n"
         "spec:\n"
         "  replicas: 2\n"
+        "  selector: {matchLabels: {c: d}}\n"
         "  template:\n"
-        "    metadata: {annotations: {a: b}}\n"
+        "    metadata: {annotations: {a: b}, labels: {c: d}}\n"
         "    spec:\n"
         "      affinity: {}\n"
         "      tolerations: []\n"
@@ -70,23 +111,25 @@ static void of_a_template_what_shows_who_uses_which_secret_and_how(void **state)
         "      - {name: one, image: y, args: [--cert=/v/tls.crt], livenessProbe: {}, volumeMounts: [{name: v, "
         "mountPath: /v}]}\n"
         "      - {name: two, image: z}\n"
-        "status: {replicas: 2}\n"));
+        "status: {replicas: 2, conditions: [{type: Progressing, status: 'True', reason: NewReplicaSetAvailable, "
+        "message: long, lastUpdateTime: '2026-01-01T00:00:00Z'}]}\n"));
     cr_project_user("Deployment", snapshot->json, snapshot);
-    assert_left("a Deployment", snapshot,
-                "metadata: {name: web, annotations: {other: kept}}\n"
-                "spec:\n"
-                "  replicas: 2\n"
-                "  template:\n"
-                "    metadata: {annotations: {a: b}}\n"
-                "    spec:\n"
-                "      volumes: [{name: v, secret: {secretName: mounted}}, {name: u, secret: {secretName: unread}}]\n"
-                "      initContainers: [{name: i, image: x, env: [{name: A, valueFrom: {secretKeyRef: {name: taken, "
-                "key: k}}}]}]\n"
-                "      containers:\n"
-                "      - {name: one, image: y, args: [--cert=/v/tls.crt], volumeMounts: [{name: v, mountPath: /v}]}\n"
-                "      - {name: two, image: z}\n"
-                "status: {replicas: 2}\n");
-    const struct cr_strvec *uses = cr_projected_uses(snapshot);
+    assert_left(
+        "a Deployment", snapshot,
+        "metadata: {name: web, annotations: {other: kept}}\n"
+        "spec:\n"
+        "  replicas: 2\n"
+        "  template:\n"
+        "    metadata: {annotations: {a: b}}\n"
+        "    spec:\n"
+        "      volumes: [{name: v, secret: {secretName: mounted}}, {name: u, secret: {secretName: unread}}]\n"
+        "      initContainers: [{name: i, image: x, env: [{name: A, valueFrom: {secretKeyRef: {name: taken, "
+        "key: k}}}]}]\n"
+        "      containers:\n"
+        "      - {name: one, image: y, args: [--cert=/v/tls.crt], volumeMounts: [{name: v, mountPath: /v}]}\n"
+        "      - {name: two, image: z}\n"
+        "status: {replicas: 2, conditions: [{type: Progressing, status: 'True', reason: NewReplicaSetAvailable}]}\n");
+    const struct cr_strvec *uses = cr_projected_uses(snapshot->extra);
     assert_int_equal(uses->len, 2);
     assert_true(cr_strvec_has(uses, "mounted") && cr_strvec_has(uses, "taken"));
 }
@@ -98,7 +141,8 @@ static void a_policy_that_cannot_be_read_says_why(void **state)
     struct cr_snapshot *snapshot =
         cr_snapshot_new(test_yaml("{metadata: {name: p, namespace: ns}, spec: {mode: Perhaps}}"));
     const char *problem = NULL;
-    cr_project_policy(snapshot->json, snapshot);
+    cr_project_policy(snapshot->json);
+    cr_project_decode(snapshot);
     assert_null(cr_projected_policy(snapshot, &problem));
     assert_non_null(problem);
 }
@@ -106,7 +150,8 @@ static void a_policy_that_cannot_be_read_says_why(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_a_pods_spec_only_whether_it_is_in_its_nodes_network),
+        cmocka_unit_test(of_a_pod_what_its_evidence_and_its_probes_ask),
+        cmocka_unit_test(of_an_ingress_and_a_gateway_which_secrets_they_name),
         cmocka_unit_test(of_a_template_what_shows_who_uses_which_secret_and_how),
         cmocka_unit_test(a_policy_that_cannot_be_read_says_why),
     };

@@ -296,10 +296,10 @@ static int watch(struct driver *d)
 
 /* --- manage --- */
 
-static void on_change(void *arg, struct cr_snapshot *before, struct cr_snapshot *after)
+static void on_change(void *arg, const struct cr_change *change)
 {
     struct cr_queue *queue = *(struct cr_queue **)arg;
-    cr_autofree char *key = cr_obj_key(after ? after->json : before->json);
+    cr_autofree char *key = cr_asprintf("%s/%s", change->ns, change->name);
     cr_queue_add(queue, key);
 }
 

@@ -25,8 +25,9 @@ _PAUSE = 0.1
 class PaperPods:
     """Makes every pod of these namespaces ready. Use it as a context, within the network of the API server."""
 
-    def __init__(self, api: API, namespaces: Sequence[str]) -> None:
+    def __init__(self, api: API, namespaces: Sequence[str], pause: float = _PAUSE) -> None:
         self._api = api
+        self._pause = pause  # seconds between two looks
         self._namespaces = namespaces
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="paper-pods", daemon=True)
@@ -40,7 +41,7 @@ class PaperPods:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._end.wait(_PAUSE):
+        while not self._end.wait(self._pause):
             for namespace in self._namespaces:
                 with contextlib.suppress(APIError):  # while the API server is away, or for a pod that has gone meanwhile
                     self._make_ready(namespace)

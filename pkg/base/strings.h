@@ -41,6 +41,17 @@ static inline size_t cr_utf8_fit(const char *text, size_t max)
     return max;
 }
 
+/* Both are decimal numbers, of any length and without leading zeros, and the first is the smaller one. */
+static inline bool cr_decimal_less(const char *a, const char *b)
+{
+    static const char digits[] = "0123456789";
+    if (!a || !b || !*a || !*b || a[strspn(a, digits)] || b[strspn(b, digits)])
+        return false;
+    size_t n = strlen(a);
+    size_t m = strlen(b);
+    return n != m ? n < m : strcmp(a, b) < 0;
+}
+
 #define cr_array_len(a) (sizeof(a) / sizeof *(a))
 
 #endif

@@ -82,18 +82,6 @@ static struct cr_snapshot *fetch(struct cr_secret_source *source, const char *ns
     return snapshot;
 }
 
-/* resourceVersions of one cluster grow and may be compared as numbers (KEP-5504, since 1.35; with etcd always so). It
- * is only a reason to ask the API server: after a restore of etcd the older one may be the truth. */
-static bool is_older(const char *version, const char *than)
-{
-    static const char digits[] = "0123456789";
-    if (!version || !than || !*version || !*than || version[strspn(version, digits)] || than[strspn(than, digits)])
-        return false;
-    size_t a = strlen(version);
-    size_t b = strlen(than);
-    return a != b ? a < b : strcmp(version, than) < 0;
-}
-
 const char *cr_secret_source_opaque_problem(struct cr_secret_source *source)
 {
     return cr_digest_key_problem(source->digest_key);
@@ -132,7 +120,9 @@ bool cr_secret_source_get(struct cr_secret_source *source, const char *ns, const
         return true;
     }
     *view = cr_secret_view_find(cached, names);
-    bool lags = is_older(cr_obj_resource_version(cached->json), not_before);
+    /* resourceVersions of one cluster grow and may be compared as numbers (KEP-5504, since 1.35; with etcd always so).
+     * It is only a reason to ask the API server: after a restore of etcd the older one may be the truth. */
+    bool lags = cr_decimal_less(cr_obj_resource_version(cached->json), not_before);
     if (usable(source, *view) && !lags) {
         *snapshot = cr_steal(&cached);
         forget(source, key);

@@ -46,9 +46,9 @@ char *cr_diff_sentence(unsigned changes);
 /* Annotation on the pod template of a restarted workload, one per Secret: "certroll.dev/<16 hex of SHA-256(name)>". */
 enum { CR_ANNOTATION_NAME = 64 };
 void cr_restart_annotation_name(const char *secret, char out[CR_ANNOTATION_NAME]);
-/* "leaf=<16 hex>,trust=<16 hex>,opaque=<8 hex>.<16 hex>": only the classes given, so that a later change of another
- * class does not restart. Trust is digested as a set; that of opaque material begins with the id of its key; a class
- * without material is "none". Owned. */
+/* "leaf=<16 hex>,leaf.version=<decimal>,trust=<16 hex>,…,opaque=<8 hex>.<16 hex>": only the classes given, so that a
+ * later change of another class does not restart. Trust is digested as a set; that of opaque material begins with the
+ * id of its key; a class without material is "none". Here without versions. Owned. */
 char *cr_restart_annotation_value(const struct cr_material *material, unsigned classes);
 /* Whether an annotation value (NULL: none) shows that these classes of this material were already restarted for: each
  * class given is in it with the same digest. */
@@ -56,7 +56,12 @@ bool cr_restart_annotation_covers(const char *value, const struct cr_material *m
 /* Whether the value has a digest of opaque material by another key than this material's: it says nothing of it. */
 bool cr_restart_annotation_is_rekeyed(const char *value, const struct cr_material *material);
 /* The value with the given classes set and the other classes kept as they were in `before` (NULL: none); what is not
- * of this form is dropped. Owned. */
-char *cr_restart_annotation_merge(const char *before, const struct cr_material *material, unsigned classes);
+ * of this form is dropped. version: the Secret's resourceVersion at which the change was seen; it is only remembered as
+ * a number of at most 20 digits, else (NULL, too) those classes have none. Owned. */
+char *cr_restart_annotation_merge(const char *before, const struct cr_material *material, unsigned classes,
+                                  const char *version);
+bool cr_restart_annotation_is_version(const char *text);
+/* Whether this one class was restarted for at a version of the Secret after the first and not after the second. */
+bool cr_restart_annotation_is_between(const char *value, enum cr_class class, const char *after, const char *until);
 
 #endif

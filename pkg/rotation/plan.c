@@ -13,6 +13,13 @@ void cr_plan_requeue(struct cr_plan *plan, int64_t after_ms)
         plan->requeue_after_ms = after_ms;
 }
 
+void cr_plan_requeue_restart(struct cr_plan *plan, int64_t after_ms)
+{
+    cr_plan_requeue(plan, after_ms);
+    if (plan->restart_after_ms == 0 || after_ms < plan->restart_after_ms)
+        plan->restart_after_ms = after_ms;
+}
+
 void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
                         char *message)
 {
@@ -36,14 +43,19 @@ bool cr_plan_may_act(const struct plan_ctx *ctx)
     return !policy->suspend && policy->mode == CR_MODE_ENFORCE && !policy->deleting;
 }
 
+void cr_plan_restart_dispose(struct cr_plan_restart *restart)
+{
+    cr_json_free(restart->annotations);
+    free(restart->why);
+    free(restart->secrets);
+    free(restart->rotations);
+    *restart = (struct cr_plan_restart){0};
+}
+
 static void drop_restarts(struct cr_plan *plan)
 {
-    for (size_t i = 0; i < plan->restarts_len; i++) {
-        cr_json_free(plan->restarts[i].annotations);
-        free(plan->restarts[i].why);
-        free(plan->restarts[i].secrets);
-        free(plan->restarts[i].rotations);
-    }
+    for (size_t i = 0; i < plan->restarts_len; i++)
+        cr_plan_restart_dispose(&plan->restarts[i]);
     free(plan->restarts);
     plan->restarts = NULL;
     plan->restarts_len = 0;

@@ -95,6 +95,7 @@ struct cr_plan_restart {
     char *why;                   /* owned */
     char *secrets;               /* owned: names of the Secrets and ids of the rotations that it is for, "a,b" */
     char *rotations;
+    bool carries_memory; /* what it is for can be read from its annotations alone */
 };
 
 struct cr_plan_pod { /* a pod to nudge, probe or evict */
@@ -131,9 +132,14 @@ struct cr_plan {
     struct cr_plan_event *events; /* to be said once the status is written */
     size_t events_len;
     int64_t requeue_after_ms; /* 0: not before something changes */
+    int64_t restart_after_ms; /* so long time alone holds a restart; 0: none. Not before requeue_after_ms */
 };
 
 void cr_plan_make(const struct cr_world *world, struct cr_plan *plan);
+/* first: a plan of this world that must be recorded first. out: of what would be planned then, the restarts that may be
+ * done before; nothing else in it is to be used but its status, as what they were decided by. The rule is in
+ * docs/decisions.md, "Before it is on record". */
+void cr_plan_ahead(const struct cr_world *world, const struct cr_plan *first, struct cr_plan *out);
 void cr_plan_dispose(struct cr_plan *plan);
 CR_DEFINE_DISPOSE(cr_plan, struct cr_plan, cr_plan_dispose)
 

@@ -396,11 +396,26 @@ static struct cr_json *restart_annotations(const struct plan_ctx *ctx, const str
         const char *secret = ctx->changes[k].secret->name;
         char name[CR_ANNOTATION_NAME];
         cr_restart_annotation_name(secret, name);
-        cr_autofree char *value = cr_restart_annotation_merge(
-            restart_annotation(consumer, secret), &ctx->pending[k]->pending.target, consumer->changes[k].classes);
+        cr_autofree char *value =
+            cr_restart_annotation_merge(restart_annotation(consumer, secret), &ctx->pending[k]->pending.target,
+                                        consumer->changes[k].classes, ctx->pending[k]->observed_resource_version);
         cr_json_set_string(annotations, name, value);
     }
     return annotations;
+}
+
+/* Lost between the restart and the record, nothing of what it was for is lost: its annotations say it, and since which
+ * version of the Secret. A digest of opaque material says nothing any more once its key is gone, and that an old leaf
+ * was seen for too long is said nowhere else. */
+static bool carries_its_memory(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        const struct plan_change *change = &consumer->changes[k];
+        if (change->classes && (!change->demanded || (change->classes & CR_CLASS_OPAQUE) ||
+                                !cr_restart_annotation_is_version(ctx->pending[k]->observed_resource_version)))
+            return false;
+    }
+    return true;
 }
 
 static void hold_undone(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
@@ -427,7 +442,7 @@ static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t
     const char *refused = consumer->world->refused_until_ms > consumer->since_ms ? consumer->world->refused : NULL;
     if (refused && ctx->world->now_ms < consumer->world->refused_until_ms) {
         set_state(consumer->status, CR_CONSUMER_BLOCKED, refused);
-        cr_plan_requeue(ctx->plan, consumer->world->refused_until_ms - ctx->world->now_ms);
+        cr_plan_requeue_restart(ctx->plan, consumer->world->refused_until_ms - ctx->world->now_ms);
         return;
     }
     bool blocked = false;
@@ -443,7 +458,8 @@ static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t
                .annotations = restart_annotations(ctx, consumer),
                .why = cr_strdup(consumer->decision.reason),
                .secrets = secrets_of(ctx, consumer),
-               .rotations = rotations_of(ctx, consumer)});
+               .rotations = rotations_of(ctx, consumer),
+               .carries_memory = carries_its_memory(ctx, consumer)});
     set_state(consumer->status, refused ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, refused);
 }
 

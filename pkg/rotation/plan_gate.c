@@ -45,7 +45,7 @@ char *cr_plan_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, b
         return cr_strdup(word);
     int64_t due = consumer->since_ms + policy->restart.coalesce_ms;
     if (ctx->world->now_ms < due) {
-        cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);
+        cr_plan_requeue_restart(ctx->plan, due - ctx->world->now_ms);
         return cr_strdup("restart.coalesce");
     }
     /* The next one would likely fail the same way. */

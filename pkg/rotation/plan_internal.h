@@ -60,6 +60,16 @@ struct plan_ctx {
 
 /* plan_secrets.c: what changed, against what is remembered. Sets record_first. */
 void cr_plan_secrets(struct plan_ctx *ctx);
+/* What an annotation says about these classes of the material: of those that it names with another digest, the changes.
+ * Of opaque material by another key, or without one, nothing can be said. */
+unsigned cr_plan_changes_since(const char *annotation, const struct cr_material *material, unsigned classes);
+/* plan_unrecorded.c: how restarts that never came on record differ from what the Secret holds now, and from all that
+ * is on record. CR_CHANGE_* bits; 0: there are none. */
+unsigned cr_plan_unrecorded(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
+                            const struct cr_world_secret *now);
+/* When the first restart for this very material was done that never came on record; none: now. */
+int64_t cr_plan_unrecorded_since_ms(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
+                                    const struct cr_world_secret *now);
 /* plan_vanished.c: in words, what was in the Secret and is missed now; NULL: nothing. Owned. */
 char *cr_plan_vanished(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
                        const struct cr_material *now);
@@ -119,8 +129,11 @@ void cr_plan_settle(struct plan_ctx *ctx);
 /* plan_conditions.c */
 void cr_plan_conditions(struct plan_ctx *ctx);
 
+void cr_plan_restart_dispose(struct cr_plan_restart *restart);
 /* An earlier time wins; at least one millisecond. */
 void cr_plan_requeue(struct cr_plan *plan, int64_t after_ms);
+/* The same, to restart then. */
+void cr_plan_requeue_restart(struct cr_plan *plan, int64_t after_ms);
 /* About the policy, because of one of its Secrets. Takes message. */
 void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
                         char *message);

@@ -99,7 +99,7 @@ static void set_target(struct plan_ctx *ctx, struct cr_secret_status *secret, co
     forget_leaf(&pending->old_leaves, now->material->leaf);
     pending->set = true;
     pending->changes = changes;
-    pending->since_ms = ctx->world->now_ms;
+    pending->since_ms = cr_plan_unrecorded_since_ms(ctx, secret, now);
     pending->was_immutable = pending->was_immutable || secret->immutable;
     secret->immutable = now->immutable;
     name_rotation(ctx->world->policy, secret, now->resource_version, pending->id);
@@ -124,7 +124,8 @@ static void supersede(struct plan_ctx *ctx, struct cr_secret_status *secret, con
     cr_status_history_add(&ctx->plan->status, &record);
 
     /* Some consumers may hold the settled state, some the superseded one: the change is against both. */
-    unsigned changes = cr_diff(&secret->settled, now->material) | cr_diff(&pending->target, now->material);
+    unsigned changes = cr_diff(&secret->settled, now->material) | cr_diff(&pending->target, now->material) |
+                       cr_plan_unrecorded(ctx, secret, now);
     /* Settled opaque material by another key can be compared with nothing: what was pending of it stays so. */
     if (!cr_opaque_comparable(secret->settled.opaque, now->material->opaque))
         changes |= pending->changes & CR_CHANGE_OPAQUE;
@@ -135,9 +136,7 @@ static void supersede(struct plan_ctx *ctx, struct cr_secret_status *secret, con
     set_target(ctx, secret, now, changes);
 }
 
-/* What the annotation of one template says about the material: a class that it names with another digest has changed.
- * Of a digest of opaque material by another key, or without one, nothing can be said. */
-static unsigned changes_since(const char *annotation, const struct cr_material *material)
+unsigned cr_plan_changes_since(const char *annotation, const struct cr_material *material, unsigned mask)
 {
     static const struct {
         unsigned class;
@@ -148,7 +147,7 @@ static unsigned changes_since(const char *annotation, const struct cr_material *
                    {CR_CLASS_OPAQUE, "opaque=", CR_CHANGE_OPAQUE}};
     unsigned changes = 0;
     for (size_t k = 0; k < cr_array_len(classes); k++)
-        if (strstr(annotation, classes[k].word) &&
+        if ((mask & classes[k].class) && strstr(annotation, classes[k].word) &&
             !cr_restart_annotation_covers(annotation, material, classes[k].class))
             changes |= classes[k].change;
     if (cr_streq(material->opaque, CR_OPAQUE_UNREAD) || cr_restart_annotation_is_rekeyed(annotation, material))
@@ -166,7 +165,7 @@ static unsigned changes_since_annotation(const struct cr_world *world, const str
     for (size_t i = 0; i < world->policy->consumers_len; i++) {
         const char *value =
             cr_json_string_at(world->consumers[i].workload, "spec", "template", "metadata", "annotations", annotation);
-        changes |= value ? changes_since(value, material) : 0u;
+        changes |= value ? cr_plan_changes_since(value, material, ~0u) : 0u;
     }
     return changes;
 }
@@ -222,12 +221,12 @@ static void compare(struct plan_ctx *ctx, struct cr_secret_status *secret, const
             secret->pending.since_ms = ctx->world->now_ms;
             ctx->plan->record_first = true;
         }
-        if (cr_diff(&secret->pending.target, now->material))
+        if (cr_diff(&secret->pending.target, now->material) || cr_plan_unrecorded(ctx, secret, now))
             supersede(ctx, secret, now);
         return;
     }
     meet_opaque(ctx, &secret->settled, now->material);
-    unsigned changes = cr_diff(&secret->settled, now->material);
+    unsigned changes = cr_diff(&secret->settled, now->material) | cr_plan_unrecorded(ctx, secret, now);
     if (!changes) {
         note_immutable(ctx, secret, now);
         return;

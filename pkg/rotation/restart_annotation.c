@@ -1,5 +1,7 @@
 /* The memory of restarts: an annotation on the pod template says for which material, class by class, the pods were
- * made. It holds digests of digests, cut to 64 bits: enough to tell two states apart, useless for anything else. */
+ * made. It holds digests of digests, cut to 64 bits: enough to tell two states apart, useless for anything else. Beside
+ * each stands at which resourceVersion of the Secret the change was seen: newer than what a policy's status has
+ * observed, it is a restart that never came on record (plan_unrecorded.c). */
 #include "rotation/diff.h"
 
 #include <stdio.h>
@@ -14,12 +16,16 @@ enum {
     DIGEST_HEX = 16,
     KEY_ID = CR_OPAQUE_KEY_ID + 1, /* and a dot */
     DIGEST_TEXT = KEY_ID + DIGEST_HEX + 1,
+    VERSION_DIGITS = 20, /* of 64 bits */
 };
 
 static const struct class_word {
     enum cr_class class;
     const char *word;
-} words[] = {{CR_CLASS_LEAF, "leaf"}, {CR_CLASS_TRUST, "trust"}, {CR_CLASS_OPAQUE, "opaque"}};
+    const char *version;
+} words[] = {{CR_CLASS_LEAF, "leaf", "leaf.version"},
+             {CR_CLASS_TRUST, "trust", "trust.version"},
+             {CR_CLASS_OPAQUE, "opaque", "opaque.version"}};
 
 void cr_restart_annotation_name(const char *secret, char out[CR_ANNOTATION_NAME])
 {
@@ -57,7 +63,7 @@ static void class_digest(const struct cr_material *m, enum cr_class class, char 
         snprintf(out, DIGEST_TEXT, "%.*s", DIGEST_HEX, hex);
 }
 
-/* The digest that a value has for a class; false when there is none of the right form. */
+/* The digest that a value has for a class, or its version; false when there is none of the right form. */
 static bool value_digest(const char *value, const char *word, char out[DIGEST_TEXT])
 {
     size_t word_len = strlen(word);
@@ -77,7 +83,7 @@ static bool value_digest(const char *value, const char *word, char out[DIGEST_TE
 
 char *cr_restart_annotation_value(const struct cr_material *material, unsigned classes)
 {
-    return cr_restart_annotation_merge(NULL, material, classes);
+    return cr_restart_annotation_merge(NULL, material, classes, NULL);
 }
 
 bool cr_restart_annotation_covers(const char *value, const struct cr_material *material, unsigned classes)
@@ -103,16 +109,46 @@ bool cr_restart_annotation_is_rekeyed(const char *value, const struct cr_materia
            strncmp(want, have, KEY_ID) != 0;
 }
 
-char *cr_restart_annotation_merge(const char *before, const struct cr_material *material, unsigned classes)
+bool cr_restart_annotation_is_version(const char *text)
+{
+    return cr_decimal_less("0", text) && strlen(text) <= VERSION_DIGITS;
+}
+
+bool cr_restart_annotation_is_between(const char *value, enum cr_class class, const char *after, const char *until)
+{
+    for (size_t i = 0; i < cr_array_len(words); i++) {
+        char version[DIGEST_TEXT];
+        if (words[i].class == class && value_digest(value, words[i].version, version) &&
+            cr_restart_annotation_is_version(version))
+            return cr_decimal_less(after, version) && cr_restart_annotation_is_version(until) &&
+                   !cr_decimal_less(until, version);
+    }
+    return false;
+}
+
+static void append(struct cr_buf *buf, const char *word, const char *text)
+{
+    cr_buf_printf(buf, "%s%s=%s", buf->len ? "," : "", word, text);
+}
+
+char *cr_restart_annotation_merge(const char *before, const struct cr_material *material, unsigned classes,
+                                  const char *version)
 {
     struct cr_buf buf = CR_BUF_INIT(0);
     for (size_t i = 0; i < cr_array_len(words); i++) {
         char digest[DIGEST_TEXT];
-        if (classes & words[i].class)
+        char kept[DIGEST_TEXT] = "";
+        bool is_new = classes & words[i].class;
+        if (is_new)
             class_digest(material, words[i].class, digest);
         else if (!value_digest(before, words[i].word, digest))
             continue;
-        cr_buf_printf(&buf, "%s%s=%s", buf.len ? "," : "", words[i].word, digest);
+        append(&buf, words[i].word, digest);
+        if (!is_new)
+            (void)value_digest(before, words[i].version, kept);
+        const char *at = is_new ? version : kept;
+        if (cr_restart_annotation_is_version(at))
+            append(&buf, words[i].version, at);
     }
     return cr_buf_steal(&buf);
 }

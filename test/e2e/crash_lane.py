@@ -330,7 +330,7 @@ class Lane:
             "trust": _hex16("".join(f"{fingerprint}," for fingerprint in trust)),
         }
         value = nginx.annotations.get(name, "")
-        words = dict(word.split("=", 1) for word in value.split(",") if "=" in word)
+        words = dict(word.split("=", 1) for word in value.split(",") if "=" in word and ".version=" not in word)
         restarted = nginx.annotations[_RESTARTED_AT] != was.annotations.get(_RESTARTED_AT)
         others = {key for key in nginx.annotations if key.startswith("certroll.dev/")} - {name}
         claims = {

@@ -457,13 +457,13 @@ static void test_merge_keeps_the_other_classes(void **state)
     make(&full, &before);
     make(&(struct state){.leaf = "2", .anchors = {"C"}, .trust = {"C"}, .opaque = "h"}, &after);
     cr_autofree char *first = cr_restart_annotation_value(&before, CR_CLASS_LEAF | CR_CLASS_TRUST);
-    cr_autofree char *second = cr_restart_annotation_merge(first, &after, CR_CLASS_TRUST);
+    cr_autofree char *second = cr_restart_annotation_merge(first, &after, CR_CLASS_TRUST, NULL);
     assert_true(cr_restart_annotation_covers(second, &before, CR_CLASS_LEAF));
     assert_true(cr_restart_annotation_covers(second, &after, CR_CLASS_TRUST));
     assert_false(cr_restart_annotation_covers(second, &before, CR_CLASS_TRUST));
-    cr_autofree char *again = cr_restart_annotation_merge(second, &after, CR_CLASS_TRUST);
+    cr_autofree char *again = cr_restart_annotation_merge(second, &after, CR_CLASS_TRUST, NULL);
     assert_string_equal(again, second);
-    cr_autofree char *cleaned = cr_restart_annotation_merge("x=1,trust=", &after, CR_CLASS_LEAF);
+    cr_autofree char *cleaned = cr_restart_annotation_merge("x=1,trust=", &after, CR_CLASS_LEAF, NULL);
     assert_null(strstr(cleaned, "x=1"));
     assert_null(strstr(cleaned, "trust="));
 }
@@ -497,7 +497,7 @@ static void test_annotation_names_the_key_of_an_opaque_digest(void **state)
             fail_msg("%s: %s", cases[i].rule, value);
         assert_true(cr_restart_annotation_covers(value, &now, CR_CLASS_LEAF));
         /* A later restart for the leaf keeps what was said of the opaque material, whichever key said it. */
-        cr_autofree char *merged = cr_restart_annotation_merge(value, &now, CR_CLASS_LEAF);
+        cr_autofree char *merged = cr_restart_annotation_merge(value, &now, CR_CLASS_LEAF, NULL);
         assert_true(cr_restart_annotation_covers(merged, &then, CR_CLASS_OPAQUE));
         assert_false(cr_restart_annotation_is_rekeyed("leaf=0123456789abcdef", &now));
         assert_false(cr_restart_annotation_is_rekeyed(NULL, &now));

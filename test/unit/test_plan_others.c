@@ -243,7 +243,7 @@ static void older_restarts(struct stage *s)
     char name[CR_ANNOTATION_NAME];
     cr_restart_annotation_name("s", name);
     CR_CLEANUP(cr_json) struct cr_json *annotations = cr_json_new_object();
-    cr_autofree char *value = cr_restart_annotation_merge(NULL, &s->material, CR_CLASS_LEAF);
+    cr_autofree char *value = cr_restart_annotation_merge(NULL, &s->material, CR_CLASS_LEAF, NULL);
     cr_json_set_string(annotations, name, value);
     apply_restart(s, annotations);
 }

@@ -403,7 +403,7 @@ static void one_annotation_by_a_lost_key_does_not_silence_another(void **state)
     for (int i = 0; i < 2; i++) {
         put(c, "leaf", "h1", "p1", i + 1);
         workloads[i] = cr_json_copy(c->workload);
-        cr_autofree char *value = cr_restart_annotation_merge(NULL, &c->material, CR_CLASS_OPAQUE);
+        cr_autofree char *value = cr_restart_annotation_merge(NULL, &c->material, CR_CLASS_OPAQUE, NULL);
         struct cr_json *metadata =
             cr_json_edit(cr_json_edit(cr_json_edit(workloads[i], "spec"), "template"), "metadata");
         cr_json_set_string(cr_json_object_in(metadata, "annotations"), name, value);

@@ -1,0 +1,415 @@
+#include "controllers/policy_metrics.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "base/strmap.h"
+#include "base/strvec.h"
+
+enum { STATES = CR_CONSUMER_ABSENT + 1, DECISIONS = CR_DECISION_RESTART + 1, EVIDENCE = 4 };
+
+/* --- words --- */
+
+static const char *const evidence_words[EVIDENCE] = {"Verified", "Inferred", "Stale", "Unknown"};
+
+/* How each text begins that the plan gives (plan_gate.c, plan_consumers.c). The last one stands for what is not here,
+ * such as an answer of the API server. */
+static const struct {
+    const char *text, *reason;
+} blocks[] = {
+    {"suspend", "Suspended"},
+    {"mode: Plan", "PlanMode"},
+    {"the policy is being deleted", "Deleting"},
+    {"restart.method: Never", "RestartNever"},
+    {"restart.maxConcurrent", "MaxConcurrent"},
+    {"restart.", "NotSupported"},
+    {"its software is not in the catalogue", "UnknownSoftware"},
+    {"the workload is paused", "Paused"},
+    {"updateStrategy", "UpdateStrategy"},
+    {"the restart was undone", "RestartUndone"},
+    {"new pods go on serving the old leaf", "StillStale"},
+    {"Secret ", "Secret"},
+    {"CertRotationPolicy ", "OtherPolicy"},
+    {"", "Other"},
+};
+enum { BLOCKS = sizeof blocks / sizeof *blocks };
+
+static size_t block_of(const char *blocked_by)
+{
+    size_t i = 0;
+    while (i < BLOCKS - 1 && !cr_starts_with(blocked_by, blocks[i].text))
+        i++;
+    return i;
+}
+
+const char *cr_policy_metrics_block_reason(const char *blocked_by)
+{
+    return blocks[block_of(blocked_by)].reason;
+}
+
+/* --- what is shown --- */
+
+struct tally {
+    int states[STATES];
+    int blocked[BLOCKS];
+    int decisions[DECISIONS];
+    int pods[EVIDENCE];
+    int pending;
+};
+
+/* Of one policy. */
+struct shown {
+    struct tally tally;
+    struct cr_strvec secrets; /* with a leaf */
+};
+
+/* Of one namespace: the sums over its policies. */
+struct town {
+    struct tally sums;
+    size_t policies;
+};
+
+struct cr_policy_metrics {
+    struct cr_metric *not_after;
+    struct cr_metric *consumers;
+    struct cr_metric *blocked;
+    struct cr_metric *decisions;
+    struct cr_metric *pods;
+    struct cr_metric *pending;
+    struct cr_metric *restarts;
+    struct cr_metric *rotation_seconds;
+    struct cr_metric *restart_seconds;
+
+    pthread_mutex_t lock;    /* guards what is below */
+    struct cr_strmap *shown; /* by namespace/name */
+    struct cr_strmap *towns;
+    struct cr_strmap *secrets; /* by namespace/name: a size_t, the policies that show it */
+};
+
+static void shown_free(void *p)
+{
+    struct shown *shown = p;
+    cr_strvec_dispose(&shown->secrets);
+    free(shown);
+}
+
+static void register_gauges(struct cr_policy_metrics *m, struct cr_metrics *metrics)
+{
+    m->not_after = cr_metrics_gauge(metrics, "certroll_secret_not_after_timestamp_seconds",
+                                    "When the leaf of a Secret expires, in seconds since the epoch.",
+                                    CR_LABELS("namespace", "secret"));
+    m->consumers = cr_metrics_gauge(metrics, "certroll_consumers", "Consumers of a policy by their state.",
+                                    CR_LABELS("namespace", "policy", "state"));
+    m->blocked = cr_metrics_gauge(metrics, "certroll_consumers_blocked",
+                                  "Consumers of a policy for which something stands in the way, by what that is.",
+                                  CR_LABELS("namespace", "policy", "reason"));
+    m->decisions = cr_metrics_gauge(metrics, "certroll_consumers_by_decision",
+                                    "Consumers of all policies of a namespace by what was decided for them.",
+                                    CR_LABELS("namespace", "decision"));
+    m->pods = cr_metrics_gauge(metrics, "certroll_pods_by_evidence",
+                               "Pods of all consumers in a namespace by the evidence that they have the new material.",
+                               CR_LABELS("namespace", "evidence"));
+    m->pending =
+        cr_metrics_gauge(metrics, "certroll_pending_rotations",
+                         "Changes of Secrets that not all consumers in a namespace have yet.", CR_LABELS("namespace"));
+}
+
+static void register_totals(struct cr_policy_metrics *m, struct cr_metrics *metrics)
+{
+    static const double rotation[] = {1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600};
+    static const double restart[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,  0.25, 0.5,
+                                     1,     5,      10,    30,   60,    300,  1800, 3600, 24 * 3600};
+    m->restarts = cr_metrics_counter(metrics, "certroll_restarts_total", "Restarts of workloads by their result.",
+                                     CR_LABELS("namespace", "kind", "result"));
+    m->rotation_seconds = cr_metrics_histogram(
+        metrics, "certroll_rotation_duration_seconds",
+        "From the moment a change was seen until all pods were verified or inferred to have it, or it was overtaken.",
+        CR_LABELS("outcome"), rotation, cr_array_len(rotation));
+    m->restart_seconds = cr_metrics_histogram(metrics, "certroll_change_to_restart_seconds",
+                                              "From the moment a change was seen until a restart for it was accepted.",
+                                              NULL, restart, cr_array_len(restart));
+}
+
+struct cr_policy_metrics *cr_policy_metrics_new(struct cr_metrics *metrics)
+{
+    struct cr_policy_metrics *m = cr_new(struct cr_policy_metrics);
+    register_gauges(m, metrics);
+    register_totals(m, metrics);
+    pthread_mutex_init(&m->lock, NULL);
+    m->shown = cr_strmap_new(shown_free);
+    m->towns = cr_strmap_new(free);
+    m->secrets = cr_strmap_new(free);
+    return m;
+}
+
+void cr_policy_metrics_free(struct cr_policy_metrics *m)
+{
+    if (!m)
+        return;
+    cr_strmap_free(m->shown);
+    cr_strmap_free(m->towns);
+    cr_strmap_free(m->secrets);
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+}
+
+/* --- counting --- */
+
+/* Why a consumer is not served. A pause of a few seconds that it has by its policy is nothing to be told of. */
+static const char *stands_in_the_way(const struct cr_consumer_status *consumer)
+{
+    bool waits = consumer->state == CR_CONSUMER_BLOCKED || consumer->state == CR_CONSUMER_PENDING;
+    return waits && !cr_streq(consumer->blocked_by, "restart.coalesce") ? consumer->blocked_by : NULL;
+}
+
+static void count_consumer(const struct cr_consumer_status *consumer, struct tally *tally)
+{
+    const char *block = stands_in_the_way(consumer);
+    tally->states[consumer->state]++;
+    tally->decisions[consumer->decision]++;
+    tally->blocked[block ? block_of(block) : 0] += block != NULL;
+    tally->pods[0] += consumer->pods.verified;
+    tally->pods[1] += consumer->pods.inferred;
+    tally->pods[2] += consumer->pods.stale;
+    tally->pods[3] += consumer->pods.unknown;
+}
+
+static void count(const struct cr_policy_status *status, struct tally *tally)
+{
+    for (size_t i = 0; i < status->consumers_len; i++)
+        count_consumer(&status->consumers[i], tally);
+    for (size_t i = 0; i < status->secrets_len; i++)
+        tally->pending += status->secrets[i].pending.set;
+}
+
+/* --- with the lock held --- */
+
+/* What is 0 has no series: most policies are in one state and not blocked. */
+static void set_or_remove(struct cr_metric *metric, const char *const *labels, int before, int after)
+{
+    if (after)
+        cr_metric_set(metric, labels, after);
+    else if (before)
+        cr_metric_remove(metric, labels);
+}
+
+static void show_policy(const struct cr_policy_metrics *m, const char *ns, const char *name, const struct tally *before,
+                        const struct tally *after)
+{
+    for (size_t i = 0; i < STATES; i++)
+        set_or_remove(m->consumers, CR_LABELS(ns, name, cr_consumer_state_name((enum cr_consumer_state)i)),
+                      before->states[i], after->states[i]);
+    for (size_t i = 0; i < BLOCKS; i++)
+        set_or_remove(m->blocked, CR_LABELS(ns, name, blocks[i].reason), before->blocked[i], after->blocked[i]);
+}
+
+static void show_town(const struct cr_policy_metrics *m, const char *ns, const struct town *town)
+{
+    for (size_t i = 0; i < DECISIONS; i++)
+        cr_metric_set(m->decisions, CR_LABELS(ns, cr_decision_name((enum cr_decision_kind)i)), town->sums.decisions[i]);
+    for (size_t i = 0; i < EVIDENCE; i++)
+        cr_metric_set(m->pods, CR_LABELS(ns, evidence_words[i]), town->sums.pods[i]);
+    cr_metric_set(m->pending, CR_LABELS(ns), town->sums.pending);
+}
+
+static void hide_town(const struct cr_policy_metrics *m, const char *ns)
+{
+    for (size_t i = 0; i < DECISIONS; i++)
+        cr_metric_remove(m->decisions, CR_LABELS(ns, cr_decision_name((enum cr_decision_kind)i)));
+    for (size_t i = 0; i < EVIDENCE; i++)
+        cr_metric_remove(m->pods, CR_LABELS(ns, evidence_words[i]));
+    cr_metric_remove(m->pending, CR_LABELS(ns));
+}
+
+static struct town *town_of(struct cr_policy_metrics *m, const char *ns)
+{
+    struct town *town = cr_strmap_get(m->towns, ns);
+    if (town)
+        return town;
+    town = cr_new(struct town);
+    cr_strmap_set(m->towns, ns, town);
+    return town;
+}
+
+static void move_sums(struct tally *sums, const struct tally *before, const struct tally *after)
+{
+    for (size_t i = 0; i < DECISIONS; i++)
+        sums->decisions[i] += after->decisions[i] - before->decisions[i];
+    for (size_t i = 0; i < EVIDENCE; i++)
+        sums->pods[i] += after->pods[i] - before->pods[i];
+    sums->pending += after->pending - before->pending;
+}
+
+/* One more policy shows it. */
+static void hold_secret(struct cr_policy_metrics *m, const char *ns, const char *name)
+{
+    cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
+    size_t *policies = cr_strmap_get(m->secrets, key);
+    if (!policies) {
+        policies = cr_new(size_t);
+        cr_strmap_set(m->secrets, key, policies);
+    }
+    ++*policies;
+}
+
+/* An alert on the expiry of what no policy has any more would never end. */
+static void release_secret(struct cr_policy_metrics *m, const char *ns, const char *name)
+{
+    cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
+    size_t *policies = cr_strmap_get(m->secrets, key);
+    if (!policies || --*policies)
+        return;
+    cr_strmap_remove(m->secrets, key);
+    cr_metric_remove(m->not_after, CR_LABELS(ns, name));
+}
+
+/* world NULL: none any more. */
+static void show_secrets(struct cr_policy_metrics *m, const char *ns, struct shown *shown, const struct cr_world *world)
+{
+    struct cr_strvec before = shown->secrets;
+    shown->secrets = (struct cr_strvec){0};
+    for (size_t i = 0; world && i < world->policy->secrets_len; i++) {
+        const struct cr_material *material = world->secrets[i].material;
+        const char *name = world->policy->secrets[i].name;
+        if (!material || !material->has_leaf || cr_strvec_has(&shown->secrets, name))
+            continue;
+        cr_strvec_add(&shown->secrets, name);
+        hold_secret(m, ns, name);
+        cr_metric_set(m->not_after, CR_LABELS(ns, name), (double)material->not_after_ms / 1000.0);
+    }
+    for (size_t i = 0; i < before.len; i++)
+        release_secret(m, ns, before.items[i]);
+    cr_strvec_dispose(&before);
+}
+
+static struct shown *shown_of(struct cr_policy_metrics *m, const char *ns, const char *key)
+{
+    struct shown *shown = cr_strmap_get(m->shown, key);
+    if (shown)
+        return shown;
+    shown = cr_new(struct shown);
+    cr_strmap_set(m->shown, key, shown);
+    town_of(m, ns)->policies++;
+    return shown;
+}
+
+/* --- gauges --- */
+
+void cr_policy_metrics_show(struct cr_policy_metrics *m, const struct cr_world *world,
+                            const struct cr_policy_status *status)
+{
+    if (!m)
+        return;
+    const char *ns = world->policy->ns;
+    const char *name = world->policy->name;
+    cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
+    struct tally tally = {0};
+    count(status, &tally);
+    pthread_mutex_lock(&m->lock);
+    struct shown *shown = shown_of(m, ns, key);
+    struct town *town = town_of(m, ns);
+    show_policy(m, ns, name, &shown->tally, &tally);
+    move_sums(&town->sums, &shown->tally, &tally);
+    show_town(m, ns, town);
+    show_secrets(m, ns, shown, world);
+    shown->tally = tally;
+    pthread_mutex_unlock(&m->lock);
+}
+
+void cr_policy_metrics_forget(struct cr_policy_metrics *m, const char *ns, const char *name)
+{
+    if (!m)
+        return;
+    static const struct tally none = {0};
+    cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
+    pthread_mutex_lock(&m->lock);
+    struct shown *shown = cr_strmap_take(m->shown, key);
+    if (shown) {
+        struct town *town = town_of(m, ns);
+        show_policy(m, ns, name, &shown->tally, &none);
+        move_sums(&town->sums, &shown->tally, &none);
+        show_secrets(m, ns, shown, NULL);
+        shown_free(shown);
+        if (--town->policies) {
+            show_town(m, ns, town);
+        } else {
+            hide_town(m, ns);
+            cr_strmap_remove(m->towns, ns);
+        }
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* --- counters and histograms --- */
+
+static const char *result_of(const struct cr_error *failed)
+{
+    switch (failed ? failed->kind : CR_ERR_NONE) {
+    case CR_ERR_NONE:
+        return "success";
+    case CR_ERR_CONFLICT:
+        return "conflict";
+    case CR_ERR_TRANSIENT:
+    case CR_ERR_CANCELLED:
+    case CR_ERR_INTERNAL:
+        return "error";
+    default:
+        return "refused"; /* the API server says no */
+    }
+}
+
+/* Of the changes that the restart was for, 0: none is known. */
+static int64_t earliest_change_ms(const struct cr_policy_status *status, const char *rotations)
+{
+    int64_t earliest_ms = 0;
+    for (size_t i = 0; i < status->secrets_len; i++) {
+        const struct cr_pending_change *pending = &status->secrets[i].pending;
+        if (pending->set && pending->id[0] && strstr(cr_or_empty(rotations), pending->id) &&
+            (!earliest_ms || pending->since_ms < earliest_ms))
+            earliest_ms = pending->since_ms;
+    }
+    return earliest_ms;
+}
+
+/* Wall clocks can be set back. */
+static double seconds_between(int64_t from_ms, int64_t to_ms)
+{
+    return to_ms > from_ms ? (double)(to_ms - from_ms) / 1000.0 : 0;
+}
+
+void cr_policy_metrics_restarted(struct cr_policy_metrics *m, const struct cr_policy *policy,
+                                 const struct cr_policy_status *status, const struct cr_plan_restart *restart,
+                                 const struct cr_error *failed)
+{
+    if (!m)
+        return;
+    cr_metric_add(m->restarts, CR_LABELS(policy->ns, policy->consumers[restart->consumer].kind, result_of(failed)), 1);
+    int64_t since_ms = failed ? 0 : earliest_change_ms(status, restart->rotations);
+    if (since_ms)
+        cr_metric_observe(m->restart_seconds, NULL, seconds_between(since_ms, cr_clock_wall_ms()));
+}
+
+/* Times of a status that was read have lost their milliseconds. */
+static bool had(const struct cr_policy_status *before, const struct cr_rotation_record *record)
+{
+    for (size_t i = 0; i < before->history_len; i++)
+        if (cr_streq(before->history[i].id, record->id) &&
+            before->history[i].finished_ms / 1000 == record->finished_ms / 1000)
+            return true;
+    return false;
+}
+
+void cr_policy_metrics_recorded(struct cr_policy_metrics *m, const struct cr_policy_status *before,
+                                const struct cr_policy_status *after)
+{
+    for (size_t i = 0; m && i < after->history_len; i++) {
+        const struct cr_rotation_record *record = &after->history[i];
+        if (!had(before, record))
+            cr_metric_observe(m->rotation_seconds, CR_LABELS(record->outcome),
+                              seconds_between(record->started_ms, record->finished_ms));
+    }
+}

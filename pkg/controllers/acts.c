@@ -22,6 +22,13 @@ static void keep_first(struct cr_error *first, const struct cr_error *err)
         *first = *err;
 }
 
+static void note_write(const struct cr_actor *actor, const struct cr_policy *policy, const char *kind,
+                       const struct cr_json *written)
+{
+    cr_autofree char *key = cr_asprintf("%s/%s", policy->ns, policy->name);
+    cr_own_writes_add(actor->own_writes, key, kind, written, cr_clock_monotonic_ms());
+}
+
 static const struct cr_policy_consumer *spec_of(const struct cr_gathered *gathered, size_t consumer)
 {
     return &gathered->world.policy->consumers[consumer];
@@ -131,6 +138,7 @@ static bool restart(const struct cr_actor *actor, struct cr_gathered *gathered, 
         say_restart(actor, gathered, what->consumer, workload, what->why, err);
         return false;
     }
+    note_write(actor, policy, spec->kind, patched);
     log_about(policy, "restarted", &about, NULL);
     cr_metric_add(actor->restarts, CR_LABELS(policy->ns, spec->kind, spec->target), 1);
     say_restart(actor, gathered, what->consumer, workload, what->why, NULL);
@@ -229,17 +237,27 @@ static void forget_refusal(const struct cr_actor *actor, const struct cr_gathere
     cr_memory_drop_note(actor->memory, key);
 }
 
+size_t cr_act_restarts(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan *plan,
+                       struct cr_error *err)
+{
+    size_t done = 0;
+    for (size_t i = 0; i < plan->restarts_len; i++) {
+        struct cr_error failed = {0};
+        bool did = restart(actor, gathered, &plan->restarts[i], &failed);
+        done += did;
+        if (did)
+            forget_refusal(actor, gathered, plan->restarts[i].consumer);
+        else if (!remember_refusal(actor, gathered, plan->restarts[i].consumer, &failed))
+            keep_first(err, &failed);
+    }
+    return done;
+}
+
 bool cr_act(const struct cr_actor *actor, struct cr_gathered *gathered, struct cr_plan *plan, bool *did,
             struct cr_error *err)
 {
     struct cr_error first = {0};
-    for (size_t i = 0; i < plan->restarts_len; i++) {
-        struct cr_error failed = {0};
-        if (restart(actor, gathered, &plan->restarts[i], &failed))
-            forget_refusal(actor, gathered, plan->restarts[i].consumer);
-        else if (!remember_refusal(actor, gathered, plan->restarts[i].consumer, &failed))
-            keep_first(&first, &failed);
-    }
+    (void)cr_act_restarts(actor, gathered, plan, &first);
     for (size_t i = 0; i < plan->nudges_len; i++)
         nudge(actor, gathered, plan, &plan->nudges[i]);
     for (size_t i = 0; i < plan->evictions_len; i++) {
@@ -316,8 +334,10 @@ bool cr_act_status(const struct cr_actor *actor, const struct cr_policy *policy,
     cr_json_set_string(metadata, "resourceVersion", resource_version);
     cr_json_set(patch, "status", new_json);
     *written = cr_client_merge_patch(actor->client, &cr_res_policies, policy->ns, policy->name, "status", patch, err);
-    if (*written)
+    if (*written) {
+        note_write(actor, policy, CR_POLICY_KIND, *written);
         return true;
+    }
     cr_error_wrap(err, "cannot write the status of CertRotationPolicy %s/%s", policy->ns, policy->name);
     return false;
 }

@@ -9,17 +9,23 @@
 #include "kube/event.h"
 #include "metrics/metrics.h"
 #include "rotation/plan.h"
+#include "runtime/own_writes.h"
 
 struct cr_actor {
     struct cr_client *client;
     struct cr_recorder *recorder;
     struct cr_memory *memory;
-    struct cr_metric *restarts;  /* labels namespace, kind, name; may be NULL, as all below */
-    struct cr_metric *nudges;    /* namespace */
-    struct cr_metric *probes;    /* namespace, outcome */
-    struct cr_metric *evictions; /* namespace */
+    struct cr_own_writes *own_writes; /* of policies, by "ns/name"; may be NULL, as all below */
+    struct cr_metric *restarts;       /* labels namespace, kind, name */
+    struct cr_metric *nudges;         /* namespace */
+    struct cr_metric *probes;         /* namespace, outcome */
+    struct cr_metric *evictions;      /* namespace */
 };
 
+/* Does the plan's restarts, each of them whatever becomes of the others. How many were done; err: the first error that
+ * must be retried. */
+size_t cr_act_restarts(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan *plan,
+                       struct cr_error *err);
 /* Does what the plan asks, restarts first, probes last. *did: something was done that the next plan should see at once.
  * The first error that must be retried is returned after everything else was tried. */
 bool cr_act(const struct cr_actor *actor, struct cr_gathered *gathered, struct cr_plan *plan, bool *did,

@@ -23,6 +23,11 @@ enum {
      * then.
      */
     KINDS_PAUSE_MS = 200,
+    /* Between a restart and its record: what follows it at once (the echo of the patch, the rollout's first steps) goes
+     * on record with it. */
+    RECORD_PAUSE_MS = 100,
+    /* Beside the event that the cache is waited for. */
+    LAG_PAUSE_MS = 1000,
     UNSEEN_PAUSE_MS = 60 * 1000,
 };
 
@@ -34,8 +39,10 @@ struct cr_policy_controller {
     struct cr_memory *memory;
     struct cr_recorder *recorder;
     struct cr_actor actor;
+    struct cr_own_writes *own_writes;
     struct cr_metric *expiry;
     struct cr_metric *consumers;
+    struct cr_metric *lags;
 };
 
 /* One policy during one reconcile: its status and version move when we write. */
@@ -63,12 +70,34 @@ static void on_pod_gone(void *arg, const char *uid)
 
 static void requeue(struct turn *turn, int64_t after_ms)
 {
-    if (after_ms && (!turn->result->requeue_after_ms || after_ms < turn->result->requeue_after_ms))
-        turn->result->requeue_after_ms = after_ms;
+    struct cr_reconcile_result *result = turn->result;
+    if (!after_ms || (result->requeue_after_ms && after_ms > result->requeue_after_ms))
+        return;
+    result->requeue_after_ms = after_ms;
+    result->low_priority = false;
+}
+
+/* For what may come after the restarts of others: a status, a probe. */
+static void requeue_low(struct turn *turn, int64_t after_ms)
+{
+    struct cr_reconcile_result *result = turn->result;
+    if (!after_ms || (result->requeue_after_ms && after_ms >= result->requeue_after_ms))
+        return;
+    result->requeue_after_ms = after_ms;
+    result->low_priority = true;
 }
 
 /* A key that is no policy's, since it has no namespace: a worker tells the Event. */
 static const char catalogue_key[] = "/catalogue";
+
+/* The same for Events: one at a time, behind all other work. */
+static const char events_key[] = "/events";
+
+static void on_event_waiting(void *arg)
+{
+    struct cr_policy_controller *controller = arg;
+    cr_queue_add_low(cr_manager_queue(controller->options.manager), events_key, 0);
+}
 
 static void on_catalogue_news(void *arg)
 {
@@ -105,6 +134,12 @@ static struct cr_world_source world_source(struct cr_policy_controller *controll
 
 /* --- status --- */
 
+/* The note of restarts that are not on record yet. While there is one, the next write is that record. */
+static char *ahead_key(const struct turn *turn)
+{
+    return cr_asprintf("%s/ahead", turn->key);
+}
+
 static void adopt(struct turn *turn, const struct cr_json *written)
 {
     cr_strset(&turn->resource_version, cr_obj_resource_version(written));
@@ -123,6 +158,8 @@ static bool write_status(struct turn *turn, const struct cr_policy_status *after
         return true;
     *wrote = true;
     cr_memory_take_note(controller->memory, turn->key, cr_clock_monotonic_ms(), NULL);
+    cr_autofree char *ahead = ahead_key(turn);
+    cr_memory_drop_note(controller->memory, ahead);
     adopt(turn, written);
     return true;
 }
@@ -181,7 +218,7 @@ static bool report(struct turn *turn, const struct cr_gathered *gathered, const 
     int64_t pause = plan->record_first ? 0 : status_pause_ms(turn);
     if (pause) {
         /* Not said either: Events follow from the difference that is still to be written. */
-        requeue(turn, pause);
+        requeue_low(turn, pause);
         return true;
     }
     bool wrote = false;
@@ -193,6 +230,40 @@ static bool report(struct turn *turn, const struct cr_gathered *gathered, const 
     return true;
 }
 
+/* --- restarts before the record --- */
+
+/* True: at least one was done; the plan is to be made anew. The same is never done twice before a record, so that what
+ * cannot be recorded is not done again and again either. */
+static bool restart_ahead(const struct turn *turn, struct cr_gathered *gathered, const struct cr_plan *first)
+{
+    struct cr_memory *memory = turn->controller->memory;
+    cr_autofree char *key = ahead_key(turn);
+    CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, key);
+    if (note.count)
+        return false;
+    CR_CLEANUP(cr_plan) struct cr_plan plan = {0};
+    cr_plan_ahead(&gathered->world, first, &plan);
+    struct cr_error failed = {0}; /* tried again, or told, once the change is on record */
+    if (!cr_act_restarts(&turn->controller->actor, gathered, &plan, &failed))
+        return false;
+    cr_memory_take_note(memory, key, cr_clock_monotonic_ms(), NULL);
+    return true;
+}
+
+/* How long the record of restarts that were done ahead may still wait: a moment, and longer while others are to be
+ * restarted. 0: not at all, or there is none to be made. */
+static int64_t record_pause_ms(const struct turn *turn)
+{
+    cr_autofree char *key = ahead_key(turn);
+    CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(turn->controller->memory, key);
+    int64_t age = cr_clock_monotonic_ms() - note.at_ms;
+    if (!note.count || age >= CR_QUEUE_LOW_WAIT_MS)
+        return 0;
+    if (age < RECORD_PAUSE_MS)
+        return RECORD_PAUSE_MS - age;
+    return cr_queue_urgent(cr_manager_queue(turn->controller->options.manager)) ? 1 : 0;
+}
+
 /* --- the rounds --- */
 
 /* One round: plan, and either record or act. *again: the world moved, plan once more. */
@@ -201,6 +272,10 @@ static bool round_of(struct turn *turn, struct cr_gathered *gathered, bool last,
     *again = false;
     CR_CLEANUP(cr_plan) struct cr_plan plan = {0};
     cr_plan_make(&gathered->world, &plan);
+    if (plan.record_first && restart_ahead(turn, gathered, &plan)) {
+        requeue_low(turn, RECORD_PAUSE_MS);
+        return true;
+    }
     if (plan.record_first) {
         *again = true;
         return report(turn, gathered, &plan, err);
@@ -212,7 +287,8 @@ static bool round_of(struct turn *turn, struct cr_gathered *gathered, bool last,
         *again = true;
         return true;
     }
-    requeue(turn, plan.requeue_after_ms);
+    requeue(turn, plan.restart_after_ms);
+    requeue_low(turn, plan.requeue_after_ms);
     if (!report(turn, gathered, &plan, err))
         return false;
     if (acted)
@@ -250,7 +326,7 @@ static bool run_rounds(struct turn *turn, struct cr_error *err)
         if (!round_of(turn, &gathered, i == ROUNDS_MAX - 1, &again, err))
             return false;
         if (!again) {
-            requeue(turn, gathered.world.beyond.unseen ? UNSEEN_PAUSE_MS : 0);
+            requeue_low(turn, gathered.world.beyond.unseen ? UNSEEN_PAUSE_MS : 0);
             return true;
         }
         cr_policy_status_dispose(&gathered.status);
@@ -305,22 +381,83 @@ static void forget(struct cr_policy_controller *controller, const char *key, con
     cr_autofree char *prefix = cr_asprintf("%s/", key);
     cr_memory_forget_keys(controller->memory, prefix);
     cr_memory_drop_note(controller->memory, key);
+    cr_own_writes_forget(controller->own_writes, key);
     for (int state = CR_CONSUMER_IDLE; state <= CR_CONSUMER_ABSENT; state++)
         cr_metric_remove(controller->consumers,
                          CR_LABELS(ns, name, cr_consumer_state_name((enum cr_consumer_state)state)));
 }
 
-static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *result, struct cr_error *err)
+/* --- stale caches --- */
+
+static struct cr_own_writes_seen look(void *arg, const char *kind, const char *ns, const char *name)
 {
     struct cr_policy_controller *controller = arg;
+    CR_CLEANUP(cr_snapshot)
+    struct cr_snapshot *cached = cr_streq(kind, CR_POLICY_KIND)
+                                     ? cr_cache_get(controller->cache, CR_CACHED_POLICIES, ns, name)
+                                     : cr_cache_workload(controller->cache, ns, kind, name);
+    const struct cr_json *json = cached ? cached->json : NULL;
+    return (struct cr_own_writes_seen){.uid = cr_strdup_or_null(cr_obj_uid(json)),
+                                       .resource_version = cr_strdup_or_null(cr_obj_resource_version(json))};
+}
+
+/* The cache shows what was before our own last write: the event of that write brings the key again. */
+static bool cache_lags(const struct turn *turn)
+{
+    struct cr_policy_controller *controller = turn->controller;
+    switch (cr_own_writes_check(controller->own_writes, turn->key, cr_clock_monotonic_ms(), look, controller)) {
+    case CR_OWN_WRITES_SEEN:
+        return false;
+    case CR_OWN_WRITES_WAIT:
+        cr_metric_add(controller->lags, CR_LABELS("waited"), 1);
+        return true;
+    case CR_OWN_WRITES_GIVEN_UP:
+        cr_metric_add(controller->lags, CR_LABELS("given_up"), 1);
+        cr_log(CR_LOG_WARN, "the cache has not seen our own write for two minutes; it is not waited for any longer",
+               {"policy", turn->key});
+        return false;
+    }
+    return false;
+}
+
+/* True: not yet, and it comes again. Cheap: the echoes of our own writes end here. */
+static bool must_wait(struct turn *turn)
+{
+    int64_t pause = record_pause_ms(turn);
+    requeue_low(turn, pause);
+    if (pause)
+        return true;
+    if (!cache_lags(turn))
+        return false;
+    requeue_low(turn, LAG_PAUSE_MS);
+    return true;
+}
+
+static bool reconcile_other(struct cr_policy_controller *controller, const char *key)
+{
     if (cr_streq(key, catalogue_key)) {
         cr_catalogue_source_tell(controller->catalogues, controller->recorder);
         return true;
     }
+    if (!cr_streq(key, events_key))
+        return false;
+    if (cr_recorder_send(controller->recorder))
+        on_event_waiting(controller);
+    return true;
+}
+
+static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *result, struct cr_error *err)
+{
+    struct cr_policy_controller *controller = arg;
+    if (reconcile_other(controller, key))
+        return true;
     cr_autofree char *ns = NULL;
     const char *name = NULL;
     if (!split_key(key, &ns, &name))
         return cr_error_set(err, CR_ERR_INTERNAL, "'%s' is not a key", key);
+    struct turn turn = {.controller = controller, .key = key, .result = result};
+    if (must_wait(&turn))
+        return true;
     CR_CLEANUP(cr_snapshot)
     struct cr_snapshot *snapshot = cr_cache_get(controller->cache, CR_CACHED_POLICIES, ns, name);
     if (!snapshot) {
@@ -328,11 +465,8 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
         return true;
     }
     const char *problem = NULL;
-    struct turn turn = {.controller = controller,
-                        .key = key,
-                        .policy = cr_cached_policy(snapshot, &problem),
-                        .resource_version = cr_strdup_or_null(cr_obj_resource_version(snapshot->json)),
-                        .result = result};
+    turn.policy = cr_cached_policy(snapshot, &problem);
+    turn.resource_version = cr_strdup_or_null(cr_obj_resource_version(snapshot->json));
     cr_policy_status_decode(cr_json_get(snapshot->json, "status"), &turn.status);
     bool done = true;
     if (!turn.policy)
@@ -364,6 +498,9 @@ static void register_metrics(struct cr_policy_controller *controller, struct cr_
                                           CR_LABELS("namespace", "secret"));
     controller->consumers = cr_metrics_gauge(metrics, "certroll_consumers", "Consumers of a policy by state.",
                                              CR_LABELS("namespace", "policy", "state"));
+    controller->lags =
+        cr_metrics_counter(metrics, "certroll_stale_cache_total",
+                           "Reconciles that found the cache behind their own last write.", CR_LABELS("result"));
 }
 
 struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_controller_options *options,
@@ -384,13 +521,17 @@ struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_con
     if (!controller->catalogues)
         return NULL;
     controller->memory = cr_memory_new();
+    controller->own_writes = cr_own_writes_new();
     controller->recorder = cr_recorder_new(options->client, "certroll");
+    cr_recorder_defer(controller->recorder, on_event_waiting, controller);
     struct cr_cache_options cache_options = {
         .namespaces = options->namespaces, .on_policy = on_policy, .on_pod_gone = on_pod_gone, .arg = controller};
     controller->cache = cr_cache_new(options->manager, options->client, options->loop, &cache_options);
     controller->secrets = cr_secret_source_new(controller->cache, options->client, options->operator_namespace);
-    controller->actor =
-        (struct cr_actor){.client = options->client, .recorder = controller->recorder, .memory = controller->memory};
+    controller->actor = (struct cr_actor){.client = options->client,
+                                          .recorder = controller->recorder,
+                                          .memory = controller->memory,
+                                          .own_writes = controller->own_writes};
     register_metrics(controller, options->metrics);
     cr_manager_set_reconciler(options->manager, reconcile, controller);
     return cr_steal(&controller);
@@ -403,6 +544,7 @@ void cr_policy_controller_free(struct cr_policy_controller *controller)
     cr_secret_source_free(controller->secrets);
     cr_cache_free(controller->cache);
     cr_recorder_free(controller->recorder);
+    cr_own_writes_free(controller->own_writes);
     cr_memory_free(controller->memory);
     cr_catalogue_source_free(controller->catalogues);
     free(controller);

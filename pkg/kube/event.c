@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -20,15 +21,39 @@ enum {
     MAX_NAME = 200,        /* of the object's part of the Event's name: at most 253 in all */
     MAX_NOTE = 1024,       /* the API's own limit */
     MAX_REASON = 128,
+    MAX_WAITING = 2048,
+};
+
+/* An Event that is to be sent. */
+struct letter {
+    STAILQ_ENTRY(letter) link;
+    char *key; /* of its repeats */
+    char *ns;
+    struct cr_json *object;
 };
 
 struct cr_recorder {
     struct cr_client *client;
     char *component;
     char *instance;
-    pthread_mutex_t lock;   /* guards sent */
+    pthread_mutex_t lock;   /* guards what follows */
     struct cr_strmap *sent; /* what was sent to when (int64_t, monotonic) */
+    STAILQ_HEAD(letters, letter) waiting;
+    size_t waiting_len;
+    void (*on_waiting)(void *arg); /* NULL: nothing waits */
+    void *on_waiting_arg;
 };
+
+static void letter_free(struct letter *letter)
+{
+    if (!letter)
+        return;
+    free(letter->key);
+    free(letter->ns);
+    cr_json_free(letter->object);
+    free(letter);
+}
+CR_DEFINE_CLEANUP(letter, struct letter, letter_free)
 
 struct cr_recorder *cr_recorder_new(struct cr_client *client, const char *component)
 {
@@ -40,6 +65,7 @@ struct cr_recorder *cr_recorder_new(struct cr_client *client, const char *compon
     recorder->component = cr_strdup(component);
     recorder->instance = cr_strdup(host);
     recorder->sent = cr_strmap_new(free);
+    STAILQ_INIT(&recorder->waiting);
     pthread_mutex_init(&recorder->lock, NULL);
     return recorder;
 }
@@ -48,6 +74,10 @@ void cr_recorder_free(struct cr_recorder *recorder)
 {
     if (!recorder)
         return;
+    for (struct letter *letter; (letter = STAILQ_FIRST(&recorder->waiting));) {
+        STAILQ_REMOVE_HEAD(&recorder->waiting, link);
+        letter_free(letter);
+    }
     free(recorder->component);
     free(recorder->instance);
     cr_strmap_free(recorder->sent);
@@ -142,6 +172,64 @@ static struct cr_json *event_object(const struct cr_recorder *recorder, const st
     return object;
 }
 
+/* --- sending --- */
+
+static void send(struct cr_recorder *recorder, const struct letter *letter)
+{
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_json)
+    struct cr_json *made = cr_client_create(recorder->client, &cr_res_events, letter->ns, letter->object, &err);
+    if (made)
+        return;
+    give_back(recorder, letter->key);
+    cr_log(CR_LOG_WARN, "an Event could not be written", {"namespace", letter->ns},
+           {"object", cr_json_string_at(letter->object, "involvedObject", "name")},
+           {"reason", cr_json_string_at(letter->object, "reason")}, {"error", err.text});
+}
+
+/* The oldest; NULL: none waits. */
+static struct letter *take_letter(struct cr_recorder *recorder, bool *more)
+{
+    pthread_mutex_lock(&recorder->lock);
+    struct letter *letter = STAILQ_FIRST(&recorder->waiting);
+    if (letter) {
+        STAILQ_REMOVE_HEAD(&recorder->waiting, link);
+        recorder->waiting_len--;
+    }
+    *more = recorder->waiting_len != 0;
+    pthread_mutex_unlock(&recorder->lock);
+    return letter;
+}
+
+/* Takes letter. */
+static void put_letter(struct cr_recorder *recorder, struct letter *letter)
+{
+    pthread_mutex_lock(&recorder->lock);
+    STAILQ_INSERT_TAIL(&recorder->waiting, letter, link);
+    bool too_many = ++recorder->waiting_len > MAX_WAITING;
+    pthread_mutex_unlock(&recorder->lock);
+    if (too_many) {
+        bool more = false;
+        letter_free(take_letter(recorder, &more));
+    }
+    recorder->on_waiting(recorder->on_waiting_arg);
+}
+
+void cr_recorder_defer(struct cr_recorder *recorder, void (*on_waiting)(void *arg), void *arg)
+{
+    recorder->on_waiting = on_waiting;
+    recorder->on_waiting_arg = arg;
+}
+
+bool cr_recorder_send(struct cr_recorder *recorder)
+{
+    bool more = false;
+    CR_CLEANUP(letter) struct letter *letter = take_letter(recorder, &more);
+    if (letter)
+        send(recorder, letter);
+    return more;
+}
+
 void cr_recorder_emit(struct cr_recorder *recorder, const struct cr_event *event)
 {
     if (!recorder || !event->name)
@@ -149,13 +237,12 @@ void cr_recorder_emit(struct cr_recorder *recorder, const struct cr_event *event
     cr_autofree char *key = repeat_key(event);
     if (!claim(recorder, key))
         return;
-    CR_CLEANUP(cr_json) struct cr_json *object = event_object(recorder, event);
-    struct cr_error err = {0};
-    CR_CLEANUP(cr_json)
-    struct cr_json *made = cr_client_create(recorder->client, &cr_res_events, namespace_of(event), object, &err);
-    if (made)
-        return;
-    give_back(recorder, key);
-    cr_log(CR_LOG_WARN, "an Event could not be written", {"namespace", namespace_of(event)}, {"object", event->name},
-           {"reason", event->reason}, {"error", err.text});
+    CR_CLEANUP(letter) struct letter *letter = cr_new(struct letter);
+    letter->object = event_object(recorder, event);
+    letter->ns = cr_strdup(namespace_of(event));
+    letter->key = cr_steal(&key);
+    if (recorder->on_waiting)
+        put_letter(recorder, cr_steal(&letter));
+    else
+        send(recorder, letter);
 }

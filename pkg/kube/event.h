@@ -21,7 +21,13 @@ struct cr_event {
     const char *reason; /* "Restarted", "InvalidMaterial" */
     const char *message;
 };
-/* Blocks for one request (never in the loop's thread). */
+/* Blocks for one request (never in the loop's thread), unless Events are deferred. */
 void cr_recorder_emit(struct cr_recorder *recorder, const struct cr_event *event);
+
+/* From now on what is emitted waits, so that it is not in the way of the work that it tells of: on_waiting is told in
+ * the emitting thread, and cr_recorder_send sends. Beyond 2048 the oldest are dropped. */
+void cr_recorder_defer(struct cr_recorder *recorder, void (*on_waiting)(void *arg), void *arg);
+/* Sends one, if one waits; blocks for its request. True: more wait. */
+bool cr_recorder_send(struct cr_recorder *recorder);
 
 #endif

@@ -9,6 +9,9 @@
 enum {
     LONGEST_RETRY_AFTER_S = 3600,
     KEEP_INBOX = 64 * 1024, /* a bigger inbox is given back after delivery */
+    /* curl reads up to 100 of these before it returns, all of which lie in the inbox then: with its own 16 KiB that may
+     * be 1.6 MB of what the receiver would have dropped. */
+    READ_SIZE = 4 * 1024,
 };
 
 static void mark_ready(struct cr_http_stream *stream)
@@ -97,6 +100,7 @@ struct cr_http_stream *cr_http_stream_new(struct cr_http_client *client, const s
     if (!cr_http_exchange_init(&stream->exchange, request, client->user_agent, compressed, &stream->broken))
         return stream;
     CURL *easy = stream->exchange.easy;
+    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)READ_SIZE);
     curl_easy_setopt(easy, CURLOPT_PRIVATE, stream);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, stream);

@@ -132,6 +132,76 @@ static void nothing_that_carries_data_survives_the_projection(void **state)
     }
 }
 
+/* As a watch brings it: data stays text. */
+static struct cr_json *with_text(const char *text)
+{
+    static const char *const path[] = {"data", NULL};
+    struct cr_error err = {0};
+    struct cr_json *secret = cr_json_parse_apart(text, strlen(text), path, &err);
+    if (!secret)
+        fail_msg("%s", err.text);
+    return secret;
+}
+
+static void assert_same_view(const char *rule, const struct cr_secret_view *a, const struct cr_secret_view *b)
+{
+    const struct cr_material *m = &a->material;
+    const struct cr_material *n = &b->material;
+    if (!cr_streq(a->problem_text, b->problem_text) || strcmp(m->leaf, n->leaf) != 0 || strcmp(m->key, n->key) != 0 ||
+        strcmp(m->opaque, n->opaque) != 0 || !cr_strvec_equal(&m->opaque_keys, &n->opaque_keys) ||
+        m->trust_len != n->trust_len)
+        fail_msg("%s: not the same", rule);
+}
+
+static void data_is_read_the_same_from_its_text_as_from_a_tree(void **state)
+{
+    (void)state;
+    static const unsigned char key[CR_VIEW_KEY] = "0123456789abcdef0123456789abcde";
+    static const struct {
+        const char *rule;
+        const char *data; /* "@": the entries of certificate and key */
+    } cases[] = {
+        {"as an API server writes it", "{@,\"password\":\"aHVudGVyMg==\"}"},
+        {"white space", "{ @ , \"password\" : \"aHVudGVyMg==\" }"},
+        {"an escape in a value", "{@,\"password\":\"aHVudGVyMg=\\u003d\"}"},
+        {"an escape in a key", "{@,\"p\\u0061ssword\":\"aHVudGVyMg==\"}"},
+        {"a key that comes twice", "{@,\"p\":\"eA==\",\"p\":\"eXk=\"}"},
+        {"no base64", "{@,\"p\":\"!\"}"},
+        {"a null", "{@,\"p\":null,\"q\":\"eA==\"}"},
+        {"no string", "{@,\"p\":1}"},
+        {"a certificate that is no base64", "{\"tls.crt\":\"!\"}"},
+        {"empty", "{}"},
+        {"nothing", "null"},
+    };
+    cr_autofree char *crt64 = cr_base64_encode(leaf->cert_pem, strlen(leaf->cert_pem));
+    cr_autofree char *key64 = cr_base64_encode(leaf->key_pem, strlen(leaf->key_pem));
+    cr_autofree char *pair = cr_asprintf("\"tls.crt\":\"%s\",\"tls.key\":\"%s\"", crt64, key64);
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        const char *here = strchr(cases[i].data, '@');
+        int before = here ? (int)(here - cases[i].data) : (int)strlen(cases[i].data);
+        cr_autofree char *text =
+            cr_asprintf("{\"metadata\":{\"name\":\"web-tls\",\"namespace\":\"ns\"},\"data\":%.*s%s%s}", before,
+                        cases[i].data, here ? pair : "", here ? here + 1 : "");
+        CR_CLEANUP(cr_json) struct cr_json *tree = cr_json_parse(text, strlen(text), NULL);
+        CR_CLEANUP(cr_json) struct cr_json *apart = with_text(text);
+        assert_non_null(tree);
+        CR_CLEANUP(cr_secret_view) struct cr_secret_view *wanted = cr_secret_view_read(tree, &defaults, key);
+        CR_CLEANUP(cr_secret_view) struct cr_secret_view *got = cr_secret_view_read(apart, &defaults, key);
+        assert_same_view(cases[i].rule, wanted, got);
+        assert_true(!here || (got->material.has_leaf && got->material.opaque[0]));
+    }
+}
+
+static void nothing_is_left_of_data_that_was_text(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of("{name: web-tls}");
+    static const char text[] = "{\"metadata\":{\"name\":\"web-tls\",\"namespace\":\"ns\"},\"data\":{\"p\":\"eA==\"}}";
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, with_text(text));
+    assert_non_null(cr_secret_view_find(snapshot, &defaults));
+    assert_null(cr_json_get(snapshot->json, "data"));
+}
+
 static void a_secret_that_no_policy_names_is_dropped_unread(void **state)
 {
     (void)state;
@@ -529,6 +599,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_that_carries_data_survives_the_projection),
+        cmocka_unit_test(data_is_read_the_same_from_its_text_as_from_a_tree),
+        cmocka_unit_test(nothing_is_left_of_data_that_was_text),
         cmocka_unit_test(a_secret_that_no_policy_names_is_dropped_unread),
         cmocka_unit_test(a_policy_names_secrets_of_its_own_namespace),
         cmocka_unit_test(fingerprints_are_those_of_the_certificates),

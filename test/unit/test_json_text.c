@@ -1,0 +1,122 @@
+#include "codec/json_text.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/strings.h"
+
+static void members_are_walked_as_they_are_written(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        const char *text;
+        const char *members; /* "key=value;" of each */
+    } cases[] = {
+        {"none", "{}", ""},
+        {"strings", "{\"a\":\"x\",\"b\":\"\"}", "a=\"x\";b=\"\";"},
+        {"white space everywhere", " {\n \"a\" : \"x\" ,\t\"b\" :1 } ", "a=\"x\";b=1;"},
+        {"values of every kind", "{\"a\":-1.5e3,\"b\":null,\"c\":true,\"d\":[1,{\"e\":2}],\"f\":{\"g\":[]}}",
+         "a=-1.5e3;b=null;c=true;d=[1,{\"e\":2}];f={\"g\":[]};"},
+        {"brackets, commas and quotes in strings", "{\"a}\":\"{\\\"[,\",\"b\":[\"]\",\"\\\\\"]}",
+         "a}=\"{\\\"[,\";b=[\"]\",\"\\\\\"];"},
+        {"escapes stay", "{\"\\u0061\":\"\\/\"}", "\\u0061=\"\\/\";"},
+        {"no object: none", "[{\"a\":1}]", ""},
+        {"a string: none", "\"{\"", ""},
+        {"null: none", "null", ""},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        size_t len = strlen(cases[i].text);
+        cr_autofree char *exact = cr_memdup(cases[i].text, len);
+        struct cr_json_members members = cr_json_members_of(exact, len);
+        struct cr_json_slice key;
+        struct cr_json_slice value;
+        CR_CLEANUP(cr_buf) struct cr_buf told = {0};
+        while (cr_json_members_next(&members, &key, &value))
+            cr_buf_printf(&told, "%.*s=%.*s;", (int)key.len, key.text, (int)value.len, value.text);
+        if (strcmp(cr_buf_text(&told), cases[i].members) != 0)
+            fail_msg("%s: %s", cases[i].rule, cr_buf_text(&told));
+    }
+}
+
+static void a_member_apart_stays_text_and_the_rest_is_a_tree(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        const char *text;
+        const char *apart; /* NULL: all is parsed */
+        const char *rest;
+    } cases[] = {
+        {"in the middle", "{\"object\":{\"a\":1,\"data\":{\"k\":\"eA==\"},\"b\":2},\"c\":3}", "{\"k\":\"eA==\"}",
+         "{\"object\":{\"a\":1,\"data\":null,\"b\":2},\"c\":3}"},
+        {"whatever it is", "{\"object\":{\"data\":[ 1 ]}}", "[ 1 ]", "{\"object\":{\"data\":null}}"},
+        {"the first of two", "{\"object\":{\"data\":1,\"data\":2}}", "1", "{\"object\":{\"data\":null,\"data\":2}}"},
+        {"only at its place", "{\"data\":1,\"object\":{\"x\":{\"data\":2}}}", NULL,
+         "{\"data\":1,\"object\":{\"x\":{\"data\":2}}}"},
+        {"an escape in a key before it", "{\"object\":{\"d\\u0061ta\":1,\"data\":2}}", NULL,
+         "{\"object\":{\"data\":1,\"data\":2}}"},
+        {"the way is no object", "{\"object\":[\"data\"]}", NULL, "{\"object\":[\"data\"]}"},
+    };
+    static const char *const path[] = {"object", "data", NULL};
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        size_t len = strlen(cases[i].text);
+        cr_autofree char *exact = cr_memdup(cases[i].text, len);
+        struct cr_error err = {0};
+        struct cr_json *j = cr_json_parse_apart(exact, len, path, &err);
+        if (!j)
+            fail_msg("%s: %s", cases[i].rule, err.text);
+        size_t apart_len = 0;
+        const char *apart = cr_json_text(cr_json_at(j, "object", "data"), &apart_len);
+        cr_autofree char *told = apart ? cr_strndup(apart, apart_len) : NULL;
+        cr_autofree char *rest = cr_json_print(j);
+        if (!cr_streq(told, cases[i].apart) || !cr_streq(rest, cases[i].rest))
+            fail_msg("%s: '%s' and %s", cases[i].rule, cr_or_empty(told), rest);
+        cr_json_free_secret(j);
+    }
+}
+
+static void a_text_is_no_other_kind_and_is_not_wiped(void **state)
+{
+    (void)state;
+    char text[] = "{\"data\":{\"k\":\"eA==\"}}";
+    static const char *const path[] = {"data", NULL};
+    struct cr_json *j = cr_json_parse_apart(text, strlen(text), path, NULL);
+    struct cr_json *data = cr_json_take(j, "data");
+    assert_false(cr_json_is_object(data) || cr_json_is_string(data) || cr_json_is_null(data));
+    assert_null(cr_json_string(data));
+    assert_null(cr_json_first(data));
+    cr_json_free_secret(data); /* the owner of the text does */
+    cr_json_free_secret(j);
+    assert_string_equal(text, "{\"data\":{\"k\":\"eA==\"}}");
+}
+
+static void what_is_no_json_is_refused_also_in_the_member_apart(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"{\"data\":{\"k\":}}", "{\"data\":{\"k\":\"\\x\"}}", "{\"data\":1,}",
+                                        "{\"data\":1", ""};
+    static const char *const path[] = {"data", NULL};
+    for (size_t i = 0; i < cr_array_len(texts); i++) {
+        struct cr_error err = {0};
+        assert_null(cr_json_parse_apart(texts[i], strlen(texts[i]), path, &err));
+        assert_int_equal(err.kind, CR_ERR_INVALID);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(members_are_walked_as_they_are_written),
+        cmocka_unit_test(a_member_apart_stays_text_and_the_rest_is_a_tree),
+        cmocka_unit_test(a_text_is_no_other_kind_and_is_not_wiped),
+        cmocka_unit_test(what_is_no_json_is_refused_also_in_the_member_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -27,6 +27,11 @@ const char flags_help[] =
     "      --catalogue-configmap NAME   ConfigMap in the operator's namespace whose entries are laid over the "
     "catalogue\n"
     "                                   (default certroll-catalogue; empty for none)\n"
+    "      --secret-scope auto|named    auto: few Secrets are watched by name, many by one watch of their type; named: "
+    "by name\n"
+    "                                   only, so that RBAC can be restricted by resourceNames, and secretSelector is "
+    "not\n"
+    "                                   acted on (default auto)\n"
     "      --leader-elect               of several operators, one acts: the one that holds the Lease (default true); "
     "=false\n"
     "                                   for an operator that is the only one\n"
@@ -57,6 +62,7 @@ enum {
     OPT_CONTEXT,
     OPT_OPERATOR_NAMESPACE,
     OPT_CATALOGUE,
+    OPT_SECRET_SCOPE,
     OPT_LEADER_ELECT,
     OPT_LEASE_NAME,
     OPT_LEASE_DURATION,
@@ -76,6 +82,7 @@ static const struct option options[] = {
     {"namespace", required_argument, NULL, 'n'},
     {"operator-namespace", required_argument, NULL, OPT_OPERATOR_NAMESPACE},
     {"catalogue-configmap", required_argument, NULL, OPT_CATALOGUE},
+    {"secret-scope", required_argument, NULL, OPT_SECRET_SCOPE},
     {"leader-elect", optional_argument, NULL, OPT_LEADER_ELECT},
     {"leader-elect-lease-name", required_argument, NULL, OPT_LEASE_NAME},
     {"leader-elect-lease-duration", required_argument, NULL, OPT_LEASE_DURATION},
@@ -120,6 +127,13 @@ static bool parse_bool(const char *flag, const char *value, bool *out, struct cr
     *out = !cr_streq(value, "false");
     return !value || cr_streq(value, "true") || cr_streq(value, "false") ||
            cr_error_set(err, CR_ERR_INVALID, "%s must be true or false, not '%s'", flag, value);
+}
+
+static bool parse_secret_scope(const char *value, enum cr_secret_scope *scope, struct cr_error *err)
+{
+    *scope = cr_streq(value, "named") ? CR_SECRET_SCOPE_NAMED : CR_SECRET_SCOPE_AUTO;
+    return *scope == CR_SECRET_SCOPE_NAMED || cr_streq(value, "auto") ||
+           cr_error_set(err, CR_ERR_INVALID, "--secret-scope must be auto or named, not '%s'", value);
 }
 
 static bool parse_metrics_auth(const char *value, bool *token, struct cr_error *err)
@@ -177,6 +191,8 @@ static bool take(int option, struct flags *flags, struct cr_error *err)
     case OPT_CATALOGUE:
         flags->catalogue_configmap = optarg;
         return !*optarg || check_name("--catalogue-configmap", optarg, "ConfigMap", err);
+    case OPT_SECRET_SCOPE:
+        return parse_secret_scope(optarg, &flags->secret_scope, err);
     case OPT_LEADER_ELECT:
     case OPT_LEASE_NAME:
     case OPT_LEASE_DURATION:

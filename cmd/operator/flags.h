@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strvec.h"
+#include "controllers/watch_scope.h"
 #include "runtime/leader_election.h"
 
 struct flags {
@@ -15,6 +16,7 @@ struct flags {
     struct cr_strvec namespaces;     /* empty: all */
     const char *operator_namespace;  /* NULL: the pod's */
     const char *catalogue_configmap; /* NULL: by its usual name; "": none */
+    enum cr_secret_scope secret_scope;
     bool leader_elect;
     const char *lease_name;
     struct cr_election_times times;

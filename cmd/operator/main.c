@@ -104,6 +104,7 @@ static int run(const struct flags *flags, struct cr_error *err)
         .manager = manager,
         .metrics = metrics,
         .namespaces = &flags->namespaces,
+        .secret_scope = flags->secret_scope,
         .operator_namespace = operator_namespace,
         .catalogue_configmap = flags->catalogue_configmap,
     };

@@ -5,11 +5,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/strings.h"
+#include "controllers/cache_internal.h"
 #include "controllers/project.h"
-#include "controllers/secret_view.h"
 #include "kube/object.h"
 #include "runtime/informer.h"
 
@@ -24,14 +23,6 @@ struct cache_informer {
     /* What a cluster may lack is no reason for the operator not to be ready, so the manager does not know of it. */
     struct cr_informer *optional; /* NULL: it is the manager's */
     _Atomic int64_t started_ms;   /* monotonic; 0: nobody asked for it yet */
-};
-
-struct cr_cache {
-    struct cr_cache_options options;
-    struct cr_secret_refs *refs;
-    struct cr_policy_index *index;
-    struct cache_informer *informers;
-    size_t informers_len;
 };
 
 static const struct cr_resource *const resources[CR_CACHED_COUNT] = {
@@ -54,10 +45,6 @@ static bool project(void *arg, struct cr_json *json, struct cr_snapshot *snapsho
 {
     const struct cache_informer *informer = arg;
     switch (informer->what) {
-    case CR_CACHED_SECRETS:
-        cr_secret_project(informer->cache->refs, json, snapshot);
-        cr_project_secret(json);
-        return true;
     case CR_CACHED_PODS:
         cr_project_pod(json, snapshot);
         return true;
@@ -87,21 +74,10 @@ static struct cr_store *store_for(struct cr_cache *cache, enum cr_cached what, c
 
 /* --- which policies an object concerns --- */
 
-static void tell(struct cr_cache *cache, const struct cr_strvec *keys)
+void cr_cache_tell(struct cr_cache *cache, const struct cr_strvec *policies)
 {
-    for (size_t i = 0; i < keys->len; i++)
-        cache->options.on_policy(cache->options.arg, keys->items[i]);
-}
-
-/* Labels matter only to selectors. */
-static void tell_of_secret(struct cr_cache *cache, const struct cr_change *change)
-{
-    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
-    bool selects = cr_policy_index_selects(cache->index, change->ns);
-    CR_CLEANUP(cr_snapshot) struct cr_snapshot *before = selects ? cr_packed_open(change->before) : NULL;
-    cr_policy_index_of_secret(cache->index, change->ns, change->name, before ? before->json : NULL,
-                              change->after ? change->after->json : NULL, &keys);
-    tell(cache, &keys);
+    for (size_t i = 0; i < policies->len; i++)
+        cache->options.on_policy(cache->options.arg, policies->items[i]);
 }
 
 /* The Secrets that a workload, Ingress or Gateway uses, as they are now. */
@@ -145,7 +121,7 @@ static void tell_of_user(struct cr_cache *cache, const char *ns, const char *kin
     add_used(cache, ns, before, &used);
     add_used(cache, ns, after, &used);
     cr_policy_index_of_user(cache->index, ns, kind, name, used.items, used.len, &keys);
-    tell(cache, &keys);
+    cr_cache_tell(cache, &keys);
 }
 
 static void tell_of_pod(struct cr_cache *cache, const struct cr_change *change)
@@ -187,7 +163,8 @@ static void tell_of_policy(struct cr_cache *cache, const struct cr_change *chang
         take_policy(cache, change->after->json, &keys);
     else
         cr_policy_index_remove(cache->index, change->ns, change->name, &keys);
-    tell(cache, &keys);
+    cr_secret_watches_update(cache->secrets);
+    cr_cache_tell(cache, &keys);
 }
 
 static void on_change(void *arg, const struct cr_change *change)
@@ -200,9 +177,6 @@ static void on_change(void *arg, const struct cr_change *change)
         return;
     case CR_CACHED_PODS:
         tell_of_pod(cache, change);
-        return;
-    case CR_CACHED_SECRETS:
-        tell_of_secret(cache, change);
         return;
     default:
         tell_of_user(cache, change->ns, resources[informer->what]->kind, change->name, cr_packed_extra(change->before),
@@ -246,7 +220,7 @@ static bool is_of(const struct cache_informer *informer, const struct cr_policy 
     return !is_optional(informer->what) && (!informer->ns || cr_streq(informer->ns, policy->ns));
 }
 
-char *cr_cache_refused(struct cr_cache *cache, const struct cr_policy *policy)
+char *cr_cache_refused(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status)
 {
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     for (size_t i = 0; i < cache->informers_len; i++) {
@@ -255,10 +229,11 @@ char *cr_cache_refused(struct cr_cache *cache, const struct cr_policy *policy)
         if (is_of(informer, policy) && cr_informer_refused(informer->informer, &err))
             cr_buf_printf(&text, "%s%s.", text.len ? " " : "", err.text);
     }
+    cr_cache_add_refused_secrets(cache, policy, status, &text);
     return text.len ? cr_buf_steal(&text) : NULL;
 }
 
-bool cr_cache_waits(struct cr_cache *cache, const struct cr_policy *policy)
+bool cr_cache_waits(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status)
 {
     for (size_t i = 0; i < cache->informers_len; i++) {
         struct cache_informer *informer = &cache->informers[i];
@@ -271,12 +246,13 @@ bool cr_cache_waits(struct cr_cache *cache, const struct cr_policy *policy)
         if (!cr_informer_healthy(informer->optional, &err) && err.kind == CR_ERR_TRANSIENT && in_time)
             return true;
     }
-    return false;
+    return cr_cache_waits_for_secrets(cache, policy, status);
 }
 
 char *cr_cache_unseen(struct cr_cache *cache, const struct cr_policy *policy)
 {
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    cr_cache_add_unseen_secrets(cache, policy, &text);
     for (size_t i = 0; i < cache->informers_len; i++) {
         struct cache_informer *informer = &cache->informers[i];
         struct cr_error err = {0};
@@ -311,27 +287,23 @@ static void tell_all_in_need(void *arg)
     }
 }
 
-/* --- Secrets --- */
-
-void cr_cache_expect_secrets(struct cr_cache *cache, const struct cr_policy *policy)
-{
-    cr_secret_refs_add(cache->refs, policy);
-}
-
 struct cr_policy_index *cr_cache_policy_index(struct cr_cache *cache)
 {
     return cache->index;
 }
 
-struct cr_secret_refs *cr_cache_secret_refs(struct cr_cache *cache)
+/* Which Secrets are watched, and how, follows from the policies: these come first. */
+static void on_policies_synced(void *arg)
 {
-    return cache->refs;
+    const struct cache_informer *informer = arg;
+    cr_secret_watches_begin(informer->cache->secrets, informer->ns);
 }
 
-void cr_cache_project_secret(struct cr_cache *cache, struct cr_snapshot *snapshot)
+/* Without them, nothing is wanted. */
+static void on_policies_refused(void *arg)
 {
-    cr_secret_project(cache->refs, snapshot->json, snapshot);
-    cr_project_secret(snapshot->json);
+    on_policies_synced(arg);
+    tell_all_in_need(arg);
 }
 
 /* --- set-up --- */
@@ -339,14 +311,15 @@ void cr_cache_project_secret(struct cr_cache *cache, struct cr_snapshot *snapsho
 static void add_informer(struct cr_manager *manager, struct cr_client *client, struct cr_loop *loop,
                          struct cache_informer *informer)
 {
+    bool policies = informer->what == CR_CACHED_POLICIES;
     struct cr_informer_options options = {
-        .watch = {.resource = resources[informer->what],
-                  .ns = informer->ns,
-                  .secret = informer->what == CR_CACHED_SECRETS,
-                  .optional = is_optional(informer->what)},
+        .watch = {.resource = resources[informer->what], .ns = informer->ns, .optional = is_optional(informer->what)},
         .project = project,
         .on_change = on_change,
-        .on_refused = is_optional(informer->what) ? NULL : tell_all_in_need,
+        .on_refused = policies                      ? on_policies_refused
+                      : is_optional(informer->what) ? NULL
+                                                    : tell_all_in_need,
+        .on_first_sync = policies ? on_policies_synced : NULL,
         .arg = informer,
         .partial = true,
     };
@@ -368,12 +341,15 @@ struct cr_cache *cr_cache_new(struct cr_manager *manager, struct cr_client *clie
     cache->options = *options;
     cache->refs = cr_secret_refs_new();
     cache->index = cr_policy_index_new();
+    cache->secrets = cr_cache_watch_secrets(cache, manager, client, loop);
     size_t namespaces = options->namespaces->len ? options->namespaces->len : 1;
     /* Never moved afterwards: the informers point into it. */
     cache->informers = cr_calloc(namespaces * CR_CACHED_COUNT, sizeof *cache->informers);
     for (size_t n = 0; n < namespaces; n++) {
         const char *ns = options->namespaces->len ? options->namespaces->items[n] : NULL;
         for (int what = 0; what < CR_CACHED_COUNT; what++) {
+            if (what == CR_CACHED_SECRETS)
+                continue;
             struct cache_informer *informer = &cache->informers[cache->informers_len++];
             *informer =
                 (struct cache_informer){.cache = cache, .what = (enum cr_cached)what, .ns = cr_strdup_or_null(ns)};
@@ -392,6 +368,7 @@ void cr_cache_free(struct cr_cache *cache)
         free(cache->informers[i].ns);
     }
     free(cache->informers);
+    cr_secret_watches_free(cache->secrets);
     cr_policy_index_free(cache->index);
     cr_secret_refs_free(cache->refs);
     free(cache);
@@ -401,6 +378,8 @@ void cr_cache_free(struct cr_cache *cache)
 
 struct cr_snapshot *cr_cache_get(struct cr_cache *cache, enum cr_cached what, const char *ns, const char *name)
 {
+    if (what == CR_CACHED_SECRETS)
+        return cr_secret_watches_get(cache->secrets, ns, name);
     struct cr_store *store = store_for(cache, what, ns);
     struct cr_snapshot *snapshot = store ? cr_store_get(store, ns, name) : NULL;
     if (snapshot && what == CR_CACHED_POLICIES)
@@ -427,6 +406,8 @@ struct cr_snapshot *cr_cache_workload(struct cr_cache *cache, const char *ns, co
 /* Of all namespaces there may be one informer each. */
 void cr_cache_visit(struct cr_cache *cache, enum cr_cached what, const char *ns, cr_store_visit_fn visit, void *arg)
 {
+    if (what == CR_CACHED_SECRETS)
+        cr_secret_watches_visit(cache->secrets, ns, visit, arg);
     for (size_t i = 0; i < cache->informers_len; i++) {
         const struct cache_informer *informer = &cache->informers[i];
         if (informer->what == what && (!informer->ns || !ns || cr_streq(informer->ns, ns)))

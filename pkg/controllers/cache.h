@@ -4,8 +4,10 @@
 #define CR_CONTROLLERS_CACHE_H
 
 #include "api/policy.h"
+#include "api/status.h"
 #include "base/cleanup.h"
 #include "base/strvec.h"
+#include "controllers/watch_scope.h"
 #include "controllers/policy_index.h"
 #include "runtime/manager.h"
 #include "runtime/store.h"
@@ -27,6 +29,7 @@ struct cr_cache;
 
 struct cr_cache_options {
     const struct cr_strvec *namespaces; /* empty: all */
+    enum cr_secret_scope secret_scope;
     /* Told in the loop's thread for each policy that an event concerns, by "ns/name". */
     void (*on_policy)(void *arg, const char *key);
     /* A pod is gone; its UID. Loop thread. */
@@ -52,7 +55,8 @@ struct cr_snapshots {
 };
 void cr_snapshots_dispose(struct cr_snapshots *snapshots);
 CR_DEFINE_DISPOSE(cr_snapshots, struct cr_snapshots, cr_snapshots_dispose)
-/* Of all that there are of a namespace (NULL: all of them), in no order; nothing is parsed. visit: see cr_store_visit.
+/* Of all that there are of a namespace (NULL: all of them, but for Secrets), in no order; nothing is parsed. visit: see
+ * cr_store_visit.
  */
 void cr_cache_visit(struct cr_cache *cache, enum cr_cached what, const char *ns, cr_store_visit_fn visit, void *arg);
 /* Their keys. */
@@ -64,13 +68,13 @@ const char *cr_cached_kind(enum cr_cached what); /* "Deployment" */
 void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
                    struct cr_snapshots *out);
 
-/* What every policy needs of its namespace (Secrets, workloads, pods) and may not be seen, and what to grant. What is
- * cached of it may be old: nothing may be done by it. Owned; NULL: all can be seen. */
-char *cr_cache_refused(struct cr_cache *cache, const struct cr_policy *policy);
-/* The first full state of a kind that the policy needs is still to come, and no answer says that it will not. */
-bool cr_cache_waits(struct cr_cache *cache, const struct cr_policy *policy);
-/* Which kinds the policy asks for cannot be seen, and why. A CRD that is not installed is no reason. Owned; NULL: none.
- */
+/* What the policy needs of its namespace (its Secrets, workloads, pods) and may not be seen, and what to grant. What is
+ * cached of it may be old: nothing may be done by it. status: as last written. Owned; NULL: all can be seen. */
+char *cr_cache_refused(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status);
+/* The first full state of what the policy needs is still to come, and no answer says that it will not. */
+bool cr_cache_waits(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status);
+/* What the policy asks for and could do without is not seen, and why: kinds of consumers, what a selector takes. A CRD
+ * that is not installed is no reason. Owned; NULL: none. */
 char *cr_cache_unseen(struct cr_cache *cache, const struct cr_policy *policy);
 
 /* From now on Secrets are read through the key names of this policy, also of one in force that is not cached. */

@@ -308,14 +308,14 @@ static bool report_unseen(struct turn *turn, const char *problem, struct cr_erro
 
 static bool run_rounds(struct turn *turn, struct cr_error *err)
 {
-    cr_autofree char *refused = cr_cache_refused(turn->controller->cache, turn->policy);
+    cr_autofree char *refused = cr_cache_refused(turn->controller->cache, turn->policy, &turn->status);
     if (refused)
         return report_unseen(turn, refused, err);
     CR_CLEANUP(cr_catalogue_hold)
     struct cr_catalogue_hold hold = cr_catalogue_source_hold(turn->controller->catalogues);
     struct cr_world_source source = world_source(turn->controller, &hold);
     CR_CLEANUP(cr_world) struct cr_gathered gathered = {0};
-    if (cr_cache_waits(turn->controller->cache, turn->policy)) {
+    if (cr_cache_waits(turn->controller->cache, turn->policy, &turn->status)) {
         requeue(turn, KINDS_PAUSE_MS);
         return true;
     }
@@ -525,7 +525,12 @@ struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_con
     controller->recorder = cr_recorder_new(options->client, "certroll");
     cr_recorder_defer(controller->recorder, on_event_waiting, controller);
     struct cr_cache_options cache_options = {
-        .namespaces = options->namespaces, .on_policy = on_policy, .on_pod_gone = on_pod_gone, .arg = controller};
+        .namespaces = options->namespaces,
+        .secret_scope = options->secret_scope,
+        .on_policy = on_policy,
+        .on_pod_gone = on_pod_gone,
+        .arg = controller,
+    };
     controller->cache = cr_cache_new(options->manager, options->client, options->loop, &cache_options);
     controller->secrets = cr_secret_source_new(controller->cache, options->client, options->operator_namespace);
     controller->actor = (struct cr_actor){.client = options->client,

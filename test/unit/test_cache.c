@@ -38,10 +38,18 @@
 #define POLICY_B                                                                                                       \
     ADDED(POLICY("ns", "b", "2", NAMED("s1") "," NAMED("s2"),                                                          \
                  CONSUMER("StatefulSet", "web") "," CONSUMER("DaemonSet", "agent")))
-/* Names all that is called "sentinel": each scene ends with such an object. */
+/* Names all that is called "sentinel": each scene ends with such an object. It names so much that does not exist that
+ * all Secrets come by one watch, in order. */
+#define TEN_NAMED(n)                                                                                                   \
+    NAMED(n "0")                                                                                                       \
+    "," NAMED(n "1") "," NAMED(n "2") "," NAMED(n "3") "," NAMED(n "4") "," NAMED(n "5") "," NAMED(n "6") "," NAMED(   \
+        n "7") "," NAMED(n "8") "," NAMED(n "9")
+#define MANY                                                                                                           \
+    TEN_NAMED("absent-0")                                                                                              \
+    "," TEN_NAMED("absent-1") "," TEN_NAMED("absent-2") "," TEN_NAMED("absent-3") "," TEN_NAMED("absent-4")
 #define POLICY_Z                                                                                                       \
     ADDED(POLICY(                                                                                                      \
-        "ns", "z", "3", NAMED("sentinel"),                                                                             \
+        "ns", "z", "3", NAMED("sentinel") "," MANY,                                                                    \
         CONSUMER("Deployment", "sentinel") "," CONSUMER("StatefulSet", "sentinel") "," CONSUMER(                       \
             "DaemonSet", "sentinel") ",{\"name\":\"i\",\"targetRef\":{\"kind\":\"Ingress\",\"name\":\"sentinel\"}}"))
 #define POLICY_BAD ADDED("{" META("ns", "bad", "4", "") ",\"spec\":{\"secrets\":\"s1\"}}")
@@ -71,7 +79,7 @@
 
 /* --- a scene: the policies are there, then one resource changes --- */
 
-enum { POLICIES = 6, ASKING = 2 };
+enum { POLL_MS = 5 };
 
 struct scene {
     const char *rule;
@@ -85,11 +93,9 @@ struct play {
     struct cr_manager *manager;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    /* Told of before it goes on: some several times, since they share a Secret. Those that ask for Ingresses twice, the
-     * second time when these are known. */
-    struct cr_strvec policies;
-    int asking;
-    bool begun;
+    struct cr_cache *cache;
+    struct cr_timer *poll;
+    bool begun;            /* all that the policies want is known, so what is told from now on is of the scene */
     bool go;               /* the policies are in */
     struct cr_strvec told; /* loop thread */
 };
@@ -105,18 +111,38 @@ static void let_go(struct play *play)
 static void on_policy(void *arg, const char *key)
 {
     struct play *play = arg;
-    if (!play->begun) {
-        cr_strvec_add_unique(&play->policies, key);
-        play->asking += strcmp(key, "ns/d") == 0 || strcmp(key, "ns/z") == 0;
-        play->begun = play->policies.len == POLICIES && play->asking == 2 * ASKING;
-        if (play->begun)
-            let_go(play);
+    if (!play->begun)
         return;
-    }
     if (strcmp(key, "ns/z") == 0)
         cr_manager_stop(play->manager);
     else
         cr_strvec_add(&play->told, key);
+}
+
+static bool waits(struct cr_cache *cache, const char *ns, const char *name)
+{
+    const char *problem = NULL;
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_cache_get(cache, CR_CACHED_POLICIES, ns, name);
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    const struct cr_policy *policy = snapshot ? cr_cached_policy(snapshot, &problem) : NULL;
+    if (!policy)
+        return !problem;
+    cr_policy_status_decode(cr_json_get(snapshot->json, "status"), &status);
+    return cr_cache_waits(cache, policy, &status);
+}
+
+static void begin_when_all_is_known(void *arg)
+{
+    struct play *play = arg;
+    bool was_ready = play->begun;
+    play->begun = !waits(play->cache, "ns", "a") && !waits(play->cache, "ns", "b") && !waits(play->cache, "ns", "d") &&
+                  !waits(play->cache, "ns", "z") && !waits(play->cache, "ns", "bad") &&
+                  !waits(play->cache, "other", "c");
+    /* A moment later the watches that others have replaced have ended. */
+    if (was_ready)
+        let_go(play);
+    else
+        cr_timer_arm(play->poll, POLL_MS);
 }
 
 static void on_pod_gone(void *arg, const char *uid)
@@ -176,6 +202,9 @@ static void play(const struct scene *scene, const struct cr_strvec *namespaces, 
     const struct cr_cache_options options = {
         .namespaces = namespaces, .on_policy = on_policy, .on_pod_gone = on_pod_gone, .arg = &p};
     struct cr_cache *cache = cr_cache_new(p.manager, client, loop, &options);
+    p.cache = cache;
+    p.poll = cr_timer_new(loop, begin_when_all_is_known, &p);
+    cr_timer_arm(p.poll, POLL_MS);
     struct cr_timer *deadline = cr_timer_new(loop, give_up, p.manager);
     cr_timer_arm(deadline, 20 * 1000);
 
@@ -183,6 +212,7 @@ static void play(const struct scene *scene, const struct cr_strvec *namespaces, 
     if (!cr_manager_run(p.manager, &err))
         fail_msg("%s", err.text);
     cr_timer_free(deadline);
+    cr_timer_free(p.poll);
     cr_strvec_sort(&p.told);
     cr_autofree char *told = cr_strvec_join(&p.told, " ");
     if (!cr_streq(told, scene->told))
@@ -197,7 +227,6 @@ static void play(const struct scene *scene, const struct cr_strvec *namespaces, 
     cr_loop_free(loop);
     test_server_free(server);
     cr_strvec_dispose(&p.told);
-    cr_strvec_dispose(&p.policies);
     pthread_cond_destroy(&p.changed);
     pthread_mutex_destroy(&p.lock);
 }
@@ -347,14 +376,14 @@ static void see_policies(struct cr_cache *cache)
         else
             assert_non_null(strstr(problem, "spec.secrets"));
     }
-    /* Data is gone, whoever is named. */
-    for (const char *const *name = (const char *const[]){"s1", "unnamed", NULL}; *name; name++) {
-        CR_CLEANUP(cr_snapshot) struct cr_snapshot *secret = cr_cache_get(cache, CR_CACHED_SECRETS, "ns", *name);
-        assert_non_null(secret);
-        assert_true(secret->secret);
-        assert_null(cr_json_get(secret->json, "data"));
-        assert_true((secret->extra != NULL) == (strcmp(*name, "s1") == 0));
-    }
+    /* The data is gone, and what nobody wants is not kept. */
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *secret = cr_cache_get(cache, CR_CACHED_SECRETS, "ns", "s1");
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *unnamed = cr_cache_get(cache, CR_CACHED_SECRETS, "ns", "unnamed");
+    assert_non_null(secret);
+    assert_true(secret->secret);
+    assert_null(cr_json_get(secret->json, "data"));
+    assert_non_null(secret->extra);
+    assert_null(unnamed);
 }
 
 static void policies_are_decoded_once_and_secrets_are_read_through_them(void **state)
@@ -408,24 +437,26 @@ static void forget_pod(void *arg, const char *uid)
     (void)uid;
 }
 
-static const struct cr_policy in_ns = {.ns = (char *)(uintptr_t) "ns"};
-static const struct cr_policy in_other = {.ns = (char *)(uintptr_t) "other"};
+static const struct cr_policy_status nothing_known;
+static struct cr_policy_secret s1 = {.name = (char *)(uintptr_t) "s1"};
+static const struct cr_policy in_ns = {.ns = (char *)(uintptr_t) "ns", .secrets = &s1, .secrets_len = 1};
+static const struct cr_policy in_other = {.ns = (char *)(uintptr_t) "other", .secrets = &s1, .secrets_len = 1};
 
 /* First refused, and then, when the right is there, seen; whoever waits is told each time. */
 static void look_whether_closed(void *arg)
 {
     struct closed *closed = arg;
-    cr_autofree char *refused = cr_cache_refused(closed->cache, &in_ns);
+    cr_autofree char *refused = cr_cache_refused(closed->cache, &in_ns, &nothing_known);
     bool open = atomic_load(&closed->open);
-    if (!open && refused && !cr_cache_waits(closed->cache, &in_other)) {
+    if (!open && refused && !cr_cache_waits(closed->cache, &in_other, &nothing_known)) {
         assert_non_null(strstr(refused, "grant get, list and watch on secrets in namespace ns."));
-        assert_true(cr_cache_waits(closed->cache, &in_ns));
+        assert_true(cr_cache_waits(closed->cache, &in_ns, &nothing_known));
         atomic_store(&closed->told, 0);
         atomic_store(&closed->open, true);
     }
-    cr_autofree char *elsewhere = cr_cache_refused(closed->cache, &in_other);
+    cr_autofree char *elsewhere = cr_cache_refused(closed->cache, &in_other, &nothing_known);
     assert_null(elsewhere);
-    if (open && !refused && !cr_cache_waits(closed->cache, &in_ns))
+    if (open && !refused && !cr_cache_waits(closed->cache, &in_ns, &nothing_known))
         cr_manager_stop(closed->manager);
     else
         cr_timer_arm(closed->poll, 5);
@@ -454,7 +485,7 @@ static void what_may_not_be_seen_in_one_namespace_is_told_there_and_nowhere_else
         fail_msg("%s", err.text);
     cr_timer_free(deadline);
     cr_timer_free(closed.poll);
-    cr_autofree char *refused = cr_cache_refused(closed.cache, &in_ns);
+    cr_autofree char *refused = cr_cache_refused(closed.cache, &in_ns, &nothing_known);
     assert_null(refused);
     assert_true(atomic_load(&closed.open));
     assert_true(atomic_load(&closed.told) >= 1);

@@ -146,7 +146,8 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
     CR_CLEANUP(cr_snapshot)
     struct cr_snapshot *snapshot = cr_cache_get(play->cache, CR_CACHED_POLICIES, "ns", play->of);
     const struct cr_policy *policy = cr_cached_policy(snapshot, &problem);
-    if (cr_cache_waits(play->cache, policy)) {
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    if (cr_cache_waits(play->cache, policy, &status)) {
         result->requeue_after_ms = 10;
         return true;
     }
@@ -154,7 +155,6 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
     CR_CLEANUP(cr_secret_source)
     struct cr_secret_source *secrets = cr_secret_source_new(play->cache, play->client, NULL);
     struct cr_world_source source = {.cache = play->cache, .secrets = secrets, .memory = memory};
-    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
     CR_CLEANUP(cr_world) struct cr_gathered gathered = {0};
     if (!cr_world_gather(&source, policy, &status, &gathered, err))
         fail_msg("%s", err->text);

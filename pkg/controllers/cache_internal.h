@@ -1,0 +1,33 @@
+/* Private to cache*.c. cache.c has the informers of whole resources, cache_secrets.c what is particular of Secrets. */
+#ifndef CR_CONTROLLERS_CACHE_INTERNAL_H
+#define CR_CONTROLLERS_CACHE_INTERNAL_H
+
+#include "base/buffer.h"
+#include "controllers/cache.h"
+#include "controllers/policy_index.h"
+#include "controllers/secret_view.h"
+#include "controllers/secret_watches.h"
+
+struct cache_informer;
+
+struct cr_cache {
+    struct cr_cache_options options;
+    struct cr_secret_refs *refs;
+    struct cr_policy_index *index;
+    struct cr_secret_watches *secrets;
+    struct cache_informer *informers;
+    size_t informers_len;
+};
+
+void cr_cache_tell(struct cr_cache *cache, const struct cr_strvec *policies);
+
+struct cr_secret_watches *cr_cache_watch_secrets(struct cr_cache *cache, struct cr_manager *manager,
+                                                 struct cr_client *client, struct cr_loop *loop);
+/* Parts of cr_cache_waits, cr_cache_refused and cr_cache_unseen; the latter two add sentences. */
+bool cr_cache_waits_for_secrets(struct cr_cache *cache, const struct cr_policy *policy,
+                                const struct cr_policy_status *status);
+void cr_cache_add_refused_secrets(struct cr_cache *cache, const struct cr_policy *policy,
+                                  const struct cr_policy_status *status, struct cr_buf *text);
+void cr_cache_add_unseen_secrets(const struct cr_cache *cache, const struct cr_policy *policy, struct cr_buf *text);
+
+#endif

@@ -1,0 +1,511 @@
+#include "controllers/secret_watches.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "controllers/secret_watches_internal.h"
+#include "kube/object.h"
+
+enum { BURST_MS = 50 }; /* policies come many at once (kubectl apply -f a folder), and each would be a decision */
+
+static void look_after(struct cr_secret_watches *watches, int64_t delay_ms)
+{
+    int64_t due = cr_clock_monotonic_ms() + delay_ms;
+    if (watches->armed && watches->due_ms <= due)
+        return;
+    watches->armed = true;
+    watches->due_ms = due;
+    cr_timer_arm(watches->timer, delay_ms);
+}
+
+/* --- what a watch asks and tells --- */
+
+static bool wants(void *arg, const char *ns, const char *name)
+{
+    const struct cr_secret_watch *watch = arg;
+    const struct cr_secret_group *group = watch->group;
+    if (watch->kind != CR_SECRET_WIDE)
+        return watch->kind == CR_SECRET_BY_LABEL || cr_streq(watch->what, name);
+    /* Labels are not known yet: project looks at them. */
+    if (watch->wide >= CR_WIDE_USUAL && cr_strmap_len(group->selectors))
+        return true;
+    /* What is not wanted any more is taken out of the store when it is looked what is wanted, and not before: what is
+     * in a store is always up to date. */
+    cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
+    return cr_strmap_get(group->wanted, key) || cr_policy_index_wants_secret(group->watches->options.index, ns, name);
+}
+
+static bool is_wanted(const struct cr_secret_watch *watch, const struct cr_json *json)
+{
+    const struct cr_secret_group *group = watch->group;
+    const char *ns = cr_or_empty(cr_json_string_at(json, "metadata", "namespace"));
+    const char *name = cr_or_empty(cr_json_string_at(json, "metadata", "name"));
+    cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
+    if (watch->kind != CR_SECRET_WIDE || cr_strmap_get(group->wanted, key))
+        return true;
+    CR_CLEANUP(cr_strvec) struct cr_strvec policies = {0};
+    cr_policy_index_of_secret(group->watches->options.index, ns, name, NULL, json, &policies);
+    return policies.len > 0;
+}
+
+static bool project(void *arg, struct cr_json *json, struct cr_snapshot *snapshot)
+{
+    const struct cr_secret_watch *watch = arg;
+    const struct cr_secret_watches_options *options = &watch->group->watches->options;
+    return is_wanted(watch, json) && options->project(options->arg, json, snapshot);
+}
+
+static void on_change(void *arg, const struct cr_change *change)
+{
+    const struct cr_secret_watch *watch = arg;
+    struct cr_secret_watches *watches = watch->group->watches;
+    CR_CLEANUP(cr_packed)
+    struct cr_packed *other = cr_secret_group_find(watch->group, watch, change->ns, change->name);
+    /* Which watch is needed depends on what exists, and of which type. */
+    if (watches->options.scope != CR_SECRET_SCOPE_NAMED && (!change->before || !change->after) &&
+        cr_informer_synced(watch->informer))
+        look_after(watches, BURST_MS);
+    /* The other one tells what is still to be told. */
+    if (other && (!change->after || !cr_decimal_less(cr_packed_resource_version(other),
+                                                     cr_or_empty(cr_obj_resource_version(change->after->json)))))
+        return;
+    struct cr_change told = *change;
+    if (other &&
+        (!told.before || cr_decimal_less(cr_packed_resource_version(told.before), cr_packed_resource_version(other))))
+        told.before = other;
+    watches->options.on_change(watches->options.arg, &told);
+}
+
+/* Nobody waits for what was held already. */
+static void tell_if_missing(const struct cr_secret_group *group, const char *key)
+{
+    const struct cr_secret_watches_options *options = &group->watches->options;
+    const char *name = strchr(key, '/') + 1;
+    cr_autofree char *ns = cr_strndup(key, (size_t)(name - 1 - key));
+    CR_CLEANUP(cr_packed) struct cr_packed *found = cr_secret_group_find(group, NULL, ns, name);
+    if (!found)
+        options->on_known(options->arg, ns, name);
+}
+
+static void tell_what_is_known(const struct cr_secret_watch *watch)
+{
+    const struct cr_secret_group *group = watch->group;
+    const struct cr_secret_watches_options *options = &group->watches->options;
+    if (watch->kind == CR_SECRET_BY_NAME) {
+        cr_autofree char *key = cr_asprintf("%s/%s", watch->ns, watch->what);
+        tell_if_missing(group, key);
+    } else if (watch->kind == CR_SECRET_BY_LABEL) {
+        options->on_known(options->arg, watch->ns, NULL);
+    } else if (watch->wide == CR_WIDE_ALL) {
+        for (struct cr_strmap_iter it = {0}; cr_strmap_next(group->wanted, &it);)
+            tell_if_missing(group, it.key);
+    }
+    if (watch->kind != CR_SECRET_WIDE || watch->wide < CR_WIDE_USUAL)
+        return;
+    for (struct cr_strmap_iter it = {0}; cr_strmap_next(group->selectors, &it);) {
+        cr_autofree char *ns = cr_strndup(it.key, strcspn(it.key, "/"));
+        options->on_known(options->arg, ns, NULL);
+    }
+}
+
+static void on_first_sync(void *arg)
+{
+    const struct cr_secret_watch *watch = arg;
+    look_after(watch->group->watches, 0);
+    tell_what_is_known(watch);
+}
+
+static void on_refused(void *arg)
+{
+    const struct cr_secret_watch *watch = arg;
+    const struct cr_secret_watches_options *options = &watch->group->watches->options;
+    look_after(watch->group->watches, 0);
+    options->on_known(options->arg, watch->ns, watch->kind == CR_SECRET_BY_NAME ? watch->what : NULL);
+}
+
+/* --- one watch --- */
+
+static void watch_free(void *value)
+{
+    struct cr_secret_watch *watch = value;
+    if (!watch)
+        return;
+    free(watch->ns);
+    free(watch->what);
+    free(watch);
+}
+
+static struct cr_secret_watch *begin(struct cr_secret_group *group, enum cr_secret_watch_kind kind, const char *ns,
+                                     const char *what, enum cr_wide wide)
+{
+    const struct cr_secret_watches_options *options = &group->watches->options;
+    struct cr_secret_watch *watch = cr_new(struct cr_secret_watch);
+    *watch = (struct cr_secret_watch){.group = group,
+                                      .kind = kind,
+                                      .wide = wide,
+                                      .ns = cr_strdup_or_null(ns),
+                                      .what = cr_strdup_or_null(what),
+                                      .began = group->turn,
+                                      .desired = true};
+    cr_autofree char *by_name = kind == CR_SECRET_BY_NAME ? cr_asprintf("metadata.name=%s", what) : NULL;
+    const struct cr_informer_options informer = {
+        .watch = {.resource = &cr_res_secrets,
+                  .ns = ns,
+                  .secret = true,
+                  .apart = "data",
+                  .label_selector = kind == CR_SECRET_BY_LABEL ? what : NULL,
+                  .field_selector = by_name ? by_name : cr_wide_field_selector(wide)},
+        .wants = wants,
+        .project = project,
+        .on_change = on_change,
+        .on_refused = on_refused,
+        .on_first_sync = on_first_sync,
+        .arg = watch,
+        .partial = true,
+    };
+    watch->informer = cr_informer_new(options->client, options->loop, &informer);
+    cr_manager_add_informer(options->manager, watch->informer);
+    cr_informer_start(watch->informer);
+    return watch;
+}
+
+/* The informer goes, and with it what only it held. */
+static void end(struct cr_secret_watch *watch)
+{
+    cr_manager_remove_informer(watch->group->watches->options.manager, watch->informer);
+    watch_free(watch);
+}
+
+/* --- what is wanted --- */
+
+static void note_in(struct cr_secret_group *group, struct cr_strmap *map, const char *ns, const char *what)
+{
+    cr_autofree char *key = cr_asprintf("%s/%s", ns, what);
+    struct cr_secret_wanted *wanted = cr_strmap_get(map, key);
+    if (!wanted) {
+        wanted = cr_new(struct cr_secret_wanted);
+        wanted->since = group->turn;
+        cr_strmap_set(map, key, wanted);
+    }
+    wanted->seen = group->turn;
+}
+
+static void note_secret(void *arg, const char *ns, const char *name)
+{
+    struct cr_secret_group *group = cr_secret_group_of(arg, ns);
+    if (group && group->begun)
+        note_in(group, group->wanted, ns, name);
+}
+
+static void note_selector(void *arg, const char *ns, const char *selector)
+{
+    struct cr_secret_group *group = cr_secret_group_of(arg, ns);
+    if (group && group->begun)
+        note_in(group, group->selectors, ns, selector);
+}
+
+static bool drop_unwanted(struct cr_secret_group *group, struct cr_strmap *map)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec gone = {0};
+    for (struct cr_strmap_iter it = {0}; cr_strmap_next(map, &it);)
+        if (((const struct cr_secret_wanted *)it.value)->seen != group->turn)
+            cr_strvec_add(&gone, it.key);
+    for (size_t i = 0; i < gone.len; i++)
+        cr_strmap_remove(map, gone.items[i]);
+    return gone.len > 0;
+}
+
+static void look_what_is_wanted(struct cr_secret_watches *watches)
+{
+    for (size_t i = 0; i < watches->groups_len; i++)
+        watches->groups[i].turn++;
+    cr_policy_index_visit_secrets(watches->options.index, note_secret, watches);
+    if (watches->options.scope != CR_SECRET_SCOPE_NAMED)
+        cr_policy_index_visit_selectors(watches->options.index, note_selector, watches);
+    for (size_t i = 0; i < watches->groups_len; i++) {
+        struct cr_secret_group *group = &watches->groups[i];
+        bool secrets = drop_unwanted(group, group->wanted);
+        bool selectors = drop_unwanted(group, group->selectors);
+        group->dropped = secrets || selectors;
+    }
+}
+
+/* --- what nobody wants any more goes from wide watches, which pass over what happens to it --- */
+
+struct leftovers {
+    const struct cr_secret_watch *watch;
+    struct cr_strvec keys;
+};
+
+static void find_leftover(void *arg, const char *ns, const char *name, struct cr_packed *packed)
+{
+    struct leftovers *found = arg;
+    cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
+    if (cr_strmap_get(found->watch->group->wanted, key))
+        return;
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *opened = cr_packed_open(packed);
+    if (found->watch->wide < CR_WIDE_USUAL || !is_wanted(found->watch, opened->json))
+        cr_strvec_add(&found->keys, key);
+}
+
+static void drop_leftovers(const struct cr_secret_watch *wide)
+{
+    struct leftovers found = {.watch = wide};
+    cr_store_visit(cr_informer_store(wide->informer), NULL, find_leftover, &found);
+    for (size_t i = 0; i < found.keys.len; i++)
+        cr_packed_unref(cr_store_remove(cr_informer_store(wide->informer), found.keys.items[i]));
+    cr_strvec_dispose(&found.keys);
+}
+
+/* --- what is known of each, for the decision --- */
+
+static enum cr_wide type_of(struct cr_packed *packed)
+{
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *opened = cr_packed_open(packed);
+    return cr_wide_of_type(cr_json_string_at(opened->json, "type"));
+}
+
+/* What does not exist may come as any type. */
+static enum cr_wide least_of_missing(const struct cr_secret_group *group, const char *key, uint64_t since)
+{
+    const struct cr_secret_watch *named = cr_strmap_get(group->named, key);
+    if (named && cr_secret_watch_speaks(named))
+        return CR_WIDE_ALL;
+    enum cr_wide least = CR_WIDE_TLS;
+    for (size_t i = 0; i < group->wides_len; i++) {
+        const struct cr_secret_watch *wide = group->wides[i];
+        if (since > wide->began || !cr_secret_watch_speaks(wide))
+            continue;
+        enum cr_wide beyond = wide->wide < CR_WIDE_ALL ? wide->wide + 1 : CR_WIDE_ALL;
+        least = beyond > least ? beyond : least;
+    }
+    return least;
+}
+
+static struct cr_watch_scope_item item_of_secret(const struct cr_secret_group *group, const char *key, uint64_t since)
+{
+    const struct cr_secret_watch *wide = cr_secret_group_wide(group);
+    const char *name = strchr(key, '/') + 1;
+    cr_autofree char *ns = cr_strndup(key, (size_t)(name - 1 - key));
+    bool in_wide = wide && cr_secret_watch_holds(wide, ns, name);
+    struct cr_watch_scope_item item = {.passed_over = wide && since > wide->began && !in_wide,
+                                       .selected = cr_secret_group_selects(group, ns, name)};
+    if (in_wide && wide->wide == CR_WIDE_TLS) {
+        item.least = CR_WIDE_TLS;
+        return item;
+    }
+    CR_CLEANUP(cr_packed) struct cr_packed *found = cr_secret_group_find(group, NULL, ns, name);
+    item.least = found ? type_of(found) : least_of_missing(group, key, since);
+    return item;
+}
+
+static struct cr_watch_scope_item item_of_selector(const struct cr_secret_group *group, uint64_t since)
+{
+    const struct cr_secret_watch *wide = cr_secret_group_wide(group);
+    return (struct cr_watch_scope_item){.least = CR_WIDE_USUAL, .passed_over = wide && since > wide->began};
+}
+
+/* --- from the decision to watches --- */
+
+static void desire_own(struct cr_secret_group *group, enum cr_secret_watch_kind kind, const char *key)
+{
+    struct cr_strmap *map = kind == CR_SECRET_BY_NAME ? group->named : group->labelled;
+    struct cr_secret_watch *watch = cr_strmap_get(map, key);
+    if (watch) {
+        watch->desired = true;
+        return;
+    }
+    const char *what = strchr(key, '/') + 1;
+    cr_autofree char *ns = cr_strndup(key, (size_t)(what - 1 - key));
+    /* What nobody selects is left out (cr_discover_selects). */
+    cr_strmap_set(map, key, begin(group, kind, ns, what, kind == CR_SECRET_BY_LABEL ? CR_WIDE_USUAL : CR_WIDE_ALL));
+}
+
+static void desire_wide(struct cr_secret_group *group, struct cr_watch_scope decided)
+{
+    struct cr_secret_watch *present = cr_secret_group_wide(group);
+    if (present && present->wide == decided.wide && !decided.anew)
+        return;
+    if (present)
+        present->desired = false;
+    if (decided.wide == CR_WIDE_NONE)
+        return;
+    group->wides = cr_reallocarray(group->wides, group->wides_len + 1, sizeof(struct cr_secret_watch *));
+    group->wides[group->wides_len++] = begin(group, CR_SECRET_WIDE, group->ns, NULL, decided.wide);
+}
+
+static void undesire(const struct cr_strmap *map)
+{
+    for (struct cr_strmap_iter it = {0}; cr_strmap_next(map, &it);)
+        ((struct cr_secret_watch *)it.value)->desired = false;
+}
+
+static struct cr_watch_scope_item *items_of(const struct cr_secret_group *group, struct cr_strvec *keys)
+{
+    struct cr_watch_scope_item *items =
+        cr_calloc(cr_strmap_len(group->wanted) + cr_strmap_len(group->selectors) + 1, sizeof *items);
+    for (struct cr_strmap_iter it = {0}; cr_strmap_next(group->wanted, &it); cr_strvec_add(keys, it.key))
+        items[keys->len] = item_of_secret(group, it.key, ((const struct cr_secret_wanted *)it.value)->since);
+    for (struct cr_strmap_iter it = {0}; cr_strmap_next(group->selectors, &it); cr_strvec_add(keys, it.key))
+        items[keys->len] = item_of_selector(group, ((const struct cr_secret_wanted *)it.value)->since);
+    return items;
+}
+
+static void decide(struct cr_secret_group *group)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+    cr_autofree struct cr_watch_scope_item *items = items_of(group, &keys);
+    const struct cr_secret_watch *present = cr_secret_group_wide(group);
+    const struct cr_watch_scope_in in = {.scope = group->watches->options.scope,
+                                         .limit = cr_watch_scope_share(group->watches->groups_len),
+                                         .present = present ? present->wide : CR_WIDE_NONE,
+                                         .items = items,
+                                         .len = keys.len};
+    const struct cr_watch_scope decided = cr_watch_scope_decide(&in);
+    size_t secrets = cr_strmap_len(group->wanted);
+    undesire(group->named);
+    undesire(group->labelled);
+    for (size_t i = 0; i < keys.len; i++)
+        if (cr_watch_scope_own(&in, decided, &items[i]))
+            desire_own(group, i < secrets ? CR_SECRET_BY_NAME : CR_SECRET_BY_LABEL, keys.items[i]);
+    desire_wide(group, decided);
+}
+
+/* --- what is replaced ends --- */
+
+static bool all_answered(const struct cr_strmap *map)
+{
+    for (struct cr_strmap_iter it = {0}; cr_strmap_next(map, &it);) {
+        const struct cr_secret_watch *watch = it.value;
+        if (watch->desired && !cr_informer_answered(watch->informer))
+            return false;
+    }
+    return true;
+}
+
+/* Refused, a watch by name or label replaces what was as well as it ever will; a wide one would have been for more. */
+static bool is_replaced(const struct cr_secret_group *group)
+{
+    const struct cr_secret_watch *wide = cr_secret_group_wide(group);
+    return (!wide || cr_secret_watch_speaks(wide)) && all_answered(group->named) && all_answered(group->labelled);
+}
+
+/* wanted NULL: what it has may be wanted for another reason. */
+static void end_own(struct cr_strmap *map, const struct cr_strmap *wanted, bool replaced)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec over = {0};
+    for (struct cr_strmap_iter it = {0}; cr_strmap_next(map, &it);)
+        if (!((const struct cr_secret_watch *)it.value)->desired &&
+            (replaced || (wanted && !cr_strmap_get(wanted, it.key))))
+            cr_strvec_add(&over, it.key);
+    for (size_t i = 0; i < over.len; i++)
+        end(cr_strmap_take(map, over.items[i]));
+}
+
+static void end_wides(struct cr_secret_group *group)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < group->wides_len; i++)
+        if (group->wides[i]->desired)
+            group->wides[kept++] = group->wides[i];
+        else
+            end(group->wides[i]);
+    group->wides_len = kept;
+}
+
+static void end_replaced(struct cr_secret_group *group)
+{
+    bool replaced = is_replaced(group);
+    end_own(group->named, group->wanted, replaced);
+    end_own(group->labelled, NULL, replaced);
+    if (replaced)
+        end_wides(group);
+}
+
+/* --- all of it --- */
+
+static void look(struct cr_secret_watches *watches)
+{
+    pthread_rwlock_wrlock(&watches->lock);
+    look_what_is_wanted(watches);
+    for (size_t i = 0; i < watches->groups_len; i++) {
+        struct cr_secret_group *group = &watches->groups[i];
+        if (!group->begun)
+            continue;
+        for (size_t k = 0; group->dropped && k < group->wides_len; k++)
+            drop_leftovers(group->wides[k]);
+        decide(group);
+        end_replaced(group);
+    }
+    pthread_rwlock_unlock(&watches->lock);
+}
+
+static void on_timer(void *arg)
+{
+    struct cr_secret_watches *watches = arg;
+    watches->armed = false;
+    look(watches);
+}
+
+void cr_secret_watches_begin(struct cr_secret_watches *watches, const char *ns)
+{
+    for (size_t i = 0; i < watches->groups_len; i++)
+        if (!watches->groups[i].ns || cr_streq(watches->groups[i].ns, ns))
+            watches->groups[i].begun = true;
+    look(watches);
+}
+
+void cr_secret_watches_update(struct cr_secret_watches *watches)
+{
+    look_after(watches, BURST_MS);
+}
+
+static void group_init(struct cr_secret_group *group, struct cr_secret_watches *watches, const char *ns)
+{
+    *group = (struct cr_secret_group){.watches = watches,
+                                      .ns = cr_strdup_or_null(ns),
+                                      .wanted = cr_strmap_new(free),
+                                      .selectors = cr_strmap_new(free),
+                                      .named = cr_strmap_new(watch_free),
+                                      .labelled = cr_strmap_new(watch_free)};
+}
+
+static void group_dispose(struct cr_secret_group *group)
+{
+    cr_strmap_free(group->wanted);
+    cr_strmap_free(group->selectors);
+    cr_strmap_free(group->named);
+    cr_strmap_free(group->labelled);
+    for (size_t i = 0; i < group->wides_len; i++)
+        watch_free(group->wides[i]);
+    free(group->wides);
+    free(group->ns);
+}
+
+struct cr_secret_watches *cr_secret_watches_new(const struct cr_secret_watches_options *options)
+{
+    struct cr_secret_watches *watches = cr_new(struct cr_secret_watches);
+    watches->options = *options;
+    watches->groups_len = options->namespaces->len ? options->namespaces->len : 1;
+    watches->groups = cr_calloc(watches->groups_len, sizeof *watches->groups);
+    for (size_t i = 0; i < watches->groups_len; i++)
+        group_init(&watches->groups[i], watches, options->namespaces->len ? options->namespaces->items[i] : NULL);
+    watches->timer = cr_timer_new(options->loop, on_timer, watches);
+    pthread_rwlock_init(&watches->lock, NULL);
+    return watches;
+}
+
+void cr_secret_watches_free(struct cr_secret_watches *watches)
+{
+    if (!watches)
+        return;
+    cr_timer_free(watches->timer);
+    for (size_t i = 0; i < watches->groups_len; i++)
+        group_dispose(&watches->groups[i]);
+    free(watches->groups);
+    pthread_rwlock_destroy(&watches->lock);
+    free(watches);
+}

@@ -1,0 +1,70 @@
+/* Private to secret_watches*.c. secret_watches.c begins and ends watches, secret_watches_read.c looks into them. */
+#ifndef CR_CONTROLLERS_SECRET_WATCHES_INTERNAL_H
+#define CR_CONTROLLERS_SECRET_WATCHES_INTERNAL_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "base/strmap.h"
+#include "controllers/secret_watches.h"
+#include "runtime/informer.h"
+
+struct cr_secret_group;
+
+enum cr_secret_watch_kind { CR_SECRET_BY_NAME, CR_SECRET_BY_LABEL, CR_SECRET_WIDE };
+
+struct cr_secret_watch {
+    struct cr_secret_group *group;
+    enum cr_secret_watch_kind kind;
+    enum cr_wide wide; /* of kind WIDE */
+    char *ns;          /* NULL: all */
+    char *what;        /* the name, or the selector; NULL: wide */
+    uint64_t began;    /* the group's turn: all that was wanted by then is in its list */
+    bool desired;
+    struct cr_informer *informer; /* the manager's */
+};
+
+/* A Secret or a selector that policies want, by "ns/name" or "ns/selector". */
+struct cr_secret_wanted {
+    uint64_t since; /* turn */
+    uint64_t seen;  /* the last turn in which it was wanted */
+};
+
+struct cr_secret_group {
+    struct cr_secret_watches *watches;
+    char *ns; /* NULL: all */
+    bool begun;
+    uint64_t turn; /* how often it was looked what is wanted */
+    bool dropped;  /* in this turn something was no longer wanted */
+    struct cr_strmap *wanted;
+    struct cr_strmap *selectors;
+    struct cr_strmap *named;        /* "ns/name" → struct cr_secret_watch, owned */
+    struct cr_strmap *labelled;     /* "ns/selector" → the same */
+    struct cr_secret_watch **wides; /* oldest first: at most the last is desired */
+    size_t wides_len;
+};
+
+struct cr_secret_watches {
+    struct cr_secret_watches_options options;
+    struct cr_secret_group *groups;
+    size_t groups_len;
+    struct cr_timer *timer;
+    bool armed;
+    int64_t due_ms; /* while armed */
+    /* The loop's thread changes what is in groups under it; others read under it. */
+    pthread_rwlock_t lock;
+};
+
+struct cr_secret_group *cr_secret_group_of(struct cr_secret_watches *watches, const char *ns);
+/* NULL: none is desired. */
+struct cr_secret_watch *cr_secret_group_wide(const struct cr_secret_group *group);
+/* Newest of what the watches hold, leaving one out (NULL: none); a reference, or NULL. */
+struct cr_packed *cr_secret_group_find(const struct cr_secret_group *group, const struct cr_secret_watch *but,
+                                       const char *ns, const char *name);
+/* The first full state is in, and it is not refused. */
+bool cr_secret_watch_speaks(const struct cr_secret_watch *watch);
+bool cr_secret_watch_holds(const struct cr_secret_watch *watch, const char *ns, const char *name);
+/* Whether a selector's watch that stays has it. */
+bool cr_secret_group_selects(const struct cr_secret_group *group, const char *ns, const char *name);
+
+#endif

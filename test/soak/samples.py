@@ -1,0 +1,100 @@
+"""What a process holds, from second to second, and whether it grows."""
+
+from __future__ import annotations
+
+import csv
+import re
+import statistics
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+_FIELDS = {"Rss": "resident", "Private_Dirty": "private_dirty"}
+
+
+@dataclass(frozen=True)
+class Sample:
+    at: float  # seconds since sampling began
+    resident: int  # KiB
+    private_dirty: int  # KiB
+    descriptors: int
+    threads: int
+    series: int  # of metrics
+
+    @staticmethod
+    def of(pid: int, at: float, series: int) -> Sample:
+        proc = Path(f"/proc/{pid}")
+        found = re.findall(r"^(\w+): +(\d+) kB", (proc / "smaps_rollup").read_text(), re.MULTILINE)
+        memory = {_FIELDS[name]: int(value) for name, value in found if name in _FIELDS}
+        return Sample(at, **memory, descriptors=_count(proc / "fd"), threads=_count(proc / "task"), series=series)
+
+
+class Sampler:
+    """Looks about once a second, in a thread of its own. Use it as a context."""
+
+    def __init__(self, pid: int, series: Callable[[], int | None], every: float = 1.0) -> None:
+        self.samples: list[Sample] = []
+        self._pid = pid
+        self._series = series
+        self._every = every
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
+
+    def __enter__(self) -> Sampler:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        began, series = time.monotonic(), 0
+        while not self._end.wait(self._every):
+            if len(self.samples) % 10 == 0:
+                series = self._series() or series
+            try:
+                self.samples.append(Sample.of(self._pid, time.monotonic() - began, series))
+            except (FileNotFoundError, ProcessLookupError):
+                return  # it has ended; whoever started it finds out why
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Of the medians of the second and of the last quarter: one is after the warm-up, and none minds a peak."""
+
+    what: str
+    before: float
+    after: float
+    bound: float
+
+    @property
+    def too_much(self) -> bool:
+        return self.after - self.before > self.bound
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.before:g} → {self.after:g} (at most {self.bound:g} more)"
+
+
+def growth(samples: Sequence[Sample], bounds: dict[str, float]) -> list[Growth]:
+    quarter = len(samples) // 4
+    second, last = samples[quarter : 2 * quarter], samples[-quarter:]
+
+    def median(part: Sequence[Sample], what: str) -> float:
+        return statistics.median(getattr(sample, what) for sample in part)
+
+    return [Growth(what, median(second, what), median(last, what), bound) for what, bound in bounds.items()]
+
+
+def save(samples: Sequence[Sample], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([field.name for field in fields(Sample)])
+        writer.writerows(astuple(sample) for sample in samples)
+
+
+def _count(folder: Path) -> int:
+    return sum(1 for _ in folder.iterdir())

@@ -140,7 +140,6 @@ static bool restart(const struct cr_actor *actor, struct cr_gathered *gathered, 
     }
     note_write(actor, policy, spec->kind, patched);
     log_about(policy, "restarted", &about, NULL);
-    cr_metric_add(actor->restarts, CR_LABELS(policy->ns, spec->kind, spec->target), 1);
     say_restart(actor, gathered, what->consumer, workload, what->why, NULL);
     cr_world_override(gathered, what->consumer, patched);
     return true;
@@ -244,6 +243,8 @@ size_t cr_act_restarts(const struct cr_actor *actor, struct cr_gathered *gathere
     for (size_t i = 0; i < plan->restarts_len; i++) {
         struct cr_error failed = {0};
         bool did = restart(actor, gathered, &plan->restarts[i], &failed);
+        cr_policy_metrics_restarted(actor->metrics, gathered->world.policy, &plan->status, &plan->restarts[i],
+                                    did ? NULL : &failed);
         done += did;
         if (did)
             forget_refusal(actor, gathered, plan->restarts[i].consumer);

@@ -4,10 +4,10 @@
 #define CR_CONTROLLERS_ACTS_H
 
 #include "controllers/memory.h"
+#include "controllers/policy_metrics.h"
 #include "controllers/world.h"
 #include "kube/client.h"
 #include "kube/event.h"
-#include "metrics/metrics.h"
 #include "rotation/plan.h"
 #include "runtime/own_writes.h"
 
@@ -16,10 +16,10 @@ struct cr_actor {
     struct cr_recorder *recorder;
     struct cr_memory *memory;
     struct cr_own_writes *own_writes; /* of policies, by "ns/name"; may be NULL, as all below */
-    struct cr_metric *restarts;       /* labels namespace, kind, name */
-    struct cr_metric *nudges;         /* namespace */
-    struct cr_metric *probes;         /* namespace, outcome */
-    struct cr_metric *evictions;      /* namespace */
+    struct cr_policy_metrics *metrics;
+    struct cr_metric *nudges;    /* namespace */
+    struct cr_metric *probes;    /* namespace, outcome */
+    struct cr_metric *evictions; /* namespace */
 };
 
 /* Does the plan's restarts, each of them whatever becomes of the others. How many were done; err: the first error that

@@ -10,6 +10,7 @@
 #include "controllers/cache.h"
 #include "controllers/catalogue_source.h"
 #include "controllers/memory.h"
+#include "controllers/policy_metrics.h"
 #include "controllers/secret_source.h"
 #include "controllers/world.h"
 #include "kube/object.h"
@@ -40,8 +41,7 @@ struct cr_policy_controller {
     struct cr_recorder *recorder;
     struct cr_actor actor;
     struct cr_own_writes *own_writes;
-    struct cr_metric *expiry;
-    struct cr_metric *consumers;
+    struct cr_policy_metrics *metrics;
     struct cr_metric *lags;
 };
 
@@ -160,6 +160,7 @@ static bool write_status(struct turn *turn, const struct cr_policy_status *after
     cr_memory_take_note(controller->memory, turn->key, cr_clock_monotonic_ms(), NULL);
     cr_autofree char *ahead = ahead_key(turn);
     cr_memory_drop_note(controller->memory, ahead);
+    cr_policy_metrics_recorded(controller->metrics, &turn->status, after);
     adopt(turn, written);
     return true;
 }
@@ -171,45 +172,6 @@ static int64_t status_pause_ms(const struct turn *turn)
     int64_t due = last.count ? last.at_ms + STATUS_PAUSE_MS : 0;
     int64_t now = cr_clock_monotonic_ms();
     return due > now ? due - now : 0;
-}
-
-/* An alert on the expiry of what no policy names any more would never end. policy NULL: it is gone. */
-static void drop_unnamed(struct cr_policy_controller *controller, const char *key, const struct cr_policy *policy)
-{
-    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
-    for (size_t i = 0; policy && i < policy->secrets_len; i++)
-        cr_strvec_add(&names, policy->secrets[i].name);
-    cr_autofree char *note_key = cr_asprintf("%s/secrets", key);
-    cr_autofree char *ns = cr_strndup(key, strcspn(key, "/"));
-    CR_CLEANUP(cr_note) struct cr_note before = cr_memory_note(controller->memory, note_key);
-    char *rest = before.text;
-    for (char *name = rest ? strsep(&rest, ",") : NULL; name; name = strsep(&rest, ","))
-        if (!cr_strvec_has(&names, name))
-            cr_metric_remove(controller->expiry, CR_LABELS(ns, name));
-    cr_autofree char *joined = cr_strvec_join(&names, ",");
-    cr_memory_take_note(controller->memory, note_key, 0, joined);
-}
-
-static void set_gauges(struct turn *turn, const struct cr_gathered *gathered, const struct cr_policy_status *status)
-{
-    const struct cr_policy *policy = gathered->world.policy;
-    for (size_t i = 0; i < policy->secrets_len; i++) {
-        const struct cr_material *material = gathered->secrets[i].material;
-        const char *const *labels = CR_LABELS(policy->ns, policy->secrets[i].name);
-        if (material && material->has_leaf)
-            cr_metric_set(turn->controller->expiry, labels, (double)material->not_after_ms / 1000.0);
-        else
-            cr_metric_remove(turn->controller->expiry, labels);
-    }
-    drop_unnamed(turn->controller, turn->key, policy);
-    for (int state = CR_CONSUMER_IDLE; state <= CR_CONSUMER_ABSENT; state++) {
-        int count = 0;
-        for (size_t i = 0; i < status->consumers_len; i++)
-            count += status->consumers[i].state == (enum cr_consumer_state)state;
-        cr_metric_set(turn->controller->consumers,
-                      CR_LABELS(policy->ns, policy->name, cr_consumer_state_name((enum cr_consumer_state)state)),
-                      count);
-    }
 }
 
 static bool report(struct turn *turn, const struct cr_gathered *gathered, const struct cr_plan *plan,
@@ -226,7 +188,7 @@ static bool report(struct turn *turn, const struct cr_gathered *gathered, const 
         return false;
     if (wrote)
         cr_act_say(&turn->controller->actor, gathered, plan);
-    set_gauges(turn, gathered, &plan->status);
+    cr_policy_metrics_show(turn->controller->metrics, &gathered->world, &plan->status);
     return true;
 }
 
@@ -377,14 +339,11 @@ static bool split_key(const char *key, char **ns, const char **name)
 
 static void forget(struct cr_policy_controller *controller, const char *key, const char *ns, const char *name)
 {
-    drop_unnamed(controller, key, NULL);
+    cr_policy_metrics_forget(controller->metrics, ns, name);
     cr_autofree char *prefix = cr_asprintf("%s/", key);
     cr_memory_forget_keys(controller->memory, prefix);
     cr_memory_drop_note(controller->memory, key);
     cr_own_writes_forget(controller->own_writes, key);
-    for (int state = CR_CONSUMER_IDLE; state <= CR_CONSUMER_ABSENT; state++)
-        cr_metric_remove(controller->consumers,
-                         CR_LABELS(ns, name, cr_consumer_state_name((enum cr_consumer_state)state)));
 }
 
 /* --- stale caches --- */
@@ -483,8 +442,8 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
 static void register_metrics(struct cr_policy_controller *controller, struct cr_metrics *metrics)
 {
     struct cr_actor *actor = &controller->actor;
-    actor->restarts = cr_metrics_counter(metrics, "certroll_restarts_total", "Workloads restarted.",
-                                         CR_LABELS("namespace", "kind", "name"));
+    controller->metrics = cr_policy_metrics_new(metrics);
+    actor->metrics = controller->metrics;
     actor->nudges =
         cr_metrics_counter(metrics, "certroll_nudges_total",
                            "Pods whose kubelet was made to refresh its Secret volumes.", CR_LABELS("namespace"));
@@ -493,11 +452,6 @@ static void register_metrics(struct cr_policy_controller *controller, struct cr_
     actor->evictions =
         cr_metrics_counter(metrics, "certroll_evictions_total",
                            "New pods evicted because they served the old material.", CR_LABELS("namespace"));
-    controller->expiry = cr_metrics_gauge(metrics, "certroll_secret_not_after_seconds",
-                                          "When the leaf of a Secret expires, in seconds since the epoch.",
-                                          CR_LABELS("namespace", "secret"));
-    controller->consumers = cr_metrics_gauge(metrics, "certroll_consumers", "Consumers of a policy by state.",
-                                             CR_LABELS("namespace", "policy", "state"));
     controller->lags =
         cr_metrics_counter(metrics, "certroll_stale_cache_total",
                            "Reconciles that found the cache behind their own last write.", CR_LABELS("result"));
@@ -550,6 +504,7 @@ void cr_policy_controller_free(struct cr_policy_controller *controller)
     cr_cache_free(controller->cache);
     cr_recorder_free(controller->recorder);
     cr_own_writes_free(controller->own_writes);
+    cr_policy_metrics_free(controller->metrics);
     cr_memory_free(controller->memory);
     cr_catalogue_source_free(controller->catalogues);
     free(controller);

@@ -113,7 +113,7 @@ static void open_fixture(struct fixture *f, const struct fake_answer *script, si
     f->actor = (struct cr_actor){
         .client = f->client,
         .memory = f->memory,
-        .restarts = cr_metrics_counter(f->metrics, "restarts", "h", CR_LABELS("namespace", "kind", "name")),
+        .metrics = cr_policy_metrics_new(f->metrics),
         .nudges = cr_metrics_counter(f->metrics, "nudges", "h", CR_LABELS("namespace")),
         .probes = cr_metrics_counter(f->metrics, "probes", "h", CR_LABELS("namespace", "outcome")),
         .evictions = cr_metrics_counter(f->metrics, "evictions", "h", CR_LABELS("namespace")),
@@ -148,6 +148,7 @@ static void close_fixture(struct fixture *f)
     cr_client_free(f->client);
     cr_loop_free(f->loop);
     cr_memory_free(f->memory);
+    cr_policy_metrics_free(f->actor.metrics);
     cr_metrics_free(f->metrics);
     fake_api_stop(&f->api);
     if (f->api.problem[0])
@@ -260,15 +261,15 @@ static void a_restart_is_meant_for_one_state_of_one_object_and_sets_our_annotati
            .has = "Content-Type: application/merge-patch+json\r\n",
            .body = PATCHED},
           {.expect = "POST /api/v1/namespaces/ns/events?", .has = "\"reason\":\"Restarting\"", .body = "{}"}},
-         "restarts{namespace=\"ns\",kind=\"Deployment\",name=\"web\"} 1\n"},
+         "certroll_restarts_total{namespace=\"ns\",kind=\"Deployment\",result=\"success\"} 1\n"},
         {1,
          {{.expect = "PATCH /apis/apps/v1/namespaces/ns/statefulsets/db?", .body = PATCHED},
           {.expect = "POST", .has = "the CA is read once at start (CertRotationPolicy edge)", .body = "{}"}},
-         "restarts{namespace=\"ns\",kind=\"StatefulSet\",name=\"db\"} 1\n"},
+         "certroll_restarts_total{namespace=\"ns\",kind=\"StatefulSet\",result=\"success\"} 1\n"},
         {2,
          {{.expect = "PATCH /apis/apps/v1/namespaces/ns/daemonsets/agent?", .body = PATCHED},
           {.expect = "POST", .has = "\"type\":\"Normal\"", .body = "{}"}},
-         "restarts{namespace=\"ns\",kind=\"DaemonSet\",name=\"agent\"} 1\n"},
+         "certroll_restarts_total{namespace=\"ns\",kind=\"DaemonSet\",result=\"success\"} 1\n"},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct fixture f;
@@ -351,7 +352,8 @@ static void a_refused_restart_is_remembered_but_a_conflict_is_not(void **state)
             fail_msg("%s: %s", c->rule, cr_error_kind_name(kind));
         check_refusal(&f, c, from_ms);
         /* The others' acts were done, and what did not happen is not counted. */
-        is_counted(&f, c->rule, "restarts{namespace=\"ns\",kind=\"StatefulSet\",name=\"db\"} 1\n", true);
+        is_counted(&f, c->rule, "certroll_restarts_total{namespace=\"ns\",kind=\"StatefulSet\",result=\"success\"} 1\n",
+                   true);
         is_counted(&f, c->rule, "name=\"web\"", false);
         assert_ptr_equal(f.gathered.consumers[0].workload, f.workloads[0]);
         CR_CLEANUP(cr_note) struct cr_note other = refusal(&f, 1);

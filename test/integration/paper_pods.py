@@ -19,7 +19,7 @@ sys.path[:0] = [str(ROOT / "hack" / "lib")]
 
 from certroll_dev.demo.api import API, APIError  # noqa: E402
 
-_PAUSE = 0.1
+_PAUSE = 0.2
 
 
 class PaperPods:

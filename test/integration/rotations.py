@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +19,7 @@ from control_plane import ROOT, ControlPlane, wait_until
 sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
 
 from certroll_dev.demo import pki  # noqa: E402
-from certroll_dev.demo.api import API  # noqa: E402
+from certroll_dev.demo.api import API, APIError  # noqa: E402
 from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
 
 Object = dict[str, Any]
@@ -74,20 +74,22 @@ class Lane:
         })  # fmt: skip
 
     def change(self) -> None:
-        """Other material; the one before last comes back when there are no more."""
+        """Other material; the first comes back when there are no more."""
         self.changes += 1
-        data = self.leaves[self.changes % len(self.leaves)]
-        self.version = self.api.merge("secrets", self.namespace, self.name, {"data": data})["metadata"]["resourceVersion"]
+        patch = {"data": self.leaves[self.changes % len(self.leaves)]}
+        written = patiently(lambda: self.api.merge("secrets", self.namespace, self.name, patch))  # the same twice is one change
+        self.version = written["metadata"]["resourceVersion"]
 
     def restarts(self) -> int:
         """Nothing but a restart changes the Deployment's spec."""
         return int(self._deployment()["metadata"]["generation"]) - 1
 
     def _deployment(self) -> Object:
-        return self.api.get("deployments", self.namespace, self.name)
+        return patiently(lambda: self.api.get("deployments", self.namespace, self.name))
 
     def secret_status(self) -> Object:
-        status = self.api.get("certrotationpolicies", self.namespace, self.name).get("status", {})
+        policy = patiently(lambda: self.api.get("certrotationpolicies", self.namespace, self.name))
+        status = policy.get("status", {})
         return next((each for each in status.get("secrets", []) if each["name"] == self.name), {})
 
     def is_settled(self) -> bool:
@@ -116,6 +118,18 @@ class Lane:
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+def patiently(ask: Callable[[], Object], timeout: float = 60.0) -> Object:
+    """While the API server is away, or just back: then it does not know our kind yet (404)."""
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            return ask()
+        except APIError as error:
+            if error.code not in (0, 404, 429, 500, 503, 504) or time.monotonic() > end:
+                raise
+        time.sleep(0.1)
 
 
 @contextmanager

@@ -354,7 +354,7 @@ static void a_refused_restart_is_remembered_but_a_conflict_is_not(void **state)
         /* The others' acts were done, and what did not happen is not counted. */
         is_counted(&f, c->rule, "certroll_restarts_total{namespace=\"ns\",kind=\"StatefulSet\",result=\"success\"} 1\n",
                    true);
-        is_counted(&f, c->rule, "name=\"web\"", false);
+        is_counted(&f, c->rule, "kind=\"Deployment\",result=\"success\"", false);
         assert_ptr_equal(f.gathered.consumers[0].workload, f.workloads[0]);
         CR_CLEANUP(cr_note) struct cr_note other = refusal(&f, 1);
         assert_int_equal(other.count, 0);
@@ -630,7 +630,7 @@ static void an_event_that_fails_fails_nothing(void **state)
         CR_CLEANUP(cr_note) struct cr_note note = refusal(&f, i);
         assert_int_equal(note.count, 0);
     }
-    is_counted(&f, "restarted", "name=\"web\"} 1\n", true);
+    is_counted(&f, "restarted", "kind=\"Deployment\",result=\"success\"} 1\n", true);
     close_fixture(&f);
 }
 

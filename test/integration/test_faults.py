@@ -65,7 +65,7 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def material() -> list[dict[str, Any]]:
-    return leaves(12)  # a test has fewer changes, so no annotation comes back
+    return leaves(6)  # a test has fewer changes, so no annotation comes back
 
 
 @contextmanager

@@ -125,6 +125,9 @@ SOURCES: tuple[Source, ...] = (
         "ratelimit", "github.com/envoyproxy/ratelimit", {"ratelimit": "github.com/envoyproxy/ratelimit/src/service_cmd"}
     ),
     GoModule("contour", "github.com/projectcontour/contour", {"contour": "github.com/projectcontour/contour/cmd/contour"}),
+    GoModule(
+        "toxiproxy", "github.com/Shopify/toxiproxy/v2", {"toxiproxy-server": "github.com/Shopify/toxiproxy/v2/cmd/server"}
+    ),
     StaticC("pause"),
 )
 

@@ -1,0 +1,145 @@
+"""Disconnects by the thousand while Secrets change all the time: no change is missed, no restart repeated.
+
+CI has 1,000 disconnects, 100 relists and 3 restarts of the API server; with CERTROLL_LONG=1 it is restarted 50 times.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from control_plane import ROOT, ControlPlane, daemon_pid, start_api_server, wait_until
+from operators import Operator
+from paper_pods import PaperPods
+from rotations import Lane, direct, leaves
+
+sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
+
+import sanitizers  # noqa: E402
+from fake_api import FakeApi, lists, requests  # noqa: E402
+from fake_api.faults import Close, CutFrame, ErrorEvent, GoAway  # noqa: E402
+from fake_api.message import Request  # noqa: E402
+
+_LONG = os.environ.get("CERTROLL_LONG") == "1"
+_DISCONNECTS, _RELISTS = 1000, 100
+_RESTARTS = 50 if _LONG else 3
+_LANES = 8  # each in a namespace of its own, so with watches of its own
+_LONGEST_BACKOFF = 90.0  # of a watch that fails again and again, and then some
+
+# Each as likely as it stands here.
+_BREAKS = [CutFrame("reset"), CutFrame("finish"), CutFrame("drop"), Close("reset"), Close("finish"), GoAway(processed=False)]
+_STRIKE_OF_TEN = 4  # watches that run
+
+
+@pytest.fixture
+def lanes(control_plane: ControlPlane) -> Iterator[list[Lane]]:
+    """Policies that change independently of each other."""
+    prefix = f"storm-{time.time_ns() % 10**9}"
+    namespaces = [f"{prefix}-{number}" for number in range(_LANES)]
+    material = leaves(4)
+    with direct(control_plane) as api, PaperPods(api, namespaces):
+        control_plane.create(*({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in namespaces))
+        made = [Lane(api, namespace, "lane", material) for namespace in namespaces]
+        for lane in made:
+            lane.create()
+        yield made
+    control_plane.kubectl("delete", "namespace", *namespaces, "--wait=false")
+
+
+@contextmanager
+def operator(plane: ControlPlane, lanes: list[Lane], kubeconfig: Path, folder: Path) -> Iterator[Operator]:
+    first, *others = [lane.namespace for lane in lanes]
+    flags = ["--leader-elect=false", *(f"--namespace={namespace}" for namespace in others)]
+    running = Operator(plane, first, "operator", kubeconfig, folder, *flags, extra_environment=sanitizers.ENVIRONMENT)
+    try:
+        for lane in lanes:
+            lane.wait_settled()
+        yield running
+        assert running.process.poll() is None, f"ended; its log: {running.log}"
+        assert sanitizers.report_in(running.log) is None
+    finally:
+        running.end()
+
+
+@contextmanager
+def changing(lanes: list[Lane]) -> Iterator[None]:
+    """Each lane rotates, again and again; afterwards the last one is finished, and all of them are counted."""
+    end = Event()
+
+    def turn(lane: Lane) -> None:
+        while not end.is_set():
+            lane.change()
+            lane.wait_settled(_LONGEST_BACKOFF)
+
+    with ThreadPoolExecutor(len(lanes)) as pool, ExitStack() as stack:
+        stack.callback(end.set)
+        turns: list[Future[None]] = [pool.submit(turn, lane) for lane in lanes]
+        yield
+        end.set()
+        for each in turns:
+            each.result()
+    assert [complaint for lane in lanes if (complaint := lane.complaint())] == []
+
+
+def test_a_thousand_disconnects_and_a_hundred_relists(control_plane: ControlPlane, lanes: list[Lane], tmp_path: Path) -> None:
+    config = json.loads(control_plane.kubectl("config", "view", "--raw", "--minify", "-o", "json").stdout)
+    dice = random.Random(20261121)
+    disconnects = gone = 0
+
+    def some(request: Request) -> bool:
+        return request.is_watch and dice.randrange(10) < _STRIKE_OF_TEN
+
+    def relists() -> int:
+        return sum(call.told == 200 for call in fake.calls(lists(), before))
+
+    with FakeApi(tmp_path, config) as fake, operator(control_plane, lanes, fake.kubeconfig(tmp_path / "config"), tmp_path):
+        began, before = time.monotonic(), fake.count()
+        with changing(lanes):
+            while disconnects < _DISCONNECTS or relists() < _RELISTS:
+                disconnects += fake.strike(some, dice.choice(_BREAKS))
+                if relists() * _DISCONNECTS < disconnects * _RELISTS:
+                    gone += fake.strike(some, ErrorEvent(410))
+                time.sleep(dice.uniform(0.05, 0.3))  # the storm's own pace
+        took = time.monotonic() - began
+        asked = len(fake.calls(requests(), before))
+    assert fake.errors == []
+    changes = sum(lane.changes for lane in lanes)
+    print(f"{disconnects} disconnects, {gone} 410, {changes} changes, {asked} requests in {took:.0f} s")
+    assert changes > 2 * len(lanes)
+    # A watch is asked for once for each time that it was broken, a list once for each 410; the rest are writes of rotations.
+    assert asked < 2 * (disconnects + gone) + 20 * changes
+
+
+@pytest.mark.timeout(3600)
+def test_restarts_of_the_api_server(control_plane: ControlPlane, lanes: list[Lane], tmp_path: Path) -> None:
+    """The real one: by SIGTERM and by SIGKILL in turn, while it is being written to."""
+    few = lanes[:3]
+    began = time.monotonic()
+    try:
+        with operator(control_plane, few, control_plane.kubeconfig, tmp_path), changing(few):
+            for number in range(_RESTARTS):
+                before = sum(lane.changes for lane in few)
+                _end_api_server(control_plane, signal.SIGKILL if number % 2 else signal.SIGTERM)
+                start_api_server(control_plane)
+                wait_until("a rotation to go on", lambda: sum(lane.changes for lane in few) > before, _LONGEST_BACKOFF)
+    finally:
+        start_api_server(control_plane)
+    changes, took = sum(lane.changes for lane in few), time.monotonic() - began
+    print(f"{_RESTARTS} restarts, {changes} changes in {took:.0f} s")
+
+
+def _end_api_server(plane: ControlPlane, number: signal.Signals) -> None:
+    pid = daemon_pid(plane, "kube-apiserver")
+    os.kill(pid, number)
+    wait_until("the API server to be gone", lambda: not Path(f"/proc/{pid}/exe").exists(), 90)

@@ -13,7 +13,7 @@
 #include "kube/config.h"
 #include "kube/own_namespace.h"
 #include "metrics/metrics.h"
-#include "metrics/process.h"
+#include "metrics/process_metrics.h"
 #include "runtime/manager.h"
 #include "sys/loop.h"
 

@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "base/strvec.h"
-#include "metrics/process.h"
+#include "metrics/process_metrics.h"
 
 #define TAIL                                                                                                           \
     "# HELP certroll_metrics_dropped_updates_total Updates dropped because a metric has too many series.\n"            \

@@ -1,4 +1,4 @@
-#include "metrics/process.h"
+#include "metrics/process_metrics.h"
 
 #include <dirent.h>
 #include <math.h>

@@ -55,6 +55,11 @@ void cr_queue_add_after(struct cr_queue *queue, const char *key, int64_t delay_m
     tell(queue, "after", key, delay_ms);
 }
 
+void cr_queue_add_low(struct cr_queue *queue, const char *key, int64_t delay_ms)
+{
+    tell(queue, "low", key, delay_ms);
+}
+
 void cr_queue_add_backoff(struct cr_queue *queue, const char *key, int64_t min_delay_ms)
 {
     tell(queue, "backoff", key, min_delay_ms);

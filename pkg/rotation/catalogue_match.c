@@ -78,11 +78,17 @@ static const char *familiar(const char *name)
     return cr_starts_with(name, "library/") ? name + strlen("library/") : name;
 }
 
+/* Nearly all patterns are plain names, and an image is held against all of them. */
+static bool fits(const char *pattern, const char *name, int flags)
+{
+    return pattern[strcspn(pattern, "*?[\\")] ? fnmatch(pattern, name, flags) == 0 : strcmp(pattern, name) == 0;
+}
+
 /* The same at any depth below a mirror: "mirror:5000/hub/envoyproxy/envoy" ends in "envoyproxy/envoy". */
 static bool matches_below(const char *pattern, const char *name)
 {
     for (const char *p = name; p; p = strchr(p, '/') ? strchr(p, '/') + 1 : NULL)
-        if (fnmatch(pattern, p, 0) == 0)
+        if (fits(pattern, p, 0))
             return true;
     return false;
 }
@@ -91,10 +97,10 @@ static bool matches_below(const char *pattern, const char *name)
  * word alone, or below "library/" of any mirror. */
 static bool matches_official(const char *pattern, const char *name)
 {
-    if (fnmatch(pattern, familiar(without_registry(name)), FNM_PATHNAME) == 0)
+    if (fits(pattern, familiar(without_registry(name)), FNM_PATHNAME))
         return true;
     const char *library = strstr(name, "/library/");
-    return library && fnmatch(pattern, library + strlen("/library/"), FNM_PATHNAME) == 0;
+    return library && fits(pattern, library + strlen("/library/"), FNM_PATHNAME);
 }
 
 static bool matches(const char *pattern, const char *name)

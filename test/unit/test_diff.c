@@ -468,6 +468,38 @@ static void test_merge_keeps_the_other_classes(void **state)
     assert_null(strstr(cleaned, "trust="));
 }
 
+static void test_annotation_has_a_version_for_each_class(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_material) struct cr_material m = {0};
+    make(&full, &m);
+    cr_autofree char *first = cr_restart_annotation_merge(NULL, &m, CR_CLASS_LEAF, "100");
+    cr_autofree char *value = cr_restart_annotation_merge(first, &m, CR_CLASS_TRUST, "2000");
+    assert_true(cr_restart_annotation_covers(value, &m, CR_CLASS_LEAF | CR_CLASS_TRUST));
+    static const struct {
+        enum cr_class class;
+        const char *after, *until;
+        bool between;
+    } cases[] = {
+        {CR_CLASS_LEAF, "99", "100", true},     {CR_CLASS_LEAF, "100", "101", false},
+        {CR_CLASS_LEAF, "9", "99", false},      {CR_CLASS_TRUST, "100", "2000", true},
+        {CR_CLASS_TRUST, "100", "1999", false}, {CR_CLASS_OPAQUE, "1", "9999", false},
+        {CR_CLASS_LEAF, NULL, "101", false},    {CR_CLASS_LEAF, "99", NULL, false},
+        {CR_CLASS_LEAF, "x", "101", false},     {CR_CLASS_LEAF, "99", "x", false},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++)
+        if (cr_restart_annotation_is_between(value, cases[i].class, cases[i].after, cases[i].until) != cases[i].between)
+            fail_msg("case %zu of %s", i, value);
+    /* What is no number, or longer than any, is not remembered; a class that is restarted for anew loses its old one.
+     */
+    static const char *const not_versions[] = {NULL, "", "0", "12x", "-1", "123456789012345678901"};
+    for (size_t i = 0; i < cr_array_len(not_versions); i++) {
+        cr_autofree char *without = cr_restart_annotation_merge(value, &m, CR_CLASS_LEAF, not_versions[i]);
+        assert_null(strstr(without, "leaf.version"));
+        assert_non_null(strstr(without, ",trust.version=2000"));
+    }
+}
+
 static void test_annotation_names_the_key_of_an_opaque_digest(void **state)
 {
     (void)state;
@@ -513,6 +545,7 @@ int main(void)
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_opaque_keys_that_changed),
         cmocka_unit_test(test_summarized_trust),
+        cmocka_unit_test(test_annotation_has_a_version_for_each_class),
         cmocka_unit_test(test_annotation_names_the_key_of_an_opaque_digest),
         cmocka_unit_test(test_annotation_name_is_short_and_per_secret),
         cmocka_unit_test(test_annotation_holds_only_the_classes_that_forced_it),

@@ -123,6 +123,54 @@ static void nobody_to_record_or_nothing_to_name_is_nothing(void **state)
     cr_recorder_free(NULL);
 }
 
+static void count(void *arg)
+{
+    ++*(int *)arg;
+}
+
+/* In their order, each once, when it is asked for; what was not sent by the end is dropped with the recorder. */
+static void deferred_ones_wait_until_they_are_sent(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {
+        {.has = "\"reason\":\"A\"", .body = "{}"},
+        {.has = "\"reason\":\"B\"", .status = 500, .body = "{}"},
+        {.has = "\"reason\":\"B\"", .body = "{}"},
+    };
+    struct fake_api api;
+    int told = 0;
+    assert_true(fake_api_start(&api, script, cr_array_len(script)));
+    CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
+    CR_CLEANUP(cr_client) struct cr_client *client = fake_client(loop, api.port);
+    CR_CLEANUP(cr_recorder) struct cr_recorder *recorder = cr_recorder_new(client, "certroll");
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run_loop, loop), 0);
+    cr_recorder_defer(recorder, count, &told);
+    const struct cr_event a = about_web("A", "one");
+    const struct cr_event b = about_web("B", "one");
+    cr_recorder_emit(recorder, &a);
+    cr_recorder_emit(recorder, &a); /* a repeat */
+    cr_recorder_emit(recorder, &b);
+    assert_int_equal(told, 2);
+    assert_int_equal(atomic_load(&api.answered), 0);
+    assert_true(cr_recorder_send(recorder));
+    assert_false(cr_recorder_send(recorder));
+    assert_false(cr_recorder_send(recorder));
+    assert_int_equal(atomic_load(&api.answered), 2);
+    cr_recorder_emit(recorder, &b); /* could not be written, so it is no repeat */
+    assert_false(cr_recorder_send(recorder));
+    assert_int_equal(atomic_load(&api.answered), 3);
+    cr_recorder_emit(recorder, &a); /* is one */
+    const struct cr_event c = about_web("C", "one");
+    cr_recorder_emit(recorder, &c); /* never sent */
+    assert_int_equal(told, 4);
+    cr_loop_stop(loop);
+    pthread_join(thread, NULL);
+    fake_api_stop(&api);
+    if (api.problem[0])
+        fail_msg("%s", api.problem);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +179,7 @@ int main(void)
         cmocka_unit_test(objects_without_a_namespace_have_theirs_in_default),
         cmocka_unit_test(a_long_message_is_cut_between_characters),
         cmocka_unit_test(control_characters_of_a_message_are_not_shown),
+        cmocka_unit_test(deferred_ones_wait_until_they_are_sent),
         cmocka_unit_test(nobody_to_record_or_nothing_to_name_is_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

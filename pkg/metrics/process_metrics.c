@@ -79,7 +79,7 @@ static void collect_stat(struct cr_process_metrics *process)
         return;
     double tick = 1.0 / (double)sysconf(_SC_CLK_TCK);
     double cpu_seconds = (double)(stat.user_ticks + stat.system_ticks) * tick;
-    cr_metric_add(process->cpu, NULL, fmax(0, cpu_seconds - process->cpu_seconds));
+    cr_metric_add(process->cpu, NULL, cpu_seconds - process->cpu_seconds); /* a counter takes nothing below 0 */
     process->cpu_seconds = cpu_seconds;
     cr_metric_set(process->resident, NULL, (double)stat.resident_pages * (double)sysconf(_SC_PAGESIZE));
     cr_metric_set(process->virtual_memory, NULL, (double)stat.virtual_bytes);

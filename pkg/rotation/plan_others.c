@@ -44,10 +44,17 @@ static bool has_finished(const struct plan_ctx *ctx, const struct cr_world_other
     return !cr_diff(&memory->settled, target);
 }
 
-bool cr_plan_waits_for_other(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
+/* NULL: nobody, or it has finished. */
+static const struct cr_world_other *waits_for(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                                              size_t change)
 {
     const struct cr_world_other *other = other_of(consumer, secret_index(ctx, change));
-    return other && !has_finished(ctx, other, &ctx->pending[change]->pending);
+    return other && !has_finished(ctx, other, &ctx->pending[change]->pending) ? other : NULL;
+}
+
+bool cr_plan_waits_for_other(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
+{
+    return waits_for(ctx, consumer, change) != NULL;
 }
 
 void cr_plan_wait_for_others(const struct plan_ctx *ctx, struct plan_consumer *consumer)
@@ -56,11 +63,11 @@ void cr_plan_wait_for_others(const struct plan_ctx *ctx, struct plan_consumer *c
     if (status->state != CR_CONSUMER_IDLE && status->state != CR_CONSUMER_CONVERGED)
         return;
     for (size_t k = 0; k < ctx->changes_len; k++) {
-        if (!cr_plan_waits_for_other(ctx, consumer, k))
+        const struct cr_world_other *other = waits_for(ctx, consumer, k);
+        if (!other)
             continue;
-        cr_autofree char *why =
-            cr_asprintf("CertRotationPolicy %s, which has Secret %s for it",
-                        other_of(consumer, secret_index(ctx, k))->policy, ctx->changes[k].secret->name);
+        cr_autofree char *why = cr_asprintf("CertRotationPolicy %s, which has Secret %s for it", other->policy,
+                                            ctx->changes[k].secret->name);
         status->state = CR_CONSUMER_VERIFYING;
         cr_strset(&status->blocked_by, why);
         cr_plan_requeue(ctx->plan, LOOK_AGAIN_MS);

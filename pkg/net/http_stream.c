@@ -12,6 +12,8 @@ enum {
     /* curl reads up to 100 of these before it returns, all of which lie in the inbox then: with its own 16 KiB that may
      * be 1.6 MB of what the receiver would have dropped. */
     READ_SIZE = 4 * 1024,
+    /* The least that curl takes: its own 64 KiB are allocated, and wiped, for each write, of a Lease as of anything. */
+    SEND_SIZE = 16 * 1024,
 };
 
 static void mark_ready(struct cr_http_stream *stream)
@@ -101,6 +103,7 @@ struct cr_http_stream *cr_http_stream_new(struct cr_http_client *client, const s
         return stream;
     CURL *easy = stream->exchange.easy;
     curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)READ_SIZE);
+    curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)SEND_SIZE);
     curl_easy_setopt(easy, CURLOPT_PRIVATE, stream);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, stream);

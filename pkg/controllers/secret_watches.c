@@ -165,6 +165,7 @@ static struct cr_secret_watch *begin(struct cr_secret_group *group, enum cr_secr
         .on_first_sync = on_first_sync,
         .arg = watch,
         .partial = true,
+        .on_demand = options->scope == CR_SECRET_SCOPE_NAMED,
     };
     watch->informer = cr_informer_new(options->client, options->loop, &informer);
     cr_manager_add_informer(options->manager, watch->informer);
@@ -427,6 +428,24 @@ static void end_replaced(struct cr_secret_group *group)
 
 /* --- all of it --- */
 
+static const char *wide_text(enum cr_wide wide)
+{
+    const char *selector = cr_wide_field_selector(wide);
+    return wide == CR_WIDE_NONE ? "no wide one" : selector ? selector : "all";
+}
+
+/* Once per change; which names come and go is no news. */
+static void log_scope(struct cr_secret_group *group)
+{
+    const struct cr_secret_watch *wide = cr_secret_group_wide(group);
+    cr_autofree char *text = cr_asprintf("%s, %zu by name, %zu by label", wide_text(wide ? wide->wide : CR_WIDE_NONE),
+                                         cr_strmap_len(group->named), cr_strmap_len(group->labelled));
+    if (cr_streq(group->logged, text))
+        return;
+    cr_strset(&group->logged, text);
+    cr_log(CR_LOG_INFO, "watches of Secrets", {"namespace", group->ns}, {"watches", text});
+}
+
 static void look(struct cr_secret_watches *watches)
 {
     pthread_rwlock_wrlock(&watches->lock);
@@ -439,6 +458,7 @@ static void look(struct cr_secret_watches *watches)
             drop_leftovers(group->wides[k]);
         decide(group);
         end_replaced(group);
+        log_scope(group);
     }
     pthread_rwlock_unlock(&watches->lock);
 }
@@ -482,6 +502,7 @@ static void group_dispose(struct cr_secret_group *group)
     for (size_t i = 0; i < group->wides_len; i++)
         watch_free(group->wides[i]);
     free(group->wides);
+    free(group->logged);
     free(group->ns);
 }
 

@@ -42,6 +42,7 @@ struct cr_secret_group {
     struct cr_strmap *labelled;     /* "ns/selector" → the same */
     struct cr_secret_watch **wides; /* oldest first: at most the last is desired */
     size_t wides_len;
+    char *logged; /* what was said last of it */
 };
 
 struct cr_secret_watches {

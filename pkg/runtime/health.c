@@ -32,7 +32,7 @@ static int readyz(void *arg, struct cr_buf *body, const char **content_type)
         cr_buf_puts(body, "shutting down\n");
     for (size_t i = 0; i < health->informers_len; i++) {
         struct cr_error err = {0};
-        if (!cr_informer_healthy(health->informers[i], &err))
+        if (!cr_informer_ready(health->informers[i], &err))
             cr_buf_printf(body, "%s\n", err.text);
     }
     struct cr_error err = {0};
@@ -54,7 +54,7 @@ static void set_informer(const struct cr_health *health, size_t index)
             return;
         struct cr_error err = {0};
         objects += (double)cr_store_len(cr_informer_store(health->informers[i]));
-        healthy = cr_informer_healthy(health->informers[i], &err) && healthy;
+        healthy = cr_informer_ready(health->informers[i], &err) && healthy;
     }
     cr_metric_set(health->informer_objects, CR_LABELS(plural), objects);
     cr_metric_set(health->informer_healthy, CR_LABELS(plural), healthy);

@@ -300,6 +300,11 @@ bool cr_informer_refused(struct cr_informer *informer, struct cr_error *err)
     return !cr_informer_healthy(informer, err) && err->kind == CR_ERR_FORBIDDEN;
 }
 
+bool cr_informer_ready(struct cr_informer *informer, struct cr_error *err)
+{
+    return cr_informer_healthy(informer, err) || (informer->options.on_demand && err->kind == CR_ERR_FORBIDDEN);
+}
+
 bool cr_informer_answered(struct cr_informer *informer)
 {
     struct cr_error err = {0};

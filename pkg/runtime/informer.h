@@ -31,6 +31,8 @@ struct cr_informer_options {
     void *arg; /* of all */
     /* Some work can be done without it, which the others then wait for no more: see cr_informer_refused. */
     bool partial;
+    /* Whoever asked for it is told that it is refused: then the rest is ready without it (see cr_informer_ready). */
+    bool on_demand;
 };
 
 struct cr_informer;
@@ -50,6 +52,8 @@ struct cr_store *cr_informer_store(struct cr_informer *informer);
 /* False, with the resource, the namespace and what to do about it, when the first full state is not in, a person has to
  * put something right (permissions, the CRD), or nothing was heard for a minute. Any thread. */
 bool cr_informer_healthy(struct cr_informer *informer, struct cr_error *err) CR_MUST_USE;
+/* The same, but that one on demand which is refused stands in nobody's way. */
+bool cr_informer_ready(struct cr_informer *informer, struct cr_error *err) CR_MUST_USE;
 const struct cr_resource *cr_informer_resource(const struct cr_informer *informer);
 
 /* For the manager. Whether its first full state is in, or is partial and refused. Any thread. */

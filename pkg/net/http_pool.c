@@ -20,7 +20,6 @@ struct watched {
     struct cr_http_pool *pool;
     struct event *event;
     int what; /* CURL_POLL_… */
-    bool stirred;
 };
 
 struct cr_http_pool {
@@ -30,7 +29,6 @@ struct cr_http_pool {
     struct cr_http_identity *identity;
     CURLM *multi;
     struct cr_timer *timer;
-    struct cr_timer *stir;
     LIST_HEAD(, watched) sockets;
     size_t exchanges;
     bool retired;
@@ -65,32 +63,6 @@ static void act(struct cr_http_pool *pool, curl_socket_t fd, int events)
 static void on_timer(void *arg)
 {
     act(arg, CURL_SOCKET_TIMEOUT, 0);
-}
-
-/* What curl has read already is delivered, as if more had come. One socket at a time: the pool may go with it. */
-static void on_stir(void *arg)
-{
-    struct cr_http_pool *pool = arg;
-    struct watched *watched = NULL;
-    LIST_FOREACH(watched, &pool->sockets, link)
-    {
-        if (!watched->stirred)
-            continue;
-        watched->stirred = false;
-        cr_timer_arm(pool->stir, 0);
-        act(pool, event_get_fd(watched->event), CURL_CSELECT_IN);
-        return;
-    }
-}
-
-/* libcurl 7.88 keeps back what it has read for other streams of a connection, and that the stream has ended, when it is
- * taken away in the middle: until the next bytes come, which may be never. */
-static void stir(struct cr_http_pool *pool)
-{
-    struct watched *watched = NULL;
-    LIST_FOREACH(watched, &pool->sockets, link)
-    watched->stirred = watched->event != NULL;
-    cr_timer_arm(pool->stir, 0);
 }
 
 static void on_socket(evutil_socket_t fd, short what, void *arg)
@@ -167,7 +139,6 @@ struct cr_http_pool *cr_http_pool_new(struct cr_http_client *client, struct cr_l
     pool->loop = loop;
     pool->identity = cr_http_identity_ref(identity);
     pool->timer = cr_timer_new(loop, on_timer, pool);
-    pool->stir = cr_timer_new(loop, on_stir, pool);
     LIST_INIT(&pool->sockets);
     pool->multi = curl_multi_init();
     curl_multi_setopt(pool->multi, CURLMOPT_SOCKETFUNCTION, on_watch);
@@ -185,7 +156,6 @@ static void pool_free(struct cr_http_pool *pool)
     while (!LIST_EMPTY(&pool->sockets))
         unwatch(LIST_FIRST(&pool->sockets));
     cr_timer_free(pool->timer);
-    cr_timer_free(pool->stir);
     cr_http_identity_unref(pool->identity);
     free(pool);
 }
@@ -221,8 +191,6 @@ void cr_http_pool_remove(struct cr_http_pool *pool, CURL *easy)
     curl_multi_remove_handle(pool->multi, easy);
     curl_easy_cleanup(easy); /* while the credentials it points to are certainly there */
     pool->exchanges--;
-    if (pool->exchanges)
-        stir(pool);
     if (is_spare(pool))
         cr_http_pool_retire(pool);
     else

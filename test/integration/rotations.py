@@ -120,7 +120,7 @@ class Lane:
         return f"{self.namespace}/{self.name}"
 
 
-def patiently(ask: Callable[[], Object], timeout: float = 60.0) -> Object:
+def patiently(ask: Callable[[], Object], timeout: float = 180.0) -> Object:
     """While the API server is away, or just back: then it does not know our kind yet (404)."""
     end = time.monotonic() + timeout
     while True:

@@ -11,9 +11,9 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Event
 
@@ -35,6 +35,7 @@ _LONG = os.environ.get("CERTROLL_LONG") == "1"
 _DISCONNECTS, _RELISTS = 1000, 100
 _RESTARTS = 50 if _LONG else 3
 _LANES = 8  # each in a namespace of its own, so with watches of its own
+_DRAIN = 2.0
 _PATIENCE = 180.0  # several of the longest backoff (30 s), on a busy machine
 
 _OF_STREAMS = [CutFrame("reset"), CutFrame("finish"), Close("reset"), Close("finish")]
@@ -76,8 +77,11 @@ def operator(plane: ControlPlane, lanes: list[Lane], kubeconfig: Path, folder: P
 
 
 @contextmanager
-def changing(lanes: list[Lane]) -> Iterator[None]:
-    """Each lane rotates, again and again; afterwards the last one is finished, and all of them are counted."""
+def changing(lanes: list[Lane]) -> Iterator[Callable[[], int]]:
+    """Each lane rotates, again and again; afterwards the last one is finished, and all of them are counted.
+
+    What it gives tells how many changes there were so far, or what has gone wrong.
+    """
     end = Event()
 
     def turn(lane: Lane) -> None:
@@ -88,7 +92,14 @@ def changing(lanes: list[Lane]) -> Iterator[None]:
     with ThreadPoolExecutor(len(lanes)) as pool, ExitStack() as stack:
         stack.callback(end.set)
         turns: list[Future[None]] = [pool.submit(turn, lane) for lane in lanes]
-        yield
+
+        def so_far() -> int:
+            for each in turns:
+                if each.done():
+                    each.result()
+            return sum(lane.changes for lane in lanes)
+
+        yield so_far
         end.set()
         for each in turns:
             each.result()
@@ -133,12 +144,12 @@ def test_restarts_of_the_api_server(control_plane: ControlPlane, lanes: list[Lan
     few = lanes[:3]
     began = time.monotonic()
     try:
-        with operator(control_plane, few, control_plane.kubeconfig, tmp_path), changing(few):
+        with operator(control_plane, few, control_plane.kubeconfig, tmp_path), changing(few) as so_far:
             for number in range(_RESTARTS):
-                before = sum(lane.changes for lane in few)
+                before = so_far()
                 _end_api_server(control_plane, signal.SIGKILL if number % 2 else signal.SIGTERM)
                 start_api_server(control_plane)  # and the controllers
-                wait_until("a rotation to go on", lambda: sum(lane.changes for lane in few) > before, _PATIENCE)
+                wait_until("a rotation to go on", lambda: so_far() > before, _PATIENCE)
     finally:
         start_api_server(control_plane)
     changes, took = sum(lane.changes for lane in few), time.monotonic() - began
@@ -146,8 +157,16 @@ def test_restarts_of_the_api_server(control_plane: ControlPlane, lanes: list[Lan
 
 
 def _end_api_server(plane: ControlPlane, number: signal.Signals) -> None:
-    """And kube-controller-manager, whose own backoff would hold up the rollouts for half a minute."""
-    pids = [daemon_pid(plane, name) for name in ("kube-apiserver", "kube-controller-manager")]
-    for pid, how in zip(pids, (number, signal.SIGKILL), strict=True):
-        os.kill(pid, how)
-    wait_until("the API server to be gone", lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids), 90)
+    """And kube-controller-manager, whose own backoff would hold up the rollouts for half a minute.
+
+    After SIGTERM an API server waits up to a minute for watches to end by themselves; it gets two seconds of that.
+    """
+    server, controllers = (daemon_pid(plane, name) for name in ("kube-apiserver", "kube-controller-manager"))
+    os.kill(controllers, signal.SIGKILL)
+    os.kill(server, number)
+    end = time.monotonic() + _DRAIN
+    while time.monotonic() < end and Path(f"/proc/{server}/exe").exists():
+        time.sleep(0.1)
+    with suppress(ProcessLookupError):
+        os.kill(server, signal.SIGKILL)
+    wait_until("the API server to be gone", lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in (server, controllers)))

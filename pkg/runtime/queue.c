@@ -100,9 +100,8 @@ static void drop_if_idle(struct cr_queue *queue, struct item *item)
         cr_strmap_remove(queue->items, item->key);
 }
 
-static void note_added(const struct cr_queue *queue, struct item *item)
+static void note_added(const struct cr_queue *queue, struct item *item, int64_t cause_ns)
 {
-    int64_t cause_ns = cr_cause_get();
     if (cause_ns && (!item->cause_ns || cause_ns < item->cause_ns))
         item->cause_ns = cause_ns;
     if (item->added_ns)
@@ -142,14 +141,14 @@ static void step_out(struct cr_queue *queue, struct item *item)
     queue->ready_len[item->low]--;
 }
 
-/* Normal beats low, whichever was first. */
-static void make_ready(struct cr_queue *queue, struct item *item, bool low)
+/* Normal beats low, whichever was first. cause_ns: what it is for, 0: nothing that came. */
+static void make_ready(struct cr_queue *queue, struct item *item, bool low, int64_t cause_ns)
 {
     if (cr_delay_pending(&item->delay)) {
         cr_delays_remove(&queue->delays, &item->delay);
         low = low && item->low;
     }
-    note_added(queue, item);
+    note_added(queue, item, cause_ns);
     if (item->working) {
         item->low = low && (item->low || !item->again);
         item->again = true;
@@ -165,12 +164,12 @@ static void make_ready(struct cr_queue *queue, struct item *item, bool low)
         pthread_cond_signal(&queue->changed);
 }
 
-/* What is due becomes ready. */
+/* What is due becomes ready; not for what the thread that happens to look works for. */
 static void promote(struct cr_queue *queue)
 {
     int64_t now = cr_clock_monotonic_ms();
     for (struct cr_delay *first; (first = cr_delays_first(&queue->delays)) && first->due_ms <= now;)
-        make_ready(queue, item_of(first), item_of(first)->low);
+        make_ready(queue, item_of(first), item_of(first)->low, 0);
 }
 
 /* The next to be worked on; NULL: none is ready. One of low priority that has waited long has every other turn. */
@@ -217,7 +216,7 @@ static void add(struct cr_queue *queue, const char *key, int64_t delay_ms, bool 
     if (!queue->shut_down && delay_ms > 0)
         delay(queue, find_or_add(queue, key), delay_ms, low);
     else if (!queue->shut_down)
-        make_ready(queue, find_or_add(queue, key), low);
+        make_ready(queue, find_or_add(queue, key), low, cr_cause_get());
     pthread_mutex_unlock(&queue->lock);
 }
 
@@ -293,7 +292,7 @@ void cr_queue_done(struct cr_queue *queue, const char *key)
         note_done(queue, item);
         if (item->again && !queue->shut_down) {
             item->again = false;
-            make_ready(queue, item, item->low);
+            make_ready(queue, item, item->low, 0);
         }
         drop_if_idle(queue, item);
     }

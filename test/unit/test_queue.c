@@ -1,6 +1,7 @@
 #include "runtime/queue.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -420,11 +421,27 @@ static void a_key_is_worked_on_for_the_earliest_event_that_added_it(void **state
     cr_queue_done(queue, none);
 }
 
+/* Whoever asks for the queue's length makes what is due ready, and works for something else. */
+static void a_key_that_is_due_is_not_worked_on_for_what_another_thread_works_for(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+    cr_queue_add_after(queue, "due", 1);
+    cr_cause_set(10);
+    while (!cr_queue_urgent(queue))
+        sched_yield();
+    cr_cause_set(0);
+    cr_autofree char *due = cr_queue_take(queue);
+    assert_int_equal(cr_cause_get(), 0);
+    cr_queue_done(queue, due);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_counted_is_what_client_go_counts),
         cmocka_unit_test(a_key_is_worked_on_for_the_earliest_event_that_added_it),
+        cmocka_unit_test(a_key_that_is_due_is_not_worked_on_for_what_another_thread_works_for),
         cmocka_unit_test(keys_come_in_order_and_each_once),
         cmocka_unit_test(a_key_added_while_it_is_worked_on_comes_again_afterwards_only),
         cmocka_unit_test(a_delayed_key_is_not_there_before_its_time),

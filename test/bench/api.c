@@ -291,13 +291,16 @@ static void finish(struct bench_api *api, const CURLMsg *message)
 void bench_api_poll(struct bench_api *api, int ms)
 {
     int running = 0, left = 0;
+    bool finished = false;
     start_waiting(api);
     curl_multi_perform(api->multi, &running);
-    for (CURLMsg *message; (message = curl_multi_info_read(api->multi, &left));)
+    for (CURLMsg *message; (message = curl_multi_info_read(api->multi, &left));) {
         if (message->msg == CURLMSG_DONE)
             finish(api, message);
-    if (api->first && api->under_way < BENCH_AT_ONCE)
-        return; /* an answer made room, or asked for more */
+        finished = true;
+    }
+    if (finished || (api->first && api->under_way < BENCH_AT_ONCE))
+        return; /* the caller may have waited for just that, or there is room for more */
     curl_multi_poll(api->multi, NULL, 0, ms, NULL);
 }
 

@@ -60,6 +60,12 @@ static void set_informer(const struct cr_health *health, size_t index)
     cr_metric_set(health->informer_healthy, CR_LABELS(plural), healthy);
 }
 
+void cr_health_forget(const struct cr_health *health, const struct cr_resource *resource)
+{
+    cr_metric_remove(health->informer_objects, CR_LABELS(resource->plural));
+    cr_metric_remove(health->informer_healthy, CR_LABELS(resource->plural));
+}
+
 static int metrics_page(void *arg, struct cr_buf *body, const char **content_type)
 {
     const struct cr_health *health = arg;

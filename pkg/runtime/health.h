@@ -23,6 +23,9 @@ struct cr_health {
     bool stopping;
 };
 
+/* An informer of the resource goes: the next page counts those that are left, and shows nothing when none is. */
+void cr_health_forget(const struct cr_health *health, const struct cr_resource *resource);
+
 /* health must outlive server. */
 void cr_health_serve_probes(struct cr_http_server *server, struct cr_health *health);
 void cr_health_serve_metrics(struct cr_http_server *server, struct cr_health *health);

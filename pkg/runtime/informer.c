@@ -147,7 +147,7 @@ static void take_object(struct cr_informer *informer, const char *key, struct cr
 static bool wants(void *arg, const char *ns, const char *name)
 {
     const struct cr_informer *informer = arg;
-    return !informer->options.wants || informer->options.wants(informer->options.arg, ns, name);
+    return informer->options.wants(informer->options.arg, ns, name);
 }
 
 static void on_object(void *arg, struct cr_json *object)
@@ -314,7 +314,7 @@ bool cr_informer_answered(struct cr_informer *informer)
 void cr_informer_start(struct cr_informer *informer)
 {
     const struct cr_watch_handler handler = {
-        .wants = wants,
+        .wants = informer->options.wants ? wants : NULL, /* then no head need be looked at */
         .on_object = on_object,
         .on_delete = on_delete,
         .on_replace = on_replace,

@@ -274,8 +274,9 @@ void cr_manager_remove_informer(struct cr_manager *manager, struct cr_informer *
     health->informers_len--;
     memmove(&health->informers[at], &health->informers[at + 1],
             (health->informers_len - at) * sizeof(*health->informers));
+    cr_health_forget(health, cr_informer_resource(informer));
     cr_informer_free(informer);
-    cr_loop_post(manager->loop, start_workers_when_synced, manager); /* they may have waited for just this one */
+    post(manager, start_workers_when_synced); /* they may have waited for just this one */
 }
 
 static struct cr_http_server *listen_on(struct cr_manager *manager, const char *address,

@@ -228,6 +228,52 @@ static void a_refused_cache_holds_up_only_what_needs_it(void **state)
     }
 }
 
+/* One that is not in sync, and which the next post but one takes away. */
+struct leaving {
+    struct fixture *fixture;
+    struct cr_informer *informer;
+};
+
+static void leave(void *arg)
+{
+    const struct leaving *leaving = arg;
+    cr_manager_remove_informer(leaving->fixture->manager, leaving->informer);
+}
+
+static void leave_later(void *arg)
+{
+    const struct leaving *leaving = arg;
+    assert_string_equal(cr_buf_text(&leaving->fixture->seen), "");
+    cr_loop_post(leaving->fixture->loop, leave, arg);
+}
+
+static void an_informer_that_goes_holds_nobody_up_and_is_shown_no_more(void **state)
+{
+    (void)state;
+    struct fixture f;
+    CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
+    const struct cr_manager_options one = {.workers = 1};
+    open_fixture(&f, 1, &one, "done ");
+    cr_manager_free(f.manager);
+    f.manager = cr_manager_new(f.loop, f.client, metrics, &one);
+    cr_manager_set_reconciler(f.manager, reconcile, &f);
+    const struct cr_informer_options options = {.watch = {.resource = &cr_res_pods, .ns = "ns"}};
+    struct leaving leaving = {.fixture = &f, .informer = cr_informer_new(f.client, f.loop, &options)};
+    cr_manager_add_informer(f.manager, leaving.informer);
+    cr_queue_add(cr_manager_queue(f.manager), "done");
+    /* As a page has shown it before. */
+    cr_metric_set(cr_metrics_gauge(metrics, "certroll_informer_objects", NULL, CR_LABELS("resource")),
+                  CR_LABELS("pods"), 7);
+    cr_loop_post(f.loop, leave_later, &leaving);
+    run(&f);
+    assert_string_equal(cr_buf_text(&f.seen), "done ");
+    CR_CLEANUP(cr_buf) struct cr_buf page = CR_BUF_INIT(0);
+    cr_metrics_write(metrics, &page);
+    assert_non_null(strstr(page.data, "certroll_informer_objects"));
+    assert_null(strstr(page.data, "resource=\"pods\""));
+    close_fixture(&f);
+}
+
 /* --- leading --- */
 
 #define STATUS(reason) "{\"kind\":\"Status\",\"reason\":\"" reason "\",\"message\":\"told so\"}"
@@ -365,6 +411,7 @@ int main(void)
         cmocka_unit_test(work_within_the_grace_is_finished),
         cmocka_unit_test(no_worker_starts_before_all_caches_are_in_sync),
         cmocka_unit_test(a_refused_cache_holds_up_only_what_needs_it),
+        cmocka_unit_test(an_informer_that_goes_holds_nobody_up_and_is_shown_no_more),
         cmocka_unit_test(no_worker_starts_before_it_leads),
         cmocka_unit_test(who_loses_the_lease_ends_and_says_so),
         cmocka_unit_test(an_address_in_use_is_told_and_nothing_has_started),

@@ -76,6 +76,13 @@ class Client:
             raise DevError(f"{self.name} did not come in sync:\n{commands.tail_of(self._log)}")
         return self.in_sync_s
 
+    def port(self) -> int:
+        """Of its HTTP server, by its log; certroll only."""
+        match = re.search(r'"port":"(\d+)"', self._log.read_text(errors="replace"))
+        if not match:
+            raise DevError(f"{self.name} serves no pages, see {self._log}")
+        return int(match[1])
+
     def memory(self) -> Memory:
         status = Path(f"/proc/{self.pid}/status").read_text()
         rollup = Path(f"/proc/{self.pid}/smaps_rollup").read_text()

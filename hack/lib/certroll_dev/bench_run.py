@@ -1,0 +1,138 @@
+"""What is measured: the floor and certroll by turns, then what only certroll is asked."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import time
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import bench_client, bench_world, commands, namespaces
+from .bench_client import Client
+from .bench_world import NAMESPACE, World
+from .ui import DevError, Step
+
+Figures = dict[str, Any]
+_BURST = 900.0  # seconds, on a busy machine
+_EVENT_TO_PATCH = "certroll_watch_to_write_seconds"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured."""
+
+    secrets: int
+    policies: int
+    pairs: int
+    changes: int  # one at a time, per turn
+    pause_ms: int  # between them
+    idle_s: float
+    large: bool = True  # one Secret of 1 MB among them
+
+
+def run(world: World, program: Path, plan: Plan) -> Figures:
+    """All figures, as plain values."""
+    bench_world.fill(world, plan.secrets, plan.policies, plan.large)
+    _settle(world, program, plan)
+    figures: Figures = {"machine": _machine(), "plan": vars(plan), "versions": bench_world.versions(), "pairs": []}
+    for number in range(1, plan.pairs + 1):
+        with Step(f"pair {number} of {plan.pairs}") as step:
+            step.note("floor")
+            floor = _turn(world, plan, lambda: bench_client.floor(world, plan.policies), None)
+            step.note("certroll")
+            certroll = _turn(world, plan, lambda: bench_client.certroll(world, program), program)
+            figures["pairs"].append({"floor": floor, "certroll": certroll})
+    figures["idle"] = {
+        "floor": _idle(lambda: bench_client.floor(world, plan.policies), plan),
+        "certroll": _idle(lambda: bench_client.certroll(world, program), plan),
+    }
+    if plan.large:
+        with Step("once more, without the large Secret"):
+            bench_world.shrink_large(world)
+            _settle(world, program, plan)
+            figures["without_large"] = _turn(world, plan, lambda: bench_client.certroll(world, program), program)
+    return figures
+
+
+def _turn(world: World, plan: Plan, start: Callable[[], Client], program: Path | None) -> Figures:
+    """One process from its start to its end; `program` when it is certroll, of whom statuses are awaited."""
+    policies = str(plan.policies)
+    with start() as client:
+        figures: Figures = {"in_sync_s": client.wait_in_sync()}
+        figures["received_in_sync"] = client.use().received
+        if program:
+            drive(world, "settle", policies)  # what changed while the floor had its turn
+        figures["memory_in_sync"] = bench_client.as_dict(client.memory())
+        figures["latency"] = drive(world, "latency", policies, str(plan.changes), str(plan.pause_ms))
+        if program:
+            drive(world, "settle", policies)
+        before = client.use()
+        figures["burst"] = drive(world, "burst-status" if program else "burst", policies)
+        after = client.use()
+        figures["burst"] |= {"cpu_s": (after.cpu_ns - before.cpu_ns) / 1e9, "received": after.received - before.received}
+        figures["memory"] = bench_client.as_dict(client.memory())
+        if program:
+            drive(world, "settle", policies)
+            figures["event_to_patch"] = _own_cost(world, client)
+    return figures
+
+
+def _settle(world: World, program: Path, plan: Plan) -> None:
+    """Every policy knows its Secret and has nothing to do."""
+    with Step("first sight of all policies"), bench_client.certroll(world, program) as client:
+        client.wait_in_sync()
+        drive(world, "settle", str(plan.policies))
+
+
+def _idle(start: Callable[[], Client], plan: Plan) -> Figures:
+    """A process that has nothing to do, from its start on."""
+    with start() as client, Step(f"{client.name}, {plan.idle_s:g} s with nothing to do"):
+        figures: Figures = {"in_sync_s": client.wait_in_sync()}
+        time.sleep(min(5.0, plan.idle_s))  # what a start brings with it is over
+        figures["cpu"] = bench_client.cpu_over(client, plan.idle_s)
+        figures["memory"] = bench_client.as_dict(client.memory())
+    return figures
+
+
+def _own_cost(world: World, client: Client) -> Figures | None:
+    """From a frame of the watch to its PATCH in libcurl's hands, by certroll's own histogram; None when it has none."""
+    text = namespaces.in_network(world.cluster.netns_path, lambda: _metrics(client))
+    values = {}
+    for part in ("sum", "count"):
+        match = re.search(rf"^{_EVENT_TO_PATCH}_{part} (\S+)$", text, re.MULTILINE)
+        if not match:
+            return None
+        values[part] = float(match[1])
+    return {"mean_s": values["sum"] / values["count"] if values["count"] else 0.0, "count": int(values["count"])}
+
+
+def _metrics(client: Client) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{client.port()}/metrics", timeout=10) as response:
+        text: str = response.read().decode()
+        return text
+
+
+def drive(world: World, what: str, *words: str) -> Figures:
+    """Run bench-driver; what it printed."""
+    argv = world.inside([world.bin / "bench-driver", what, NAMESPACE, *words])
+    out = commands.run(argv, env=world.as_administrator(), timeout=_BURST)
+    try:
+        figures: Figures = json.loads(out)
+    except json.JSONDecodeError as error:
+        raise DevError(f"bench-driver {what} printed no JSON: {out[:200]!r}") from error
+    return figures
+
+
+def _machine() -> Figures:
+    model = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return {
+        "cores": bench_client.cores(),
+        "cpu": model[1] if model else platform.machine(),
+        "kernel": platform.release(),
+        "load": Path("/proc/loadavg").read_text().split()[0],
+    }

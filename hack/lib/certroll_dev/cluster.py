@@ -108,7 +108,10 @@ def exec_environment(cluster: Cluster) -> dict[str, str]:
         if name.lower() not in ("http_proxy", "https_proxy", "all_proxy")
     }
     path = f"{cluster.bin}:{os.environ.get('PATH', os.defpath)}"
-    return {**kept, "KUBECONFIG": str(cluster.kubeconfig), "PATH": path, "CERTROLL_CLUSTER": cluster.name}
+    # kubectl keeps what it discovered by the server's address, which all clusters of this machine have.
+    cache = cluster.root / "kubectl-cache"
+    own = {"KUBECONFIG": str(cluster.kubeconfig), "KUBECACHEDIR": str(cache), "CERTROLL_CLUSTER": cluster.name}
+    return {**kept, **own, "PATH": path}
 
 
 def exec_in_network(cluster: Cluster, argv: list[str]) -> None:

@@ -4,6 +4,7 @@
 #define CR_ROTATION_DIFF_H
 
 #include "api/status.h"
+#include "codec/json.h"
 #include "pki/material.h"
 
 /* The classes that consumers care about; a restart is remembered by the digest of just those that forced it. */
@@ -46,9 +47,9 @@ char *cr_diff_sentence(unsigned changes);
 /* Annotation on the pod template of a restarted workload, one per Secret: "certroll.dev/<16 hex of SHA-256(name)>". */
 enum { CR_ANNOTATION_NAME = 64 };
 void cr_restart_annotation_name(const char *secret, char out[CR_ANNOTATION_NAME]);
-/* "leaf=<16 hex>,leaf.version=<decimal>,trust=<16 hex>,…,opaque=<8 hex>.<16 hex>": only the classes given, so that a
- * later change of another class does not restart. Trust is digested as a set; that of opaque material begins with the
- * id of its key; a class without material is "none". Here without versions. Owned. */
+/* "leaf=<16 hex>,leaf.version=<decimal>,trust=<16 hex>,…,opaque=<8 hex>.<16 hex>,…,workload=<16 hex>": only the classes
+ * given, so that a later change of another class does not restart. Trust is digested as a set; that of opaque material
+ * begins with the id of its key; a class without material is "none". Here without versions and workload. Owned. */
 char *cr_restart_annotation_value(const struct cr_material *material, unsigned classes);
 /* Whether an annotation value (NULL: none) shows that these classes of this material were already restarted for: each
  * class given is in it with the same digest. */
@@ -63,5 +64,18 @@ char *cr_restart_annotation_merge(const char *before, const struct cr_material *
 bool cr_restart_annotation_is_version(const char *text);
 /* Whether this one class was restarted for at a version of the Secret after the first and not after the second. */
 bool cr_restart_annotation_is_between(const char *value, enum cr_class class, const char *after, const char *until);
+/* At this very version. */
+bool cr_restart_annotation_is_at(const char *value, enum cr_class class, const char *version);
+/* The greatest version in it, of any class. Owned; NULL: it has none. */
+char *cr_restart_annotation_newest(const char *value);
+
+/* The value, and that it is for the workload of this UID. A manifest is copied with its annotations, to another name,
+ * namespace or cluster: what they say of the Secret is not true there. Owned. */
+char *cr_restart_annotation_for(const char *value, const char *uid);
+/* The value of that name, unless it says that it is for another workload; NULL: there is none. Borrowed. annotations:
+ * of a pod template, or of a pod of the workload. */
+const char *cr_restart_annotation_read(const struct cr_json *annotations, const char *name, const char *uid);
+/* Of the workload's own template. */
+const char *cr_restart_annotation_of(const struct cr_json *workload, const char *name);
 
 #endif

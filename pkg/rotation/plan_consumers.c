@@ -107,16 +107,11 @@ static void decide(struct plan_ctx *ctx, struct plan_consumer *consumer)
 
 /* --- what each change demands, and what the template already answers --- */
 
-static const char *template_annotation(const struct plan_consumer *consumer, const char *annotation)
-{
-    return cr_json_string_at(consumer->world->workload, "spec", "template", "metadata", "annotations", annotation);
-}
-
 static const char *restart_annotation(const struct plan_consumer *consumer, const char *secret)
 {
     char name[CR_ANNOTATION_NAME];
     cr_restart_annotation_name(secret, name);
-    return template_annotation(consumer, name);
+    return cr_restart_annotation_of(consumer->world->workload, name);
 }
 
 /* The status remembered nothing, an annotation of some workload did (see plan_secrets.c): it speaks for those that
@@ -194,13 +189,20 @@ static void weigh(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k
         consumer->since_ms = change->since_ms;
 }
 
+int64_t cr_plan_restarted_at_ms(const struct cr_json *workload)
+{
+    const char *text =
+        cr_json_string_at(workload, "spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt");
+    int64_t at_ms = 0;
+    return text && cr_time_parse(text, &at_ms, NULL) ? at_ms : 0;
+}
+
 /* The time stands on the workload, where a crash cannot lose it. */
 static void read_last_restart(struct plan_consumer *consumer)
 {
-    const char *text = template_annotation(consumer, "kubectl.kubernetes.io/restartedAt");
-    int64_t at = 0;
-    if (text && cr_time_parse(text, &at, NULL))
-        consumer->status->last_restart_ms = at;
+    int64_t at_ms = cr_plan_restarted_at_ms(consumer->world->workload);
+    if (at_ms)
+        consumer->status->last_restart_ms = at_ms;
 }
 
 static void sum_up(const struct plan_ctx *ctx, struct plan_consumer *consumer)
@@ -396,9 +398,11 @@ static struct cr_json *restart_annotations(const struct plan_ctx *ctx, const str
         const char *secret = ctx->changes[k].secret->name;
         char name[CR_ANNOTATION_NAME];
         cr_restart_annotation_name(secret, name);
-        cr_autofree char *value =
+        cr_autofree char *merged =
             cr_restart_annotation_merge(restart_annotation(consumer, secret), &ctx->pending[k]->pending.target,
                                         consumer->changes[k].classes, ctx->pending[k]->observed_resource_version);
+        cr_autofree char *value =
+            cr_restart_annotation_for(merged, cr_json_string_at(consumer->world->workload, "metadata", "uid"));
         cr_json_set_string(annotations, name, value);
     }
     return annotations;

@@ -34,13 +34,13 @@ bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *
 {
     char name[CR_ANNOTATION_NAME];
     cr_restart_annotation_name(ctx->changes[change].secret->name, name);
-    const char *value = cr_json_string_at(pod->pod, "metadata", "annotations", name);
+    const struct cr_json *workload = consumer->world->workload;
+    const char *value = cr_restart_annotation_read(cr_json_at(pod->pod, "metadata", "annotations"), name,
+                                                   cr_json_string_at(workload, "metadata", "uid"));
     if (cr_restart_annotation_covers(value, &ctx->pending[change]->pending.target, consumer->changes[change].classes))
         return true;
     /* The template may be known to be right by other means than its digests. */
-    const char *wanted =
-        cr_json_string_at(consumer->world->workload, "spec", "template", "metadata", "annotations", name);
-    return value && consumer->changes[change].covered && cr_streq(value, wanted);
+    return value && consumer->changes[change].covered && cr_streq(value, cr_restart_annotation_of(workload, name));
 }
 
 bool cr_plan_created_since(const struct cr_world_pod *pod, int64_t since_ms)

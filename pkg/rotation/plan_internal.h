@@ -67,7 +67,8 @@ unsigned cr_plan_changes_since(const char *annotation, const struct cr_material 
  * is on record. CR_CHANGE_* bits; 0: there are none. */
 unsigned cr_plan_unrecorded(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
                             const struct cr_world_secret *now);
-/* When the first restart for this very material was done that never came on record; none: now. */
+/* When the first such restart was done, if the Secret has not been written since: what else it holds may have come
+ * later than that restart. None: now. */
 int64_t cr_plan_unrecorded_since_ms(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
                                     const struct cr_world_secret *now);
 /* plan_vanished.c: in words, what was in the Secret and is missed now; NULL: nothing. Owned. */
@@ -80,6 +81,8 @@ char *cr_plan_unread(const struct plan_ctx *ctx);
 void cr_plan_keep_consumers(const struct cr_policy *policy, struct cr_policy_status *status);
 /* plan_consumers.c: decision and state of each consumer, and restarts. */
 void cr_plan_consumers(struct plan_ctx *ctx);
+/* The last restart by anybody, as its template says; 0: it does not. */
+int64_t cr_plan_restarted_at_ms(const struct cr_json *workload);
 void cr_plan_consumers_dispose(struct plan_ctx *ctx);
 /* plan_others.c: pairs of Secret and consumer that another policy has. */
 bool cr_plan_is_others(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);

@@ -163,8 +163,7 @@ static unsigned changes_since_annotation(const struct cr_world *world, const str
     cr_restart_annotation_name(secret, annotation);
     unsigned changes = 0;
     for (size_t i = 0; i < world->policy->consumers_len; i++) {
-        const char *value =
-            cr_json_string_at(world->consumers[i].workload, "spec", "template", "metadata", "annotations", annotation);
+        const char *value = cr_restart_annotation_of(world->consumers[i].workload, annotation);
         changes |= value ? cr_plan_changes_since(value, material, ~0u) : 0u;
     }
     return changes;

@@ -1,7 +1,8 @@
 /* The memory of restarts: an annotation on the pod template says for which material, class by class, the pods were
  * made. It holds digests of digests, cut to 64 bits: enough to tell two states apart, useless for anything else. Beside
  * each stands at which resourceVersion of the Secret the change was seen: newer than what a policy's status has
- * observed, it is a restart that never came on record (plan_unrecorded.c). */
+ * observed, it is a restart that never came on record (plan_unrecorded.c). And it says for which workload it was
+ * written: manifests are copied, annotations and all, to where the Secret holds something else. */
 #include "rotation/diff.h"
 
 #include <stdio.h>
@@ -18,6 +19,8 @@ enum {
     DIGEST_TEXT = KEY_ID + DIGEST_HEX + 1,
     VERSION_DIGITS = 20, /* of 64 bits */
 };
+
+static const char workload_word[] = "workload";
 
 static const struct class_word {
     enum cr_class class;
@@ -114,16 +117,37 @@ bool cr_restart_annotation_is_version(const char *text)
     return cr_decimal_less("0", text) && strlen(text) <= VERSION_DIGITS;
 }
 
+/* At which version a class was restarted for; false: that is not told. */
+static bool class_version(const char *value, enum cr_class class, char out[DIGEST_TEXT])
+{
+    for (size_t i = 0; i < cr_array_len(words); i++)
+        if (words[i].class == class)
+            return value_digest(value, words[i].version, out) && cr_restart_annotation_is_version(out);
+    return false;
+}
+
 bool cr_restart_annotation_is_between(const char *value, enum cr_class class, const char *after, const char *until)
 {
+    char version[DIGEST_TEXT];
+    return class_version(value, class, version) && cr_decimal_less(after, version) &&
+           cr_restart_annotation_is_version(until) && !cr_decimal_less(until, version);
+}
+
+bool cr_restart_annotation_is_at(const char *value, enum cr_class class, const char *at)
+{
+    char version[DIGEST_TEXT];
+    return class_version(value, class, version) && cr_streq(version, at);
+}
+
+char *cr_restart_annotation_newest(const char *value)
+{
+    char newest[DIGEST_TEXT] = "";
     for (size_t i = 0; i < cr_array_len(words); i++) {
         char version[DIGEST_TEXT];
-        if (words[i].class == class && value_digest(value, words[i].version, version) &&
-            cr_restart_annotation_is_version(version))
-            return cr_decimal_less(after, version) && cr_restart_annotation_is_version(until) &&
-                   !cr_decimal_less(until, version);
+        if (class_version(value, words[i].class, version) && (!newest[0] || cr_decimal_less(newest, version)))
+            memcpy(newest, version, sizeof newest);
     }
-    return false;
+    return newest[0] ? cr_strdup(newest) : NULL;
 }
 
 static void append(struct cr_buf *buf, const char *word, const char *text)
@@ -151,4 +175,37 @@ char *cr_restart_annotation_merge(const char *before, const struct cr_material *
             append(&buf, words[i].version, at);
     }
     return cr_buf_steal(&buf);
+}
+
+/* --- whose it is --- */
+
+static void workload_digest(const char *uid, char out[DIGEST_TEXT])
+{
+    char hex[CR_SHA256_HEX];
+    cr_sha256_hex(uid, strlen(uid), hex);
+    snprintf(out, DIGEST_TEXT, "%.*s", DIGEST_HEX, hex);
+}
+
+char *cr_restart_annotation_for(const char *value, const char *uid)
+{
+    char digest[DIGEST_TEXT];
+    workload_digest(cr_or_empty(uid), digest);
+    return cr_asprintf("%s,%s=%s", value, workload_word, digest);
+}
+
+const char *cr_restart_annotation_read(const struct cr_json *annotations, const char *name, const char *uid)
+{
+    const char *value = cr_json_string_at(annotations, name);
+    char wanted[DIGEST_TEXT];
+    char written[DIGEST_TEXT];
+    if (!value_digest(value, workload_word, written))
+        return value;
+    workload_digest(cr_or_empty(uid), wanted);
+    return cr_streq(written, wanted) ? value : NULL;
+}
+
+const char *cr_restart_annotation_of(const struct cr_json *workload, const char *name)
+{
+    return cr_restart_annotation_read(cr_json_at(workload, "spec", "template", "metadata", "annotations"), name,
+                                      cr_json_string_at(workload, "metadata", "uid"));
 }

@@ -498,6 +498,36 @@ static void test_annotation_has_a_version_for_each_class(void **state)
         assert_null(strstr(without, "leaf.version"));
         assert_non_null(strstr(without, ",trust.version=2000"));
     }
+    assert_true(cr_restart_annotation_is_at(value, CR_CLASS_TRUST, "2000"));
+    assert_false(cr_restart_annotation_is_at(value, CR_CLASS_TRUST, "2001"));
+    assert_false(cr_restart_annotation_is_at(value, CR_CLASS_OPAQUE, "2000"));
+    cr_autofree char *newest = cr_restart_annotation_newest(value);
+    assert_string_equal(newest, "2000");
+    cr_autofree char *unversioned = cr_restart_annotation_value(&m, CR_CLASS_LEAF);
+    assert_null(cr_restart_annotation_newest(unversioned));
+    assert_null(cr_restart_annotation_newest(NULL));
+}
+
+static void test_annotation_is_for_one_workload(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_material) struct cr_material m = {0};
+    make(&full, &m);
+    cr_autofree char *plain = cr_restart_annotation_value(&m, CR_CLASS_TRUST);
+    cr_autofree char *value = cr_restart_annotation_for(plain, "uid-1");
+    assert_true(cr_restart_annotation_covers(value, &m, CR_CLASS_TRUST));
+    CR_CLEANUP(cr_json) struct cr_json *annotations = cr_json_new_object();
+    cr_json_set_string(annotations, "new", value);
+    cr_json_set_string(annotations, "old", plain);
+    assert_string_equal(cr_restart_annotation_read(annotations, "new", "uid-1"), value);
+    assert_null(cr_restart_annotation_read(annotations, "new", "uid-2"));
+    assert_null(cr_restart_annotation_read(annotations, "new", NULL));
+    /* Written before it was said for whom. */
+    assert_string_equal(cr_restart_annotation_read(annotations, "old", "uid-2"), plain);
+    assert_null(cr_restart_annotation_read(annotations, "none", "uid-1"));
+    /* Taken further, it is told anew. */
+    cr_autofree char *merged = cr_restart_annotation_merge(value, &m, CR_CLASS_LEAF, NULL);
+    assert_null(strstr(merged, "workload="));
 }
 
 static void test_annotation_names_the_key_of_an_opaque_digest(void **state)
@@ -546,6 +576,7 @@ int main(void)
         cmocka_unit_test(test_opaque_keys_that_changed),
         cmocka_unit_test(test_summarized_trust),
         cmocka_unit_test(test_annotation_has_a_version_for_each_class),
+        cmocka_unit_test(test_annotation_is_for_one_workload),
         cmocka_unit_test(test_annotation_names_the_key_of_an_opaque_digest),
         cmocka_unit_test(test_annotation_name_is_short_and_per_secret),
         cmocka_unit_test(test_annotation_holds_only_the_classes_that_forced_it),

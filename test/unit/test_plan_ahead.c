@@ -457,6 +457,34 @@ static void what_the_secret_holds_by_then_decides(void **state)
     }
 }
 
+/* Software that nobody knows: it is restarted for its leaf, too. */
+static void read_all_once(struct town *t)
+{
+    for (size_t i = 0; i < CONSUMERS; i++) {
+        struct cr_json *spec = cr_json_edit(cr_json_edit(cr_json_edit(t->workloads[i], "spec"), "template"), "spec");
+        cr_json_set(spec, "containers",
+                    test_yaml("[{name: app, image: app, volumeMounts: [{name: certs, mountPath: /certs}]}]"));
+    }
+}
+
+/* Pods that were moved a while after such a restart came long before that leaf. */
+static void what_came_after_a_lost_restart_is_not_as_old_as_it(void **state)
+{
+    read_all_once(*state);
+    struct town *t = killed_before_the_record(state);
+    t->now_ms += 200 * 1000;
+    for (size_t i = 0; i < CONSUMERS; i++)
+        renew_pod(t, i);
+    t->now_ms += 200 * 1000;
+    hold(t, "C/B", "30");
+    record(t);
+    assert_int_equal(cr_status_secret(&t->status, "s")->pending.since_ms, t->now_ms);
+    size_t restarts[CONSUMERS];
+    run_to_rest(t, restarts);
+    assert_int_equal(restarts[0], 1);
+    assert_int_equal(restarts[1], 1);
+}
+
 /* B is on record and x restarted for it; then C, ahead; killed; and B again. */
 static void a_lost_restart_in_the_middle_of_another_change_is_found(void **state)
 {
@@ -535,6 +563,34 @@ static void only_a_restart_newer_than_the_record_is_one_that_was_lost(void **sta
     }
 }
 
+/* A manifest with its annotations, from another cluster or namespace, where the Secret went to B. */
+static void copy_from_elsewhere(struct town *t, const char *version)
+{
+    annotate(t, "B", version, "B", version);
+    cr_autofree char *value = cr_restart_annotation_for(annotation(t, 0), "uid elsewhere");
+    cr_json_set_string(template_annotations(t, 0), t->name, value);
+    renew_pod(t, 0);
+}
+
+static void what_a_copied_manifest_says_is_not_true_here(void **state)
+{
+    struct town *t = at_rest(state);
+    hold(t, "A", "50");
+    copy_from_elsewhere(t, "40");
+    assert_false(plan(t)->record_first);
+    cr_policy_status_dispose(&t->status);
+    t->status = (struct cr_policy_status){0};
+    record(t);
+    assert_false(cr_status_secret(&t->status, "s")->pending.set);
+    /* The same change comes here, too. */
+    t->now_ms += 600 * 1000;
+    hold(t, "B", "60");
+    size_t restarts[CONSUMERS];
+    run_to_rest(t, restarts);
+    assert_int_equal(restarts[0], 1);
+    assert_int_equal(restarts[1], 1);
+}
+
 static void a_rewrite_during_and_after_a_rotation_is_no_change(void **state)
 {
     struct town *t = at_rest(state);
@@ -564,9 +620,11 @@ int main(void)
         TOWN_TEST(a_restart_for_opaque_material_waits_for_the_record),
         TOWN_TEST(the_next_operator_finds_the_restart_and_does_not_repeat_it),
         cmocka_unit_test(what_the_secret_holds_by_then_decides),
+        TOWN_TEST(what_came_after_a_lost_restart_is_not_as_old_as_it),
         TOWN_TEST(a_lost_restart_in_the_middle_of_another_change_is_found),
         TOWN_TEST(a_restart_that_cannot_be_done_is_not_recorded_again_and_again),
         cmocka_unit_test(only_a_restart_newer_than_the_record_is_one_that_was_lost),
+        TOWN_TEST(what_a_copied_manifest_says_is_not_true_here),
         TOWN_TEST(a_rewrite_during_and_after_a_rotation_is_no_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

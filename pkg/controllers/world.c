@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "kube/object.h"
+#include "rotation/diff.h"
 
 char *cr_world_refused_key(const struct cr_policy *policy, const char *consumer)
 {
@@ -15,12 +16,36 @@ char *cr_world_evicted_key(const struct cr_policy *policy, const char *consumer,
     return cr_asprintf("%s/%s/%s/evicted/%lld", policy->ns, policy->name, consumer, (long long)since_ms);
 }
 
+/* Takes text. */
+static void take_newer(char **known, char *text)
+{
+    if (text && (!*known || cr_decimal_less(*known, text))) {
+        free(*known);
+        *known = text;
+        return;
+    }
+    free(text);
+}
+
+/* Which version of a Secret somebody has seen: it is on record, or a workload was restarted for it. What the cache has
+ * may be older. Owned; NULL: none is known. */
+static char *seen_version(struct cr_gathered *gathered, const char *secret)
+{
+    char name[CR_ANNOTATION_NAME];
+    cr_restart_annotation_name(secret, name);
+    const struct cr_secret_status *known = cr_status_secret(&gathered->status, secret);
+    char *seen = cr_strdup_or_null(known ? known->observed_resource_version : NULL);
+    for (size_t i = 0; i < gathered->world.policy->consumers_len; i++)
+        take_newer(&seen,
+                   cr_restart_annotation_newest(cr_restart_annotation_of(gathered->consumers[i].workload, name)));
+    return seen;
+}
+
 static bool gather_secret(const struct cr_world_source *source, const struct cr_policy *policy, size_t i,
                           struct cr_gathered *out, struct cr_error *err)
 {
     const struct cr_secret_view *view = NULL;
-    const struct cr_secret_status *known = cr_status_secret(&out->status, policy->secrets[i].name);
-    const char *not_before = known ? known->observed_resource_version : NULL;
+    cr_autofree char *not_before = seen_version(out, policy->secrets[i].name);
     if (!cr_secret_source_get(source->secrets, policy->ns, &policy->secrets[i], not_before, &out->secret_snapshots[i],
                               &view, err))
         /* Deleted between the cache and the request: as good as absent. */
@@ -149,11 +174,11 @@ bool cr_world_gather(const struct cr_world_source *source, const struct cr_polic
     out->world.beyond = cr_scope_beyond(&out->scope);
     cr_policy_status_copy(&out->status, status);
     cr_cache_expect_secrets(source->cache, in_force);
+    for (size_t i = 0; i < in_force->consumers_len; i++)
+        gather_consumer(source, in_force, i, out);
     for (size_t i = 0; i < in_force->secrets_len; i++)
         if (!gather_secret(source, in_force, i, out, err))
             return false;
-    for (size_t i = 0; i < in_force->consumers_len; i++)
-        gather_consumer(source, in_force, i, out);
     cr_world_refresh(source, out);
     return true;
 }

@@ -25,17 +25,23 @@
 #define USER(name, secret)                                                                                             \
     ADDED("{" META(name, "1", "") ",\"spec\":{\"replicas\":0,\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\"," \
                                   "\"envFrom\":[{\"secretRef\":{\"name\":\"" secret "\"}}]}]}}}}")
+/* Restarted for Secret "s1" when it was at that version. */
+#define RESTARTED(name, version)                                                                                       \
+    ADDED("{" META(name, "1",                                                                                          \
+                   "") ",\"spec\":{\"replicas\":0,\"template\":{\"metadata\":{\"annotations\":{\"certroll.dev/"        \
+                       "e8bc163c82eee187\":\"trust=0123456789abcdef,trust.version=" version "\"}},\"spec\":{}}}}")
 #define POD(name, owner)                                                                                               \
     ADDED("{" META(name, "1",                                                                                          \
                    ",\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"DaemonSet\",\"name\":\"" owner        \
                    "\",\"controller\":true}]") ",\"status\":{\"phase\":\"Running\"}}")
 #define FINDS "\"secretSelector\":{\"matchLabels\":{\"app\":\"shop\"}},\"discover\":{\"enabled\":true}"
-#define NAMES_WEB                                                                                                      \
-    "\"secrets\":[{\"name\":\"s1\"}],\"consumers\":[{\"name\":\"w\",\"targetRef\":{\"kind\":\"Deployment\",\"name\":"  \
-    "\"web\"}}]"
 #define OTHER_KEYS                                                                                                     \
     "\"secrets\":[{\"name\":\"s1\",\"keys\":{\"certificate\":\"c\"}}],\"consumers\":[{\"name\":\"w\",\"targetRef\":"   \
     "{\"kind\":\"Deployment\",\"name\":\"web\"}}]"
+#define NAMES(deployment)                                                                                              \
+    "\"secrets\":[{\"name\":\"s1\"}],\"consumers\":[{\"name\":\"w\",\"targetRef\":{\"kind\":\"Deployment\",\"name\":"  \
+    "\"" deployment "\"}}]"
+#define NAMES_WEB                         NAMES("web")
 #define POLICY(name, created, spec, more) ADDED("{" META(name, created, "") ",\"spec\":{" spec "}" more "}")
 /* What a policy that has settled "s1" for "web" has in its status; nobody reads the digests here. */
 #define STATUS                                                                                                         \
@@ -47,7 +53,8 @@ static const struct {
     const char *frames;
 } objects[] = {
     {"secrets", SECRET("s1", "shop") SECRET("s2", "shop") SECRET("s3", "bank")},
-    {"deployments", USER("web", "s1") USER("db", "s2") USER("other", "s3")},
+    {"deployments",
+     USER("web", "s1") USER("db", "s2") USER("other", "s3") RESTARTED("ahead", "9") RESTARTED("behind", "6")},
     {"daemonsets", USER("agent", "s1")},
     {"statefulsets", ""},
     {"pods", POD("p1", "agent") POD("p2", "agent") POD("p3", "nobody")},
@@ -58,18 +65,19 @@ struct play {
     const char *policies;
     const char *of; /* the policy whose world is gathered */
     bool gateways_forbidden;
+    bool secrets_went_on; /* since the cache heard of them */
     struct cr_manager *manager;
     struct cr_cache *cache;
     struct cr_client *client;
     char *seen; /* what there is to say of its world */
 };
 
-static void serve_secret(struct test_conn *conn)
+static void serve_secret(const struct play *play, struct test_conn *conn)
 {
     const char *name = strstr(conn->head, "/secrets/") + strlen("/secrets/");
     cr_autofree char *body = cr_asprintf("{\"metadata\":{\"namespace\":\"ns\",\"name\":\"%.2s\",\"resourceVersion\":"
-                                         "\"7\"},\"data\":{\"tls.crt\":\"bm9uZQ==\"}}",
-                                         name);
+                                         "\"%s\"},\"data\":{\"tls.crt\":\"bm9uZQ==\"}}",
+                                         name, play->secrets_went_on ? "9" : "7");
     cr_autofree char *answer = cr_asprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
                                            "%zu\r\n\r\n%s",
                                            strlen(body), body);
@@ -93,7 +101,7 @@ static void serve(struct test_conn *conn, void *arg)
     const struct play *play = arg;
     while (test_conn_request(conn)) {
         if (strstr(conn->head, "/secrets/")) {
-            serve_secret(conn);
+            serve_secret(play, conn);
             continue;
         }
         const char *frames = frames_for(play, conn->head);
@@ -110,13 +118,16 @@ static void serve(struct test_conn *conn, void *arg)
     }
 }
 
-/* "s1 s2 | web:s1=older agent(2) | unseen" */
+/* "s1 s2 | web:s1=older agent(2) | unseen"; "s1@9": not what the cache has, but what the API server says. */
 static char *words_of(const struct cr_gathered *gathered)
 {
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     const struct cr_policy *policy = gathered->world.policy;
     for (size_t i = 0; i < policy->secrets_len; i++)
-        cr_buf_printf(&text, "%s%s ", policy->secrets[i].name, gathered->secrets[i].found ? "" : "(missing)");
+        cr_buf_printf(&text, "%s%s ", policy->secrets[i].name,
+                      !gathered->secrets[i].found                            ? "(missing)"
+                      : cr_streq(gathered->secrets[i].resource_version, "9") ? "@9"
+                                                                             : "");
     cr_buf_puts(&text, "|");
     for (size_t i = 0; i < policy->consumers_len; i++) {
         const struct cr_world_consumer *consumer = &gathered->consumers[i];
@@ -181,10 +192,11 @@ static void give_up(void *manager)
 }
 
 /* Owned words. */
-static char *world_of(const char *policies, const char *of, bool gateways_forbidden)
+static char *world_of(const char *policies, const char *of, bool gateways_forbidden, bool secrets_went_on)
 {
     static const struct cr_strvec everywhere = {0};
-    struct play play = {.policies = policies, .of = of, .gateways_forbidden = gateways_forbidden};
+    struct play play = {
+        .policies = policies, .of = of, .gateways_forbidden = gateways_forbidden, .secrets_went_on = secrets_went_on};
     struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve, .arg = &play});
     struct cr_loop *loop = cr_loop_new();
     play.client = fake_client(loop, test_server_port(server));
@@ -247,7 +259,26 @@ static void the_world_is_what_belongs_to_the_policy_and_whose_it_is(void **state
          "s1 | w:s1=older"},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
-        cr_autofree char *world = world_of(cases[i].policies, cases[i].of, cases[i].gateways_forbidden);
+        cr_autofree char *world = world_of(cases[i].policies, cases[i].of, cases[i].gateways_forbidden, false);
+        if (!cr_streq(world, cases[i].world))
+            fail_msg("%s: '%s'", cases[i].rule, cr_or_empty(world));
+    }
+}
+
+static void a_secret_older_than_a_restart_for_it_is_asked_for(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        const char *policies;
+        const char *world;
+    } cases[] = {
+        {"restarted for what the cache has not seen: it lags", POLICY("p", "1", NAMES("ahead"), ""), "s1@9 | w"},
+        {"restarted for what was before", POLICY("p", "1", NAMES("behind"), ""), "s1 | w"},
+        {"never restarted", POLICY("p", "1", NAMES_WEB, ""), "s1 | w"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        cr_autofree char *world = world_of(cases[i].policies, "p", false, true);
         if (!cr_streq(world, cases[i].world))
             fail_msg("%s: '%s'", cases[i].rule, cr_or_empty(world));
     }
@@ -255,6 +286,9 @@ static void the_world_is_what_belongs_to_the_policy_and_whose_it_is(void **state
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_world_is_what_belongs_to_the_policy_and_whose_it_is)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_world_is_what_belongs_to_the_policy_and_whose_it_is),
+        cmocka_unit_test(a_secret_older_than_a_restart_for_it_is_asked_for),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,11 +50,11 @@ class Supply:
         self._next = itertools.cycle(range(len(self._data)))
         self._numbers = itertools.count(1)
 
-    def next(self, kind: Kind) -> dict[str, bytes]:
-        """Another than the one before it."""
+    def next(self, kind: Kind, but: dict[str, bytes]) -> dict[str, bytes]:
+        """Another than that one."""
         if kind.opaque:
             return {"key": f"number {next(self._numbers)}".encode()}
-        return self._data[next(self._next)]
+        return next(data for data in (self._data[number] for number in self._next) if data != but)
 
 
 @dataclass
@@ -202,7 +202,12 @@ class Churn:
         self._expect_first_sight(slot)
 
     def replace_policy_and_change(self, slot: Slot) -> None:
-        """Its memory is gone, but a template that was restarted tells of what material."""
+        """Its memory is gone, but a template that was restarted tells of what material: one restart, be it by the old policy.
+
+        Where none tells, it would be one or none: the operator may hear of the change before it hears that the policy is gone.
+        """
+        if slot.restarted_for is None:
+            return self.recreate_policy(slot)
         self._delete("certrotationpolicies", slot)
         self._renew_material(slot)
         self._apply("certrotationpolicies", slot.policy())
@@ -228,7 +233,7 @@ class Churn:
             self._expect_first_sight(slot)
 
     def _renew_material(self, slot: Slot) -> None:
-        slot.data = self._supply.next(slot.kind)
+        slot.data = self._supply.next(slot.kind, but=slot.data)
         slot.version = self._apply("secrets", slot.secret())["metadata"]["resourceVersion"]
 
     def _expect_restart(self, slot: Slot) -> None:

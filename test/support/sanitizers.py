@@ -1,4 +1,4 @@
-"""How a program built with AddressSanitizer and UBSan is started, and how its log is read."""
+"""How a program built with AddressSanitizer and UBSan, or with ThreadSanitizer, is started, and how its log is read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ ENVIRONMENT = {
     "ASAN_OPTIONS": "abort_on_error=0:exitcode=66:detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=67",
     "LSAN_OPTIONS": "exitcode=66",
+    "TSAN_OPTIONS": "exitcode=66:second_deadlock_stack=1",
 }
 
 

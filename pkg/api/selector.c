@@ -1,5 +1,6 @@
 #include "api/selector.h"
 
+#include "api/label.h"
 #include "api/node.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
@@ -23,6 +24,24 @@ void cr_selector_dispose(struct cr_selector *selector)
     }
     free(selector->items);
     *selector = (struct cr_selector){0};
+}
+
+static bool check_key(const char *key, const char *path, struct cr_error *err)
+{
+    return cr_label_key_is_valid(key) ||
+           cr_error_set(err, CR_ERR_INVALID,
+                        "%s: '%s' is no key of a label: at most 63 letters, digits, '-', '_' and '.', the first and "
+                        "last a letter or digit; before it, if at all, a DNS name and '/'",
+                        path, key);
+}
+
+static bool check_value(const char *value, const char *path, struct cr_error *err)
+{
+    return cr_label_value_is_valid(value) ||
+           cr_error_set(err, CR_ERR_INVALID,
+                        "%s: '%s' is no value of a label: at most 63 letters, digits, '-', '_' and '.', the first and "
+                        "last a letter or digit",
+                        path, value);
 }
 
 static bool takes_values(enum cr_selector_operator operator)
@@ -49,6 +68,8 @@ static bool decode_labels(const struct cr_node *node, struct cr_selector *out, s
     for (const struct cr_json *c = cr_json_first(labels.json); c; c = cr_json_next(c)) {
         if (!cr_json_is_string(c))
             return cr_error_set(err, CR_ERR_INVALID, "%s.%s must be a string", labels.path, cr_json_key(c));
+        if (!check_key(cr_json_key(c), labels.path, err) || !check_value(cr_json_string(c), labels.path, err))
+            return false;
         struct cr_selector_requirement *added = add(out);
         added->key = cr_strdup(cr_json_key(c));
         cr_strvec_add(&added->values, cr_json_string(c));
@@ -67,6 +88,8 @@ static bool decode_values(const struct cr_node *node, struct cr_selector_require
     for (const struct cr_json *c = cr_json_first(values.json); c; c = cr_json_next(c)) {
         if (!cr_json_is_string(c))
             return cr_error_set(err, CR_ERR_INVALID, "%s must be strings", values.path);
+        if (!check_value(cr_json_string(c), values.path, err))
+            return false;
         cr_strvec_add(&out->values, cr_json_string(c));
     }
     return true;
@@ -76,7 +99,7 @@ static bool decode_expression(const struct cr_node *node, struct cr_selector *ou
 {
     struct cr_selector_requirement *added = add(out);
     unsigned operator= 0;
-    if (!cr_node_required(node, "key", &added->key, err))
+    if (!cr_node_required(node, "key", &added->key, err) || !check_key(added->key, node->path, err))
         return false;
     if (!cr_node_has(node, "operator"))
         return cr_error_set(err, CR_ERR_INVALID, "%s.operator is required", node->path);

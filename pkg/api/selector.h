@@ -32,8 +32,8 @@ void cr_selector_dispose(struct cr_selector *selector);
 CR_DEFINE_DISPOSE(cr_selector, struct cr_selector, cr_selector_dispose)
 
 /* From the member `key` of node; absent is no selector. Errors (Invalid) name the field: an empty selector, which would
- * match everything, an operator with values that it does not take or without those that it needs. out is to be disposed
- * of in any case. */
+ * match everything, an operator with values that it does not take or without those that it needs, what is no key or
+ * value of a label (label.h): the API server refuses to list by it. out is to be disposed of in any case. */
 struct cr_node;
 bool cr_selector_decode(const struct cr_node *node, const char *key, struct cr_selector *out,
                         struct cr_error *err) CR_MUST_USE;

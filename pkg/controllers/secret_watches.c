@@ -9,7 +9,10 @@
 #include "controllers/secret_watches_internal.h"
 #include "kube/object.h"
 
-enum { BURST_MS = 50 }; /* policies come many at once (kubectl apply -f a folder), and each would be a decision */
+enum {
+    BURST_MS = 50, /* policies come many at once (kubectl apply -f a folder), and each would be a decision */
+    OWN_PATIENCE_MS = 5 * 1000, /* of all, for what one Secret or selector is to bring */
+};
 
 static void look_after(struct cr_secret_watches *watches, int64_t delay_ms)
 {
@@ -166,6 +169,7 @@ static struct cr_secret_watch *begin(struct cr_secret_group *group, enum cr_secr
         .arg = watch,
         .partial = true,
         .on_demand = options->scope == CR_SECRET_SCOPE_NAMED,
+        .patience_ms = kind == CR_SECRET_WIDE ? 0 : OWN_PATIENCE_MS,
     };
     watch->informer = cr_informer_new(options->client, options->loop, &informer);
     cr_manager_add_informer(options->manager, watch->informer);
@@ -379,9 +383,10 @@ static void decide(struct cr_secret_group *group)
 
 static bool all_answered(const struct cr_strmap *map)
 {
+    struct cr_error err = {0};
     for (struct cr_strmap_iter it = {0}; cr_strmap_next(map, &it);) {
         const struct cr_secret_watch *watch = it.value;
-        if (watch->desired && !cr_informer_answered(watch->informer))
+        if (watch->desired && !cr_informer_synced(watch->informer) && !cr_informer_refused(watch->informer, &err))
             return false;
     }
     return true;

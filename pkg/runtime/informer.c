@@ -29,6 +29,8 @@ struct cr_informer {
     struct cr_watch *watch;
     struct cr_strmap *seen; /* keys of a full state under way; NULL: none */
     atomic_bool synced;
+    atomic_bool overdue; /* its patience is over */
+    struct cr_timer *patience;
     void (*on_synced)(void *arg);
     void *on_synced_arg;
 
@@ -61,6 +63,8 @@ void cr_informer_stop(struct cr_informer *informer)
 {
     cr_watch_free(informer->watch);
     informer->watch = NULL;
+    cr_timer_free(informer->patience);
+    informer->patience = NULL;
 }
 
 void cr_informer_free(struct cr_informer *informer)
@@ -203,14 +207,22 @@ static void on_synced(void *arg)
 
 /* --- trouble --- */
 
+/* What it asks for may not be seen, or makes no sense to the API server. Later a watch that is invalid is one event of
+ * it, and the next may be better. */
+static bool is_refusal(struct cr_informer *informer, enum cr_error_kind kind)
+{
+    return kind == CR_ERR_FORBIDDEN || (kind == CR_ERR_INVALID && !cr_informer_synced(informer));
+}
+
 /* What both change. before: of the trouble. */
 static void tell_refused(struct cr_informer *informer, enum cr_error_kind before, enum cr_error_kind after)
 {
-    if ((before == CR_ERR_FORBIDDEN) == (after == CR_ERR_FORBIDDEN))
+    if (is_refusal(informer, before) == is_refusal(informer, after))
         return;
     if (informer->options.on_refused)
         informer->options.on_refused(informer->options.arg);
-    if (after == CR_ERR_FORBIDDEN && informer->options.partial && !cr_informer_synced(informer) && informer->on_synced)
+    if (is_refusal(informer, after) && informer->options.partial && !cr_informer_synced(informer) &&
+        informer->on_synced)
         informer->on_synced(informer->on_synced_arg);
 }
 
@@ -297,7 +309,7 @@ bool cr_informer_healthy(struct cr_informer *informer, struct cr_error *err)
 
 bool cr_informer_refused(struct cr_informer *informer, struct cr_error *err)
 {
-    return !cr_informer_healthy(informer, err) && err->kind == CR_ERR_FORBIDDEN;
+    return !cr_informer_healthy(informer, err) && is_refusal(informer, err->kind);
 }
 
 bool cr_informer_ready(struct cr_informer *informer, struct cr_error *err)
@@ -308,7 +320,23 @@ bool cr_informer_ready(struct cr_informer *informer, struct cr_error *err)
 bool cr_informer_answered(struct cr_informer *informer)
 {
     struct cr_error err = {0};
-    return cr_informer_synced(informer) || (informer->options.partial && cr_informer_refused(informer, &err));
+    return cr_informer_synced(informer) || (informer->options.partial && cr_informer_refused(informer, &err)) ||
+           atomic_load(&informer->overdue);
+}
+
+static void on_patience_over(void *arg)
+{
+    struct cr_informer *informer = arg;
+    if (!cr_informer_answered(informer) && !atomic_exchange(&informer->overdue, true) && informer->on_synced)
+        informer->on_synced(informer->on_synced_arg);
+}
+
+static void begin_patience(struct cr_informer *informer)
+{
+    if (!informer->options.patience_ms)
+        return;
+    informer->patience = cr_timer_new(informer->loop, on_patience_over, informer);
+    cr_timer_arm(informer->patience, informer->options.patience_ms);
 }
 
 void cr_informer_start(struct cr_informer *informer)
@@ -323,6 +351,8 @@ void cr_informer_start(struct cr_informer *informer)
         .on_connected = on_connected,
         .arg = informer,
     };
-    if (!informer->watch)
-        informer->watch = cr_watch_start(informer->client, informer->loop, &informer->options.watch, &handler);
+    if (informer->watch)
+        return;
+    begin_patience(informer);
+    informer->watch = cr_watch_start(informer->client, informer->loop, &informer->options.watch, &handler);
 }

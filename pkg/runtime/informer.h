@@ -33,6 +33,8 @@ struct cr_informer_options {
     bool partial;
     /* Whoever asked for it is told that it is refused: then the rest is ready without it (see cr_informer_ready). */
     bool on_demand;
+    /* Whoever needs it waits for it, the others so long at most (see cr_informer_answered); 0: however long. */
+    int64_t patience_ms;
 };
 
 struct cr_informer;
@@ -44,8 +46,8 @@ void cr_informer_free(struct cr_informer *informer);
 CR_DEFINE_CLEANUP(cr_informer, struct cr_informer, cr_informer_free)
 /* Whether the first full state is in. Any thread. */
 bool cr_informer_synced(struct cr_informer *informer);
-/* The API server forbids to see the resource, which a person must put right; what the store has may be old. True, with
- * the resource, the namespace and what to grant. Any thread. */
+/* The API server forbids to see the resource, or takes what the first list asks for invalid, which a person must put
+ * right; what the store has may be old. True, with the resource, the namespace and what to grant. Any thread. */
 bool cr_informer_refused(struct cr_informer *informer, struct cr_error *err) CR_MUST_USE;
 /* Borrowed; lives as long as the informer. */
 struct cr_store *cr_informer_store(struct cr_informer *informer);
@@ -56,9 +58,10 @@ bool cr_informer_healthy(struct cr_informer *informer, struct cr_error *err) CR_
 bool cr_informer_ready(struct cr_informer *informer, struct cr_error *err) CR_MUST_USE;
 const struct cr_resource *cr_informer_resource(const struct cr_informer *informer);
 
-/* For the manager. Whether its first full state is in, or is partial and refused. Any thread. */
+/* For the manager. Whether its first full state is in, or is partial and refused, or its patience is over. Any thread.
+ */
 bool cr_informer_answered(struct cr_informer *informer);
-/* fn: in the loop's thread, when that comes to be; once for each of the two. */
+/* fn: in the loop's thread, when that comes to be; once for each of the three. */
 void cr_informer_on_synced(struct cr_informer *informer, void (*fn)(void *arg), void *arg);
 /* Ends the watch, the store stays. Loop thread, or after the loop has ended. */
 void cr_informer_stop(struct cr_informer *informer);

@@ -232,6 +232,10 @@ static void a_refusal_is_told_when_it_begins_and_when_it_ends(void **state)
     {                                                                                                                  \
         .status = 403, .body = "{\"kind\":\"Status\",\"reason\":\"Forbidden\"}"                                        \
     }
+#define SENSELESS                                                                                                      \
+    {                                                                                                                  \
+        .status = 400, .body = "{\"kind\":\"Status\",\"reason\":\"BadRequest\"}"                                       \
+    }
     static const struct {
         const char *expected;
         struct fake_answer script[5];
@@ -242,6 +246,7 @@ static void a_refusal_is_told_when_it_begins_and_when_it_ends(void **state)
         {"refused seen refused ", {NO, {.body = MARK("5") FRAME("ERROR", "{\"code\":403}")}}, 2},
         /* An API server that cannot be asked has taken nothing back. */
         {"refused seen ", {NO, {.status = 500, .body = "{}"}, NO, {.body = MARK("5"), .hold = true}}, 4},
+        {"refused ", {SENSELESS, SENSELESS}, 2},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct fake_api api;

@@ -228,6 +228,28 @@ static void a_refused_cache_holds_up_only_what_needs_it(void **state)
     }
 }
 
+static void who_needs_a_cache_alone_waits_for_it_alone(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {{.body = "\n", .hold = true}};
+    struct fake_api api;
+    struct fixture f;
+    assert_true(fake_api_start(&api, script, 1));
+    open_fixture(&f, api.port, &(struct cr_manager_options){.workers = 1}, "done ");
+    const struct cr_informer_options options = {.watch = {.resource = &cr_res_pods, .ns = "ns"}, .patience_ms = 50};
+    struct cr_informer *informer = cr_informer_new(f.client, f.loop, &options);
+    cr_manager_add_informer(f.manager, informer);
+    cr_queue_add(cr_manager_queue(f.manager), "done");
+    struct cr_timer *enough = cr_timer_new(f.loop, give_up, f.manager);
+    cr_timer_arm(enough, 20 * 1000);
+    run(&f);
+    cr_timer_free(enough);
+    assert_string_equal(cr_buf_text(&f.seen), "done ");
+    assert_false(cr_informer_synced(informer));
+    close_fixture(&f);
+    fake_api_stop(&api);
+}
+
 /* One that is not in sync, and which the next post but one takes away. */
 struct leaving {
     struct fixture *fixture;
@@ -411,6 +433,7 @@ int main(void)
         cmocka_unit_test(work_within_the_grace_is_finished),
         cmocka_unit_test(no_worker_starts_before_all_caches_are_in_sync),
         cmocka_unit_test(a_refused_cache_holds_up_only_what_needs_it),
+        cmocka_unit_test(who_needs_a_cache_alone_waits_for_it_alone),
         cmocka_unit_test(an_informer_that_goes_holds_nobody_up_and_is_shown_no_more),
         cmocka_unit_test(no_worker_starts_before_it_leads),
         cmocka_unit_test(who_loses_the_lease_ends_and_says_so),

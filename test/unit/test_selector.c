@@ -110,6 +110,8 @@ static void its_text_is_what_a_list_takes(void **state)
     }
 }
 
+#define NAME "at most 63 letters, digits, '-', '_' and '.', the first and last a letter or digit"
+
 static void what_cannot_be_meant_is_refused_by_the_name_of_the_field(void **state)
 {
     (void)state;
@@ -135,6 +137,16 @@ static void what_cannot_be_meant_is_refused_by_the_name_of_the_field(void **stat
          "spec.secretSelector.matchExpressions[1]: In and NotIn need values; Exists and DoesNotExist take none"},
         {"secretSelector: {matchExpressions: [{key: app, operator: In, values: [1]}]}",
          "spec.secretSelector.matchExpressions[0].values must be strings"},
+        {"secretSelector: {matchLabels: {'-app': shop}}",
+         "spec.secretSelector.matchLabels: '-app' is no key of a label: " NAME
+         "; before it, if at all, a DNS name and '/'"},
+        {"secretSelector: {matchLabels: {app: 'my shop'}}",
+         "spec.secretSelector.matchLabels: 'my shop' is no value of a label: " NAME},
+        {"secretSelector: {matchExpressions: [{key: a/b/c, operator: Exists}]}",
+         "spec.secretSelector.matchExpressions[0]: 'a/b/c' is no key of a label: " NAME
+         "; before it, if at all, a DNS name and '/'"},
+        {"secretSelector: {matchExpressions: [{key: app, operator: NotIn, values: [a, 'b,c']}]}",
+         "spec.secretSelector.matchExpressions[0].values: 'b,c' is no value of a label: " NAME},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct cr_selector selector;

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/strmap.h"
 #include "kube/backoff.h"
+#include "pki/digest.h"
 
 enum {
     REPEAT_MS = 10 * 60 * 1000,
@@ -27,9 +28,9 @@ enum {
 /* An Event that is to be sent. */
 struct letter {
     STAILQ_ENTRY(letter) link;
-    char *key; /* of its repeats */
+    char key[CR_SHA256_HEX]; /* of its repeats */
     char *ns;
-    struct cr_json *object;
+    char *text; /* the object: a tree of it would be five times as large, and thousands may wait */
 };
 
 struct cr_recorder {
@@ -37,7 +38,7 @@ struct cr_recorder {
     char *component;
     char *instance;
     pthread_mutex_t lock;   /* guards what follows */
-    struct cr_strmap *sent; /* what was sent to when (int64_t, monotonic) */
+    struct cr_strmap *sent; /* digest of what was sent to when (int64_t, monotonic) */
     STAILQ_HEAD(letters, letter) waiting;
     size_t waiting_len;
     void (*on_waiting)(void *arg); /* NULL: nothing waits */
@@ -48,9 +49,8 @@ static void letter_free(struct letter *letter)
 {
     if (!letter)
         return;
-    free(letter->key);
     free(letter->ns);
-    cr_json_free(letter->object);
+    free(letter->text);
     free(letter);
 }
 CR_DEFINE_CLEANUP(letter, struct letter, letter_free)
@@ -88,11 +88,12 @@ void cr_recorder_free(struct cr_recorder *recorder)
 /* --- repeats --- */
 
 /* The newline stands in no name or reason. */
-static char *repeat_key(const struct cr_event *event)
+static void repeat_key(const struct cr_event *event, char key[CR_SHA256_HEX])
 {
-    return cr_asprintf("%s\n%s\n%s\n%s\n%s\n%s", cr_or_empty(event->kind), cr_or_empty(event->ns),
-                       cr_or_empty(event->name), cr_or_empty(event->uid), cr_or_empty(event->reason),
-                       cr_or_empty(event->message));
+    cr_autofree char *text = cr_asprintf("%s\n%s\n%s\n%s\n%s\n%s", cr_or_empty(event->kind), cr_or_empty(event->ns),
+                                         cr_or_empty(event->name), cr_or_empty(event->uid), cr_or_empty(event->reason),
+                                         cr_or_empty(event->message));
+    cr_sha256_hex(text, strlen(text), key);
 }
 
 /* True for whoever is to send it; of two threads only one. */
@@ -177,14 +178,15 @@ static struct cr_json *event_object(const struct cr_recorder *recorder, const st
 static void send(struct cr_recorder *recorder, const struct letter *letter)
 {
     struct cr_error err = {0};
+    CR_CLEANUP(cr_json) struct cr_json *object = cr_json_parse(letter->text, strlen(letter->text), &err);
     CR_CLEANUP(cr_json)
-    struct cr_json *made = cr_client_create(recorder->client, &cr_res_events, letter->ns, letter->object, &err);
+    struct cr_json *made = object ? cr_client_create(recorder->client, &cr_res_events, letter->ns, object, &err) : NULL;
     if (made)
         return;
     give_back(recorder, letter->key);
     cr_log(CR_LOG_WARN, "an Event could not be written", {"namespace", letter->ns},
-           {"object", cr_json_string_at(letter->object, "involvedObject", "name")},
-           {"reason", cr_json_string_at(letter->object, "reason")}, {"error", err.text});
+           {"object", cr_json_string_at(object, "involvedObject", "name")},
+           {"reason", cr_json_string_at(object, "reason")}, {"error", err.text});
 }
 
 /* The oldest; NULL: none waits. */
@@ -234,13 +236,13 @@ void cr_recorder_emit(struct cr_recorder *recorder, const struct cr_event *event
 {
     if (!recorder || !event->name)
         return;
-    cr_autofree char *key = repeat_key(event);
-    if (!claim(recorder, key))
-        return;
     CR_CLEANUP(letter) struct letter *letter = cr_new(struct letter);
-    letter->object = event_object(recorder, event);
+    repeat_key(event, letter->key);
+    if (!claim(recorder, letter->key))
+        return;
+    CR_CLEANUP(cr_json) struct cr_json *object = event_object(recorder, event);
+    letter->text = cr_json_print(object);
     letter->ns = cr_strdup(namespace_of(event));
-    letter->key = cr_steal(&key);
     if (recorder->on_waiting)
         put_letter(recorder, cr_steal(&letter));
     else

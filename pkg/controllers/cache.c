@@ -397,6 +397,12 @@ struct cr_packed *cr_cache_workload_packed(struct cr_cache *cache, const char *n
     return NULL;
 }
 
+struct cr_packed *cr_cache_policy_packed(struct cr_cache *cache, const char *ns, const char *name)
+{
+    struct cr_store *store = store_for(cache, CR_CACHED_POLICIES, ns);
+    return store ? cr_store_get_packed(store, ns, name) : NULL;
+}
+
 struct cr_snapshot *cr_cache_workload(struct cr_cache *cache, const char *ns, const char *kind, const char *name)
 {
     CR_CLEANUP(cr_packed) struct cr_packed *packed = cr_cache_workload_packed(cache, ns, kind, name);

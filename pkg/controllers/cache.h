@@ -61,8 +61,10 @@ CR_DEFINE_DISPOSE(cr_snapshots, struct cr_snapshots, cr_snapshots_dispose)
 void cr_cache_visit(struct cr_cache *cache, enum cr_cached what, const char *ns, cr_store_visit_fn visit, void *arg);
 /* Their keys. */
 void cr_cache_keys(struct cr_cache *cache, enum cr_cached what, const char *ns, struct cr_strvec *keys);
-/* As cr_cache_workload, for who needs only what its projection made of it (project.h). */
+/* For who needs only what can be had without parsing: of a workload what its projection made of it (project.h). A
+ * reference, or NULL. */
 struct cr_packed *cr_cache_workload_packed(struct cr_cache *cache, const char *ns, const char *kind, const char *name);
+struct cr_packed *cr_cache_policy_packed(struct cr_cache *cache, const char *ns, const char *name);
 const char *cr_cached_kind(enum cr_cached what); /* "Deployment" */
 /* The active pods of a workload, by their owner. */
 void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,

@@ -348,16 +348,11 @@ static void forget(struct cr_policy_controller *controller, const char *key, con
 
 /* --- stale caches --- */
 
-static struct cr_own_writes_seen look(void *arg, const char *kind, const char *ns, const char *name)
+static struct cr_packed *look(void *arg, const char *kind, const char *ns, const char *name)
 {
     struct cr_policy_controller *controller = arg;
-    CR_CLEANUP(cr_snapshot)
-    struct cr_snapshot *cached = cr_streq(kind, CR_POLICY_KIND)
-                                     ? cr_cache_get(controller->cache, CR_CACHED_POLICIES, ns, name)
-                                     : cr_cache_workload(controller->cache, ns, kind, name);
-    const struct cr_json *json = cached ? cached->json : NULL;
-    return (struct cr_own_writes_seen){.uid = cr_strdup_or_null(cr_obj_uid(json)),
-                                       .resource_version = cr_strdup_or_null(cr_obj_resource_version(json))};
+    return cr_streq(kind, CR_POLICY_KIND) ? cr_cache_policy_packed(controller->cache, ns, name)
+                                          : cr_cache_workload_packed(controller->cache, ns, kind, name);
 }
 
 /* The cache shows what was before our own last write: the event of that write brings the key again. */

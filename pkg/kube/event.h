@@ -25,7 +25,8 @@ struct cr_event {
 void cr_recorder_emit(struct cr_recorder *recorder, const struct cr_event *event);
 
 /* From now on what is emitted waits, so that it is not in the way of the work that it tells of: on_waiting is told in
- * the emitting thread, and cr_recorder_send sends. Beyond 2048 the oldest are dropped. */
+ * the emitting thread, and cr_recorder_send sends. Beyond 2048 the oldest are dropped. Before other threads have the
+ * recorder. */
 void cr_recorder_defer(struct cr_recorder *recorder, void (*on_waiting)(void *arg), void *arg);
 /* Sends one, if one waits; blocks for its request. True: more wait. */
 bool cr_recorder_send(struct cr_recorder *recorder);

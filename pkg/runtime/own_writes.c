@@ -112,11 +112,11 @@ void cr_own_writes_add(struct cr_own_writes *own, const char *key, const char *k
 
 static bool is_seen(const struct write *write, cr_own_writes_look_fn look, void *arg)
 {
-    struct cr_own_writes_seen seen = look(arg, write->kind, write->ns, write->name);
-    bool lags = cr_streq(seen.uid, write->uid) && cr_decimal_less(seen.resource_version, write->resource_version);
-    free(seen.uid);
-    free(seen.resource_version);
-    return !lags;
+    CR_CLEANUP(cr_packed) struct cr_packed *cached = look(arg, write->kind, write->ns, write->name);
+    if (!cr_decimal_less(cr_packed_resource_version(cached), write->resource_version))
+        return true;
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *opened = cr_packed_open(cached);
+    return !cr_streq(cr_obj_uid(opened->json), write->uid);
 }
 
 enum cr_own_writes_state cr_own_writes_check(struct cr_own_writes *own, const char *key, int64_t now_ms,

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "codec/json.h"
+#include "runtime/store.h"
 
 /* Nobody waits longer: after a restore of etcd the cache may never get there. Preconditions protect all the same. */
 enum { CR_OWN_WRITES_MAX_MS = 2 * 60 * 1000 };
@@ -23,21 +24,16 @@ CR_DEFINE_CLEANUP(cr_own_writes, struct cr_own_writes, cr_own_writes_free)
 void cr_own_writes_add(struct cr_own_writes *own, const char *key, const char *kind, const struct cr_json *written,
                        int64_t now_ms);
 
-/* What the cache has of an object. */
-struct cr_own_writes_seen {
-    char *uid; /* owned, as the next; NULL: the cache does not have the object */
-    char *resource_version;
-};
-typedef struct cr_own_writes_seen (*cr_own_writes_look_fn)(void *arg, const char *kind, const char *ns,
-                                                           const char *name);
+/* What the cache has of an object: a reference, or NULL when it does not have it. */
+typedef struct cr_packed *(*cr_own_writes_look_fn)(void *arg, const char *kind, const char *ns, const char *name);
 
 enum cr_own_writes_state {
     CR_OWN_WRITES_SEEN,
     CR_OWN_WRITES_WAIT,     /* the cache shows an object of the same UID with a smaller resourceVersion (KEP-5504) */
     CR_OWN_WRITES_GIVEN_UP, /* it did so for CR_OWN_WRITES_MAX_MS: nothing is waited for any more */
 };
-/* What is seen is forgotten: so is an object that is gone, or has another UID. Asks only while something is waited for.
- */
+/* What is seen is forgotten: so is an object that is gone, or has another UID. Asks only while something is waited for,
+ * and parses only what has a smaller resourceVersion. */
 enum cr_own_writes_state cr_own_writes_check(struct cr_own_writes *own, const char *key, int64_t now_ms,
                                              cr_own_writes_look_fn look, void *arg);
 /* The key is gone. */

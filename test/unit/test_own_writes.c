@@ -16,27 +16,35 @@
 
 /* A cache of one object, which may lag. */
 struct cache {
-    const char *uid;
+    const char *uid; /* NULL: it does not have it */
     const char *version;
     int looks;
 };
 
-static struct cr_own_writes_seen look(void *arg, const char *kind, const char *ns, const char *name)
+static struct cr_json *object(const char *uid, const char *version)
+{
+    struct cr_json *object = test_yaml("{metadata: {namespace: ns, name: web}}");
+    cr_json_set_string(cr_json_edit(object, "metadata"), "uid", uid);
+    cr_json_set_string(cr_json_edit(object, "metadata"), "resourceVersion", version);
+    return object;
+}
+
+static struct cr_packed *look(void *arg, const char *kind, const char *ns, const char *name)
 {
     struct cache *cache = arg;
     cache->looks++;
     assert_string_equal(kind, "Deployment");
     assert_string_equal(ns, "ns");
     assert_string_equal(name, "web");
-    return (struct cr_own_writes_seen){.uid = cr_strdup_or_null(cache->uid),
-                                       .resource_version = cr_strdup_or_null(cache->version)};
+    if (!cache->uid)
+        return NULL;
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_snapshot_new(object(cache->uid, cache->version));
+    return cr_packed_new(snapshot);
 }
 
 static void add(struct cr_own_writes *own, const char *key, const char *uid, const char *version, int64_t now_ms)
 {
-    CR_CLEANUP(cr_json) struct cr_json *written = test_yaml("{metadata: {namespace: ns, name: web}}");
-    cr_json_set_string(cr_json_edit(written, "metadata"), "uid", uid);
-    cr_json_set_string(cr_json_edit(written, "metadata"), "resourceVersion", version);
+    CR_CLEANUP(cr_json) struct cr_json *written = object(uid, version);
     cr_own_writes_add(own, key, "Deployment", written, now_ms);
 }
 

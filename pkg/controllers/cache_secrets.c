@@ -36,6 +36,14 @@ static void on_known(void *arg, const char *ns, const char *name)
     cr_cache_tell(cache, &keys);
 }
 
+static void on_unwanted(void *arg, const char *key)
+{
+    const struct cr_cache *cache = arg;
+    cr_secret_refs_remove(cache->refs, key);
+    if (cache->options.on_secret_unwanted)
+        cache->options.on_secret_unwanted(cache->options.arg, key);
+}
+
 struct cr_secret_watches *cr_cache_watch_secrets(struct cr_cache *cache, struct cr_manager *manager,
                                                  struct cr_client *client, struct cr_loop *loop)
 {
@@ -48,6 +56,7 @@ struct cr_secret_watches *cr_cache_watch_secrets(struct cr_cache *cache, struct 
                                                       .project = project,
                                                       .on_change = on_change,
                                                       .on_known = on_known,
+                                                      .on_unwanted = on_unwanted,
                                                       .arg = cache};
     return cr_secret_watches_new(&options);
 }

@@ -68,6 +68,12 @@ static void on_pod_gone(void *arg, const char *uid)
         cr_memory_forget_pod(controller->memory, uid);
 }
 
+static void on_secret_unwanted(void *arg, const char *key)
+{
+    const struct cr_policy_controller *controller = arg;
+    cr_secret_source_forget(controller->secrets, key);
+}
+
 static void requeue(struct turn *turn, int64_t after_ms)
 {
     struct cr_reconcile_result *result = turn->result;
@@ -478,6 +484,7 @@ struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_con
         .secret_scope = options->secret_scope,
         .on_policy = on_policy,
         .on_pod_gone = on_pod_gone,
+        .on_secret_unwanted = on_secret_unwanted,
         .arg = controller,
     };
     controller->cache = cr_cache_new(options->manager, options->client, options->loop, &cache_options);

@@ -60,8 +60,7 @@ static void remember(struct cr_secret_source *source, const char *key, struct cr
     pthread_mutex_unlock(&source->lock);
 }
 
-/* What the cache has by itself need not be kept twice, nor what is gone. */
-static void forget(struct cr_secret_source *source, const char *key)
+void cr_secret_source_forget(struct cr_secret_source *source, const char *key)
 {
     pthread_mutex_lock(&source->lock);
     cr_strmap_remove(source->fetched, key);
@@ -116,7 +115,7 @@ bool cr_secret_source_get(struct cr_secret_source *source, const char *ns, const
     CR_CLEANUP(cr_snapshot)
     struct cr_snapshot *cached = cr_cache_get(source->cache, CR_CACHED_SECRETS, ns, names->name);
     if (!cached) {
-        forget(source, key);
+        cr_secret_source_forget(source, key);
         return true;
     }
     *view = cr_secret_view_find(cached, names);
@@ -125,7 +124,7 @@ bool cr_secret_source_get(struct cr_secret_source *source, const char *ns, const
     bool lags = cr_decimal_less(cr_obj_resource_version(cached->json), not_before);
     if (usable(source, *view) && !lags) {
         *snapshot = cr_steal(&cached);
-        forget(source, key);
+        cr_secret_source_forget(source, key); /* it need not be kept twice */
         return true;
     }
     CR_CLEANUP(cr_snapshot)

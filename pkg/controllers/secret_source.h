@@ -19,6 +19,8 @@ CR_DEFINE_CLEANUP(cr_secret_source, struct cr_secret_source, cr_secret_source_fr
 bool cr_secret_source_get(struct cr_secret_source *source, const char *ns, const struct cr_policy_secret *names,
                           const char *not_before, struct cr_snapshot **snapshot, const struct cr_secret_view **view,
                           struct cr_error *err) CR_MUST_USE;
+/* No policy has it any more. key: "ns/name". */
+void cr_secret_source_forget(struct cr_secret_source *source, const char *key);
 /* Why opaque material cannot be digested (see digest_key.h); static. NULL: nothing is known against it. */
 const char *cr_secret_source_opaque_problem(struct cr_secret_source *source);
 

@@ -131,6 +131,13 @@ void cr_secret_refs_add(struct cr_secret_refs *refs, const struct cr_policy *pol
     pthread_mutex_unlock(&refs->lock);
 }
 
+void cr_secret_refs_remove(struct cr_secret_refs *refs, const char *key)
+{
+    pthread_mutex_lock(&refs->lock);
+    cr_strmap_remove(refs->by_key, key);
+    pthread_mutex_unlock(&refs->lock);
+}
+
 /* --- views --- */
 
 void cr_secret_view_free(struct cr_secret_view *view)

@@ -15,10 +15,11 @@ struct cr_secret_refs;
 struct cr_secret_refs *cr_secret_refs_new(void);
 void cr_secret_refs_free(struct cr_secret_refs *refs);
 CR_DEFINE_CLEANUP(cr_secret_refs, struct cr_secret_refs, cr_secret_refs_free)
-/* Adds what the policy names. References are never taken back: a Secret that was named once costs a few hundred bytes.
- * Only of the ways to read one Secret there are at most 16, those that were asked for last; who asks for another is
- * told so by cr_secret_view_find. */
+/* Adds what the policy names. Of the ways to read one Secret there are at most 16, those that were asked for last; who
+ * asks for another is told so by cr_secret_view_find. */
 void cr_secret_refs_add(struct cr_secret_refs *refs, const struct cr_policy *policy);
+/* No policy names the Secret any more. key: "ns/name". */
+void cr_secret_refs_remove(struct cr_secret_refs *refs, const char *key);
 /* With it opaque material is digested from now on. Copied; 32 random bytes. */
 enum { CR_VIEW_KEY = 32 };
 void cr_secret_refs_use_key(struct cr_secret_refs *refs, const unsigned char key[CR_VIEW_KEY]);

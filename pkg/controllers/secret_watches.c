@@ -35,10 +35,11 @@ static bool wants(void *arg, const char *ns, const char *name)
     /* Labels are not known yet: project looks at them. */
     if (watch->wide >= CR_WIDE_USUAL && cr_strmap_len(group->selectors))
         return true;
-    /* What is not wanted any more is taken out of the store when it is looked what is wanted, and not before: what is
-     * in a store is always up to date. */
+    /* What is not wanted any more is taken out of the store when it is looked what is wanted, or when it changes: what
+     * is in a store is always up to date, also of a policy that came and went before it was looked. */
     cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
-    return cr_strmap_get(group->wanted, key) || cr_policy_index_wants_secret(group->watches->options.index, ns, name);
+    return cr_strmap_get(group->wanted, key) || cr_policy_index_wants_secret(group->watches->options.index, ns, name) ||
+           cr_secret_watch_holds(watch, ns, name);
 }
 
 static bool is_wanted(const struct cr_secret_watch *watch, const struct cr_json *json)
@@ -212,15 +213,25 @@ static void note_selector(void *arg, const char *ns, const char *selector)
         note_in(group, group->selectors, ns, selector);
 }
 
-static bool drop_unwanted(struct cr_secret_group *group, struct cr_strmap *map)
+static void drop_unwanted(struct cr_secret_group *group, struct cr_strmap *map, struct cr_strvec *gone)
 {
-    CR_CLEANUP(cr_strvec) struct cr_strvec gone = {0};
     for (struct cr_strmap_iter it = {0}; cr_strmap_next(map, &it);)
         if (((const struct cr_secret_wanted *)it.value)->seen != group->turn)
-            cr_strvec_add(&gone, it.key);
-    for (size_t i = 0; i < gone.len; i++)
-        cr_strmap_remove(map, gone.items[i]);
-    return gone.len > 0;
+            cr_strvec_add(gone, it.key);
+    for (size_t i = 0; i < gone->len; i++)
+        cr_strmap_remove(map, gone->items[i]);
+}
+
+static void drop_all_unwanted(struct cr_secret_group *group)
+{
+    const struct cr_secret_watches_options *options = &group->watches->options;
+    CR_CLEANUP(cr_strvec) struct cr_strvec secrets = {0};
+    CR_CLEANUP(cr_strvec) struct cr_strvec selectors = {0};
+    drop_unwanted(group, group->wanted, &secrets);
+    drop_unwanted(group, group->selectors, &selectors);
+    group->dropped = secrets.len || selectors.len;
+    for (size_t i = 0; i < secrets.len; i++)
+        options->on_unwanted(options->arg, secrets.items[i]);
 }
 
 static void look_what_is_wanted(struct cr_secret_watches *watches)
@@ -230,12 +241,8 @@ static void look_what_is_wanted(struct cr_secret_watches *watches)
     cr_policy_index_visit_secrets(watches->options.index, note_secret, watches);
     if (watches->options.scope != CR_SECRET_SCOPE_NAMED)
         cr_policy_index_visit_selectors(watches->options.index, note_selector, watches);
-    for (size_t i = 0; i < watches->groups_len; i++) {
-        struct cr_secret_group *group = &watches->groups[i];
-        bool secrets = drop_unwanted(group, group->wanted);
-        bool selectors = drop_unwanted(group, group->selectors);
-        group->dropped = secrets || selectors;
-    }
+    for (size_t i = 0; i < watches->groups_len; i++)
+        drop_all_unwanted(&watches->groups[i]);
 }
 
 /* --- what nobody wants any more goes from wide watches, which pass over what happens to it --- */

@@ -23,6 +23,8 @@ struct cr_secret_watches_options {
     /* What is known of a Secret, or whether it may be seen, has changed without a change of it: name NULL: of all
      * Secrets of the namespace; ns NULL: of all namespaces. */
     void (*on_known)(void *arg, const char *ns, const char *name);
+    /* No policy names or remembers it any more; key: "ns/name". */
+    void (*on_unwanted)(void *arg, const char *key);
     void *arg;
 };
 

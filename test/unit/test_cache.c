@@ -85,7 +85,7 @@ struct scene {
     const char *rule;
     const char *plural;
     const char *frames; /* the last one is the sentinel's */
-    const char *told;   /* sorted; "-uid" for a pod that is gone */
+    const char *told;   /* sorted; "-uid" for a pod that is gone, "~key" for a Secret that nobody wants */
 };
 
 struct play {
@@ -152,6 +152,17 @@ static void on_pod_gone(void *arg, const char *uid)
     cr_strvec_add(&play->told, word);
 }
 
+/* It is found a moment after its policy has gone, and ends the scene. */
+static void on_secret_unwanted(void *arg, const char *key)
+{
+    struct play *play = arg;
+    if (strcmp(key, "ns/s2") != 0)
+        return;
+    cr_autofree char *word = cr_asprintf("~%s", key);
+    cr_strvec_add(&play->told, word);
+    cr_manager_stop(play->manager);
+}
+
 /* A watch of one namespace has what is there. */
 static void send_policies(struct test_conn *conn)
 {
@@ -199,8 +210,11 @@ static void play(const struct scene *scene, const struct cr_strvec *namespaces, 
     struct cr_loop *loop = cr_loop_new();
     struct cr_client *client = fake_client(loop, test_server_port(server));
     p.manager = cr_manager_new(loop, client, NULL, &(struct cr_manager_options){.workers = 1});
-    const struct cr_cache_options options = {
-        .namespaces = namespaces, .on_policy = on_policy, .on_pod_gone = on_pod_gone, .arg = &p};
+    const struct cr_cache_options options = {.namespaces = namespaces,
+                                             .on_policy = on_policy,
+                                             .on_pod_gone = on_pod_gone,
+                                             .on_secret_unwanted = on_secret_unwanted,
+                                             .arg = &p};
     struct cr_cache *cache = cr_cache_new(p.manager, client, loop, &options);
     p.cache = cache;
     p.poll = cr_timer_new(loop, begin_when_all_is_known, &p);
@@ -263,6 +277,9 @@ static void what_happens_concerns_just_the_policies_that_name_it(void **state)
              FRAME("DELETED", POLICY("ns", "a", "7", NAMED("s1"), CONSUMER("Deployment", "web")))
                  FRAME("MODIFIED", POLICY("ns", "z", "8", NAMED("sentinel"), CONSUMER("Deployment", "sentinel"))),
          "ns/a ns/b ns/bad"}, /* b has a Secret in common with a, which may have had it for some workload */
+        {"the last policy of a Secret", "certrotationpolicies",
+         FRAME("DELETED", POLICY("ns", "b", "6", NAMED("s1") "," NAMED("s2"), CONSUMER("DaemonSet", "agent"))),
+         "ns/a ns/b ~ns/s2"},
         {"a Secret that is selected", "secrets", ADDED(SHOP_SECRET("s9", "6")) SENTINEL, "ns/d"},
         {"a Secret that is relabelled, away and back", "secrets",
          ADDED(OBJECT("ns", "s9", "6")) FRAME("MODIFIED", SHOP_SECRET("s9", "7"))

@@ -265,6 +265,21 @@ static void a_policy_that_came_later_costs_one_request_per_version(void **state)
     end(&f);
 }
 
+static void what_no_policy_has_any_more_is_not_kept(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    will_answer(&f, SECRET_PATH, secret("7", leaf, NULL));
+    will_answer(&f, SECRET_PATH, secret("7", leaf, NULL));
+    begin(&f, "own");
+    cache_has(&f, secret("7", leaf, NULL));
+    add_policy(&f, ", keys: {trust: o}");
+    assert_string_equal(get(&f, &other_names, NULL), "7");
+    cr_secret_source_forget(f.source, "ns/web-tls");
+    assert_string_equal(get(&f, &other_names, NULL), "7"); /* asked for anew */
+    end(&f);
+}
+
 static void a_leaf_that_was_not_yet_valid_is_read_again(void **state)
 {
     (void)state;
@@ -364,6 +379,7 @@ int main(void)
         cmocka_unit_test(a_cache_that_lags_behind_what_is_on_record_is_not_believed),
         cmocka_unit_test(what_the_api_server_says_is_the_truth_even_when_it_is_older),
         cmocka_unit_test(a_policy_that_came_later_costs_one_request_per_version),
+        cmocka_unit_test(what_no_policy_has_any_more_is_not_kept),
         cmocka_unit_test(a_leaf_that_was_not_yet_valid_is_read_again),
         cmocka_unit_test(what_the_api_server_refuses_is_told),
         cmocka_unit_test(the_first_opaque_material_brings_the_key_and_is_read_again),

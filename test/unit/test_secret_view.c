@@ -336,6 +336,19 @@ static void a_policy_that_came_later_finds_no_view(void **state)
     assert_non_null(cr_secret_view_find(snapshot, &defaults));
 }
 
+static void what_nobody_names_any_more_is_not_read(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of("{name: web-tls}, {name: another}");
+    cr_secret_refs_remove(refs, "ns/another");
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *kept = projected(refs, tls_secret(leaf, leaf));
+    assert_non_null(kept->extra);
+    cr_secret_refs_remove(refs, "ns/web-tls");
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *dropped = projected(refs, tls_secret(leaf, leaf));
+    assert_null(dropped->extra);
+    assert_null(cr_json_get(dropped->json, "data"));
+}
+
 /* --- opaque material --- */
 
 static const unsigned char digest_key[CR_VIEW_KEY] = "0123456789abcdef0123456789abcde";
@@ -606,6 +619,7 @@ int main(void)
         cmocka_unit_test(fingerprints_are_those_of_the_certificates),
         cmocka_unit_test(each_policy_sees_the_secret_through_its_own_key_names),
         cmocka_unit_test(a_policy_that_came_later_finds_no_view),
+        cmocka_unit_test(what_nobody_names_any_more_is_not_read),
         cmocka_unit_test(the_ways_to_read_a_secret_are_bounded_and_those_asked_for_last_stay),
         cmocka_unit_test(all_other_keys_count_unless_the_policy_names_them),
         cmocka_unit_test(the_key_of_a_digest_is_of_one_secret_seen_through_one_set_of_names),

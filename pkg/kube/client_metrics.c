@@ -89,22 +89,19 @@ void cr_client_metrics_free(struct cr_client_metrics *m)
 
 /* --- requests --- */
 
-/* client-go's word for no answer. */
-static void write_code(char code[16], int status)
+/* <error>: client-go's word for no answer. */
+static void count_code(const struct cr_client_metrics *m, struct cr_metric *metric, const char *method, int status)
 {
+    char code[16] = "<error>";
     if (status)
-        (void)snprintf(code, 16, "%d", status);
-    else
-        (void)snprintf(code, 16, "<error>");
+        (void)snprintf(code, sizeof code, "%d", status);
+    cr_metric_add(metric, CR_LABELS(code, method, m->host), 1);
 }
 
 void cr_client_metrics_answered(const struct cr_client_metrics *m, const char *method, int status)
 {
-    if (!m)
-        return;
-    char code[16];
-    write_code(code, status);
-    cr_metric_add(m->requests, CR_LABELS(code, method, m->host), 1);
+    if (m)
+        count_code(m, m->requests, method, status);
 }
 
 void cr_client_metrics_exchanged(const struct cr_client_metrics *m, const char *method,
@@ -120,11 +117,8 @@ void cr_client_metrics_exchanged(const struct cr_client_metrics *m, const char *
 
 void cr_client_metrics_retried(const struct cr_client_metrics *m, const char *method, int status)
 {
-    if (!m)
-        return;
-    char code[16];
-    write_code(code, status);
-    cr_metric_add(m->retries, CR_LABELS(code, method, m->host), 1);
+    if (m)
+        count_code(m, m->retries, method, status);
 }
 
 void cr_client_metrics_write(const struct cr_client_metrics *m)

@@ -199,7 +199,7 @@ int64_t cr_json_int(const struct cr_json *j, int64_t fallback)
     if (!cr_json_is_number(j))
         return fallback;
     double d = const_node(j)->valuedouble;
-    bool exact = fabs(d) <= (double)CR_JSON_MAX_INT && d == floor(d);
+    bool exact = fabs(d) <= (double)CR_JSON_MAX_INT && d == (double)(int64_t)d;
     return exact ? (int64_t)d : fallback;
 }
 

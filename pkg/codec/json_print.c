@@ -54,7 +54,7 @@ static void print_number(struct cr_buf *out, double d)
         append(out, "null", 4); /* JSON has no word for it */
         return;
     }
-    if (fabs(d) <= (double)CR_JSON_MAX_INT && d == floor(d)) {
+    if (fabs(d) <= (double)CR_JSON_MAX_INT && d == (double)(int64_t)d) {
         (void)snprintf(text, sizeof text, "%lld", (long long)d);
     } else {
         (void)snprintf(text, sizeof text, "%.15g", d);

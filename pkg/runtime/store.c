@@ -1,14 +1,26 @@
 #include "runtime/store.h"
 
 #include <pthread.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "base/strmap.h"
+#include "codec/deflate.h"
+
+/* The text of an object, which those that are packed after it resemble. */
+struct model {
+    int refs; /* atomic */
+    size_t len;
+    char text[];
+};
 
 struct cr_store {
-    pthread_mutex_t lock;
+    struct model *model; /* NULL: none yet; with packs the loop's */
+    uint64_t packs;
+
+    pthread_mutex_t lock;         /* guards the rest */
     struct cr_strmap *namespaces; /* each a map from names to references, never empty */
     size_t len;
 };
@@ -18,9 +30,11 @@ struct cr_packed {
     bool secret;
     void *extra;
     void (*free_extra)(void *);
-    size_t version_size; /* with its NUL */
-    size_t size;         /* of all bytes */
-    char bytes[];        /* the resourceVersion, then the text, each with its NUL */
+    struct model *model;   /* that the text was deflated by; NULL: it is as it is */
+    uint32_t version_size; /* with its NUL */
+    uint32_t text_size;    /* in bytes; with its NUL when it is as it is */
+    size_t text_len;
+    char bytes[]; /* the resourceVersion, then the text */
 };
 
 /* --- snapshots --- */
@@ -67,28 +81,69 @@ struct cr_snapshot *cr_snapshot_new(struct cr_json *json)
 
 /* --- packed objects --- */
 
+static void model_unref(struct model *model)
+{
+    if (model && let_go(&model->refs))
+        free(model);
+}
+
+static struct model *model_new(const char *text)
+{
+    size_t len = strlen(text);
+    size_t kept = len < CR_DEFLATE_MODEL_MAX ? len : CR_DEFLATE_MODEL_MAX;
+    struct model *model = cr_malloc(sizeof *model + kept);
+    *model = (struct model){.refs = 1, .len = kept};
+    memcpy(model->text, text + len - kept, kept);
+    return model;
+}
+
+/* Every 2^n-th is the model of those that follow: what objects look like changes with time (the first ones of a new
+ * cluster have no status), and most are packed by a recent one. */
+static struct model *model_for(struct cr_store *store, const char *text)
+{
+    uint64_t packs = ++store->packs;
+    if ((packs & (packs - 1)) == 0) {
+        model_unref(store->model);
+        store->model = model_new(text);
+    }
+    hold(&store->model->refs);
+    return store->model;
+}
+
 /* One block of just the size: there are many of them. */
-static struct cr_packed *pack(const char *version, const char *text)
+static struct cr_packed *pack(const char *version, const void *text, size_t text_size)
 {
     size_t version_size = strlen(version) + 1;
-    size_t text_size = strlen(text) + 1;
     struct cr_packed *packed = cr_calloc(1, sizeof *packed + version_size + text_size);
     packed->refs = 1;
-    packed->version_size = version_size;
-    packed->size = version_size + text_size;
+    packed->version_size = (uint32_t)version_size;
+    packed->text_size = (uint32_t)text_size;
     memcpy(packed->bytes, version, version_size);
     memcpy(packed->bytes + version_size, text, text_size);
     return packed;
 }
 
-struct cr_packed *cr_packed_new(struct cr_snapshot *snapshot)
+static struct cr_packed *pack_deflated(struct cr_store *store, const char *version, const char *text)
+{
+    struct model *model = model_for(store, text);
+    size_t size = 0;
+    cr_autofree void *data = cr_deflate(text, strlen(text), model->text, model->len, &size);
+    struct cr_packed *packed = pack(version, data, size);
+    packed->model = model;
+    return packed;
+}
+
+/* What is wiped is left as it is: a model would outlive it, and libraries wipe nothing. */
+struct cr_packed *cr_store_pack(struct cr_store *store, struct cr_snapshot *snapshot)
 {
     char *text = cr_json_print(snapshot->json);
-    struct cr_packed *packed =
-        pack(cr_or_empty(cr_json_string_at(snapshot->json, "metadata", "resourceVersion")), text);
+    const char *version = cr_or_empty(cr_json_string_at(snapshot->json, "metadata", "resourceVersion"));
+    size_t len = strlen(text);
+    struct cr_packed *packed = snapshot->secret ? pack(version, text, len + 1) : pack_deflated(store, version, text);
     if (snapshot->secret)
-        explicit_bzero(text, strlen(text));
+        explicit_bzero(text, len);
     free(text);
+    packed->text_len = len;
     packed->secret = snapshot->secret;
     packed->extra = snapshot->extra;
     packed->free_extra = cr_steal(&snapshot->free_extra);
@@ -110,7 +165,8 @@ void cr_packed_unref(struct cr_packed *packed)
     if (packed->free_extra)
         packed->free_extra(packed->extra);
     if (packed->secret)
-        explicit_bzero(packed->bytes, packed->size);
+        explicit_bzero(packed->bytes, packed->version_size + packed->text_size);
+    model_unref(packed->model);
     free(packed);
 }
 
@@ -118,10 +174,13 @@ struct cr_snapshot *cr_packed_open(struct cr_packed *packed)
 {
     if (!packed)
         return NULL;
+    const struct model *model = packed->model;
     const char *text = packed->bytes + packed->version_size;
+    cr_autofree char *inflated =
+        model ? cr_inflate(text, packed->text_size, model->text, model->len, packed->text_len) : NULL;
     struct cr_error err = {0};
     /* What was printed from a value can be parsed. */
-    struct cr_snapshot *snapshot = cr_snapshot_new(cr_json_parse(text, strlen(text), &err));
+    struct cr_snapshot *snapshot = cr_snapshot_new(cr_json_parse(inflated ? inflated : text, packed->text_len, &err));
     snapshot->secret = packed->secret;
     snapshot->extra = packed->extra;
     snapshot->packed = cr_packed_ref(packed);
@@ -163,6 +222,7 @@ void cr_store_free(struct cr_store *store)
     if (!store)
         return;
     cr_strmap_free(store->namespaces);
+    model_unref(store->model);
     pthread_mutex_destroy(&store->lock);
     free(store);
 }

@@ -1,7 +1,8 @@
 /* The cache of one resource: "ns/name" to refcounted immutable objects. The loop writes, any thread reads.
  *
- * An object is kept packed, as compact JSON text: a tree of it takes ten times the memory (144 bytes a member), and
- * most objects are read once in hours. Who reads one gets it parsed, as a snapshot. */
+ * An object is kept packed, as deflated JSON text: a tree of it takes ten times the memory (144 bytes a member), the
+ * text itself another ten times, since objects of one kind resemble each other; and most are read once in hours. Who
+ * reads one gets it parsed, as a snapshot. */
 #ifndef CR_RUNTIME_STORE_H
 #define CR_RUNTIME_STORE_H
 
@@ -30,9 +31,6 @@ struct cr_snapshot *cr_snapshot_ref(struct cr_snapshot *snapshot);
 void cr_snapshot_unref(struct cr_snapshot *snapshot);
 CR_DEFINE_CLEANUP(cr_snapshot, struct cr_snapshot, cr_snapshot_unref)
 
-/* One reference. The packed object has the snapshot's extra from now on, and the snapshot borrows it. Before others see
- * the snapshot. */
-struct cr_packed *cr_packed_new(struct cr_snapshot *snapshot);
 struct cr_packed *cr_packed_ref(struct cr_packed *packed);
 void cr_packed_unref(struct cr_packed *packed);
 CR_DEFINE_CLEANUP(cr_packed, struct cr_packed, cr_packed_unref)
@@ -56,7 +54,10 @@ typedef void (*cr_store_visit_fn)(void *arg, const char *ns, const char *name, s
 void cr_store_visit(struct cr_store *store, const char *ns, cr_store_visit_fn visit, void *arg);
 size_t cr_store_len(struct cr_store *store);
 
-/* For informers. Takes the reference. */
+/* For informers. One reference, which does not need the store. The packed object has the snapshot's extra from now on,
+ * and the snapshot borrows it. Before others see the snapshot; one thread at a time. */
+struct cr_packed *cr_store_pack(struct cr_store *store, struct cr_snapshot *snapshot);
+/* Takes the reference. */
 void cr_store_put(struct cr_store *store, const char *key, struct cr_packed *packed);
 /* A reference to what was removed, or NULL. */
 struct cr_packed *cr_store_remove(struct cr_store *store, const char *key);

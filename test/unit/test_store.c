@@ -20,7 +20,7 @@ static struct cr_snapshot *snapshot(const char *text)
 static void put(struct cr_store *store, const char *key, const char *text)
 {
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *made = snapshot(text);
-    cr_store_put(store, key, cr_packed_new(made));
+    cr_store_put(store, key, cr_store_pack(store, made));
 }
 
 static const char *text_of(const struct cr_snapshot *s)
@@ -134,8 +134,10 @@ static void extras_go_with_their_snapshot(void **state)
 static void extras_go_with_the_last_of_all_that_share_them(void **state)
 {
     (void)state;
+    struct cr_store *store = cr_store_new();
     struct cr_snapshot *made = with_extra();
-    struct cr_packed *packed = cr_packed_new(made);
+    struct cr_packed *packed = cr_store_pack(store, made);
+    cr_store_free(store);
     struct cr_snapshot *opened = cr_packed_open(packed);
     assert_true(opened->secret);
     assert_ptr_equal(opened->extra, made->extra);
@@ -164,13 +166,16 @@ static void what_is_packed_is_opened_as_it_was(void **state)
          "77"},
         {"{\"metadata\":{},\"text\":\"\\u0000 \\u00e9 \\\" \\\\ \\ud83d\\ude00\"}", ""},
         {"{}", ""},
+        {"{\"metadata\":{\"resourceVersion\":\"78\",\"name\":\"a\"},\"n\":[1,-2,9007199254740992,1.5,true,null]}",
+         "78"},
     };
+    CR_CLEANUP(cr_store) struct cr_store *store = cr_store_new();
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct cr_error err = {0};
         CR_CLEANUP(cr_snapshot)
         struct cr_snapshot *made = cr_snapshot_new(cr_json_parse(cases[i].json, strlen(cases[i].json), &err));
         assert_non_null(made->json);
-        CR_CLEANUP(cr_packed) struct cr_packed *packed = cr_packed_new(made);
+        CR_CLEANUP(cr_packed) struct cr_packed *packed = cr_store_pack(store, made);
         CR_CLEANUP(cr_snapshot) struct cr_snapshot *opened = cr_packed_open(packed);
         assert_true(cr_json_equal(opened->json, made->json));
         assert_string_equal(cr_packed_resource_version(packed), cases[i].version);

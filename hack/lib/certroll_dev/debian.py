@@ -29,6 +29,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "libyaml-dev",
         "ninja-build",
         "pkg-config",
+        "zlib1g-dev",
     ),
     "cluster": (
         "ca-certificates",

@@ -188,7 +188,7 @@ class Lane:
         return self._closed(outcome, lambda: self._judge_rotation(before, outcome.writes, rollouts=1))
 
     def rotate_and_change_again(self, kill: Kill, back: bool) -> Outcome:
-        """As rotate; but while no operator runs, the Secrets are changed once more: to something new, or back."""
+        """As rotate; but while nobody leads, the Secrets are changed once more: to something new, or back."""
         before, materials = self._seen(), self._materials
         rolled = 0
 
@@ -255,7 +255,10 @@ class Lane:
         """Returns when the leader is dead, or when there is nothing left to write at which it could be killed."""
 
         def look() -> bool:
-            return trap.sprung.wait(0.05) or (self._converged() and self._at_rest() and self._alive())
+            if trap.sprung.wait(0.05):
+                return True
+            # A kill takes its time: one that is under way is waited for, however quiet it is meanwhile.
+            return self._converged() and self._at_rest() and self._alive() and self.proxy.take_back(trap)
 
         self._wait("the kill", look, every=0.0)
         return trap.sprung.is_set()
@@ -285,9 +288,9 @@ class Lane:
         for consumer in CONSUMERS:
             self._wait_rolled_out(consumer)
         self._create_policy()
+        self.proxy.set(None)
         self._operator = self._new_operator()
         self._operator.start()
-        self.proxy.set(None)
         self._wait("first sight to be recorded", self._at_rest)
 
     def _wait(self, what: str, look: Callable[[], bool], every: float = 0.1) -> None:

@@ -178,6 +178,28 @@ def test_a_lease_passes_unseen(proxy: WriteProxy, through: Through) -> None:
     assert proxy.writes() == []
 
 
+def test_nobody_gets_a_lease_until_the_test_goes_on(proxy: WriteProxy, through: Through) -> None:
+    lease = json.dumps({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"}, "spec": {}})
+    create = ("create", "--validate=false", "-f", "-")
+    trap = Trap(1, "before", lambda _: None)
+    proxy.set(trap)
+    with pytest.raises(AssertionError, match="EOF"):
+        through.run("create", "configmap", "c")
+    assert not proxy.take_back(trap), "what has sprung is no more to be taken back"
+    with pytest.raises(AssertionError, match="EOF"):
+        through.run(*create, stdin=lease)
+    proxy.set(None)
+    through.run(*create, stdin=lease)
+
+
+def test_a_trap_that_was_taken_back_never_springs(proxy: WriteProxy, through: Through) -> None:
+    trap = Trap(1, "before", lambda _: None)
+    proxy.set(trap)
+    assert proxy.take_back(trap)
+    through.run("create", "configmap", "c")
+    assert not trap.sprung.is_set()
+
+
 def test_a_trap_can_count_writes(control_plane: ControlPlane, namespace: str, proxy: WriteProxy, through: Through) -> None:
     through.run("create", "configmap", "c")
     trap = Trap(2, "after", lambda _: None)

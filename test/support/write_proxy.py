@@ -5,7 +5,8 @@ API server sees the controller's own user; only a client certificate cannot be p
 one the proxy presents it itself. Answers are streamed as they come, watches above all.
 
 A write that has arrived can be dropped before it is forwarded, or its answer after it was: exactly what a crash at
-that moment does. A Lease is renewed by the clock, whatever else happens: that is no write of a rotation, and only passed on.
+that moment does. A Lease is renewed by the clock, whatever else happens: that is no write of a rotation, and only passed on;
+but from the moment a trap has caught a write until `set`, nobody gets one, so that nobody takes over before the test is ready.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ class WriteProxy:
         self._namer = Namer()
         self._writes: list[Write] = []
         self._trap: Trap | None = None
+        self._caught = False  # a trap has, and nothing was set since: nobody is to lead
         self._written_before = 0  # the trap was set
         self._sockets: set[socket.socket] = set()
         self._last_write = time.monotonic()
@@ -144,7 +146,16 @@ class WriteProxy:
         """In the midst of a recording."""
         with self._lock:
             self._trap = trap
+            self._caught = False
             self._written_before = len(self._writes)
+
+    def take_back(self, trap: Trap) -> bool:
+        """Whether it had caught nothing, and never will. Else it springs, or has."""
+        with self._lock:
+            if self._trap is not trap:
+                return False
+            self._trap = None
+            return True
 
     def writes(self) -> list[Write]:
         with self._lock:
@@ -164,6 +175,10 @@ class WriteProxy:
                 socket.socket.shutdown(one, socket.SHUT_RDWR)  # not SSLSocket's, which pulls TLS from under its reader
 
     # --- for the handler
+
+    def may_lead(self) -> bool:
+        with self._lock:
+            return not self._caught
 
     def arrived(self, client: str, method: str, path: str, body: bytes) -> Write:
         with self._lock:
@@ -186,7 +201,7 @@ class WriteProxy:
             trap = self._trap
             if not trap or not trap.fits(write, self._writes.index(write) + 1 - self._written_before, when):
                 return
-            self._trap = None
+            self._trap, self._caught = None, True
         trap.spring(client)
         raise Dropped
 
@@ -249,6 +264,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse_streaming_list()
             return
         try:
+            if self._is_of_lease() and not proxy.may_lead():
+                raise Dropped
             write = proxy.arrived(client, self.command, self.path, body or b"") if self._is_recorded() else None
             with proxy.exchange(self.command, self.path, headers, body) as response:
                 if write:
@@ -265,6 +282,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _is_recorded(self) -> bool:
         return self.command not in READS and Target.of(self.path).kind != "leases"
+
+    def _is_of_lease(self) -> bool:
+        return self.command not in READS and Target.of(self.path).kind == "leases"
 
     def _body(self) -> bytes | None:
         if self.headers.get("Transfer-Encoding", "").lower() == "chunked":

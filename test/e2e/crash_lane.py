@@ -91,6 +91,7 @@ Kill = AtWrite | AtMoment | EachLife | None
 class Seen:
     """A consumer at one moment."""
 
+    uid: str
     generation: int
     revision: int
     replica_sets: frozenset[str]
@@ -331,13 +332,14 @@ class Lane:
         right = {
             "leaf": _hex16(f"{settled['leaf']},{settled['chain']}"),
             "trust": _hex16("".join(f"{fingerprint}," for fingerprint in trust)),
+            "workload": _hex16(nginx.uid),
         }
         value = nginx.annotations.get(name, "")
         words = dict(word.split("=", 1) for word in value.split(",") if "=" in word and ".version=" not in word)
         restarted = nginx.annotations[_RESTARTED_AT] != was.annotations.get(_RESTARTED_AT)
         others = {key for key in nginx.annotations if key.startswith("certroll.dev/")} - {name}
         claims = {
-            f"the template's {name} is {value!r} and says nothing of the leaf": "leaf" in words,
+            f"the template's {name} is {value!r} and says nothing of the leaf, or of whom": {"leaf", "workload"} <= words.keys(),
             f"the template's {name} is {value!r}, not of {right}": all(right.get(word) == words[word] for word in words),
             f"the template has annotations for other Secrets: {others}": not others,
             f"the template's restartedAt has {'' if restarted else 'not '}changed": restarted == bool(rollouts),
@@ -363,6 +365,7 @@ class Lane:
         deployment = self._api.get("deployments", self.namespace, consumer.name)
         sets = self._api.list("replicasets", self.namespace, f"app={consumer.name}")
         return Seen(
+            uid=deployment["metadata"]["uid"],
             generation=deployment["metadata"]["generation"],
             revision=int(deployment["metadata"]["annotations"]["deployment.kubernetes.io/revision"]),
             replica_sets=frozenset(each["metadata"]["uid"] for each in sets),

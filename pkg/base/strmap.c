@@ -6,16 +6,16 @@
 
 #include "base/alloc.h"
 
-/* Open addressing with linear probing; removal shifts the run back, so there are no tombstones. */
+/* Open addressing with linear probing; removal shifts the run back, so there are no tombstones. Each policy is in some
+ * fifteen maps: slots are small, hashes are computed again when they are needed, and a map grows by half. */
 struct slot {
     char *key; /* NULL: free */
     void *value;
-    uint64_t hash;
 };
 
 struct cr_strmap {
     struct slot *slots;
-    size_t cap; /* power of two */
+    size_t cap;
     size_t len;
     uint64_t seed; /* names come from users: a fixed seed would let them choose collisions */
     void (*free_value)(void *);
@@ -72,14 +72,22 @@ static uint64_t hash_key(const struct cr_strmap *map, const char *key)
     return h ^ (h >> 29);
 }
 
-static struct slot *find(const struct cr_strmap *map, const char *key, uint64_t hash)
+/* The hash as a fraction of 2^32, of the slots: cap need be no power of two. */
+static size_t home_of(const struct cr_strmap *map, const char *key)
 {
-    size_t i = hash & (map->cap - 1);
-    while (map->slots[i].key) {
-        if (map->slots[i].hash == hash && strcmp(map->slots[i].key, key) == 0)
-            break;
-        i = (i + 1) & (map->cap - 1);
-    }
+    return (size_t)(((hash_key(map, key) >> 32) * map->cap) >> 32);
+}
+
+static size_t after(const struct cr_strmap *map, size_t i)
+{
+    return i + 1 < map->cap ? i + 1 : 0;
+}
+
+static struct slot *find(const struct cr_strmap *map, const char *key)
+{
+    size_t i = home_of(map, key);
+    while (map->slots[i].key && strcmp(map->slots[i].key, key) != 0)
+        i = after(map, i);
     return &map->slots[i];
 }
 
@@ -87,18 +95,17 @@ static void grow(struct cr_strmap *map)
 {
     struct slot *old = map->slots;
     size_t old_cap = map->cap;
-    map->cap *= 2;
+    map->cap += old_cap / 2;
     map->slots = cr_calloc(map->cap, sizeof *map->slots);
     for (size_t i = 0; i < old_cap; i++)
         if (old[i].key)
-            *find(map, old[i].key, old[i].hash) = old[i];
+            *find(map, old[i].key) = old[i];
     free(old);
 }
 
 void cr_strmap_set(struct cr_strmap *map, const char *key, void *value)
 {
-    uint64_t hash = hash_key(map, key);
-    struct slot *slot = find(map, key, hash);
+    struct slot *slot = find(map, key);
     if (slot->key) {
         if (slot->value != value)
             drop_value(map, slot->value);
@@ -107,24 +114,28 @@ void cr_strmap_set(struct cr_strmap *map, const char *key, void *value)
     }
     if ((map->len + 1) * 4 > map->cap * 3) {
         grow(map);
-        slot = find(map, key, hash);
+        slot = find(map, key);
     }
-    *slot = (struct slot){.key = cr_strdup(key), .value = value, .hash = hash};
+    *slot = (struct slot){.key = cr_strdup(key), .value = value};
     map->len++;
 }
 
 void *cr_strmap_get(const struct cr_strmap *map, const char *key)
 {
-    return find(map, key, hash_key(map, key))->value;
+    return find(map, key)->value;
+}
+
+/* How many slots on from one to another, around the end. */
+static size_t steps(const struct cr_strmap *map, size_t from, size_t to)
+{
+    return to >= from ? to - from : to + map->cap - from;
 }
 
 static void close_gap(struct cr_strmap *map, size_t gap)
 {
-    size_t mask = map->cap - 1;
-    for (size_t i = (gap + 1) & mask; map->slots[i].key; i = (i + 1) & mask) {
-        size_t home = map->slots[i].hash & mask;
+    for (size_t i = after(map, gap); map->slots[i].key; i = after(map, i)) {
         /* May move only when its home does not lie cyclically between the gap and itself. */
-        if (((i - home) & mask) < ((i - gap) & mask))
+        if (steps(map, home_of(map, map->slots[i].key), i) < steps(map, gap, i))
             continue;
         map->slots[gap] = map->slots[i];
         gap = i;
@@ -134,7 +145,7 @@ static void close_gap(struct cr_strmap *map, size_t gap)
 
 static bool take(struct cr_strmap *map, const char *key, void **value)
 {
-    struct slot *slot = find(map, key, hash_key(map, key));
+    struct slot *slot = find(map, key);
     if (!slot->key)
         return false;
     *value = slot->value;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,11 +107,21 @@ def _end_controllers(cluster: Cluster) -> None:
 
 def _apply(world: World) -> None:
     world.kubectl("apply", "--server-side", "-k", str(paths.REPOSITORY / "crds"))
-    world.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/certrotationpolicies.certroll.dev")
+    _wait_for_crd(world)
     overlay = paths.REPOSITORY / "manifests" / "overlays" / "cluster-wide"
     documents = world.kubectl("kustomize", str(overlay)).split("\n---\n")
     wanted = [text for text in documents if not _NOT_APPLIED.search(text)]
     world.kubectl("apply", "--server-side", "-f", "-", stdin="\n---\n".join(wanted))
+
+
+def _wait_for_crd(world: World) -> None:
+    """kubectl fails at once while there are no conditions at all."""
+    words = ("wait", "--for=condition=Established", "--timeout=5s", "crd/certrotationpolicies.certroll.dev")
+    end = time.monotonic() + 60
+    while not controlplane.holds(world.cluster, world.cluster.bin / "kubectl", *words):
+        if time.monotonic() > end:
+            raise DevError("the CRD was not established within 60 s, see hack/cluster logs-dir")
+        time.sleep(0.2)
 
 
 def _write_credentials(world: World) -> None:

@@ -39,7 +39,8 @@ static struct cr_packed *look(void *arg, const char *kind, const char *ns, const
     if (!cache->uid)
         return NULL;
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_snapshot_new(object(cache->uid, cache->version));
-    return cr_packed_new(snapshot);
+    CR_CLEANUP(cr_store) struct cr_store *store = cr_store_new();
+    return cr_store_pack(store, snapshot);
 }
 
 static void add(struct cr_own_writes *own, const char *key, const char *uid, const char *version, int64_t now_ms)

@@ -12,6 +12,16 @@ static void strip(struct cr_json *json, const char *const *names, size_t len)
         cr_json_remove(json, names[i]);
 }
 
+/* Of each object of an array. */
+static void strip_each(struct cr_json *array, const char *const *names, size_t len)
+{
+    for (size_t left = cr_json_len(array); left; left--) {
+        struct cr_json *object = cr_json_take_first(array);
+        strip(object, names, len);
+        cr_json_add(array, object);
+    }
+}
+
 static void strip_metadata(struct cr_json *json)
 {
     struct cr_json *metadata = cr_json_edit(json, "metadata");
@@ -183,13 +193,7 @@ static void strip_containers(struct cr_json *pod_spec, const char *list)
     static const char *const unread[] = {"livenessProbe",   "readinessProbe",         "startupProbe",
                                          "resources",       "securityContext",        "lifecycle",
                                          "imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy"};
-    struct cr_json *containers = cr_json_edit(pod_spec, list);
-    size_t len = cr_json_len(containers);
-    for (size_t i = 0; i < len; i++) {
-        struct cr_json *container = cr_json_take_first(containers);
-        strip(container, unread, cr_array_len(unread));
-        cr_json_add(containers, container);
-    }
+    strip_each(cr_json_edit(pod_spec, list), unread, cr_array_len(unread));
 }
 
 static void strip_template(struct cr_json *json)
@@ -211,13 +215,7 @@ static void strip_template(struct cr_json *json)
 static void strip_conditions(struct cr_json *json)
 {
     static const char *const unread[] = {"message", "lastUpdateTime", "lastTransitionTime"};
-    struct cr_json *conditions = cr_json_edit(cr_json_edit(json, "status"), "conditions");
-    size_t len = cr_json_len(conditions);
-    for (size_t i = 0; i < len; i++) {
-        struct cr_json *condition = cr_json_take_first(conditions);
-        strip(condition, unread, cr_array_len(unread));
-        cr_json_add(conditions, condition);
-    }
+    strip_each(cr_json_edit(cr_json_edit(json, "status"), "conditions"), unread, cr_array_len(unread));
 }
 
 /* Of an Ingress or a Gateway only who it is and which Secrets it names is read. */

@@ -178,9 +178,17 @@ static struct cr_secret_watch *begin(struct cr_secret_group *group, enum cr_secr
     return watch;
 }
 
-/* The informer goes, and with it what only it held. */
-static void end(struct cr_secret_watch *watch)
+static void add_key(void *keys, const char *ns, const char *name, struct cr_packed *packed)
 {
+    (void)packed;
+    cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
+    cr_strvec_add(keys, key);
+}
+
+/* The informer goes, and with it what only it held; held: what it had. */
+static void end(struct cr_secret_watch *watch, struct cr_strvec *held)
+{
+    cr_store_visit(cr_informer_store(watch->informer), NULL, add_key, held);
     cr_manager_remove_informer(watch->group->watches->options.manager, watch->informer);
     watch_free(watch);
 }
@@ -407,7 +415,7 @@ static bool is_replaced(const struct cr_secret_group *group)
 }
 
 /* wanted NULL: what it has may be wanted for another reason. */
-static void end_own(struct cr_strmap *map, const struct cr_strmap *wanted, bool replaced)
+static void end_own(struct cr_strmap *map, const struct cr_strmap *wanted, bool replaced, struct cr_strvec *held)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec over = {0};
     for (struct cr_strmap_iter it = {0}; cr_strmap_next(map, &it);)
@@ -415,27 +423,31 @@ static void end_own(struct cr_strmap *map, const struct cr_strmap *wanted, bool 
             (replaced || (wanted && !cr_strmap_get(wanted, it.key))))
             cr_strvec_add(&over, it.key);
     for (size_t i = 0; i < over.len; i++)
-        end(cr_strmap_take(map, over.items[i]));
+        end(cr_strmap_take(map, over.items[i]), held);
 }
 
-static void end_wides(struct cr_secret_group *group)
+static void end_wides(struct cr_secret_group *group, struct cr_strvec *held)
 {
     size_t kept = 0;
     for (size_t i = 0; i < group->wides_len; i++)
         if (group->wides[i]->desired)
             group->wides[kept++] = group->wides[i];
         else
-            end(group->wides[i]);
+            end(group->wides[i], held);
     group->wides_len = kept;
 }
 
 static void end_replaced(struct cr_secret_group *group)
 {
+    CR_CLEANUP(cr_strvec) struct cr_strvec held = {0};
     bool replaced = is_replaced(group);
-    end_own(group->named, group->wanted, replaced);
-    end_own(group->labelled, NULL, replaced);
+    end_own(group->named, group->wanted, replaced, &held);
+    end_own(group->labelled, NULL, replaced, &held);
     if (replaced)
-        end_wides(group);
+        end_wides(group, &held);
+    /* Deleted, the others have seen it, but left it to these to tell, which were behind. */
+    for (size_t i = 0; i < held.len; i++)
+        tell_if_missing(group, held.items[i]);
 }
 
 /* --- all of it --- */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/alloc.h"
@@ -513,6 +514,93 @@ static void what_may_not_be_seen_in_one_namespace_is_told_there_and_nowhere_else
     test_server_free(server);
 }
 
+/* --- watches that others replace --- */
+
+struct replaced {
+    struct cr_manager *manager;
+    struct cr_cache *cache;
+    struct cr_timer *poll;
+    atomic_bool grown; /* so much is named that one wide watch has all */
+    atomic_int told;   /* of ns/a, since then */
+};
+
+/* The watch of s1 by name never hears that it was deleted; the wide one comes when it is gone. */
+static void serve_replaced(struct test_conn *conn, void *arg)
+{
+    struct replaced *replaced = arg;
+    if (!test_conn_request(conn))
+        return;
+    test_conn_puts(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n");
+    bool policies = strstr(conn->head, "/certrotationpolicies?") != NULL;
+    if (policies)
+        test_conn_puts(conn, POLICY_A);
+    if (strstr(conn->head, "fieldSelector=metadata.name%3Ds1 ") ||
+        strstr(conn->head, "fieldSelector=metadata.name%3Ds1&"))
+        test_conn_puts(conn, ADDED(OBJECT("ns", "s1", "6")));
+    test_conn_puts(conn, MARK);
+    while (policies && !atomic_load(&replaced->grown))
+        usleep(POLL_MS * 1000);
+    if (policies)
+        test_conn_puts(conn, POLICY_Z);
+    test_conn_wait_closed(conn);
+}
+
+static void count_told(void *arg, const char *key)
+{
+    struct replaced *replaced = arg;
+    if (strcmp(key, "ns/a") == 0 && atomic_load(&replaced->grown))
+        atomic_fetch_add(&replaced->told, 1);
+}
+
+static bool is_held(struct cr_cache *cache, const char *name)
+{
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *found = cr_cache_get(cache, CR_CACHED_SECRETS, "ns", name);
+    return found != NULL;
+}
+
+static void look_whether_replaced(void *arg)
+{
+    struct replaced *replaced = arg;
+    bool grown = atomic_load(&replaced->grown);
+    if (!grown && is_held(replaced->cache, "s1"))
+        atomic_store(&replaced->grown, true);
+    if (grown && atomic_load(&replaced->told))
+        cr_manager_stop(replaced->manager);
+    else
+        cr_timer_arm(replaced->poll, POLL_MS);
+}
+
+static void what_only_an_ended_watch_held_is_told_to_be_gone(void **state)
+{
+    (void)state;
+    struct replaced replaced = {0};
+    struct test_server *server =
+        test_server_new(&(struct test_server_options){.serve = serve_replaced, .arg = &replaced});
+    struct cr_loop *loop = cr_loop_new();
+    struct cr_client *client = fake_client(loop, test_server_port(server));
+    replaced.manager = cr_manager_new(loop, client, NULL, &(struct cr_manager_options){.workers = 1});
+    const struct cr_cache_options options = {
+        .namespaces = &everywhere, .on_policy = count_told, .on_pod_gone = forget_pod, .arg = &replaced};
+    replaced.cache = cr_cache_new(replaced.manager, client, loop, &options);
+    replaced.poll = cr_timer_new(loop, look_whether_replaced, &replaced);
+    cr_timer_arm(replaced.poll, 0);
+    struct cr_timer *deadline = cr_timer_new(loop, give_up, replaced.manager);
+    cr_timer_arm(deadline, 20 * 1000);
+    struct cr_error err = {0};
+    if (!cr_manager_run(replaced.manager, &err))
+        fail_msg("%s", err.text);
+    cr_timer_free(deadline);
+    cr_timer_free(replaced.poll);
+    assert_true(atomic_load(&replaced.told) > 0);
+    assert_false(is_held(replaced.cache, "s1"));
+    assert_false(cr_cache_waits(replaced.cache, &in_ns, &nothing_known));
+    cr_manager_free(replaced.manager);
+    cr_cache_free(replaced.cache);
+    cr_client_free(client);
+    cr_loop_free(loop);
+    test_server_free(server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -521,6 +609,7 @@ int main(void)
         cmocka_unit_test(a_workload_is_found_by_kind_and_name),
         cmocka_unit_test(policies_are_decoded_once_and_secrets_are_read_through_them),
         cmocka_unit_test(what_may_not_be_seen_in_one_namespace_is_told_there_and_nowhere_else),
+        cmocka_unit_test(what_only_an_ended_watch_held_is_told_to_be_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

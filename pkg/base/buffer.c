@@ -69,9 +69,14 @@ static void reserve(struct cr_buf *buf, size_t want)
     buf->cap = cap;
 }
 
+static bool has_room(const struct cr_buf *buf, size_t len)
+{
+    return len <= SIZE_MAX / 4 - buf->len && (!buf->max || len <= buf->max - buf->len);
+}
+
 bool cr_buf_append(struct cr_buf *buf, const void *data, size_t len)
 {
-    if (len > SIZE_MAX / 4 - buf->len || (buf->max && len > buf->max - buf->len))
+    if (!has_room(buf, len))
         return false;
     reserve(buf, buf->len + len);
     if (len)
@@ -87,13 +92,20 @@ void cr_buf_puts(struct cr_buf *buf, const char *text)
     (void)fits;
 }
 
+/* In place: what is printed elsewhere first would be one more copy of a secret. */
 void cr_buf_printf(struct cr_buf *buf, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    cr_autofree char *text = cr_vasprintf(fmt, args);
+    int len = vsnprintf(NULL, 0, fmt, args);
     va_end(args);
-    cr_buf_puts(buf, text);
+    if (len < 0 || !has_room(buf, (size_t)len))
+        return;
+    reserve(buf, buf->len + (size_t)len);
+    va_start(args, fmt);
+    (void)vsnprintf(buf->data + buf->len, (size_t)len + 1, fmt, args);
+    va_end(args);
+    buf->len += (size_t)len;
 }
 
 void cr_buf_consume(struct cr_buf *buf, size_t n)

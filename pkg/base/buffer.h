@@ -27,7 +27,7 @@ CR_DEFINE_DISPOSE(cr_buf, struct cr_buf, cr_buf_dispose)
 void cr_buf_reset(struct cr_buf *buf);
 /* False only when the cap would be passed; then nothing was appended. */
 bool cr_buf_append(struct cr_buf *buf, const void *data, size_t len) CR_MUST_USE;
-/* For buffers without a cap: cannot fail. */
+/* For buffers without a cap: cannot fail. What is printed must not lie in the buffer itself. */
 void cr_buf_puts(struct cr_buf *buf, const char *text);
 void cr_buf_printf(struct cr_buf *buf, const char *fmt, ...) CR_PRINTF(2, 3);
 /* Drops the first n bytes. */

@@ -1,5 +1,6 @@
 #include "base/buffer.h"
 
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -131,7 +132,61 @@ static void a_stolen_text_leaves_nothing(void **state)
     free(text);
 }
 
-/* Only memory that is still the buffer's can be looked at afterwards. */
+/* --- what is freed --- */
+
+/* Of a sanitizer; NULL without one. fn: with each block that is about to be freed. */
+extern int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *, size_t),
+                                                     void (*fn)(const volatile void *)) __attribute__((weak));
+
+static size_t keys_freed;
+
+static void on_malloc(const volatile void *block, size_t size)
+{
+    (void)block;
+    (void)size;
+}
+
+static void on_free(const volatile void *block)
+{
+    void *bytes = (void *)(uintptr_t)block;
+    if (bytes && memmem(bytes, malloc_usable_size(bytes), "hunter2", 7))
+        keys_freed++;
+}
+
+static void no_key_is_in_what_a_secret_buffer_frees(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        bool secret;
+        size_t more; /* bytes behind the key */
+        bool print;
+        bool freed;
+    } cases[] = {
+        {"one that is no secret: this test can fail", false, 0, false, true},
+        {"disposed of", true, 0, false, false},
+        {"grown", true, 5000, false, false},
+        {"grown until it has pages", true, 300 * 1000, false, false},
+        {"printed", true, 0, true, false},
+    };
+    if (!__sanitizer_install_malloc_and_free_hooks)
+        skip();
+    assert_int_not_equal(__sanitizer_install_malloc_and_free_hooks(on_malloc, on_free), 0);
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        keys_freed = 0;
+        struct cr_buf buf = {.secret = cases[i].secret};
+        if (cases[i].print)
+            cr_buf_printf(&buf, "%s%d", "hunter", 2);
+        else
+            cr_buf_puts(&buf, "hunter2");
+        for (size_t n = 0; n < cases[i].more; n += 10)
+            cr_buf_puts(&buf, "0123456789");
+        cr_buf_dispose(&buf);
+        if ((keys_freed != 0) != cases[i].freed)
+            fail_msg("%s: %zu blocks with the key", cases[i].rule, keys_freed);
+    }
+}
+
 static void a_secret_is_wiped_when_it_is_reset(void **state)
 {
     (void)state;
@@ -146,10 +201,15 @@ static void a_secret_is_wiped_when_it_is_reset(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_big_buffer_is_a_buffer),         cmocka_unit_test(what_a_secret_buffer_held_is_wiped),
-        cmocka_unit_test(an_empty_buffer_is_an_empty_text), cmocka_unit_test(appending_grows_and_keeps_the_terminator),
-        cmocka_unit_test(a_cap_is_passed_by_no_byte),       cmocka_unit_test(consuming_drops_from_the_front),
-        cmocka_unit_test(a_stolen_text_leaves_nothing),     cmocka_unit_test(a_secret_is_wiped_when_it_is_reset),
+        cmocka_unit_test(a_big_buffer_is_a_buffer),
+        cmocka_unit_test(no_key_is_in_what_a_secret_buffer_frees),
+        cmocka_unit_test(what_a_secret_buffer_held_is_wiped),
+        cmocka_unit_test(an_empty_buffer_is_an_empty_text),
+        cmocka_unit_test(appending_grows_and_keeps_the_terminator),
+        cmocka_unit_test(a_cap_is_passed_by_no_byte),
+        cmocka_unit_test(consuming_drops_from_the_front),
+        cmocka_unit_test(a_stolen_text_leaves_nothing),
+        cmocka_unit_test(a_secret_is_wiped_when_it_is_reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,6 +52,10 @@ static void a_head_tells_the_object(void **state)
          "{\"type\":\"ADDED\",\"object\":{\"x\":\"\\\\\",\"metadata\":{\"name\":\"a\",\"namespace\":\"b\","
          "\"resourceVersion\":\"1\"",
          "b/a@1"},
+        {"a quote that is escaped ends no string",
+         "{\"type\":\"ADDED\",\"object\":{\"x\":\"\\\"}\",\"metadata\":{\"name\":\"a\",\"namespace\":\"b\","
+         "\"resourceVersion\":\"1\"",
+         "b/a@1"},
         {"data in front of metadata",
          "{\"type\":\"ADDED\",\"object\":{\"data\":{\"metadata\":\"eA==\",\"n\":[1,{\"metadata\":{\"name\":\"no\"}}]},"
          "\"immutable\":true,\"metadata\":{\"name\":\"a\",\"namespace\":\"b\",\"resourceVersion\":\"1\"",

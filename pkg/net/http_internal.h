@@ -59,7 +59,8 @@ struct cr_http_pool *cr_http_pool_new(struct cr_http_client *client, struct cr_l
                                       struct cr_http_identity *identity);
 const struct cr_http_identity *cr_http_pool_identity(const struct cr_http_pool *pool);
 bool cr_http_pool_add(struct cr_http_pool *pool, CURL *easy, struct cr_error *err) CR_MUST_USE;
-void cr_http_pool_remove(struct cr_http_pool *pool, CURL *easy);
+/* broken_off: before curl was done with it; then the server is told so. */
+void cr_http_pool_remove(struct cr_http_pool *pool, CURL *easy, bool broken_off);
 bool cr_http_pool_is_full(const struct cr_http_pool *pool);
 struct cr_http_pool *cr_http_pool_next(const struct cr_http_pool *pool);
 void cr_http_pool_note_byte(struct cr_http_pool *pool, int64_t now_ms);

@@ -29,6 +29,7 @@ struct cr_http_pool {
     struct cr_http_identity *identity;
     CURLM *multi;
     struct cr_timer *timer;
+    struct cr_timer *flush;
     LIST_HEAD(, watched) sockets;
     size_t exchanges;
     bool retired;
@@ -131,6 +132,35 @@ static int on_timeout_change(CURLM *multi, long timeout_ms, void *arg)
     return 0;
 }
 
+/* The same socket as before needs it no more. */
+static void flush_connection_of(const struct cr_http_stream *stream, curl_socket_t *before)
+{
+    CURL *easy = stream->exchange.easy;
+    long version = 0;
+    curl_socket_t fd = CURL_SOCKET_BAD;
+    curl_easy_getinfo(easy, CURLINFO_HTTP_VERSION, &version);
+    curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &fd);
+    if (version != CURL_HTTP_VERSION_2_0 || fd == *before)
+        return;
+    *before = fd;
+    curl_easy_pause(easy, CURLPAUSE_RECV);
+    curl_easy_pause(easy, CURLPAUSE_CONT);
+}
+
+/* libcurl 7.88 keeps the RST_STREAM of a transfer that is taken away (RFC 9113, section 5.4.2), and what it had read
+ * for others by then, until the next bytes go out or come in: on a quiet connection of watches for minutes, in which
+ * the server goes on with the stream and counts it. It sends what it has kept back when another transfer goes on after
+ * a pause, and looks for what is to be read. */
+static void on_flush(void *arg)
+{
+    struct cr_http_pool *pool = arg;
+    curl_socket_t before = CURL_SOCKET_BAD;
+    struct cr_http_stream *stream = NULL;
+    TAILQ_FOREACH(stream, &pool->client->running, link)
+    if (stream->pool == pool && stream->status && !stream->complete)
+        flush_connection_of(stream, &before);
+}
+
 struct cr_http_pool *cr_http_pool_new(struct cr_http_client *client, struct cr_loop *loop,
                                       struct cr_http_identity *identity)
 {
@@ -139,6 +169,7 @@ struct cr_http_pool *cr_http_pool_new(struct cr_http_client *client, struct cr_l
     pool->loop = loop;
     pool->identity = cr_http_identity_ref(identity);
     pool->timer = cr_timer_new(loop, on_timer, pool);
+    pool->flush = cr_timer_new(loop, on_flush, pool);
     LIST_INIT(&pool->sockets);
     pool->multi = curl_multi_init();
     curl_multi_setopt(pool->multi, CURLMOPT_SOCKETFUNCTION, on_watch);
@@ -156,6 +187,7 @@ static void pool_free(struct cr_http_pool *pool)
     while (!LIST_EMPTY(&pool->sockets))
         unwatch(LIST_FIRST(&pool->sockets));
     cr_timer_free(pool->timer);
+    cr_timer_free(pool->flush);
     cr_http_identity_unref(pool->identity);
     free(pool);
 }
@@ -180,18 +212,21 @@ static void free_when_unused(struct cr_http_pool *pool)
         pool_free(pool);
 }
 
-/* The first pool stays, with its connection, for what comes next; those for a rush go with it. */
-static bool is_spare(const struct cr_http_pool *pool)
+/* The first pool stays, with its connection, for what comes next. Those for a rush go with it, and so does one with a
+ * stream broken off whose end nothing is left to be told with. */
+static bool is_spare(const struct cr_http_pool *pool, bool broken_off)
 {
-    return !pool->retired && pool->exchanges == 0 && pool != TAILQ_FIRST(&pool->client->pools);
+    return !pool->retired && pool->exchanges == 0 && (broken_off || pool != TAILQ_FIRST(&pool->client->pools));
 }
 
-void cr_http_pool_remove(struct cr_http_pool *pool, CURL *easy)
+void cr_http_pool_remove(struct cr_http_pool *pool, CURL *easy, bool broken_off)
 {
     curl_multi_remove_handle(pool->multi, easy);
     curl_easy_cleanup(easy); /* while the credentials it points to are certainly there */
     pool->exchanges--;
-    if (is_spare(pool))
+    if (broken_off)
+        cr_timer_arm(pool->flush, 0);
+    if (is_spare(pool, broken_off))
         cr_http_pool_retire(pool);
     else
         free_when_unused(pool);

@@ -139,7 +139,7 @@ static void detach(struct cr_http_stream *stream)
     cr_timer_free(stream->timer);
     stream->timer = NULL;
     if (stream->added)
-        cr_http_pool_remove(stream->pool, cr_steal(&stream->exchange.easy));
+        cr_http_pool_remove(stream->pool, cr_steal(&stream->exchange.easy), !stream->complete || stream->over_cap);
     stream->added = false;
     stream->pool = NULL;
     cr_http_exchange_dispose(&stream->exchange);

@@ -414,14 +414,44 @@ static bool is_replaced(const struct cr_secret_group *group)
     return (!wide || cr_secret_watch_speaks(wide)) && all_answered(group->named) && all_answered(group->labelled);
 }
 
+struct handover {
+    const struct cr_secret_watch *from;
+    bool complete;
+};
+
+static void check_handover(void *arg, const char *ns, const char *name, struct cr_packed *packed)
+{
+    struct handover *handover = arg;
+    CR_CLEANUP(cr_packed)
+    struct cr_packed *other = cr_secret_group_find(handover->from->group, handover->from, ns, name);
+    bool behind = other && cr_decimal_less(cr_packed_resource_version(other), cr_packed_resource_version(packed));
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *opened = other ? NULL : cr_packed_open(packed);
+    if (behind || (opened && is_wanted(handover->from, opened->json)))
+        handover->complete = false;
+}
+
+/* Watches are no copies of each other: one in sync may have heard less than the one that it replaces, and without that
+ * a Secret would go back in time, or away. What has not heard anything lately has nothing to hand over. */
+static bool has_handed_over(const struct cr_secret_watch *watch)
+{
+    struct handover handover = {.from = watch, .complete = true};
+    if (cr_secret_watch_speaks(watch))
+        cr_store_visit(cr_informer_store(watch->informer), NULL, check_handover, &handover);
+    if (!handover.complete)
+        look_after(watch->group->watches, BURST_MS);
+    return handover.complete;
+}
+
 /* wanted NULL: what it has may be wanted for another reason. */
 static void end_own(struct cr_strmap *map, const struct cr_strmap *wanted, bool replaced, struct cr_strvec *held)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec over = {0};
-    for (struct cr_strmap_iter it = {0}; cr_strmap_next(map, &it);)
-        if (!((const struct cr_secret_watch *)it.value)->desired &&
-            (replaced || (wanted && !cr_strmap_get(wanted, it.key))))
+    for (struct cr_strmap_iter it = {0}; cr_strmap_next(map, &it);) {
+        const struct cr_secret_watch *watch = it.value;
+        bool unwanted = wanted && !cr_strmap_get(wanted, it.key);
+        if (!watch->desired && (unwanted || (replaced && has_handed_over(watch))))
             cr_strvec_add(&over, it.key);
+    }
     for (size_t i = 0; i < over.len; i++)
         end(cr_strmap_take(map, over.items[i]), held);
 }
@@ -430,7 +460,7 @@ static void end_wides(struct cr_secret_group *group, struct cr_strvec *held)
 {
     size_t kept = 0;
     for (size_t i = 0; i < group->wides_len; i++)
-        if (group->wides[i]->desired)
+        if (group->wides[i]->desired || !has_handed_over(group->wides[i]))
             group->wides[kept++] = group->wides[i];
         else
             end(group->wides[i], held);
@@ -458,16 +488,31 @@ static const char *wide_text(enum cr_wide wide)
     return wide == CR_WIDE_NONE ? "no wide one" : selector ? selector : "all";
 }
 
-/* Once per change; which names come and go is no news. */
+static size_t count_held(const struct cr_secret_group *group)
+{
+    size_t count = 0;
+    for (struct cr_strmap_iter it = {0}; cr_strmap_next(group->named, &it);)
+        count += cr_store_len(cr_informer_store(((const struct cr_secret_watch *)it.value)->informer));
+    for (struct cr_strmap_iter it = {0}; cr_strmap_next(group->labelled, &it);)
+        count += cr_store_len(cr_informer_store(((const struct cr_secret_watch *)it.value)->informer));
+    for (size_t i = 0; i < group->wides_len; i++)
+        count += cr_store_len(cr_informer_store(group->wides[i]->informer));
+    return count;
+}
+
+/* Once per change, when all of it has answered; which names come and go is no news. */
 static void log_scope(struct cr_secret_group *group)
 {
+    if (!is_replaced(group))
+        return;
     const struct cr_secret_watch *wide = cr_secret_group_wide(group);
     cr_autofree char *text = cr_asprintf("%s, %zu by name, %zu by label", wide_text(wide ? wide->wide : CR_WIDE_NONE),
                                          cr_strmap_len(group->named), cr_strmap_len(group->labelled));
     if (cr_streq(group->logged, text))
         return;
     cr_strset(&group->logged, text);
-    cr_log(CR_LOG_INFO, "watches of Secrets", {"namespace", group->ns}, {"watches", text});
+    cr_autofree char *held = cr_asprintf("%zu", count_held(group));
+    cr_log(CR_LOG_INFO, "watches of Secrets", {"namespace", group->ns}, {"watches", text}, {"objects", held});
 }
 
 static void look(struct cr_secret_watches *watches)

@@ -144,7 +144,7 @@ static void take_object(struct cr_informer *informer, const char *key, struct cr
         drop(informer, key);
         return;
     }
-    cr_store_put(informer->store, key, cr_store_pack(informer->store, after));
+    cr_store_put(informer->store, key, cr_packed_new(after));
     tell(informer, key, before, after);
 }
 
@@ -197,7 +197,10 @@ static void on_synced(void *arg)
         return;
     char count[24];
     snprintf(count, sizeof count, "%zu", cr_store_len(informer->store));
-    cr_log(CR_LOG_INFO, "in sync", {"resource", informer->options.watch.resource->plural}, {"namespace", informer->ns},
+    /* One of many is worth no line: whoever asked for it says what has become of them all. */
+    cr_log(informer->options.patience_ms ? CR_LOG_DEBUG : CR_LOG_INFO, "in sync",
+           {"resource", informer->options.watch.resource->plural}, {"namespace", informer->ns},
+           {"selector", informer->label_selector ? informer->label_selector : informer->field_selector},
            {"objects", count});
     if (informer->options.on_first_sync)
         informer->options.on_first_sync(informer->options.arg);

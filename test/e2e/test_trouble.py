@@ -125,7 +125,7 @@ def test_a_rollout_that_fails_is_told_and_taken_up_again_when_mended(web: World)
         status = _status(web)
         assert status.consumers["web"].state == "Failed"
         assert status.conditions["Degraded"].reason == "RolloutFailed"
-        assert _events(web, "RolloutFailed")
+        wait_for("an Event of it, which comes after the record", lambda: _events(web, "RolloutFailed"), deadline=30)
         assert before <= pods.identity(web.pods(_WEB)), "the pods that worked are gone"
         _configure(web, "/certs")
         _wait_settled(web, version)

@@ -13,7 +13,7 @@ import pytest
 from audit import Audit, Write
 from certroll_dev import install
 from certroll_dev.demo import workloads
-from certroll_dev.demo.api import API
+from certroll_dev.demo.api import API, Object
 from certroll_dev.demo.cluster import LocalCluster
 from certroll_dev.demo.waiting import wait_for
 from certroll_dev.demo.workloads import ENVOY, NGINX, WORKLOADS
@@ -116,11 +116,15 @@ def test_without_the_right_to_restart_it_says_so_and_waits(place: Place) -> None
         shop.wait("Envoy to converge all the same", lambda status: status.consumers[ENVOY.consumer].at_rest, deadline=60)
         described = shop.kubectl("describe", "crp", POLICY)
         assert 'cannot patch resource "deployments"' in described and "Reason:                Gated" in described, described
-        assert any('cannot patch resource "deployments"' in event["message"] for event in shop.events("RestartFailed"))
+        wait_for("an Event of it, which comes after the record", lambda: _refusals(shop), deadline=30)
         tries = place.refused_since(mark, "deployments")
         assert 1 <= len(tries) <= 4, "\n".join(map(str, tries))
     shop.wait_settled(versions, deadline=_BACKOFF)
     _assert_rolled_once(shop, before)
+
+
+def _refusals(shop: Shop) -> list[Object]:
+    return [event for event in shop.events("RestartFailed") if 'cannot patch resource "deployments"' in event["message"]]
 
 
 def test_without_the_right_to_hasten_a_kubelet_it_waits_for_it(place: Place) -> None:
@@ -134,8 +138,10 @@ def test_without_the_right_to_hasten_a_kubelet_it_waits_for_it(place: Place) -> 
     _assert_rolled_once(shop, before)
 
 
-def test_what_cannot_be_put_on_record_is_not_done(place: Place) -> None:
-    """But for a restart, which is one write together with its memory."""
+@pytest.mark.parametrize(("coalesce", "restarts"), [("0s", 1), ("1s", 0)], ids=["but-for-a-restart-that-is-due-at-once", "nothing"])
+def test_what_cannot_be_put_on_record_is_not_done(place: Place, coalesce: str, restarts: int) -> None:
+    """A restart is one write together with its memory; but since when it waits to be coalesced, nothing tells but the record."""
+    place.shop.install_policy(coalesce)
     shop, before = place.shop, place.shop.rollouts(NGINX)
     with shop.without_right("certrotationpolicies/status", "patch"):
         mark = place.audit.mark()
@@ -144,7 +150,7 @@ def test_what_cannot_be_put_on_record_is_not_done(place: Place) -> None:
         words = 'cannot patch resource "certrotationpolicies/status"'
         wait_for("the log to say so", lambda: _names(place, "a reconcile failed", words), deadline=30)
         steadily("done without a record", _QUIET, lambda: [w for w in _acts(place, mark) if w.resource != "deployments"])
-        assert len(_acts(place, mark)) == 1, "a restart is its own record, and is made once"
+        assert len(_acts(place, mark)) == restarts, "\n".join(map(str, _acts(place, mark)))
     shop.wait_settled(versions, deadline=_BACKOFF)
     _assert_rolled_once(shop, before)
 

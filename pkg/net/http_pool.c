@@ -132,17 +132,13 @@ static int on_timeout_change(CURLM *multi, long timeout_ms, void *arg)
     return 0;
 }
 
-/* The same socket as before needs it no more. */
-static void flush_connection_of(const struct cr_http_stream *stream, curl_socket_t *before)
+static void flush_connection_of(const struct cr_http_stream *stream)
 {
     CURL *easy = stream->exchange.easy;
     long version = 0;
-    curl_socket_t fd = CURL_SOCKET_BAD;
     curl_easy_getinfo(easy, CURLINFO_HTTP_VERSION, &version);
-    curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &fd);
-    if (version != CURL_HTTP_VERSION_2_0 || fd == *before)
+    if (version != CURL_HTTP_VERSION_2_0)
         return;
-    *before = fd;
     curl_easy_pause(easy, CURLPAUSE_RECV);
     curl_easy_pause(easy, CURLPAUSE_CONT);
 }
@@ -154,11 +150,10 @@ static void flush_connection_of(const struct cr_http_stream *stream, curl_socket
 static void on_flush(void *arg)
 {
     struct cr_http_pool *pool = arg;
-    curl_socket_t before = CURL_SOCKET_BAD;
     struct cr_http_stream *stream = NULL;
     TAILQ_FOREACH(stream, &pool->client->running, link)
     if (stream->pool == pool && stream->status && !stream->complete)
-        flush_connection_of(stream, &before);
+        flush_connection_of(stream);
 }
 
 struct cr_http_pool *cr_http_pool_new(struct cr_http_client *client, struct cr_loop *loop,

@@ -144,7 +144,7 @@ static void take_object(struct cr_informer *informer, const char *key, struct cr
         drop(informer, key);
         return;
     }
-    cr_store_put(informer->store, key, cr_packed_new(after));
+    cr_store_put(informer->store, key, cr_store_pack(informer->store, after));
     tell(informer, key, before, after);
 }
 

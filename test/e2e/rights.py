@@ -10,6 +10,7 @@ from typing import Any
 
 _OPERATOR = "certroll-operator"  # the service account, whatever its namespace
 _AGGREGATED = "rbac.authorization.k8s.io/aggregate-to-"
+_NOBODY = ("-",)  # no object can be called so: what a component takes away, its rule stays in its place
 
 
 @dataclass(frozen=True, order=True)
@@ -62,7 +63,8 @@ class Grant:
 
 def granted(manifests: Iterable[Mapping[str, Any]]) -> set[Grant]:
     """By the Roles and ClusterRoles among them, but for those that are lent to the cluster's users."""
-    return {grant for obj in manifests if _is_ours(obj) for rule in obj["rules"] for grant in _of_rule(rule, _is_own(obj))}
+    grants = {grant for obj in manifests if _is_ours(obj) for rule in obj["rules"] for grant in _of_rule(rule, _is_own(obj))}
+    return {grant for grant in grants if grant.names != _NOBODY}
 
 
 def _is_ours(obj: Mapping[str, Any]) -> bool:

@@ -42,17 +42,21 @@ static bool wants(void *arg, const char *ns, const char *name)
            cr_secret_watch_holds(watch, ns, name);
 }
 
-static bool is_wanted(const struct cr_secret_watch *watch, const struct cr_json *json)
+static bool is_taken(const struct cr_secret_group *group, const struct cr_json *json)
 {
-    const struct cr_secret_group *group = watch->group;
     const char *ns = cr_or_empty(cr_json_string_at(json, "metadata", "namespace"));
     const char *name = cr_or_empty(cr_json_string_at(json, "metadata", "name"));
     cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
-    if (watch->kind != CR_SECRET_WIDE || cr_strmap_get(group->wanted, key))
+    if (cr_strmap_get(group->wanted, key))
         return true;
     CR_CLEANUP(cr_strvec) struct cr_strvec policies = {0};
     cr_policy_index_of_secret(group->watches->options.index, ns, name, NULL, json, &policies);
     return policies.len > 0;
+}
+
+static bool is_wanted(const struct cr_secret_watch *watch, const struct cr_json *json)
+{
+    return watch->kind != CR_SECRET_WIDE || is_taken(watch->group, json);
 }
 
 static bool project(void *arg, struct cr_json *json, struct cr_snapshot *snapshot)
@@ -426,7 +430,7 @@ static void check_handover(void *arg, const char *ns, const char *name, struct c
     struct cr_packed *other = cr_secret_group_find(handover->from->group, handover->from, ns, name);
     bool behind = other && cr_decimal_less(cr_packed_resource_version(other), cr_packed_resource_version(packed));
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *opened = other ? NULL : cr_packed_open(packed);
-    if (behind || (opened && is_wanted(handover->from, opened->json)))
+    if (behind || (opened && is_taken(handover->from->group, opened->json)))
         handover->complete = false;
 }
 

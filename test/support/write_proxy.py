@@ -6,7 +6,7 @@ one the proxy presents it itself. Answers are streamed as they come, watches abo
 
 A write that has arrived can be dropped before it is forwarded, or its answer after it was: exactly what a crash at
 that moment does. A Lease is renewed by the clock, whatever else happens: that is no write of a rotation, and only passed on;
-but from the moment a trap has caught a write until `set`, nobody gets one, so that nobody takes over before the test is ready.
+but from the moment a trap has caught a write until `set`, nobody else gets one, so that nobody takes over before the test is ready.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class WriteProxy:
         self._namer = Namer()
         self._writes: list[Write] = []
         self._trap: Trap | None = None
-        self._caught = False  # a trap has, and nothing was set since: nobody is to lead
+        self._caught: str | None = None  # by a trap, and nothing was set since: nobody else is to lead
         self._written_before = 0  # the trap was set
         self._sockets: set[socket.socket] = set()
         self._last_write = time.monotonic()
@@ -146,7 +146,7 @@ class WriteProxy:
         """In the midst of a recording."""
         with self._lock:
             self._trap = trap
-            self._caught = False
+            self._caught = None
             self._written_before = len(self._writes)
 
     def take_back(self, trap: Trap) -> bool:
@@ -176,9 +176,10 @@ class WriteProxy:
 
     # --- for the handler
 
-    def may_lead(self) -> bool:
+    def may_lead(self, client: str) -> bool:
+        """A leader that is not dead yet renews: without its Lease it would end by itself before a slow kill."""
         with self._lock:
-            return not self._caught
+            return self._caught in (None, client)
 
     def arrived(self, client: str, method: str, path: str, body: bytes) -> Write:
         with self._lock:
@@ -201,7 +202,7 @@ class WriteProxy:
             trap = self._trap
             if not trap or not trap.fits(write, self._writes.index(write) + 1 - self._written_before, when):
                 return
-            self._trap, self._caught = None, True
+            self._trap, self._caught = None, client
         trap.spring(client)
         raise Dropped
 
@@ -264,7 +265,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse_streaming_list()
             return
         try:
-            if self._is_of_lease() and not proxy.may_lead():
+            if self._is_of_lease() and not proxy.may_lead(client):
                 raise Dropped
             write = proxy.arrived(client, self.command, self.path, body or b"") if self._is_recorded() else None
             with proxy.exchange(self.command, self.path, headers, body) as response:

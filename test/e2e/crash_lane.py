@@ -377,7 +377,8 @@ class Lane:
         return pods.of_app(self._api, self.namespace, consumer.name)
 
     def _converged(self) -> bool:
-        """By the policy's status; whether that is true is judged afterwards.
+        """By the policy's status; whether that is true is judged afterwards. But a restart comes before its record: until that,
+        the status may be that of the rotation before, and what is rolled out tells.
 
         The Secrets are known by what they hold: one that was rewritten with what was settled before is no change, and the
         resourceVersion in the status stays as it was.
@@ -390,6 +391,7 @@ class Lane:
             and all(consumer.at_rest for consumer in status.consumers.values())
             and not any(secret.pending or secret.problem for secret in status.secrets.values())
             and settled == self._leaves
+            and all(is_rolled_out(self._api.get("deployments", self.namespace, consumer.name)) for consumer in CONSUMERS)
         )
 
     def _at_rest(self) -> bool:

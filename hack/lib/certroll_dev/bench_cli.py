@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--changes", type=_positive, metavar="N", help="changes one at a time, per turn (default: 100)")
     parser.add_argument("--no-large-secret", action="store_true", help="without the Secret of 1 MB")
     parser.add_argument("--quick", action="store_true", help="few of everything: to see that it runs, not for figures")
-    parser.add_argument("--large", action="store_true", help="also 100,000 Secrets, and 5,000 policies with 20,000 pods: half an hour more")
+    parser.add_argument("--large", action="store_true", help="also 100,000 Secrets, most of which nobody refers to: half an hour more")
     parser.add_argument("--build", type=Path, metavar="DIR", help="take the programs of this build folder, and build none")
     parser.add_argument("--program", type=Path, metavar="FILE", help="measure this certroll-operator")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all that was measured, each change included")

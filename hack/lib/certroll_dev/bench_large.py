@@ -1,4 +1,4 @@
-"""hack/bench --large: that what nobody refers to costs nothing, and many policies with many pods."""
+"""hack/bench --large: that what nobody refers to costs nothing."""
 
 from __future__ import annotations
 

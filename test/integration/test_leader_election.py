@@ -84,8 +84,8 @@ def test_one_leads_and_says_so(control_plane: ControlPlane, namespace: str, pair
     spec = lease(control_plane, namespace)
     assert spec["holderIdentity"] == identity(leader)
     assert spec["leaseDurationSeconds"] == 5 and spec["leaseTransitions"] == 0
-    assert "certroll_leader 1\n" in leader.get("/metrics")[1]
-    assert "certroll_leader 0\n" in standby.get("/metrics")[1]
+    for each, leads in (leader, 1), (standby, 0):
+        assert f'leader_election_master_status{{name="{LEASE}"}} {leads}\n' in each.get("/metrics")[1]
     for each in pair:
         assert each.get("/readyz") == (200, "ok\n") and each.get("/healthz") == (200, "ok\n")
     events = control_plane.get("events", "-n", namespace, "--field-selector", f"involvedObject.name={LEASE}")["items"]

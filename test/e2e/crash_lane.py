@@ -126,7 +126,7 @@ class Lane:
         self._image = image
         self._folder = folder
         self._authorities = 0
-        self._started = 0.0
+        self._started = self._led = 0.0
         self._materials: Mapping[str, Material] = {}  # last written, by the name of the Secret
         self._leaves: Mapping[str, str] = {}  # their fingerprints
         self.proxy = WriteProxy(
@@ -229,6 +229,7 @@ class Lane:
                 self._others_turn(traps[0] if traps else None)
                 outcome.struck += 1
             self.proxy.set(None)
+            self._wait_led(outcome.struck > 0)
             self._wait("the rotation to converge", lambda: self._alive() and self._converged())
             outcome.seconds = time.monotonic() - self._started
             self._wait("the operator to come to rest", lambda: self._alive() and self._at_rest())
@@ -236,6 +237,12 @@ class Lane:
             outcome.problems.append(str(error))
         outcome.writes = self.proxy.writes()
         return outcome
+
+    def _wait_led(self, killed: bool) -> None:
+        """Nobody writes between two leaders, and that is no rest: what is put back meanwhile even looks converged."""
+        if killed:
+            self._operator.wait_ready()
+        self._led = time.monotonic()
 
     def _traps(self, kill: Kill) -> list[Trap]:
         if isinstance(kill, AtWrite):
@@ -395,7 +402,8 @@ class Lane:
         )
 
     def _at_rest(self) -> bool:
-        return self.proxy.quiet_for() > _QUIET and Status.of(self._policy()).holds("Converged")
+        quiet = min(self.proxy.quiet_for(), (time.monotonic() - self._led) / 2)  # who leads anew has to look first
+        return quiet > _QUIET and Status.of(self._policy()).holds("Converged")
 
     def _policy(self) -> Object:
         return self._api.get("certrotationpolicies", self.namespace, POLICY)

@@ -64,6 +64,8 @@ void cr_http_pool_remove(struct cr_http_pool *pool, CURL *easy, bool broken_off)
 bool cr_http_pool_is_full(const struct cr_http_pool *pool);
 struct cr_http_pool *cr_http_pool_next(const struct cr_http_pool *pool);
 void cr_http_pool_note_byte(struct cr_http_pool *pool, int64_t now_ms);
+/* Bytes of a body came; filled: they may have filled curl's buffer. */
+void cr_http_pool_note_body(struct cr_http_pool *pool, bool filled);
 int64_t cr_http_pool_last_byte_ms(const struct cr_http_pool *pool);
 
 /* The pools of a client that take new exchanges. One that is taken out is freed when its last exchange has left. */
@@ -118,6 +120,7 @@ struct cr_http_stream {
     struct cr_buf inbox;
     size_t received;
     size_t max_body; /* 0: no cap */
+    bool compressed; /* what comes may be longer than what was read */
     bool over_cap;
     bool complete; /* curl is done with it, with result */
     CURLcode result;

@@ -30,10 +30,13 @@ struct cr_http_pool {
     CURLM *multi;
     struct cr_timer *timer;
     struct cr_timer *flush;
+    struct cr_timer *look_again;
     LIST_HEAD(, watched) sockets;
     size_t exchanges;
     bool retired;
     int64_t last_byte_ms;
+    bool looking;  /* for what curl holds back */
+    bool may_hold; /* bytes came that curl may hold others behind */
 };
 
 static void collect(struct cr_http_pool *pool)
@@ -49,6 +52,15 @@ static void collect(struct cr_http_pool *pool)
     }
 }
 
+/* Takes what curl brought. */
+static void take(struct cr_http_pool *pool)
+{
+    collect(pool);
+    if (pool->may_hold)
+        cr_timer_arm(pool->look_again, 0);
+    pool->may_hold = false;
+}
+
 /* Lets curl work, then hands over what it brought. The pool, and even the client, may be gone afterwards. */
 static void act(struct cr_http_pool *pool, curl_socket_t fd, int events)
 {
@@ -56,7 +68,7 @@ static void act(struct cr_http_pool *pool, curl_socket_t fd, int events)
     cr_http_client_ref(client);
     int running = 0;
     curl_multi_socket_action(pool->multi, fd, events, &running);
-    collect(pool);
+    take(pool);
     cr_http_stream_deliver_all(client);
     cr_http_client_unref(client);
 }
@@ -156,6 +168,41 @@ static void on_flush(void *arg)
         flush_connection_of(stream);
 }
 
+static size_t list_sockets(const struct cr_http_pool *pool, curl_socket_t **fds)
+{
+    const struct watched *watched = NULL;
+    size_t len = 0;
+    LIST_FOREACH(watched, &pool->sockets, link)
+    len++;
+    *fds = cr_calloc(len + 1, sizeof **fds);
+    len = 0;
+    LIST_FOREACH(watched, &pool->sockets, link)
+    if (watched->event)
+        (*fds)[len++] = event_get_fd(watched->event);
+    return len;
+}
+
+/* libcurl 7.88 stops reading what a connection brought for all its streams where the buffer of one of them is full. It
+ * then hands that one's rest out, and goes on only when the socket has something new: events of other watches that came
+ * in the same moment would lie there until the next bookmark, for a minute. Told that the socket can be read, it goes
+ * on; that is done until nothing comes of it. */
+static void on_look_again(void *arg)
+{
+    struct cr_http_pool *pool = arg;
+    struct cr_http_client *client = pool->client;
+    cr_http_client_ref(client);
+    cr_autofree curl_socket_t *fds = NULL;
+    size_t len = list_sockets(pool, &fds);
+    int running = 0;
+    pool->looking = true;
+    for (size_t i = 0; i < len; i++)
+        curl_multi_socket_action(pool->multi, fds[i], CURL_CSELECT_IN, &running);
+    pool->looking = false;
+    take(pool);
+    cr_http_stream_deliver_all(client);
+    cr_http_client_unref(client);
+}
+
 struct cr_http_pool *cr_http_pool_new(struct cr_http_client *client, struct cr_loop *loop,
                                       struct cr_http_identity *identity)
 {
@@ -165,6 +212,7 @@ struct cr_http_pool *cr_http_pool_new(struct cr_http_client *client, struct cr_l
     pool->identity = cr_http_identity_ref(identity);
     pool->timer = cr_timer_new(loop, on_timer, pool);
     pool->flush = cr_timer_new(loop, on_flush, pool);
+    pool->look_again = cr_timer_new(loop, on_look_again, pool);
     LIST_INIT(&pool->sockets);
     pool->multi = curl_multi_init();
     curl_multi_setopt(pool->multi, CURLMOPT_SOCKETFUNCTION, on_watch);
@@ -183,6 +231,7 @@ static void pool_free(struct cr_http_pool *pool)
         unwatch(LIST_FIRST(&pool->sockets));
     cr_timer_free(pool->timer);
     cr_timer_free(pool->flush);
+    cr_timer_free(pool->look_again);
     cr_http_identity_unref(pool->identity);
     free(pool);
 }
@@ -254,6 +303,11 @@ void cr_http_pool_retire(struct cr_http_pool *pool)
 void cr_http_pool_note_byte(struct cr_http_pool *pool, int64_t now_ms)
 {
     pool->last_byte_ms = now_ms;
+}
+
+void cr_http_pool_note_body(struct cr_http_pool *pool, bool filled)
+{
+    pool->may_hold = pool->may_hold || filled || pool->looking;
 }
 
 int64_t cr_http_pool_last_byte_ms(const struct cr_http_pool *pool)

@@ -62,6 +62,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
     struct cr_http_stream *stream = arg;
     size_t len = size * count;
     note_byte(stream);
+    cr_http_pool_note_body(stream->pool, stream->compressed || len >= READ_SIZE);
     if (stream->max_body && len > stream->max_body - stream->received) {
         stream->over_cap = true;
         return CURL_WRITEFUNC_ERROR;
@@ -95,6 +96,7 @@ struct cr_http_stream *cr_http_stream_new(struct cr_http_client *client, const s
     stream->handler = *handler;
     stream->inbox.secret = request->secret;
     stream->max_body = request->max_body;
+    stream->compressed = compressed;
     stream->started_ms = stream->last_byte_ms = cr_clock_monotonic_ms();
     stream->timeout_ms = request->timeout_ms;
     stream->begin_by_ms = request->begin_by_ms;

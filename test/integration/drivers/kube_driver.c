@@ -28,7 +28,7 @@ static const char usage[] =
     "  delete RESOURCE NAMESPACE NAME [UID [RESOURCE-VERSION [PROPAGATION]]]\n"
     "  evict NAMESPACE POD UID\n"
     "  event NAMESPACE KIND NAME UID REASON MESSAGE [TIMES]\n"
-    "  watch RESOURCE NAMESPACE SECONDS [LABEL-SELECTOR]    a line for each callback\n"
+    "  watch RESOURCE NAMESPACE SECONDS [LABEL-SELECTOR…]   a watch for each, a line for each callback\n"
     "  manage RESOURCE NAMESPACE ADDRESS                    an informer, workers, health pages; until SIGTERM\n";
 
 struct driver {
@@ -271,12 +271,12 @@ static void stop_loop(void *arg)
     cr_loop_stop(arg);
 }
 
-static int watch(struct driver *d)
+static struct cr_watch *start_watch(struct driver *d, const char *label_selector)
 {
     const struct cr_resource *resource = &d->resource;
     const struct cr_watch_options options = {.resource = resource,
                                              .ns = argument(d, 2),
-                                             .label_selector = argument(d, 4),
+                                             .label_selector = label_selector,
                                              .secret = strcmp(resource->plural, "secrets") == 0};
     const struct cr_watch_handler handler = {.on_object = on_object,
                                              .on_delete = on_delete,
@@ -285,12 +285,23 @@ static int watch(struct driver *d)
                                              .on_trouble = on_trouble,
                                              .on_connected = on_connected,
                                              .on_bookmark = on_bookmark};
-    CR_CLEANUP(cr_watch) struct cr_watch *w = cr_watch_start(d->client, d->loop, &options, &handler);
+    return cr_watch_start(d->client, d->loop, &options, &handler);
+}
+
+enum { WATCHES_MAX = 8 };
+
+static int watch(struct driver *d)
+{
+    struct cr_watch *watches[WATCHES_MAX] = {start_watch(d, argument(d, 4))};
+    for (int i = 1; i < WATCHES_MAX && argument(d, 4 + i); i++)
+        watches[i] = start_watch(d, argument(d, 4 + i));
     struct cr_timer *timer = cr_timer_new(d->loop, stop_loop, d->loop);
     cr_timer_arm(timer, atoll(d->argv[3]) * 1000);
     cr_loop_on_terminate(d->loop, stop_loop, d->loop);
     cr_loop_run(d->loop);
     cr_timer_free(timer);
+    for (int i = 0; i < WATCHES_MAX && watches[i]; i++)
+        cr_watch_free(watches[i]);
     return 0;
 }
 

@@ -169,8 +169,6 @@ static void on_delete(void *arg, const struct cr_json *object)
 {
     struct cr_informer *informer = arg;
     cr_autofree char *key = cr_obj_key(object);
-    if (informer->seen)
-        cr_strmap_remove(informer->seen, key);
     drop(informer, key);
 }
 

@@ -51,26 +51,34 @@ static void note_initial_end(void)
     pthread_mutex_unlock(&driver.lock);
 }
 
+/* Whose object it is; NULL: nobody's here, or the end of the first events, which is noted. */
+static struct target *target_of(const char *frame, const char *prefix)
+{
+    size_t index;
+    if (bench_frame_is_initial_end(frame))
+        note_initial_end();
+    else if (bench_frame_index(frame, prefix, &index) && index < driver.count)
+        return &driver.targets[index];
+    return NULL;
+}
+
 static void on_deployment(void *arg, const char *frame, size_t len)
 {
     (void)arg;
     (void)len;
     int64_t now = bench_now_ns();
-    size_t index;
-    if (bench_frame_is_initial_end(frame))
-        note_initial_end();
-    else if (bench_frame_index(frame, "d-", &index) && index < driver.count) {
-        struct target *target = &driver.targets[index];
-        /* It counts changes of the spec, so of the pod template, and none of the status. */
-        long long generation = bench_frame_number(frame, "generation");
-        pthread_mutex_lock(&driver.lock);
-        if (target->generation && generation > target->generation && target->sent_ns && !target->restarted_ns) {
-            target->restarted_ns = now;
-            pthread_cond_broadcast(&driver.changed);
-        }
-        target->generation = generation;
-        pthread_mutex_unlock(&driver.lock);
+    struct target *target = target_of(frame, "d-");
+    if (!target)
+        return;
+    /* It counts changes of the spec, so of the pod template, and none of the status. */
+    long long generation = bench_frame_number(frame, "generation");
+    pthread_mutex_lock(&driver.lock);
+    if (target->generation && generation > target->generation && target->sent_ns && !target->restarted_ns) {
+        target->restarted_ns = now;
+        pthread_cond_broadcast(&driver.changed);
     }
+    target->generation = generation;
+    pthread_mutex_unlock(&driver.lock);
 }
 
 /* Lock held. */
@@ -90,33 +98,28 @@ static void on_policy(void *arg, const char *frame, size_t len)
     (void)arg;
     (void)len;
     int64_t now = bench_now_ns();
-    size_t index;
-    if (bench_frame_is_initial_end(frame))
-        note_initial_end();
-    else if (bench_frame_index(frame, "p-", &index) && index < driver.count) {
-        struct target *target = &driver.targets[index];
-        pthread_mutex_lock(&driver.lock);
-        target->observed_version = bench_frame_number(frame, "observedResourceVersion");
-        target->idle = strstr(frame, "\"stage\":\"Idle\"") != NULL;
-        target->restarting = strstr(frame, "\"state\":\"Restarting\"") != NULL;
-        judge_status(target, now);
-        pthread_mutex_unlock(&driver.lock);
-    }
+    struct target *target = target_of(frame, "p-");
+    if (!target)
+        return;
+    pthread_mutex_lock(&driver.lock);
+    target->observed_version = bench_frame_number(frame, "observedResourceVersion");
+    target->idle = strstr(frame, "\"stage\":\"Idle\"") != NULL;
+    target->restarting = strstr(frame, "\"state\":\"Restarting\"") != NULL;
+    judge_status(target, now);
+    pthread_mutex_unlock(&driver.lock);
 }
 
 static void on_secret(void *arg, const char *frame, size_t len)
 {
     (void)arg;
     (void)len;
-    size_t index;
-    if (bench_frame_is_initial_end(frame))
-        note_initial_end();
-    else if (bench_frame_index(frame, "s-", &index) && index < driver.count) {
-        pthread_mutex_lock(&driver.lock);
-        driver.targets[index].secret_version = bench_frame_number(frame, "resourceVersion");
-        judge_status(&driver.targets[index], bench_now_ns());
-        pthread_mutex_unlock(&driver.lock);
-    }
+    struct target *target = target_of(frame, "s-");
+    if (!target)
+        return;
+    pthread_mutex_lock(&driver.lock);
+    target->secret_version = bench_frame_number(frame, "resourceVersion");
+    judge_status(target, bench_now_ns());
+    pthread_mutex_unlock(&driver.lock);
 }
 
 static void *watch(void *arg)

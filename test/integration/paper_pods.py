@@ -8,43 +8,33 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from typing import Any
 
 from control_plane import ROOT
 
-sys.path[:0] = [str(ROOT / "hack" / "lib")]
+sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
 
 from certroll_dev.demo.api import API, APIError  # noqa: E402
+from ticker import Ticker  # noqa: E402
 
 _PAUSE = 0.2
 
 
-class PaperPods:
+class PaperPods(Ticker):
     """Makes every pod of these namespaces ready. Use it as a context, within the network of the API server."""
 
     def __init__(self, api: API, namespaces: Sequence[str], pause: float = _PAUSE) -> None:
+        super().__init__("paper-pods", pause)
         self._api = api
-        self._pause = pause  # seconds between two looks
         self._namespaces = namespaces
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="paper-pods", daemon=True)
 
-    def __enter__(self) -> PaperPods:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._end.wait(self._pause):
-            for namespace in self._namespaces:
-                with contextlib.suppress(APIError):  # while the API server is away, or for a pod that has gone meanwhile
-                    self._make_ready(namespace)
+    def tick(self) -> bool:
+        for namespace in self._namespaces:
+            with contextlib.suppress(APIError):  # while the API server is away, or for a pod that has gone meanwhile
+                self._make_ready(namespace)
+        return True
 
     def _make_ready(self, namespace: str) -> None:
         for pod in self._api.list("pods", namespace):

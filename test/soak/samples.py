@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import re
 import statistics
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+
+from ticker import Ticker
 
 _FIELDS = {"Rss": "resident", "Private_Dirty": "private_dirty"}
 
@@ -31,34 +32,25 @@ class Sample:
         return Sample(at, **memory, descriptors=_count(proc / "fd"), threads=_count(proc / "task"), series=series)
 
 
-class Sampler:
-    """Looks about once a second, in a thread of its own. Use it as a context."""
+class Sampler(Ticker):
+    """Looks about once a second. Use it as a context."""
 
     def __init__(self, pid: int, series: Callable[[], int | None], every: float = 1.0) -> None:
+        super().__init__("sampler", every)
         self.samples: list[Sample] = []
         self._pid = pid
         self._series = series
-        self._every = every
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
+        self._began = time.monotonic()
+        self._last_series = 0
 
-    def __enter__(self) -> Sampler:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        began, series = time.monotonic(), 0
-        while not self._end.wait(self._every):
-            if len(self.samples) % 10 == 0:
-                series = self._series() or series
-            try:
-                self.samples.append(Sample.of(self._pid, time.monotonic() - began, series))
-            except (FileNotFoundError, ProcessLookupError):
-                return  # it has ended; whoever started it finds out why
+    def tick(self) -> bool:
+        if len(self.samples) % 10 == 0:
+            self._last_series = self._series() or self._last_series
+        try:
+            self.samples.append(Sample.of(self._pid, time.monotonic() - self._began, self._last_series))
+        except (FileNotFoundError, ProcessLookupError):
+            return False  # it has ended; whoever started it finds out why
+        return True
 
 
 @dataclass(frozen=True)

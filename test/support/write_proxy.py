@@ -15,12 +15,9 @@ import base64
 import contextlib
 import http.client
 import json
-import os
 import socket
 import ssl
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.parse
@@ -30,6 +27,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Literal
 
+from tls_ends import client_context, self_signed, server_context
 from write_points import READS, Namer, Point, Target, Write
 
 When = Literal["before", "after"]
@@ -85,7 +83,7 @@ class WriteProxy:
         """
         self.streaming_lists = streaming_lists
         self._kubeconfig = kubeconfig
-        self._certificate = certificate or _self_signed(folder)
+        self._certificate = certificate or self_signed(folder, "write-proxy", _LOOPBACK)
         self._upstream = _Upstream.of(kubeconfig)
         self._lock = threading.Lock()
         self._namer = Namer()
@@ -96,7 +94,7 @@ class WriteProxy:
         self._sockets: set[socket.socket] = set()
         self._last_write = time.monotonic()
         self.errors: list[str] = []  # of the proxy itself; there should be none
-        self._server = _Server(self, (address, 0), _server_context(self._certificate))
+        self._server = _Server(self, (address, 0), server_context(self._certificate, ["http/1.1"]))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="write-proxy", daemon=True)
 
     def __enter__(self) -> WriteProxy:
@@ -354,14 +352,7 @@ class _Upstream:
     def of(kubeconfig: Mapping[str, Any]) -> _Upstream:
         cluster, user = kubeconfig["clusters"][0]["cluster"], kubeconfig["users"][0]["user"]
         server = urllib.parse.urlsplit(cluster["server"])
-        context = ssl.create_default_context(cadata=_text(cluster, "certificate-authority"))
-        certificate, key = _text(user, "client-certificate"), _text(user, "client-key")
-        if certificate and key and not user.get("token"):
-            with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # mode 0600; ssl reads keys only from files
-                file.write(f"{certificate}\n{key}")
-                file.flush()
-                context.load_cert_chain(file.name)
-        return _Upstream(server.hostname or "", server.port or 443, context)
+        return _Upstream(server.hostname or "", server.port or 443, client_context(cluster, user))
 
     def connect(self) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(self.host, self.port, context=self.context)
@@ -378,30 +369,3 @@ def _send(
     if body is not None:
         connection.putheader("Content-Length", str(len(body)))
     connection.endheaders(body)
-
-
-def _text(fields: Mapping[str, Any], name: str) -> str | None:
-    """A PEM that a kubeconfig holds inline (…-data) or by path."""
-    if f"{name}-data" in fields:
-        return base64.b64decode(fields[f"{name}-data"]).decode()
-    return Path(fields[name]).read_text() if name in fields else None
-
-
-def _self_signed(folder: Path) -> Path:
-    """The proxy's certificate, its own authority; the key lies beside it."""
-    certificate, key = folder / "proxy.crt", folder / "proxy.key"
-    os.close(os.open(key, os.O_CREAT | os.O_WRONLY, 0o600))
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
-        + ["-subj", "/CN=certroll-write-proxy", "-addext", f"subjectAltName=IP:{_LOOPBACK}"]
-        + ["-keyout", str(key), "-out", str(certificate)],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return certificate
-
-
-def _server_context(certificate: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, certificate.with_suffix(".key"))
-    context.set_alpn_protocols(["http/1.1"])  # a client that offers h2 as well falls back to it
-    return context

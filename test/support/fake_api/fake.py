@@ -6,13 +6,12 @@ import asyncio
 import base64
 import contextlib
 import json
-import os
-import ssl
-import subprocess
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from tls_ends import self_signed, server_context
 
 from .call import Call, Source
 from .h1_wire import serve_h1
@@ -42,7 +41,7 @@ class FakeApi:
         self._replay = None if kubeconfig is not None else Replay(tape or Tape())
         self._source: Source = self._replay or Upstream(kubeconfig or {})
         self._kubeconfig = kubeconfig
-        self._certificate = _self_signed(folder)
+        self._certificate = self_signed(folder, "fake-api", _LOOPBACK)
         self._port = port
         self._calls: list[Call] = []
         self._connections: set[asyncio.Task[None]] = set()
@@ -120,7 +119,8 @@ class FakeApi:
 
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
-        server = await asyncio.start_server(self._connected, _LOOPBACK, self._port, ssl=_context(self._certificate), backlog=256)
+        context = server_context(self._certificate, ["h2", "http/1.1"])
+        server = await asyncio.start_server(self._connected, _LOOPBACK, self._port, ssl=context, backlog=256)
         self._port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
@@ -155,23 +155,3 @@ class FakeApi:
         except Exception as error:  # a test must learn of it, whatever it is
             self.errors.append(f"{request}: {error!r}")
             await wire.drop()
-
-
-def _self_signed(folder: Path) -> Path:
-    """The server's certificate, its own authority; the key lies beside it."""
-    certificate, key = folder / "fake-api.crt", folder / "fake-api.key"
-    os.close(os.open(key, os.O_CREAT | os.O_WRONLY, 0o600))
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
-        + ["-subj", "/CN=certroll-fake-api", "-addext", f"subjectAltName=IP:{_LOOPBACK}"]
-        + ["-keyout", str(key), "-out", str(certificate)],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return certificate
-
-
-def _context(certificate: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, certificate.with_suffix(".key"))
-    context.set_alpn_protocols(["h2", "http/1.1"])
-    return context

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import ssl
-import tempfile
 import urllib.parse
 from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
 from typing import Any
+
+from tls_ends import client_context
 
 from .h1_wire import chunks, read_body, read_headers
 from .message import Answer, Headers, Request, refusal
@@ -33,7 +31,7 @@ class Upstream:
         cluster, user = kubeconfig["clusters"][0]["cluster"], kubeconfig["users"][0]["user"]
         server = urllib.parse.urlsplit(cluster["server"])
         self._host, self._port = server.hostname or "", server.port or 443
-        self._context = _context(cluster, user)
+        self._context = client_context(cluster, user)
         self._idle: list[_Stream] = []
 
     async def answer(self, request: Request) -> Answer:
@@ -99,21 +97,3 @@ async def _frames(stream: _Stream) -> AsyncIterator[bytes]:
         return
     finally:
         writer.close()
-
-
-def _context(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:
-    context = ssl.create_default_context(cadata=_text(cluster, "certificate-authority"))
-    certificate, key = _text(user, "client-certificate"), _text(user, "client-key")
-    if certificate and key and not user.get("token"):
-        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # mode 0600; ssl reads keys only from files
-            file.write(f"{certificate}\n{key}")
-            file.flush()
-            context.load_cert_chain(file.name)
-    return context
-
-
-def _text(fields: Mapping[str, Any], name: str) -> str | None:
-    """A PEM that a kubeconfig holds inline (…-data) or by path."""
-    if f"{name}-data" in fields:
-        return base64.b64decode(fields[f"{name}-data"]).decode()
-    return Path(fields[name]).read_text() if name in fields else None

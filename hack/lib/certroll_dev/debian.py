@@ -29,6 +29,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "libyaml-dev",
         "ninja-build",
         "pkg-config",
+        "tzdata",  # into the image, and for the tests
         "zlib1g-dev",
     ),
     "cluster": (

@@ -10,18 +10,20 @@
 #include "kube/client_internal.h"
 #include "kube/config_internal.h"
 #include "kube/status.h"
+#include "net/http_line.h"
 
 enum { TIMEOUT_MS = 30 * 1000 };
 
 struct cr_client {
     struct cr_loop *loop;
     struct cr_auth *auth;
-    bool owns_auth;           /* not when dedicated */
-    struct cr_auth_user user; /* of auth */
-    struct cr_http_client *requests;
-    struct cr_http_client *streams; /* NULL: dedicated */
-    int timeout_ms;                 /* of a request, with all its tries */
-    cr_write_gate_fn gate;          /* NULL: always open */
+    bool owns_auth;                  /* not when dedicated */
+    struct cr_auth_user user;        /* of auth */
+    struct cr_http_client *requests; /* NULL: by the line */
+    struct cr_http_client *streams;  /* NULL: dedicated */
+    struct cr_http_line *line;       /* NULL: by requests, on the loop */
+    int timeout_ms;                  /* of a request, with all its tries */
+    cr_write_gate_fn gate;           /* NULL: always open */
     void *gate_arg;
     char *user_agent;
     struct cr_client_metrics *metrics; /* NULL: none */
@@ -44,7 +46,10 @@ static void on_credentials_changed(void *arg, const struct cr_kube_config *confi
 {
     struct cr_client *client = arg;
     struct cr_http_tls tls = tls_of(config);
-    cr_http_client_set_tls(client->requests, &tls);
+    if (client->line)
+        cr_http_line_set_tls(client->line, &tls);
+    if (client->requests)
+        cr_http_client_set_tls(client->requests, &tls);
     if (client->streams)
         cr_http_client_set_tls(client->streams, &tls);
 }
@@ -76,7 +81,10 @@ struct cr_client *cr_client_new_dedicated(struct cr_client *client, struct cr_lo
     dedicated->loop = loop;
     dedicated->user_agent = cr_strdup_or_null(client->user_agent);
     dedicated->timeout_ms = timeout_ms;
-    dedicated->requests = cr_http_client_new(loop, NULL, client->user_agent);
+    if (loop)
+        dedicated->requests = cr_http_client_new(loop, NULL, client->user_agent);
+    else
+        dedicated->line = cr_http_line_new(NULL, client->user_agent);
     dedicated->auth = client->auth;
     dedicated->metrics = client->metrics;
     join_credentials(dedicated);
@@ -90,6 +98,7 @@ void cr_client_free(struct cr_client *client)
     cr_auth_leave(client->auth, &client->user);
     cr_http_client_free(client->requests);
     cr_http_client_free(client->streams);
+    cr_http_line_free(client->line);
     if (client->owns_auth)
         cr_auth_free(client->auth);
     if (client->owns_metrics)
@@ -102,6 +111,7 @@ void cr_client_cancel(struct cr_client *client)
 {
     cr_auth_cancel(client->auth, &client->user);
     cr_http_client_cancel(client->requests);
+    cr_http_line_cancel(client->line);
 }
 
 void cr_client_set_write_gate(struct cr_client *client, cr_write_gate_fn gate, void *arg)
@@ -175,13 +185,14 @@ static bool pass_gate(const struct cr_client *client, const struct cr_call *call
     return left_ms > 0 || cr_error_set(err, CR_ERR_CANCELLED, "not sent: this process does not lead (any more)");
 }
 
-static bool measure(struct cr_client *client, const struct cr_http_request *request, struct cr_http_response *response,
-                    struct cr_error *err)
+static bool measure(struct cr_client *client, const struct cr_call *call, const struct cr_http_request *request,
+                    struct cr_http_response *response, struct cr_error *err)
 {
-    if (!cr_streq(request->method, "GET"))
-        cr_client_metrics_write(client->metrics);
+    if (!cr_streq(call->method, "GET"))
+        cr_client_metrics_write(client->metrics, call->resource);
     int64_t begun_ns = cr_clock_monotonic_ns();
-    bool sent = cr_http_do(client->requests, request, response, err);
+    bool sent = client->line ? cr_http_line_do(client->line, request, response, err)
+                             : cr_http_do(client->requests, request, response, err);
     const struct cr_exchange_size size = {.took_ns = cr_clock_monotonic_ns() - begun_ns,
                                           .sent = request->body_len,
                                           .received = sent ? response->body.len : 0};
@@ -215,7 +226,7 @@ static bool send_once(struct cr_client *client, const struct cr_call *call, int6
         .begin_by_ms = begin_by_ms,
         .secret = call->secret,
     };
-    return measure(client, &request, response, err);
+    return measure(client, call, &request, response, err);
 }
 
 static bool answered(const struct cr_call *call, const struct cr_http_response *response, struct cr_error *err)
@@ -248,7 +259,7 @@ static bool exchange(struct cr_client *client, const struct cr_call *call, struc
 /* Credentials may have to be waited for, before cr_http_do could say this. */
 static bool check_thread(const struct cr_client *client, struct cr_error *err)
 {
-    return !cr_loop_in_thread(client->loop) ||
+    return !client->loop || !cr_loop_in_thread(client->loop) ||
            cr_error_set(err, CR_ERR_INTERNAL, "a blocking request in the loop's thread would never end");
 }
 

@@ -10,7 +10,8 @@
 /* One request. Everything is borrowed. */
 struct cr_call {
     const char *method;
-    const char *path; /* with the query */
+    const char *path;                   /* with the query */
+    const struct cr_resource *resource; /* of a write; NULL: none that has a name here */
     const char *content_type;
     const char *body;
     bool secret; /* wipe both bodies */

@@ -53,7 +53,7 @@ static void register_watches(struct cr_client_metrics *m, struct cr_metrics *met
     m->watch_to_write = cr_metrics_histogram(metrics, "certroll_watch_to_write_seconds",
                                              "From the arrival of a watch event to the first write that it led to, "
                                              "when that write is handed to its connection.",
-                                             NULL, seconds, cr_array_len(seconds));
+                                             of_resource, seconds, cr_array_len(seconds));
     m->watch_bytes =
         cr_metrics_counter(metrics, "certroll_watch_received_bytes_total",
                            "Bytes of watches and of the lists they begin with, decompressed.", of_resource);
@@ -121,12 +121,13 @@ void cr_client_metrics_retried(const struct cr_client_metrics *m, const char *me
         count_code(m, m->retries, method, status);
 }
 
-void cr_client_metrics_write(const struct cr_client_metrics *m)
+void cr_client_metrics_write(const struct cr_client_metrics *m, const struct cr_resource *resource)
 {
     int64_t arrived_ns = cr_cause_get();
     if (!m || !arrived_ns)
         return;
-    cr_metric_observe(m->watch_to_write, NULL, (double)(cr_clock_monotonic_ns() - arrived_ns) / NS_PER_SECOND);
+    cr_metric_observe(m->watch_to_write, CR_LABELS(resource ? resource->plural : "other"),
+                      (double)(cr_clock_monotonic_ns() - arrived_ns) / NS_PER_SECOND);
     cr_cause_set(0);
 }
 

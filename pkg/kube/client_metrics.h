@@ -31,8 +31,9 @@ void cr_client_metrics_exchanged(const struct cr_client_metrics *m, const char *
                                  const struct cr_exchange_size *size);
 /* It is sent again after this status. */
 void cr_client_metrics_retried(const struct cr_client_metrics *m, const char *method, int status);
-/* A write is handed to its connection: the first one measures from what its thread works for (cause.h). */
-void cr_client_metrics_write(const struct cr_client_metrics *m);
+/* A write is handed to its connection: the first one measures from what its thread works for (cause.h). resource: what
+ * is written; NULL: something without a name here. */
+void cr_client_metrics_write(const struct cr_client_metrics *m, const struct cr_resource *resource);
 
 /* Bytes of a watch or its list. */
 void cr_client_metrics_received(const struct cr_client_metrics *m, const struct cr_resource *resource, size_t bytes);

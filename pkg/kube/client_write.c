@@ -24,13 +24,17 @@ static struct cr_json *send_object(struct cr_client *client, const struct cr_cal
 }
 
 static struct cr_json *write_object(struct cr_client *client, const char *method, const char *path,
-                                    const char *content_type, const struct cr_json *object, bool secret,
-                                    struct cr_error *err)
+                                    const char *content_type, const struct cr_resource *resource,
+                                    const struct cr_json *object, struct cr_error *err)
 {
     CR_CLEANUP(cr_buf) struct cr_buf query = CR_BUF_INIT(0);
     cr_buf_puts(&query, path);
     cr_query_add(&query, "fieldManager", field_manager);
-    struct cr_call call = {.method = method, .path = query.data, .content_type = content_type, .secret = secret};
+    const struct cr_call call = {.method = method,
+                                 .path = query.data,
+                                 .resource = resource,
+                                 .content_type = content_type,
+                                 .secret = cr_resource_is_secret(resource)};
     return send_object(client, &call, object, err);
 }
 
@@ -40,7 +44,7 @@ struct cr_json *cr_client_create(struct cr_client *client, const struct cr_resou
     if (!cr_client_check_target(ns, NULL, err))
         return NULL;
     cr_autofree char *path = cr_resource_path(resource, ns, NULL, NULL);
-    return write_object(client, "POST", path, json_type, object, cr_resource_is_secret(resource), err);
+    return write_object(client, "POST", path, json_type, resource, object, err);
 }
 
 struct cr_json *cr_client_merge_patch(struct cr_client *client, const struct cr_resource *resource, const char *ns,
@@ -50,7 +54,7 @@ struct cr_json *cr_client_merge_patch(struct cr_client *client, const struct cr_
     if (!cr_client_check_target(ns, cr_or_empty(name), err))
         return NULL;
     cr_autofree char *path = cr_resource_path(resource, ns, name, subresource);
-    return write_object(client, "PATCH", path, merge_patch, patch, cr_resource_is_secret(resource), err);
+    return write_object(client, "PATCH", path, merge_patch, resource, patch, err);
 }
 
 struct cr_json *cr_client_apply(struct cr_client *client, const struct cr_resource *resource, const char *ns,
@@ -63,7 +67,7 @@ struct cr_json *cr_client_apply(struct cr_client *client, const struct cr_resour
     CR_CLEANUP(cr_buf) struct cr_buf path = CR_BUF_INIT(0);
     cr_buf_puts(&path, base);
     cr_query_add(&path, "force", force ? "true" : "false");
-    return write_object(client, "PATCH", path.data, apply_patch, object, cr_resource_is_secret(resource), err);
+    return write_object(client, "PATCH", path.data, apply_patch, resource, object, err);
 }
 
 /* metav1.DeleteOptions. Owned. */
@@ -89,8 +93,11 @@ bool cr_client_delete(struct cr_client *client, const struct cr_resource *resour
         return false;
     cr_autofree char *path = cr_resource_path(resource, ns, name, NULL);
     CR_CLEANUP(cr_json) struct cr_json *body = delete_options(options ? options : &none);
-    const struct cr_call call = {
-        .method = "DELETE", .path = path, .content_type = json_type, .secret = cr_resource_is_secret(resource)};
+    const struct cr_call call = {.method = "DELETE",
+                                 .path = path,
+                                 .resource = resource,
+                                 .content_type = json_type,
+                                 .secret = cr_resource_is_secret(resource)};
     struct cr_json *answer = send_object(client, &call, body, err);
     bool ok = answer != NULL;
     if (call.secret)
@@ -113,6 +120,7 @@ bool cr_client_evict(struct cr_client *client, const char *ns, const char *pod, 
     struct cr_json *options = cr_json_object_in(eviction, "deleteOptions");
     cr_json_set_string(cr_json_object_in(options, "preconditions"), "uid", uid);
     cr_autofree char *path = cr_resource_path(&cr_res_pods, ns, pod, "eviction");
-    CR_CLEANUP(cr_json) struct cr_json *answer = write_object(client, "POST", path, json_type, eviction, false, err);
+    CR_CLEANUP(cr_json)
+    struct cr_json *answer = write_object(client, "POST", path, json_type, &cr_res_pods, eviction, err);
     return answer != NULL;
 }

@@ -71,13 +71,14 @@ static void only_the_first_write_is_measured_from_the_event(void **state)
     (void)state;
     CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
     CR_CLEANUP(cr_client_metrics) struct cr_client_metrics *m = cr_client_metrics_new(metrics, "https://a:1");
-    cr_client_metrics_write(m); /* for nothing that came from a watch */
-    assert_true(says(metrics, "\ncertroll_watch_to_write_seconds_count 0\n"));
+    cr_client_metrics_write(m, &cr_res_deployments); /* for nothing that came from a watch */
+    assert_false(says(metrics, "\ncertroll_watch_to_write_seconds_count"));
     cr_cause_set(cr_clock_monotonic_ns() - 3 * 1000 * 1000);
-    cr_client_metrics_write(m);
-    cr_client_metrics_write(m);
-    assert_true(says(metrics, "\ncertroll_watch_to_write_seconds_count 1\n"));
-    assert_true(says(metrics, "\ncertroll_watch_to_write_seconds_bucket{le=\"0.0025\"} 0\n"));
+    cr_client_metrics_write(m, &cr_res_deployments);
+    cr_client_metrics_write(m, &cr_res_policies);
+    assert_true(says(metrics, "\ncertroll_watch_to_write_seconds_count{resource=\"deployments\"} 1\n"));
+    assert_true(says(metrics, "\ncertroll_watch_to_write_seconds_bucket{resource=\"deployments\",le=\"0.0025\"} 0\n"));
+    assert_false(says(metrics, "{resource=\"certrotationpolicies\"}"));
     assert_int_equal(cr_cause_get(), 0);
 }
 
@@ -86,7 +87,7 @@ static void without_a_registry_nothing_is_counted(void **state)
     (void)state;
     assert_null(cr_client_metrics_new(NULL, "https://a:1"));
     cr_cause_set(1);
-    cr_client_metrics_write(NULL);
+    cr_client_metrics_write(NULL, &cr_res_deployments);
     cr_client_metrics_answered(NULL, "GET", 200);
     cr_client_metrics_exchanged(NULL, "GET", &(struct cr_exchange_size){0});
     cr_client_metrics_retried(NULL, "GET", 401);

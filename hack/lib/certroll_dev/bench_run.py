@@ -20,7 +20,11 @@ from .ui import DevError, Step
 Figures = dict[str, Any]
 _BURST = 900.0  # seconds, on a busy machine
 _EVENT_TO_PATCH = "certroll_watch_to_write_seconds"
-_PUT_OFF = 0.05  # seconds
+_OWN_COST = {
+    "restarts": ("count", 'resource="deployments"'),
+    "sum_s": ("sum", 'resource="deployments"'),
+    "within_1ms": ("bucket", 'resource="deployments",le="0.001"'),
+}
 
 
 @dataclass(frozen=True)
@@ -102,24 +106,22 @@ def _idle(start: Callable[[], Client], plan: Plan) -> Figures:
     return figures
 
 
-def _own_cost(world: World, client: Client) -> list[tuple[float, int]]:
-    """certroll's own histogram, from a frame of the watch to the first write it led to in libcurl's hands: bounds in seconds, counts."""
+def _own_cost(world: World, client: Client) -> Figures:
+    """certroll's own histogram, from a frame of the watch to the restart patch in libcurl's hands, since its start."""
     text = namespaces.in_network(world.cluster.netns_path, lambda: _metrics(client))
-    pairs = re.findall(rf'^{_EVENT_TO_PATCH}_bucket{{le="([^"+]+)"}} (\d+)$', text, re.MULTILINE)
-    return [(float(bound), int(count)) for bound, count in pairs]
+    return {name: _sample(text, *sample) for name, sample in _OWN_COST.items()}
 
 
-def _difference(before: list[tuple[float, int]], after: list[tuple[float, int]]) -> Figures:
-    """Of what came in between: how many writes, the part within 1 ms, the mean by the middles of the buckets.
+def _sample(text: str, suffix: str, labels: str) -> float:
+    """0 before the first restart."""
+    match = re.search(rf"^{_EVENT_TO_PATCH}_{suffix}{{{re.escape(labels)}}} (\S+)$", text, re.MULTILINE)
+    return float(match[1]) if match else 0.0
 
-    Records are put off on purpose and are in the buckets from _PUT_OFF on: they are left out.
-    """
-    lower, below, writes, fast, total = 0.0, 0, 0, 0, 0.0
-    for (bound, old), (_, new) in zip(before, after, strict=True):
-        count, below, middle, lower = new - old - below, new - old, (lower + bound) / 2, bound
-        if bound <= _PUT_OFF:
-            writes, fast, total = writes + count, fast + (count if bound <= 0.001 else 0), total + count * middle
-    return {"writes": writes, "within_1ms": fast / writes if writes else 0.0, "mean_s": total / writes if writes else 0.0}
+
+def _difference(before: Figures, after: Figures) -> Figures:
+    """Of what came in between: how many restarts, the part of them within 1 ms, the mean."""
+    restarts, fast, total = (after[name] - before[name] for name in ("restarts", "within_1ms", "sum_s"))
+    return {"restarts": restarts, "within_1ms": fast / restarts, "mean_s": total / restarts} if restarts else {}
 
 
 def _metrics(client: Client) -> str:

@@ -1,6 +1,7 @@
 #include "pki/digest.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -31,11 +32,26 @@ static void to_hex(const unsigned char *digest, char out[CR_SHA256_HEX])
     out[64] = '\0';
 }
 
+/* Fetched once: by EVP_sha256() OpenSSL 3 looks for who implements it at each use. Kept to the end of the process. */
+static const EVP_MD *fetched;
+
+static void fetch_sha256(void)
+{
+    fetched = EVP_MD_fetch(NULL, "SHA256", NULL);
+}
+
+static const EVP_MD *sha256(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, fetch_sha256);
+    return fetched;
+}
+
 void cr_sha256_hex_pieces(const struct cr_sha256_piece *pieces, size_t count, char out[CR_SHA256_HEX])
 {
     unsigned char digest[EVP_MAX_MD_SIZE];
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    if (!ctx || !EVP_DigestInit_ex(ctx, EVP_sha256(), NULL))
+    if (!ctx || !EVP_DigestInit_ex(ctx, sha256(), NULL))
         no_crypto();
     for (size_t i = 0; i < count; i++)
         if (pieces[i].len && !EVP_DigestUpdate(ctx, pieces[i].data, pieces[i].len))
@@ -56,7 +72,7 @@ void cr_hmac_sha256_hex(const void *key, size_t key_len, const void *data, size_
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned int size = 0;
     /* HMAC takes a NULL key for "the same as before": an empty one needs an address. */
-    if (key_len > INT_MAX || !HMAC(EVP_sha256(), key_len ? key : "", (int)key_len, data, len, digest, &size))
+    if (key_len > INT_MAX || !HMAC(sha256(), key_len ? key : "", (int)key_len, data, len, digest, &size))
         no_crypto();
     to_hex(digest, out);
 }
@@ -68,8 +84,8 @@ struct cr_hmac {
 struct cr_hmac *cr_hmac_new(const void *key, size_t key_len)
 {
     struct cr_hmac *hmac = cr_new(struct cr_hmac);
-    char sha256[] = "SHA256";
-    const OSSL_PARAM params[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, sha256, 0), OSSL_PARAM_END};
+    char name[] = "SHA256";
+    const OSSL_PARAM params[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, name, 0), OSSL_PARAM_END};
     EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
     hmac->ctx = mac ? EVP_MAC_CTX_new(mac) : NULL;
     EVP_MAC_free(mac);

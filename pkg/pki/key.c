@@ -1,12 +1,13 @@
 #include "pki/key.h"
 
-#include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <openssl/decoder.h>
 #include <openssl/evp.h>
-#include <openssl/x509.h>
 
+#include "base/cleanup.h"
 #include "base/strings.h"
 #include "pki/pem.h"
 
@@ -15,44 +16,61 @@ static void pkey_cleanup(EVP_PKEY **key)
     EVP_PKEY_free(*key);
 }
 
-static EVP_PKEY *decode_pkcs8(const unsigned char *der, long len)
+/* The forms of a private key that are read. What OpenSSL 3.0 puts together to decode one (every decoder there is, asked
+ * by name) takes it ten times as long as the decoding, so that is kept, as its own file store keeps it. */
+struct form {
+    const char *label;
+    const char *structure;
+    const char *type; /* NULL: any */
+    OSSL_DECODER_CTX *decoder;
+    EVP_PKEY *key; /* what the decoder has made */
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct form forms[3];
+} known = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .forms = {{.label = "PRIVATE KEY", .structure = "PrivateKeyInfo"},                    /* PKCS#8, RFC 5208 */
+              {.label = "EC PRIVATE KEY", .structure = "type-specific", .type = "EC"},    /* SEC1, RFC 5915 */
+              {.label = "RSA PRIVATE KEY", .structure = "type-specific", .type = "RSA"}}, /* PKCS#1, RFC 8017 */
+};
+
+static struct form *form_of(const struct cr_pem_block *block)
 {
-    const unsigned char *at = der;
-    PKCS8_PRIV_KEY_INFO *info = d2i_PKCS8_PRIV_KEY_INFO(NULL, &at, len);
-    EVP_PKEY *key = info && at == der + len ? EVP_PKCS82PKEY(info) : NULL;
-    PKCS8_PRIV_KEY_INFO_free(info); /* wipes */
-    return key;
+    for (size_t i = 0; i < cr_array_len(known.forms); i++)
+        if (cr_pem_is(block, known.forms[i].label))
+            return &known.forms[i];
+    return NULL;
 }
 
-/* The algorithm's own form: SEC1 (RFC 5915) or PKCS#1 (RFC 8017). */
-static EVP_PKEY *decode_traditional(int type, const unsigned char *der, long len)
+/* Locked. */
+static EVP_PKEY *decode(struct form *form, const struct cr_buf *der)
 {
-    const unsigned char *at = der;
-    EVP_PKEY *key = d2i_PrivateKey(type, NULL, &at, len);
-    if (key && at == der + len)
+    const unsigned char *at = (const unsigned char *)der->data;
+    size_t left = der->len;
+    if (!form->decoder)
+        form->decoder =
+            OSSL_DECODER_CTX_new_for_pkey(&form->key, "DER", form->structure, form->type, EVP_PKEY_KEYPAIR, NULL, NULL);
+    bool whole = form->decoder && OSSL_DECODER_from_data(form->decoder, &at, &left) && left == 0;
+    EVP_PKEY *key = cr_steal(&form->key);
+    if (whole)
         return key;
     EVP_PKEY_free(key);
     return NULL;
 }
 
-static EVP_PKEY *decode_der(const struct cr_pem_block *block, const struct cr_buf *der)
+static EVP_PKEY *decode_der(struct form *form, const struct cr_buf *der)
 {
-    const unsigned char *bytes = (const unsigned char *)der->data;
-    if (der->len > INT_MAX)
-        return NULL;
-    if (cr_pem_is(block, "PRIVATE KEY"))
-        return decode_pkcs8(bytes, (long)der->len);
-    return decode_traditional(cr_pem_is(block, "EC PRIVATE KEY") ? EVP_PKEY_EC : EVP_PKEY_RSA, bytes, (long)der->len);
+    pthread_mutex_lock(&known.lock);
+    EVP_PKEY *key = decode(form, der);
+    pthread_mutex_unlock(&known.lock);
+    return key;
 }
 
 static bool is_encrypted(const struct cr_pem_block *block)
 {
     return block->encrypted || cr_pem_is(block, "ENCRYPTED PRIVATE KEY");
-}
-
-static bool is_readable(const struct cr_pem_block *block)
-{
-    return cr_pem_is(block, "PRIVATE KEY") || cr_pem_is(block, "EC PRIVATE KEY") || cr_pem_is(block, "RSA PRIVATE KEY");
 }
 
 static bool read_block(const struct cr_pem_block *block, EVP_PKEY **key, enum cr_material_problem *problem,
@@ -65,7 +83,8 @@ static bool read_block(const struct cr_pem_block *block, EVP_PKEY **key, enum cr
                             "passphrase: store it decrypted (openssl pkey)",
                             block->number);
     }
-    if (!is_readable(block))
+    struct form *form = form_of(block);
+    if (!form)
         return cr_error_set(err, CR_ERR_INVALID,
                             "block %zu is a %.*s, which is not supported: convert it to PKCS#8 "
                             "(openssl pkcs8 -topk8 -nocrypt)",
@@ -73,7 +92,7 @@ static bool read_block(const struct cr_pem_block *block, EVP_PKEY **key, enum cr
     CR_CLEANUP(cr_buf) struct cr_buf der = {.secret = true};
     if (!cr_pem_decode(block, &der, err))
         return false;
-    *key = decode_der(block, &der);
+    *key = decode_der(form, &der);
     if (*key)
         return true;
     return cr_error_set(err, CR_ERR_INVALID, "block %zu (%.*s, line %zu) is corrupt: it holds no key of that form",

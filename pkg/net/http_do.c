@@ -5,8 +5,6 @@
 #include "base/alloc.h"
 #include "net/http_internal.h"
 
-enum { DEFAULT_MAX_BODY = 64 * 1024 * 1024 };
-
 /* What the waiting thread and the stream share. On shutdown the thread leaves before the stream has ended, so each
  * holds it. */
 struct call {
@@ -69,7 +67,7 @@ static struct call *start(struct cr_http_client *client, const struct cr_http_re
     call->response.body.secret = request->secret;
     struct cr_http_request copy = *request;
     if (!copy.max_body)
-        copy.max_body = DEFAULT_MAX_BODY;
+        copy.max_body = CR_HTTP_MAX_BODY;
     const struct cr_http_stream_handler handler = {on_status, on_data, on_end, call};
     cr_http_stream_queue(cr_http_stream_new(client, &copy, &handler, 0, true));
     return call;

@@ -42,10 +42,10 @@ static const char *hint_for(CURLcode code)
     }
 }
 
-void cr_http_exchange_error(const struct cr_http_exchange *x, CURLcode code, struct cr_error *err)
+static bool fail(const struct cr_http_exchange *x, CURLcode code, struct cr_error *err)
 {
     const char *problem = x->problem[0] ? x->problem : curl_easy_strerror(code);
-    cr_error_set(err, kind_of(code), "%s: %s%s", cr_or_empty(x->origin), hint_for(code), problem);
+    return cr_error_set(err, kind_of(code), "%s: %s%s", cr_or_empty(x->origin), hint_for(code), problem);
 }
 
 const char *cr_http_exchange_phase(const struct cr_http_exchange *x)
@@ -66,4 +66,34 @@ const char *cr_http_exchange_phase(const struct cr_http_exchange *x)
     if (secured)
         return "sending the request";
     return connected ? "in the TLS handshake" : "connecting";
+}
+
+bool cr_http_exchange_over_cap(const struct cr_http_exchange *x, size_t cap, struct cr_error *err)
+{
+    return cr_error_set(err, CR_ERR_INVALID, "%s: the response is longer than the %zu bytes that are allowed",
+                        x->origin, cap);
+}
+
+bool cr_http_exchange_timed_out(const struct cr_http_exchange *x, int timeout_ms, struct cr_error *err)
+{
+    return cr_error_set(err, CR_ERR_TRANSIENT, "%s: no answer within %d ms (%s)", x->origin, timeout_ms,
+                        cr_http_exchange_phase(x));
+}
+
+/* A server that refuses a request without having read its body may end the HTTP/2 stream at once (RFC 9113, section
+ * 8.1), and libcurl 7.88 then drops what was under way of the answer. The status has come, and says enough: a 401 to a
+ * write must not look like trouble of the network. */
+static bool is_cut_refusal(CURLcode result, int status)
+{
+    return status >= 400 && (result == CURLE_PARTIAL_FILE || result == CURLE_HTTP2_STREAM);
+}
+
+bool cr_http_exchange_ended(const struct cr_http_exchange *x, CURLcode result, int status, struct cr_error *err)
+{
+    if (result == CURLE_ABORTED_BY_CALLBACK)
+        return cr_error_set(err, CR_ERR_TRANSIENT, "not sent: the time to begin it is over");
+    if (result != CURLE_OK && !is_cut_refusal(result, status))
+        return fail(x, result, err);
+    return status || /* curl takes headers that were cut off for a response */
+           cr_error_set(err, CR_ERR_TRANSIENT, "%s: the response was cut off in its headers", x->origin);
 }

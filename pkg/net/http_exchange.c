@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/strings.h"
 
 enum {
@@ -17,6 +18,9 @@ enum {
     KEEPALIVE_INTERVAL_S = 5,
     KEEPALIVE_COUNT = 3,
     USER_TIMEOUT_MS = 25 * 1000,
+    /* The least that curl takes: its own 64 KiB are allocated, and wiped, for each write, of a Lease as of anything. */
+    SEND_SIZE = 16 * 1024,
+    LONGEST_RETRY_AFTER_S = 3600,
 };
 
 /* What may stand in a header value (RFC 9110, section 5.5): anything else would let a value add headers. */
@@ -68,8 +72,17 @@ static bool add_headers(struct cr_http_exchange *x, const struct cr_http_request
            add_header(x, "Authorization", "Bearer ", bearer, err);
 }
 
+static void drop_body(struct cr_http_exchange *x)
+{
+    if (x->body && x->secret)
+        explicit_bzero(x->body, x->body_len);
+    free(x->body);
+    x->body = NULL;
+}
+
 static void set_body(struct cr_http_exchange *x, const struct cr_http_request *request)
 {
+    drop_body(x);
     x->body_len = request->body ? request->body_len : 0;
     x->body = cr_malloc(x->body_len + 1);
     if (x->body_len)
@@ -139,6 +152,19 @@ static int on_new_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
     return CURL_SOCKOPT_OK;
 }
 
+/* CURLOPT_PREREQFUNCTION: connected, and the next thing is to send. Earlier would be too early for a process that may
+ * be stopped at any moment. */
+static int may_begin(void *arg, char *remote_ip, char *local_ip, int remote_port, int local_port)
+{
+    (void)remote_ip;
+    (void)local_ip;
+    (void)remote_port;
+    (void)local_port;
+    const struct cr_http_exchange *x = arg;
+    bool late = x->begin_by_ms && cr_clock_boot_ms() >= x->begin_by_ms;
+    return late ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
 static void set_connection_options(CURL *easy)
 {
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -155,12 +181,15 @@ static void set_connection_options(CURL *easy)
     /* A request that is given up while its name is resolved would otherwise stop the loop until the resolver answers.
      */
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)CR_HTTP_READ_SIZE);
+    curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)SEND_SIZE);
 }
 
 bool cr_http_exchange_init(struct cr_http_exchange *x, const struct cr_http_request *request, const char *user_agent,
                            bool compressed, struct cr_error *err)
 {
     x->secret = request->secret;
+    x->begin_by_ms = request->begin_by_ms;
     if (!is_method(request->method))
         return cr_error_set(err, CR_ERR_INVALID, "'%s' is not an HTTP method", request->method);
     if (!parse_url(x, request, err))
@@ -177,10 +206,34 @@ bool cr_http_exchange_init(struct cr_http_exchange *x, const struct cr_http_requ
     curl_easy_setopt(x->easy, CURLOPT_HTTPHEADER, x->headers);
     curl_easy_setopt(x->easy, CURLOPT_USERAGENT, user_agent);
     curl_easy_setopt(x->easy, CURLOPT_ERRORBUFFER, x->problem);
+    curl_easy_setopt(x->easy, CURLOPT_PREREQFUNCTION, may_begin);
+    curl_easy_setopt(x->easy, CURLOPT_PREREQDATA, x);
     /* Only gzip: the other decoders are code that hostile input need not reach. */
     if (compressed)
         curl_easy_setopt(x->easy, CURLOPT_ACCEPT_ENCODING, "gzip");
     return true;
+}
+
+void cr_http_exchange_renew(struct cr_http_exchange *x, const struct cr_http_request *request)
+{
+    x->begin_by_ms = request->begin_by_ms;
+    x->problem[0] = '\0';
+    if (x->body)
+        set_body(x, request);
+}
+
+void cr_http_exchange_status(const struct cr_http_exchange *x, int *status, int *retry_after_ms)
+{
+    long code = 0;
+    curl_off_t retry_after_s = 0;
+    curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &code);
+    if (code < 200) /* 1xx: the response is still to come */
+        return;
+    curl_easy_getinfo(x->easy, CURLINFO_RETRY_AFTER, &retry_after_s);
+    if (retry_after_s > LONGEST_RETRY_AFTER_S)
+        retry_after_s = LONGEST_RETRY_AFTER_S;
+    *status = (int)code;
+    *retry_after_ms = retry_after_s > 0 ? (int)retry_after_s * 1000 : 0;
 }
 
 static void set_blob(CURL *easy, CURLoption option, char *pem)
@@ -280,9 +333,7 @@ void cr_http_exchange_dispose(struct cr_http_exchange *x)
     curl_url_cleanup(x->url);
     curl_slist_free_all(x->headers); /* wiped by our allocator, see http_memory.c */
     curl_slist_free_all(x->connect_to);
-    if (x->body && x->secret)
-        explicit_bzero(x->body, x->body_len);
-    free(x->body);
+    drop_body(x);
     free(x->origin);
     *x = (struct cr_http_exchange){0};
 }

@@ -29,7 +29,7 @@ struct cr_http_identity *cr_http_identity_ref(struct cr_http_identity *identity)
     return identity;
 }
 
-static void free_secret(char *text)
+void cr_http_free_secret(char *text)
 {
     if (text)
         OPENSSL_cleanse(text, strlen(text));
@@ -40,8 +40,8 @@ void cr_http_identity_unref(struct cr_http_identity *identity)
 {
     if (!identity || atomic_fetch_sub(&identity->refs, 1) != 1)
         return;
-    free_secret(identity->key_pem);
-    free_secret(identity->proxy);
+    cr_http_free_secret(identity->key_pem);
+    cr_http_free_secret(identity->proxy);
     free(identity->ca_pem);
     free(identity->cert_pem);
     free(identity->server_name);

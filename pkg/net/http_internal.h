@@ -13,6 +13,13 @@
 
 #include "net/http.h"
 
+enum {
+    CR_HTTP_MAX_BODY = 64 * 1024 * 1024, /* of a blocking request's answer, when it says nothing else */
+    /* curl reads up to 100 of these before it returns, all of which lie in an inbox then: with its own 16 KiB that may
+     * be 1.6 MB of what the receiver would have dropped. */
+    CR_HTTP_READ_SIZE = 4 * 1024,
+};
+
 /* Credentials, shared by a client and the pools made with them. Immutable, counted. */
 struct cr_http_identity {
     atomic_uint refs;
@@ -26,6 +33,8 @@ struct cr_http_identity {
 struct cr_http_identity *cr_http_identity_new(const struct cr_http_tls *tls);
 struct cr_http_identity *cr_http_identity_ref(struct cr_http_identity *identity);
 void cr_http_identity_unref(struct cr_http_identity *identity);
+/* Wiped. */
+void cr_http_free_secret(char *text);
 bool cr_http_identity_equal(const struct cr_http_identity *a, const struct cr_http_identity *b);
 
 /* One request as curl wants it. */
@@ -38,7 +47,8 @@ struct cr_http_exchange {
     size_t body_len;
     bool secret;
     bool https;
-    char *origin; /* "GET https://host:port", for error texts: paths and queries may be long */
+    char *origin;        /* "GET https://host:port", for error texts: paths and queries may be long */
+    int64_t begin_by_ms; /* 0: whenever */
     char problem[CURL_ERROR_SIZE];
 };
 /* All that does not depend on the credentials. Any thread. */
@@ -47,8 +57,17 @@ bool cr_http_exchange_init(struct cr_http_exchange *x, const struct cr_http_requ
 /* identity must live until the exchange is disposed. */
 bool cr_http_exchange_use(struct cr_http_exchange *x, const struct cr_http_identity *identity,
                           struct cr_error *err) CR_MUST_USE;
+/* Makes one that has ended ready for a request that differs in its body and begin_by_ms only. */
+void cr_http_exchange_renew(struct cr_http_exchange *x, const struct cr_http_request *request);
 void cr_http_exchange_dispose(struct cr_http_exchange *x);
-void cr_http_exchange_error(const struct cr_http_exchange *x, CURLcode code, struct cr_error *err);
+/* Of the answer; 0 as long as there is none. */
+void cr_http_exchange_status(const struct cr_http_exchange *x, int *status, int *retry_after_ms);
+/* What became of it once curl is done; true: there is an answer. status: as told by cr_http_exchange_status. */
+bool cr_http_exchange_ended(const struct cr_http_exchange *x, CURLcode result, int status,
+                            struct cr_error *err) CR_MUST_USE;
+/* False, for the caller to return. */
+bool cr_http_exchange_over_cap(const struct cr_http_exchange *x, size_t cap, struct cr_error *err);
+bool cr_http_exchange_timed_out(const struct cr_http_exchange *x, int timeout_ms, struct cr_error *err);
 /* What the exchange was doing: "connecting", "waiting for the response", … */
 const char *cr_http_exchange_phase(const struct cr_http_exchange *x);
 
@@ -128,7 +147,6 @@ struct cr_http_stream {
     struct cr_timer *timer;
     int64_t started_ms;
     int64_t last_byte_ms;
-    int64_t begin_by_ms; /* 0: whenever */
     int timeout_ms;
     int idle_ms;
 };

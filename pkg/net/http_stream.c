@@ -7,13 +7,7 @@
 #include "base/clock.h"
 
 enum {
-    LONGEST_RETRY_AFTER_S = 3600,
     KEEP_INBOX = 64 * 1024, /* a bigger inbox is given back after delivery */
-    /* curl reads up to 100 of these before it returns, all of which lie in the inbox then: with its own 16 KiB that may
-     * be 1.6 MB of what the receiver would have dropped. */
-    READ_SIZE = 4 * 1024,
-    /* The least that curl takes: its own 64 KiB are allocated, and wiped, for each write, of a Lease as of anything. */
-    SEND_SIZE = 16 * 1024,
 };
 
 static void mark_ready(struct cr_http_stream *stream)
@@ -32,17 +26,9 @@ static void note_byte(struct cr_http_stream *stream)
 
 static void note_status(struct cr_http_stream *stream)
 {
-    long code = 0;
-    curl_off_t retry_after_s = 0;
-    curl_easy_getinfo(stream->exchange.easy, CURLINFO_RESPONSE_CODE, &code);
-    curl_easy_getinfo(stream->exchange.easy, CURLINFO_RETRY_AFTER, &retry_after_s);
-    if (code < 200) /* 1xx: the response is still to come */
-        return;
-    if (retry_after_s > LONGEST_RETRY_AFTER_S)
-        retry_after_s = LONGEST_RETRY_AFTER_S;
-    stream->status = (int)code;
-    stream->retry_after_ms = retry_after_s > 0 ? (int)retry_after_s * 1000 : 0;
-    mark_ready(stream);
+    cr_http_exchange_status(&stream->exchange, &stream->status, &stream->retry_after_ms);
+    if (stream->status)
+        mark_ready(stream);
 }
 
 /* CURLOPT_HEADERFUNCTION: line by line; an empty one ends the headers (and later the trailers). */
@@ -62,7 +48,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
     struct cr_http_stream *stream = arg;
     size_t len = size * count;
     note_byte(stream);
-    cr_http_pool_note_body(stream->pool, stream->compressed || len >= READ_SIZE);
+    cr_http_pool_note_body(stream->pool, stream->compressed || len >= CR_HTTP_READ_SIZE);
     if (stream->max_body && len > stream->max_body - stream->received) {
         stream->over_cap = true;
         return CURL_WRITEFUNC_ERROR;
@@ -72,19 +58,6 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
         return CURL_WRITEFUNC_ERROR;
     mark_ready(stream);
     return len;
-}
-
-/* CURLOPT_PREREQFUNCTION: connected, and the next thing is to send. Earlier would be too early for a process that may
- * be stopped at any moment. */
-static int may_begin(void *arg, char *remote_ip, char *local_ip, int remote_port, int local_port)
-{
-    (void)remote_ip;
-    (void)local_ip;
-    (void)remote_port;
-    (void)local_port;
-    const struct cr_http_stream *stream = arg;
-    bool late = stream->begin_by_ms && cr_clock_boot_ms() >= stream->begin_by_ms;
-    return late ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
 struct cr_http_stream *cr_http_stream_new(struct cr_http_client *client, const struct cr_http_request *request,
@@ -99,20 +72,15 @@ struct cr_http_stream *cr_http_stream_new(struct cr_http_client *client, const s
     stream->compressed = compressed;
     stream->started_ms = stream->last_byte_ms = cr_clock_monotonic_ms();
     stream->timeout_ms = request->timeout_ms;
-    stream->begin_by_ms = request->begin_by_ms;
     stream->idle_ms = idle_ms;
     if (!cr_http_exchange_init(&stream->exchange, request, client->user_agent, compressed, &stream->broken))
         return stream;
     CURL *easy = stream->exchange.easy;
-    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)READ_SIZE);
-    curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)SEND_SIZE);
     curl_easy_setopt(easy, CURLOPT_PRIVATE, stream);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, stream);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, stream);
-    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, may_begin);
-    curl_easy_setopt(easy, CURLOPT_PREREQDATA, stream);
     return stream;
 }
 
@@ -186,13 +154,11 @@ static void suspect_path(struct cr_http_stream *stream)
 static void time_out(struct cr_http_stream *stream, int64_t now)
 {
     struct cr_error err = {0};
-    const char *phase = cr_http_exchange_phase(&stream->exchange);
     if (stream->timeout_ms && now >= stream->started_ms + stream->timeout_ms)
-        cr_error_set(&err, CR_ERR_TRANSIENT, "%s: no answer within %d ms (%s)", stream->exchange.origin,
-                     stream->timeout_ms, phase);
+        cr_http_exchange_timed_out(&stream->exchange, stream->timeout_ms, &err);
     else
         cr_error_set(&err, CR_ERR_TRANSIENT, "%s: silent for %d ms (%s)", stream->exchange.origin, stream->idle_ms,
-                     phase);
+                     cr_http_exchange_phase(&stream->exchange));
     suspect_path(stream);
     end(stream, &err);
 }
@@ -250,27 +216,12 @@ void cr_http_stream_complete(struct cr_http_stream *stream, CURLcode result)
     mark_ready(stream);
 }
 
-/* A server that refuses a request without having read its body may end the HTTP/2 stream at once (RFC 9113, section
- * 8.1), and libcurl 7.88 then drops what was under way of the answer. The status has come, and says enough: a 401 to a
- * write must not look like trouble of the network. */
-static bool is_cut_refusal(const struct cr_http_stream *stream)
-{
-    return stream->status >= 400 && (stream->result == CURLE_PARTIAL_FILE || stream->result == CURLE_HTTP2_STREAM);
-}
-
 static void complete(struct cr_http_stream *stream)
 {
     struct cr_error err = {0};
-    if (stream->over_cap)
-        cr_error_set(&err, CR_ERR_INVALID, "%s: the response is longer than the %zu bytes that are allowed",
-                     stream->exchange.origin, stream->max_body);
-    else if (stream->result == CURLE_ABORTED_BY_CALLBACK)
-        cr_error_set(&err, CR_ERR_TRANSIENT, "not sent: the time to begin it is over");
-    else if (stream->result != CURLE_OK && !is_cut_refusal(stream))
-        cr_http_exchange_error(&stream->exchange, stream->result, &err);
-    else if (!stream->status) /* curl takes headers that were cut off for a response */
-        cr_error_set(&err, CR_ERR_TRANSIENT, "%s: the response was cut off in its headers", stream->exchange.origin);
-    end(stream, err.kind == CR_ERR_NONE ? NULL : &err);
+    bool ok = stream->over_cap ? cr_http_exchange_over_cap(&stream->exchange, stream->max_body, &err)
+                               : cr_http_exchange_ended(&stream->exchange, stream->result, stream->status, &err);
+    end(stream, ok ? NULL : &err);
 }
 
 /* True while the stream goes on. */

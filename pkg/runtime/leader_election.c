@@ -33,10 +33,8 @@ struct cr_leader_election {
     char identity[MAX_IDENTITY];
     struct cr_leader_election_handler handler;
     struct cr_metric *leader;
-    struct cr_loop *loop;
-    struct cr_client *client; /* our own */
+    struct cr_client *client; /* our own, without a loop */
     struct cr_recorder *recorder;
-    pthread_t loop_thread;
     pthread_t thread;
     struct cr_election rules; /* election's thread */
 
@@ -103,8 +101,7 @@ struct cr_leader_election *cr_leader_election_new(struct cr_client *client, stru
                                         "Whether this process holds the Lease of that name: of all replicas, one does.",
                                         CR_LABELS("name"));
     cr_metric_set(election->leader, CR_LABELS(election->name), 0);
-    election->loop = cr_loop_new();
-    election->client = cr_client_new_dedicated(client, election->loop, request_ms(&times));
+    election->client = cr_client_new_dedicated(client, NULL, request_ms(&times));
     election->recorder = cr_recorder_new(election->client, "certroll");
     cr_cond_init(&election->changed);
     pthread_mutex_init(&election->lock, NULL);
@@ -119,7 +116,6 @@ void cr_leader_election_free(struct cr_leader_election *election)
     cr_leader_election_stop(election);
     cr_recorder_free(election->recorder);
     cr_client_free(election->client);
-    cr_loop_free(election->loop);
     cr_election_dispose(&election->rules);
     pthread_cond_destroy(&election->changed);
     pthread_mutex_destroy(&election->lock);
@@ -356,15 +352,9 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void *run_loop(void *loop)
+static void start_thread(struct cr_leader_election *election)
 {
-    cr_loop_run(loop);
-    return NULL;
-}
-
-static void start_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
-{
-    if (pthread_create(thread, NULL, fn, arg) == 0)
+    if (pthread_create(&election->thread, NULL, run, election) == 0)
         return;
     cr_log(CR_LOG_ERROR, "no thread can be started for leader election");
     abort();
@@ -383,8 +373,7 @@ void cr_leader_election_start(struct cr_leader_election *election, const struct 
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    start_thread(&election->loop_thread, run_loop, election->loop);
-    start_thread(&election->thread, run, election);
+    start_thread(election);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -399,6 +388,4 @@ void cr_leader_election_stop(struct cr_leader_election *election)
     if (!runs)
         return;
     pthread_join(election->thread, NULL);
-    cr_loop_stop(election->loop);
-    pthread_join(election->loop_thread, NULL);
 }

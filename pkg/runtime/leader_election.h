@@ -1,5 +1,5 @@
 /* Leader election: of several processes one acts. The rules are in election.h; here is the thread that keeps the Lease,
- * on an event loop and a connection of its own, so that neither busy workers nor a busy loop can make it late. */
+ * with a connection of its own and no event loop, so that neither busy workers nor a busy loop can make it late. */
 #ifndef CR_RUNTIME_LEADER_ELECTION_H
 #define CR_RUNTIME_LEADER_ELECTION_H
 
@@ -43,7 +43,7 @@ CR_DEFINE_CLEANUP(cr_leader_election, struct cr_leader_election, cr_leader_elect
 
 /* Once. handler is copied. */
 void cr_leader_election_start(struct cr_leader_election *election, const struct cr_leader_election_handler *handler);
-/* Ends its threads; a leader gives the Lease up, so that another can take it at once: whatever acts must have ended
+/* Ends its thread; a leader gives the Lease up, so that another can take it at once: whatever acts must have ended
  * before. Blocks for a few requests. */
 void cr_leader_election_stop(struct cr_leader_election *election);
 

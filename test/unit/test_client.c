@@ -424,13 +424,13 @@ static void a_request_in_the_loop_s_thread_is_refused_before_it_waits(void **sta
     assert_int_equal(blocked.err.kind, CR_ERR_INTERNAL);
 }
 
-static void a_dedicated_client_has_a_time_out_and_an_end_of_its_own(void **state)
+/* On the loop, or without one. */
+static void check_dedicated(bool on_loop)
 {
-    (void)state;
     static const struct fake_answer script[] = {{.body = NAMED("p")}, {.body = "{", .hold = true}};
     struct fixture f;
     open_fixture(&f, script, cr_array_len(script), NULL);
-    struct cr_client *dedicated = cr_client_new_dedicated(f.client, f.loop, 300);
+    struct cr_client *dedicated = cr_client_new_dedicated(f.client, on_loop ? f.loop : NULL, 300);
     cr_client_cancel(f.client);
     struct cr_error err = {0};
     CR_CLEANUP(cr_json) struct cr_json *pod = cr_client_get(dedicated, &cr_res_pods, "ns", "p", &err);
@@ -448,6 +448,13 @@ static void a_dedicated_client_has_a_time_out_and_an_end_of_its_own(void **state
     cr_client_free(f.client);
     cr_loop_free(f.loop);
     fake_api_stop(&f.api);
+}
+
+static void a_dedicated_client_has_a_time_out_and_an_end_of_its_own(void **state)
+{
+    (void)state;
+    check_dedicated(true);
+    check_dedicated(false);
 }
 
 static int64_t gate_of(void *arg)

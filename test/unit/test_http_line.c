@@ -1,0 +1,291 @@
+#include "net/http_line.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "support/testserver.h"
+
+enum { PATIENCE_MS = 20 * 1000 };
+
+static int set_up(void **state)
+{
+    *state = cr_http_line_new(NULL, "certroll-test/1");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    cr_http_line_free(*state);
+    return 0;
+}
+
+static void assert_says(const struct cr_error *err, enum cr_error_kind kind, const char *words)
+{
+    if (err->kind != kind || !strstr(err->text, words))
+        fail_msg("expected %s with '%s', got %s: %s", cr_error_kind_name(kind), words, cr_error_kind_name(err->kind),
+                 err->text);
+}
+
+/* "METHOD|token|body" of each request, as many as it is told (0: all); then the connection is closed. */
+static void serve_told(struct test_conn *conn, void *arg)
+{
+    const int *most = arg;
+    for (int i = 0; (!*most || i < *most) && test_conn_request(conn); i++) {
+        const char *token = strstr(conn->head, "Authorization: Bearer ");
+        size_t len = token ? strcspn(token + 22, "\r") : 0;
+        cr_autofree char *text = cr_asprintf("%.*s|%.*s|%.*s", (int)strcspn(conn->head, " "), conn->head, (int)len,
+                                             token ? token + 22 : "", (int)conn->body_len, cr_or_empty(conn->body));
+        test_conn_answer(conn, 200, "", text);
+    }
+}
+
+static void assert_answer(struct cr_http_line *line, const char *url, const struct cr_http_request *like,
+                          const char *expected)
+{
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
+    struct cr_http_request request = *like;
+    request.url = url;
+    request.body_len = request.body ? strlen(request.body) : 0;
+    request.timeout_ms = PATIENCE_MS;
+    if (!cr_http_line_do(line, &request, &response, &err))
+        fail_msg("%s: %s", expected, err.text);
+    assert_int_equal(response.status, 200);
+    assert_string_equal(cr_buf_text(&response.body), expected);
+}
+
+static void each_request_is_sent_as_it_is_on_one_connection(void **state)
+{
+    static const struct {
+        struct cr_http_request request;
+        const char *sees;
+    } cases[] = {
+        {{.method = "PATCH", .body = "first"}, "PATCH||first"},
+        {{.method = "PATCH", .body = "a second that is longer"}, "PATCH||a second that is longer"},
+        {{.method = "PATCH", .body = "3"}, "PATCH||3"},
+        {{.method = "PATCH", .body = ""}, "PATCH||"},
+        {{.method = "PATCH", .body = "4", .bearer = "old"}, "PATCH|old|4"},
+        {{.method = "PATCH", .body = "5", .bearer = "new"}, "PATCH|new|5"},
+        {{.method = "PATCH", .body = "6", .bearer = "new", .secret = true}, "PATCH|new|6"},
+        {{.method = "GET", .bearer = "new"}, "GET|new|"},
+        {{.method = "GET"}, "GET||"},
+        {{.method = "POST", .body = "7"}, "POST||7"},
+    };
+    int all = 0;
+    CR_CLEANUP(test_server)
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_told, .arg = &all});
+    cr_autofree char *url = test_server_url(server, "/x");
+    for (size_t i = 0; i < cr_array_len(cases); i++)
+        assert_answer(*state, url, &cases[i].request, cases[i].sees);
+    assert_int_equal(test_server_accepted(server), 1);
+}
+
+static void a_connection_that_was_closed_is_replaced(void **state)
+{
+    int one = 1;
+    CR_CLEANUP(test_server)
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_told, .arg = &one});
+    cr_autofree char *url = test_server_url(server, "/");
+    for (int i = 1; i <= 3; i++) {
+        assert_answer(*state, url, &(struct cr_http_request){.method = "PATCH", .body = "b"}, "PATCH||b");
+        assert_int_equal(test_server_accepted(server), i);
+    }
+}
+
+static void other_credentials_open_a_connection_and_the_same_do_not(void **state)
+{
+    static const struct {
+        struct cr_http_tls tls;
+        int connections;
+    } cases[] = {{{0}, 1}, {{.insecure = true}, 2}, {{.insecure = true}, 2}, {{0}, 3}};
+    int all = 0;
+    CR_CLEANUP(test_server)
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_told, .arg = &all});
+    cr_autofree char *url = test_server_url(server, "/");
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        cr_http_line_set_tls(*state, &cases[i].tls);
+        assert_answer(*state, url, &(struct cr_http_request){.method = "GET"}, "GET||");
+        assert_int_equal(test_server_accepted(server), cases[i].connections);
+    }
+}
+
+static void serve_silence(struct test_conn *conn, void *arg)
+{
+    (void)arg;
+    if (test_conn_request(conn))
+        test_conn_wait_closed(conn);
+}
+
+static void serve_half(struct test_conn *conn, void *arg)
+{
+    (void)arg;
+    if (test_conn_request(conn) && test_conn_puts(conn, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"))
+        test_conn_wait_closed(conn);
+}
+
+static void serve_raw(struct test_conn *conn, void *arg)
+{
+    if (test_conn_request(conn))
+        test_conn_puts(conn, arg);
+}
+
+static void what_fails_says_why_and_leaves_nothing_behind(void **state)
+{
+    static const struct {
+        void (*serve)(struct test_conn *, void *);
+        const char *raw;
+        struct cr_http_request request;
+        enum cr_error_kind kind;
+        const char *words;
+    } cases[] = {
+        {serve_silence, NULL, {.timeout_ms = 100}, CR_ERR_TRANSIENT, "within 100 ms (waiting for the response)"},
+        {serve_half, NULL, {.timeout_ms = 100}, CR_ERR_TRANSIENT, "within 100 ms (reading the response)"},
+        {serve_raw, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", {0}, CR_ERR_TRANSIENT, "was cut off"},
+        {serve_raw, "HTTP/1.1 200 OK\r\nContent-Le", {0}, CR_ERR_TRANSIENT, "GET http://127.0.0.1:"},
+        {serve_raw,
+         "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nninebytes",
+         {.max_body = 8},
+         CR_ERR_INVALID,
+         "longer than the 8 bytes"},
+        {serve_raw, "HTTP/1.1 200 OK\r\n\r\n", {.url = "ftp://127.0.0.1/"}, CR_ERR_INVALID, "neither an https"},
+        {serve_raw, "HTTP/1.1 200 OK\r\n\r\n", {.bearer = "a\nb"}, CR_ERR_INVALID, "line break"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(test_server)
+        struct test_server *server = test_server_new(
+            &(struct test_server_options){.serve = cases[i].serve, .arg = (void *)(uintptr_t)cases[i].raw});
+        cr_autofree char *url = test_server_url(server, "/");
+        struct cr_http_request request = cases[i].request;
+        request.method = "GET";
+        request.url = request.url ? request.url : url;
+        request.timeout_ms = request.timeout_ms ? request.timeout_ms : PATIENCE_MS;
+        struct cr_http_response response = {.status = 1};
+        for (int twice = 0; twice < 2; twice++) {
+            struct cr_error err = {0};
+            assert_false(cr_http_line_do(*state, &request, &response, &err));
+            assert_says(&err, cases[i].kind, cases[i].words);
+            assert_int_equal(response.status, 0);
+            assert_null(response.body.data);
+        }
+    }
+}
+
+/* The status has come, and says enough. */
+static void a_refusal_that_is_cut_off_is_an_answer(void **state)
+{
+    static const char cut[] = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\nContent-Length: 9\r\n\r\nhalf";
+    CR_CLEANUP(test_server)
+    struct test_server *server =
+        test_server_new(&(struct test_server_options){.serve = serve_raw, .arg = (void *)(uintptr_t)cut});
+    cr_autofree char *url = test_server_url(server, "/");
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
+    const struct cr_http_request request = {.method = "GET", .url = url, .timeout_ms = PATIENCE_MS};
+    if (!cr_http_line_do(*state, &request, &response, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(response.status, 429);
+    assert_int_equal(response.retry_after_ms, 7000);
+}
+
+static void count_and_answer(struct test_conn *conn, void *arg)
+{
+    while (test_conn_request(conn)) {
+        atomic_fetch_add((atomic_int *)arg, 1);
+        test_conn_answer(conn, 200, "", "{}");
+    }
+}
+
+/* Also on a connection that is there already. */
+static void what_comes_too_late_is_not_sent(void **state)
+{
+    static const int from_now_ms[] = {PATIENCE_MS, -1, PATIENCE_MS, -1, 0};
+    atomic_int served = 0;
+    int expected = 0;
+    CR_CLEANUP(test_server)
+    struct test_server *server =
+        test_server_new(&(struct test_server_options){.serve = count_and_answer, .arg = &served});
+    cr_autofree char *url = test_server_url(server, "/");
+    for (size_t i = 0; i < cr_array_len(from_now_ms); i++) {
+        struct cr_http_request request = {.method = "PATCH", .url = url, .body = "b", .body_len = 1};
+        request.begin_by_ms = from_now_ms[i] ? cr_clock_boot_ms() + from_now_ms[i] : 0;
+        struct cr_error err = {0};
+        CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
+        bool sent = cr_http_line_do(*state, &request, &response, &err);
+        assert_int_equal(sent, from_now_ms[i] >= 0);
+        if (!sent)
+            assert_says(&err, CR_ERR_TRANSIENT, "not sent: the time to begin it is over");
+        expected += sent;
+        assert_int_equal(atomic_load(&served), expected);
+    }
+}
+
+struct asker {
+    struct cr_http_line *line;
+    const char *url;
+    struct cr_error err;
+    bool ok;
+};
+
+static void *ask(void *arg)
+{
+    struct asker *asker = arg;
+    struct cr_http_response response;
+    const struct cr_http_request request = {.method = "GET", .url = asker->url, .timeout_ms = PATIENCE_MS};
+    asker->ok = cr_http_line_do(asker->line, &request, &response, &asker->err);
+    return NULL;
+}
+
+static void serve_and_tell(struct test_conn *conn, void *arg)
+{
+    if (!test_conn_request(conn))
+        return;
+    atomic_store((atomic_bool *)arg, true);
+    test_conn_wait_closed(conn);
+}
+
+static void the_end_cancels_what_is_under_way_and_what_comes_later(void **state)
+{
+    atomic_bool asked = false;
+    CR_CLEANUP(test_server)
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_and_tell, .arg = &asked});
+    cr_autofree char *url = test_server_url(server, "/");
+    struct asker asker = {.line = *state, .url = url};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, ask, &asker), 0);
+    while (!atomic_load(&asked))
+        usleep(1000);
+    int64_t start_ms = cr_clock_monotonic_ms();
+    cr_http_line_cancel(*state);
+    pthread_join(thread, NULL);
+    assert_true(cr_clock_monotonic_ms() - start_ms < PATIENCE_MS / 2);
+    assert_false(asker.ok);
+    assert_int_equal(asker.err.kind, CR_ERR_CANCELLED);
+    asker.err = (struct cr_error){0};
+    ask(&asker);
+    assert_false(asker.ok);
+    assert_int_equal(asker.err.kind, CR_ERR_CANCELLED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(each_request_is_sent_as_it_is_on_one_connection, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_connection_that_was_closed_is_replaced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(other_credentials_open_a_connection_and_the_same_do_not, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_fails_says_why_and_leaves_nothing_behind, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_refusal_that_is_cut_off_is_an_answer, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_comes_too_late_is_not_sent, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_end_cancels_what_is_under_way_and_what_comes_later, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -3,6 +3,7 @@
 #include "api/node.h"
 #include "api/policy_target.h"
 #include "api/policy_verify.h"
+#include "api/status.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
@@ -16,6 +17,8 @@ enum {
 static const struct cr_node_range concurrency_range = {1, 100, 1};
 static const struct cr_node_range max_delay_range = {0, 24 * HOUR, 0};
 static const struct cr_node_range coalesce_range = {0, 10 * MINUTE, 10 * SECOND};
+static const struct cr_node_range breaker_restarts_range = {1, CR_RESTART_TIMES_MAX, 3};
+static const struct cr_node_range breaker_within_range = {0, 24 * HOUR, HOUR};
 
 static const char *const modes[] = {[CR_MODE_ENFORCE] = "Enforce", [CR_MODE_PLAN] = "Plan"};
 static const char *const restart_methods[] = {[CR_RESTART_AUTO] = "Auto",
@@ -290,6 +293,14 @@ static bool decode_gates(const struct cr_node *restart, struct cr_policy *policy
     return true;
 }
 
+static bool decode_breaker(const struct cr_node *restart, struct cr_breaker *out, struct cr_error *err)
+{
+    struct cr_node breaker;
+    return cr_node_object(restart, "breaker", &breaker, err) &&
+           cr_node_int(&breaker, "restarts", breaker_restarts_range, &out->restarts, err) &&
+           cr_node_duration(&breaker, "within", breaker_within_range, &out->within_ms, err);
+}
+
 static bool decode_restart(const struct cr_node *spec, struct cr_policy *policy, struct cr_error *err)
 {
     struct cr_node restart;
@@ -297,7 +308,7 @@ static bool decode_restart(const struct cr_node *spec, struct cr_policy *policy,
            READ_ENUM(&restart, "method", restart_methods, CR_RESTART_AUTO, &policy->restart.method, err) &&
            cr_node_int(&restart, "maxConcurrent", concurrency_range, &policy->restart.max_concurrent, err) &&
            cr_node_duration(&restart, "coalesce", coalesce_range, &policy->restart.coalesce_ms, err) &&
-           decode_gates(&restart, policy, err);
+           decode_breaker(&restart, &policy->restart.breaker, err) && decode_gates(&restart, policy, err);
 }
 
 static bool decode_discover(const struct cr_node *spec, struct cr_policy *policy, struct cr_error *err)

@@ -119,6 +119,12 @@ struct cr_policy_discover {
 enum cr_mode { CR_MODE_ENFORCE, CR_MODE_PLAN };
 enum cr_restart_method { CR_RESTART_AUTO, CR_RESTART_ROLLOUT, CR_RESTART_EVICT, CR_RESTART_NEVER };
 
+/* So many restarts of one workload within that time, and no more. */
+struct cr_breaker {
+    int restarts;      /* 1 to CR_RESTART_TIMES_MAX */
+    int64_t within_ms; /* 0: any number */
+};
+
 struct cr_policy_restart {
     enum cr_restart_method method; /* Never or Evict while held_by is set */
     /* Static sentence: which field forbids restarts in a way that this version cannot honour yet (windows, method
@@ -126,6 +132,7 @@ struct cr_policy_restart {
     const char *held_by;
     int max_concurrent;
     int64_t coalesce_ms;
+    struct cr_breaker breaker;
 };
 
 struct cr_policy {

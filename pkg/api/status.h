@@ -69,6 +69,13 @@ enum cr_consumer_state {
 const char *cr_consumer_state_name(enum cr_consumer_state state); /* "Idle", "Pending", … */
 bool cr_consumer_state_parse(const char *text, enum cr_consumer_state *state);
 
+/* Restarts of one workload by certroll, newest first. */
+enum { CR_RESTART_TIMES_MAX = 5 };
+struct cr_restart_times {
+    int64_t at_ms[CR_RESTART_TIMES_MAX];
+    size_t len;
+};
+
 struct cr_consumer_status {
     char *name;
     char *kind;
@@ -83,8 +90,9 @@ struct cr_consumer_status {
     int64_t last_restart_ms; /* 0: never by us */
     int64_t since_ms;        /* when the present decision was first made; 0 when idle */
     char *restarted_for;     /* rotation ids of the last restart, NULL: none. The same is not restarted for twice */
-    int64_t restarted_generation; /* of the workload, with that restart in its template */
-    struct cr_strvec examples;    /* at most 5 pods that are stale or unknown, "name: why" */
+    int64_t restarted_generation;     /* of the workload, with that restart in its template */
+    struct cr_restart_times restarts; /* as many as the breaker counts; in status with their milliseconds */
+    struct cr_strvec examples;        /* at most 5 pods that are stale or unknown, "name: why" */
 };
 
 struct cr_condition {
@@ -126,8 +134,8 @@ CR_DEFINE_DISPOSE(cr_policy_status, struct cr_policy_status, cr_policy_status_di
 void cr_policy_status_copy(struct cr_policy_status *to, const struct cr_policy_status *from);
 
 /* From the object's `status` member (NULL: empty status). out need not be initialised. Times lose their milliseconds,
- * but for pending.since and consumers[].since (microsecond text), which are compared with others. A pending change
- * without readable settled material is dropped: nothing says what it was from. */
+ * but for pending.since, consumers[].since and .restarts (microsecond text), which are compared with others. A pending
+ * change without readable settled material is dropped: nothing says what it was from. */
 void cr_policy_status_decode(const struct cr_json *status, struct cr_policy_status *out);
 /* Owned. It fits into the object that etcd takes (1.5 MiB with the spec), whatever the Secrets hold: lists of CAs and
  * of opaque keys have a share each of what there is for all Secrets; of a longer one only a summary is encoded. Adds

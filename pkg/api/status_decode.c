@@ -229,6 +229,16 @@ static void decode_pods(const struct cr_json *json, struct cr_pod_counts *out)
     out->unknown = count_at(json, "unknown");
 }
 
+static void decode_restarts(const struct cr_json *json, struct cr_restart_times *out)
+{
+    const struct cr_json *array = cr_json_get(json, "restarts");
+    for (const struct cr_json *c = cr_json_first(array); c && out->len < CR_RESTART_TIMES_MAX; c = cr_json_next(c)) {
+        const char *text = cr_json_string(c);
+        if (text && cr_time_parse(text, &out->at_ms[out->len], NULL))
+            out->len++;
+    }
+}
+
 static void decode_consumer(const struct cr_json *json, struct cr_policy_status *status)
 {
     const char *name = cr_json_string(cr_json_get(json, "name"));
@@ -249,6 +259,7 @@ static void decode_consumer(const struct cr_json *json, struct cr_policy_status 
     out->since_ms = time_or_0(json, "since");
     out->restarted_for = text_or_null(json, "restartedFor");
     out->restarted_generation = cr_json_int(cr_json_get(json, "restartedGeneration"), 0);
+    decode_restarts(json, &out->restarts);
     const struct cr_json *examples = cr_json_get(json, "examples");
     for (const struct cr_json *c = cr_json_first(examples); c && out->examples.len < CR_EXAMPLES_MAX;
          c = cr_json_next(c))

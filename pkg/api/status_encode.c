@@ -235,6 +235,12 @@ static void encode_restart(struct cr_json *object, const struct cr_consumer_stat
     set_text(object, "restartedFor", consumer->restarted_for, SENTENCE_MAX);
     if (consumer->restarted_for)
         cr_json_set_int(object, "restartedGeneration", consumer->restarted_generation);
+    struct cr_json *restarts = consumer->restarts.len ? cr_json_array_in(object, "restarts") : NULL;
+    for (size_t i = 0; i < consumer->restarts.len; i++) {
+        char text[CR_TIME_TEXT];
+        cr_time_format_micro(writable(consumer->restarts.at_ms[i]), text);
+        cr_json_add_string(restarts, text);
+    }
 }
 
 static struct cr_json *encode_consumer(const struct cr_consumer_status *consumer)
@@ -277,6 +283,11 @@ static bool has_converged(const struct cr_consumer_status *consumer)
     return consumer->state == CR_CONSUMER_IDLE || consumer->state == CR_CONSUMER_CONVERGED;
 }
 
+static bool has_memory(const struct cr_consumer_status *consumer)
+{
+    return consumer->restarted_for || consumer->restarts.len;
+}
+
 /* Whoever has to be looked at by a person comes before who only needs time. */
 static int urgency(const struct cr_consumer_status *consumer)
 {
@@ -303,7 +314,7 @@ static struct cr_json *encode_consumers(const struct cr_policy_status *status)
         }
     }
     for (size_t i = 0; i < count; i++)
-        if (!listed[i] && (!has_converged(&status->consumers[i]) || status->consumers[i].restarted_for))
+        if (!listed[i] && (!has_converged(&status->consumers[i]) || has_memory(&status->consumers[i])))
             cr_json_add(array, encode_brief(&status->consumers[i]));
     return array;
 }

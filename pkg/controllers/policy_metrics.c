@@ -26,6 +26,7 @@ static const struct {
     {"the policy is being deleted", "Deleting"},
     {"restart.method: Never", "RestartNever"},
     {"restart.maxConcurrent", "MaxConcurrent"},
+    {"restart.breaker", "CircuitBreaker"},
     {"restart.", "NotSupported"},
     {"its software is not in the catalogue", "UnknownSoftware"},
     {"the workload is paused", "Paused"},

@@ -47,9 +47,10 @@ char *cr_diff_sentence(unsigned changes);
 /* Annotation on the pod template of a restarted workload, one per Secret: "certroll.dev/<16 hex of SHA-256(name)>". */
 enum { CR_ANNOTATION_NAME = 64 };
 void cr_restart_annotation_name(const char *secret, char out[CR_ANNOTATION_NAME]);
-/* "leaf=<16 hex>,leaf.version=<decimal>,trust=<16 hex>,…,opaque=<8 hex>.<16 hex>,…,workload=<16 hex>": only the classes
- * given, so that a later change of another class does not restart. Trust is digested as a set; that of opaque material
- * begins with the id of its key; a class without material is "none". Here without versions and workload. Owned. */
+/* "leaf=<16 hex>,leaf.version=<decimal>,trust=<16 hex>,…,opaque=<8 hex>.<16 hex>,…,workload=<16 hex>,at=<decimal>":
+ * only the classes given, so that a later change of another class does not restart. Trust is digested as a set; that of
+ * opaque material begins with the id of its key; a class without material is "none". Here without versions, workload
+ * and time. Owned. */
 char *cr_restart_annotation_value(const struct cr_material *material, unsigned classes);
 /* Whether an annotation value (NULL: none) shows that these classes of this material were already restarted for: each
  * class given is in it with the same digest. */
@@ -69,13 +70,15 @@ bool cr_restart_annotation_is_at(const char *value, enum cr_class class, const c
 /* The greatest version in it, of any class. Owned; NULL: it has none. */
 char *cr_restart_annotation_newest(const char *value);
 
-/* The value, and that it is for the workload of this UID. A manifest is copied with its annotations, to another name,
- * namespace or cluster: what they say of the Secret is not true there. Owned. */
-char *cr_restart_annotation_for(const char *value, const char *uid);
+/* The value, and that it is for the workload of this UID, by a restart of that time (wall clock). A manifest is copied
+ * with its annotations, to another name, namespace or cluster: what they say of the Secret is not true there. Owned. */
+char *cr_restart_annotation_for(const char *value, const char *uid, int64_t at_ms);
 /* The value of that name, unless it says that it is for another workload; NULL: there is none. Borrowed. annotations:
  * of a pod template, or of a pod of the workload. */
 const char *cr_restart_annotation_read(const struct cr_json *annotations, const char *name, const char *uid);
 /* Of the workload's own template. */
 const char *cr_restart_annotation_of(const struct cr_json *workload, const char *name);
+/* When certroll restarted the workload last, for whichever Secret and policy; 0: that is not told. */
+int64_t cr_restart_annotation_at_ms(const struct cr_json *workload);
 
 #endif

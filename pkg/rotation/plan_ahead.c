@@ -27,6 +27,13 @@ static bool may_precede(const struct cr_policy_status *recorded, const struct cr
     return restart->carries_memory;
 }
 
+/* Its template tells one restart only; the one before would be forgotten with it. */
+static bool overwrites_none(const struct cr_policy_status *recorded, const struct cr_plan *plan,
+                            const struct cr_plan_restart *restart)
+{
+    return cr_plan_restarts_are_recorded(recorded, &plan->status.consumers[restart->consumer]);
+}
+
 void cr_plan_ahead(const struct cr_world *world, const struct cr_plan *first, struct cr_plan *out)
 {
     struct cr_world as_if = *world;
@@ -35,7 +42,7 @@ void cr_plan_ahead(const struct cr_world *world, const struct cr_plan *first, st
     out->nudges_len = out->probes_len = out->evictions_len = 0;
     size_t kept = 0;
     for (size_t i = 0; i < out->restarts_len; i++) {
-        if (may_precede(world->status, &out->restarts[i]))
+        if (may_precede(world->status, &out->restarts[i]) && overwrites_none(world->status, out, &out->restarts[i]))
             out->restarts[kept++] = out->restarts[i];
         else
             cr_plan_restart_dispose(&out->restarts[i]);

@@ -228,6 +228,19 @@ static bool add_refused_keys(const struct plan_ctx *ctx, struct cr_buf *text)
     return text->len > before;
 }
 
+static bool add_breakers(const struct plan_ctx *ctx, struct cr_buf *text)
+{
+    size_t before = text->len;
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
+        const struct cr_consumer_status *consumer = ctx->consumers[i].status;
+        if (!cr_plan_is_breaker(consumer->blocked_by))
+            continue;
+        cr_autofree char *line = cr_asprintf("%s: %s", consumer->name, consumer->blocked_by);
+        add_line(text, line);
+    }
+    return text->len > before;
+}
+
 static void degraded(struct plan_ctx *ctx)
 {
     const struct cr_policy_status *status = &ctx->plan->status;
@@ -245,6 +258,8 @@ static void degraded(struct plan_ctx *ctx)
     reason = reason ? reason : of_consumers;
     if (add_refused_keys(ctx, &text) && !reason)
         reason = "KeyTypeNotAccepted";
+    if (add_breakers(ctx, &text) && !reason)
+        reason = CR_REASON_BREAKER;
     size_t before = text.len;
     add_unverifiable(ctx, &text);
     if (!reason && text.len > before)

@@ -330,6 +330,7 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
         consumer->status->state = CR_CONSUMER_IDLE;
     }
     consumer->pod_spec = cr_json_at(consumer->world->workload, "spec", "template", "spec");
+    cr_plan_count_restart(ctx, consumer);
     find_broken_secret(ctx, consumer);
     if (!ctx->changes_len) {
         rest(consumer);
@@ -401,8 +402,8 @@ static struct cr_json *restart_annotations(const struct plan_ctx *ctx, const str
         cr_autofree char *merged =
             cr_restart_annotation_merge(restart_annotation(consumer, secret), &ctx->pending[k]->pending.target,
                                         consumer->changes[k].classes, ctx->pending[k]->observed_resource_version);
-        cr_autofree char *value =
-            cr_restart_annotation_for(merged, cr_json_string_at(consumer->world->workload, "metadata", "uid"));
+        cr_autofree char *value = cr_restart_annotation_for(
+            merged, cr_json_string_at(consumer->world->workload, "metadata", "uid"), ctx->world->now_ms);
         cr_json_set_string(annotations, name, value);
     }
     return annotations;
@@ -431,6 +432,13 @@ static void hold_undone(struct plan_ctx *ctx, struct plan_consumer *consumer, si
     set_state(consumer->status, CR_CONSUMER_BLOCKED, why);
 }
 
+/* Once, when it begins. */
+static void say_breaker(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, const char *gate)
+{
+    if (cr_plan_is_breaker(gate) && !cr_plan_is_breaker(consumer->status->blocked_by))
+        cr_plan_say_workload(ctx->plan, true, index, CR_REASON_BREAKER, cr_strdup(gate));
+}
+
 static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
     /* Somebody else replaced all pods since, with the new material. */
@@ -452,9 +460,12 @@ static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t
     bool blocked = false;
     cr_autofree char *gate = cr_plan_gate(ctx, consumer, &blocked);
     if (gate) {
+        say_breaker(ctx, consumer, index, gate);
         set_state(consumer->status, blocked ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, gate);
         return;
     }
+    if (!cr_plan_restarts_are_recorded(ctx->world->status, consumer->status))
+        ctx->plan->record_first = true;
     if (!ctx->restarting++)
         ctx->restarting_by = consumer->spec->name;
     PLAN_PUSH(ctx->plan->restarts, ctx->plan->restarts_len,

@@ -43,6 +43,9 @@ char *cr_plan_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, b
     *blocked = word != NULL;
     if (word)
         return cr_strdup(word);
+    char *breaker = cr_plan_breaker(ctx, consumer);
+    if (breaker)
+        return breaker;
     int64_t due = consumer->since_ms + policy->restart.coalesce_ms;
     if (ctx->world->now_ms < due) {
         cr_plan_requeue_restart(ctx->plan, due - ctx->world->now_ms);

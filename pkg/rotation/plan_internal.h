@@ -97,6 +97,16 @@ char *cr_plan_others_reason(const struct plan_ctx *ctx, const struct plan_consum
 const struct cr_secret_status *cr_plan_under_way_elsewhere(const struct cr_world *world, size_t secret);
 /* How many such pairs there are; the first few in words. */
 size_t cr_plan_conflicts(const struct plan_ctx *ctx, struct cr_buf *text);
+/* Of the Event, and of the condition Degraded. */
+#define CR_REASON_BREAKER "RestartedTooOften"
+/* plan_breaker.c: counts the last restart by certroll, as the template tells it. */
+void cr_plan_count_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* In words, that it was restarted too often lately, and until when it waits; NULL: it was not. Owned. */
+char *cr_plan_breaker(struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* That text and no other. */
+bool cr_plan_is_breaker(const char *blocked_by);
+/* All of its restarts that are counted are on record: another one may overwrite what its template tells. */
+bool cr_plan_restarts_are_recorded(const struct cr_policy_status *recorded, const struct cr_consumer_status *consumer);
 /* plan_gate.c: NULL when the consumer may be restarted now, else what stands in the way (owned). *blocked: a person
  * must lift it, time alone does not. */
 char *cr_plan_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked);

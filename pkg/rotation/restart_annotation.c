@@ -2,10 +2,12 @@
  * made. It holds digests of digests, cut to 64 bits: enough to tell two states apart, useless for anything else. Beside
  * each stands at which resourceVersion of the Secret the change was seen: newer than what a policy's status has
  * observed, it is a restart that never came on record (plan_unrecorded.c). And it says for which workload it was
- * written: manifests are copied, annotations and all, to where the Secret holds something else. */
+ * written: manifests are copied, annotations and all, to where the Secret holds something else; and when, by which
+ * restarts are counted that never came on record (breaker.c). */
 #include "rotation/diff.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -18,9 +20,13 @@ enum {
     KEY_ID = CR_OPAQUE_KEY_ID + 1, /* and a dot */
     DIGEST_TEXT = KEY_ID + DIGEST_HEX + 1,
     VERSION_DIGITS = 20, /* of 64 bits */
+    TIME_DIGITS = 13,    /* of milliseconds, until 2286 */
 };
 
+#define ANNOTATION_PREFIX "certroll.dev/"
+
 static const char workload_word[] = "workload";
+static const char time_word[] = "at";
 
 static const struct class_word {
     enum cr_class class;
@@ -34,7 +40,7 @@ void cr_restart_annotation_name(const char *secret, char out[CR_ANNOTATION_NAME]
 {
     char hex[CR_SHA256_HEX];
     cr_sha256_hex(secret, strlen(secret), hex);
-    snprintf(out, CR_ANNOTATION_NAME, "certroll.dev/%.*s", DIGEST_HEX, hex);
+    snprintf(out, CR_ANNOTATION_NAME, ANNOTATION_PREFIX "%.*s", DIGEST_HEX, hex);
 }
 
 /* "" when there is no such material. */
@@ -186,11 +192,11 @@ static void workload_digest(const char *uid, char out[DIGEST_TEXT])
     snprintf(out, DIGEST_TEXT, "%.*s", DIGEST_HEX, hex);
 }
 
-char *cr_restart_annotation_for(const char *value, const char *uid)
+char *cr_restart_annotation_for(const char *value, const char *uid, int64_t at_ms)
 {
     char digest[DIGEST_TEXT];
     workload_digest(cr_or_empty(uid), digest);
-    return cr_asprintf("%s,%s=%s", value, workload_word, digest);
+    return cr_asprintf("%s,%s=%s,%s=%lld", value, workload_word, digest, time_word, (long long)at_ms);
 }
 
 const char *cr_restart_annotation_read(const struct cr_json *annotations, const char *name, const char *uid)
@@ -208,4 +214,30 @@ const char *cr_restart_annotation_of(const struct cr_json *workload, const char 
 {
     return cr_restart_annotation_read(cr_json_at(workload, "spec", "template", "metadata", "annotations"), name,
                                       cr_json_string_at(workload, "metadata", "uid"));
+}
+
+/* --- when --- */
+
+/* 0: it is not told, or not in this form. */
+static int64_t value_at_ms(const char *value)
+{
+    char text[DIGEST_TEXT];
+    if (!value_digest(value, time_word, text) || strspn(text, "0123456789") != strlen(text) ||
+        strlen(text) > TIME_DIGITS)
+        return 0;
+    return strtoll(text, NULL, 10);
+}
+
+int64_t cr_restart_annotation_at_ms(const struct cr_json *workload)
+{
+    const struct cr_json *annotations = cr_json_at(workload, "spec", "template", "metadata", "annotations");
+    const char *uid = cr_json_string_at(workload, "metadata", "uid");
+    int64_t newest_ms = 0;
+    for (const struct cr_json *a = cr_json_first(annotations); a; a = cr_json_next(a)) {
+        if (!cr_starts_with(cr_json_key(a), ANNOTATION_PREFIX))
+            continue;
+        int64_t at_ms = value_at_ms(cr_restart_annotation_read(annotations, cr_json_key(a), uid));
+        newest_ms = at_ms > newest_ms ? at_ms : newest_ms;
+    }
+    return newest_ms;
 }

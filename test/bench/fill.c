@@ -68,7 +68,7 @@ static char *deployment(struct fill *fill, size_t index)
     return body;
 }
 
-/* Limits off: no waiting for other changes, no bound to restarts at a time. */
+/* Limits off: no waiting for other changes, no bound to restarts at a time or in an hour. */
 static char *policy(struct fill *fill, size_t index)
 {
     (void)fill;
@@ -77,7 +77,7 @@ static char *policy(struct fill *fill, size_t index)
                  "{\"apiVersion\":\"certroll.dev/v1alpha1\",\"kind\":\"CertRotationPolicy\","
                  "\"metadata\":{\"name\":\"p-%05zu\"},\"spec\":{\"secrets\":[{\"name\":\"s-%05zu\"}],"
                  "\"consumers\":[{\"name\":\"app\",\"targetRef\":{\"kind\":\"Deployment\",\"name\":\"d-%05zu\"}}],"
-                 "\"restart\":{\"coalesce\":\"0s\",\"maxConcurrent\":100}}}",
+                 "\"restart\":{\"coalesce\":\"0s\",\"maxConcurrent\":100,\"breaker\":{\"within\":\"0s\"}}}}",
                  index, index, index) < 0)
         bench_fail("out of memory");
     return body;

@@ -446,7 +446,7 @@ class Lane:
             "spec": {
                 "secrets": [{"name": consumer.secret} for consumer in CONSUMERS],
                 "consumers": [self._policy_consumer(consumer) for consumer in CONSUMERS],
-                "restart": {"coalesce": "0s"},
+                "restart": {"coalesce": "0s", "breaker": {"within": "0s"}},
             },
         })  # fmt: skip
 

@@ -58,7 +58,7 @@ class Shop:
             "spec": {
                 "secrets": [{"name": w.secret} for w in WORKLOADS],
                 "consumers": [self._consumer(w) for w in WORKLOADS],
-                "restart": {"coalesce": coalesce},
+                "restart": {"coalesce": coalesce, "breaker": {"within": "0s"}},
             },
         })  # fmt: skip
         self.wait("the policy to be Ready", lambda status: status.holds("Ready"), deadline=60)

@@ -66,7 +66,7 @@ def _install_policy(world: World, coalesce: str = "0s") -> None:
         "metadata": {"name": "web", "namespace": NAMESPACE},
         "spec": {
             "secrets": [{"name": _WEB.secret}],
-            "restart": {"coalesce": coalesce},
+            "restart": {"coalesce": coalesce, "breaker": {"within": "0s"}},
             "consumers": [{"name": "web", "targetRef": {"kind": "Deployment", "name": "web"}, "verify": {"port": _WEB.port}}],
         },
     })

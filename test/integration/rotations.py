@@ -46,6 +46,7 @@ class Lane:
     name: str
     leaves: list[Object]
     changes: int = 0
+    breaker: Object = field(default_factory=lambda: {"within": "0s"})
     version: str = ""  # of the Secret as it was written last
     annotations: list[str] = field(default_factory=list)  # seen after each change
 
@@ -69,7 +70,7 @@ class Lane:
             "apiVersion": "certroll.dev/v1alpha1", "kind": "CertRotationPolicy", "metadata": metadata,
             "spec": {
                 "secrets": [{"name": self.name}], "consumers": [{"name": "c", "targetRef": target}],
-                "restart": {"coalesce": "0s"},
+                "restart": {"coalesce": "0s", "breaker": self.breaker},
             },
         })  # fmt: skip
 

@@ -71,7 +71,7 @@ def test_defaults_land(control_plane: ControlPlane, namespace: str) -> None:
     spec["restart"] = {"windows": [{"schedule": "0 2 * * *", "duration": "4h"}]}
     control_plane.create(policy(namespace, MINIMAL_SPEC, "minimal"), policy(namespace, spec, "more"))
     keys = {"certificate": "tls.crt", "privateKey": "tls.key", "trust": "ca.crt"}
-    restarts = {"method": "Auto", "maxConcurrent": 1, "coalesce": "10s", "singleReplica": "Surge"}
+    restarts = {"method": "Auto", "maxConcurrent": 1, "coalesce": "10s", "singleReplica": "Surge", "breaker": {"restarts": 3, "within": "1h"}}
     base = {"suspend": False, "mode": "Enforce", "secrets": [{"name": "web-tls", "keys": keys}]}
     assert control_plane.get("crp", "-n", namespace, "minimal")["spec"] == {**base, "restart": restarts}
     assert control_plane.get("crp", "-n", namespace, "more")["spec"] == {
@@ -216,6 +216,8 @@ REFUSED = {
     "max-concurrent": (restart(maxConcurrent=0), "should be greater than or equal to 1"),
     "coalesce": (restart(coalesce="11m"), "must be a duration from 0s to 10m, such as 10s or 1m30s"),
     "coalesce-number": (restart(coalesce=10), "must be of type string"),
+    "breaker-restarts": (restart(breaker={"restarts": 6}), "should be less than or equal to 5"),
+    "breaker-within": (restart(breaker={"within": "25h"}), "must be a duration from 0s to 24h, such as 1h or 30m"),
     "window-no-duration": (restart(windows=[{"schedule": "0 2 * * *"}]), "windows[0].duration: Required value"),
     "window-no-schedule": (restart(windows=[{"duration": "4h"}]), "windows[0].schedule: Required value"),
     "window-schedule": (window(schedule="every night"), "must be five fields as cron has them"),
@@ -272,6 +274,7 @@ ACCEPTED = {
     },
     "dotted-name": {"secrets": [{"name": "web.example.org-tls"}]},
     "zero-coalesce": restart(coalesce="0s"),
+    "no-breaker": restart(breaker={"within": "0s"}),
     "empty-windows": restart(windows=[]),
     "restart-windows": window(timeZone="America/Argentina/Buenos_Aires"),
 }

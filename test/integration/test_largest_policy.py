@@ -11,6 +11,7 @@ _SECRETS, _CONSUMERS, _CAS, _OPAQUE = 64, 128, 7, 2  # what is in the spec; of e
 _WHOLE, _IN_FORCE = 100, 512  # consumers told of in full; all that there may be, with those that are found
 _HEX = "f" * 64
 _TIME = "2026-11-21T06:10:21Z"
+_RESTARTS = ["2026-11-21T06:10:21.123000Z"] * 5
 
 
 def _name(number: int, length: int) -> str:
@@ -57,12 +58,12 @@ def _status(in_force: int) -> dict[str, object]:
     consumer = {
         "targetRef": {"kind": "Deployment", "name": "w" * 253}, "component": "envoyproxy/ratelimit", "decision": "Restart",
         "reason": "x" * 400, "state": "Blocked", "blockedBy": "x" * 511, "lastRestart": _TIME, "since": _TIME,
-        "restartedFor": "x" * 831, "restartedGeneration": 7, "examples": ["e" * 256] * 5,
+        "restartedFor": "x" * 831, "restartedGeneration": 7, "restarts": _RESTARTS, "examples": ["e" * 256] * 5,
         "pods": {"total": 1000, "verified": 1000, "inferred": 1000, "stale": 1000, "unknown": 1000},
     }  # fmt: skip
     brief = {
         "targetRef": consumer["targetRef"], "state": "Blocked", "blockedBy": "x" * 128, "since": _TIME,
-        "restartedFor": "x" * 103, "restartedGeneration": 7,
+        "restartedFor": "x" * 103, "restartedGeneration": 7, "restarts": _RESTARTS,
     }  # fmt: skip
     return {
         "secrets": [

@@ -87,7 +87,7 @@ class Slot:
         return manifests.deployment(self.namespace, self.name, self.name)
 
     def policy(self) -> Object:
-        spec: Object = {"restart": {"coalesce": f"{self.edits % 2}s"}}
+        spec: Object = {"restart": {"coalesce": f"{self.edits % 2}s", "breaker": {"within": "0s"}}}
         if self.kind.by_label:
             spec["secretSelector"] = {"matchLabels": {LABEL: self.name}}
         else:

@@ -56,7 +56,7 @@ def policy(namespace: str, name: str, spec: Object) -> Object:
         "apiVersion": POLICY,
         "kind": "CertRotationPolicy",
         "metadata": {"namespace": namespace, "name": name},
-        "spec": {"restart": {"coalesce": "0s"}} | spec,
+        "spec": {"restart": {"coalesce": "0s", "breaker": {"within": "0s"}}} | spec,
     }
 
 

@@ -514,7 +514,7 @@ static void test_annotation_is_for_one_workload(void **state)
     CR_CLEANUP(cr_material) struct cr_material m = {0};
     make(&full, &m);
     cr_autofree char *plain = cr_restart_annotation_value(&m, CR_CLASS_TRUST);
-    cr_autofree char *value = cr_restart_annotation_for(plain, "uid-1");
+    cr_autofree char *value = cr_restart_annotation_for(plain, "uid-1", 1790000000123);
     assert_true(cr_restart_annotation_covers(value, &m, CR_CLASS_TRUST));
     CR_CLEANUP(cr_json) struct cr_json *annotations = cr_json_new_object();
     cr_json_set_string(annotations, "new", value);
@@ -528,6 +528,48 @@ static void test_annotation_is_for_one_workload(void **state)
     /* Taken further, it is told anew. */
     cr_autofree char *merged = cr_restart_annotation_merge(value, &m, CR_CLASS_LEAF, NULL);
     assert_null(strstr(merged, "workload="));
+    assert_null(strstr(merged, ",at="));
+}
+
+/* A workload with these annotations in its template. Owned. */
+static struct cr_json *workload_with(const char *const *values, size_t count)
+{
+    struct cr_json *workload = cr_json_new_object();
+    cr_json_set_string(cr_json_object_in(workload, "metadata"), "uid", "uid-1");
+    struct cr_json *template = cr_json_object_in(cr_json_object_in(workload, "spec"), "template");
+    struct cr_json *annotations = cr_json_object_in(cr_json_object_in(template, "metadata"), "annotations");
+    for (size_t i = 0; i < count; i++) {
+        char name[CR_ANNOTATION_NAME];
+        cr_restart_annotation_name((const char[]){(char)('a' + i), '\0'}, name);
+        cr_json_set_string(annotations, name, values[i]);
+    }
+    cr_json_set_string(annotations, "example.org/x", "leaf=1,at=1790000000999");
+    return workload;
+}
+
+static void test_annotation_says_when_the_workload_was_restarted(void **state)
+{
+    (void)state;
+    cr_autofree char *own = cr_restart_annotation_for("leaf=1", "uid-1", 1790000000123);
+    cr_autofree char *later = cr_restart_annotation_for("leaf=1", "uid-1", 1790000000456);
+    cr_autofree char *copied = cr_restart_annotation_for("leaf=1", "uid-2", 1790000000789);
+    const struct {
+        const char *rule;
+        const char *values[2];
+        int64_t at_ms;
+    } cases[] = {
+        {"of one Secret", {own, "leaf=1"}, 1790000000123},
+        {"the newest of several", {later, own}, 1790000000456},
+        {"not what was copied from another workload", {copied, own}, 1790000000123},
+        {"none, as it was written before", {"leaf=1", "trust=2"}, 0},
+        {"no number", {"leaf=1,at=now", "leaf=1,at=-5"}, 0},
+        {"not beyond what a time is", {"leaf=1,at=17900000000000", "leaf=1,at="}, 0},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_json) struct cr_json *workload = workload_with(cases[i].values, 2);
+        if (cr_restart_annotation_at_ms(workload) != cases[i].at_ms)
+            fail_msg("%s", cases[i].rule);
+    }
 }
 
 static void test_annotation_names_the_key_of_an_opaque_digest(void **state)
@@ -577,6 +619,7 @@ int main(void)
         cmocka_unit_test(test_summarized_trust),
         cmocka_unit_test(test_annotation_has_a_version_for_each_class),
         cmocka_unit_test(test_annotation_is_for_one_workload),
+        cmocka_unit_test(test_annotation_says_when_the_workload_was_restarted),
         cmocka_unit_test(test_annotation_names_the_key_of_an_opaque_digest),
         cmocka_unit_test(test_annotation_name_is_short_and_per_secret),
         cmocka_unit_test(test_annotation_holds_only_the_classes_that_forced_it),

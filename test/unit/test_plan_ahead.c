@@ -514,6 +514,145 @@ static void a_restart_that_cannot_be_done_is_not_recorded_again_and_again(void *
     }
 }
 
+/* --- the circuit breaker --- */
+
+enum { FLAP_PAUSE_MS = 2000, FLAPS = 150, LOOKS = 2 };
+
+struct flapping {
+    size_t restarts[CONSUMERS];
+    size_t said; /* Events of the breaker */
+};
+
+static void do_and_count(struct town *t, const struct cr_plan *what, struct flapping *out)
+{
+    for (size_t i = 0; i < what->restarts_len; i++)
+        out->restarts[what->restarts[i].consumer]++;
+    restart(t, what, true);
+}
+
+static void count_said(const struct cr_plan *plan, struct flapping *out)
+{
+    for (size_t i = 0; i < plan->events_len; i++)
+        out->said += cr_streq(plan->events[i].reason, "RestartedTooOften");
+}
+
+/* One look. killed: when it has restarted anything, nothing of that comes on record. */
+static void look(struct town *t, bool killed, struct flapping *out)
+{
+    plan(t);
+    bool ahead = t->plan.record_first && t->ahead.restarts_len;
+    bool acted = ahead || t->plan.restarts_len;
+    do_and_count(t, ahead ? &t->ahead : &t->plan, out);
+    if (acted && killed)
+        return;
+    for (int i = 0; plan(t)->record_first; i++) {
+        assert_in_range(i, 0, 2);
+        count_said(&t->plan, out);
+        test_record_status(&t->plan.status, &t->status);
+    }
+    count_said(&t->plan, out);
+    test_record_status(&t->plan.status, &t->status);
+}
+
+/* Other material each two seconds, for five minutes. Killed, it never looks twice at the same. */
+static struct flapping flap(struct town *t, bool killed)
+{
+    struct flapping out = {0};
+    for (int i = 0; i < FLAPS; i++) {
+        char state[16], version[16];
+        snprintf(state, sizeof state, "flap%d", i);
+        snprintf(version, sizeof version, "%d", 1000 + i);
+        hold(t, state, version);
+        for (int looks = 0; looks < (killed ? 1 : LOOKS); looks++)
+            look(t, killed, &out);
+        t->now_ms += FLAP_PAUSE_MS;
+    }
+    return out;
+}
+
+static void a_secret_that_flaps_trips_the_breaker(void **state)
+{
+    static const bool killed[] = {false, true};
+    (void)state;
+    for (size_t k = 0; k < cr_array_len(killed); k++) {
+        void *one = NULL;
+        setup(&one);
+        struct town *t = at_rest(&one);
+        t->policy->restart.max_concurrent = CONSUMERS;
+        struct flapping seen = flap(t, killed[k]);
+        for (size_t i = 0; i < CONSUMERS; i++)
+            assert_int_equal(seen.restarts[i], 3);
+        const struct cr_consumer_status *x = cr_status_consumer(&t->status, "x");
+        assert_int_equal(x->state, CR_CONSUMER_PENDING);
+        assert_true(cr_starts_with(x->blocked_by, "restart.breaker: restarted 3 times within 1h; "));
+        assert_string_equal(cr_status_condition_get(&t->status, "Degraded")->reason, "RestartedTooOften");
+        assert_true(cr_status_condition_get(&t->status, "Blocked")->status);
+        assert_int_equal(seen.said, CONSUMERS);
+        teardown(&one);
+    }
+}
+
+static void a_restart_is_on_record_before_the_next_overwrites_it(void **state)
+{
+    struct town *t = at_rest(state);
+    hold(t, "B", "20");
+    record(t);
+    restart(t, &t->plan, false);
+    t->now_ms += 1000;
+    /* It is to be restarted again, for whatever reason, and its status was not written meanwhile. */
+    cr_autofree char *value = cr_restart_annotation_for("trust=0123456789abcdef", "uid", t->now_ms);
+    cr_json_set_string(template_annotations(t, 0), t->name, value);
+    assert_true(plan(t)->record_first);
+    assert_int_equal(t->ahead.restarts_len, 0);
+    test_record_status(&t->plan.status, &t->status);
+    assert_int_equal(cr_status_consumer(&t->status, "x")->restarts.len, 1);
+    assert_false(plan(t)->record_first);
+    assert_int_equal(t->plan.restarts[0].consumer, 0);
+}
+
+static void the_breaker_ends_by_itself_and_the_newest_change_is_rolled_out_once(void **state)
+{
+    struct town *t = at_rest(state);
+    t->policy->restart.max_concurrent = CONSUMERS;
+    int64_t first_ms = t->now_ms;
+    flap(t, false);
+    plan(t);
+    int64_t ends_ms = t->now_ms + t->plan.restart_after_ms;
+    assert_in_range(ends_ms, first_ms + 3600 * 1000, first_ms + 3602 * 1000);
+    t->now_ms = ends_ms - 1;
+    assert_int_equal(plan(t)->restarts_len, 0);
+    t->now_ms = ends_ms;
+    size_t restarts[CONSUMERS];
+    run_to_rest(t, restarts);
+    for (size_t i = 0; i < CONSUMERS; i++) {
+        assert_int_equal(restarts[i], 1);
+        assert_true(cr_restart_annotation_covers(annotation(t, i), &t->material, CR_CLASS_TRUST));
+    }
+    assert_false(cr_status_condition_get(&t->status, "Degraded")->status);
+    assert_int_equal(cr_status_consumer(&t->status, "x")->restarts.len, 3);
+}
+
+static void restarts_by_others_do_not_trip_the_breaker(void **state)
+{
+    struct town *t = at_rest(state);
+    for (int i = 0; i < 10; i++) {
+        t->now_ms += 1000;
+        char now[CR_TIME_TEXT];
+        cr_time_format(t->now_ms, now);
+        cr_json_set_string(template_annotations(t, 0), RESTARTED_AT, now);
+        record(t);
+    }
+    assert_int_equal(cr_status_consumer(&t->status, "x")->restarts.len, 0);
+}
+
+static void a_policy_may_have_no_breaker(void **state)
+{
+    struct town *t = at_rest(state);
+    t->policy->restart.breaker.within_ms = 0;
+    assert_true(flap(t, false).restarts[0] > 100);
+    assert_int_equal(cr_status_consumer(&t->status, "x")->restarts.len, 0);
+}
+
 /* --- no false alarm --- */
 
 static void annotate(struct town *t, const char *leaf, const char *leaf_version, const char *ca, const char *ca_version)
@@ -567,7 +706,7 @@ static void only_a_restart_newer_than_the_record_is_one_that_was_lost(void **sta
 static void copy_from_elsewhere(struct town *t, const char *version)
 {
     annotate(t, "B", version, "B", version);
-    cr_autofree char *value = cr_restart_annotation_for(annotation(t, 0), "uid elsewhere");
+    cr_autofree char *value = cr_restart_annotation_for(annotation(t, 0), "uid elsewhere", t->now_ms);
     cr_json_set_string(template_annotations(t, 0), t->name, value);
     renew_pod(t, 0);
 }
@@ -623,6 +762,11 @@ int main(void)
         TOWN_TEST(what_came_after_a_lost_restart_is_not_as_old_as_it),
         TOWN_TEST(a_lost_restart_in_the_middle_of_another_change_is_found),
         TOWN_TEST(a_restart_that_cannot_be_done_is_not_recorded_again_and_again),
+        cmocka_unit_test(a_secret_that_flaps_trips_the_breaker),
+        TOWN_TEST(a_restart_is_on_record_before_the_next_overwrites_it),
+        TOWN_TEST(the_breaker_ends_by_itself_and_the_newest_change_is_rolled_out_once),
+        TOWN_TEST(restarts_by_others_do_not_trip_the_breaker),
+        TOWN_TEST(a_policy_may_have_no_breaker),
         cmocka_unit_test(only_a_restart_newer_than_the_record_is_one_that_was_lost),
         TOWN_TEST(what_a_copied_manifest_says_is_not_true_here),
         TOWN_TEST(a_rewrite_during_and_after_a_rotation_is_no_change),

@@ -69,6 +69,8 @@ static void test_defaults_are_those_of_the_schema(void **state)
     assert_null(p->restart.held_by);
     assert_int_equal(p->restart.max_concurrent, 1);
     assert_int_equal(p->restart.coalesce_ms, 10000);
+    assert_int_equal(p->restart.breaker.restarts, 3);
+    assert_int_equal(p->restart.breaker.within_ms, 3600 * 1000);
     assert_int_equal(p->unsupported.len, 0);
 }
 
@@ -86,7 +88,8 @@ static void test_every_field_that_is_acted_on_is_read(void **state)
         ","
         "\"verify\":{\"protocol\":\"TLS\",\"port\":5432,\"serverName\":\"pg.shop\",\"timeout\":\"2m\","
         "\"onTimeout\":\"Report\"}}],"
-        "\"restart\":{\"method\":\"Rollout\",\"maxConcurrent\":3,\"coalesce\":\"500ms\"}}");
+        "\"restart\":{\"method\":\"Rollout\",\"maxConcurrent\":3,\"coalesce\":\"500ms\","
+        "\"breaker\":{\"restarts\":5,\"within\":\"0s\"}}}");
     assert_true(p->suspend);
     assert_int_equal(p->mode, CR_MODE_PLAN);
     assert_string_equal(p->secrets[0].certificate, "c");
@@ -113,6 +116,8 @@ static void test_every_field_that_is_acted_on_is_read(void **state)
     assert_int_equal(p->restart.method, CR_RESTART_ROLLOUT);
     assert_int_equal(p->restart.max_concurrent, 3);
     assert_int_equal(p->restart.coalesce_ms, 500);
+    assert_int_equal(p->restart.breaker.restarts, 5);
+    assert_int_equal(p->restart.breaker.within_ms, 0);
     assert_int_equal(p->unsupported.len, 0);
 }
 
@@ -228,6 +233,10 @@ static void test_errors_name_the_path_and_what_is_allowed(void **state)
         {"{\"restart\":{\"maxConcurrent\":0}}", "spec.restart.maxConcurrent must be an integer from 1 to 100"},
         {"{\"restart\":{\"coalesce\":10}}",
          "spec.restart.coalesce must be a duration from 0s to 10m, written such as 10s, 5m or 1h30m"},
+        {"{\"restart\":{\"breaker\":{\"restarts\":6}}}",
+         "spec.restart.breaker.restarts must be an integer from 1 to 5"},
+        {"{\"restart\":{\"breaker\":{\"within\":\"25h\"}}}",
+         "spec.restart.breaker.within must be a duration from 0s to 24h, written such as 10s, 5m or 1h30m"},
         {"{\"restart\":{\"singleReplica\":\"Pray\"}}", "spec.restart.singleReplica must be one of Surge, Warn, Block"},
         {"{\"discover\":{\"enabled\":1}}", "spec.discover.enabled must be true or false"},
     };

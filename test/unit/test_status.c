@@ -436,25 +436,33 @@ static void test_beyond_100_consumers_what_is_remembered_stays(void **state)
         cr_strset(&consumer->reason, "long");
         cr_strset(&consumer->restarted_for, "0123456789ab");
         consumer->restarted_generation = (int64_t)i;
+        consumer->restarts = (struct cr_restart_times){.at_ms = {2000 * 1000 + (int64_t)i, 1001}, .len = 2};
         consumer->since_ms = 1000 * 1000 + (int64_t)i;
         if (i >= 400) {
             consumer->state = CR_CONSUMER_CONVERGED;
             if (i >= 450)
-                cr_strset(&consumer->restarted_for, NULL); /* nothing to remember */
+                cr_strset(&consumer->restarted_for, NULL);
+            if (i >= 460)
+                consumer->restarts.len = 0; /* nothing to remember */
         }
     }
     CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&status);
-    assert_int_equal(cr_json_len(cr_json_get(json, "consumers")), 450);
+    assert_int_equal(cr_json_len(cr_json_get(json, "consumers")), 460);
     CR_CLEANUP(cr_policy_status) struct cr_policy_status back = {0};
     cr_policy_status_decode(json, &back);
-    for (size_t i = 0; i < 450; i++) {
+    for (size_t i = 0; i < 460; i++) {
         const struct cr_consumer_status *consumer = cr_status_consumer(&back, status.consumers[i].name);
         assert_non_null(consumer);
         assert_int_equal(consumer->state, status.consumers[i].state);
         assert_string_equal(consumer->target, status.consumers[i].target);
         assert_string_equal(consumer->blocked_by, "the restart was undone");
-        assert_string_equal(consumer->restarted_for, "0123456789ab");
-        assert_int_equal(consumer->restarted_generation, i);
+        assert_int_equal(consumer->restarts.len, 2);
+        assert_int_equal(consumer->restarts.at_ms[0], 2000 * 1000 + i);
+        assert_int_equal(consumer->restarts.at_ms[1], 1001);
+        if (i < 450) {
+            assert_string_equal(consumer->restarted_for, "0123456789ab");
+            assert_int_equal(consumer->restarted_generation, i);
+        }
         assert_int_equal(consumer->since_ms, 1000 * 1000 + i);
         assert_true((consumer->reason != NULL) == (i < 100));
     }
@@ -532,6 +540,8 @@ static void add_big_consumer(struct cr_policy_status *status, unsigned number, u
     cr_strset(&consumer->blocked_by, blocked);
     cr_strset(&consumer->restarted_for, rotations);
     consumer->last_restart_ms = consumer->since_ms = NOW;
+    while (consumer->restarts.len < CR_RESTART_TIMES_MAX)
+        consumer->restarts.at_ms[consumer->restarts.len++] = NOW;
     for (int i = 0; i < CR_EXAMPLES_MAX; i++)
         cr_strvec_add(&consumer->examples, target);
 }
@@ -539,7 +549,7 @@ static void add_big_consumer(struct cr_policy_status *status, unsigned number, u
 static void test_the_largest_status_fits_into_etcd(void **state)
 {
     (void)state;
-    enum { SECRETS = 64, CAS = 1000, LARGEST = 810 * 1000 };
+    enum { SECRETS = 64, CAS = 1000, LARGEST = 892 * 1000 };
     static const struct {
         unsigned consumers;
         unsigned rotations; /* for which each of them was restarted at once */

@@ -1,0 +1,24 @@
+/* The circuit breaker of restarts: a Secret that flaps must not restart a workload again and again. Pure. Times are
+ * wall clock, in milliseconds; those of restarts are by the clock of whichever replica did them. */
+#ifndef CR_ROTATION_BREAKER_H
+#define CR_ROTATION_BREAKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/policy.h"
+#include "api/status.h"
+
+/* When a workload with these restarts may be restarted again, 0: at once. It is not while as many as rule.restarts lie
+ * within rule.within_ms; so the time is that of the first of these and rule.within_ms. A restart of the future (a clock
+ * was set back, or another replica's is ahead) counts as well, unless it is further off than rule.within_ms: then its
+ * time says nothing. */
+int64_t cr_breaker_ends_ms(struct cr_breaker rule, const struct cr_restart_times *restarts, int64_t now_ms);
+
+/* Puts the last restart of a workload first, unless it is there already or is older than the last one known (somebody
+ * put back an older pod template). The oldest beyond rule.restarts go; what does not count is not remembered. last_ms
+ * 0: there is none. True: it was added. */
+bool cr_breaker_note(struct cr_breaker rule, int64_t last_ms, int64_t now_ms, struct cr_restart_times *restarts);
+
+#endif

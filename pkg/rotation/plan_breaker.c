@@ -1,0 +1,67 @@
+/* The circuit breaker in the plan. What it counts is on record in status, but for the last restart, which its own patch
+ * tells (restart_annotation.c): so a crash between the two loses none, and none is done before the one before it is on
+ * record. */
+#include "rotation/plan_internal.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "rotation/breaker.h"
+
+/* As in policy_metrics.c. */
+#define BREAKER "restart.breaker"
+
+void cr_plan_count_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    int64_t last_ms = cr_restart_annotation_at_ms(consumer->world->workload);
+    (void)cr_breaker_note(ctx->world->policy->restart.breaker, last_ms, ctx->world->now_ms,
+                          &consumer->status->restarts);
+}
+
+static const struct cr_consumer_status *find(const struct cr_policy_status *status,
+                                             const struct cr_consumer_status *consumer)
+{
+    for (size_t i = 0; i < status->consumers_len; i++)
+        if (cr_streq(status->consumers[i].kind, consumer->kind) &&
+            cr_streq(status->consumers[i].target, consumer->target))
+            return &status->consumers[i];
+    return NULL;
+}
+
+bool cr_plan_restarts_are_recorded(const struct cr_policy_status *recorded, const struct cr_consumer_status *consumer)
+{
+    if (!consumer->restarts.len)
+        return true;
+    const struct cr_consumer_status *known = find(recorded, consumer);
+    return known && known->restarts.len && known->restarts.at_ms[0] == consumer->restarts.at_ms[0];
+}
+
+bool cr_plan_is_breaker(const char *blocked_by)
+{
+    return blocked_by && cr_starts_with(blocked_by, BREAKER);
+}
+
+/* "1h", "90s": as exact as a whole number of the largest unit is. */
+static char *span(int64_t ms)
+{
+    enum { MINUTE = 60 * 1000, HOUR = 60 * MINUTE };
+    if (ms % HOUR == 0)
+        return cr_asprintf("%lldh", (long long)(ms / HOUR));
+    if (ms % MINUTE == 0)
+        return cr_asprintf("%lldm", (long long)(ms / MINUTE));
+    return ms % 1000 ? cr_asprintf("%lldms", (long long)ms) : cr_asprintf("%llds", (long long)(ms / 1000));
+}
+
+char *cr_plan_breaker(struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    struct cr_breaker rule = ctx->world->policy->restart.breaker;
+    int64_t ends_ms = cr_breaker_ends_ms(rule, &consumer->status->restarts, ctx->world->now_ms);
+    if (!ends_ms)
+        return NULL;
+    cr_plan_requeue_restart(ctx->plan, ends_ms - ctx->world->now_ms);
+    char until[CR_TIME_TEXT];
+    cr_time_format(ends_ms + 999, until); /* has whole seconds: not before */
+    cr_autofree char *within = span(rule.within_ms);
+    return cr_asprintf(BREAKER ": restarted %d %s within %s; the newest change is rolled out after %s", rule.restarts,
+                       rule.restarts == 1 ? "time" : "times", within, until);
+}

@@ -3,6 +3,7 @@
 #include "api/node.h"
 #include "api/policy_target.h"
 #include "api/policy_verify.h"
+#include "api/policy_windows.h"
 #include "api/status.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -82,6 +83,7 @@ void cr_policy_free(struct cr_policy *policy)
     free(policy->uid);
     free(policy->resource_version);
     cr_selector_dispose(&policy->secret_selector);
+    cr_policy_windows_dispose(&policy->restart);
     cr_strvec_dispose(&policy->unsupported);
     free(policy);
 }
@@ -270,22 +272,14 @@ static void hold_restarts(struct cr_policy *policy, const char *why)
 /* What restrains restarts and cannot be honoured yet holds them; the rest is only told. */
 static bool decode_gates(const struct cr_node *restart, struct cr_policy *policy, struct cr_error *err)
 {
-    struct cr_node windows;
     enum single_replica single = SINGLE_SURGE;
-    if (!cr_node_array(restart, "windows", 16, &windows, err) ||
+    if (!cr_policy_windows_decode(restart, &policy->restart, err) ||
         !READ_ENUM(restart, "singleReplica", single_replica, SINGLE_SURGE, &single, err))
         return false;
     if (policy->restart.method == CR_RESTART_EVICT) {
         unsupported(policy, restart, "method");
         hold_restarts(policy, "restart.method: Evict is not acted on in this version");
     }
-    if (cr_json_len(windows.json) > 0) {
-        unsupported(policy, restart, "windows");
-        hold_restarts(policy,
-                      "restart.windows is not acted on in this version, and no restart is done outside of them");
-    }
-    if (cr_node_has(restart, "overrideWindowBeforeExpiry"))
-        unsupported(policy, restart, "overrideWindowBeforeExpiry");
     if (single != SINGLE_SURGE)
         unsupported(policy, restart, "singleReplica");
     if (single == SINGLE_BLOCK)

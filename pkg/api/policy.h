@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/strvec.h"
+#include "codec/cron.h"
 #include "codec/json.h"
 
 #define CR_API_GROUP     "certroll.dev"
@@ -119,6 +120,14 @@ struct cr_policy_discover {
 enum cr_mode { CR_MODE_ENFORCE, CR_MODE_PLAN };
 enum cr_restart_method { CR_RESTART_AUTO, CR_RESTART_ROLLOUT, CR_RESTART_EVICT, CR_RESTART_NEVER };
 
+enum { CR_POLICY_WINDOWS_MAX = 16, CR_POLICY_NO_OVERRIDE = -1 };
+
+struct cr_policy_window {
+    struct cr_cron opens;
+    int64_t duration_ms;
+    char *time_zone; /* a name within the IANA database, if it is in there */
+};
+
 /* So many restarts of one workload within that time, and no more. */
 struct cr_breaker {
     int restarts;      /* 1 to CR_RESTART_TIMES_MAX */
@@ -127,11 +136,14 @@ struct cr_breaker {
 
 struct cr_policy_restart {
     enum cr_restart_method method; /* Never or Evict while held_by is set */
-    /* Static sentence: which field forbids restarts in a way that this version cannot honour yet (windows, method
+    /* Static sentence: which field forbids restarts in a way that this version cannot honour yet (method
      * Evict, singleReplica Block); NULL: none. Rather no restart than one that the policy did not allow. */
     const char *held_by;
     int max_concurrent;
     int64_t coalesce_ms;
+    struct cr_policy_window *windows; /* none: at any time */
+    size_t windows_len;
+    int64_t override_window_ms; /* before the end of a certificate; CR_POLICY_NO_OVERRIDE: never */
     struct cr_breaker breaker;
 };
 
@@ -154,8 +166,8 @@ struct cr_policy {
     size_t consumers_len;
     struct cr_policy_restart restart;
 
-    /* Paths of fields that are set but not acted on by this version ("spec.trust", "spec.restart.windows"): told in a
-     * condition, never silently ignored. */
+    /* Paths of fields that are set but not acted on by this version ("spec.trust", "spec.restart.singleReplica"): told
+     * in a condition, never silently ignored. */
     struct cr_strvec unsupported;
 };
 

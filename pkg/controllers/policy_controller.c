@@ -13,6 +13,7 @@
 #include "controllers/policy_metrics.h"
 #include "controllers/secret_source.h"
 #include "controllers/world.h"
+#include "controllers/zones.h"
 #include "kube/object.h"
 #include "rotation/plan.h"
 
@@ -37,6 +38,7 @@ struct cr_policy_controller {
     struct cr_catalogue_source *catalogues;
     struct cr_cache *cache;
     struct cr_secret_source *secrets;
+    struct cr_zones *zones;
     struct cr_memory *memory;
     struct cr_recorder *recorder;
     struct cr_actor actor;
@@ -52,6 +54,7 @@ struct turn {
     const struct cr_policy *policy;
     char *resource_version;
     struct cr_policy_status status;
+    const struct cr_tzif *zones[CR_POLICY_WINDOWS_MAX];
     struct cr_reconcile_result *result;
 };
 
@@ -129,13 +132,14 @@ static void on_catalogue_change(void *arg)
         plan_all_of(controller, NULL);
 }
 
-static struct cr_world_source world_source(struct cr_policy_controller *controller,
-                                           const struct cr_catalogue_hold *hold)
+static struct cr_world_source world_source(const struct turn *turn, const struct cr_catalogue_hold *hold)
 {
+    const struct cr_policy_controller *controller = turn->controller;
     return (struct cr_world_source){.cache = controller->cache,
                                     .secrets = controller->secrets,
                                     .memory = controller->memory,
-                                    .catalogue = hold->catalogue};
+                                    .catalogue = hold->catalogue,
+                                    .zones = turn->zones};
 }
 
 /* --- status --- */
@@ -281,7 +285,7 @@ static bool run_rounds(struct turn *turn, struct cr_error *err)
         return report_unseen(turn, refused, err);
     CR_CLEANUP(cr_catalogue_hold)
     struct cr_catalogue_hold hold = cr_catalogue_source_hold(turn->controller->catalogues);
-    struct cr_world_source source = world_source(turn->controller, &hold);
+    struct cr_world_source source = world_source(turn, &hold);
     CR_CLEANUP(cr_world) struct cr_gathered gathered = {0};
     if (cr_cache_waits(turn->controller->cache, turn->policy, &turn->status)) {
         requeue(turn, KINDS_PAUSE_MS);
@@ -331,6 +335,18 @@ static bool report_invalid(struct turn *turn, const struct cr_snapshot *snapshot
                              .message = problem};
     cr_recorder_emit(turn->controller->recorder, &event);
     return true;
+}
+
+/* What the policy says is valid by itself; the time zones that it names may not be known here. */
+static bool run_valid(struct turn *turn, const struct cr_snapshot *snapshot, struct cr_error *err)
+{
+    struct cr_error problem = {0};
+    if (cr_zones_of(turn->controller->zones, turn->policy, turn->zones, &problem))
+        return run_rounds(turn, err);
+    if (problem.kind == CR_ERR_INVALID)
+        return report_invalid(turn, snapshot, problem.text, err);
+    *err = problem;
+    return false;
 }
 
 static bool split_key(const char *key, char **ns, const char **name)
@@ -432,7 +448,7 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
     if (!turn.policy)
         done = report_invalid(&turn, snapshot, problem, err);
     else if (!turn.policy->deleting)
-        done = run_rounds(&turn, err);
+        done = run_valid(&turn, snapshot, err);
     cr_policy_status_dispose(&turn.status);
     free(turn.resource_version);
     return done;
@@ -475,6 +491,7 @@ struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_con
     controller->catalogues = cr_catalogue_source_new(&catalogue_options, err);
     if (!controller->catalogues)
         return NULL;
+    controller->zones = cr_zones_new(NULL);
     controller->memory = cr_memory_new();
     controller->own_writes = cr_own_writes_new();
     controller->recorder = cr_recorder_new(options->client, "certroll");
@@ -508,6 +525,7 @@ void cr_policy_controller_free(struct cr_policy_controller *controller)
     cr_own_writes_free(controller->own_writes);
     cr_policy_metrics_free(controller->metrics);
     cr_memory_free(controller->memory);
+    cr_zones_free(controller->zones);
     cr_catalogue_source_free(controller->catalogues);
     free(controller);
 }

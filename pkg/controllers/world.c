@@ -162,7 +162,8 @@ static void make_room(const struct cr_world_source *source, const struct cr_poli
                                    .status = &out->status,
                                    .secrets = out->secrets,
                                    .consumers = out->consumers,
-                                   .catalogue = source->catalogue};
+                                   .catalogue = source->catalogue,
+                                   .zones = source->zones};
 }
 
 bool cr_world_gather(const struct cr_world_source *source, const struct cr_policy *policy,

@@ -14,6 +14,7 @@ struct cr_world_source {
     struct cr_secret_source *secrets;
     struct cr_memory *memory;
     const struct cr_catalogue *catalogue;
+    const struct cr_tzif *const *zones; /* of the policy's windows */
 };
 
 struct cr_gathered {

@@ -12,6 +12,7 @@
 #include "api/status.h"
 #include "base/cleanup.h"
 #include "codec/json.h"
+#include "codec/tzif.h"
 #include "pki/material.h"
 #include "rotation/catalogue.h"
 #include "rotation/evidence.h"
@@ -83,6 +84,7 @@ struct cr_world {
     const struct cr_world_secret *secrets;
     const struct cr_world_consumer *consumers;
     const struct cr_catalogue *catalogue;
+    const struct cr_tzif *const *zones; /* parallel to policy->restart.windows */
     struct cr_world_beyond beyond;
     int64_t now_ms; /* wall */
 };

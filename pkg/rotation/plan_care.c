@@ -175,6 +175,10 @@ static bool maybe_evict(struct plan_ctx *ctx, const struct plan_consumer *consum
         cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);
         return false;
     }
+    /* It is a restart of one pod. */
+    cr_autofree char *window = cr_plan_window(ctx, consumer);
+    if (window)
+        return false;
     PLAN_PUSH(ctx->plan->evictions, ctx->plan->evictions_len, {.consumer = index, .pod = pod_index});
     return true;
 }

@@ -158,7 +158,8 @@ static bool stands_in_the_way(const struct cr_consumer_status *consumer)
     if (consumer->state == CR_CONSUMER_BLOCKED)
         return true;
     return consumer->state == CR_CONSUMER_PENDING && consumer->blocked_by &&
-           !cr_streq(consumer->blocked_by, "restart.coalesce");
+           !cr_streq(consumer->blocked_by, "restart.coalesce") &&
+           !cr_starts_with(consumer->blocked_by, CR_PLAN_WAITS_FOR_WINDOW);
 }
 
 static void blocked(struct plan_ctx *ctx)

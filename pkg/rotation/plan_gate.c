@@ -43,6 +43,10 @@ char *cr_plan_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, b
     *blocked = word != NULL;
     if (word)
         return cr_strdup(word);
+    /* Before what takes its time, so that it is known at once. */
+    char *window = cr_plan_window(ctx, consumer);
+    if (window)
+        return window;
     char *breaker = cr_plan_breaker(ctx, consumer);
     if (breaker)
         return breaker;

@@ -7,6 +7,7 @@
 #include "rotation/diff.h"
 #include "rotation/plan.h"
 #include "rotation/rollout.h"
+#include "rotation/schedule.h"
 
 /* What one pending change means to one consumer. */
 struct plan_change {
@@ -56,6 +57,8 @@ struct plan_ctx {
     int restarting;            /* consumers whose rollout for us is under way: the concurrency gate */
     const char *restarting_by; /* the first of them */
     bool rollout_failed;
+    struct cr_schedule schedule; /* of the policy's windows, once somebody has asked (plan_window.c) */
+    bool schedule_judged;
 };
 
 /* plan_secrets.c: what changed, against what is remembered. Sets record_first. */
@@ -110,6 +113,10 @@ bool cr_plan_restarts_are_recorded(const struct cr_policy_status *recorded, cons
 /* plan_gate.c: NULL when the consumer may be restarted now, else what stands in the way (owned). *blocked: a person
  * must lift it, time alone does not. */
 char *cr_plan_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked);
+/* plan_window.c: NULL when a restart may begin now as far as windows go, else until when it waits (owned); the plan
+ * then comes again for it. What opens by itself, and in time, begins with the words below. */
+#define CR_PLAN_WAITS_FOR_WINDOW "restart.windows: opens at "
+char *cr_plan_window(struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* plan_evidence.c: evidence per pod and change. */
 void cr_plan_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer);
 enum cr_evidence cr_plan_evidence_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,

@@ -85,6 +85,17 @@ def test_nothing_else_in_it_could_be_run(archive: Path) -> None:
     assert programs == ["usr/bin/certroll-operator"]
 
 
+def test_all_time_zones_are_in_it(archive: Path) -> None:
+    """By their old names, too, and each as a file that can be read; not the ones with leap seconds."""
+    _, files = _docker(archive)
+    folder = "usr/share/zoneinfo/"
+    sizes = {str(file[0]).removeprefix(folder): int(str(file[3])) for file in files if str(file[0]).startswith(folder)}
+    for name in ("Europe/Paris", "America/Argentina/Buenos_Aires", "Etc/GMT+5", "US/Pacific", "Asia/Calcutta"):
+        assert sizes[name] > 100
+    assert not [name for name in sizes if name.startswith(("posix", "right")) or "." in name]
+    assert sum(sizes.values()) < 1_000_000
+
+
 def test_the_same_program_gives_the_same_bytes(archive: Path, operator_program: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.tar"
     _run(_HACK_IMAGE, "--quiet", "--program", operator_program, "--tag", "1", "--output", again)

@@ -324,8 +324,6 @@ NOT_ACTED_ON = [
     "consumers.targetRef",
     "trust",
     "restart.method",
-    "restart.windows",
-    "restart.overrideWindowBeforeExpiry",
     "restart.singleReplica",
 ]
 

@@ -665,7 +665,7 @@ static void a_new_pod_with_the_old_leaf_is_evicted_one_at_a_time(void **state)
     c->policy->restart.method = CR_RESTART_NEVER;
     assert_int_equal(plan(c)->evictions_len, 0);
     c->policy->restart.method = CR_RESTART_AUTO;
-    c->policy->restart.held_by = "a window";
+    c->policy->restart.held_by = "a gate that cannot be judged";
     assert_int_equal(plan(c)->evictions_len, 0);
     c->policy->restart.held_by = NULL;
     assert_int_equal(plan(c)->evictions_len, 1);
@@ -752,7 +752,7 @@ static void changes_within_the_coalescing_time_wait(void **state)
 static void a_gate_that_cannot_be_judged_stays_closed(void **state)
 {
     struct cluster *c = at_rest(state);
-    c->policy->restart.held_by = "restart.windows is not acted on in this version";
+    c->policy->restart.held_by = "restart.singleReplica: Block is not acted on in this version";
     set_material(c, 1, "rl-leaf-2", "ca-2");
     assert_int_equal(recorded_plan(c)->restarts_len, 0);
     assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_BLOCKED);

@@ -134,8 +134,6 @@ static void test_a_spec_with_every_field_is_read(void **state)
     cr_autofree char *unsupported = cr_strvec_join(&p->unsupported, "\n");
     assert_string_equal(unsupported, "spec.consumers[1].targetRef.kind\n"
                                      "spec.restart.method\n"
-                                     "spec.restart.windows\n"
-                                     "spec.restart.overrideWindowBeforeExpiry\n"
                                      "spec.restart.singleReplica\n"
                                      "spec.trust");
     assert_int_equal(p->consumers_len, 2);
@@ -146,6 +144,11 @@ static void test_a_spec_with_every_field_is_read(void **state)
     assert_int_equal(p->consumers[0].verify.endpoints[0].protocol, CR_VERIFY_POSTGRESQL);
     assert_string_equal(p->consumers[0].verify.client_secret_name, "probe");
     assert_int_equal(p->restart.max_concurrent, 3);
+    assert_int_equal(p->restart.windows_len, 1);
+    assert_int_equal(p->restart.windows[0].opens.weekdays, 0x3e);
+    assert_int_equal(p->restart.windows[0].duration_ms, 4 * 3600 * 1000);
+    assert_string_equal(p->restart.windows[0].time_zone, "Europe/Paris");
+    assert_int_equal(p->restart.override_window_ms, 48 * 3600 * 1000);
     assert_int_equal(p->secret_selector.len, 3);
     assert_true(p->discover.enabled);
     assert_int_equal(p->discover.unknown, CR_UNKNOWN_REPORT);
@@ -159,6 +162,8 @@ static void test_a_spec_with_every_field_is_read(void **state)
 #define TARGET          "\"targetRef\":{\"kind\":\"Deployment\",\"name\":\"d\"}"
 #define ENDPOINTS(list) ",\"verify\":{\"endpoints\":[" list "]}"
 #define EIGHT           "{\"port\":1},{\"port\":2},{\"port\":3},{\"port\":4},{\"port\":5},{\"port\":6},{\"port\":7},{\"port\":8}"
+#define NIGHT(rest)     "{\"schedule\":\"0 2 * * *\",\"duration\":\"4h\"" rest "}"
+#define WINDOW(window)  "{\"restart\":{\"windows\":[" window "]}}"
 #define CONSUMER(rest)  "{\"consumers\":[{\"name\":\"c\"," TARGET rest "}]}"
 
 static void test_errors_name_the_path_and_what_is_allowed(void **state)
@@ -188,6 +193,21 @@ static void test_errors_name_the_path_and_what_is_allowed(void **state)
          "allowed"},
         {"{\"secretSelector\":{\"matchLabels\":{}}}",
          "spec.secretSelector is empty: give matchLabels or matchExpressions"},
+        {WINDOW("7"), "spec.restart.windows[0] must be an object"},
+        {WINDOW("{\"duration\":\"4h\"}"), "spec.restart.windows[0].schedule is required"},
+        {WINDOW("{\"schedule\":\"0 2 * * *\"}"), "spec.restart.windows[0].duration is required"},
+        {WINDOW("{\"schedule\":\"0 2 * * *\",\"duration\":\"59s\"}"),
+         "spec.restart.windows[0].duration must be a duration from 1m to 168h, written such as 10s, 5m or 1h30m"},
+        {WINDOW(NIGHT("") ",{\"schedule\":\"0 25 * * *\",\"duration\":\"1h\"}"),
+         "spec.restart.windows[1].schedule: hour '25': must be values from 0 to 23, such as *, 1-5, */10 or a list of "
+         "those"},
+        {WINDOW("{\"schedule\":\"0 0 30 2 *\",\"duration\":\"1h\"}"),
+         "spec.restart.windows[0].schedule: '0 0 30 2 *' never comes: none of its months has such a day"},
+        {WINDOW(NIGHT(",\"timeZone\":\"../passwd\"")),
+         "spec.restart.windows[0].timeZone: '../passwd' is no name of a time zone such as Europe/Paris"},
+        {"{\"restart\":{\"overrideWindowBeforeExpiry\":\"8761h\"}}",
+         "spec.restart.overrideWindowBeforeExpiry must be a duration from 0s to 8760h, written such as 10s, 5m or "
+         "1h30m"},
         {"{\"discover\":{\"unknown\":\"Guess\"}}", "spec.discover.unknown must be one of Restart, Report"},
         {"{\"consumers\":[{\"name\":\"c\",\"targetRef\":{\"name\":\"d\"}}]}",
          "spec.consumers[0].targetRef.kind is required"},
@@ -282,10 +302,8 @@ static void test_what_is_not_acted_on_is_listed(void **state)
          "\"name\":\"d\"}}]}",
          "", NULL, 2, false}, /* one name, two kinds */
         {"{\"restart\":{\"windows\":[]}}", "", NULL, 0, false},
-        {"{\"restart\":{\"windows\":[{\"schedule\":\"0 2 * * *\",\"duration\":\"4h\"}]}}", "spec.restart.windows",
-         "restart.windows", 0, false},
-        {"{\"restart\":{\"overrideWindowBeforeExpiry\":\"48h\"}}", "spec.restart.overrideWindowBeforeExpiry", NULL, 0,
-         false},
+        {"{\"restart\":{\"windows\":[" NIGHT("") "]}}", "", NULL, 0, false},
+        {"{\"restart\":{\"overrideWindowBeforeExpiry\":\"48h\"}}", "", NULL, 0, false},
         {"{\"restart\":{\"singleReplica\":\"Surge\"}}", "", NULL, 0, false},
         {"{\"restart\":{\"singleReplica\":\"Warn\"}}", "spec.restart.singleReplica", NULL, 0, false},
         {"{\"restart\":{\"singleReplica\":\"Block\"}}", "spec.restart.singleReplica", "restart.singleReplica: Block", 0,
@@ -342,7 +360,7 @@ static void test_a_list_of_endpoints_is_read(void **state)
     }
 }
 
-/* A window that this version cannot watch must not read as "any time". */
+/* A gate that this version cannot judge must not read as an open one. */
 static void test_a_gate_that_cannot_be_honoured_holds_restarts(void **state)
 {
     (void)state;
@@ -353,12 +371,25 @@ static void test_a_gate_that_cannot_be_honoured_holds_restarts(void **state)
         {"{\"restart\":{\"method\":\"Evict\"}}", CR_RESTART_EVICT},
         {"{\"restart\":{\"method\":\"Evict\",\"singleReplica\":\"Block\"}}", CR_RESTART_EVICT},
         {"{\"restart\":{\"method\":\"Rollout\",\"singleReplica\":\"Block\"}}", CR_RESTART_NEVER},
-        {"{\"restart\":{\"windows\":[{\"schedule\":\"0 2 * * *\",\"duration\":\"4h\"}]}}", CR_RESTART_NEVER},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         CR_CLEANUP(cr_policy) struct cr_policy *policy = decode_ok(cases[i].spec);
         assert_int_equal(policy->restart.method, cases[i].method);
     }
+}
+
+static void test_windows_have_utc_and_no_override_unless_they_say_so(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_policy) struct cr_policy *none = decode_ok("{}");
+    assert_int_equal(none->restart.windows_len, 0);
+    assert_int_equal(none->restart.override_window_ms, CR_POLICY_NO_OVERRIDE);
+    CR_CLEANUP(cr_policy)
+    struct cr_policy *policy = decode_ok(WINDOW(NIGHT("") "," NIGHT(",\"timeZone\":\"Asia/Tokyo\"")));
+    assert_int_equal(policy->restart.windows_len, 2);
+    assert_string_equal(policy->restart.windows[0].time_zone, "UTC");
+    assert_string_equal(policy->restart.windows[1].time_zone, "Asia/Tokyo");
+    assert_int_equal(policy->restart.method, CR_RESTART_AUTO);
 }
 
 static void append_consumers(struct cr_buf *buf, int count)
@@ -456,6 +487,7 @@ int main(void)
         cmocka_unit_test(test_what_is_not_acted_on_is_listed),
         cmocka_unit_test(test_a_list_of_endpoints_is_read),
         cmocka_unit_test(test_a_gate_that_cannot_be_honoured_holds_restarts),
+        cmocka_unit_test(test_windows_have_utc_and_no_override_unless_they_say_so),
         cmocka_unit_test(test_lists_are_capped),
         cmocka_unit_test(test_an_object_without_identity_is_refused),
         cmocka_unit_test(test_a_deletion_timestamp_marks_it_as_going),

@@ -5,6 +5,7 @@
  * bench-driver burst-status NAMESPACE COUNT               and until each policy's status tells of its restart
  * bench-driver settle NAMESPACE COUNT                     nothing; plays the controller of Deployments, which does not
  *                                                         run, until every policy's rotation is over
+ * bench-driver rest NAMESPACE COUNT                       nothing, until no policy has anything to do
  *
  * Secret s-00042 belongs to Deployment d-00042 and policy p-00042. Prints one JSON object. The watches have a thread
  * and a connection of their own, so that an event is timed when it comes. */
@@ -19,7 +20,7 @@
 #include "frame.h"
 #include "material.h"
 
-enum { HEAD = 512, POLICY_MAX = 65536, DEADLINE_S = 180 };
+enum { HEAD = 512, POLICY_MAX = 65536 };
 
 struct target {
     int64_t sent_ns, answered_ns, restarted_ns, status_ns; /* 0: not yet */
@@ -33,6 +34,7 @@ static struct driver {
     const char *ns;
     size_t count;
     bool statuses, settle;
+    int deadline_s;
     struct target *targets;
     struct bench_api *api;
     struct bench_material *material;
@@ -141,12 +143,12 @@ static void *watch(void *arg)
     return arg;
 }
 
-/* Lock held. False after DEADLINE_S. */
+/* Lock held. False after the deadline. */
 static bool wait_until(bool (*holds)(size_t), size_t index)
 {
     struct timespec end;
     clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += DEADLINE_S;
+    end.tv_sec += driver.deadline_s;
     int status = 0;
     while (!holds(index) && status == 0)
         status = pthread_cond_timedwait(&driver.changed, &driver.lock, &end);
@@ -188,8 +190,8 @@ static void wait_for(bool (*holds)(size_t), size_t index, const char *what)
 {
     pthread_mutex_lock(&driver.lock);
     if (!wait_until(holds, index))
-        bench_fail("%s: not within %d s; %zu of %zu restarts and %zu of %zu statuses are missing", what, DEADLINE_S,
-                   missing(false), driver.count, driver.statuses ? missing(true) : 0, driver.count);
+        bench_fail("%s: not within %d s; %zu of %zu restarts and %zu of %zu statuses are missing", what,
+                   driver.deadline_s, missing(false), driver.count, driver.statuses ? missing(true) : 0, driver.count);
     pthread_mutex_unlock(&driver.lock);
 }
 
@@ -350,12 +352,19 @@ static void settle(void)
         finish_requests();
         pthread_mutex_lock(&driver.lock);
         over = missing(true) == 0;
-        if (!over && bench_now_ns() - begun > DEADLINE_S * 1000000000LL)
-            bench_fail("%zu rotations are not over within %d s", missing(true), DEADLINE_S);
+        if (!over && bench_now_ns() - begun > driver.deadline_s * 1000000000LL)
+            bench_fail("%zu rotations are not over within %d s", missing(true), driver.deadline_s);
         pthread_mutex_unlock(&driver.lock);
     }
     forget_generations();
     printf("{\"settled_s\":%.3f}\n", ms_between(begun, bench_now_ns()) / 1e3);
+}
+
+static void rest(void)
+{
+    int64_t begun = bench_now_ns();
+    wait_for(all_told, 0, "the rest");
+    printf("{\"rested_s\":%.3f}\n", ms_between(begun, bench_now_ns()) / 1e3);
 }
 
 static void begin_to_watch(void)
@@ -374,13 +383,15 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
     bool is_latency = strcmp(what, "latency") == 0;
-    driver.settle = strcmp(what, "settle") == 0;
+    bool is_rest = strcmp(what, "rest") == 0;
+    driver.settle = is_rest || strcmp(what, "settle") == 0;
     driver.statuses = driver.settle || strcmp(what, "burst-status") == 0;
     if (argc != (is_latency ? 6 : 4) || (!is_latency && !driver.statuses && strcmp(what, "burst") != 0))
         bench_fail("usage: bench-driver latency NAMESPACE COUNT CHANGES PAUSE_MS\n"
-                   "       bench-driver burst|burst-status|settle NAMESPACE COUNT");
+                   "       bench-driver burst|burst-status|settle|rest NAMESPACE COUNT");
     driver.ns = argv[2];
     driver.count = strtoul(argv[3], NULL, 10);
+    driver.deadline_s = 180 + (int)(driver.count / 10);
     driver.watches = 1U + driver.statuses + driver.settle;
     driver.targets = calloc(driver.count, sizeof *driver.targets);
     if (!driver.targets || !driver.count)
@@ -390,6 +401,8 @@ int main(int argc, char **argv)
     begin_to_watch();
     if (is_latency)
         latency(strtoul(argv[4], NULL, 10), strtol(argv[5], NULL, 10));
+    else if (is_rest)
+        rest();
     else if (driver.settle)
         settle();
     else

@@ -1,7 +1,13 @@
 /* Fills a namespace for the benchmark, with many requests at a time. What exists is left as it is.
  *
- * bench-fill NAMESPACE secrets|deployments|policies FIRST COUNT [BYTES]
- * BYTES: so many of padding in each Secret, for the large one. */
+ * bench-fill NAMESPACE secrets FIRST COUNT [BYTES]              BYTES: of padding in each, for the large one
+ * bench-fill NAMESPACE deployments FIRST COUNT [REPLICAS]       without any unless told
+ * bench-fill NAMESPACE replicasets|statuses FIRST COUNT REPLICAS
+ * bench-fill NAMESPACE pods FIRST COUNT REPLICAS NODES          FIRST and COUNT are of pods
+ * bench-fill NAMESPACE policies FIRST COUNT
+ *
+ * Replica sets, pods, and the statuses of Deployments are what the controllers and the scheduler would have made of
+ * them, which do not run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +20,12 @@ struct fill {
     struct bench_api *api;
     const char *ns;
     struct bench_material *material;
-    size_t bytes;
+    size_t bytes;           /* of padding */
+    size_t replicas, nodes; /* of each Deployment; those that pods are spread over, kwok-0 and so on */
 };
+
+/* Of the one pod template that a Deployment has had, as its controller would name it. */
+#define TEMPLATE_HASH "6c9d4f7b58"
 
 static void on_done(void *arg, size_t index, long status, const char *body)
 {
@@ -51,20 +61,91 @@ static char *secret(struct fill *fill, size_t index)
     return body;
 }
 
-/* Software that nobody knows, without replicas: a change is answered by a restart, and nothing runs. */
+/* Software that nobody knows: a change is answered by a restart. */
+static char *pod_spec(size_t index, const char *more)
+{
+    char *text = NULL;
+    if (asprintf(&text,
+                 "{\"containers\":[{\"name\":\"app\",\"image\":\"example.com/app:1.0\","
+                 "\"volumeMounts\":[{\"name\":\"tls\",\"mountPath\":\"/tls\"}]}],"
+                 "\"volumes\":[{\"name\":\"tls\",\"secret\":{\"secretName\":\"s-%05zu\"}}]%s}",
+                 index, more) < 0)
+        bench_fail("out of memory");
+    return text;
+}
+
 static char *deployment(struct fill *fill, size_t index)
 {
-    (void)fill;
-    char *body = NULL;
-    if (asprintf(
-            &body,
-            "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"d-%05zu\"},"
-            "\"spec\":{\"replicas\":0,\"revisionHistoryLimit\":1,\"selector\":{\"matchLabels\":{\"app\":\"d-%05zu\"}},"
-            "\"template\":{\"metadata\":{\"labels\":{\"app\":\"d-%05zu\"}},\"spec\":{\"containers\":[{\"name\":\"app\","
-            "\"image\":\"example.com/app:1.0\",\"volumeMounts\":[{\"name\":\"tls\",\"mountPath\":\"/tls\"}]}],"
-            "\"volumes\":[{\"name\":\"tls\",\"secret\":{\"secretName\":\"s-%05zu\"}}]}}}}",
-            index, index, index, index) < 0)
+    char *spec = pod_spec(index, ""), *body = NULL;
+    if (asprintf(&body,
+                 "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"d-%05zu\"},"
+                 "\"spec\":{\"replicas\":%zu,\"revisionHistoryLimit\":1,"
+                 "\"selector\":{\"matchLabels\":{\"app\":\"d-%05zu\"}},"
+                 "\"template\":{\"metadata\":{\"labels\":{\"app\":\"d-%05zu\"}},\"spec\":%s}}}",
+                 index, fill->replicas, index, index, spec) < 0)
         bench_fail("out of memory");
+    free(spec);
+    return body;
+}
+
+/* What it says of itself when all of its pods are there. */
+static char *status(struct fill *fill, size_t index)
+{
+    (void)index;
+    char *body = NULL;
+    size_t n = fill->replicas;
+    if (asprintf(&body,
+                 "{\"status\":{\"observedGeneration\":1,\"replicas\":%zu,\"updatedReplicas\":%zu,"
+                 "\"readyReplicas\":%zu,\"availableReplicas\":%zu}}",
+                 n, n, n, n) < 0)
+        bench_fail("out of memory");
+    return body;
+}
+
+/* "metadata" of what belongs to another object. Its UID is made up: nobody here compares it. */
+static char *owned(const char *name, const char *owner_kind, const char *owner, size_t index)
+{
+    char *text = NULL;
+    if (asprintf(&text,
+                 "{\"name\":\"%s\",\"labels\":{\"app\":\"d-%05zu\",\"pod-template-hash\":\"" TEMPLATE_HASH "\"},"
+                 "\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"%s\",\"name\":\"%s\","
+                 "\"uid\":\"00000000-0000-4000-8000-%012zu\",\"controller\":true}]}",
+                 name, index, owner_kind, owner, index) < 0)
+        bench_fail("out of memory");
+    return text;
+}
+
+static char *replica_set(struct fill *fill, size_t index)
+{
+    char name[64], owner[64], *body = NULL;
+    snprintf(owner, sizeof owner, "d-%05zu", index);
+    snprintf(name, sizeof name, "%s-" TEMPLATE_HASH, owner);
+    char *metadata = owned(name, "Deployment", owner, index), *spec = pod_spec(index, "");
+    const char *labels = "\"pod-template-hash\":\"" TEMPLATE_HASH "\"";
+    if (asprintf(&body,
+                 "{\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\",\"metadata\":%s,\"spec\":{\"replicas\":%zu,"
+                 "\"selector\":{\"matchLabels\":{\"app\":\"d-%05zu\",%s}},"
+                 "\"template\":{\"metadata\":{\"labels\":{\"app\":\"d-%05zu\",%s}},\"spec\":%s}}}",
+                 metadata, fill->replicas, index, labels, index, labels, spec) < 0)
+        bench_fail("out of memory");
+    free(metadata);
+    free(spec);
+    return body;
+}
+
+/* Bound to its node from the start. */
+static char *pod(struct fill *fill, size_t number)
+{
+    size_t index = number / fill->replicas;
+    char name[64], owner[64], node[64], *body = NULL;
+    snprintf(owner, sizeof owner, "d-%05zu-" TEMPLATE_HASH, index);
+    snprintf(name, sizeof name, "%s-%zu", owner, number % fill->replicas);
+    snprintf(node, sizeof node, ",\"nodeName\":\"kwok-%zu\"", number % fill->nodes);
+    char *metadata = owned(name, "ReplicaSet", owner, index), *spec = pod_spec(index, node);
+    if (asprintf(&body, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":%s,\"spec\":%s}", metadata, spec) < 0)
+        bench_fail("out of memory");
+    free(metadata);
+    free(spec);
     return body;
 }
 
@@ -86,10 +167,15 @@ static char *policy(struct fill *fill, size_t index)
 static const struct kind {
     const char *name, *api, *resource;
     char *(*body)(struct fill *fill, size_t index);
+    const char *part; /* of each object that is there, "…/<part>" is patched; NULL: it is created */
+    int numbers;      /* that must be given after COUNT */
 } kinds[] = {
-    {"secrets", "/api/v1", "secrets", secret},
-    {"deployments", "/apis/apps/v1", "deployments", deployment},
-    {"policies", "/apis/certroll.dev/v1alpha1", "certrotationpolicies", policy},
+    {"secrets", "/api/v1", "secrets", secret, NULL, 0},
+    {"deployments", "/apis/apps/v1", "deployments", deployment, NULL, 0},
+    {"replicasets", "/apis/apps/v1", "replicasets", replica_set, NULL, 1},
+    {"pods", "/api/v1", "pods", pod, NULL, 2},
+    {"statuses", "/apis/apps/v1", "deployments", status, "status", 1},
+    {"policies", "/apis/certroll.dev/v1alpha1", "certrotationpolicies", policy, NULL, 0},
 };
 
 static const struct kind *kind_of(const char *name)
@@ -100,14 +186,22 @@ static const struct kind *kind_of(const char *name)
     bench_fail("there is nothing to fill called %s", name);
 }
 
-static void fill_all(struct fill *fill, const struct kind *kind, size_t first, size_t count)
+static void fill_one(struct fill *fill, const struct kind *kind, size_t index)
 {
     char path[256];
-    snprintf(path, sizeof path, "%s/namespaces/%s/%s", kind->api, fill->ns, kind->resource);
+    char *body = kind->body(fill, index);
+    int len = snprintf(path, sizeof path, "%s/namespaces/%s/%s", kind->api, fill->ns, kind->resource);
+    if (kind->part)
+        snprintf(path + len, sizeof path - (size_t)len, "/d-%05zu/%s", index, kind->part);
+    bench_api_send(fill->api, kind->part ? "PATCH" : "POST", path,
+                   kind->part ? "application/merge-patch+json" : "application/json", body, on_done, NULL, index);
+    free(body);
+}
+
+static void fill_all(struct fill *fill, const struct kind *kind, size_t first, size_t count)
+{
     for (size_t i = first; i < first + count; i++) {
-        char *body = kind->body(fill, i);
-        bench_api_send(fill->api, "POST", path, "application/json", body, on_done, NULL, i);
-        free(body);
+        fill_one(fill, kind, i);
         while (bench_api_pending(fill->api) >= BENCH_AT_ONCE)
             bench_api_poll(fill->api, 1000);
     }
@@ -115,15 +209,27 @@ static void fill_all(struct fill *fill, const struct kind *kind, size_t first, s
         bench_api_poll(fill->api, 1000);
 }
 
+static size_t number(int argc, char **argv, int at)
+{
+    return argc > at ? strtoul(argv[at], NULL, 10) : 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 5)
-        bench_fail("usage: bench-fill NAMESPACE secrets|deployments|policies FIRST COUNT [BYTES]");
+        bench_fail(
+            "usage: bench-fill NAMESPACE secrets|deployments|replicasets|pods|statuses|policies FIRST COUNT ...");
+    const struct kind *kind = kind_of(argv[2]);
+    for (int i = 0; i < kind->numbers; i++)
+        if (number(argc, argv, 5 + i) == 0)
+            bench_fail("%s take %d more numbers, from 1 on", kind->name, kind->numbers);
     struct fill fill = {.api = bench_api_new(),
                         .ns = argv[1],
                         .material = bench_material_new(),
-                        .bytes = argc > 5 ? strtoul(argv[5], NULL, 10) : 0};
-    fill_all(&fill, kind_of(argv[2]), strtoul(argv[3], NULL, 10), strtoul(argv[4], NULL, 10));
+                        .bytes = number(argc, argv, 5),
+                        .replicas = number(argc, argv, 5),
+                        .nodes = number(argc, argv, 6)};
+    fill_all(&fill, kind, number(argc, argv, 3), number(argc, argv, 4));
     bench_material_free(fill.material);
     bench_api_free(fill.api);
     return 0;

@@ -38,8 +38,16 @@ def percentile(values: Iterable[float], part: float) -> float:
 
 
 def rows(figures: Figures) -> list[Row]:
-    """Every figure there is, with what is to be reached."""
+    """Every figure of pairs and idling, with what is to be reached."""
+    if not figures["pairs"]:
+        return []
     return [*_latency(figures), *_burst(figures), *_memory(figures), *_rest(figures)]
+
+
+def rows_of_scale(figures: Figures) -> list[Row]:
+    """What --large measured."""
+    scale = figures.get("scale")
+    return [*_many_secrets(figures["plan"], scale), *_many_pods(figures["plan"], scale)] if scale else []
 
 
 def markdown(figures: Figures) -> str:
@@ -50,10 +58,18 @@ def markdown(figures: Figures) -> str:
     return "\n".join([*lines, "", _setting(figures), ""])
 
 
+def markdown_of_scale(figures: Figures) -> str:
+    """The same of what --large measured."""
+    lines = ["| | certroll | compared | to reach | |", "| --- | ---: | ---: | --- | --- |"]
+    for row in rows_of_scale(figures):
+        lines.append(f"| {row.name} | {row.certroll} | {row.compared} | {row.goal} | {row.verdict} |")
+    return "\n".join([*lines, "", _setting_of_scale(figures), ""])
+
+
 def text(figures: Figures) -> str:
     """The same for a terminal."""
     table = [("", "floor", "certroll", "compared", "to reach", "")]
-    table += [(r.name, r.floor, r.certroll, r.compared, r.goal, r.verdict.strip("*")) for r in rows(figures)]
+    table += [(r.name, r.floor, r.certroll, r.compared, r.goal, r.verdict.strip("*")) for r in [*rows(figures), *rows_of_scale(figures)]]
     widths = [max(len(line[i]) for line in table) for i in range(6)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table)
 
@@ -113,10 +129,6 @@ def _memory(figures: Figures) -> Iterable[Row]:
     if "without_large" in figures:
         peak = figures["without_large"]["memory"]["peak"] / _MIB
         yield Row("peak resident memory, without it", "", f"{peak:.1f} MiB", "", "≤ 16 MiB", peak, 16.0)
-    if "scaled" in figures:
-        more = figures["scaled"]["difference_kib"] / _MIB
-        count = figures["scaled"]["secrets"]
-        yield Row(f"{count:,} Secrets, as many referenced: peak", "", f"{more:+.1f} MiB", "", "≤ 1 MiB more", more, 1.0)
 
 
 def _rest(figures: Figures) -> Iterable[Row]:
@@ -129,6 +141,45 @@ def _rest(figures: Figures) -> Iterable[Row]:
     yield Row(name, f"{sync['floor']:.2f} s", f"{sync['certroll']:.2f} s", "", "≤ 1 s", sync["certroll"], 1.0)
     received = {who: median(_pairs(figures, who, lambda turn: turn["received_in_sync"])) / 1e6 for who in ("floor", "certroll")}
     yield Row("bytes received until then", f"{received['floor']:.1f} MB", f"{received['certroll']:.1f} MB")
+
+
+def _many_secrets(plan: Figures, scale: Figures) -> Iterable[Row]:
+    before, after = scale["secrets"]["before"], scale["secrets"]["after"]
+    peaks = [each["memory"]["peak"] / _MIB for each in (before, after)]
+    count, more = scale["size"]["secrets"], peaks[1] - peaks[0]
+    name = f"{count:,} Secrets, {plan['policies']:,} referenced: peak resident memory"
+    yield Row(name, "", f"{peaks[1]:.1f} MiB", f"{more:+.1f} MiB", "≤ 1 MiB more", more, 1.0)
+    yield Row(f"the same with {plan['secrets']:,} Secrets", "", f"{peaks[0]:.1f} MiB")
+    yield Row(f"start → in sync with {count:,} Secrets", "", f"{after['in_sync_s']:.1f} s")
+
+
+def _many_pods(plan: Figures, scale: Figures) -> Iterable[Row]:
+    size, first, again = scale["size"], scale["pods"]["first"], scale["pods"]["again"]
+    what = f"{size['policies']:,} policies, {size['policies'] * size['replicas']:,} pods"
+    yield Row(f"{what}: first start → in sync", "", f"{first['in_sync_s']:.1f} s")
+    yield Row("… and every status written, all at rest", "", f"{first['at_rest_s']:.1f} s")
+    yield Row("CPU until then", "", f"{first['cpu_s']:.1f} s")
+    yield Row("peak resident memory until then", "", f"{first['memory']['peak'] / _MIB:.1f} MiB")
+    yield Row("a start at which nothing is new → in sync", "", f"{again['in_sync_s']:.1f} s")
+    yield Row("… and at rest", "", f"{again['at_rest_s']:.1f} s")
+    for key, name in (("resident", "resident memory then"), ("anonymous", "of it anonymous"), ("private_dirty", "of it private and dirty")):
+        yield Row(name, "", f"{again['memory'][key] / _MIB:.1f} MiB")
+    yield Row(f"CPU over {plan['idle_s']:g} s of nothing, of a core", "", f"{again['idle'] * 100:.4f} %")
+    burst = again["burst"]
+    yield Row(f"{size['burst']} changes at once → {size['burst']} restart patches", "", f"{burst['restarts_s']:.1f} s")
+    yield Row("… and all statuses written", "", f"{burst['statuses_s']:.1f} s")
+    yield Row("CPU of such a burst", "", f"{burst['cpu_s']:.1f} s")
+    yield Row("peak resident memory, burst included", "", f"{burst['memory']['peak'] / _MIB:.1f} MiB")
+
+
+def _setting_of_scale(figures: Figures) -> str:
+    scale, versions = figures["scale"], figures["versions"]
+    size, machine = scale["size"], scale["machine"]
+    return (
+        f"Measured on {scale['measured']}, once, in one cluster: the {size['policies']:,} policies came on top of the {size['secrets']:,} Secrets. "
+        f"kube-apiserver {versions['kubernetes']}, etcd {versions['etcd']}, {machine['cores']} cores ({machine['cpu']}), "
+        f"Linux {machine['kernel']}; load when it ended: {machine['load']}."
+    )
 
 
 def _setting(figures: Figures) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from . import bench_client, bench_world, commands, namespaces
 from .bench_client import Client
-from .bench_world import NAMESPACE, World
+from .bench_world import World
 from .ui import DevError, Step
 
 Figures = dict[str, Any]
@@ -40,11 +40,15 @@ class Plan:
     large: bool = True  # one Secret of 1 MB among them
 
 
-def run(world: World, program: Path, plan: Plan) -> Figures:
-    """All figures, as plain values."""
+def prepare(world: World, program: Path, plan: Plan) -> Figures:
+    """All is there, and every policy has been seen; figures without a pair."""
     bench_world.fill(world, plan.secrets, plan.policies, plan.large)
     _settle(world, program, plan)
-    figures: Figures = {"machine": _machine(), "plan": vars(plan), "versions": bench_world.versions(), "pairs": []}
+    return {"machine": machine(), "plan": vars(plan), "versions": bench_world.versions(), "pairs": []}
+
+
+def run(world: World, program: Path, plan: Plan, figures: Figures) -> None:
+    """Adds all pairs to what `prepare` has begun, and what only certroll is asked, as plain values."""
     for number in range(1, plan.pairs + 1):
         with Step(f"pair {number} of {plan.pairs}") as step:
             step.note("floor")
@@ -61,7 +65,6 @@ def run(world: World, program: Path, plan: Plan) -> Figures:
             bench_world.shrink_large(world)
             _settle(world, program, plan)
             figures["without_large"] = _turn(world, plan, lambda: bench_client.certroll(world, program), program)
-    return figures
 
 
 def _turn(world: World, plan: Plan, start: Callable[[], Client], program: Path | None) -> Figures:
@@ -132,7 +135,7 @@ def _metrics(client: Client) -> str:
 
 def drive(world: World, what: str, *words: str) -> Figures:
     """Run bench-driver; what it printed."""
-    argv = world.inside([world.bin / "bench-driver", what, NAMESPACE, *words])
+    argv = world.inside([world.bin / "bench-driver", what, world.namespace, *words])
     out = commands.run(argv, env=world.as_administrator(), timeout=_BURST)
     try:
         figures: Figures = json.loads(out)
@@ -141,7 +144,7 @@ def drive(world: World, what: str, *words: str) -> Figures:
     return figures
 
 
-def _machine() -> Figures:
+def machine() -> Figures:
     model = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return {
         "cores": bench_client.cores(),

@@ -17,6 +17,7 @@ _SYSTEM = "certroll-system"
 _ACCOUNT = "certroll-operator"
 _CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
 _LARGE = 1_000_000  # bytes
+_FILLED = 3600.0  # seconds, for 100,000 objects on a busy machine
 # Of what is installed, nothing that would run.
 _NOT_APPLIED = re.compile(r"^kind: (Deployment|PodDisruptionBudget|Service)$", re.MULTILINE)
 
@@ -27,6 +28,7 @@ class World:
 
     cluster: Cluster
     bin: Path  # bench-fill, bench-floor, bench-driver
+    namespace: str = NAMESPACE
 
     @property
     def folder(self) -> Path:
@@ -63,10 +65,15 @@ class World:
     def kubectl(self, *words: str, stdin: str | None = None) -> str:
         return controlplane.kubectl(self.cluster, self.cluster.bin / "kubectl", *words, stdin=stdin, timeout=600)
 
+    def make_namespace(self) -> None:
+        """With the account that pods have unless told, which a controller would make."""
+        self.kubectl("create", "namespace", self.namespace)
+        self.kubectl("create", "serviceaccount", "default", "-n", self.namespace)
+
     def fill(self, kind: str, first: int, count: int, *words: str) -> None:
         """Create objects first … first + count - 1; those that exist stay."""
-        argv = [self.bin / "bench-fill", NAMESPACE, kind, str(first), str(count), *words]
-        commands.run(self.inside(argv), env=self.as_administrator(), timeout=1200)
+        argv = [self.bin / "bench-fill", self.namespace, kind, str(first), str(count), *words]
+        commands.run(self.inside(argv), env=self.as_administrator(), timeout=_FILLED)
 
 
 def up(name: str, programs: Path) -> World:
@@ -83,7 +90,7 @@ def up(name: str, programs: Path) -> World:
 def fill(world: World, secrets: int, policies: int, large: bool) -> None:
     """`policies` of the Secrets have a Deployment without replicas and a policy each; the second Secret is large if so wanted."""
     with Step(f"{secrets} TLS Secrets"):
-        world.kubectl("create", "namespace", NAMESPACE)
+        world.make_namespace()
         if large:
             world.fill("secrets", 1, 1, str(_LARGE))
         world.fill("secrets", 0, secrets)

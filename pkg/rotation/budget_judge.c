@@ -64,19 +64,18 @@ static void evict(const struct cr_budget_question *q, size_t pod, struct cr_budg
     out->pod = pod;
 }
 
-/* What is waited for is the rollout, if that can still fit; the reason is then its own. */
+/* Either may be waited for; the rollout rather than the eviction, so its reason comes first then. */
 static void block_both(struct cr_budget_refusal *rollout, struct cr_budget_refusal *eviction,
                        struct cr_budget_verdict *out)
 {
-    struct cr_budget_refusal *heading = rollout->waits ? rollout : eviction;
     bool waits = rollout->waits || eviction->waits;
-    if (rollout->reason != eviction->reason) {
-        char *both = cr_asprintf("%s; and no pod may be evicted: %s", rollout->text, eviction->text);
-        (void)cr_budget_refuse(heading, heading->reason, both);
+    if (rollout->reason == eviction->reason) {
+        block(out, rollout);
     } else {
-        heading = rollout;
+        enum cr_budget_reason reason = rollout->waits ? rollout->reason : eviction->reason;
+        decide(out, CR_BUDGET_BLOCKED, reason,
+               cr_asprintf("%s; and no pod may be evicted: %s", rollout->text, eviction->text));
     }
-    block(out, heading);
     out->waits = waits;
 }
 

@@ -141,7 +141,7 @@ static bool allows(const struct cr_budget_question *q, const struct cr_budget *b
                 "%s %s",
                 budget->name, budget->demand, budget->allowed, elsewhere, other->kind, other->name));
     cr_autofree char *now =
-        cr_asprintf("%d of %d pods are healthy, %d are needed", budget->healthy, budget->expected, budget->needed);
+        cr_asprintf("%d of %d pods are healthy, needed are %d", budget->healthy, budget->expected, budget->needed);
     if (budget->allowed == 0)
         return refuse_for_now(out, CR_BUDGET_EXHAUSTED,
                               cr_asprintf("PodDisruptionBudget '%s' (%s) allows no disruption now: %s", budget->name,
@@ -176,6 +176,16 @@ static bool unready_may_go(const struct cr_budget *budget, const struct cr_budge
     return !pod->ready && (budget->unready_may_go || (budget->healthy >= budget->needed && budget->needed > 0));
 }
 
+/* The disruption controller follows the pods of one of the two only: the status of the other is of any age. */
+static bool refuse_two(const struct cr_budget *const found[2], const struct cr_budget_pod *pod,
+                       struct cr_budget_refusal *out)
+{
+    return cr_budget_refuse(out, CR_BUDGET_TWO,
+                            cr_asprintf("the PodDisruptionBudgets '%s' and '%s' both select pod %s; the API server "
+                                        "evicts no pod of two, nor are both counts kept: let one of them select it",
+                                        found[0]->name, found[1]->name, pod->name));
+}
+
 static bool may_evict_pod(const struct cr_budget_question *q, const struct cr_budget_pod *pod,
                           struct cr_budget_refusal *out)
 {
@@ -188,11 +198,7 @@ static bool may_evict_pod(const struct cr_budget_question *q, const struct cr_bu
     case 1:
         return unready_may_go(found[0], pod) || allows(q, found[0], 1, out);
     default:
-        return cr_budget_refuse(
-            out, CR_BUDGET_TWO,
-            cr_asprintf("the PodDisruptionBudgets '%s' and '%s' both select pod %s, and the API server "
-                        "evicts no pod of two: let one of them select it",
-                        found[0]->name, found[1]->name, pod->name));
+        return refuse_two(found, pod, out);
     }
 }
 
@@ -263,6 +269,16 @@ static bool fits(const struct cr_budget_question *q, const struct cr_budget *bud
     return *taken == 0 || allows(q, budget, *taken, out);
 }
 
+static bool is_under_one_each(const struct cr_budget_question *q, struct cr_budget_refusal *out)
+{
+    for (size_t i = 0; i < q->workload->pods_len; i++) {
+        const struct cr_budget *found[2] = {NULL, NULL};
+        if (cr_budgets_of(q, &q->workload->pods[i], found) > 1)
+            return refuse_two(found, &q->workload->pods[i], out);
+    }
+    return true;
+}
+
 static bool fits_all(const struct cr_budget_question *q, struct cr_budget_refusal *out)
 {
     CR_CLEANUP(cr_budget_refusal) struct cr_budget_refusal why = {0};
@@ -274,6 +290,8 @@ static bool fits_all(const struct cr_budget_question *q, struct cr_budget_refusa
                                      q->world->unseen));
         return refuse_rollout(q, &why, taken, out);
     }
+    if (taken && !is_under_one_each(q, &why))
+        return refuse_rollout(q, &why, taken, out);
     for (size_t i = 0; i < q->world->budgets_len; i++)
         if (!fits(q, &q->world->budgets[i], &taken, &why))
             return refuse_rollout(q, &why, taken, out);

@@ -142,10 +142,6 @@ static const struct verdict_case {
     {"a DaemonSet under a number", CR_RESTART_AUTO, 0,
      DAEMON_SET(4) PODS_4 BUDGETS(BUDGET("web", "minAvailable: 3", NUMBERS(4, 3, 4, 1))),
      CR_BUDGET_ROLL, CR_BUDGET_FITS, PLAIN, -1, ""},
-    {"two budgets that both allow it hinder no rollout", CR_RESTART_AUTO, 0,
-     DEPLOYMENT(4, "maxUnavailable: 1") PODS_4
-     BUDGETS(BUDGET("a", "minAvailable: 3", NUMBERS(4, 3, 4, 1)) ", " BUDGET("b", "minAvailable: 2", NUMBERS(4, 2, 4, 2))),
-     CR_BUDGET_ROLL, CR_BUDGET_FITS, PLAIN, -1, ""},
     {"no pods, nothing to lose", CR_RESTART_AUTO, 0,
      DEPLOYMENT(0, "maxUnavailable: 1") "pods: []\n" BUDGETS(BUDGET("web", "minAvailable: 4", NUMBERS(0, 4, 0, 0))),
      CR_BUDGET_ROLL, CR_BUDGET_FREE, PLAIN, -1, ""},
@@ -155,7 +151,7 @@ static const struct verdict_case {
      DEPLOYMENT(4, "maxUnavailable: 2") PODS_4 BUDGETS(BUDGET("web", "minAvailable: 3", NUMBERS(4, 3, 4, 1))),
      CR_BUDGET_EVICT, CR_BUDGET_FITS, PLAIN, 0,
      "may take 2 of 4 pods away at once (maxUnavailable 2, maxSurge 25% of 4 pods); PodDisruptionBudget 'web' "
-     "(minAvailable 3) allows 1 now: 4 of 4 pods are healthy, 3 are needed; pod pod-0 may be evicted"},
+     "(minAvailable 3) allows 1 now: 4 of 4 pods are healthy, needed are 3; pod pod-0 may be evicted"},
     {"Recreate is all at once", CR_RESTART_AUTO, 0,
      "kind: Deployment\nspec: {replicas: 4, strategy: {type: Recreate}}\n" PODS_4
      BUDGETS(BUDGET("web", "minAvailable: 1", NUMBERS(4, 1, 4, 3))), CR_BUDGET_EVICT, CR_BUDGET_FITS, PLAIN, 0, "4 of 4"},
@@ -200,7 +196,7 @@ static const struct verdict_case {
      CR_BUDGET_EVICT, CR_BUDGET_FITS, PLAIN, 1, "pod-1"},
     {"not ready, and too few healthy ones: the default policy keeps it", CR_RESTART_EVICT, 0,
      DEPLOYMENT(4, "") "pods: [{}, {}, {}, {ready: false}]\n" BUDGETS(BUDGET("web", "minAvailable: 4", NUMBERS(3, 4, 4, 0))),
-     CR_BUDGET_BLOCKED, CR_BUDGET_EXHAUSTED, WAITS, -1, "allows no disruption now: 3 of 4 pods are healthy, 4 are needed"},
+     CR_BUDGET_BLOCKED, CR_BUDGET_EXHAUSTED, WAITS, -1, "allows no disruption now: 3 of 4 pods are healthy, needed are 4"},
     {"not ready, and AlwaysAllow lets it go", CR_RESTART_EVICT, 0,
      DEPLOYMENT(4, "") "pods: [{}, {}, {}, {ready: false}]\n"
      BUDGETS(BUDGET("web", "minAvailable: 4, unhealthyPodEvictionPolicy: AlwaysAllow", NUMBERS(3, 4, 4, 0))),
@@ -234,24 +230,34 @@ static const struct verdict_case {
     {"a budget that allows nothing now is waited for", CR_RESTART_AUTO, 0,
      STATEFUL_SET(4) PODS_4 BUDGETS(BUDGET("web", "minAvailable: 3", NUMBERS(3, 3, 4, 0))),
      CR_BUDGET_BLOCKED, CR_BUDGET_EXHAUSTED, WAITS, -1,
-     "PodDisruptionBudget 'web' (minAvailable 3) allows no disruption now: 3 of 4 pods are healthy, 3 are needed"},
+     "PodDisruptionBudget 'web' (minAvailable 3) allows no disruption now: 3 of 4 pods are healthy, needed are 3"},
     {"two budgets over one pod", CR_RESTART_AUTO, 0,
      DEPLOYMENT(4, "maxUnavailable: 2") PODS_4
      BUDGETS(BUDGET("a", "minAvailable: 3", NUMBERS(4, 3, 4, 1)) ", " BUDGET("b", "minAvailable: 2", NUMBERS(4, 2, 4, 2))),
      CR_BUDGET_BLOCKED, CR_BUDGET_TWO, PLAIN, -1,
-     "and no pod may be evicted: the PodDisruptionBudgets 'a' and 'b' both select pod pod-0"},
-    {"two over one pod, while a rollout may fit later: it is waited for", CR_RESTART_AUTO, 0,
+     "the PodDisruptionBudgets 'a' and 'b' both select pod pod-0"},
+    {"two over one pod: only one of their counts is kept, so no rollout goes by them either", CR_RESTART_AUTO, 0,
      STATEFUL_SET(4) PODS_4
-     BUDGETS(BUDGET("a", "minAvailable: 3", NUMBERS(3, 3, 4, 0)) ", " BUDGET("b", "minAvailable: 2", NUMBERS(3, 2, 4, 1))),
-     CR_BUDGET_BLOCKED, CR_BUDGET_EXHAUSTED, WAITS, -1, "'a' and 'b' both select"},
-    {"two over one pod, while a rollout may fit once all are healthy", CR_RESTART_AUTO, 0,
-     DEPLOYMENT(4, "maxUnavailable: 2") PODS_4
-     BUDGETS(BUDGET("a", "minAvailable: 2", NUMBERS(3, 2, 4, 1)) ", " BUDGET("b", "minAvailable: 1", NUMBERS(3, 1, 4, 2))),
-     CR_BUDGET_BLOCKED, CR_BUDGET_TOO_MANY, WAITS, -1, "'a' (minAvailable 2) allows 1 now"},
-    {"of two budgets the tighter one counts", CR_RESTART_AUTO, 0,
-     STATEFUL_SET(4) PODS_4
-     BUDGETS(BUDGET("a", "minAvailable: 2", NUMBERS(4, 2, 4, 2)) ", " BUDGET("b", "minAvailable: 4", NUMBERS(4, 4, 4, 0))),
-     CR_BUDGET_BLOCKED, CR_BUDGET_TWO, PLAIN, -1, "'b' (minAvailable 4) needs all"},
+     BUDGETS(BUDGET("a", "minAvailable: 3", NUMBERS(4, 3, 4, 1)) ", " BUDGET("b", "minAvailable: 2", NUMBERS(4, 2, 4, 2))),
+     CR_BUDGET_BLOCKED, CR_BUDGET_TWO, PLAIN, -1, "nor are both counts kept"},
+    {"two over one pod, and nothing taken away", CR_RESTART_AUTO, 0,
+     DEPLOYMENT(4, "maxUnavailable: 0") PODS_4
+     BUDGETS(BUDGET("a", "minAvailable: 4", NUMBERS(4, 4, 4, 0)) ", " BUDGET("b", "minAvailable: 4", NUMBERS(4, 4, 4, 0))),
+     CR_BUDGET_ROLL, CR_BUDGET_FREE, PLAIN, -1, ""},
+    {"two over different pods are not two", CR_RESTART_AUTO, 0,
+     STATEFUL_SET(2) "pods: [{}, {labels: {tier: x}}]\n"
+     BUDGETS(BUDGET("a", "minAvailable: 0", NUMBERS(1, 0, 1, 1)) ", {metadata: {name: b, generation: 1}, "
+     "spec: {minAvailable: 0, selector: {matchLabels: {tier: x}}}, status: {" NUMBERS(1, 0, 1, 1) "}}"),
+     CR_BUDGET_ROLL, CR_BUDGET_FITS, PLAIN, -1, ""},
+    {"no pod may ever be evicted, but the rollout may fit once it is allowed", CR_RESTART_AUTO, 0,
+     STATEFUL_SET(4) "pods: [{labels: {tier: x}}, {}, {}, {}]\n"
+     BUDGETS(BUDGET("a", "minAvailable: 3", NUMBERS(2, 3, 3, 0)) ", {metadata: {name: b, generation: 1}, "
+     "spec: {minAvailable: 1, selector: {matchLabels: {tier: x}}}, status: {" NUMBERS(1, 1, 1, 0) "}}"),
+     CR_BUDGET_BLOCKED, CR_BUDGET_EXHAUSTED, WAITS, -1, "'a' (minAvailable 3) allows no disruption now"},
+    {"too many now, and the API server has the last word on the only one due", CR_RESTART_AUTO, 0,
+     DEPLOYMENT(4, "maxUnavailable: 2") "pods: [{replaced: true, ready: false}, {}, {}, {}]\n"
+     BUDGETS(BUDGET("a", "minAvailable: 2", NUMBERS(3, 2, 4, 1))),
+     CR_BUDGET_BLOCKED, CR_BUDGET_TOO_MANY, WAITS, -1, "'a' (minAvailable 2) allows 1 now: 3 of 4"},
     {"maxUnavailable over a DaemonSet allows nothing", CR_RESTART_AUTO, 0,
      DAEMON_SET(4) PODS_4 BUDGETS(BUDGET("web", "maxUnavailable: 1", "disruptionsAllowed: 0")),
      CR_BUDGET_BLOCKED, CR_BUDGET_DAEMON_SET, PLAIN, -1, "give it a minAvailable that is a number"},

@@ -55,7 +55,7 @@ static void replace_nul_escapes(char *text, size_t len)
     }
 }
 
-static struct cr_json *parse_scanned(const char *data, size_t len, struct cr_error *err)
+static struct cr_json *parse_plain(const char *data, size_t len, struct cr_error *err)
 {
     const char *end = NULL;
     struct cr_json *j = wrap(cJSON_ParseWithLengthOpts(data, len, &end, false));
@@ -64,22 +64,23 @@ static struct cr_json *parse_scanned(const char *data, size_t len, struct cr_err
     return j;
 }
 
-struct cr_json *cr_json_parse(const char *data, size_t len, struct cr_error *err)
+struct cr_json *cr_json_parse_scanned(const char *data, size_t len, const struct cr_json_scan *scan,
+                                      struct cr_error *err)
 {
-    struct cr_json_scan scan;
-    if (!cr_json_scan(data, len, &scan)) {
-        cr_error_set(err, CR_ERR_INVALID, "not JSON: %s at byte %zu of %zu", scan.problem, scan.offset, len);
-        return NULL;
-    }
-    if (!scan.nul_escapes)
-        return parse_scanned(data, len, err);
+    if (!scan->nul_escapes)
+        return parse_plain(data, len, err);
     CR_CLEANUP(cr_buf) struct cr_buf copy = {.secret = true};
     if (!cr_buf_append(&copy, data, len)) {
         cr_error_set(err, CR_ERR_INVALID, "not JSON: too long");
         return NULL;
     }
     replace_nul_escapes(copy.data, copy.len);
-    return parse_scanned(copy.data, copy.len, err);
+    return parse_plain(copy.data, copy.len, err);
+}
+
+struct cr_json *cr_json_parse(const char *data, size_t len, struct cr_error *err)
+{
+    return cr_json_parse_parts(data, len, &(struct cr_json_parts){0}, err);
 }
 
 void cr_json_free(struct cr_json *j)

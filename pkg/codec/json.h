@@ -31,6 +31,13 @@ struct cr_json *cr_json_parse(const char *data, size_t len, struct cr_error *err
  * is parsed. */
 struct cr_json *cr_json_parse_apart(const char *data, size_t len, const char *const *path,
                                     struct cr_error *err) CR_MUST_USE;
+/* Both at once; each may be NULL, and neither may lie within the other. */
+struct cr_json_parts {
+    const char *const *apart;   /* as above */
+    const char *const *without; /* left out, as if it were not there: no memory for what nobody reads */
+};
+struct cr_json *cr_json_parse_parts(const char *data, size_t len, const struct cr_json_parts *parts,
+                                    struct cr_error *err) CR_MUST_USE;
 void cr_json_free(struct cr_json *j);
 CR_DEFINE_CLEANUP(cr_json, struct cr_json, cr_json_free)
 /* Wipes every string below j before freeing: for objects that carry keys. */

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "codec/json.h"
+
 /* Deeper than any Kubernetes object that this project reads (managedFields of a pod: 15 levels). */
 enum { CR_JSON_MAX_DEPTH = 100 };
 
@@ -17,5 +19,8 @@ struct cr_json_scan {
 
 /* True when the whole of data is exactly one JSON value, white space around it apart. */
 bool cr_json_scan(const char *data, size_t len, struct cr_json_scan *result);
+/* In json.c: the tree of a text that was scanned, or of one with nulls where it has other values. Owned. */
+struct cr_json *cr_json_parse_scanned(const char *data, size_t len, const struct cr_json_scan *scan,
+                                      struct cr_error *err);
 
 #endif

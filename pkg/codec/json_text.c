@@ -87,7 +87,7 @@ bool cr_json_slice_is_plain(const struct cr_json_slice *slice)
     return !memchr(slice->text, '\\', slice->len);
 }
 
-/* --- a member apart --- */
+/* --- members that are no part of the tree --- */
 
 static bool is(const struct cr_json_slice *slice, const char *text)
 {
@@ -109,45 +109,87 @@ static bool find_member(const struct cr_json_slice *object, const char *name, st
     return false;
 }
 
-static bool find(const char *data, size_t len, const char *const *path, struct cr_json_slice *value)
+/* An empty slice behind the text: there is none. */
+static struct cr_json_slice find(const char *data, size_t len, const char *const *path)
 {
-    *value = (struct cr_json_slice){data, len};
+    const struct cr_json_slice none = {data + len, 0};
+    struct cr_json_slice value = {data, len};
+    if (!path)
+        return none;
     for (; *path; path++) {
-        struct cr_json_slice object = *value;
-        if (!find_member(&object, *path, value))
-            return false;
+        struct cr_json_slice object = value;
+        if (!find_member(&object, *path, &value))
+            return none;
     }
-    return true;
+    return value;
 }
 
-/* The text with a null where the value was. */
-static struct cr_json *parse_rest(const char *data, size_t len, const struct cr_json_slice *value, struct cr_error *err)
+/* Puts the text up to the value, and a null in its place; *from is behind it then. */
+static bool put_null(struct cr_buf *rest, const char **from, const struct cr_json_slice *value)
+{
+    size_t len = (size_t)(value->text - *from);
+    const char *begin = *from;
+    *from = value->text + value->len;
+    return cr_buf_append(rest, begin, len) && (!value->len || cr_buf_append(rest, "null", 4));
+}
+
+/* The text with nulls where the two values were. */
+static struct cr_json *parse_rest(const char *data, size_t len, const struct cr_json_slice *one,
+                                  const struct cr_json_slice *other, const struct cr_json_scan *scan,
+                                  struct cr_error *err)
 {
     CR_CLEANUP(cr_buf) struct cr_buf rest = {.secret = true};
-    const char *behind = value->text + value->len;
-    if (!cr_buf_append(&rest, data, (size_t)(value->text - data)) || !cr_buf_append(&rest, "null", 4) ||
-        !cr_buf_append(&rest, behind, (size_t)(data + len - behind))) {
+    bool in_order = one->text <= other->text;
+    const char *from = data;
+    if (!put_null(&rest, &from, in_order ? one : other) || !put_null(&rest, &from, in_order ? other : one) ||
+        !cr_buf_append(&rest, from, (size_t)(data + len - from))) {
         cr_error_set(err, CR_ERR_INVALID, "not JSON: too long");
         return NULL;
     }
-    return cr_json_parse(rest.data, rest.len, err);
+    return cr_json_parse_scanned(rest.data, rest.len, scan, err);
+}
+
+/* The object that has the last key of the path, which *path is then. */
+static struct cr_json *holder(struct cr_json *j, const char *const **path)
+{
+    for (; (*path)[1]; (*path)++)
+        j = cr_json_edit(j, **path);
+    return j;
 }
 
 static void put_text(struct cr_json *j, const char *const *path, const struct cr_json_slice *value)
 {
-    for (; path[1]; path++)
-        j = cr_json_edit(j, *path);
-    cr_json_set(j, *path, cr_json_new_text(value->text, value->len));
+    struct cr_json *object = holder(j, &path);
+    cr_json_set(object, *path, cr_json_new_text(value->text, value->len));
+}
+
+static void leave_out(struct cr_json *j, const char *const *path)
+{
+    struct cr_json *object = holder(j, &path);
+    cr_json_remove(object, *path);
+}
+
+struct cr_json *cr_json_parse_parts(const char *data, size_t len, const struct cr_json_parts *parts,
+                                    struct cr_error *err)
+{
+    struct cr_json_scan scan;
+    if (!cr_json_scan(data, len, &scan)) {
+        cr_error_set(err, CR_ERR_INVALID, "not JSON: %s at byte %zu of %zu", scan.problem, scan.offset, len);
+        return NULL;
+    }
+    const struct cr_json_slice apart = find(data, len, parts->apart);
+    const struct cr_json_slice without = find(data, len, parts->without);
+    if (!apart.len && !without.len)
+        return cr_json_parse_scanned(data, len, &scan, err);
+    struct cr_json *j = parse_rest(data, len, &apart, &without, &scan, err);
+    if (j && without.len)
+        leave_out(j, parts->without);
+    if (j && apart.len)
+        put_text(j, parts->apart, &apart);
+    return j;
 }
 
 struct cr_json *cr_json_parse_apart(const char *data, size_t len, const char *const *path, struct cr_error *err)
 {
-    struct cr_json_scan scan;
-    struct cr_json_slice value;
-    if (!cr_json_scan(data, len, &scan) || !find(data, len, path, &value))
-        return cr_json_parse(data, len, err);
-    struct cr_json *j = parse_rest(data, len, &value, err);
-    if (j)
-        put_text(j, path, &value);
-    return j;
+    return cr_json_parse_parts(data, len, &(struct cr_json_parts){.apart = path}, err);
 }

@@ -268,7 +268,9 @@ struct cr_json *cr_client_request(struct cr_client *client, const struct cr_call
     CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
     if (!check_thread(client, err) || !exchange(client, call, &response, err))
         return NULL;
-    struct cr_json *object = cr_json_parse(cr_buf_text(&response.body), response.body.len, err);
+    static const char *const managers[] = {"metadata", "managedFields", NULL}; /* nobody here reads them */
+    const struct cr_json_parts parts = {.without = managers};
+    struct cr_json *object = cr_json_parse_parts(cr_buf_text(&response.body), response.body.len, &parts, err);
     if (!object) {
         cr_autofree char *what = describe(call);
         cr_error_wrap(err, "%s: the answer (HTTP %d) is no JSON; is %s a Kubernetes API server?", what, response.status,

@@ -122,9 +122,11 @@ static bool take_event(struct cr_watch *watch, struct cr_json *envelope, struct 
 
 static struct cr_json *parse_frame(const struct cr_watch *watch, const char *frame, size_t len, struct cr_error *err)
 {
-    if (watch->apart)
-        return cr_json_parse_apart(frame, len, (const char *const[]){"object", watch->apart, NULL}, err);
-    return cr_json_parse(frame, len, err);
+    /* Who set which field: often half of an object, and read by nobody here. */
+    static const char *const managers[] = {"object", "metadata", "managedFields", NULL};
+    const char *const apart[] = {"object", watch->apart, NULL};
+    const struct cr_json_parts parts = {.apart = watch->apart ? apart : NULL, .without = managers};
+    return cr_json_parse_parts(frame, len, &parts, err);
 }
 
 bool cr_watch_take_frame(void *arg, const char *frame, size_t len, struct cr_error *err)

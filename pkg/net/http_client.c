@@ -1,6 +1,7 @@
 #include "net/http.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/strings.h"
@@ -16,8 +17,8 @@ struct cr_http_client *cr_http_client_new(struct cr_loop *loop, const struct cr_
     client->refs = 1;
     client->identity = cr_http_identity_new(tls);
     pthread_mutex_init(&client->lock, NULL);
-    pthread_cond_init(&client->changed, NULL);
     TAILQ_INIT(&client->waiting);
+    TAILQ_INIT(&client->calls);
     TAILQ_INIT(&client->pools);
     TAILQ_INIT(&client->running);
     TAILQ_INIT(&client->ready);
@@ -39,7 +40,6 @@ void cr_http_client_unref(struct cr_http_client *client)
     if (!last)
         return;
     cr_http_identity_unref(client->identity);
-    pthread_cond_destroy(&client->changed);
     pthread_mutex_destroy(&client->lock);
     free(client->user_agent);
     free(client);
@@ -161,7 +161,7 @@ static void mark_cancelled(struct cr_http_client *client)
 {
     pthread_mutex_lock(&client->lock);
     client->cancelled = true;
-    pthread_cond_broadcast(&client->changed);
+    cr_http_call_wake_all(client);
     pthread_mutex_unlock(&client->lock);
 }
 
@@ -193,6 +193,9 @@ char *cr_http_escape(const char *value)
         return cr_strdup("%2E");
     if (cr_streq(value, ".."))
         return cr_strdup("%2E%2E");
+    static const char unreserved[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+    if (!value[strspn(value, unreserved)]) /* nearly always; libcurl 7.88 puts it together character by character */
+        return cr_strdup(value);
     cr_http_global_init();
     char *escaped = curl_easy_escape(NULL, value, 0);
     char *copy = cr_strdup(escaped);

@@ -82,6 +82,47 @@ static void a_member_apart_stays_text_and_the_rest_is_a_tree(void **state)
     }
 }
 
+static void what_is_left_out_is_not_in_the_tree(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        const char *text;
+        const char *apart; /* NULL: none */
+        const char *rest;
+    } cases[] = {
+        {"before the one apart", "{\"m\":{\"f\":[{\"a\":\"]}\"}],\"n\":1},\"data\":{\"k\":1}}", "{\"k\":1}",
+         "{\"m\":{\"n\":1},\"data\":null}"},
+        {"behind it", "{\"data\":{\"k\":1},\"m\":{\"n\":1,\"f\":[]},\"o\":2}", "{\"k\":1}",
+         "{\"data\":null,\"m\":{\"n\":1},\"o\":2}"},
+        {"alone", "{\"m\":{\"f\":{}}}", NULL, "{\"m\":{}}"},
+        {"a scalar", "{\"m\":{\"f\":-1e5,\"n\":1}}", NULL, "{\"m\":{\"n\":1}}"},
+        {"the first of two", "{\"m\":{\"f\":1,\"f\":2}}", NULL, "{\"m\":{\"f\":2}}"},
+        {"only at its place", "{\"f\":1,\"m\":{\"x\":{\"f\":2}}}", NULL, "{\"f\":1,\"m\":{\"x\":{\"f\":2}}}"},
+        {"an escaped NUL elsewhere", "{\"m\":{\"f\":\"a\\u0000\",\"n\":\"b\\u0000\"}}", NULL,
+         "{\"m\":{\"n\":\"b\xef\xbf\xbd\"}}"},
+        {"neither is there", "[1]", NULL, "[1]"},
+    };
+    static const char *const apart[] = {"data", NULL};
+    static const char *const without[] = {"m", "f", NULL};
+    const struct cr_json_parts parts = {.apart = apart, .without = without};
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        size_t len = strlen(cases[i].text);
+        cr_autofree char *exact = cr_memdup(cases[i].text, len);
+        struct cr_error err = {0};
+        struct cr_json *j = cr_json_parse_parts(exact, len, &parts, &err);
+        if (!j)
+            fail_msg("%s: %s", cases[i].rule, err.text);
+        size_t apart_len = 0;
+        const char *text = cr_json_text(cr_json_at(j, "data"), &apart_len);
+        cr_autofree char *told = text ? cr_strndup(text, apart_len) : NULL;
+        cr_autofree char *rest = cr_json_print(j);
+        if (!cr_streq(told, cases[i].apart) || !cr_streq(rest, cases[i].rest))
+            fail_msg("%s: '%s' and %s", cases[i].rule, cr_or_empty(told), rest);
+        cr_json_free(j);
+    }
+}
+
 static void a_text_is_no_other_kind_and_is_not_wiped(void **state)
 {
     (void)state;
@@ -115,6 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_are_walked_as_they_are_written),
         cmocka_unit_test(a_member_apart_stays_text_and_the_rest_is_a_tree),
+        cmocka_unit_test(what_is_left_out_is_not_in_the_tree),
         cmocka_unit_test(a_text_is_no_other_kind_and_is_not_wiped),
         cmocka_unit_test(what_is_no_json_is_refused_also_in_the_member_apart),
     };

@@ -60,6 +60,7 @@ class Kwok:
             "config": config,
             "manage-nodes-with-annotation-selector": ",".join(f"{key}={value}" for key, value in _ANNOTATION.items()),
             "node-lease-duration-seconds": 40,
+            "v": "WARN",  # else it tells of each pod
         }
         argv = ["nsenter", f"--net={self._cluster.netns_path}", "--", str(program), *controlplane.arguments(flags)]
         with self.log.open("w") as log:

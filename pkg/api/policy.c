@@ -1,6 +1,7 @@
 #include "api/policy.h"
 
 #include "api/node.h"
+#include "api/policy_order.h"
 #include "api/policy_target.h"
 #include "api/policy_verify.h"
 #include "api/policy_windows.h"
@@ -64,6 +65,7 @@ static void dispose_consumer(struct cr_policy_consumer *consumer)
     free(consumer->kind);
     free(consumer->target);
     free(consumer->component);
+    cr_strvec_dispose(&consumer->after);
     cr_policy_verify_dispose(&consumer->verify);
     *consumer = (struct cr_policy_consumer){0};
 }
@@ -233,7 +235,7 @@ static bool decode_consumer(const struct cr_node *node, struct cr_policy *policy
     policy->consumers_len++; /* before it is complete, so that cr_policy_free sees it */
     if (!cr_node_required(node, "name", &out->name, err) || !cr_policy_target_decode(node, out, &known, err) ||
         !cr_node_string(node, "component", NULL, &out->component, err) || !decode_reload(node, out, err) ||
-        !cr_node_bool(node, "optional", false, &out->optional, err) ||
+        !cr_node_bool(node, "optional", false, &out->optional, err) || !cr_policy_order_decode(node, out, err) ||
         !cr_policy_verify_decode(node, &out->verify, err) || !cr_policy_target_check(node, out, err) ||
         !consumer_is_new(policy, index, node->path, err))
         return false;
@@ -322,6 +324,7 @@ struct cr_policy *cr_policy_decode(const struct cr_json *object, struct cr_error
               cr_node_bool(&spec, "suspend", false, &policy->suspend, err) &&
               READ_ENUM(&spec, "mode", modes, CR_MODE_ENFORCE, &policy->mode, err) &&
               decode_secrets(&spec, policy, err) && decode_consumers(&spec, policy, err) &&
+              cr_policy_order_check(&spec, policy, err) &&
               cr_selector_decode(&spec, "secretSelector", &policy->secret_selector, err) &&
               decode_discover(&spec, policy, err) && cr_policy_verify_check(&spec, policy, err) &&
               decode_restart(&spec, policy, err);

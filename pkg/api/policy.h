@@ -20,7 +20,7 @@
 #define CR_POLICY_PLURAL "certrotationpolicies"
 
 /* As in the schema, where more consumers would pass the CEL budget of the rule that compares each with each. */
-enum { CR_POLICY_SECRETS_MAX = 64, CR_POLICY_CONSUMERS_MAX = 128, CR_POLICY_OPAQUE_MAX = 16 };
+enum { CR_POLICY_SECRETS_MAX = 64, CR_POLICY_CONSUMERS_MAX = 128, CR_POLICY_OPAQUE_MAX = 16, CR_POLICY_AFTER_MAX = 8 };
 /* With those that are found. Secrets that are selected count into CR_POLICY_SECRETS_MAX. */
 enum { CR_POLICY_IN_FORCE_MAX = 512 };
 
@@ -100,7 +100,8 @@ struct cr_policy_consumer {
     char *component;   /* NULL: recognised from the image */
     struct cr_reload_override reload[CR_ROLE_COUNT];
     bool optional;
-    bool found; /* by spec.discover; not listed in the spec */
+    bool found;             /* by spec.discover; not listed in the spec */
+    struct cr_strvec after; /* names of consumers that must have finished before this one is restarted */
     struct cr_policy_verify verify;
 };
 

@@ -27,6 +27,7 @@ static const struct {
     {"restart.method: Never", "RestartNever"},
     {"restart.maxConcurrent", "MaxConcurrent"},
     {"restart.breaker", "CircuitBreaker"},
+    {"after: ", "Order"},
     {"restart.", "NotSupported"},
     {"its software is not in the catalogue", "UnknownSoftware"},
     {"the workload is paused", "Paused"},

@@ -50,6 +50,9 @@ char *cr_plan_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, b
     char *breaker = cr_plan_breaker(ctx, consumer);
     if (breaker)
         return breaker;
+    char *order = cr_plan_order(ctx, consumer, blocked);
+    if (order)
+        return order;
     int64_t due = consumer->since_ms + policy->restart.coalesce_ms;
     if (ctx->world->now_ms < due) {
         cr_plan_requeue_restart(ctx->plan, due - ctx->world->now_ms);

@@ -146,6 +146,10 @@ int64_t cr_plan_old_seen_ms(const struct plan_ctx *ctx, const struct plan_consum
                             size_t change);
 /* plan_settle.c: what has converged becomes what is remembered. */
 void cr_plan_settle(struct plan_ctx *ctx);
+/* Its pods have the new material of this very change, and no old one is left to come back. */
+bool cr_plan_has(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+/* plan_order.c: in words, which consumer it must wait for; NULL: none. *blocked: as with cr_plan_gate. Owned. */
+char *cr_plan_order(const struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked);
 /* plan_conditions.c */
 void cr_plan_conditions(struct plan_ctx *ctx);
 

@@ -4,8 +4,7 @@
 
 #include "base/alloc.h"
 
-/* Its pods have the new material of this very change, and no old one is left to come back. */
-static bool has_it(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
+bool cr_plan_has(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
 {
     if (cr_plan_waits_for_other(ctx, consumer, change))
         return false;
@@ -20,7 +19,7 @@ static bool has_it(const struct plan_ctx *ctx, const struct plan_consumer *consu
 static bool all_have_it(const struct plan_ctx *ctx, size_t change)
 {
     for (size_t i = 0; i < ctx->consumers_len; i++)
-        if (!has_it(ctx, &ctx->consumers[i], change))
+        if (!cr_plan_has(ctx, &ctx->consumers[i], change))
             return false;
     return true;
 }

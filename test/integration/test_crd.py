@@ -194,6 +194,8 @@ REFUSED = {
         consumer(verify={"endpoints": [{"port": 1}], "protocol": "MySQL"}),
         "serverName and protocol belong to each of the endpoints",
     ),
+    "after-itself": (consumer(after=["web"]), "a consumer cannot come after itself"),
+    "after-twice": (consumer(after=["db", "db"]), "Duplicate value"),
     "port-0": (verify(port=0), "should be greater than or equal to 1"),
     "port-65536": (verify(port=65536), "should be less than or equal to 65535"),
     "protocol": (verify(protocol="SMTP"), 'supported values: "TLS", "PostgreSQL", "MySQL"'),

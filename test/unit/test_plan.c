@@ -796,6 +796,68 @@ static void only_max_concurrent_restarts_run_at_once(void **state)
     assert_int_equal(plan(c)->restarts_len, 1);
 }
 
+/* Both are to be restarted. */
+static struct cluster *both_changed(void **state)
+{
+    struct cluster *c = at_rest(state);
+    c->policy->restart.max_concurrent = 2;
+    for (int i = 0; i < 2; i++) {
+        c->policy->consumers[i].reload[CR_ROLE_SERVER_LEAF] =
+            (struct cr_reload_override){.set = true, .method = CR_METHOD_RESTART};
+        set_material(c, i, i ? "rl-leaf-2" : "envoy-leaf-2", "ca-1");
+    }
+    return c;
+}
+
+static void who_comes_after_another_waits_until_that_one_has_finished(void **state)
+{
+    struct cluster *c = both_changed(state);
+    cr_strvec_add(&c->policy->consumers[0].after, "rate-limit");
+    const struct cr_plan *p = recorded_plan(c);
+    assert_int_equal(p->restarts_len, 1);
+    assert_int_equal(p->restarts[0].consumer, 1);
+    assert_string_equal(consumer(c, "envoy")->blocked_by, "after: waits for rate-limit");
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_PENDING);
+    assert_true(condition(c, "Blocked"));
+    apply_restart(c, &p->restarts[0]);
+    assert_int_equal(plan(c)->restarts_len, 0); /* it rolls */
+    finish_rollout(c, 1);
+    assert_int_equal(plan(c)->restarts_len, 0); /* it rolled, and was not seen with the new leaf yet */
+    see_all(c, 1, "rl-leaf-2");
+    p = plan(c);
+    assert_int_equal(p->restarts_len, 1);
+    assert_int_equal(p->restarts[0].consumer, 0);
+}
+
+static void nobody_waits_for_who_has_nothing_to_do(void **state)
+{
+    struct cluster *c = at_rest(state);
+    cr_strvec_add(&c->policy->consumers[1].after, "envoy");
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    assert_int_equal(recorded_plan(c)->restarts_len, 1);
+}
+
+static void nobody_waits_for_who_is_not_there(void **state)
+{
+    struct cluster *c = both_changed(state);
+    cr_strvec_add(&c->policy->consumers[1].after, "envoy");
+    c->consumers[0] = (struct cr_world_consumer){0};
+    const struct cr_plan *p = recorded_plan(c);
+    assert_int_equal(p->restarts_len, 1);
+    assert_int_equal(p->restarts[0].consumer, 1);
+}
+
+static void who_comes_after_what_is_not_acted_on_is_held(void **state)
+{
+    struct cluster *c = both_changed(state);
+    cr_strvec_add(&c->policy->consumers[0].after, "job");
+    const struct cr_plan *p = recorded_plan(c);
+    assert_int_equal(p->restarts_len, 1);
+    assert_int_equal(p->restarts[0].consumer, 1);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_BLOCKED);
+    assert_true(cr_starts_with(consumer(c, "envoy")->blocked_by, "after: nobody can tell when job has finished"));
+}
+
 static void a_failed_rollout_stops_further_restarts(void **state)
 {
     struct cluster *c = at_rest(state);
@@ -1319,6 +1381,10 @@ int main(void)
         T(a_clock_set_back_does_not_stop_the_evidence),
         T(a_paused_deployment_waits),
         T(only_max_concurrent_restarts_run_at_once),
+        T(who_comes_after_another_waits_until_that_one_has_finished),
+        T(nobody_waits_for_who_has_nothing_to_do),
+        T(nobody_waits_for_who_is_not_there),
+        T(who_comes_after_what_is_not_acted_on_is_held),
         T(a_failed_rollout_stops_further_restarts),
         T(an_old_sighting_is_looked_at_again_before_a_fall_back),
         T(a_gated_fall_back_goes_on_looking),

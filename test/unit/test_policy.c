@@ -249,6 +249,9 @@ static void test_errors_name_the_path_and_what_is_allowed(void **state)
          "spec.consumers[0].verify.timeout must be a duration from 1s to 1h, written such as 10s, 5m or 1h30m"},
         {CONSUMER(",\"verify\":{\"port\":1,\"onTimeout\":\"Panic\"}"),
          "spec.consumers[0].verify.onTimeout must be one of Restart, Report"},
+        {CONSUMER(",\"after\":[7]"), "spec.consumers[0].after must be a list of names of consumers"},
+        {CONSUMER(",\"after\":[\"d\"]"), "consumer 'c': after[0]: 'd' is none of spec.consumers"},
+        {CONSUMER(",\"after\":[\"c\"]"), "spec.consumers: 'c' comes after 'c': none could be the first"},
         {"{\"restart\":{\"method\":\"Kill\"}}", "spec.restart.method must be one of Auto, Rollout, Evict, Never"},
         {"{\"restart\":{\"maxConcurrent\":0}}", "spec.restart.maxConcurrent must be an integer from 1 to 100"},
         {"{\"restart\":{\"coalesce\":10}}",
@@ -267,6 +270,57 @@ static void test_errors_name_the_path_and_what_is_allowed(void **state)
             fail_msg("accepted: %s", cases[i].spec);
         assert_int_equal(err.kind, CR_ERR_INVALID);
         assert_string_equal(err.text, cases[i].text);
+    }
+}
+
+/* after: the names, one consumer of a letter each, "b a c": the first comes after the others. */
+static struct cr_policy *decode_order(const char *const *after, size_t count, struct cr_error *err)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    for (size_t i = 0; i < count; i++) {
+        const char *kind = after[i][0] == 'j' ? "Job" : "Deployment";
+        cr_buf_printf(&text, "%s{\"name\":\"%c\",\"targetRef\":{\"kind\":\"%s\",\"name\":\"%c\"},\"after\":[",
+                      i ? "," : "", after[i][0], kind, after[i][0]);
+        for (const char *p = after[i] + 1; *p; p++)
+            cr_buf_printf(&text, "%s\"%c\"", p > after[i] + 1 ? "," : "", *p);
+        cr_buf_puts(&text, "]}");
+    }
+    cr_autofree char *spec = cr_asprintf("{\"consumers\":[%s]}", cr_buf_text(&text));
+    return decode(spec, err);
+}
+
+static void test_an_order_has_a_first(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        const char *after[4]; /* "ba": b comes after a */
+        const char *text;     /* NULL: accepted */
+    } cases[] = {
+        {"none", {"a", "b"}, NULL},
+        {"a chain, whichever is listed first", {"cb", "ba", "a"}, NULL},
+        {"two ways to the same", {"dbc", "ca", "ba", "a"}, NULL},
+        {"two of each other",
+         {"ab", "ba"},
+         "spec.consumers: 'a' comes after 'b', 'b' comes after 'a': none could be the first"},
+        {"a circle that is come to from outside",
+         {"da", "ab", "bc", "ca"},
+         "spec.consumers: 'a' comes after 'b', 'b' comes after 'c', 'c' comes after 'a': none could be the first"},
+        {"unknown", {"a", "bx"}, "consumer 'b': after[0]: 'x' is none of spec.consumers"},
+        {"of a kind that is not acted on: the plan says so", {"aj", "j"}, NULL},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct cr_error err = {0};
+        size_t count = 0;
+        while (count < cr_array_len(cases[i].after) && cases[i].after[count])
+            count++;
+        CR_CLEANUP(cr_policy) struct cr_policy *policy = decode_order(cases[i].after, count, &err);
+        if ((policy != NULL) != !cases[i].text)
+            fail_msg("%s: %s", cases[i].rule, err.text);
+        if (cases[i].text)
+            assert_string_equal(err.text, cases[i].text);
+        else
+            assert_int_equal(policy->consumers[0].after.len, strlen(cases[i].after[0]) - 1);
     }
 }
 
@@ -484,6 +538,7 @@ int main(void)
         cmocka_unit_test(test_every_field_that_is_acted_on_is_read),
         cmocka_unit_test(test_a_spec_with_every_field_is_read),
         cmocka_unit_test(test_errors_name_the_path_and_what_is_allowed),
+        cmocka_unit_test(test_an_order_has_a_first),
         cmocka_unit_test(test_what_is_not_acted_on_is_listed),
         cmocka_unit_test(test_a_list_of_endpoints_is_read),
         cmocka_unit_test(test_a_gate_that_cannot_be_honoured_holds_restarts),

@@ -245,6 +245,7 @@ static void what_blocks_is_told_in_few_words(void **state)
         {"mode: Plan or suspend", "PlanMode"},
         {"restart.method: Never", "RestartNever"},
         {"restart.maxConcurrent: waits for web", "MaxConcurrent"},
+        {"after: waits for web", "Order"},
         {"restart.breaker: restarted 3 times within 1h; the newest change is rolled out after 2026-11-21T18:00:00Z",
          "CircuitBreaker"},
         {"the workload is paused", "Paused"},

@@ -93,19 +93,23 @@ void cr_http_pool_list_add(struct cr_http_pool_list *list, struct cr_http_pool *
 void cr_http_pool_retire(struct cr_http_pool *pool);
 
 TAILQ_HEAD(cr_http_stream_list, cr_http_stream);
+/* Those that threads wait for. */
+TAILQ_HEAD(cr_http_call_list, cr_http_call);
+/* With the client's lock held: it was cancelled. */
+void cr_http_call_wake_all(struct cr_http_client *client);
 
 struct cr_http_client {
     struct cr_loop *loop;
     char *user_agent;
 
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* a blocking call ended, or the client was cancelled */
     /* Guarded by lock. */
     unsigned refs; /* the owner, posts, streams and blocking calls */
     bool cancelled;
     bool start_posted;
     struct cr_http_identity *identity;
     struct cr_http_stream_list waiting;
+    struct cr_http_call_list calls;
 
     /* Loop thread only. */
     struct cr_http_pool_list pools; /* all made with the same identity */

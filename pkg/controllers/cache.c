@@ -142,8 +142,9 @@ static void tell_of_pod(struct cr_cache *cache, const struct cr_change *change)
 
 static void start_what_is_needed(struct cr_cache *cache, const struct cr_policy *policy);
 
-/* Before its Secrets change: the next event of each is then read through this policy's key names. */
-static void take_policy(struct cr_cache *cache, const struct cr_json *object, struct cr_strvec *neighbours)
+/* Before its Secrets change: the next event of each is then read through this policy's key names. True: it wants other
+ * Secrets than before. */
+static bool take_policy(struct cr_cache *cache, const struct cr_json *object, struct cr_strvec *neighbours)
 {
     struct cr_error problem = {0}; /* told by who reconciles it */
     struct cr_policy *policy = cr_policy_decode(object, &problem);
@@ -151,7 +152,7 @@ static void take_policy(struct cr_cache *cache, const struct cr_json *object, st
         cr_secret_refs_add(cache->refs, policy);
         start_what_is_needed(cache, policy);
     }
-    cr_policy_index_put(cache->index, object, policy, neighbours);
+    return cr_policy_index_put(cache->index, object, policy, neighbours);
 }
 
 static void tell_of_policy(struct cr_cache *cache, const struct cr_change *change)
@@ -159,11 +160,13 @@ static void tell_of_policy(struct cr_cache *cache, const struct cr_change *chang
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     cr_autofree char *key = cr_asprintf("%s/%s", change->ns, change->name);
     cr_strvec_add(&keys, key);
+    bool wants_other = true;
     if (change->after)
-        take_policy(cache, change->after->json, &keys);
+        wants_other = take_policy(cache, change->after->json, &keys);
     else
         cr_policy_index_remove(cache->index, change->ns, change->name, &keys);
-    cr_secret_watches_update(cache->secrets);
+    if (wants_other) /* our own statuses bring many events, and all that is wanted is looked through for an update */
+        cr_secret_watches_update(cache->secrets);
     cr_cache_tell(cache, &keys);
 }
 

@@ -313,13 +313,31 @@ static struct entry *take(struct cr_policy_index *index, const char *key)
     return entry;
 }
 
-void cr_policy_index_put(struct cr_policy_index *index, const struct cr_json *object, struct cr_policy *policy,
+static bool selects_alike(const struct entry *a, const struct entry *b)
+{
+    if (!a->policy || !b->policy)
+        return !a->policy && !b->policy;
+    cr_autofree char *of_a = cr_selector_text(&a->policy->secret_selector);
+    cr_autofree char *of_b = cr_selector_text(&b->policy->secret_selector);
+    return cr_streq(of_a, of_b);
+}
+
+static bool wants_alike(const struct entry *before, const struct entry *after)
+{
+    return before && before->usable == after->usable && cr_strvec_equal(&before->places, &after->places) &&
+           selects_alike(before, after);
+}
+
+bool cr_policy_index_put(struct cr_policy_index *index, const struct cr_json *object, struct cr_policy *policy,
                          struct cr_strvec *neighbours)
 {
     struct entry *after = entry_new(object, policy);
     ask(index);
-    replace(index, take(index, after->key), after, neighbours);
+    struct entry *before = take(index, after->key);
+    bool wants_other = !wants_alike(before, after);
+    replace(index, before, after, neighbours);
     asked(index);
+    return wants_other;
 }
 
 void cr_policy_index_remove(struct cr_policy_index *index, const char *ns, const char *name,

@@ -4,6 +4,8 @@
 #ifndef CR_CONTROLLERS_POLICY_INDEX_H
 #define CR_CONTROLLERS_POLICY_INDEX_H
 
+#include <stdbool.h>
+
 #include "api/policy.h"
 #include "base/cleanup.h"
 #include "base/strvec.h"
@@ -16,8 +18,9 @@ CR_DEFINE_CLEANUP(cr_policy_index, struct cr_policy_index, cr_policy_index_free)
 
 /* The policy as it is now. object: with its status; policy: decoded from it, taken; NULL: it cannot be used, and takes
  * nothing. Adds the keys of its neighbours that this concerns: they share a Secret with it, as it was or as it is, and
- * may have got or lost what it lost or got. */
-void cr_policy_index_put(struct cr_policy_index *index, const struct cr_json *object, struct cr_policy *policy,
+ * may have got or lost what it lost or got. True: it wants other Secrets or consumers than before, or by another
+ * selector. */
+bool cr_policy_index_put(struct cr_policy_index *index, const struct cr_json *object, struct cr_policy *policy,
                          struct cr_strvec *neighbours);
 /* It is gone. */
 void cr_policy_index_remove(struct cr_policy_index *index, const char *ns, const char *name,

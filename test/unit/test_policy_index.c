@@ -17,11 +17,44 @@
 #include "rotation/discover.h"
 #include "support/yamltext.h"
 
-static void put(struct cr_policy_index *index, const char *yaml, struct cr_strvec *told)
+static bool put(struct cr_policy_index *index, const char *yaml, struct cr_strvec *told)
 {
     CR_CLEANUP(cr_json) struct cr_json *object = test_yaml(yaml);
     struct cr_error err = {0};
-    cr_policy_index_put(index, object, cr_policy_decode(object, &err), told);
+    return cr_policy_index_put(index, object, cr_policy_decode(object, &err), told);
+}
+
+#define CONFLICT(status) "conditions: [{type: Ready, status: 'False'}, {type: Conflict, status: '" status "'}]"
+
+static void what_is_wanted_changes_with_names_memory_and_selectors_only(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec, *status;
+        bool other;
+    } steps[] = {
+        {"secrets: [{name: a}]", "{}", true},
+        {"secrets: [{name: a}]", "{secrets: [{name: a, observedResourceVersion: '7'}]}", false},
+        {"secrets: [{name: a}], suspend: true", "{" CONFLICT("True") "}", false},
+        {"secrets: [{name: a}]", "{secrets: [{name: a}, {name: b}]}", true},
+        {"secrets: [{name: a}]", "{}", true},
+        {"secrets: [{name: a}, {name: c}]", "{}", true},
+        {"secrets: [{name: c}]", "{}", true},
+        {"secrets: [{name: c}], secretSelector: {matchLabels: {x: y}}", "{}", true},
+        {"secrets: [{name: c}], secretSelector: {matchLabels: {x: y}}", "{stage: Idle}", false},
+        {"secrets: [{name: c}], secretSelector: {matchLabels: {x: z}}", "{}", true},
+        {"secrets: [{name: c}]", "{}", true},
+        {"secrets: 7", "{}", true}, /* cannot be used */
+        {"secrets: [{name: c}]", "{}", true},
+    };
+    CR_CLEANUP(cr_policy_index) struct cr_policy_index *index = cr_policy_index_new();
+    for (size_t i = 0; i < cr_array_len(steps); i++) {
+        CR_CLEANUP(cr_strvec) struct cr_strvec told = {0};
+        cr_autofree char *text =
+            cr_asprintf("{metadata: {name: p, namespace: ns}, spec: {%s}, status: %s}", steps[i].spec, steps[i].status);
+        if (put(index, text, &told) != steps[i].other)
+            fail_msg("step %zu: %s", i, text);
+    }
 }
 
 /* A policy on the Secrets, at a generation, that remembers Secrets and may say Conflict. */
@@ -33,8 +66,6 @@ static void put_policy(struct cr_policy_index *index, const char *name, const ch
                                          name, generation, secrets, status);
     put(index, text, told);
 }
-
-#define CONFLICT(status) "conditions: [{type: Ready, status: 'False'}, {type: Conflict, status: '" status "'}]"
 
 static void a_neighbour_is_told_what_may_concern_it_and_no_more(void **state)
 {
@@ -348,6 +379,7 @@ static void what_is_looked_up_is_what_each_policy_says_by_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_wanted_changes_with_names_memory_and_selectors_only),
         cmocka_unit_test(a_neighbour_is_told_what_may_concern_it_and_no_more),
         cmocka_unit_test(a_secret_is_wanted_as_long_as_a_policy_names_or_remembers_it),
         cmocka_unit_test(what_is_looked_up_is_what_each_policy_says_by_itself),

@@ -21,18 +21,18 @@
 
 struct cr_budget {
     char *name;
-    char *demand; /* "minAvailable 4" */
+    char *demand;                /* "minAvailable 4" */
+    struct cr_selector selector; /* unless it selects all */
+    char *problem;               /* why it cannot be told whom it selects; NULL: it can */
+    char *sync_failure;          /* why its controller cannot compute it; NULL: it can */
+    int healthy;                 /* of its pods, as its controller last counted */
+    int needed, expected;        /* healthy ones that it demands; pods that there should be */
+    int allowed;                 /* disruptions now */
     bool selects_all;
-    struct cr_selector selector;
-    char *problem;        /* why it cannot be told whom it selects; NULL: it can */
-    bool of_generation;   /* its selector names a label of one generation of pods: it does not follow a rollout */
-    bool by_scale;        /* maxUnavailable or a percentage: computed by the scale of the pods' controllers */
-    bool unready_may_go;  /* unhealthyPodEvictionPolicy: AlwaysAllow */
-    bool observed;        /* its status is of its present spec */
-    char *sync_failure;   /* why its controller cannot compute it; NULL: it can */
-    int healthy;          /* of its pods, as its controller last counted */
-    int needed, expected; /* healthy ones that it demands; pods that there should be */
-    int allowed;          /* disruptions now */
+    bool of_generation;  /* its selector names a label of one generation of pods: it does not follow a rollout */
+    bool by_scale;       /* maxUnavailable or a percentage: computed by the scale of the pods' controllers */
+    bool unready_may_go; /* unhealthyPodEvictionPolicy: AlwaysAllow */
+    bool observed;       /* its status is of its present spec */
 };
 
 /* A policy/v1 PodDisruptionBudget. Nothing fails: what cannot be read is a problem of that budget. */

@@ -25,12 +25,13 @@ enum {
     MAX_WAITING = 2048,
 };
 
-/* An Event that is to be sent. */
+/* An Event that is to be sent: what differs from one to the other, in one block, since thousands may wait. */
 struct letter {
     STAILQ_ENTRY(letter) link;
     char key[CR_SHA256_HEX]; /* of its repeats */
-    char *ns;
-    char *text; /* the object: a tree of it would be five times as large, and thousands may wait */
+    int64_t at_ms;           /* wall */
+    struct cr_event event;   /* its texts are in texts */
+    char texts[];
 };
 
 struct cr_recorder {
@@ -45,12 +46,42 @@ struct cr_recorder {
     void *on_waiting_arg;
 };
 
+static const char *put_copy(char **at, const char *text)
+{
+    if (!text)
+        return NULL;
+    char *copy = *at;
+    *at = stpcpy(copy, text) + 1;
+    return copy;
+}
+
+static struct letter *letter_new(const struct cr_event *event, const char *key)
+{
+    cr_autofree char *message = cr_text_clip(cr_or_empty(event->message), MAX_NOTE);
+    const char *const texts[] = {event->api_version, event->kind,   event->ns, event->name,
+                                 event->uid,         event->reason, message};
+    size_t size = 0;
+    for (size_t i = 0; i < cr_array_len(texts); i++)
+        size += texts[i] ? strlen(texts[i]) + 1 : 0;
+    struct letter *letter = cr_calloc(1, sizeof *letter + size);
+    memcpy(letter->key, key, sizeof letter->key);
+    letter->at_ms = cr_clock_wall_ms();
+    char *at = letter->texts;
+    letter->event = (struct cr_event){
+        .api_version = put_copy(&at, event->api_version),
+        .kind = put_copy(&at, event->kind),
+        .ns = put_copy(&at, event->ns),
+        .name = put_copy(&at, event->name),
+        .uid = put_copy(&at, event->uid),
+        .warning = event->warning,
+        .reason = put_copy(&at, event->reason),
+        .message = put_copy(&at, message),
+    };
+    return letter;
+}
+
 static void letter_free(struct letter *letter)
 {
-    if (!letter)
-        return;
-    free(letter->ns);
-    free(letter->text);
     free(letter);
 }
 CR_DEFINE_CLEANUP(letter, struct letter, letter_free)
@@ -152,10 +183,11 @@ static void put_involved(struct cr_json *object, const struct cr_event *event)
     cr_json_set_string(involved, "uid", event->uid);
 }
 
-static struct cr_json *event_object(const struct cr_recorder *recorder, const struct cr_event *event)
+static struct cr_json *event_object(const struct cr_recorder *recorder, const struct letter *letter)
 {
-    char now[CR_TIME_TEXT];
-    cr_time_format(cr_clock_wall_ms(), now);
+    const struct cr_event *event = &letter->event;
+    char at[CR_TIME_TEXT];
+    cr_time_format(letter->at_ms, at);
     struct cr_json *object = cr_json_new_object();
     cr_json_set_string(object, "apiVersion", "v1");
     cr_json_set_string(object, "kind", "Event");
@@ -163,12 +195,12 @@ static struct cr_json *event_object(const struct cr_recorder *recorder, const st
     put_involved(object, event);
     cr_json_set_string(object, "type", event->warning ? "Warning" : "Normal");
     put_cut(object, "reason", event->reason, MAX_REASON);
-    put_cut(object, "message", event->message, MAX_NOTE);
+    cr_json_set_string(object, "message", event->message);
     cr_json_set_string(cr_json_object_in(object, "source"), "component", recorder->component);
     cr_json_set_string(object, "reportingComponent", recorder->component);
     cr_json_set_string(object, "reportingInstance", recorder->instance);
-    cr_json_set_string(object, "firstTimestamp", now);
-    cr_json_set_string(object, "lastTimestamp", now);
+    cr_json_set_string(object, "firstTimestamp", at);
+    cr_json_set_string(object, "lastTimestamp", at);
     cr_json_set_int(object, "count", 1);
     return object;
 }
@@ -178,15 +210,16 @@ static struct cr_json *event_object(const struct cr_recorder *recorder, const st
 static void send(struct cr_recorder *recorder, const struct letter *letter)
 {
     struct cr_error err = {0};
-    CR_CLEANUP(cr_json) struct cr_json *object = cr_json_parse(letter->text, strlen(letter->text), &err);
+    const struct cr_event *event = &letter->event;
+    const char *ns = namespace_of(event);
+    CR_CLEANUP(cr_json) struct cr_json *object = event_object(recorder, letter);
     CR_CLEANUP(cr_json)
-    struct cr_json *made = object ? cr_client_create(recorder->client, &cr_res_events, letter->ns, object, &err) : NULL;
+    struct cr_json *made = cr_client_create(recorder->client, &cr_res_events, ns, object, &err);
     if (made)
         return;
     give_back(recorder, letter->key);
-    cr_log(CR_LOG_WARN, "an Event could not be written", {"namespace", letter->ns},
-           {"object", cr_json_string_at(object, "involvedObject", "name")},
-           {"reason", cr_json_string_at(object, "reason")}, {"error", err.text});
+    cr_log(CR_LOG_WARN, "an Event could not be written", {"namespace", ns}, {"object", event->name},
+           {"reason", event->reason}, {"error", err.text});
 }
 
 /* The oldest; NULL: none waits. */
@@ -236,13 +269,11 @@ void cr_recorder_emit(struct cr_recorder *recorder, const struct cr_event *event
 {
     if (!recorder || !event->name)
         return;
-    CR_CLEANUP(letter) struct letter *letter = cr_new(struct letter);
-    repeat_key(event, letter->key);
-    if (!claim(recorder, letter->key))
+    char key[CR_SHA256_HEX];
+    repeat_key(event, key);
+    if (!claim(recorder, key))
         return;
-    CR_CLEANUP(cr_json) struct cr_json *object = event_object(recorder, event);
-    letter->text = cr_json_print(object);
-    letter->ns = cr_strdup(namespace_of(event));
+    CR_CLEANUP(letter) struct letter *letter = letter_new(event, key);
     if (recorder->on_waiting)
         put_letter(recorder, cr_steal(&letter));
     else

@@ -1,5 +1,6 @@
 #include "controllers/zones.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -91,13 +92,40 @@ static void an_unknown_zone_names_its_field(void **state)
     assert_true(cr_starts_with(err.text, "spec.restart.windows[1].timeZone: 'Mars/Olympus' is not in"));
 }
 
+enum { THREADS = 4 };
+
+static void *take_all(void *arg)
+{
+    static const char *const names[] = {"Europe/Paris", "Asia/Tokyo", "UTC", "America/New_York", "Europe/Dublin"};
+    struct cr_zones *zones = arg;
+    int64_t sum = 0;
+    for (int again = 0; again < 100; again++)
+        for (size_t i = 0; i < cr_array_len(names); i++)
+            sum += cr_tzif_offset(cr_zones_get(zones, names[i], NULL), 1783036800);
+    return sum == (2 + 9 - 4 + 1) * 3600 * 100 ? zones : NULL;
+}
+
+/* Under TSan, this is what tells. */
+static void threads_share_them(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_zones) struct cr_zones *zones = cr_zones_new(NULL);
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_all, zones), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *good = NULL;
+        pthread_join(threads[i], &good);
+        assert_ptr_equal(good, zones);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(zones_are_read_once_and_kept),
-        cmocka_unit_test(utc_is_there_without_a_file),
-        cmocka_unit_test(what_is_no_zone_is_told),
-        cmocka_unit_test(an_unknown_zone_names_its_field),
+        cmocka_unit_test(zones_are_read_once_and_kept), cmocka_unit_test(utc_is_there_without_a_file),
+        cmocka_unit_test(what_is_no_zone_is_told),      cmocka_unit_test(an_unknown_zone_names_its_field),
+        cmocka_unit_test(threads_share_them),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -18,6 +18,12 @@ from .ui import DevError
 
 _STARTED = 60.0  # seconds
 _ANNOTATION = {"kwok.x-k8s.io/node": "fake"}
+# Four pods at a time, its default, take a quarter of an hour for 20,000. Beside one option, the others have no defaults.
+_OPTIONS = {
+    "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
+    "kind": "KwokConfiguration",
+    "options": {"podPlayStageParallelism": 64, "nodePlayStageParallelism": 4, "nodeLeaseParallelism": 4, "podsOnNodeSyncParallelism": 1},
+}
 
 # Templates of what a kubelet would report. Pods have no addresses: nobody can connect to one.
 _NOW = "{{ $now := Now }}\n"
@@ -53,7 +59,7 @@ class Kwok:
 
     def __enter__(self) -> Kwok:
         program = tools.ensure(["kwok"])["kwok"]
-        config = files.put(self._cluster.root / "etc" / "kwok.json", _documents(_stages(self._ready_after)))
+        config = files.put(self._cluster.root / "etc" / "kwok.json", _documents([_OPTIONS, *_stages(self._ready_after)]))
         self._kubectl("apply", "--server-side", "-f", "-", stdin=_documents(_node(number) for number in range(self._nodes)))
         flags = {
             "kubeconfig": self._cluster.kubeconfig,

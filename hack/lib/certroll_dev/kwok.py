@@ -6,9 +6,11 @@ them cost what their objects cost.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +86,13 @@ class Kwok:
     def wait_running(self, namespace: str, timeout: float) -> None:
         """Until no pod of the namespace is in another phase than Running; DevError otherwise."""
         path = f"/api/v1/namespaces/{namespace}/pods?fieldSelector=status.phase%21%3DRunning&limit=1"
-        self._wait(lambda: not json.loads(self._kubectl("get", f"--raw={path}"))["items"], timeout, f"made the pods of {namespace} ready")
+
+        def running() -> bool:
+            with contextlib.suppress(DevError):  # while the API server has its hands full
+                return not json.loads(self._kubectl("get", f"--raw={path}"))["items"]
+            return False
+
+        self._wait(running, timeout, f"made the pods of {namespace} ready")
 
     def _wait_for_nodes(self) -> None:
         def ready() -> bool:
@@ -93,14 +101,16 @@ class Kwok:
 
         self._wait(ready, _STARTED, f"made {self._nodes} nodes ready")
 
-    def _wait(self, holds: Any, timeout: float, what: str) -> None:
-        end = time.monotonic() + timeout
+    def _wait(self, holds: Callable[[], bool], timeout: float, what: str) -> None:
+        end, asked = time.monotonic() + timeout, time.monotonic()
         while not holds():
             if self._process.poll() is not None:
                 raise DevError(f"kwok ended, see {self.log}:\n{commands.tail_of(self.log)}")
             if time.monotonic() > end:
                 raise DevError(f"kwok has not {what} within {timeout:g} s, see {self.log}:\n{commands.tail_of(self.log)}")
-            time.sleep(0.5)
+            # The API server goes through all pods for an answer, and that must not be what it is busy with.
+            time.sleep(max(0.2, 5 * (time.monotonic() - asked)))
+            asked = time.monotonic()
 
     def _end(self) -> None:
         self._process.terminate()
@@ -114,7 +124,7 @@ class Kwok:
         return controlplane.kubectl(self._cluster, self._cluster.bin / "kubectl", *words, stdin=stdin)
 
 
-def _documents(objects: Any) -> str:
+def _documents(objects: Iterable[dict[str, Any]]) -> str:
     return "".join(f"---\n{json.dumps(each, indent=1)}\n" for each in objects)
 
 

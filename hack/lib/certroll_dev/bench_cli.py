@@ -26,7 +26,7 @@ Needs root, and some ten minutes on a machine that does nothing else: other work
 
 --large goes on from there: the namespace is filled up to 100,000 Secrets, most of which nobody refers to, and peak memory
 compared; then come 5,000 Secrets, Deployments and policies in a namespace of their own, with 20,000 pods on nodes of kwok: time
-until all are at rest, memory, CPU with nothing to do, 500 changes at once. Some twenty minutes more. With --only-large nothing
+until all are at rest, memory, CPU with nothing to do, 500 changes at once. Half an hour more, on a machine that does nothing else. With --only-large nothing
 else is measured."""
 _STANDARD = Plan(secrets=10_000, policies=500, pairs=5, changes=100, pause_ms=50, idle_s=60.0)
 _QUICK = Plan(secrets=300, policies=20, pairs=1, changes=10, pause_ms=20, idle_s=2.0)

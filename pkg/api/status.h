@@ -28,8 +28,10 @@ enum { CR_OLD_LEAVES_MAX = 8, CR_EXAMPLES_MAX = 5 };
 /* A change that was seen, written down before it is acted on. */
 struct cr_pending_change {
     bool set;
-    char id[24];               /* rotation id: hex, from policy uid, Secret and target material; stable over restarts */
-    int64_t since_ms;          /* wall clock */
+    char id[24];      /* rotation id: hex, from policy uid, Secret and target material; stable over restarts */
+    int64_t since_ms; /* wall clock */
+    int64_t
+        first_ms; /* since_ms of the first of those that it has superseded without a pause (coalesce) between them */
     unsigned changes;          /* CR_CHANGE_* bits (rotation/diff.h), against settled and all superseded states */
     struct cr_material target; /* what the Secret holds now */
     struct cr_strvec
@@ -134,8 +136,8 @@ CR_DEFINE_DISPOSE(cr_policy_status, struct cr_policy_status, cr_policy_status_di
 void cr_policy_status_copy(struct cr_policy_status *to, const struct cr_policy_status *from);
 
 /* From the object's `status` member (NULL: empty status). out need not be initialised. Times lose their milliseconds,
- * but for pending.since, consumers[].since and .restarts (microsecond text), which are compared with others. A pending
- * change without readable settled material is dropped: nothing says what it was from. */
+ * but for pending.since and .first, consumers[].since and .restarts (microsecond text), which are compared with others.
+ * A pending change without readable settled material is dropped: nothing says what it was from. */
 void cr_policy_status_decode(const struct cr_json *status, struct cr_policy_status *out);
 /* Owned. It fits into the object that etcd takes (1.5 MiB with the spec), whatever the Secrets hold: lists of CAs and
  * of opaque keys have a share each of what there is for all Secrets; of a longer one only a summary is encoded. Adds

@@ -190,6 +190,9 @@ static void decode_pending(const struct cr_json *json, struct cr_pending_change 
         return;
     }
     out->set = true;
+    out->first_ms = time_or_0(json, "first");
+    if (!out->first_ms || out->first_ms > out->since_ms)
+        out->first_ms = out->since_ms;
     out->was_immutable = cr_json_bool(cr_json_get(json, "wasImmutable"), false);
     decode_old_leaves(json, &out->old_leaves);
     decode_opaque_keys(json, &out->opaque_keys);

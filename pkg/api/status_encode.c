@@ -167,6 +167,8 @@ static struct cr_json *encode_pending(const struct cr_pending_change *pending, s
     struct cr_json *object = cr_json_new_object();
     cr_json_set_string(object, "id", pending->id);
     set_time_micro(object, "since", pending->since_ms);
+    if (pending->first_ms != pending->since_ms)
+        set_time_micro(object, "first", pending->first_ms);
     set_changes(object, pending->changes);
     cr_json_set(object, "target", encode_material(&pending->target, room));
     add_strings(object, "oldLeaves", &pending->old_leaves, CR_OLD_LEAVES_MAX, WORD_MAX);

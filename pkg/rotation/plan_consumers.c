@@ -187,6 +187,8 @@ static void weigh(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k
     change->not_accepted = secret->not_accepted;
     if (change->since_ms > consumer->since_ms)
         consumer->since_ms = change->since_ms;
+    if (!consumer->first_ms || pending->first_ms < consumer->first_ms)
+        consumer->first_ms = pending->first_ms;
 }
 
 int64_t cr_plan_restarted_at_ms(const struct cr_json *workload)

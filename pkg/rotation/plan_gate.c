@@ -3,6 +3,9 @@
 
 #include "base/alloc.h"
 
+/* So many times restart.coalesce, while changes go on coming. As the CRD says. */
+enum { COALESCE_TIMES_MAX = 6 };
+
 /* A person's word that applies to everything. */
 static const char *switched_off(const struct cr_policy *policy)
 {
@@ -32,6 +35,18 @@ static const char *forbidden(const struct plan_ctx *ctx, const struct plan_consu
     return cr_json_bool_at(consumer->world->workload, false, "spec", "paused") ? "the workload is paused" : NULL;
 }
 
+/* Until when further changes are waited for: for so long after the last one. One that always comes would hold the
+ * restart for ever, so there is an end to it, counted from the first that the workload was not restarted for. */
+static int64_t coalesced_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    int64_t pause_ms = ctx->world->policy->restart.coalesce_ms;
+    int64_t restarted_ms = cr_restart_annotation_at_ms(consumer->world->workload);
+    int64_t first_ms = restarted_ms > consumer->first_ms ? restarted_ms : consumer->first_ms;
+    int64_t last_ms = consumer->since_ms + pause_ms;
+    int64_t end_ms = first_ms + COALESCE_TIMES_MAX * pause_ms;
+    return end_ms < last_ms ? end_ms : last_ms;
+}
+
 char *cr_plan_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked)
 {
     const struct cr_policy *policy = ctx->world->policy;
@@ -53,7 +68,7 @@ char *cr_plan_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, b
     char *order = cr_plan_order(ctx, consumer, blocked);
     if (order)
         return order;
-    int64_t due = consumer->since_ms + policy->restart.coalesce_ms;
+    int64_t due = coalesced_ms(ctx, consumer);
     if (ctx->world->now_ms < due) {
         cr_plan_requeue_restart(ctx->plan, due - ctx->world->now_ms);
         return cr_strdup("restart.coalesce");

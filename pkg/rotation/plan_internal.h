@@ -43,6 +43,7 @@ struct plan_consumer {
     bool change_held; /* and it broke in the middle of a rotation, which therefore waits */
     struct cr_rollout rollout;
     int64_t since_ms;               /* of the latest change that touches it */
+    int64_t first_ms;               /* of the first of them, with those that were superseded */
     struct plan_evidence *evidence; /* pods × changes, see cr_plan_evidence_of */
 };
 

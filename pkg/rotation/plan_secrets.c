@@ -90,6 +90,14 @@ static char *describe(const struct cr_pending_change *pending)
     return cr_asprintf("%s%s", what, cr_buf_text(&names));
 }
 
+/* The first is that of those that came one after the other without a pause as long as it takes to coalesce them. */
+static void set_since(struct cr_pending_change *pending, int64_t since_ms, int64_t pause_ms)
+{
+    bool goes_on = pending->set && since_ms >= pending->first_ms && since_ms - pending->since_ms < pause_ms;
+    pending->first_ms = goes_on ? pending->first_ms : since_ms;
+    pending->since_ms = since_ms;
+}
+
 static void set_target(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now,
                        unsigned changes)
 {
@@ -97,9 +105,9 @@ static void set_target(struct plan_ctx *ctx, struct cr_secret_status *secret, co
     cr_material_dispose(&pending->target);
     cr_material_copy(&pending->target, now->material);
     forget_leaf(&pending->old_leaves, now->material->leaf);
+    set_since(pending, cr_plan_unrecorded_since_ms(ctx, secret, now), ctx->world->policy->restart.coalesce_ms);
     pending->set = true;
     pending->changes = changes;
-    pending->since_ms = cr_plan_unrecorded_since_ms(ctx, secret, now);
     pending->was_immutable = pending->was_immutable || secret->immutable;
     secret->immutable = now->immutable;
     name_rotation(ctx->world->policy, secret, now->resource_version, pending->id);
@@ -218,6 +226,8 @@ static void compare(struct plan_ctx *ctx, struct cr_secret_status *secret, const
         /* A clock that was set back must not make the change one of the future. */
         if (secret->pending.since_ms > ctx->world->now_ms) {
             secret->pending.since_ms = ctx->world->now_ms;
+            if (secret->pending.first_ms > ctx->world->now_ms)
+                secret->pending.first_ms = ctx->world->now_ms;
             ctx->plan->record_first = true;
         }
         if (cr_diff(&secret->pending.target, now->material) || cr_plan_unrecorded(ctx, secret, now))

@@ -51,7 +51,7 @@ def _material() -> dict[str, object]:
 
 def _status(in_force: int) -> dict[str, object]:
     pending = {
-        "id": "0" * 12, "since": _TIME, "changes": ["LeafRenewed", "KeyChanged", "IssuerChanged", "OpaqueChanged"],
+        "id": "0" * 12, "since": _TIME, "first": _TIME, "changes": ["LeafRenewed", "KeyChanged", "IssuerChanged", "OpaqueChanged"],
         "target": _material(), "oldLeaves": [_HEX] * 8, "opaqueKeys": ["k" * 250] * _OPAQUE,
     }  # fmt: skip
     problem = {"reason": "UnparsableMaterial", "message": "x" * 1024}

@@ -592,6 +592,43 @@ static void a_secret_that_flaps_trips_the_breaker(void **state)
     }
 }
 
+/* A change that always comes before the last one has waited long enough. */
+static void coalescing_has_an_end(void **state)
+{
+    struct town *t = at_rest(state);
+    t->policy->restart.max_concurrent = CONSUMERS;
+    t->policy->restart.coalesce_ms = 10 * 1000;
+    int64_t began_ms = t->now_ms;
+    struct flapping seen = flap(t, false);
+    for (size_t i = 0; i < CONSUMERS; i++)
+        assert_int_equal(seen.restarts[i], 3);
+    const struct cr_restart_times *restarts = &cr_status_consumer(&t->status, "x")->restarts;
+    assert_int_equal(restarts->len, 3);
+    /* What a restart was for is settled at once, so the next change is a first one. */
+    static const int64_t seconds[] = {60 + 62 + 62, 60 + 62, 60};
+    for (size_t i = 0; i < cr_array_len(seconds); i++)
+        assert_int_equal(restarts->at_ms[i] - began_ms, seconds[i] * 1000);
+}
+
+/* Pending for long, whatever for: the next change is waited for as any other. */
+static void after_a_pause_changes_are_coalesced_anew(void **state)
+{
+    struct town *t = at_rest(state);
+    t->policy->restart.coalesce_ms = 10 * 1000;
+    t->policy->suspend = true;
+    hold(t, "B", "20");
+    record(t);
+    t->now_ms += 600 * 1000;
+    t->policy->suspend = false;
+    hold(t, "C", "30");
+    record(t);
+    assert_int_equal(t->plan.restarts_len, 0);
+    t->now_ms += 9 * 1000;
+    assert_int_equal(plan(t)->restarts_len, 0);
+    t->now_ms += 1000;
+    assert_int_equal(plan(t)->restarts_len, 1);
+}
+
 static void a_restart_is_on_record_before_the_next_overwrites_it(void **state)
 {
     struct town *t = at_rest(state);
@@ -763,6 +800,8 @@ int main(void)
         TOWN_TEST(a_lost_restart_in_the_middle_of_another_change_is_found),
         TOWN_TEST(a_restart_that_cannot_be_done_is_not_recorded_again_and_again),
         cmocka_unit_test(a_secret_that_flaps_trips_the_breaker),
+        TOWN_TEST(coalescing_has_an_end),
+        TOWN_TEST(after_a_pause_changes_are_coalesced_anew),
         TOWN_TEST(a_restart_is_on_record_before_the_next_overwrites_it),
         TOWN_TEST(the_breaker_ends_by_itself_and_the_newest_change_is_rolled_out_once),
         TOWN_TEST(restarts_by_others_do_not_trip_the_breaker),

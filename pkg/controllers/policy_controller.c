@@ -172,7 +172,12 @@ static bool write_status(struct turn *turn, const struct cr_policy_status *after
     cr_memory_drop_note(controller->memory, ahead);
     cr_policy_metrics_recorded(controller->metrics, &turn->status, after);
     adopt(turn, written);
-    return true;
+    if (cr_plan_is_kept(after, &turn->status))
+        return true;
+    return cr_error_set(
+        err, CR_ERR_INVALID,
+        "the CRD in the cluster is older than this operator: it drops status.consumers[].restarts, which "
+        "the next restart waits for; apply the crds/ of this version");
 }
 
 /* At most one status write a second, but never a delay of what must be on record before an act. */

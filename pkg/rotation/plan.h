@@ -145,6 +145,10 @@ void cr_plan_ahead(const struct cr_world *world, const struct cr_plan *first, st
 void cr_plan_dispose(struct cr_plan *plan);
 CR_DEFINE_DISPOSE(cr_plan, struct cr_plan, cr_plan_dispose)
 
+/* written: what the API server made of the status `wanted`. False: a CRD that is older than this program has dropped
+ * something that restarts wait for. */
+bool cr_plan_is_kept(const struct cr_policy_status *wanted, const struct cr_policy_status *written);
+
 /* Status of a policy that cannot be used: Ready=False with the reason "Invalid"; what was remembered stays. */
 void cr_plan_invalid(const struct cr_policy_status *before, int64_t generation, const char *problem, int64_t now_ms,
                      struct cr_policy_status *out);

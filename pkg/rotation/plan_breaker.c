@@ -36,6 +36,14 @@ bool cr_plan_restarts_are_recorded(const struct cr_policy_status *recorded, cons
     return known && known->restarts.len && known->restarts.at_ms[0] == consumer->restarts.at_ms[0];
 }
 
+bool cr_plan_is_kept(const struct cr_policy_status *wanted, const struct cr_policy_status *written)
+{
+    for (size_t i = 0; i < wanted->consumers_len; i++)
+        if (!cr_plan_restarts_are_recorded(written, &wanted->consumers[i]))
+            return false;
+    return true;
+}
+
 bool cr_plan_is_breaker(const char *blocked_by)
 {
     return blocked_by && cr_starts_with(blocked_by, BREAKER);

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,8 @@ from operators import Operator
 from paper_pods import PaperPods
 from rotations import Lane, direct, leaves
 
-_RESTARTS, _WITHIN = 3, 25
+_CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/certrotationpolicies.certroll.dev"
+_RESTARTS, _WITHIN = 3, 45
 _FLAPS, _PAUSE = 20, 0.5
 _KILLED_AT = (2, 4, 7)  # flaps: while there are still restarts to be done, and when there are none
 
@@ -53,7 +56,7 @@ def test_a_secret_that_flaps_is_held_and_taken_up_again_by_itself(control_plane:
             if flap in _KILLED_AT:
                 operator.end()
                 operator = start(flap)
-        wait_until("the breaker", lambda: consumer().get("blockedBy", "").startswith("restart.breaker: restarted 3 times within 25s; "))
+        wait_until("the breaker", lambda: consumer().get("blockedBy", "").startswith(f"restart.breaker: restarted {_RESTARTS} times within {_WITHIN}s; "))
         assert time.time() - began < _WITHIN, "too slow to tell"
         assert lane.restarts() == _RESTARTS
         wait_until("the condition", lambda: condition("Degraded") == ("True", "RestartedTooOften"))
@@ -66,5 +69,43 @@ def test_a_secret_that_flaps_is_held_and_taken_up_again_by_itself(control_plane:
         wait_until("the condition", lambda: condition("Degraded") == ("False", "AsExpected"))
         assert len(consumer()["restarts"]) == _RESTARTS
         assert 'reason="CircuitBreaker"' not in operator.get("/metrics")[1]
+    finally:
+        operator.end()
+
+
+@contextmanager
+def _crd_without_restarts(lane: Lane) -> Iterator[None]:
+    """The CRD as it was before there was a breaker."""
+
+    def put(versions: list) -> None:
+        lane.api.request("PATCH", _CRD, {"spec": {"versions": versions}}, "application/merge-patch+json")
+
+    versions = lane.api.request("GET", _CRD)["spec"]["versions"]
+    older = copy.deepcopy(versions)
+    del older[0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["consumers"]["items"]["properties"]["restarts"]
+    put(older)
+    try:
+        yield
+    finally:
+        put(versions)
+
+
+def _says_that_it_is_older(operator: Operator) -> bool:
+    failed = operator.lines("a reconcile failed and is tried again")
+    return any("the CRD in the cluster is older than this operator" in line["error"] for line in failed)
+
+
+def test_a_crd_that_is_older_than_the_operator_is_told(control_plane: ControlPlane, lane: Lane, tmp_path: Path) -> None:
+    operator = Operator(control_plane, lane.namespace, "operator", control_plane.kubeconfig, tmp_path, "--leader-elect=false")
+    try:
+        lane.wait_settled()
+        with _crd_without_restarts(lane):
+            lane.change()
+            wait_until("the log to say so", lambda: _says_that_it_is_older(operator))
+        lane.wait_settled(60)
+        assert lane.restarts() == 1
+        lane.change()
+        lane.wait_settled(60)
+        assert lane.restarts() == 2
     finally:
         operator.end()

@@ -378,6 +378,12 @@ static struct cr_watch_scope_item *items_of(const struct cr_secret_group *group,
     return items;
 }
 
+static bool is_listing(const struct cr_secret_watch *watch)
+{
+    struct cr_error err = {0};
+    return !cr_informer_synced(watch->informer) && !cr_informer_refused(watch->informer, &err);
+}
+
 static void decide(struct cr_secret_group *group)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
@@ -386,6 +392,7 @@ static void decide(struct cr_secret_group *group)
     const struct cr_watch_scope_in in = {.scope = group->watches->options.scope,
                                          .limit = cr_watch_scope_share(group->watches->groups_len),
                                          .present = present ? present->wide : CR_WIDE_NONE,
+                                         .listing = present && is_listing(present),
                                          .items = items,
                                          .len = keys.len};
     const struct cr_watch_scope decided = cr_watch_scope_decide(&in);

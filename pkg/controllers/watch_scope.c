@@ -28,14 +28,17 @@ struct cr_watch_scope cr_watch_scope_decide(const struct cr_watch_scope_in *in)
     size_t low = in->limit * CR_WATCH_SCOPE_LOW_PERCENT / 100;
     while (out.wide < CR_WIDE_ALL && count_own(in, out.wide, true) > (out.wide < in->present ? low : in->limit))
         out.wide++;
-    out.anew = out.wide != CR_WIDE_NONE && out.wide == in->present && count_own(in, out.wide, false) > in->limit;
+    bool passed_over =
+        out.wide != CR_WIDE_NONE && out.wide == in->present && count_own(in, out.wide, false) > in->limit;
+    out.anew = passed_over && !in->listing;
+    out.later = passed_over && in->listing;
     return out;
 }
 
 bool cr_watch_scope_own(const struct cr_watch_scope_in *in, struct cr_watch_scope decided,
                         const struct cr_watch_scope_item *item)
 {
-    return needs_own(item, decided.wide, decided.anew || decided.wide != in->present);
+    return needs_own(item, decided.wide, decided.anew || decided.later || decided.wide != in->present);
 }
 
 size_t cr_watch_scope_share(size_t groups)

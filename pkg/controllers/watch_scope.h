@@ -43,6 +43,7 @@ struct cr_watch_scope_in {
     enum cr_secret_scope scope;
     size_t limit; /* this group's part of CR_WATCH_SCOPE_LIMIT */
     enum cr_wide present;
+    bool listing; /* the present one has not had its whole list yet */
     const struct cr_watch_scope_item *items;
     size_t len;
 };
@@ -50,6 +51,9 @@ struct cr_watch_scope_in {
 struct cr_watch_scope {
     enum cr_wide wide;
     bool anew; /* beside the present one of this kind, which has passed over too much, another is begun */
+    /* It is to be, once the present one has had its list, and what was passed over waits for that: where policies come
+     * faster than lists, one would be begun after the other, and none would come to its end. */
+    bool later;
 };
 
 struct cr_watch_scope cr_watch_scope_decide(const struct cr_watch_scope_in *in);

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 import threading
 import time
 import urllib.parse
@@ -15,9 +16,17 @@ from typing import Any
 
 import pytest
 
-from control_plane import ControlPlane, wait_until
+from control_plane import ROOT, ControlPlane, wait_until
 from operators import RULES, Operator, account
 from rotations import API, direct, leaves
+
+sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
+
+from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
+from fake_api import FakeApi, lists  # noqa: E402
+from fake_api.faults import Delay  # noqa: E402
+from fake_api.message import Request, is_list_mark  # noqa: E402
+from fake_api.schedule import ALWAYS  # noqa: E402
 
 Object = dict[str, Any]
 Start = Callable[..., Operator]
@@ -226,6 +235,35 @@ def test_a_name_that_comes_after_a_wide_list_is_seen(place: Place, start: Start)
     place.policy("later", later)
     place.wait_known("later", *later)
     place.wait_watches(operator, WIDE_TLS)
+
+
+def test_policies_that_come_faster_than_lists(control_plane: ControlPlane, place: Place, tmp_path: Path) -> None:
+    """What the wide list has passed over waits for its end, and then for one more: not one for each few of them."""
+    first, late = names("first", LIMIT + 1), [names(f"late-{number}", 40) for number in range(12)]
+    place.secrets([*first, *(name for some in late for name in some)])
+    place.policy("first", first)
+    config = json.loads(control_plane.kubectl("config", "view", "--raw", "--minify", "-o", "json").stdout)
+    with LocalCluster(control_plane.name).network(), FakeApi(tmp_path, config) as fake:
+        wide = fake.fault(_is_wide, Delay(4), is_list_mark, times=ALWAYS)
+        kubeconfig = fake.kubeconfig(tmp_path / "kubeconfig")
+        operator = Operator(control_plane, place.namespace, "operator", kubeconfig, tmp_path, "--leader-elect=false")
+        try:
+            wait_until("the wide list", lambda: wide.struck > 0)
+            for number, some in enumerate(late):
+                place.policy(f"late-{number}", some)
+                time.sleep(0.2)  # so that each is a decision
+            for number, some in enumerate(late):
+                place.wait_known(f"late-{number}", *some)
+        finally:
+            operator.end()
+        lists_made = [call.request for call in fake.calls(lists("secrets"))]
+        assert sum(map(_is_wide, lists_made)) == 2, [request.path for request in lists_made if _is_wide(request)]
+        assert len(lists_made) - 2 <= LIMIT
+    assert fake.errors == []
+
+
+def _is_wide(request: Request) -> bool:
+    return lists("secrets")(request) and "fieldSelector=type" in request.path
 
 
 def test_created_anew_with_another_type(place: Place, start: Start) -> None:

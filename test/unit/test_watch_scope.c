@@ -20,6 +20,7 @@ static const struct scope_case {
     int scope, present;
     struct {
         size_t tls, opaque, token, passed_over, selected, selectors, late_selectors;
+        bool listing;
     } has;
     int wide;
     bool anew;
@@ -59,6 +60,9 @@ static const struct scope_case {
     {"a selector that the usual ones have passed over", AUTO, USUAL, {.opaque = 60, .late_selectors = 2}, USUAL, false, 2},
     {"many of these", AUTO, USUAL, {.opaque = 60, .late_selectors = 51}, USUAL, true, 0},
     {"of one that has all", AUTO, ALL, {.token = 60, .passed_over = 60}, ALL, true, 0},
+    {"few, while it has its list", AUTO, TLS, {.tls = 60, .passed_over = 5, .listing = true}, TLS, false, 5},
+    {"more: they wait for its list, after which it is begun anew", AUTO, TLS, {.tls = 60, .opaque = 10, .passed_over = 41, .listing = true}, TLS, false, 10},
+    {"selectors, too", AUTO, USUAL, {.opaque = 60, .late_selectors = 51, .listing = true}, USUAL, false, 0},
     {"a wider one passes nothing over", AUTO, TLS, {.opaque = 60, .passed_over = 60}, USUAL, false, 0},
 
     /* --- by name only --- */
@@ -77,6 +81,7 @@ static struct cr_watch_scope_in in_of(const struct scope_case *c, struct cr_watc
     struct cr_watch_scope_in in = {.scope = (enum cr_secret_scope)c->scope,
                                    .limit = cr_watch_scope_share(1),
                                    .present = (enum cr_wide)c->present,
+                                   .listing = c->has.listing,
                                    .items = items};
     add(items, &in.len, c->has.tls, (struct cr_watch_scope_item){.least = CR_WIDE_TLS});
     add(items, &in.len, c->has.opaque, (struct cr_watch_scope_item){.least = CR_WIDE_USUAL});
@@ -104,7 +109,8 @@ static void watches_are_as_narrow_as_what_is_wanted(void **state)
     }
 }
 
-/* Each item has a watch that has it: one of its own, the wide one, or a selector's. */
+/* Each item has a watch that has it: one of its own, the wide one, or a selector's; or will have, once the wide one has
+ * had its list. */
 static void nothing_wanted_is_without_a_watch(void **state)
 {
     (void)state;
@@ -112,7 +118,8 @@ static void nothing_wanted_is_without_a_watch(void **state)
         struct cr_watch_scope_item items[MOST];
         const struct cr_watch_scope_in in = in_of(&cases[i], items);
         const struct cr_watch_scope out = cr_watch_scope_decide(&in);
-        bool fresh = out.anew || out.wide != in.present;
+        bool fresh = out.anew || out.later || out.wide != in.present;
+        assert_true(!out.later || in.listing);
         for (size_t k = 0; k < in.len; k++) {
             const struct cr_watch_scope_item *item = &in.items[k];
             bool in_wide = out.wide != CR_WIDE_NONE && item->least <= out.wide && (fresh || !item->passed_over);
@@ -129,7 +136,9 @@ static void a_decision_stands(void **state)
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct cr_watch_scope_item items[MOST];
         struct cr_watch_scope_in in = in_of(&cases[i], items);
+        in.listing = false;
         const struct cr_watch_scope first = cr_watch_scope_decide(&in);
+        assert_false(first.later);
         for (size_t k = 0; k < in.len && (first.anew || first.wide != in.present); k++)
             items[k].passed_over = false;
         in.present = first.wide;

@@ -13,6 +13,7 @@
 #include "pki/certificate.h"
 #include "pki/key.h"
 #include "pki/opaque.h"
+#include "pki/trust_read.h"
 #include "pki/verify.h"
 
 /* More than the API server stores in a Secret or ConfigMap (1 MiB for all of its keys together). */
@@ -283,7 +284,7 @@ static bool read_trust(struct work *w)
 {
     if (!w->in->trust.data)
         return true;
-    w->trust = cr_certificates_read(&w->in->trust, MAX_TRUST, w->err);
+    w->trust = cr_trust_read(&w->in->trust, MAX_TRUST, w->err);
     if (!w->trust)
         return refuse_entry(w, TRUST, CR_MATERIAL_UNPARSABLE);
     size_t count = (size_t)sk_X509_num(w->trust);
@@ -308,10 +309,11 @@ static bool find_issuer(struct work *w, STACK_OF(X509) * among)
     return false;
 }
 
-/* The chain is searched from its front, so that a self-signed leaf is its own issuer. */
+/* What verified has shown it already. The chain is searched from its front, so that a self-signed leaf is its own
+ * issuer. */
 static void describe_issuer(struct work *w)
 {
-    if (!find_issuer(w, w->chain) && !find_issuer(w, w->trust))
+    if (!w->out->issuer[0] && !find_issuer(w, w->chain) && !find_issuer(w, w->trust))
         cr_certificate_issuer_digest(sk_X509_value(w->chain, 0), w->out->issuer);
 }
 
@@ -333,7 +335,7 @@ static void describe_anchors(struct work *w)
     STACK_OF(X509) *between = helpers(w);
     for (int i = 0; i < sk_X509_num(w->trust); i++) {
         X509 *ca = sk_X509_value(w->trust, i);
-        if (!cr_verify_chains_to(leaf, between, ca, w->now_ms))
+        if (!cr_verify_chains_to(leaf, between, ca, w->now_ms, w->out->issuer))
             continue;
         cr_certificate_identity(ca, identity);
         cr_strvec_add_unique(&w->out->anchors, identity);
@@ -346,8 +348,8 @@ static bool read_material(struct work *w)
     if (!check_presence(w) || !read_leaf(w) || !read_trust(w))
         return false;
     if (w->chain) {
-        describe_issuer(w);
         describe_anchors(w);
+        describe_issuer(w);
     }
     cr_opaque_digest(w->in, w->out);
     return true;

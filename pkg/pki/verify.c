@@ -36,11 +36,21 @@ static bool verify(X509_STORE_CTX *ctx, X509 *leaf, STACK_OF(X509) * helpers, ST
     return X509_verify_cert(ctx) == 1;
 }
 
-bool cr_verify_chains_to(struct x509_st *leaf, struct stack_st_X509 *helpers, struct x509_st *anchor, int64_t now_ms)
+static void note_issuer(X509_STORE_CTX *ctx, char issuer[CR_SHA256_HEX])
+{
+    STACK_OF(X509) *chain = X509_STORE_CTX_get0_chain(ctx);
+    if (sk_X509_num(chain) > 1)
+        cr_certificate_identity(sk_X509_value(chain, 1), issuer);
+}
+
+bool cr_verify_chains_to(struct x509_st *leaf, struct stack_st_X509 *helpers, struct x509_st *anchor, int64_t now_ms,
+                         char issuer[CR_SHA256_HEX])
 {
     STACK_OF(X509) *trusted = sk_X509_new_null();
     X509_STORE_CTX *ctx = X509_STORE_CTX_new();
     bool verified = trusted && ctx && sk_X509_push(trusted, anchor) && verify(ctx, leaf, helpers, trusted, now_ms);
+    if (verified)
+        note_issuer(ctx, issuer);
     X509_STORE_CTX_free(ctx);
     sk_X509_free(trusted);
     return verified;

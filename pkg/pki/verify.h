@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "pki/digest.h"
+
 struct x509_st;       /* OpenSSL's X509 */
 struct stack_st_X509; /* STACK_OF(X509) */
 
@@ -15,7 +17,9 @@ enum { CR_CLOCK_SKEW_MS = 5 * 60 * 1000 };
 bool cr_verify_signed_by(struct x509_st *cert, struct x509_st *ca);
 
 /* Whether leaf verifies at now_ms when anchor is the only certificate trusted (a root or not: partial chains count) and
- * helpers may stand in between. Any purpose; a certificate that is not valid yet counts within the clock skew. */
-bool cr_verify_chains_to(struct x509_st *leaf, struct stack_st_X509 *helpers, struct x509_st *anchor, int64_t now_ms);
+ * helpers may stand in between. Any purpose; a certificate that is not valid yet counts within the clock skew. issuer
+ * becomes the identity of the CA that signed the leaf, when it verifies and is no anchor itself; else it stays. */
+bool cr_verify_chains_to(struct x509_st *leaf, struct stack_st_X509 *helpers, struct x509_st *anchor, int64_t now_ms,
+                         char issuer[CR_SHA256_HEX]);
 
 #endif

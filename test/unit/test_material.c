@@ -872,6 +872,36 @@ static void *parse_often(void *arg)
     return NULL;
 }
 
+/* The last few are kept decoded: more of them than are kept, in turns, and one that is no longer what it was. */
+static void a_bundle_that_comes_again_says_the_same(void **state)
+{
+    (void)state;
+    enum { BUNDLES = 7 };
+    char *texts[BUNDLES];
+    char fingerprints[BUNDLES][CR_SHA256_HEX];
+    AUTO_CERT first = make(.cn = "ca", .ca = true);
+    for (size_t i = 0; i < BUNDLES; i++) {
+        AUTO_CERT ca = make(.cn = "ca", .ca = true);
+        texts[i] = i == 0 ? cr_strdup(first->cert_pem) : test_concat(ca->cert_pem, first->cert_pem, NULL);
+    }
+    for (size_t turn = 0; turn < 3 * BUNDLES; turn++) {
+        size_t i = turn < 2 * BUNDLES ? turn % BUNDLES : (turn * 3) % BUNDLES;
+        AUTO_MATERIAL material = {0};
+        accept("trust", NULL, NULL, texts[i], &material);
+        assert_int_equal(material.trust_len, i == 0 ? 1 : 2);
+        if (turn < BUNDLES)
+            memcpy(fingerprints[i], material.trust[0].fingerprint, CR_SHA256_HEX);
+        assert_string_equal(material.trust[0].fingerprint, fingerprints[i]);
+    }
+    for (size_t i = 1; i < BUNDLES; i++)
+        assert_string_not_equal(fingerprints[i], fingerprints[i - 1]);
+    char *body = strchr(texts[0], '\n') + 20;
+    *body = '!';
+    refuse("corrupt since", NULL, NULL, texts[0], CR_MATERIAL_UNPARSABLE, "ca.crt: block 1");
+    for (size_t i = 0; i < BUNDLES; i++)
+        free(texts[i]);
+}
+
 static void many_threads_may_parse(void **state)
 {
     (void)state;
@@ -922,6 +952,7 @@ int main(void)
         cmocka_unit_test(a_copy_is_whole_and_independent),
         cmocka_unit_test(key_digest_follows_the_key_and_leaf_the_certificate),
         cmocka_unit_test(every_problem_has_a_word),
+        cmocka_unit_test(a_bundle_that_comes_again_says_the_same),
         cmocka_unit_test(many_threads_may_parse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -187,7 +187,7 @@ static void weigh(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k
     change->not_accepted = secret->not_accepted;
     if (change->since_ms > consumer->since_ms)
         consumer->since_ms = change->since_ms;
-    if (!consumer->first_ms || pending->first_ms < consumer->first_ms)
+    if (change->classes && !change->covered && (!consumer->first_ms || pending->first_ms < consumer->first_ms))
         consumer->first_ms = pending->first_ms;
 }
 

@@ -41,7 +41,9 @@ static int64_t coalesced_ms(const struct plan_ctx *ctx, const struct plan_consum
 {
     int64_t pause_ms = ctx->world->policy->restart.coalesce_ms;
     int64_t restarted_ms = cr_restart_annotation_at_ms(consumer->world->workload);
-    int64_t first_ms = restarted_ms > consumer->first_ms ? restarted_ms : consumer->first_ms;
+    int64_t first_ms = consumer->first_ms ? consumer->first_ms : consumer->since_ms; /* after a fall-back */
+    if (restarted_ms > first_ms)
+        first_ms = restarted_ms;
     int64_t last_ms = consumer->since_ms + pause_ms;
     int64_t end_ms = first_ms + COALESCE_TIMES_MAX * pause_ms;
     return end_ms < last_ms ? end_ms : last_ms;

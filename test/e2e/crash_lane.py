@@ -343,10 +343,12 @@ class Lane:
         }
         value = nginx.annotations.get(name, "")
         words = dict(word.split("=", 1) for word in value.split(",") if "=" in word and ".version=" not in word)
+        restarted_ms = int(words.pop("at", 0))
         restarted = nginx.annotations[_RESTARTED_AT] != was.annotations.get(_RESTARTED_AT)
         others = {key for key in nginx.annotations if key.startswith("certroll.dev/")} - {name}
         claims = {
             f"the template's {name} is {value!r} and says nothing of the leaf, or of whom": {"leaf", "workload"} <= words.keys(),
+            f"the template's {name} is {value!r} and says no time": restarted_ms > 0,
             f"the template's {name} is {value!r}, not of {right}": all(right.get(word) == words[word] for word in words),
             f"the template has annotations for other Secrets: {others}": not others,
             f"the template's restartedAt has {'' if restarted else 'not '}changed": restarted == bool(rollouts),

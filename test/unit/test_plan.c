@@ -1067,6 +1067,39 @@ static void a_change_taken_back_evicts_nobody(void **state)
     assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_CONVERGED);
 }
 
+/* It takes both Secrets, and was restarted for the first, which goes on for the sake of Envoy. */
+static void what_a_workload_was_restarted_for_shortens_no_wait(void **state)
+{
+    static const char also_text[] = "name: app\n"
+                                    "image: acme/app:1\n"
+                                    "volumeMounts: [{name: more, mountPath: /more}]\n";
+    struct cluster *c = *state;
+    struct cr_json *template = cr_json_edit(cr_json_edit(c->workloads[1], "spec"), "template");
+    struct cr_json *pod = cr_json_edit(template, "spec");
+    cr_json_add(cr_json_edit(pod, "containers"), yaml(also_text));
+    cr_json_add(cr_json_edit(pod, "volumes"), yaml("name: more\nsecret: {secretName: envoy}\n"));
+    at_rest(state);
+    c->policy->restart.coalesce_ms = 10 * 1000;
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    recorded_plan(c);
+    write_status(c);
+    c->now_ms += 10 * 1000;
+    assert_int_equal(plan(c)->restarts_len, 1);
+    apply_restart(c, &c->plan.restarts[0]);
+    finish_rollout(c, 1);
+    see_all(c, 1, "rl-leaf-1");
+    plan(c);
+    write_status(c);
+    assert_true(c->status.secrets[0].pending.set);
+    c->now_ms += 600 * 1000;
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    assert_int_equal(recorded_plan(c)->restarts_len, 0);
+    assert_string_equal(consumer(c, "rate-limit")->blocked_by, "restart.coalesce");
+    write_status(c);
+    c->now_ms += 10 * 1000;
+    assert_int_equal(recorded_plan(c)->restarts_len, 1);
+}
+
 static void a_workload_born_after_the_change_is_left_alone(void **state)
 {
     struct cluster *c = at_rest(state);
@@ -1395,6 +1428,7 @@ int main(void)
         T(a_restart_that_was_undone_is_not_repeated),
         T(pods_that_somebody_else_renewed_need_no_restart),
         T(a_change_taken_back_evicts_nobody),
+        T(what_a_workload_was_restarted_for_shortens_no_wait),
         T(a_workload_born_after_the_change_is_left_alone),
         T(an_annotation_speaks_for_its_own_workload_only),
         T(what_was_refused_is_tried_again_after_its_pause),

@@ -172,12 +172,15 @@ static bool write_status(struct turn *turn, const struct cr_policy_status *after
     cr_memory_drop_note(controller->memory, ahead);
     cr_policy_metrics_recorded(controller->metrics, &turn->status, after);
     adopt(turn, written);
-    if (cr_plan_is_kept(after, &turn->status))
-        return true;
-    return cr_error_set(
-        err, CR_ERR_INVALID,
-        "the CRD in the cluster is older than this operator: it drops status.consumers[].restarts, which "
-        "the next restart waits for; apply the crds/ of this version");
+    return true;
+}
+
+static bool check_kept(const struct turn *turn, const struct cr_policy_status *wanted, struct cr_error *err)
+{
+    return cr_plan_is_kept(wanted, &turn->status) ||
+           cr_error_set(err, CR_ERR_INVALID,
+                        "the CRD in the cluster is older than this operator: it drops status.consumers[].restarts, "
+                        "which the next restart waits for; apply the crds/ of this version");
 }
 
 /* At most one status write a second, but never a delay of what must be on record before an act. */
@@ -204,7 +207,7 @@ static bool report(struct turn *turn, const struct cr_gathered *gathered, const 
     if (wrote)
         cr_act_say(&turn->controller->actor, gathered, plan);
     cr_policy_metrics_show(turn->controller->metrics, &gathered->world, &plan->status);
-    return true;
+    return !wrote || check_kept(turn, &plan->status, err);
 }
 
 /* --- restarts before the record --- */

@@ -1,6 +1,7 @@
 #include "pki/trust_read.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <openssl/x509.h>
@@ -47,6 +48,14 @@ static struct kept *kept_bundles(void)
     return kept;
 }
 
+static STACK_OF(X509) * shared(STACK_OF(X509) * certs)
+{
+    STACK_OF(X509) *copy = X509_chain_up_ref(certs);
+    if (!copy)
+        abort(); /* no memory */
+    return copy;
+}
+
 /* The place in front, free. */
 static void make_room(struct kept *kept, size_t from)
 {
@@ -72,7 +81,7 @@ static void keep(struct kept *kept, const char *text, STACK_OF(X509) * certs)
     cr_certificates_free(kept[KEPT - 1].certs);
     make_room(kept, KEPT - 1);
     memcpy(kept[0].text, text, CR_SHA256_HEX);
-    kept[0].certs = X509_chain_up_ref(certs);
+    kept[0].certs = shared(certs);
 }
 
 struct stack_st_X509 *cr_trust_read(const struct cr_pem_input *in, int max, struct cr_error *err)
@@ -82,7 +91,7 @@ struct stack_st_X509 *cr_trust_read(const struct cr_pem_input *in, int max, stru
     struct kept *kept = kept_bundles();
     STACK_OF(X509) *known = find(kept, text);
     if (known && sk_X509_num(known) <= max)
-        return X509_chain_up_ref(known);
+        return shared(known);
     STACK_OF(X509) *certs = cr_certificates_read(in, max, err);
     if (certs && !known && sk_X509_num(certs) <= KEPT_LENGTH)
         keep(kept, text, certs);

@@ -15,6 +15,7 @@ struct field {
     const char *name;
     int min;
     int max;
+    int again; /* so many of the last values are the first ones once more, and no part of an open range ("*", "1/2") */
     const char *const *words; /* parallel to the values from words_from on; NULL: none */
     int words_from;
     int words_len;
@@ -30,7 +31,7 @@ static const struct field fields[FIELDS] = {
     {.name = "hour", .max = 23},
     {.name = "day of month", .min = 1, .max = 31, .takes_any = true},
     {.name = "month", .min = 1, .max = 12, .words = month_names, .words_from = 1, .words_len = 12},
-    {.name = "day of week", .max = 7, .words = weekday_names, .words_len = 7, .takes_any = true},
+    {.name = "day of week", .max = 7, .again = 1, .words = weekday_names, .words_len = 7, .takes_any = true},
 };
 
 /* --- one field --- */
@@ -58,8 +59,9 @@ static bool read_value(const struct field *field, const char **p, int *out)
 /* "*", "4", "4-8", each with a step behind it. */
 static bool read_item(const struct field *field, const char *p, uint64_t *bits)
 {
+    const int open_end = field->max - field->again;
     int first = field->min;
-    int last = field->max;
+    int last = open_end;
     int step = 1;
     bool single = false;
     if (*p == '*' || (*p == '?' && field->takes_any)) {
@@ -76,7 +78,7 @@ static bool read_item(const struct field *field, const char *p, uint64_t *bits)
         p++;
         if (!read_number(&p, &step) || step == 0)
             return false;
-        last = single ? field->max : last;
+        last = single && first < open_end ? open_end : last;
     }
     for (int value = first; value <= last; value += step)
         *bits |= UINT64_C(1) << value;

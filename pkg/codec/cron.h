@@ -1,8 +1,8 @@
 /* Schedules as crontab(5) writes them, in five fields: minute, hour, day of month, month, day of week. Each is a list
- * of values and ranges ("1-5,20"), with steps ("*" "/15", "8-18/2"; "8/2" goes on to the end of the field, as in a
- * CronJob); months and days of the week also by their first three letters, in any case; Sunday is 0 and 7; "?" is "*"
- * in the two fields of days. As there, when neither field of days begins with "*", a day needs to match only one of
- * them, else both. No @daily, no seconds, no L, W or #. Pure. */
+ * of values and ranges ("1-5,20"), with steps ("*" "/15", "8-18/2"; "8/2" goes on to the end of the field, of the
+ * week's to Saturday, as in a CronJob); months and days of the week also by their first three letters, in any case;
+ * Sunday is 0 and 7; "?" is "*" in the two fields of days. As there, when neither field of days begins with "*", a day
+ * needs to match only one of them, else both. No @daily, no seconds, no L, W or #. Pure. */
 #ifndef CR_CODEC_CRON_H
 #define CR_CODEC_CRON_H
 

@@ -49,6 +49,11 @@ static void fields_are_values_ranges_steps_lists_and_names(void **state)
         {"0 0 * JAN,jul-Sep SAT", {1, 1, days, bits(1, 1, 1) | bits(7, 9, 1), bits(6, 6, 1), false}},
         {"0 0 * * 7", {1, 1, days, months, 1, false}},
         {"0 0 * * 5-7", {1, 1, days, months, bits(5, 6, 1) | 1, false}},
+        {"0 2 * * 1/2", {1, bits(2, 2, 1), days, months, bits(1, 5, 2), false}}, /* not on Sunday, as its 7 */
+        {"0 0 * * mon/3", {1, 1, days, months, bits(1, 4, 3), false}},
+        {"0 0 * * */7", {1, 1, days, months, 1, false}},
+        {"0 0 * * 7/2", {1, 1, days, months, 1, false}},
+        {"0 0 * * 5-7/2", {1, 1, days, months, bits(5, 5, 1) | 1, false}},
         {"0 0 * * mon-fri", {1, 1, days, months, bits(1, 5, 1), false}},
         {"0 0 1,15 * 3", {1, 1, bits(1, 1, 1) | bits(15, 15, 1), months, bits(3, 3, 1), true}},
         {"0 0 */2 * 3", {1, 1, bits(1, 31, 2), months, bits(3, 3, 1), false}},

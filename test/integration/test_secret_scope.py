@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
 
 from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
 from fake_api import FakeApi, lists  # noqa: E402
-from fake_api.faults import Delay  # noqa: E402
+from fake_api.faults import Hold  # noqa: E402
 from fake_api.message import Request, is_list_mark  # noqa: E402
 from fake_api.schedule import ALWAYS  # noqa: E402
 
@@ -34,6 +34,7 @@ TLS, OPAQUE = "kubernetes.io/tls", "Opaque"
 WIDE_TLS = "type=kubernetes.io/tls"
 LIMIT = 50  # watch_scope.h
 PER_POLICY = 60
+_BURST = 0.1  # policies that come together are one decision (secret_watches.c)
 
 
 @pytest.fixture(scope="module")
@@ -244,14 +245,18 @@ def test_policies_that_come_faster_than_lists(control_plane: ControlPlane, place
     place.policy("first", first)
     config = json.loads(control_plane.kubectl("config", "view", "--raw", "--minify", "-o", "json").stdout)
     with LocalCluster(control_plane.name).network(), FakeApi(tmp_path, config) as fake:
-        wide = fake.fault(_is_wide, Delay(4), is_list_mark, times=ALWAYS)
+        hold = Hold()
+        wide = fake.fault(_is_wide, hold, is_list_mark, times=ALWAYS)
         kubeconfig = fake.kubeconfig(tmp_path / "kubeconfig")
         operator = Operator(control_plane, place.namespace, "operator", kubeconfig, tmp_path, "--leader-elect=false")
         try:
+            operator.wait_line("serving")
             wait_until("the wide list", lambda: wide.struck > 0)
             for number, some in enumerate(late):
                 place.policy(f"late-{number}", some)
-                time.sleep(0.2)  # so that each is a decision
+                wait_until("the policy to be seen", lambda count=number + 2: _policies_seen(operator) == count)
+                time.sleep(_BURST)  # so that each is a decision
+            hold.release()
             for number, some in enumerate(late):
                 place.wait_known(f"late-{number}", *some)
         finally:
@@ -260,6 +265,11 @@ def test_policies_that_come_faster_than_lists(control_plane: ControlPlane, place
         assert sum(map(_is_wide, lists_made)) == 2, [request.path for request in lists_made if _is_wide(request)]
         assert len(lists_made) - 2 <= LIMIT
     assert fake.errors == []
+
+
+def _policies_seen(operator: Operator) -> int:
+    found = re.search(r'^certroll_informer_objects\{resource="certrotationpolicies"\} (\d+)$', operator.get("/metrics")[1], re.MULTILINE)
+    return int(found[1]) if found else 0
 
 
 def _is_wide(request: Request) -> bool:

@@ -120,7 +120,7 @@ def test_events_in_one_record(control_plane: ControlPlane, tmp_path: Path, sizes
                 server.send(*((f"w={name}", _event("MODIFIED", name, version, size)) for name, size in zip(names, sizes, strict=True)))
                 for name in names:
                     wanted = {"callback": "object", "key": f"default/{name}", "resourceVersion": str(version)}
-                    driver.wait_for(f"version {version} of {name}", lambda line, wanted=wanted: wanted.items() <= line.items(), timeout=5)
+                    driver.wait_for(f"version {version} of {name}", lambda line, wanted=wanted: wanted.items() <= line.items())
 
 
 def _kubeconfig(path: Path, server: _Server) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -41,6 +41,11 @@ def _operator(plane: ControlPlane, namespace: str, kubeconfig: Path, folder: Pat
         running.end()
 
 
+def _on_the_wall(at: datetime) -> datetime:
+    """That minute in the zone. Sums are done in UTC: within a zone they are of the wall's clock, which skips and repeats half hours."""
+    return at.replace(second=0, microsecond=0).astimezone(ZoneInfo(_ZONE))
+
+
 def _window(begins: datetime, zone: str = _ZONE) -> Object:
     return {"schedule": f"{begins.minute} {begins.hour} * * *", "duration": "2h", "timeZone": zone}
 
@@ -67,8 +72,8 @@ def _blocked_by(lane: Lane) -> str:
 
 
 def test_a_restart_waits_for_its_window(lane: Lane) -> None:
-    now = datetime.now(ZoneInfo(_ZONE))
-    opens = (now + timedelta(hours=5)).replace(second=0, microsecond=0)
+    now = datetime.now(UTC)
+    opens = _on_the_wall(now + timedelta(hours=5))
     _set_windows(lane, _window(opens))
     lane.change()
     wait_until("the restart to be held", lambda: _blocked_by(lane).startswith("restart.windows: "))
@@ -88,6 +93,6 @@ def test_a_restart_waits_for_its_window(lane: Lane) -> None:
     assert ready["message"].startswith("spec.restart.windows[0].timeZone: 'Mars/Olympus' is not in the time zone database")
     assert lane.restarts() == 0
 
-    _set_windows(lane, _window(opens), _window(now - timedelta(minutes=2)))
+    _set_windows(lane, _window(opens), _window(_on_the_wall(now - timedelta(minutes=2))))
     lane.wait_settled()
     assert lane.complaint() is None

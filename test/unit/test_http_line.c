@@ -148,8 +148,8 @@ static void what_fails_says_why_and_leaves_nothing_behind(void **state)
         enum cr_error_kind kind;
         const char *words;
     } cases[] = {
-        {serve_silence, NULL, {.timeout_ms = 100}, CR_ERR_TRANSIENT, "within 100 ms (waiting for the response)"},
-        {serve_half, NULL, {.timeout_ms = 100}, CR_ERR_TRANSIENT, "within 100 ms (reading the response)"},
+        {serve_silence, NULL, {.timeout_ms = 1000}, CR_ERR_TRANSIENT, "within 1000 ms (waiting for the response)"},
+        {serve_half, NULL, {.timeout_ms = 1000}, CR_ERR_TRANSIENT, "within 1000 ms (reading the response)"},
         {serve_raw, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", {0}, CR_ERR_TRANSIENT, "was cut off"},
         {serve_raw, "HTTP/1.1 200 OK\r\nContent-Le", {0}, CR_ERR_TRANSIENT, "GET http://127.0.0.1:"},
         {serve_raw,

@@ -3,9 +3,9 @@
 from .answers import BrokenGzip, LoseAnswer, Refuse, Silent
 from .breaks import Close, CutFrame, ErrorEvent, GoAway, Stall
 from .lists import NoMark, PastList, ShuffledList
-from .order import Delay, Precede, Repeat
+from .order import Delay, Hold, Precede, Repeat
 
 __all__ = [
-    "BrokenGzip", "Close", "CutFrame", "Delay", "ErrorEvent", "GoAway", "LoseAnswer", "NoMark", "PastList", "Precede", "Refuse", "Repeat",
-    "ShuffledList", "Silent", "Stall",
+    "BrokenGzip", "Close", "CutFrame", "Delay", "ErrorEvent", "GoAway", "Hold", "LoseAnswer", "NoMark", "PastList", "Precede", "Refuse",
+    "Repeat", "ShuffledList", "Silent", "Stall",
 ]  # fmt: skip

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 
 from ..call import Call
+
+_POLL = 0.02
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,22 @@ class Delay:
 
     async def frame(self, call: Call, frame: bytes) -> bool:
         await asyncio.sleep(self.seconds)
+        await call.send(frame)
+        return True
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Until the test releases all that are held; those to come pass. What follows in the stream waits as well."""
+
+    _released: threading.Event = field(default_factory=threading.Event)
+
+    def release(self) -> None:
+        self._released.set()
+
+    async def frame(self, call: Call, frame: bytes) -> bool:
+        while not self._released.is_set():  # the test has a thread of its own
+            await asyncio.sleep(_POLL)
         await call.send(frame)
         return True
 

@@ -16,8 +16,8 @@ enum { STATES = CR_CONSUMER_ABSENT + 1, DECISIONS = CR_DECISION_RESTART + 1, EVI
 
 static const char *const evidence_words[EVIDENCE] = {"Verified", "Inferred", "Stale", "Unknown"};
 
-/* How each text begins that the plan gives (plan_gate.c, plan_consumers.c). The last one stands for what is not here,
- * such as an answer of the API server. */
+/* How each text begins that the plan gives (plan_gate.c and those that it asks, plan_consumers.c); the first that fits
+ * counts. The last one stands for what is not here, such as an answer of the API server. */
 static const struct {
     const char *text, *reason;
 } blocks[] = {
@@ -28,6 +28,8 @@ static const struct {
     {"restart.maxConcurrent", "MaxConcurrent"},
     {"restart.breaker", "CircuitBreaker"},
     {"after: ", "Order"},
+    {"restart.windows: opens at ", "Window"}, /* as it should be; what else a window says, a person must mend */
+    {"restart.windows", "WindowTooLate"},
     {"restart.", "NotSupported"},
     {"its software is not in the catalogue", "UnknownSoftware"},
     {"the workload is paused", "Paused"},

@@ -248,6 +248,13 @@ static void what_blocks_is_told_in_few_words(void **state)
         {"after: waits for web", "Order"},
         {"restart.breaker: restarted 3 times within 1h; the newest change is rolled out after 2026-11-21T18:00:00Z",
          "CircuitBreaker"},
+        {"after: nobody can tell when web has finished: it is of a kind that is not acted on", "Order"},
+        {"restart.windows: opens at 2026-11-23T02:00:11+01:00 (Europe/Paris)", "Window"},
+        {"restart.windows: none of them opens any more", "WindowTooLate"},
+        {"restart.windows: the certificate in use ends at 2026-11-22T00:00:00Z, and the next opens at "
+         "2026-11-23T02:00:11+01:00 (Europe/Paris): set restart.overrideWindowBeforeExpiry to have it replaced before",
+         "WindowTooLate"},
+        {"restart.method: Evict is not acted on in this version", "NotSupported"},
         {"the workload is paused", "Paused"},
         {"updateStrategy OnDelete: the old pods must be deleted by hand", "UpdateStrategy"},
         {"updateStrategy.rollingUpdate.partition keeps old pods", "UpdateStrategy"},

@@ -17,8 +17,9 @@
 int64_t cr_breaker_ends_ms(struct cr_breaker rule, const struct cr_restart_times *restarts, int64_t now_ms);
 
 /* Puts the last restart of a workload first, unless it is there already or is older than the last one known (somebody
- * put back an older pod template). The oldest beyond rule.restarts go; what does not count is not remembered. last_ms
- * 0: there is none. True: it was added. */
+ * put back an older pod template; but one that is known and later than now was by another clock, and any other follows
+ * it). The oldest beyond rule.restarts go, and only these: one that does not count now stays in the list. With a
+ * rule.within_ms of 0 the list stays as it is. last_ms 0: there is none. True: it was added. */
 bool cr_breaker_note(struct cr_breaker rule, int64_t last_ms, int64_t now_ms, struct cr_restart_times *restarts);
 
 #endif

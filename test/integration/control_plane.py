@@ -69,7 +69,7 @@ class ControlPlane:
         self.kubectl("create", "-f", "-", input="".join(json.dumps(each) for each in objects))
 
     def apply_crds(self) -> None:
-        self.kubectl("apply", "--server-side", "-k", str(CRDS))
+        self.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(CRDS))  # a test may have changed them
         established = ("wait", "--for=condition=Established", "--timeout=30s", "crd/certrotationpolicies.certroll.dev")
         # kubectl fails at once while there are no conditions at all
         wait_until("the CRD is established", lambda: self.kubectl(*established, check=False).returncode == 0)

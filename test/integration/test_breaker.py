@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -89,22 +88,17 @@ def test_a_secret_that_flaps_is_held_and_taken_up_again_by_itself(control_plane:
 
 
 @contextmanager
-def _crd_without_restarts(lane: Lane) -> Iterator[None]:
-    """The CRD as it was before there was a breaker."""
-
-    def put(versions: list, kept: bool) -> None:
-        """The API server takes a moment to go by it."""
-        lane.api.request("PATCH", _CRD, {"spec": {"versions": versions}}, "application/merge-patch+json")
-        wait_until("the CRD to be in effect", lambda: _keeps_restarts(lane) == kept)
-
+def _crd_without_restarts(plane: ControlPlane, lane: Lane) -> Iterator[None]:
+    """The CRD as it was before there was a breaker. The API server takes a moment to go by it."""
     versions = lane.api.request("GET", _CRD)["spec"]["versions"]
-    older = copy.deepcopy(versions)
-    del older[0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["consumers"]["items"]["properties"]["restarts"]
+    del versions[0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["consumers"]["items"]["properties"]["restarts"]
     try:
-        put(older, kept=False)
+        lane.api.request("PATCH", _CRD, {"spec": {"versions": versions}}, "application/merge-patch+json")
+        wait_until("the older CRD to be in effect", lambda: not _keeps_restarts(lane))
         yield
     finally:
-        put(versions, kept=True)
+        plane.apply_crds()
+        wait_until("the CRD to be in effect", lambda: _keeps_restarts(lane))
 
 
 def _keeps_restarts(lane: Lane) -> bool:
@@ -128,7 +122,7 @@ def test_a_crd_that_is_older_than_the_operator_is_told(control_plane: ControlPla
     operator = Operator(control_plane, lane.namespace, "operator", control_plane.kubeconfig, tmp_path, "--leader-elect=false")
     try:
         lane.wait_settled()
-        with _crd_without_restarts(lane):
+        with _crd_without_restarts(control_plane, lane):
             lane.change()
             wait_until("the log to say so", lambda: _says_that_it_is_older(operator))
         lane.wait_settled(60)

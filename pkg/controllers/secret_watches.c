@@ -334,6 +334,13 @@ static struct cr_watch_scope_item item_of_selector(const struct cr_secret_group 
 
 /* --- from the decision to watches --- */
 
+/* Its list, or that there is no right to it. */
+static bool has_answered(const struct cr_secret_watch *watch)
+{
+    struct cr_error err = {0};
+    return cr_informer_synced(watch->informer) || cr_informer_refused(watch->informer, &err);
+}
+
 static void desire_own(struct cr_secret_group *group, enum cr_secret_watch_kind kind, const char *key)
 {
     struct cr_strmap *map = kind == CR_SECRET_BY_NAME ? group->named : group->labelled;
@@ -378,12 +385,6 @@ static struct cr_watch_scope_item *items_of(const struct cr_secret_group *group,
     return items;
 }
 
-static bool is_listing(const struct cr_secret_watch *watch)
-{
-    struct cr_error err = {0};
-    return !cr_informer_synced(watch->informer) && !cr_informer_refused(watch->informer, &err);
-}
-
 static void decide(struct cr_secret_group *group)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
@@ -392,7 +393,7 @@ static void decide(struct cr_secret_group *group)
     const struct cr_watch_scope_in in = {.scope = group->watches->options.scope,
                                          .limit = cr_watch_scope_share(group->watches->groups_len),
                                          .present = present ? present->wide : CR_WIDE_NONE,
-                                         .listing = present && is_listing(present),
+                                         .listing = present && !has_answered(present),
                                          .items = items,
                                          .len = keys.len};
     const struct cr_watch_scope decided = cr_watch_scope_decide(&in);
@@ -409,10 +410,9 @@ static void decide(struct cr_secret_group *group)
 
 static bool all_answered(const struct cr_strmap *map)
 {
-    struct cr_error err = {0};
     for (struct cr_strmap_iter it = {0}; cr_strmap_next(map, &it);) {
         const struct cr_secret_watch *watch = it.value;
-        if (watch->desired && !cr_informer_synced(watch->informer) && !cr_informer_refused(watch->informer, &err))
+        if (watch->desired && !has_answered(watch))
             return false;
     }
     return true;

@@ -52,25 +52,29 @@ static void collect(struct cr_http_pool *pool)
     }
 }
 
-/* Takes what curl brought. */
-static void take(struct cr_http_pool *pool)
+static void let_work(struct cr_http_pool *pool, curl_socket_t fd, int events)
 {
+    int running = 0;
+    curl_multi_socket_action(pool->multi, fd, events, &running);
+}
+
+/* What curl has brought. The pool, and even the client, may be gone afterwards. */
+static void hand_over(struct cr_http_pool *pool)
+{
+    struct cr_http_client *client = pool->client;
+    cr_http_client_ref(client);
     collect(pool);
     if (pool->may_hold)
         cr_timer_arm(pool->look_again, 0);
     pool->may_hold = false;
-}
-
-/* Lets curl work, then hands over what it brought. The pool, and even the client, may be gone afterwards. */
-static void act(struct cr_http_pool *pool, curl_socket_t fd, int events)
-{
-    struct cr_http_client *client = pool->client;
-    cr_http_client_ref(client);
-    int running = 0;
-    curl_multi_socket_action(pool->multi, fd, events, &running);
-    take(pool);
     cr_http_stream_deliver_all(client);
     cr_http_client_unref(client);
+}
+
+static void act(struct cr_http_pool *pool, curl_socket_t fd, int events)
+{
+    let_work(pool, fd, events);
+    hand_over(pool);
 }
 
 static void on_timer(void *arg)
@@ -189,18 +193,13 @@ static size_t list_sockets(const struct cr_http_pool *pool, curl_socket_t **fds)
 static void on_look_again(void *arg)
 {
     struct cr_http_pool *pool = arg;
-    struct cr_http_client *client = pool->client;
-    cr_http_client_ref(client);
     cr_autofree curl_socket_t *fds = NULL;
     size_t len = list_sockets(pool, &fds);
-    int running = 0;
     pool->looking = true;
     for (size_t i = 0; i < len; i++)
-        curl_multi_socket_action(pool->multi, fds[i], CURL_CSELECT_IN, &running);
+        let_work(pool, fds[i], CURL_CSELECT_IN);
     pool->looking = false;
-    take(pool);
-    cr_http_stream_deliver_all(client);
-    cr_http_client_unref(client);
+    hand_over(pool);
 }
 
 struct cr_http_pool *cr_http_pool_new(struct cr_http_client *client, struct cr_loop *loop,

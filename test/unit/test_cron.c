@@ -9,15 +9,7 @@
 
 #include "base/civil.h"
 #include "base/strings.h"
-
-static struct cr_cron cron_of(const char *text)
-{
-    struct cr_cron cron;
-    struct cr_error err = {0};
-    if (!cr_cron_parse(text, &cron, &err))
-        fail_msg("%s: %s", text, err.text);
-    return cron;
-}
+#include "support/crontext.h"
 
 static uint64_t bits(int from, int to, int step)
 {
@@ -62,7 +54,7 @@ static void fields_are_values_ranges_steps_lists_and_names(void **state)
         {"0 0 31 2,3 *", {1, 1, bits(31, 31, 1), bits(2, 3, 1), week, false}},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
-        struct cr_cron cron = cron_of(cases[i].text);
+        struct cr_cron cron = test_cron(cases[i].text);
         const struct cr_cron *want = &cases[i].want;
         if (cron.minutes != want->minutes || cron.hours != want->hours || cron.days != want->days ||
             cron.months != want->months || cron.weekdays != want->weekdays || cron.either_day != want->either_day)
@@ -136,7 +128,7 @@ static void a_day_must_match_both_fields_unless_both_are_restricted(void **state
         {"0 0 29 2 *", {2028, 2, 29}, true},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
-        struct cr_cron cron = cron_of(cases[i].text);
+        struct cr_cron cron = test_cron(cases[i].text);
         if (cr_cron_on_day(&cron, cr_civil_to_days(cases[i].date)) != cases[i].on)
             fail_msg("case %zu: %s", i, cases[i].text);
     }
@@ -145,7 +137,7 @@ static void a_day_must_match_both_fields_unless_both_are_restricted(void **state
 static void minutes_of_a_day(void **state)
 {
     (void)state;
-    struct cr_cron cron = cron_of("30 2,23 * * *");
+    struct cr_cron cron = test_cron("30 2,23 * * *");
     assert_int_equal(cr_cron_next_minute(&cron, 0), 150);
     assert_int_equal(cr_cron_next_minute(&cron, 150), 150);
     assert_int_equal(cr_cron_next_minute(&cron, 151), 23 * 60 + 30);

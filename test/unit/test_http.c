@@ -359,30 +359,16 @@ static void a_refused_connection_is_transient_and_says_where(void **state)
     assert_null(strstr(err.text, "token"));
 }
 
-static void serve_silence(struct test_conn *conn, void *arg)
-{
-    (void)arg;
-    if (test_conn_request(conn))
-        test_conn_wait_closed(conn);
-}
-
-static void serve_half(struct test_conn *conn, void *arg)
-{
-    (void)arg;
-    if (test_conn_request(conn) && test_conn_puts(conn, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"))
-        test_conn_wait_closed(conn);
-}
-
 static void a_time_out_says_what_it_waited_for(void **state)
 {
     struct cr_error err;
     struct cr_http_response response;
     const struct cr_http_request request = {.timeout_ms = 100};
     int64_t start = cr_clock_monotonic_ms();
-    assert_false(ask(*state, serve_silence, NULL, &request, &response, &err));
+    assert_false(ask(*state, test_serve_silence, NULL, &request, &response, &err));
     assert_says(&err, CR_ERR_TRANSIENT, "no answer within 100 ms (waiting for the response)");
     assert_in_range(cr_clock_monotonic_ms() - start, 100, PATIENCE_MS);
-    assert_false(ask(*state, serve_half, NULL, &request, &response, &err));
+    assert_false(ask(*state, test_serve_half, NULL, &request, &response, &err));
     assert_says(&err, CR_ERR_TRANSIENT, "no answer within 100 ms (reading the response)");
 }
 
@@ -592,7 +578,7 @@ static void cancelling_ends_waiting_and_later_calls(void **state)
     struct fixture *f = *state;
     struct worker workers[WORKERS];
     CR_CLEANUP(test_server)
-    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_silence});
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = test_serve_silence});
     cr_autofree char *url = test_server_url(server, "/");
     start_workers(workers, f, url);
     wait_for_accepted(server, WORKERS);
@@ -610,7 +596,7 @@ static void cancelling_ends_waiting_calls_when_the_loop_has_ended(void **state)
     struct fixture *f = *state;
     struct worker workers[WORKERS];
     CR_CLEANUP(test_server)
-    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_silence});
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = test_serve_silence});
     cr_autofree char *url = test_server_url(server, "/");
     start_workers(workers, f, url);
     wait_for_accepted(server, 1);

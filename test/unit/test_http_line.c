@@ -119,20 +119,6 @@ static void other_credentials_open_a_connection_and_the_same_do_not(void **state
     }
 }
 
-static void serve_silence(struct test_conn *conn, void *arg)
-{
-    (void)arg;
-    if (test_conn_request(conn))
-        test_conn_wait_closed(conn);
-}
-
-static void serve_half(struct test_conn *conn, void *arg)
-{
-    (void)arg;
-    if (test_conn_request(conn) && test_conn_puts(conn, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"))
-        test_conn_wait_closed(conn);
-}
-
 static void serve_raw(struct test_conn *conn, void *arg)
 {
     if (test_conn_request(conn))
@@ -148,8 +134,8 @@ static void what_fails_says_why_and_leaves_nothing_behind(void **state)
         enum cr_error_kind kind;
         const char *words;
     } cases[] = {
-        {serve_silence, NULL, {.timeout_ms = 1000}, CR_ERR_TRANSIENT, "within 1000 ms (waiting for the response)"},
-        {serve_half, NULL, {.timeout_ms = 1000}, CR_ERR_TRANSIENT, "within 1000 ms (reading the response)"},
+        {test_serve_silence, NULL, {.timeout_ms = 1000}, CR_ERR_TRANSIENT, "within 1000 ms (waiting for the response)"},
+        {test_serve_half, NULL, {.timeout_ms = 1000}, CR_ERR_TRANSIENT, "within 1000 ms (reading the response)"},
         {serve_raw, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", {0}, CR_ERR_TRANSIENT, "was cut off"},
         {serve_raw, "HTTP/1.1 200 OK\r\nContent-Le", {0}, CR_ERR_TRANSIENT, "GET http://127.0.0.1:"},
         {serve_raw,

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/strings.h"
+#include "support/crontext.h"
 
 enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE };
 
@@ -36,15 +37,6 @@ static struct cr_tzif *zone_of(const char *name)
     struct cr_tzif *zone = cr_tzif_parse(data, len, NULL);
     assert_non_null(zone);
     return zone;
-}
-
-static struct cr_cron cron_of(const char *text)
-{
-    struct cr_cron cron;
-    struct cr_error err = {0};
-    if (!cr_cron_parse(text, &cron, &err))
-        fail_msg("%s: %s", text, err.text);
-    return cron;
 }
 
 static void the_next_opening(void **state)
@@ -89,7 +81,7 @@ static void the_next_opening(void **state)
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         CR_CLEANUP(cr_tzif) struct cr_tzif *zone = zone_of(cases[i].zone);
-        struct cr_cron cron = cron_of(cases[i].schedule);
+        struct cr_cron cron = test_cron(cases[i].schedule);
         int64_t next = cr_schedule_next_ms(&cron, zone, at(cases[i].from));
         char text[CR_TIME_TEXT];
         cr_time_format(next, text);
@@ -153,7 +145,7 @@ static void the_next_opening_is_the_first_that_brute_force_finds(void **state)
     for (size_t z = 0; z < cr_array_len(zones); z++) {
         CR_CLEANUP(cr_tzif) struct cr_tzif *zone = zone_of(zones[z]);
         for (size_t s = 0; s < cr_array_len(schedules); s++) {
-            struct cr_cron cron = cron_of(schedules[s]);
+            struct cr_cron cron = test_cron(schedules[s]);
             for (size_t i = 0; i < cr_array_len(spans); i++)
                 compare(&cron, zone, at(spans[i][0]) / MINUTE, at(spans[i][1]) / MINUTE);
         }
@@ -165,7 +157,7 @@ static void from_anywhere_the_same_opening_is_next(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_tzif) struct cr_tzif *zone = zone_of("Europe/Paris");
-    struct cr_cron cron = cron_of("30 2 * * *");
+    struct cr_cron cron = test_cron("30 2 * * *");
     for (int64_t from = at("2026-10-23T00:00:00Z"); from < at("2026-10-27T00:00:00Z"); from += 7 * MINUTE + 1) {
         int64_t next = cr_schedule_next_ms(&cron, zone, from);
         assert_true(next >= from);
@@ -181,9 +173,9 @@ static void windows_open_and_close(void **state)
     (void)state;
     CR_CLEANUP(cr_tzif) struct cr_tzif *paris = zone_of("Europe/Paris");
     CR_CLEANUP(cr_tzif) struct cr_tzif *utc = cr_tzif_new_utc();
-    struct cr_cron night = cron_of("0 2 * * *");
-    struct cr_cron noon = cron_of("0 12 * * mon-fri");
-    struct cr_cron hourly = cron_of("0 * * * *");
+    struct cr_cron night = test_cron("0 2 * * *");
+    struct cr_cron noon = test_cron("0 12 * * mon-fri");
+    struct cr_cron hourly = test_cron("0 * * * *");
     const struct cr_window one = {&night, paris, (int64_t)4 * HOUR};
     const struct cr_window both[] = {one, {&noon, utc, HOUR}};
     const struct cr_window always = {&hourly, utc, (int64_t)168 * HOUR};

@@ -383,3 +383,17 @@ bool test_server_wait_ended(struct test_server *server, unsigned count, unsigned
     pthread_mutex_unlock(&server->lock);
     return ok;
 }
+
+void test_serve_silence(struct test_conn *conn, void *arg)
+{
+    (void)arg;
+    if (test_conn_request(conn))
+        test_conn_wait_closed(conn);
+}
+
+void test_serve_half(struct test_conn *conn, void *arg)
+{
+    (void)arg;
+    if (test_conn_request(conn) && test_conn_puts(conn, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"))
+        test_conn_wait_closed(conn);
+}

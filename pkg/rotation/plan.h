@@ -14,6 +14,7 @@
 #include "codec/json.h"
 #include "codec/tzif.h"
 #include "pki/material.h"
+#include "rotation/budget.h"
 #include "rotation/catalogue.h"
 #include "rotation/evidence.h"
 
@@ -78,6 +79,16 @@ struct cr_world_beyond {
     const char *unseen; /* which kinds of consumers cannot be listed, and why; NULL: all can */
 };
 
+/* The PodDisruptionBudgets of the policy's namespace, and who else takes pods away there. */
+struct cr_world_budgets {
+    const struct cr_budget *items;
+    size_t len;
+    const char *unseen; /* why they may not be seen; NULL: they can */
+    /* Workloads whose rollout is under way, by whomever; consumers of this policy may be among them. */
+    const struct cr_budget_workload *rolling;
+    size_t rolling_len;
+};
+
 struct cr_world {
     const struct cr_policy *policy;
     const struct cr_policy_status *status; /* as last written */
@@ -86,6 +97,7 @@ struct cr_world {
     const struct cr_catalogue *catalogue;
     const struct cr_tzif *const *zones; /* parallel to policy->restart.windows */
     struct cr_world_beyond beyond;
+    struct cr_world_budgets budgets;
     int64_t now_ms; /* wall */
 };
 

@@ -28,6 +28,7 @@ static const struct {
     {"restart.maxConcurrent", "MaxConcurrent"},
     {"restart.breaker", "CircuitBreaker"},
     {"after: ", "Order"},
+    {"kubelet: ", "Kubelet"},
     {"restart.windows: opens at ", "Window"}, /* as it should be; what else a window says, a person must mend */
     {"restart.windows", "WindowTooLate"},
     {"restart.", "NotSupported"},

@@ -8,16 +8,18 @@ enum {
     PROBED_NUDGES_MAX = 12, /* a pod that shows the old leaf is nudged again, slower and slower */
     BLIND_NUDGES_MAX = 3,   /* where nothing can be seen, enough to win the race with the kubelet's Secret watch */
     OLD_POD_NUDGES_MAX = 1, /* the old pods of a restart go soon: one lets them serve the new leaf meanwhile */
+    AWAITED_NUDGES_MAX = 4, /* but for those whose kubelets are waited for (plan_fresh.c) */
     PROBE_SLACK_MS = 5000,  /* a probe's own time-out, and the queue */
     PROBES_PER_SECOND = 250,
 };
 
 /* --- nudges --- */
 
-static int nudges_max(const struct plan_consumer *consumer, const struct plan_change *change)
+static int nudges_max(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod, size_t k)
 {
+    const struct plan_change *change = &consumer->changes[k];
     if (change->classes)
-        return OLD_POD_NUDGES_MAX;
+        return cr_plan_awaits_kubelet(ctx, consumer, pod) ? AWAITED_NUDGES_MAX : OLD_POD_NUDGES_MAX;
     return consumer->spec->verify.endpoints_len && change->leaf_changed ? PROBED_NUDGES_MAX : BLIND_NUDGES_MAX;
 }
 
@@ -43,8 +45,9 @@ static int nudges_wanted(const struct plan_ctx *ctx, const struct plan_consumer 
         /* A new pod that shows old material must not be refreshed: what it read once would stay old, unseen. */
         if (came_up_for(ctx, consumer, pod, k))
             return 0;
-        if (nudges_max(consumer, change) > wanted)
-            wanted = nudges_max(consumer, change);
+        int max = nudges_max(ctx, consumer, pod, k);
+        if (max > wanted)
+            wanted = max;
     }
     return wanted;
 }
@@ -103,8 +106,8 @@ bool cr_plan_seen_old_lately(const struct plan_ctx *ctx, const struct plan_consu
            ctx->world->now_ms - seen_ms <= 2 * probe_interval_ms(ctx, consumer) + PROBE_SLACK_MS;
 }
 
-/* Whether the leaf that this pod serves can tell anything: whatever an old pod of a demanded restart serves, it goes.
- */
+/* Whether the leaf that this pod serves can tell anything: whatever an old pod of a demanded restart serves, it goes,
+ * unless its kubelet is waited for. */
 static bool worth_a_look(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod_index)
 {
     const struct cr_world_pod *pod = &consumer->world->pods[pod_index];
@@ -117,11 +120,11 @@ static bool worth_a_look(const struct plan_ctx *ctx, const struct plan_consumer 
             cr_plan_pod_is_new(ctx, consumer, pod, k))
             return true;
     }
-    return false;
+    return cr_plan_awaits_kubelet(ctx, consumer, pod_index);
 }
 
-/* All endpoints are asked in one go: as long ago as the one that was asked the longest ago. 0: one never was. */
-static int64_t asked_ms(const struct plan_consumer *consumer, const struct cr_world_pod *pod)
+/* All endpoints are asked in one go. */
+int64_t cr_plan_asked_ms(const struct plan_consumer *consumer, const struct cr_world_pod *pod)
 {
     int64_t first_ms = 0;
     for (size_t i = 0; i < consumer->spec->verify.endpoints_len; i++)
@@ -136,7 +139,7 @@ static void maybe_probe(struct plan_ctx *ctx, const struct plan_consumer *consum
     if (!consumer->spec->verify.endpoints_len || !pod->ip || !pod->started_ms ||
         !worth_a_look(ctx, consumer, pod_index))
         return;
-    int64_t asked = asked_ms(consumer, pod);
+    int64_t asked = cr_plan_asked_ms(consumer, pod);
     int64_t due = asked ? asked + probe_interval_ms(ctx, consumer) : 0;
     if (ctx->world->now_ms < due) {
         cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);

@@ -178,6 +178,11 @@ int64_t cr_plan_old_seen_ms(const struct plan_ctx *ctx, const struct plan_consum
     return evidence_at(ctx, consumer, pod, change)->old_seen_ms;
 }
 
+enum cr_shown cr_plan_shown(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod, size_t change)
+{
+    return evidence_at(ctx, consumer, pod, change)->shown;
+}
+
 static int badness(enum cr_evidence evidence)
 {
     static const int order[] = {
@@ -209,7 +214,7 @@ static enum cr_evidence judge_pod(struct plan_ctx *ctx, struct plan_consumer *co
         look(ctx, consumer, pod, k, &others[k], &shown);
         enum cr_evidence evidence = judge(ctx, consumer, pod, k, &shown, reason);
         *evidence_at(ctx, consumer, index, k) =
-            (struct plan_evidence){.evidence = evidence, .old_seen_ms = shown.old_ms};
+            (struct plan_evidence){.evidence = evidence, .shown = shown.shown, .old_seen_ms = shown.old_ms};
         if (badness(evidence) > badness(worst)) {
             worst = evidence;
             memcpy(why, reason, WHY);

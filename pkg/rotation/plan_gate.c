@@ -37,7 +37,7 @@ static const char *forbidden(const struct plan_ctx *ctx, const struct plan_consu
 
 /* Until when further changes are waited for: for so long after the last one. One that always comes would hold the
  * restart for ever, so there is an end to it, counted from the first that the workload was not restarted for. */
-static int64_t coalesced_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+int64_t cr_plan_coalesced_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     int64_t pause_ms = ctx->world->policy->restart.coalesce_ms;
     int64_t restarted_ms = cr_restart_annotation_at_ms(consumer->world->workload);
@@ -70,11 +70,14 @@ char *cr_plan_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, b
     char *order = cr_plan_order(ctx, consumer, blocked);
     if (order)
         return order;
-    int64_t due = coalesced_ms(ctx, consumer);
+    int64_t due = cr_plan_coalesced_ms(ctx, consumer);
     if (ctx->world->now_ms < due) {
         cr_plan_requeue_restart(ctx->plan, due - ctx->world->now_ms);
         return cr_strdup("restart.coalesce");
     }
+    char *fresh = cr_plan_fresh(ctx, consumer);
+    if (fresh)
+        return fresh;
     /* The next one would likely fail the same way. */
     if (ctx->rollout_failed)
         return cr_strdup("restart.maxConcurrent: the rollout of another consumer has failed");

@@ -25,6 +25,7 @@ struct plan_change {
 /* What one pod has of one change. */
 struct plan_evidence {
     enum cr_evidence evidence;
+    enum cr_shown shown; /* by its endpoints */
     int64_t old_seen_ms; /* when it was last seen to show an old leaf of the Secret; 0: it does not */
 };
 
@@ -114,6 +115,8 @@ bool cr_plan_restarts_are_recorded(const struct cr_policy_status *recorded, cons
 /* plan_gate.c: NULL when the consumer may be restarted now, else what stands in the way (owned). *blocked: a person
  * must lift it, time alone does not. */
 char *cr_plan_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked);
+/* Until when further changes are waited for (restart.coalesce). */
+int64_t cr_plan_coalesced_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* plan_window.c: NULL when a restart may begin now as far as windows go, else until when it waits (owned); the plan
  * then comes again for it. What opens by itself, and in time, begins with the words below. */
 #define CR_PLAN_WAITS_FOR_WINDOW "restart.windows: opens at "
@@ -122,6 +125,9 @@ char *cr_plan_window(struct plan_ctx *ctx, const struct plan_consumer *consumer)
 void cr_plan_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer);
 enum cr_evidence cr_plan_evidence_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
                                      size_t change);
+/* What its endpoints show of this change. */
+enum cr_shown cr_plan_shown(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
+                            size_t change);
 /* All pods that should be there are, and have the new material of this change. */
 bool cr_plan_pods_have(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
 bool cr_plan_enough_pods(const struct plan_consumer *consumer);
@@ -131,8 +137,16 @@ int cr_plan_late_pods(const struct plan_ctx *ctx, const struct plan_consumer *co
 int64_t cr_plan_deadline_ms(const struct plan_consumer *consumer, const struct plan_change *change);
 /* The latest deadline of all its changes is over. */
 bool cr_plan_past_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* plan_fresh.c: NULL when kubelets have the new Secret for new pods, as far as old pods can show it, else which pod is
+ * looked at for that (owned); the words begin as below. At most 2 s beyond restart.coalesce. */
+#define CR_PLAN_WAITS_FOR_KUBELET "kubelet: "
+char *cr_plan_fresh(struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* What this old pod shows decides whether its kubelet is waited for: it is worth a nudge and a look. */
+bool cr_plan_awaits_kubelet(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod);
 /* plan_care.c: nudges, probes and evictions. */
 void cr_plan_care(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+/* When its endpoints were asked: the one that was asked the longest ago. 0: one never was. */
+int64_t cr_plan_asked_ms(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
 bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                         const struct cr_world_pod *pod, size_t change);
 /* By the API server's clock, which all share; a container that restarts in an old pod does not count, its volume may be

@@ -749,6 +749,115 @@ static void changes_within_the_coalescing_time_wait(void **state)
     assert_int_equal(plan(c)->restarts_len, 1);
 }
 
+/* --- restarts only when they help: a kubelet whose cache has the old Secret gives it to new pods (kubernetes#129645)
+ */
+
+static void put_on_node(struct cluster *c, int consumer, int pod, const char *host_ip)
+{
+    cr_json_set_string(cr_json_object_in(c->pod_json[consumer][pod], "status"), "hostIP", host_ip);
+}
+
+/* Rate Limit, which reloads its leaf and reads its CA once, on two nodes, and both changed. */
+static struct cluster *changed_on_two_nodes(void **state)
+{
+    struct cluster *c = at_rest(state);
+    put_on_node(c, 1, 0, "10.1.0.1");
+    put_on_node(c, 1, 1, "10.1.0.2");
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    return c;
+}
+
+static void a_restart_waits_until_old_pods_show_that_their_kubelets_are_fresh(void **state)
+{
+    struct cluster *c = changed_on_two_nodes(state);
+    const struct cr_plan *p = recorded_plan(c);
+    assert_int_equal(p->restarts_len, 0);
+    assert_int_equal(p->nudges_len, 2);
+    assert_int_equal(p->probes_len, 2);
+    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_PENDING);
+    assert_non_null(strstr(consumer(c, "rate-limit")->blocked_by, "waits a moment for pod rl-0 "));
+    see(c, 1, 0, "rl-leaf-2");
+    see(c, 1, 1, "rl-leaf-1");
+    assert_int_equal(plan(c)->restarts_len, 0);
+    assert_non_null(strstr(consumer(c, "rate-limit")->blocked_by, "waits a moment for pod rl-1 "));
+    c->now_ms += 1000;
+    assert_int_equal(plan(c)->probes_len, 1); /* rl-0 has said it */
+    see(c, 1, 1, "rl-leaf-2");
+    assert_int_equal(plan(c)->restarts_len, 1);
+    assert_int_equal(c->plan.probes_len, 0);
+}
+
+static void one_pod_speaks_for_all_of_its_node(void **state)
+{
+    struct cluster *c = changed_on_two_nodes(state);
+    put_on_node(c, 1, 1, "10.1.0.1");
+    recorded_plan(c);
+    see(c, 1, 0, "rl-leaf-1");
+    see(c, 1, 1, "rl-leaf-2");
+    assert_int_equal(plan(c)->restarts_len, 1);
+}
+
+static void a_stale_kubelet_is_nudged_again_and_waited_for_so_long_only(void **state)
+{
+    static const struct {
+        int64_t coalesce_ms, after_ms;
+        size_t restarts, nudges;
+    } moments[] = {
+        {0, 900, 0, 0},      {0, 1000, 0, 2},     {0, 1999, 0, 2},      {0, 2000, 1, 0},
+        {10000, 1999, 0, 2}, {10000, 9999, 0, 2}, {10000, 11999, 0, 2}, {10000, 12000, 1, 0},
+    };
+    struct cluster *c = changed_on_two_nodes(state);
+    recorded_plan(c);
+    int64_t start_ms = c->now_ms;
+    for (int i = 0; i < PODS; i++) {
+        c->pods[1][i].nudges = 1;
+        c->pods[1][i].nudged_ms = c->pods[1][i].nudged_since_ms = start_ms;
+    }
+    for (size_t i = 0; i < cr_array_len(moments); i++) {
+        c->policy->restart.coalesce_ms = moments[i].coalesce_ms;
+        c->now_ms = start_ms + moments[i].after_ms;
+        see_all(c, 1, "rl-leaf-1");
+        plan(c);
+        assert_int_equal(c->plan.restarts_len, moments[i].restarts);
+        assert_int_equal(c->plan.nudges_len, moments[i].nudges);
+    }
+}
+
+/* Nothing can be had from it: the restart goes its way. */
+static void nobody_waits_for_what_no_pod_can_show(void **state)
+{
+    struct cluster *c = changed_on_two_nodes(state);
+    recorded_plan(c);
+    for (int i = 0; i < PODS; i++)
+        c->sightings[1][i][0] = (struct cr_sighting){.seen = CR_SEEN_UNREACHABLE, .at_ms = c->now_ms};
+    assert_int_equal(plan(c)->restarts_len, 1);
+    /* Not started: it has no old leaf to show. */
+    memset(c->sightings[1], 0, sizeof c->sightings[1]);
+    assert_int_equal(plan(c)->restarts_len, 0);
+    for (int i = 0; i < PODS; i++)
+        c->pods[1][i].started_ms = 0;
+    assert_int_equal(plan(c)->restarts_len, 1);
+}
+
+static void nobody_waits_for_pods_that_are_not_looked_at(void **state)
+{
+    struct cluster *c = changed_on_two_nodes(state);
+    recorded_plan(c);
+    assert_int_equal(c->plan.restarts_len, 0);
+    struct cr_policy_verify *verify = &c->policy->consumers[1].verify;
+    size_t endpoints = verify->endpoints_len;
+    verify->endpoints_len = 0;
+    assert_int_equal(plan(c)->restarts_len, 1);
+    verify->endpoints_len = endpoints;
+}
+
+static void nobody_waits_when_only_trust_changed(void **state)
+{
+    struct cluster *c = changed_on_two_nodes(state);
+    set_material(c, 1, "rl-leaf-1", "ca-2");
+    assert_int_equal(recorded_plan(c)->restarts_len, 1);
+}
+
 static void a_gate_that_cannot_be_judged_stays_closed(void **state)
 {
     struct cluster *c = at_rest(state);
@@ -1410,6 +1519,12 @@ int main(void)
         T(plan_mode_reports_the_decision_and_touches_nothing),
         T(method_never_blocks_the_restart),
         T(changes_within_the_coalescing_time_wait),
+        T(a_restart_waits_until_old_pods_show_that_their_kubelets_are_fresh),
+        T(one_pod_speaks_for_all_of_its_node),
+        T(a_stale_kubelet_is_nudged_again_and_waited_for_so_long_only),
+        T(nobody_waits_for_what_no_pod_can_show),
+        T(nobody_waits_for_pods_that_are_not_looked_at),
+        T(nobody_waits_when_only_trust_changed),
         T(a_gate_that_cannot_be_judged_stays_closed),
         T(a_clock_set_back_does_not_stop_the_evidence),
         T(a_paused_deployment_waits),

@@ -249,6 +249,7 @@ static void what_blocks_is_told_in_few_words(void **state)
         {"restart.breaker: restarted 3 times within 1h; the newest change is rolled out after 2026-11-21T18:00:00Z",
          "CircuitBreaker"},
         {"after: nobody can tell when web has finished: it is of a kind that is not acted on", "Order"},
+        {"kubelet: waits a moment for pod web-0 to show the new leaf", "Kubelet"},
         {"restart.windows: opens at 2026-11-23T02:00:11+01:00 (Europe/Paris)", "Window"},
         {"restart.windows: none of them opens any more", "WindowTooLate"},
         {"restart.windows: the certificate in use ends at 2026-11-22T00:00:00Z, and the next opens at "

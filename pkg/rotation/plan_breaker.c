@@ -18,8 +18,8 @@ void cr_plan_count_restart(const struct plan_ctx *ctx, struct plan_consumer *con
                           &consumer->status->restarts);
 }
 
-static const struct cr_consumer_status *find(const struct cr_policy_status *status,
-                                             const struct cr_consumer_status *consumer)
+const struct cr_consumer_status *cr_plan_on_record(const struct cr_policy_status *status,
+                                                   const struct cr_consumer_status *consumer)
 {
     for (size_t i = 0; i < status->consumers_len; i++)
         if (cr_streq(status->consumers[i].kind, consumer->kind) &&
@@ -32,7 +32,7 @@ bool cr_plan_restarts_are_recorded(const struct cr_policy_status *recorded, cons
 {
     if (!consumer->restarts.len)
         return true;
-    const struct cr_consumer_status *known = find(recorded, consumer);
+    const struct cr_consumer_status *known = cr_plan_on_record(recorded, consumer);
     return known && known->restarts.len && known->restarts.at_ms[0] == consumer->restarts.at_ms[0];
 }
 

@@ -441,6 +441,18 @@ static void say_breaker(struct plan_ctx *ctx, const struct plan_consumer *consum
         cr_plan_say_workload(ctx->plan, true, index, CR_REASON_BREAKER, cr_strdup(gate));
 }
 
+/* In mode Plan: once for each change. */
+static void say_planned(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, const char *gate)
+{
+    const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer->status);
+    bool said = known && cr_streq(known->blocked_by, gate) && known->since_ms == consumer->since_ms;
+    if (!cr_streq(gate, CR_PLAN_MODE_PLAN) || said)
+        return;
+    cr_plan_say_workload(ctx->plan, false, index, "RestartPlanned",
+                         cr_asprintf("%s (CertRotationPolicy %s, mode: Plan: not done)", consumer->decision.reason,
+                                     ctx->world->policy->name));
+}
+
 static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
     /* Somebody else replaced all pods since, with the new material. */
@@ -463,6 +475,7 @@ static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t
     cr_autofree char *gate = cr_plan_gate(ctx, consumer, &blocked);
     if (gate) {
         say_breaker(ctx, consumer, index, gate);
+        say_planned(ctx, consumer, index, gate);
         set_state(consumer->status, blocked ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, gate);
         return;
     }

@@ -13,7 +13,7 @@ static const char *switched_off(const struct cr_policy *policy)
         return "the policy is being deleted";
     if (policy->suspend)
         return "suspend";
-    return policy->mode == CR_MODE_PLAN ? "mode: Plan" : NULL;
+    return policy->mode == CR_MODE_PLAN ? CR_PLAN_MODE_PLAN : NULL;
 }
 
 static const char *forbidden(const struct plan_ctx *ctx, const struct plan_consumer *consumer)

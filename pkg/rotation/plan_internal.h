@@ -110,8 +110,13 @@ void cr_plan_count_restart(const struct plan_ctx *ctx, struct plan_consumer *con
 char *cr_plan_breaker(struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* That text and no other. */
 bool cr_plan_is_breaker(const char *blocked_by);
+/* What the status says of the same workload; NULL: nothing. */
+const struct cr_consumer_status *cr_plan_on_record(const struct cr_policy_status *status,
+                                                   const struct cr_consumer_status *consumer);
 /* All of its restarts that are counted are on record: another one may overwrite what its template tells. */
 bool cr_plan_restarts_are_recorded(const struct cr_policy_status *recorded, const struct cr_consumer_status *consumer);
+/* What the gate says in mode Plan. */
+#define CR_PLAN_MODE_PLAN "mode: Plan"
 /* plan_gate.c: NULL when the consumer may be restarted now, else what stands in the way (owned). *blocked: a person
  * must lift it, time alone does not. */
 char *cr_plan_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked);

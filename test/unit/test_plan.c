@@ -730,6 +730,29 @@ static void plan_mode_reports_the_decision_and_touches_nothing(void **state)
     assert_string_equal(consumer(c, "rate-limit")->blocked_by, "mode: Plan");
 }
 
+static void plan_mode_says_each_restart_once(void **state)
+{
+    struct cluster *c = at_rest(state);
+    c->policy->mode = CR_MODE_PLAN;
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    assert_true(plan(c)->record_first);
+    assert_true(says(&c->plan, "RestartPlanned"));
+    for (int i = 0; i < 3; i++) {
+        write_status(c);
+        c->now_ms += 20 * 1000;
+        plan(c);
+        assert_false(says(&c->plan, "RestartPlanned"));
+    }
+    set_material(c, 1, "rl-leaf-3", "ca-3");
+    plan(c);
+    assert_true(says(&c->plan, "RestartPlanned"));
+    write_status(c);
+    c->policy->mode = CR_MODE_ENFORCE;
+    plan(c);
+    assert_false(says(&c->plan, "RestartPlanned"));
+    assert_int_equal(c->plan.restarts_len, 1);
+}
+
 static void method_never_blocks_the_restart(void **state)
 {
     struct cluster *c = at_rest(state);
@@ -1517,6 +1540,7 @@ int main(void)
         T(a_superseded_change_restarts_for_the_newest_only),
         T(suspended_does_nothing_and_says_so),
         T(plan_mode_reports_the_decision_and_touches_nothing),
+        T(plan_mode_says_each_restart_once),
         T(method_never_blocks_the_restart),
         T(changes_within_the_coalescing_time_wait),
         T(a_restart_waits_until_old_pods_show_that_their_kubelets_are_fresh),

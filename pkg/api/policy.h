@@ -95,7 +95,7 @@ struct cr_policy_verify {
 struct cr_policy_consumer {
     char *name;
     char *api_version; /* "apps/v1" */
-    char *kind;        /* "Deployment", "StatefulSet", "DaemonSet", "Ingress", "Gateway" */
+    char *kind;        /* "Deployment": one that cr_policy_kind_api_version knows */
     char *target;      /* its name */
     char *component;   /* NULL: recognised from the image */
     struct cr_reload_override reload[CR_ROLE_COUNT];
@@ -109,6 +109,9 @@ struct cr_policy_consumer {
 const char *cr_policy_kind_api_version(const char *kind);
 /* Ingress, Gateway: no pods of its own, its controller watches the Secrets that it names. */
 bool cr_policy_kind_by_api(const char *kind);
+/* Job, CronJob: its pods end by themselves, and those of its next run mount what the Secrets hold by then
+ * (kubernetes.io/docs/concepts/workloads/controllers/job). Never restarted, so nobody looks at it. */
+bool cr_policy_kind_runs_to_end(const char *kind);
 
 /* What to do with a consumer of which nobody knows how it takes up new material. */
 enum cr_unknown { CR_UNKNOWN_RESTART, CR_UNKNOWN_REPORT };

@@ -50,6 +50,19 @@ static void absent(const struct plan_consumer *consumer)
     set_state(status, CR_CONSUMER_ABSENT, NULL);
 }
 
+/* Not looked at either: thousands of Jobs would be watched to say that nothing is done for them. */
+static void leave_to_next_run(const struct plan_consumer *consumer)
+{
+    struct cr_consumer_status *status = consumer->status;
+    status->decision = CR_DECISION_NONE;
+    cr_autofree char *why =
+        cr_asprintf("nothing to do for %s %s: its next run mounts what the Secrets hold by then, and one that runs now "
+                    "is left to end with what it has read.",
+                    consumer->spec->kind, consumer->spec->target);
+    cr_strset(&status->reason, why);
+    set_state(status, CR_CONSUMER_IDLE, NULL);
+}
+
 /* No pods: its controller takes up what it names. */
 static bool by_api(const struct plan_consumer *consumer)
 {
@@ -322,6 +335,10 @@ static bool was_undone(const struct plan_ctx *ctx, const struct plan_consumer *c
 
 static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
+    if (cr_policy_kind_runs_to_end(consumer->spec->kind)) {
+        leave_to_next_run(consumer);
+        return;
+    }
     if (!consumer->world->found) {
         absent(consumer);
         return;
@@ -360,6 +377,7 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
     sum_up(ctx, consumer);
     if (!by_api(consumer)) /* else nothing rolls */
         cr_rollout_judge(consumer->spec->kind, consumer->world->workload, &consumer->rollout);
+    cr_plan_deadline(ctx, consumer);
     cr_plan_evidence(ctx, consumer);
     fall_back(ctx, consumer);
     show_decision(consumer);

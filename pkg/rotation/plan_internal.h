@@ -170,6 +170,8 @@ void cr_plan_settle(struct plan_ctx *ctx);
 bool cr_plan_has(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
 /* plan_order.c: in words, which consumer it must wait for; NULL: none. *blocked: as with cr_plan_gate. Owned. */
 char *cr_plan_order(const struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked);
+/* plan_deadline.c: a rollout for us that has stood still for too long, and whose kind has no deadline, has failed. */
+void cr_plan_deadline(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* plan_conditions.c */
 void cr_plan_conditions(struct plan_ctx *ctx);
 

@@ -103,12 +103,15 @@ static void judge_stateful_set(const struct cr_json *workload, struct cr_rollout
     out->updated = count(cr_json_get(status, "updatedReplicas"), 0);
     /* Before 1.22 there was only readyReplicas, which kubectl still looks at. */
     out->available = count(available ? available : cr_json_get(status, "readyReplicas"), 0);
+    int all = count(cr_json_get(status, "replicas"), 0);
     int partition = count(cr_json_at(workload, "spec", "updateStrategy", "rollingUpdate", "partition"), 0);
     int wanted = partition < out->desired ? out->desired - partition : 0;
     if (!is_observed(workload))
         judge_unobserved(out);
     else if (is_on_delete(workload) && out->updated < out->desired)
         judge_manual(out);
+    else if (all > out->desired) /* those beyond may be the updated ones, which go first */
+        judge(out, CR_ROLLOUT_PROGRESSING, "scaled down to %d, and %d pods are still there", out->desired, all);
     else if (out->updated < wanted)
         judge(out, CR_ROLLOUT_PROGRESSING, "%d of %d pods updated", out->updated, wanted);
     else if (out->available < out->desired)

@@ -143,6 +143,18 @@ REFUSED = {
         consumer(targetRef={"kind": "Gateway", "name": "g"}, reload={"serverLeaf": {"method": "Restart"}}),
         "watches Secrets by the API: only method ApiWatch is allowed",
     ),
+    "job-version": (target(kind="CronJob", apiVersion="apps/v1"), "Job and CronJob have the apiVersion batch/v1"),
+    "job-verify": (
+        consumer(targetRef={"kind": "Job", "name": "j"}, verify={"port": 443}),
+        "nothing is done for a Job or a CronJob, whose next run has the new material: remove verify, component and reload",
+    ),
+    "job-after": (
+        two_consumers(
+            {"name": "a", "targetRef": {"kind": "Deployment", "name": "d"}},
+            {"name": "b", "targetRef": {"kind": "Job", "name": "j"}, "after": ["a"]},
+        ),
+        "a Job or a CronJob is never restarted: remove after",
+    ),
     "target-twice": (
         two_consumers(
             {"name": "a", "targetRef": {"kind": "Deployment", "name": "d"}},
@@ -249,6 +261,8 @@ ACCEPTED = {
         targetRef={"kind": "Ingress", "name": "i"}, reload={"serverLeaf": {"method": "ApiWatch", "maxDelay": "10s"}}
     ),
     "gateway": target(kind="Gateway", apiVersion="gateway.networking.k8s.io/v1"),
+    "job": target(kind="Job"),
+    "cron-job": target(kind="CronJob", apiVersion="batch/v1"),
     "same-name-other-kind": two_consumers(
         {"name": "a", "targetRef": {"kind": "Deployment", "name": "d"}},
         {"name": "b", "targetRef": {"kind": "StatefulSet", "name": "d"}},

@@ -159,6 +159,7 @@ static void test_a_spec_with_every_field_is_read(void **state)
 }
 
 #define INGRESS         "\"targetRef\":{\"kind\":\"Ingress\",\"name\":\"i\"}"
+#define JOB             "\"targetRef\":{\"kind\":\"Job\",\"name\":\"j\"}"
 #define TARGET          "\"targetRef\":{\"kind\":\"Deployment\",\"name\":\"d\"}"
 #define ENDPOINTS(list) ",\"verify\":{\"endpoints\":[" list "]}"
 #define EIGHT           "{\"port\":1},{\"port\":2},{\"port\":3},{\"port\":4},{\"port\":5},{\"port\":6},{\"port\":7},{\"port\":8}"
@@ -191,6 +192,12 @@ static void test_errors_name_the_path_and_what_is_allowed(void **state)
         {"{\"consumers\":[{\"name\":\"c\"," INGRESS ",\"reload\":{\"serverLeaf\":{\"method\":\"Restart\"}}}]}",
          "spec.consumers[0].reload: the controller of Ingress i watches Secrets by the API: only method ApiWatch is "
          "allowed"},
+        {"{\"consumers\":[{\"name\":\"c\"," JOB ",\"verify\":{\"port\":1}}]}",
+         "spec.consumers[0].verify: nothing is done for Job j, whose next run has the new material; remove it"},
+        {"{\"consumers\":[{\"name\":\"c\"," JOB ",\"component\":\"nginx\"}]}",
+         "spec.consumers[0].component: nothing is done for Job j, whose next run has the new material; remove it"},
+        {"{\"consumers\":[{\"name\":\"c\"," JOB ",\"reload\":{\"serverLeaf\":{\"method\":\"Restart\"}}}]}",
+         "spec.consumers[0].reload: nothing is done for Job j, whose next run has the new material; remove it"},
         {"{\"secretSelector\":{\"matchLabels\":{}}}",
          "spec.secretSelector is empty: give matchLabels or matchExpressions"},
         {WINDOW("7"), "spec.restart.windows[0] must be an object"},
@@ -343,6 +350,9 @@ static void test_what_is_not_acted_on_is_listed(void **state)
         {CONSUMER(",\"verify\":{\"port\":1,\"protocol\":\"MySQL\"}"), "", NULL, 1, true},
         {CONSUMER(",\"verify\":{\"port\":1,\"clientSecretName\":\"s\"}"), "", NULL, 1, true},
         {"{\"consumers\":[{\"name\":\"i\",\"targetRef\":{\"kind\":\"Ingress\",\"name\":\"i\"}}]}", "", NULL, 1, false},
+        {"{\"consumers\":[{\"name\":\"j\"," JOB "},{\"name\":\"n\",\"targetRef\":{\"apiVersion\":\"batch/v1\",\"kind\":"
+         "\"CronJob\",\"name\":\"n\"}}]}",
+         "", NULL, 2, false},
         {"{\"consumers\":[{\"name\":\"g\",\"targetRef\":{\"apiVersion\":\"gateway.networking.k8s.io/v1beta1\","
          "\"kind\":\"Gateway\",\"name\":\"g\"}}]}",
          "spec.consumers[0].targetRef.kind", NULL, 0, false},

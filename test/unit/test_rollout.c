@@ -105,6 +105,21 @@ static const struct rollout_case {
      "metadata: {generation: 2}\nspec: {replicas: 3}\n"
      "status: {observedGeneration: 2, readyReplicas: 3, updatedReplicas: 3}",
      CR_ROLLOUT_COMPLETE, ""},
+    {"StatefulSet: scaled down in the middle, its updated pods are the ones that go", "StatefulSet",
+     "metadata: {generation: 3}\nspec: {replicas: 1}\n"
+     "status: {observedGeneration: 3, replicas: 3, readyReplicas: 3, updatedReplicas: 2, availableReplicas: 3}",
+     CR_ROLLOUT_PROGRESSING, "scaled down to 1, and 3 pods are still there"},
+    {"StatefulSet: scaled down in the middle to one that is old", "StatefulSet",
+     "metadata: {generation: 3}\nspec: {replicas: 1}\n"
+     "status: {observedGeneration: 3, replicas: 1, readyReplicas: 1, updatedReplicas: 0, availableReplicas: 1}",
+     CR_ROLLOUT_PROGRESSING, "0 of 1 pods updated"},
+    {"StatefulSet: scaled to none in the middle", "StatefulSet",
+     "metadata: {generation: 3}\nspec: {replicas: 0}\nstatus: {observedGeneration: 3, replicas: 0}",
+     CR_ROLLOUT_COMPLETE, "0 of 0"},
+    {"StatefulSet: scaled up in the middle, new pods are updated ones", "StatefulSet",
+     "metadata: {generation: 3}\nspec: {replicas: 5}\n"
+     "status: {observedGeneration: 3, replicas: 5, readyReplicas: 5, updatedReplicas: 4, availableReplicas: 5}",
+     CR_ROLLOUT_PROGRESSING, "4 of 5 pods updated"},
     {"StatefulSet: a partition keeps the others as they are", "StatefulSet",
      "metadata: {generation: 2}\nspec: {replicas: 3, updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 2}}}\n"
      "status: {observedGeneration: 2, readyReplicas: 3, updatedReplicas: 1, availableReplicas: 3}",

@@ -30,11 +30,12 @@ static const struct cr_resource *const resources[CR_CACHED_COUNT] = {
     [CR_CACHED_DEPLOYMENTS] = &cr_res_deployments, [CR_CACHED_STATEFULSETS] = &cr_res_statefulsets,
     [CR_CACHED_DAEMONSETS] = &cr_res_daemonsets,   [CR_CACHED_PODS] = &cr_res_pods,
     [CR_CACHED_INGRESSES] = &cr_res_ingresses,     [CR_CACHED_GATEWAYS] = &cr_res_gateways,
+    [CR_CACHED_BUDGETS] = &cr_res_budgets,
 };
 
 static bool is_optional(enum cr_cached what)
 {
-    return what == CR_CACHED_INGRESSES || what == CR_CACHED_GATEWAYS;
+    return what == CR_CACHED_INGRESSES || what == CR_CACHED_GATEWAYS || what == CR_CACHED_BUDGETS;
 }
 
 /* Those that use Secrets. */
@@ -47,6 +48,9 @@ static bool project(void *arg, struct cr_json *json, struct cr_snapshot *snapsho
     switch (informer->what) {
     case CR_CACHED_PODS:
         cr_project_pod(json, snapshot);
+        return true;
+    case CR_CACHED_BUDGETS:
+        cr_project_budget(json, snapshot);
         return true;
     case CR_CACHED_POLICIES:
         cr_project_policy(json);
@@ -112,10 +116,20 @@ static void add_used(struct cr_cache *cache, const char *ns, const void *extra, 
     }
 }
 
+/* A budget has changed, or what counts against one. */
+static void tell_who_waits_for_budgets(struct cr_cache *cache, const char *ns)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+    cr_policy_index_of_budgets(cache->index, ns, &keys);
+    cr_cache_tell(cache, &keys);
+}
+
 /* before, after: what the projection made of it then and now. */
 static void tell_of_user(struct cr_cache *cache, const char *ns, const char *kind, const char *name, const void *before,
                          const void *after)
 {
+    if (before && cr_projected_rolling(before) && !(after && cr_projected_rolling(after)))
+        tell_who_waits_for_budgets(cache, ns);
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     __attribute__((cleanup(used_cleanup))) struct used used = {0};
     add_used(cache, ns, before, &used);
@@ -181,6 +195,9 @@ static void on_change(void *arg, const struct cr_change *change)
     case CR_CACHED_PODS:
         tell_of_pod(cache, change);
         return;
+    case CR_CACHED_BUDGETS:
+        tell_who_waits_for_budgets(cache, change->ns);
+        return;
     default:
         tell_of_user(cache, change->ns, resources[informer->what]->kind, change->name, cr_packed_extra(change->before),
                      change->after ? change->after->extra : NULL);
@@ -192,6 +209,8 @@ static void on_change(void *arg, const struct cr_change *change)
 
 static bool needs(const struct cr_policy *policy, enum cr_cached what)
 {
+    if (what == CR_CACHED_BUDGETS)
+        return policy->restart.method != CR_RESTART_NEVER;
     if (policy->discover.enabled)
         return true;
     for (size_t i = 0; i < policy->consumers_len; i++)
@@ -259,13 +278,24 @@ char *cr_cache_unseen(struct cr_cache *cache, const struct cr_policy *policy)
     for (size_t i = 0; i < cache->informers_len; i++) {
         struct cache_informer *informer = &cache->informers[i];
         struct cr_error err = {0};
-        if (!is_asked_for(informer, policy) || cr_informer_healthy(informer->optional, &err) ||
-            err.kind == CR_ERR_NOT_FOUND)
+        if (informer->what == CR_CACHED_BUDGETS || !is_asked_for(informer, policy) ||
+            cr_informer_healthy(informer->optional, &err) || err.kind == CR_ERR_NOT_FOUND)
             continue;
         cr_buf_printf(&text, "%sConsumers of kind %s cannot be seen: %s.", text.len ? " " : "",
                       resources[informer->what]->kind, err.text);
     }
     return text.len ? cr_buf_steal(&text) : NULL;
+}
+
+char *cr_cache_budgets_unseen(struct cr_cache *cache, const char *ns)
+{
+    for (size_t i = 0; i < cache->informers_len; i++) {
+        const struct cache_informer *informer = &cache->informers[i];
+        struct cr_error err = {0};
+        if (informer->what == CR_CACHED_BUDGETS && (!informer->ns || cr_streq(informer->ns, ns)))
+            return cr_informer_healthy(informer->optional, &err) ? NULL : cr_strdup(err.text);
+    }
+    return cr_strdup("this namespace is not watched");
 }
 
 static bool is_needed_by(const struct cache_informer *informer, const char *ns, const char *name)
@@ -311,6 +341,14 @@ static void on_policies_refused(void *arg)
 
 /* --- set-up --- */
 
+/* Whether a cluster has a kind, its policies look at now and then; budgets hold restarts. */
+static void (*refused_fn(enum cr_cached what))(void *arg)
+{
+    if (what == CR_CACHED_POLICIES)
+        return on_policies_refused;
+    return is_optional(what) && what != CR_CACHED_BUDGETS ? NULL : tell_all_in_need;
+}
+
 static void add_informer(struct cr_manager *manager, struct cr_client *client, struct cr_loop *loop,
                          struct cache_informer *informer)
 {
@@ -319,9 +357,7 @@ static void add_informer(struct cr_manager *manager, struct cr_client *client, s
         .watch = {.resource = resources[informer->what], .ns = informer->ns, .optional = is_optional(informer->what)},
         .project = project,
         .on_change = on_change,
-        .on_refused = policies                      ? on_policies_refused
-                      : is_optional(informer->what) ? NULL
-                                                    : tell_all_in_need,
+        .on_refused = refused_fn(informer->what),
         .on_first_sync = policies ? on_policies_synced : NULL,
         .arg = informer,
         .partial = true,
@@ -446,6 +482,7 @@ const char *cr_cached_kind(enum cr_cached what)
 struct pods_of {
     const char *kind;
     const char *name;
+    bool active;              /* only those */
     struct cr_packed **found; /* owned references; parsed when the lock is free again */
     size_t len;
 };
@@ -459,22 +496,34 @@ static void collect_pod(void *arg, const char *ns, const char *name, struct cr_p
     const char *owner = NULL;
     const void *extra = cr_packed_extra(pod);
     if (!cr_projected_owner(extra, &owner_kind, &owner) || !cr_streq(owner, of->name) ||
-        !cr_streq(owner_kind, of->kind) || !cr_projected_active(extra))
+        !cr_streq(owner_kind, of->kind) || (of->active && !cr_projected_active(extra)))
         return;
     of->found = cr_reallocarray(of->found, of->len + 1, sizeof(struct cr_packed *));
     of->found[of->len++] = cr_packed_ref(pod);
 }
 
+static void find_pods(struct cr_cache *cache, const char *ns, struct pods_of *of, struct cr_snapshots *out)
+{
+    cr_cache_visit(cache, CR_CACHED_PODS, ns, collect_pod, of);
+    out->items = cr_calloc(of->len, sizeof(struct cr_snapshot *));
+    for (size_t i = 0; i < of->len; i++) {
+        out->items[out->len++] = cr_packed_open(of->found[i]);
+        cr_packed_unref(of->found[i]);
+    }
+    free(of->found);
+}
+
 void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name, struct cr_snapshots *out)
 {
+    struct pods_of of = {.kind = kind, .name = name, .active = true};
+    find_pods(cache, ns, &of, out);
+}
+
+void cr_cache_all_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
+                       struct cr_snapshots *out)
+{
     struct pods_of of = {.kind = kind, .name = name};
-    cr_cache_visit(cache, CR_CACHED_PODS, ns, collect_pod, &of);
-    out->items = cr_calloc(of.len, sizeof(struct cr_snapshot *));
-    for (size_t i = 0; i < of.len; i++) {
-        out->items[out->len++] = cr_packed_open(of.found[i]);
-        cr_packed_unref(of.found[i]);
-    }
-    free(of.found);
+    find_pods(cache, ns, &of, out);
 }
 
 void cr_snapshots_dispose(struct cr_snapshots *snapshots)

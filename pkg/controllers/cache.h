@@ -22,6 +22,7 @@ enum cr_cached {
     /* Kinds that the cluster may lack, or not let us see. They are watched once a policy asks for them. */
     CR_CACHED_INGRESSES,
     CR_CACHED_GATEWAYS,
+    CR_CACHED_BUDGETS, /* PodDisruptionBudgets; their JSON is empty, see cr_projected_budget */
     CR_CACHED_COUNT
 };
 
@@ -71,6 +72,9 @@ const char *cr_cached_kind(enum cr_cached what); /* "Deployment" */
 /* The active pods of a workload, by their owner. */
 void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
                    struct cr_snapshots *out);
+/* Also those that have ended or are being deleted. */
+void cr_cache_all_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
+                       struct cr_snapshots *out);
 
 /* What the policy needs of its namespace (its Secrets, workloads, pods) and may not be seen, and what to grant. What is
  * cached of it may be old: nothing may be done by it. status: as last written. Owned; NULL: all can be seen. */
@@ -80,6 +84,8 @@ bool cr_cache_waits(struct cr_cache *cache, const struct cr_policy *policy, cons
 /* What the policy asks for and could do without is not seen, and why: kinds of consumers, what a selector takes. A CRD
  * that is not installed is no reason. Owned; NULL: none. */
 char *cr_cache_unseen(struct cr_cache *cache, const struct cr_policy *policy);
+/* Why the PodDisruptionBudgets of the namespace are not seen. Owned; NULL: they are. */
+char *cr_cache_budgets_unseen(struct cr_cache *cache, const char *ns);
 
 /* From now on Secrets are read through the key names of this policy, also of one in force that is not cached. */
 void cr_cache_expect_secrets(struct cr_cache *cache, const struct cr_policy *policy);

@@ -19,6 +19,7 @@ struct entry {
     bool usable;
     bool discovers;
     bool says_conflict;
+    bool waits_for_budget;
     bool deleting;
     int64_t generation;
     uint64_t told_in; /* the last question that it was an answer to */
@@ -34,6 +35,7 @@ struct cr_policy_index {
     struct cr_strmap *policies;  /* "ns/name" → struct entry, owned */
     struct cr_strmap *by_place;  /* "ns/Secret/name" and "ns/Deployment/name" → struct entries, never empty */
     struct cr_strmap *selecting; /* namespace → struct entries, never empty */
+    struct cr_strmap *waiting;   /* the same of those that wait for a budget */
     uint64_t question;
 };
 
@@ -65,6 +67,7 @@ struct cr_policy_index *cr_policy_index_new(void)
     index->policies = cr_strmap_new(entry_free);
     index->by_place = cr_strmap_new(entries_free);
     index->selecting = cr_strmap_new(entries_free);
+    index->waiting = cr_strmap_new(entries_free);
     return index;
 }
 
@@ -72,6 +75,7 @@ void cr_policy_index_free(struct cr_policy_index *index)
 {
     if (!index)
         return;
+    cr_strmap_free(index->waiting);
     cr_strmap_free(index->selecting);
     cr_strmap_free(index->by_place);
     cr_strmap_free(index->policies);
@@ -101,6 +105,18 @@ static bool says_conflict(const struct cr_json *object)
     return false;
 }
 
+/* In our words, which are of budget.c, or in those of the API server. */
+static bool waits_for_budget(const struct cr_json *object)
+{
+    const struct cr_json *consumers = cr_json_at(object, "status", "consumers");
+    for (const struct cr_json *c = cr_json_first(consumers); c; c = cr_json_next(c)) {
+        const char *blocked_by = cr_or_empty(cr_json_string_at(c, "blockedBy"));
+        if (strstr(blocked_by, "PodDisruptionBudget") || strstr(blocked_by, "disruption budget"))
+            return true;
+    }
+    return false;
+}
+
 static void add_remembered(struct entry *entry, const struct cr_json *object)
 {
     const struct cr_json *secrets = cr_json_at(object, "status", "secrets");
@@ -126,6 +142,7 @@ static struct entry *entry_new(const struct cr_json *object, struct cr_policy *p
     entry->generation = cr_obj_generation(object);
     entry->deleting = cr_obj_deleting(object);
     entry->says_conflict = says_conflict(object);
+    entry->waits_for_budget = policy && waits_for_budget(object);
     entry->usable = policy != NULL;
     add_remembered(entry, object);
     if (!policy)
@@ -171,6 +188,8 @@ static void list_all(struct cr_policy_index *index, struct entry *entry)
         list(index->by_place, entry->places.items[i], entry);
     if (entry->policy)
         list(index->selecting, entry->ns, entry);
+    if (entry->waits_for_budget)
+        list(index->waiting, entry->ns, entry);
 }
 
 static void unlist_all(struct cr_policy_index *index, const struct entry *entry)
@@ -179,6 +198,8 @@ static void unlist_all(struct cr_policy_index *index, const struct entry *entry)
         unlist(index->by_place, entry->places.items[i], entry);
     if (entry->policy)
         unlist(index->selecting, entry->ns, entry);
+    if (entry->waits_for_budget)
+        unlist(index->waiting, entry->ns, entry);
 }
 
 /* --- answers: under the lock, and none twice for one question --- */
@@ -272,6 +293,15 @@ void cr_policy_index_of_user(struct cr_policy_index *index, const char *ns, cons
     answer_place(index, place, any, keys);
     for (size_t i = 0; i < used_len; i++)
         answer_secret(index, ns, &used[i], discovers, keys);
+    asked(index);
+}
+
+void cr_policy_index_of_budgets(struct cr_policy_index *index, const char *ns, struct cr_strvec *keys)
+{
+    ask(index);
+    const struct entries *entries = cr_strmap_get(index->waiting, cr_or_empty(ns));
+    for (size_t i = 0; entries && i < entries->len; i++)
+        answer(index, entries->items[i], keys);
     asked(index);
 }
 

@@ -44,6 +44,8 @@ void cr_policy_index_of_user(struct cr_policy_index *index, const char *ns, cons
 /* Of the policies that take any of these Secrets as they are. */
 void cr_policy_index_of_secrets(struct cr_policy_index *index, const char *ns, const struct cr_used_secret *secrets,
                                 size_t len, struct cr_strvec *keys);
+/* Of the policies of the namespace that say in their status that they wait for a PodDisruptionBudget. */
+void cr_policy_index_of_budgets(struct cr_policy_index *index, const char *ns, struct cr_strvec *keys);
 /* Whether a policy of the namespace has a selector, so that labels have to be known. */
 bool cr_policy_index_selects(struct cr_policy_index *index, const char *ns);
 

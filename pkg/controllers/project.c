@@ -4,6 +4,7 @@
 #include "base/strings.h"
 #include "controllers/owner.h"
 #include "kube/object.h"
+#include "rotation/rollout.h"
 #include "rotation/usage.h"
 
 static void strip(struct cr_json *json, const char *const *names, size_t len)
@@ -165,8 +166,7 @@ void cr_project_pod(struct cr_json *json, struct cr_snapshot *snapshot)
     if (!cr_pod_workload(json, &facts->kind, &facts->name))
         facts->kind = NULL;
     facts->active = cr_pod_active(json);
-    strip_unread_metadata(json);
-    strip_labels(json);
+    strip_unread_metadata(json); /* labels stay: PodDisruptionBudgets select by them */
     strip_pod_spec(json);
     strip_pod_status(json);
     keep_extra(snapshot, facts, pod_facts_free);
@@ -228,6 +228,7 @@ static void strip_routes(struct cr_json *json)
 struct user_facts {
     struct cr_strvec uses;
     int64_t created_ms;
+    bool rolling;
 };
 
 static void user_facts_free(void *value)
@@ -239,10 +240,22 @@ static void user_facts_free(void *value)
     free(facts);
 }
 
+/* A failed one has still pods of before, which it takes away when it is mended. One that waits for a person takes none.
+ */
+static bool is_rolling(const char *kind, const struct cr_json *json)
+{
+    struct cr_rollout rollout = {0};
+    if (cr_policy_kind_by_api(kind))
+        return false;
+    cr_rollout_judge(kind, json, &rollout);
+    return rollout.state == CR_ROLLOUT_PROGRESSING || rollout.state == CR_ROLLOUT_FAILED;
+}
+
 void cr_project_user(const char *kind, struct cr_json *json, struct cr_snapshot *snapshot)
 {
     struct user_facts *facts = cr_new(struct user_facts);
     facts->created_ms = cr_obj_created_ms(json);
+    facts->rolling = is_rolling(kind, json);
     cr_usage_of_object(kind, json, &facts->uses);
     strip_unread_metadata(json);
     strip_labels(json);
@@ -261,4 +274,36 @@ const struct cr_strvec *cr_projected_uses(const void *extra)
 int64_t cr_projected_created_ms(const void *extra)
 {
     return ((const struct user_facts *)extra)->created_ms;
+}
+
+bool cr_projected_rolling(const void *extra)
+{
+    return ((const struct user_facts *)extra)->rolling;
+}
+
+/* --- budgets --- */
+
+static void budget_free(void *value)
+{
+    struct cr_budget *budget = value;
+    if (!budget)
+        return;
+    cr_budget_dispose(budget);
+    free(budget);
+}
+
+void cr_project_budget(struct cr_json *json, struct cr_snapshot *snapshot)
+{
+    static const char *const read_once[] = {"spec", "status"};
+    struct cr_budget *budget = cr_new(struct cr_budget);
+    cr_budget_read(json, budget);
+    strip_unread_metadata(json);
+    strip_labels(json);
+    strip(json, read_once, cr_array_len(read_once));
+    keep_extra(snapshot, budget, budget_free);
+}
+
+const struct cr_budget *cr_projected_budget(const void *extra)
+{
+    return extra;
 }

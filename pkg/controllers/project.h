@@ -5,6 +5,7 @@
 #include "api/policy.h"
 #include "base/strvec.h"
 #include "codec/json.h"
+#include "rotation/budget.h"
 #include "runtime/store.h"
 
 /* Each changes json in place; those that are given the snapshot set its extra. */
@@ -12,6 +13,8 @@ void cr_project_policy(struct cr_json *json);
 /* What secret_view.h has left of it. */
 void cr_project_secret(struct cr_json *json);
 void cr_project_pod(struct cr_json *json, struct cr_snapshot *snapshot);
+/* All that is read of a PodDisruptionBudget is in its extra. */
+void cr_project_budget(struct cr_json *json, struct cr_snapshot *snapshot);
 /* Deployment, StatefulSet, DaemonSet, Ingress, Gateway. */
 void cr_project_user(const char *kind, struct cr_json *json, struct cr_snapshot *snapshot);
 
@@ -27,5 +30,8 @@ bool cr_projected_active(const void *extra); /* cr_pod_active */
 /* Names of the Secrets that it uses (cr_usage_of_object); never NULL. */
 const struct cr_strvec *cr_projected_uses(const void *extra);
 int64_t cr_projected_created_ms(const void *extra); /* of who uses Secrets; see cr_obj_created_ms */
+/* Of a workload: its rollout has begun and may still take pods away (cr_rollout_judge). */
+bool cr_projected_rolling(const void *extra);
+const struct cr_budget *cr_projected_budget(const void *extra);
 
 #endif

@@ -180,6 +180,8 @@ bool cr_world_gather(const struct cr_world_source *source, const struct cr_polic
     for (size_t i = 0; i < in_force->secrets_len; i++)
         if (!gather_secret(source, in_force, i, out, err))
             return false;
+    cr_budgets_gather(source->cache, in_force->ns, &out->budgets);
+    out->world.budgets = out->budgets.view;
     cr_world_refresh(source, out);
     return true;
 }
@@ -189,6 +191,9 @@ void cr_world_override(struct cr_gathered *gathered, size_t consumer, struct cr_
     cr_json_free(gathered->workload_overrides[consumer]);
     gathered->workload_overrides[consumer] = workload;
     gathered->consumers[consumer].workload = workload;
+    const struct cr_policy_consumer *spec = &gathered->world.policy->consumers[consumer];
+    cr_budgets_add_rolling(&gathered->budgets, spec->kind, spec->target);
+    gathered->world.budgets = gathered->budgets.view;
 }
 
 void cr_world_dispose(struct cr_gathered *gathered)
@@ -214,6 +219,7 @@ void cr_world_dispose(struct cr_gathered *gathered)
     free(gathered->pod_views);
     free(gathered->sightings);
     free(gathered->refusals);
+    cr_budgets_dispose(&gathered->budgets);
     cr_scope_dispose(&gathered->scope); /* last: the policy is its */
     *gathered = (struct cr_gathered){0};
 }

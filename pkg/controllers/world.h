@@ -3,6 +3,7 @@
 #ifndef CR_CONTROLLERS_WORLD_H
 #define CR_CONTROLLERS_WORLD_H
 
+#include "controllers/budgets.h"
 #include "controllers/cache.h"
 #include "controllers/memory.h"
 #include "controllers/scope.h"
@@ -31,6 +32,7 @@ struct cr_gathered {
     struct cr_world_pod **pod_views;
     struct cr_sighting **sightings; /* per consumer: pods × endpoints */
     struct cr_note *refusals;
+    struct cr_budgets budgets;
 };
 
 /* policy: as it is written; status: as last written. out is not to be moved afterwards. Errors: a Secret that is there
@@ -39,7 +41,7 @@ bool cr_world_gather(const struct cr_world_source *source, const struct cr_polic
                      const struct cr_policy_status *status, struct cr_gathered *out, struct cr_error *err) CR_MUST_USE;
 /* Memory and clock anew, after probes and nudges; caches stay as they were gathered. */
 void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *gathered);
-/* Takes the workload that a patch returned. */
+/* Takes the workload that a patch returned: its rollout is under way from now on. */
 void cr_world_override(struct cr_gathered *gathered, size_t consumer, struct cr_json *workload);
 void cr_world_dispose(struct cr_gathered *gathered);
 CR_DEFINE_DISPOSE(cr_world, struct cr_gathered, cr_world_dispose)

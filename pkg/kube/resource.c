@@ -15,13 +15,15 @@ const struct cr_resource cr_res_deployments = {"apps", "v1", "deployments", "Dep
 const struct cr_resource cr_res_statefulsets = {"apps", "v1", "statefulsets", "StatefulSet"};
 const struct cr_resource cr_res_daemonsets = {"apps", "v1", "daemonsets", "DaemonSet"};
 const struct cr_resource cr_res_ingresses = {"networking.k8s.io", "v1", "ingresses", "Ingress"};
+const struct cr_resource cr_res_budgets = {"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"};
 const struct cr_resource cr_res_gateways = {"gateway.networking.k8s.io", "v1", "gateways", "Gateway"};
 /* The words of api/policy.h; pkg/api is no layer below this one. */
 const struct cr_resource cr_res_policies = {"certroll.dev", "v1alpha1", "certrotationpolicies", "CertRotationPolicy"};
 
 static const struct cr_resource *const known[] = {
-    &cr_res_secrets,    &cr_res_pods,      &cr_res_events,   &cr_res_deployments, &cr_res_statefulsets,
-    &cr_res_daemonsets, &cr_res_ingresses, &cr_res_gateways, &cr_res_policies,    &cr_res_configmaps,
+    &cr_res_secrets,      &cr_res_pods,       &cr_res_events,    &cr_res_deployments,
+    &cr_res_statefulsets, &cr_res_daemonsets, &cr_res_ingresses, &cr_res_gateways,
+    &cr_res_policies,     &cr_res_configmaps, &cr_res_budgets,
 };
 
 static bool same_api_version(const struct cr_resource *resource, const char *api_version)

@@ -49,10 +49,18 @@
     TEN_NAMED("absent-0")                                                                                              \
     "," TEN_NAMED("absent-1") "," TEN_NAMED("absent-2") "," TEN_NAMED("absent-3") "," TEN_NAMED("absent-4")
 #define POLICY_Z                                                                                                       \
-    ADDED(POLICY(                                                                                                      \
-        "ns", "z", "3", NAMED("sentinel") "," MANY,                                                                    \
-        CONSUMER("Deployment", "sentinel") "," CONSUMER("StatefulSet", "sentinel") "," CONSUMER(                       \
-            "DaemonSet", "sentinel") ",{\"name\":\"i\",\"targetRef\":{\"kind\":\"Ingress\",\"name\":\"sentinel\"}}"))
+    ADDED("{" META("ns", "z", "3", "") ",\"spec\":{" SECRETS(NAMED("sentinel") "," MANY) ",\"consumers\":[" CONSUMER(  \
+        "Deployment",                                                                                                  \
+        "sentinel") "," CONSUMER("StatefulSet",                                                                        \
+                                 "sentinel") "," CONSUMER("DaemonSet",                                                 \
+                                                          "sentinel") ","                                              \
+                                                                      "{\"name\":\"i\",\"targetRef\":{\"kind\":"       \
+                                                                      "\"Ingress\",\"name\":\"sentinel\"}}]}"          \
+                                                                      "," WAITS_FOR_BUDGET "}")
+/* It ends scenes of budgets. */
+#define WAITS_FOR_BUDGET                                                                                               \
+    "\"status\":{\"consumers\":[{\"name\":\"w\",\"blockedBy\":\"PodDisruptionBudget 'b' allows no disruption now\"}]}"
+#define POLICY_E   ADDED("{" META("ns", "e", "10", "") ",\"spec\":{" SECRETS(NAMED("s8")) "}," WAITS_FOR_BUDGET "}")
 #define POLICY_BAD ADDED("{" META("ns", "bad", "4", "") ",\"spec\":{\"secrets\":\"s1\"}}")
 /* Names nothing: takes Secrets by a label, and whoever uses one of them. It remembers "gone". */
 #define POLICY_D                                                                                                       \
@@ -75,6 +83,10 @@
 #define USER(name, version, secret)                                                                                    \
     "{" META("ns", name, version, "") ",\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\","            \
                                       "\"envFrom\":[{\"secretRef\":{\"name\":\"" secret "\"}}]}]}}}}"
+#define ROLLOUT(name, version, observed)                                                                               \
+    "{" META("ns", name, version, ",\"generation\":2") ",\"status\":{\"observedGeneration\":" observed                 \
+                                                       ",\"replicas\":1,"                                              \
+                                                       "\"updatedReplicas\":1,\"availableReplicas\":1}}"
 /* Ends the scene in another way: a policy that asks for Ingresses. */
 #define SENTINEL_INGRESS ADDED("{" META("ns", "sentinel", "99", "") "}")
 
@@ -137,8 +149,8 @@ static void begin_when_all_is_known(void *arg)
     struct play *play = arg;
     bool was_ready = play->begun;
     play->begun = !waits(play->cache, "ns", "a") && !waits(play->cache, "ns", "b") && !waits(play->cache, "ns", "d") &&
-                  !waits(play->cache, "ns", "z") && !waits(play->cache, "ns", "bad") &&
-                  !waits(play->cache, "other", "c");
+                  !waits(play->cache, "ns", "e") && !waits(play->cache, "ns", "z") &&
+                  !waits(play->cache, "ns", "bad") && !waits(play->cache, "other", "c");
     /* A moment later the watches that others have replaced have ended. */
     if (was_ready)
         let_go(play);
@@ -168,7 +180,7 @@ static void on_secret_unwanted(void *arg, const char *key)
 static void send_policies(struct test_conn *conn)
 {
     if (!strstr(conn->head, "/namespaces/other/"))
-        test_conn_puts(conn, POLICY_A POLICY_B POLICY_D POLICY_Z POLICY_BAD);
+        test_conn_puts(conn, POLICY_A POLICY_B POLICY_D POLICY_E POLICY_Z POLICY_BAD);
     if (!strstr(conn->head, "/namespaces/ns/"))
         test_conn_puts(conn, POLICY_OTHER);
 }
@@ -297,6 +309,15 @@ static void what_happens_concerns_just_the_policies_that_name_it(void **state)
          ADDED("{" META("ns", "i", "6", "") ",\"spec\":{\"tls\":[{\"secretName\":\"s9\"},{\"secretName\":\"gone\"}]}}")
              SENTINEL_INGRESS,
          "ns/d"},
+        /* Whoever waits for a budget, z among them. */
+        {"a budget, in its namespace", "poddisruptionbudgets",
+         ADDED(OBJECT("other", "b", "6")) ADDED(OBJECT("ns", "b", "7")), "ns/e"},
+        {"the end of somebody's rollout, not its beginning", "deployments",
+         ADDED(ROLLOUT("x", "6", "1")) ADDED(OBJECT("ns", "web", "7")) FRAME("MODIFIED", ROLLOUT("x", "8", "2")),
+         "ns/a ns/e"},
+        {"a workload that goes while it rolls", "statefulsets",
+         ADDED(ROLLOUT("x", "6", "1")) ADDED(OBJECT("ns", "web", "7")) FRAME("DELETED", ROLLOUT("x", "8", "1")),
+         "ns/b ns/e"},
     };
     for (size_t i = 0; i < cr_array_len(scenes); i++)
         play(&scenes[i], &everywhere, NULL);

@@ -109,6 +109,46 @@ static void a_neighbour_is_told_what_may_concern_it_and_no_more(void **state)
     }
 }
 
+/* By what its status says, in our words or in those of the API server. */
+static void a_budget_concerns_who_says_that_it_waits_for_one(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule, *status;
+        bool told;
+    } steps[] = {
+        {"nothing is said", "{}", false},
+        {"of ours",
+         "{consumers: [{name: a}, {name: b, blockedBy: \"PodDisruptionBudget 'b' (minAvailable 2) allows no "
+         "disruption now\"}]}",
+         true},
+        {"behind what a rollout may take",
+         "{consumers: [{name: a, blockedBy: \"a rollout may take 1 of 2 pods away at "
+         "once; PodDisruptionBudget 'b' allows none\"}]}",
+         true},
+        {"waits for something else", "{consumers: [{name: a, blockedBy: 'after: b has not finished'}]}", false},
+        {"of the API server",
+         "{consumers: [{name: a, blockedBy: \"Cannot evict pod as it would violate the pod's "
+         "disruption budget.\"}]}",
+         true},
+        {"done", "{consumers: [{name: a, state: Converged}]}", false},
+    };
+    CR_CLEANUP(cr_policy_index) struct cr_policy_index *index = cr_policy_index_new();
+    for (size_t i = 0; i < cr_array_len(steps); i++) {
+        CR_CLEANUP(cr_strvec) struct cr_strvec ignored = {0};
+        CR_CLEANUP(cr_strvec) struct cr_strvec told = {0};
+        CR_CLEANUP(cr_strvec) struct cr_strvec elsewhere = {0};
+        cr_autofree char *text = cr_asprintf("{metadata: {name: p, namespace: ns}, spec: {secrets: [{name: s}]}, "
+                                             "status: %s}",
+                                             steps[i].status);
+        put(index, text, &ignored);
+        cr_policy_index_of_budgets(index, "ns", &told);
+        cr_policy_index_of_budgets(index, "other", &elsewhere);
+        if (told.len != (steps[i].told ? 1 : 0) || elsewhere.len)
+            fail_msg("%s: %zu told", steps[i].rule, told.len);
+    }
+}
+
 /* --- what all of them want --- */
 
 static void note_pair(void *arg, const char *ns, const char *what)
@@ -381,6 +421,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_wanted_changes_with_names_memory_and_selectors_only),
         cmocka_unit_test(a_neighbour_is_told_what_may_concern_it_and_no_more),
+        cmocka_unit_test(a_budget_concerns_who_says_that_it_waits_for_one),
         cmocka_unit_test(a_secret_is_wanted_as_long_as_a_policy_names_or_remembers_it),
         cmocka_unit_test(what_is_looked_up_is_what_each_policy_says_by_itself),
     };

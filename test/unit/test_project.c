@@ -37,7 +37,7 @@ static void of_a_pod_what_its_evidence_and_its_probes_ask(void **state)
         {"of a workload",
          "{kind: Pod, metadata: {name: p, labels: {a: b}, annotations: {c: d}, ownerReferences: [{apiVersion: apps/v1, "
          "kind: DaemonSet, name: d, controller: true}]}}",
-         "{metadata: {name: p, annotations: {c: d}}}", "DaemonSet", "d", true},
+         "{metadata: {name: p, labels: {a: b}, annotations: {c: d}}}", "DaemonSet", "d", true},
         {"that runs",
          "{metadata: {name: p}, status: {phase: Running, podIP: 10.0.0.2, hostIPs: [{ip: 10.0.0.1}], qosClass: "
          "Burstable, "
@@ -85,6 +85,68 @@ static void of_an_ingress_and_a_gateway_which_secrets_they_name(void **state)
                 "{metadata: {name: i, creationTimestamp: '1970-01-01T00:00:01Z'}, spec: {tls: [{secretName: s}]}}");
     assert_true(cr_strvec_has(cr_projected_uses(ingress->extra), "s"));
     assert_int_equal(cr_projected_created_ms(ingress->extra), 1000);
+}
+
+static void of_a_workload_whether_its_rollout_may_still_take_pods_away(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule, *kind, *workload;
+        bool rolling;
+    } cases[] = {
+        {"done", "Deployment",
+         "{metadata: {generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, "
+         "updatedReplicas: 2, availableReplicas: 2}}",
+         false},
+        {"begun a moment ago, by whomever", "Deployment",
+         "{metadata: {generation: 3}, spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, "
+         "updatedReplicas: 2, availableReplicas: 2}}",
+         true},
+        {"the last new pod is not available", "StatefulSet",
+         "{metadata: {generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, "
+         "updatedReplicas: 2, availableReplicas: 1}}",
+         true},
+        {"failed: old pods are left", "Deployment",
+         "{metadata: {generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 3, "
+         "updatedReplicas: 1, availableReplicas: 2, conditions: [{type: Progressing, status: 'False', reason: "
+         "ProgressDeadlineExceeded}]}}",
+         true},
+        {"paused: nothing moves", "Deployment",
+         "{metadata: {generation: 2}, spec: {replicas: 2, paused: true}, status: {observedGeneration: 2, replicas: 2, "
+         "updatedReplicas: 1, availableReplicas: 2}}",
+         false},
+        {"OnDelete: a person takes them away", "DaemonSet",
+         "{metadata: {generation: 2}, spec: {updateStrategy: {type: OnDelete}}, status: {observedGeneration: 2, "
+         "desiredNumberScheduled: 2, updatedNumberScheduled: 1, numberAvailable: 2}}",
+         false},
+        {"what has no pods", "Ingress", "{metadata: {generation: 2}}", false},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_snapshot_new(test_yaml(cases[i].workload));
+        cr_project_user(cases[i].kind, snapshot->json, snapshot);
+        if (cr_projected_rolling(snapshot->extra) != cases[i].rolling)
+            fail_msg("%s", cases[i].rule);
+    }
+}
+
+static void a_budget_is_read_once_and_nothing_else_of_it_is_kept(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_snapshot)
+    struct cr_snapshot *snapshot = cr_snapshot_new(
+        test_yaml("{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: b, namespace: ns, "
+                  "resourceVersion: '7', generation: 1, labels: {l: m}, managedFields: [{}]}, spec: {minAvailable: 2, "
+                  "selector: {matchLabels: {app: web}}}, status: {observedGeneration: 1, disruptionsAllowed: 1, "
+                  "currentHealthy: 3, desiredHealthy: 2, expectedPods: 3, disruptedPods: {p: "
+                  "'2026-01-01T00:00:00Z'}}}"));
+    CR_CLEANUP(cr_json) struct cr_json *labels = test_yaml("{app: web}");
+    cr_project_budget(snapshot->json, snapshot);
+    assert_left("a budget", snapshot, "{metadata: {name: b, namespace: ns, resourceVersion: '7', generation: 1}}");
+    const struct cr_budget *budget = cr_projected_budget(snapshot->extra);
+    assert_string_equal(budget->name, "b");
+    assert_string_equal(budget->demand, "minAvailable 2");
+    assert_true(budget->observed && cr_budget_selects(budget, labels));
+    assert_int_equal(budget->allowed, 1);
 }
 
 /* The order of containers is part of what a person reads in a reason. */
@@ -151,6 +213,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_a_pod_what_its_evidence_and_its_probes_ask),
+        cmocka_unit_test(of_a_workload_whether_its_rollout_may_still_take_pods_away),
+        cmocka_unit_test(a_budget_is_read_once_and_nothing_else_of_it_is_kept),
         cmocka_unit_test(of_an_ingress_and_a_gateway_which_secrets_they_name),
         cmocka_unit_test(of_a_template_what_shows_who_uses_which_secret_and_how),
         cmocka_unit_test(a_policy_that_cannot_be_read_says_why),

@@ -48,10 +48,12 @@
     ",\"status\":{\"secrets\":[{\"name\":\"s1\",\"settled\":{}}],\"consumers\":[{\"name\":\"w\",\"targetRef\":"        \
     "{\"kind\":\"Deployment\",\"name\":\"web\"},\"state\":\"Converged\"}]}"
 
-static const struct {
+struct frames {
     const char *plural;
     const char *frames;
-} objects[] = {
+};
+
+static const struct frames objects[] = {
     {"secrets", SECRET("s1", "shop") SECRET("s2", "shop") SECRET("s3", "bank")},
     {"deployments",
      USER("web", "s1") USER("db", "s2") USER("other", "s3") RESTARTED("ahead", "9") RESTARTED("behind", "6")},
@@ -59,13 +61,56 @@ static const struct {
     {"statefulsets", ""},
     {"pods", POD("p1", "agent") POD("p2", "agent") POD("p3", "nobody")},
     {"ingresses", ADDED("{" META("front", "1", "") ",\"spec\":{\"tls\":[{\"secretName\":\"s2\"}]}}")},
+    {NULL, NULL},
+};
+
+/* Two workloads are as they should be, and two DaemonSets are being rolled. */
+#define DONE(name)                                                                                                     \
+    ADDED("{" META(name, "1", "") ",\"spec\":{\"replicas\":2},\"status\":{\"observedGeneration\":1,\"replicas\":2,"    \
+                                  "\"updatedReplicas\":2,\"availableReplicas\":2}}")
+#define ROLLS(name, most)                                                                                              \
+    ADDED("{" META(name, "1", "") ",\"spec\":{\"updateStrategy\":{\"rollingUpdate\":{\"maxUnavailable\":" most         \
+                                  "}}},\"status\":{\"observedGeneration\":1,\"desiredNumberScheduled\":3,"             \
+                                  "\"updatedNumberScheduled\":1,\"numberAvailable\":2}}")
+#define POD_OF(name, owner, more, ready)                                                                               \
+    ADDED("{" META(name, "1",                                                                                          \
+                   ",\"labels\":{\"app\":\"" owner "\"},\"ownerReferences\":[{\"apiVersion\":\"apps/v1\","             \
+                   "\"kind\":\"DaemonSet\",\"name\":\"" owner                                                          \
+                   "\",\"controller\":true}]" more) ",\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":"    \
+                                                    "\"Ready\",\"status\":\"" ready "\"}]}}")
+#define BUDGET(name, allowed)                                                                                          \
+    ADDED(                                                                                                             \
+        "{" META(name, "1", "") ",\"spec\":{\"minAvailable\":1,\"selector\":{}},\"status\":{\"observedGeneration\":1," \
+                                "\"disruptionsAllowed\":" allowed "}}")
+#define GOING ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\""
+
+static const struct frames rolling[] = {
+    {"secrets", SECRET("s1", "shop")},
+    {"deployments", DONE("web") DONE("db")},
+    {"daemonsets", ROLLS("agent", "2") ROLLS("log", "1")},
+    {"statefulsets", ""},
+    {"pods", POD_OF("p1", "agent", "", "True") POD_OF("p2", "agent", "", "False") POD_OF("p3", "agent", GOING, "True")},
+    {"poddisruptionbudgets", BUDGET("b", "2") BUDGET("c", "1") BUDGET("a", "0")},
+    {NULL, NULL},
+};
+
+static const struct frames without_budgets[] = {
+    {"secrets", SECRET("s1", "shop")},
+    {"deployments", DONE("web") DONE("db")},
+    {"daemonsets", ROLLS("agent", "2")},
+    {"statefulsets", ""},
+    {"pods", ""},
+    {"poddisruptionbudgets", ""},
+    {NULL, NULL},
 };
 
 struct play {
     const char *policies;
     const char *of; /* the policy whose world is gathered */
-    bool gateways_forbidden;
-    bool secrets_went_on; /* since the cache heard of them */
+    const struct frames *objects;
+    char *(*words)(struct cr_gathered *gathered);
+    bool gateways_forbidden; /* and whatever else there is none of */
+    bool secrets_went_on;    /* since the cache heard of them */
     struct cr_manager *manager;
     struct cr_cache *cache;
     struct cr_client *client;
@@ -88,10 +133,10 @@ static const char *frames_for(const struct play *play, const char *head)
 {
     if (strstr(head, "/certrotationpolicies?"))
         return play->policies;
-    for (size_t i = 0; i < cr_array_len(objects); i++) {
-        cr_autofree char *path = cr_asprintf("/%s?", objects[i].plural);
+    for (const struct frames *each = play->objects; each->plural; each++) {
+        cr_autofree char *path = cr_asprintf("/%s?", each->plural);
         if (strstr(head, path))
-            return objects[i].frames;
+            return each->frames;
     }
     return NULL;
 }
@@ -119,7 +164,7 @@ static void serve(struct test_conn *conn, void *arg)
 }
 
 /* "s1 s2 | web:s1=older agent(2) | unseen"; "s1@9": not what the cache has, but what the API server says. */
-static char *words_of(const struct cr_gathered *gathered)
+static char *words_of(struct cr_gathered *gathered)
 {
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     const struct cr_policy *policy = gathered->world.policy;
@@ -169,7 +214,7 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
     CR_CLEANUP(cr_world) struct cr_gathered gathered = {0};
     if (!cr_world_gather(&source, policy, &status, &gathered, err))
         fail_msg("%s", err->text);
-    play->seen = words_of(&gathered);
+    play->seen = play->words(&gathered);
     cr_manager_stop(play->manager);
     return true;
 }
@@ -192,11 +237,9 @@ static void give_up(void *manager)
 }
 
 /* Owned words. */
-static char *world_of(const char *policies, const char *of, bool gateways_forbidden, bool secrets_went_on)
+static char *run(struct play play)
 {
     static const struct cr_strvec everywhere = {0};
-    struct play play = {
-        .policies = policies, .of = of, .gateways_forbidden = gateways_forbidden, .secrets_went_on = secrets_went_on};
     struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve, .arg = &play});
     struct cr_loop *loop = cr_loop_new();
     play.client = fake_client(loop, test_server_port(server));
@@ -217,6 +260,16 @@ static char *world_of(const char *policies, const char *of, bool gateways_forbid
     cr_loop_free(loop);
     test_server_free(server);
     return play.seen;
+}
+
+static char *world_of(const char *policies, const char *of, bool gateways_forbidden, bool secrets_went_on)
+{
+    return run((struct play){.policies = policies,
+                             .of = of,
+                             .objects = objects,
+                             .words = words_of,
+                             .gateways_forbidden = gateways_forbidden,
+                             .secrets_went_on = secrets_went_on});
 }
 
 static void the_world_is_what_belongs_to_the_policy_and_whose_it_is(void **state)
@@ -284,10 +337,71 @@ static void a_secret_older_than_a_restart_for_it_is_asked_for(void **state)
     }
 }
 
+/* "b:2  | DaemonSet/agent takes 2 of 3 pods (1 ready)"; after that, what a patch of ours has begun. */
+static void add_rolling_words(const struct cr_world_budgets *budgets, struct cr_buf *text)
+{
+    for (size_t i = 0; i < budgets->rolling_len; i++) {
+        const struct cr_budget_workload *workload = &budgets->rolling[i];
+        int ready = 0;
+        int labelled = 0;
+        for (size_t p = 0; p < workload->pods_len; p++) {
+            ready += workload->pods[p].ready;
+            labelled += cr_streq(cr_json_string_at(workload->pods[p].labels, "app"), workload->name);
+        }
+        cr_buf_printf(text, " | %s/%s takes %d of %d pods (%d ready)", workload->kind, workload->name,
+                      workload->worst->unavailable, labelled, ready);
+    }
+}
+
+static char *words_of_budgets(struct cr_gathered *gathered)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    const struct cr_world_budgets *budgets = &gathered->world.budgets;
+    if (budgets->unseen)
+        return cr_strdup(strstr(budgets->unseen, "poddisruptionbudgets") ? "unseen" : budgets->unseen);
+    for (size_t i = 0; i < budgets->len; i++)
+        cr_buf_printf(&text, "%s:%d ", budgets->items[i].name, budgets->items[i].allowed);
+    add_rolling_words(budgets, &text);
+    cr_buf_puts(&text, " ->");
+    cr_world_override(gathered, 0, cr_json_copy(gathered->consumers[0].workload));
+    add_rolling_words(budgets, &text);
+    return cr_buf_steal(&text);
+}
+
+static void budgets_and_who_takes_pods_away_under_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule, *spec;
+        const struct frames *objects;
+        bool forbidden;
+        const char *words;
+    } cases[] = {
+        {"whoever rolls, with pods that are going, too", NAMES_WEB, rolling, false,
+         "a:0 b:2 c:1  | DaemonSet/agent takes 2 of 3 pods (1 ready) | DaemonSet/log takes 1 of 0 pods (0 ready) -> | "
+         "DaemonSet/agent takes 2 of 3 pods (1 ready) | DaemonSet/log takes 1 of 0 pods (0 ready) | Deployment/web "
+         "takes 0 of 0 pods (0 ready)"},
+        {"none: nobody asks who rolls", NAMES_WEB, without_budgets, false, " ->"},
+        {"no right to see them", NAMES_WEB, objects, true, "unseen"},
+        {"a cluster that does not know them", NAMES_WEB, objects, false, "unseen"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        cr_autofree char *policies = cr_asprintf(POLICY("p", "1", "%s", ""), cases[i].spec);
+        cr_autofree char *words = run((struct play){.policies = policies,
+                                                    .of = "p",
+                                                    .objects = cases[i].objects,
+                                                    .words = words_of_budgets,
+                                                    .gateways_forbidden = cases[i].forbidden});
+        if (!cr_streq(words, cases[i].words))
+            fail_msg("%s: '%s'", cases[i].rule, cr_or_empty(words));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_world_is_what_belongs_to_the_policy_and_whose_it_is),
+        cmocka_unit_test(budgets_and_who_takes_pods_away_under_them),
         cmocka_unit_test(a_secret_older_than_a_restart_for_it_is_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,30 @@
+/* The PodDisruptionBudgets of a namespace and whose rollouts are under way there, gathered from caches for the plan,
+ * with everything that it borrows kept alive. */
+#ifndef CR_CONTROLLERS_BUDGETS_H
+#define CR_CONTROLLERS_BUDGETS_H
+
+#include "controllers/cache.h"
+#include "rotation/plan.h"
+
+struct cr_roller; /* a workload whose rollout is under way */
+
+struct cr_budgets {
+    struct cr_world_budgets view; /* borrows from the rest */
+    struct cr_cache *cache;       /* borrowed, as is ns */
+    const char *ns;
+    struct cr_packed **packed;
+    struct cr_budget *items;
+    char *unseen;
+    struct cr_roller **rollers;
+    struct cr_budget_workload *rolling;
+};
+
+/* Who rolls is looked for only where there are budgets: nobody else asks. Not to be moved afterwards. */
+void cr_budgets_gather(struct cr_cache *cache, const char *ns, struct cr_budgets *out);
+/* Its rollout has begun, whatever the cache says of it; what it has of the workload is used. Nothing happens where
+ * there are no budgets, or when it is known already. */
+void cr_budgets_add_rolling(struct cr_budgets *budgets, const char *kind, const char *name);
+void cr_budgets_dispose(struct cr_budgets *budgets);
+CR_DEFINE_DISPOSE(cr_budgets, struct cr_budgets, cr_budgets_dispose)
+
+#endif

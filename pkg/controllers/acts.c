@@ -200,7 +200,7 @@ static bool evict(const struct cr_actor *actor, struct cr_gathered *gathered, st
     const struct cr_consumer_status *consumer = cr_status_consumer(&plan->status, name);
     cr_autofree char *key = cr_world_evicted_key(policy, name, consumer ? consumer->since_ms : 0);
     cr_memory_take_note(actor->memory, key, cr_clock_wall_ms(), NULL);
-    cr_metric_add(actor->evictions, CR_LABELS(policy->ns), 1);
+    cr_metric_add(actor->evictions, CR_LABELS(policy->ns, "repair"), 1);
     struct cr_event event = {.api_version = "v1",
                              .kind = "Pod",
                              .ns = policy->ns,

@@ -19,7 +19,7 @@ struct cr_actor {
     struct cr_policy_metrics *metrics;
     struct cr_metric *nudges;    /* namespace */
     struct cr_metric *probes;    /* namespace, outcome */
-    struct cr_metric *evictions; /* namespace */
+    struct cr_metric *evictions; /* namespace, reason */
 };
 
 /* Does the plan's restarts, each of them whatever becomes of the others. How many were done; err: the first error that

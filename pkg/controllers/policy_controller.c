@@ -474,9 +474,8 @@ static void register_metrics(struct cr_policy_controller *controller, struct cr_
                            "Pods whose kubelet was made to refresh its Secret volumes.", CR_LABELS("namespace"));
     actor->probes = cr_metrics_counter(metrics, "certroll_probes_total", "TLS probes of pods by outcome.",
                                        CR_LABELS("namespace", "outcome"));
-    actor->evictions =
-        cr_metrics_counter(metrics, "certroll_evictions_total",
-                           "New pods evicted because they served the old material.", CR_LABELS("namespace"));
+    actor->evictions = cr_metrics_counter(metrics, "certroll_evictions_total", "Pods evicted by what for.",
+                                          CR_LABELS("namespace", "reason"));
     controller->lags =
         cr_metrics_counter(metrics, "certroll_stale_cache_total",
                            "Reconciles that found the cache behind their own last write.", CR_LABELS("result"));

@@ -116,7 +116,7 @@ static void open_fixture(struct fixture *f, const struct fake_answer *script, si
         .metrics = cr_policy_metrics_new(f->metrics),
         .nudges = cr_metrics_counter(f->metrics, "nudges", "h", CR_LABELS("namespace")),
         .probes = cr_metrics_counter(f->metrics, "probes", "h", CR_LABELS("namespace", "outcome")),
-        .evictions = cr_metrics_counter(f->metrics, "evictions", "h", CR_LABELS("namespace")),
+        .evictions = cr_metrics_counter(f->metrics, "evictions", "h", CR_LABELS("namespace", "reason")),
     };
     make_world(f);
     assert_int_equal(pthread_create(&f->thread, NULL, run_loop, f->loop), 0);
@@ -495,7 +495,7 @@ static void an_eviction_is_meant_for_one_pod_and_counts_for_the_change(void **st
     CR_CLEANUP(cr_note) struct cr_note note = evicted(&f, 0);
     assert_int_equal(note.count, 1);
     assert_in_range(note.at_ms, from_ms, cr_clock_wall_ms());
-    is_counted(&f, "evicted", "evictions{namespace=\"ns\"} 1\n", true);
+    is_counted(&f, "evicted", "evictions{namespace=\"ns\",reason=\"repair\"} 1\n", true);
     close_fixture(&f);
 }
 
@@ -529,7 +529,7 @@ static void a_pod_that_is_gone_needs_no_eviction_and_a_refusal_is_remembered(voi
         CR_CLEANUP(cr_note) struct cr_note second = evicted(&f, 1);
         assert_int_equal(first.count, 0);
         assert_int_equal(second.count, 1);
-        is_counted(&f, cases[i].rule, "evictions{namespace=\"ns\"} 1\n", true);
+        is_counted(&f, cases[i].rule, "evictions{namespace=\"ns\",reason=\"repair\"} 1\n", true);
         close_fixture(&f);
     }
 }

@@ -141,6 +141,11 @@ static void add_pod(struct cluster *c, int consumer, int pod, const char *name, 
                                                    .created_ms = started_ms};
 }
 
+static void put_on_node(struct cluster *c, int consumer, int pod, const char *host_ip)
+{
+    cr_json_set_string(cr_json_object_in(c->pod_json[consumer][pod], "status"), "hostIP", host_ip);
+}
+
 static void see_at(struct cluster *c, int consumer, int pod, int endpoint, const char *leaf)
 {
     struct cr_sighting *seen = &c->sightings[consumer][pod][endpoint];
@@ -720,6 +725,73 @@ static void suspended_does_nothing_and_says_so(void **state)
     assert_string_equal(consumer(c, "rate-limit")->blocked_by, "suspend");
 }
 
+enum point { SEEN, COALESCING, ROLLING, ROLLED, STALE };
+
+/* A change of Rate Limit's CA, brought so far. */
+static void bring_to(struct cluster *c, enum point point)
+{
+    c->policy->restart.coalesce_ms = 10 * 1000;
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    if (point == SEEN)
+        return;
+    recorded_plan(c);
+    if (point == COALESCING)
+        return;
+    c->now_ms += 12 * 1000;
+    assert_int_equal(plan(c)->restarts_len, 1);
+    apply_restart(c, &c->plan.restarts[0]);
+    plan(c);
+    write_status(c);
+    if (point == ROLLING)
+        return;
+    c->now_ms += 5000;
+    finish_rollout(c, 1);
+    if (point == STALE)
+        see_all(c, 1, "rl-leaf-1");
+}
+
+/* Suspended or only to be planned at any point, it stands still; and then what is due is done, and nothing twice. */
+static void switched_off_at_any_point_it_stands_still_and_then_goes_on(void **state)
+{
+    static const struct {
+        enum point point;
+        enum cr_consumer_state state; /* meanwhile */
+        size_t restarts, probes, evictions;
+    } cases[] = {
+        {SEEN, CR_CONSUMER_PENDING, 0, 2, 0},       {COALESCING, CR_CONSUMER_PENDING, 1, 0, 0},
+        {ROLLING, CR_CONSUMER_RESTARTING, 0, 0, 0}, {ROLLED, CR_CONSUMER_VERIFYING, 0, 2, 0},
+        {STALE, CR_CONSUMER_VERIFYING, 0, 2, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < 2 * cr_array_len(cases); i++) {
+        void *fresh = NULL;
+        setup(&fresh);
+        struct cluster *c = at_rest(&fresh);
+        for (int pod = 0; pod < PODS; pod++)
+            put_on_node(c, 1, pod, "10.1.0.1");
+        size_t k = i / 2;
+        bring_to(c, cases[k].point);
+        bool suspend = i % 2 == 0;
+        c->policy->suspend = suspend;
+        c->policy->mode = suspend ? CR_MODE_ENFORCE : CR_MODE_PLAN;
+        assert_no_acts(recorded_plan(c));
+        assert_int_equal(consumer(c, "rate-limit")->state, cases[k].state);
+        write_status(c);
+        c->now_ms += cases[k].point == SEEN ? 1000 : 30 * 1000;
+        if (cases[k].point == STALE)
+            see_all(c, 1, "rl-leaf-1");
+        assert_no_acts(recorded_plan(c));
+        c->policy->suspend = false;
+        c->policy->mode = CR_MODE_ENFORCE;
+        c->now_ms += 1000;
+        const struct cr_plan *p = recorded_plan(c);
+        assert_int_equal(p->restarts_len, cases[k].restarts);
+        assert_int_equal(p->probes_len, cases[k].probes);
+        assert_int_equal(p->evictions_len, cases[k].evictions);
+        teardown(&fresh);
+    }
+}
+
 static void plan_mode_reports_the_decision_and_touches_nothing(void **state)
 {
     struct cluster *c = at_rest(state);
@@ -774,11 +846,6 @@ static void changes_within_the_coalescing_time_wait(void **state)
 
 /* --- restarts only when they help: a kubelet whose cache has the old Secret gives it to new pods (kubernetes#129645)
  */
-
-static void put_on_node(struct cluster *c, int consumer, int pod, const char *host_ip)
-{
-    cr_json_set_string(cr_json_object_in(c->pod_json[consumer][pod], "status"), "hostIP", host_ip);
-}
 
 /* Rate Limit, which reloads its leaf and reads its CA once, on two nodes, and both changed. */
 static struct cluster *changed_on_two_nodes(void **state)
@@ -1539,6 +1606,7 @@ int main(void)
         T(a_lost_status_does_not_lose_a_change_since_the_last_restart),
         T(a_superseded_change_restarts_for_the_newest_only),
         T(suspended_does_nothing_and_says_so),
+        T(switched_off_at_any_point_it_stands_still_and_then_goes_on),
         T(plan_mode_reports_the_decision_and_touches_nothing),
         T(plan_mode_says_each_restart_once),
         T(method_never_blocks_the_restart),

@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ _GROUPS = {
     "deployments": "/apis/apps/v1", "replicasets": "/apis/apps/v1", "statefulsets": "/apis/apps/v1", "daemonsets": "/apis/apps/v1",
     "certrotationpolicies": "/apis/certroll.dev/v1alpha1",
     "leases": "/apis/coordination.k8s.io/v1",
+    "poddisruptionbudgets": "/apis/policy/v1",
 }
 _FIELD_MANAGER = "certroll-demo"
 _IDLE = 30.0  # seconds; the API server closes a connection that is idle for 90, and a write is not sent twice
@@ -96,6 +97,22 @@ class API:
 
     def delete(self, kind: str, namespace: str, name: str) -> Object:
         return self.request("DELETE", path(kind, namespace, name))
+
+    def watch(self, kind: str, namespace: str, version: str, seconds: int) -> Iterator[tuple[str, Object]]:
+        """What changes after that resourceVersion, as type and object, over a connection of its own, for so long at most."""
+        query = urllib.parse.urlencode({"watch": "1", "resourceVersion": version, "timeoutSeconds": seconds, "allowWatchBookmarks": "true"})
+        target = f"{self._prefix}{path(kind, namespace)}?{query}"
+        connection = http.client.HTTPSConnection(self._host, self._port, timeout=seconds + 10, context=self._context)
+        try:
+            connection.request("GET", target, headers=self._headers)
+            response = connection.getresponse()
+            if response.status != 200:
+                raise APIError(response.status, f"GET {target}: {_message(response.read(), response.status)}")
+            for line in response:
+                event = json.loads(line)
+                yield event["type"], event["object"]
+        finally:
+            connection.close()
 
     def request(self, method: str, target: str, body: Object | None = None, content_type: str = "application/json") -> Object:
         data = None if body is None else json.dumps(body).encode()

@@ -7,14 +7,86 @@
 #include <openssl/x509v3.h>
 
 #include "base/alloc.h"
+#include "pki/certificate_asn1.h"
+#include "pki/key.h"
 #include "pki/pem.h"
 
 /* RFC 5280 lets a SAN list any number; messages need a few. */
 enum { MAX_DNS_NAMES = 100 };
 
-void cr_certificates_free(struct stack_st_X509 *certs)
+struct der {
+    unsigned char *data; /* OpenSSL's */
+    size_t len;
+};
+
+struct cr_certificate {
+    CR_ASN1_CERTIFICATE *asn1;
+    struct der der; /* what was parsed, encoded again as it was */
+    X509 *x509;     /* NULL until it is asked for */
+    EVP_PKEY *key;  /* NULL until it is asked for */
+};
+
+static void der_cleanup(struct der *d)
 {
-    sk_X509_pop_free(certs, X509_free);
+    OPENSSL_free(d->data);
+}
+
+#define CLEANUP_DER __attribute__((cleanup(der_cleanup))) struct der
+
+/* Without memory the digest is that of nothing. */
+static struct der to_der(unsigned char *data, int len)
+{
+    return (struct der){data, len > 0 ? (size_t)len : 0};
+}
+
+/* --- ownership --- */
+
+static void certificate_free(struct cr_certificate *cert)
+{
+    CR_ASN1_CERTIFICATE_free(cert->asn1);
+    der_cleanup(&cert->der);
+    X509_free(cert->x509);
+    EVP_PKEY_free(cert->key);
+    free(cert);
+}
+
+static struct cr_certificate *certificate_new(CR_ASN1_CERTIFICATE *asn1)
+{
+    struct cr_certificate *cert = cr_new(struct cr_certificate);
+    unsigned char *data = NULL;
+    int len = i2d_CR_ASN1_CERTIFICATE(asn1, &data);
+    cert->asn1 = asn1;
+    cert->der = to_der(data, len);
+    return cert;
+}
+
+static struct cr_certificates *certificates_new(void)
+{
+    struct cr_certificates *certs = cr_new(struct cr_certificates);
+    certs->refs = 1;
+    return certs;
+}
+
+static void add_certificate(struct cr_certificates *certs, struct cr_certificate *cert)
+{
+    certs->items = cr_reallocarray(certs->items, certs->len + 1, sizeof *certs->items);
+    certs->items[certs->len++] = cert;
+}
+
+struct cr_certificates *cr_certificates_ref(struct cr_certificates *certs)
+{
+    certs->refs++;
+    return certs;
+}
+
+void cr_certificates_free(struct cr_certificates *certs)
+{
+    if (!certs || --certs->refs)
+        return;
+    for (size_t i = 0; i < certs->len; i++)
+        certificate_free(certs->items[i]);
+    free(certs->items);
+    free(certs);
 }
 
 /* --- reading --- */
@@ -25,23 +97,23 @@ static bool refuse_label(const struct cr_pem_block *block, struct cr_error *err)
                         block->number, (int)block->label_len, block->label);
 }
 
-static X509 *decode_certificate(const struct cr_pem_block *block, struct cr_error *err)
+static CR_ASN1_CERTIFICATE *decode_certificate(const struct cr_pem_block *block, struct cr_error *err)
 {
     CR_CLEANUP(cr_buf) struct cr_buf der = {0};
     if (!cr_pem_decode(block, &der, err))
         return NULL;
     const unsigned char *start = (const unsigned char *)der.data;
     const unsigned char *at = start;
-    X509 *cert = der.len <= INT_MAX ? d2i_X509(NULL, &at, (long)der.len) : NULL;
+    CR_ASN1_CERTIFICATE *cert = der.len <= INT_MAX ? d2i_CR_ASN1_CERTIFICATE(NULL, &at, (long)der.len) : NULL;
     if (cert && at == start + der.len)
         return cert;
     cr_error_set(err, CR_ERR_INVALID, "block %zu (CERTIFICATE, line %zu) is corrupt: %s", block->number, block->line,
                  cert ? "there is more behind the certificate" : "it holds no certificate");
-    X509_free(cert);
+    CR_ASN1_CERTIFICATE_free(cert);
     return NULL;
 }
 
-static bool add_block(const struct cr_pem_block *block, STACK_OF(X509) * certs, int max, struct cr_error *err)
+static bool add_block(const struct cr_pem_block *block, struct cr_certificates *certs, size_t max, struct cr_error *err)
 {
     if (cr_pem_is(block, "TRUSTED CERTIFICATE") || cr_pem_is(block, "X509 CERTIFICATE"))
         return refuse_label(block, err);
@@ -52,18 +124,15 @@ static bool add_block(const struct cr_pem_block *block, STACK_OF(X509) * certs, 
                             "block %zu (CERTIFICATE, line %zu) has headers, which RFC 7468 does "
                             "not allow",
                             block->number, block->line);
-    if (sk_X509_num(certs) >= max)
-        return cr_error_set(err, CR_ERR_INVALID, "has more than %d certificates", max);
-    X509 *cert = decode_certificate(block, err);
-    if (!cert)
-        return false;
-    if (sk_X509_push(certs, cert) > 0)
-        return true;
-    X509_free(cert);
-    return cr_error_set(err, CR_ERR_INTERNAL, "no memory for certificates");
+    if (certs->len >= max)
+        return cr_error_set(err, CR_ERR_INVALID, "has more than %zu certificates", max);
+    CR_ASN1_CERTIFICATE *cert = decode_certificate(block, err);
+    if (cert)
+        add_certificate(certs, certificate_new(cert));
+    return cert;
 }
 
-static bool read_all(struct cr_pem_reader *reader, STACK_OF(X509) * certs, int max, struct cr_error *err)
+static bool read_all(struct cr_pem_reader *reader, struct cr_certificates *certs, size_t max, struct cr_error *err)
 {
     struct cr_pem_block block;
     enum cr_pem_step step;
@@ -83,39 +152,47 @@ static const char *why_none(const struct cr_pem_input *in, const struct cr_pem_r
     return "has no PEM block: certificates in PEM are expected";
 }
 
-struct stack_st_X509 *cr_certificates_read(const struct cr_pem_input *in, int max, struct cr_error *err)
+struct cr_certificates *cr_certificates_read(const struct cr_pem_input *in, size_t max, struct cr_error *err)
 {
     struct cr_pem_reader reader;
-    CR_CLEANUP(cr_certificates) STACK_OF(X509) *certs = sk_X509_new_null();
+    CR_CLEANUP(cr_certificates) struct cr_certificates *certs = certificates_new();
     cr_pem_begin(&reader, in->data, in->len);
-    if (!certs || !read_all(&reader, certs, max, err))
+    if (!read_all(&reader, certs, max, err))
         return NULL;
-    if (!sk_X509_num(certs)) {
+    if (!certs->len) {
         cr_error_set(err, CR_ERR_INVALID, "%s", why_none(in, &reader));
         return NULL;
     }
     return cr_steal(&certs);
 }
 
+/* --- as OpenSSL has it --- */
+
+struct x509_st *cr_certificate_x509(struct cr_certificate *cert)
+{
+    const unsigned char *at = cert->der.data;
+    if (!cert->x509)
+        cert->x509 = d2i_X509(NULL, &at, (long)cert->der.len);
+    return cert->x509;
+}
+
+static struct der key_der(const struct cr_certificate *cert)
+{
+    unsigned char *data = NULL;
+    int len = i2d_CR_ASN1_SPKI(cert->asn1->tbs->spki, &data);
+    return to_der(data, len);
+}
+
+struct evp_pkey_st *cr_certificate_key(struct cr_certificate *cert)
+{
+    if (cert->key)
+        return cert->key;
+    CLEANUP_DER der = key_der(cert);
+    cert->key = cr_key_decode_public(cert->asn1->tbs->spki->algorithm, der.data, der.len);
+    return cert->key;
+}
+
 /* --- digests --- */
-
-struct der {
-    unsigned char *data; /* OpenSSL's */
-    size_t len;
-};
-
-static void der_cleanup(struct der *d)
-{
-    OPENSSL_free(d->data);
-}
-
-#define CLEANUP_DER __attribute__((cleanup(der_cleanup))) struct der
-
-/* What was parsed is encoded again as it was; without memory the digest is that of nothing. */
-static struct der to_der(unsigned char *data, int len)
-{
-    return (struct der){data, len > 0 ? (size_t)len : 0};
-}
 
 static struct der name_der(const X509_NAME *name)
 {
@@ -124,18 +201,10 @@ static struct der name_der(const X509_NAME *name)
     return to_der(data, len);
 }
 
-static struct der key_der(const X509 *cert)
+/* Decoded; NULL when it is absent, there twice, or not what it should be. */
+static void *extension(const struct cr_certificate *cert, int nid)
 {
-    unsigned char *data = NULL;
-    int len = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(cert), &data);
-    return to_der(data, len);
-}
-
-static struct der cert_der(const X509 *cert)
-{
-    unsigned char *data = NULL;
-    int len = i2d_X509(cert, &data);
-    return to_der(data, len);
+    return X509V3_get_d2i(cert->asn1->tbs->extensions, nid, NULL, NULL);
 }
 
 static void digest_two(const struct der *a, const struct der *b, char out[CR_SHA256_HEX])
@@ -144,42 +213,43 @@ static void digest_two(const struct der *a, const struct der *b, char out[CR_SHA
     cr_sha256_hex_pieces(pieces, 2, out);
 }
 
-void cr_certificate_fingerprint(struct x509_st *cert, char out[CR_SHA256_HEX])
+void cr_certificate_fingerprint(const struct cr_certificate *cert, char out[CR_SHA256_HEX])
 {
-    CLEANUP_DER der = cert_der(cert);
-    cr_sha256_hex(der.data, der.len, out);
+    cr_sha256_hex(cert->der.data, cert->der.len, out);
 }
 
-void cr_certificate_identity(struct x509_st *cert, char out[CR_SHA256_HEX])
+void cr_certificate_identity(const struct cr_certificate *cert, char out[CR_SHA256_HEX])
 {
-    CLEANUP_DER subject = name_der(X509_get_subject_name(cert));
+    CLEANUP_DER subject = name_der(cert->asn1->tbs->subject);
     CLEANUP_DER key = key_der(cert);
     digest_two(&subject, &key, out);
 }
 
-void cr_certificate_key_digest(struct x509_st *cert, char out[CR_SHA256_HEX])
+void cr_certificate_key_digest(const struct cr_certificate *cert, char out[CR_SHA256_HEX])
 {
     CLEANUP_DER key = key_der(cert);
     cr_sha256_hex(key.data, key.len, out);
 }
 
-void cr_certificate_issuer_digest(struct x509_st *cert, char out[CR_SHA256_HEX])
+void cr_certificate_issuer_digest(const struct cr_certificate *cert, char out[CR_SHA256_HEX])
 {
-    CLEANUP_DER issuer = name_der(X509_get_issuer_name(cert));
-    const ASN1_OCTET_STRING *aki = X509_get0_authority_key_id(cert); /* borrowed; NULL when there is none */
+    CLEANUP_DER issuer = name_der(cert->asn1->tbs->issuer);
+    AUTHORITY_KEYID *authority = extension(cert, NID_authority_key_identifier);
+    const ASN1_OCTET_STRING *aki = authority ? authority->keyid : NULL;
     const struct cr_sha256_piece pieces[] = {
         {issuer.data, issuer.len},
         {aki ? ASN1_STRING_get0_data(aki) : NULL, aki ? (size_t)ASN1_STRING_length(aki) : 0},
     };
     cr_sha256_hex_pieces(pieces, 2, out);
+    AUTHORITY_KEYID_free(authority);
 }
 
-void cr_certificates_digest(struct stack_st_X509 *certs, char out[CR_SHA256_HEX])
+void cr_certificates_digest(const struct cr_certificates *certs, char out[CR_SHA256_HEX])
 {
     CR_CLEANUP(cr_buf) struct cr_buf all = {0};
-    for (int i = 0; i < sk_X509_num(certs); i++) {
-        CLEANUP_DER der = cert_der(sk_X509_value(certs, i));
-        bool fits = cr_buf_append(&all, der.data, der.len); /* no cap */
+    for (size_t i = 0; i < certs->len; i++) {
+        const struct der *der = &certs->items[i]->der;
+        bool fits = cr_buf_append(&all, der->data, der->len); /* no cap */
         (void)fits;
     }
     cr_sha256_hex(all.data, all.len, out);
@@ -187,20 +257,25 @@ void cr_certificates_digest(struct stack_st_X509 *certs, char out[CR_SHA256_HEX]
 
 /* --- facts --- */
 
+bool cr_certificate_names_issuer(const struct cr_certificate *cert, const struct cr_certificate *ca)
+{
+    return X509_NAME_cmp(cert->asn1->tbs->issuer, ca->asn1->tbs->subject) == 0;
+}
+
 static int64_t time_ms(const ASN1_TIME *at, int64_t fallback)
 {
     struct tm tm;
     return at && ASN1_TIME_to_tm(at, &tm) ? (int64_t)timegm(&tm) * 1000 : fallback;
 }
 
-int64_t cr_certificate_not_before_ms(const struct x509_st *cert)
+int64_t cr_certificate_not_before_ms(const struct cr_certificate *cert)
 {
-    return time_ms(X509_get0_notBefore(cert), INT64_MIN);
+    return time_ms(cert->asn1->tbs->validity->notBefore, INT64_MIN);
 }
 
-int64_t cr_certificate_not_after_ms(const struct x509_st *cert)
+int64_t cr_certificate_not_after_ms(const struct cr_certificate *cert)
 {
-    return time_ms(X509_get0_notAfter(cert), INT64_MAX);
+    return time_ms(cert->asn1->tbs->validity->notAfter, INT64_MAX);
 }
 
 /* What is shown to people must not be able to forge lines or hide behind a NUL. */
@@ -215,9 +290,9 @@ static void add_name(struct cr_strvec *names, const ASN1_IA5STRING *text)
     cr_strvec_add(names, name);
 }
 
-void cr_certificate_dns_names(struct x509_st *cert, struct cr_strvec *names)
+void cr_certificate_dns_names(const struct cr_certificate *cert, struct cr_strvec *names)
 {
-    GENERAL_NAMES *all = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
+    GENERAL_NAMES *all = extension(cert, NID_subject_alt_name);
     for (int i = 0; i < sk_GENERAL_NAME_num(all) && names->len < MAX_DNS_NAMES; i++) {
         const GENERAL_NAME *name = sk_GENERAL_NAME_value(all, i);
         if (name->type == GEN_DNS)

@@ -4,32 +4,53 @@
 
 #include "pki/material.h"
 
-struct x509_st;       /* OpenSSL's X509 */
-struct stack_st_X509; /* STACK_OF(X509) */
+struct x509_st;     /* OpenSSL's X509 */
+struct evp_pkey_st; /* OpenSSL's EVP_PKEY */
 
-void cr_certificates_free(struct stack_st_X509 *certs);
-CR_DEFINE_CLEANUP(cr_certificates, struct stack_st_X509, cr_certificates_free)
+/* One certificate. It stays as it was read; what is asked for is decoded when it is asked for, so it belongs to one
+ * thread. */
+struct cr_certificate;
+
+/* Certificates in the order of their text. */
+struct cr_certificates {
+    size_t refs;
+    size_t len;
+    struct cr_certificate **items;
+};
 
 /* Every certificate of the text in its order, at least one and at most max; other blocks (keys, CRLs) are skipped as
- * TLS libraries do, once their framing was checked. Errors: Invalid, without the name of the entry. Owned by the
- * caller. */
-struct stack_st_X509 *cr_certificates_read(const struct cr_pem_input *in, int max, struct cr_error *err) CR_MUST_USE;
+ * TLS libraries do, once their framing was checked. Errors: Invalid, without the name of the entry. */
+struct cr_certificates *cr_certificates_read(const struct cr_pem_input *in, size_t max,
+                                             struct cr_error *err) CR_MUST_USE;
+/* The same, for one more owner in the same thread. */
+struct cr_certificates *cr_certificates_ref(struct cr_certificates *certs) CR_MUST_USE;
+void cr_certificates_free(struct cr_certificates *certs); /* of one owner */
+CR_DEFINE_CLEANUP(cr_certificates, struct cr_certificates, cr_certificates_free)
 
-void cr_certificate_fingerprint(struct x509_st *cert, char out[CR_SHA256_HEX]);
+/* OpenSSL's own view of it, for what OpenSSL does with it. Borrowed; NULL when it has no memory. */
+struct x509_st *cr_certificate_x509(struct cr_certificate *cert);
+/* The public key. Borrowed; NULL when it is of a kind that OpenSSL does not know. */
+struct evp_pkey_st *cr_certificate_key(struct cr_certificate *cert);
+
+/* The issuer that cert names has the name of ca. */
+bool cr_certificate_names_issuer(const struct cr_certificate *cert, const struct cr_certificate *ca);
+
+/* SHA-256 of the DER. */
+void cr_certificate_fingerprint(const struct cr_certificate *cert, char out[CR_SHA256_HEX]);
 /* SHA-256 of the subject's DER and the SubjectPublicKeyInfo's DER. */
-void cr_certificate_identity(struct x509_st *cert, char out[CR_SHA256_HEX]);
+void cr_certificate_identity(const struct cr_certificate *cert, char out[CR_SHA256_HEX]);
 /* SHA-256 of the SubjectPublicKeyInfo's DER. */
-void cr_certificate_key_digest(struct x509_st *cert, char out[CR_SHA256_HEX]);
+void cr_certificate_key_digest(const struct cr_certificate *cert, char out[CR_SHA256_HEX]);
 /* SHA-256 of the issuer name's DER and the authority key identifier: what is known of a CA that is not there. */
-void cr_certificate_issuer_digest(struct x509_st *cert, char out[CR_SHA256_HEX]);
+void cr_certificate_issuer_digest(const struct cr_certificate *cert, char out[CR_SHA256_HEX]);
 /* SHA-256 of all of them in order. */
-void cr_certificates_digest(struct stack_st_X509 *certs, char out[CR_SHA256_HEX]);
+void cr_certificates_digest(const struct cr_certificates *certs, char out[CR_SHA256_HEX]);
 
 /* Wall clock; INT64_MIN and INT64_MAX for what is no time. */
-int64_t cr_certificate_not_before_ms(const struct x509_st *cert);
-int64_t cr_certificate_not_after_ms(const struct x509_st *cert);
+int64_t cr_certificate_not_before_ms(const struct cr_certificate *cert);
+int64_t cr_certificate_not_after_ms(const struct cr_certificate *cert);
 
 /* The DNS names of the SAN, at most 100, anything but printable ASCII replaced by '?'. */
-void cr_certificate_dns_names(struct x509_st *cert, struct cr_strvec *names);
+void cr_certificate_dns_names(const struct cr_certificate *cert, struct cr_strvec *names);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <openssl/decoder.h>
 #include <openssl/evp.h>
+#include <openssl/x509.h>
 
 #include "base/cleanup.h"
 #include "base/strings.h"
@@ -16,56 +17,102 @@ static void pkey_cleanup(EVP_PKEY **key)
     EVP_PKEY_free(*key);
 }
 
-/* The forms of a private key that are read. What OpenSSL 3.0 puts together to decode one (every decoder there is, asked
- * by name) takes it ten times as long as the decoding, so that is kept, as its own file store keeps it. */
-struct form {
-    const char *label;
+/* The forms of keys that are read. What OpenSSL 3.0 puts together to decode one (every decoder there is, asked by name)
+ * takes it ten times as long as the decoding, so that is kept, as its own file store keeps it. */
+enum form { PKCS8, SEC1, PKCS1, PUBLIC, FORMS };
+
+static const struct {
+    const char *label; /* NULL: never in PEM here */
     const char *structure;
-    const char *type; /* NULL: any */
-    OSSL_DECODER_CTX *decoder;
-    EVP_PKEY *key; /* what the decoder has made */
+    int selection;
+} forms[FORMS] = {
+    [PKCS8] = {"PRIVATE KEY", "PrivateKeyInfo", EVP_PKEY_KEYPAIR},    /* RFC 5208 */
+    [SEC1] = {"EC PRIVATE KEY", "type-specific", EVP_PKEY_KEYPAIR},   /* RFC 5915 */
+    [PKCS1] = {"RSA PRIVATE KEY", "type-specific", EVP_PKEY_KEYPAIR}, /* RFC 8017 */
+    [PUBLIC] = {NULL, "SubjectPublicKeyInfo", EVP_PKEY_PUBLIC_KEY},   /* RFC 5280 */
 };
+
+/* The common types are tried alone before all that there are: half the work. */
+enum type { EC, RSA_KEY, ANY, TYPES };
+
+static const char *const type_names[TYPES] = {[EC] = "EC", [RSA_KEY] = "RSA", [ANY] = NULL};
 
 static struct {
     pthread_mutex_t lock;
-    struct form forms[3];
-} known = {
-    .lock = PTHREAD_MUTEX_INITIALIZER,
-    .forms = {{.label = "PRIVATE KEY", .structure = "PrivateKeyInfo"},                    /* PKCS#8, RFC 5208 */
-              {.label = "EC PRIVATE KEY", .structure = "type-specific", .type = "EC"},    /* SEC1, RFC 5915 */
-              {.label = "RSA PRIVATE KEY", .structure = "type-specific", .type = "RSA"}}, /* PKCS#1, RFC 8017 */
-};
+    struct decoder {
+        OSSL_DECODER_CTX *ctx;
+        EVP_PKEY *key; /* what it has made */
+    } decoders[FORMS][TYPES];
+} known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static struct form *form_of(const struct cr_pem_block *block)
+static enum type type_of(const X509_ALGOR *algorithm)
 {
-    for (size_t i = 0; i < cr_array_len(known.forms); i++)
-        if (cr_pem_is(block, known.forms[i].label))
-            return &known.forms[i];
-    return NULL;
+    const ASN1_OBJECT *oid = NULL;
+    X509_ALGOR_get0(&oid, NULL, NULL, algorithm);
+    switch (OBJ_obj2nid(oid)) {
+    case NID_X9_62_id_ecPublicKey:
+        return EC;
+    case NID_rsaEncryption:
+        return RSA_KEY;
+    default:
+        return ANY;
+    }
 }
 
 /* Locked. */
-static EVP_PKEY *decode(struct form *form, const struct cr_buf *der)
+static EVP_PKEY *decode_as(enum form form, enum type type, const void *der, size_t len)
 {
-    const unsigned char *at = (const unsigned char *)der->data;
-    size_t left = der->len;
-    if (!form->decoder)
-        form->decoder =
-            OSSL_DECODER_CTX_new_for_pkey(&form->key, "DER", form->structure, form->type, EVP_PKEY_KEYPAIR, NULL, NULL);
-    bool whole = form->decoder && OSSL_DECODER_from_data(form->decoder, &at, &left) && left == 0;
-    EVP_PKEY *key = cr_steal(&form->key);
+    const unsigned char *at = der;
+    struct decoder *decoder = &known.decoders[form][type];
+    if (!decoder->ctx)
+        decoder->ctx = OSSL_DECODER_CTX_new_for_pkey(&decoder->key, "DER", forms[form].structure, type_names[type],
+                                                     forms[form].selection, NULL, NULL);
+    bool whole = decoder->ctx && OSSL_DECODER_from_data(decoder->ctx, &at, &len) && len == 0;
+    EVP_PKEY *key = cr_steal(&decoder->key);
     if (whole)
         return key;
     EVP_PKEY_free(key);
     return NULL;
 }
 
-static EVP_PKEY *decode_der(struct form *form, const struct cr_buf *der)
+static EVP_PKEY *decode(enum form form, enum type type, const void *der, size_t len)
 {
     pthread_mutex_lock(&known.lock);
-    EVP_PKEY *key = decode(form, der);
+    EVP_PKEY *key = decode_as(form, type, der, len);
+    if (!key && type != ANY && (form == PKCS8 || form == PUBLIC))
+        key = decode_as(form, ANY, der, len); /* a kind that shares the algorithm's name, as SM2 does */
     pthread_mutex_unlock(&known.lock);
     return key;
+}
+
+struct evp_pkey_st *cr_key_decode_public(const struct X509_algor_st *algorithm, const void *der, size_t len)
+{
+    return decode(PUBLIC, type_of(algorithm), der, len);
+}
+
+static enum form form_of(const struct cr_pem_block *block)
+{
+    enum form form = 0;
+    while (form < PUBLIC && !cr_pem_is(block, forms[form].label))
+        form++;
+    return form;
+}
+
+/* What a PKCS#8 key says it is. */
+static enum type type_inside(const struct cr_buf *der)
+{
+    const unsigned char *at = (const unsigned char *)der->data;
+    const X509_ALGOR *algorithm = NULL;
+    PKCS8_PRIV_KEY_INFO *info = d2i_PKCS8_PRIV_KEY_INFO(NULL, &at, (long)der->len);
+    enum type type = info && PKCS8_pkey_get0(NULL, NULL, NULL, &algorithm, info) ? type_of(algorithm) : ANY;
+    PKCS8_PRIV_KEY_INFO_free(info);
+    return type;
+}
+
+static EVP_PKEY *decode_private(enum form form, const struct cr_buf *der)
+{
+    enum type type = form == SEC1 ? EC : form == PKCS1 ? RSA_KEY : type_inside(der);
+    return decode(form, type, der->data, der->len);
 }
 
 static bool is_encrypted(const struct cr_pem_block *block)
@@ -83,8 +130,8 @@ static bool read_block(const struct cr_pem_block *block, EVP_PKEY **key, enum cr
                             "passphrase: store it decrypted (openssl pkey)",
                             block->number);
     }
-    struct form *form = form_of(block);
-    if (!form)
+    enum form form = form_of(block);
+    if (form == PUBLIC)
         return cr_error_set(err, CR_ERR_INVALID,
                             "block %zu is a %.*s, which is not supported: convert it to PKCS#8 "
                             "(openssl pkcs8 -topk8 -nocrypt)",
@@ -92,7 +139,7 @@ static bool read_block(const struct cr_pem_block *block, EVP_PKEY **key, enum cr
     CR_CLEANUP(cr_buf) struct cr_buf der = {.secret = true};
     if (!cr_pem_decode(block, &der, err))
         return false;
-    *key = decode_der(form, &der);
+    *key = decode_private(form, &der);
     if (*key)
         return true;
     return cr_error_set(err, CR_ERR_INVALID, "block %zu (%.*s, line %zu) is corrupt: it holds no key of that form",

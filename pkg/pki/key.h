@@ -1,15 +1,20 @@
-/* Private keys: read, compared with a certificate, gone. Private to pkg/pki. */
+/* Keys: read, compared with each other, gone. Private to pkg/pki. */
 #ifndef CR_PKI_KEY_H
 #define CR_PKI_KEY_H
 
 #include "pki/material.h"
 
-struct evp_pkey_st; /* OpenSSL's EVP_PKEY */
+struct evp_pkey_st;   /* OpenSSL's EVP_PKEY */
+struct X509_algor_st; /* OpenSSL's X509_ALGOR */
 
 /* The one private key of a PEM text: PKCS#8, SEC1 or PKCS#1; other blocks (EC PARAMETERS, certificates) are skipped.
  * Owned by the caller, who frees it at once. NULL: *problem is Unparsable or Encrypted, err says why, without the name
  * of the entry. Never prompts. */
 struct evp_pkey_st *cr_key_read(const struct cr_pem_input *in, enum cr_material_problem *problem, struct cr_error *err);
+
+/* The public key of a SubjectPublicKeyInfo's DER, whose algorithm the caller knows. Owned by the caller; NULL when
+ * OpenSSL cannot read it. */
+struct evp_pkey_st *cr_key_decode_public(const struct X509_algor_st *algorithm, const void *der, size_t len);
 
 enum { CR_KEY_TYPE = 16 };
 /* "RSA-2048", "ECDSA-P256", "Ed25519", … */

@@ -26,8 +26,8 @@ struct work {
     struct cr_material *out;
     enum cr_material_problem problem;
     struct cr_error *err;
-    STACK_OF(X509) * chain; /* owned; the leaf first */
-    STACK_OF(X509) * trust; /* owned; as in the bundle, duplicates included */
+    struct cr_certificates *chain; /* owned; the leaf first */
+    struct cr_certificates *trust; /* owned; as in the bundle, duplicates included */
 };
 
 static void work_cleanup(struct work *w)
@@ -182,19 +182,25 @@ static bool check_presence(struct work *w)
 
 /* --- leaf --- */
 
-static bool has_key(X509 *cert, const EVP_PKEY *key)
+static struct cr_certificate *leaf_of(const struct work *w)
 {
-    return EVP_PKEY_eq(X509_get0_pubkey(cert), key) == 1;
+    return w->chain->items[0];
+}
+
+static bool has_key(struct cr_certificate *cert, const EVP_PKEY *key)
+{
+    const EVP_PKEY *own = cr_certificate_key(cert);
+    return own && EVP_PKEY_eq(own, key) == 1;
 }
 
 /* The usual reason is a chain that begins with its CA. */
 static bool refuse_mismatch(struct work *w, const EVP_PKEY *key)
 {
     char type[CR_KEY_TYPE];
-    for (int i = 1; i < sk_X509_num(w->chain); i++)
-        if (has_key(sk_X509_value(w->chain, i), key))
+    for (size_t i = 1; i < w->chain->len; i++)
+        if (has_key(w->chain->items[i], key))
             return refuse(w, CR_MATERIAL_KEY_MISMATCH,
-                          "%s belongs to certificate %d of %s, not to the first: the leaf must come first",
+                          "%s belongs to certificate %zu of %s, not to the first: the leaf must come first",
                           name_of(w, PRIVATE_KEY), i + 1, name_of(w, CERTIFICATE));
     cr_key_type(key, type);
     return refuse(w, CR_MATERIAL_KEY_MISMATCH,
@@ -209,7 +215,7 @@ static bool check_key(struct work *w)
     EVP_PKEY *key = cr_key_read(&w->in->private_key, &problem, w->err);
     if (!key)
         return refuse_entry(w, PRIVATE_KEY, problem);
-    bool fits = has_key(sk_X509_value(w->chain, 0), key) || refuse_mismatch(w, key);
+    bool fits = has_key(leaf_of(w), key) || refuse_mismatch(w, key);
     EVP_PKEY_free(key);
     return fits;
 }
@@ -231,13 +237,13 @@ static bool check_times(struct work *w)
 
 static void describe_leaf(struct work *w)
 {
-    X509 *leaf = sk_X509_value(w->chain, 0);
+    struct cr_certificate *leaf = leaf_of(w);
     struct cr_material *out = w->out;
     out->has_leaf = true;
     cr_certificate_fingerprint(leaf, out->leaf);
     cr_certificates_digest(w->chain, out->chain);
     cr_certificate_key_digest(leaf, out->key);
-    cr_key_type(X509_get0_pubkey(leaf), out->key_type);
+    cr_key_type(cr_certificate_key(leaf), out->key_type);
     out->not_before_ms = cr_certificate_not_before_ms(leaf);
     out->not_after_ms = cr_certificate_not_after_ms(leaf);
     cr_certificate_dns_names(leaf, &out->dns_names);
@@ -251,7 +257,7 @@ static bool read_leaf(struct work *w)
     if (!w->chain)
         return refuse_entry(w, CERTIFICATE, CR_MATERIAL_UNPARSABLE);
     /* Only of the leaf: a CA with a key that we cannot read is none of our business. */
-    if (!X509_get0_pubkey(sk_X509_value(w->chain, 0)))
+    if (!cr_certificate_key(leaf_of(w)))
         return refuse(w, CR_MATERIAL_UNPARSABLE, "%s: the certificate has a public key of an unknown kind",
                       name_of(w, CERTIFICATE));
     describe_leaf(w);
@@ -268,7 +274,7 @@ static bool has_fingerprint(const struct cr_material *m, const char *fingerprint
     return false;
 }
 
-static void add_ca(struct cr_material *m, X509 *cert)
+static void add_ca(struct cr_material *m, const struct cr_certificate *cert)
 {
     struct cr_ca ca;
     cr_certificate_fingerprint(cert, ca.fingerprint);
@@ -287,23 +293,20 @@ static bool read_trust(struct work *w)
     w->trust = cr_trust_read(&w->in->trust, MAX_TRUST, w->err);
     if (!w->trust)
         return refuse_entry(w, TRUST, CR_MATERIAL_UNPARSABLE);
-    size_t count = (size_t)sk_X509_num(w->trust);
-    w->out->trust = cr_calloc(count, sizeof *w->out->trust);
-    for (size_t i = 0; i < count; i++)
-        add_ca(w->out, sk_X509_value(w->trust, (int)i));
+    w->out->trust = cr_calloc(w->trust->len, sizeof *w->out->trust);
+    for (size_t i = 0; i < w->trust->len; i++)
+        add_ca(w->out, w->trust->items[i]);
     return true;
 }
 
 /* --- who signed the leaf, and what trusts it --- */
 
-static bool find_issuer(struct work *w, STACK_OF(X509) * among)
+static bool find_issuer(struct work *w, const struct cr_certificates *among)
 {
-    X509 *leaf = sk_X509_value(w->chain, 0);
-    for (int i = 0; i < sk_X509_num(among); i++) {
-        X509 *ca = sk_X509_value(among, i);
-        if (!cr_verify_signed_by(leaf, ca))
+    for (size_t i = 0; among && i < among->len; i++) {
+        if (!cr_verify_signed_by(leaf_of(w), among->items[i]))
             continue;
-        cr_certificate_identity(ca, w->out->issuer);
+        cr_certificate_identity(among->items[i], w->out->issuer);
         return true;
     }
     return false;
@@ -314,33 +317,50 @@ static bool find_issuer(struct work *w, STACK_OF(X509) * among)
 static void describe_issuer(struct work *w)
 {
     if (!w->out->issuer[0] && !find_issuer(w, w->chain) && !find_issuer(w, w->trust))
-        cr_certificate_issuer_digest(sk_X509_value(w->chain, 0), w->out->issuer);
+        cr_certificate_issuer_digest(leaf_of(w), w->out->issuer);
+}
+
+static void add_helpers(STACK_OF(X509) * helpers, const struct cr_certificates *certs, size_t first)
+{
+    for (size_t i = first; helpers && i < certs->len; i++) {
+        X509 *helper = cr_certificate_x509(certs->items[i]);
+        if (helper)
+            sk_X509_push(helpers, helper);
+    }
+}
+
+static void note_issuer(struct work *w, const struct cr_certificates *among, const X509 *issuer)
+{
+    for (size_t i = 0; issuer && i < among->len; i++)
+        if (cr_certificate_x509(among->items[i]) == issuer)
+            cr_certificate_identity(among->items[i], w->out->issuer);
+}
+
+static void describe_anchor(struct work *w, STACK_OF(X509) * helpers, struct cr_certificate *ca)
+{
+    char identity[CR_SHA256_HEX];
+    X509 *issuer = NULL;
+    X509 *leaf = cr_certificate_x509(leaf_of(w));
+    X509 *anchor = cr_certificate_x509(ca);
+    if (!leaf || !anchor || !cr_verify_chains_to(leaf, helpers, anchor, w->now_ms, &issuer))
+        return;
+    cr_certificate_identity(ca, identity);
+    cr_strvec_add_unique(&w->out->anchors, identity);
+    note_issuer(w, w->chain, issuer);
+    note_issuer(w, w->trust, issuer);
 }
 
 /* What may stand between the leaf and an anchor: the chain a server sends first, then the bundle's intermediates. */
-static STACK_OF(X509) * helpers(const struct work *w)
-{
-    STACK_OF(X509) *all = sk_X509_new_null();
-    for (int i = 1; all && i < sk_X509_num(w->chain); i++)
-        sk_X509_push(all, sk_X509_value(w->chain, i));
-    for (int i = 0; all && i < sk_X509_num(w->trust); i++)
-        sk_X509_push(all, sk_X509_value(w->trust, i));
-    return all;
-}
-
 static void describe_anchors(struct work *w)
 {
-    char identity[CR_SHA256_HEX];
-    X509 *leaf = sk_X509_value(w->chain, 0);
-    STACK_OF(X509) *between = helpers(w);
-    for (int i = 0; i < sk_X509_num(w->trust); i++) {
-        X509 *ca = sk_X509_value(w->trust, i);
-        if (!cr_verify_chains_to(leaf, between, ca, w->now_ms, w->out->issuer))
-            continue;
-        cr_certificate_identity(ca, identity);
-        cr_strvec_add_unique(&w->out->anchors, identity);
-    }
-    sk_X509_free(between);
+    if (!w->trust)
+        return;
+    STACK_OF(X509) *helpers = sk_X509_new_null();
+    add_helpers(helpers, w->chain, 1);
+    add_helpers(helpers, w->trust, 0);
+    for (size_t i = 0; i < w->trust->len; i++)
+        describe_anchor(w, helpers, w->trust->items[i]);
+    sk_X509_free(helpers);
 }
 
 static bool read_material(struct work *w)

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <openssl/x509.h>
-
 #include "base/alloc.h"
 
 enum {
@@ -16,7 +14,7 @@ enum {
 /* The newest first. */
 struct kept {
     char text[CR_SHA256_HEX];
-    STACK_OF(X509) * certs;
+    struct cr_certificates *certs;
 };
 
 static pthread_key_t kept_key;
@@ -48,14 +46,6 @@ static struct kept *kept_bundles(void)
     return kept;
 }
 
-static STACK_OF(X509) * shared(STACK_OF(X509) * certs)
-{
-    STACK_OF(X509) *copy = X509_chain_up_ref(certs);
-    if (!copy)
-        abort(); /* no memory */
-    return copy;
-}
-
 /* The place in front, free. */
 static void make_room(struct kept *kept, size_t from)
 {
@@ -63,7 +53,7 @@ static void make_room(struct kept *kept, size_t from)
     kept[0] = (struct kept){0};
 }
 
-static STACK_OF(X509) * find(struct kept *kept, const char *text)
+static struct cr_certificates *find(struct kept *kept, const char *text)
 {
     for (size_t i = 0; i < KEPT; i++) {
         if (!kept[i].certs || strcmp(kept[i].text, text) != 0)
@@ -76,24 +66,24 @@ static STACK_OF(X509) * find(struct kept *kept, const char *text)
     return NULL;
 }
 
-static void keep(struct kept *kept, const char *text, STACK_OF(X509) * certs)
+static void keep(struct kept *kept, const char *text, struct cr_certificates *certs)
 {
     cr_certificates_free(kept[KEPT - 1].certs);
     make_room(kept, KEPT - 1);
     memcpy(kept[0].text, text, CR_SHA256_HEX);
-    kept[0].certs = shared(certs);
+    kept[0].certs = cr_certificates_ref(certs);
 }
 
-struct stack_st_X509 *cr_trust_read(const struct cr_pem_input *in, int max, struct cr_error *err)
+struct cr_certificates *cr_trust_read(const struct cr_pem_input *in, size_t max, struct cr_error *err)
 {
     char text[CR_SHA256_HEX];
     cr_sha256_hex(in->data, in->len, text);
     struct kept *kept = kept_bundles();
-    STACK_OF(X509) *known = find(kept, text);
-    if (known && sk_X509_num(known) <= max)
-        return shared(known);
-    STACK_OF(X509) *certs = cr_certificates_read(in, max, err);
-    if (certs && !known && sk_X509_num(certs) <= KEPT_LENGTH)
+    struct cr_certificates *known = find(kept, text);
+    if (known && known->len <= max)
+        return cr_certificates_ref(known);
+    struct cr_certificates *certs = cr_certificates_read(in, max, err);
+    if (certs && !known && certs->len <= KEPT_LENGTH)
         keep(kept, text, certs);
     return certs;
 }

@@ -5,12 +5,13 @@
 
 #include "pki/certificate.h"
 
-bool cr_verify_signed_by(struct x509_st *cert, struct x509_st *ca)
+bool cr_verify_signed_by(struct cr_certificate *cert, struct cr_certificate *ca)
 {
-    if (X509_NAME_cmp(X509_get_issuer_name(cert), X509_get_subject_name(ca)) != 0)
+    if (!cr_certificate_names_issuer(cert, ca))
         return false;
-    EVP_PKEY *key = X509_get0_pubkey(ca);
-    return key && X509_verify(cert, key) == 1;
+    X509 *signed_by = cr_certificate_x509(cert);
+    EVP_PKEY *key = cr_certificate_key(ca);
+    return signed_by && key && X509_verify(signed_by, key) == 1;
 }
 
 /* Lets a certificate of an issuer whose clock is ahead of ours through. The time to check at comes from the
@@ -19,9 +20,9 @@ static int tolerate_skew(int ok, X509_STORE_CTX *ctx)
 {
     if (ok || X509_STORE_CTX_get_error(ctx) != X509_V_ERR_CERT_NOT_YET_VALID)
         return ok;
-    int64_t now_ms = (int64_t)X509_VERIFY_PARAM_get_time(X509_STORE_CTX_get0_param(ctx)) * 1000;
+    time_t latest = X509_VERIFY_PARAM_get_time(X509_STORE_CTX_get0_param(ctx)) + CR_CLOCK_SKEW_MS / 1000;
     const X509 *cert = X509_STORE_CTX_get_current_cert(ctx);
-    return cert && cr_certificate_not_before_ms(cert) <= now_ms + CR_CLOCK_SKEW_MS;
+    return cert && X509_cmp_time(X509_get0_notBefore(cert), &latest) < 0; /* equal is -1 */
 }
 
 static bool verify(X509_STORE_CTX *ctx, X509 *leaf, STACK_OF(X509) * helpers, STACK_OF(X509) * trusted, int64_t now_ms)
@@ -36,21 +37,15 @@ static bool verify(X509_STORE_CTX *ctx, X509 *leaf, STACK_OF(X509) * helpers, ST
     return X509_verify_cert(ctx) == 1;
 }
 
-static void note_issuer(X509_STORE_CTX *ctx, char issuer[CR_SHA256_HEX])
-{
-    STACK_OF(X509) *chain = X509_STORE_CTX_get0_chain(ctx);
-    if (sk_X509_num(chain) > 1)
-        cr_certificate_identity(sk_X509_value(chain, 1), issuer);
-}
-
 bool cr_verify_chains_to(struct x509_st *leaf, struct stack_st_X509 *helpers, struct x509_st *anchor, int64_t now_ms,
-                         char issuer[CR_SHA256_HEX])
+                         struct x509_st **issuer)
 {
     STACK_OF(X509) *trusted = sk_X509_new_null();
     X509_STORE_CTX *ctx = X509_STORE_CTX_new();
     bool verified = trusted && ctx && sk_X509_push(trusted, anchor) && verify(ctx, leaf, helpers, trusted, now_ms);
-    if (verified)
-        note_issuer(ctx, issuer);
+    STACK_OF(X509) *chain = verified ? X509_STORE_CTX_get0_chain(ctx) : NULL;
+    if (sk_X509_num(chain) > 1)
+        *issuer = sk_X509_value(chain, 1);
     X509_STORE_CTX_free(ctx);
     sk_X509_free(trusted);
     return verified;

@@ -43,4 +43,5 @@ def _note() -> Path:
 
 
 def _lock() -> Path:
-    return paths.state_dir() / ".limits.lock"
+    """No cluster's own, whose name has no underscore."""
+    return paths.state_dir() / ".host_limits.lock"

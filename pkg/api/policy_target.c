@@ -16,6 +16,8 @@ static const struct {
     {"apps/v1", "Deployment", STAYS},
     {"apps/v1", "StatefulSet", STAYS},
     {"apps/v1", "DaemonSet", STAYS},
+    {"apps/v1", "ReplicaSet", STAYS},
+    {"argoproj.io/v1alpha1", "Rollout", STAYS},
     {"networking.k8s.io/v1", "Ingress", BY_API},
     {"gateway.networking.k8s.io/v1", "Gateway", BY_API},
     {"batch/v1", "Job", RUNS_TO_END},

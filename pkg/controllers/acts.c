@@ -80,18 +80,23 @@ static void log_said(const struct cr_policy *policy, const struct cr_plan_event 
 
 /* uid and resourceVersion are preconditions: a workload that was recreated, or that somebody (another leader, ourselves
  * a moment ago) changed since the decision, answers Conflict, and the decision is made again. */
-static struct cr_json *restart_patch(const struct cr_json *workload, const struct cr_json *annotations, int64_t now_ms)
+static struct cr_json *restart_patch(const struct cr_json *workload, const struct cr_plan_restart *restart)
 {
     struct cr_json *patch = cr_json_new_object();
     struct cr_json *metadata = cr_json_object_in(patch, "metadata");
     cr_json_set_string(metadata, "uid", cr_obj_uid(workload));
     cr_json_set_string(metadata, "resourceVersion", cr_obj_resource_version(workload));
     struct cr_json *spec = cr_json_object_in(patch, "spec");
+    char at[CR_TIME_TEXT];
+    cr_time_format(restart->restart_at_ms ? restart->restart_at_ms : cr_clock_wall_ms(), at);
+    if (restart->restart_at_ms) {
+        cr_json_set(metadata, "annotations", cr_json_copy(restart->annotations));
+        cr_json_set_string(spec, "restartAt", at);
+        return patch;
+    }
     struct cr_json *template_metadata = cr_json_object_in(cr_json_object_in(spec, "template"), "metadata");
-    struct cr_json *set = cr_json_set(template_metadata, "annotations", cr_json_copy(annotations));
-    char now[CR_TIME_TEXT];
-    cr_time_format(now_ms, now);
-    cr_json_set_string(set, RESTARTED_AT, now);
+    struct cr_json *set = cr_json_set(template_metadata, "annotations", cr_json_copy(restart->annotations));
+    cr_json_set_string(set, RESTARTED_AT, at);
     return patch;
 }
 
@@ -127,7 +132,7 @@ static bool restart(const struct cr_actor *actor, struct cr_gathered *gathered, 
         return cr_error_set(err, CR_ERR_INTERNAL, "%s %s is not a kind that can be restarted", spec->api_version,
                             spec->kind);
 
-    CR_CLEANUP(cr_json) struct cr_json *patch = restart_patch(workload, what->annotations, cr_clock_wall_ms());
+    CR_CLEANUP(cr_json) struct cr_json *patch = restart_patch(workload, what);
     struct cr_json *patched =
         cr_client_merge_patch(actor->client, resource, policy->ns, spec->target, NULL, patch, err);
     if (!patched) {

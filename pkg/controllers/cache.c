@@ -30,17 +30,23 @@ static const struct cr_resource *const resources[CR_CACHED_COUNT] = {
     [CR_CACHED_DEPLOYMENTS] = &cr_res_deployments, [CR_CACHED_STATEFULSETS] = &cr_res_statefulsets,
     [CR_CACHED_DAEMONSETS] = &cr_res_daemonsets,   [CR_CACHED_PODS] = &cr_res_pods,
     [CR_CACHED_INGRESSES] = &cr_res_ingresses,     [CR_CACHED_GATEWAYS] = &cr_res_gateways,
-    [CR_CACHED_BUDGETS] = &cr_res_budgets,
+    [CR_CACHED_BUDGETS] = &cr_res_budgets,         [CR_CACHED_REPLICASETS] = &cr_res_replicasets,
+    [CR_CACHED_ROLLOUTS] = &cr_res_rollouts,
 };
+
+/* Of a Deployment or an Argo Rollout there are up to ten old ones each: the API server leaves them out. */
+static const char bare_replica_sets[] = "!pod-template-hash,!rollouts-pod-template-hash";
 
 static bool is_optional(enum cr_cached what)
 {
-    return what == CR_CACHED_INGRESSES || what == CR_CACHED_GATEWAYS || what == CR_CACHED_BUDGETS;
+    return what == CR_CACHED_INGRESSES || what == CR_CACHED_GATEWAYS || what == CR_CACHED_BUDGETS ||
+           what == CR_CACHED_REPLICASETS || what == CR_CACHED_ROLLOUTS;
 }
 
 /* Those that use Secrets. */
 static const enum cr_cached users[] = {CR_CACHED_DEPLOYMENTS, CR_CACHED_STATEFULSETS, CR_CACHED_DAEMONSETS,
-                                       CR_CACHED_INGRESSES, CR_CACHED_GATEWAYS};
+                                       CR_CACHED_REPLICASETS, CR_CACHED_ROLLOUTS,     CR_CACHED_INGRESSES,
+                                       CR_CACHED_GATEWAYS};
 
 static bool project(void *arg, struct cr_json *json, struct cr_snapshot *snapshot)
 {
@@ -55,10 +61,15 @@ static bool project(void *arg, struct cr_json *json, struct cr_snapshot *snapsho
     case CR_CACHED_POLICIES:
         cr_project_policy(json);
         return true;
+    case CR_CACHED_REPLICASETS:
+        if (cr_obj_controller(json))
+            return false;
+        break;
     default:
-        cr_project_user(resources[informer->what]->kind, json, snapshot);
-        return true;
+        break;
     }
+    cr_project_user(resources[informer->what]->kind, json, snapshot);
+    return true;
 }
 
 const struct cr_policy *cr_cached_policy(const struct cr_snapshot *snapshot, const char **problem)
@@ -132,8 +143,10 @@ static void tell_of_user(struct cr_cache *cache, const char *ns, const char *kin
         tell_who_waits_for_budgets(cache, ns);
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     __attribute__((cleanup(used_cleanup))) struct used used = {0};
+    CR_CLEANUP(cr_packed) struct cr_packed *template = after ? cr_cache_template_of(cache, ns, after) : NULL;
     add_used(cache, ns, before, &used);
     add_used(cache, ns, after, &used);
+    add_used(cache, ns, cr_packed_extra(template), &used);
     cr_policy_index_of_user(cache->index, ns, kind, name, used.items, used.len, &keys);
     cr_cache_tell(cache, &keys);
 }
@@ -354,7 +367,10 @@ static void add_informer(struct cr_manager *manager, struct cr_client *client, s
 {
     bool policies = informer->what == CR_CACHED_POLICIES;
     struct cr_informer_options options = {
-        .watch = {.resource = resources[informer->what], .ns = informer->ns, .optional = is_optional(informer->what)},
+        .watch = {.resource = resources[informer->what],
+                  .ns = informer->ns,
+                  .label_selector = informer->what == CR_CACHED_REPLICASETS ? bare_replica_sets : NULL,
+                  .optional = is_optional(informer->what)},
         .project = project,
         .on_change = on_change,
         .on_refused = refused_fn(informer->what),
@@ -442,10 +458,29 @@ struct cr_packed *cr_cache_policy_packed(struct cr_cache *cache, const char *ns,
     return store ? cr_store_get_packed(store, ns, name) : NULL;
 }
 
+struct cr_packed *cr_cache_template_of(struct cr_cache *cache, const char *ns, const void *extra)
+{
+    const char *deployment = cr_projected_template_of(extra);
+    struct cr_store *store = deployment ? store_for(cache, CR_CACHED_DEPLOYMENTS, ns) : NULL;
+    return store ? cr_store_get_packed(store, ns, deployment) : NULL;
+}
+
+static void add_template(struct cr_cache *cache, const char *ns, struct cr_snapshot *rollout)
+{
+    CR_CLEANUP(cr_packed) struct cr_packed *packed = cr_cache_template_of(cache, ns, rollout->extra);
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *deployment = cr_packed_open(packed);
+    const struct cr_json *template = deployment ? cr_json_at(deployment->json, "spec", "template") : NULL;
+    if (template)
+        cr_json_set(cr_json_edit(rollout->json, "spec"), "template", cr_json_copy(template));
+}
+
 struct cr_snapshot *cr_cache_workload(struct cr_cache *cache, const char *ns, const char *kind, const char *name)
 {
     CR_CLEANUP(cr_packed) struct cr_packed *packed = cr_cache_workload_packed(cache, ns, kind, name);
-    return cr_packed_open(packed);
+    struct cr_snapshot *workload = cr_packed_open(packed);
+    if (workload)
+        add_template(cache, ns, workload);
+    return workload;
 }
 
 /* Of all namespaces there may be one informer each. */

@@ -20,6 +20,8 @@ enum cr_cached {
     CR_CACHED_DAEMONSETS,
     CR_CACHED_PODS,
     /* Kinds that the cluster may lack, or not let us see. They are watched once a policy asks for them. */
+    CR_CACHED_REPLICASETS, /* that nobody made */
+    CR_CACHED_ROLLOUTS,    /* of Argo Rollouts */
     CR_CACHED_INGRESSES,
     CR_CACHED_GATEWAYS,
     CR_CACHED_BUDGETS, /* PodDisruptionBudgets; their JSON is empty, see cr_projected_budget */
@@ -49,7 +51,7 @@ CR_DEFINE_CLEANUP(cr_cache, struct cr_cache, cr_cache_free)
 /* A snapshot of the caller's own, or NULL. */
 struct cr_snapshot *cr_cache_get(struct cr_cache *cache, enum cr_cached what, const char *ns, const char *name);
 /* The workload, Ingress or Gateway that a consumer names; NULL when it does not exist or its kind is not one of ours.
- */
+ * An Argo Rollout with a workloadRef has the template that it takes from there. */
 struct cr_snapshot *cr_cache_workload(struct cr_cache *cache, const char *ns, const char *kind, const char *name);
 
 struct cr_snapshots {
@@ -69,6 +71,9 @@ void cr_cache_keys(struct cr_cache *cache, enum cr_cached what, const char *ns, 
 struct cr_packed *cr_cache_workload_packed(struct cr_cache *cache, const char *ns, const char *kind, const char *name);
 struct cr_packed *cr_cache_policy_packed(struct cr_cache *cache, const char *ns, const char *name);
 const char *cr_cached_kind(enum cr_cached what); /* "Deployment" */
+/* Whose template an Argo Rollout takes by its workloadRef: a Deployment. extra: of the Rollout. A reference; NULL: its
+ * own, or there is none. */
+struct cr_packed *cr_cache_template_of(struct cr_cache *cache, const char *ns, const void *extra);
 /* The active pods of a workload, by their owner. */
 void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
                    struct cr_snapshots *out);

@@ -7,15 +7,34 @@
 #include "base/strings.h"
 #include "kube/object.h"
 
-static bool deployment_of(const struct cr_json *pod, const char *replica_set, char **name)
+/* Who makes ReplicaSets, and by which label their names end:
+ * kubernetes.io/docs/concepts/workloads/controllers/deployment (pod-template-hash), and DefaultRolloutUniqueLabelKey of
+ * github.com/argoproj/argo-rollouts. */
+static const struct maker {
+    const char *kind;
+    const char *label;
+} makers[] = {{"Deployment", "pod-template-hash"}, {"Rollout", "rollouts-pod-template-hash"}};
+
+static bool maker_of(const char *replica_set, const char *hash, char **name)
 {
-    const char *hash = cr_json_string_at(pod, "metadata", "labels", "pod-template-hash");
-    if (!hash)
-        return false;
     cr_autofree char *suffix = cr_asprintf("-%s", hash);
     if (!cr_ends_with(replica_set, suffix))
         return false;
     *name = cr_strndup(replica_set, strlen(replica_set) - strlen(suffix));
+    return true;
+}
+
+static bool workload_of_replica_set(const struct cr_json *pod, const char *replica_set, const char **kind, char **name)
+{
+    const struct cr_json *labels = cr_json_at(pod, "metadata", "labels");
+    for (size_t i = 0; i < cr_array_len(makers); i++) {
+        const char *hash = cr_json_string_at(labels, makers[i].label);
+        *kind = makers[i].kind;
+        if (hash)
+            return maker_of(replica_set, hash, name);
+    }
+    *kind = "ReplicaSet";
+    *name = cr_strdup(replica_set);
     return true;
 }
 
@@ -27,10 +46,8 @@ bool cr_pod_workload(const struct cr_json *pod, const char **kind, char **name)
     /* Others have kinds of these names, too (OpenKruise's StatefulSet, say). */
     if (!owner_kind || !owner_name || !cr_starts_with(cr_json_string_at(owner, "apiVersion"), "apps/"))
         return false;
-    if (cr_streq(owner_kind, "ReplicaSet")) {
-        *kind = "Deployment";
-        return deployment_of(pod, owner_name, name);
-    }
+    if (cr_streq(owner_kind, "ReplicaSet"))
+        return workload_of_replica_set(pod, owner_name, kind, name);
     static const char *const direct[] = {"StatefulSet", "DaemonSet"};
     for (size_t i = 0; i < cr_array_len(direct); i++) {
         if (!cr_streq(owner_kind, direct[i]))

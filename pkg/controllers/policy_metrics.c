@@ -34,6 +34,8 @@ static const struct {
     {"restart.", "NotSupported"},
     {"its software is not in the catalogue", "UnknownSoftware"},
     {"the workload is paused", "Paused"},
+    {"the Rollout is busy", "Updating"},
+    {"a ReplicaSet without", "UpdateStrategy"},
     {"updateStrategy", "UpdateStrategy"},
     {"the restart was undone", "RestartUndone"},
     {"new pods go on serving the old leaf", "StillStale"},

@@ -218,6 +218,20 @@ static void strip_conditions(struct cr_json *json)
     strip_each(cr_json_edit(cr_json_edit(json, "status"), "conditions"), unread, cr_array_len(unread));
 }
 
+/* Of an Argo Rollout's strategy its worst case is read, of its status where an update or a restart stands
+ * (rotation/rollout.c). What it is, is told by its kind, as its restarts are remembered elsewhere
+ * (restart_annotation.c).
+ */
+static void strip_rollout(struct cr_json *json)
+{
+    static const char *const unread_strategy[] = {"steps", "analysis", "trafficRouting", "antiAffinity"};
+    static const char *const unread_status[] = {"conditions", "canary", "blueGreen", "alb", "albs", "selector"};
+    struct cr_json *strategy = cr_json_edit(cr_json_edit(json, "spec"), "strategy");
+    strip(cr_json_edit(strategy, "canary"), unread_strategy, cr_array_len(unread_strategy));
+    strip(cr_json_edit(json, "status"), unread_status, cr_array_len(unread_status));
+    cr_json_set_string(json, "kind", "Rollout");
+}
+
 /* Of an Ingress or a Gateway only who it is and which Secrets it names is read. */
 static void strip_routes(struct cr_json *json)
 {
@@ -227,6 +241,7 @@ static void strip_routes(struct cr_json *json)
 
 struct user_facts {
     struct cr_strvec uses;
+    char *template_of; /* see cr_projected_template_of */
     int64_t created_ms;
     bool rolling;
 };
@@ -237,6 +252,7 @@ static void user_facts_free(void *value)
     if (!facts)
         return;
     cr_strvec_dispose(&facts->uses);
+    free(facts->template_of);
     free(facts);
 }
 
@@ -251,6 +267,15 @@ static bool is_rolling(const char *kind, const struct cr_json *json)
     return rollout.state == CR_ROLLOUT_PROGRESSING || rollout.state == CR_ROLLOUT_FAILED;
 }
 
+/* argo-rollouts.readthedocs.io/en/stable/migrating: the template is a Deployment's, a ReplicaSet's or a PodTemplate's;
+ * the first is what is used. */
+static char *template_of(const struct cr_json *rollout)
+{
+    const struct cr_json *ref = cr_json_at(rollout, "spec", "workloadRef");
+    return cr_streq(cr_json_string_at(ref, "kind"), "Deployment") ? cr_strdup_or_null(cr_json_string_at(ref, "name"))
+                                                                  : NULL;
+}
+
 void cr_project_user(const char *kind, struct cr_json *json, struct cr_snapshot *snapshot)
 {
     struct user_facts *facts = cr_new(struct user_facts);
@@ -261,6 +286,10 @@ void cr_project_user(const char *kind, struct cr_json *json, struct cr_snapshot 
     strip_labels(json);
     strip_template(json);
     strip_conditions(json);
+    if (cr_streq(kind, "Rollout")) {
+        facts->template_of = template_of(json);
+        strip_rollout(json);
+    }
     if (cr_policy_kind_by_api(kind))
         strip_routes(json);
     keep_extra(snapshot, facts, user_facts_free);
@@ -274,6 +303,11 @@ const struct cr_strvec *cr_projected_uses(const void *extra)
 int64_t cr_projected_created_ms(const void *extra)
 {
     return ((const struct user_facts *)extra)->created_ms;
+}
+
+const char *cr_projected_template_of(const void *extra)
+{
+    return ((const struct user_facts *)extra)->template_of;
 }
 
 bool cr_projected_rolling(const void *extra)

@@ -15,7 +15,7 @@ void cr_project_secret(struct cr_json *json);
 void cr_project_pod(struct cr_json *json, struct cr_snapshot *snapshot);
 /* All that is read of a PodDisruptionBudget is in its extra. */
 void cr_project_budget(struct cr_json *json, struct cr_snapshot *snapshot);
-/* Deployment, StatefulSet, DaemonSet, Ingress, Gateway. */
+/* Deployment, StatefulSet, DaemonSet, ReplicaSet, Rollout, Ingress, Gateway. */
 void cr_project_user(const char *kind, struct cr_json *json, struct cr_snapshot *snapshot);
 
 /* Decodes the policy of a snapshot that one reader has opened; the snapshot's own from then on. */
@@ -30,6 +30,8 @@ bool cr_projected_active(const void *extra); /* cr_pod_active */
 /* Names of the Secrets that it uses (cr_usage_of_object); never NULL. */
 const struct cr_strvec *cr_projected_uses(const void *extra);
 int64_t cr_projected_created_ms(const void *extra); /* of who uses Secrets; see cr_obj_created_ms */
+/* The Deployment whose template an Argo Rollout takes (spec.workloadRef); NULL: it has its own, or another kind's. */
+const char *cr_projected_template_of(const void *extra);
 /* Of a workload: its rollout has begun and may still take pods away (cr_rollout_judge). */
 bool cr_projected_rolling(const void *extra);
 const struct cr_budget *cr_projected_budget(const void *extra);

@@ -14,7 +14,8 @@ struct found {
 struct cr_town {
     struct found secrets_found;
     struct found users_found;
-    struct cr_snapshots opened; /* the Secrets: their labels are read */
+    struct found templates_found; /* of users that have none of their own */
+    struct cr_snapshots opened;   /* the Secrets: their labels are read */
     struct cr_view_secret *secrets;
     struct cr_view_user *users;
     struct cr_view view;
@@ -29,10 +30,11 @@ static void add_found(void *arg, const char *ns, const char *name, struct cr_pac
     cr_strvec_add(&found->names, name);
 }
 
-/* Only who uses a Secret at all. */
+/* Only who uses a Secret at all, or may do so by somebody else's template. */
 static void add_user(void *found, const char *ns, const char *name, struct cr_packed *packed)
 {
-    if (cr_projected_uses(cr_packed_extra(packed))->len)
+    const void *extra = cr_packed_extra(packed);
+    if (cr_projected_uses(extra)->len || cr_projected_template_of(extra))
         add_found(found, ns, name, packed);
 }
 
@@ -69,10 +71,14 @@ static void add_users(struct cr_town *town, struct cr_cache *cache, enum cr_cach
     town->users = cr_reallocarray(town->users, found->names.len, sizeof *town->users);
     for (size_t i = town->view.users_len; i < found->names.len; i++) {
         const void *extra = cr_packed_extra(found->items[i]);
-        town->users[i] = (struct cr_view_user){.kind = cr_cached_kind(what),
-                                               .name = found->names.items[i],
-                                               .created_ms = cr_projected_created_ms(extra),
-                                               .secrets = cr_projected_uses(extra)};
+        CR_CLEANUP(cr_packed) struct cr_packed *template = cr_cache_template_of(cache, ns, extra);
+        if (template)
+            add_found(&town->templates_found, ns, found->names.items[i], template);
+        town->users[i] =
+            (struct cr_view_user){.kind = cr_cached_kind(what),
+                                  .name = found->names.items[i],
+                                  .created_ms = cr_projected_created_ms(extra),
+                                  .secrets = cr_projected_uses(template ? cr_packed_extra(template) : extra)};
     }
     town->view.users_len = found->names.len;
     town->view.users = town->users;
@@ -81,7 +87,8 @@ static void add_users(struct cr_town *town, struct cr_cache *cache, enum cr_cach
 struct cr_town *cr_town_new(struct cr_cache *cache, const char *ns)
 {
     static const enum cr_cached users[] = {CR_CACHED_DEPLOYMENTS, CR_CACHED_STATEFULSETS, CR_CACHED_DAEMONSETS,
-                                           CR_CACHED_INGRESSES, CR_CACHED_GATEWAYS};
+                                           CR_CACHED_REPLICASETS, CR_CACHED_ROLLOUTS,     CR_CACHED_INGRESSES,
+                                           CR_CACHED_GATEWAYS};
     struct cr_town *town = cr_new(struct cr_town);
     add_secrets(town, cache, ns);
     for (size_t i = 0; i < cr_array_len(users); i++)
@@ -96,6 +103,7 @@ void cr_town_free(struct cr_town *town)
     cr_snapshots_dispose(&town->opened);
     found_dispose(&town->secrets_found);
     found_dispose(&town->users_found);
+    found_dispose(&town->templates_found);
     free(town->secrets);
     free(town->users);
     free(town);

@@ -186,8 +186,17 @@ bool cr_world_gather(const struct cr_world_source *source, const struct cr_polic
     return true;
 }
 
+/* What the cache has added to it, the API server's answer does not have: an Argo Rollout's template from elsewhere. */
+static void keep_template(const struct cr_json *from, struct cr_json *to)
+{
+    const struct cr_json *template = cr_json_at(from, "spec", "template");
+    if (template && !cr_json_at(to, "spec", "template"))
+        cr_json_set(cr_json_object_in(to, "spec"), "template", cr_json_copy(template));
+}
+
 void cr_world_override(struct cr_gathered *gathered, size_t consumer, struct cr_json *workload)
 {
+    keep_template(gathered->consumers[consumer].workload, workload);
     cr_json_free(gathered->workload_overrides[consumer]);
     gathered->workload_overrides[consumer] = workload;
     gathered->consumers[consumer].workload = workload;

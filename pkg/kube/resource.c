@@ -14,6 +14,8 @@ const struct cr_resource cr_res_events = {"", "v1", "events", "Event"};
 const struct cr_resource cr_res_deployments = {"apps", "v1", "deployments", "Deployment"};
 const struct cr_resource cr_res_statefulsets = {"apps", "v1", "statefulsets", "StatefulSet"};
 const struct cr_resource cr_res_daemonsets = {"apps", "v1", "daemonsets", "DaemonSet"};
+const struct cr_resource cr_res_replicasets = {"apps", "v1", "replicasets", "ReplicaSet"};
+const struct cr_resource cr_res_rollouts = {"argoproj.io", "v1alpha1", "rollouts", "Rollout"};
 const struct cr_resource cr_res_ingresses = {"networking.k8s.io", "v1", "ingresses", "Ingress"};
 const struct cr_resource cr_res_budgets = {"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"};
 const struct cr_resource cr_res_gateways = {"gateway.networking.k8s.io", "v1", "gateways", "Gateway"};
@@ -21,9 +23,9 @@ const struct cr_resource cr_res_gateways = {"gateway.networking.k8s.io", "v1", "
 const struct cr_resource cr_res_policies = {"certroll.dev", "v1alpha1", "certrotationpolicies", "CertRotationPolicy"};
 
 static const struct cr_resource *const known[] = {
-    &cr_res_secrets,      &cr_res_pods,       &cr_res_events,    &cr_res_deployments,
-    &cr_res_statefulsets, &cr_res_daemonsets, &cr_res_ingresses, &cr_res_gateways,
-    &cr_res_policies,     &cr_res_configmaps, &cr_res_budgets,
+    &cr_res_secrets,    &cr_res_pods,        &cr_res_events,   &cr_res_deployments, &cr_res_statefulsets,
+    &cr_res_daemonsets, &cr_res_ingresses,   &cr_res_gateways, &cr_res_policies,    &cr_res_configmaps,
+    &cr_res_budgets,    &cr_res_replicasets, &cr_res_rollouts,
 };
 
 static bool same_api_version(const struct cr_resource *resource, const char *api_version)

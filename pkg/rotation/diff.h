@@ -76,7 +76,7 @@ char *cr_restart_annotation_for(const char *value, const char *uid, int64_t at_m
 /* The value of that name, unless it says that it is for another workload; NULL: there is none. Borrowed. annotations:
  * of a pod template, or of a pod of the workload. */
 const char *cr_restart_annotation_read(const struct cr_json *annotations, const char *name, const char *uid);
-/* Of the workload's own template. */
+/* Of the workload's own template; of an Argo Rollout its own, as long as its spec.restartAt is not older. */
 const char *cr_restart_annotation_of(const struct cr_json *workload, const char *name);
 /* When certroll restarted the workload last, for whichever Secret and policy; 0: that is not told. */
 int64_t cr_restart_annotation_at_ms(const struct cr_json *workload);

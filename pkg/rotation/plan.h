@@ -106,6 +106,7 @@ struct cr_world {
 struct cr_plan_restart {
     size_t consumer;
     struct cr_json *annotations; /* owned object: annotation name → value, for the pod template */
+    int64_t restart_at_ms;       /* Argo Rollout: its spec.restartAt, and the annotations for itself; 0: any other */
     char *why;                   /* owned */
     char *secrets;               /* owned: names of the Secrets and ids of the rotations that it is for, "a,b" */
     char *rotations;

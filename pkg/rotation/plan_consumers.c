@@ -206,8 +206,10 @@ static void weigh(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k
 
 int64_t cr_plan_restarted_at_ms(const struct cr_json *workload)
 {
-    const char *text =
-        cr_json_string_at(workload, "spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt");
+    bool by_time = cr_streq(cr_json_string_at(workload, "kind"), "Rollout");
+    const char *text = by_time ? cr_json_string_at(workload, "spec", "restartAt")
+                               : cr_json_string_at(workload, "spec", "template", "metadata", "annotations",
+                                                   "kubectl.kubernetes.io/restartedAt");
     int64_t at_ms = 0;
     return text && cr_time_parse(text, &at_ms, NULL) ? at_ms : 0;
 }
@@ -323,12 +325,13 @@ static void note_restart(const struct plan_ctx *ctx, struct plan_consumer *consu
 }
 
 /* Restarted for this very rotation, and the template lost the annotation since: somebody undid it (kubectl rollout
- * undo, a GitOps tool). Their rollout or ours again would go on for ever. An older generation is only a stale read. */
+ * undo, a GitOps tool). Their rollout or ours again would go on for ever. An older generation is only a stale read; and
+ * the same one says nothing, but for the annotations of an Argo Rollout itself, which make no new one. */
 static bool was_undone(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     cr_autofree char *ids = rotations_of(ctx, consumer);
-    return cr_streq(consumer->status->restarted_for, ids) &&
-           generation_of(consumer) > consumer->status->restarted_generation;
+    int64_t least = consumer->status->restarted_generation + (cr_plan_restarts_by_time(consumer) ? 0 : 1);
+    return cr_streq(consumer->status->restarted_for, ids) && generation_of(consumer) >= least;
 }
 
 /* --- states --- */
@@ -410,7 +413,8 @@ static void wait_for_evidence(struct plan_ctx *ctx, struct plan_consumer *consum
     cr_plan_requeue(ctx->plan, WAIT_AGAIN_MS);
 }
 
-static struct cr_json *restart_annotations(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+static struct cr_json *restart_annotations(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                                           int64_t at_ms)
 {
     struct cr_json *annotations = cr_json_new_object();
     for (size_t k = 0; k < ctx->changes_len; k++) {
@@ -422,8 +426,8 @@ static struct cr_json *restart_annotations(const struct plan_ctx *ctx, const str
         cr_autofree char *merged =
             cr_restart_annotation_merge(restart_annotation(consumer, secret), &ctx->pending[k]->pending.target,
                                         consumer->changes[k].classes, ctx->pending[k]->observed_resource_version);
-        cr_autofree char *value = cr_restart_annotation_for(
-            merged, cr_json_string_at(consumer->world->workload, "metadata", "uid"), ctx->world->now_ms);
+        cr_autofree char *value =
+            cr_restart_annotation_for(merged, cr_json_string_at(consumer->world->workload, "metadata", "uid"), at_ms);
         cr_json_set_string(annotations, name, value);
     }
     return annotations;
@@ -445,7 +449,9 @@ static bool carries_its_memory(const struct plan_ctx *ctx, const struct plan_con
 
 static void hold_undone(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
-    static const char *const why = "the restart was undone: its annotation is gone from the pod template";
+    const char *why = cr_plan_restarts_by_time(consumer)
+                          ? "the restart was undone: its annotation is gone from the Rollout, or its restartAt"
+                          : "the restart was undone: its annotation is gone from the pod template";
     if (!cr_streq(consumer->status->blocked_by, why))
         cr_plan_say_workload(ctx->plan, true, index, "RestartUndone",
                              cr_asprintf("%s; certroll does not restart it again before the next change", why));
@@ -501,9 +507,11 @@ static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t
         ctx->plan->record_first = true;
     if (!ctx->restarting++)
         ctx->restarting_by = consumer->spec->name;
+    int64_t at_ms = cr_plan_restart_at_ms(ctx, consumer);
     PLAN_PUSH(ctx->plan->restarts, ctx->plan->restarts_len,
               {.consumer = index,
-               .annotations = restart_annotations(ctx, consumer),
+               .annotations = restart_annotations(ctx, consumer, at_ms),
+               .restart_at_ms = cr_plan_restarts_by_time(consumer) ? at_ms : 0,
                .why = cr_strdup(consumer->decision.reason),
                .secrets = secrets_of(ctx, consumer),
                .rotations = rotations_of(ctx, consumer),

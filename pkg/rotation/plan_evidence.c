@@ -35,8 +35,12 @@ bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *
     char name[CR_ANNOTATION_NAME];
     cr_restart_annotation_name(ctx->changes[change].secret->name, name);
     const struct cr_json *workload = consumer->world->workload;
-    const char *value = cr_restart_annotation_read(cr_json_at(pod->pod, "metadata", "annotations"), name,
-                                                   cr_json_string_at(workload, "metadata", "uid"));
+    const char *value;
+    if (!cr_plan_restarts_by_time(consumer))
+        value = cr_restart_annotation_read(cr_json_at(pod->pod, "metadata", "annotations"), name,
+                                           cr_json_string_at(workload, "metadata", "uid"));
+    else
+        value = cr_plan_is_since_restart(consumer, pod) ? cr_restart_annotation_of(workload, name) : NULL;
     if (cr_restart_annotation_covers(value, &ctx->pending[change]->pending.target, consumer->changes[change].classes))
         return true;
     /* The template may be known to be right by other means than its digests. */

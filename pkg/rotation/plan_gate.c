@@ -60,6 +60,9 @@ char *cr_plan_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, b
     *blocked = word != NULL;
     if (word)
         return cr_strdup(word);
+    char *kind = cr_plan_kind_gate(consumer, blocked);
+    if (kind)
+        return kind;
     /* Before what takes its time, so that it is known at once. */
     char *window = cr_plan_window(ctx, consumer);
     if (window)

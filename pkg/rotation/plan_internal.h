@@ -86,7 +86,7 @@ char *cr_plan_unread(const struct plan_ctx *ctx);
 void cr_plan_keep_consumers(const struct cr_policy *policy, struct cr_policy_status *status);
 /* plan_consumers.c: decision and state of each consumer, and restarts. */
 void cr_plan_consumers(struct plan_ctx *ctx);
-/* The last restart by anybody, as its template says; 0: it does not. */
+/* The last restart by anybody, as its template (of an Argo Rollout, its spec) says; 0: it does not. */
 int64_t cr_plan_restarted_at_ms(const struct cr_json *workload);
 void cr_plan_consumers_dispose(struct plan_ctx *ctx);
 /* plan_others.c: pairs of Secret and consumer that another policy has. */
@@ -170,6 +170,14 @@ void cr_plan_settle(struct plan_ctx *ctx);
 bool cr_plan_has(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
 /* plan_order.c: in words, which consumer it must wait for; NULL: none. *blocked: as with cr_plan_gate. Owned. */
 char *cr_plan_order(const struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked);
+/* plan_kind.c: an Argo Rollout, whose pods are replaced when they were created before a time. */
+bool cr_plan_restarts_by_time(const struct plan_consumer *consumer);
+/* Such a time, in whole seconds, after the creation of each pod that there is; of other kinds now. */
+int64_t cr_plan_restart_at_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* The pod of such a workload came after its last restart. */
+bool cr_plan_is_since_restart(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
+/* What of its kind forbids a restart now. NULL: nothing. *blocked: as with cr_plan_gate. Owned. */
+char *cr_plan_kind_gate(const struct plan_consumer *consumer, bool *blocked);
 /* plan_deadline.c: a rollout for us that has stood still for too long, and whose kind has no deadline, has failed. */
 void cr_plan_deadline(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* plan_conditions.c */

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/strings.h"
 #include "pki/digest.h"
 
@@ -210,12 +211,6 @@ const char *cr_restart_annotation_read(const struct cr_json *annotations, const 
     return cr_streq(written, wanted) ? value : NULL;
 }
 
-const char *cr_restart_annotation_of(const struct cr_json *workload, const char *name)
-{
-    return cr_restart_annotation_read(cr_json_at(workload, "spec", "template", "metadata", "annotations"), name,
-                                      cr_json_string_at(workload, "metadata", "uid"));
-}
-
 /* --- when --- */
 
 /* 0: it is not told, or not in this form. */
@@ -228,9 +223,38 @@ static int64_t value_at_ms(const char *value)
     return strtoll(text, NULL, 10);
 }
 
+/* --- where it stands --- */
+
+/* An Argo Rollout would take a change of its template for a new version. */
+static bool is_beside_template(const struct cr_json *workload)
+{
+    return cr_streq(cr_json_string_at(workload, "kind"), "Rollout");
+}
+
+static const struct cr_json *annotations_of(const struct cr_json *workload)
+{
+    return is_beside_template(workload) ? cr_json_at(workload, "metadata", "annotations")
+                                        : cr_json_at(workload, "spec", "template", "metadata", "annotations");
+}
+
+/* What restarts the pods then stands elsewhere, and somebody may have put that back. */
+static bool is_in_force(const struct cr_json *workload, const char *value)
+{
+    int64_t at_ms = 0;
+    const char *at = cr_json_string_at(workload, "spec", "restartAt");
+    return !is_beside_template(workload) || (at && cr_time_parse(at, &at_ms, NULL) && at_ms >= value_at_ms(value));
+}
+
+const char *cr_restart_annotation_of(const struct cr_json *workload, const char *name)
+{
+    const char *value =
+        cr_restart_annotation_read(annotations_of(workload), name, cr_json_string_at(workload, "metadata", "uid"));
+    return value && is_in_force(workload, value) ? value : NULL;
+}
+
 int64_t cr_restart_annotation_at_ms(const struct cr_json *workload)
 {
-    const struct cr_json *annotations = cr_json_at(workload, "spec", "template", "metadata", "annotations");
+    const struct cr_json *annotations = annotations_of(workload);
     const char *uid = cr_json_string_at(workload, "metadata", "uid");
     int64_t newest_ms = 0;
     for (const struct cr_json *a = cr_json_first(annotations); a; a = cr_json_next(a)) {

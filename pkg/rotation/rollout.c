@@ -5,7 +5,9 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/strings.h"
 
 static void judge(struct cr_rollout *out, enum cr_rollout_state state, const char *fmt, ...) CR_PRINTF(3, 4);
@@ -143,6 +145,83 @@ static void judge_daemon_set(const struct cr_json *workload, struct cr_rollout *
         judge(out, CR_ROLLOUT_COMPLETE, "%d of %d pods updated and available", out->updated, out->desired);
 }
 
+/* --- ReplicaSet --- */
+
+static void judge_replica_set(const struct cr_json *workload, struct cr_rollout *out)
+{
+    out->desired = count(cr_json_at(workload, "spec", "replicas"), 1);
+    out->updated = count(cr_json_at(workload, "status", "replicas"), 0);
+    out->available = count(cr_json_at(workload, "status", "availableReplicas"), 0);
+    if (!is_observed(workload))
+        judge_unobserved(out);
+    else
+        judge(out, out->available < out->desired ? CR_ROLLOUT_PROGRESSING : CR_ROLLOUT_COMPLETE,
+              "%d of %d pods available", out->available, out->desired);
+}
+
+/* --- Argo Rollout: GetRolloutPhase and CalculateRolloutPhase in its utils/rollout/rolloututil.go --- */
+
+/* There it is a string. */
+static bool is_observed_by_argo(const struct cr_json *workload)
+{
+    const char *observed = cr_json_string_at(workload, "status", "observedGeneration");
+    return observed && strtoll(observed, NULL, 10) >= cr_json_int_at(workload, 0, "metadata", "generation");
+}
+
+static bool is_updated_by_argo(const struct cr_json *status)
+{
+    const char *stable = cr_json_string_at(status, "stableRS");
+    return stable && *stable && cr_streq(stable, cr_json_string_at(status, "currentPodHash"));
+}
+
+static bool is_restarted_by_argo(const struct cr_json *workload)
+{
+    int64_t wanted_ms = 0;
+    int64_t done_ms = 0;
+    const char *wanted = cr_json_string_at(workload, "spec", "restartAt");
+    const char *done = cr_json_string_at(workload, "status", "restartedAt");
+    if (!wanted)
+        return true;
+    return done && cr_time_parse(wanted, &wanted_ms, NULL) && cr_time_parse(done, &done_ms, NULL) &&
+           wanted_ms == done_ms;
+}
+
+static bool is_paused_by_argo(const struct cr_json *workload)
+{
+    return cr_json_bool_at(workload, false, "spec", "paused") ||
+           cr_json_len(cr_json_at(workload, "status", "pauseConditions")) > 0;
+}
+
+static void judge_busy_argo_rollout(const struct cr_json *workload, struct cr_rollout *out)
+{
+    const struct cr_json *status = cr_json_get(workload, "status");
+    const char *message = cr_or_empty(cr_json_string_at(status, "message"));
+    out->busy = true;
+    if (!is_observed_by_argo(workload))
+        judge_unobserved(out);
+    else if (cr_streq(cr_json_string_at(status, "phase"), "Degraded"))
+        judge(out, CR_ROLLOUT_FAILED, "it is degraded: %.120s", *message ? message : "its controller does not say why");
+    else if (!is_updated_by_argo(status))
+        judge(out, CR_ROLLOUT_PROGRESSING, "it is being updated%s%.120s", *message ? ": " : "", message);
+    else if (!is_restarted_by_argo(workload))
+        judge(out, CR_ROLLOUT_PROGRESSING, "its pods are being restarted, within budgets");
+    else
+        out->busy = false;
+}
+
+static void judge_argo_rollout(const struct cr_json *workload, struct cr_rollout *out)
+{
+    out->desired = count(cr_json_at(workload, "spec", "replicas"), 1);
+    out->updated = count(cr_json_at(workload, "status", "updatedReplicas"), 0);
+    out->available = count(cr_json_at(workload, "status", "availableReplicas"), 0);
+    judge_busy_argo_rollout(workload, out);
+    if (out->busy && out->state == CR_ROLLOUT_PROGRESSING && is_paused_by_argo(workload))
+        judge(out, CR_ROLLOUT_PAUSED, "paused; kubectl argo rollouts promote lets it go on");
+    if (!out->busy)
+        judge(out, out->available < out->desired ? CR_ROLLOUT_PROGRESSING : CR_ROLLOUT_COMPLETE,
+              "%d of %d pods available", out->available, out->desired);
+}
+
 void cr_rollout_judge(const char *kind, const struct cr_json *workload, struct cr_rollout *out)
 {
     *out = (struct cr_rollout){0};
@@ -152,6 +231,10 @@ void cr_rollout_judge(const char *kind, const struct cr_json *workload, struct c
         judge_stateful_set(workload, out);
     else if (cr_streq(kind, "DaemonSet"))
         judge_daemon_set(workload, out);
+    else if (cr_streq(kind, "ReplicaSet"))
+        judge_replica_set(workload, out);
+    else if (cr_streq(kind, "Rollout"))
+        judge_argo_rollout(workload, out);
     else
         judge(out, CR_ROLLOUT_PROGRESSING, "the rollout of a %s cannot be judged", cr_or_empty(kind));
 }

@@ -15,10 +15,12 @@ enum cr_rollout_state {
 struct cr_rollout {
     enum cr_rollout_state state;
     int desired, updated, available;
+    bool busy;         /* Argo Rollout: it is being updated or restarted, or waits for a person in the middle of that */
     char message[160]; /* "2 of 3 replicas updated" */
 };
 
-/* kind: "Deployment", "StatefulSet" (partition honoured), "DaemonSet". Any other: Progressing with a message. */
+/* kind: "Deployment", "StatefulSet" (partition honoured), "DaemonSet", "ReplicaSet" (nothing rolls: complete when its
+ * pods are available), "Rollout" (Argo's, 1.0 or later). Any other: Progressing with a message. */
 void cr_rollout_judge(const char *kind, const struct cr_json *workload, struct cr_rollout *out);
 
 #endif

@@ -299,10 +299,9 @@ void cr_usage_of_object(const char *kind, const struct cr_json *object, struct c
     static const struct {
         const char *kind;
         void (*names)(const struct cr_json *object, struct cr_strvec *out);
-    } kinds[] = {{"Deployment", names_of_workload},
-                 {"StatefulSet", names_of_workload},
-                 {"DaemonSet", names_of_workload},
-                 {"Ingress", names_of_ingress},
+    } kinds[] = {{"Deployment", names_of_workload}, {"StatefulSet", names_of_workload},
+                 {"DaemonSet", names_of_workload},  {"ReplicaSet", names_of_workload},
+                 {"Rollout", names_of_workload},    {"Ingress", names_of_ingress},
                  {"Gateway", names_of_gateway}};
     for (size_t i = 0; i < cr_array_len(kinds); i++)
         if (cr_streq(kinds[i].kind, kind))

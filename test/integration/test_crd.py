@@ -126,6 +126,8 @@ REFUSED = {
         {**consumer(targetRef=None), "discover": {"enabled": True}},
         "spec.consumers[0].targetRef: Required value",
     ),
+    "rollout-version": (target(kind="Rollout", apiVersion="apps/v1"), "a Rollout has the apiVersion argoproj.io/v1alpha1"),
+    "replica-set-version": (target(kind="ReplicaSet", apiVersion="v1"), "DaemonSet and ReplicaSet have the apiVersion apps/v1"),
     "ingress-version": (target(kind="Ingress", apiVersion="apps/v1"), "an Ingress has the apiVersion networking.k8s.io/v1"),
     "gateway-version": (
         target(kind="Gateway", apiVersion="gateway.networking.k8s.io/v1beta1"),
@@ -173,7 +175,7 @@ REFUSED = {
     "target-elsewhere": (target(name="other/nginx"), "a policy refers to its own namespace only"),
     "target-name": (target(name="Nginx"), "must be the name of an object"),
     "target-kind": (consumer(targetRef={"name": "nginx"}), "spec.consumers[0].targetRef.kind: Required value"),
-    "target-version": (target(apiVersion="v1"), "Deployment, StatefulSet and DaemonSet have the apiVersion apps/v1"),
+    "target-version": (target(apiVersion="v1"), "Deployment, StatefulSet, DaemonSet and ReplicaSet have the apiVersion apps/v1"),
     "reload-method": (consumer(reload={"serverLeaf": {"method": "Hope"}}), 'supported values: "Watch", "PerHandshake"'),
     "reload-no-method": (consumer(reload={"serverLeaf": {}}), "reload.serverLeaf.method: Required value"),
     "reload-delay": (
@@ -261,6 +263,8 @@ ACCEPTED = {
         targetRef={"kind": "Ingress", "name": "i"}, reload={"serverLeaf": {"method": "ApiWatch", "maxDelay": "10s"}}
     ),
     "gateway": target(kind="Gateway", apiVersion="gateway.networking.k8s.io/v1"),
+    "replica-set": target(kind="ReplicaSet"),
+    "rollout": target(kind="Rollout", apiVersion="argoproj.io/v1alpha1"),
     "job": target(kind="Job"),
     "cron-job": target(kind="CronJob", apiVersion="batch/v1"),
     "same-name-other-kind": two_consumers(

@@ -291,6 +291,30 @@ static void a_restart_is_meant_for_one_state_of_one_object_and_sets_our_annotati
     }
 }
 
+static void an_argo_rollout_is_restarted_beside_its_template(void **state)
+{
+    (void)state;
+    const struct fake_answer script[] = {
+        {.expect = "PATCH /apis/argoproj.io/v1alpha1/namespaces/ns/rollouts/web?", .body = PATCHED},
+    };
+    struct fixture f;
+    open_fixture(&f, script, 1);
+    struct cr_policy_consumer *spec = &f.policy->consumers[0];
+    cr_strset(&spec->kind, "Rollout");
+    cr_strset(&spec->api_version, "argoproj.io/v1alpha1");
+    plan_restart(&f, 0);
+    f.plan.restarts[0].restart_at_ms = 1795262400000;
+    assert_int_equal(act(&f), CR_ERR_NONE);
+    is_json("an Argo Rollout", fake_api_body(&f.api, 0),
+            "{metadata: {uid: workload-uid-0, resourceVersion: '40', annotations: {certroll.dev/1234: leaf=ab, "
+            "certroll.dev/5678: trust=cd}}, spec: {restartAt: '2026-11-21T12:00:00Z'}}");
+    /* What is done next is decided by the answer, and by the template that it does not have. */
+    const struct cr_json *workload = f.gathered.consumers[0].workload;
+    assert_string_equal(cr_obj_resource_version(workload), "99");
+    assert_non_null(cr_json_at(workload, "spec", "template"));
+    close_fixture(&f);
+}
+
 /* What the API server answers to a restart or an eviction of "one"; "two" is always restarted. */
 struct refusal_case {
     const char *rule;
@@ -1089,6 +1113,7 @@ int main(void)
     own_network = test_own_network(POD_ADDRESS);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_restart_is_meant_for_one_state_of_one_object_and_sets_our_annotations_only),
+        cmocka_unit_test(an_argo_rollout_is_restarted_beside_its_template),
         cmocka_unit_test(a_refused_restart_is_remembered_but_a_conflict_is_not),
         cmocka_unit_test(pauses_double_up_to_five_minutes_until_it_goes_well),
         cmocka_unit_test(a_refused_restart_is_told_once),

@@ -220,11 +220,17 @@ static void set_workload(struct scene *s, const char *status, int64_t generation
 static void restart(struct scene *s)
 {
     assert_int_equal(s->plan.restarts_len, 1);
+    const struct cr_plan_restart *planned = &s->plan.restarts[0];
+    struct cr_json *annotations = cr_json_copy(planned->annotations);
+    char at[CR_TIME_TEXT];
+    cr_time_format(planned->restart_at_ms ? planned->restart_at_ms : s->now_ms, at);
+    if (planned->restart_at_ms) {
+        cr_json_set(cr_json_edit(s->workload, "metadata"), "annotations", annotations);
+        cr_json_set_string(cr_json_edit(s->workload, "spec"), "restartAt", at);
+        return;
+    }
     struct cr_json *template = cr_json_edit(cr_json_edit(s->workload, "spec"), "template");
-    struct cr_json *annotations = cr_json_copy(s->plan.restarts[0].annotations);
-    char now[CR_TIME_TEXT];
-    cr_time_format(s->now_ms, now);
-    cr_json_set_string(annotations, "kubectl.kubernetes.io/restartedAt", now);
+    cr_json_set_string(annotations, "kubectl.kubernetes.io/restartedAt", at);
     cr_json_set(cr_json_object_in(template, "metadata"), "annotations", annotations);
 }
 
@@ -303,12 +309,157 @@ static void what_is_scaled_while_it_rolls_is_neither_done_too_early_nor_restarte
     assert_true(cr_status_condition_get(&s->plan.status, "Converged")->status);
 }
 
+/* --- a ReplicaSet that nobody made --- */
+
+static void a_replica_set_is_not_restarted_by_its_template(void **state)
+{
+    struct scene *s = *state;
+    be(s, "ReplicaSet", "apps/v1", "  replicas: 2\n");
+    set_workload(s, "{observedGeneration: 1, replicas: 2, availableReplicas: 2}", 1, -1);
+    have_pods(s, 2, s->now_ms);
+    change(s);
+    assert_state(s, CR_CONSUMER_BLOCKED, "a ReplicaSet without a Deployment replaces no pod by itself");
+    assert_int_equal(s->plan.restarts_len, 0);
+    /* By hand; each late enough that its kubelet's cache cannot be old. */
+    s->now_ms += 2 * minute_ms;
+    have_pods(s, 1, s->now_ms);
+    assert_state(s, CR_CONSUMER_BLOCKED, "a ReplicaSet");
+    have_pods(s, 2, s->now_ms);
+    assert_state(s, CR_CONSUMER_CONVERGED, "");
+}
+
+/* --- an Argo Rollout --- */
+
+static const char healthy[] = "{observedGeneration: '9', phase: Healthy, replicas: 2, updatedReplicas: 2, "
+                              "availableReplicas: 2, stableRS: a, currentPodHash: a}";
+
+static void be_argo(struct scene *s)
+{
+    be(s, "Rollout", "argoproj.io/v1alpha1", "  replicas: 2\n");
+    set_workload(s, healthy, 3, -1);
+    have_pods(s, 2, s->now_ms);
+}
+
+/* The controller has evicted all that came before spec.restartAt. */
+static void finish_argo(struct scene *s)
+{
+    cr_autofree char *status =
+        cr_asprintf("{observedGeneration: '9', phase: Healthy, replicas: 2, updatedReplicas: 2, availableReplicas: 2, "
+                    "stableRS: a, currentPodHash: a, restartedAt: '%s'}",
+                    cr_json_string_at(s->workload, "spec", "restartAt"));
+    set_workload(s, status, 4, -1);
+}
+
+static void an_argo_rollout_is_restarted_once_by_time(void **state)
+{
+    struct scene *s = *state;
+    be_argo(s);
+    change(s);
+    assert_int_equal(s->plan.restarts_len, 1);
+    assert_int_equal(s->plan.restarts[0].restart_at_ms, s->now_ms);
+    restart(s);
+    set_workload(s, healthy, 4, -1);
+    assert_state(s, CR_CONSUMER_RESTARTING, "");
+    s->now_ms += minute_ms / 2;
+    have_pods(s, 2, s->now_ms);
+    s->pods[1].created_ms = s->pods[1].started_ms = start_ms;
+    assert_state(s, CR_CONSUMER_RESTARTING, "");
+    finish_argo(s); /* it says so with the last eviction */
+    assert_state(s, CR_CONSUMER_VERIFYING, "");
+    assert_int_equal(s->plan.status.consumers[0].pods.stale, 1);
+    have_pods(s, 2, s->now_ms);
+    assert_state(s, CR_CONSUMER_CONVERGED, "");
+    s->now_ms += 10 * minute_ms;
+    look(s);
+    assert_int_equal(s->plan.restarts_len, 0);
+}
+
+/* Our clock is behind that of the API server, by which pods are dated. */
+static void an_argo_rollout_is_restarted_for_all_pods_that_there_are(void **state)
+{
+    struct scene *s = *state;
+    be_argo(s);
+    look(s);
+    s->now_ms += minute_ms;
+    have_pods(s, 2, s->now_ms + minute_ms / 2);
+    hold(s, "2");
+    look(s);
+    assert_int_equal(s->plan.restarts_len, 1);
+    assert_int_equal(s->plan.restarts[0].restart_at_ms, s->now_ms + minute_ms / 2 + 1000);
+}
+
+static void an_argo_rollout_is_left_alone_in_the_middle_of_an_update(void **state)
+{
+    static const struct {
+        const char *status;
+        enum cr_consumer_state state;
+        const char *blocked_by;
+    } cases[] = {
+        {"{observedGeneration: '9', phase: Progressing, message: waiting, availableReplicas: 2, stableRS: a, "
+         "currentPodHash: b}",
+         CR_CONSUMER_PENDING, "the Rollout is busy: it is being updated: waiting"},
+        {"{observedGeneration: '9', phase: Paused, pauseConditions: [{reason: CanaryPauseStep}], availableReplicas: 2, "
+         "stableRS: a, currentPodHash: b}",
+         CR_CONSUMER_BLOCKED, "the workload is paused"},
+        {"{observedGeneration: '9', phase: Degraded, message: aborted, availableReplicas: 2, stableRS: a, "
+         "currentPodHash: b}",
+         CR_CONSUMER_BLOCKED, "the Rollout is busy: it is degraded: aborted"},
+    };
+    struct scene *s = *state;
+    be_argo(s);
+    set_workload(s, cases[0].status, 3, -1);
+    change(s);
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        set_workload(s, cases[i].status, 3, -1);
+        assert_state(s, cases[i].state, cases[i].blocked_by);
+        assert_int_equal(s->plan.restarts_len, 0);
+    }
+    /* One pod is not ready: no reason, it may be the very one that needs the new leaf. */
+    set_workload(s,
+                 "{observedGeneration: '9', phase: Progressing, availableReplicas: 1, stableRS: a, currentPodHash: a}",
+                 3, -1);
+    look(s);
+    assert_int_equal(s->plan.restarts_len, 1);
+}
+
+static void an_argo_rollout_whose_restart_is_undone_is_told_and_left(void **state)
+{
+    for (int annotations = 0; annotations < 2; annotations++) {
+        struct scene *s = *state;
+        be_argo(s);
+        change(s);
+        restart(s);
+        set_workload(s, healthy, 4, -1);
+        assert_state(s, CR_CONSUMER_RESTARTING, "");
+        if (annotations) /* which make no generation of their own */
+            cr_json_remove(cr_json_edit(s->workload, "metadata"), "annotations");
+        else
+            cr_json_remove(cr_json_edit(s->workload, "spec"), "restartAt");
+        set_workload(s, healthy, annotations ? 4 : 5, -1);
+        assert_state(s, CR_CONSUMER_BLOCKED, "the restart was undone");
+        assert_int_equal(s->plan.restarts_len, 0);
+        s->now_ms += minute_ms;
+        hold(s, "3"); /* the next change */
+        if (annotations) /* the pods are on their way all the same */
+            finish_argo(s);
+        assert_state(s, CR_CONSUMER_PENDING, "");
+        assert_int_equal(s->plan.restarts_len, 1);
+        teardown(state);
+        setup(state);
+    }
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_job_is_left_to_its_next_run),
+        T(a_replica_set_is_not_restarted_by_its_template),
+        T(an_argo_rollout_is_restarted_once_by_time),
+        T(an_argo_rollout_is_restarted_for_all_pods_that_there_are),
+        T(an_argo_rollout_is_left_alone_in_the_middle_of_an_update),
+        T(an_argo_rollout_whose_restart_is_undone_is_told_and_left),
         T(a_stateful_set_that_stands_still_has_failed_until_it_is_mended),
         T(what_is_scaled_while_it_rolls_is_neither_done_too_early_nor_restarted_again),
     };

@@ -132,11 +132,10 @@ static void test_a_spec_with_every_field_is_read(void **state)
     fclose(file);
     CR_CLEANUP(cr_policy) struct cr_policy *p = decode_ok(spec);
     cr_autofree char *unsupported = cr_strvec_join(&p->unsupported, "\n");
-    assert_string_equal(unsupported, "spec.consumers[1].targetRef.kind\n"
-                                     "spec.restart.method\n"
+    assert_string_equal(unsupported, "spec.restart.method\n"
                                      "spec.restart.singleReplica\n"
                                      "spec.trust");
-    assert_int_equal(p->consumers_len, 2);
+    assert_int_equal(p->consumers_len, 3);
     for (int role = 0; role < CR_ROLE_COUNT; role++)
         assert_true(p->consumers[0].reload[role].set);
     assert_int_equal(p->consumers[0].reload[CR_ROLE_SERVER_CA].max_delay_ms, 90 * 60 * 1000);
@@ -152,10 +151,12 @@ static void test_a_spec_with_every_field_is_read(void **state)
     assert_int_equal(p->secret_selector.len, 3);
     assert_true(p->discover.enabled);
     assert_int_equal(p->discover.unknown, CR_UNKNOWN_REPORT);
-    assert_int_equal(p->consumers_len, 2);
-    assert_string_equal(p->consumers[1].kind, "Ingress");
-    assert_string_equal(p->consumers[1].api_version, "networking.k8s.io/v1");
-    assert_int_equal(p->consumers[1].reload[CR_ROLE_SERVER_LEAF].max_delay_ms, 10 * 1000);
+    assert_int_equal(p->consumers_len, 3);
+    assert_string_equal(p->consumers[1].kind, "Rollout");
+    assert_string_equal(p->consumers[1].api_version, "argoproj.io/v1alpha1");
+    assert_string_equal(p->consumers[2].kind, "Ingress");
+    assert_string_equal(p->consumers[2].api_version, "networking.k8s.io/v1");
+    assert_int_equal(p->consumers[2].reload[CR_ROLE_SERVER_LEAF].max_delay_ms, 10 * 1000);
 }
 
 #define INGRESS         "\"targetRef\":{\"kind\":\"Ingress\",\"name\":\"i\"}"
@@ -356,7 +357,11 @@ static void test_what_is_not_acted_on_is_listed(void **state)
         {"{\"consumers\":[{\"name\":\"g\",\"targetRef\":{\"apiVersion\":\"gateway.networking.k8s.io/v1beta1\","
          "\"kind\":\"Gateway\",\"name\":\"g\"}}]}",
          "spec.consumers[0].targetRef.kind", NULL, 0, false},
-        {"{\"consumers\":[{\"name\":\"r\",\"targetRef\":{\"apiVersion\":\"argoproj.io/v1alpha1\",\"kind\":\"Rollout\","
+        {"{\"consumers\":[{\"name\":\"r\",\"targetRef\":{\"kind\":\"Rollout\",\"name\":\"r\"}},{\"name\":\"s\","
+         "\"targetRef\":{\"kind\":\"ReplicaSet\",\"name\":\"s\"}}]}",
+         "", NULL, 2, false},
+        {"{\"consumers\":[{\"name\":\"r\",\"targetRef\":{\"apiVersion\":\"apps.kruise.io/"
+         "v1alpha1\",\"kind\":\"CloneSet\","
          "\"name\":\"r\"}},{\"name\":\"c\"," TARGET "}]}",
          "spec.consumers[0].targetRef.kind", NULL, 1, false},
         {"{\"consumers\":[{\"name\":\"r\",\"targetRef\":{\"apiVersion\":\"v1\",\"kind\":\"Deployment\",\"name\":\"r\"}}"

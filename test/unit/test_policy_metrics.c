@@ -257,6 +257,8 @@ static void what_blocks_is_told_in_few_words(void **state)
          "WindowTooLate"},
         {"restart.method: Evict is not acted on in this version", "NotSupported"},
         {"the workload is paused", "Paused"},
+        {"the Rollout is busy: it is being updated", "Updating"},
+        {"a ReplicaSet without a Deployment replaces no pod by itself", "UpdateStrategy"},
         {"updateStrategy OnDelete: the old pods must be deleted by hand", "UpdateStrategy"},
         {"updateStrategy.rollingUpdate.partition keeps old pods", "UpdateStrategy"},
         {"Secret tls: NotFound", "Secret"},

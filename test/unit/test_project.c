@@ -87,6 +87,24 @@ static void of_an_ingress_and_a_gateway_which_secrets_they_name(void **state)
     assert_int_equal(cr_projected_created_ms(ingress->extra), 1000);
 }
 
+static void of_an_argo_rollout_where_it_stands_and_whose_template_it_takes(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_snapshot)
+    struct cr_snapshot *rollout = cr_snapshot_new(
+        test_yaml("{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: r, labels: {a: b}}, spec: "
+                  "{workloadRef: {apiVersion: apps/v1, kind: Deployment, name: d}, restartAt: t, strategy: {canary: "
+                  "{maxUnavailable: 1, steps: [{setWeight: 1}]}}}, status: {phase: Healthy, stableRS: h, conditions: "
+                  "[{type: Available}], canary: {weights: {}}}}"));
+    cr_project_user("Rollout", rollout->json, rollout);
+    assert_left(
+        "an Argo Rollout", rollout,
+        "{metadata: {name: r}, spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: d}, restartAt: "
+        "t, strategy: {canary: {maxUnavailable: 1}}}, status: {phase: Healthy, stableRS: h}, kind: Rollout}");
+    assert_string_equal(cr_projected_template_of(rollout->extra), "d");
+    assert_int_equal(cr_projected_uses(rollout->extra)->len, 0);
+}
+
 static void of_a_workload_whether_its_rollout_may_still_take_pods_away(void **state)
 {
     (void)state;
@@ -216,6 +234,7 @@ int main(void)
         cmocka_unit_test(of_a_workload_whether_its_rollout_may_still_take_pods_away),
         cmocka_unit_test(a_budget_is_read_once_and_nothing_else_of_it_is_kept),
         cmocka_unit_test(of_an_ingress_and_a_gateway_which_secrets_they_name),
+        cmocka_unit_test(of_an_argo_rollout_where_it_stands_and_whose_template_it_takes),
         cmocka_unit_test(of_a_template_what_shows_who_uses_which_secret_and_how),
         cmocka_unit_test(a_policy_that_cannot_be_read_says_why),
     };

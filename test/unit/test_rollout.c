@@ -12,6 +12,10 @@
 #include "base/strings.h"
 #include "support/yamltext.h"
 
+#define STABLE "stableRS: a, currentPodHash: a"
+#define ARGO(spec, status)                                                                                             \
+    "metadata: {generation: 3}\nspec: {replicas: 2" spec "}\nstatus: {observedGeneration: '3', " status "}"
+
 /* clang-format off */
 static const struct rollout_case {
     const char *rule;
@@ -173,7 +177,59 @@ static const struct rollout_case {
      CR_ROLLOUT_PROGRESSING, "3 of 4"},
 
     /* --- others --- */
-    {"another kind cannot be judged", "Rollout", "status: {observedGeneration: 1}", CR_ROLLOUT_PROGRESSING, "Rollout"},
+    /* --- ReplicaSet --- */
+    {"ReplicaSet: nothing rolls, and all its pods are available", "ReplicaSet",
+     "metadata: {generation: 1}\nspec: {replicas: 2}\nstatus: {observedGeneration: 1, replicas: 2, availableReplicas: 2}",
+     CR_ROLLOUT_COMPLETE, "2 of 2 pods available"},
+    {"ReplicaSet: one is away", "ReplicaSet",
+     "metadata: {generation: 1}\nspec: {replicas: 2}\nstatus: {observedGeneration: 1, replicas: 2, availableReplicas: 1}",
+     CR_ROLLOUT_PROGRESSING, "1 of 2 pods available"},
+    {"ReplicaSet: scaled a moment ago", "ReplicaSet",
+     "metadata: {generation: 2}\nspec: {replicas: 2}\nstatus: {observedGeneration: 1, replicas: 2, availableReplicas: 2}",
+     CR_ROLLOUT_PROGRESSING, "not yet observed"},
+
+    /* --- Argo Rollout --- */
+    {"Rollout: at rest", "Rollout", ARGO("", "phase: Healthy, availableReplicas: 2, " STABLE),
+     CR_ROLLOUT_COMPLETE, "2 of 2 pods available"},
+    {"Rollout: its generation is text, and of before", "Rollout",
+     "metadata: {generation: 4}\nspec: {replicas: 2}\n"
+     "status: {observedGeneration: '3', phase: Healthy, availableReplicas: 2, " STABLE "}",
+     CR_ROLLOUT_PROGRESSING, "not yet observed"},
+    {"Rollout: another version than the stable one is on its way", "Rollout",
+     ARGO("", "phase: Progressing, message: more replicas need to be updated, availableReplicas: 2, stableRS: a, "
+              "currentPodHash: b"),
+     CR_ROLLOUT_PROGRESSING, "it is being updated: more replicas need to be updated"},
+    {"Rollout: never stable yet", "Rollout", ARGO("", "phase: Progressing, availableReplicas: 2, currentPodHash: b"),
+     CR_ROLLOUT_PROGRESSING, "it is being updated"},
+    {"Rollout: paused at a step of its canary", "Rollout",
+     ARGO("", "phase: Paused, pauseConditions: [{reason: CanaryPauseStep}], availableReplicas: 2, stableRS: a, "
+              "currentPodHash: b"),
+     CR_ROLLOUT_PAUSED, "promote"},
+    {"Rollout: paused by a person, with nothing to do", "Rollout",
+     ARGO(", paused: true", "phase: Paused, availableReplicas: 2, " STABLE), CR_ROLLOUT_COMPLETE, ""},
+    {"Rollout: paused in the middle of a restart", "Rollout",
+     ARGO(", paused: true, restartAt: '2026-11-21T12:00:00Z'", "phase: Paused, availableReplicas: 2, " STABLE),
+     CR_ROLLOUT_PAUSED, "paused"},
+    {"Rollout: aborted", "Rollout",
+     ARGO("", "phase: Degraded, message: 'RolloutAborted: metric', availableReplicas: 2, stableRS: a, currentPodHash: b"),
+     CR_ROLLOUT_FAILED, "it is degraded: RolloutAborted: metric"},
+    {"Rollout: its pods are being restarted", "Rollout",
+     ARGO(", restartAt: '2026-11-21T12:00:00Z'",
+          "restartedAt: '2026-11-20T12:00:00Z', phase: Progressing, availableReplicas: 2, " STABLE),
+     CR_ROLLOUT_PROGRESSING, "being restarted"},
+    {"Rollout: restarted for the first time", "Rollout",
+     ARGO(", restartAt: '2026-11-21T12:00:00Z'", "phase: Progressing, availableReplicas: 2, " STABLE),
+     CR_ROLLOUT_PROGRESSING, "being restarted"},
+    {"Rollout: all old pods are evicted, the last new one is not available", "Rollout",
+     ARGO(", restartAt: '2026-11-21T12:00:00Z'",
+          "restartedAt: '2026-11-21T12:00:00Z', phase: Progressing, availableReplicas: 1, " STABLE),
+     CR_ROLLOUT_PROGRESSING, "1 of 2 pods available"},
+    {"Rollout: restarted; the same time in another zone", "Rollout",
+     ARGO(", restartAt: '2026-11-21T13:00:00+01:00'",
+          "restartedAt: '2026-11-21T12:00:00Z', phase: Healthy, availableReplicas: 2, " STABLE),
+     CR_ROLLOUT_COMPLETE, "2 of 2"},
+
+    {"another kind cannot be judged", "CloneSet", "status: {observedGeneration: 1}", CR_ROLLOUT_PROGRESSING, "CloneSet"},
     {"nonsense is not complete", "Deployment", "spec: x\nstatus: []", CR_ROLLOUT_PROGRESSING, "not yet observed"},
     {"negative counts are none", "Deployment",
      "metadata: {generation: 1}\nspec: {replicas: -1}\nstatus: {observedGeneration: 1, updatedReplicas: -5}",

@@ -294,6 +294,12 @@ static void test_what_an_object_uses(void **state)
          "mountPath: /c}]}], volumes: [{name: v, csi: {driver: secrets-store.csi.k8s.io, nodePublishSecretRef: {name: "
          "b}}}]}}}",
          ""},
+        {"a ReplicaSet", "ReplicaSet",
+         "spec: {template: {spec: {containers: [{name: c, envFrom: [{secretRef: {name: a}}]}]}}}", "a"},
+        {"an Argo Rollout", "Rollout",
+         "spec: {template: {spec: {containers: [{name: c, envFrom: [{secretRef: {name: a}}]}]}}}", "a"},
+        {"an Argo Rollout whose template is a Deployment's", "Rollout",
+         "spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: d}}", ""},
         {"an Ingress", "Ingress",
          "spec: {tls: [{hosts: [x], secretName: a}, {hosts: [y]}, {secretName: b}, {secretName: a}]}", "a b"},
         {"an Ingress without TLS", "Ingress", "spec: {rules: []}", ""},

@@ -322,6 +322,8 @@ static void note_restart(const struct plan_ctx *ctx, struct plan_consumer *consu
         return;
     cr_strset(&consumer->status->restarted_for, ids);
     consumer->status->restarted_generation = generation_of(consumer);
+    /* At once, not with the next status: who undoes it meanwhile would have it done again. */
+    ctx->plan->record_first = true;
 }
 
 /* Restarted for this very rotation, and the template lost the annotation since: somebody undid it (kubectl rollout

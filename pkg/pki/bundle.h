@@ -1,0 +1,50 @@
+/* Trust bundles that are published: [new, previous…]. Thread-safe. */
+#ifndef CR_PKI_BUNDLE_H
+#define CR_PKI_BUNDLE_H
+
+#include <stdint.h>
+
+#include "base/strvec.h"
+#include "pki/bundle_rule.h"
+#include "pki/material.h"
+
+/* A leaf that is in use: published, or seen in a handshake. Borrowed. */
+struct cr_bundle_leaf {
+    const char *name;          /* for messages: "Secret envoy", "pod web-0" */
+    struct cr_pem_input chain; /* the leaf, then what it is served with. Where only digests are remembered: absent */
+    const struct cr_strvec *anchors; /* and then identities of CAs, as cr_material.anchors */
+};
+
+/* Everything is borrowed. */
+struct cr_bundle_input {
+    struct cr_pem_input current;         /* what shall be trusted from now on; every CA of it */
+    const struct cr_pem_input *previous; /* newest first: what is published now, what staging remembers. Empty ones
+                                          * count as absent */
+    size_t previous_len;
+    size_t retain_previous;
+    const struct cr_bundle_leaf *leaves;
+    size_t leaves_len;
+};
+
+/* What a Secret or ConfigMap can hold in all its entries together (Kubernetes, MaxSecretSize). */
+enum { CR_BUNDLE_BYTES_MAX = 1024 * 1024, CR_BUNDLE_CAS_MAX = 1000 };
+
+struct cr_bundle {
+    char *pem; /* owned; nothing but the certificates, so that the same CAs are the same bytes */
+    size_t len;
+    size_t previous;         /* of the len, those that are not current */
+    struct cr_strvec beyond; /* names of leaves that no bundle can help: they, or each CA at hand that they verified
+                              * against, have expired */
+};
+
+void cr_bundle_dispose(struct cr_bundle *bundle);
+CR_DEFINE_DISPOSE(cr_bundle, struct cr_bundle, cr_bundle_dispose)
+
+/* By the rule of cr_bundle_choose. now_ms: wall clock. Errors: Invalid, and then nothing may be published:
+ *   an entry cannot be read; no current CA is valid any more; more than 1 MiB or 1000 CAs;
+ *   a leaf in use verifies against no CA at hand, expired or not: the bundle would be without the CA it needs.
+ * out need not be initialised. */
+bool cr_bundle_make(const struct cr_bundle_input *in, int64_t now_ms, struct cr_bundle *out,
+                    struct cr_error *err) CR_MUST_USE;
+
+#endif

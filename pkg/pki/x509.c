@@ -1,0 +1,125 @@
+#include "pki/x509.h"
+
+#include <time.h>
+
+#include <openssl/pem.h>
+
+#include "pki/certificate.h"
+#include "pki/openssl_internal.h"
+
+void cr_x509_list_free(struct stack_st_X509 *certs)
+{
+    sk_X509_pop_free(certs, X509_free);
+}
+
+/* --- text --- */
+
+static bool push(STACK_OF(X509) * certs, X509 *cert, struct cr_error *err)
+{
+    if (!cert)
+        return cr_error_set(err, CR_ERR_INVALID, "has a certificate that OpenSSL cannot read");
+    if (sk_X509_push(certs, cert) <= 0)
+        return cr_openssl_fail(err, "no memory for certificates");
+    X509_up_ref(cert);
+    return true;
+}
+
+struct stack_st_X509 *cr_x509_read(const struct cr_pem_input *in, size_t max, struct cr_error *err)
+{
+    CR_OPENSSL_SCOPE;
+    CR_CLEANUP(cr_certificates) struct cr_certificates *read = cr_certificates_read(in, max, err);
+    CR_CLEANUP(cr_x509_list) STACK_OF(X509) *certs = sk_X509_new_null();
+    for (size_t i = 0; read && i < read->len; i++)
+        if (!push(certs, cr_certificate_x509(read->items[i]), err))
+            return NULL;
+    return read ? cr_steal(&certs) : NULL;
+}
+
+bool cr_x509_write(struct x509_st *cert, struct cr_buf *pem, struct cr_error *err)
+{
+    char *text = NULL;
+    CR_CLEANUP(cr_bio) BIO *bio = BIO_new(BIO_s_mem());
+    if (!bio || !PEM_write_bio_X509(bio, cert))
+        return cr_openssl_fail(err, "the certificate cannot be written");
+    long len = BIO_get_mem_data(bio, &text);
+    if (!cr_buf_append(pem, text, (size_t)len))
+        return cr_error_set(err, CR_ERR_INVALID, "the certificates take more than %zu bytes", pem->max);
+    return true;
+}
+
+/* --- digests --- */
+
+void cr_x509_fingerprint(struct x509_st *cert, char out[CR_SHA256_HEX])
+{
+    unsigned char *der = NULL;
+    int len = i2d_X509(cert, &der);
+    cr_sha256_hex(der, len > 0 ? (size_t)len : 0, out);
+    OPENSSL_free(der);
+}
+
+void cr_x509_identity(struct x509_st *cert, char out[CR_SHA256_HEX])
+{
+    unsigned char *name = NULL;
+    unsigned char *key = NULL;
+    int name_len = i2d_X509_NAME(X509_get_subject_name(cert), &name);
+    int key_len = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(cert), &key);
+    const struct cr_sha256_piece pieces[] = {{name, name_len > 0 ? (size_t)name_len : 0},
+                                             {key, key_len > 0 ? (size_t)key_len : 0}};
+    cr_sha256_hex_pieces(pieces, 2, out);
+    OPENSSL_free(name);
+    OPENSSL_free(key);
+}
+
+/* --- facts --- */
+
+static int64_t time_ms(const ASN1_TIME *at, int64_t fallback)
+{
+    struct tm tm;
+    return at && ASN1_TIME_to_tm(at, &tm) ? (int64_t)timegm(&tm) * 1000 : fallback;
+}
+
+int64_t cr_x509_not_before_ms(const struct x509_st *cert)
+{
+    return time_ms(X509_get0_notBefore(cert), INT64_MIN);
+}
+
+int64_t cr_x509_not_after_ms(const struct x509_st *cert)
+{
+    return time_ms(X509_get0_notAfter(cert), INT64_MAX);
+}
+
+bool cr_x509_signed_by(struct x509_st *cert, struct x509_st *ca)
+{
+    EVP_PKEY *key = X509_get0_pubkey(ca);
+    return key && X509_NAME_cmp(X509_get_issuer_name(cert), X509_get_subject_name(ca)) == 0 &&
+           X509_verify(cert, key) == 1;
+}
+
+static bool verify(X509_STORE_CTX *ctx, X509 *leaf, STACK_OF(X509) * helpers, STACK_OF(X509) * trusted, int64_t at_ms)
+{
+    if (!X509_STORE_CTX_init(ctx, NULL, leaf, helpers))
+        return false;
+    X509_STORE_CTX_set0_trusted_stack(ctx, trusted);
+    X509_VERIFY_PARAM *param = X509_STORE_CTX_get0_param(ctx);
+    X509_VERIFY_PARAM_set_flags(param, X509_V_FLAG_PARTIAL_CHAIN);
+    if (at_ms == CR_X509_ANY_TIME)
+        X509_VERIFY_PARAM_set_flags(param, X509_V_FLAG_NO_CHECK_TIME);
+    else
+        X509_VERIFY_PARAM_set_time(param, (time_t)(at_ms / 1000));
+    return X509_verify_cert(ctx) == 1;
+}
+
+bool cr_x509_chains_to(struct x509_st *leaf, struct stack_st_X509 *helpers, struct x509_st *anchor, int64_t at_ms)
+{
+    STACK_OF(X509) *trusted = sk_X509_new_null();
+    X509_STORE_CTX *ctx = X509_STORE_CTX_new();
+    bool verified = trusted && ctx && sk_X509_push(trusted, anchor) > 0 && verify(ctx, leaf, helpers, trusted, at_ms);
+    X509_STORE_CTX_free(ctx);
+    sk_X509_free(trusted);
+    return verified;
+}
+
+bool cr_x509_is_root(struct x509_st *cert)
+{
+    return X509_get_extension_flags(cert) & EXFLAG_SS;
+}

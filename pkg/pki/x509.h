@@ -1,0 +1,36 @@
+/* Certificates as OpenSSL sees them, for issuing and for bundles. Private to pkg/pki. */
+#ifndef CR_PKI_X509_H
+#define CR_PKI_X509_H
+
+#include "base/buffer.h"
+#include "pki/material.h"
+
+struct x509_st;       /* OpenSSL's X509 */
+struct stack_st_X509; /* STACK_OF(X509) */
+
+void cr_x509_list_free(struct stack_st_X509 *certs);
+CR_DEFINE_CLEANUP(cr_x509_list, struct stack_st_X509, cr_x509_list_free)
+
+/* As cr_certificates_read. Owned by the caller. */
+struct stack_st_X509 *cr_x509_read(const struct cr_pem_input *in, size_t max, struct cr_error *err) CR_MUST_USE;
+/* Appends it in PEM. Errors: Invalid, beyond the buffer's cap; Internal. */
+bool cr_x509_write(struct x509_st *cert, struct cr_buf *pem, struct cr_error *err) CR_MUST_USE;
+
+/* As cr_ca's. */
+void cr_x509_fingerprint(struct x509_st *cert, char out[CR_SHA256_HEX]);
+void cr_x509_identity(struct x509_st *cert, char out[CR_SHA256_HEX]);
+
+/* Wall clock; INT64_MIN and INT64_MAX for what is no time. */
+int64_t cr_x509_not_before_ms(const struct x509_st *cert);
+int64_t cr_x509_not_after_ms(const struct x509_st *cert);
+
+/* ca is named as cert's issuer, and its key made the signature. Says nothing of times. */
+bool cr_x509_signed_by(struct x509_st *cert, struct x509_st *ca);
+/* Whether leaf verifies at that time (wall clock; CR_X509_ANY_TIME: times are not looked at) with anchor alone trusted,
+ * a root or not, and helpers in between, for any purpose. */
+#define CR_X509_ANY_TIME INT64_MIN
+bool cr_x509_chains_to(struct x509_st *leaf, struct stack_st_X509 *helpers, struct x509_st *anchor, int64_t at_ms);
+/* Its own issuer, by names and key identifiers: a root. */
+bool cr_x509_is_root(struct x509_st *cert);
+
+#endif

@@ -1,0 +1,275 @@
+#include "pki/bundle.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <openssl/err.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "pki/openssl_internal.h"
+#include "support/issuing.h"
+#include "support/testcerts.h"
+
+enum { HOUR_S = 3600, DAY_S = 24 * HOUR_S };
+
+#define AUTO_CERT    CR_CLEANUP(test_cert) struct test_cert *
+#define AUTO_BUNDLE  CR_CLEANUP(cr_bundle) struct cr_bundle
+#define make(...)    test_cert_new(&(struct test_cert_spec){__VA_ARGS__})
+#define make_ca(...) make(.ca = true, __VA_ARGS__)
+
+static struct cr_bundle_leaf leaf_of(const char *name, const struct test_cert *cert)
+{
+    return (struct cr_bundle_leaf){.name = name, .chain = test_entry(cert->cert_pem)};
+}
+
+static bool try_make(const struct cr_bundle_input *in, struct cr_bundle *out, struct cr_error *err)
+{
+    bool made = cr_bundle_make(in, cr_clock_wall_ms(), out, err);
+    assert_int_equal(ERR_peek_error(), 0);
+    return made;
+}
+
+static void make_bundle(const struct cr_bundle_input *in, struct cr_bundle *out)
+{
+    struct cr_error err = {0};
+    if (!try_make(in, out, &err))
+        fail_msg("%s", err.text);
+}
+
+static void refuse(const struct cr_bundle_input *in, const char *words)
+{
+    struct cr_error err = {0};
+    struct cr_bundle out;
+    if (try_make(in, &out, &err))
+        fail_msg("a bundle was made, where \"%s\" was expected", words);
+    assert_int_equal(err.kind, CR_ERR_INVALID);
+    if (!strstr(err.text, words))
+        fail_msg("want \"%s\", got: %s", words, err.text);
+    assert_null(out.pem);
+    assert_int_equal(out.beyond.len, 0);
+}
+
+static void it_is_the_new_ca_then_the_previous_ones(void **state)
+{
+    (void)state;
+    AUTO_CERT old = make_ca(.cn = "old");
+    AUTO_CERT older = make_ca(.cn = "older");
+    AUTO_CERT expired = make_ca(.cn = "expired", .from_s = -2 * DAY_S, .until_s = -DAY_S);
+    AUTO_CERT fresh = make_ca(.cn = "new");
+    /* What is published now, in another text: the new one is in it already. */
+    cr_autofree char *published =
+        test_concat("# by hand\r\n", expired->cert_pem, fresh->cert_pem, old->cert_pem, older->cert_pem, NULL);
+    cr_autofree char *want = test_concat(fresh->cert_pem, old->cert_pem, NULL);
+    const struct cr_pem_input previous[] = {{0}, test_entry(published)};
+    AUTO_BUNDLE bundle = {0};
+    make_bundle(&(struct cr_bundle_input){test_entry(fresh->cert_pem), previous, 2, 1}, &bundle);
+    assert_string_equal(bundle.pem, want);
+    assert_int_equal(bundle.len, 2);
+    assert_int_equal(bundle.previous, 1);
+    /* Made of itself it is the same bytes. */
+    AUTO_BUNDLE again = {0};
+    const struct cr_pem_input itself = test_entry(bundle.pem);
+    make_bundle(&(struct cr_bundle_input){test_entry(fresh->cert_pem), &itself, 1, 1}, &again);
+    assert_string_equal(again.pem, want);
+}
+
+static void the_ca_of_a_leaf_in_use_stays_beyond_the_limit(void **state)
+{
+    (void)state;
+    AUTO_CERT oldest = make_ca(.cn = "oldest");
+    AUTO_CERT old = make_ca(.cn = "old");
+    AUTO_CERT fresh = make_ca(.cn = "new");
+    AUTO_CERT leaf = make(.cn = "web", .issuer = oldest);
+    AUTO_CERT other = make(.cn = "api", .issuer = old);
+    cr_autofree char *published = test_concat(old->cert_pem, oldest->cert_pem, NULL);
+    cr_autofree char *want = test_concat(fresh->cert_pem, old->cert_pem, oldest->cert_pem, NULL);
+    const struct cr_pem_input previous = test_entry(published);
+    const struct cr_bundle_leaf leaves[] = {leaf_of("web", leaf), leaf_of("api", other)};
+    AUTO_BUNDLE bundle = {0};
+    make_bundle(&(struct cr_bundle_input){test_entry(fresh->cert_pem), &previous, 1, 0, leaves, 2}, &bundle);
+    assert_string_equal(bundle.pem, want);
+    assert_int_equal(bundle.beyond.len, 0);
+}
+
+/* Another generation of the same subject signs nothing of the first. */
+static void who_signed_is_told_by_the_signature(void **state)
+{
+    (void)state;
+    AUTO_CERT old = make_ca(.cn = "ca", .no_key_ids = true);
+    AUTO_CERT namesake = make_ca(.cn = "ca", .no_key_ids = true);
+    AUTO_CERT fresh = make_ca(.cn = "new");
+    AUTO_CERT leaf = make(.cn = "web", .issuer = old, .no_key_ids = true);
+    cr_autofree char *published = test_concat(namesake->cert_pem, old->cert_pem, NULL);
+    cr_autofree char *want = test_concat(fresh->cert_pem, old->cert_pem, NULL);
+    const struct cr_pem_input previous = test_entry(published);
+    const struct cr_bundle_leaf leaves[] = {leaf_of("web", leaf)};
+    AUTO_BUNDLE bundle = {0};
+    make_bundle(&(struct cr_bundle_input){test_entry(fresh->cert_pem), &previous, 1, 1, leaves, 1}, &bundle);
+    assert_string_equal(bundle.pem, want);
+}
+
+static void an_intermediate_stays_with_its_root(void **state)
+{
+    (void)state;
+    AUTO_CERT root = make_ca(.cn = "root");
+    AUTO_CERT middle = make_ca(.cn = "middle", .issuer = root);
+    AUTO_CERT fresh = make_ca(.cn = "new");
+    AUTO_CERT leaf = make(.cn = "web", .issuer = middle);
+    cr_autofree char *published = test_concat(middle->cert_pem, root->cert_pem, NULL);
+    cr_autofree char *want = test_concat(fresh->cert_pem, middle->cert_pem, root->cert_pem, NULL);
+    const struct cr_pem_input previous = test_entry(published);
+    const struct cr_bundle_leaf leaves[] = {leaf_of("web", leaf)};
+    AUTO_BUNDLE bundle = {0};
+    make_bundle(&(struct cr_bundle_input){test_entry(fresh->cert_pem), &previous, 1, 0, leaves, 1}, &bundle);
+    assert_string_equal(bundle.pem, want);
+}
+
+static void of_a_leaf_that_is_only_remembered_the_anchors_count(void **state)
+{
+    (void)state;
+    AUTO_CERT oldest = make_ca(.cn = "oldest");
+    AUTO_CERT renewed = make_ca(.cn = "oldest", .key_of = oldest);
+    AUTO_CERT old = make_ca(.cn = "old");
+    AUTO_CERT fresh = make_ca(.cn = "new");
+    char identity[CR_SHA256_HEX];
+    struct cr_strvec anchors = {0};
+    cr_x509_identity(oldest->x509, identity);
+    cr_strvec_add(&anchors, identity);
+    cr_autofree char *published = test_concat(old->cert_pem, renewed->cert_pem, NULL);
+    cr_autofree char *want = test_concat(fresh->cert_pem, renewed->cert_pem, NULL);
+    const struct cr_pem_input previous = test_entry(published);
+    const struct cr_bundle_leaf leaves[] = {{.name = "web", .anchors = &anchors}};
+    AUTO_BUNDLE bundle = {0};
+    make_bundle(&(struct cr_bundle_input){test_entry(fresh->cert_pem), &previous, 1, 1, leaves, 1}, &bundle);
+    assert_string_equal(bundle.pem, want);
+    cr_strvec_dispose(&anchors);
+}
+
+static void a_leaf_of_a_clock_ahead_of_ours_counts(void **state)
+{
+    (void)state;
+    AUTO_CERT old = make_ca(.cn = "old");
+    AUTO_CERT fresh = make_ca(.cn = "new");
+    AUTO_CERT leaf = make(.cn = "web", .issuer = old, .from_s = HOUR_S);
+    const struct cr_pem_input previous = test_entry(old->cert_pem);
+    const struct cr_bundle_leaf leaves[] = {leaf_of("web", leaf)};
+    AUTO_BUNDLE bundle = {0};
+    make_bundle(&(struct cr_bundle_input){test_entry(fresh->cert_pem), &previous, 1, 0, leaves, 1}, &bundle);
+    assert_int_equal(bundle.previous, 1);
+    assert_int_equal(bundle.beyond.len, 0);
+}
+
+static void what_has_expired_holds_nothing_up_and_is_told(void **state)
+{
+    (void)state;
+    AUTO_CERT expired = make_ca(.cn = "old", .from_s = -2 * DAY_S, .until_s = -DAY_S);
+    AUTO_CERT old = make_ca(.cn = "older", .from_s = -2 * DAY_S);
+    AUTO_CERT fresh = make_ca(.cn = "new");
+    AUTO_CERT lost = make(.cn = "web", .issuer = expired, .from_s = -2 * DAY_S);
+    AUTO_CERT late = make(.cn = "api", .issuer = old, .from_s = -2 * DAY_S, .until_s = -DAY_S);
+    cr_autofree char *published = test_concat(expired->cert_pem, old->cert_pem, NULL);
+    const struct cr_pem_input previous = test_entry(published);
+    const struct cr_bundle_leaf leaves[] = {leaf_of("web", lost), leaf_of("api", late)};
+    AUTO_BUNDLE bundle = {0};
+    make_bundle(&(struct cr_bundle_input){test_entry(fresh->cert_pem), &previous, 1, 0, leaves, 2}, &bundle);
+    assert_string_equal(bundle.pem, fresh->cert_pem);
+    cr_autofree char *beyond = cr_strvec_join(&bundle.beyond, ", ");
+    assert_string_equal(beyond, "web, api");
+}
+
+static void what_would_cut_somebody_off_or_is_nothing_is_refused(void **state)
+{
+    (void)state;
+    AUTO_CERT fresh = make_ca(.cn = "new");
+    AUTO_CERT old = make_ca(.cn = "old");
+    AUTO_CERT elsewhere = make_ca(.cn = "elsewhere");
+    AUTO_CERT expired = make_ca(.cn = "expired", .from_s = -2 * DAY_S, .until_s = -DAY_S);
+    AUTO_CERT leaf = make(.cn = "web", .issuer = elsewhere);
+    const struct cr_pem_input previous = test_entry(old->cert_pem);
+    const struct cr_pem_input garbage = test_entry("garbage");
+    const struct cr_bundle_leaf stranger[] = {leaf_of("pod web-0", leaf)};
+    const struct cr_bundle_leaf forgotten[] = {{.name = "pod web-1"}};
+    const struct cr_bundle_leaf broken[] = {{.name = "pod web-2", .chain = garbage}};
+    const struct cr_pem_input current = test_entry(fresh->cert_pem);
+    refuse(&(struct cr_bundle_input){current, &previous, 1, 1, stranger, 1},
+           "the leaf of pod web-0 is in use and verifies against no CA at hand");
+    refuse(&(struct cr_bundle_input){current, &previous, 1, 1, forgotten, 1}, "the leaf of pod web-1 is in use");
+    refuse(&(struct cr_bundle_input){current, &previous, 1, 1, broken, 1}, "pod web-2: has no PEM block");
+    refuse(&(struct cr_bundle_input){current, &garbage, 1, 1}, "a previous CA: has no PEM block");
+    refuse(&(struct cr_bundle_input){garbage, &previous, 1, 1}, "the new CA: has no PEM block");
+    refuse(&(struct cr_bundle_input){.previous = &previous, .previous_len = 1}, "the new CA: has no PEM block");
+    refuse(&(struct cr_bundle_input){test_entry(expired->cert_pem), &previous, 1, 1}, "the new CA has expired");
+}
+
+/* Some 10 KiB. */
+static char *fat_ca(int number)
+{
+    enum { NAMES = 240 };
+    CR_CLEANUP(cr_buf) struct cr_buf names = {0};
+    CR_CLEANUP(cr_buf) struct cr_buf pem = {0};
+    struct cr_error err = {0};
+    AUTO_CERT made = make_ca(.cn = "fat");
+    for (int i = 0; i < NAMES; i++)
+        cr_buf_printf(&names, "%sDNS:ca-%d-name-%d.example.com", i ? "," : "", number, i);
+    X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, names.data);
+    test_must(X509_add_ext(made->x509, extension, -1) && X509_sign(made->x509, made->key, EVP_sha256()) &&
+                  cr_x509_write(made->x509, &pem, &err),
+              "certificate", &err);
+    X509_EXTENSION_free(extension);
+    return cr_buf_steal(&pem);
+}
+
+static void a_bundle_that_no_secret_can_hold_is_refused(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_buf) struct cr_buf all = {0};
+    for (int i = 0; all.len <= CR_BUNDLE_BYTES_MAX; i++) {
+        cr_autofree char *pem = fat_ca(i);
+        cr_buf_puts(&all, pem);
+    }
+    refuse(&(struct cr_bundle_input){.current = {all.data, all.len}}, "the bundle is too large");
+}
+
+static void what_a_cross_certificate_bridges_needs_no_old_ca(void **state)
+{
+    (void)state;
+    AUTO_CERT old = make_ca(.cn = "old");
+    AUTO_CERT fresh = make_ca(.cn = "new");
+    AUTO_CERT cross = make_ca(.cn = "new", .key_of = fresh, .issuer = old);
+    AUTO_CERT leaf = make(.cn = "web", .issuer = fresh);
+    cr_autofree char *chain = test_concat(leaf->cert_pem, cross->cert_pem, NULL);
+    const struct cr_pem_input previous = test_entry(old->cert_pem);
+    const struct cr_bundle_leaf leaves[] = {{.name = "web", .chain = test_entry(chain)}};
+    AUTO_BUNDLE bundle = {0};
+    make_bundle(&(struct cr_bundle_input){test_entry(fresh->cert_pem), &previous, 1, 0, leaves, 1}, &bundle);
+    assert_string_equal(bundle.pem, fresh->cert_pem);
+    /* The other way round: while the old CA is the one to be trusted, it is enough for the leaf. */
+    AUTO_BUNDLE back = {0};
+    const struct cr_pem_input retired = test_entry(fresh->cert_pem);
+    make_bundle(&(struct cr_bundle_input){test_entry(old->cert_pem), &retired, 1, 0, leaves, 1}, &back);
+    assert_string_equal(back.pem, old->cert_pem);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_is_the_new_ca_then_the_previous_ones),
+        cmocka_unit_test(the_ca_of_a_leaf_in_use_stays_beyond_the_limit),
+        cmocka_unit_test(who_signed_is_told_by_the_signature),
+        cmocka_unit_test(an_intermediate_stays_with_its_root),
+        cmocka_unit_test(of_a_leaf_that_is_only_remembered_the_anchors_count),
+        cmocka_unit_test(a_leaf_of_a_clock_ahead_of_ours_counts),
+        cmocka_unit_test(what_has_expired_holds_nothing_up_and_is_told),
+        cmocka_unit_test(what_would_cut_somebody_off_or_is_nothing_is_refused),
+        cmocka_unit_test(a_bundle_that_no_secret_can_hold_is_refused),
+        cmocka_unit_test(what_a_cross_certificate_bridges_needs_no_old_ca),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

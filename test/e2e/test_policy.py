@@ -66,6 +66,9 @@ def test_a_plan_touches_nothing(world: World) -> None:
         steadily("touched though it was only to be planned", _QUIET, lambda: [str(w) for w in world.audit.disruptive_since(mark)])
         assert _touched(world, before) == []
         operator.check()
+        planned = {workload: [event["message"] for event in _planned(world, workload)] for workload in WORKLOADS}
+        assert [len(messages) for messages in planned.values()] == [0, 1, 1], f"not an Event for each restart: {planned}"
+        assert "GRPC_CLIENT_TLS_CACERT" in planned[RATE_LIMIT][0]
         world.change_policy(lambda spec: spec.update(mode="Enforce"))
         world.wait_settled(versions)
     for workload in WORKLOADS:
@@ -106,6 +109,10 @@ _ABSENT = {"name": "absent", "optional": True, "targetRef": {"apiVersion": "apps
 
 def _decided(world: World) -> str:
     return world.status().consumers[RATE_LIMIT.consumer].decision
+
+
+def _planned(world: World, workload: Workload) -> list[Object]:
+    return [event for event in world.events_of(world.deployment(workload)) if event["reason"] == "RestartPlanned"]
 
 
 def _stale(world: World) -> int:

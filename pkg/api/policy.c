@@ -30,9 +30,8 @@ static const char *const restart_methods[] = {[CR_RESTART_AUTO] = "Auto",
 
 static const char *const unknowns[] = {[CR_UNKNOWN_RESTART] = "Restart", [CR_UNKNOWN_REPORT] = "Report"};
 
-enum single_replica { SINGLE_SURGE, SINGLE_WARN, SINGLE_BLOCK };
 static const char *const single_replica[] = {
-    [SINGLE_SURGE] = "Surge", [SINGLE_WARN] = "Warn", [SINGLE_BLOCK] = "Block"};
+    [CR_SINGLE_SURGE] = "Surge", [CR_SINGLE_WARN] = "Warn", [CR_SINGLE_BLOCK] = "Block"};
 
 /* Reads a word into an enumeration whose values are the indices of its words. */
 #define READ_ENUM(node, key, words, fallback, slot, err)                                                               \
@@ -262,33 +261,6 @@ static bool decode_consumers(const struct cr_node *spec, struct cr_policy *polic
     return true;
 }
 
-/* The first reason stays. Evict stays Evict, so that nobody takes it for the user's own Never. */
-static void hold_restarts(struct cr_policy *policy, const char *why)
-{
-    if (policy->restart.method != CR_RESTART_EVICT)
-        policy->restart.method = CR_RESTART_NEVER;
-    if (!policy->restart.held_by)
-        policy->restart.held_by = why;
-}
-
-/* What restrains restarts and cannot be honoured yet holds them; the rest is only told. */
-static bool decode_gates(const struct cr_node *restart, struct cr_policy *policy, struct cr_error *err)
-{
-    enum single_replica single = SINGLE_SURGE;
-    if (!cr_policy_windows_decode(restart, &policy->restart, err) ||
-        !READ_ENUM(restart, "singleReplica", single_replica, SINGLE_SURGE, &single, err))
-        return false;
-    if (policy->restart.method == CR_RESTART_EVICT) {
-        unsupported(policy, restart, "method");
-        hold_restarts(policy, "restart.method: Evict is not acted on in this version");
-    }
-    if (single != SINGLE_SURGE)
-        unsupported(policy, restart, "singleReplica");
-    if (single == SINGLE_BLOCK)
-        hold_restarts(policy, "restart.singleReplica: Block is not acted on in this version");
-    return true;
-}
-
 static bool decode_breaker(const struct cr_node *restart, struct cr_breaker *out, struct cr_error *err)
 {
     struct cr_node breaker;
@@ -304,7 +276,9 @@ static bool decode_restart(const struct cr_node *spec, struct cr_policy *policy,
            READ_ENUM(&restart, "method", restart_methods, CR_RESTART_AUTO, &policy->restart.method, err) &&
            cr_node_int(&restart, "maxConcurrent", concurrency_range, &policy->restart.max_concurrent, err) &&
            cr_node_duration(&restart, "coalesce", coalesce_range, &policy->restart.coalesce_ms, err) &&
-           decode_breaker(&restart, &policy->restart.breaker, err) && decode_gates(&restart, policy, err);
+           decode_breaker(&restart, &policy->restart.breaker, err) &&
+           cr_policy_windows_decode(&restart, &policy->restart, err) &&
+           READ_ENUM(&restart, "singleReplica", single_replica, CR_SINGLE_SURGE, &policy->restart.single, err);
 }
 
 static bool decode_discover(const struct cr_node *spec, struct cr_policy *policy, struct cr_error *err)

@@ -123,6 +123,12 @@ struct cr_policy_discover {
 
 enum cr_mode { CR_MODE_ENFORCE, CR_MODE_PLAN };
 enum cr_restart_method { CR_RESTART_AUTO, CR_RESTART_ROLLOUT, CR_RESTART_EVICT, CR_RESTART_NEVER };
+/* What if a restart takes the only pod away for a while. */
+enum cr_single_replica {
+    CR_SINGLE_SURGE, /* its own update strategy decides; no eviction, which never starts the new pod first */
+    CR_SINGLE_WARN,
+    CR_SINGLE_BLOCK,
+};
 
 enum { CR_POLICY_WINDOWS_MAX = 16, CR_POLICY_NO_OVERRIDE = -1 };
 
@@ -139,10 +145,8 @@ struct cr_breaker {
 };
 
 struct cr_policy_restart {
-    enum cr_restart_method method; /* Never or Evict while held_by is set */
-    /* Static sentence: which field forbids restarts in a way that this version cannot honour yet (method
-     * Evict, singleReplica Block); NULL: none. Rather no restart than one that the policy did not allow. */
-    const char *held_by;
+    enum cr_restart_method method;
+    enum cr_single_replica single;
     int max_concurrent;
     int64_t coalesce_ms;
     struct cr_policy_window *windows; /* none: at any time */

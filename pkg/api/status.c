@@ -33,6 +33,7 @@ static void dispose_consumer(struct cr_consumer_status *consumer)
     free(consumer->reason);
     free(consumer->blocked_by);
     free(consumer->restarted_for);
+    free(consumer->evicting);
     cr_strvec_dispose(&consumer->examples);
     *consumer = (struct cr_consumer_status){0};
 }
@@ -90,6 +91,7 @@ static void copy_consumer(struct cr_consumer_status *to, const struct cr_consume
     to->reason = cr_strdup_or_null(from->reason);
     to->blocked_by = cr_strdup_or_null(from->blocked_by);
     to->restarted_for = cr_strdup_or_null(from->restarted_for);
+    to->evicting = cr_strdup_or_null(from->evicting);
     to->examples = (struct cr_strvec){0};
     cr_strvec_copy(&to->examples, &from->examples);
 }

@@ -92,7 +92,11 @@ struct cr_consumer_status {
     int64_t last_restart_ms; /* 0: never by us */
     int64_t since_ms;        /* when the present decision was first made; 0 when idle */
     char *restarted_for;     /* rotation ids of the last restart, NULL: none. The same is not restarted for twice */
-    int64_t restarted_generation;     /* of the workload, with that restart in its template */
+    int64_t restarted_generation; /* of the workload, with that restart in its template */
+    /* That restart was by evictions: pods that were created later than this are the new ones. By the API server's
+     * clock, which gives them their times; 0: it was a rollout. */
+    int64_t evicted_until_ms;
+    char *evicting;                   /* UID of the pod that is, or was last, evicted for it; NULL: none */
     struct cr_restart_times restarts; /* as many as the breaker counts; in status with their milliseconds */
     struct cr_strvec examples;        /* at most 5 pods that are stale or unknown, "name: why" */
 };

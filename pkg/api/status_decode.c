@@ -262,6 +262,8 @@ static void decode_consumer(const struct cr_json *json, struct cr_policy_status 
     out->since_ms = time_or_0(json, "since");
     out->restarted_for = text_or_null(json, "restartedFor");
     out->restarted_generation = cr_json_int(cr_json_get(json, "restartedGeneration"), 0);
+    out->evicted_until_ms = time_or_0(json, "evictedUntil");
+    out->evicting = text_or_null(json, "evicting");
     decode_restarts(json, &out->restarts);
     const struct cr_json *examples = cr_json_get(json, "examples");
     for (const struct cr_json *c = cr_json_first(examples); c && out->examples.len < CR_EXAMPLES_MAX;

@@ -237,6 +237,8 @@ static void encode_restart(struct cr_json *object, const struct cr_consumer_stat
     set_text(object, "restartedFor", consumer->restarted_for, SENTENCE_MAX);
     if (consumer->restarted_for)
         cr_json_set_int(object, "restartedGeneration", consumer->restarted_generation);
+    set_time(object, "evictedUntil", consumer->evicted_until_ms);
+    set_text(object, "evicting", consumer->evicting, WORD_MAX);
     struct cr_json *restarts = consumer->restarts.len ? cr_json_array_in(object, "restarts") : NULL;
     for (size_t i = 0; i < consumer->restarts.len; i++) {
         char text[CR_TIME_TEXT];

@@ -152,9 +152,9 @@ static bool restart(const struct cr_actor *actor, struct cr_gathered *gathered, 
 
 /* --- pods --- */
 
-static const struct cr_world_pod *pod_of(const struct cr_gathered *gathered, const struct cr_plan_pod *what)
+static const struct cr_world_pod *pod_of(const struct cr_gathered *gathered, size_t consumer, size_t pod)
 {
-    return &gathered->consumers[what->consumer].pods[what->pod];
+    return &gathered->consumers[consumer].pods[pod];
 }
 
 /* Through pods/status, which can touch no spec and needs no right to patch pods. */
@@ -162,7 +162,7 @@ static void nudge(const struct cr_actor *actor, struct cr_gathered *gathered, st
                   const struct cr_plan_pod *what)
 {
     const struct cr_policy *policy = gathered->world.policy;
-    const struct cr_world_pod *pod = pod_of(gathered, what);
+    const struct cr_world_pod *pod = pod_of(gathered, what->consumer, what->pod);
     int64_t now_ms = cr_clock_wall_ms();
     CR_CLEANUP(cr_json) struct cr_json *patch = cr_json_new_object();
     struct cr_json *metadata = cr_json_object_in(patch, "metadata");
@@ -186,12 +186,46 @@ static void nudge(const struct cr_actor *actor, struct cr_gathered *gathered, st
                 NULL, &err);
 }
 
-static bool evict(const struct cr_actor *actor, struct cr_gathered *gathered, struct cr_plan *plan,
-                  const struct cr_plan_pod *what, struct cr_error *err)
+/* Evictions of new pods are counted: they have an end. Of the others each is remembered, until the cache shows it. */
+static void note_eviction(const struct cr_actor *actor, const struct cr_gathered *gathered, struct cr_plan *plan,
+                          const struct cr_plan_eviction *what)
 {
     const struct cr_policy *policy = gathered->world.policy;
-    const struct cr_world_pod *pod = pod_of(gathered, what);
-    const char *why = "the new pod serves the old leaf: it mounted the Secret from its kubelet's cache";
+    const char *name = spec_of(gathered, what->consumer)->name;
+    const struct cr_consumer_status *consumer = cr_status_consumer(&plan->status, name);
+    cr_memory_evicted(actor->memory, pod_of(gathered, what->consumer, what->pod)->uid, cr_clock_wall_ms());
+    if (!what->repair)
+        return;
+    cr_autofree char *key = cr_world_evicted_key(policy, name, consumer ? consumer->since_ms : 0);
+    cr_memory_take_note(actor->memory, key, cr_clock_wall_ms(), NULL);
+}
+
+static void say_eviction(const struct cr_actor *actor, const struct cr_policy *policy, const struct cr_world_pod *pod,
+                         bool repair, const char *why)
+{
+    cr_metric_add(actor->evictions, CR_LABELS(policy->ns, repair ? "repair" : "restart"), 1);
+    cr_autofree char *message = cr_asprintf("%s (CertRotationPolicy %s)", why, policy->name);
+    struct cr_event event = {.api_version = "v1",
+                             .kind = "Pod",
+                             .ns = policy->ns,
+                             .name = pod->name,
+                             .uid = pod->uid,
+                             .warning = repair,
+                             .reason = repair ? "EvictedStale" : "Evicted",
+                             .message = message};
+    cr_recorder_emit(actor->recorder, &event);
+}
+
+/* By UID, so that it is no other pod of that name; gone already is as good. */
+static bool evict(const struct cr_actor *actor, struct cr_gathered *gathered, struct cr_plan *plan,
+                  const struct cr_plan_eviction *what, struct cr_error *err)
+{
+    const struct cr_policy *policy = gathered->world.policy;
+    const struct cr_world_pod *pod = pod_of(gathered, what->consumer, what->pod);
+    const struct cr_consumer_status *consumer =
+        cr_status_consumer(&plan->status, spec_of(gathered, what->consumer)->name);
+    const char *why = what->repair ? "the new pod serves the old leaf: it mounted the Secret from its kubelet's cache"
+                                   : cr_or_empty(consumer ? consumer->reason : NULL);
     if (!cr_client_evict(actor->client, policy->ns, pod->name, pod->uid, err)) {
         if (err->kind == CR_ERR_NOT_FOUND || err->kind == CR_ERR_CONFLICT) {
             cr_error_clear(err);
@@ -201,20 +235,8 @@ static bool evict(const struct cr_actor *actor, struct cr_gathered *gathered, st
         return false;
     }
     log_pod(gathered, plan, "evicted", pod->name, why, NULL);
-    const char *name = spec_of(gathered, what->consumer)->name;
-    const struct cr_consumer_status *consumer = cr_status_consumer(&plan->status, name);
-    cr_autofree char *key = cr_world_evicted_key(policy, name, consumer ? consumer->since_ms : 0);
-    cr_memory_take_note(actor->memory, key, cr_clock_wall_ms(), NULL);
-    cr_metric_add(actor->evictions, CR_LABELS(policy->ns, "repair"), 1);
-    struct cr_event event = {.api_version = "v1",
-                             .kind = "Pod",
-                             .ns = policy->ns,
-                             .name = pod->name,
-                             .uid = pod->uid,
-                             .warning = true,
-                             .reason = "EvictedStale",
-                             .message = why};
-    cr_recorder_emit(actor->recorder, &event);
+    note_eviction(actor, gathered, plan, what);
+    say_eviction(actor, policy, pod, what->repair, why);
     return true;
 }
 

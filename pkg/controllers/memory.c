@@ -193,6 +193,13 @@ void cr_memory_nudged(struct cr_memory *memory, const char *uid, int64_t since_m
     pthread_mutex_unlock(&memory->lock);
 }
 
+void cr_memory_evicted(struct cr_memory *memory, const char *uid, int64_t now_ms)
+{
+    pthread_mutex_lock(&memory->lock);
+    pod_for_update(memory, uid)->nudges.evicted_ms = now_ms;
+    pthread_mutex_unlock(&memory->lock);
+}
+
 void cr_memory_forget_pod(struct cr_memory *memory, const char *uid)
 {
     pthread_mutex_lock(&memory->lock);

@@ -13,6 +13,7 @@ struct cr_pod_memory {
     int nudges; /* for the change of nudged_since_ms */
     int64_t nudged_ms;
     int64_t nudged_since_ms;
+    int64_t evicted_ms; /* 0: it was not */
 };
 
 struct cr_memory;
@@ -32,6 +33,7 @@ void cr_memory_sightings(struct cr_memory *memory, const char *uid, int64_t star
                          const struct cr_policy_verify *verify, struct cr_sighting *out);
 /* since_ms: of the change; nudges for others count no more. */
 void cr_memory_nudged(struct cr_memory *memory, const char *uid, int64_t since_ms, int64_t now_ms);
+void cr_memory_evicted(struct cr_memory *memory, const char *uid, int64_t now_ms);
 void cr_memory_forget_pod(struct cr_memory *memory, const char *uid);
 
 /* Per policy or consumer, by a key of the caller's. */

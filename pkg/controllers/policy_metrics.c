@@ -28,6 +28,10 @@ static const struct {
     {"restart.maxConcurrent", "MaxConcurrent"},
     {"restart.breaker", "CircuitBreaker"},
     {"after: ", "Order"},
+    {"budget: waits: ", "BudgetWait"}, /* as it should be; what else a budget says, a person must mend */
+    {"budget: ", "Budget"},
+    {"restart.singleReplica", "SingleReplica"},
+    {"waits for the rollout under way", "Rollout"},
     {"kubelet: ", "Kubelet"},
     {"restart.windows: opens at ", "Window"}, /* as it should be; what else a window says, a person must mend */
     {"restart.windows", "WindowTooLate"},

@@ -88,7 +88,8 @@ static void view_pod(const struct cr_world_source *source, const struct cr_polic
                                   .sightings = sightings,
                                   .nudges = memory.nudges,
                                   .nudged_ms = memory.nudged_ms,
-                                  .nudged_since_ms = memory.nudged_since_ms};
+                                  .nudged_since_ms = memory.nudged_since_ms,
+                                  .evicted_ms = memory.evicted_ms};
     /* Starts are compared with each other, never with our clock: the node has its own. */
     recall_sightings(source, verify, view, sightings);
 }

@@ -61,16 +61,9 @@ struct cr_budget_workload {
     size_t pods_len;
 };
 
-/* restart.singleReplica: what if a restart takes the only pod away for a while. */
-enum cr_budget_single {
-    CR_BUDGET_SINGLE_SURGE, /* its own update strategy decides; no eviction, which never starts the new pod first */
-    CR_BUDGET_SINGLE_WARN,
-    CR_BUDGET_SINGLE_BLOCK,
-};
-
 struct cr_budget_world {
     enum cr_restart_method method;
-    enum cr_budget_single single;
+    enum cr_single_replica single;
     const struct cr_budget *budgets; /* all of the namespace */
     size_t budgets_len;
     const char *unseen; /* why they may not be seen; NULL: they can */

@@ -138,20 +138,20 @@ static void judge_the_only_pod(const struct cr_budget_question *q, struct cr_bud
     bool evicts = out->way == CR_BUDGET_EVICT;
     const char *how = evicts ? "an eviction" : "a rollout";
     switch (q->world->single) {
-    case CR_BUDGET_SINGLE_SURGE:
+    case CR_SINGLE_SURGE:
         if (evicts)
             decide(out, CR_BUDGET_BLOCKED, CR_BUDGET_SINGLE_REPLICA,
                    cr_strdup("restart.singleReplica: Surge, and an eviction takes the only pod away before another is "
                              "ready: let a rollout do it (restart.method, and a strategy that surges), or accept the "
                              "gap with singleReplica: Warn"));
         return;
-    case CR_BUDGET_SINGLE_WARN: {
+    case CR_SINGLE_WARN: {
         cr_autofree char *text = cr_steal(&out->text);
         out->text = cr_asprintf("%s takes the only pod away before another is ready; %s", how, text);
         out->warning = true;
         return;
     }
-    case CR_BUDGET_SINGLE_BLOCK:
+    case CR_SINGLE_BLOCK:
         decide(out, CR_BUDGET_BLOCKED, CR_BUDGET_SINGLE_REPLICA,
                cr_asprintf("restart.singleReplica: Block, and %s takes the only pod away before another is ready (%s)",
                            how, q->workload->worst->text));

@@ -45,6 +45,7 @@ struct cr_world_pod {
     int nudges;
     int64_t nudged_ms;
     int64_t nudged_since_ms;
+    int64_t evicted_ms; /* by this process; 0: it was not */
 };
 
 /* New pods that are evicted for one change of one consumer: beyond that, something else keeps the old leaf. */
@@ -65,7 +66,7 @@ struct cr_world_consumer { /* parallel to policy->consumers */
     const struct cr_json *workload;
     const struct cr_world_pod *pods; /* active ones */
     size_t pods_len;
-    int evictions;       /* by this process, for the present change */
+    int evictions;       /* of new pods that served the old leaf, by this process, for the present change */
     int64_t evicted_ms;  /* the last of them */
     const char *refused; /* what the API server said when a restart or eviction was last tried in vain; NULL: nothing */
     int64_t refused_until_ms;            /* not tried again before */
@@ -113,9 +114,15 @@ struct cr_plan_restart {
     bool carries_memory; /* what it is for can be read from its annotations alone */
 };
 
-struct cr_plan_pod { /* a pod to nudge, probe or evict */
+struct cr_plan_pod { /* a pod to nudge or probe */
     size_t consumer;
     size_t pod;
+};
+
+struct cr_plan_eviction {
+    size_t consumer;
+    size_t pod;
+    bool repair; /* a new pod that came up with the old leaf; else one that a restart replaces, which is on record */
 };
 
 enum cr_plan_event_about { CR_ABOUT_POLICY, CR_ABOUT_WORKLOAD };
@@ -142,7 +149,7 @@ struct cr_plan {
     size_t nudges_len;
     struct cr_plan_pod *probes;
     size_t probes_len;
-    struct cr_plan_pod *evictions;
+    struct cr_plan_eviction *evictions;
     size_t evictions_len;
     struct cr_plan_event *events; /* to be said once the status is written */
     size_t events_len;

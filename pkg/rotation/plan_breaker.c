@@ -36,10 +36,17 @@ bool cr_plan_restarts_are_recorded(const struct cr_policy_status *recorded, cons
     return known && known->restarts.len && known->restarts.at_ms[0] == consumer->restarts.at_ms[0];
 }
 
+static bool eviction_is_recorded(const struct cr_policy_status *recorded, const struct cr_consumer_status *consumer)
+{
+    const struct cr_consumer_status *known = cr_plan_on_record(recorded, consumer);
+    return !consumer->evicting || (known && known->evicted_until_ms && cr_streq(known->evicting, consumer->evicting));
+}
+
 bool cr_plan_is_kept(const struct cr_policy_status *wanted, const struct cr_policy_status *written)
 {
     for (size_t i = 0; i < wanted->consumers_len; i++)
-        if (!cr_plan_restarts_are_recorded(written, &wanted->consumers[i]))
+        if (!cr_plan_restarts_are_recorded(written, &wanted->consumers[i]) ||
+            !eviction_is_recorded(written, &wanted->consumers[i]))
             return false;
     return true;
 }

@@ -160,15 +160,11 @@ static bool holds_old_material(const struct plan_ctx *ctx, const struct plan_con
     return false;
 }
 
-/* A new pod that serves the old leaf mounted the Secret from its kubelet's cache (kubernetes#129645): what it read once
- * is old as well. One at a time, slower and slower, and not for ever: then something else keeps the old leaf. */
-static bool maybe_evict(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, size_t pod_index)
+bool cr_plan_repair_is_due(struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     static const int64_t pauses_ms[] = {10 * 1000, 30 * 1000, 60 * 1000, 120 * 1000};
-    const struct cr_policy *policy = ctx->world->policy;
     int done = consumer->world->evictions;
-    if (consumer->held_by || policy->restart.held_by || policy->restart.method == CR_RESTART_NEVER ||
-        done >= CR_PLAN_EVICTIONS_MAX || !holds_old_material(ctx, consumer, pod_index))
+    if (consumer->held_by || ctx->world->policy->restart.method == CR_RESTART_NEVER || done >= CR_PLAN_EVICTIONS_MAX)
         return false;
     size_t step = (size_t)done < cr_array_len(pauses_ms) ? (size_t)done : cr_array_len(pauses_ms) - 1;
     int64_t due = done ? consumer->world->evicted_ms + pauses_ms[step] : 0;
@@ -180,9 +176,17 @@ static bool maybe_evict(struct plan_ctx *ctx, const struct plan_consumer *consum
     }
     /* It is a restart of one pod. */
     cr_autofree char *window = cr_plan_window(ctx, consumer);
-    if (window)
+    return window == NULL;
+}
+
+/* A new pod that serves the old leaf mounted the Secret from its kubelet's cache (kubernetes#129645): what it read once
+ * is old as well. One at a time, slower and slower, and not for ever: then something else keeps the old leaf. */
+static bool maybe_evict(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, size_t pod_index)
+{
+    if (cr_plan_pod_is_gone(ctx, &consumer->world->pods[pod_index]) || !holds_old_material(ctx, consumer, pod_index) ||
+        !cr_plan_repair_is_due(ctx, consumer))
         return false;
-    PLAN_PUSH(ctx->plan->evictions, ctx->plan->evictions_len, {.consumer = index, .pod = pod_index});
+    PLAN_PUSH(ctx->plan->evictions, ctx->plan->evictions_len, {.consumer = index, .pod = pod_index, .repair = true});
     return true;
 }
 

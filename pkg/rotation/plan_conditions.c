@@ -67,9 +67,7 @@ static void add_not_acted_on(struct plan_ctx *ctx, struct cr_buf *text, const ch
     if (unread)
         add_problem(text, reason, "NotActedOn", unread);
     if (unsupported || unread)
-        cr_buf_printf(text, " The rest of the policy is in force%s%s.",
-                      policy->restart.held_by ? ", but nothing is restarted: " : "",
-                      cr_or_empty(policy->restart.held_by));
+        cr_buf_printf(text, " The rest of the policy is in force.");
 }
 
 static void ready(struct plan_ctx *ctx)

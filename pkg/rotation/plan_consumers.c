@@ -9,7 +9,7 @@
 
 enum { WAIT_AGAIN_MS = 5 * 1000 };
 
-static void set_state(struct cr_consumer_status *status, enum cr_consumer_state state, const char *blocked_by)
+void cr_plan_set_state(struct cr_consumer_status *status, enum cr_consumer_state state, const char *blocked_by)
 {
     status->state = state;
     cr_strset(&status->blocked_by, blocked_by);
@@ -23,17 +23,17 @@ static void rest(const struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
     if (consumer->change_held) {
-        set_state(status, CR_CONSUMER_BLOCKED, consumer->held_by);
+        cr_plan_set_state(status, CR_CONSUMER_BLOCKED, consumer->held_by);
         return;
     }
     /* Of one that is listed in brief only the state is remembered. */
     if (!status->reason && status->state == CR_CONSUMER_IDLE) {
         cr_strset(&status->reason, "No change was seen since certroll began to watch.");
-        set_state(status, CR_CONSUMER_IDLE, NULL);
+        cr_plan_set_state(status, CR_CONSUMER_IDLE, NULL);
         return;
     }
     if (status->state != CR_CONSUMER_IDLE)
-        set_state(status, CR_CONSUMER_CONVERGED, NULL);
+        cr_plan_set_state(status, CR_CONSUMER_CONVERGED, NULL);
     cr_strvec_dispose(&status->examples);
 }
 
@@ -47,7 +47,7 @@ static void absent(const struct plan_consumer *consumer)
     cr_autofree char *why = cr_asprintf("%s %s does not exist%s.", consumer->spec->kind, consumer->spec->target,
                                         consumer->spec->optional ? "; it is optional, so this is no error" : "");
     cr_strset(&status->reason, why);
-    set_state(status, CR_CONSUMER_ABSENT, NULL);
+    cr_plan_set_state(status, CR_CONSUMER_ABSENT, NULL);
 }
 
 /* Not looked at either: thousands of Jobs would be watched to say that nothing is done for them. */
@@ -60,7 +60,7 @@ static void leave_to_next_run(const struct plan_consumer *consumer)
                     "is left to end with what it has read.",
                     consumer->spec->kind, consumer->spec->target);
     cr_strset(&status->reason, why);
-    set_state(status, CR_CONSUMER_IDLE, NULL);
+    cr_plan_set_state(status, CR_CONSUMER_IDLE, NULL);
 }
 
 /* No pods: its controller takes up what it names. */
@@ -152,7 +152,8 @@ static bool is_covered(const struct plan_consumer *consumer, const char *value, 
 {
     if (cr_restart_annotation_covers(value, &pending->target, classes))
         return true;
-    return (classes & CR_CLASS_OPAQUE) && cr_restart_annotation_is_rekeyed(value, &pending->target) &&
+    return (classes & CR_CLASS_OPAQUE) && !consumer->status->evicted_until_ms &&
+           cr_restart_annotation_is_rekeyed(value, &pending->target) &&
            strstr(cr_or_empty(consumer->status->restarted_for), pending->id) &&
            cr_restart_annotation_covers(value, &pending->target, classes & ~(unsigned)CR_CLASS_OPAQUE);
 }
@@ -289,8 +290,7 @@ static void show_decision(struct plan_consumer *consumer)
 
 /* --- one restart per rotation --- */
 
-/* The rotations that this consumer is, or was, restarted for. Owned. */
-static char *rotations_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+char *cr_plan_rotations_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec ids = {0};
     for (size_t k = 0; k < ctx->changes_len; k++)
@@ -317,11 +317,13 @@ static int64_t generation_of(const struct plan_consumer *consumer)
 /* Written when the template is seen to carry the annotation; so also after a crash between the two. */
 static void note_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
-    cr_autofree char *ids = rotations_of(ctx, consumer);
+    cr_autofree char *ids = cr_plan_rotations_of(ctx, consumer);
     if (cr_streq(consumer->status->restarted_for, ids))
         return;
     cr_strset(&consumer->status->restarted_for, ids);
     consumer->status->restarted_generation = generation_of(consumer);
+    consumer->status->evicted_until_ms = 0;
+    cr_strset(&consumer->status->evicting, NULL);
     /* At once, not with the next status: who undoes it meanwhile would have it done again. */
     ctx->plan->record_first = true;
 }
@@ -331,12 +333,21 @@ static void note_restart(const struct plan_ctx *ctx, struct plan_consumer *consu
  * the same one says nothing, but for the annotations of an Argo Rollout itself, which make no new one. */
 static bool was_undone(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    cr_autofree char *ids = rotations_of(ctx, consumer);
+    /* Evictions leave no annotation, and need none. */
+    if (consumer->status->evicted_until_ms || ctx->world->policy->restart.method == CR_RESTART_EVICT)
+        return false;
+    cr_autofree char *ids = cr_plan_rotations_of(ctx, consumer);
     int64_t least = consumer->status->restarted_generation + (cr_plan_restarts_by_time(consumer) ? 0 : 1);
     return cr_streq(consumer->status->restarted_for, ids) && generation_of(consumer) >= least;
 }
 
 /* --- states --- */
+
+static bool is_under_way(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    return (consumer->restarted && consumer->rollout.state == CR_ROLLOUT_PROGRESSING) ||
+           cr_plan_evictions_go_on(ctx, consumer);
+}
 
 static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
@@ -383,12 +394,16 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
     if (!by_api(consumer)) /* else nothing rolls */
         cr_rollout_judge(consumer->spec->kind, consumer->world->workload, &consumer->rollout);
     cr_plan_deadline(ctx, consumer);
+    cr_plan_recall_evictions(ctx, consumer);
     cr_plan_evidence(ctx, consumer);
     fall_back(ctx, consumer);
+    cr_plan_recall_evictions(ctx, consumer); /* which a fall-back may have begun */
+    cr_plan_evict_deadline(ctx, consumer);
+    cr_plan_warn_of_gap(ctx, consumer);
     show_decision(consumer);
-    if (consumer->restarted && consumer->rollout.state == CR_ROLLOUT_FAILED)
+    if ((consumer->restarted || consumer->evicts) && consumer->rollout.state == CR_ROLLOUT_FAILED)
         ctx->rollout_failed = true;
-    if (consumer->restarted && consumer->rollout.state == CR_ROLLOUT_PROGRESSING && !ctx->restarting++)
+    if (is_under_way(ctx, consumer) && !ctx->restarting++)
         ctx->restarting_by = consumer->spec->name;
 }
 
@@ -403,15 +418,15 @@ static bool all_pods_have_all(const struct plan_ctx *ctx, const struct plan_cons
 static void wait_for_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     if (all_pods_have_all(ctx, consumer)) {
-        set_state(consumer->status, CR_CONSUMER_CONVERGED, NULL);
+        cr_plan_set_state(consumer->status, CR_CONSUMER_CONVERGED, NULL);
         return;
     }
     if (consumer->world->evictions >= CR_PLAN_EVICTIONS_MAX && consumer->status->pods.stale) {
-        set_state(consumer->status, CR_CONSUMER_BLOCKED,
-                  "new pods go on serving the old leaf: is it copied somewhere?");
+        cr_plan_set_state(consumer->status, CR_CONSUMER_BLOCKED,
+                          "new pods go on serving the old leaf: is it copied somewhere?");
         return;
     }
-    set_state(consumer->status, CR_CONSUMER_VERIFYING, cr_plan_may_act(ctx) ? NULL : "mode: Plan or suspend");
+    cr_plan_set_state(consumer->status, CR_CONSUMER_VERIFYING, cr_plan_may_act(ctx) ? NULL : "mode: Plan or suspend");
     cr_plan_requeue(ctx->plan, WAIT_AGAIN_MS);
 }
 
@@ -457,14 +472,23 @@ static void hold_undone(struct plan_ctx *ctx, struct plan_consumer *consumer, si
     if (!cr_streq(consumer->status->blocked_by, why))
         cr_plan_say_workload(ctx->plan, true, index, "RestartUndone",
                              cr_asprintf("%s; certroll does not restart it again before the next change", why));
-    set_state(consumer->status, CR_CONSUMER_BLOCKED, why);
+    cr_plan_set_state(consumer->status, CR_CONSUMER_BLOCKED, why);
 }
 
 /* Once, when it begins. */
-static void say_breaker(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, const char *gate)
+static void say_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, const char *gate)
 {
-    if (cr_plan_is_breaker(gate) && !cr_plan_is_breaker(consumer->status->blocked_by))
+    const char *before = consumer->status->blocked_by;
+    if (cr_plan_is_breaker(gate) && !cr_plan_is_breaker(before))
         cr_plan_say_workload(ctx->plan, true, index, CR_REASON_BREAKER, cr_strdup(gate));
+    if (cr_plan_is_budget(gate) && !cr_plan_is_budget(before))
+        cr_plan_say_workload(ctx->plan, true, index, "WaitsForBudget", cr_strdup(gate));
+}
+
+void cr_plan_hold(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, const char *gate, bool blocked)
+{
+    say_gate(ctx, consumer, index, gate);
+    cr_plan_set_state(consumer->status, blocked ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, gate);
 }
 
 /* In mode Plan: once for each change. */
@@ -479,11 +503,85 @@ static void say_planned(struct plan_ctx *ctx, const struct plan_consumer *consum
                                      ctx->world->policy->name));
 }
 
+/* Somebody else replaced all pods since, with the new material, or we did, one by one. */
+static bool is_replaced(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    bool stands = consumer->rollout.state == CR_ROLLOUT_COMPLETE ||
+                  (consumer->evicts && consumer->rollout.state == CR_ROLLOUT_MANUAL);
+    return stands && all_pods_have_all(ctx, consumer);
+}
+
+static void fail(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+{
+    enum cr_consumer_state before = consumer->status->state;
+    cr_plan_set_state(consumer->status, CR_CONSUMER_FAILED, consumer->rollout.message);
+    if (before != CR_CONSUMER_FAILED)
+        cr_plan_say_workload(ctx->plan, true, index, "RolloutFailed",
+                             cr_asprintf("%s; certroll restarts nothing more of this policy until it is mended",
+                                         consumer->rollout.message));
+}
+
+/* Past a budget, or the only pod goes: somebody should know. */
+static void warn(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+{
+    if (!consumer->way.warning)
+        return;
+    const char *reason = consumer->way.reason == CR_BUDGET_BEYOND ? "BudgetExceeded" : "OnlyPodGoes";
+    cr_plan_say_workload(ctx->plan, true, index, reason, cr_strdup(consumer->way.text));
+}
+
+static void roll(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, const char *refused)
+{
+    if (!cr_plan_restarts_are_recorded(ctx->world->status, consumer->status))
+        ctx->plan->record_first = true;
+    warn(ctx, consumer, index);
+    int64_t at_ms = cr_plan_restart_at_ms(ctx, consumer);
+    PLAN_PUSH(ctx->plan->restarts, ctx->plan->restarts_len,
+              {.consumer = index,
+               .annotations = restart_annotations(ctx, consumer, at_ms),
+               .restart_at_ms = cr_plan_restarts_by_time(consumer) ? at_ms : 0,
+               .why = cr_strdup(consumer->decision.reason),
+               .secrets = secrets_of(ctx, consumer),
+               .rotations = cr_plan_rotations_of(ctx, consumer),
+               .carries_memory = carries_its_memory(ctx, consumer)});
+    cr_plan_set_state(consumer->status, refused ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, refused);
+}
+
+static void go_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+{
+    bool blocked = false;
+    if (consumer->rollout.state == CR_ROLLOUT_FAILED) {
+        fail(ctx, consumer, index);
+        return;
+    }
+    cr_autofree char *gate = cr_plan_gate_again(ctx, consumer, &blocked);
+    if (gate)
+        cr_plan_hold(ctx, consumer, index, gate, blocked);
+    else
+        cr_plan_evict_on(ctx, consumer, index);
+}
+
+static void begin(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, const char *refused)
+{
+    bool blocked = false;
+    cr_autofree char *gate = cr_plan_gate(ctx, consumer, &blocked);
+    if (gate) {
+        say_planned(ctx, consumer, index, gate);
+        cr_plan_hold(ctx, consumer, index, gate, blocked);
+        return;
+    }
+    if (!ctx->restarting++)
+        ctx->restarting_by = consumer->spec->name;
+    if (consumer->way.way == CR_BUDGET_EVICT)
+        cr_plan_evict_first(ctx, consumer, index);
+    else
+        roll(ctx, consumer, index, refused);
+}
+
 static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
-    /* Somebody else replaced all pods since, with the new material. */
-    if (consumer->rollout.state == CR_ROLLOUT_COMPLETE && all_pods_have_all(ctx, consumer)) {
-        set_state(consumer->status, CR_CONSUMER_CONVERGED, NULL);
+    if (is_replaced(ctx, consumer)) {
+        cr_plan_set_state(consumer->status, CR_CONSUMER_CONVERGED, NULL);
         return;
     }
     if (was_undone(ctx, consumer)) {
@@ -493,32 +591,14 @@ static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t
     /* Refused before: said meanwhile, and tried again after a pause. */
     const char *refused = consumer->world->refused_until_ms > consumer->since_ms ? consumer->world->refused : NULL;
     if (refused && ctx->world->now_ms < consumer->world->refused_until_ms) {
-        set_state(consumer->status, CR_CONSUMER_BLOCKED, refused);
+        cr_plan_set_state(consumer->status, CR_CONSUMER_BLOCKED, refused);
         cr_plan_requeue_restart(ctx->plan, consumer->world->refused_until_ms - ctx->world->now_ms);
         return;
     }
-    bool blocked = false;
-    cr_autofree char *gate = cr_plan_gate(ctx, consumer, &blocked);
-    if (gate) {
-        say_breaker(ctx, consumer, index, gate);
-        say_planned(ctx, consumer, index, gate);
-        set_state(consumer->status, blocked ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, gate);
-        return;
-    }
-    if (!cr_plan_restarts_are_recorded(ctx->world->status, consumer->status))
-        ctx->plan->record_first = true;
-    if (!ctx->restarting++)
-        ctx->restarting_by = consumer->spec->name;
-    int64_t at_ms = cr_plan_restart_at_ms(ctx, consumer);
-    PLAN_PUSH(ctx->plan->restarts, ctx->plan->restarts_len,
-              {.consumer = index,
-               .annotations = restart_annotations(ctx, consumer, at_ms),
-               .restart_at_ms = cr_plan_restarts_by_time(consumer) ? at_ms : 0,
-               .why = cr_strdup(consumer->decision.reason),
-               .secrets = secrets_of(ctx, consumer),
-               .rotations = rotations_of(ctx, consumer),
-               .carries_memory = carries_its_memory(ctx, consumer)});
-    set_state(consumer->status, refused ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, refused);
+    if (consumer->evicts)
+        go_on(ctx, consumer, index);
+    else
+        begin(ctx, consumer, index, refused);
 }
 
 /* Pods below a StatefulSet's partition stay on the old template as long as their owner wants it. */
@@ -531,32 +611,28 @@ static bool kept_by_partition(const struct plan_consumer *consumer)
 static void follow_rollout(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
     struct cr_consumer_status *status = consumer->status;
-    enum cr_consumer_state before = status->state;
     switch (consumer->rollout.state) {
     case CR_ROLLOUT_COMPLETE:
         if (kept_by_partition(consumer))
-            set_state(status, CR_CONSUMER_BLOCKED, "updateStrategy.rollingUpdate.partition keeps old pods");
+            cr_plan_set_state(status, CR_CONSUMER_BLOCKED, "updateStrategy.rollingUpdate.partition keeps old pods");
         else
             wait_for_evidence(ctx, consumer);
         return;
     case CR_ROLLOUT_FAILED:
-        set_state(status, CR_CONSUMER_FAILED, consumer->rollout.message);
-        if (before != CR_CONSUMER_FAILED)
-            cr_plan_say_workload(ctx->plan, true, index, "RolloutFailed",
-                                 cr_asprintf("%s; certroll restarts nothing more of this policy until it is mended",
-                                             consumer->rollout.message));
+        fail(ctx, consumer, index);
         return;
     case CR_ROLLOUT_PAUSED:
-        set_state(status, CR_CONSUMER_BLOCKED, "the workload is paused");
+        cr_plan_set_state(status, CR_CONSUMER_BLOCKED, "the workload is paused");
         return;
     case CR_ROLLOUT_MANUAL:
         if (status->pods.stale)
-            set_state(status, CR_CONSUMER_BLOCKED, "updateStrategy OnDelete: the old pods must be deleted by hand");
+            cr_plan_set_state(status, CR_CONSUMER_BLOCKED,
+                              "updateStrategy OnDelete: the old pods must be deleted by hand");
         else
             wait_for_evidence(ctx, consumer);
         return;
     case CR_ROLLOUT_PROGRESSING:
-        set_state(status, CR_CONSUMER_RESTARTING, NULL);
+        cr_plan_set_state(status, CR_CONSUMER_RESTARTING, NULL);
         cr_plan_requeue(ctx->plan, WAIT_AGAIN_MS);
         return;
     }
@@ -575,7 +651,7 @@ static void act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t ind
         wait_for_evidence(ctx, consumer);
     }
     if (consumer->change_held)
-        set_state(consumer->status, CR_CONSUMER_BLOCKED, consumer->held_by);
+        cr_plan_set_state(consumer->status, CR_CONSUMER_BLOCKED, consumer->held_by);
     cr_plan_care(ctx, consumer, index);
 }
 
@@ -608,6 +684,7 @@ void cr_plan_consumers_dispose(struct plan_ctx *ctx)
         free(consumer->changes);
         free(consumer->held_by);
         free(consumer->evidence);
+        cr_budget_verdict_dispose(&consumer->way);
     }
     free(ctx->consumers);
 }

@@ -28,10 +28,12 @@ bool cr_plan_past_deadline(const struct plan_ctx *ctx, const struct plan_consume
     return true;
 }
 
-/* The pod's template already had what this consumer is restarted for. */
+/* The pod's template already had what this consumer is restarted for, or the pod came by an eviction for it. */
 bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                         const struct cr_world_pod *pod, size_t change)
 {
+    if (cr_plan_came_by_eviction(consumer, pod))
+        return true;
     char name[CR_ANNOTATION_NAME];
     cr_restart_annotation_name(ctx->changes[change].secret->name, name);
     const struct cr_json *workload = consumer->world->workload;
@@ -129,7 +131,8 @@ static enum cr_evidence judge_accepted(const struct plan_ctx *ctx, const struct 
     bool annotated = c->classes && cr_plan_pod_is_new(ctx, consumer, pod, change);
     /* Annotated for this material but up since before the change: it was taken back to what the pod was last restarted
      * for. What it read once is right already, the rest reloads. */
-    bool restarts = c->classes && !(annotated && !cr_plan_created_since(pod, c->since_ms));
+    bool evicted = c->classes && cr_plan_came_by_eviction(consumer, pod);
+    bool restarts = c->classes && (evicted || !annotated || cr_plan_created_since(pod, c->since_ms));
     bool is_new = restarts && (by_others || annotated);
 
     struct cr_evidence_input input = {
@@ -142,13 +145,17 @@ static enum cr_evidence judge_accepted(const struct plan_ctx *ctx, const struct 
         .now_ms = ctx->world->now_ms,
         .max_delay_ms = c->max_delay_ms,
     };
+    /* What came by an eviction for this change came after it, whatever clocks say. Each has its own time. */
+    int64_t later_ms = evicted && pod->created_ms > c->since_ms ? pod->created_ms - c->since_ms : 0;
+    if (evicted && pod->started_ms && !later_ms)
+        input.pod_started_ms = c->since_ms;
     enum cr_evidence evidence = cr_evidence_judge(&input, why);
     if (evidence == CR_EVIDENCE_STALE && restarts && !is_new && cr_plan_created_since(pod, c->since_ms))
         snprintf(why, WHY, "came up after the change, but too soon to be sure that it mounted the new Secret");
     /* A pod that started with the new template but cannot be reached: in the end its start is what there is to go by.
      */
     if (evidence == CR_EVIDENCE_UNKNOWN && is_new && pod->started_ms &&
-        ctx->world->now_ms >= cr_plan_deadline_ms(consumer, c))
+        ctx->world->now_ms >= cr_plan_deadline_ms(consumer, c) + later_ms)
         return CR_EVIDENCE_INFERRED;
     return evidence;
 }

@@ -2,9 +2,12 @@
 #include "rotation/plan_internal.h"
 
 #include "base/alloc.h"
+#include "base/strings.h"
 
 /* So many times restart.coalesce, while changes go on coming. As the CRD says. */
 enum { COALESCE_TIMES_MAX = 6 };
+
+#define FAILED "restart.maxConcurrent: the rollout of another consumer has failed"
 
 /* A person's word that applies to everything. */
 static const char *switched_off(const struct cr_policy *policy)
@@ -19,10 +22,6 @@ static const char *switched_off(const struct cr_policy *policy)
 static const char *forbidden(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     const struct cr_policy_restart *restart = &ctx->world->policy->restart;
-    /* A gate that the policy names and this version cannot judge: restarting as if it were not there is what its author
-     * did not want. */
-    if (restart->held_by)
-        return restart->held_by;
     if (restart->method == CR_RESTART_NEVER)
         return "restart.method: Never";
     if (consumer->decision.unknown && ctx->world->policy->discover.unknown == CR_UNKNOWN_REPORT)
@@ -41,6 +40,8 @@ int64_t cr_plan_coalesced_ms(const struct plan_ctx *ctx, const struct plan_consu
 {
     int64_t pause_ms = ctx->world->policy->restart.coalesce_ms;
     int64_t restarted_ms = cr_restart_annotation_at_ms(consumer->world->workload);
+    if (consumer->status->evicted_until_ms && consumer->status->last_restart_ms > restarted_ms)
+        restarted_ms = consumer->status->last_restart_ms;
     int64_t first_ms = consumer->first_ms ? consumer->first_ms : consumer->since_ms; /* after a fall-back */
     if (restarted_ms > first_ms)
         first_ms = restarted_ms;
@@ -49,18 +50,35 @@ int64_t cr_plan_coalesced_ms(const struct plan_ctx *ctx, const struct plan_consu
     return end_ms < last_ms ? end_ms : last_ms;
 }
 
-char *cr_plan_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked)
+/* What holds a restart at any time, also in the middle. */
+static const char *held(const struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked)
 {
-    const struct cr_policy *policy = ctx->world->policy;
     *blocked = false;
-    const char *word = switched_off(policy);
+    const char *word = switched_off(ctx->world->policy);
     if (word)
-        return cr_strdup(word);
+        return word;
     word = forbidden(ctx, consumer);
     *blocked = word != NULL;
+    return word;
+}
+
+char *cr_plan_gate_again(struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked)
+{
+    const char *word = held(ctx, consumer, blocked);
+    if (!word && ctx->rollout_failed)
+        word = FAILED;
+    return cr_strdup_or_null(word);
+}
+
+char *cr_plan_gate(struct plan_ctx *ctx, struct plan_consumer *consumer, bool *blocked)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    const char *word = held(ctx, consumer, blocked);
+    if (cr_streq(word, CR_PLAN_MODE_PLAN) && !forbidden(ctx, consumer))
+        cr_plan_say_way(ctx, consumer);
     if (word)
         return cr_strdup(word);
-    char *kind = cr_plan_kind_gate(consumer, blocked);
+    char *kind = cr_plan_kind_gate(ctx, consumer, blocked);
     if (kind)
         return kind;
     /* Before what takes its time, so that it is known at once. */
@@ -73,17 +91,23 @@ char *cr_plan_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, b
     char *order = cr_plan_order(ctx, consumer, blocked);
     if (order)
         return order;
+    char *budget = cr_plan_budget(ctx, consumer, blocked);
+    if (budget)
+        return budget;
     int64_t due = cr_plan_coalesced_ms(ctx, consumer);
     if (ctx->world->now_ms < due) {
         cr_plan_requeue_restart(ctx->plan, due - ctx->world->now_ms);
         return cr_strdup("restart.coalesce");
     }
+    char *blind = consumer->way.way == CR_BUDGET_EVICT ? cr_plan_evict_blind(ctx, consumer) : NULL;
+    if (blind)
+        return blind;
     char *fresh = cr_plan_fresh(ctx, consumer);
     if (fresh)
         return fresh;
     /* The next one would likely fail the same way. */
     if (ctx->rollout_failed)
-        return cr_strdup("restart.maxConcurrent: the rollout of another consumer has failed");
+        return cr_strdup(FAILED);
     if (ctx->restarting >= policy->restart.max_concurrent)
         return cr_asprintf("restart.maxConcurrent: waits for %s", ctx->restarting_by);
     return NULL;

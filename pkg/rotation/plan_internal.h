@@ -46,6 +46,8 @@ struct plan_consumer {
     int64_t since_ms;               /* of the latest change that touches it */
     int64_t first_ms;               /* of the first of them, with those that were superseded */
     struct plan_evidence *evidence; /* pods × changes, see cr_plan_evidence_of */
+    bool evicts;                    /* a restart by evictions has begun for these changes, and is on record */
+    struct cr_budget_verdict way;   /* once budgets were asked */
 };
 
 struct plan_ctx {
@@ -89,6 +91,11 @@ void cr_plan_consumers(struct plan_ctx *ctx);
 /* The last restart by anybody, as its template (of an Argo Rollout, its spec) says; 0: it does not. */
 int64_t cr_plan_restarted_at_ms(const struct cr_json *workload);
 void cr_plan_consumers_dispose(struct plan_ctx *ctx);
+/* The rotations that this consumer is, or was, restarted for, by id: "a,b". Owned. */
+char *cr_plan_rotations_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+void cr_plan_set_state(struct cr_consumer_status *status, enum cr_consumer_state state, const char *blocked_by);
+/* A gate holds it: as its state, and in an Event where somebody should know, once when it begins. */
+void cr_plan_hold(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, const char *gate, bool blocked);
 /* plan_others.c: pairs of Secret and consumer that another policy has. */
 bool cr_plan_is_others(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
 /* The other has not yet brought it the material of this change. */
@@ -119,7 +126,9 @@ bool cr_plan_restarts_are_recorded(const struct cr_policy_status *recorded, cons
 #define CR_PLAN_MODE_PLAN "mode: Plan"
 /* plan_gate.c: NULL when the consumer may be restarted now, else what stands in the way (owned). *blocked: a person
  * must lift it, time alone does not. */
-char *cr_plan_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked);
+char *cr_plan_gate(struct plan_ctx *ctx, struct plan_consumer *consumer, bool *blocked);
+/* The same for evictions that have begun: what forbids to go on. The budget is asked for each pod. */
+char *cr_plan_gate_again(struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked);
 /* Until when further changes are waited for (restart.coalesce). */
 int64_t cr_plan_coalesced_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* plan_window.c: NULL when a restart may begin now as far as windows go, else until when it waits (owned); the plan
@@ -150,6 +159,8 @@ char *cr_plan_fresh(struct plan_ctx *ctx, const struct plan_consumer *consumer);
 bool cr_plan_awaits_kubelet(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod);
 /* plan_care.c: nudges, probes and evictions. */
 void cr_plan_care(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+/* A new pod that serves the old leaf may be evicted now, as far as pauses, refusals and windows go. */
+bool cr_plan_repair_is_due(struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* When its endpoints were asked: the one that was asked the longest ago. 0: one never was. */
 int64_t cr_plan_asked_ms(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
 bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
@@ -168,6 +179,36 @@ int64_t cr_plan_old_seen_ms(const struct plan_ctx *ctx, const struct plan_consum
 void cr_plan_settle(struct plan_ctx *ctx);
 /* Its pods have the new material of this very change, and no old one is left to come back. */
 bool cr_plan_has(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+/* plan_budget.c: NULL when budgets let a restart go on; the way is in consumer->way, where an Evict without a pod says
+ * that all are replaced. Else what holds it (owned); its words begin as below, unless singleReplica does. *blocked: as
+ * with cr_plan_gate. */
+#define CR_PLAN_BUDGET           "budget: "
+#define CR_PLAN_WAITS_FOR_BUDGET CR_PLAN_BUDGET "waits: "
+char *cr_plan_budget(struct plan_ctx *ctx, struct plan_consumer *consumer, bool *blocked);
+/* Those words and no other. */
+bool cr_plan_is_budget(const char *blocked_by);
+/* In mode Plan: says in the decision's reason which way would be taken now. */
+void cr_plan_say_way(struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* The same of a single replica that singleReplica: Warn lets go. */
+void cr_plan_warn_of_gap(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* plan_evict.c: whether evictions have begun for the present changes. To be asked before there is evidence, which
+ * depends on it, and after a fall-back. */
+void cr_plan_recall_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* They have, and there are pods that must go, or are not back yet. */
+bool cr_plan_evictions_go_on(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* Its pods were not all ready again in time: its rollout has failed. */
+void cr_plan_evict_deadline(struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* A gate: NULL when new pods surely have the new Secret, or can show it; else until when to wait (owned). */
+char *cr_plan_evict_blind(struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* The first pod, which cr_plan_budget has chosen; and what follows, once that is on record. Set the state. */
+void cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+void cr_plan_evict_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+/* This process has evicted it, which the cache does not show yet. */
+bool cr_plan_pod_is_gone(const struct plan_ctx *ctx, const struct cr_world_pod *pod);
+/* It replaces a pod that was evicted for the present changes. */
+bool cr_plan_came_by_eviction(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
+/* A restart must replace it. */
+bool cr_plan_pod_must_go(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod);
 /* plan_order.c: in words, which consumer it must wait for; NULL: none. *blocked: as with cr_plan_gate. Owned. */
 char *cr_plan_order(const struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked);
 /* plan_kind.c: an Argo Rollout, whose pods are replaced when they were created before a time. */
@@ -177,7 +218,7 @@ int64_t cr_plan_restart_at_ms(const struct plan_ctx *ctx, const struct plan_cons
 /* The pod of such a workload came after its last restart. */
 bool cr_plan_is_since_restart(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
 /* What of its kind forbids a restart now. NULL: nothing. *blocked: as with cr_plan_gate. Owned. */
-char *cr_plan_kind_gate(const struct plan_consumer *consumer, bool *blocked);
+char *cr_plan_kind_gate(const struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked);
 /* plan_deadline.c: a rollout for us that has stood still for too long, and whose kind has no deadline, has failed. */
 void cr_plan_deadline(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* plan_conditions.c */

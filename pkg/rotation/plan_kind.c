@@ -31,13 +31,14 @@ bool cr_plan_is_since_restart(const struct plan_consumer *consumer, const struct
     return pod->created_ms && pod->created_ms >= cr_plan_restarted_at_ms(consumer->world->workload);
 }
 
-char *cr_plan_kind_gate(const struct plan_consumer *consumer, bool *blocked)
+char *cr_plan_kind_gate(const struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked)
 {
     const struct cr_rollout *rollout = &consumer->rollout;
-    if (cr_streq(consumer->spec->kind, "ReplicaSet")) {
+    if (cr_streq(consumer->spec->kind, "ReplicaSet") && ctx->world->policy->restart.method == CR_RESTART_ROLLOUT) {
         *blocked = true;
-        return cr_strdup("a ReplicaSet without a Deployment replaces no pod by itself: its old pods must be deleted by "
-                         "hand, one after the other");
+        return cr_strdup(
+            "a ReplicaSet without a Deployment replaces no pod by itself: set restart.method: Auto to have "
+            "its old pods evicted, or delete them by hand, one after the other");
     }
     if (!cr_plan_restarts_by_time(consumer) || !rollout->busy)
         return NULL;

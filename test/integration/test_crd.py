@@ -343,8 +343,6 @@ def test_every_field_is_described_and_bounded(control_plane: ControlPlane, part:
 NOT_ACTED_ON = [
     "consumers.targetRef",
     "trust",
-    "restart.method",
-    "restart.singleReplica",
 ]
 
 

@@ -177,7 +177,7 @@ static void plan_nudge(struct fixture *f, size_t consumer, size_t pod)
 
 static void plan_eviction(struct fixture *f, size_t consumer, size_t pod)
 {
-    PUSH(f->plan.evictions, f->plan.evictions_len, .consumer = consumer, .pod = pod);
+    PUSH(f->plan.evictions, f->plan.evictions_len, .consumer = consumer, .pod = pod, .repair = true);
 }
 
 static void plan_probe(struct fixture *f, size_t consumer, size_t pod)
@@ -520,6 +520,28 @@ static void an_eviction_is_meant_for_one_pod_and_counts_for_the_change(void **st
     assert_int_equal(note.count, 1);
     assert_in_range(note.at_ms, from_ms, cr_clock_wall_ms());
     is_counted(&f, "evicted", "evictions{namespace=\"ns\",reason=\"repair\"} 1\n", true);
+    close_fixture(&f);
+}
+
+/* It is remembered by its UID until the cache shows it; only repairs are counted, which have an end. */
+static void an_eviction_for_a_restart_is_told_as_such(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {
+        {.expect = "POST /api/v1/namespaces/ns/pods/one-1/eviction?", .status = 201, .body = "{}"},
+        {.expect = "POST /api/v1/namespaces/ns/events?", .has = "\"reason\":\"Evicted\"", .body = "{}"},
+    };
+    struct fixture f;
+    open_fixture(&f, script, 2);
+    f.actor.recorder = f.recorder;
+    plan_eviction(&f, 0, 1);
+    f.plan.evictions[0].repair = false;
+    int64_t from_ms = cr_clock_wall_ms();
+    assert_int_equal(act(&f), CR_ERR_NONE);
+    CR_CLEANUP(cr_note) struct cr_note note = evicted(&f, 0);
+    assert_int_equal(note.count, 0);
+    assert_in_range(cr_memory_pod(f.actor.memory, "uid-0-1").evicted_ms, from_ms, cr_clock_wall_ms());
+    is_counted(&f, "evicted", "evictions{namespace=\"ns\",reason=\"restart\"} 1\n", true);
     close_fixture(&f);
 }
 
@@ -1120,6 +1142,7 @@ int main(void)
         cmocka_unit_test(a_nudge_touches_one_annotation_of_one_pod_through_its_status),
         cmocka_unit_test(a_nudge_in_vain_counts_and_fails_nothing),
         cmocka_unit_test(an_eviction_is_meant_for_one_pod_and_counts_for_the_change),
+        cmocka_unit_test(an_eviction_for_a_restart_is_told_as_such),
         cmocka_unit_test(a_pod_that_is_gone_needs_no_eviction_and_a_refusal_is_remembered),
         cmocka_unit_test(restarts_come_first_and_no_trouble_stops_the_rest),
         cmocka_unit_test(nothing_to_do_is_nothing_done),

@@ -109,7 +109,7 @@ enum { PLAIN = 0, WAITS = 1, WARNS = 2 };
 static const struct verdict_case {
     const char *rule;
     enum cr_restart_method method;
-    enum cr_budget_single single;
+    enum cr_single_replica single;
     const char *world;
     enum cr_budget_way way;
     enum cr_budget_reason reason;
@@ -221,7 +221,7 @@ static const struct verdict_case {
     {"a Deployment is told that it could surge", CR_RESTART_AUTO, 0,
      DEPLOYMENT(4, "maxSurge: 0") PODS_4 BUDGETS(BUDGET("web", "minAvailable: 4", NUMBERS(4, 4, 4, 0))),
      CR_BUDGET_BLOCKED, CR_BUDGET_NEEDS_ALL, PLAIN, -1, "or the workload surge (maxSurge 1, maxUnavailable 0)"},
-    {"the same of a single replica has a reason of its own", CR_RESTART_AUTO, CR_BUDGET_SINGLE_WARN,
+    {"the same of a single replica has a reason of its own", CR_RESTART_AUTO, CR_SINGLE_WARN,
      STATEFUL_SET(1) PODS_1 BUDGETS(BUDGET("web", "minAvailable: 1", NUMBERS(1, 1, 1, 0))),
      CR_BUDGET_BLOCKED, CR_BUDGET_NEEDS_ONLY, PLAIN, -1, "needs the only pod"},
     {"all are needed, but one is missing: that comes first", CR_RESTART_AUTO, 0,
@@ -348,28 +348,28 @@ static const struct verdict_case {
      CR_BUDGET_BLOCKED, CR_BUDGET_EXHAUSTED, WAITS, -1, ""},
 
     /* --- a single replica --- */
-    {"a single replica that surges has no gap", CR_RESTART_AUTO, CR_BUDGET_SINGLE_BLOCK,
+    {"a single replica that surges has no gap", CR_RESTART_AUTO, CR_SINGLE_BLOCK,
      DEPLOYMENT(1, "") PODS_1 BUDGETS(BUDGET("web", "minAvailable: 1", NUMBERS(1, 1, 1, 0))),
      CR_BUDGET_ROLL, CR_BUDGET_FREE, PLAIN, -1, "no pod away"},
-    {"Surge: its own strategy decides", CR_RESTART_AUTO, CR_BUDGET_SINGLE_SURGE, STATEFUL_SET(1) PODS_1,
+    {"Surge: its own strategy decides", CR_RESTART_AUTO, CR_SINGLE_SURGE, STATEFUL_SET(1) PODS_1,
      CR_BUDGET_ROLL, CR_BUDGET_FREE, PLAIN, -1, ""},
-    {"Warn: it goes, and somebody is told", CR_RESTART_AUTO, CR_BUDGET_SINGLE_WARN, STATEFUL_SET(1) PODS_1,
+    {"Warn: it goes, and somebody is told", CR_RESTART_AUTO, CR_SINGLE_WARN, STATEFUL_SET(1) PODS_1,
      CR_BUDGET_ROLL, CR_BUDGET_FREE, WARNS, -1, "a rollout takes the only pod away before another is ready"},
-    {"Block: it stays", CR_RESTART_AUTO, CR_BUDGET_SINGLE_BLOCK, STATEFUL_SET(1) PODS_1,
+    {"Block: it stays", CR_RESTART_AUTO, CR_SINGLE_BLOCK, STATEFUL_SET(1) PODS_1,
      CR_BUDGET_BLOCKED, CR_BUDGET_SINGLE_REPLICA, PLAIN, -1, "restart.singleReplica: Block, and a rollout takes the only pod"},
-    {"Block holds a Rollout in words, too", CR_RESTART_ROLLOUT, CR_BUDGET_SINGLE_BLOCK, STATEFUL_SET(1) PODS_1,
+    {"Block holds a Rollout in words, too", CR_RESTART_ROLLOUT, CR_SINGLE_BLOCK, STATEFUL_SET(1) PODS_1,
      CR_BUDGET_BLOCKED, CR_BUDGET_SINGLE_REPLICA, PLAIN, -1, "Block"},
-    {"an eviction never surges", CR_RESTART_EVICT, CR_BUDGET_SINGLE_SURGE, DEPLOYMENT(1, "") PODS_1,
+    {"an eviction never surges", CR_RESTART_EVICT, CR_SINGLE_SURGE, DEPLOYMENT(1, "") PODS_1,
      CR_BUDGET_BLOCKED, CR_BUDGET_SINGLE_REPLICA, PLAIN, -1, "restart.singleReplica: Surge, and an eviction"},
-    {"Warn: it is evicted, and somebody is told", CR_RESTART_EVICT, CR_BUDGET_SINGLE_WARN, DEPLOYMENT(1, "") PODS_1,
+    {"Warn: it is evicted, and somebody is told", CR_RESTART_EVICT, CR_SINGLE_WARN, DEPLOYMENT(1, "") PODS_1,
      CR_BUDGET_EVICT, CR_BUDGET_FREE, WARNS, 0, "an eviction takes the only pod away"},
-    {"Block: it is not evicted", CR_RESTART_EVICT, CR_BUDGET_SINGLE_BLOCK, DEPLOYMENT(1, "") PODS_1,
+    {"Block: it is not evicted", CR_RESTART_EVICT, CR_SINGLE_BLOCK, DEPLOYMENT(1, "") PODS_1,
      CR_BUDGET_BLOCKED, CR_BUDGET_SINGLE_REPLICA, PLAIN, -1, "an eviction takes the only pod"},
-    {"the only pod is not ready: no gap that is not there already", CR_RESTART_EVICT, CR_BUDGET_SINGLE_BLOCK,
+    {"the only pod is not ready: no gap that is not there already", CR_RESTART_EVICT, CR_SINGLE_BLOCK,
      DEPLOYMENT(1, "") "pods: [{ready: false}]\n", CR_BUDGET_EVICT, CR_BUDGET_FREE, PLAIN, 0, ""},
-    {"a DaemonSet on one node is no single replica", CR_RESTART_AUTO, CR_BUDGET_SINGLE_BLOCK, DAEMON_SET(1) PODS_1,
+    {"a DaemonSet on one node is no single replica", CR_RESTART_AUTO, CR_SINGLE_BLOCK, DAEMON_SET(1) PODS_1,
      CR_BUDGET_ROLL, CR_BUDGET_FREE, PLAIN, -1, ""},
-    {"a budget that needs the only pod, and Rollout in words", CR_RESTART_ROLLOUT, CR_BUDGET_SINGLE_WARN,
+    {"a budget that needs the only pod, and Rollout in words", CR_RESTART_ROLLOUT, CR_SINGLE_WARN,
      STATEFUL_SET(1) PODS_1 BUDGETS(BUDGET("web", "minAvailable: 1", NUMBERS(1, 1, 1, 0))),
      CR_BUDGET_ROLL, CR_BUDGET_BEYOND, WARNS, -1, "goes past what budgets allow"},
 };

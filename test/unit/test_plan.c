@@ -670,9 +670,6 @@ static void a_new_pod_with_the_old_leaf_is_evicted_one_at_a_time(void **state)
     c->policy->restart.method = CR_RESTART_NEVER;
     assert_int_equal(plan(c)->evictions_len, 0);
     c->policy->restart.method = CR_RESTART_AUTO;
-    c->policy->restart.held_by = "a gate that cannot be judged";
-    assert_int_equal(plan(c)->evictions_len, 0);
-    c->policy->restart.held_by = NULL;
     assert_int_equal(plan(c)->evictions_len, 1);
     c->consumers[1].evictions = CR_PLAN_EVICTIONS_MAX;
     assert_int_equal(plan(c)->evictions_len, 0);
@@ -946,16 +943,6 @@ static void nobody_waits_when_only_trust_changed(void **state)
     struct cluster *c = changed_on_two_nodes(state);
     set_material(c, 1, "rl-leaf-1", "ca-2");
     assert_int_equal(recorded_plan(c)->restarts_len, 1);
-}
-
-static void a_gate_that_cannot_be_judged_stays_closed(void **state)
-{
-    struct cluster *c = at_rest(state);
-    c->policy->restart.held_by = "restart.singleReplica: Block is not acted on in this version";
-    set_material(c, 1, "rl-leaf-2", "ca-2");
-    assert_int_equal(recorded_plan(c)->restarts_len, 0);
-    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_BLOCKED);
-    assert_string_equal(consumer(c, "rate-limit")->blocked_by, c->policy->restart.held_by);
 }
 
 static void a_clock_set_back_does_not_stop_the_evidence(void **state)
@@ -1349,6 +1336,7 @@ static void what_was_refused_is_tried_again_after_its_pause(void **state)
 static void a_workload_that_waits_for_a_person_holds_up_no_other(void **state)
 {
     struct cluster *c = at_rest(state);
+    c->policy->restart.method = CR_RESTART_ROLLOUT; /* Auto evicts what no rollout replaces */
     cr_strset(&c->policy->consumers[0].kind, "StatefulSet");
     cr_json_set_string(cr_json_object_in(cr_json_edit(c->workloads[0], "spec"), "updateStrategy"), "type", "OnDelete");
     for (int role = 0; role < CR_ROLE_COUNT; role++)
@@ -1617,7 +1605,6 @@ int main(void)
         T(nobody_waits_for_what_no_pod_can_show),
         T(nobody_waits_for_pods_that_are_not_looked_at),
         T(nobody_waits_when_only_trust_changed),
-        T(a_gate_that_cannot_be_judged_stays_closed),
         T(a_clock_set_back_does_not_stop_the_evidence),
         T(a_paused_deployment_waits),
         T(only_max_concurrent_restarts_run_at_once),

@@ -315,6 +315,7 @@ static void a_replica_set_is_not_restarted_by_its_template(void **state)
 {
     struct scene *s = *state;
     be(s, "ReplicaSet", "apps/v1", "  replicas: 2\n");
+    s->policy->restart.method = CR_RESTART_ROLLOUT; /* Auto evicts: test_plan_budget.c */
     set_workload(s, "{observedGeneration: 1, replicas: 2, availableReplicas: 2}", 1, -1);
     have_pods(s, 2, s->now_ms);
     change(s);

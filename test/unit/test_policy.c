@@ -66,7 +66,7 @@ static void test_defaults_are_those_of_the_schema(void **state)
     assert_int_equal(web->verify.timeout_ms, 60000);
     assert_int_equal(web->verify.on_timeout, CR_ON_TIMEOUT_RESTART);
     assert_int_equal(p->restart.method, CR_RESTART_AUTO);
-    assert_null(p->restart.held_by);
+    assert_int_equal(p->restart.single, CR_SINGLE_SURGE);
     assert_int_equal(p->restart.max_concurrent, 1);
     assert_int_equal(p->restart.coalesce_ms, 10000);
     assert_int_equal(p->restart.breaker.restarts, 3);
@@ -132,9 +132,7 @@ static void test_a_spec_with_every_field_is_read(void **state)
     fclose(file);
     CR_CLEANUP(cr_policy) struct cr_policy *p = decode_ok(spec);
     cr_autofree char *unsupported = cr_strvec_join(&p->unsupported, "\n");
-    assert_string_equal(unsupported, "spec.restart.method\n"
-                                     "spec.restart.singleReplica\n"
-                                     "spec.trust");
+    assert_string_equal(unsupported, "spec.trust");
     assert_int_equal(p->consumers_len, 3);
     for (int role = 0; role < CR_ROLE_COUNT; role++)
         assert_true(p->consumers[0].reload[role].set);
@@ -338,53 +336,49 @@ static void test_what_is_not_acted_on_is_listed(void **state)
     static const struct {
         const char *spec;
         const char *unsupported; /* joined by ", " */
-        const char *held_by;
         size_t consumers;
         bool verify;
     } cases[] = {
-        {"{}", "", NULL, 0, false},
-        {"{\"secretSelector\":null}", "", NULL, 0, false},
-        {"{\"discover\":{\"enabled\":true}}", "", NULL, 0, false},
-        {"{\"discover\":{\"enabled\":false,\"unknown\":\"Restart\"}}", "", NULL, 0, false},
-        {"{\"trust\":{\"retainPrevious\":1}}", "spec.trust", NULL, 0, false},
-        {CONSUMER(",\"verify\":{\"port\":1}"), "", NULL, 1, true},
-        {CONSUMER(",\"verify\":{\"port\":1,\"protocol\":\"MySQL\"}"), "", NULL, 1, true},
-        {CONSUMER(",\"verify\":{\"port\":1,\"clientSecretName\":\"s\"}"), "", NULL, 1, true},
-        {"{\"consumers\":[{\"name\":\"i\",\"targetRef\":{\"kind\":\"Ingress\",\"name\":\"i\"}}]}", "", NULL, 1, false},
+        {"{}", "", 0, false},
+        {"{\"secretSelector\":null}", "", 0, false},
+        {"{\"discover\":{\"enabled\":true}}", "", 0, false},
+        {"{\"discover\":{\"enabled\":false,\"unknown\":\"Restart\"}}", "", 0, false},
+        {"{\"trust\":{\"retainPrevious\":1}}", "spec.trust", 0, false},
+        {CONSUMER(",\"verify\":{\"port\":1}"), "", 1, true},
+        {CONSUMER(",\"verify\":{\"port\":1,\"protocol\":\"MySQL\"}"), "", 1, true},
+        {CONSUMER(",\"verify\":{\"port\":1,\"clientSecretName\":\"s\"}"), "", 1, true},
+        {"{\"consumers\":[{\"name\":\"i\",\"targetRef\":{\"kind\":\"Ingress\",\"name\":\"i\"}}]}", "", 1, false},
         {"{\"consumers\":[{\"name\":\"j\"," JOB "},{\"name\":\"n\",\"targetRef\":{\"apiVersion\":\"batch/v1\",\"kind\":"
          "\"CronJob\",\"name\":\"n\"}}]}",
-         "", NULL, 2, false},
+         "", 2, false},
         {"{\"consumers\":[{\"name\":\"g\",\"targetRef\":{\"apiVersion\":\"gateway.networking.k8s.io/v1beta1\","
          "\"kind\":\"Gateway\",\"name\":\"g\"}}]}",
-         "spec.consumers[0].targetRef.kind", NULL, 0, false},
+         "spec.consumers[0].targetRef.kind", 0, false},
         {"{\"consumers\":[{\"name\":\"r\",\"targetRef\":{\"kind\":\"Rollout\",\"name\":\"r\"}},{\"name\":\"s\","
          "\"targetRef\":{\"kind\":\"ReplicaSet\",\"name\":\"s\"}}]}",
-         "", NULL, 2, false},
+         "", 2, false},
         {"{\"consumers\":[{\"name\":\"r\",\"targetRef\":{\"apiVersion\":\"apps.kruise.io/"
          "v1alpha1\",\"kind\":\"CloneSet\","
          "\"name\":\"r\"}},{\"name\":\"c\"," TARGET "}]}",
-         "spec.consumers[0].targetRef.kind", NULL, 1, false},
+         "spec.consumers[0].targetRef.kind", 1, false},
         {"{\"consumers\":[{\"name\":\"r\",\"targetRef\":{\"apiVersion\":\"v1\",\"kind\":\"Deployment\",\"name\":\"r\"}}"
          "]}",
-         "spec.consumers[0].targetRef.kind", NULL, 0, false},
+         "spec.consumers[0].targetRef.kind", 0, false},
         {"{\"consumers\":[{\"name\":\"a\"," TARGET "},{\"name\":\"b\",\"targetRef\":{\"kind\":\"DaemonSet\","
          "\"name\":\"d\"}}]}",
-         "", NULL, 2, false}, /* one name, two kinds */
-        {"{\"restart\":{\"windows\":[]}}", "", NULL, 0, false},
-        {"{\"restart\":{\"windows\":[" NIGHT("") "]}}", "", NULL, 0, false},
-        {"{\"restart\":{\"overrideWindowBeforeExpiry\":\"48h\"}}", "", NULL, 0, false},
-        {"{\"restart\":{\"singleReplica\":\"Surge\"}}", "", NULL, 0, false},
-        {"{\"restart\":{\"singleReplica\":\"Warn\"}}", "spec.restart.singleReplica", NULL, 0, false},
-        {"{\"restart\":{\"singleReplica\":\"Block\"}}", "spec.restart.singleReplica", "restart.singleReplica: Block", 0,
-         false},
-        {"{\"restart\":{\"method\":\"Evict\"}}", "spec.restart.method", "restart.method: Evict", 0, false},
+         "", 2, false}, /* one name, two kinds */
+        {"{\"restart\":{\"windows\":[]}}", "", 0, false},
+        {"{\"restart\":{\"windows\":[" NIGHT("") "]}}", "", 0, false},
+        {"{\"restart\":{\"overrideWindowBeforeExpiry\":\"48h\"}}", "", 0, false},
+        {"{\"restart\":{\"singleReplica\":\"Surge\"}}", "", 0, false},
+        {"{\"restart\":{\"singleReplica\":\"Warn\"}}", "", 0, false},
+        {"{\"restart\":{\"singleReplica\":\"Block\"}}", "", 0, false},
+        {"{\"restart\":{\"method\":\"Evict\"}}", "", 0, false},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         CR_CLEANUP(cr_policy) struct cr_policy *policy = decode_ok(cases[i].spec);
         cr_autofree char *unsupported = cr_strvec_join(&policy->unsupported, ", ");
         assert_string_equal(unsupported, cases[i].unsupported);
-        assert_int_equal(policy->restart.held_by != NULL, cases[i].held_by != NULL);
-        assert_true(cr_starts_with(cr_or_empty(policy->restart.held_by), cr_or_empty(cases[i].held_by)));
         assert_int_equal(policy->consumers_len, cases[i].consumers);
         if (cases[i].consumers)
             assert_int_equal(policy->consumers[0].verify.endpoints_len, cases[i].verify);
@@ -429,21 +423,23 @@ static void test_a_list_of_endpoints_is_read(void **state)
     }
 }
 
-/* A gate that this version cannot judge must not read as an open one. */
-static void test_a_gate_that_cannot_be_honoured_holds_restarts(void **state)
+static void test_method_and_single_replica_are_words_of_their_own(void **state)
 {
     (void)state;
     static const struct {
         const char *spec;
         enum cr_restart_method method;
+        enum cr_single_replica single;
     } cases[] = {
-        {"{\"restart\":{\"method\":\"Evict\"}}", CR_RESTART_EVICT},
-        {"{\"restart\":{\"method\":\"Evict\",\"singleReplica\":\"Block\"}}", CR_RESTART_EVICT},
-        {"{\"restart\":{\"method\":\"Rollout\",\"singleReplica\":\"Block\"}}", CR_RESTART_NEVER},
+        {"{}", CR_RESTART_AUTO, CR_SINGLE_SURGE},
+        {"{\"restart\":{\"method\":\"Evict\"}}", CR_RESTART_EVICT, CR_SINGLE_SURGE},
+        {"{\"restart\":{\"method\":\"Evict\",\"singleReplica\":\"Warn\"}}", CR_RESTART_EVICT, CR_SINGLE_WARN},
+        {"{\"restart\":{\"method\":\"Rollout\",\"singleReplica\":\"Block\"}}", CR_RESTART_ROLLOUT, CR_SINGLE_BLOCK},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         CR_CLEANUP(cr_policy) struct cr_policy *policy = decode_ok(cases[i].spec);
         assert_int_equal(policy->restart.method, cases[i].method);
+        assert_int_equal(policy->restart.single, cases[i].single);
     }
 }
 
@@ -556,7 +552,7 @@ int main(void)
         cmocka_unit_test(test_an_order_has_a_first),
         cmocka_unit_test(test_what_is_not_acted_on_is_listed),
         cmocka_unit_test(test_a_list_of_endpoints_is_read),
-        cmocka_unit_test(test_a_gate_that_cannot_be_honoured_holds_restarts),
+        cmocka_unit_test(test_method_and_single_replica_are_words_of_their_own),
         cmocka_unit_test(test_windows_have_utc_and_no_override_unless_they_say_so),
         cmocka_unit_test(test_lists_are_capped),
         cmocka_unit_test(test_an_object_without_identity_is_refused),

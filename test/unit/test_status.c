@@ -121,6 +121,10 @@ static void fill(struct cr_policy_status *status)
     consumer->pods = (struct cr_pod_counts){.total = 7, .verified = 1, .inferred = 2, .stale = 3, .unknown = 1};
     consumer->last_restart_ms = NOW;
     consumer->since_ms = NOW + 456;
+    cr_strset(&consumer->restarted_for, "00c0ffee");
+    consumer->restarted_generation = 7;
+    consumer->evicted_until_ms = NOW - 1000;
+    cr_strset(&consumer->evicting, "uid-of-a-pod");
     consumer->restarts = (struct cr_restart_times){.at_ms = {NOW + 789, NOW}, .len = 2};
     cr_strvec_add(&consumer->examples, "rate-limit-1: serves the old leaf");
     cr_status_condition(status, "Ready", true, "Watching", "all is watched", 4, NOW);
@@ -191,6 +195,8 @@ static void test_remembered_material_survives(void **state)
     assert_false(cr_status_secret(&again, "broken")->has_settled);
     assert_int_equal(cr_status_consumer(&again, "rate-limit")->since_ms, NOW + 456);
     assert_int_equal(cr_status_consumer(&again, "rate-limit")->last_restart_ms, NOW);
+    assert_int_equal(cr_status_consumer(&again, "rate-limit")->evicted_until_ms, NOW - 1000);
+    assert_string_equal(cr_status_consumer(&again, "rate-limit")->evicting, "uid-of-a-pod");
     assert_int_equal(again.history[0].changes, CR_CHANGE_KEY_CHANGED);
 }
 

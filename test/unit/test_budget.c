@@ -284,7 +284,11 @@ static const struct verdict_case {
      "budgets: [{metadata: {name: odd}, spec: {minAvailable: 1, selector: {matchExpressions: [{key: app, operator: Near}]}}}]\n",
      CR_BUDGET_EVICT, CR_BUDGET_FREE, PLAIN, 0, "whom PodDisruptionBudget 'odd' selects cannot be told: spec.selector"},
     {"budgets that may not be seen hold rollouts", CR_RESTART_AUTO, 0, STATEFUL_SET(4) PODS_4 "unseen: forbidden\n",
-     CR_BUDGET_EVICT, CR_BUDGET_FREE, PLAIN, 0, "may not be seen (forbidden): grant list and watch"},
+     CR_BUDGET_BLOCKED, CR_BUDGET_UNSEEN, PLAIN, -1, "may not be seen (forbidden): grant list and watch"},
+    {"and evictions the API server", CR_RESTART_EVICT, 0, STATEFUL_SET(4) PODS_4 "unseen: forbidden\n",
+     CR_BUDGET_EVICT, CR_BUDGET_FREE, PLAIN, 0, ""},
+    {"also by Auto, where no rollout replaces anything", CR_RESTART_AUTO, 0, ON_DELETE(4) PODS_4 "unseen: forbidden\n",
+     CR_BUDGET_EVICT, CR_BUDGET_FREE, PLAIN, 0, ""},
     {"but for those that take nothing away", CR_RESTART_AUTO, 0, DEPLOYMENT(3, "") "pods: [{}, {}, {}]\nunseen: forbidden\n",
      CR_BUDGET_ROLL, CR_BUDGET_FREE, PLAIN, -1, ""},
 

@@ -38,7 +38,7 @@ static const struct way_case {
     {"Evict waits for the budget", "{method: Evict}", "", 3, 3, 3, 0, NULL, 0, false, CR_CONSUMER_BLOCKED,
      "budget: PodDisruptionBudget 'pdb0' (minAvailable 3) needs all of its pods"},
     {"unseen budgets hold what takes pods away", "{}", "strategy: {rollingUpdate: {maxUnavailable: 1}}", 3, 0, 0, 0,
-     "forbidden", 0, true, CR_CONSUMER_RESTARTING, NULL},
+     "forbidden", 0, false, CR_CONSUMER_BLOCKED, "budget: a rollout may take 1 of 3 pods away at once"},
     {"and nothing that surges", "{}", "strategy: {rollingUpdate: {maxUnavailable: 0}}", 3, 0, 0, 0, "forbidden", 1,
      false, CR_CONSUMER_PENDING, NULL},
     {"a single replica surges", "{}", "", 1, 0, 0, 0, NULL, 1, false, CR_CONSUMER_PENDING, NULL},

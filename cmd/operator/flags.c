@@ -48,6 +48,10 @@ const char flags_help[] =
     "      --metrics-auth none|token    token: /metrics wants a bearer token whose user may get the nonResourceURL "
     "/metrics,\n"
     "                                   asked by TokenReview and SubjectAccessReview (default none)\n"
+    "      --max-restarts N             workloads that are restarted at a time, over all policies; 0: no limit "
+    "(default "
+    "50)\n"
+    "      --max-restarts-per-namespace N  the same within a namespace (default 10)\n"
     "      --workers N                  reconciles at the same time, 1 to 64 (default 4)\n"
     "      --log-level LEVEL            debug, info, warn or error (default info)\n"
     "      --version                    print the version\n"
@@ -56,6 +60,8 @@ const char flags_help[] =
     "It logs JSON lines on standard error. SIGTERM and SIGINT end it after the work in hand; killing it at any moment\n"
     "loses nothing and does nothing twice.\n"
     "Exit status: 0 ended as asked, 1 could not start, 2 wrong usage, 3 another operator leads now.\n";
+
+enum { WORKERS_MAX = 64, RESTARTS_MAX = 100000 };
 
 enum {
     OPT_KUBECONFIG = 256,
@@ -71,6 +77,8 @@ enum {
     OPT_HEALTH,
     OPT_METRICS_AUTH,
     OPT_METRICS,
+    OPT_RESTARTS,
+    OPT_NAMESPACE_RESTARTS,
     OPT_WORKERS,
     OPT_LOG_LEVEL,
     OPT_VERSION,
@@ -91,6 +99,8 @@ static const struct option options[] = {
     {"health-probe-bind-address", required_argument, NULL, OPT_HEALTH},
     {"metrics-auth", required_argument, NULL, OPT_METRICS_AUTH},
     {"metrics-bind-address", required_argument, NULL, OPT_METRICS},
+    {"max-restarts", required_argument, NULL, OPT_RESTARTS},
+    {"max-restarts-per-namespace", required_argument, NULL, OPT_NAMESPACE_RESTARTS},
     {"workers", required_argument, NULL, OPT_WORKERS},
     {"log-level", required_argument, NULL, OPT_LOG_LEVEL},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -98,13 +108,14 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static bool parse_workers(const char *text, int *workers, struct cr_error *err)
+static bool parse_number(const char *flag, const char *text, int least, int most, int *out, struct cr_error *err)
 {
     char *end = NULL;
     long n = strtol(text, &end, 10);
-    if (*end || end == text || n < 1 || n > 64)
-        return cr_error_set(err, CR_ERR_INVALID, "--workers must be a number from 1 to 64, not '%s'", text);
-    *workers = (int)n;
+    if (*end || end == text || n < least || n > most)
+        return cr_error_set(err, CR_ERR_INVALID, "%s must be a number from %d to %d, not '%s'", flag, least, most,
+                            text);
+    *out = (int)n;
     return true;
 }
 
@@ -207,8 +218,12 @@ static bool take(int option, struct flags *flags, struct cr_error *err)
     case OPT_METRICS:
         flags->metrics_address = optarg;
         return true;
+    case OPT_RESTARTS:
+        return parse_number("--max-restarts", optarg, 0, RESTARTS_MAX, &flags->limits.total, err);
+    case OPT_NAMESPACE_RESTARTS:
+        return parse_number("--max-restarts-per-namespace", optarg, 0, RESTARTS_MAX, &flags->limits.per_namespace, err);
     case OPT_WORKERS:
-        return parse_workers(optarg, &flags->workers, err);
+        return parse_number("--workers", optarg, 1, WORKERS_MAX, &flags->workers, err);
     case OPT_LOG_LEVEL:
         return cr_log_level_parse(optarg, &flags->log_level, err);
     case OPT_VERSION:
@@ -232,6 +247,7 @@ bool flags_parse(int argc, char **argv, struct flags *flags, struct cr_error *er
         .metrics_address = ":8080",
         .log_level = CR_LOG_INFO,
         .workers = 4,
+        .limits = {.per_namespace = 10, .total = 50},
     };
     for (;;) {
         int option = getopt_long(argc, argv, "n:h", options, NULL);

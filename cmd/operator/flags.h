@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strvec.h"
+#include "controllers/reservations.h"
 #include "controllers/watch_scope.h"
 #include "runtime/leader_election.h"
 
@@ -25,6 +26,7 @@ struct flags {
     const char *health_address; /* NULL: with the metrics */
     enum cr_log_level log_level;
     int workers;
+    struct cr_restart_limits limits;
     bool help;
     bool version;
 };

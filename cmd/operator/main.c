@@ -117,6 +117,7 @@ static int run(const struct flags *flags, struct cr_error *err)
         .metrics = metrics,
         .namespaces = &flags->namespaces,
         .secret_scope = flags->secret_scope,
+        .limits = flags->limits,
         .operator_namespace = operator_namespace,
         .catalogue_configmap = flags->catalogue_configmap,
     };

@@ -118,6 +118,50 @@ static void say_restart(const struct cr_actor *actor, const struct cr_gathered *
     cr_recorder_emit(actor->recorder, &event);
 }
 
+/* key: of the policy. */
+static struct cr_reservation place_of(struct cr_gathered *gathered, const struct cr_plan_restart *what, const char *key)
+{
+    const struct cr_policy_consumer *spec = spec_of(gathered, what->consumer);
+    return (struct cr_reservation){
+        .policy = key,
+        .ns = gathered->world.policy->ns,
+        .workload = {.kind = spec->kind, .name = spec->target},
+        .version = cr_obj_resource_version(gathered->consumers[what->consumer].workload),
+        .under_budget = what->under_budget,
+        .moves = &gathered->moves,
+    };
+}
+
+static bool take_place(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan_restart *what)
+{
+    const struct cr_policy *policy = gathered->world.policy;
+    if (!actor->reservations)
+        return true;
+    cr_autofree char *key = cr_asprintf("%s/%s", policy->ns, policy->name);
+    struct cr_reservation place = place_of(gathered, what, key);
+    return cr_reservations_take(actor->reservations, &place, cr_clock_monotonic_ms());
+}
+
+/* What was refused so was not done. All else may have been, also where the answer is a conflict: the transport may have
+ * sent the request twice. */
+static bool was_not_done(const struct cr_error *err)
+{
+    return err->kind == CR_ERR_NOT_FOUND || err->kind == CR_ERR_FORBIDDEN || err->kind == CR_ERR_INVALID ||
+           err->kind == CR_ERR_UNAUTHORIZED;
+}
+
+/* Where it does not tell, the place is kept until the workload does. */
+static void note_answer(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan_restart *what,
+                        const struct cr_error *failed)
+{
+    const struct cr_policy *policy = gathered->world.policy;
+    if (!actor->reservations || (failed && !was_not_done(failed)))
+        return;
+    cr_autofree char *key = cr_asprintf("%s/%s", policy->ns, policy->name);
+    struct cr_reservation place = place_of(gathered, what, key);
+    cr_reservations_answered(actor->reservations, &place, !failed, cr_clock_monotonic_ms());
+}
+
 static bool restart(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan_restart *what,
                     struct cr_error *err)
 {
@@ -269,7 +313,12 @@ size_t cr_act_restarts(const struct cr_actor *actor, struct cr_gathered *gathere
     size_t done = 0;
     for (size_t i = 0; i < plan->restarts_len; i++) {
         struct cr_error failed = {0};
+        if (!take_place(actor, gathered, &plan->restarts[i])) {
+            gathered->outdated = true;
+            continue;
+        }
         bool did = restart(actor, gathered, &plan->restarts[i], &failed);
+        note_answer(actor, gathered, &plan->restarts[i], did ? NULL : &failed);
         cr_policy_metrics_restarted(actor->metrics, gathered->world.policy, &plan->status, &plan->restarts[i],
                                     did ? NULL : &failed);
         done += did;

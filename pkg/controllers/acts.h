@@ -16,6 +16,7 @@ struct cr_actor {
     struct cr_recorder *recorder;
     struct cr_memory *memory;
     struct cr_own_writes *own_writes; /* of policies, by "ns/name"; may be NULL, as all below */
+    struct cr_reservations *reservations;
     struct cr_policy_metrics *metrics;
     struct cr_metric *nudges;    /* namespace */
     struct cr_metric *probes;    /* namespace, outcome */
@@ -23,7 +24,8 @@ struct cr_actor {
 };
 
 /* Does the plan's restarts, each of them whatever becomes of the others. How many were done; err: the first error that
- * must be retried. */
+ * must be retried. One that may not begin any more, since others have taken places, is not tried: gathered->outdated.
+ */
 size_t cr_act_restarts(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan *plan,
                        struct cr_error *err);
 /* Does what the plan asks, restarts first, probes last. *did: something was done that the next plan should see at once.

@@ -40,6 +40,7 @@ struct cr_policy_controller {
     struct cr_secret_source *secrets;
     struct cr_zones *zones;
     struct cr_memory *memory;
+    struct cr_reservations *reservations;
     struct cr_recorder *recorder;
     struct cr_actor actor;
     struct cr_own_writes *own_writes;
@@ -56,6 +57,9 @@ struct turn {
     struct cr_policy_status status;
     const struct cr_tzif *zones[CR_POLICY_WINDOWS_MAX];
     struct cr_reconcile_result *result;
+    bool planned;         /* what is under way for it is known */
+    bool planned_soon;    /* it waits for what is still to come */
+    bool waits_for_limit; /* nothing else holds a restart */
 };
 
 static void on_policy(void *arg, const char *key)
@@ -138,6 +142,7 @@ static struct cr_world_source world_source(const struct turn *turn, const struct
     return (struct cr_world_source){.cache = controller->cache,
                                     .secrets = controller->secrets,
                                     .memory = controller->memory,
+                                    .reservations = controller->reservations,
                                     .catalogue = hold->catalogue,
                                     .zones = turn->zones};
 }
@@ -244,14 +249,69 @@ static int64_t record_pause_ms(const struct turn *turn)
     return cr_queue_urgent(cr_manager_queue(turn->controller->options.manager)) ? 1 : 0;
 }
 
+/* --- restarts under way, over all policies --- */
+
+/* A key that is no policy's: what nobody looks after goes to the next. */
+static const char limits_key[] = "/limits";
+enum { LIMITS_PAUSE_MS = 60 * 1000 };
+
+static void on_place(void *arg, const char *policy)
+{
+    on_policy(arg, policy);
+}
+
+static void follow_restarts(struct turn *turn, const struct cr_gathered *gathered, const struct cr_plan *plan)
+{
+    const struct cr_policy *policy = gathered->world.policy;
+    cr_autofree struct cr_reserved *workloads = cr_calloc(plan->under_way_len, sizeof *workloads);
+    for (size_t i = 0; i < plan->under_way_len; i++) {
+        const struct cr_policy_consumer *consumer = &policy->consumers[plan->under_way[i]];
+        workloads[i] = (struct cr_reserved){.kind = consumer->kind, .name = consumer->target};
+    }
+    cr_reservations_follow(turn->controller->reservations, turn->key, policy->ns, workloads, plan->under_way_len,
+                           cr_clock_monotonic_ms());
+    turn->planned = true;
+    turn->waits_for_limit = plan->waits_for_limit;
+}
+
+/* Once, when this process begins to act. */
+static void expect_policies(struct cr_policy_controller *controller)
+{
+    const struct cr_strvec *namespaces = controller->options.namespaces;
+    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+    if (cr_reservations_expects(controller->reservations))
+        return;
+    for (size_t i = 0; i < namespaces->len; i++)
+        cr_cache_keys(controller->cache, CR_CACHED_POLICIES, namespaces->items[i], &keys);
+    if (!namespaces->len)
+        cr_cache_keys(controller->cache, CR_CACHED_POLICIES, NULL, &keys);
+    cr_reservations_expect(controller->reservations, &keys, cr_clock_monotonic_ms());
+    cr_queue_add_low(cr_manager_queue(controller->options.manager), limits_key, LIMITS_PAUSE_MS);
+}
+
+/* Whether it waits for a place is known when all else is done. */
+static void line_up(const struct turn *turn, const char *ns, bool done)
+{
+    struct cr_reservations *reservations = turn->controller->reservations;
+    int64_t now_ms = cr_clock_monotonic_ms();
+    if (!turn->planned)
+        cr_reservations_put_off(reservations, turn->key, ns, &turn->status, turn->planned_soon, now_ms);
+    else if (done && turn->waits_for_limit)
+        cr_reservations_wait(reservations, turn->key, ns, now_ms);
+    else
+        cr_reservations_leave(reservations, turn->key, now_ms);
+}
+
 /* --- the rounds --- */
 
 /* One round: plan, and either record or act. *again: the world moved, plan once more. */
 static bool round_of(struct turn *turn, struct cr_gathered *gathered, bool last, bool *again, struct cr_error *err)
 {
     *again = false;
+    gathered->outdated = false;
     CR_CLEANUP(cr_plan) struct cr_plan plan = {0};
     cr_plan_make(&gathered->world, &plan);
+    follow_restarts(turn, gathered, &plan);
     if (plan.record_first && restart_ahead(turn, gathered, &plan)) {
         requeue_low(turn, RECORD_PAUSE_MS);
         return true;
@@ -263,6 +323,10 @@ static bool round_of(struct turn *turn, struct cr_gathered *gathered, bool last,
     bool did = false;
     struct cr_error failed = {0};
     bool acted = cr_act(&turn->controller->actor, gathered, &plan, &did, &failed);
+    if (acted && gathered->outdated) {
+        requeue(turn, 1);
+        return true;
+    }
     if (acted && did && !last) {
         *again = true;
         return true;
@@ -296,6 +360,7 @@ static bool run_rounds(struct turn *turn, struct cr_error *err)
     struct cr_world_source source = world_source(turn, &hold);
     CR_CLEANUP(cr_world) struct cr_gathered gathered = {0};
     if (cr_cache_waits(turn->controller->cache, turn->policy, &turn->status)) {
+        turn->planned_soon = true;
         requeue(turn, KINDS_PAUSE_MS);
         return true;
     }
@@ -374,6 +439,7 @@ static void forget(struct cr_policy_controller *controller, const char *key, con
     cr_memory_forget_keys(controller->memory, prefix);
     cr_memory_drop_note(controller->memory, key);
     cr_own_writes_forget(controller->own_writes, key);
+    cr_reservations_forget(controller->reservations, key, cr_clock_monotonic_ms());
 }
 
 /* --- stale caches --- */
@@ -423,6 +489,11 @@ static bool reconcile_other(struct cr_policy_controller *controller, const char 
         cr_catalogue_source_tell(controller->catalogues, controller->recorder);
         return true;
     }
+    if (cr_streq(key, limits_key)) {
+        cr_reservations_sweep(controller->reservations, cr_clock_monotonic_ms());
+        cr_queue_add_low(cr_manager_queue(controller->options.manager), limits_key, LIMITS_PAUSE_MS);
+        return true;
+    }
     if (!cr_streq(key, events_key))
         return false;
     if (cr_recorder_send(controller->recorder))
@@ -433,6 +504,7 @@ static bool reconcile_other(struct cr_policy_controller *controller, const char 
 static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *result, struct cr_error *err)
 {
     struct cr_policy_controller *controller = arg;
+    expect_policies(controller);
     if (reconcile_other(controller, key))
         return true;
     cr_autofree char *ns = NULL;
@@ -457,6 +529,7 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
         done = report_invalid(&turn, snapshot, problem, err);
     else if (!turn.policy->deleting)
         done = run_valid(&turn, snapshot, err);
+    line_up(&turn, ns, done);
     cr_policy_status_dispose(&turn.status);
     free(turn.resource_version);
     return done;
@@ -500,6 +573,8 @@ struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_con
         return NULL;
     controller->zones = cr_zones_new(NULL);
     controller->memory = cr_memory_new();
+    controller->reservations = cr_reservations_new(&(struct cr_reservations_options){
+        .limits = options->limits, .metrics = options->metrics, .on_place = on_place, .arg = controller});
     controller->own_writes = cr_own_writes_new();
     controller->recorder = cr_recorder_new(options->client, "certroll");
     cr_recorder_defer(controller->recorder, on_event_waiting, controller);
@@ -516,6 +591,7 @@ struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_con
     controller->actor = (struct cr_actor){.client = options->client,
                                           .recorder = controller->recorder,
                                           .memory = controller->memory,
+                                          .reservations = controller->reservations,
                                           .own_writes = controller->own_writes};
     register_metrics(controller, options->metrics);
     cr_manager_set_reconciler(options->manager, reconcile, controller);
@@ -531,6 +607,7 @@ void cr_policy_controller_free(struct cr_policy_controller *controller)
     cr_recorder_free(controller->recorder);
     cr_own_writes_free(controller->own_writes);
     cr_policy_metrics_free(controller->metrics);
+    cr_reservations_free(controller->reservations);
     cr_memory_free(controller->memory);
     cr_zones_free(controller->zones);
     cr_catalogue_source_free(controller->catalogues);

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/strvec.h"
+#include "controllers/reservations.h"
 #include "controllers/watch_scope.h"
 #include "metrics/metrics.h"
 #include "runtime/manager.h"
@@ -19,6 +20,7 @@ struct cr_policy_controller_options {
     struct cr_metrics *metrics;
     const struct cr_strvec *namespaces; /* empty: all */
     enum cr_secret_scope secret_scope;
+    struct cr_restart_limits limits;
     const char *operator_namespace;  /* of the operator's own objects; NULL: not known (outside of a cluster) */
     const char *catalogue_configmap; /* in that namespace; NULL: CR_CATALOGUE_CONFIGMAP; "": no overrides */
 };

@@ -35,6 +35,7 @@ static const struct {
     {"kubelet: ", "Kubelet"},
     {"restart.windows: opens at ", "Window"}, /* as it should be; what else a window says, a person must mend */
     {"restart.windows", "WindowTooLate"},
+    {"limit: ", "Limit"},
     {"restart.", "NotSupported"},
     {"its software is not in the catalogue", "UnknownSoftware"},
     {"the workload is paused", "Paused"},

@@ -131,6 +131,35 @@ static void recall_acts(const struct cr_world_source *source, struct cr_gathered
     consumer->refused_until_ms = gathered->refusals[i].at_ms;
 }
 
+/* Restarts that are under way, as far as this process knows. */
+static void recall_restarts(const struct cr_world_source *source, struct cr_gathered *gathered)
+{
+    const struct cr_policy *policy = gathered->world.policy;
+    int64_t now_ms = cr_clock_monotonic_ms();
+    if (!source->reservations)
+        return;
+    cr_autofree char *key = cr_asprintf("%s/%s", policy->ns, policy->name);
+    gathered->world.limits = cr_reservations_limits(source->reservations, key, policy->ns);
+    for (size_t i = 0; i < policy->consumers_len; i++) {
+        struct cr_reserved workload = {.kind = policy->consumers[i].kind, .name = policy->consumers[i].target};
+        gathered->consumers[i].claim =
+            cr_reservations_claim(source->reservations, key, policy->ns, workload,
+                                  cr_obj_resource_version(gathered->consumers[i].workload), now_ms);
+    }
+}
+
+/* What others have begun a moment ago, the cache may not show yet. */
+static void add_restarts_of_others(const struct cr_world_source *source, const char *ns, struct cr_budgets *budgets)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec kinds = {0};
+    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+    if (!source->reservations || !budgets->view.len)
+        return;
+    cr_reservations_list(source->reservations, ns, &kinds, &names);
+    for (size_t i = 0; i < kinds.len; i++)
+        cr_budgets_add_rolling(budgets, kinds.items[i], names.items[i]);
+}
+
 void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *gathered)
 {
     const struct cr_policy *policy = gathered->world.policy;
@@ -141,6 +170,7 @@ void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *
                      &gathered->sightings[i][p * verify->endpoints_len], &gathered->pod_views[i][p]);
         recall_acts(source, gathered, i);
     }
+    recall_restarts(source, gathered);
     gathered->world.now_ms = cr_clock_wall_ms();
 }
 
@@ -170,9 +200,11 @@ static void make_room(const struct cr_world_source *source, const struct cr_poli
 bool cr_world_gather(const struct cr_world_source *source, const struct cr_policy *policy,
                      const struct cr_policy_status *status, struct cr_gathered *out, struct cr_error *err)
 {
+    uint64_t moves = source->reservations ? cr_reservations_moves(source->reservations, policy->ns) : 0;
     cr_scope_gather(source->cache, policy, status, &out->scope);
     const struct cr_policy *in_force = &out->scope.expansion.policy;
     make_room(source, in_force, out);
+    out->moves = moves;
     out->world.beyond = cr_scope_beyond(&out->scope);
     cr_policy_status_copy(&out->status, status);
     cr_cache_expect_secrets(source->cache, in_force);
@@ -182,6 +214,7 @@ bool cr_world_gather(const struct cr_world_source *source, const struct cr_polic
         if (!gather_secret(source, in_force, i, out, err))
             return false;
     cr_budgets_gather(source->cache, in_force->ns, &out->budgets);
+    add_restarts_of_others(source, in_force->ns, &out->budgets);
     out->world.budgets = out->budgets.view;
     cr_world_refresh(source, out);
     return true;

@@ -6,6 +6,7 @@
 #include "controllers/budgets.h"
 #include "controllers/cache.h"
 #include "controllers/memory.h"
+#include "controllers/reservations.h"
 #include "controllers/scope.h"
 #include "controllers/secret_source.h"
 #include "rotation/plan.h"
@@ -14,6 +15,7 @@ struct cr_world_source {
     struct cr_cache *cache;
     struct cr_secret_source *secrets;
     struct cr_memory *memory;
+    struct cr_reservations *reservations; /* NULL: no limits, and nothing is remembered of restarts under way */
     const struct cr_catalogue *catalogue;
     const struct cr_tzif *const *zones; /* of the policy's windows */
 };
@@ -33,6 +35,8 @@ struct cr_gathered {
     struct cr_sighting **sightings; /* per consumer: pods × endpoints */
     struct cr_note *refusals;
     struct cr_budgets budgets;
+    uint64_t moves; /* cr_reservations_moves, from before all that was gathered */
+    bool outdated;  /* a restart was not begun, since others have moved: to be gathered anew */
 };
 
 /* policy: as it is written; status: as last written. out is not to be moved afterwards. Errors: a Secret that is there

@@ -20,6 +20,13 @@ void cr_plan_requeue_restart(struct cr_plan *plan, int64_t after_ms)
         plan->restart_after_ms = after_ms;
 }
 
+/* A wait is measured on a clock that nobody sets. */
+void cr_plan_requeue_restart_by_clock(struct cr_plan *plan, int64_t after_ms)
+{
+    enum { LOOK_AGAIN_MS = 60 * 60 * 1000 };
+    cr_plan_requeue_restart(plan, after_ms < LOOK_AGAIN_MS ? after_ms : LOOK_AGAIN_MS);
+}
+
 void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
                         char *message)
 {
@@ -92,6 +99,7 @@ void cr_plan_dispose(struct cr_plan *plan)
 {
     cr_policy_status_dispose(&plan->status);
     drop_restarts(plan);
+    free(plan->under_way);
     free(plan->nudges);
     free(plan->probes);
     free(plan->evictions);

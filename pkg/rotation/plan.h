@@ -61,6 +61,14 @@ struct cr_world_other {
     bool converged;  /* it says that the consumer has what is pending there */
 };
 
+/* What this process knows of restarts under way of one workload (controllers/reservations.h), which its cache may not
+ * show yet. */
+struct cr_world_claim {
+    bool ours;       /* one by this policy was begun, and no plan has seen its end */
+    bool unanswered; /* and whether it was accepted, neither an answer nor the workload tells yet */
+    bool any;        /* one by whichever policy: another of the same workload adds none */
+};
+
 struct cr_world_consumer { /* parallel to policy->consumers */
     bool found;
     const struct cr_json *workload;
@@ -71,6 +79,7 @@ struct cr_world_consumer { /* parallel to policy->consumers */
     const char *refused; /* what the API server said when a restart or eviction was last tried in vain; NULL: nothing */
     int64_t refused_until_ms;            /* not tried again before */
     const struct cr_world_other *others; /* parallel to policy->secrets; NULL: all are this policy's alone */
+    struct cr_world_claim claim;
 };
 
 /* What belongs to the policy and is not in force. */
@@ -90,6 +99,16 @@ struct cr_world_budgets {
     size_t rolling_len;
 };
 
+/* How many restarts may be under way at a time, over all policies. */
+struct cr_world_limits {
+    int per_namespace, total;       /* 0: as many as there are */
+    int namespace_free, total_free; /* how many more this policy may begin; only where there is a limit */
+    bool unknown;                   /* after a start: what is under way is not known yet */
+    /* What is under way for this policy is in its consumers' claims; false until it was planned once: then templates
+     * tell. */
+    bool remembers;
+};
+
 struct cr_world {
     const struct cr_policy *policy;
     const struct cr_policy_status *status; /* as last written */
@@ -99,6 +118,7 @@ struct cr_world {
     const struct cr_tzif *const *zones; /* parallel to policy->restart.windows */
     struct cr_world_beyond beyond;
     struct cr_world_budgets budgets;
+    struct cr_world_limits limits;
     int64_t now_ms; /* wall */
 };
 
@@ -112,6 +132,7 @@ struct cr_plan_restart {
     char *secrets;               /* owned: names of the Secrets and ids of the rotations that it is for, "a,b" */
     char *rotations;
     bool carries_memory; /* what it is for can be read from its annotations alone */
+    bool under_budget;   /* it was weighed against who else takes pods away in the namespace */
 };
 
 struct cr_plan_pod { /* a pod to nudge or probe */
@@ -153,6 +174,9 @@ struct cr_plan {
     size_t evictions_len;
     struct cr_plan_event *events; /* to be said once the status is written */
     size_t events_len;
+    size_t *under_way; /* consumers that this policy restarts already; those of `restarts` come to it when begun */
+    size_t under_way_len;
+    bool waits_for_limit;     /* nothing but the limit of the namespace or of all holds a restart */
     int64_t requeue_after_ms; /* 0: not before something changes */
     int64_t restart_after_ms; /* so long time alone holds a restart; 0: none. Not before requeue_after_ms */
 };

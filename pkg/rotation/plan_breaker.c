@@ -73,7 +73,7 @@ char *cr_plan_breaker(struct plan_ctx *ctx, const struct plan_consumer *consumer
     int64_t ends_ms = cr_breaker_ends_ms(rule, &consumer->status->restarts, ctx->world->now_ms);
     if (!ends_ms)
         return NULL;
-    cr_plan_requeue_restart(ctx->plan, ends_ms - ctx->world->now_ms);
+    cr_plan_requeue_restart_by_clock(ctx->plan, ends_ms - ctx->world->now_ms);
     char until[CR_TIME_TEXT];
     cr_time_format(ends_ms + 999, until); /* has whole seconds: not before */
     cr_autofree char *within = span(rule.within_ms);

@@ -343,12 +343,6 @@ static bool was_undone(const struct plan_ctx *ctx, const struct plan_consumer *c
 
 /* --- states --- */
 
-static bool is_under_way(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
-{
-    return (consumer->restarted && consumer->rollout.state == CR_ROLLOUT_PROGRESSING) ||
-           cr_plan_evictions_go_on(ctx, consumer);
-}
-
 static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     if (cr_policy_kind_runs_to_end(consumer->spec->kind)) {
@@ -403,8 +397,7 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
     show_decision(consumer);
     if ((consumer->restarted || consumer->evicts) && consumer->rollout.state == CR_ROLLOUT_FAILED)
         ctx->rollout_failed = true;
-    if (is_under_way(ctx, consumer) && !ctx->restarting++)
-        ctx->restarting_by = consumer->spec->name;
+    consumer->under_way = cr_plan_evictions_go_on(ctx, consumer);
 }
 
 static bool all_pods_have_all(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
@@ -570,8 +563,7 @@ static void begin(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t i
         cr_plan_hold(ctx, consumer, index, gate, blocked);
         return;
     }
-    if (!ctx->restarting++)
-        ctx->restarting_by = consumer->spec->name;
+    cr_plan_begin(ctx, consumer);
     if (consumer->way.way == CR_BUDGET_EVICT)
         cr_plan_evict_first(ctx, consumer, index);
     else
@@ -669,11 +661,13 @@ void cr_plan_consumers(struct plan_ctx *ctx)
         consumer->world = &ctx->world->consumers[i];
         consumer->status = &status->consumers[i];
         evaluate(ctx, consumer);
+        cr_plan_find_under_way(ctx, consumer);
     }
     for (size_t i = 0; i < ctx->consumers_len; i++) {
         act(ctx, &ctx->consumers[i], i);
         cr_plan_wait_for_others(ctx, &ctx->consumers[i]);
     }
+    cr_plan_list_under_way(ctx);
 }
 
 void cr_plan_consumers_dispose(struct plan_ctx *ctx)

@@ -72,7 +72,6 @@ char *cr_plan_gate_again(struct plan_ctx *ctx, const struct plan_consumer *consu
 
 char *cr_plan_gate(struct plan_ctx *ctx, struct plan_consumer *consumer, bool *blocked)
 {
-    const struct cr_policy *policy = ctx->world->policy;
     const char *word = held(ctx, consumer, blocked);
     if (cr_streq(word, CR_PLAN_MODE_PLAN) && !forbidden(ctx, consumer))
         cr_plan_say_way(ctx, consumer);
@@ -105,10 +104,6 @@ char *cr_plan_gate(struct plan_ctx *ctx, struct plan_consumer *consumer, bool *b
     char *fresh = cr_plan_fresh(ctx, consumer);
     if (fresh)
         return fresh;
-    /* The next one would likely fail the same way. */
-    if (ctx->rollout_failed)
-        return cr_strdup(FAILED);
-    if (ctx->restarting >= policy->restart.max_concurrent)
-        return cr_asprintf("restart.maxConcurrent: waits for %s", ctx->restarting_by);
-    return NULL;
+    char *concurrency = cr_plan_concurrency(ctx, consumer);
+    return concurrency ? concurrency : cr_plan_limit(ctx, consumer);
 }

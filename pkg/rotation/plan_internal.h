@@ -48,6 +48,8 @@ struct plan_consumer {
     struct plan_evidence *evidence; /* pods × changes, see cr_plan_evidence_of */
     bool evicts;                    /* a restart by evictions has begun for these changes, and is on record */
     struct cr_budget_verdict way;   /* once budgets were asked */
+    bool under_way;                 /* a restart of it by this policy is: it takes pods away */
+    bool begins;                    /* with this very plan */
 };
 
 struct plan_ctx {
@@ -58,8 +60,7 @@ struct plan_ctx {
     size_t changes_len;
     struct plan_consumer *consumers;
     size_t consumers_len;
-    int restarting;            /* consumers whose rollout for us is under way: the concurrency gate */
-    const char *restarting_by; /* the first of them */
+    int begun; /* restarts in this plan that count for the limits */
     bool rollout_failed;
     struct cr_schedule schedule; /* of the policy's windows, once somebody has asked (plan_window.c) */
     bool schedule_judged;
@@ -135,6 +136,16 @@ int64_t cr_plan_coalesced_ms(const struct plan_ctx *ctx, const struct plan_consu
  * then comes again for it. What opens by itself, and in time, begins with the words below. */
 #define CR_PLAN_WAITS_FOR_WINDOW "restart.windows: opens at "
 char *cr_plan_window(struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* plan_limit.c: restarts under way. Whether one of this consumer is; of those that this policy begins, see
+ * cr_plan_begin. */
+void cr_plan_find_under_way(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* A restart of it is in the plan. */
+void cr_plan_begin(struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* In words, whose restart of the policy it must wait for, and then which limit over all policies; NULL: none. Owned.
+ */
+char *cr_plan_concurrency(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+char *cr_plan_limit(struct plan_ctx *ctx, const struct plan_consumer *consumer);
+void cr_plan_list_under_way(struct plan_ctx *ctx);
 /* plan_evidence.c: evidence per pod and change. */
 void cr_plan_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer);
 enum cr_evidence cr_plan_evidence_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
@@ -229,6 +240,8 @@ void cr_plan_restart_dispose(struct cr_plan_restart *restart);
 void cr_plan_requeue(struct cr_plan *plan, int64_t after_ms);
 /* The same, to restart then. */
 void cr_plan_requeue_restart(struct cr_plan *plan, int64_t after_ms);
+/* The same for a time on the wall, which may be set meanwhile: looked at each hour. */
+void cr_plan_requeue_restart_by_clock(struct cr_plan *plan, int64_t after_ms);
 /* About the policy, because of one of its Secrets. Takes message. */
 void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
                         char *message);

@@ -4,11 +4,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 
-enum {
-    /* A wait is measured on a clock that nobody sets; the one on the wall, by which windows open, may be set. */
-    LOOK_AGAIN_MS = 60 * 60 * 1000,
-};
-
 static const struct cr_schedule *judge(struct plan_ctx *ctx)
 {
     const struct cr_policy *policy = ctx->world->policy;
@@ -78,6 +73,6 @@ char *cr_plan_window(struct plan_ctx *ctx, const struct plan_consumer *consumer)
     if (schedule->open || lifted_ms <= now)
         return NULL;
     int64_t due = schedule->next_ms < lifted_ms ? schedule->next_ms : lifted_ms;
-    cr_plan_requeue_restart(ctx->plan, due - now < LOOK_AGAIN_MS ? due - now : LOOK_AGAIN_MS);
+    cr_plan_requeue_restart_by_clock(ctx->plan, due - now);
     return describe(ctx, schedule, end_ms, lifted_ms);
 }

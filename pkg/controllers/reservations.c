@@ -1,0 +1,498 @@
+#include "controllers/reservations.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+#include "base/strmap.h"
+
+/* A namespace. Kept for good: what has moved in it must not begin anew. */
+struct town {
+    char *ns;
+    TAILQ_HEAD(, slot) slots;
+    int taken;
+    int called; /* places that are kept for who was called */
+    uint64_t moves;
+};
+
+/* A workload that is being restarted. */
+struct slot {
+    TAILQ_ENTRY(slot) link;
+    struct town *town;
+    char *key; /* "ns/kind/name" */
+    char *kind;
+    char *name;
+    int claims; /* policies that restart it */
+};
+
+/* What one policy has of a slot. */
+struct claim {
+    struct slot *slot;
+    char *version;    /* of the workload, when the write was sent; NULL: it was found under way */
+    bool unanswered;  /* that write */
+    bool before;      /* it was under way already */
+    int64_t taken_ms; /* monotonic, as below: when the write was sent */
+    int64_t seen_ms;  /* last by a plan */
+};
+
+struct party { /* a policy */
+    TAILQ_ENTRY(party) link;
+    char *policy;
+    struct town *town;
+    struct claim *claims;
+    size_t claims_len;
+    bool expected; /* it is to be planned before anything begins */
+    bool planned;
+    bool in_line;
+    bool called;
+    int64_t called_ms;
+};
+
+struct cr_reservations {
+    struct cr_reservations_options options;
+    struct cr_metric *in_flight;
+    pthread_mutex_t lock;      /* guards what is below */
+    struct cr_strmap *towns;   /* by namespace */
+    struct cr_strmap *slots;   /* by key */
+    struct cr_strmap *parties; /* by policy */
+    TAILQ_HEAD(, party) line;
+    int called;
+    size_t expected;
+    bool expects;
+    int64_t began_ms; /* with that */
+    uint64_t moves;
+};
+
+static void town_free(void *value)
+{
+    struct town *town = value;
+    free(town->ns);
+    free(town);
+}
+
+static void slot_free(void *value)
+{
+    struct slot *slot = value;
+    free(slot->key);
+    free(slot->kind);
+    free(slot->name);
+    free(slot);
+}
+
+static void party_free(void *value)
+{
+    struct party *party = value;
+    for (size_t i = 0; i < party->claims_len; i++)
+        free(party->claims[i].version);
+    free(party->claims);
+    free(party->policy);
+    free(party);
+}
+
+struct cr_reservations *cr_reservations_new(const struct cr_reservations_options *options)
+{
+    struct cr_reservations *all = cr_new(struct cr_reservations);
+    all->options = *options;
+    if (options->metrics)
+        all->in_flight = cr_metrics_gauge(options->metrics, "certroll_restarts_in_flight",
+                                          "Workloads that are being restarted.", CR_LABELS("namespace"));
+    pthread_mutex_init(&all->lock, NULL);
+    all->towns = cr_strmap_new(town_free);
+    all->slots = cr_strmap_new(slot_free);
+    all->parties = cr_strmap_new(party_free);
+    TAILQ_INIT(&all->line);
+    return all;
+}
+
+void cr_reservations_free(struct cr_reservations *all)
+{
+    if (!all)
+        return;
+    cr_strmap_free(all->parties);
+    cr_strmap_free(all->slots);
+    cr_strmap_free(all->towns);
+    pthread_mutex_destroy(&all->lock);
+    free(all);
+}
+
+/* --- all below with the lock held, up to the interface --- */
+
+static struct town *town_of(struct cr_reservations *all, const char *ns)
+{
+    struct town *town = cr_strmap_get(all->towns, ns);
+    if (town)
+        return town;
+    town = cr_new(struct town);
+    town->ns = cr_strdup(ns);
+    TAILQ_INIT(&town->slots);
+    cr_strmap_set(all->towns, ns, town);
+    return town;
+}
+
+static struct party *party_of(struct cr_reservations *all, const char *policy)
+{
+    struct party *party = cr_strmap_get(all->parties, policy);
+    if (party)
+        return party;
+    party = cr_new(struct party);
+    party->policy = cr_strdup(policy);
+    cr_strmap_set(all->parties, policy, party);
+    return party;
+}
+
+static struct slot *find_slot(const struct cr_reservations *all, const char *ns, struct cr_reserved workload)
+{
+    if (!cr_strmap_len(all->slots))
+        return NULL;
+    cr_autofree char *key = cr_asprintf("%s/%s/%s", ns, workload.kind, workload.name);
+    return cr_strmap_get(all->slots, key);
+}
+
+static struct claim *find_claim(const struct party *party, const struct slot *slot)
+{
+    for (size_t i = 0; party && slot && i < party->claims_len; i++)
+        if (party->claims[i].slot == slot)
+            return &party->claims[i];
+    return NULL;
+}
+
+static void count(const struct cr_reservations *all, struct town *town, int more)
+{
+    town->taken += more;
+    if (!all->in_flight)
+        return;
+    if (town->taken)
+        cr_metric_set(all->in_flight, CR_LABELS(town->ns), town->taken);
+    else
+        cr_metric_remove(all->in_flight, CR_LABELS(town->ns));
+}
+
+static struct slot *add_slot(struct cr_reservations *all, struct town *town, struct cr_reserved workload)
+{
+    struct slot *slot = cr_new(struct slot);
+    *slot = (struct slot){.town = town,
+                          .key = cr_asprintf("%s/%s/%s", town->ns, workload.kind, workload.name),
+                          .kind = cr_strdup(workload.kind),
+                          .name = cr_strdup(workload.name)};
+    cr_strmap_set(all->slots, slot->key, slot);
+    TAILQ_INSERT_TAIL(&town->slots, slot, link);
+    count(all, town, 1);
+    return slot;
+}
+
+/* Taken, or seen to be under way. */
+static struct claim *claim(struct cr_reservations *all, struct party *party, struct town *town,
+                           struct cr_reserved workload)
+{
+    struct slot *slot = find_slot(all, town->ns, workload);
+    struct claim *known = find_claim(party, slot);
+    if (known)
+        return known;
+    if (!slot)
+        slot = add_slot(all, town, workload);
+    slot->claims++;
+    party->claims = cr_reallocarray(party->claims, party->claims_len + 1, sizeof *party->claims);
+    party->claims[party->claims_len] = (struct claim){.slot = slot};
+    return &party->claims[party->claims_len++];
+}
+
+static void drop_claim(struct cr_reservations *all, struct party *party, struct claim *gone)
+{
+    struct slot *slot = gone->slot;
+    free(gone->version);
+    *gone = party->claims[--party->claims_len];
+    if (--slot->claims)
+        return;
+    TAILQ_REMOVE(&slot->town->slots, slot, link);
+    count(all, slot->town, -1);
+    cr_autofree char *key = cr_strdup(slot->key); /* it goes with the slot */
+    cr_strmap_remove(all->slots, key);
+}
+
+/* --- limits --- */
+
+static bool has_limits(const struct cr_reservations *all)
+{
+    return all->options.limits.per_namespace || all->options.limits.total;
+}
+
+static bool is_unknown(const struct cr_reservations *all)
+{
+    return has_limits(all) && (!all->expects || all->expected);
+}
+
+/* For who has `own` of the places that are kept for those that were called. */
+static int free_in(const struct cr_reservations *all, const struct town *town, int own)
+{
+    return all->options.limits.per_namespace - town->taken - town->called + own;
+}
+
+static int free_in_all(const struct cr_reservations *all, int own)
+{
+    return all->options.limits.total - (int)cr_strmap_len(all->slots) - all->called + own;
+}
+
+static bool has_room(const struct cr_reservations *all, const struct town *town, int own)
+{
+    return !is_unknown(all) && (!all->options.limits.per_namespace || free_in(all, town, own) > 0) &&
+           (!all->options.limits.total || free_in_all(all, own) > 0);
+}
+
+/* --- the line --- */
+
+static void step_out(struct cr_reservations *all, struct party *party)
+{
+    if (!party->in_line)
+        return;
+    TAILQ_REMOVE(&all->line, party, link);
+    all->called -= party->called;
+    party->town->called -= party->called;
+    party->in_line = party->called = false;
+}
+
+/* As many as there is room for. Who waits for his namespace keeps nobody of another one waiting. */
+static void call_next(struct cr_reservations *all, int64_t now_ms)
+{
+    struct party *party;
+    if (is_unknown(all))
+        return;
+    TAILQ_FOREACH(party, &all->line, link)
+    {
+        if (party->called || !has_room(all, party->town, 0))
+            continue;
+        party->called = true;
+        party->called_ms = now_ms;
+        all->called++;
+        party->town->called++;
+        all->options.on_place(all->options.arg, party->policy);
+    }
+}
+
+static void expect_no_more(struct cr_reservations *all, struct party *party)
+{
+    all->expected -= party->expected;
+    party->expected = false;
+}
+
+/* --- the interface --- */
+
+void cr_reservations_expect(struct cr_reservations *all, const struct cr_strvec *policies, int64_t now_ms)
+{
+    pthread_mutex_lock(&all->lock);
+    if (!all->expects)
+        all->began_ms = now_ms;
+    for (size_t i = 0; !all->expects && i < policies->len; i++) {
+        struct party *party = party_of(all, policies->items[i]);
+        all->expected += !party->expected;
+        party->expected = true;
+    }
+    all->expects = true;
+    pthread_mutex_unlock(&all->lock);
+}
+
+bool cr_reservations_expects(struct cr_reservations *all)
+{
+    pthread_mutex_lock(&all->lock);
+    bool expects = all->expects;
+    pthread_mutex_unlock(&all->lock);
+    return expects;
+}
+
+void cr_reservations_put_off(struct cr_reservations *all, const char *policy, const char *ns,
+                             const struct cr_policy_status *status, bool soon, int64_t now_ms)
+{
+    pthread_mutex_lock(&all->lock);
+    struct party *party = party_of(all, policy);
+    for (size_t i = 0; !party->planned && i < status->consumers_len; i++) {
+        const struct cr_consumer_status *consumer = &status->consumers[i];
+        struct cr_reserved workload = {.kind = consumer->kind, .name = consumer->target};
+        if (consumer->state == CR_CONSUMER_RESTARTING && !find_claim(party, find_slot(all, ns, workload)))
+            claim(all, party, town_of(all, ns), workload)->seen_ms = now_ms;
+    }
+    if (!soon || now_ms - all->began_ms >= CR_RESERVATIONS_EXPECTED_MS)
+        expect_no_more(all, party);
+    step_out(all, party);
+    call_next(all, now_ms);
+    pthread_mutex_unlock(&all->lock);
+}
+
+void cr_reservations_forget(struct cr_reservations *all, const char *policy, int64_t now_ms)
+{
+    pthread_mutex_lock(&all->lock);
+    struct party *party = cr_strmap_get(all->parties, policy);
+    if (party) {
+        while (party->claims_len)
+            drop_claim(all, party, &party->claims[party->claims_len - 1]);
+        expect_no_more(all, party);
+        step_out(all, party);
+        cr_strmap_remove(all->parties, policy);
+        call_next(all, now_ms);
+    }
+    pthread_mutex_unlock(&all->lock);
+}
+
+struct cr_world_limits cr_reservations_limits(struct cr_reservations *all, const char *policy, const char *ns)
+{
+    struct cr_world_limits limits = {.per_namespace = all->options.limits.per_namespace,
+                                     .total = all->options.limits.total};
+    pthread_mutex_lock(&all->lock);
+    const struct party *party = cr_strmap_get(all->parties, policy);
+    int own = party && party->called;
+    limits.remembers = party && party->planned;
+    limits.unknown = is_unknown(all);
+    limits.namespace_free = free_in(all, town_of(all, ns), own);
+    limits.total_free = free_in_all(all, own);
+    pthread_mutex_unlock(&all->lock);
+    return limits;
+}
+
+/* Whatever the workload is now, it is by that write or by another: it has been done, or never will be. */
+static bool is_open(const struct claim *claim, const char *version, int64_t now_ms)
+{
+    return claim->unanswered && cr_streq(claim->version, version) &&
+           now_ms - claim->taken_ms < CR_RESERVATIONS_UNANSWERED_MS;
+}
+
+struct cr_world_claim cr_reservations_claim(struct cr_reservations *all, const char *policy, const char *ns,
+                                            struct cr_reserved workload, const char *version, int64_t now_ms)
+{
+    struct cr_world_claim out = {0};
+    pthread_mutex_lock(&all->lock);
+    const struct slot *slot = find_slot(all, ns, workload);
+    const struct claim *own = slot ? find_claim(cr_strmap_get(all->parties, policy), slot) : NULL;
+    out.any = slot != NULL;
+    out.ours = own != NULL;
+    out.unanswered = own && is_open(own, version, now_ms);
+    pthread_mutex_unlock(&all->lock);
+    return out;
+}
+
+uint64_t cr_reservations_moves(struct cr_reservations *all, const char *ns)
+{
+    pthread_mutex_lock(&all->lock);
+    uint64_t moves = town_of(all, ns)->moves;
+    pthread_mutex_unlock(&all->lock);
+    return moves;
+}
+
+void cr_reservations_list(struct cr_reservations *all, const char *ns, struct cr_strvec *kinds, struct cr_strvec *names)
+{
+    const struct slot *slot;
+    pthread_mutex_lock(&all->lock);
+    TAILQ_FOREACH(slot, &town_of(all, ns)->slots, link)
+    {
+        cr_strvec_add(kinds, slot->kind);
+        cr_strvec_add(names, slot->name);
+    }
+    pthread_mutex_unlock(&all->lock);
+}
+
+static bool lists(const struct cr_reserved *workloads, size_t len, const struct slot *slot)
+{
+    for (size_t i = 0; i < len; i++)
+        if (cr_streq(workloads[i].name, slot->name) && cr_streq(workloads[i].kind, slot->kind))
+            return true;
+    return false;
+}
+
+void cr_reservations_follow(struct cr_reservations *all, const char *policy, const char *ns,
+                            const struct cr_reserved *workloads, size_t len, int64_t now_ms)
+{
+    pthread_mutex_lock(&all->lock);
+    struct party *party = party_of(all, policy);
+    for (size_t i = 0; i < len; i++)
+        claim(all, party, town_of(all, ns), workloads[i])->seen_ms = now_ms;
+    for (size_t i = party->claims_len; i-- > 0;)
+        if (!lists(workloads, len, party->claims[i].slot))
+            drop_claim(all, party, &party->claims[i]);
+    expect_no_more(all, party);
+    party->planned = true;
+    call_next(all, now_ms);
+    pthread_mutex_unlock(&all->lock);
+}
+
+bool cr_reservations_take(struct cr_reservations *all, const struct cr_reservation *what, int64_t now_ms)
+{
+    pthread_mutex_lock(&all->lock);
+    struct party *party = party_of(all, what->policy);
+    struct town *town = town_of(all, what->ns);
+    bool had = find_slot(all, what->ns, what->workload);
+    bool as_seen = *what->moves == town->moves;
+    bool may = (as_seen || !what->under_budget) && (had || has_room(all, town, party->called));
+    if (may) {
+        if (!had)
+            step_out(all, party);
+        struct claim *mine = claim(all, party, town, what->workload);
+        free(mine->version);
+        *mine = (struct claim){.slot = mine->slot,
+                               .version = cr_strdup_or_null(what->version),
+                               .before = mine->seen_ms != 0,
+                               .unanswered = true,
+                               .taken_ms = now_ms,
+                               .seen_ms = now_ms};
+        town->moves = ++all->moves;
+        if (as_seen)
+            *what->moves = town->moves;
+    }
+    pthread_mutex_unlock(&all->lock);
+    return may;
+}
+
+void cr_reservations_answered(struct cr_reservations *all, const struct cr_reservation *what, bool accepted,
+                              int64_t now_ms)
+{
+    pthread_mutex_lock(&all->lock);
+    struct party *party = party_of(all, what->policy);
+    struct claim *mine = find_claim(party, find_slot(all, what->ns, what->workload));
+    if (mine && (accepted || mine->before)) {
+        mine->unanswered = false;
+    } else if (mine) {
+        drop_claim(all, party, mine);
+        call_next(all, now_ms);
+    }
+    pthread_mutex_unlock(&all->lock);
+}
+
+void cr_reservations_wait(struct cr_reservations *all, const char *policy, const char *ns, int64_t now_ms)
+{
+    pthread_mutex_lock(&all->lock);
+    struct party *party = party_of(all, policy);
+    if (!party->in_line) {
+        party->town = town_of(all, ns);
+        party->in_line = true;
+        TAILQ_INSERT_TAIL(&all->line, party, link);
+    }
+    call_next(all, now_ms);
+    pthread_mutex_unlock(&all->lock);
+}
+
+void cr_reservations_leave(struct cr_reservations *all, const char *policy, int64_t now_ms)
+{
+    pthread_mutex_lock(&all->lock);
+    struct party *party = cr_strmap_get(all->parties, policy);
+    if (party && party->in_line) {
+        step_out(all, party);
+        call_next(all, now_ms);
+    }
+    pthread_mutex_unlock(&all->lock);
+}
+
+static void sweep(struct cr_reservations *all, struct party *party, int64_t now_ms)
+{
+    for (size_t i = party->claims_len; i-- > 0;)
+        if (now_ms - party->claims[i].seen_ms > CR_RESERVATIONS_KEPT_MS)
+            drop_claim(all, party, &party->claims[i]);
+    if (party->called && now_ms - party->called_ms > CR_RESERVATIONS_CALLED_MS)
+        step_out(all, party);
+}
+
+void cr_reservations_sweep(struct cr_reservations *all, int64_t now_ms)
+{
+    pthread_mutex_lock(&all->lock);
+    for (struct cr_strmap_iter it = {0}; cr_strmap_next(all->parties, &it);)
+        sweep(all, it.value, now_ms);
+    call_next(all, now_ms);
+    pthread_mutex_unlock(&all->lock);
+}

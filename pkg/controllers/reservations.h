@@ -1,0 +1,112 @@
+/* Restarts under way, over all policies and by workload: how many may still begin, and who is next. A place is taken
+ * under a lock right before the write that begins a restart, and given back by the next plan of that policy that sees
+ * it finished: its rollout is complete, has failed, or waits for a person. Who waits for a place is called first come,
+ * first served. Thread-safe.
+ *
+ * Nothing of it is written anywhere. After a start, as after a change of leader, what is under way is found by the
+ * first plan of each policy; until then no restart begins where there is a limit. Times are monotonic. */
+#ifndef CR_CONTROLLERS_RESERVATIONS_H
+#define CR_CONTROLLERS_RESERVATIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/status.h"
+#include "base/cleanup.h"
+#include "base/strvec.h"
+#include "metrics/metrics.h"
+#include "rotation/plan.h"
+
+enum {
+    /* So long an unanswered write may still be on its way: the API server's own time-out is a minute. */
+    CR_RESERVATIONS_UNANSWERED_MS = 2 * 60 * 1000,
+    /* A place whose policy was not planned for so long is given to others: it may not be read, or not be seen. A
+     * restart that is under way has its policy planned every few seconds. */
+    CR_RESERVATIONS_KEPT_MS = 10 * 60 * 1000,
+    /* After a start, for a policy that waits for what is still to be listed. */
+    CR_RESERVATIONS_EXPECTED_MS = 10 * 1000,
+    /* Who is called and does not come is passed over. */
+    CR_RESERVATIONS_CALLED_MS = 60 * 1000,
+};
+
+struct cr_restart_limits {
+    int per_namespace, total; /* 0: as many as there are */
+};
+
+struct cr_reservations_options {
+    struct cr_restart_limits limits;
+    struct cr_metrics *metrics; /* certroll_restarts_in_flight{namespace}; NULL: none. Not used after free */
+    /* There is a place for this policy, "ns/name". From any thread that gives one back, under the lock: it must not
+     * call back. */
+    void (*on_place)(void *arg, const char *policy);
+    void *arg;
+};
+
+struct cr_reservations;
+struct cr_reservations *cr_reservations_new(const struct cr_reservations_options *options);
+void cr_reservations_free(struct cr_reservations *all);
+CR_DEFINE_CLEANUP(cr_reservations, struct cr_reservations, cr_reservations_free)
+
+/* A workload of a namespace; borrowed. */
+struct cr_reserved {
+    const char *kind;
+    const char *name;
+};
+
+/* --- after a start --- */
+
+/* These policies are to be planned before anything begins. The first call counts. */
+void cr_reservations_expect(struct cr_reservations *all, const struct cr_strvec *policies, int64_t now_ms);
+bool cr_reservations_expects(struct cr_reservations *all); /* it was called */
+/* The policy cannot be planned now. What its status calls Restarting has a place, if it never was planned; it waits for
+ * none, and nobody waits for it. soon: it will be planned; others wait for that a while longer. */
+void cr_reservations_put_off(struct cr_reservations *all, const char *policy, const char *ns,
+                             const struct cr_policy_status *status, bool soon, int64_t now_ms);
+/* The policy is gone, and its places with it. */
+void cr_reservations_forget(struct cr_reservations *all, const char *policy, int64_t now_ms);
+
+/* --- for a plan --- */
+
+struct cr_world_limits cr_reservations_limits(struct cr_reservations *all, const char *policy, const char *ns);
+/* version: the resourceVersion of the workload as it is seen; NULL: it is not there. */
+struct cr_world_claim cr_reservations_claim(struct cr_reservations *all, const char *policy, const char *ns,
+                                            struct cr_reserved workload, const char *version, int64_t now_ms);
+/* Moves with each place that is taken in the namespace; to be asked before what is seen of it. */
+uint64_t cr_reservations_moves(struct cr_reservations *all, const char *ns);
+/* Adds kind and name of each workload of the namespace that is being restarted. */
+void cr_reservations_list(struct cr_reservations *all, const char *ns, struct cr_strvec *kinds,
+                          struct cr_strvec *names);
+
+/* What the plan sees under way for its policy: it alone keeps its places, also where that is more than the limit. */
+void cr_reservations_follow(struct cr_reservations *all, const char *policy, const char *ns,
+                            const struct cr_reserved *workloads, size_t len, int64_t now_ms);
+
+/* --- to begin a restart --- */
+
+struct cr_reservation {
+    const char *policy;
+    const char *ns;
+    struct cr_reserved workload;
+    const char *version; /* of the workload: the precondition of the write */
+    bool under_budget;   /* it was weighed against who else takes pods away in the namespace */
+    uint64_t *moves;     /* as it was asked before that; set to what it is with this one */
+};
+/* False: not by what was planned; plan again. A limit is reached, or somebody else has taken a place in the namespace,
+ * and it was weighed without him. A workload that has one needs no other. */
+bool cr_reservations_take(struct cr_reservations *all, const struct cr_reservation *what, int64_t now_ms) CR_MUST_USE;
+/* The API server has accepted the write, or has refused it. Not to be called when its answer is lost. */
+void cr_reservations_answered(struct cr_reservations *all, const struct cr_reservation *what, bool accepted,
+                              int64_t now_ms);
+
+/* --- to wait --- */
+
+/* The policy waits for a place, at the end of the line unless it stands in it, and is called when there is one; now, if
+ * there is. */
+void cr_reservations_wait(struct cr_reservations *all, const char *policy, const char *ns, int64_t now_ms);
+/* It waits for none; one that it was called for goes to the next. */
+void cr_reservations_leave(struct cr_reservations *all, const char *policy, int64_t now_ms);
+/* Now and then: what nobody looks after goes to the next. */
+void cr_reservations_sweep(struct cr_reservations *all, int64_t now_ms);
+
+#endif

@@ -128,6 +128,7 @@ SOURCES: tuple[Source, ...] = (
     GoModule(
         "toxiproxy", "github.com/Shopify/toxiproxy/v2", {"toxiproxy-server": "github.com/Shopify/toxiproxy/v2/cmd/server"}
     ),
+    GoModule("certcheck", "software.sslmate.com/src/go-pkcs12", {"certcheck": "."}),
     GoModule("kwok", "sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}),
     StaticC("pause"),
 )

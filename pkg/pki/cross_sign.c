@@ -62,12 +62,13 @@ static bool check_extensions(const X509 *fresh, struct cr_error *err)
 
 static bool check(const struct cr_authority *old, X509 *fresh, int64_t now_ms, struct cr_error *err)
 {
-    X509 *ca = sk_X509_value(old->chain, 0);
-    if (!cr_authority_check(ca, now_ms, err))
-        return cr_error_wrap(err, "the old CA");
+    for (int i = 0; i < sk_X509_num(old->chain); i++)
+        if (!cr_authority_check(sk_X509_value(old->chain, i), now_ms, err))
+            return cr_error_wrap(err, i ? "above the old CA" : "the old CA");
     if (!cr_authority_check(fresh, now_ms, err))
         return cr_error_wrap(err, "the new CA");
-    return check_path_lengths(old, err) && check_pair(ca, fresh, err) && check_extensions(fresh, err);
+    return check_path_lengths(old, err) && check_pair(sk_X509_value(old->chain, 0), fresh, err) &&
+           check_extensions(fresh, err);
 }
 
 /* --- how --- */

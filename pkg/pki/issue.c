@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/strings.h"
 #include "pki/alt_name.h"
 #include "pki/authority_internal.h"
 #include "pki/builder.h"
@@ -65,11 +66,21 @@ static bool collect_names(const struct cr_leaf_spec *spec, GENERAL_NAMES *names,
 
 /* --- the certificate --- */
 
+/* A server is looked for by one of these. */
+static bool has_place(const struct cr_leaf_spec *spec)
+{
+    const struct cr_strvec *const lists[] = {spec->dns_names, spec->addresses, spec->uris};
+    for (size_t i = 0; i < cr_array_len(lists); i++)
+        if (lists[i] && lists[i]->len)
+            return true;
+    return false;
+}
+
 static bool check_spec(const struct cr_leaf_spec *spec, int names, struct cr_error *err)
 {
     if (!spec->usages || spec->usages & ~(unsigned)(CR_LEAF_SERVER | CR_LEAF_CLIENT))
         return cr_error_set(err, CR_ERR_INVALID, "a leaf is for a server, a client or both");
-    if (!names && spec->usages & CR_LEAF_SERVER)
+    if (spec->usages & CR_LEAF_SERVER && !has_place(spec))
         return cr_error_set(err, CR_ERR_INVALID,
                             "a server's certificate needs a DNS name, an IP address or a URI: its common "
                             "name is looked at by nobody (RFC 9525)");

@@ -10,8 +10,8 @@ enum cr_leaf_usage { CR_LEAF_SERVER = 1, CR_LEAF_CLIENT = 2 };
 struct cr_leaf_spec {
     const char *common_name; /* NULL: none. At most 64 characters; verifiers of servers do not look at it (RFC 9525) */
     const struct cr_strvec *organizations; /* a Kubernetes client's groups */
-    /* Alternative names, at least one for a server; without any of a subject's parts they are critical (RFC 5280,
-     * section 4.2.1.6). pki/alt_name.h says what each may be. Duplicates are left out. */
+    /* Alternative names; a server needs one that is no e-mail address. Without any of a subject's parts they are
+     * critical (RFC 5280, section 4.2.1.6). pki/alt_name.h says what each may be. Duplicates are left out. */
     const struct cr_strvec *dns_names;
     const struct cr_strvec *addresses;
     const struct cr_strvec *uris;

@@ -158,6 +158,71 @@ static void what_bridges_nothing_or_confuses_verifiers_is_refused(void **state)
     refuse(old, namesake->cert_pem, now_ms + 2 * TEST_DAY, "the old CA: the CA expired at");
 }
 
+static void what_stands_above_the_old_ca_limits_it_as_well(void **state)
+{
+    (void)state;
+    int64_t now_ms = cr_clock_wall_ms();
+    struct cr_error err = {0};
+    AUTO_KEY key = test_key(CR_KEY_ECDSA, 0);
+    AUTO_CA fresh = test_authority("new", key, NONE, now_ms, 10 * TEST_DAY);
+    CR_CLEANUP(test_cert)
+    struct test_cert *root = test_cert_new(&(struct test_cert_spec){.cn = "root", .ca = true, .until_s = 3600});
+    CR_CLEANUP(test_cert)
+    struct test_cert *middle = test_cert_new(&(struct test_cert_spec){.cn = "middle", .ca = true, .issuer = root});
+    cr_autofree char *chain = test_concat(middle->cert_pem, root->cert_pem, NULL);
+    struct cr_pem_input cert_in = test_entry(chain);
+    struct cr_pem_input key_in = test_entry(middle->key_pem);
+    AUTO_CA old = cr_authority_read(&cert_in, &key_in, now_ms, &err);
+    AUTO_ISSUED issued = {0};
+    assert_true(cross(old, cr_authority_certificate(fresh), now_ms, &issued, &err));
+    assert_true(issued.clamped);
+    assert_int_equal(issued.not_after_ms, cr_x509_not_after_ms(root->x509));
+    assert_true(cr_ends_with(issued.pem, middle->cert_pem));
+    assert_null(strstr(issued.pem, root->cert_pem));
+    refuse(old, cr_authority_certificate(fresh), now_ms + 2 * TEST_HOUR, "above the old CA: the CA expired at");
+}
+
+/* A CA without a path length of its own, below a root that has one. */
+static struct cr_authority *intermediate_below(int root_path_length)
+{
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_buf) struct cr_buf pem = {0};
+    AUTO_KEY root_key = test_key(CR_KEY_ECDSA, 0);
+    AUTO_KEY key = test_key(CR_KEY_ECDSA, 0);
+    AUTO_CA root = test_authority("root", root_key, root_path_length, TEST_NOW_MS, TEST_DAY);
+    AUTO_X509 root_cert = test_certificate(cr_authority_certificate(root), 0);
+    CR_CLEANUP(cr_x509_name) X509_NAME *name = X509_NAME_new();
+    test_must(cr_builder_subject(name, "middle", NULL, &err), "name", &err);
+    const struct cr_validity validity = {TEST_NOW_MS, TEST_NOW_MS + TEST_DAY};
+    AUTO_X509 cert = cr_builder_new(key->pkey, name, root_cert, &validity, &err);
+    test_must(cert && cr_builder_basic_constraints(cert, true, NONE, &err) && cr_builder_key_usage(cert, true, &err) &&
+                  cr_builder_sign(cert, root_key->pkey, &err) && cr_x509_write(cert, &pem, &err) &&
+                  cr_x509_write(root_cert, &pem, &err),
+              "chain", &err);
+    cr_autofree char *key_pem = test_key_pem(key);
+    struct cr_pem_input key_in = test_entry(key_pem);
+    struct cr_authority *ca = cr_authority_read(&(struct cr_pem_input){pem.data, pem.len}, &key_in, TEST_NOW_MS, &err);
+    test_must(ca, "authority", &err);
+    return ca;
+}
+
+static void path_lengths_above_the_old_ca_count(void **state)
+{
+    (void)state;
+    struct cr_error err = {0};
+    AUTO_KEY key = test_key(CR_KEY_ECDSA, 0);
+    AUTO_CA fresh = test_authority("new", key, NONE, TEST_NOW_MS, TEST_DAY);
+    AUTO_CA narrow = intermediate_below(1);
+    AUTO_CA wide = intermediate_below(2);
+    refuse(narrow, cr_authority_certificate(fresh), TEST_NOW_MS,
+           "one above it has a path length of 1, which leaves no");
+    AUTO_ISSUED issued = {0};
+    assert_true(cross(wide, cr_authority_certificate(fresh), TEST_NOW_MS, &issued, &err));
+    AUTO_X509 cert = test_certificate(issued.pem, 0);
+    cr_autofree char *text = test_extension(cert, NID_basic_constraints);
+    assert_string_equal(text, "critical, CA:TRUE, pathlen:0");
+}
+
 /* A root with one more extension, as text of OpenSSL's configuration; nid 0: an unknown one. PEM. */
 static char *root_with(int nid, const char *value)
 {
@@ -244,6 +309,8 @@ int main(void)
         cmocka_unit_test(path_lengths_are_those_of_both),
         cmocka_unit_test(it_ends_with_whichever_ends_first),
         cmocka_unit_test(what_bridges_nothing_or_confuses_verifiers_is_refused),
+        cmocka_unit_test(what_stands_above_the_old_ca_limits_it_as_well),
+        cmocka_unit_test(path_lengths_above_the_old_ca_count),
         cmocka_unit_test(what_limits_the_new_ca_limits_the_cross_certificate),
         cmocka_unit_test(who_trusts_only_the_old_ca_takes_leaves_of_the_new_one),
     };

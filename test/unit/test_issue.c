@@ -240,6 +240,7 @@ static void what_no_peer_would_take_is_not_issued(void **state)
         {{.dns_names = &web, .duration_ms = 1}, "a leaf is for a server, a client or both"},
         {{.dns_names = &web, .duration_ms = 1, .usages = 4}, "a leaf is for a server, a client or both"},
         {{.common_name = "web", .duration_ms = 1, .usages = CR_LEAF_SERVER}, "needs a DNS name"},
+        {{.emails = &email, .duration_ms = 1, .usages = BOTH}, "needs a DNS name"},
         {{.duration_ms = 1, .usages = CR_LEAF_CLIENT}, "needs a name"},
         {{.dns_names = &web, .usages = BOTH}, "must be positive"},
         {{.dns_names = &web, .usages = BOTH, .duration_ms = INT64_MAX}, "before the year 9999"},

@@ -119,26 +119,28 @@ static void say_restart(const struct cr_actor *actor, const struct cr_gathered *
 }
 
 /* key: of the policy. */
-static struct cr_reservation place_of(struct cr_gathered *gathered, const struct cr_plan_restart *what, const char *key)
+static struct cr_reservation place_of(struct cr_gathered *gathered, size_t consumer, const char *key)
 {
-    const struct cr_policy_consumer *spec = spec_of(gathered, what->consumer);
+    const struct cr_policy_consumer *spec = spec_of(gathered, consumer);
     return (struct cr_reservation){
         .policy = key,
         .ns = gathered->world.policy->ns,
         .workload = {.kind = spec->kind, .name = spec->target},
-        .version = cr_obj_resource_version(gathered->consumers[what->consumer].workload),
-        .under_budget = what->under_budget,
+        .version = cr_obj_resource_version(gathered->consumers[consumer].workload),
         .moves = &gathered->moves,
     };
 }
 
-static bool take_place(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan_restart *what)
+static bool take_place(const struct cr_actor *actor, struct cr_gathered *gathered, size_t consumer, bool evicts,
+                       bool under_budget)
 {
     const struct cr_policy *policy = gathered->world.policy;
     if (!actor->reservations)
         return true;
     cr_autofree char *key = cr_asprintf("%s/%s", policy->ns, policy->name);
-    struct cr_reservation place = place_of(gathered, what, key);
+    struct cr_reservation place = place_of(gathered, consumer, key);
+    place.evicts = evicts;
+    place.under_budget = under_budget;
     return cr_reservations_take(actor->reservations, &place, cr_clock_monotonic_ms());
 }
 
@@ -151,15 +153,23 @@ static bool was_not_done(const struct cr_error *err)
 }
 
 /* Where it does not tell, the place is kept until the workload does. */
-static void note_answer(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan_restart *what,
+static void note_answer(const struct cr_actor *actor, struct cr_gathered *gathered, size_t consumer,
                         const struct cr_error *failed)
 {
     const struct cr_policy *policy = gathered->world.policy;
     if (!actor->reservations || (failed && !was_not_done(failed)))
         return;
     cr_autofree char *key = cr_asprintf("%s/%s", policy->ns, policy->name);
-    struct cr_reservation place = place_of(gathered, what, key);
+    struct cr_reservation place = place_of(gathered, consumer, key);
     cr_reservations_answered(actor->reservations, &place, !failed, cr_clock_monotonic_ms());
+}
+
+bool cr_act_may_evict(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan *plan)
+{
+    for (size_t i = 0; i < plan->evicting_len; i++)
+        if (!take_place(actor, gathered, plan->evicting[i], true, false))
+            return false;
+    return true;
 }
 
 static bool restart(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan_restart *what,
@@ -313,12 +323,13 @@ size_t cr_act_restarts(const struct cr_actor *actor, struct cr_gathered *gathere
     size_t done = 0;
     for (size_t i = 0; i < plan->restarts_len; i++) {
         struct cr_error failed = {0};
-        if (!take_place(actor, gathered, &plan->restarts[i])) {
+        size_t consumer = plan->restarts[i].consumer;
+        if (!take_place(actor, gathered, consumer, false, plan->restarts[i].under_budget)) {
             gathered->outdated = true;
             continue;
         }
         bool did = restart(actor, gathered, &plan->restarts[i], &failed);
-        note_answer(actor, gathered, &plan->restarts[i], did ? NULL : &failed);
+        note_answer(actor, gathered, consumer, did ? NULL : &failed);
         cr_policy_metrics_restarted(actor->metrics, gathered->world.policy, &plan->status, &plan->restarts[i],
                                     did ? NULL : &failed);
         done += did;

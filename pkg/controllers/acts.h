@@ -28,6 +28,9 @@ struct cr_actor {
  */
 size_t cr_act_restarts(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan *plan,
                        struct cr_error *err);
+/* Takes places for the evictions that begin once the plan is on record; false: there is none, plan again. */
+bool cr_act_may_evict(const struct cr_actor *actor, struct cr_gathered *gathered,
+                      const struct cr_plan *plan) CR_MUST_USE;
 /* Does what the plan asks, restarts first, probes last. *did: something was done that the next plan should see at once.
  * The first error that must be retried is returned after everything else was tried. */
 bool cr_act(const struct cr_actor *actor, struct cr_gathered *gathered, struct cr_plan *plan, bool *did,

@@ -316,6 +316,10 @@ static bool round_of(struct turn *turn, struct cr_gathered *gathered, bool last,
         requeue_low(turn, RECORD_PAUSE_MS);
         return true;
     }
+    if (plan.record_first && !cr_act_may_evict(&turn->controller->actor, gathered, &plan)) {
+        requeue(turn, 1);
+        return true;
+    }
     if (plan.record_first) {
         *again = true;
         return report(turn, gathered, &plan, err);

@@ -25,6 +25,7 @@ struct slot {
     char *kind;
     char *name;
     int claims; /* policies that restart it */
+    bool rolls; /* a rollout was begun here */
 };
 
 /* What one policy has of a slot. */
@@ -383,6 +384,8 @@ void cr_reservations_list(struct cr_reservations *all, const char *ns, struct cr
     pthread_mutex_lock(&all->lock);
     TAILQ_FOREACH(slot, &town_of(all, ns)->slots, link)
     {
+        if (!slot->rolls)
+            continue;
         cr_strvec_add(kinds, slot->kind);
         cr_strvec_add(names, slot->name);
     }
@@ -425,6 +428,7 @@ bool cr_reservations_take(struct cr_reservations *all, const struct cr_reservati
         if (!had)
             step_out(all, party);
         struct claim *mine = claim(all, party, town, what->workload);
+        mine->slot->rolls = mine->slot->rolls || !what->evicts;
         free(mine->version);
         *mine = (struct claim){.slot = mine->slot,
                                .version = cr_strdup_or_null(what->version),

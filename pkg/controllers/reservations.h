@@ -74,7 +74,7 @@ struct cr_world_claim cr_reservations_claim(struct cr_reservations *all, const c
                                             struct cr_reserved workload, const char *version, int64_t now_ms);
 /* Moves with each place that is taken in the namespace; to be asked before what is seen of it. */
 uint64_t cr_reservations_moves(struct cr_reservations *all, const char *ns);
-/* Adds kind and name of each workload of the namespace that is being restarted. */
+/* Adds kind and name of each workload of the namespace whose rollout was begun here: what a cache may not show yet. */
 void cr_reservations_list(struct cr_reservations *all, const char *ns, struct cr_strvec *kinds,
                           struct cr_strvec *names);
 
@@ -89,6 +89,7 @@ struct cr_reservation {
     const char *ns;
     struct cr_reserved workload;
     const char *version; /* of the workload: the precondition of the write */
+    bool evicts;         /* pod by pod; else by a rollout */
     bool under_budget;   /* it was weighed against who else takes pods away in the namespace */
     uint64_t *moves;     /* as it was asked before that; set to what it is with this one */
 };

@@ -100,6 +100,7 @@ void cr_plan_dispose(struct cr_plan *plan)
     cr_policy_status_dispose(&plan->status);
     drop_restarts(plan);
     free(plan->under_way);
+    free(plan->evicting);
     free(plan->nudges);
     free(plan->probes);
     free(plan->evictions);

@@ -176,6 +176,8 @@ struct cr_plan {
     size_t events_len;
     size_t *under_way; /* consumers that this policy restarts already; those of `restarts` come to it when begun */
     size_t under_way_len;
+    size_t *evicting; /* consumers whose evictions begin once this is on record: with record_first only */
+    size_t evicting_len;
     bool waits_for_limit;     /* nothing but the limit of the namespace or of all holds a restart */
     int64_t requeue_after_ms; /* 0: not before something changes */
     int64_t restart_after_ms; /* so long time alone holds a restart; 0: none. Not before requeue_after_ms */

@@ -536,7 +536,8 @@ static void roll(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t in
                .why = cr_strdup(consumer->decision.reason),
                .secrets = secrets_of(ctx, consumer),
                .rotations = cr_plan_rotations_of(ctx, consumer),
-               .carries_memory = carries_its_memory(ctx, consumer)});
+               .carries_memory = carries_its_memory(ctx, consumer),
+               .under_budget = consumer->way.reason == CR_BUDGET_FITS});
     cr_plan_set_state(consumer->status, refused ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, refused);
 }
 

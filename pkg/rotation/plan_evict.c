@@ -234,8 +234,10 @@ static void evict(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t i
                   {.consumer = index, .pod = pod, .repair = cr_plan_came_by_eviction(consumer, chosen)});
         return;
     }
-    if (!consumer->evicts)
+    if (!consumer->evicts) {
         note_beginning(ctx, consumer, index);
+        PLAN_PUSH(ctx->plan->evicting, ctx->plan->evicting_len, index);
+    }
     cr_strset(&status->evicting, chosen->uid);
     status->last_restart_ms = ctx->world->now_ms;
     ctx->plan->record_first = true;

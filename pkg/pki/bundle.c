@@ -152,7 +152,7 @@ static bool look_at_leaves(struct work *w)
     w->verifies = cr_calloc(w->in->leaves_len * width + 1, sizeof *w->verifies);
     for (size_t i = 0; i < w->in->leaves_len; i++) {
         const struct cr_bundle_leaf *leaf = &w->in->leaves[i];
-        struct found found;
+        struct found found = {0};
         if (!find_for(w, leaf, w->verifies + i * width, &found))
             return false;
         if (!found.ever)

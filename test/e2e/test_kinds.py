@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from certroll_dev.argo_rollouts import ArgoRollouts
 from certroll_dev.demo import pods
 from certroll_dev.demo.api import Object
 from certroll_dev.demo.pki import NAMESPACE
@@ -14,6 +15,7 @@ from world import World
 
 _KINDS = {"StatefulSet": {"serviceName": "stateful", "replicas": 2}, "DaemonSet": {}}
 _RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
+_PAUSE = 20  # seconds, at a step of the canary
 
 
 def test_each_kind_is_restarted_once(world: World) -> None:
@@ -31,6 +33,78 @@ def test_each_kind_is_restarted_once(world: World) -> None:
                 assert _RESTARTED_AT in _workload(world, kind)["spec"]["template"]["metadata"]["annotations"]
                 served = {pods.served_leaf(pod.ip, NGINX.port, NGINX.server_name) for pod in _pods(world, kind)}
                 assert served == {leaf.fingerprint()}
+
+
+def test_an_argo_rollout_is_restarted_by_time_and_never_in_the_middle_of_its_canary(world: World) -> None:
+    with ArgoRollouts(world.cluster.layout, NAMESPACE), _rollout(world):
+        world.install_policy(lambda spec: spec["consumers"].append(_consumer("Rollout") | {"targetRef": _target_of_rollout()}))
+        with world.operator():
+            world.wait_ready()
+            world.wait_at_rest()
+            # At rest: its pods go one after the other, and it is still the same version.
+            before, old = _workload(world, "Rollout"), _pods(world, "Rollout")
+            leaf = world.authority.issue(NGINX.deployment)
+            status = world.wait_settled(world.write(NGINX, leaf), deadline=180)
+            after, new = _workload(world, "Rollout"), _pods(world, "Rollout")
+            assert status.consumers[_name("Rollout")].verified == len(new) == 2
+            assert not {pod.uid for pod in old} & {pod.uid for pod in new}
+            assert after["spec"]["template"] == before["spec"]["template"]
+            assert after["status"]["currentPodHash"] == after["status"]["stableRS"] == before["status"]["stableRS"]
+            assert after["metadata"]["generation"] == before["metadata"]["generation"] + 1, "more than one restart"
+            assert {pods.served_leaf(pod.ip, NGINX.port, NGINX.server_name) for pod in new} == {leaf.fingerprint()}
+            # At a pause of its canary: not before that is over, though the leaf waits.
+            template = {"spec": {"template": {"metadata": {"annotations": {"version": "2"}}}}}
+            world.api.merge("rollouts", NAMESPACE, _name("Rollout"), template)
+            wait_for("the canary's pause", lambda: _phase(world) == "Paused", deadline=60, every=0.2)
+            versions = world.write(NGINX, world.authority.issue(NGINX.deployment))
+            wait_for("the consumer to wait", lambda: "the workload is paused" in _blocked_by(world), deadline=_PAUSE / 2, every=0.2)
+            assert _workload(world, "Rollout")["spec"]["restartAt"] == after["spec"]["restartAt"]
+            status = world.wait_settled(versions, deadline=240)
+            assert status.consumers[_name("Rollout")].verified == 2
+            done = _workload(world, "Rollout")
+            assert done["status"]["stableRS"] != before["status"]["stableRS"], "the canary went on"
+            # Which of its pods were replaced by the canary after the change, and which by a restart, is a matter of seconds.
+            assert done["metadata"]["generation"] <= after["metadata"]["generation"] + 2
+
+
+@contextmanager
+def _rollout(world: World) -> Iterator[None]:
+    """nginx once more, by Argo Rollouts."""
+    labels = {"app": _name("Rollout")}
+    spec = world.deployment(NGINX)["spec"]["template"]["spec"] | {"terminationGracePeriodSeconds": 1}
+    del spec["containers"][0]["lifecycle"]  # nobody calls
+    template: Object = {"metadata": {"labels": labels}, "spec": spec}
+    steps = [{"setWeight": 50}, {"pause": {"duration": f"{_PAUSE}s"}}]
+    world.api.apply("rollouts", {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Rollout",
+        "metadata": {"name": _name("Rollout"), "namespace": NAMESPACE},
+        "spec": {
+            "replicas": 2, "selector": {"matchLabels": labels}, "template": template,
+            "strategy": {"canary": {"steps": steps, "maxUnavailable": 1}},
+        },
+    })  # fmt: skip
+    try:
+        wait_for("the Rollout", lambda: _phase(world) == "Healthy" and len(_pods(world, "Rollout")) == 2, deadline=120)
+        yield
+    finally:
+        world.api.delete("rollouts", NAMESPACE, _name("Rollout"))
+        wait_for("its pods to go", lambda: not pods.of_app(world.api, NAMESPACE, _name("Rollout")), deadline=60)
+
+
+def _target_of_rollout() -> Object:
+    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": _name("Rollout")}
+
+
+def _phase(world: World) -> str:
+    found: str = _workload(world, "Rollout").get("status", {}).get("phase", "")
+    return found
+
+
+def _blocked_by(world: World) -> str:
+    consumers = world.policy()["status"]["consumers"]
+    found: str = next(each for each in consumers if each["name"] == _name("Rollout")).get("blockedBy", "")
+    return found
 
 
 @contextmanager

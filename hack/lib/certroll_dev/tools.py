@@ -130,6 +130,12 @@ SOURCES: tuple[Source, ...] = (
     ),
     GoModule("certcheck", "software.sslmate.com/src/go-pkcs12", {"certcheck": "."}),
     GoModule("kwok", "sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}),
+    # Its go.mod has the `replace` lines of its own: without them its Kubernetes modules have no versions.
+    GoModule(
+        "argo-rollouts",
+        "github.com/argoproj/argo-rollouts",
+        {"argo-rollouts": "github.com/argoproj/argo-rollouts/cmd/rollouts-controller"},
+    ),
     StaticC("pause"),
 )
 

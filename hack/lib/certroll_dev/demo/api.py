@@ -25,7 +25,7 @@ Object = dict[str, Any]
 _GROUPS = {
     "pods": "/api/v1", "secrets": "/api/v1", "services": "/api/v1", "events": "/api/v1", "configmaps": "/api/v1",
     "deployments": "/apis/apps/v1", "replicasets": "/apis/apps/v1", "statefulsets": "/apis/apps/v1", "daemonsets": "/apis/apps/v1",
-    "certrotationpolicies": "/apis/certroll.dev/v1alpha1",
+    "certrotationpolicies": "/apis/certroll.dev/v1alpha1", "rollouts": "/apis/argoproj.io/v1alpha1",
     "leases": "/apis/coordination.k8s.io/v1",
     "poddisruptionbudgets": "/apis/policy/v1",
 }

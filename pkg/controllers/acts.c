@@ -282,6 +282,7 @@ static bool evict(const struct cr_actor *actor, struct cr_gathered *gathered, st
                                    : cr_or_empty(consumer ? consumer->reason : NULL);
     if (!cr_client_evict(actor->client, policy->ns, pod->name, pod->uid, err)) {
         if (err->kind == CR_ERR_NOT_FOUND || err->kind == CR_ERR_CONFLICT) {
+            cr_memory_evicted(actor->memory, pod->uid, cr_clock_wall_ms()); /* the cache shows it still */
             cr_error_clear(err);
             return true;
         }
@@ -291,6 +292,16 @@ static bool evict(const struct cr_actor *actor, struct cr_gathered *gathered, st
     log_pod(gathered, plan, "evicted", pod->name, why, NULL);
     note_eviction(actor, gathered, plan, what);
     say_eviction(actor, policy, pod, what->repair, why);
+    return true;
+}
+
+static bool refuse_until(const struct cr_actor *actor, const struct cr_gathered *gathered, size_t consumer,
+                         const struct cr_error *err, int64_t pause_ms)
+{
+    cr_autofree char *key = cr_world_refused_key(gathered->world.policy, spec_of(gathered, consumer)->name);
+    if (pause_ms < err->retry_after_ms)
+        pause_ms = err->retry_after_ms;
+    cr_memory_take_note(actor->memory, key, cr_clock_wall_ms() + pause_ms, err->text);
     return true;
 }
 
@@ -305,10 +316,16 @@ static bool remember_refusal(const struct cr_actor *actor, const struct cr_gathe
     CR_CLEANUP(cr_note) struct cr_note before = cr_memory_note(actor->memory, key);
     int64_t pause_ms = (int64_t)REFUSED_FIRST_MS
                        << (before.count < REFUSED_DOUBLINGS ? before.count : REFUSED_DOUBLINGS);
-    if (pause_ms < err->retry_after_ms)
-        pause_ms = err->retry_after_ms;
-    cr_memory_take_note(actor->memory, key, cr_clock_wall_ms() + pause_ms, err->text);
-    return true;
+    return refuse_until(actor, gathered, consumer, err, pause_ms);
+}
+
+/* A budget is asked before, as the cache shows it; so when the API server says that it allows none (429), the cache is
+ * behind, and soon tells. */
+static bool remember_refused_eviction(const struct cr_actor *actor, const struct cr_gathered *gathered, size_t consumer,
+                                      const struct cr_error *err)
+{
+    return err->kind == CR_ERR_THROTTLED ? refuse_until(actor, gathered, consumer, err, REFUSED_FIRST_MS)
+                                         : remember_refusal(actor, gathered, consumer, err);
 }
 
 static void forget_refusal(const struct cr_actor *actor, const struct cr_gathered *gathered, size_t consumer)
@@ -352,7 +369,7 @@ bool cr_act(const struct cr_actor *actor, struct cr_gathered *gathered, struct c
         struct cr_error failed = {0};
         if (evict(actor, gathered, plan, &plan->evictions[i], &failed))
             forget_refusal(actor, gathered, plan->evictions[i].consumer);
-        else if (!remember_refusal(actor, gathered, plan->evictions[i].consumer, &failed))
+        else if (!remember_refused_eviction(actor, gathered, plan->evictions[i].consumer, &failed))
             keep_first(&first, &failed);
     }
     bool probed = cr_act_probe(actor, gathered, plan);

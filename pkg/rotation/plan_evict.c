@@ -132,7 +132,7 @@ void cr_plan_recall_evictions(const struct plan_ctx *ctx, struct plan_consumer *
 
 bool cr_plan_evictions_go_on(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    if (!consumer->evicts || !consumer->needs_restart)
+    if (!consumer->evicts || !consumer->needs_restart || consumer->rollout.state == CR_ROLLOUT_FAILED)
         return false;
     for (size_t i = 0; i < consumer->world->pods_len; i++)
         if (cr_plan_pod_must_go(ctx, consumer, i))

@@ -72,6 +72,20 @@ static void it_is_the_new_ca_s_name_and_key_under_the_old_ca(void **state)
     }
 }
 
+/* The one that its leaves name, whatever way it was made. test_cert makes it by SHA-1. */
+static void the_key_identifier_is_the_new_ca_s_own(void **state)
+{
+    (void)state;
+    struct cr_error err = {0};
+    AUTO_KEY key = test_key(CR_KEY_ECDSA, 0);
+    AUTO_CA old = test_authority("old", key, 1, cr_clock_wall_ms(), TEST_DAY);
+    CR_CLEANUP(test_cert) struct test_cert *fresh = test_cert_new(&(struct test_cert_spec){.cn = "new", .ca = true});
+    AUTO_ISSUED issued = {0};
+    assert_true(cross(old, fresh->cert_pem, cr_clock_wall_ms(), &issued, &err));
+    AUTO_X509 cert = test_certificate(issued.pem, 0);
+    assert_int_equal(ASN1_OCTET_STRING_cmp(X509_get0_subject_key_id(cert), X509_get0_subject_key_id(fresh->x509)), 0);
+}
+
 static void path_lengths_are_those_of_both(void **state)
 {
     static const struct {
@@ -306,6 +320,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_the_new_ca_s_name_and_key_under_the_old_ca),
+        cmocka_unit_test(the_key_identifier_is_the_new_ca_s_own),
         cmocka_unit_test(path_lengths_are_those_of_both),
         cmocka_unit_test(it_ends_with_whichever_ends_first),
         cmocka_unit_test(what_bridges_nothing_or_confuses_verifiers_is_refused),

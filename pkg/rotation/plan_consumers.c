@@ -44,8 +44,11 @@ static void absent(const struct plan_consumer *consumer)
     status->pods = (struct cr_pod_counts){0};
     status->since_ms = 0;
     cr_strvec_dispose(&status->examples);
-    cr_autofree char *why = cr_asprintf("%s %s does not exist%s.", consumer->spec->kind, consumer->spec->target,
-                                        consumer->spec->optional ? "; it is optional, so this is no error" : "");
+    bool may_be_owned = cr_streq(consumer->spec->kind, "ReplicaSet");
+    cr_autofree char *why =
+        cr_asprintf("%s %s does not exist%s%s.", consumer->spec->kind, consumer->spec->target,
+                    may_be_owned ? ", or a Deployment or Rollout has made it, which is the consumer then" : "",
+                    consumer->spec->optional ? "; it is optional, so this is no error" : "");
     cr_strset(&status->reason, why);
     cr_plan_set_state(status, CR_CONSUMER_ABSENT, NULL);
 }

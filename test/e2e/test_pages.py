@@ -1,6 +1,6 @@
 """An API server that refuses streaming lists, as those before Kubernetes 1.34 by default: everything is listed in pages.
 
-And a cluster with the Gateway API, which most of the tests do without.
+And a cluster with the Gateway API and the kind of Argo Rollouts, which most of the tests do without.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from certroll_dev import argo_rollouts
 from certroll_dev.demo import pki, pods, workloads
 from certroll_dev.demo.api import API, Object
 from certroll_dev.demo.cluster import LocalCluster
@@ -27,16 +28,18 @@ _SECRET = "nginx-tls"
 _POLICY = "pages"
 _PORT = 8443
 _GATEWAYS = "gateways.gateway.networking.k8s.io"
+_ROLLOUTS = "rollouts.argoproj.io"
 _DECISIONS = {"deployment-web": "Restart", "ingress-front": "HotReload", "gateway-front": "HotReload"}
 
 
 @pytest.fixture
 def gateways(cluster: LocalCluster) -> Iterator[None]:
-    """The Gateway API, as far as its Gateways name Secrets; a cluster has none of it by itself."""
-    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(_gateway_crd()))
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{_GATEWAYS}")
+    """The Gateway API, as far as its Gateways name Secrets, and Argo's Rollout; a cluster has none of it by itself."""
+    for crd in (_gateway_crd(), argo_rollouts.crd("Rollout", "rollouts")):
+        cluster.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(crd))
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{_GATEWAYS}", f"crd/{_ROLLOUTS}")
     yield
-    cluster.kubectl("delete", "crd", _GATEWAYS)
+    cluster.kubectl("delete", "crd", _GATEWAYS, _ROLLOUTS)
 
 
 def _gateway_crd() -> Object:

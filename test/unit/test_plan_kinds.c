@@ -329,6 +329,15 @@ static void a_replica_set_is_not_restarted_by_its_template(void **state)
     assert_state(s, CR_CONSUMER_CONVERGED, "");
 }
 
+static void a_replica_set_that_is_not_seen_may_be_a_deployments(void **state)
+{
+    struct scene *s = *state;
+    be(s, "ReplicaSet", "apps/v1", "  replicas: 2\n");
+    s->consumer = (struct cr_world_consumer){0};
+    assert_state(s, CR_CONSUMER_ABSENT, "");
+    assert_non_null(strstr(s->plan.status.consumers[0].reason, "or a Deployment or Rollout has made it"));
+}
+
 /* --- an Argo Rollout --- */
 
 static const char healthy[] = "{observedGeneration: '9', phase: Healthy, replicas: 2, updatedReplicas: 2, "
@@ -440,7 +449,7 @@ static void an_argo_rollout_whose_restart_is_undone_is_told_and_left(void **stat
         assert_state(s, CR_CONSUMER_BLOCKED, "the restart was undone");
         assert_int_equal(s->plan.restarts_len, 0);
         s->now_ms += minute_ms;
-        hold(s, "3"); /* the next change */
+        hold(s, "3");    /* the next change */
         if (annotations) /* the pods are on their way all the same */
             finish_argo(s);
         assert_state(s, CR_CONSUMER_PENDING, "");
@@ -457,6 +466,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_job_is_left_to_its_next_run),
         T(a_replica_set_is_not_restarted_by_its_template),
+        T(a_replica_set_that_is_not_seen_may_be_a_deployments),
         T(an_argo_rollout_is_restarted_once_by_time),
         T(an_argo_rollout_is_restarted_for_all_pods_that_there_are),
         T(an_argo_rollout_is_left_alone_in_the_middle_of_an_update),

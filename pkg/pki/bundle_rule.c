@@ -28,31 +28,61 @@ static bool is_candidate(enum cr_bundle_fate fate)
     return fate == CR_BUNDLE_KEPT || fate == CR_BUNDLE_RETIRED;
 }
 
-static bool has_root(const struct cr_bundle_question *q, const bool *verifies, const enum cr_bundle_fate *fates)
+static const bool *row(const struct cr_bundle_question *q, size_t leaf)
+{
+    return q->verifies + leaf * q->cas_len;
+}
+
+static bool has_root(const struct cr_bundle_question *q, size_t leaf, const enum cr_bundle_fate *fates)
 {
     for (size_t i = 0; i < q->cas_len; i++)
-        if (verifies[i] && q->cas[i].root && fates[i] == CR_BUNDLE_KEPT)
+        if (row(q, leaf)[i] && q->cas[i].root && fates[i] == CR_BUNDLE_KEPT)
             return true;
     return false;
 }
 
-static void keep_root(const struct cr_bundle_question *q, const bool *verifies, enum cr_bundle_fate *fates)
+/* Its only one, or cas_len. */
+static size_t only_root(const struct cr_bundle_question *q, size_t leaf, const enum cr_bundle_fate *fates)
 {
+    size_t found = q->cas_len;
     for (size_t i = 0; i < q->cas_len; i++) {
-        if (!verifies[i] || !q->cas[i].root || !is_candidate(fates[i]))
+        if (!row(q, leaf)[i] || !q->cas[i].root || !is_candidate(fates[i]))
             continue;
-        fates[i] = CR_BUNDLE_KEPT;
-        return;
+        if (found < q->cas_len)
+            return q->cas_len;
+        found = i;
     }
+    return found;
 }
 
-static void keep_for(const struct cr_bundle_question *q, const bool *verifies, enum cr_bundle_fate *fates)
+static bool is_waited_for(const struct cr_bundle_question *q, size_t ca, const enum cr_bundle_fate *fates)
 {
-    if (!has_root(q, verifies, fates))
-        keep_root(q, verifies, fates);
+    for (size_t leaf = 0; leaf < q->leaves_len; leaf++)
+        if (row(q, leaf)[ca] && !has_root(q, leaf, fates))
+            return true;
+    return false;
+}
+
+/* First those without which a leaf has none, then the newest of each that still has none: CA by CA, so that the order
+ * of the leaves, which may be another each time, is no matter. */
+static void keep_roots(const struct cr_bundle_question *q, enum cr_bundle_fate *fates)
+{
+    for (size_t leaf = 0; leaf < q->leaves_len; leaf++) {
+        size_t root = only_root(q, leaf, fates);
+        if (root < q->cas_len)
+            fates[root] = CR_BUNDLE_KEPT;
+    }
     for (size_t i = 0; i < q->cas_len; i++)
-        if (verifies[i] && !q->cas[i].root && is_candidate(fates[i]))
+        if (q->cas[i].root && is_candidate(fates[i]) && is_waited_for(q, i, fates))
             fates[i] = CR_BUNDLE_KEPT;
+}
+
+static void keep_intermediates(const struct cr_bundle_question *q, enum cr_bundle_fate *fates)
+{
+    for (size_t leaf = 0; leaf < q->leaves_len; leaf++)
+        for (size_t i = 0; i < q->cas_len; i++)
+            if (row(q, leaf)[i] && !q->cas[i].root && is_candidate(fates[i]))
+                fates[i] = CR_BUNDLE_KEPT;
 }
 
 /* --- what may --- */
@@ -74,7 +104,7 @@ void cr_bundle_choose(const struct cr_bundle_question *question, enum cr_bundle_
 {
     for (size_t i = 0; i < question->cas_len; i++)
         fates[i] = first_fate(question, i);
-    for (size_t leaf = 0; leaf < question->leaves_len; leaf++)
-        keep_for(question, question->verifies + leaf * question->cas_len, fates);
+    keep_roots(question, fates);
+    keep_intermediates(question, fates);
     fill(question, fates);
 }

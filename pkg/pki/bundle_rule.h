@@ -36,9 +36,9 @@ struct cr_bundle_question {
 
 /* Fills fates[cas_len]. Expired CAs and duplicates go (one expired CA in a bundle made a gateway refuse it all:
  * envoyproxy/gateway#7608). Of the rest all current ones stay, then of the previous those that a leaf in use needs,
- * however many: the first root to which it verifies unless one stays already, and with it all intermediates at hand on
+ * however many: one root for each leaf, the newest where there is a choice, and with it all intermediates at hand on
  * its way, which not every leaf is sent with. Places that are left up to retain_previous go to the newest of the
- * others. */
+ * others. The order of the leaves is no matter. */
 void cr_bundle_choose(const struct cr_bundle_question *question, enum cr_bundle_fate *fates);
 
 #endif

@@ -79,9 +79,9 @@ static long least(long a, long b)
 }
 
 /* What the CAs above leave, where they leave a number; below 0: no limit. */
-static long path_length(const struct cr_authority *old, const X509 *fresh)
+static long path_length(const struct cr_authority *old, X509 *fresh)
 {
-    long length = X509_get_pathlen((X509 *)(uintptr_t)fresh);
+    long length = X509_get_pathlen(fresh);
     for (int above = 0; above < sk_X509_num(old->chain); above++) {
         long limit = X509_get_pathlen(sk_X509_value(old->chain, above));
         length = least(length, limit < 0 ? -1 : limit - above - 1);
@@ -103,10 +103,12 @@ static bool copy_limits(X509 *cert, const X509 *fresh, struct cr_error *err)
 static bool copy_key_id(X509 *cert, X509 *fresh, struct cr_error *err)
 {
     const ASN1_OCTET_STRING *known = X509_get0_subject_key_id(fresh);
-    if (!known || X509_add1_ext_i2d(cert, NID_subject_key_identifier, (void *)(uintptr_t)known, 0,
-                                    X509V3_ADD_REPLACE_EXISTING) == 1)
+    if (!known)
         return true;
-    return cr_openssl_fail(err, "the new CA's key identifier cannot be copied");
+    ASN1_OCTET_STRING *id = ASN1_OCTET_STRING_dup(known);
+    bool copied = id && X509_add1_ext_i2d(cert, NID_subject_key_identifier, id, 0, X509V3_ADD_REPLACE_EXISTING) == 1;
+    ASN1_OCTET_STRING_free(id);
+    return copied ? true : cr_openssl_fail(err, "the new CA's key identifier cannot be copied");
 }
 
 static X509 *build(const struct cr_authority *old, X509 *fresh, const struct cr_validity *validity,

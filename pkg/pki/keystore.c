@@ -20,7 +20,7 @@ struct work {
     const char *kind;                       /* "keystore", "truststore": they share no salts */
     STACK_OF(X509) * certs;                 /* a leaf first, in a keystore */
     EVP_PKEY *key;                          /* NULL in a truststore */
-    unsigned char content[EVP_MAX_MD_SIZE]; /* keyed digest of all that goes in */
+    unsigned char content[EVP_MAX_MD_SIZE]; /* keyed digest of all certificates that go in */
     struct cr_error *err;
 };
 
@@ -104,33 +104,21 @@ static EVP_MAC_CTX *begin_mac(const void *key, size_t len)
     return NULL;
 }
 
-static bool add_der(EVP_MAC_CTX *mac, unsigned char *der, int len)
-{
-    bool added = len > 0 && add_piece(mac, der, (size_t)len);
-    OPENSSL_clear_free(der, len > 0 ? (size_t)len : 0);
-    return added;
-}
-
 static bool add_certificate(EVP_MAC_CTX *mac, X509 *cert)
 {
     unsigned char *der = NULL;
     int len = i2d_X509(cert, &der);
-    return add_der(mac, der, len);
+    bool added = len > 0 && add_piece(mac, der, (size_t)len);
+    OPENSSL_free(der);
+    return added;
 }
 
-static bool add_private_key(EVP_MAC_CTX *mac, const EVP_PKEY *key)
-{
-    unsigned char *der = NULL;
-    int len = i2d_PrivateKey(key, &der);
-    return add_der(mac, der, len);
-}
-
-/* The private key as well: the same certificates with another key would otherwise have its salt. */
+/* The private key is that of the first certificate, and so adds nothing. */
 static bool digest_content(struct work *w)
 {
     size_t len = 0;
     EVP_MAC_CTX *mac = begin_mac(w->secrets->seed, w->secrets->seed_len);
-    bool good = mac && add_piece(mac, w->kind, strlen(w->kind)) && (!w->key || add_private_key(mac, w->key));
+    bool good = mac && add_piece(mac, w->kind, strlen(w->kind));
     for (int i = 0; good && i < sk_X509_num(w->certs); i++)
         good = add_certificate(mac, sk_X509_value(w->certs, i));
     good = good && EVP_MAC_final(mac, w->content, &len, sizeof w->content);

@@ -1,10 +1,10 @@
 /* PKCS#12 files (RFC 7292) for what reads no PEM, Java above all. Thread-safe.
  *
  * The same input makes the same bytes, so that a Secret that already has them is not written again. PKCS#12 wants salts
- * and IVs that differ between files: here they are HMAC-SHA-256 of the content by a secret seed, as SIV modes do it
- * (RFC 5297, section 1.1). What may be learnt from two files is whether they are the same, which the certificates show
- * anyway. The password is no part of it: a salt made of it would let passwords be guessed without the iterations. A
- * salt made without a secret would let a dictionary be worked through before the file is there; so without a seed
+ * and IVs that differ between files: here they are HMAC-SHA-256 of the certificates by a secret seed, as SIV modes do
+ * it (RFC 5297, section 1.1). What may be learnt from two files is whether they are the same, which the certificates
+ * show anyway. The password is no part of it: a salt made of it would let passwords be guessed without the iterations.
+ * A salt made without a secret would let a dictionary be worked through before the file is there; so without a seed
  * nothing is made.
  *
  * The forms that OpenSSL 3 and Java have by default: PBES2 with PBKDF2-HMAC-SHA-256 and AES-256-CBC, HMAC-SHA-256 as

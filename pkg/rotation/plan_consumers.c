@@ -321,7 +321,7 @@ static int64_t generation_of(const struct plan_consumer *consumer)
 static void note_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     cr_autofree char *ids = cr_plan_rotations_of(ctx, consumer);
-    if (cr_streq(consumer->status->restarted_for, ids))
+    if (cr_streq(consumer->status->restarted_for, ids) && !consumer->status->evicted_until_ms)
         return;
     cr_strset(&consumer->status->restarted_for, ids);
     consumer->status->restarted_generation = generation_of(consumer);

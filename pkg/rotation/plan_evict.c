@@ -52,7 +52,7 @@ static bool must_go_for(const struct plan_ctx *ctx, const struct plan_consumer *
 
 bool cr_plan_pod_must_go(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod)
 {
-    for (size_t k = 0; k < ctx->changes_len; k++)
+    for (size_t k = 0; consumer->concerned && k < ctx->changes_len; k++)
         if (must_go_for(ctx, consumer, pod, k))
             return true;
     return false;
@@ -124,10 +124,12 @@ static bool is_for(const char *recorded, const char *ids)
 void cr_plan_recall_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     enum cr_restart_method method = ctx->world->policy->restart.method;
+    consumer->evicts = false;
+    if (!consumer->status->evicted_until_ms || consumer->restarted ||
+        (method != CR_RESTART_AUTO && method != CR_RESTART_EVICT))
+        return;
     cr_autofree char *ids = cr_plan_rotations_of(ctx, consumer);
-    consumer->evicts = consumer->status->evicted_until_ms && !consumer->restarted &&
-                       (method == CR_RESTART_AUTO || method == CR_RESTART_EVICT) &&
-                       is_for(consumer->status->restarted_for, ids);
+    consumer->evicts = is_for(consumer->status->restarted_for, ids);
 }
 
 bool cr_plan_evictions_go_on(const struct plan_ctx *ctx, const struct plan_consumer *consumer)

@@ -246,6 +246,22 @@ static void who_is_listed_as_rolling_counts_once_and_never_against_itself(void *
     assert_int_equal(s->plan.restarts[0].consumer, 1);
 }
 
+/* One of an earlier rotation, whose consumer has nothing to do with this one. */
+static void a_pod_that_was_evicted_a_moment_ago_counts_whoever_had_it(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene *s = scene_new("{maxConcurrent: 2}", 2);
+    scene_workload(s, 0, 3, "strategy: {rollingUpdate: {maxUnavailable: 1}}");
+    cr_json_remove(cr_json_edit(cr_json_edit(cr_json_edit(s->workloads[1], "spec"), "template"), "spec"), "volumes");
+    scene_budget(s, 0, all, 6, 5, 1);
+    scene_change(s, "2");
+    s->pods[1][0].evicted_ms = s->now_ms;
+    assert_int_equal(scene_due(s)->restarts_len, 0);
+    assert_non_null(strstr(scene_status(s, 0)->blocked_by, "as that of Deployment api"));
+    s->pods[1][0].evicted_ms -= 60 * SECOND; /* then it was not evicted after all */
+    assert_int_equal(scene_due(s)->restarts_len, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +273,7 @@ int main(void)
         cmocka_unit_test(mode_plan_says_which_way),
         cmocka_unit_test(two_restarts_of_one_plan_share_a_budget),
         cmocka_unit_test(a_rollout_that_we_began_counts_before_the_cache_shows_it),
+        cmocka_unit_test(a_pod_that_was_evicted_a_moment_ago_counts_whoever_had_it),
         cmocka_unit_test(who_is_listed_as_rolling_counts_once_and_never_against_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -405,6 +405,30 @@ static void evict_helps_where_a_rollout_was_undone(void **state)
     assert_int_equal(run(s, "2"), 3);
 }
 
+/* The other way round: the policy was told to roll in the middle, and that is undone: no fight. */
+static void a_rollout_after_evictions_is_undone_once(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene *s = scene_new("{method: Evict}", 1);
+    scene_change(s, "2");
+    evicted(s);
+    replace(s, true);
+    scene_see(s, 0, 0, "2");
+    s->policy->restart.method = CR_RESTART_ROLLOUT;
+    assert_int_equal(scene_due(s)->restarts_len, 1);
+    struct cr_json *metadata =
+        cr_json_edit(cr_json_edit(cr_json_edit(s->workloads[0], "spec"), "template"), "metadata");
+    cr_json_set(metadata, "annotations", cr_json_copy(s->plan.restarts[0].annotations));
+    cr_json_set_int(cr_json_edit(s->workloads[0], "metadata"), "generation", 2);
+    scene_due(s);
+    scene_record(s);
+    assert_int_equal(scene_status(s, 0)->evicted_until_ms, 0);
+    cr_json_set(metadata, "annotations", cr_json_new_object());
+    cr_json_set_int(cr_json_edit(s->workloads[0], "metadata"), "generation", 3);
+    assert_int_equal(scene_due(s)->restarts_len, 0);
+    assert_true(cr_starts_with(scene_status(s, 0)->blocked_by, "the restart was undone"));
+}
+
 /* A reload was expected, and did not happen: only the pods that were seen so. */
 static void of_a_reload_that_failed_only_late_pods_go(void **state)
 {
@@ -446,6 +470,7 @@ int main(void)
         cmocka_unit_test(a_change_in_the_middle_begins_anew_and_counts),
         cmocka_unit_test(the_breaker_holds_the_fourth),
         cmocka_unit_test(evict_helps_where_a_rollout_was_undone),
+        cmocka_unit_test(a_rollout_after_evictions_is_undone_once),
         cmocka_unit_test(of_a_reload_that_failed_only_late_pods_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

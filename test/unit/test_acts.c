@@ -386,6 +386,89 @@ static void a_refused_restart_is_remembered_but_a_conflict_is_not(void **state)
     }
 }
 
+/* --- places --- */
+
+static void on_place(void *arg, const char *policy)
+{
+    (void)arg;
+    fail_msg("nobody waits, and %s is called", policy);
+}
+
+static void have_limits(struct fixture *f, int total)
+{
+    f->actor.reservations =
+        cr_reservations_new(&(struct cr_reservations_options){.limits = {.total = total}, .on_place = on_place});
+    cr_reservations_expect(f->actor.reservations, &(struct cr_strvec){0}, 0);
+}
+
+static struct cr_world_claim claim(struct fixture *f, const char *kind, const char *name, const char *version)
+{
+    return cr_reservations_claim(f->actor.reservations, "ns/edge", "ns", (struct cr_reserved){kind, name}, version,
+                                 cr_clock_monotonic_ms());
+}
+
+static void a_place_is_kept_unless_the_restart_was_surely_not_done(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        struct fake_answer answer;
+        bool kept, unanswered;
+    } cases[] = {
+        {"done", {.body = PATCHED}, true, false},
+        {"a right is missing", {.status = 403, .body = STATUS("Forbidden")}, false, false},
+        {"an admission rule refuses", {.status = 422, .body = STATUS("Invalid")}, false, false},
+        {"it is gone", {.status = 404, .body = STATUS("NotFound")}, false, false},
+        {"who are you?", {.status = 401, .body = STATUS("Unauthorized")}, false, false},
+        {"somebody was faster, perhaps we ourselves", {.status = 409, .body = STATUS("Conflict")}, true, true},
+        {"it broke inside", {.status = 500, .body = STATUS("InternalError")}, true, true},
+        {"the line broke", {.body = "{", .cut = true}, true, true},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct fixture f;
+        open_fixture(&f, &cases[i].answer, 1);
+        have_limits(&f, 1);
+        plan_restart(&f, 0);
+        (void)act(&f);
+        struct cr_world_claim found = claim(&f, "Deployment", "web", "40");
+        if (found.ours != cases[i].kept || found.unanswered != cases[i].unanswered || f.gathered.outdated)
+            fail_msg("%s: ours %d, unanswered %d", cases[i].rule, found.ours, found.unanswered);
+        cr_reservations_free(f.actor.reservations);
+        close_fixture(&f);
+    }
+}
+
+static void without_a_place_nothing_is_sent_and_the_plan_is_made_anew(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {{.expect = "deployments/web?", .body = PATCHED}};
+    struct fixture f;
+    open_fixture(&f, script, 1);
+    have_limits(&f, 1);
+    plan_restart(&f, 0);
+    plan_restart(&f, 1);
+    assert_int_equal(act(&f), CR_ERR_NONE);
+    assert_true(f.gathered.outdated);
+    assert_false(claim(&f, "StatefulSet", "db", "41").any);
+    cr_reservations_free(f.actor.reservations);
+    close_fixture(&f);
+}
+
+static void evictions_take_their_places_before_their_record(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f, NULL, 0);
+    have_limits(&f, 1);
+    PUSH(f.plan.evicting, f.plan.evicting_len, 1);
+    assert_true(cr_act_may_evict(&f.actor, &f.gathered, &f.plan));
+    assert_true(claim(&f, "StatefulSet", "db", "41").unanswered);
+    f.plan.evicting[0] = 2;
+    assert_false(cr_act_may_evict(&f.actor, &f.gathered, &f.plan));
+    cr_reservations_free(f.actor.reservations);
+    close_fixture(&f);
+}
+
 static void pauses_double_up_to_five_minutes_until_it_goes_well(void **state)
 {
     (void)state;
@@ -1137,6 +1220,9 @@ int main(void)
         cmocka_unit_test(a_restart_is_meant_for_one_state_of_one_object_and_sets_our_annotations_only),
         cmocka_unit_test(an_argo_rollout_is_restarted_beside_its_template),
         cmocka_unit_test(a_refused_restart_is_remembered_but_a_conflict_is_not),
+        cmocka_unit_test(a_place_is_kept_unless_the_restart_was_surely_not_done),
+        cmocka_unit_test(without_a_place_nothing_is_sent_and_the_plan_is_made_anew),
+        cmocka_unit_test(evictions_take_their_places_before_their_record),
         cmocka_unit_test(pauses_double_up_to_five_minutes_until_it_goes_well),
         cmocka_unit_test(a_refused_restart_is_told_once),
         cmocka_unit_test(a_nudge_touches_one_annotation_of_one_pod_through_its_status),

@@ -13,7 +13,8 @@ from certroll_dev.demo.waiting import wait_for
 from certroll_dev.demo.workloads import NGINX
 from world import World
 
-_KINDS = {"StatefulSet": {"serviceName": "stateful", "replicas": 2}, "DaemonSet": {}}
+_KINDS = {"StatefulSet": {"serviceName": "stateful", "replicas": 2}, "DaemonSet": {}, "ReplicaSet": {"replicas": 2}}
+_EVICTED = ("ReplicaSet",)  # a changed template would replace no pod
 _RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
 _PAUSE = 20  # seconds, at a step of the canary
 
@@ -25,12 +26,15 @@ def test_each_kind_is_restarted_once(world: World) -> None:
             world.wait_ready()
             world.wait_at_rest()
             before = {kind: _generation(world, kind) for kind in _KINDS}
+            old = {pod.uid for kind in _KINDS for pod in _pods(world, kind)}
             leaf = world.authority.issue(NGINX.deployment)
             status = world.wait_settled(world.write(NGINX, leaf), deadline=180)
             for kind in _KINDS:
                 assert status.consumers[_name(kind)].verified == len(_pods(world, kind)) > 0
-                assert _generation(world, kind) == before[kind] + 1, f"the {kind} was not restarted exactly once"
-                assert _RESTARTED_AT in _workload(world, kind)["spec"]["template"]["metadata"]["annotations"]
+                assert not old & {pod.uid for pod in _pods(world, kind)}
+                template = 0 if kind in _EVICTED else 1
+                assert _generation(world, kind) == before[kind] + template, f"the {kind} was not restarted exactly once"
+                assert (_RESTARTED_AT in _workload(world, kind)["spec"]["template"]["metadata"].get("annotations", {})) == bool(template)
                 served = {pods.served_leaf(pod.ip, NGINX.port, NGINX.server_name) for pod in _pods(world, kind)}
                 assert served == {leaf.fingerprint()}
 

@@ -1,11 +1,12 @@
-"""The operator killed, its leader changed, the kubelet restarted, each in the middle of a rollout of several pods: no pod is
-replaced twice for one change."""
+"""The operator killed, its leader changed, the kubelet restarted, each in the middle of a restart of several pods, by a rollout and
+by evictions: no pod is replaced twice for one change."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import pytest
 from certroll_dev import daemons
 from certroll_dev.demo.pki import NAMESPACE
 from certroll_dev.demo.waiting import wait_for
@@ -18,14 +19,20 @@ _PODS = 4
 _LABELS = {"app": "web"}
 
 
+@pytest.mark.timeout(1200)  # six restarts of four pods, one pod after the other
 def test_no_pod_is_replaced_twice_for_one_change(world: World) -> None:
     with web(world, _PODS) as found, world.operator() as operator, PodRecord(world.api, NAMESPACE) as record:
         found.install_policy()
-        middle = _Middle(found, operator, record)
-        middle.of_a_rollout("the operator was killed", operator.kill_leader)
-        middle.of_a_rollout("its leader was drained", operator.delete_leader)
-        middle.of_a_rollout("all of it was started anew", operator.delete_all)
-        middle.of_a_rollout("the kubelet was restarted", lambda: _restart_kubelet(world))
+        rollout = _Middle(found, operator, record, rollouts=1)
+        rollout.disturbed("the operator was killed", operator.kill_leader)
+        rollout.disturbed("its leader was drained", operator.delete_leader)
+        rollout.disturbed("all of it was started anew", operator.delete_all)
+        rollout.disturbed("the kubelet was restarted", lambda: _restart_kubelet(world))
+
+        found.install_policy(method="Evict")
+        evictions = _Middle(found, operator, record, rollouts=0)
+        evictions.disturbed("the operator was killed", operator.kill_leader)
+        evictions.disturbed("the kubelet was restarted", lambda: _restart_kubelet(world))
 
 
 @dataclass
@@ -33,8 +40,9 @@ class _Middle:
     web: Web
     operator: OperatorPods
     record: PodRecord
+    rollouts: int  # of each change
 
-    def of_a_rollout(self, what: str, disturb: Callable[[], object]) -> None:
+    def disturbed(self, what: str, disturb: Callable[[], object]) -> None:
         self.operator.wait_all_ready()
         old, since = self.record.pods(_LABELS), self.record.mark()
         mark, rollouts = self.web.world.audit.mark(), self.web.rollouts()
@@ -43,18 +51,18 @@ class _Middle:
         material, version = self.web.renew()
         wait_for("the first new pod", lambda: self.record.came(_LABELS, since), deadline=60)
         disturb()
-        assert old & self.record.pods(_LABELS), f"{what} when the rollout was over: nothing was tested"
+        assert old & self.record.pods(_LABELS), f"{what} when all was over: nothing was tested"
         self.web.wait_settled(version)
-        self.web.world.wait_at_rest()  # a second rollout would be begun by now
+        self.web.world.wait_at_rest()  # a second restart would be begun by now
 
         assert self.web.serves(material), what
-        assert self.web.restarts_since(mark) == 1, what
-        assert len(self.web.rollouts() - rollouts) == 1, what
+        assert self.web.restarts_since(mark) == self.rollouts, what
+        assert len(self.web.rollouts() - rollouts) == self.rollouts, what
         assert not old & self.record.pods(_LABELS), f"{what}: old pods are left"
-        # One that mounted the old Secret from the kubelet's cache is replaced, and counted.
-        evicted = sum(write.resource == "pods/eviction" and write.code < 400 for write in self.web.world.audit.since(mark))
         came = self.record.came(_LABELS, since)
-        assert len(came) == _PODS + evicted, f"{what}: {len(came)} new pods\n{self.record.story(_LABELS, since)}"
+        # Those that mounted the old Secret from the kubelet's cache.
+        repaired = came & {event["involvedObject"]["uid"] for event in self.web.events("EvictedStale")}
+        assert len(came) == _PODS + len(repaired), f"{what}: {len(came)} new pods\n{self.record.story(_LABELS, since)}"
 
 
 def _restart_kubelet(world: World) -> None:

@@ -378,16 +378,21 @@ uint64_t cr_reservations_moves(struct cr_reservations *all, const char *ns)
     return moves;
 }
 
-void cr_reservations_list(struct cr_reservations *all, const char *ns, struct cr_strvec *kinds, struct cr_strvec *names)
+void cr_reservations_list(struct cr_reservations *all, const char *ns, struct cr_strvec *kinds, struct cr_strvec *names,
+                          struct cr_strvec *versions)
 {
-    const struct slot *slot;
     pthread_mutex_lock(&all->lock);
-    TAILQ_FOREACH(slot, &town_of(all, ns)->slots, link)
-    {
-        if (!slot->rolls)
-            continue;
-        cr_strvec_add(kinds, slot->kind);
-        cr_strvec_add(names, slot->name);
+    const struct town *town = town_of(all, ns);
+    for (struct cr_strmap_iter it = {0}; cr_strmap_next(all->parties, &it);) {
+        const struct party *party = it.value;
+        for (size_t i = 0; i < party->claims_len; i++) {
+            const struct claim *claim = &party->claims[i];
+            if (claim->slot->town != town || !claim->slot->rolls || !claim->version)
+                continue;
+            cr_strvec_add(kinds, claim->slot->kind);
+            cr_strvec_add(names, claim->slot->name);
+            cr_strvec_add(versions, claim->version);
+        }
     }
     pthread_mutex_unlock(&all->lock);
 }

@@ -74,9 +74,10 @@ struct cr_world_claim cr_reservations_claim(struct cr_reservations *all, const c
                                             struct cr_reserved workload, const char *version, int64_t now_ms);
 /* Moves with each place that is taken in the namespace; to be asked before what is seen of it. */
 uint64_t cr_reservations_moves(struct cr_reservations *all, const char *ns);
-/* Adds kind and name of each workload of the namespace whose rollout was begun here: what a cache may not show yet. */
-void cr_reservations_list(struct cr_reservations *all, const char *ns, struct cr_strvec *kinds,
-                          struct cr_strvec *names);
+/* Adds kind and name of each workload of the namespace whose rollout was begun here, and its version of before: what a
+ * cache may not show yet that has no later one. */
+void cr_reservations_list(struct cr_reservations *all, const char *ns, struct cr_strvec *kinds, struct cr_strvec *names,
+                          struct cr_strvec *versions);
 
 /* What the plan sees under way for its policy: it alone keeps its places, also where that is more than the limit. */
 void cr_reservations_follow(struct cr_reservations *all, const char *policy, const char *ns,

@@ -148,16 +148,26 @@ static void recall_restarts(const struct cr_world_source *source, struct cr_gath
     }
 }
 
-/* What others have begun a moment ago, the cache may not show yet. */
+/* By the numbers of the versions: what was written is in one that is later than the one of before. */
+static bool is_shown(struct cr_cache *cache, const char *ns, const char *kind, const char *name, const char *before)
+{
+    CR_CLEANUP(cr_packed) struct cr_packed *workload = cr_cache_workload_packed(cache, ns, kind, name);
+    return !workload || cr_decimal_less(before, cr_packed_resource_version(workload));
+}
+
+/* What others have begun a moment ago, the cache may not show yet. Once it does, it also shows when that has ended,
+ * which those who began it may find out later than who waits for it. */
 static void add_restarts_of_others(const struct cr_world_source *source, const char *ns, struct cr_budgets *budgets)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec kinds = {0};
     CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+    CR_CLEANUP(cr_strvec) struct cr_strvec versions = {0};
     if (!source->reservations || !budgets->view.len)
         return;
-    cr_reservations_list(source->reservations, ns, &kinds, &names);
+    cr_reservations_list(source->reservations, ns, &kinds, &names, &versions);
     for (size_t i = 0; i < kinds.len; i++)
-        cr_budgets_add_rolling(budgets, kinds.items[i], names.items[i]);
+        if (!is_shown(source->cache, ns, kinds.items[i], names.items[i], versions.items[i]))
+            cr_budgets_add_rolling(budgets, kinds.items[i], names.items[i]);
 }
 
 void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *gathered)

@@ -413,15 +413,17 @@ static void who_is_restarted_in_a_namespace_is_told(void **state)
     struct fixture f;
     CR_CLEANUP(cr_strvec) struct cr_strvec kinds = {0};
     CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+    CR_CLEANUP(cr_strvec) struct cr_strvec versions = {0};
     start(&f, 0, 0);
     assert_true(take(&f, "x/a"));
     assert_true(take(&f, "y/b"));
     assert_true(take(&f, "x/c"));
     plan(&f, "x/c", false);
-    cr_reservations_list(f.all, "x", &kinds, &names);
+    cr_reservations_list(f.all, "x", &kinds, &names, &versions);
     assert_int_equal(names.len, 1);
     assert_string_equal(names.items[0], "a");
     assert_string_equal(kinds.items[0], "Deployment");
+    assert_string_equal(versions.items[0], "7");
     end(&f);
 }
 

@@ -94,6 +94,16 @@ static const struct frames rolling[] = {
     {NULL, NULL},
 };
 
+static const struct frames begun[] = {
+    {"secrets", SECRET("s1", "shop")},
+    {"deployments", DONE("web") DONE("db")},
+    {"daemonsets", ""},
+    {"statefulsets", ""},
+    {"pods", ""},
+    {"poddisruptionbudgets", BUDGET("b", "2")},
+    {NULL, NULL},
+};
+
 static const struct frames without_budgets[] = {
     {"secrets", SECRET("s1", "shop")},
     {"deployments", DONE("web") DONE("db")},
@@ -109,6 +119,7 @@ struct play {
     const char *of; /* the policy whose world is gathered */
     const struct frames *objects;
     char *(*words)(struct cr_gathered *gathered);
+    const char *begun;       /* of Deployment "db", its version before another policy restarts it; NULL: none does */
     bool gateways_forbidden; /* and whatever else there is none of */
     bool secrets_went_on;    /* since the cache heard of them */
     struct cr_manager *manager;
@@ -192,6 +203,14 @@ static char *words_of(struct cr_gathered *gathered)
     return cr_buf_steal(&text);
 }
 
+static void begin_elsewhere(struct cr_reservations *reservations, const char *version)
+{
+    uint64_t moves = 0;
+    const struct cr_reservation what = {
+        .policy = "ns/other", .ns = "ns", .workload = {"Deployment", "db"}, .version = version, .moves = &moves};
+    assert_true(cr_reservations_take(reservations, &what, 0));
+}
+
 static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *result, struct cr_error *err)
 {
     struct play *play = arg;
@@ -210,7 +229,12 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
     CR_CLEANUP(cr_memory) struct cr_memory *memory = cr_memory_new();
     CR_CLEANUP(cr_secret_source)
     struct cr_secret_source *secrets = cr_secret_source_new(play->cache, play->client, NULL);
-    struct cr_world_source source = {.cache = play->cache, .secrets = secrets, .memory = memory};
+    CR_CLEANUP(cr_reservations)
+    struct cr_reservations *reservations = cr_reservations_new(&(struct cr_reservations_options){0});
+    if (play->begun)
+        begin_elsewhere(reservations, play->begun);
+    struct cr_world_source source = {
+        .cache = play->cache, .secrets = secrets, .memory = memory, .reservations = reservations};
     CR_CLEANUP(cr_world) struct cr_gathered gathered = {0};
     if (!cr_world_gather(&source, policy, &status, &gathered, err))
         fail_msg("%s", err->text);
@@ -376,11 +400,18 @@ static void budgets_and_who_takes_pods_away_under_them(void **state)
         const struct frames *objects;
         bool forbidden;
         const char *words;
+        const char *begun;
     } cases[] = {
         {"whoever rolls, with pods that are going, too", NAMES_WEB, rolling, false,
          "a:0 b:2 c:1  | DaemonSet/agent takes 2 of 3 pods (1 ready) | DaemonSet/log takes 1 of 0 pods (0 ready) -> | "
          "DaemonSet/agent takes 2 of 3 pods (1 ready) | DaemonSet/log takes 1 of 0 pods (0 ready) | Deployment/web "
          "takes 0 of 0 pods (0 ready)"},
+        {"what another policy has begun, as long as the cache does not show it", NAMES_WEB, begun, false,
+         "b:2  | Deployment/db takes 0 of 0 pods (0 ready) -> | Deployment/db takes 0 of 0 pods (0 ready) | "
+         "Deployment/web takes 0 of 0 pods (0 ready)",
+         "7"},
+        {"and no longer, whatever that policy has found out", NAMES_WEB, begun, false,
+         "b:2  -> | Deployment/web takes 0 of 0 pods (0 ready)", "6"},
         {"none: nobody asks who rolls", NAMES_WEB, without_budgets, false, " ->"},
         {"no right to see them", NAMES_WEB, objects, true, "unseen"},
         {"a cluster that does not know them", NAMES_WEB, objects, false, "unseen"},
@@ -391,6 +422,7 @@ static void budgets_and_who_takes_pods_away_under_them(void **state)
                                                     .of = "p",
                                                     .objects = cases[i].objects,
                                                     .words = words_of_budgets,
+                                                    .begun = cases[i].begun,
                                                     .gateways_forbidden = cases[i].forbidden});
         if (!cr_streq(words, cases[i].words))
             fail_msg("%s: '%s'", cases[i].rule, cr_or_empty(words));

@@ -16,7 +16,7 @@ enum { STATES = CR_CONSUMER_ABSENT + 1, DECISIONS = CR_DECISION_RESTART + 1, EVI
 
 static const char *const evidence_words[EVIDENCE] = {"Verified", "Inferred", "Stale", "Unknown"};
 
-/* How each text begins that the plan gives (plan_gate.c and those that it asks, plan_consumers.c); the first that fits
+/* How each text begins that the plan gives (plan_gate.c and those that it asks, plan_restart.c); the first that fits
  * counts. The last one stands for what is not here, such as an answer of the API server. */
 static const struct {
     const char *text, *reason;

@@ -7,8 +7,6 @@
 #include "base/strings.h"
 #include "rotation/usage.h"
 
-enum { WAIT_AGAIN_MS = 5 * 1000 };
-
 void cr_plan_set_state(struct cr_consumer_status *status, enum cr_consumer_state state, const char *blocked_by)
 {
     status->state = state;
@@ -123,7 +121,7 @@ static void decide(struct plan_ctx *ctx, struct plan_consumer *consumer)
 
 /* --- what each change demands, and what the template already answers --- */
 
-static const char *restart_annotation(const struct plan_consumer *consumer, const char *secret)
+const char *cr_plan_restart_annotation(const struct plan_consumer *consumer, const char *secret)
 {
     char name[CR_ANNOTATION_NAME];
     cr_restart_annotation_name(secret, name);
@@ -183,7 +181,7 @@ static void weigh(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k
     const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
     const struct cr_pending_change *pending = &ctx->pending[k]->pending;
     struct plan_change *change = &consumer->changes[k];
-    const char *value = restart_annotation(consumer, ctx->changes[k].secret->name);
+    const char *value = cr_plan_restart_annotation(consumer, ctx->changes[k].secret->name);
     change->concerns = secret->used && secret->kind != CR_DECISION_NONE &&
                        !(value == NULL && known_from_annotations_only(ctx->pending[k])) &&
                        !born_after(consumer, pending->since_ms);
@@ -291,60 +289,7 @@ static void show_decision(struct plan_consumer *consumer)
     status->since_ms = consumer->since_ms;
 }
 
-/* --- one restart per rotation --- */
-
-char *cr_plan_rotations_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
-{
-    CR_CLEANUP(cr_strvec) struct cr_strvec ids = {0};
-    for (size_t k = 0; k < ctx->changes_len; k++)
-        if (consumer->changes[k].classes)
-            cr_strvec_add(&ids, ctx->pending[k]->pending.id);
-    return cr_strvec_join(&ids, ",");
-}
-
-/* And their Secrets. Owned. */
-static char *secrets_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
-{
-    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
-    for (size_t k = 0; k < ctx->changes_len; k++)
-        if (consumer->changes[k].classes)
-            cr_strvec_add(&names, ctx->pending[k]->name);
-    return cr_strvec_join(&names, ",");
-}
-
-static int64_t generation_of(const struct plan_consumer *consumer)
-{
-    return cr_json_int_at(consumer->world->workload, 0, "metadata", "generation");
-}
-
-/* Written when the template is seen to carry the annotation; so also after a crash between the two. */
-static void note_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer)
-{
-    cr_autofree char *ids = cr_plan_rotations_of(ctx, consumer);
-    if (cr_streq(consumer->status->restarted_for, ids) && !consumer->status->evicted_until_ms)
-        return;
-    cr_strset(&consumer->status->restarted_for, ids);
-    consumer->status->restarted_generation = generation_of(consumer);
-    consumer->status->evicted_until_ms = 0;
-    cr_strset(&consumer->status->evicting, NULL);
-    /* At once, not with the next status: who undoes it meanwhile would have it done again. */
-    ctx->plan->record_first = true;
-}
-
-/* Restarted for this very rotation, and the template lost the annotation since: somebody undid it (kubectl rollout
- * undo, a GitOps tool). Their rollout or ours again would go on for ever. An older generation is only a stale read; and
- * the same one says nothing, but for the annotations of an Argo Rollout itself, which make no new one. */
-static bool was_undone(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
-{
-    /* Evictions leave no annotation, and need none. */
-    if (consumer->status->evicted_until_ms || ctx->world->policy->restart.method == CR_RESTART_EVICT)
-        return false;
-    cr_autofree char *ids = cr_plan_rotations_of(ctx, consumer);
-    int64_t least = consumer->status->restarted_generation + (cr_plan_restarts_by_time(consumer) ? 0 : 1);
-    return cr_streq(consumer->status->restarted_for, ids) && generation_of(consumer) >= least;
-}
-
-/* --- states --- */
+/* --- state --- */
 
 static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
@@ -403,254 +348,6 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
     consumer->under_way = cr_plan_evictions_go_on(ctx, consumer);
 }
 
-static bool all_pods_have_all(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
-{
-    for (size_t k = 0; k < ctx->changes_len; k++)
-        if (consumer->changes[k].concerns && !cr_plan_pods_have(ctx, consumer, k))
-            return false;
-    return true;
-}
-
-static void wait_for_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer)
-{
-    if (all_pods_have_all(ctx, consumer)) {
-        cr_plan_set_state(consumer->status, CR_CONSUMER_CONVERGED, NULL);
-        return;
-    }
-    if (consumer->world->evictions >= CR_PLAN_EVICTIONS_MAX && consumer->status->pods.stale) {
-        cr_plan_set_state(consumer->status, CR_CONSUMER_BLOCKED,
-                          "new pods go on serving the old leaf: is it copied somewhere?");
-        return;
-    }
-    cr_plan_set_state(consumer->status, CR_CONSUMER_VERIFYING, cr_plan_may_act(ctx) ? NULL : "mode: Plan or suspend");
-    cr_plan_requeue(ctx->plan, WAIT_AGAIN_MS);
-}
-
-static struct cr_json *restart_annotations(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
-                                           int64_t at_ms)
-{
-    struct cr_json *annotations = cr_json_new_object();
-    for (size_t k = 0; k < ctx->changes_len; k++) {
-        if (!consumer->changes[k].classes)
-            continue;
-        const char *secret = ctx->changes[k].secret->name;
-        char name[CR_ANNOTATION_NAME];
-        cr_restart_annotation_name(secret, name);
-        cr_autofree char *merged =
-            cr_restart_annotation_merge(restart_annotation(consumer, secret), &ctx->pending[k]->pending.target,
-                                        consumer->changes[k].classes, ctx->pending[k]->observed_resource_version);
-        cr_autofree char *value =
-            cr_restart_annotation_for(merged, cr_json_string_at(consumer->world->workload, "metadata", "uid"), at_ms);
-        cr_json_set_string(annotations, name, value);
-    }
-    return annotations;
-}
-
-/* Lost between the restart and the record, nothing of what it was for is lost: its annotations say it, and since which
- * version of the Secret. A digest of opaque material says nothing any more once its key is gone, and that an old leaf
- * was seen for too long is said nowhere else. */
-static bool carries_its_memory(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
-{
-    for (size_t k = 0; k < ctx->changes_len; k++) {
-        const struct plan_change *change = &consumer->changes[k];
-        if (change->classes && (!change->demanded || (change->classes & CR_CLASS_OPAQUE) ||
-                                !cr_restart_annotation_is_version(ctx->pending[k]->observed_resource_version)))
-            return false;
-    }
-    return true;
-}
-
-static void hold_undone(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
-{
-    const char *why = cr_plan_restarts_by_time(consumer)
-                          ? "the restart was undone: its annotation is gone from the Rollout, or its restartAt"
-                          : "the restart was undone: its annotation is gone from the pod template";
-    if (!cr_streq(consumer->status->blocked_by, why))
-        cr_plan_say_workload(ctx->plan, true, index, "RestartUndone",
-                             cr_asprintf("%s; certroll does not restart it again before the next change", why));
-    cr_plan_set_state(consumer->status, CR_CONSUMER_BLOCKED, why);
-}
-
-/* Once, when it begins. */
-static void say_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, const char *gate)
-{
-    const char *before = consumer->status->blocked_by;
-    if (cr_plan_is_breaker(gate) && !cr_plan_is_breaker(before))
-        cr_plan_say_workload(ctx->plan, true, index, CR_REASON_BREAKER, cr_strdup(gate));
-    if (cr_plan_is_budget(gate) && !cr_plan_is_budget(before))
-        cr_plan_say_workload(ctx->plan, true, index, "WaitsForBudget", cr_strdup(gate));
-}
-
-void cr_plan_hold(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, const char *gate, bool blocked)
-{
-    say_gate(ctx, consumer, index, gate);
-    cr_plan_set_state(consumer->status, blocked ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, gate);
-}
-
-/* In mode Plan: once for each change. */
-static void say_planned(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, const char *gate)
-{
-    const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer->status);
-    bool said = known && cr_streq(known->blocked_by, gate) && known->since_ms == consumer->since_ms;
-    if (!cr_streq(gate, CR_PLAN_MODE_PLAN) || said)
-        return;
-    cr_plan_say_workload(ctx->plan, false, index, "RestartPlanned",
-                         cr_asprintf("%s (CertRotationPolicy %s, mode: Plan: not done)", consumer->decision.reason,
-                                     ctx->world->policy->name));
-}
-
-/* Somebody else replaced all pods since, with the new material, or we did, one by one. */
-static bool is_replaced(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
-{
-    bool stands = consumer->rollout.state == CR_ROLLOUT_COMPLETE ||
-                  (consumer->evicts && consumer->rollout.state == CR_ROLLOUT_MANUAL);
-    return stands && all_pods_have_all(ctx, consumer);
-}
-
-static void fail(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
-{
-    enum cr_consumer_state before = consumer->status->state;
-    cr_plan_set_state(consumer->status, CR_CONSUMER_FAILED, consumer->rollout.message);
-    if (before != CR_CONSUMER_FAILED)
-        cr_plan_say_workload(ctx->plan, true, index, "RolloutFailed",
-                             cr_asprintf("%s; certroll restarts nothing more of this policy until it is mended",
-                                         consumer->rollout.message));
-}
-
-/* Past a budget, or the only pod goes: somebody should know. */
-static void warn(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
-{
-    if (!consumer->way.warning)
-        return;
-    const char *reason = consumer->way.reason == CR_BUDGET_BEYOND ? "BudgetExceeded" : "OnlyPodGoes";
-    cr_plan_say_workload(ctx->plan, true, index, reason, cr_strdup(consumer->way.text));
-}
-
-static void roll(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, const char *refused)
-{
-    if (!cr_plan_restarts_are_recorded(ctx->world->status, consumer->status))
-        ctx->plan->record_first = true;
-    warn(ctx, consumer, index);
-    int64_t at_ms = cr_plan_restart_at_ms(ctx, consumer);
-    PLAN_PUSH(ctx->plan->restarts, ctx->plan->restarts_len,
-              {.consumer = index,
-               .annotations = restart_annotations(ctx, consumer, at_ms),
-               .restart_at_ms = cr_plan_restarts_by_time(consumer) ? at_ms : 0,
-               .why = cr_strdup(consumer->decision.reason),
-               .secrets = secrets_of(ctx, consumer),
-               .rotations = cr_plan_rotations_of(ctx, consumer),
-               .carries_memory = carries_its_memory(ctx, consumer),
-               .under_budget = consumer->way.reason == CR_BUDGET_FITS});
-    cr_plan_set_state(consumer->status, refused ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, refused);
-}
-
-static void go_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
-{
-    bool blocked = false;
-    if (consumer->rollout.state == CR_ROLLOUT_FAILED) {
-        fail(ctx, consumer, index);
-        return;
-    }
-    cr_autofree char *gate = cr_plan_gate_again(ctx, consumer, &blocked);
-    if (gate)
-        cr_plan_hold(ctx, consumer, index, gate, blocked);
-    else
-        cr_plan_evict_on(ctx, consumer, index);
-}
-
-static void begin(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, const char *refused)
-{
-    bool blocked = false;
-    cr_autofree char *gate = cr_plan_gate(ctx, consumer, &blocked);
-    if (gate) {
-        say_planned(ctx, consumer, index, gate);
-        cr_plan_hold(ctx, consumer, index, gate, blocked);
-        return;
-    }
-    cr_plan_begin(ctx, consumer);
-    if (consumer->way.way == CR_BUDGET_EVICT)
-        cr_plan_evict_first(ctx, consumer, index);
-    else
-        roll(ctx, consumer, index, refused);
-}
-
-static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
-{
-    if (is_replaced(ctx, consumer)) {
-        cr_plan_set_state(consumer->status, CR_CONSUMER_CONVERGED, NULL);
-        return;
-    }
-    if (was_undone(ctx, consumer)) {
-        hold_undone(ctx, consumer, index);
-        return;
-    }
-    /* Refused before: said meanwhile, and tried again after a pause. */
-    const char *refused = consumer->world->refused_until_ms > consumer->since_ms ? consumer->world->refused : NULL;
-    if (refused && ctx->world->now_ms < consumer->world->refused_until_ms) {
-        cr_plan_set_state(consumer->status, CR_CONSUMER_BLOCKED, refused);
-        cr_plan_requeue_restart(ctx->plan, consumer->world->refused_until_ms - ctx->world->now_ms);
-        return;
-    }
-    if (consumer->evicts)
-        go_on(ctx, consumer, index);
-    else
-        begin(ctx, consumer, index, refused);
-}
-
-/* Pods below a StatefulSet's partition stay on the old template as long as their owner wants it. */
-static bool kept_by_partition(const struct plan_consumer *consumer)
-{
-    return consumer->status->pods.stale &&
-           cr_json_int_at(consumer->world->workload, 0, "spec", "updateStrategy", "rollingUpdate", "partition") > 0;
-}
-
-static void follow_rollout(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
-{
-    struct cr_consumer_status *status = consumer->status;
-    switch (consumer->rollout.state) {
-    case CR_ROLLOUT_COMPLETE:
-        if (kept_by_partition(consumer))
-            cr_plan_set_state(status, CR_CONSUMER_BLOCKED, "updateStrategy.rollingUpdate.partition keeps old pods");
-        else
-            wait_for_evidence(ctx, consumer);
-        return;
-    case CR_ROLLOUT_FAILED:
-        fail(ctx, consumer, index);
-        return;
-    case CR_ROLLOUT_PAUSED:
-        cr_plan_set_state(status, CR_CONSUMER_BLOCKED, "the workload is paused");
-        return;
-    case CR_ROLLOUT_MANUAL:
-        if (status->pods.stale)
-            cr_plan_set_state(status, CR_CONSUMER_BLOCKED,
-                              "updateStrategy OnDelete: the old pods must be deleted by hand");
-        else
-            wait_for_evidence(ctx, consumer);
-        return;
-    case CR_ROLLOUT_PROGRESSING:
-        cr_plan_set_state(status, CR_CONSUMER_RESTARTING, NULL);
-        cr_plan_requeue(ctx->plan, WAIT_AGAIN_MS);
-        return;
-    }
-}
-
-static void act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
-{
-    if (!consumer->concerned)
-        return;
-    if (consumer->needs_restart) {
-        restart(ctx, consumer, index);
-    } else if (consumer->restarted) {
-        note_restart(ctx, consumer);
-        follow_rollout(ctx, consumer, index);
-    } else {
-        wait_for_evidence(ctx, consumer);
-    }
-    if (consumer->change_held)
-        cr_plan_set_state(consumer->status, CR_CONSUMER_BLOCKED, consumer->held_by);
-    cr_plan_care(ctx, consumer, index);
-}
-
 void cr_plan_consumers(struct plan_ctx *ctx)
 {
     const struct cr_policy *policy = ctx->world->policy;
@@ -668,7 +365,7 @@ void cr_plan_consumers(struct plan_ctx *ctx)
         cr_plan_find_under_way(ctx, consumer);
     }
     for (size_t i = 0; i < ctx->consumers_len; i++) {
-        act(ctx, &ctx->consumers[i], i);
+        cr_plan_act(ctx, &ctx->consumers[i], i);
         cr_plan_wait_for_others(ctx, &ctx->consumers[i]);
     }
     cr_plan_list_under_way(ctx);

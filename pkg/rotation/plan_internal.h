@@ -87,11 +87,15 @@ char *cr_plan_unread(const struct plan_ctx *ctx);
 /* plan_keep.c: makes the status's consumers parallel to the policy's, each with what is remembered of its workload,
  * whatever that was called before; what belongs to no consumer any more is forgotten. */
 void cr_plan_keep_consumers(const struct cr_policy *policy, struct cr_policy_status *status);
-/* plan_consumers.c: decision and state of each consumer, and restarts. */
+/* plan_consumers.c: what is decided for each consumer, and demanded of it; then it is acted for. */
 void cr_plan_consumers(struct plan_ctx *ctx);
 /* The last restart by anybody, as its template (of an Argo Rollout, its spec) says; 0: it does not. */
 int64_t cr_plan_restarted_at_ms(const struct cr_json *workload);
 void cr_plan_consumers_dispose(struct plan_ctx *ctx);
+/* What its template says that it was restarted for, of a Secret; NULL: nothing. */
+const char *cr_plan_restart_annotation(const struct plan_consumer *consumer, const char *secret);
+/* plan_restart.c: what is done for a consumer, and its state. */
+void cr_plan_act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
 /* The rotations that this consumer is, or was, restarted for, by id: "a,b". Owned. */
 char *cr_plan_rotations_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 void cr_plan_set_state(struct cr_consumer_status *status, enum cr_consumer_state state, const char *blocked_by);

@@ -67,9 +67,9 @@ class PodRecord:
 
     def __enter__(self) -> Self:
         listed = self._list()
-        self._version = listed["metadata"]["resourceVersion"]
         for obj in listed["items"]:
             self._take(Seen.of(obj))
+        self._version = listed["metadata"]["resourceVersion"]  # not that of a pod: what was before is no event
         self._first = len(self._events)
         self._thread.start()
         return self

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 
 from certroll_dev.demo import component_images, pki, programs
 from certroll_dev.demo.api import API, Object
+from certroll_dev.demo.calls import CallLog
 from certroll_dev.demo.cluster import LocalCluster
-from certroll_dev.demo.pki import Material
+from certroll_dev.demo.pki import Authority
 from certroll_dev.demo.policy import Status
+from certroll_dev.demo.processes import Load
+from certroll_dev.demo.scenario import wait_calls_succeed
 from certroll_dev.demo.waiting import wait_for
 
 PORT = 8443
@@ -43,6 +46,7 @@ class Web:
     spec: Object  # beside replicas, selector and template
     budget: str  # the one that covers it
     secret: str = "web-tls"
+    is_called: bool = False  # it has a Service of its name
 
     @property
     def labels(self) -> dict[str, str]:
@@ -60,6 +64,10 @@ class Web:
         if self.kind == "StatefulSet":
             spec["serviceName"] = self.name
         return {"apiVersion": "apps/v1", "kind": self.kind, "metadata": {"name": self.name, "namespace": namespace}, "spec": spec}
+
+    def service(self, namespace: str) -> Object:
+        spec = {"selector": self.labels, "ports": [{"port": PORT}]}
+        return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": self.name, "namespace": namespace}, "spec": spec}
 
     def consumer(self) -> Object:
         return {"name": self.name, "targetRef": {"kind": self.kind, "name": self.name}, "verify": {"port": PORT}}
@@ -85,15 +93,16 @@ def _pod(image: str, secret: str) -> Object:
 
 @dataclass(frozen=True)
 class Budget:
-    """It selects by the label budget."""
+    """It selects by the label budget, which is its name, or that of another that it stands beside."""
 
     name: str
     demand: Object  # {"minAvailable": 3}
     least: int  # available pods that it demands
+    beside: str = ""
 
     @property
     def labels(self) -> dict[str, str]:
-        return {"budget": self.name}
+        return {"budget": self.beside or self.name}
 
     def manifest(self, namespace: str) -> Object:
         return {
@@ -113,7 +122,7 @@ class Webs:
     namespace: str
     webs: Sequence[Web]
     budgets: Sequence[Budget]
-    leaves: dict[str, Material] = field(default_factory=dict)
+    authority: Authority = field(default_factory=lambda: pki.new_authority(1))
 
     # --- life
 
@@ -138,6 +147,8 @@ class Webs:
             self.api.apply("poddisruptionbudgets", budget.manifest(self.namespace))
         for web in self.webs:
             self.api.apply(web.plural, web.manifest(self.namespace, image))
+            if web.is_called:
+                self.api.apply("services", web.service(self.namespace))
         self.wait_up()
 
     def wait_up(self) -> None:
@@ -147,6 +158,8 @@ class Webs:
     def _missing(self) -> list[str]:
         found: list[str] = [web.name for web in self.webs if self._available(web) != web.replicas]
         for budget in self.budgets:
+            if budget.beside:
+                continue  # of two on one pod the disruption controller counts for one only
             status = self.api.get("poddisruptionbudgets", self.namespace, budget.name).get("status", {})
             if status.get("currentHealthy", 0) < status.get("expectedPods", 1):
                 found.append(f"budget {budget.name}")
@@ -164,9 +177,9 @@ class Webs:
     # --- changing
 
     def renew(self, secret: str = "web-tls") -> dict[str, str]:
-        """A new CA and a new leaf. Returns the Secret's resourceVersion by its name."""
-        self.leaves[secret] = pki.new_authority(time.time_ns() % 10**9).issue("web", namespace=self.namespace)
-        written = self.api.apply("secrets", self.leaves[secret].secret(secret, self.namespace))
+        """A new leaf. Returns the Secret's resourceVersion by its name."""
+        leaf = self.authority.issue("web", namespace=self.namespace)
+        written = self.api.apply("secrets", leaf.secret(secret, self.namespace))
         return {secret: written["metadata"]["resourceVersion"]}
 
     def roll(self, names: Sequence[str]) -> None:
@@ -177,10 +190,37 @@ class Webs:
                 patch: Object = {"spec": {"template": {"metadata": {"annotations": annotations}}}}
                 self.api.merge(web.plural, self.namespace, web.name, patch)
 
+    @contextmanager
+    def calls(self, logs: Path, rate: float) -> Iterator[CallLog]:
+        """Calls to each that has a Service, which run throughout."""
+        trust = logs / "trust.pem"
+        trust.write_bytes(self.authority.certificate)
+        targets = [f"{web.name}={self._address(web)}/web.{self.namespace}.svc" for web in self.webs if web.is_called]
+        load = Load(targets, trust, rate, logs / "calls.jsonl", logs / "load.log")
+        try:
+            log = CallLog(logs / "calls.jsonl")
+            wait_calls_succeed(log, [web.name for web in self.webs if web.is_called], load.check, quiet=1.0, deadline=60)
+            yield log
+        finally:
+            load.stop()
+
+    def _address(self, web: Web) -> str:
+        return f"{self.api.get('services', self.namespace, web.name)['spec']['clusterIP']}:{PORT}"
+
     def set_budget(self, name: str, demand: Object) -> None:
         self.api.merge("poddisruptionbudgets", self.namespace, name, {"spec": demand})
 
-    def install_policy(self, webs: Sequence[Web], name: str = "web", **restart: object) -> None:
+    @contextmanager
+    def policy(self, webs: Sequence[Web], name: str = "web", **restart: object) -> Iterator[None]:
+        """It has seen what is there."""
+        self.set_policy(webs, name, **restart)
+        try:
+            self.wait("the policy to be Ready", lambda status: status.holds("Ready") and bool(status.secrets), 60, name)
+            yield
+        finally:
+            self.api.delete("certrotationpolicies", self.namespace, name)
+
+    def set_policy(self, webs: Sequence[Web], name: str = "web", **restart: object) -> None:
         [secret] = {web.secret for web in webs}
         self.api.apply("certrotationpolicies", {
             "apiVersion": "certroll.dev/v1alpha1",
@@ -208,15 +248,12 @@ class Webs:
 
         return wait_for(what, see, deadline=deadline, missing=lambda: self.describe(policy))
 
-    def wait_ready(self, policy: str = "web") -> None:
-        self.wait("the policy to be Ready", lambda status: status.holds("Ready") and bool(status.secrets), 60, policy)
-
     def wait_settled(self, versions: Mapping[str, str], deadline: float, policy: str = "web") -> Status:
         return self.wait("the rotation to be settled", lambda status: status.settled(versions), deadline, policy)
 
-    def events(self, reason: str, name: str) -> list[Object]:
-        found = self.api.list("events", self.namespace)
-        return [event for event in found if event.get("reason") == reason and event["involvedObject"]["name"] == name]
+    def events_of(self, name: str) -> list[Object]:
+        """About the object of that name, of whatever kind."""
+        return [event for event in self.api.list("events", self.namespace) if event["involvedObject"]["name"] == name]
 
     def describe(self, policy: str = "web") -> str:
         return json.dumps(self.api.get("certrotationpolicies", self.namespace, policy).get("status"), indent=1)

@@ -118,6 +118,26 @@ static void say_restart(const struct cr_actor *actor, const struct cr_gathered *
     cr_recorder_emit(actor->recorder, &event);
 }
 
+/* With the restart and not with a status: the plan that says it has acted, so it is made anew before it is written. */
+static void say_warning(const struct cr_actor *actor, const struct cr_gathered *gathered,
+                        const struct cr_plan_restart *what, const struct cr_json *workload)
+{
+    const struct cr_policy_consumer *spec = spec_of(gathered, what->consumer);
+    const struct cr_policy *policy = gathered->world.policy;
+    if (!what->warns)
+        return;
+    cr_autofree char *message = cr_asprintf("%s (CertRotationPolicy %s)", what->warning, policy->name);
+    struct cr_event event = {.api_version = spec->api_version,
+                             .kind = spec->kind,
+                             .ns = policy->ns,
+                             .name = spec->target,
+                             .uid = cr_obj_uid(workload),
+                             .warning = true,
+                             .reason = what->warns,
+                             .message = message};
+    cr_recorder_emit(actor->recorder, &event);
+}
+
 /* key: of the policy. */
 static struct cr_reservation place_of(struct cr_gathered *gathered, size_t consumer, const char *key)
 {
@@ -200,6 +220,7 @@ static bool restart(const struct cr_actor *actor, struct cr_gathered *gathered, 
     note_write(actor, policy, spec->kind, patched);
     log_about(policy, "restarted", &about, NULL);
     say_restart(actor, gathered, what->consumer, workload, what->why, NULL);
+    say_warning(actor, gathered, what, workload);
     cr_world_override(gathered, what->consumer, patched);
     return true;
 }

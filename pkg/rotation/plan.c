@@ -56,6 +56,7 @@ void cr_plan_restart_dispose(struct cr_plan_restart *restart)
     free(restart->why);
     free(restart->secrets);
     free(restart->rotations);
+    free(restart->warning);
     *restart = (struct cr_plan_restart){0};
 }
 

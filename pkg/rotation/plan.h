@@ -131,6 +131,8 @@ struct cr_plan_restart {
     char *why;                   /* owned */
     char *secrets;               /* owned: names of the Secrets and ids of the rotations that it is for, "a,b" */
     char *rotations;
+    const char *warns;   /* static: the reason of a warning to be said with it; NULL: nothing to warn of */
+    char *warning;       /* owned */
     bool carries_memory; /* what it is for can be read from its annotations alone */
     bool under_budget;   /* it was weighed against who else takes pods away in the namespace */
 };

@@ -176,19 +176,17 @@ static void fail(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t in
 }
 
 /* Past a budget, or the only pod goes: somebody should know. */
-static void warn(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+static const char *warns_of(const struct plan_consumer *consumer)
 {
     if (!consumer->way.warning)
-        return;
-    const char *reason = consumer->way.reason == CR_BUDGET_BEYOND ? "BudgetExceeded" : "OnlyPodGoes";
-    cr_plan_say_workload(ctx->plan, true, index, reason, cr_strdup(consumer->way.text));
+        return NULL;
+    return consumer->way.reason == CR_BUDGET_BEYOND ? "BudgetExceeded" : "OnlyPodGoes";
 }
 
 static void roll(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, const char *refused)
 {
     if (!cr_plan_restarts_are_recorded(ctx->world->status, consumer->status))
         ctx->plan->record_first = true;
-    warn(ctx, consumer, index);
     int64_t at_ms = cr_plan_restart_at_ms(ctx, consumer);
     PLAN_PUSH(ctx->plan->restarts, ctx->plan->restarts_len,
               {.consumer = index,
@@ -197,6 +195,8 @@ static void roll(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t in
                .why = cr_strdup(consumer->decision.reason),
                .secrets = secrets_of(ctx, consumer),
                .rotations = cr_plan_rotations_of(ctx, consumer),
+               .warns = warns_of(consumer),
+               .warning = cr_strdup_or_null(warns_of(consumer) ? consumer->way.text : NULL),
                .carries_memory = carries_its_memory(ctx, consumer),
                .under_budget = consumer->way.reason == CR_BUDGET_FITS});
     cr_plan_set_state(consumer->status, refused ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, refused);

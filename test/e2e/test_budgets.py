@@ -203,6 +203,6 @@ def test_what_no_budget_can_allow_is_blocked_with_its_reason(
             assert record.lowest(surges.labels) == 1, record.story(surges.labels)
             odd.set_policy(_ODD, singleReplica="Warn")
             odd.wait("the only pod to be replaced", lambda status: status.consumers["alone"].at_rest, 60)
-            wait_for("an Event of the gap", lambda: any("only pod" in e["message"] for e in odd.events_of("alone")), deadline=30)
+            wait_for("a warning of the gap", lambda: any(e["reason"] == "OnlyPodGoes" for e in odd.events_of("alone")), deadline=30)
             record.catch_up()
             assert [len(record.came(web.labels)) for web in _ODD] == [0, 0, 1, 1]

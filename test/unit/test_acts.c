@@ -531,6 +531,32 @@ static void a_refused_restart_is_told_once(void **state)
     close_fixture(&f);
 }
 
+/* The plan that says so acts, and so is made anew before a status is written. */
+static void what_a_restart_warns_of_is_told_once_it_is_done(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {
+        {.expect = "PATCH", .status = 403, .body = STATUS("Forbidden")},
+        {.expect = "POST", .has = "\"reason\":\"RestartFailed\"", .body = "{}"},
+        {.expect = "PATCH", .body = "{}"},
+        {.expect = "POST", .has = "\"reason\":\"Restarting\"", .body = "{}"},
+        {.expect = "POST",
+         .has = "\"type\":\"Warning\",\"reason\":\"OnlyPodGoes\",\"message\":\"it goes (CertRotationPolicy ",
+         .body = "{}"},
+    };
+    struct fixture f;
+    open_fixture(&f, script, cr_array_len(script));
+    f.actor.recorder = f.recorder;
+    for (int i = 0; i < 2; i++) {
+        plan_restart(&f, 0);
+        struct cr_plan_restart *what = &f.plan.restarts[f.plan.restarts_len - 1];
+        what->warns = "OnlyPodGoes";
+        what->warning = cr_strdup("it goes");
+    }
+    (void)act(&f);
+    close_fixture(&f);
+}
+
 /* --- nudges --- */
 
 static void a_nudge_touches_one_annotation_of_one_pod_through_its_status(void **state)
@@ -1225,6 +1251,7 @@ int main(void)
         cmocka_unit_test(evictions_take_their_places_before_their_record),
         cmocka_unit_test(pauses_double_up_to_five_minutes_until_it_goes_well),
         cmocka_unit_test(a_refused_restart_is_told_once),
+        cmocka_unit_test(what_a_restart_warns_of_is_told_once_it_is_done),
         cmocka_unit_test(a_nudge_touches_one_annotation_of_one_pod_through_its_status),
         cmocka_unit_test(a_nudge_in_vain_counts_and_fails_nothing),
         cmocka_unit_test(an_eviction_is_meant_for_one_pod_and_counts_for_the_change),

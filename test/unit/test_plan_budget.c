@@ -138,8 +138,9 @@ static void whoever_goes_past_a_budget_says_so(void **state)
     scene_workload(s, 0, 3, "strategy: {rollingUpdate: {maxUnavailable: 1}}");
     scene_budget(s, 0, all, 3, 3, 0);
     scene_change(s, "2");
-    assert_int_equal(scene_due(s)->restarts_len, 1);
-    assert_true(scene_says(s, "BudgetExceeded"));
+    const struct cr_plan *p = scene_due(s);
+    assert_int_equal(p->restarts_len, 1);
+    assert_string_equal(p->restarts[0].warns, "BudgetExceeded");
 }
 
 static void that_the_only_pod_goes_is_said_before_and_in_status(void **state)
@@ -150,7 +151,8 @@ static void that_the_only_pod_goes_is_said_before_and_in_status(void **state)
     scene_change(s, "2");
     const struct cr_plan *p = scene_due(s);
     assert_int_equal(p->restarts_len, 1);
-    assert_true(scene_says(s, "OnlyPodGoes"));
+    assert_string_equal(p->restarts[0].warns, "OnlyPodGoes");
+    assert_non_null(strstr(p->restarts[0].warning, "only pod"));
     assert_non_null(strstr(scene_status(s, 0)->reason, "Its only pod goes away"));
     assert_non_null(strstr(p->restarts[0].why, "Its only pod goes away"));
 }

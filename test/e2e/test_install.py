@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from certroll_dev import install
-from certroll_dev.demo import pki, workloads
+from certroll_dev.demo import pki, pods, workloads
 from certroll_dev.demo.api import API
 from certroll_dev.demo.cluster import LocalCluster
 from certroll_dev.demo.pki import Authority
@@ -353,6 +353,28 @@ def test_evict_only_reloads_and_says_what_it_may_not_restart(
     assert "cannot patch resource" in status.consumers[NGINX.consumer].blocked_by
     assert status.conditions["Blocked"].status and NGINX.consumer in status.conditions["Blocked"].message
     assert api.get("deployments", _SHOP, NGINX.deployment)["metadata"]["generation"] == before
+
+
+def test_evict_only_restarts_by_evictions(cluster: LocalCluster, api: API, authority: Authority, installer: Installer) -> None:
+    """What it might not restart by a rollout, which it leaves so for the next test."""
+    installer("evict-only")
+    before = api.get("deployments", _SHOP, NGINX.deployment)["metadata"]["generation"]
+    old = {pod.uid for pod in pods.of_app(api, _SHOP, NGINX.deployment)}
+    _set_method(api, "Evict")
+    try:
+        versions = _write_leaves(api, authority)
+        wait_for("the rotation to be settled", lambda: _status(api).settled(versions), deadline=120, missing=lambda: str(_status(api)))
+        found = pods.of_app(api, _SHOP, NGINX.deployment)
+        assert len(found) == 2 and not old & {pod.uid for pod in found}, "a pod was not replaced"
+        assert api.get("deployments", _SHOP, NGINX.deployment)["metadata"]["generation"] == before
+    finally:
+        _set_method(api, "Auto")
+    _write_leaves(api, authority)
+    wait_for("nginx to be blocked", lambda: _status(api).consumers[NGINX.consumer].state == "Blocked", deadline=60)
+
+
+def _set_method(api: API, method: str) -> None:
+    api.merge("certrotationpolicies", _SHOP, _POLICY, {"spec": {"restart": {"method": method}}})
 
 
 # --- one namespace

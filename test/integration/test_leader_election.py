@@ -159,7 +159,7 @@ def test_a_leader_that_was_stopped_writes_nothing_when_it_wakes_up(
         leader.signal(signal.SIGSTOP)
     standby.wait_line("became leader")
     done = ("p0", "p75", "p149")
-    wait_until("the other to do the work", lambda: all(has_status(control_plane, namespace, name) for name in done))
+    wait_until("the other to do the work", lambda: all(has_status(control_plane, namespace, name) for name in done), timeout=120)
     woken = time.time()
     leader.signal(signal.SIGCONT)
     assert leader.wait(10) == 3

@@ -240,35 +240,41 @@ static void sum_up(const struct plan_ctx *ctx, struct plan_consumer *consumer)
 
 /* --- the fall-back --- */
 
-/* Hot reload was expected, did not happen, and the old leaf is positively still served. */
-static int find_late_changes(struct plan_ctx *ctx, struct plan_consumer *consumer)
+/* Hot reload was expected, did not happen, and the old leaf is positively still served; or it was, and what replaces
+ * the pods that served it is still to come. *late_pods: who serves it now. */
+static bool find_late_changes(struct plan_ctx *ctx, struct plan_consumer *consumer, int *late_pods)
 {
-    int late_pods = 0;
+    bool found = false;
+    *late_pods = 0;
     for (size_t k = 0; k < ctx->changes_len; k++) {
         struct plan_change *change = &consumer->changes[k];
         if (!change->concerns || change->classes)
             continue;
         int late = cr_plan_late_pods(ctx, consumer, k);
-        if (late)
+        if (late || cr_plan_was_evicted_for(ctx, consumer, k)) {
             change->classes = consumer->decision.secrets[k].reload_classes & CR_CLASS_LEAF;
-        late_pods = late > late_pods ? late : late_pods;
+            found = true;
+        }
+        *late_pods = late > *late_pods ? late : *late_pods;
         int64_t deadline = cr_plan_deadline_ms(consumer, change);
         if (ctx->world->now_ms < deadline)
             cr_plan_requeue(ctx->plan, deadline - ctx->world->now_ms);
     }
-    return late_pods;
+    return found;
 }
 
 static void fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     if (!cr_plan_may_act(ctx) || consumer->spec->verify.on_timeout == CR_ON_TIMEOUT_REPORT)
         return;
-    int late = find_late_changes(ctx, consumer);
-    if (!late)
+    int late = 0;
+    if (!find_late_changes(ctx, consumer, &late))
         return;
     consumer->needs_restart = true;
     consumer->restarted = false;
     consumer->decision.unknown = false;
+    if (!late)
+        return;
     cr_autofree char *expected = consumer->decision.reason;
     consumer->decision.reason = cr_asprintf("%d of %d pods still serve the old leaf past the deadline, so hot reload "
                                             "did not happen: restart. (Expected was: %s)",
@@ -279,7 +285,7 @@ static void fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer)
 static void show_decision(struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
-    bool fell_back = consumer->decision.kind == CR_DECISION_HOT_RELOAD && consumer->restarted;
+    bool fell_back = consumer->decision.kind == CR_DECISION_HOT_RELOAD && (consumer->restarted || consumer->evicts);
     /* After a fall-back the earlier reason ("still serve the old leaf …") says more than the catalogue's expectation.
      */
     if (!fell_back || status->decision != CR_DECISION_RESTART) {

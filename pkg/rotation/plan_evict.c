@@ -17,6 +17,7 @@ enum {
     LOOK_AGAIN_MS = 5 * 1000,
     GONE_MS = 60 * 1000, /* a cache that is so long behind is none; then it was not evicted after all */
     DEADLINE_S = 600,    /* where the workload has none: a Deployment's default */
+    YOUNG_MS = 2000,
 };
 
 #define COPIED "new pods go on serving the old leaf: is it copied somewhere?"
@@ -121,12 +122,22 @@ static bool is_for(const char *recorded, const char *ids)
     return any;
 }
 
-void cr_plan_recall_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+static bool may_be_on_record(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     enum cr_restart_method method = ctx->world->policy->restart.method;
+    return consumer->status->evicted_until_ms && !consumer->restarted &&
+           (method == CR_RESTART_AUTO || method == CR_RESTART_EVICT);
+}
+
+bool cr_plan_was_evicted_for(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
+{
+    return may_be_on_record(ctx, consumer) && is_for(consumer->status->restarted_for, ctx->pending[change]->pending.id);
+}
+
+void cr_plan_recall_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
     consumer->evicts = false;
-    if (!consumer->status->evicted_until_ms || consumer->restarted ||
-        (method != CR_RESTART_AUTO && method != CR_RESTART_EVICT))
+    if (!may_be_on_record(ctx, consumer))
         return;
     cr_autofree char *ids = cr_plan_rotations_of(ctx, consumer);
     consumer->evicts = is_for(consumer->status->restarted_for, ids);
@@ -249,9 +260,9 @@ static void evict(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t i
 static bool too_young(struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     int64_t age_ms = ctx->world->now_ms - newest_ms(consumer);
-    if (age_ms < 0 || age_ms >= 2000)
+    if (age_ms <= -YOUNG_MS || age_ms >= YOUNG_MS) /* much less than none: by another clock, which would be long */
         return false;
-    cr_plan_requeue_restart(ctx->plan, 2000 - age_ms);
+    cr_plan_requeue_restart(ctx->plan, YOUNG_MS - age_ms);
     return true;
 }
 
@@ -261,8 +272,10 @@ void cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, s
     cr_plan_set_state(consumer->status, CR_CONSUMER_PENDING, waits ? "waits for the rollout under way" : NULL);
     if (waits)
         cr_plan_requeue_restart(ctx->plan, LOOK_AGAIN_MS);
-    else if (consumer->way.pod != SIZE_MAX && !too_young(ctx, consumer))
-        evict(ctx, consumer, index, consumer->way.pod);
+    if (waits || consumer->way.pod == SIZE_MAX || too_young(ctx, consumer))
+        return;
+    cr_plan_begin(ctx, consumer);
+    evict(ctx, consumer, index, consumer->way.pod);
 }
 
 /* A new pod that serves the old leaf, if there is one: it goes before any other. */

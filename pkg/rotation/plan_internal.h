@@ -209,13 +209,16 @@ void cr_plan_warn_of_gap(const struct plan_ctx *ctx, struct plan_consumer *consu
 /* plan_evict.c: whether evictions have begun for the present changes. To be asked before there is evidence, which
  * depends on it, and after a fall-back. */
 void cr_plan_recall_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* Of a change that was to be reloaded: pods were evicted for it (the fall-back), and those are followed to the end. */
+bool cr_plan_was_evicted_for(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
 /* They have, and there are pods that must go, or are not back yet. */
 bool cr_plan_evictions_go_on(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* Its pods were not all ready again in time: its rollout has failed. */
 void cr_plan_evict_deadline(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* A gate: NULL when new pods surely have the new Secret, or can show it; else until when to wait (owned). */
 char *cr_plan_evict_blind(struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* The first pod, which cr_plan_budget has chosen; and what follows, once that is on record. Set the state. */
+/* The first pod, which cr_plan_budget has chosen, unless it has to wait for a moment; and what follows, once that is on
+ * record. Set the state. */
 void cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
 void cr_plan_evict_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
 /* This process has evicted it, which the cache does not show yet. */

@@ -225,11 +225,12 @@ static void begin(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t i
         cr_plan_hold(ctx, consumer, index, gate, blocked);
         return;
     }
-    cr_plan_begin(ctx, consumer);
-    if (consumer->way.way == CR_BUDGET_EVICT)
+    if (consumer->way.way == CR_BUDGET_EVICT) {
         cr_plan_evict_first(ctx, consumer, index);
-    else
-        roll(ctx, consumer, index, refused);
+        return;
+    }
+    cr_plan_begin(ctx, consumer);
+    roll(ctx, consumer, index, refused);
 }
 
 static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)

@@ -184,6 +184,19 @@ static void a_pod_of_this_very_second_is_waited_out(void **state)
     assert_string_not_equal(evicted(s), "none");
 }
 
+static void also_where_our_clock_is_a_little_behind(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene *s = scene_new("{method: Evict}", 1);
+    scene_change(s, "2");
+    s->skew_ms = SECOND;
+    scene_pod(s, 0, 2);
+    assert_string_equal(evicted(s), "none");
+    assert_true(s->plan.requeue_after_ms > 0 && s->plan.requeue_after_ms <= 3 * SECOND);
+    s->now_ms += 3 * SECOND;
+    assert_string_not_equal(evicted(s), "none");
+}
+
 static void an_older_crd_is_noticed_before_it_could_go_round(void **state)
 {
     (void)state;
@@ -448,6 +461,61 @@ static void of_a_reload_that_failed_only_late_pods_go(void **state)
     assert_int_equal(scene_status(s, 0)->state, CR_CONSUMER_CONVERGED);
 }
 
+/* Also the last of them: until its replacement has come up, nobody else goes, and where it does not, all stands. */
+static void of_a_reload_that_failed_the_last_replacement_is_waited_for(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene *s = scene_new("{method: Evict}", 2);
+    for (unsigned role = 0; role < CR_ROLE_COUNT; role++)
+        s->policy->consumers[0].reload[role] = (struct cr_reload_override){.set = true, .method = CR_METHOD_WATCH};
+    s->consumers[1].found = false; /* until later */
+    scene_change(s, "2");
+    s->now_ms += 600 * SECOND;
+    scene_see(s, 0, 0, "2");
+    scene_see(s, 0, 1, "1");
+    scene_see(s, 0, 2, "2");
+    assert_string_equal(evicted(s), "web-1");
+    s->consumers[1].found = true;
+    replace(s, false);
+    assert_string_equal(evicted(s), "none");
+    assert_int_equal(scene_status(s, 0)->state, CR_CONSUMER_RESTARTING);
+    assert_int_equal(scene_status(s, 0)->decision, CR_DECISION_RESTART);
+    assert_non_null(strstr(scene_status(s, 0)->reason, "1 of 3 pods still serve the old leaf"));
+    assert_string_equal(scene_status(s, 1)->blocked_by, "restart.maxConcurrent: waits for web");
+    s->now_ms += 601 * SECOND;
+    assert_string_equal(evicted(s), "none");
+    assert_int_equal(scene_status(s, 0)->state, CR_CONSUMER_FAILED);
+    assert_true(cr_starts_with(scene_status(s, 1)->blocked_by, "restart.maxConcurrent: the rollout of another"));
+    s->pods[0][1].ready = true;
+    set_available(s, 0, 3);
+    scene_see(s, 0, 1, "2");
+    assert_int_equal(run(s, "2"), 3); /* of the other one */
+    assert_int_equal(scene_status(s, 0)->state, CR_CONSUMER_CONVERGED);
+    assert_int_equal(scene_status(s, 0)->restarts.len, 1);
+}
+
+/* Its pods are replaced by somebody else's rollout, which may never end: the others have the place. */
+static void who_waits_for_a_rollout_of_others_keeps_nobody_waiting(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene *s = scene_new("{method: Evict}", 2);
+    struct cr_json *status = cr_json_edit(s->workloads[0], "status");
+    cr_json_set_int(status, "updatedReplicas", 1);
+    scene_change(s, "2");
+    for (size_t i = 0; i < 3; i++) {
+        assert_string_not_equal(evicted(s), "none");
+        assert_int_equal(s->plan.evictions[0].consumer, 1);
+        assert_string_equal(scene_status(s, 0)->blocked_by, "restart.maxConcurrent: waits for api");
+        size_t slot = s->plan.evictions[0].pod;
+        replace(s, true);
+        scene_see(s, 1, slot, "2");
+    }
+    assert_string_equal(evicted(s), "none");
+    assert_string_equal(scene_status(s, 0)->blocked_by, "waits for the rollout under way");
+    cr_json_set_int(status, "updatedReplicas", 3);
+    assert_int_equal(run(s, "2"), 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -458,6 +526,7 @@ int main(void)
         cmocka_unit_test(no_pod_goes_that_is_not_on_record),
         cmocka_unit_test(no_pod_goes_twice_however_clocks_differ),
         cmocka_unit_test(a_pod_of_this_very_second_is_waited_out),
+        cmocka_unit_test(also_where_our_clock_is_a_little_behind),
         cmocka_unit_test(an_older_crd_is_noticed_before_it_could_go_round),
         cmocka_unit_test(where_nothing_can_be_seen_the_cache_is_waited_for_first),
         cmocka_unit_test(a_new_pod_with_the_old_leaf_goes_again_and_not_for_ever),
@@ -472,6 +541,8 @@ int main(void)
         cmocka_unit_test(evict_helps_where_a_rollout_was_undone),
         cmocka_unit_test(a_rollout_after_evictions_is_undone_once),
         cmocka_unit_test(of_a_reload_that_failed_only_late_pods_go),
+        cmocka_unit_test(of_a_reload_that_failed_the_last_replacement_is_waited_for),
+        cmocka_unit_test(who_waits_for_a_rollout_of_others_keeps_nobody_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -192,6 +192,19 @@ bool cr_act_may_evict(const struct cr_actor *actor, struct cr_gathered *gathered
     return true;
 }
 
+/* The API server holds evictions to the budgets, as they are; what a rollout takes away next, it does not know. */
+static bool still_may_evict(const struct cr_actor *actor, struct cr_gathered *gathered, size_t consumer)
+{
+    const struct cr_policy *policy = gathered->world.policy;
+    if (!actor->reservations)
+        return true;
+    cr_autofree char *key = cr_asprintf("%s/%s", policy->ns, policy->name);
+    struct cr_reservation place = place_of(gathered, consumer, key);
+    place.evicts = true;
+    place.under_budget = gathered->world.budgets.len > 0;
+    return cr_reservations_may_evict(actor->reservations, &place);
+}
+
 static bool restart(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan_restart *what,
                     struct cr_error *err)
 {
@@ -388,7 +401,9 @@ bool cr_act(const struct cr_actor *actor, struct cr_gathered *gathered, struct c
         nudge(actor, gathered, plan, &plan->nudges[i]);
     for (size_t i = 0; i < plan->evictions_len; i++) {
         struct cr_error failed = {0};
-        if (evict(actor, gathered, plan, &plan->evictions[i], &failed))
+        if (!still_may_evict(actor, gathered, plan->evictions[i].consumer))
+            gathered->outdated = true;
+        else if (evict(actor, gathered, plan, &plan->evictions[i], &failed))
             forget_refusal(actor, gathered, plan->evictions[i].consumer);
         else if (!remember_refused_eviction(actor, gathered, plan->evictions[i].consumer, &failed))
             keep_first(&first, &failed);

@@ -66,15 +66,15 @@ static void view_pods(struct cr_roller *roller)
     }
 }
 
-static bool is_known(const struct cr_budgets *budgets, const char *kind, const char *name)
+static struct cr_budget_workload *find(const struct cr_budgets *budgets, const char *kind, const char *name)
 {
     for (size_t i = 0; i < budgets->view.rolling_len; i++)
         if (cr_streq(budgets->rolling[i].kind, kind) && cr_streq(budgets->rolling[i].name, name))
-            return true;
-    return false;
+            return &budgets->rolling[i];
+    return NULL;
 }
 
-static void add_roller(struct cr_budgets *out, struct cr_roller *roller)
+static void add_roller(struct cr_budgets *out, struct cr_roller *roller, bool evicts)
 {
     size_t n = out->view.rolling_len++;
     out->rollers = cr_reallocarray(out->rollers, n + 1, sizeof(struct cr_roller *));
@@ -85,14 +85,18 @@ static void add_roller(struct cr_budgets *out, struct cr_roller *roller)
                                                   .name = roller->name,
                                                   .worst = &roller->worst,
                                                   .pods = roller->pod_views,
-                                                  .pods_len = roller->pods.len};
+                                                  .pods_len = roller->pods.len,
+                                                  .evicts = evicts};
 }
 
-void cr_budgets_add_rolling(struct cr_budgets *budgets, const char *kind, const char *name)
+static void add(struct cr_budgets *budgets, const char *kind, const char *name, bool evicts)
 {
     struct cr_cache *cache = budgets->cache;
     const char *ns = budgets->ns;
-    if (!budgets->view.len || is_known(budgets, kind, name))
+    struct cr_budget_workload *known = find(budgets, kind, name);
+    if (known)
+        known->evicts = known->evicts && evicts; /* a rollout takes no less */
+    if (!budgets->view.len || known)
         return;
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *workload = cr_cache_workload(cache, ns, kind, name);
     if (!workload)
@@ -103,7 +107,17 @@ void cr_budgets_add_rolling(struct cr_budgets *budgets, const char *kind, const 
     cr_worst_case_of(kind, workload->json, &roller->worst);
     cr_cache_all_pods(cache, ns, kind, name, &roller->pods);
     view_pods(roller);
-    add_roller(budgets, roller);
+    add_roller(budgets, roller, evicts);
+}
+
+void cr_budgets_add_rolling(struct cr_budgets *budgets, const char *kind, const char *name)
+{
+    add(budgets, kind, name, false);
+}
+
+void cr_budgets_add_evicting(struct cr_budgets *budgets, const char *kind, const char *name)
+{
+    add(budgets, kind, name, true);
 }
 
 static void add_rolling_name(void *names, const char *ns, const char *name, struct cr_packed *packed)

@@ -24,6 +24,8 @@ void cr_budgets_gather(struct cr_cache *cache, const char *ns, struct cr_budgets
 /* Its rollout has begun, whatever the cache says of it; what it has of the workload is used. Nothing happens where
  * there are no budgets, or when it is known already. */
 void cr_budgets_add_rolling(struct cr_budgets *budgets, const char *kind, const char *name);
+/* The same of one that is restarted by evictions. */
+void cr_budgets_add_evicting(struct cr_budgets *budgets, const char *kind, const char *name);
 void cr_budgets_dispose(struct cr_budgets *budgets);
 CR_DEFINE_DISPOSE(cr_budgets, struct cr_budgets, cr_budgets_dispose)
 

@@ -24,8 +24,9 @@ struct slot {
     char *key; /* "ns/kind/name" */
     char *kind;
     char *name;
-    int claims; /* policies that restart it */
-    bool rolls; /* a rollout was begun here */
+    int claims;  /* policies that restart it */
+    bool rolls;  /* a rollout was begun here */
+    bool evicts; /* its pods are evicted from here */
 };
 
 /* What one policy has of a slot. */
@@ -309,7 +310,8 @@ void cr_reservations_put_off(struct cr_reservations *all, const char *policy, co
     for (size_t i = 0; !party->planned && i < status->consumers_len; i++) {
         const struct cr_consumer_status *consumer = &status->consumers[i];
         struct cr_reserved workload = {.kind = consumer->kind, .name = consumer->target};
-        if (consumer->state == CR_CONSUMER_RESTARTING && !find_claim(party, find_slot(all, ns, workload)))
+        if (consumer->state == CR_CONSUMER_RESTARTING && workload.kind && workload.name &&
+            !find_claim(party, find_slot(all, ns, workload)))
             claim(all, party, town_of(all, ns), workload)->seen_ms = now_ms;
     }
     if (!soon || now_ms - all->began_ms >= CR_RESERVATIONS_EXPECTED_MS)
@@ -397,6 +399,24 @@ void cr_reservations_list(struct cr_reservations *all, const char *ns, struct cr
     pthread_mutex_unlock(&all->lock);
 }
 
+void cr_reservations_list_evicting(struct cr_reservations *all, const char *policy, const char *ns,
+                                   struct cr_strvec *kinds, struct cr_strvec *names)
+{
+    pthread_mutex_lock(&all->lock);
+    const struct town *town = town_of(all, ns);
+    for (struct cr_strmap_iter it = {0}; cr_strmap_next(all->parties, &it);) {
+        const struct party *party = it.value;
+        for (size_t i = 0; i < party->claims_len && !cr_streq(party->policy, policy); i++) {
+            const struct slot *slot = party->claims[i].slot;
+            if (slot->town != town || !slot->evicts)
+                continue;
+            cr_strvec_add(kinds, slot->kind);
+            cr_strvec_add(names, slot->name);
+        }
+    }
+    pthread_mutex_unlock(&all->lock);
+}
+
 static bool lists(const struct cr_reserved *workloads, size_t len, const struct slot *slot)
 {
     for (size_t i = 0; i < len; i++)
@@ -434,6 +454,7 @@ bool cr_reservations_take(struct cr_reservations *all, const struct cr_reservati
             step_out(all, party);
         struct claim *mine = claim(all, party, town, what->workload);
         mine->slot->rolls = mine->slot->rolls || !what->evicts;
+        mine->slot->evicts = mine->slot->evicts || what->evicts;
         free(mine->version);
         *mine = (struct claim){.slot = mine->slot,
                                .version = cr_strdup_or_null(what->version),
@@ -445,6 +466,22 @@ bool cr_reservations_take(struct cr_reservations *all, const struct cr_reservati
         if (as_seen)
             *what->moves = town->moves;
     }
+    pthread_mutex_unlock(&all->lock);
+    return may;
+}
+
+/* After a start, a plan found the place that it has; from now on it is known what for. */
+bool cr_reservations_may_evict(struct cr_reservations *all, const struct cr_reservation *what)
+{
+    pthread_mutex_lock(&all->lock);
+    struct town *town = town_of(all, what->ns);
+    struct claim *mine =
+        find_claim(cr_strmap_get(all->parties, what->policy), find_slot(all, what->ns, what->workload));
+    bool may = *what->moves == town->moves || !what->under_budget;
+    if (may && mine)
+        mine->slot->evicts = true;
+    if (may && what->under_budget)
+        *what->moves = town->moves = ++all->moves;
     pthread_mutex_unlock(&all->lock);
     return may;
 }

@@ -78,6 +78,9 @@ uint64_t cr_reservations_moves(struct cr_reservations *all, const char *ns);
  * cache may not show yet that has no later one. */
 void cr_reservations_list(struct cr_reservations *all, const char *ns, struct cr_strvec *kinds, struct cr_strvec *names,
                           struct cr_strvec *versions);
+/* The same of those that other policies restart by evictions, at any time between two of which the next may be sent. */
+void cr_reservations_list_evicting(struct cr_reservations *all, const char *policy, const char *ns,
+                                   struct cr_strvec *kinds, struct cr_strvec *names);
 
 /* What the plan sees under way for its policy: it alone keeps its places, also where that is more than the limit. */
 void cr_reservations_follow(struct cr_reservations *all, const char *policy, const char *ns,
@@ -97,6 +100,9 @@ struct cr_reservation {
 /* False: not by what was planned; plan again. A limit is reached, or somebody else has taken a place in the namespace,
  * and it was weighed without him. A workload that has one needs no other. */
 bool cr_reservations_take(struct cr_reservations *all, const struct cr_reservation *what, int64_t now_ms) CR_MUST_USE;
+/* Right before each eviction. False: it was weighed without somebody who has taken a place in the namespace since; plan
+ * again. */
+bool cr_reservations_may_evict(struct cr_reservations *all, const struct cr_reservation *what) CR_MUST_USE;
 /* The API server has accepted the write, or has refused it. Not to be called when its answer is lost. */
 void cr_reservations_answered(struct cr_reservations *all, const struct cr_reservation *what, bool accepted,
                               int64_t now_ms);

@@ -157,17 +157,36 @@ static bool is_shown(struct cr_cache *cache, const char *ns, const char *kind, c
 
 /* What others have begun a moment ago, the cache may not show yet. Once it does, it also shows when that has ended,
  * which those who began it may find out later than who waits for it. */
-static void add_restarts_of_others(const struct cr_world_source *source, const char *ns, struct cr_budgets *budgets)
+static void add_rollouts_of_others(const struct cr_world_source *source, const char *ns, struct cr_budgets *budgets)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec kinds = {0};
     CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
     CR_CLEANUP(cr_strvec) struct cr_strvec versions = {0};
-    if (!source->reservations || !budgets->view.len)
-        return;
     cr_reservations_list(source->reservations, ns, &kinds, &names, &versions);
     for (size_t i = 0; i < kinds.len; i++)
         if (!is_shown(source->cache, ns, kinds.items[i], names.items[i], versions.items[i]))
             cr_budgets_add_rolling(budgets, kinds.items[i], names.items[i]);
+}
+
+/* What they evict next, nothing shows yet. */
+static void add_evictions_of_others(const struct cr_world_source *source, const struct cr_policy *policy,
+                                    struct cr_budgets *budgets)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec kinds = {0};
+    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+    cr_autofree char *key = cr_asprintf("%s/%s", policy->ns, policy->name);
+    cr_reservations_list_evicting(source->reservations, key, policy->ns, &kinds, &names);
+    for (size_t i = 0; i < kinds.len; i++)
+        cr_budgets_add_evicting(budgets, kinds.items[i], names.items[i]);
+}
+
+static void add_restarts_of_others(const struct cr_world_source *source, const struct cr_policy *policy,
+                                   struct cr_budgets *budgets)
+{
+    if (!source->reservations || !budgets->view.len)
+        return;
+    add_rollouts_of_others(source, policy->ns, budgets);
+    add_evictions_of_others(source, policy, budgets);
 }
 
 void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *gathered)
@@ -224,7 +243,7 @@ bool cr_world_gather(const struct cr_world_source *source, const struct cr_polic
         if (!gather_secret(source, in_force, i, out, err))
             return false;
     cr_budgets_gather(source->cache, in_force->ns, &out->budgets);
-    add_restarts_of_others(source, in_force->ns, &out->budgets);
+    add_restarts_of_others(source, in_force, &out->budgets);
     out->world.budgets = out->budgets.view;
     cr_world_refresh(source, out);
     return true;

@@ -36,7 +36,7 @@ struct cr_gathered {
     struct cr_note *refusals;
     struct cr_budgets budgets;
     uint64_t moves; /* cr_reservations_moves, from before all that was gathered */
-    bool outdated;  /* a restart was not begun, since others have moved: to be gathered anew */
+    bool outdated;  /* a restart was not begun, or a pod not evicted, since others have moved: to be gathered anew */
 };
 
 /* policy: as it is written; status: as last written. out is not to be moved afterwards. Errors: a Secret that is there

@@ -59,6 +59,7 @@ struct cr_budget_workload {
     const struct cr_worst_case *worst;
     const struct cr_budget_pod *pods;
     size_t pods_len;
+    bool evicts; /* of the others: it loses one pod at a time, which the API server holds to the budgets */
 };
 
 struct cr_budget_world {
@@ -68,7 +69,8 @@ struct cr_budget_world {
     size_t budgets_len;
     const char *unseen; /* why they may not be seen; NULL: they can */
     /* Other workloads of the namespace whose rollout is under way, by whomever: what they may still take away counts in
-     * full, whatever of it the budgets' status already shows. */
+     * full, whatever of it the budgets' status already shows. Those that evict count beside a rollout only: of several
+     * evictions the API server lets go as many as it may. */
     const struct cr_budget_workload *others;
     size_t others_len;
 };

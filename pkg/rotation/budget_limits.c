@@ -55,17 +55,23 @@ static int taken_from(const struct cr_budget *budget, const struct cr_budget_wor
     return selected && follows ? cr_budget_taken_at_worst(workload) : selected;
 }
 
-/* first: the first of them, NULL: none. */
-static int taken_by_others(const struct cr_budget_question *q, const struct cr_budget *budget,
+static int taken_by(const struct cr_budget_workload *other, const struct cr_budget *budget, bool evicts)
+{
+    if (other->evicts)
+        return !evicts && cr_budget_selected_pods(budget, other) ? 1 : 0;
+    bool takes = other->worst->way == CR_WORST_ROLLS || other->worst->way == CR_WORST_UNKNOWN;
+    return takes ? taken_from(budget, other) : 0;
+}
+
+/* For an eviction, or a rollout. first: the first of them, NULL: none. */
+static int taken_by_others(const struct cr_budget_question *q, const struct cr_budget *budget, bool evicts,
                            const struct cr_budget_workload **first)
 {
     int sum = 0;
     *first = NULL;
     for (size_t i = 0; i < q->world->others_len; i++) {
         const struct cr_budget_workload *other = &q->world->others[i];
-        if (other->worst->way != CR_WORST_ROLLS && other->worst->way != CR_WORST_UNKNOWN)
-            continue;
-        int taken = taken_from(budget, other);
+        int taken = taken_by(other, budget, evicts);
         if (taken && !*first)
             *first = other;
         sum += taken;
@@ -121,14 +127,14 @@ static bool refuse_for_good(const struct cr_budget_question *q, const struct cr_
                     surges ? ", or the workload surge (maxSurge 1, maxUnavailable 0)" : ""));
 }
 
-/* Whether it lets so many pods go now, also when the rollouts of others take all they may. */
-static bool allows(const struct cr_budget_question *q, const struct cr_budget *budget, int taken,
+/* Whether it lets so many pods go now, also when the restarts of others take all they may. */
+static bool allows(const struct cr_budget_question *q, const struct cr_budget *budget, int taken, bool evicts,
                    struct cr_budget_refusal *out)
 {
     const struct cr_budget_workload *other = NULL;
     if (!is_known(q, budget, out))
         return false;
-    int elsewhere = taken_by_others(q, budget, &other);
+    int elsewhere = taken_by_others(q, budget, evicts, &other);
     if (taken <= budget->allowed - elsewhere)
         return true;
     if (needs_all(q, budget))
@@ -137,7 +143,7 @@ static bool allows(const struct cr_budget_question *q, const struct cr_budget *b
         return refuse_for_now(
             out, CR_BUDGET_OTHERS,
             cr_asprintf(
-                "PodDisruptionBudget '%s' (%s) allows %d now, of which rollouts under way may take %d, as that of "
+                "PodDisruptionBudget '%s' (%s) allows %d now, of which restarts under way may take %d, as that of "
                 "%s %s",
                 budget->name, budget->demand, budget->allowed, elsewhere, other->kind, other->name));
     cr_autofree char *now =
@@ -196,7 +202,7 @@ static bool may_evict_pod(const struct cr_budget_question *q, const struct cr_bu
     case 0:
         return true;
     case 1:
-        return unready_may_go(found[0], pod) || allows(q, found[0], 1, out);
+        return unready_may_go(found[0], pod) || allows(q, found[0], 1, true, out);
     default:
         return refuse_two(found, pod, out);
     }
@@ -266,7 +272,7 @@ static bool fits(const struct cr_budget_question *q, const struct cr_budget *bud
                                                            budget->name, budget->problem));
     }
     *taken = taken_from(budget, q->workload);
-    return *taken == 0 || allows(q, budget, *taken, out);
+    return *taken == 0 || allows(q, budget, *taken, false, out);
 }
 
 static bool is_under_one_each(const struct cr_budget_question *q, struct cr_budget_refusal *out)

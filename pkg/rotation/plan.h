@@ -94,7 +94,8 @@ struct cr_world_budgets {
     const struct cr_budget *items;
     size_t len;
     const char *unseen; /* why they may not be seen; NULL: they can */
-    /* Workloads whose rollout is under way, by whomever; consumers of this policy may be among them. */
+    /* Workloads whose rollout is under way, by whomever, or which another policy restarts by evictions; consumers of
+     * this policy may be among them. */
     const struct cr_budget_workload *rolling;
     size_t rolling_len;
 };

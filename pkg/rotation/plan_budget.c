@@ -72,10 +72,11 @@ static bool is_the_same(const struct cr_budget_workload *workload, const struct 
     return cr_streq(workload->name, consumer->spec->target) && cr_streq(workload->kind, consumer->spec->kind);
 }
 
+/* As one that rolls: who evicts takes less. */
 static bool is_listed(const struct cr_budget_workload *list, size_t len, const struct plan_consumer *consumer)
 {
     for (size_t i = 0; i < len; i++)
-        if (is_the_same(&list[i], consumer))
+        if (!list[i].evicts && is_the_same(&list[i], consumer))
             return true;
     return false;
 }

@@ -609,6 +609,26 @@ static void a_nudge_in_vain_counts_and_fails_nothing(void **state)
 
 /* --- evictions --- */
 
+static void a_pod_stays_when_others_have_begun_to_take_some_of_its_budget(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f, NULL, 0);
+    have_limits(&f, 0);
+    f.gathered.moves = cr_reservations_moves(f.actor.reservations, "ns");
+    f.gathered.world.budgets.len = 1;
+    uint64_t moves = f.gathered.moves;
+    const struct cr_reservation other = {
+        .policy = "ns/other", .ns = "ns", .workload = {"Deployment", "api"}, .moves = &moves};
+    assert_true(cr_reservations_take(f.actor.reservations, &other, 0));
+    plan_eviction(&f, 0, 1);
+    assert_int_equal(act(&f), CR_ERR_NONE);
+    assert_true(f.gathered.outdated);
+    assert_int_equal(cr_memory_pod(f.actor.memory, "uid-0-1").evicted_ms, 0);
+    cr_reservations_free(f.actor.reservations);
+    close_fixture(&f);
+}
+
 static void an_eviction_is_meant_for_one_pod_and_counts_for_the_change(void **state)
 {
     (void)state;
@@ -1249,6 +1269,7 @@ int main(void)
         cmocka_unit_test(a_place_is_kept_unless_the_restart_was_surely_not_done),
         cmocka_unit_test(without_a_place_nothing_is_sent_and_the_plan_is_made_anew),
         cmocka_unit_test(evictions_take_their_places_before_their_record),
+        cmocka_unit_test(a_pod_stays_when_others_have_begun_to_take_some_of_its_budget),
         cmocka_unit_test(pauses_double_up_to_five_minutes_until_it_goes_well),
         cmocka_unit_test(a_refused_restart_is_told_once),
         cmocka_unit_test(what_a_restart_warns_of_is_told_once_it_is_done),

@@ -101,6 +101,7 @@ static void test_nothing_allows_nothing(void **state)
     "{metadata: {name: " name ", generation: 1}, spec: {selector: {matchLabels: {app: web}}, " spec                    \
     "}, status: {" status "}}"
 #define BUDGETS(...)      "budgets: [" __VA_ARGS__ "]\n"
+#define EVICTS(pods)      "others: [{kind: Deployment, metadata: {name: api}, pods: " pods ", evicts: true}]\n"
 #define OTHER(pods, spec) "others: [{kind: Deployment, metadata: {name: api}, pods: " pods ", spec: {" spec "}}]\n"
 
 enum { PLAIN = 0, WAITS = 1, WARNS = 2 };
@@ -296,7 +297,7 @@ static const struct verdict_case {
     {"another's rollout under way counts", CR_RESTART_AUTO, 0,
      STATEFUL_SET(4) PODS_4 BUDGETS(BUDGET("web", "maxUnavailable: 1", NUMBERS(8, 7, 8, 1)))
      OTHER("[{}, {}, {}, {}]", "replicas: 4, strategy: {rollingUpdate: {maxUnavailable: 1}}"),
-     CR_BUDGET_BLOCKED, CR_BUDGET_OTHERS, WAITS, -1, "allows 1 now, of which rollouts under way may take 1, as that of Deployment api"},
+     CR_BUDGET_BLOCKED, CR_BUDGET_OTHERS, WAITS, -1, "allows 1 now, of which restarts under way may take 1, as that of Deployment api"},
     {"in full, although one of its pods is away already", CR_RESTART_AUTO, 0,
      STATEFUL_SET(4) PODS_4 BUDGETS(BUDGET("web", "maxUnavailable: 2", NUMBERS(7, 6, 8, 1)))
      OTHER("[{}, {}, {}, {ready: false}]", "replicas: 4, strategy: {rollingUpdate: {maxUnavailable: 1}}"),
@@ -315,6 +316,15 @@ static const struct verdict_case {
      STATEFUL_SET(4) PODS_4 BUDGETS(BUDGET("web", "maxUnavailable: 1", NUMBERS(8, 7, 8, 1)))
      OTHER("[{}, {}, {}, {}]", "replicas: 4, strategy: {rollingUpdate: {maxUnavailable: 1}}"),
      CR_BUDGET_BLOCKED, CR_BUDGET_OTHERS, WAITS, -1, ""},
+    {"beside evictions no rollout begins that has room for itself alone, but evictions may", CR_RESTART_AUTO, 0,
+     STATEFUL_SET(4) PODS_4 BUDGETS(BUDGET("web", "maxUnavailable: 1", NUMBERS(8, 7, 8, 1))) EVICTS("[{}, {}, {}, {}]"),
+     CR_BUDGET_EVICT, CR_BUDGET_FITS, PLAIN, 0, "allows 1 now, of which restarts under way may take 1, as that of Deployment api"},
+    {"they take one at a time", CR_RESTART_AUTO, 0,
+     STATEFUL_SET(4) PODS_4 BUDGETS(BUDGET("web", "maxUnavailable: 2", NUMBERS(8, 6, 8, 2))) EVICTS("[{}, {}, {}, {}]"),
+     CR_BUDGET_ROLL, CR_BUDGET_FITS, PLAIN, -1, ""},
+    {"and none under another budget", CR_RESTART_AUTO, 0,
+     STATEFUL_SET(4) PODS_4 BUDGETS(BUDGET("web", "maxUnavailable: 1", NUMBERS(4, 3, 4, 1))) EVICTS("[{labels: {app: api}}]"),
+     CR_BUDGET_ROLL, CR_BUDGET_FITS, PLAIN, -1, ""},
     {"too many even without the other", CR_RESTART_AUTO, 0,
      DEPLOYMENT(4, "maxUnavailable: 3") PODS_4 BUDGETS(BUDGET("web", "minAvailable: 6", NUMBERS(8, 6, 8, 2)))
      OTHER("[{}, {}, {}, {}]", "replicas: 4, strategy: {rollingUpdate: {maxUnavailable: 1}}"),
@@ -429,7 +439,8 @@ static void judge(const struct verdict_case *c, struct cr_budget_verdict *out)
                                               .name = cr_json_string_at(other, "metadata", "name"),
                                               .worst = &other_worst,
                                               .pods = other_pods.items,
-                                              .pods_len = other_pods.len};
+                                              .pods_len = other_pods.len,
+                                              .evicts = cr_json_bool_at(other, false, "evicts")};
     const struct cr_budget_world question = {.method = c->method,
                                              .single = c->single,
                                              .budgets = budgets,

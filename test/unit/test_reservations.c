@@ -293,6 +293,8 @@ static void a_policy_that_cannot_be_planned_has_what_its_status_calls_restarting
     consumer->kind = cr_strdup("Deployment");
     consumer->target = cr_strdup("a");
     consumer->state = CR_CONSUMER_RESTARTING;
+    cr_status_consumer_add(&status, "nobody")->state =
+        CR_CONSUMER_RESTARTING; /* the CRD lets it be without targetRef */
     start(&f, 0, 1);
     cr_reservations_put_off(f.all, "x/a", "x", &status, false, NOW);
     assert_false(take(&f, "x/b"));
@@ -427,6 +429,56 @@ static void who_is_restarted_in_a_namespace_is_told(void **state)
     end(&f);
 }
 
+static void who_evicts_is_told_to_others(void **state)
+{
+    (void)state;
+    struct fixture f;
+    CR_CLEANUP(cr_strvec) struct cr_strvec kinds = {0};
+    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+    uint64_t moves = 0;
+    struct cr_reservation what = {
+        .policy = "x/a", .ns = "x", .workload = own("x/a"), .version = "7", .evicts = true, .moves = &moves};
+    start(&f, 0, 0);
+    assert_true(take(&f, "x/b"));
+    assert_true(cr_reservations_take(f.all, &what, NOW));
+    cr_reservations_list_evicting(f.all, "x/a", "x", &kinds, &names);
+    cr_reservations_list_evicting(f.all, "y/b", "y", &kinds, &names);
+    assert_int_equal(names.len, 0);
+    cr_reservations_list_evicting(f.all, "x/b", "x", &kinds, &names);
+    assert_int_equal(names.len, 1);
+    assert_string_equal(names.items[0], "a");
+    assert_string_equal(kinds.items[0], "Deployment");
+    end(&f);
+}
+
+static void an_eviction_is_not_sent_once_somebody_else_has_begun(void **state)
+{
+    (void)state;
+    struct fixture f;
+    CR_CLEANUP(cr_strvec) struct cr_strvec kinds = {0};
+    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+    start(&f, 0, 0);
+    uint64_t a = cr_reservations_moves(f.all, "x");
+    uint64_t b = cr_reservations_moves(f.all, "x");
+    struct cr_reservation what = {
+        .policy = "x/a", .ns = "x", .workload = own("x/a"), .under_budget = true, .moves = &a};
+    plan(&f, "x/a", true); /* after a start it is found */
+    assert_true(cr_reservations_may_evict(f.all, &what));
+    cr_reservations_list_evicting(f.all, "x/b", "x", &kinds, &names);
+    assert_int_equal(names.len, 1);
+    assert_false(take_of(&f, "x/b", own("x/b"), true, &b)); /* which was weighed without that */
+    b = cr_reservations_moves(f.all, "x");
+    assert_true(take_of(&f, "x/b", own("x/b"), true, &b));
+    assert_false(cr_reservations_may_evict(f.all, &what));
+    what.under_budget = false;
+    assert_true(cr_reservations_may_evict(f.all, &what));
+    what.under_budget = true;
+    a = cr_reservations_moves(f.all, "x");
+    assert_true(cr_reservations_may_evict(f.all, &what));
+    assert_true(cr_reservations_may_evict(f.all, &what)); /* its own it knows */
+    end(&f);
+}
+
 /* --- threads --- */
 
 enum { PARTIES = 24, WORKERS = 4, PLACES = 3, TURNS = 200 };
@@ -555,6 +607,8 @@ int main(void)
         cmocka_unit_test(who_is_gone_is_not_called),
         cmocka_unit_test(what_was_weighed_without_others_does_not_begin),
         cmocka_unit_test(who_is_restarted_in_a_namespace_is_told),
+        cmocka_unit_test(who_evicts_is_told_to_others),
+        cmocka_unit_test(an_eviction_is_not_sent_once_somebody_else_has_begun),
         cmocka_unit_test(of_many_all_get_their_turn_and_never_too_many_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

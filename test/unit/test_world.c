@@ -120,6 +120,7 @@ struct play {
     const struct frames *objects;
     char *(*words)(struct cr_gathered *gathered);
     const char *begun;       /* of Deployment "db", its version before another policy restarts it; NULL: none does */
+    bool evicts;             /* so it is restarted */
     bool gateways_forbidden; /* and whatever else there is none of */
     bool secrets_went_on;    /* since the cache heard of them */
     struct cr_manager *manager;
@@ -203,11 +204,15 @@ static char *words_of(struct cr_gathered *gathered)
     return cr_buf_steal(&text);
 }
 
-static void begin_elsewhere(struct cr_reservations *reservations, const char *version)
+static void begin_elsewhere(struct cr_reservations *reservations, const struct play *play)
 {
     uint64_t moves = 0;
-    const struct cr_reservation what = {
-        .policy = "ns/other", .ns = "ns", .workload = {"Deployment", "db"}, .version = version, .moves = &moves};
+    const struct cr_reservation what = {.policy = "ns/other",
+                                        .ns = "ns",
+                                        .workload = {"Deployment", "db"},
+                                        .version = play->begun,
+                                        .evicts = play->evicts,
+                                        .moves = &moves};
     assert_true(cr_reservations_take(reservations, &what, 0));
 }
 
@@ -232,7 +237,7 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
     CR_CLEANUP(cr_reservations)
     struct cr_reservations *reservations = cr_reservations_new(&(struct cr_reservations_options){0});
     if (play->begun)
-        begin_elsewhere(reservations, play->begun);
+        begin_elsewhere(reservations, play);
     struct cr_world_source source = {
         .cache = play->cache, .secrets = secrets, .memory = memory, .reservations = reservations};
     CR_CLEANUP(cr_world) struct cr_gathered gathered = {0};
@@ -372,8 +377,8 @@ static void add_rolling_words(const struct cr_world_budgets *budgets, struct cr_
             ready += workload->pods[p].ready;
             labelled += cr_streq(cr_json_string_at(workload->pods[p].labels, "app"), workload->name);
         }
-        cr_buf_printf(text, " | %s/%s takes %d of %d pods (%d ready)", workload->kind, workload->name,
-                      workload->worst->unavailable, labelled, ready);
+        cr_buf_printf(text, " | %s/%s %s %d of %d pods (%d ready)", workload->kind, workload->name,
+                      workload->evicts ? "evicts, or takes" : "takes", workload->worst->unavailable, labelled, ready);
     }
 }
 
@@ -401,6 +406,7 @@ static void budgets_and_who_takes_pods_away_under_them(void **state)
         bool forbidden;
         const char *words;
         const char *begun;
+        bool evicts;
     } cases[] = {
         {"whoever rolls, with pods that are going, too", NAMES_WEB, rolling, false,
          "a:0 b:2 c:1  | DaemonSet/agent takes 2 of 3 pods (1 ready) | DaemonSet/log takes 1 of 0 pods (0 ready) -> | "
@@ -412,6 +418,10 @@ static void budgets_and_who_takes_pods_away_under_them(void **state)
          "7"},
         {"and no longer, whatever that policy has found out", NAMES_WEB, begun, false,
          "b:2  -> | Deployment/web takes 0 of 0 pods (0 ready)", "6"},
+        {"whom another policy evicts, whatever the cache shows", NAMES_WEB, begun, false,
+         "b:2  | Deployment/db evicts, or takes 0 of 0 pods (0 ready) -> | Deployment/db evicts, or takes 0 of 0 pods "
+         "(0 ready) | Deployment/web takes 0 of 0 pods (0 ready)",
+         "6", true},
         {"none: nobody asks who rolls", NAMES_WEB, without_budgets, false, " ->"},
         {"no right to see them", NAMES_WEB, objects, true, "unseen"},
         {"a cluster that does not know them", NAMES_WEB, objects, false, "unseen"},
@@ -423,6 +433,7 @@ static void budgets_and_who_takes_pods_away_under_them(void **state)
                                                     .objects = cases[i].objects,
                                                     .words = words_of_budgets,
                                                     .begun = cases[i].begun,
+                                                    .evicts = cases[i].evicts,
                                                     .gateways_forbidden = cases[i].forbidden});
         if (!cr_streq(words, cases[i].words))
             fail_msg("%s: '%s'", cases[i].rule, cr_or_empty(words));

@@ -97,7 +97,7 @@ enum cr_budget_reason {
     CR_BUDGET_STALE,          /* its status is of an older spec */
     CR_BUDGET_NEEDS_ALL,      /* all its pods are healthy, and it needs them all: it will never allow one to go */
     CR_BUDGET_NEEDS_ONLY,     /* the same of a single replica */
-    CR_BUDGET_OTHERS,         /* the rollouts of others take what it allows */
+    CR_BUDGET_OTHERS,         /* the restarts of others take what it allows */
     CR_BUDGET_EXHAUSTED,      /* it allows nothing now */
     CR_BUDGET_REPLACEMENT,    /* a pod that was evicted, or another, is not back yet */
     CR_BUDGET_TOO_MANY,       /* it allows some, the rollout may take more */

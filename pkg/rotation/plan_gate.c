@@ -7,8 +7,6 @@
 /* So many times restart.coalesce, while changes go on coming. As the CRD says. */
 enum { COALESCE_TIMES_MAX = 6 };
 
-#define FAILED "restart.maxConcurrent: the rollout of another consumer has failed"
-
 /* A person's word that applies to everything. */
 static const char *switched_off(const struct cr_policy *policy)
 {
@@ -66,7 +64,7 @@ char *cr_plan_gate_again(struct plan_ctx *ctx, const struct plan_consumer *consu
 {
     const char *word = held(ctx, consumer, blocked);
     if (!word && ctx->rollout_failed)
-        word = FAILED;
+        word = CR_PLAN_OTHER_FAILED;
     return cr_strdup_or_null(word);
 }
 

@@ -147,6 +147,7 @@ void cr_plan_find_under_way(const struct plan_ctx *ctx, struct plan_consumer *co
 void cr_plan_begin(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* In words, whose restart of the policy it must wait for, and then which limit over all policies; NULL: none. Owned.
  */
+#define CR_PLAN_OTHER_FAILED "restart.maxConcurrent: the rollout of another consumer has failed"
 char *cr_plan_concurrency(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 char *cr_plan_limit(struct plan_ctx *ctx, const struct plan_consumer *consumer);
 void cr_plan_list_under_way(struct plan_ctx *ctx);
@@ -174,6 +175,8 @@ char *cr_plan_fresh(struct plan_ctx *ctx, const struct plan_consumer *consumer);
 bool cr_plan_awaits_kubelet(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod);
 /* plan_care.c: nudges, probes and evictions. */
 void cr_plan_care(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+/* After as many as may be. */
+#define CR_PLAN_COPIED "new pods go on serving the old leaf: is it copied somewhere?"
 /* A new pod that serves the old leaf may be evicted now, as far as pauses, refusals and windows go. */
 bool cr_plan_repair_is_due(struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* When its endpoints were asked: the one that was asked the longest ago. 0: one never was. */

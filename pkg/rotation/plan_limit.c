@@ -60,7 +60,7 @@ char *cr_plan_concurrency(const struct plan_ctx *ctx, const struct plan_consumer
     int others = 0;
     /* The next one would likely fail the same way. */
     if (ctx->rollout_failed)
-        return cr_strdup("restart.maxConcurrent: the rollout of another consumer has failed");
+        return cr_strdup(CR_PLAN_OTHER_FAILED);
     for (size_t i = 0; i < ctx->consumers_len; i++) {
         const struct plan_consumer *other = &ctx->consumers[i];
         if (other == consumer || !other->under_way)

@@ -76,8 +76,7 @@ static void wait_for_evidence(struct plan_ctx *ctx, struct plan_consumer *consum
         return;
     }
     if (consumer->world->evictions >= CR_PLAN_EVICTIONS_MAX && consumer->status->pods.stale) {
-        cr_plan_set_state(consumer->status, CR_CONSUMER_BLOCKED,
-                          "new pods go on serving the old leaf: is it copied somewhere?");
+        cr_plan_set_state(consumer->status, CR_CONSUMER_BLOCKED, CR_PLAN_COPIED);
         return;
     }
     cr_plan_set_state(consumer->status, CR_CONSUMER_VERIFYING, cr_plan_may_act(ctx) ? NULL : "mode: Plan or suspend");

@@ -874,6 +874,15 @@ static void a_restart_waits_until_old_pods_show_that_their_kubelets_are_fresh(vo
     assert_int_equal(c->plan.probes_len, 0);
 }
 
+/* Until it had reloaded, the wait would be over, or nearly. */
+static void who_takes_long_to_reload_tells_nothing(void **state)
+{
+    struct cluster *c = changed_on_two_nodes(state);
+    c->policy->consumers[1].reload[CR_ROLE_SERVER_LEAF] =
+        (struct cr_reload_override){.set = true, .method = CR_METHOD_POLL, .max_delay_ms = 11 * 1000};
+    assert_int_equal(recorded_plan(c)->restarts_len, 1);
+}
+
 static void one_pod_speaks_for_all_of_its_node(void **state)
 {
     struct cluster *c = changed_on_two_nodes(state);
@@ -1600,6 +1609,7 @@ int main(void)
         T(method_never_blocks_the_restart),
         T(changes_within_the_coalescing_time_wait),
         T(a_restart_waits_until_old_pods_show_that_their_kubelets_are_fresh),
+        T(who_takes_long_to_reload_tells_nothing),
         T(one_pod_speaks_for_all_of_its_node),
         T(a_stale_kubelet_is_nudged_again_and_waited_for_so_long_only),
         T(nobody_waits_for_what_no_pod_can_show),

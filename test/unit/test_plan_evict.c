@@ -206,6 +206,10 @@ static void an_older_crd_is_noticed_before_it_could_go_round(void **state)
     CR_CLEANUP(cr_policy_status) struct cr_policy_status written = {0};
     cr_policy_status_copy(&written, &s->plan.status);
     assert_true(cr_plan_is_kept(&s->plan.status, &written));
+    int64_t until_ms = written.consumers[0].evicted_until_ms;
+    written.consumers[0].evicted_until_ms = 0;
+    assert_false(cr_plan_is_kept(&s->plan.status, &written));
+    written.consumers[0].evicted_until_ms = until_ms;
     cr_strset(&written.consumers[0].evicting, NULL);
     assert_false(cr_plan_is_kept(&s->plan.status, &written));
 }
@@ -250,6 +254,23 @@ static void a_new_pod_with_the_old_leaf_goes_again_and_not_for_ever(void **state
     assert_string_equal(evicted(s), "none");
     assert_int_equal(scene_status(s, 0)->state, CR_CONSUMER_BLOCKED);
     assert_true(cr_starts_with(scene_status(s, 0)->blocked_by, "new pods go on serving the old leaf"));
+}
+
+static void a_repair_is_not_sent_twice_while_the_cache_shows_its_pod(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene *s = scene_new("{method: Evict}", 1);
+    scene_change(s, "2");
+    evicted(s);
+    replace(s, true);
+    scene_see(s, 0, 0, "1");
+    assert_string_equal(evicted(s), s->pods[0][0].name);
+    s->pods[0][0].evicted_ms = s->now_ms;
+    s->consumers[0].evictions = 1;
+    s->consumers[0].evicted_ms = s->now_ms;
+    s->now_ms += 20 * SECOND;
+    scene_see(s, 0, 0, "1");
+    assert_string_equal(evicted(s), "none");
 }
 
 static void a_new_pod_that_cannot_be_asked_is_inferred_in_the_end(void **state)
@@ -348,6 +369,29 @@ static void a_replacement_that_is_not_ready_in_time_has_failed_and_stops_the_oth
     assert_string_equal(evicted(s), "web-1");
 }
 
+static void who_has_failed_also_stops_evictions_that_have_begun(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene *s = scene_new("{method: Evict, maxConcurrent: 2}", 2);
+    cr_json_set_int(cr_json_edit(s->workloads[1], "spec"), "progressDeadlineSeconds", 60);
+    scene_change(s, "2");
+    assert_int_equal(scene_due(s)->evictions_len, 2);
+    s->now_ms += 3 * SECOND;
+    for (size_t i = 0; i < 2; i++)
+        scene_pod(s, i, s->plan.evictions[i].pod);
+    scene_see(s, 0, 0, "2");
+    s->pods[1][0].ready = false;
+    set_available(s, 1, 2);
+    s->now_ms += 61 * SECOND;
+    assert_string_equal(evicted(s), "none");
+    assert_int_equal(scene_status(s, 1)->state, CR_CONSUMER_FAILED);
+    assert_string_equal(scene_status(s, 0)->blocked_by,
+                        "restart.maxConcurrent: the rollout of another consumer has failed");
+    s->pods[1][0].ready = true;
+    set_available(s, 1, 3);
+    assert_string_equal(evicted(s), s->pods[0][1].name);
+}
+
 static void one_workload_at_a_time(void **state)
 {
     (void)state;
@@ -363,6 +407,38 @@ static void one_workload_at_a_time(void **state)
         scene_see(s, 0, slot, "2");
     }
     assert_int_equal(run(s, "2"), 3);
+}
+
+static void a_rollout_of_others_in_the_middle_is_waited_for(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene *s = scene_new("{method: Evict}", 1);
+    scene_change(s, "2");
+    evicted(s);
+    replace(s, true);
+    scene_see(s, 0, 0, "2");
+    cr_json_set_int(cr_json_edit(s->workloads[0], "status"), "updatedReplicas", 1);
+    assert_string_equal(evicted(s), "none");
+    assert_int_equal(scene_status(s, 0)->state, CR_CONSUMER_RESTARTING);
+    cr_json_set_int(cr_json_edit(s->workloads[0], "status"), "updatedReplicas", 3);
+    assert_int_equal(run(s, "2"), 2);
+}
+
+/* By eviction there is no annotation that could be gone. */
+static void a_workload_that_is_changed_in_the_middle_was_not_undone(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
+    scene_workload(s, 0, 3, "strategy: {rollingUpdate: {maxUnavailable: 2}}");
+    scene_budget(s, 0, all, 3, 2, 1);
+    scene_change(s, "2");
+    evicted(s);
+    replace(s, true);
+    scene_see(s, 0, 0, "2");
+    cr_json_set_int(cr_json_edit(s->workloads[0], "metadata"), "generation", 2);
+    cr_json_set_int(cr_json_edit(s->workloads[0], "status"), "observedGeneration", 2);
+    assert_int_equal(run(s, "2"), 2);
+    assert_int_equal(scene_status(s, 0)->state, CR_CONSUMER_CONVERGED);
 }
 
 /* --- changes --- */
@@ -530,11 +606,15 @@ int main(void)
         cmocka_unit_test(an_older_crd_is_noticed_before_it_could_go_round),
         cmocka_unit_test(where_nothing_can_be_seen_the_cache_is_waited_for_first),
         cmocka_unit_test(a_new_pod_with_the_old_leaf_goes_again_and_not_for_ever),
+        cmocka_unit_test(a_repair_is_not_sent_twice_while_the_cache_shows_its_pod),
+        cmocka_unit_test(a_rollout_of_others_in_the_middle_is_waited_for),
+        cmocka_unit_test(a_workload_that_is_changed_in_the_middle_was_not_undone),
         cmocka_unit_test(a_new_pod_that_cannot_be_asked_is_inferred_in_the_end),
         cmocka_unit_test(a_person_stops_it_in_the_middle_and_lets_it_go_on),
         cmocka_unit_test(a_budget_holds_each_pod_and_lets_it_go_on),
         cmocka_unit_test(auto_goes_on_as_it_began),
         cmocka_unit_test(a_replacement_that_is_not_ready_in_time_has_failed_and_stops_the_others),
+        cmocka_unit_test(who_has_failed_also_stops_evictions_that_have_begun),
         cmocka_unit_test(one_workload_at_a_time),
         cmocka_unit_test(a_change_in_the_middle_begins_anew_and_counts),
         cmocka_unit_test(the_breaker_holds_the_fourth),

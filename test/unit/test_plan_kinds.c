@@ -396,6 +396,13 @@ static void an_argo_rollout_is_restarted_for_all_pods_that_there_are(void **stat
     look(s);
     assert_int_equal(s->plan.restarts_len, 1);
     assert_int_equal(s->plan.restarts[0].restart_at_ms, s->now_ms + minute_ms / 2 + 1000);
+    /* Times have whole seconds: one of this very second would be as good as restarted. */
+    s->now_ms += 5 * minute_ms + 400;
+    have_pods(s, 2, s->now_ms - 400);
+    hold(s, "3");
+    look(s);
+    assert_int_equal(s->plan.restarts_len, 1);
+    assert_int_equal(s->plan.restarts[0].restart_at_ms, s->now_ms - 400 + 1000);
 }
 
 static void an_argo_rollout_is_left_alone_in_the_middle_of_an_update(void **state)

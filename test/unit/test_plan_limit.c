@@ -294,6 +294,19 @@ static void what_is_restarted_already_needs_no_further_place(void **state)
     assert_false(is_under_way(p, 2)); /* not for this one, so far */
 }
 
+static void and_leaves_the_places_to_others(void **state)
+{
+    struct scene *s = *state;
+    hold(s, "2");
+    s->policy->restart.max_concurrent = CONSUMERS;
+    s->limits = (struct cr_world_limits){.total = 2, .total_free = 1, .remembers = true};
+    s->consumers[0].claim.any = true;
+    const struct cr_plan *p = plan(s);
+    assert_int_equal(p->restarts_len, 2);
+    assert_int_equal(p->restarts[1].consumer, 1);
+    assert_true(cr_starts_with(blocked_by(s, "c"), "limit: "));
+}
+
 /* Nobody is to be kept waiting by one that could not begin anyhow. */
 static void only_who_could_begin_otherwise_waits_for_a_limit(void **state)
 {
@@ -317,6 +330,7 @@ int main(void)
         T(limits_hold_what_is_beyond_them),
         T(the_limit_is_told_with_its_flag),
         T(what_is_restarted_already_needs_no_further_place),
+        T(and_leaves_the_places_to_others),
         T(only_who_could_begin_otherwise_waits_for_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

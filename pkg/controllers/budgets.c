@@ -129,7 +129,8 @@ static void add_rolling_name(void *names, const char *ns, const char *name, stru
 
 static void gather_rolling(struct cr_budgets *out)
 {
-    static const enum cr_cached workloads[] = {CR_CACHED_DEPLOYMENTS, CR_CACHED_STATEFULSETS, CR_CACHED_DAEMONSETS};
+    static const enum cr_cached workloads[] = {CR_CACHED_DEPLOYMENTS, CR_CACHED_STATEFULSETS, CR_CACHED_DAEMONSETS,
+                                               CR_CACHED_ROLLOUTS};
     for (size_t k = 0; k < cr_array_len(workloads); k++) {
         CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
         cr_cache_visit(out->cache, workloads[k], out->ns, add_rolling_name, &names);

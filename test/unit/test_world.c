@@ -41,7 +41,10 @@
 #define NAMES(deployment)                                                                                              \
     "\"secrets\":[{\"name\":\"s1\"}],\"consumers\":[{\"name\":\"w\",\"targetRef\":{\"kind\":\"Deployment\",\"name\":"  \
     "\"" deployment "\"}}]"
-#define NAMES_WEB                         NAMES("web")
+#define NAMES_WEB NAMES("web")
+#define NAMES_ARGO                                                                                                     \
+    "\"secrets\":[{\"name\":\"s1\"}],\"consumers\":[{\"name\":\"w\",\"targetRef\":{\"kind\":\"Deployment\",\"name\":"  \
+    "\"web\"}},{\"name\":\"c\",\"targetRef\":{\"kind\":\"Rollout\",\"name\":\"canary\"}}]"
 #define POLICY(name, created, spec, more) ADDED("{" META(name, created, "") ",\"spec\":{" spec "}" more "}")
 /* What a policy that has settled "s1" for "web" has in its status; nobody reads the digests here. */
 #define STATUS                                                                                                         \
@@ -99,6 +102,19 @@ static const struct frames begun[] = {
     {"deployments", DONE("web") DONE("db")},
     {"daemonsets", ""},
     {"statefulsets", ""},
+    {"pods", ""},
+    {"poddisruptionbudgets", BUDGET("b", "2")},
+    {NULL, NULL},
+};
+
+static const struct frames argo[] = {
+    {"secrets", SECRET("s1", "shop")},
+    {"deployments", DONE("web")},
+    {"daemonsets", ""},
+    {"statefulsets", ""},
+    {"rollouts",
+     ADDED("{" META("canary", "1", "") ",\"spec\":{\"replicas\":4},\"status\":{\"observedGeneration\":\"1\","
+                                       "\"stableRS\":\"a\",\"currentPodHash\":\"b\"}}")},
     {"pods", ""},
     {"poddisruptionbudgets", BUDGET("b", "2")},
     {NULL, NULL},
@@ -422,6 +438,9 @@ static void budgets_and_who_takes_pods_away_under_them(void **state)
          "b:2  | Deployment/db evicts, or takes 0 of 0 pods (0 ready) -> | Deployment/db evicts, or takes 0 of 0 pods "
          "(0 ready) | Deployment/web takes 0 of 0 pods (0 ready)",
          "6", true},
+        {"Argo's Rollouts, too", NAMES_ARGO, argo, false,
+         "b:2  | Rollout/canary takes 1 of 0 pods (0 ready) -> | Rollout/canary takes 1 of 0 pods (0 ready) | "
+         "Deployment/web takes 0 of 0 pods (0 ready)"},
         {"none: nobody asks who rolls", NAMES_WEB, without_budgets, false, " ->"},
         {"no right to see them", NAMES_WEB, objects, true, "unseen"},
         {"a cluster that does not know them", NAMES_WEB, objects, false, "unseen"},

@@ -297,12 +297,23 @@ static void repair(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t 
         cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING, NULL);
 }
 
+/* The one on record goes before others like it: after a crash pods come in any order. */
+static size_t recorded_or(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t chosen)
+{
+    const struct cr_world_pod *pods = consumer->world->pods;
+    for (size_t i = 0; i < consumer->world->pods_len; i++)
+        if (cr_streq(pods[i].uid, consumer->status->evicting) && pods[i].ready == pods[chosen].ready &&
+            !cr_plan_pod_is_gone(ctx, &pods[i]) && cr_plan_pod_must_go(ctx, consumer, i))
+            return i;
+    return chosen;
+}
+
 static void evict_next(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
     bool blocked = false;
     cr_autofree char *gate = cr_plan_budget(ctx, consumer, &blocked);
     if (!gate && consumer->way.pod != SIZE_MAX)
-        evict(ctx, consumer, index, consumer->way.pod);
+        evict(ctx, consumer, index, recorded_or(ctx, consumer, consumer->way.pod));
     else if (!gate || consumer->way.reason == CR_BUDGET_REPLACEMENT)
         cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING, NULL);
     else

@@ -135,6 +135,25 @@ static void the_same_world_gives_the_same_plan(void **state)
     assert_int_equal(scene_status(s, 0)->state, CR_CONSUMER_RESTARTING);
 }
 
+static void the_pod_on_record_goes_whatever_order_pods_come_in_after_a_crash(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene *s = scene_new("{method: Evict}", 1);
+    scene_change(s, "2");
+    assert_string_equal(evicted(s), "web-0");
+    struct cr_world_pod last = s->pods[0][2];
+    s->pods[0][2] = s->pods[0][0];
+    s->pods[0][0] = last;
+    const struct cr_plan *p = scene_plan(s);
+    assert_false(p->record_first);
+    assert_int_equal(p->evictions_len, 1);
+    assert_int_equal(p->evictions[0].pod, 2);
+    /* One that is not ready is worth more than that. */
+    s->pods[0][1].ready = false;
+    scene_plan(s);
+    assert_string_equal(scene_status(s, 0)->evicting, "web-1");
+}
+
 /* A leader that was paused has the record of before; writing the next one it is told. */
 static void no_pod_goes_that_is_not_on_record(void **state)
 {
@@ -599,6 +618,7 @@ int main(void)
         cmocka_unit_test(it_begins_with_a_record_an_event_and_one_pod),
         cmocka_unit_test(those_that_are_not_ready_go_first),
         cmocka_unit_test(the_same_world_gives_the_same_plan),
+        cmocka_unit_test(the_pod_on_record_goes_whatever_order_pods_come_in_after_a_crash),
         cmocka_unit_test(no_pod_goes_that_is_not_on_record),
         cmocka_unit_test(no_pod_goes_twice_however_clocks_differ),
         cmocka_unit_test(a_pod_of_this_very_second_is_waited_out),

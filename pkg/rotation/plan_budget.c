@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 
-enum { LOOK_AGAIN_MS = 15 * 1000 }; /* beside the events of budgets and pods */
+enum { LOOK_AGAIN_MS = 60 * 1000 }; /* beside the events of budgets and pods, which come at once */
 
 /* A workload as budgets see it. */
 struct seen {

@@ -198,8 +198,9 @@ void cr_plan_settle(struct plan_ctx *ctx);
 /* Its pods have the new material of this very change, and no old one is left to come back. */
 bool cr_plan_has(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
 /* plan_budget.c: NULL when budgets let a restart go on; the way is in consumer->way, where an Evict without a pod says
- * that all are replaced. Else what holds it (owned); its words begin as below, unless singleReplica does. *blocked: as
- * with cr_plan_gate. */
+ * that all are replaced. Else what holds it (owned); its words begin as one of those below. *blocked: as with
+ * cr_plan_gate. */
+#define CR_PLAN_SINGLE           "restart.singleReplica: "
 #define CR_PLAN_BUDGET           "budget: "
 #define CR_PLAN_WAITS_FOR_BUDGET CR_PLAN_BUDGET "waits: "
 char *cr_plan_budget(struct plan_ctx *ctx, struct plan_consumer *consumer, bool *blocked);

@@ -136,6 +136,8 @@ static void say_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer,
         cr_plan_say_workload(ctx->plan, true, index, CR_REASON_BREAKER, cr_strdup(gate));
     if (cr_plan_is_budget(gate) && !cr_plan_is_budget(before))
         cr_plan_say_workload(ctx->plan, true, index, "WaitsForBudget", cr_strdup(gate));
+    if (cr_starts_with(gate, CR_PLAN_SINGLE) && !cr_starts_with(cr_or_empty(before), CR_PLAN_SINGLE))
+        cr_plan_say_workload(ctx->plan, true, index, "OnlyPodHeld", cr_strdup(gate));
 }
 
 void cr_plan_hold(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, const char *gate, bool blocked)

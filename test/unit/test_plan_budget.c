@@ -157,6 +157,20 @@ static void that_the_only_pod_goes_is_said_before_and_in_status(void **state)
     assert_non_null(strstr(p->restarts[0].why, "Its only pod goes away"));
 }
 
+static void that_the_only_pod_is_held_is_said_once(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene *s = scene_new("{singleReplica: Block}", 1);
+    scene_workload(s, 0, 1, "strategy: {type: Recreate}");
+    scene_change(s, "2");
+    assert_int_equal(scene_due(s)->restarts_len, 0);
+    assert_false(scene_says(s, "OnlyPodHeld")); /* scene_change has recorded it */
+    s->status.consumers[0].state = CR_CONSUMER_PENDING;
+    cr_strset(&s->status.consumers[0].blocked_by, "restart.coalesce");
+    (void)scene_plan(s);
+    assert_true(scene_says(s, "OnlyPodHeld"));
+}
+
 static void mode_plan_says_which_way(void **state)
 {
     (void)state;
@@ -272,6 +286,7 @@ int main(void)
         cmocka_unit_test(a_budget_is_told_while_coalesce_runs_and_once),
         cmocka_unit_test(whoever_goes_past_a_budget_says_so),
         cmocka_unit_test(that_the_only_pod_goes_is_said_before_and_in_status),
+        cmocka_unit_test(that_the_only_pod_is_held_is_said_once),
         cmocka_unit_test(mode_plan_says_which_way),
         cmocka_unit_test(two_restarts_of_one_plan_share_a_budget),
         cmocka_unit_test(a_rollout_that_we_began_counts_before_the_cache_shows_it),

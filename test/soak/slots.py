@@ -214,8 +214,10 @@ class Churn:
         self._expect_first_sight(slot)
 
     def recreate_deployment(self, slot: Slot) -> None:
-        self._delete("deployments", slot)
-        wait_until("the Deployment to be gone", lambda: persistently(lambda: self._api.find("deployments", *slot.key)) is None)
+        # In the foreground: on a busy machine the garbage collector was seen to leave a ReplicaSet behind that was deleted in the
+        # background, and with it a pod of that name which has old material for good.
+        self._delete("deployments", slot, foreground=True)
+        wait_until("the Deployment to be gone", lambda: persistently(lambda: self._api.find("deployments", *slot.key)) is None, 120)
         self._apply("deployments", slot.deployment())
         slot.generation, slot.restarted_for = 1, None
 
@@ -268,10 +270,10 @@ class Churn:
     def _merge(self, slot: Slot, kind: str, patch: Object) -> None:
         persistently(lambda: self._api.merge(kind, *slot.key, patch))
 
-    def _delete(self, kind: str, slot: Slot) -> None:
+    def _delete(self, kind: str, slot: Slot, *, foreground: bool = False) -> None:
         def delete() -> bool:
             try:
-                self._api.delete(kind, *slot.key)
+                self._api.delete(kind, *slot.key, foreground=foreground)
             except APIError as error:
                 if error.code != 404:
                     raise

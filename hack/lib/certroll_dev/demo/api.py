@@ -95,8 +95,9 @@ class API:
         target = path(kind, namespace, name) + (f"/{subresource}" if subresource else "")
         return self.request("PATCH", target, patch, "application/merge-patch+json")
 
-    def delete(self, kind: str, namespace: str, name: str) -> Object:
-        return self.request("DELETE", path(kind, namespace, name))
+    def delete(self, kind: str, namespace: str, name: str, *, foreground: bool = False) -> Object:
+        """foreground: it stays until all that it owns is gone."""
+        return self.request("DELETE", path(kind, namespace, name) + ("?propagationPolicy=Foreground" if foreground else ""))
 
     def watch(self, kind: str, namespace: str, version: str, seconds: int) -> Iterator[tuple[str, Object]]:
         """What changes after that resourceVersion, as type and object, over a connection of its own, for so long at most."""

@@ -160,15 +160,22 @@ class _Matrix:
         return wrong + _excess(recorded, outcome)
 
     def _missed(self, recorded: Sequence[Outcome], outcomes: Sequence[Outcome]) -> list[str]:
-        """A matrix whose kills have missed proves nothing: the restart, and what comes in every recorded run, must have been hit."""
+        """A matrix whose kills have missed proves nothing: the restart, and what comes in every recorded run, must have been hit.
+
+        But for reports of how far a rotation is: a busy machine tells two of them in one.
+        """
         always = set.intersection(*({write.point for write in outcome.writes} for outcome in recorded))
         struck = {outcome.kill.point for outcome in outcomes if outcome.struck and outcome.kill}
-        wanted = {point for point in always if not _is_event(point)}
+        wanted = {point for point in always if not _is_event(point) and not _is_report(point)}
         return [f"{self._case.name}: never killed at {point}" for point in sorted(wanted - struck)]
 
 
 def _is_event(point: Point) -> bool:
     return point.label.startswith("POST events")
+
+
+def _is_report(point: Point) -> bool:
+    return point.label.endswith("(reports)")
 
 
 def _excess(recorded: Sequence[Outcome], outcome: Outcome) -> list[str]:
@@ -193,4 +200,4 @@ def _counts(outcome: Outcome) -> Counter[str]:
 def _what(write: Write) -> str:
     if write.kind != _STATUS:
         return write.kind
-    return _REPORTS if write.point.label.endswith("(reports)") else write.point.label
+    return _REPORTS if _is_report(write.point) else write.point.label

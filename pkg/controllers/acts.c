@@ -100,42 +100,46 @@ static struct cr_json *restart_patch(const struct cr_json *workload, const struc
     return patch;
 }
 
-static void say_restart(const struct cr_actor *actor, const struct cr_gathered *gathered, size_t consumer,
-                        const struct cr_json *workload, const char *why, const struct cr_error *err)
+/* Whom it is about; what is said of it is to be filled in. */
+static struct cr_event event_about(const struct cr_gathered *gathered, size_t consumer)
 {
     const struct cr_policy_consumer *spec = spec_of(gathered, consumer);
-    const struct cr_policy *policy = gathered->world.policy;
-    cr_autofree char *message = err ? cr_asprintf("cannot restart: %s", err->text)
-                                    : cr_asprintf("%s (CertRotationPolicy %s)", why, policy->name);
-    struct cr_event event = {.api_version = spec->api_version,
+    return (struct cr_event){.api_version = spec->api_version,
                              .kind = spec->kind,
-                             .ns = policy->ns,
+                             .ns = gathered->world.policy->ns,
                              .name = spec->target,
-                             .uid = cr_obj_uid(workload),
-                             .warning = err != NULL,
-                             .reason = err ? "RestartFailed" : "Restarting",
-                             .message = message};
+                             .uid = cr_obj_uid(gathered->consumers[consumer].workload)};
+}
+
+/* Takes message. */
+static void say_workload(const struct cr_actor *actor, const struct cr_gathered *gathered, size_t consumer,
+                         bool warning, const char *reason, char *message)
+{
+    cr_autofree char *text = message;
+    struct cr_event event = event_about(gathered, consumer);
+    event.warning = warning;
+    event.reason = reason;
+    event.message = text;
     cr_recorder_emit(actor->recorder, &event);
 }
 
-/* With the restart and not with a status: the plan that says it has acted, so it is made anew before it is written. */
-static void say_warning(const struct cr_actor *actor, const struct cr_gathered *gathered,
-                        const struct cr_plan_restart *what, const struct cr_json *workload)
+static void say_restart_failed(const struct cr_actor *actor, const struct cr_gathered *gathered,
+                               const struct cr_plan_restart *what, const struct cr_error *err)
 {
-    const struct cr_policy_consumer *spec = spec_of(gathered, what->consumer);
-    const struct cr_policy *policy = gathered->world.policy;
-    if (!what->warns)
-        return;
-    cr_autofree char *message = cr_asprintf("%s (CertRotationPolicy %s)", what->warning, policy->name);
-    struct cr_event event = {.api_version = spec->api_version,
-                             .kind = spec->kind,
-                             .ns = policy->ns,
-                             .name = spec->target,
-                             .uid = cr_obj_uid(workload),
-                             .warning = true,
-                             .reason = what->warns,
-                             .message = message};
-    cr_recorder_emit(actor->recorder, &event);
+    say_workload(actor, gathered, what->consumer, true, "RestartFailed", cr_asprintf("cannot restart: %s", err->text));
+}
+
+/* What it warns of is said with it and not with a status: the plan that says it has acted, so it is made anew before it
+ * is written. */
+static void say_restart(const struct cr_actor *actor, const struct cr_gathered *gathered,
+                        const struct cr_plan_restart *what)
+{
+    const char *policy = gathered->world.policy->name;
+    say_workload(actor, gathered, what->consumer, false, "Restarting",
+                 cr_asprintf("%s (CertRotationPolicy %s)", what->why, policy));
+    if (what->warns)
+        say_workload(actor, gathered, what->consumer, true, what->warns,
+                     cr_asprintf("%s (CertRotationPolicy %s)", what->warning, policy));
 }
 
 /* key: of the policy. */
@@ -227,13 +231,12 @@ static bool restart(const struct cr_actor *actor, struct cr_gathered *gathered, 
         if (err->kind == CR_ERR_CONFLICT)
             return false;
         log_about(policy, "restart failed", &about, err);
-        say_restart(actor, gathered, what->consumer, workload, what->why, err);
+        say_restart_failed(actor, gathered, what, err);
         return false;
     }
     note_write(actor, policy, spec->kind, patched);
     log_about(policy, "restarted", &about, NULL);
-    say_restart(actor, gathered, what->consumer, workload, what->why, NULL);
-    say_warning(actor, gathered, what, workload);
+    say_restart(actor, gathered, what);
     cr_world_override(gathered, what->consumer, patched);
     return true;
 }
@@ -418,30 +421,27 @@ bool cr_act(const struct cr_actor *actor, struct cr_gathered *gathered, struct c
 
 /* --- what is said --- */
 
-static void fill_about(const struct cr_gathered *gathered, const struct cr_plan_event *said, struct cr_event *event)
+static struct cr_event event_of(const struct cr_gathered *gathered, const struct cr_plan_event *said)
 {
     const struct cr_policy *policy = gathered->world.policy;
-    event->ns = policy->ns;
-    if (said->about == CR_ABOUT_WORKLOAD) {
-        const struct cr_policy_consumer *spec = spec_of(gathered, said->consumer);
-        event->api_version = spec->api_version;
-        event->kind = spec->kind;
-        event->name = spec->target;
-        event->uid = cr_obj_uid(gathered->consumers[said->consumer].workload);
-        return;
-    }
-    event->api_version = CR_API_GROUP "/" CR_API_VERSION;
-    event->kind = CR_POLICY_KIND;
-    event->name = policy->name;
-    event->uid = policy->uid;
+    struct cr_event event = {.api_version = CR_API_GROUP "/" CR_API_VERSION,
+                             .kind = CR_POLICY_KIND,
+                             .ns = policy->ns,
+                             .name = policy->name,
+                             .uid = policy->uid};
+    if (said->about == CR_ABOUT_WORKLOAD)
+        event = event_about(gathered, said->consumer);
+    event.warning = said->warning;
+    event.reason = said->reason;
+    event.message = said->message;
+    return event;
 }
 
 void cr_act_say(const struct cr_actor *actor, const struct cr_gathered *gathered, const struct cr_plan *plan)
 {
     for (size_t i = 0; i < plan->events_len; i++) {
         const struct cr_plan_event *said = &plan->events[i];
-        struct cr_event event = {.warning = said->warning, .reason = said->reason, .message = said->message};
-        fill_about(gathered, said, &event);
+        struct cr_event event = event_of(gathered, said);
         cr_recorder_emit(actor->recorder, &event);
         log_said(gathered->world.policy, said, event.name);
     }

@@ -118,22 +118,23 @@ static void on_catalogue_news(void *arg)
     cr_queue_add(cr_manager_queue(controller->options.manager), catalogue_key);
 }
 
-static void plan_all_of(struct cr_policy_controller *controller, const char *ns)
+/* Adds the key of each policy that is worked on. */
+static void list_policies(const struct cr_policy_controller *controller, struct cr_strvec *keys)
 {
-    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
-    cr_cache_keys(controller->cache, CR_CACHED_POLICIES, ns, &keys);
-    for (size_t i = 0; i < keys.len; i++)
-        on_policy(controller, keys.items[i]);
+    const struct cr_strvec *namespaces = controller->options.namespaces;
+    for (size_t i = 0; i < namespaces->len; i++)
+        cr_cache_keys(controller->cache, CR_CACHED_POLICIES, namespaces->items[i], keys);
+    if (namespaces->len == 0)
+        cr_cache_keys(controller->cache, CR_CACHED_POLICIES, NULL, keys);
 }
 
 static void on_catalogue_change(void *arg)
 {
     struct cr_policy_controller *controller = arg;
-    const struct cr_strvec *namespaces = controller->options.namespaces;
-    for (size_t i = 0; i < namespaces->len; i++)
-        plan_all_of(controller, namespaces->items[i]);
-    if (namespaces->len == 0)
-        plan_all_of(controller, NULL);
+    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+    list_policies(controller, &keys);
+    for (size_t i = 0; i < keys.len; i++)
+        on_policy(controller, keys.items[i]);
 }
 
 static struct cr_world_source world_source(const struct turn *turn, const struct cr_catalogue_hold *hold)
@@ -277,14 +278,10 @@ static void follow_restarts(struct turn *turn, const struct cr_gathered *gathere
 /* Once, when this process begins to act. */
 static void expect_policies(struct cr_policy_controller *controller)
 {
-    const struct cr_strvec *namespaces = controller->options.namespaces;
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     if (cr_reservations_expects(controller->reservations))
         return;
-    for (size_t i = 0; i < namespaces->len; i++)
-        cr_cache_keys(controller->cache, CR_CACHED_POLICIES, namespaces->items[i], &keys);
-    if (!namespaces->len)
-        cr_cache_keys(controller->cache, CR_CACHED_POLICIES, NULL, &keys);
+    list_policies(controller, &keys);
     cr_reservations_expect(controller->reservations, &keys, cr_clock_monotonic_ms());
     cr_queue_add_low(cr_manager_queue(controller->options.manager), limits_key, LIMITS_PAUSE_MS);
 }

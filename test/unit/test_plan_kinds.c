@@ -13,9 +13,9 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
-#include "codec/yaml.h"
 #include "rotation/diff.h"
 #include "support/recorded.h"
+#include "support/yamltext.h"
 
 enum { PODS_MAX = 3 };
 
@@ -35,15 +35,6 @@ struct scene {
     int64_t now_ms;
     struct cr_plan plan; /* the last one */
 };
-
-static struct cr_json *yaml(const char *text)
-{
-    struct cr_error err = {0};
-    struct cr_json *json = cr_yaml_parse(text, strlen(text), &err);
-    if (!json)
-        fail_msg("%s", err.text);
-    return json;
-}
 
 /* word stands for a leaf of one CA. */
 static void hold(struct scene *s, const char *word)
@@ -72,7 +63,7 @@ static void have_pods(struct scene *s, size_t len, int64_t created_ms)
     static const char *const names[PODS_MAX] = {"pod-0", "pod-1", "pod-2"};
     for (size_t i = 0; i < len; i++) {
         cr_json_free(s->pod_json[i]);
-        s->pod_json[i] = yaml("metadata: {}");
+        s->pod_json[i] = test_yaml("metadata: {}");
         s->pods[i] = (struct cr_world_pod){.pod = s->pod_json[i],
                                            .name = names[i],
                                            .uid = names[i],
@@ -93,7 +84,7 @@ static void be(struct scene *s, const char *kind, const char *api_version, const
         "spec: {secrets: [{name: tls}], restart: {coalesce: 0s}, consumers: [{name: c, targetRef: {apiVersion: %s, "
         "kind: %s, name: w}}]}\n",
         api_version, kind);
-    CR_CLEANUP(cr_json) struct cr_json *object = yaml(policy);
+    CR_CLEANUP(cr_json) struct cr_json *object = test_yaml(policy);
     s->policy = cr_policy_decode(object, &err);
     if (!s->policy || s->policy->consumers_len != 1)
         fail_msg("%s: %s", kind, err.text);
@@ -107,7 +98,7 @@ static void be(struct scene *s, const char *kind, const char *api_version, const
         "      volumes: [{name: v, secret: {secretName: tls}}]\n"
         "%s",
         kind, spec);
-    s->workload = yaml(workload);
+    s->workload = test_yaml(workload);
     s->consumer.found = true;
     s->consumer.workload = s->workload;
 }
@@ -210,7 +201,7 @@ static void a_job_is_left_to_its_next_run(void **state)
 
 static void set_workload(struct scene *s, const char *status, int64_t generation, int64_t replicas)
 {
-    cr_json_set(s->workload, "status", yaml(status));
+    cr_json_set(s->workload, "status", test_yaml(status));
     cr_json_set_int(cr_json_edit(s->workload, "metadata"), "generation", generation);
     if (replicas >= 0)
         cr_json_set_int(cr_json_edit(s->workload, "spec"), "replicas", replicas);

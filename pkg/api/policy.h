@@ -88,6 +88,8 @@ struct cr_policy_verify {
     struct cr_verify_endpoint *endpoints; /* the short form is one of them */
     size_t endpoints_len;                 /* 0: nothing to ask */
     char *client_secret_name;             /* NULL: none */
+    int certs_port;                       /* of a page like Envoy's /certs, plain HTTP at the pod's address; 0: none */
+    char *certs_path;                     /* "/certs" */
     int64_t timeout_ms;                   /* default 60 s */
     enum cr_on_timeout on_timeout;
 };
@@ -119,6 +121,19 @@ enum cr_unknown { CR_UNKNOWN_RESTART, CR_UNKNOWN_REPORT };
 struct cr_policy_discover {
     bool enabled;
     enum cr_unknown unknown; /* of all consumers, also of those that the spec lists */
+};
+
+enum { CR_POLICY_TRUST_TARGETS_MAX = 16 };
+
+/* Bundles [new, previous] of the CAs seen in the policy's Secrets, written into its own namespace. */
+struct cr_policy_trust {
+    int retain_previous;
+    struct cr_policy_trust_target {
+        bool is_secret; /* else a ConfigMap */
+        char *name;
+        char *key;
+    } * targets;
+    size_t targets_len; /* 0: none */
 };
 
 enum cr_mode { CR_MODE_ENFORCE, CR_MODE_PLAN };
@@ -173,6 +188,7 @@ struct cr_policy {
     struct cr_policy_consumer *consumers; /* only those whose target this version can act on */
     size_t consumers_len;
     struct cr_policy_restart restart;
+    struct cr_policy_trust trust;
 
     /* Paths of fields that are set but not acted on by this version ("spec.trust", "spec.restart.singleReplica"): told
      * in a condition, never silently ignored. */

@@ -49,6 +49,10 @@ struct cr_secret_status {
     bool immutable;                  /* the Secret was then */
     bool has_settled;
     struct cr_material settled; /* digests and not-after only survive the round trip */
+    /* By what it is known that every consumer has it: the weakest of their pods, of the last change of the leaf and of
+     * trust. First sight: nothing was seen. */
+    enum cr_settled_by { CR_SETTLED_FIRST_SIGHT, CR_SETTLED_INFERRED, CR_SETTLED_VERIFIED } trust_by, leaf_by;
+    int64_t settled_ms; /* wall, when; 0: not known */
     struct cr_pending_change pending;
     char *problem_reason; /* NULL: none; the word of a cr_material_problem, or CR_PROBLEM_NOT_FOUND */
     char *problem_message;

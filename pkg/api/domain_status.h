@@ -1,0 +1,97 @@
+/* Status of a TrustDomain or ClusterTrustDomain. What is remembered here is little: a rotation's state is what is
+ * published, what staging holds, and what policies say of the consumers. Decoding is lenient; encoding deterministic.
+ */
+#ifndef CR_API_DOMAIN_STATUS_H
+#define CR_API_DOMAIN_STATUS_H
+
+#include "api/status.h"
+
+enum { CR_DOMAIN_CONDITIONS = 6, CR_DOMAIN_STATUS_OBJECTS_MAX = 100, CR_DOMAIN_CAS_MAX = 16 };
+/* "Ready", "Converged", "Rotating", "Held", "Degraded" (something is refused), "ExpiringSoon" */
+extern const char *const cr_domain_condition_types[CR_DOMAIN_CONDITIONS];
+
+enum cr_ca_part { CR_CA_NEXT, CR_CA_CURRENT, CR_CA_PREVIOUS };
+const char *cr_ca_part_name(enum cr_ca_part part); /* "Next", "Current", "Previous" */
+
+struct cr_domain_ca_status {
+    char fingerprint[CR_SHA256_HEX];
+    char *subject; /* for people */
+    enum cr_ca_part part;
+    int64_t not_after_ms;
+};
+
+/* A Secret, ConfigMap or other object that the domain writes. */
+struct cr_domain_object_status {
+    char *kind;
+    char *ns; /* NULL: in none */
+    char *name;
+    /* The resourceVersion that our own last write returned: a policy that has not read that yet says nothing of it.
+     * NULL: not known. */
+    char *written_version;
+    int64_t written_ms;        /* when; 0: not known */
+    char leaf[CR_SHA256_HEX];  /* published; "" */
+    char trust[CR_SHA256_HEX]; /* cr_material_trust_digest of what is published; "" */
+    char *trust_evidence;      /* "Verified", "Inferred" or NULL: not all have it */
+    char *leaf_evidence;
+    int64_t leaf_not_after_ms; /* 0: no leaf */
+    char *waits_for;           /* one sentence; NULL: nothing */
+    char *problem_reason;      /* why it is not written: "NotOurs", "NoConsent", "InvalidSource", … NULL: none */
+    char *problem_message;
+};
+
+/* A leaf of a source that was put back, so it is not published again before the source or the token changes. */
+struct cr_domain_rejected {
+    char *leaf; /* name in spec.leaves */
+    char fingerprint[CR_SHA256_HEX];
+};
+
+struct cr_domain_rotation {
+    char id[24];
+    char *what; /* "CA", "Leaves" */
+    int64_t started_ms, finished_ms;
+    int64_t trusting_ms, switching_ms, retiring_ms; /* how long each stage took */
+    bool restarted; /* a consumer was restarted for it, so its times are not those of reloading */
+    char *outcome;  /* "Converged", "Superseded", "PutBack" */
+};
+
+struct cr_domain_status {
+    int64_t observed_generation;
+    enum cr_stage stage; /* HELD: held_stage says where */
+    enum cr_stage held_stage;
+    int64_t stage_since_ms; /* with its milliseconds */
+    char rotation[24];      /* id of the one under way; "" */
+    int64_t rotation_since_ms;
+    int64_t trusting_ms, switching_ms; /* of the one under way: stages that are over */
+    bool restarted;
+    char *what; /* of the one under way; NULL */
+    char *last_handled_token;
+    struct cr_domain_ca_status cas[CR_DOMAIN_CAS_MAX];
+    size_t cas_len;
+    struct cr_domain_object_status *objects;
+    size_t objects_len;
+    struct cr_domain_rejected *rejected;
+    size_t rejected_len;
+    struct cr_condition conditions[CR_DOMAIN_CONDITIONS];
+    struct cr_domain_rotation history[CR_HISTORY_MAX]; /* newest first */
+    size_t history_len;
+};
+
+void cr_domain_status_dispose(struct cr_domain_status *status);
+CR_DEFINE_DISPOSE(cr_domain_status, struct cr_domain_status, cr_domain_status_dispose)
+void cr_domain_status_copy(struct cr_domain_status *to, const struct cr_domain_status *from);
+/* From the object's `status` member (NULL: empty). out need not be initialised. */
+void cr_domain_status_decode(const struct cr_json *status, struct cr_domain_status *out);
+/* Owned; each member of status is always there, so that the result can be a merge patch. Adds for printer columns
+ * `converged` ("3/3" objects), `expires` (earliest end of a leaf, or of the current CA). */
+struct cr_json *cr_domain_status_encode(const struct cr_domain_status *status);
+
+struct cr_domain_object_status *cr_domain_status_object(struct cr_domain_status *status, const char *kind,
+                                                        const char *ns, const char *name);
+/* Found or appended. The pointer holds until the next one is added. */
+struct cr_domain_object_status *cr_domain_status_object_add(struct cr_domain_status *status, const char *kind,
+                                                            const char *ns, const char *name);
+void cr_domain_status_condition(struct cr_domain_status *status, const char *type, bool value, const char *reason,
+                                const char *message, int64_t generation, int64_t now_ms);
+void cr_domain_status_history_add(struct cr_domain_status *status, const struct cr_domain_rotation *record);
+
+#endif

@@ -1,0 +1,64 @@
+/* What a trust domain reads and writes, as the API server has it now: sources, published objects, the CA Secret,
+ * staging. Read by GET for one reconcile and wiped after it: no cache has a key. Called in workers; each call blocks
+ * for its requests. */
+#ifndef CR_CONTROLLERS_DOMAIN_OBJECTS_H
+#define CR_CONTROLLERS_DOMAIN_OBJECTS_H
+
+#include "api/domain.h"
+#include "base/strvec.h"
+#include "kube/client.h"
+#include "rotation/domain_plan.h"
+
+/* Annotations and labels of what a domain writes. */
+#define CR_DOMAIN_ANNOTATION                                                                                           \
+    "certroll.dev/trust-domain" /* whose it is, or whose it may become (consent): cr_domain_title */
+#define CR_DOMAIN_CONSENT                                                                                              \
+    "certroll.dev/trust-domains" /* of a Namespace: names of ClusterTrustDomains that may write here, "a,b" or "*" */
+#define CR_DOMAIN_ISSUED_FOR "certroll.dev/issued-for"
+#define CR_DOMAIN_TOKEN      "certroll.dev/rotate-token"
+
+/* Everything of one domain. Owned; keys are wiped. */
+struct cr_domain_objects;
+
+struct cr_domain_reader {
+    struct cr_client *client;
+    const char *operator_namespace; /* of the cluster kind's CA Secret and staging; NULL: not known */
+    /* Names of the namespaces that a selector matches, and whether each has consented. NULL for a namespaced kind. */
+    bool (*consents)(void *arg, const char *ns, const char *domain);
+    bool (*namespace_exists)(void *arg, const char *ns);
+    void (*select_namespaces)(void *arg, const struct cr_selector *selector, struct cr_strvec *names);
+    void *arg;
+};
+
+/* Errors: what is needed cannot be read for now (Transient, Forbidden: with the right that is missing). What is there
+ * and cannot be used is no error: it is in the views. */
+struct cr_domain_objects *cr_domain_objects_read(const struct cr_domain_reader *reader, const struct cr_domain *domain,
+                                                 int64_t now_ms, struct cr_error *err) CR_MUST_USE;
+void cr_domain_objects_free(struct cr_domain_objects *objects);
+CR_DEFINE_CLEANUP(cr_domain_objects, struct cr_domain_objects, cr_domain_objects_free)
+
+/* Fills the world's cas, objects, authority and staging_found; borrowed from objects. The objects' evidence is left for
+ * the caller to set. */
+void cr_domain_objects_view(struct cr_domain_objects *objects, struct cr_domain_world *world);
+/* Digests of what the object publishes, for cr_domain_evidence_input; NULL: nothing. Borrowed. */
+const struct cr_material *cr_domain_objects_material(const struct cr_domain_objects *objects, size_t object);
+
+/* Does one write of the plan: the precondition is what was read. *version: owned, the resourceVersion that it has now.
+ * A write that is refused for good (Forbidden, Invalid) says so in words of which object and right. */
+bool cr_domain_objects_write(struct cr_domain_objects *objects, const struct cr_domain_write *write, int64_t now_ms,
+                             char **version, struct cr_error *err) CR_MUST_USE;
+/* The CA Secret made anew, the next CA into staging (create: who comes second reads what the first made), promoted from
+ * staging, staging deleted. token: NULL or the rotate token that it is for. */
+bool cr_domain_objects_first_ca(struct cr_domain_objects *objects, int64_t now_ms, struct cr_error *err) CR_MUST_USE;
+bool cr_domain_objects_stage_next_ca(struct cr_domain_objects *objects, const char *token, int64_t now_ms,
+                                     struct cr_error *err) CR_MUST_USE;
+bool cr_domain_objects_promote_ca(struct cr_domain_objects *objects, struct cr_error *err) CR_MUST_USE;
+bool cr_domain_objects_delete_staging(struct cr_domain_objects *objects, struct cr_error *err) CR_MUST_USE;
+
+/* A canary: a client certificate of a CA whose key we hold (the current or the next), minutes long, with no name that
+ * authorises anything, without the cross-certificate. PEM texts, owned; the key's buffer is secret. False: no key of
+ * that CA is held. */
+bool cr_domain_objects_canary(const struct cr_domain_objects *objects, size_t ca, int64_t now_ms,
+                              struct cr_buf *certificate, struct cr_buf *key, struct cr_error *err) CR_MUST_USE;
+
+#endif

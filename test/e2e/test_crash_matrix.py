@@ -8,6 +8,7 @@ to the same end, without doing anything twice that may be done but once.
 from __future__ import annotations
 
 import functools
+import os
 import queue
 import random
 import shutil
@@ -30,8 +31,9 @@ from write_proxy import When
 _TEST = Path(__file__).resolve().parents[1]
 _LANES = 3
 _RECORDED = 2  # runs without a kill, in each lane
-_RANDOM_KILLS = 20
-_LOOPS = 6  # rotations in which several operators are killed, one after the other
+_LONG = os.environ.get("CERTROLL_LONG") == "1"
+_RANDOM_KILLS = 20 if _LONG else 8
+_LOOPS = 6 if _LONG else 3  # rotations in which several operators are killed, one after the other
 _LIVES = 5
 _TRIES = 3  # for a write that came in every recorded run
 _LOGS = _TEST.parent / "build" / "test-logs" / "crash-matrix"

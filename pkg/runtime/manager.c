@@ -20,15 +20,20 @@ enum {
     BACKOFF_MAX_MS = 60 * 1000,
 };
 
+struct controller {
+    struct cr_controller_options options;
+    struct cr_queue *queue;
+    struct cr_workers *workers; /* loop thread */
+};
+
 struct cr_manager {
     struct cr_loop *loop;
     struct cr_client *client;
     struct cr_manager_options options;
-    char *metrics_address; /* NULL: none */
-    char *health_address;  /* NULL: none of its own */
-    cr_reconcile_fn reconcile;
-    void *reconcile_arg;
-    struct cr_queue *queue;
+    char *metrics_address;          /* NULL: none */
+    char *health_address;           /* NULL: none of its own */
+    struct controller *controllers; /* never empty; they change until run only */
+    size_t controllers_len;
     struct cr_metric *reconcile_total;
     struct cr_metric *reconcile_seconds;
 
@@ -36,7 +41,8 @@ struct cr_manager {
     struct cr_health health; /* and the informers */
     struct cr_http_server *server;
     struct cr_http_server *health_server; /* NULL: server has the pages */
-    struct cr_workers *workers;
+    bool started;                         /* the workers */
+    size_t working;                       /* controllers whose workers have not ended */
     struct cr_timer *grace;
     bool leads;
 
@@ -59,7 +65,19 @@ static void register_metrics(struct cr_manager *manager, struct cr_metrics *metr
     manager->health.informer_healthy =
         cr_metrics_gauge(metrics, "certroll_informer_healthy",
                          "Whether all caches of a resource are in sync and heard of lately.", CR_LABELS("resource"));
-    cr_queue_count_in(manager->queue, metrics, manager->options.name ? manager->options.name : "manager");
+}
+
+struct cr_queue *cr_manager_add_controller(struct cr_manager *manager, const struct cr_controller_options *options)
+{
+    manager->controllers =
+        cr_reallocarray(manager->controllers, manager->controllers_len + 1, sizeof *manager->controllers);
+    struct controller *added = &manager->controllers[manager->controllers_len++];
+    *added = (struct controller){.options = *options, .queue = cr_queue_new(BACKOFF_FIRST_MS, BACKOFF_MAX_MS)};
+    if (added->options.workers <= 0)
+        added->options.workers = DEFAULT_WORKERS;
+    if (manager->health.metrics)
+        cr_queue_count_in(added->queue, manager->health.metrics, options->name);
+    return added->queue;
 }
 
 /* Owned; NULL: none. */
@@ -75,8 +93,6 @@ struct cr_manager *cr_manager_new(struct cr_loop *loop, struct cr_client *client
     manager->loop = loop;
     manager->client = client;
     manager->options = *options;
-    if (manager->options.workers <= 0)
-        manager->options.workers = DEFAULT_WORKERS;
     if (manager->options.grace_ms <= 0)
         manager->options.grace_ms = DEFAULT_GRACE_MS;
     manager->metrics_address = address_of(options->metrics_address);
@@ -84,26 +100,42 @@ struct cr_manager *cr_manager_new(struct cr_loop *loop, struct cr_client *client
     manager->leads = !options->election;
     manager->health.election = options->election;
     manager->health.guard = options->metrics_guard;
-    manager->queue = cr_queue_new(BACKOFF_FIRST_MS, BACKOFF_MAX_MS);
     manager->health.metrics = metrics;
     register_metrics(manager, metrics);
+    cr_manager_add_controller(manager,
+                              &(struct cr_controller_options){.name = options->name ? options->name : "manager",
+                                                              .workers = options->workers});
     pthread_mutex_init(&manager->lock, NULL);
     return manager;
+}
+
+static void shut_queues(struct cr_manager *manager)
+{
+    for (size_t i = 0; i < manager->controllers_len; i++)
+        cr_queue_shutdown(manager->controllers[i].queue);
+}
+
+static void free_workers(struct cr_manager *manager)
+{
+    for (size_t i = 0; i < manager->controllers_len; i++)
+        cr_workers_free(cr_steal(&manager->controllers[i].workers));
 }
 
 void cr_manager_free(struct cr_manager *manager)
 {
     if (!manager)
         return;
-    cr_queue_shutdown(manager->queue); /* in case run ended otherwise than by finish */
-    cr_workers_free(manager->workers); /* they read the informers' stores */
+    shut_queues(manager);  /* in case run ended otherwise than by finish */
+    free_workers(manager); /* they read the informers' stores */
     for (size_t i = 0; i < manager->health.informers_len; i++)
         cr_informer_free(manager->health.informers[i]);
     free(manager->health.informers);
     cr_http_server_free(manager->server);
     cr_http_server_free(manager->health_server);
     cr_timer_free(manager->grace);
-    cr_queue_free(manager->queue);
+    for (size_t i = 0; i < manager->controllers_len; i++)
+        cr_queue_free(manager->controllers[i].queue);
+    free(manager->controllers);
     pthread_mutex_destroy(&manager->lock);
     free(manager->metrics_address);
     free(manager->health_address);
@@ -112,13 +144,13 @@ void cr_manager_free(struct cr_manager *manager)
 
 struct cr_queue *cr_manager_queue(struct cr_manager *manager)
 {
-    return manager->queue;
+    return manager->controllers[0].queue;
 }
 
 void cr_manager_set_reconciler(struct cr_manager *manager, cr_reconcile_fn reconcile, void *arg)
 {
-    manager->reconcile = reconcile;
-    manager->reconcile_arg = arg;
+    manager->controllers[0].options.reconcile = reconcile;
+    manager->controllers[0].options.arg = arg;
 }
 
 int cr_manager_port(const struct cr_manager *manager)
@@ -136,7 +168,7 @@ int cr_manager_health_port(const struct cr_manager *manager)
 static void finish(void *arg)
 {
     struct cr_manager *manager = arg;
-    cr_workers_free(cr_steal(&manager->workers));
+    free_workers(manager);
     cr_timer_disarm(manager->grace);
     for (size_t i = 0; i < manager->health.informers_len; i++)
         cr_informer_stop(manager->health.informers[i]);
@@ -146,6 +178,13 @@ static void finish(void *arg)
     pthread_mutex_unlock(&manager->lock);
     cr_log(CR_LOG_INFO, "stopped");
     cr_loop_stop(manager->loop);
+}
+
+static void on_workers_ended(void *arg)
+{
+    struct cr_manager *manager = arg;
+    if (--manager->working == 0)
+        finish(manager);
 }
 
 static void grace_over(void *arg)
@@ -162,8 +201,8 @@ static void begin_stop(void *arg)
         return;
     manager->health.stopping = true;
     cr_log(CR_LOG_INFO, "stopping: work under way is finished first");
-    cr_queue_shutdown(manager->queue);
-    if (manager->workers)
+    shut_queues(manager);
+    if (manager->started)
         cr_timer_arm(manager->grace, manager->options.grace_ms);
     else
         finish(manager);
@@ -220,27 +259,36 @@ static bool all_of(const struct cr_manager *manager, bool (*holds)(struct cr_inf
     return true;
 }
 
+static void start_workers(struct cr_manager *manager, struct controller *controller)
+{
+    const struct cr_workers_options options = {
+        .count = controller->options.workers,
+        .queue = controller->queue,
+        .reconcile = controller->options.reconcile,
+        .arg = controller->options.arg,
+        .total = manager->reconcile_total,
+        .seconds = manager->reconcile_seconds,
+        .on_ended = on_workers_ended,
+        .on_ended_arg = manager,
+    };
+    controller->workers = cr_workers_start(manager->loop, &options);
+    manager->working++;
+    manager->started = true;
+}
+
 /* Decisions need the whole state: no worker before. But one namespace that is closed to us must not close the others.
  */
 static void start_workers_when_synced(void *arg)
 {
     struct cr_manager *manager = arg;
-    if (manager->workers || manager->health.stopping || !manager->reconcile || !manager->leads ||
-        !all_of(manager, cr_informer_answered))
+    if (manager->started || manager->health.stopping || !manager->leads || !all_of(manager, cr_informer_answered))
         return;
-    const struct cr_workers_options options = {
-        .count = manager->options.workers,
-        .queue = manager->queue,
-        .reconcile = manager->reconcile,
-        .arg = manager->reconcile_arg,
-        .total = manager->reconcile_total,
-        .seconds = manager->reconcile_seconds,
-        .on_ended = finish,
-        .on_ended_arg = manager,
-    };
-    manager->workers = cr_workers_start(manager->loop, &options);
-    cr_log(CR_LOG_INFO, all_of(manager, cr_informer_synced) ? "all caches are in sync, workers started"
-                                                            : "workers started, without what may not be seen");
+    for (size_t i = 0; i < manager->controllers_len; i++)
+        if (manager->controllers[i].options.reconcile)
+            start_workers(manager, &manager->controllers[i]);
+    if (manager->started)
+        cr_log(CR_LOG_INFO, all_of(manager, cr_informer_synced) ? "all caches are in sync, workers started"
+                                                                : "workers started, without what may not be seen");
 }
 
 static void started_leading(void *arg)

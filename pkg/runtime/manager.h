@@ -14,8 +14,8 @@
 struct cr_manager;
 
 struct cr_manager_options {
-    int workers;                           /* 0: 4 */
-    const char *name;                      /* of the controller, in workqueue_*; static. NULL: "manager" */
+    int workers;                           /* of the first controller; 0: 4 */
+    const char *name;                      /* of the first controller, in workqueue_*; static. NULL: "manager" */
     const char *metrics_address;           /* "host:port"; NULL or "0": none. Serves /metrics, /healthz, /readyz */
     const char *health_address;            /* of /healthz and /readyz; NULL or "": with the metrics; "0": none */
     struct cr_access_guard *metrics_guard; /* of /metrics alone; borrowed, outlives the manager; NULL: none */
@@ -46,8 +46,19 @@ struct cr_reconcile_result {
 /* Plain blocking code in a worker. The whole requeue policy is here: false → backoff by the error's kind (Throttled: at
  * least retry_after_ms; Cancelled: dropped), true → forget, and again after requeue_after_ms. */
 typedef bool (*cr_reconcile_fn)(void *arg, const char *key, struct cr_reconcile_result *result, struct cr_error *err);
+/* Of the first controller, which the manager always has; without a function it has no workers. */
 void cr_manager_set_reconciler(struct cr_manager *manager, cr_reconcile_fn reconcile, void *arg);
 struct cr_queue *cr_manager_queue(struct cr_manager *manager);
+
+struct cr_controller_options {
+    const char *name; /* in workqueue_*; static, none twice */
+    int workers;      /* 0: 4 */
+    cr_reconcile_fn reconcile;
+    void *arg;
+};
+/* Another controller, with a queue and workers of its own: a storm of the keys of one holds up no key of the other.
+ * They start and end together. Before run. The queue is borrowed, and lives as long as the manager. */
+struct cr_queue *cr_manager_add_controller(struct cr_manager *manager, const struct cr_controller_options *options);
 
 /* Runs loop and workers until SIGTERM, SIGINT or cr_manager_stop; a reconcile under way is finished (its requests have
  * 10 s), then all is taken down in order. A second signal ends the process at once. False when it could not start

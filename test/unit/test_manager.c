@@ -296,6 +296,79 @@ static void an_informer_that_goes_holds_nobody_up_and_is_shown_no_more(void **st
     close_fixture(&f);
 }
 
+/* --- several controllers --- */
+
+struct meeting {
+    struct cr_manager *manager;
+    pthread_barrier_t both;
+    atomic_int done;
+};
+
+/* Comes to its end only if the other controller works at the same time. */
+static bool meet(void *arg, const char *key, struct cr_reconcile_result *result, struct cr_error *err)
+{
+    struct meeting *meeting = arg;
+    (void)key;
+    (void)result;
+    (void)err;
+    pthread_barrier_wait(&meeting->both);
+    cr_manager_stop(meeting->manager);
+    atomic_fetch_add(&meeting->done, 1);
+    return true;
+}
+
+static void controllers_have_queues_and_workers_of_their_own_and_end_together(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct meeting meeting = {0};
+    CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
+    open_fixture(&f, 1, &(struct cr_manager_options){0}, NULL);
+    cr_manager_free(f.manager);
+    f.manager = cr_manager_new(f.loop, f.client, metrics, &(struct cr_manager_options){.workers = 1, .name = "one"});
+    meeting.manager = f.manager;
+    pthread_barrier_init(&meeting.both, NULL, 2);
+    cr_manager_set_reconciler(f.manager, meet, &meeting);
+    struct cr_queue *other = cr_manager_add_controller(
+        f.manager, &(struct cr_controller_options){.name = "other", .workers = 1, .reconcile = meet, .arg = &meeting});
+    assert_ptr_not_equal(other, cr_manager_queue(f.manager));
+    /* The same key: each queue knows only its own. */
+    cr_queue_add(cr_manager_queue(f.manager), "ns/name");
+    cr_queue_add(other, "ns/name");
+    run(&f);
+    assert_int_equal(atomic_load(&meeting.done), 2);
+    CR_CLEANUP(cr_buf) struct cr_buf page = CR_BUF_INIT(0);
+    cr_metrics_write(metrics, &page);
+    assert_non_null(strstr(page.data, "workqueue_adds_total{name=\"one\",controller=\"one\"} 1"));
+    assert_non_null(strstr(page.data, "workqueue_adds_total{name=\"other\",controller=\"other\"} 1"));
+    assert_non_null(strstr(page.data, "certroll_reconciles_total{result=\"success\"} 2"));
+    pthread_barrier_destroy(&meeting.both);
+    close_fixture(&f);
+}
+
+static void no_controller_starts_before_all_caches_are_in_sync(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {{.body = "\n", .hold = true}};
+    struct fake_api api;
+    struct fixture f;
+    assert_true(fake_api_start(&api, script, 1));
+    open_fixture(&f, api.port, &(struct cr_manager_options){.workers = 1}, NULL);
+    struct cr_queue *other = cr_manager_add_controller(
+        f.manager, &(struct cr_controller_options){.name = "other", .reconcile = reconcile, .arg = &f});
+    const struct cr_informer_options options = {.watch = {.resource = &cr_res_pods, .ns = "ns"}};
+    cr_manager_add_informer(f.manager, cr_informer_new(f.client, f.loop, &options));
+    cr_queue_add(other, "done");
+    void *args[] = {&api, f.manager};
+    pthread_t stopper;
+    assert_int_equal(pthread_create(&stopper, NULL, stop_once_answered, args), 0);
+    run(&f);
+    pthread_join(stopper, NULL);
+    assert_string_equal(cr_buf_text(&f.seen), "");
+    close_fixture(&f);
+    fake_api_stop(&api);
+}
+
 /* --- leading --- */
 
 #define STATUS(reason) "{\"kind\":\"Status\",\"reason\":\"" reason "\",\"message\":\"told so\"}"
@@ -435,6 +508,8 @@ int main(void)
         cmocka_unit_test(a_refused_cache_holds_up_only_what_needs_it),
         cmocka_unit_test(who_needs_a_cache_alone_waits_for_it_alone),
         cmocka_unit_test(an_informer_that_goes_holds_nobody_up_and_is_shown_no_more),
+        cmocka_unit_test(controllers_have_queues_and_workers_of_their_own_and_end_together),
+        cmocka_unit_test(no_controller_starts_before_all_caches_are_in_sync),
         cmocka_unit_test(no_worker_starts_before_it_leads),
         cmocka_unit_test(who_loses_the_lease_ends_and_says_so),
         cmocka_unit_test(an_address_in_use_is_told_and_nothing_has_started),

@@ -88,19 +88,21 @@ class GoModule:
 
 
 @dataclass(frozen=True)
-class StaticC:
-    """A program of one C file in hack/images/<name>."""
+class CProgram:
+    """A program of one C file in hack/images/<name>: static, or with these shared libraries."""
 
     name: str
+    libraries: tuple[str, ...] = ()
 
     def programs(self) -> Iterable[str]:
         return [self.name]
 
     def key(self, program: str) -> str:
-        return hashlib.sha256(self._source.read_bytes()).hexdigest()[:12]
+        return hashlib.sha256(self._source.read_bytes() + " ".join(self.libraries).encode()).hexdigest()[:12]
 
     def build(self, program: str, out: Path, log: Path) -> None:
-        _run_logged(["cc", "-O2", "-static", "-s", "-Wall", "-Wextra", "-Werror", "-o", out, self._source], log)
+        how = [f"-l{library}" for library in self.libraries] or ["-static"]
+        _run_logged(["cc", "-O2", "-s", "-Wall", "-Wextra", "-Werror", "-o", out, self._source, *how], log)
 
     @property
     def _source(self) -> Path:
@@ -136,7 +138,8 @@ SOURCES: tuple[Source, ...] = (
         "github.com/argoproj/argo-rollouts",
         {"argo-rollouts": "github.com/argoproj/argo-rollouts/cmd/rollouts-controller"},
     ),
-    StaticC("pause"),
+    CProgram("pause"),
+    CProgram("mtls-client", ("ssl", "crypto", "pthread")),
 )
 
 

@@ -15,6 +15,7 @@ from certroll_dev.images import cached_image
 # The version is that of hack/images/envoy.txt and hack/tools/ratelimit/go.mod: they name the program, this names the image.
 ENVOY = "docker.io/envoyproxy/envoy:v1.40.0"
 RATELIMIT = "docker.io/envoyproxy/ratelimit:3fb70258"
+MTLS_CLIENT = "certroll.dev/mtls-client:1"
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,12 @@ def envoy() -> Image:
 def rate_limit(program: Path) -> Image:
     files = {"/bin/ratelimit": program}
     return Image(RATELIMIT, cached_image(RATELIMIT, files, entrypoint=["/bin/ratelimit"]))
+
+
+def mtls_client(program: Path) -> Image:
+    """Software that no catalogue knows."""
+    files = {"/usr/bin/mtls-client": program}
+    return Image(MTLS_CLIENT, cached_image(MTLS_CLIENT, files, entrypoint=["/usr/bin/mtls-client"]))
 
 
 def redis(debian: programs.DebianPrograms) -> Image:

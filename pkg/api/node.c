@@ -85,11 +85,29 @@ bool cr_node_string(const struct cr_node *node, const char *key, const char *fal
     return true;
 }
 
+bool cr_node_must_have(const struct cr_node *node, const char *key, struct cr_error *err)
+{
+    return cr_node_has(node, key) || refuse(node, key, err, "is required");
+}
+
 bool cr_node_required(const struct cr_node *node, const char *key, char **slot, struct cr_error *err)
 {
-    if (!cr_node_has(node, key))
-        return refuse(node, key, err, "is required");
-    return cr_node_string(node, key, NULL, slot, err);
+    return cr_node_must_have(node, key, err) && cr_node_string(node, key, NULL, slot, err);
+}
+
+bool cr_node_strings(const struct cr_node *node, const char *key, size_t max, struct cr_strvec *out,
+                     struct cr_error *err)
+{
+    struct cr_node array;
+    if (!cr_node_array(node, key, max, &array, err))
+        return false;
+    for (const struct cr_json *item = cr_json_first(array.json); item; item = cr_json_next(item)) {
+        const char *text = cr_json_string(item);
+        if (!text || !*text)
+            return cr_error_set(err, CR_ERR_INVALID, "%s must be a list of strings, none of them empty", array.path);
+        cr_strvec_add_unique(out, text);
+    }
+    return true;
 }
 
 bool cr_node_bool(const struct cr_node *node, const char *key, bool fallback, bool *out, struct cr_error *err)

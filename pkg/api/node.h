@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/strings.h"
+#include "base/strvec.h"
 #include "codec/json.h"
 
 enum { CR_NODE_PATH = 128 };
@@ -47,5 +49,18 @@ bool cr_node_duration(const struct cr_node *node, const char *key, struct cr_nod
 /* One of the words; its index, or fallback when absent. */
 bool cr_node_enum(const struct cr_node *node, const char *key, const char *const *words, size_t count,
                   unsigned fallback, unsigned *out, struct cr_error *err) CR_MUST_USE;
+/* The same for an enumeration whose values are the indices of its words, an array. */
+#define CR_NODE_ENUM(node, key, words, fallback, slot, err)                                                            \
+    ({                                                                                                                 \
+        unsigned value_ = (fallback);                                                                                  \
+        bool ok_ = cr_node_enum((node), (key), (words), cr_array_len(words), value_, &value_, (err));                  \
+        *(slot) = (__typeof__(*(slot)))value_;                                                                         \
+        ok_;                                                                                                           \
+    })
+/* Must be there. */
+bool cr_node_must_have(const struct cr_node *node, const char *key, struct cr_error *err) CR_MUST_USE;
+/* A list of at most max strings, none of them empty; duplicates are left out. */
+bool cr_node_strings(const struct cr_node *node, const char *key, size_t max, struct cr_strvec *out,
+                     struct cr_error *err) CR_MUST_USE;
 
 #endif

@@ -33,15 +33,6 @@ static const char *const unknowns[] = {[CR_UNKNOWN_RESTART] = "Restart", [CR_UNK
 static const char *const single_replica[] = {
     [CR_SINGLE_SURGE] = "Surge", [CR_SINGLE_WARN] = "Warn", [CR_SINGLE_BLOCK] = "Block"};
 
-/* Reads a word into an enumeration whose values are the indices of its words. */
-#define READ_ENUM(node, key, words, fallback, slot, err)                                                               \
-    ({                                                                                                                 \
-        unsigned value_ = (fallback);                                                                                  \
-        bool ok_ = cr_node_enum((node), (key), (words), cr_array_len(words), value_, &value_, (err));                  \
-        *(slot) = (__typeof__(*(slot)))value_;                                                                         \
-        ok_;                                                                                                           \
-    })
-
 static void unsupported(struct cr_policy *policy, const struct cr_node *node, const char *key)
 {
     cr_autofree char *path = cr_asprintf("%s%s%s", node->path, *key ? "." : "", key);
@@ -273,12 +264,12 @@ static bool decode_restart(const struct cr_node *spec, struct cr_policy *policy,
 {
     struct cr_node restart;
     return cr_node_object(spec, "restart", &restart, err) &&
-           READ_ENUM(&restart, "method", restart_methods, CR_RESTART_AUTO, &policy->restart.method, err) &&
+           CR_NODE_ENUM(&restart, "method", restart_methods, CR_RESTART_AUTO, &policy->restart.method, err) &&
            cr_node_int(&restart, "maxConcurrent", concurrency_range, &policy->restart.max_concurrent, err) &&
            cr_node_duration(&restart, "coalesce", coalesce_range, &policy->restart.coalesce_ms, err) &&
            decode_breaker(&restart, &policy->restart.breaker, err) &&
            cr_policy_windows_decode(&restart, &policy->restart, err) &&
-           READ_ENUM(&restart, "singleReplica", single_replica, CR_SINGLE_SURGE, &policy->restart.single, err);
+           CR_NODE_ENUM(&restart, "singleReplica", single_replica, CR_SINGLE_SURGE, &policy->restart.single, err);
 }
 
 static bool decode_discover(const struct cr_node *spec, struct cr_policy *policy, struct cr_error *err)
@@ -286,7 +277,7 @@ static bool decode_discover(const struct cr_node *spec, struct cr_policy *policy
     struct cr_node discover;
     return cr_node_object(spec, "discover", &discover, err) &&
            cr_node_bool(&discover, "enabled", false, &policy->discover.enabled, err) &&
-           READ_ENUM(&discover, "unknown", unknowns, CR_UNKNOWN_RESTART, &policy->discover.unknown, err);
+           CR_NODE_ENUM(&discover, "unknown", unknowns, CR_UNKNOWN_RESTART, &policy->discover.unknown, err);
 }
 
 struct cr_policy *cr_policy_decode(const struct cr_json *object, struct cr_error *err)
@@ -296,7 +287,7 @@ struct cr_policy *cr_policy_decode(const struct cr_json *object, struct cr_error
     struct cr_node spec;
     bool ok = decode_metadata(&root, policy, err) && cr_node_object(&root, "spec", &spec, err) &&
               cr_node_bool(&spec, "suspend", false, &policy->suspend, err) &&
-              READ_ENUM(&spec, "mode", modes, CR_MODE_ENFORCE, &policy->mode, err) &&
+              CR_NODE_ENUM(&spec, "mode", modes, CR_MODE_ENFORCE, &policy->mode, err) &&
               decode_secrets(&spec, policy, err) && decode_consumers(&spec, policy, err) &&
               cr_policy_order_check(&spec, policy, err) &&
               cr_selector_decode(&spec, "secretSelector", &policy->secret_selector, err) &&

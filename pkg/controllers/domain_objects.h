@@ -30,18 +30,26 @@ struct cr_domain_reader {
     void *arg;
 };
 
-/* Errors: what is needed cannot be read for now (Transient, Forbidden: with the right that is missing). What is there
- * and cannot be used is no error: it is in the views. */
+/* Everything is borrowed for as long as the objects live. status: which CAs of published bundles are the domain's own.
+ * What else somebody has put into a ConfigMap or caBundle is no CA at hand, or whoever may edit one of them could make
+ * all others trust a CA of theirs; a leaf's Secret vouches for its own where its writer could have written the source
+ * or the CA Secret as well. now_ms: wall clock, for all that is made with them. Errors: what is needed cannot be read
+ * for now (Transient, Forbidden: with the right that is missing), or there are too many objects (Invalid). What is
+ * there and cannot be used is no error: it is in the views. */
 struct cr_domain_objects *cr_domain_objects_read(const struct cr_domain_reader *reader, const struct cr_domain *domain,
-                                                 int64_t now_ms, struct cr_error *err) CR_MUST_USE;
+                                                 const struct cr_domain_status *status, int64_t now_ms,
+                                                 struct cr_error *err) CR_MUST_USE;
 void cr_domain_objects_free(struct cr_domain_objects *objects);
 CR_DEFINE_CLEANUP(cr_domain_objects, struct cr_domain_objects, cr_domain_objects_free)
 
-/* Fills the world's cas, objects, authority and staging_found; borrowed from objects. The objects' evidence is left for
- * the caller to set. */
+/* Fills the world's cas, objects, authority and staging_found; borrowed from objects, until it is asked for again. It
+ * shows what was written meanwhile. The objects' evidence is left for the caller to set. */
 void cr_domain_objects_view(struct cr_domain_objects *objects, struct cr_domain_world *world);
-/* Digests of what the object publishes, for cr_domain_evidence_input; NULL: nothing. Borrowed. */
+/* Digests of what the object publishes, for cr_domain_evidence_input; NULL: nothing that can be read. Borrowed from the
+ * view. */
 const struct cr_material *cr_domain_objects_material(const struct cr_domain_objects *objects, size_t object);
+/* Of a leaf to be mirrored, for what a consumer accepts; NULL: none that can be used. Borrowed from the view. */
+const struct cr_material *cr_domain_objects_source(const struct cr_domain_objects *objects, size_t object);
 
 /* Does one write of the plan: the precondition is what was read. *version: owned, the resourceVersion that it has now.
  * A write that is refused for good (Forbidden, Invalid) says so in words of which object and right. */

@@ -1,6 +1,7 @@
 #include "pki/certificate.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -244,6 +245,12 @@ void cr_certificate_issuer_digest(const struct cr_certificate *cert, char out[CR
     AUTHORITY_KEYID_free(authority);
 }
 
+void cr_certificate_subject_digest(const struct cr_certificate *cert, char out[CR_SHA256_HEX])
+{
+    CLEANUP_DER subject = name_der(cert->asn1->tbs->subject);
+    cr_sha256_hex(subject.data, subject.len, out);
+}
+
 void cr_certificates_digest(const struct cr_certificates *certs, char out[CR_SHA256_HEX])
 {
     CR_CLEANUP(cr_buf) struct cr_buf all = {0};
@@ -260,6 +267,25 @@ void cr_certificates_digest(const struct cr_certificates *certs, char out[CR_SHA
 bool cr_certificate_names_issuer(const struct cr_certificate *cert, const struct cr_certificate *ca)
 {
     return X509_NAME_cmp(cert->asn1->tbs->issuer, ca->asn1->tbs->subject) == 0;
+}
+
+/* Two digits an octet, without the zero that may come first. */
+void cr_certificate_serial(const struct cr_certificate *cert, char out[CR_SERIAL_HEX])
+{
+    const ASN1_INTEGER *serial = cert->asn1->tbs->serial;
+    const unsigned char *data = ASN1_STRING_get0_data(serial);
+    size_t len = (size_t)ASN1_STRING_length(serial);
+    char text[CR_SERIAL_HEX] = "";
+    out[0] = '\0';
+    if (ASN1_STRING_type(serial) != V_ASN1_INTEGER)
+        return;
+    for (; len && !*data; len--)
+        data++;
+    if (len > (CR_SERIAL_HEX - 1) / 2)
+        return;
+    for (size_t i = 0; i < len; i++)
+        snprintf(&text[2 * i], 3, "%02x", data[i]);
+    snprintf(out, CR_SERIAL_HEX, "%s", len ? text + (text[0] == '0') : "0");
 }
 
 static int64_t time_ms(const ASN1_TIME *at, int64_t fallback)

@@ -43,6 +43,11 @@ void cr_certificate_identity(const struct cr_certificate *cert, char out[CR_SHA2
 void cr_certificate_key_digest(const struct cr_certificate *cert, char out[CR_SHA256_HEX]);
 /* SHA-256 of the issuer name's DER and the authority key identifier: what is known of a CA that is not there. */
 void cr_certificate_issuer_digest(const struct cr_certificate *cert, char out[CR_SHA256_HEX]);
+/* SHA-256 of the subject's DER, as it is in the certificate: what a server that trusts it announces to clients. */
+void cr_certificate_subject_digest(const struct cr_certificate *cert, char out[CR_SHA256_HEX]);
+/* In lower-case hexadecimal without leading zeros. "" for one that RFC 5280, section 4.1.2.2, does not allow: negative,
+ * or longer than 20 octets. */
+void cr_certificate_serial(const struct cr_certificate *cert, char out[CR_SERIAL_HEX]);
 /* SHA-256 of all of them in order. */
 void cr_certificates_digest(const struct cr_certificates *certs, char out[CR_SHA256_HEX]);
 

@@ -243,6 +243,7 @@ static void describe_leaf(struct work *w)
     cr_certificate_fingerprint(leaf, out->leaf);
     cr_certificates_digest(w->chain, out->chain);
     cr_certificate_key_digest(leaf, out->key);
+    cr_certificate_serial(leaf, out->serial);
     cr_key_type(cr_certificate_key(leaf), out->key_type);
     out->not_before_ms = cr_certificate_not_before_ms(leaf);
     out->not_after_ms = cr_certificate_not_after_ms(leaf);
@@ -281,6 +282,8 @@ static void add_ca(struct cr_material *m, const struct cr_certificate *cert)
     if (has_fingerprint(m, ca.fingerprint))
         return;
     cr_certificate_identity(cert, ca.identity);
+    cr_certificate_subject_digest(cert, ca.subject);
+    cr_certificate_serial(cert, ca.serial);
     ca.not_before_ms = cr_certificate_not_before_ms(cert);
     ca.not_after_ms = cr_certificate_not_after_ms(cert);
     m->trust[m->trust_len++] = ca;

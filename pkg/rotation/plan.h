@@ -17,6 +17,7 @@
 #include "rotation/budget.h"
 #include "rotation/catalogue.h"
 #include "rotation/evidence.h"
+#include "rotation/trust_sighting.h"
 
 /* --- what is (all borrowed) --- */
 
@@ -41,6 +42,8 @@ struct cr_world_pod {
     int64_t created_ms; /* wall, by the API server's clock */
     /* What was last seen at each endpoint: parallel to the consumer's verify.endpoints, NULL when there are none. */
     const struct cr_sighting *sightings;
+    /* What was last seen of its trust, in the order of verify.endpoints as well; NULL: nobody looks at it. */
+    const struct cr_trust_sighting *trust;
     /* Nudges by this process, for the change of that time. */
     int nudges;
     int64_t nudged_ms;
@@ -141,6 +144,10 @@ struct cr_plan_restart {
 struct cr_plan_pod { /* a pod to nudge or probe */
     size_t consumer;
     size_t pod;
+    /* Probes. */
+    bool trust;                    /* what it trusts is asked for as well: CA names, verify.certsPage */
+    char canary_ca[CR_SHA256_HEX]; /* fingerprint of the CA that a canary should be of, where one is at hand; "":
+                                    * none is wanted */
 };
 
 struct cr_plan_eviction {

@@ -107,11 +107,66 @@ static void every_kind_of_public_key_is_read_as_openssl_reads_it(void **state)
     }
 }
 
+static struct cr_certificates *read_one(const struct test_cert *cert)
+{
+    struct cr_certificates *certs =
+        cr_certificates_read(&(struct cr_pem_input){cert->cert_pem, strlen(cert->cert_pem)}, 1, NULL);
+    assert_non_null(certs);
+    return certs;
+}
+
+static void a_serial_is_what_rfc_5280_allows_without_leading_zeros(void **state)
+{
+    static const struct {
+        const char *serial, *want;
+    } cases[] = {
+        {"0", "0"},
+        {"1", "1"},
+        {"7F", "7f"},
+        {"80", "80"}, /* a zero octet stands before it */
+        {"0ABCDEF0123456789ABCDEF", "abcdef0123456789abcdef"},
+        {"7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", "7fffffffffffffffffffffffffffffffffffffff"},
+        {"FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", "ffffffffffffffffffffffffffffffffffffffff"},
+        {"10000000000000000000000000000000000000000", ""}, /* 21 octets */
+        {"-1", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(test_cert)
+        struct test_cert *cert = test_cert_new(&(struct test_cert_spec){.cn = "serial", .serial = cases[i].serial});
+        CR_CLEANUP(cr_certificates) struct cr_certificates *certs = read_one(cert);
+        char serial[CR_SERIAL_HEX];
+        cr_certificate_serial(certs->items[0], serial);
+        assert_string_equal(serial, cases[i].want);
+    }
+}
+
+static void a_subject_is_digested_as_it_is_written(void **state)
+{
+    (void)state;
+    CR_CLEANUP(test_cert)
+    struct test_cert *cert =
+        test_cert_new(&(struct test_cert_spec){.cn = "Zertifizierungsstelle \xc3\xbc", .ca = true});
+    CR_CLEANUP(cr_certificates) struct cr_certificates *certs = read_one(cert);
+    X509 *x509 = x509_of(cert);
+    unsigned char *der = NULL;
+    int len = i2d_X509_NAME(X509_get_subject_name(x509), &der);
+    char want[CR_SHA256_HEX];
+    char subject[CR_SHA256_HEX];
+    cr_sha256_hex(der, (size_t)len, want);
+    cr_certificate_subject_digest(certs->items[0], subject);
+    assert_string_equal(subject, want);
+    OPENSSL_free(der);
+    X509_free(x509);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_openssl_reads_is_read_alike_and_nothing_else),
         cmocka_unit_test(every_kind_of_public_key_is_read_as_openssl_reads_it),
+        cmocka_unit_test(a_serial_is_what_rfc_5280_allows_without_leading_zeros),
+        cmocka_unit_test(a_subject_is_digested_as_it_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -556,6 +556,22 @@ static void a_ca_renewed_with_its_key_keeps_its_identity(void **state)
     assert_string_not_equal(m.trust[0].fingerprint, m.trust[1].fingerprint);
     assert_string_not_equal(m.trust[0].identity, m.trust[2].identity);
     assert_string_not_equal(m.trust[0].identity, m.trust[3].identity);
+    /* A server announces one name for three of them; their serials differ. */
+    assert_string_equal(m.trust[0].subject, m.trust[1].subject);
+    assert_string_equal(m.trust[0].subject, m.trust[3].subject);
+    assert_string_not_equal(m.trust[0].subject, m.trust[2].subject);
+    for (size_t i = 0; i < m.trust_len; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_string_not_equal(m.trust[i].serial, m.trust[k].serial);
+}
+
+static void a_leaf_has_its_serial(void **state)
+{
+    (void)state;
+    AUTO_CERT leaf = make(.cn = "leaf", .serial = "0123456789ABCDEF");
+    AUTO_MATERIAL m = {0};
+    accept("leaf", leaf->cert_pem, leaf->key_pem, NULL, &m);
+    assert_string_equal(m.serial, "123456789abcdef");
 }
 
 /* --- issuer and anchors --- */
@@ -938,6 +954,7 @@ int main(void)
         cmocka_unit_test(the_leaf_must_be_valid_now_within_five_minutes_of_skew),
         cmocka_unit_test(trust_keeps_its_order_without_duplicates_expired_ones_included),
         cmocka_unit_test(a_ca_renewed_with_its_key_keeps_its_identity),
+        cmocka_unit_test(a_leaf_has_its_serial),
         cmocka_unit_test(the_issuer_is_found_by_signature),
         cmocka_unit_test(an_absent_issuer_is_known_by_name_and_key_identifier),
         cmocka_unit_test(a_self_signed_leaf_is_its_own_issuer_and_anchor),

@@ -102,10 +102,10 @@ static void set_times(X509 *cert, const struct test_cert_spec *spec)
     must(ASN1_TIME_set(X509_getm_notAfter(cert), now + (time_t)until));
 }
 
-static void set_serial(X509 *cert)
+static void set_serial(X509 *cert, const char *text)
 {
     BIGNUM *serial = BN_new();
-    must(serial && BN_rand(serial, 64, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ANY));
+    must(serial && (text ? BN_hex2bn(&serial, text) : BN_rand(serial, 64, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ANY)));
     must(BN_to_ASN1_INTEGER(serial, X509_get_serialNumber(cert)));
     BN_free(serial);
 }
@@ -152,7 +152,7 @@ struct test_cert *test_cert_new(const struct test_cert_spec *spec)
     made->x509 = X509_new();
     must(made->x509 && X509_set_version(made->x509, X509_VERSION_3));
     X509 *issuer = spec->issuer ? spec->issuer->x509 : made->x509;
-    set_serial(made->x509);
+    set_serial(made->x509, spec->serial);
     set_names(made->x509, issuer, spec);
     set_times(made->x509, spec);
     must(X509_set_pubkey(made->x509, made->key));

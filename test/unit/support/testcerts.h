@@ -24,6 +24,7 @@ struct test_cert_spec {
     const char *dns[4];   /* SANs, up to the first NULL */
     const char *ips[2];   /* "127.0.0.1" */
     bool ca;              /* basicConstraints CA:TRUE and keyCertSign */
+    const char *serial;   /* hex, may be negative; NULL: random */
     bool no_key_ids;      /* no subject and authority key identifier */
     const char *key_type; /* "P-256", "P-384", "P-521", "secp256k1", "RSA", "RSA-1024", "RSA-PSS", "ED25519", "ED448" */
     int64_t from_s;       /* notBefore, seconds from now */

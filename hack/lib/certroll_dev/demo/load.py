@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Calls that never stop: an open loop of HTTPS requests, each over a TLS handshake of its own.
+"""Calls that never stop: an open loop of HTTPS requests, each over a TLS handshake of its own; or of plain ones.
 
 Open loop means that a slow or failed call does not hold back the next one, as real clients do not wait for each other;
 a closed loop would hide an outage by calling less during it. One JSON line is written per call.
@@ -45,7 +45,14 @@ class Target:
         return f"{self.name}={self.host}:{self.port}/{self.server_name}"
 
 
-class Trust:
+class Plain:
+    """No TLS of the caller's own: what is on trial lies behind the target."""
+
+    def context(self) -> ssl.SSLContext | None:
+        return None
+
+
+class Trust(Plain):
     """The client's CA bundle, read again when the file changes: the client's own trust is not what is on trial."""
 
     def __init__(self, bundle: Path) -> None:
@@ -53,7 +60,7 @@ class Trust:
         self._stamp = (0, 0)
         self._context = ssl.create_default_context(cafile=str(bundle))
 
-    def context(self) -> ssl.SSLContext:
+    def context(self) -> ssl.SSLContext | None:
         stat = self._bundle.stat()
         stamp = (stat.st_mtime_ns, stat.st_ino)
         if stamp != self._stamp:
@@ -62,16 +69,16 @@ class Trust:
         return self._context
 
 
-async def call(target: Target, number: int, context: ssl.SSLContext, timeout: float) -> dict[str, object]:
+async def call(target: Target, number: int, context: ssl.SSLContext | None, timeout: float) -> dict[str, object]:
     """One call, as the record to be written. Numbers count from 0 for each target: one that is missing is under way."""
     started, clock = time.time(), time.monotonic()
     record: dict[str, object] = {"t": round(started, 4), "target": target.name, "n": number}
     try:
         async with asyncio.timeout(timeout):
-            leaf, status = await _request(target, context)
-        record |= {"ok": status == 200, "leaf": leaf}
-        if status != 200:
-            record["reason"] = f"HTTP {status}"
+            leaf, wrong = await _request(target, context)
+        record |= {"ok": not wrong, "leaf": leaf}
+        if wrong:
+            record["reason"] = wrong
     except TimeoutError:
         record |= {"ok": False, "reason": f"no answer within {timeout:g} s"}
     except (OSError, ssl.SSLError, asyncio.IncompleteReadError, ValueError) as error:
@@ -80,19 +87,28 @@ async def call(target: Target, number: int, context: ssl.SSLContext, timeout: fl
     return record
 
 
-async def _request(target: Target, context: ssl.SSLContext) -> tuple[str, int]:
+async def _request(target: Target, context: ssl.SSLContext | None) -> tuple[str, str]:
+    """The leaf that was served, if any, and what is wrong with the answer, if anything."""
     reader, writer = await asyncio.open_connection(
-        target.host, target.port, ssl=context, server_hostname=target.server_name
+        target.host, target.port, ssl=context, server_hostname=target.server_name if context else None
     )
     try:
         tls = writer.get_extra_info("ssl_object")
-        leaf = hashlib.sha256(tls.getpeercert(binary_form=True)).hexdigest()
+        leaf = hashlib.sha256(tls.getpeercert(binary_form=True)).hexdigest() if tls else ""
         writer.write(f"GET / HTTP/1.1\r\nHost: {target.server_name}\r\nConnection: close\r\n\r\n".encode())
         status = int((await reader.readuntil(b"\r\n")).split()[1])
-        return leaf, status
+        if status == 200:
+            return leaf, ""
+        return leaf, f"HTTP {status}" if tls else f"HTTP {status}: {await _said(reader)}"
     finally:
         # No polite closing: the answer is here, and waiting for the peer's close_notify would only cost time.
         writer.transport.abort()
+
+
+async def _said(reader: asyncio.StreamReader) -> str:
+    """An Envoy that has no answer says why in the body."""
+    _, _, body = (await reader.read(4096)).partition(b"\r\n\r\n")
+    return body.decode(errors="replace").strip()
 
 
 def _reason(error: BaseException) -> str:
@@ -107,7 +123,7 @@ def _reason(error: BaseException) -> str:
     return f"not HTTP: {error}"
 
 
-async def run(targets: list[Target], trust: Trust, rate: float, timeout: float, out: TextIO) -> None:
+async def run(targets: list[Target], trust: Plain, rate: float, timeout: float, out: TextIO) -> None:
     """Call every target `rate` times a second until SIGTERM or SIGINT; then wait for the calls under way."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -120,7 +136,7 @@ async def run(targets: list[Target], trust: Trust, rate: float, timeout: float, 
 
 
 async def _tick(
-    target: Target, phase: float, trust: Trust, rate: float, timeout: float, out: TextIO, stop: asyncio.Event,
+    target: Target, phase: float, trust: Plain, rate: float, timeout: float, out: TextIO, stop: asyncio.Event,
     under_way: set[asyncio.Task[None]],
 ) -> None:
     """Start calls at fixed times; `phase` (0 to 1) keeps several targets from being called in the same instant."""
@@ -138,7 +154,7 @@ async def _tick(
         due += interval
 
 
-async def _record(target: Target, number: int, trust: Trust, timeout: float, out: TextIO) -> None:
+async def _record(target: Target, number: int, trust: Plain, timeout: float, out: TextIO) -> None:
     record = await call(target, number, trust.context(), timeout)
     out.write(json.dumps(record) + "\n")
     out.flush()
@@ -147,13 +163,14 @@ async def _record(target: Target, number: int, trust: Trust, timeout: float, out
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", action="append", type=Target.parse, required=True, metavar="NAME=HOST:PORT/SERVERNAME")
-    parser.add_argument("--ca", type=Path, required=True, help="PEM file with the CAs that the caller trusts")
+    parser.add_argument("--ca", type=Path, help="PEM file with the CAs that the caller trusts (default: plain HTTP)")
     parser.add_argument("--rate", type=float, default=20.0, help="calls a second for each target (default: %(default)s)")
     parser.add_argument("--timeout", type=float, default=10.0, help="seconds until a call counts as failed (default: %(default)s)")
     parser.add_argument("--out", type=Path, help="file for the JSON lines (default: stdout)")
     arguments = parser.parse_args()
     with open(arguments.out, "a", encoding="utf-8") if arguments.out else os.fdopen(sys.stdout.fileno(), "w", closefd=False) as out:
-        asyncio.run(run(arguments.target, Trust(arguments.ca), arguments.rate, arguments.timeout, out))
+        trust = Trust(arguments.ca) if arguments.ca else Plain()
+        asyncio.run(run(arguments.target, trust, arguments.rate, arguments.timeout, out))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "api/status_fields.h"
 #include "base/alloc.h"
 #include "base/strings.h"
 
@@ -53,10 +54,7 @@ void cr_policy_status_dispose(struct cr_policy_status *status)
         dispose_secret(&status->secrets[i]);
     for (size_t i = 0; i < status->consumers_len; i++)
         dispose_consumer(&status->consumers[i]);
-    for (size_t i = 0; i < CR_CONDITIONS; i++) {
-        free(status->conditions[i].reason);
-        free(status->conditions[i].message);
-    }
+    cr_conditions_dispose(status->conditions, CR_CONDITIONS);
     for (size_t i = 0; i < status->history_len; i++)
         dispose_record(&status->history[i]);
     free(status->secrets);
@@ -113,10 +111,7 @@ void cr_policy_status_copy(struct cr_policy_status *to, const struct cr_policy_s
     to->consumers = cr_calloc(from->consumers_len + 1, sizeof *to->consumers);
     for (size_t i = 0; i < from->consumers_len; i++)
         copy_consumer(&to->consumers[i], &from->consumers[i]);
-    for (size_t i = 0; i < CR_CONDITIONS; i++) {
-        to->conditions[i].reason = cr_strdup_or_null(from->conditions[i].reason);
-        to->conditions[i].message = cr_strdup_or_null(from->conditions[i].message);
-    }
+    cr_conditions_own(to->conditions, CR_CONDITIONS);
     for (size_t i = 0; i < from->history_len; i++)
         copy_record(&to->history[i], &from->history[i]);
 }
@@ -194,17 +189,15 @@ static size_t condition_index(const char *type)
 void cr_status_condition(struct cr_policy_status *status, const char *type, bool value, const char *reason,
                          const char *message, int64_t generation, int64_t now_ms)
 {
-    size_t i = condition_index(type);
-    if (i == CR_CONDITIONS)
-        return;
-    struct cr_condition *condition = &status->conditions[i];
-    if (!condition->reason || condition->status != value)
-        condition->transition_ms = now_ms;
-    condition->type = cr_condition_types[i];
-    condition->status = value;
-    condition->observed_generation = generation;
-    cr_strset(&condition->reason, cr_or_empty(reason));
-    cr_strset(&condition->message, cr_or_empty(message));
+    cr_autofree char *its_reason = cr_strdup_or_null(reason);
+    cr_autofree char *its_message = cr_strdup_or_null(message);
+    struct cr_condition condition = {.type = type,
+                                     .status = value,
+                                     .reason = its_reason,
+                                     .message = its_message,
+                                     .transition_ms = now_ms,
+                                     .observed_generation = generation};
+    cr_conditions_set(status->conditions, cr_condition_types, CR_CONDITIONS, &condition);
 }
 
 const struct cr_condition *cr_status_condition_get(const struct cr_policy_status *status, const char *type)

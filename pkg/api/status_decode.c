@@ -4,48 +4,10 @@
 
 #include <string.h>
 
+#include "api/status_fields.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
-
-static bool is_digest(const char *text)
-{
-    return strlen(text) == CR_SHA256_HEX - 1 && strspn(text, "0123456789abcdef") == CR_SHA256_HEX - 1;
-}
-
-/* Absent is fine and leaves "". */
-static bool read_digest(const struct cr_json *object, const char *key, char out[CR_SHA256_HEX])
-{
-    const struct cr_json *value = cr_json_get(object, key);
-    if (!value || cr_json_is_null(value))
-        return true;
-    const char *text = cr_json_string(value);
-    if (!text || !is_digest(text))
-        return false;
-    memcpy(out, text, CR_SHA256_HEX);
-    return true;
-}
-
-/* Absent is fine and leaves 0. */
-static bool read_time(const struct cr_json *object, const char *key, int64_t *wall_ms)
-{
-    const struct cr_json *value = cr_json_get(object, key);
-    if (!value || cr_json_is_null(value))
-        return true;
-    const char *text = cr_json_string(value);
-    return text && cr_time_parse(text, wall_ms, NULL);
-}
-
-static int64_t time_or_0(const struct cr_json *object, const char *key)
-{
-    int64_t wall_ms = 0;
-    return read_time(object, key, &wall_ms) ? wall_ms : 0;
-}
-
-static char *text_or_null(const struct cr_json *object, const char *key)
-{
-    return cr_strdup_or_null(cr_json_string(cr_json_get(object, key)));
-}
 
 static bool read_changes(const struct cr_json *object, unsigned *changes)
 {
@@ -61,21 +23,11 @@ static bool read_changes(const struct cr_json *object, unsigned *changes)
     return true;
 }
 
-/* A rotation id: hex. */
-static bool read_id(const struct cr_json *object, char *out, size_t size)
-{
-    const char *text = cr_json_string(cr_json_get(object, "id"));
-    size_t len = text ? strlen(text) : 0;
-    if (len == 0 || len >= size || strspn(text, "0123456789abcdef") != len)
-        return false;
-    memcpy(out, text, len + 1);
-    return true;
-}
-
 static bool decode_ca(const struct cr_json *json, struct cr_ca *ca)
 {
-    return cr_json_is_object(json) && read_digest(json, "fingerprint", ca->fingerprint) && *ca->fingerprint &&
-           read_digest(json, "identity", ca->identity) && read_time(json, "notAfter", &ca->not_after_ms);
+    return cr_json_is_object(json) && cr_status_read_digest(json, "fingerprint", ca->fingerprint) && *ca->fingerprint &&
+           cr_status_read_digest(json, "identity", ca->identity) &&
+           cr_status_read_time(json, "notAfter", &ca->not_after_ms);
 }
 
 static bool decode_trust(const struct cr_json *json, struct cr_material *out)
@@ -100,8 +52,8 @@ static bool decode_trust_summary(const struct cr_json *json, struct cr_material 
     if (!object || cr_json_is_null(object))
         return true;
     int64_t count = cr_json_int(cr_json_get(object, "count"), 0);
-    if (out->trust_len || count < 1 || !read_digest(object, "digest", summary->digest) || !*summary->digest ||
-        !read_time(object, "notAfter", &summary->not_after_ms))
+    if (out->trust_len || count < 1 || !cr_status_read_digest(object, "digest", summary->digest) || !*summary->digest ||
+        !cr_status_read_time(object, "notAfter", &summary->not_after_ms))
         return false;
     summary->count = (size_t)count;
     return true;
@@ -138,7 +90,7 @@ static bool decode_anchors(const struct cr_json *json, struct cr_strvec *anchors
     const struct cr_json *array = cr_json_get(json, "anchors");
     for (const struct cr_json *c = cr_json_first(array); c; c = cr_json_next(c)) {
         const char *text = cr_json_string(c);
-        if (!text || !is_digest(text))
+        if (!text || !cr_status_is_digest(text))
             return false;
         cr_strvec_add(anchors, text);
     }
@@ -158,10 +110,10 @@ static bool decode_key_type(const struct cr_json *json, struct cr_material *out)
 /* out is empty when it fails. */
 static bool decode_material(const struct cr_json *json, struct cr_material *out)
 {
-    bool ok = cr_json_is_object(json) && read_digest(json, "leaf", out->leaf) &&
-              read_digest(json, "chain", out->chain) && read_digest(json, "key", out->key) &&
-              decode_key_type(json, out) && read_digest(json, "issuer", out->issuer) &&
-              decode_anchors(json, &out->anchors) && read_time(json, "notAfter", &out->not_after_ms) &&
+    bool ok = cr_json_is_object(json) && cr_status_read_digest(json, "leaf", out->leaf) &&
+              cr_status_read_digest(json, "chain", out->chain) && cr_status_read_digest(json, "key", out->key) &&
+              decode_key_type(json, out) && cr_status_read_digest(json, "issuer", out->issuer) &&
+              decode_anchors(json, &out->anchors) && cr_status_read_time(json, "notAfter", &out->not_after_ms) &&
               decode_trust(json, out) && decode_trust_summary(json, out) && decode_opaque(json, out);
     decode_opaque_keys(json, &out->opaque_keys);
     out->has_leaf = *out->leaf != '\0';
@@ -176,21 +128,21 @@ static void decode_old_leaves(const struct cr_json *json, struct cr_strvec *out)
 {
     const struct cr_json *array = cr_json_get(json, "oldLeaves");
     for (const struct cr_json *c = cr_json_first(array); c && out->len < CR_OLD_LEAVES_MAX; c = cr_json_next(c))
-        if (is_digest(cr_or_empty(cr_json_string(c))))
+        if (cr_status_is_digest(cr_or_empty(cr_json_string(c))))
             cr_strvec_add_unique(out, cr_json_string(c));
 }
 
 /* A pending change that cannot be read is forgotten; it is seen again by comparing with what is settled. */
 static void decode_pending(const struct cr_json *json, struct cr_pending_change *out)
 {
-    if (!cr_json_is_object(json) || !read_id(json, out->id, sizeof out->id) ||
-        !read_time(json, "since", &out->since_ms) || out->since_ms == 0 || !read_changes(json, &out->changes) ||
-        !decode_material(cr_json_get(json, "target"), &out->target)) {
+    if (!cr_json_is_object(json) || !cr_status_read_id(json, out->id, sizeof out->id) ||
+        !cr_status_read_time(json, "since", &out->since_ms) || out->since_ms == 0 ||
+        !read_changes(json, &out->changes) || !decode_material(cr_json_get(json, "target"), &out->target)) {
         *out = (struct cr_pending_change){0};
         return;
     }
     out->set = true;
-    out->first_ms = time_or_0(json, "first");
+    out->first_ms = cr_status_time_or_0(json, "first");
     if (!out->first_ms || out->first_ms > out->since_ms)
         out->first_ms = out->since_ms;
     out->was_immutable = cr_json_bool(cr_json_get(json, "wasImmutable"), false);
@@ -206,15 +158,15 @@ static void decode_secret(const struct cr_json *json, struct cr_policy_status *s
     struct cr_secret_status *out = cr_status_secret_add(status, name);
     const struct cr_json *problem = cr_json_get(json, "problem");
     out->selected = cr_json_bool(cr_json_get(json, "selected"), false);
-    out->observed_resource_version = text_or_null(json, "observedResourceVersion");
+    out->observed_resource_version = cr_status_text_or_null(json, "observedResourceVersion");
     out->immutable = cr_json_bool(cr_json_get(json, "immutable"), false);
     out->has_settled = decode_material(cr_json_get(json, "settled"), &out->settled);
     /* Without what was settled nothing says what the change was from: first sight. */
     if (out->has_settled)
         decode_pending(cr_json_get(json, "pending"), &out->pending);
-    out->problem_reason = text_or_null(problem, "reason");
+    out->problem_reason = cr_status_text_or_null(problem, "reason");
     if (out->problem_reason)
-        out->problem_message = text_or_null(problem, "message");
+        out->problem_message = cr_status_text_or_null(problem, "message");
 }
 
 static int count_at(const struct cr_json *pods, const char *key)
@@ -249,21 +201,21 @@ static void decode_consumer(const struct cr_json *json, struct cr_policy_status 
         return;
     struct cr_consumer_status *out = cr_status_consumer_add(status, name);
     const struct cr_json *target = cr_json_get(json, "targetRef");
-    out->kind = text_or_null(target, "kind");
-    out->target = text_or_null(target, "name");
+    out->kind = cr_status_text_or_null(target, "kind");
+    out->target = cr_status_text_or_null(target, "name");
     out->found = cr_json_bool(cr_json_get(json, "discovered"), false);
-    out->component = text_or_null(json, "component");
+    out->component = cr_status_text_or_null(json, "component");
     cr_decision_parse(cr_json_string(cr_json_get(json, "decision")), &out->decision);
-    out->reason = text_or_null(json, "reason");
+    out->reason = cr_status_text_or_null(json, "reason");
     cr_consumer_state_parse(cr_json_string(cr_json_get(json, "state")), &out->state);
     decode_pods(cr_json_get(json, "pods"), &out->pods);
-    out->blocked_by = text_or_null(json, "blockedBy");
-    out->last_restart_ms = time_or_0(json, "lastRestart");
-    out->since_ms = time_or_0(json, "since");
-    out->restarted_for = text_or_null(json, "restartedFor");
+    out->blocked_by = cr_status_text_or_null(json, "blockedBy");
+    out->last_restart_ms = cr_status_time_or_0(json, "lastRestart");
+    out->since_ms = cr_status_time_or_0(json, "since");
+    out->restarted_for = cr_status_text_or_null(json, "restartedFor");
     out->restarted_generation = cr_json_int(cr_json_get(json, "restartedGeneration"), 0);
-    out->evicted_until_ms = time_or_0(json, "evictedUntil");
-    out->evicting = text_or_null(json, "evicting");
+    out->evicted_until_ms = cr_status_time_or_0(json, "evictedUntil");
+    out->evicting = cr_status_text_or_null(json, "evicting");
     decode_restarts(json, &out->restarts);
     const struct cr_json *examples = cr_json_get(json, "examples");
     for (const struct cr_json *c = cr_json_first(examples); c && out->examples.len < CR_EXAMPLES_MAX;
@@ -272,33 +224,20 @@ static void decode_consumer(const struct cr_json *json, struct cr_policy_status 
             cr_strvec_add(&out->examples, cr_json_string(c));
 }
 
-static void decode_condition(const struct cr_json *json, struct cr_policy_status *status)
-{
-    const char *value = cr_json_string(cr_json_get(json, "status"));
-    const char *reason = cr_json_string(cr_json_get(json, "reason"));
-    bool is_true = cr_streq(value, "True");
-    int64_t transition_ms = 0;
-    if (!reason || (!is_true && !cr_streq(value, "False")) || !read_time(json, "lastTransitionTime", &transition_ms))
-        return;
-    cr_status_condition(status, cr_json_string(cr_json_get(json, "type")), is_true, reason,
-                        cr_json_string(cr_json_get(json, "message")),
-                        cr_json_int(cr_json_get(json, "observedGeneration"), 0), transition_ms);
-}
-
 static void decode_record(const struct cr_json *json, struct cr_policy_status *status)
 {
     if (status->history_len == CR_HISTORY_MAX)
         return;
     struct cr_rotation_record *out = &status->history[status->history_len];
     const char *secret = cr_json_string(cr_json_get(json, "secret"));
-    if (!secret || !read_id(json, out->id, sizeof out->id) || !read_changes(json, &out->changes)) {
+    if (!secret || !cr_status_read_id(json, out->id, sizeof out->id) || !read_changes(json, &out->changes)) {
         *out = (struct cr_rotation_record){0};
         return;
     }
     out->secret = cr_strdup(secret);
-    out->started_ms = time_or_0(json, "started");
-    out->finished_ms = time_or_0(json, "finished");
-    out->outcome = text_or_null(json, "outcome");
+    out->started_ms = cr_status_time_or_0(json, "started");
+    out->finished_ms = cr_status_time_or_0(json, "finished");
+    out->outcome = cr_status_text_or_null(json, "outcome");
     status->history_len++;
 }
 
@@ -318,6 +257,6 @@ void cr_policy_status_decode(const struct cr_json *status, struct cr_policy_stat
     cr_stage_parse(cr_json_string(cr_json_get(status, "stage")), &out->stage);
     decode_each(cr_json_get(status, "secrets"), out, decode_secret);
     decode_each(cr_json_get(status, "consumers"), out, decode_consumer);
-    decode_each(cr_json_get(status, "conditions"), out, decode_condition);
+    cr_conditions_decode(cr_json_get(status, "conditions"), out->conditions, cr_condition_types, CR_CONDITIONS);
     decode_each(cr_json_get(status, "history"), out, decode_record);
 }

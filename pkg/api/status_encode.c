@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/status_fields.h"
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/strings.h"
 #include "base/text.h"
 
@@ -14,58 +14,14 @@
 enum {
     CONSUMERS_WHOLE = 100, /* beyond it, only what must be remembered */
     BLOCKED_BRIEF = 128,
-    WORD_MAX = 256,
-    SENTENCE_MAX = 1024,
-    MESSAGE_MAX = 4096,
+    WORD_MAX = CR_STATUS_WORD_MAX,
+    SENTENCE_MAX = CR_STATUS_SENTENCE_MAX,
     OPAQUE_KEY_MAX = 272, /* a key's name, at most 253 bytes, and its digest */
 };
 
 /* Bytes for the lists of all Secrets: what etcd's 1.5 MiB leave beside the spec, 100 consumers and the managed fields.
  */
 enum { LISTS_MAX = 256 * 1024 };
-
-static void set_text(struct cr_json *object, const char *key, const char *text, size_t max)
-{
-    if (!text)
-        return;
-    cr_autofree char *clipped = cr_text_clip(text, max);
-    cr_json_set_string(object, key, clipped);
-}
-
-/* Left out when empty. */
-static void set_digest(struct cr_json *object, const char *key, const char *digest)
-{
-    if (*digest)
-        cr_json_set_string(object, key, digest);
-}
-
-/* A certificate may end in a year that RFC 3339 has no digits for; the API server would refuse the whole status for it.
- */
-static int64_t writable(int64_t wall_ms)
-{
-    static const int64_t first = INT64_C(-30610224000000); /* 1000-01-01T00:00:00Z */
-    static const int64_t last = INT64_C(253402300799000);  /* 9999-12-31T23:59:59Z */
-    return wall_ms < first ? first : wall_ms > last ? last : wall_ms;
-}
-
-/* Left out when 0. */
-static void set_time(struct cr_json *object, const char *key, int64_t wall_ms)
-{
-    char text[CR_TIME_TEXT];
-    if (wall_ms == 0)
-        return;
-    cr_time_format(writable(wall_ms), text);
-    cr_json_set_string(object, key, text);
-}
-
-static void set_time_micro(struct cr_json *object, const char *key, int64_t wall_ms)
-{
-    char text[CR_TIME_TEXT];
-    if (wall_ms == 0)
-        return;
-    cr_time_format_micro(writable(wall_ms), text);
-    cr_json_set_string(object, key, text);
-}
 
 static void set_changes(struct cr_json *object, unsigned changes)
 {
@@ -91,8 +47,8 @@ static struct cr_json *encode_ca(const struct cr_ca *ca)
 {
     struct cr_json *object = cr_json_new_object();
     cr_json_set_string(object, "fingerprint", ca->fingerprint);
-    set_digest(object, "identity", ca->identity);
-    set_time(object, "notAfter", ca->not_after_ms);
+    cr_status_set_digest(object, "identity", ca->identity);
+    cr_status_set_time(object, "notAfter", ca->not_after_ms);
     return object;
 }
 
@@ -126,7 +82,7 @@ static void encode_trust(struct cr_json *object, const struct cr_material *m, bo
     struct cr_json *out = cr_json_object_in(object, "trustSummary");
     cr_json_set_int(out, "count", (int64_t)summary.count);
     cr_json_set_string(out, "digest", summary.digest);
-    set_time(out, "notAfter", summary.not_after_ms);
+    cr_status_set_time(out, "notAfter", summary.not_after_ms);
 }
 
 /* room: bytes for lists. */
@@ -135,18 +91,18 @@ static struct cr_json *encode_material(const struct cr_material *m, size_t room)
     struct cr_json *object = cr_json_new_object();
     bool whole = trust_fits(m, room);
     if (m->has_leaf) {
-        set_digest(object, "leaf", m->leaf);
-        set_digest(object, "chain", m->chain);
-        set_digest(object, "key", m->key);
+        cr_status_set_digest(object, "leaf", m->leaf);
+        cr_status_set_digest(object, "chain", m->chain);
+        cr_status_set_digest(object, "key", m->key);
         if (*m->key_type)
             cr_json_set_string(object, "keyType", m->key_type);
-        set_digest(object, "issuer", m->issuer);
+        cr_status_set_digest(object, "issuer", m->issuer);
         if (whole)
             add_strings(object, "anchors", &m->anchors, m->anchors.len, WORD_MAX);
-        set_time(object, "notAfter", m->not_after_ms);
+        cr_status_set_time(object, "notAfter", m->not_after_ms);
     }
     encode_trust(object, m, whole);
-    set_digest(object, "opaque", m->opaque);
+    cr_status_set_digest(object, "opaque", m->opaque);
     if (opaque_keys_fit(m, room))
         add_strings(object, "opaqueKeys", &m->opaque_keys, m->opaque_keys.len, OPAQUE_KEY_MAX);
     return object;
@@ -166,9 +122,9 @@ static struct cr_json *encode_pending(const struct cr_pending_change *pending, s
 {
     struct cr_json *object = cr_json_new_object();
     cr_json_set_string(object, "id", pending->id);
-    set_time_micro(object, "since", pending->since_ms);
+    cr_status_set_time_micro(object, "since", pending->since_ms);
     if (pending->first_ms != pending->since_ms)
-        set_time_micro(object, "first", pending->first_ms);
+        cr_status_set_time_micro(object, "first", pending->first_ms);
     set_changes(object, pending->changes);
     cr_json_set(object, "target", encode_material(&pending->target, room));
     add_strings(object, "oldLeaves", &pending->old_leaves, CR_OLD_LEAVES_MAX, WORD_MAX);
@@ -199,18 +155,18 @@ static struct cr_json *encode_secret(const struct cr_secret_status *secret, size
     cr_json_set_string(object, "name", secret->name);
     if (secret->selected)
         cr_json_set_bool(object, "selected", true);
-    set_text(object, "observedResourceVersion", secret->observed_resource_version, WORD_MAX);
+    cr_status_set_text(object, "observedResourceVersion", secret->observed_resource_version, WORD_MAX);
     if (secret->immutable)
         cr_json_set_bool(object, "immutable", true);
-    set_time(object, "notAfter", secret_end(secret));
+    cr_status_set_time(object, "notAfter", secret_end(secret));
     if (secret->has_settled)
         cr_json_set(object, "settled", encode_material(&secret->settled, room));
     if (secret->pending.set)
         cr_json_set(object, "pending", encode_pending(&secret->pending, room));
     if (secret->problem_reason) {
         struct cr_json *problem = cr_json_object_in(object, "problem");
-        set_text(problem, "reason", secret->problem_reason, WORD_MAX);
-        set_text(problem, "message", cr_or_empty(secret->problem_message), SENTENCE_MAX);
+        cr_status_set_text(problem, "reason", secret->problem_reason, WORD_MAX);
+        cr_status_set_text(problem, "message", cr_or_empty(secret->problem_message), SENTENCE_MAX);
     }
     return object;
 }
@@ -228,23 +184,20 @@ static void encode_target(struct cr_json *object, const struct cr_consumer_statu
     if (!consumer->kind && !consumer->target)
         return;
     struct cr_json *target = cr_json_object_in(object, "targetRef");
-    set_text(target, "kind", consumer->kind, WORD_MAX);
-    set_text(target, "name", consumer->target, WORD_MAX);
+    cr_status_set_text(target, "kind", consumer->kind, WORD_MAX);
+    cr_status_set_text(target, "name", consumer->target, WORD_MAX);
 }
 
 static void encode_restart(struct cr_json *object, const struct cr_consumer_status *consumer)
 {
-    set_text(object, "restartedFor", consumer->restarted_for, SENTENCE_MAX);
+    cr_status_set_text(object, "restartedFor", consumer->restarted_for, SENTENCE_MAX);
     if (consumer->restarted_for)
         cr_json_set_int(object, "restartedGeneration", consumer->restarted_generation);
-    set_time(object, "evictedUntil", consumer->evicted_until_ms);
-    set_text(object, "evicting", consumer->evicting, WORD_MAX);
+    cr_status_set_time(object, "evictedUntil", consumer->evicted_until_ms);
+    cr_status_set_text(object, "evicting", consumer->evicting, WORD_MAX);
     struct cr_json *restarts = consumer->restarts.len ? cr_json_array_in(object, "restarts") : NULL;
-    for (size_t i = 0; i < consumer->restarts.len; i++) {
-        char text[CR_TIME_TEXT];
-        cr_time_format_micro(writable(consumer->restarts.at_ms[i]), text);
-        cr_json_add_string(restarts, text);
-    }
+    for (size_t i = 0; i < consumer->restarts.len; i++)
+        cr_status_add_time_micro(restarts, consumer->restarts.at_ms[i]);
 }
 
 static struct cr_json *encode_consumer(const struct cr_consumer_status *consumer)
@@ -254,16 +207,16 @@ static struct cr_json *encode_consumer(const struct cr_consumer_status *consumer
     encode_target(object, consumer);
     if (consumer->found)
         cr_json_set_bool(object, "discovered", true);
-    set_text(object, "component", consumer->component, WORD_MAX);
+    cr_status_set_text(object, "component", consumer->component, WORD_MAX);
     cr_json_set_string(object, "decision", cr_decision_name(consumer->decision));
-    set_text(object, "reason", consumer->reason, SENTENCE_MAX);
+    cr_status_set_text(object, "reason", consumer->reason, SENTENCE_MAX);
     cr_json_set_string(object, "state", cr_consumer_state_name(consumer->state));
     struct cr_json *pods = cr_json_object_in(object, "pods");
     cr_json_set_int(pods, "total", consumer->pods.total);
     encode_counts(pods, &consumer->pods);
-    set_text(object, "blockedBy", consumer->blocked_by, SENTENCE_MAX);
-    set_time(object, "lastRestart", consumer->last_restart_ms);
-    set_time_micro(object, "since", consumer->since_ms);
+    cr_status_set_text(object, "blockedBy", consumer->blocked_by, SENTENCE_MAX);
+    cr_status_set_time(object, "lastRestart", consumer->last_restart_ms);
+    cr_status_set_time_micro(object, "since", consumer->since_ms);
     encode_restart(object, consumer);
     add_strings(object, "examples", &consumer->examples, CR_EXAMPLES_MAX, WORD_MAX);
     return object;
@@ -276,8 +229,8 @@ static struct cr_json *encode_brief(const struct cr_consumer_status *consumer)
     cr_json_set_string(object, "name", consumer->name);
     encode_target(object, consumer);
     cr_json_set_string(object, "state", cr_consumer_state_name(consumer->state));
-    set_text(object, "blockedBy", consumer->blocked_by, BLOCKED_BRIEF);
-    set_time_micro(object, "since", consumer->since_ms); /* evictions are counted by it */
+    cr_status_set_text(object, "blockedBy", consumer->blocked_by, BLOCKED_BRIEF);
+    cr_status_set_time_micro(object, "since", consumer->since_ms); /* evictions are counted by it */
     encode_restart(object, consumer);
     return object;
 }
@@ -357,28 +310,7 @@ static void encode_expires(const struct cr_policy_status *status, struct cr_json
             first = end;
     }
     cr_json_set(out, "expires", cr_json_new_null());
-    set_time(out, "expires", first);
-}
-
-/* In the order of cr_condition_types; metav1.Condition requires every member but observedGeneration. */
-static struct cr_json *encode_conditions(const struct cr_policy_status *status)
-{
-    struct cr_json *array = cr_json_new_array();
-    for (size_t i = 0; i < CR_CONDITIONS; i++) {
-        const struct cr_condition *condition = &status->conditions[i];
-        if (!condition->reason)
-            continue;
-        struct cr_json *object = cr_json_add(array, cr_json_new_object());
-        char time[CR_TIME_TEXT];
-        cr_time_format(writable(condition->transition_ms), time);
-        cr_json_set_string(object, "type", cr_condition_types[i]);
-        cr_json_set_string(object, "status", condition->status ? "True" : "False");
-        cr_json_set_int(object, "observedGeneration", condition->observed_generation);
-        cr_json_set_string(object, "lastTransitionTime", time);
-        set_text(object, "reason", condition->reason, WORD_MAX);
-        set_text(object, "message", cr_or_empty(condition->message), MESSAGE_MAX);
-    }
-    return array;
+    cr_status_set_time(out, "expires", first);
 }
 
 static struct cr_json *encode_history(const struct cr_policy_status *status)
@@ -388,11 +320,11 @@ static struct cr_json *encode_history(const struct cr_policy_status *status)
         const struct cr_rotation_record *record = &status->history[i];
         struct cr_json *object = cr_json_add(array, cr_json_new_object());
         cr_json_set_string(object, "id", record->id);
-        set_text(object, "secret", cr_or_empty(record->secret), WORD_MAX);
+        cr_status_set_text(object, "secret", cr_or_empty(record->secret), WORD_MAX);
         set_changes(object, record->changes);
-        set_time(object, "started", record->started_ms);
-        set_time(object, "finished", record->finished_ms);
-        set_text(object, "outcome", cr_or_empty(record->outcome), WORD_MAX);
+        cr_status_set_time(object, "started", record->started_ms);
+        cr_status_set_time(object, "finished", record->finished_ms);
+        cr_status_set_text(object, "outcome", cr_or_empty(record->outcome), WORD_MAX);
     }
     return array;
 }
@@ -411,7 +343,7 @@ struct cr_json *cr_policy_status_encode(const struct cr_policy_status *status)
     cr_json_set(out, "consumers", encode_consumers(status));
     encode_totals(status, out);
     encode_expires(status, out);
-    cr_json_set(out, "conditions", encode_conditions(status));
+    cr_json_set(out, "conditions", cr_conditions_encode(status->conditions, CR_CONDITIONS));
     cr_json_set(out, "history", encode_history(status));
     return out;
 }

@@ -1,0 +1,194 @@
+#include "api/status_fields.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "base/text.h"
+
+/* --- written --- */
+
+void cr_status_set_text(struct cr_json *object, const char *key, const char *text, size_t max)
+{
+    if (!text)
+        return;
+    cr_autofree char *clipped = cr_text_clip(text, max);
+    cr_json_set_string(object, key, clipped);
+}
+
+void cr_status_set_digest(struct cr_json *object, const char *key, const char *digest)
+{
+    if (*digest)
+        cr_json_set_string(object, key, digest);
+}
+
+/* A certificate may end in a year that RFC 3339 has no digits for; the API server would refuse the whole status for it.
+ */
+static int64_t writable(int64_t wall_ms)
+{
+    static const int64_t first = INT64_C(-30610224000000); /* 1000-01-01T00:00:00Z */
+    static const int64_t last = INT64_C(253402300799000);  /* 9999-12-31T23:59:59Z */
+    return wall_ms < first ? first : wall_ms > last ? last : wall_ms;
+}
+
+void cr_status_set_time(struct cr_json *object, const char *key, int64_t wall_ms)
+{
+    char text[CR_TIME_TEXT];
+    if (wall_ms == 0)
+        return;
+    cr_time_format(writable(wall_ms), text);
+    cr_json_set_string(object, key, text);
+}
+
+void cr_status_set_time_micro(struct cr_json *object, const char *key, int64_t wall_ms)
+{
+    char text[CR_TIME_TEXT];
+    if (wall_ms == 0)
+        return;
+    cr_time_format_micro(writable(wall_ms), text);
+    cr_json_set_string(object, key, text);
+}
+
+void cr_status_add_time_micro(struct cr_json *array, int64_t wall_ms)
+{
+    char text[CR_TIME_TEXT];
+    cr_time_format_micro(writable(wall_ms), text);
+    cr_json_add_string(array, text);
+}
+
+/* --- read --- */
+
+bool cr_status_is_digest(const char *text)
+{
+    return strlen(text) == CR_SHA256_HEX - 1 && strspn(text, "0123456789abcdef") == CR_SHA256_HEX - 1;
+}
+
+bool cr_status_read_digest(const struct cr_json *object, const char *key, char out[CR_SHA256_HEX])
+{
+    const struct cr_json *value = cr_json_get(object, key);
+    if (!value || cr_json_is_null(value))
+        return true;
+    const char *text = cr_json_string(value);
+    if (!text || !cr_status_is_digest(text))
+        return false;
+    memcpy(out, text, CR_SHA256_HEX);
+    return true;
+}
+
+bool cr_status_read_time(const struct cr_json *object, const char *key, int64_t *wall_ms)
+{
+    const struct cr_json *value = cr_json_get(object, key);
+    if (!value || cr_json_is_null(value))
+        return true;
+    const char *text = cr_json_string(value);
+    return text && cr_time_parse(text, wall_ms, NULL);
+}
+
+bool cr_status_read_id(const struct cr_json *object, char *out, size_t size)
+{
+    const char *text = cr_json_string(cr_json_get(object, "id"));
+    size_t len = text ? strlen(text) : 0;
+    if (len == 0 || len >= size || strspn(text, "0123456789abcdef") != len)
+        return false;
+    memcpy(out, text, len + 1);
+    return true;
+}
+
+int64_t cr_status_time_or_0(const struct cr_json *object, const char *key)
+{
+    int64_t wall_ms = 0;
+    return cr_status_read_time(object, key, &wall_ms) ? wall_ms : 0;
+}
+
+char *cr_status_text_or_null(const struct cr_json *object, const char *key)
+{
+    return cr_strdup_or_null(cr_json_string(cr_json_get(object, key)));
+}
+
+/* --- conditions --- */
+
+void cr_conditions_set(struct cr_condition *conditions, const char *const *types, size_t count,
+                       const struct cr_condition *value)
+{
+    size_t i = 0;
+    while (i < count && !cr_streq(types[i], value->type))
+        i++;
+    if (i == count)
+        return;
+    struct cr_condition *condition = &conditions[i];
+    if (!condition->reason || condition->status != value->status)
+        condition->transition_ms = value->transition_ms;
+    condition->type = types[i];
+    condition->status = value->status;
+    condition->observed_generation = value->observed_generation;
+    cr_strset(&condition->reason, cr_or_empty(value->reason));
+    cr_strset(&condition->message, cr_or_empty(value->message));
+}
+
+void cr_conditions_dispose(struct cr_condition *conditions, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(conditions[i].reason);
+        free(conditions[i].message);
+    }
+}
+
+void cr_conditions_own(struct cr_condition *to, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        to[i].reason = cr_strdup_or_null(to[i].reason);
+        to[i].message = cr_strdup_or_null(to[i].message);
+    }
+}
+
+/* metav1.Condition requires every member but observedGeneration. */
+struct cr_json *cr_conditions_encode(const struct cr_condition *conditions, size_t count)
+{
+    struct cr_json *array = cr_json_new_array();
+    for (size_t i = 0; i < count; i++) {
+        const struct cr_condition *condition = &conditions[i];
+        if (!condition->reason)
+            continue;
+        struct cr_json *object = cr_json_add(array, cr_json_new_object());
+        char time[CR_TIME_TEXT];
+        cr_time_format(writable(condition->transition_ms), time);
+        cr_json_set_string(object, "type", condition->type);
+        cr_json_set_string(object, "status", condition->status ? "True" : "False");
+        cr_json_set_int(object, "observedGeneration", condition->observed_generation);
+        cr_json_set_string(object, "lastTransitionTime", time);
+        cr_status_set_text(object, "reason", condition->reason, CR_STATUS_WORD_MAX);
+        cr_status_set_text(object, "message", cr_or_empty(condition->message), CR_STATUS_MESSAGE_MAX);
+    }
+    return array;
+}
+
+static void decode_condition(const struct cr_json *json, struct cr_condition *conditions, const char *const *types,
+                             size_t count)
+{
+    const char *value = cr_json_string(cr_json_get(json, "status"));
+    const char *reason = cr_json_string(cr_json_get(json, "reason"));
+    bool is_true = cr_streq(value, "True");
+    int64_t transition_ms = 0;
+    if (!reason || (!is_true && !cr_streq(value, "False")) ||
+        !cr_status_read_time(json, "lastTransitionTime", &transition_ms))
+        return;
+    cr_autofree char *its_reason = cr_strdup(reason);
+    cr_autofree char *message = cr_status_text_or_null(json, "message");
+    struct cr_condition condition = {.type = cr_json_string(cr_json_get(json, "type")),
+                                     .status = is_true,
+                                     .reason = its_reason,
+                                     .message = message,
+                                     .transition_ms = transition_ms,
+                                     .observed_generation = cr_json_int(cr_json_get(json, "observedGeneration"), 0)};
+    cr_conditions_set(conditions, types, count, &condition);
+}
+
+void cr_conditions_decode(const struct cr_json *array, struct cr_condition *conditions, const char *const *types,
+                          size_t count)
+{
+    if (!cr_json_is_array(array))
+        return;
+    for (const struct cr_json *c = cr_json_first(array); c; c = cr_json_next(c))
+        decode_condition(c, conditions, types, count);
+}

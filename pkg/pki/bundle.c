@@ -91,14 +91,6 @@ static STACK_OF(X509) * helpers(const struct work *w, STACK_OF(X509) * chain)
     return all;
 }
 
-/* A leaf that is in use counts also when its issuer's clock is ahead of ours. */
-static int64_t when_valid(const struct work *w, const X509 *leaf, const X509 *ca)
-{
-    int64_t began[] = {w->now_ms, cr_x509_not_before_ms(leaf), cr_x509_not_before_ms(ca)};
-    int64_t latest = began[0] > began[1] ? began[0] : began[1];
-    return latest > began[2] ? latest : began[2];
-}
-
 struct found {
     bool now;
     bool ever;
@@ -111,7 +103,7 @@ static struct found verify_chain(const struct work *w, STACK_OF(X509) * chain, b
     STACK_OF(X509) *between = helpers(w, chain);
     for (int i = 0; i < sk_X509_num(w->cas); i++) {
         X509 *ca = sk_X509_value(w->cas, i);
-        verifies[i] = cr_x509_chains_to(leaf, between, ca, when_valid(w, leaf, ca));
+        verifies[i] = cr_x509_chains_to(leaf, between, ca, cr_x509_when_valid(leaf, ca, w->now_ms));
         found.now |= verifies[i];
         found.ever |= verifies[i] || cr_x509_chains_to(leaf, between, ca, CR_X509_ANY_TIME);
     }

@@ -119,6 +119,13 @@ bool cr_x509_chains_to(struct x509_st *leaf, struct stack_st_X509 *helpers, stru
     return verified;
 }
 
+int64_t cr_x509_when_valid(const struct x509_st *leaf, const struct x509_st *ca, int64_t now_ms)
+{
+    int64_t began[] = {now_ms, cr_x509_not_before_ms(leaf), cr_x509_not_before_ms(ca)};
+    int64_t latest = began[0] > began[1] ? began[0] : began[1];
+    return latest > began[2] ? latest : began[2];
+}
+
 bool cr_x509_is_root(struct x509_st *cert)
 {
     return X509_get_extension_flags(cert) & EXFLAG_SS;

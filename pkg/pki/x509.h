@@ -30,6 +30,9 @@ bool cr_x509_signed_by(struct x509_st *cert, struct x509_st *ca);
  * a root or not, and helpers in between, for any purpose. */
 #define CR_X509_ANY_TIME INT64_MIN
 bool cr_x509_chains_to(struct x509_st *leaf, struct stack_st_X509 *helpers, struct x509_st *anchor, int64_t at_ms);
+/* When to ask whether a leaf that is in use verifies against ca: now, or as soon as both are valid, since an issuer's
+ * clock may be ahead of ours. */
+int64_t cr_x509_when_valid(const struct x509_st *leaf, const struct x509_st *ca, int64_t now_ms);
 /* Its own issuer, by names and key identifiers: a root. */
 bool cr_x509_is_root(struct x509_st *cert);
 

@@ -1,0 +1,232 @@
+#include "pki/ca_set.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "pki/openssl_internal.h"
+#include "pki/x509.h"
+
+enum { CHAIN_MAX = 32, SUBJECT_MAX = 200 };
+
+struct member {
+    struct cr_ca_facts facts;
+    X509 *cert;
+};
+
+struct cr_ca_set {
+    struct member *items;
+    size_t len;
+};
+
+struct cr_ca_set *cr_ca_set_new(void)
+{
+    return cr_new(struct cr_ca_set);
+}
+
+static void drop_from(struct cr_ca_set *set, size_t first)
+{
+    for (size_t i = first; i < set->len; i++) {
+        X509_free(set->items[i].cert);
+        free(set->items[i].facts.subject);
+    }
+    set->len = first;
+}
+
+void cr_ca_set_free(struct cr_ca_set *set)
+{
+    if (!set)
+        return;
+    drop_from(set, 0);
+    free(set->items);
+    free(set);
+}
+
+/* --- what it has --- */
+
+static char *subject_of(const X509 *cert)
+{
+    char *text = NULL;
+    CR_CLEANUP(cr_bio) BIO *bio = BIO_new(BIO_s_mem());
+    if (!bio || X509_NAME_print_ex(bio, X509_get_subject_name(cert), 0, XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB) < 0)
+        return cr_strdup("");
+    long len = BIO_get_mem_data(bio, &text);
+    cr_autofree char *whole = cr_strndup(text, (size_t)len);
+    return cr_text_clip(whole, SUBJECT_MAX);
+}
+
+size_t cr_ca_set_len(const struct cr_ca_set *set)
+{
+    return set->len;
+}
+
+const struct cr_ca_facts *cr_ca_set_facts(const struct cr_ca_set *set, size_t at)
+{
+    return &set->items[at].facts;
+}
+
+size_t cr_ca_set_find(const struct cr_ca_set *set, const char *fingerprint)
+{
+    size_t at = 0;
+    while (at < set->len && strcmp(set->items[at].facts.fingerprint, fingerprint) != 0)
+        at++;
+    return at;
+}
+
+static bool add(struct cr_ca_set *set, X509 *cert, const struct cr_strvec *only, struct cr_error *err)
+{
+    struct member member = {.cert = cert};
+    cr_x509_fingerprint(cert, member.facts.fingerprint);
+    if (cr_ca_set_find(set, member.facts.fingerprint) < set->len ||
+        (only && !cr_strvec_has(only, member.facts.fingerprint)))
+        return true;
+    if (set->len == CR_BUNDLE_CAS_MAX)
+        return cr_error_set(err, CR_ERR_INVALID, "there are more than %d CAs", CR_BUNDLE_CAS_MAX);
+    member.facts.subject = subject_of(cert);
+    member.facts.not_before_ms = cr_x509_not_before_ms(cert);
+    member.facts.not_after_ms = cr_x509_not_after_ms(cert);
+    member.facts.root = cr_x509_is_root(cert);
+    X509_up_ref(cert);
+    set->items = cr_reallocarray(set->items, set->len + 1, sizeof *set->items);
+    set->items[set->len++] = member;
+    return true;
+}
+
+bool cr_ca_set_add(struct cr_ca_set *set, const struct cr_pem_input *in, const struct cr_strvec *only,
+                   struct cr_error *err)
+{
+    CR_OPENSSL_SCOPE;
+    size_t before = set->len;
+    CR_CLEANUP(cr_x509_list) STACK_OF(X509) *read = cr_x509_read(in, CR_BUNDLE_CAS_MAX, err);
+    if (!read)
+        return false;
+    for (int i = 0; i < sk_X509_num(read); i++) {
+        if (add(set, sk_X509_value(read, i), only, err))
+            continue;
+        drop_from(set, before);
+        return false;
+    }
+    return true;
+}
+
+static int compare_age(const void *a, const void *b)
+{
+    const struct cr_ca_facts *x = &((const struct member *)a)->facts;
+    const struct cr_ca_facts *y = &((const struct member *)b)->facts;
+    if (x->not_before_ms != y->not_before_ms)
+        return x->not_before_ms > y->not_before_ms ? -1 : 1;
+    return strcmp(x->fingerprint, y->fingerprint);
+}
+
+void cr_ca_set_sort(struct cr_ca_set *set)
+{
+    if (set->len)
+        qsort(set->items, set->len, sizeof *set->items, compare_age);
+}
+
+/* --- what to trust for a CA --- */
+
+/* Borrowed certificates: what stands behind the first of chain, then more (may be NULL). */
+static STACK_OF(X509) * helpers_of(STACK_OF(X509) * chain, STACK_OF(X509) * more)
+{
+    STACK_OF(X509) *all = sk_X509_new_null();
+    for (int i = 1; all && i < sk_X509_num(chain); i++)
+        sk_X509_push(all, sk_X509_value(chain, i));
+    for (int i = 0; all && i < sk_X509_num(more); i++)
+        sk_X509_push(all, sk_X509_value(more, i));
+    return all;
+}
+
+/* Borrowed. */
+static X509 *root_above(STACK_OF(X509) * chain, STACK_OF(X509) * trust)
+{
+    X509 *found = NULL;
+    STACK_OF(X509) *helpers = helpers_of(chain, trust);
+    for (int i = 0; !found && i < sk_X509_num(trust); i++) {
+        X509 *root = sk_X509_value(trust, i);
+        if (cr_x509_is_root(root) && cr_x509_chains_to(sk_X509_value(chain, 0), helpers, root, CR_X509_ANY_TIME))
+            found = root;
+    }
+    sk_X509_free(helpers);
+    return found;
+}
+
+bool cr_ca_set_add_anchor(struct cr_ca_set *set, const struct cr_pem_input *chain, const struct cr_pem_input *trust,
+                          char out[CR_SHA256_HEX], struct cr_error *err)
+{
+    CR_OPENSSL_SCOPE;
+    CR_CLEANUP(cr_x509_list) STACK_OF(X509) *own = cr_x509_read(chain, CHAIN_MAX, err);
+    if (!own)
+        return false;
+    CR_CLEANUP(cr_x509_list)
+    STACK_OF(X509) *others = trust->len ? cr_x509_read(trust, CR_BUNDLE_CAS_MAX, NULL) : NULL;
+    X509 *top = sk_X509_value(own, sk_X509_num(own) - 1);
+    X509 *root = cr_x509_is_root(top) ? top : root_above(own, others);
+    cr_x509_fingerprint(root ? root : top, out);
+    return add(set, root ? root : top, NULL, err);
+}
+
+/* --- texts and chains --- */
+
+bool cr_ca_set_compare(const struct cr_ca_set *set, const struct cr_pem_input *in, bool *has)
+{
+    CR_OPENSSL_SCOPE;
+    char fingerprint[CR_SHA256_HEX];
+    memset(has, 0, set->len * sizeof *has);
+    CR_CLEANUP(cr_x509_list) STACK_OF(X509) *read = cr_x509_read(in, CR_BUNDLE_CAS_MAX, NULL);
+    bool exact = read != NULL;
+    for (int i = 0; i < sk_X509_num(read); i++) {
+        cr_x509_fingerprint(sk_X509_value(read, i), fingerprint);
+        size_t at = cr_ca_set_find(set, fingerprint);
+        exact = exact && at < set->len && !has[at];
+        if (at < set->len)
+            has[at] = true;
+    }
+    return exact;
+}
+
+bool cr_ca_set_verify(const struct cr_ca_set *set, const struct cr_pem_input *chain, int64_t now_ms,
+                      struct cr_chain_facts *facts, bool *verifies, struct cr_error *err)
+{
+    CR_OPENSSL_SCOPE;
+    CR_CLEANUP(cr_x509_list) STACK_OF(X509) *read = cr_x509_read(chain, CHAIN_MAX, err);
+    if (!read)
+        return false;
+    X509 *leaf = sk_X509_value(read, 0);
+    STACK_OF(X509) *helpers = helpers_of(read, NULL);
+    for (size_t i = 0; i < set->len; i++) {
+        X509 *ca = set->items[i].cert;
+        verifies[i] = cr_x509_chains_to(leaf, helpers, ca, cr_x509_when_valid(leaf, ca, now_ms));
+    }
+    sk_X509_free(helpers);
+    cr_x509_fingerprint(leaf, facts->fingerprint);
+    facts->not_before_ms = cr_x509_not_before_ms(leaf);
+    facts->not_after_ms = cr_x509_not_after_ms(leaf);
+    return true;
+}
+
+bool cr_ca_set_knows_issuer(const struct cr_ca_set *set, const struct cr_pem_input *chain)
+{
+    CR_OPENSSL_SCOPE;
+    bool known = false;
+    CR_CLEANUP(cr_x509_list) STACK_OF(X509) *read = cr_x509_read(chain, CHAIN_MAX, NULL);
+    STACK_OF(X509) *helpers = helpers_of(read, NULL);
+    for (size_t i = 0; read && !known && i < set->len; i++)
+        known = cr_x509_chains_to(sk_X509_value(read, 0), helpers, set->items[i].cert, CR_X509_ANY_TIME);
+    sk_X509_free(helpers);
+    return known;
+}
+
+bool cr_ca_set_write(const struct cr_ca_set *set, const size_t *order, size_t len, struct cr_buf *out,
+                     struct cr_error *err)
+{
+    CR_OPENSSL_SCOPE;
+    CR_CLEANUP(cr_buf) struct cr_buf pem = CR_BUF_INIT(CR_BUNDLE_BYTES_MAX);
+    for (size_t i = 0; i < len; i++)
+        if (!cr_x509_write(set->items[order[i]].cert, &pem, err))
+            return cr_error_wrap(err, "the bundle is too large");
+    if (pem.len && !cr_buf_append(out, pem.data, pem.len))
+        return cr_error_set(err, CR_ERR_INVALID, "there is no room for the bundle");
+    return true;
+}

@@ -1,0 +1,64 @@
+/* The CAs at hand: those of several texts, each once, and what verifies against which of them. Not thread-safe. */
+#ifndef CR_PKI_CA_SET_H
+#define CR_PKI_CA_SET_H
+
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/strvec.h"
+#include "pki/bundle.h"
+
+struct cr_ca_set;
+
+struct cr_ca_facts {
+    char fingerprint[CR_SHA256_HEX];
+    char *subject; /* for people, in the order of RFC 4514 ("CN=mesh,O=example"); owned by the set */
+    int64_t not_before_ms, not_after_ms; /* wall clock */
+    bool root;
+};
+
+struct cr_ca_set *cr_ca_set_new(void);
+void cr_ca_set_free(struct cr_ca_set *set);
+CR_DEFINE_CLEANUP(cr_ca_set, struct cr_ca_set, cr_ca_set_free)
+
+/* Adds the certificates of a bundle's text; only: just those with these fingerprints, NULL: all. Errors (Invalid,
+ * without the name of the entry): the text cannot be read, or there would be more than CR_BUNDLE_CAS_MAX; then none is
+ * added. */
+bool cr_ca_set_add(struct cr_ca_set *set, const struct cr_pem_input *in, const struct cr_strvec *only,
+                   struct cr_error *err) CR_MUST_USE;
+/* Adds what is to be trusted for a CA whose certificate, with those above it, is chain: the root at the top of it, else
+ * a root of trust (may be absent) that it verifies against, else the topmost that is there. Its fingerprint into out.
+ */
+bool cr_ca_set_add_anchor(struct cr_ca_set *set, const struct cr_pem_input *chain, const struct cr_pem_input *trust,
+                          char out[CR_SHA256_HEX], struct cr_error *err) CR_MUST_USE;
+/* The newest (by notBefore) first, and of one age by fingerprint. Indexes below are of this order: sort once, after the
+ * last was added. */
+void cr_ca_set_sort(struct cr_ca_set *set);
+
+size_t cr_ca_set_len(const struct cr_ca_set *set);
+/* Borrowed. */
+const struct cr_ca_facts *cr_ca_set_facts(const struct cr_ca_set *set, size_t at);
+/* Its index, or the length when it is not there. */
+size_t cr_ca_set_find(const struct cr_ca_set *set, const char *fingerprint);
+
+/* has[len]: which of the set a bundle's text has. False: it cannot be read, or has another certificate or one twice. */
+bool cr_ca_set_compare(const struct cr_ca_set *set, const struct cr_pem_input *in, bool *has);
+
+struct cr_chain_facts {
+    char fingerprint[CR_SHA256_HEX]; /* of the leaf */
+    int64_t not_before_ms, not_after_ms;
+};
+/* verifies[len]: whether the first certificate of chain verifies at now_ms with that CA alone trusted, a root or not,
+ * and the rest of the chain in between. What is not valid yet counts: clocks differ. Errors: Invalid, the chain cannot
+ * be read. */
+bool cr_ca_set_verify(const struct cr_ca_set *set, const struct cr_pem_input *chain, int64_t now_ms,
+                      struct cr_chain_facts *facts, bool *verifies, struct cr_error *err) CR_MUST_USE;
+/* Whether it verifies against one of the set at any time: against one that has expired, then. */
+bool cr_ca_set_knows_issuer(const struct cr_ca_set *set, const struct cr_pem_input *chain);
+
+/* Appends those CAs in that order: nothing but the certificates, so that the same CAs are the same bytes. Errors:
+ * Invalid, more than CR_BUNDLE_BYTES_MAX. */
+bool cr_ca_set_write(const struct cr_ca_set *set, const size_t *order, size_t len, struct cr_buf *out,
+                     struct cr_error *err) CR_MUST_USE;
+
+#endif

@@ -195,6 +195,7 @@ static void tell_of_policy(struct cr_cache *cache, const struct cr_change *chang
     if (wants_other) /* our own statuses bring many events, and all that is wanted is looked through for an update */
         cr_secret_watches_update(cache->secrets);
     cr_cache_tell(cache, &keys);
+    cr_cache_tell_domains_of_policy(cache, change->ns);
 }
 
 static void on_change(void *arg, const struct cr_change *change)
@@ -394,8 +395,11 @@ struct cr_cache *cr_cache_new(struct cr_manager *manager, struct cr_client *clie
 {
     struct cr_cache *cache = cr_new(struct cr_cache);
     cache->options = *options;
+    cache->client = client;
+    cache->loop = loop;
     cache->refs = cr_secret_refs_new();
     cache->index = cr_policy_index_new();
+    cache->domain_index = cr_domain_index_new();
     cache->secrets = cr_cache_watch_secrets(cache, manager, client, loop);
     size_t namespaces = options->namespaces->len ? options->namespaces->len : 1;
     /* Never moved afterwards: the informers point into it. */
@@ -423,7 +427,9 @@ void cr_cache_free(struct cr_cache *cache)
         free(cache->informers[i].ns);
     }
     free(cache->informers);
+    cr_cache_domains_free(cache->domains);
     cr_secret_watches_free(cache->secrets);
+    cr_domain_index_free(cache->domain_index);
     cr_policy_index_free(cache->index);
     cr_secret_refs_free(cache->refs);
     free(cache);

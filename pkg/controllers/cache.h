@@ -37,7 +37,8 @@ struct cr_cache_options {
     void (*on_policy)(void *arg, const char *key);
     /* A pod is gone; its UID. Loop thread. */
     void (*on_pod_gone)(void *arg, const char *uid);
-    /* No policy names or remembers the Secret "ns/name" any more. Loop thread; may be NULL. */
+    /* No policy names or remembers the Secret "ns/name" any more, and no trust domain wants it. Loop thread; may be
+     * NULL. */
     void (*on_secret_unwanted)(void *arg, const char *key);
     void *arg;
 };

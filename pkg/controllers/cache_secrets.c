@@ -23,6 +23,7 @@ static void on_change(void *arg, const struct cr_change *change)
     cr_policy_index_of_secret(cache->index, change->ns, change->name, before ? before->json : NULL,
                               change->after ? change->after->json : NULL, &keys);
     cr_cache_tell(cache, &keys);
+    cr_cache_tell_domains_of_secret(cache, change->ns, change->name);
 }
 
 static void on_known(void *arg, const char *ns, const char *name)
@@ -53,6 +54,7 @@ struct cr_secret_watches *cr_cache_watch_secrets(struct cr_cache *cache, struct 
                                                       .namespaces = cache->options.namespaces,
                                                       .scope = cache->options.secret_scope,
                                                       .index = cache->index,
+                                                      .domains = cache->domain_index,
                                                       .project = project,
                                                       .on_change = on_change,
                                                       .on_known = on_known,

@@ -38,8 +38,9 @@ static bool wants(void *arg, const char *ns, const char *name)
     /* What is not wanted any more is taken out of the store when it is looked what is wanted, or when it changes: what
      * is in a store is always up to date, also of a policy that came and went before it was looked. */
     cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
-    return cr_strmap_get(group->wanted, key) || cr_policy_index_wants_secret(group->watches->options.index, ns, name) ||
-           cr_secret_watch_holds(watch, ns, name);
+    const struct cr_secret_watches_options *options = &group->watches->options;
+    return cr_strmap_get(group->wanted, key) || cr_policy_index_wants_secret(options->index, ns, name) ||
+           cr_domain_index_wants_secret(options->domains, ns, name) || cr_secret_watch_holds(watch, ns, name);
 }
 
 static bool is_taken(const struct cr_secret_group *group, const struct cr_json *json)
@@ -51,7 +52,7 @@ static bool is_taken(const struct cr_secret_group *group, const struct cr_json *
         return true;
     CR_CLEANUP(cr_strvec) struct cr_strvec policies = {0};
     cr_policy_index_of_secret(group->watches->options.index, ns, name, NULL, json, &policies);
-    return policies.len > 0;
+    return policies.len > 0 || cr_domain_index_wants_secret(group->watches->options.domains, ns, name);
 }
 
 static bool is_wanted(const struct cr_secret_watch *watch, const struct cr_json *json)
@@ -251,6 +252,7 @@ static void look_what_is_wanted(struct cr_secret_watches *watches)
     for (size_t i = 0; i < watches->groups_len; i++)
         watches->groups[i].turn++;
     cr_policy_index_visit_secrets(watches->options.index, note_secret, watches);
+    cr_domain_index_visit_secrets(watches->options.domains, note_secret, watches);
     if (watches->options.scope != CR_SECRET_SCOPE_NAMED)
         cr_policy_index_visit_selectors(watches->options.index, note_selector, watches);
     for (size_t i = 0; i < watches->groups_len; i++)

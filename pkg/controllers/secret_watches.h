@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/strvec.h"
+#include "controllers/domain_index.h"
 #include "controllers/policy_index.h"
 #include "controllers/watch_scope.h"
 #include "runtime/manager.h"
@@ -16,14 +17,16 @@ struct cr_secret_watches_options {
     struct cr_loop *loop;
     const struct cr_strvec *namespaces; /* empty: all */
     enum cr_secret_scope scope;
-    struct cr_policy_index *index; /* what is wanted */
+    /* What is wanted. */
+    struct cr_policy_index *index;
+    struct cr_domain_index *domains;
     /* As an informer's; not called when another watch has told the same already. The stores have it. */
     bool (*project)(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
     void (*on_change)(void *arg, const struct cr_change *change);
     /* What is known of a Secret, or whether it may be seen, has changed without a change of it: name NULL: of all
      * Secrets of the namespace; ns NULL: of all namespaces. */
     void (*on_known)(void *arg, const char *ns, const char *name);
-    /* No policy names or remembers it any more; key: "ns/name". */
+    /* No policy names or remembers it any more, and no trust domain wants it; key: "ns/name". */
     void (*on_unwanted)(void *arg, const char *key);
     void *arg;
 };
@@ -37,7 +40,7 @@ CR_DEFINE_CLEANUP(cr_secret_watches, struct cr_secret_watches, cr_secret_watches
 
 /* The policies of a namespace (NULL: of all) are known: from now on it has watches. */
 void cr_secret_watches_begin(struct cr_secret_watches *watches, const char *ns);
-/* What the index wants may be something else. Looked at a moment later, for policies come in bursts. */
+/* What the indexes want may be something else. Looked at a moment later, for policies come in bursts. */
 void cr_secret_watches_update(struct cr_secret_watches *watches);
 
 /* --- reading: any thread --- */

@@ -1,0 +1,35 @@
+/* What trust domains see of the cluster, beside what policies see (cache.h): the domains themselves, namespaces, and
+ * which domains an object concerns. Nothing waits for these kinds, and nothing is wrong without them: an older
+ * installation has neither the CRDs nor the rights. They are no part of what `cr_cache_get` reads. */
+#ifndef CR_CONTROLLERS_CACHE_DOMAINS_H
+#define CR_CONTROLLERS_CACHE_DOMAINS_H
+
+#include "api/selector.h"
+#include "controllers/cache.h"
+
+struct cr_domain_listener {
+    /* For each domain that an event concerns, by "ns/name", of the cluster kind "/name". Loop thread. */
+    void (*on_domain)(void *arg, const char *key);
+    void *arg;
+};
+/* TrustDomains are watched from now on, and ClusterTrustDomains where all namespaces are. Once, before the manager
+ * runs. */
+void cr_cache_watch_domains(struct cr_cache *cache, const struct cr_domain_listener *listener);
+
+/* ns "": of the cluster kind. A snapshot, or a reference, of the caller's own; NULL: it is not there. Any thread. */
+struct cr_snapshot *cr_cache_domain(struct cr_cache *cache, const char *ns, const char *name);
+struct cr_packed *cr_cache_domain_packed(struct cr_cache *cache, const char *ns, const char *name);
+
+/* Secrets, by "ns/name", that the domain reads or writes: they are watched from now on, and the domain is told of them
+ * and of the policies of their namespaces. Empty: the domain is gone. Any thread. */
+void cr_cache_domain_wants(struct cr_cache *cache, const char *key, const struct cr_strvec *secrets);
+
+/* Namespaces are watched from the moment that there is a ClusterTrustDomain. False: their first full state is still to
+ * come (Transient; all domains of the cluster kind are told when it is in), or may not be seen. Any thread, as what is
+ * below. */
+bool cr_cache_namespaces_known(struct cr_cache *cache, struct cr_error *err) CR_MUST_USE;
+struct cr_snapshot *cr_cache_namespace(struct cr_cache *cache, const char *name);
+/* Adds the names of those whose labels match, in alphabetical order. */
+void cr_cache_select_namespaces(struct cr_cache *cache, const struct cr_selector *selector, struct cr_strvec *names);
+
+#endif

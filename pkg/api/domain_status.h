@@ -6,12 +6,14 @@
 
 #include "api/status.h"
 
+/* Of more objects than STATUS_OBJECTS_MAX the others are listed with what must be remembered alone (written_*). */
 enum { CR_DOMAIN_CONDITIONS = 6, CR_DOMAIN_STATUS_OBJECTS_MAX = 100, CR_DOMAIN_CAS_MAX = 16 };
 /* "Ready", "Converged", "Rotating", "Held", "Degraded" (something is refused), "ExpiringSoon" */
 extern const char *const cr_domain_condition_types[CR_DOMAIN_CONDITIONS];
 
 enum cr_ca_part { CR_CA_NEXT, CR_CA_CURRENT, CR_CA_PREVIOUS };
-const char *cr_ca_part_name(enum cr_ca_part part); /* "Next", "Current", "Previous" */
+const char *cr_ca_part_name(enum cr_ca_part part); /* "Next", "Current", "Previous"; "" for a value that is none */
+bool cr_ca_part_parse(const char *text, enum cr_ca_part *part); /* false: left alone */
 
 struct cr_domain_ca_status {
     char fingerprint[CR_SHA256_HEX];
@@ -78,11 +80,14 @@ struct cr_domain_status {
 
 void cr_domain_status_dispose(struct cr_domain_status *status);
 CR_DEFINE_DISPOSE(cr_domain_status, struct cr_domain_status, cr_domain_status_dispose)
+/* to must be a valid status (zeroed when new): it is replaced. */
 void cr_domain_status_copy(struct cr_domain_status *to, const struct cr_domain_status *from);
 /* From the object's `status` member (NULL: empty). out need not be initialised. */
 void cr_domain_status_decode(const struct cr_json *status, struct cr_domain_status *out);
-/* Owned; each member of status is always there, so that the result can be a merge patch. Adds for printer columns
- * `converged` ("3/3" objects), `expires` (earliest end of a leaf, or of the current CA). */
+/* Owned; each member of status, and of its rotation, is always there, so that the result can be a merge patch. Adds for
+ * printer columns `converged` ("3/3": objects whose every consumer has what is published), `expires` (the earliest end
+ * of a leaf or of a current CA). Texts are cut to the schema's lengths. Times keep their milliseconds where they are
+ * compared (stage, rotation, written, history), those of certificates do not. */
 struct cr_json *cr_domain_status_encode(const struct cr_domain_status *status);
 
 struct cr_domain_object_status *cr_domain_status_object(struct cr_domain_status *status, const char *kind,
@@ -90,8 +95,10 @@ struct cr_domain_object_status *cr_domain_status_object(struct cr_domain_status 
 /* Found or appended. The pointer holds until the next one is added. */
 struct cr_domain_object_status *cr_domain_status_object_add(struct cr_domain_status *status, const char *kind,
                                                             const char *ns, const char *name);
+/* Its transition time moves only when the status flips. type as in cr_domain_condition_types. */
 void cr_domain_status_condition(struct cr_domain_status *status, const char *type, bool value, const char *reason,
                                 const char *message, int64_t generation, int64_t now_ms);
+/* Puts a record first; takes copies. The oldest goes. */
 void cr_domain_status_history_add(struct cr_domain_status *status, const struct cr_domain_rotation *record);
 
 #endif

@@ -1,0 +1,165 @@
+#include "api/domain_status.h"
+
+#include <string.h>
+
+#include "api/status_fields.h"
+#include "base/alloc.h"
+#include "base/strings.h"
+
+const char *const cr_domain_condition_types[CR_DOMAIN_CONDITIONS] = {
+    "Ready", "Converged", "Rotating", "Held", "Degraded", "ExpiringSoon",
+};
+
+static const char *const parts[] = {[CR_CA_NEXT] = "Next", [CR_CA_CURRENT] = "Current", [CR_CA_PREVIOUS] = "Previous"};
+
+const char *cr_ca_part_name(enum cr_ca_part part)
+{
+    return (size_t)part < cr_array_len(parts) ? parts[part] : "";
+}
+
+bool cr_ca_part_parse(const char *text, enum cr_ca_part *part)
+{
+    for (size_t i = 0; text && i < cr_array_len(parts); i++) {
+        if (cr_streq(parts[i], text)) {
+            *part = (enum cr_ca_part)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- owned parts --- */
+
+static void dispose_object(struct cr_domain_object_status *object)
+{
+    free(object->kind);
+    free(object->ns);
+    free(object->name);
+    free(object->written_version);
+    free(object->trust_evidence);
+    free(object->leaf_evidence);
+    free(object->waits_for);
+    free(object->problem_reason);
+    free(object->problem_message);
+    *object = (struct cr_domain_object_status){0};
+}
+
+static void dispose_rotation(struct cr_domain_rotation *rotation)
+{
+    free(rotation->what);
+    free(rotation->outcome);
+    *rotation = (struct cr_domain_rotation){0};
+}
+
+void cr_domain_status_dispose(struct cr_domain_status *status)
+{
+    if (!status)
+        return;
+    free(status->what);
+    free(status->last_handled_token);
+    for (size_t i = 0; i < status->cas_len; i++)
+        free(status->cas[i].subject);
+    for (size_t i = 0; i < status->objects_len; i++)
+        dispose_object(&status->objects[i]);
+    for (size_t i = 0; i < status->rejected_len; i++)
+        free(status->rejected[i].leaf);
+    for (size_t i = 0; i < status->history_len; i++)
+        dispose_rotation(&status->history[i]);
+    cr_conditions_dispose(status->conditions, CR_DOMAIN_CONDITIONS);
+    free(status->objects);
+    free(status->rejected);
+    *status = (struct cr_domain_status){0};
+}
+
+static void copy_object(struct cr_domain_object_status *to, const struct cr_domain_object_status *from)
+{
+    *to = *from; /* then everything that is owned anew */
+    to->kind = cr_strdup_or_null(from->kind);
+    to->ns = cr_strdup_or_null(from->ns);
+    to->name = cr_strdup_or_null(from->name);
+    to->written_version = cr_strdup_or_null(from->written_version);
+    to->trust_evidence = cr_strdup_or_null(from->trust_evidence);
+    to->leaf_evidence = cr_strdup_or_null(from->leaf_evidence);
+    to->waits_for = cr_strdup_or_null(from->waits_for);
+    to->problem_reason = cr_strdup_or_null(from->problem_reason);
+    to->problem_message = cr_strdup_or_null(from->problem_message);
+}
+
+static void copy_rotation(struct cr_domain_rotation *to, const struct cr_domain_rotation *from)
+{
+    *to = *from;
+    to->what = cr_strdup_or_null(from->what);
+    to->outcome = cr_strdup_or_null(from->outcome);
+}
+
+void cr_domain_status_copy(struct cr_domain_status *to, const struct cr_domain_status *from)
+{
+    cr_domain_status_dispose(to);
+    *to = *from;
+    to->what = cr_strdup_or_null(from->what);
+    to->last_handled_token = cr_strdup_or_null(from->last_handled_token);
+    for (size_t i = 0; i < from->cas_len; i++)
+        to->cas[i].subject = cr_strdup_or_null(from->cas[i].subject);
+    to->objects = cr_calloc(from->objects_len + 1, sizeof *to->objects);
+    for (size_t i = 0; i < from->objects_len; i++)
+        copy_object(&to->objects[i], &from->objects[i]);
+    to->rejected = cr_calloc(from->rejected_len + 1, sizeof *to->rejected);
+    for (size_t i = 0; i < from->rejected_len; i++) {
+        to->rejected[i] = from->rejected[i];
+        to->rejected[i].leaf = cr_strdup_or_null(from->rejected[i].leaf);
+    }
+    cr_conditions_own(to->conditions, CR_DOMAIN_CONDITIONS);
+    for (size_t i = 0; i < from->history_len; i++)
+        copy_rotation(&to->history[i], &from->history[i]);
+}
+
+/* --- looked up and set --- */
+
+struct cr_domain_object_status *cr_domain_status_object(struct cr_domain_status *status, const char *kind,
+                                                        const char *ns, const char *name)
+{
+    for (size_t i = 0; i < status->objects_len; i++) {
+        struct cr_domain_object_status *object = &status->objects[i];
+        if (cr_streq(object->name, name) && cr_streq(object->ns, ns) && cr_streq(object->kind, kind))
+            return object;
+    }
+    return NULL;
+}
+
+struct cr_domain_object_status *cr_domain_status_object_add(struct cr_domain_status *status, const char *kind,
+                                                            const char *ns, const char *name)
+{
+    struct cr_domain_object_status *found = cr_domain_status_object(status, kind, ns, name);
+    if (found)
+        return found;
+    status->objects = cr_reallocarray(status->objects, status->objects_len + 1, sizeof *status->objects);
+    struct cr_domain_object_status *added = &status->objects[status->objects_len++];
+    *added =
+        (struct cr_domain_object_status){.kind = cr_strdup(kind), .ns = cr_strdup_or_null(ns), .name = cr_strdup(name)};
+    return added;
+}
+
+void cr_domain_status_condition(struct cr_domain_status *status, const char *type, bool value, const char *reason,
+                                const char *message, int64_t generation, int64_t now_ms)
+{
+    cr_autofree char *its_reason = cr_strdup_or_null(reason);
+    cr_autofree char *its_message = cr_strdup_or_null(message);
+    struct cr_condition condition = {.type = type,
+                                     .status = value,
+                                     .reason = its_reason,
+                                     .message = its_message,
+                                     .transition_ms = now_ms,
+                                     .observed_generation = generation};
+    cr_conditions_set(status->conditions, cr_domain_condition_types, CR_DOMAIN_CONDITIONS, &condition);
+}
+
+void cr_domain_status_history_add(struct cr_domain_status *status, const struct cr_domain_rotation *record)
+{
+    struct cr_domain_rotation added; /* a copy first: record may be one of status's own */
+    copy_rotation(&added, record);
+    if (status->history_len == CR_HISTORY_MAX)
+        dispose_rotation(&status->history[--status->history_len]);
+    memmove(&status->history[1], &status->history[0], status->history_len * sizeof status->history[0]);
+    status->history[0] = added;
+    status->history_len++;
+}

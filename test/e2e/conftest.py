@@ -25,6 +25,7 @@ from certroll_dev.demo.logs import collect  # noqa: E402
 from certroll_dev.demo.pki import NAMESPACE, Authority  # noqa: E402
 from certroll_dev.demo.workloads import ENVOY  # noqa: E402
 from certroll_dev.operator_image import Image  # noqa: E402
+from mesh import Mesh  # noqa: E402
 from world import World  # noqa: E402
 
 _LOGS = REPOSITORY / "build" / "test-logs"
@@ -147,9 +148,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     result = yield
     if result.failed:
         item.certroll_failed = True
-        world: World | None = getattr(item, "certroll_world", None)
+        world: World | Mesh | None = getattr(item, "certroll_world", None)
         if world:
-            collect(world.cluster, world.api, world.logs)
+            collect(world.cluster, world.api, world.logs, world.namespaces)
             result.sections.append(("logs", f"the logs of every component are in {world.logs}"))
     return result
 

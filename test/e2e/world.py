@@ -41,6 +41,10 @@ class World:
     running: OperatorPods | None = None
     clean: bool = False  # every workload works with what its Secret holds
 
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        return (NAMESPACE,)
+
     # --- a known state
 
     def reset(self) -> None:

@@ -36,6 +36,11 @@ class PodLogs:
         contents = [_read(path) for path in self._kept.iterdir() if uid is None or f"_{uid}_" in path.name]
         return "".join("".join(_messages(content)) for content in sorted(contents))
 
+    def uids(self) -> set[str]:
+        """Of all pods there ever were."""
+        self.keep()
+        return {path.name.split("_")[2] for path in self._kept.iterdir()}
+
     def forget(self) -> None:
         for path in self._kept.glob("*"):
             path.unlink()

@@ -23,9 +23,10 @@ from certroll_dev.ui import DevError
 Object = dict[str, Any]
 
 _GROUPS = {
-    "pods": "/api/v1", "secrets": "/api/v1", "services": "/api/v1", "events": "/api/v1", "configmaps": "/api/v1",
+    "nodes": "/api/v1", "pods": "/api/v1", "secrets": "/api/v1", "services": "/api/v1", "events": "/api/v1", "configmaps": "/api/v1",
     "deployments": "/apis/apps/v1", "replicasets": "/apis/apps/v1", "statefulsets": "/apis/apps/v1", "daemonsets": "/apis/apps/v1",
-    "certrotationpolicies": "/apis/certroll.dev/v1alpha1", "rollouts": "/apis/argoproj.io/v1alpha1",
+    "certrotationpolicies": "/apis/certroll.dev/v1alpha1", "trustdomains": "/apis/certroll.dev/v1alpha1",
+    "clustertrustdomains": "/apis/certroll.dev/v1alpha1", "rollouts": "/apis/argoproj.io/v1alpha1",
     "leases": "/apis/coordination.k8s.io/v1",
     "poddisruptionbudgets": "/apis/policy/v1",
 }
@@ -88,7 +89,7 @@ class API:
         """Server-side apply: made or changed, whichever it takes."""
         meta = obj["metadata"]
         query = urllib.parse.urlencode({"fieldManager": _FIELD_MANAGER, "force": "true"})
-        target = f"{path(kind, meta['namespace'], meta['name'])}?{query}"
+        target = f"{path(kind, meta.get('namespace', ''), meta['name'])}?{query}"
         return self.request("PATCH", target, obj, "application/apply-patch+yaml")
 
     def merge(self, kind: str, namespace: str, name: str, patch: Object, subresource: str = "") -> Object:
@@ -153,7 +154,9 @@ class API:
 
 
 def path(kind: str, namespace: str, name: str = "") -> str:
-    place = f"{_GROUPS[kind]}/namespaces/{urllib.parse.quote(namespace)}/{kind}"
+    """An empty namespace: of a kind that is in none."""
+    inside = f"/namespaces/{urllib.parse.quote(namespace)}" if namespace else ""
+    place = f"{_GROUPS[kind]}{inside}/{kind}"
     return f"{place}/{urllib.parse.quote(name)}" if name else place
 
 

@@ -52,9 +52,7 @@ class Authority:
     key: bytes = field(repr=False)
 
     def serial(self) -> str:
-        """In lower-case hexadecimal, without leading zeros."""
-        text = _openssl(["x509", "-noout", "-serial"], stdin=self.certificate).decode()
-        return text.strip().removeprefix("serial=").lower().lstrip("0")
+        return serial(self.certificate)
 
     def issue(self, service: str, *, key: bytes | None = None, days: int = 90, namespace: str = NAMESPACE) -> Material:
         """A leaf for a Service, good as server and as client, with a new key unless one is given."""
@@ -78,6 +76,12 @@ class Authority:
                 "-days", str(days), "-extfile", at["extensions"],
             ], stdin=request)
         return Material(certificate, key, self.certificate)
+
+
+def serial(certificate: bytes) -> str:
+    """In lower-case hexadecimal, without leading zeros."""
+    text = _openssl(["x509", "-noout", "-serial"], stdin=certificate).decode()
+    return text.strip().removeprefix("serial=").lower().lstrip("0")
 
 
 def save(authority: Authority, folder: Path) -> None:

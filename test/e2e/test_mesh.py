@@ -93,6 +93,43 @@ def test_each_handshake_that_fails_is_counted(mesh: Mesh, report: list[str]) -> 
             assert (count.failed_of(BATCH.name) == 0) == (blind == BATCH), count.describe(began)
 
 
+def test_bundle_and_leaf_in_one_write_lose_handshakes(mesh: Mesh, report: list[str]) -> None:
+    """As certgen of Envoy Gateway would with bundles (its PR 8534 and 8535): [new, previous CA] and the new leaf at once, and the
+    client that reads its files once restarted right away. Nobody hastens the kubelets."""
+    failed = 0
+    for run in range(_RUNS):
+        with handshakes(mesh) as seen:
+            began = time.time()
+            leaves = _rotate_at_once(mesh)
+            if _LONG:
+                _wait_rotated(mesh, leaves, nudge=False)
+            else:
+                wait_for("handshakes to fail", lambda began=began, seen=seen: seen.since(began).failed >= _SEEN, deadline=100, every=1.0)
+                _wait_rotated(mesh, leaves, nudge=True)
+            took = time.time() - began
+            seen.wait_succeed()
+            count = seen.since(began)
+        failed += count.failed
+        report.append(f"run {run + 1}: {_in_short(count)}, for up to {count.outage:.1f} s; {took:.0f} s{'' if _LONG else ', cut short'}")
+        report += [line for summary in count.summaries() for line in summary.lines(began)]
+    assert failed > 0
+
+
+def _rotate_at_once(mesh: Mesh) -> dict[str, Material]:
+    previous, new = mesh.authorities[-1], mesh.new_ca()
+    leaves = mesh.leaves(new)
+    mesh.write(leaves, new.certificate + previous.certificate)
+    mesh.restart(BATCH)
+    return leaves
+
+
+def _wait_rotated(mesh: Mesh, leaves: dict[str, Material], *, nudge: bool) -> None:
+    cas = {authority.serial() for authority in mesh.authorities[-2:]}
+    for member in (BACKEND, FRONTEND):
+        mesh.wait_holds(member, _serial(leaves[member.name]), cas, nudge=nudge)
+    mesh.wait_up([BATCH])
+
+
 def _serial(material: Material) -> str:
     return pki.serial(material.certificate)
 

@@ -1,0 +1,330 @@
+#include "rotation/domain_evidence.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/strings.h"
+#include "rotation/diff.h"
+#include "rotation/evidence.h"
+
+/* Consumers that are named in one sentence. */
+enum { CONSUMERS_SHOWN = 2 };
+/* Until every API server has seen through its watch what one of them has written. */
+enum { API_WATCH_MS = 2 * 1000 };
+
+void cr_domain_evidence_dispose(struct cr_domain_evidence *evidence)
+{
+    if (!evidence)
+        return;
+    free(evidence->why);
+    cr_strvec_dispose(&evidence->trusted);
+    *evidence = (struct cr_domain_evidence){0};
+}
+
+/* --- what several say, together --- */
+
+static void at_most(enum cr_arrival *arrival, enum cr_arrival limit)
+{
+    if (*arrival > limit)
+        *arrival = limit;
+}
+
+static void look_again(struct cr_domain_evidence *out, int64_t after_ms)
+{
+    if (after_ms > 0 && (!out->look_again_ms || after_ms < out->look_again_ms))
+        out->look_again_ms = after_ms;
+}
+
+/* Takes why; the first one stands. */
+static void say(struct cr_domain_evidence *out, char *why)
+{
+    if (out->why)
+        free(why);
+    else
+        out->why = why;
+}
+
+static void trust_all(const struct cr_material *material, struct cr_strvec *trusted)
+{
+    for (size_t i = 0; i < material->trust_len; i++)
+        cr_strvec_add_unique(trusted, material->trust[i].fingerprint);
+}
+
+static void keep_common(struct cr_strvec *trusted, const struct cr_strvec *also)
+{
+    struct cr_strvec kept = {0};
+    for (size_t i = 0; i < trusted->len; i++)
+        if (cr_strvec_has(also, trusted->items[i]))
+            cr_strvec_add(&kept, trusted->items[i]);
+    cr_strvec_dispose(trusted);
+    *trusted = kept;
+}
+
+/* --- by time alone --- */
+
+/* Whether so much time has passed since something is known to have been published; else when to look again. */
+static bool has_passed(const struct cr_domain_evidence_input *in, int64_t since_ms, int64_t needed_ms,
+                       struct cr_domain_evidence *out)
+{
+    if (!since_ms)
+        return false;
+    int64_t left = since_ms + needed_ms - in->now_ms;
+    if (left <= 0)
+        return true;
+    /* A clock that was set back makes it later, not never. */
+    look_again(out, left < needed_ms ? left : needed_ms);
+    return false;
+}
+
+static void nobody_knows(const struct cr_domain_evidence_input *in, struct cr_domain_evidence *out)
+{
+    const char *who = in->secret ? "no CertRotationPolicy covers it" : "no CertRotationPolicy can cover it";
+    bool delay = in->uncovered == CR_UNCOVERED_DELAY;
+    bool arrived = delay && has_passed(in, in->written_ms, CR_KUBELET_REFRESH_MS, out);
+    at_most(&out->trust, arrived ? CR_ARRIVAL_INFERRED : CR_ARRIVAL_NOT_YET);
+    at_most(&out->leaf, arrived ? CR_ARRIVAL_INFERRED : CR_ARRIVAL_NOT_YET);
+    if (arrived)
+        trust_all(in->material, &out->trusted);
+    else if (delay)
+        say(out, cr_asprintf("%s; it counts as arrived %d s after it was written", who, CR_KUBELET_REFRESH_MS / 1000));
+    else
+        say(out, cr_asprintf("%s, so nobody knows who reads it; %s, or set spec.evidence.uncovered to Delay", who,
+                             in->secret ? "write a policy" : "publish into a Secret that a policy covers"));
+}
+
+/* No pod reads it; who does has answered the write. */
+static void read_by_api(const struct cr_domain_evidence_input *in, struct cr_domain_evidence *out)
+{
+    if (has_passed(in, in->written_ms, API_WATCH_MS, out)) {
+        trust_all(in->material, &out->trusted);
+        return;
+    }
+    at_most(&out->trust, CR_ARRIVAL_NOT_YET);
+    say(out, cr_strdup("API servers take it up within seconds"));
+}
+
+/* --- what a policy says --- */
+
+struct witness_case {
+    const struct cr_domain_evidence_input *in;
+    const struct cr_policy *policy;
+    const struct cr_policy_status *status;
+    const struct cr_secret_status *secret;
+    bool same_leaf, same_trust; /* what it has on record as settled is what is published */
+    struct cr_domain_evidence *out;
+};
+
+static bool is_leaf_the_same(const struct cr_material *a, const struct cr_material *b)
+{
+    return strcmp(a->leaf, b->leaf) == 0 && strcmp(a->chain, b->chain) == 0;
+}
+
+static bool is_trust_the_same(const struct cr_material *a, const struct cr_material *b)
+{
+    struct cr_trust_summary one = cr_material_summarize_trust(a);
+    struct cr_trust_summary other = cr_material_summarize_trust(b);
+    return one.count == other.count && strcmp(one.digest, other.digest) == 0;
+}
+
+static unsigned pending_classes(const struct witness_case *w)
+{
+    return w->secret->pending.set ? cr_diff_classes(w->secret->pending.changes) : 0;
+}
+
+/* Whether it has read what we wrote last, or something later. resourceVersions of one cluster are compared as numbers
+ * (KEP-5504). */
+static bool has_read(const struct witness_case *w)
+{
+    const char *observed = w->secret->observed_resource_version;
+    const char *written = w->in->written_version;
+    return !written || cr_streq(observed, written) || cr_decimal_less(written, observed);
+}
+
+/* Consumers that were there before the policy may have what was there before, for as long as kubelets take. Of what is
+ * published now it is known when that began, of anything else when the policy saw it. */
+static bool is_first_sight_over(const struct witness_case *w, bool same)
+{
+    int64_t since = same && w->in->written_ms ? w->in->written_ms : w->secret->settled_ms;
+    return has_passed(w->in, since, CR_KUBELET_REFRESH_MS, w->out);
+}
+
+static enum cr_arrival level_of(const struct witness_case *w, enum cr_settled_by by, bool same)
+{
+    if (by == CR_SETTLED_VERIFIED)
+        return CR_ARRIVAL_VERIFIED;
+    if (by == CR_SETTLED_FIRST_SIGHT && !is_first_sight_over(w, same))
+        return CR_ARRIVAL_NOT_YET;
+    return CR_ARRIVAL_INFERRED;
+}
+
+/* A policy whose record is what is published, but older than our write, has not looked yet, or was spared the sight of
+ * what was there between the two: then time tells. */
+static enum cr_arrival arrival_of(const struct witness_case *w, bool same, enum cr_settled_by by, unsigned class)
+{
+    if (!same || (pending_classes(w) & class))
+        return CR_ARRIVAL_NOT_YET;
+    enum cr_arrival level = level_of(w, by, same);
+    if (has_read(w) || level == CR_ARRIVAL_NOT_YET)
+        return level;
+    return has_passed(w->in, w->in->written_ms, CR_KUBELET_REFRESH_MS, w->out) ? CR_ARRIVAL_INFERRED
+                                                                               : CR_ARRIVAL_NOT_YET;
+}
+
+/* The CAs that are in the last bundle that all consumers had, and in the one that is on its way to them: what lies
+ * between the two has only grown. Unless there was one without overlap, which nobody remembers. */
+static void add_trusted(const struct witness_case *w, struct cr_strvec *trusted)
+{
+    const struct cr_secret_status *secret = w->secret;
+    bool replaced = secret->pending.set && (secret->pending.changes & CR_CHANGE_TRUST_REPLACED);
+    if (replaced || level_of(w, secret->trust_by, w->same_trust) == CR_ARRIVAL_NOT_YET)
+        return;
+    if (w->same_trust) {
+        trust_all(w->in->material, trusted);
+        return;
+    }
+    CR_CLEANUP(cr_strvec) struct cr_strvec published = {0};
+    trust_all(w->in->material, &published);
+    trust_all(&secret->settled, trusted);
+    keep_common(trusted, &published);
+}
+
+/* --- and why not --- */
+
+static bool is_waited_for(const struct cr_consumer_status *consumer)
+{
+    return consumer->state != CR_CONSUMER_IDLE && consumer->state != CR_CONSUMER_CONVERGED &&
+           consumer->state != CR_CONSUMER_ABSENT;
+}
+
+static void add_consumer(const struct cr_consumer_status *consumer, struct cr_buf *text)
+{
+    const struct cr_pod_counts *pods = &consumer->pods;
+    cr_buf_printf(text, "%s%s is %s", text->len ? "; " : "", consumer->name, cr_consumer_state_name(consumer->state));
+    if (pods->total)
+        cr_buf_printf(text, " with %d of %d pods", pods->verified + pods->inferred, pods->total);
+    if (consumer->blocked_by)
+        cr_buf_printf(text, ": %s", consumer->blocked_by);
+}
+
+static char *name_consumers(const struct cr_policy_status *status)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    size_t found = 0;
+    for (size_t i = 0; i < status->consumers_len; i++) {
+        if (!is_waited_for(&status->consumers[i]))
+            continue;
+        if (found++ < CONSUMERS_SHOWN)
+            add_consumer(&status->consumers[i], &text);
+    }
+    if (found > CONSUMERS_SHOWN)
+        cr_buf_printf(&text, "; and %zu more", found - CONSUMERS_SHOWN);
+    return text.len ? cr_buf_steal(&text) : NULL;
+}
+
+static bool knows_nothing(const struct witness_case *w)
+{
+    return !w->secret || !w->secret->has_settled || w->secret->problem_reason;
+}
+
+/* Owned words. */
+static char *reason_of(const struct witness_case *w)
+{
+    if (w->policy->suspend)
+        return cr_strdup("it is suspended");
+    if (w->policy->mode == CR_MODE_PLAN)
+        return cr_strdup("it is in mode Plan, in which nothing is done");
+    if (w->secret && w->secret->problem_reason)
+        return cr_asprintf("%s: %s", w->secret->problem_reason, cr_or_empty(w->secret->problem_message));
+    if (knows_nothing(w))
+        return cr_strdup("it has not looked at the Secret yet");
+    if (!has_read(w))
+        return cr_strdup("it has not read yet what was written");
+    if (!w->secret->pending.set && w->same_leaf && w->same_trust)
+        return cr_asprintf("it has seen the Secret for the first time; kubelets have refreshed it %d s after it was "
+                           "written",
+                           CR_KUBELET_REFRESH_MS / 1000);
+    char *consumers = name_consumers(w->status);
+    if (consumers)
+        return consumers;
+    return cr_strdup(w->secret->pending.set ? "it is putting the change on record"
+                                            : "it has other material on record than what is published");
+}
+
+static void explain(const struct witness_case *w)
+{
+    cr_autofree char *reason = reason_of(w);
+    say(w->out, cr_asprintf("CertRotationPolicy %s: %s", w->policy->name, reason));
+}
+
+static void note_consumers(const struct witness_case *w, bool waits)
+{
+    for (size_t i = 0; i < w->status->consumers_len; i++) {
+        const struct cr_consumer_status *consumer = &w->status->consumers[i];
+        w->out->failed = w->out->failed || (waits && consumer->state == CR_CONSUMER_FAILED);
+        /* Its time is in whole seconds. */
+        w->out->restarted = w->out->restarted || (w->in->written_ms && consumer->last_restart_ms &&
+                                                  consumer->last_restart_ms + 999 >= w->in->written_ms);
+    }
+}
+
+static const struct cr_secret_status *secret_of(const struct cr_policy_status *status, const char *name)
+{
+    for (size_t i = 0; i < status->secrets_len; i++)
+        if (cr_streq(status->secrets[i].name, name))
+            return &status->secrets[i];
+    return NULL;
+}
+
+static void hear(struct witness_case *w, struct cr_strvec *trusted)
+{
+    enum cr_arrival trust = CR_ARRIVAL_NOT_YET;
+    enum cr_arrival leaf = CR_ARRIVAL_NOT_YET;
+    w->secret = secret_of(w->status, w->in->secret);
+    if (!knows_nothing(w)) {
+        w->same_leaf = is_leaf_the_same(&w->secret->settled, w->in->material);
+        w->same_trust = is_trust_the_same(&w->secret->settled, w->in->material);
+        trust = arrival_of(w, w->same_trust, w->secret->trust_by, CR_CLASS_TRUST);
+        leaf = arrival_of(w, w->same_leaf, w->secret->leaf_by, CR_CLASS_LEAF);
+        add_trusted(w, trusted);
+    }
+    bool lacks_trust = cr_material_has_trust(w->in->material) && trust == CR_ARRIVAL_NOT_YET;
+    bool lacks_leaf = w->in->material->has_leaf && leaf == CR_ARRIVAL_NOT_YET;
+    at_most(&w->out->trust, trust);
+    at_most(&w->out->leaf, leaf);
+    if (lacks_trust || lacks_leaf)
+        explain(w);
+    note_consumers(w, lacks_trust || lacks_leaf);
+}
+
+/* One that is being deleted says nothing more, and nobody waits for it. Answers how many spoke. */
+static size_t hear_all(const struct cr_domain_evidence_input *in, struct cr_domain_evidence *out)
+{
+    size_t heard = 0;
+    for (size_t i = 0; in->secret && i < in->witnesses_len; i++) {
+        if (in->witnesses[i].policy->deleting)
+            continue;
+        struct witness_case w = {
+            .in = in, .policy = in->witnesses[i].policy, .status = in->witnesses[i].status, .out = out};
+        CR_CLEANUP(cr_strvec) struct cr_strvec trusted = {0};
+        hear(&w, &trusted);
+        if (heard++)
+            keep_common(&out->trusted, &trusted);
+        else
+            cr_strvec_copy(&out->trusted, &trusted);
+    }
+    return heard;
+}
+
+void cr_domain_evidence_judge(const struct cr_domain_evidence_input *input, struct cr_domain_evidence *out)
+{
+    *out = (struct cr_domain_evidence){.trust = CR_ARRIVAL_VERIFIED, .leaf = CR_ARRIVAL_VERIFIED};
+    if (input->is_read_by_api)
+        read_by_api(input, out);
+    else if (!hear_all(input, out))
+        nobody_knows(input, out);
+    if (!cr_material_has_trust(input->material))
+        out->trust = CR_ARRIVAL_VERIFIED;
+    if (!input->material->has_leaf)
+        out->leaf = CR_ARRIVAL_VERIFIED;
+}

@@ -15,14 +15,17 @@
 /* A serial number has at most 20 octets (RFC 5280, section 4.1.2.2). A longer one is "". */
 enum { CR_SERIAL_HEX = 40 + 1 };
 
+/* So many digits of a subject's digest are remembered in status: enough to tell the names of one bundle apart. */
+enum { CR_SUBJECT_REMEMBERED = 16 };
+
 /* A CA certificate of a trust bundle. */
 struct cr_ca {
     char fingerprint[CR_SHA256_HEX]; /* SHA-256 of the DER */
     char identity[CR_SHA256_HEX];    /* SHA-256 of subject name DER and SubjectPublicKeyInfo DER: the same for a CA
                                       * renewed with the same key and name */
-    /* Not remembered in status: "" when read from there. */
-    char subject[CR_SHA256_HEX]; /* SHA-256 of the subject name's DER, as a server announces it to clients */
-    char serial[CR_SERIAL_HEX];  /* serial number, lower-case hex without leading zeros */
+    char subject[CR_SHA256_HEX]; /* SHA-256 of the subject name's DER, as a server announces it to clients. Read from
+                                  * status: CR_SUBJECT_REMEMBERED digits, or "" */
+    char serial[CR_SERIAL_HEX];  /* serial number, lower-case hex without leading zeros; read from status: "" */
     int64_t not_before_ms;       /* wall clock */
     int64_t not_after_ms;
 };
@@ -40,7 +43,7 @@ struct cr_material {
     char leaf[CR_SHA256_HEX];   /* SHA-256 of the leaf's DER: what a TLS probe sees */
     char chain[CR_SHA256_HEX];  /* SHA-256 over the DER of all certificates of the chain in order */
     char key[CR_SHA256_HEX];    /* SHA-256 of the leaf's SubjectPublicKeyInfo; that the private key fits was checked */
-    char serial[CR_SERIAL_HEX]; /* of the leaf; not remembered in status */
+    char serial[CR_SERIAL_HEX]; /* of the leaf */
     char key_type[16];          /* "RSA-2048", "ECDSA-P256", "Ed25519", … */
     char issuer[CR_SHA256_HEX]; /* identity of the CA that signed the leaf, when that CA is in the chain or in the trust
                                  * of the same Secret (checked by signature); else SHA-256 over issuer name and AKI */

@@ -15,7 +15,7 @@ struct cr_announced {
     unsigned char names[CR_ANNOUNCED_MAX][32]; /* SHA-256 of each distinguished name's DER */
 };
 
-/* What a server made of a canary (outage-baseline: in TLS 1.3 only application data means accepted). */
+/* What a server made of a canary: in TLS 1.3 only application data means that it was accepted. */
 enum cr_canary_verdict { CR_CANARY_NONE, CR_CANARY_TRUSTED, CR_CANARY_UNTRUSTED, CR_CANARY_UNKNOWN };
 
 /* One TLS context of Envoy's /certs page. */
@@ -27,7 +27,7 @@ struct cr_certs_context {
 
 /* One look at one pod. Owned parts. */
 struct cr_trust_sighting {
-    int64_t at_ms; /* wall; 0: never */
+    int64_t at_ms; /* wall, of the part that was looked at the longest ago; 0: one never was */
     /* Parallel to the consumer's verify.endpoints. */
     struct cr_endpoint_trust {
         bool reached;
@@ -45,20 +45,55 @@ struct cr_trust_sighting {
 void cr_trust_sighting_dispose(struct cr_trust_sighting *sighting);
 CR_DEFINE_DISPOSE(cr_trust_sighting, struct cr_trust_sighting, cr_trust_sighting_dispose)
 
+/* Which CAs came and which went: the same for all pods. Elements are borrowed. */
+struct cr_trust_change {
+    const struct cr_material *target;
+    const struct cr_ca **added; /* in the order of the bundle */
+    size_t added_len;
+    const struct cr_ca **removed;
+    size_t removed_len;
+    bool before_unknown; /* the CAs of before were too many to be remembered: any may have gone */
+};
+/* target: as it was read, with subjects and serials. before: as status remembers it. Both are borrowed. out need not
+ * be initialised. */
+void cr_trust_change_make(const struct cr_material *before, const struct cr_material *target,
+                          struct cr_trust_change *out);
+void cr_trust_change_dispose(struct cr_trust_change *change);
+CR_DEFINE_DISPOSE(cr_trust_change, struct cr_trust_change, cr_trust_change_dispose)
+
 struct cr_trust_question {
     unsigned roles; /* CR_ROLE_BIT of those of CLIENT_CA, SERVER_CA that the consumer plays with this Secret */
-    const struct cr_material *target; /* with subjects and serials of its CAs */
-    const struct cr_ca *before;       /* the CAs of the settled trust; what is known of them */
-    size_t before_len;
-    unsigned changes;                         /* CR_CHANGE_* */
-    bool leaf_by_page;                        /* the leaf changed as well, as a client's: Envoy's page tells */
-    int64_t since_ms;                         /* what was seen before says nothing */
-    const struct cr_trust_sighting *sighting; /* NULL: never looked */
+    const struct cr_trust_change *change;
+    const struct cr_policy_verify *verify;
+    const bool *others;             /* parallel to verify->endpoints: it speaks for another Secret that has trust of its
+                                     * own; NULL: none does */
+    const struct cr_strvec *mounts; /* where the pods have this Secret: directories and files */
+    int64_t since_ms;               /* what was seen before says nothing */
+    const struct cr_trust_sighting *sighting; /* NULL: nobody looks */
 };
 
-/* CR_SHOWN_NEW: every role was seen to have all of the target's CAs and none that it lost. CR_SHOWN_OLD: positively
- * seen without a CA of the target. CR_SHOWN_NOTHING: nothing seen speaks of it, judged by time. A role that cannot be
- * seen (a pure client without a page) makes the whole CR_SHOWN_NOTHING unless another is OLD. */
+/* CR_SHOWN_NEW: every role was seen to have all CAs that came and none that went. CR_SHOWN_OLD: one was positively seen
+ * otherwise. CR_SHOWN_UNKNOWN: not looked at since, or not reached. CR_SHOWN_NOTHING: what was seen does not speak of
+ * it, or cannot: judged by time.
+ *
+ * An endpoint tells how clients are verified, where it asks them for a certificate; the page tells of both directions.
+ * - Names: a CA that came and is not announced is not trusted. One that is announced is, unless another CA of the
+ * target or of before has, or may have, the same name: names are all that is announced. For CAs that went the other way
+ *   round. Names of which none is of the target or of before are of another bundle.
+ * - A canary is asked for one CA: accepted, that one is trusted, whatever the names say. Refused, it counts where names
+ *   show that this bundle is meant.
+ * - The page lists serial numbers. A context is of this Secret by its file; when it has none, by a CA that it shares
+ *   with the target. Serial numbers of less than 64 bits tell no certificates apart (CA/Browser Forum, Baseline
+ *   Requirements, 7.1).
+ * CAs that are expired when looked at need not be shown: software may leave them out. */
 void cr_trust_judge(const struct cr_trust_question *question, struct cr_shown_leaf *out);
+
+/* Whether a look could tell anything of these roles. */
+bool cr_trust_can_be_seen(unsigned roles, const struct cr_policy_verify *verify);
+
+/* The same of a leaf that a pod presents as a client, which only the page shows. old_serial: of the settled leaf, "":
+ * not known. CR_SHOWN_NOTHING: the page lists neither. */
+void cr_page_leaf_judge(const struct cr_trust_sighting *sighting, const struct cr_policy_verify *verify,
+                        int64_t since_ms, const char *serial, const char *old_serial, struct cr_shown_leaf *out);
 
 #endif

@@ -2,6 +2,10 @@
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/rsa.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
 
 #include "base/alloc.h"
 
@@ -85,4 +89,57 @@ bool cr_probe_client_use(const struct cr_probe_client *client, SSL *ssl)
     bool used = SSL_use_cert_and_key(ssl, client->leaf, client->key, client->chain, 1) == 1;
     ERR_clear_error();
     return used;
+}
+
+/* --- a stranger --- */
+
+/* Of the type that signed the certificate: a server may not take others. */
+static EVP_PKEY *new_ca_key(const X509 *like, const EVP_MD **digest)
+{
+    int hash = NID_undef;
+    int type = NID_undef;
+    if (!OBJ_find_sigid_algs(X509_get_signature_nid(like), &hash, &type))
+        return NULL;
+    *digest = hash == NID_undef ? NULL : EVP_get_digestbynid(hash);
+    if (type == NID_rsaEncryption)
+        return EVP_RSA_gen(2048);
+    if (type == NID_X9_62_id_ecPublicKey)
+        return EVP_EC_gen(hash == NID_sha384 ? "P-384" : "P-256");
+    return type == NID_ED25519 ? EVP_PKEY_Q_keygen(NULL, NULL, "ED25519") : NULL;
+}
+
+/* A name and an identifier that no CA has. */
+static bool set_issuer(X509 *cert)
+{
+    unsigned char id[16];
+    char text[2 * sizeof id + 1] = {0};
+    if (RAND_bytes(id, sizeof id) != 1)
+        return false;
+    for (size_t i = 0; i < sizeof id; i++)
+        snprintf(text + 2 * i, 3, "%02x", id[i]);
+    X509_NAME *name = X509_NAME_new();
+    AUTHORITY_KEYID *key_id = AUTHORITY_KEYID_new();
+    key_id->keyid = ASN1_OCTET_STRING_new();
+    bool done = ASN1_OCTET_STRING_set(key_id->keyid, id, sizeof id) == 1 &&
+                X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)text, -1, -1, 0) == 1 &&
+                X509_set_issuer_name(cert, name) == 1 &&
+                X509_add1_ext_i2d(cert, NID_authority_key_identifier, key_id, 0, X509V3_ADD_REPLACE) == 1;
+    AUTHORITY_KEYID_free(key_id);
+    X509_NAME_free(name);
+    return done;
+}
+
+struct cr_probe_client *cr_probe_client_stranger(const struct cr_probe_client *like)
+{
+    const EVP_MD *digest = NULL;
+    CR_CLEANUP(cr_probe_client) struct cr_probe_client *stranger = cr_new(struct cr_probe_client);
+    ERR_clear_error();
+    stranger->leaf = X509_dup(like->leaf);
+    stranger->key = EVP_PKEY_up_ref(like->key) == 1 ? like->key : NULL;
+    EVP_PKEY *ca = new_ca_key(like->leaf, &digest);
+    bool made =
+        stranger->leaf && stranger->key && ca && set_issuer(stranger->leaf) && X509_sign(stranger->leaf, ca, digest);
+    EVP_PKEY_free(ca);
+    ERR_clear_error();
+    return made ? cr_steal(&stranger) : NULL;
 }

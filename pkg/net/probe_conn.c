@@ -15,6 +15,7 @@
 enum {
     LINGER_MS = 200, /* for the peer to answer our close_notify, so that it sees an end and no reset */
     LISTEN_MS = 500, /* for an alert about our certificate, or the answer to a log-in */
+    ANSWER_MS = 700, /* to an inert request */
     READS = 16,      /* at a time: a peer that sends without end must not keep us from looking at the clock */
 };
 
@@ -57,7 +58,7 @@ static void explain(struct cr_probe_result *result, enum cr_probe_outcome outcom
 
 void cr_probe_conn_give_up(struct cr_probe_result *result, const char *why)
 {
-    *result = (struct cr_probe_result){0};
+    *result = (struct cr_probe_result){.answer.alert = -1};
     explain(result, CR_PROBE_UNREACHABLE, why);
 }
 
@@ -67,6 +68,8 @@ static void close_probe(struct cr_probe_conn *probe)
     probe->ssl = NULL;
     free(probe->talk);
     probe->talk = NULL;
+    free(probe->ask);
+    probe->ask = NULL;
     if (probe->wire.fd >= 0)
         close(probe->wire.fd);
     probe->wire.fd = -1;
@@ -151,9 +154,23 @@ static bool heard(struct cr_probe_conn *probe)
            (n <= 0 && why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE);
 }
 
+static void ask(struct cr_probe_conn *probe, int64_t now)
+{
+    if (cr_probe_ask_step(probe))
+        begin_linger(probe, now);
+}
+
+/* There was no objection. */
+static void begin_ask(struct cr_probe_conn *probe, int64_t now)
+{
+    probe->step = CR_PROBE_ASKING;
+    take_time(probe, now, ANSWER_MS);
+    ask(probe, now);
+}
+
 static void listen_on(struct cr_probe_conn *probe, int64_t now)
 {
-    if (heard(probe))
+    if (probe->ask ? cr_probe_ask_hear(probe) : heard(probe))
         end_listen(probe, now);
 }
 
@@ -181,7 +198,12 @@ static void shaken(struct cr_probe_conn *probe, int64_t now)
     serve(probe);
     if (probe->client_asked)
         probe->result->consent = SSL_version(probe->ssl) < TLS1_3_VERSION ? CR_PROBE_ACCEPTED : CR_PROBE_SILENT;
-    if (probe->result->consent == CR_PROBE_SILENT)
+    bool asks = cr_probe_ask_wanted(probe);
+    if (asks)
+        cr_probe_ask_begin(probe);
+    if (asks && SSL_version(probe->ssl) < TLS1_3_VERSION)
+        begin_ask(probe, now);
+    else if (asks || probe->result->consent == CR_PROBE_SILENT)
         begin_listen(probe, now);
     else
         end_listen(probe, now);
@@ -328,7 +350,7 @@ static void finish_connect(struct cr_probe_conn *probe, SSL_CTX *ctx, int64_t no
 bool cr_probe_conn_begin(struct cr_probe_conn *probe, const struct cr_probe_target *target,
                          struct cr_probe_result *result, int64_t now, int64_t allowed_ms)
 {
-    *result = (struct cr_probe_result){.outcome = CR_PROBE_UNREACHABLE};
+    *result = (struct cr_probe_result){.outcome = CR_PROBE_UNREACHABLE, .answer.alert = -1};
     *probe = (struct cr_probe_conn){.step = CR_PROBE_CONNECTING,
                                     .target = target,
                                     .result = result,
@@ -352,6 +374,15 @@ bool cr_probe_conn_begin(struct cr_probe_conn *probe, const struct cr_probe_targ
     return true;
 }
 
+/* The server had time to object. */
+static void end_of_listening(struct cr_probe_conn *probe, int64_t now)
+{
+    if (probe->ask && !cr_probe_ask_is_answered(probe))
+        begin_ask(probe, now);
+    else
+        end_listen(probe, now);
+}
+
 /* What a step that was not done in time means. */
 static void time_out(struct cr_probe_conn *probe, int64_t now)
 {
@@ -363,8 +394,8 @@ static void time_out(struct cr_probe_conn *probe, int64_t now)
     bool left = now < probe->end_ms;
     bool known = probe->step > CR_PROBE_SHAKING;
     if (known && left && probe->step == CR_PROBE_LISTENING) {
-        end_listen(probe, now);
-    } else if (known && left && probe->step == CR_PROBE_PARTING) {
+        end_of_listening(probe, now);
+    } else if (known && left && (probe->step == CR_PROBE_PARTING || probe->step == CR_PROBE_ASKING)) {
         begin_linger(probe, now);
     } else if (known || probe->result->leaf[0]) {
         /* Also a leaf that was shown by a server that then says nothing more. */
@@ -387,6 +418,8 @@ void cr_probe_conn_advance(struct cr_probe_conn *probe, SSL_CTX *ctx, short happ
             shake(probe, now);
         else if (probe->step == CR_PROBE_LISTENING)
             listen_on(probe, now);
+        else if (probe->step == CR_PROBE_ASKING)
+            ask(probe, now);
         else if (probe->step == CR_PROBE_PARTING)
             part(probe, now);
         else if (probe->step == CR_PROBE_LINGERING)

@@ -16,6 +16,7 @@ enum cr_probe_step {
     CR_PROBE_GREETING,  /* what a database says before TLS */
     CR_PROBE_SHAKING,   /* the handshake */
     CR_PROBE_LISTENING, /* the leaf was seen; what becomes of the client? */
+    CR_PROBE_ASKING,    /* for an answer to an inert request */
     CR_PROBE_PARTING,   /* the log-in that ends a conversation with MySQL politely */
     CR_PROBE_LINGERING, /* for the peer's goodbye */
     CR_PROBE_ENDED,
@@ -33,6 +34,8 @@ struct cr_probe_talk {
     struct cr_mysql_greeting greeting;
 };
 
+struct cr_probe_ask;
+
 struct cr_probe_conn {
     enum cr_probe_step step;
     const struct cr_probe_target *target; /* borrowed */
@@ -40,6 +43,7 @@ struct cr_probe_conn {
     struct cr_probe_wire wire;
     SSL *ssl;
     struct cr_probe_talk *talk; /* owned; databases only */
+    struct cr_probe_ask *ask;   /* owned; with a request only */
     bool client_asked;          /* the server asked for a certificate, and there was one to present */
     short wants;                /* POLLIN, POLLOUT */
     int64_t deadline_ms;        /* of this step */
@@ -66,5 +70,14 @@ bool cr_probe_tls_begin(struct cr_probe_conn *probe, SSL_CTX *ctx);
 enum cr_greeting cr_probe_talk_ask(struct cr_probe_conn *probe, char words[CR_GREETING_WORDS]);
 /* And in what is said to end it, inside of TLS when there is a session. False: it is over. */
 bool cr_probe_talk_end(struct cr_probe_conn *probe);
+
+/* probe_ask.c: whether there is something to ask once the handshake is done. */
+bool cr_probe_ask_wanted(const struct cr_probe_conn *probe);
+void cr_probe_ask_begin(struct cr_probe_conn *probe);
+/* Reads what comes. True: nothing more will. */
+bool cr_probe_ask_hear(struct cr_probe_conn *probe);
+bool cr_probe_ask_is_answered(const struct cr_probe_conn *probe);
+/* Sends the request and reads the answer. True: it is over. */
+bool cr_probe_ask_step(struct cr_probe_conn *probe);
 
 #endif

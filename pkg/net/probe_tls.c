@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "net/probe_client.h"
+#include "net/probe_request.h"
 
 static struct cr_probe_conn *probe_of(const SSL *ssl)
 {
@@ -32,11 +33,29 @@ static int capture_leaf(X509_STORE_CTX *chain, void *arg)
     return 1;
 }
 
+/* As it came: OpenSSL keeps a name's encoding until the name is changed. */
+static bool digest_name(const X509_NAME *name, unsigned char out[32])
+{
+    unsigned len = 0;
+    return X509_NAME_digest(name, EVP_sha256(), out, &len) == 1 && len == 32;
+}
+
+static void note_names(const SSL *ssl, struct cr_probe_announced *announced)
+{
+    const STACK_OF(X509_NAME) *names = SSL_get0_peer_CA_list(ssl);
+    int count = names ? sk_X509_NAME_num(names) : 0;
+    *announced = (struct cr_probe_announced){.asked = true, .more = count > CR_PROBE_NAMES_MAX};
+    for (int i = 0; i < count && i < CR_PROBE_NAMES_MAX; i++)
+        if (digest_name(sk_X509_NAME_value(names, i), announced->names[announced->len]))
+            announced->len++;
+}
+
 /* The server asks for a client certificate. */
 static int present_client(SSL *ssl, void *arg)
 {
     (void)arg;
     struct cr_probe_conn *probe = probe_of(ssl);
+    note_names(ssl, &probe->result->announced);
     const struct cr_probe_client *client = probe->target->client;
     if (client && cr_probe_client_use(client, ssl))
         probe->client_asked = true;
@@ -48,26 +67,35 @@ static void note_alert(const SSL *ssl, int where, int value)
 {
     enum { FATAL = 2 };
     struct cr_probe_conn *probe = probe_of(ssl);
-    if (!(where & SSL_CB_READ_ALERT) || value >> 8 != FATAL || !probe->client_asked)
+    if (!(where & SSL_CB_READ_ALERT) || value >> 8 != FATAL)
+        return;
+    probe->result->answer.alert = value & 0xff;
+    if (!probe->client_asked)
         return;
     probe->result->consent = CR_PROBE_DENIED;
     snprintf(probe->result->detail, sizeof probe->result->detail, "alert %s", SSL_alert_desc_string_long(value));
 }
 
-/* A server issues tickets to whom it has let in. */
-static void note_ticket(int sent, int version, int content_type, const void *data, size_t len, SSL *ssl, void *arg)
+/* A server issues tickets to whom it has let in. A Certificate message that has nothing but its header and the lengths
+ * of empty lists (RFC 8446, section 4.4.2; RFC 5246, section 7.4.6) presents none. */
+static void note_message(int sent, int version, int content_type, const void *data, size_t len, SSL *ssl, void *arg)
 {
+    enum { EMPTY = 4 + 1 + 3 };
     (void)version;
     (void)arg;
     struct cr_probe_conn *probe = probe_of(ssl);
-    bool ticket =
-        !sent && content_type == SSL3_RT_HANDSHAKE && len && *(const unsigned char *)data == SSL3_MT_NEWSESSION_TICKET;
+    if (content_type != SSL3_RT_HANDSHAKE || !len)
+        return;
+    unsigned char type = *(const unsigned char *)data;
+    if (sent && type == SSL3_MT_CERTIFICATE && len > EMPTY)
+        probe->result->answer.presented = true;
+    bool ticket = !sent && type == SSL3_MT_NEWSESSION_TICKET;
     if (ticket && probe->client_asked && probe->result->consent == CR_PROBE_SILENT)
         probe->result->consent = CR_PROBE_ACCEPTED;
 }
 
-/* A key that is too short is still a leaf that is served. No ALPN: a server that knows none of the protocols offered
- * would answer with an alert instead of its certificate. */
+/* A key that is too short is still a leaf that is served. No ALPN but for a request that needs it: a server that knows
+ * none of the protocols offered would answer with an alert instead of its certificate. */
 SSL_CTX *cr_probe_context_new(void)
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
@@ -85,7 +113,7 @@ SSL_CTX *cr_probe_context_new(void)
     SSL_CTX_set_cert_verify_callback(ctx, capture_leaf, NULL);
     SSL_CTX_set_cert_cb(ctx, present_client, NULL);
     SSL_CTX_set_info_callback(ctx, note_alert);
-    SSL_CTX_set_msg_callback(ctx, note_ticket);
+    SSL_CTX_set_msg_callback(ctx, note_message);
     return ctx;
 }
 
@@ -107,5 +135,7 @@ bool cr_probe_tls_begin(struct cr_probe_conn *probe, SSL_CTX *ctx)
     const char *name = probe->target->server_name;
     if (name && *name && !is_ip_literal(name))
         SSL_set_tlsext_host_name(probe->ssl, name);
-    return true;
+    unsigned protocols_len = 0;
+    const unsigned char *protocols = cr_probe_request_alpn(probe->target->request, &protocols_len);
+    return !protocols || SSL_set_alpn_protos(probe->ssl, protocols, protocols_len) == 0;
 }

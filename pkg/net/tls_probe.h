@@ -1,7 +1,7 @@
-/* The TLS probe: what leaf does each address serve? A handshake needs no client certificate for that, also where the
- * server demands one: its certificate comes first. Nothing of the peer is trusted; only digests are kept. No
- * resumption. The probe itself has no policy about where it may go: whoever takes addresses from the cluster asks
- * cr_probe_address_allowed first. */
+/* The TLS probe: what leaf does each address serve, and of which CAs does it want its clients? A handshake needs no
+ * client certificate for that, also where the server demands one: its certificate and its request come first. Nothing
+ * of the peer is trusted; only digests are kept. No resumption. The probe itself has no policy about where it may go:
+ * whoever takes addresses from the cluster asks cr_probe_address_allowed first. */
 #ifndef CR_NET_TLS_PROBE_H
 #define CR_NET_TLS_PROBE_H
 
@@ -30,12 +30,17 @@ struct cr_probe_client *cr_probe_client_new(const void *certificate, size_t cert
 void cr_probe_client_free(struct cr_probe_client *client);
 CR_DEFINE_CLEANUP(cr_probe_client, struct cr_probe_client, cr_probe_client_free)
 
+/* What is sent once the handshake is done, for who asks whether a server verifies its clients (canary.h). Nothing of it
+ * does anything: see probe_request.h. */
+enum cr_probe_request { CR_PROBE_NO_REQUEST, CR_PROBE_HTTP1, CR_PROBE_HTTP2 };
+
 struct cr_probe_target {
     const char *address; /* an IP literal, from a pod's status */
     int port;
     const char *server_name; /* SNI; NULL or an IP literal: none (RFC 6066, section 3) */
     enum cr_probe_protocol protocol;
     const struct cr_probe_client *client; /* presented when the server asks for a certificate; NULL: none */
+    enum cr_probe_request request;        /* with CR_PROBE_TLS only */
 };
 
 enum cr_probe_outcome {
@@ -56,6 +61,25 @@ enum cr_probe_consent {
     CR_PROBE_DENIED, /* by an alert, which is in detail */
 };
 
+/* The server's request for a client certificate, which it also makes of who has none (RFC 8446, sections 4.3.2 and
+ * 4.2.4; RFC 5246, section 7.4.4). Of two CAs with one subject there may be one name. */
+enum { CR_PROBE_NAMES_MAX = 16 };
+struct cr_probe_announced {
+    bool asked;                                  /* for a client certificate */
+    bool more;                                   /* names than fit */
+    size_t len;                                  /* 0: it names none */
+    unsigned char names[CR_PROBE_NAMES_MAX][32]; /* SHA-256 of each distinguished name's DER, in its order */
+};
+
+/* What became of the certificate and of the request, with a target's request. */
+struct cr_probe_answer {
+    bool presented;      /* our certificate was sent; not so when the server takes no signature of its key's type */
+    int alert;           /* the server's fatal alert after its certificate (RFC 8446, section 6); -1: none */
+    bool data;           /* it has sent application data */
+    int status;          /* of HTTP; 0: it was no answer of HTTP/1 */
+    bool of_certificate; /* nginx, which refuses certificates with an answer of 400, says that this is one */
+};
+
 struct cr_probe_result {
     enum cr_probe_outcome outcome;
     enum cr_probe_consent consent; /* with CR_PROBE_SERVED */
@@ -63,6 +87,8 @@ struct cr_probe_result {
     /* One line for a person when not served or when the client was denied, of printable ASCII; else "". The same for
      * the same trouble: no times, no counters. */
     char detail[160];
+    struct cr_probe_announced announced; /* with CR_PROBE_SERVED */
+    struct cr_probe_answer answer;       /* with CR_PROBE_SERVED and a request */
 };
 
 /* Probes all at once (nonblocking, poll; at most CR_PROBE_AT_ONCE connections at a time, fewer when there are no file

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import socket
+import ssl
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -30,18 +32,21 @@ _HOSTS_ADDRESS = "10.98.0.7"  # of this network, and not of loopback: a server t
 
 @dataclasses.dataclass(frozen=True)
 class Expected:
-    """How a server is asked, and what it makes of a client: of its own CA, and of a CA that it does not know."""
+    """How a server is asked, and what it makes of a client: of its own CA, and of a CA that it does not know. Whether
+    it names its CA, and whether a canary can be had of it."""
 
     protocol: str
     good: str
     bad: str
+    names: bool = True
+    canary: bool = True
 
 
 # In TLS 1.3 a server that lets a client in need not say so; nginx refuses nobody before it has a request.
 SERVERS = {
-    "postgresql": Expected("PostgreSQL", "silent", "denied"),
-    "mariadb": Expected("MySQL", "accepted", "denied"),
-    "redis": Expected("TLS", "accepted", "denied"),
+    "postgresql": Expected("PostgreSQL", "silent", "denied", canary=False),
+    "mariadb": Expected("MySQL", "accepted", "denied", names=False, canary=False),
+    "redis": Expected("TLS", "accepted", "denied", names=False),
     "nginx": Expected("TLS", "accepted", "accepted"),
     "haproxy": Expected("TLS", "accepted", "denied"),
     "etcd": Expected("TLS", "accepted", "denied"),
@@ -56,11 +61,30 @@ class Running:
     leaf: str
     good: Identity
     bad: Identity
+    name: str  # of its CA: SHA-256 of the subject's DER
 
 
 @pytest.fixture(scope="session")
 def generations(tmp_path_factory: pytest.TempPathFactory) -> Generations:
     return Generations(tmp_path_factory.mktemp("material"))
+
+
+def subject_digest(certificate: bytes) -> str:
+    """SHA-256 of the subject's DER (RFC 5280, section 4.1): the sixth field of what was signed."""
+    der = ssl.PEM_cert_to_DER_cert(certificate.decode())
+
+    def element(at: int) -> tuple[int, int]:
+        """Where its content begins, and where it ends."""
+        size, content = der[at + 1], at + 2
+        if size & 0x80:
+            content += size & 0x7F
+            size = int.from_bytes(der[at + 2 : content], "big")
+        return content, content + size
+
+    at, _ = element(element(0)[0])
+    for _ in range(5):  # version, serial number, algorithm, issuer, validity
+        _, at = element(at)
+    return hashlib.sha256(der[at : element(at)[1]]).hexdigest()
 
 
 @contextmanager
@@ -69,7 +93,8 @@ def run(plane: ControlPlane, program: Program, generations: Generations, folder:
     running = program.running(folder, generations[1].secret())
     sandbox = namespaces.in_network(Path("/run/netns") / plane.netns, running.__enter__)
     try:
-        yield Running(sandbox, program.server.port, generations[1].program_leaf, generations[1].client, generations[2].client)
+        name = subject_digest(generations[1].authority.certificate)
+        yield Running(sandbox, program.server.port, generations[1].program_leaf, generations[1].client, generations[2].client, name)
     finally:
         running.__exit__(None, None, None)
 
@@ -99,6 +124,23 @@ def test_the_leaf_is_seen_and_the_client_is_judged_as_the_server_does(
         assert seen["leaf"] == server.leaf
         assert seen["client"] == verdict, seen
         assert seen["detail"] == ("alert unknown CA" if verdict == "denied" else "")
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_the_names_of_its_cas_are_seen_without_a_client(control_plane: ControlPlane, servers: dict[str, Running], name: str) -> None:
+    server, expected = servers[name], SERVERS[name]
+    seen = probe(control_plane, expected.protocol, server.port).one
+    assert (seen["asked"], seen["more"]) == (True, False)
+    assert seen["names"] == ([server.name] if expected.names else [])
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_canary_is_trusted_where_its_ca_is(control_plane: ControlPlane, servers: dict[str, Running], name: str) -> None:
+    server, expected = servers[name], SERVERS[name]
+    verdicts = {server.good: "trusted", server.bad: "untrusted"} if expected.canary else {server.good: "unknown"}
+    for canary, verdict in verdicts.items():
+        seen = probe(control_plane, expected.protocol, server.port, canary=canary.file).one
+        assert seen["canary"] == verdict, seen
 
 
 @pytest.mark.parametrize(("name", "protocol"), [("postgresql", "TLS"), ("postgresql", "MySQL"), ("mariadb", "TLS"), ("nginx", "PostgreSQL")])

@@ -409,6 +409,46 @@ static void servers_judge_the_client(void **state)
     }
 }
 
+/* Of who is refused, too: the request for a certificate comes before it is known whether there is one. */
+static void the_names_of_the_servers_cas_are_noted(void **state)
+{
+    static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
+    (void)state;
+    CR_CLEANUP(test_cert) struct test_cert *ca = test_cert_new(&(struct test_cert_spec){.cn = "ca", .ca = true});
+    CR_CLEANUP(test_cert) struct test_cert *own = test_cert_new(&(struct test_cert_spec){.cn = "own", .issuer = ca});
+    CR_CLEANUP(test_cert) struct test_cert *stranger = test_cert_new(&(struct test_cert_spec){.cn = "stranger"});
+    const struct test_cert *const clients[] = {NULL, own, stranger};
+    unsigned char expected[32];
+    assert_int_equal(X509_NAME_digest(X509_get_subject_name(ca->x509), EVP_sha256(), expected, NULL), 1);
+    for (size_t i = 0; i < 2 * cr_array_len(clients); i++) {
+        const struct test_server_options options = {.cert = own, .tls_version = versions[i % 2], .client_ca = ca};
+        CR_CLEANUP(test_server) struct test_server *server = test_server_new(&options);
+        const struct test_cert *cert = clients[i / 2];
+        struct cr_error err = {0};
+        CR_CLEANUP(cr_probe_client)
+        struct cr_probe_client *client = cert ? client_of(cert->cert_pem, cert->key_pem, &err) : NULL;
+        const struct cr_probe_target target = {
+            .address = "127.0.0.1", .port = test_server_port(server), .client = client};
+        struct cr_probe_result result;
+        cr_tls_probe(&target, 1, PATIENCE_MS, &result);
+        assert_int_equal(result.outcome, CR_PROBE_SERVED);
+        assert_true(result.announced.asked && !result.announced.more);
+        assert_int_equal(result.announced.len, 1);
+        assert_memory_equal(result.announced.names[0], expected, sizeof expected);
+    }
+}
+
+static void who_asks_for_no_client_names_nobody(void **state)
+{
+    (void)state;
+    CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){0});
+    CR_CLEANUP(test_server)
+    struct test_server *server = test_server_new(&(struct test_server_options){.cert = cert});
+    struct cr_probe_result result = probe(server);
+    assert_false(result.announced.asked || result.announced.more || result.announced.len);
+    assert_int_equal(result.answer.alert, -1);
+}
+
 enum { MANY = 200, SILENT = 70 };
 
 /* More targets than sockets at once, and the first that get one stay silent: they do not eat the time of the others. */
@@ -525,6 +565,8 @@ int main(void)
         cmocka_unit_test(what_is_no_address_is_not_tried),
         cmocka_unit_test(a_client_needs_a_certificate_and_its_key),
         cmocka_unit_test(servers_judge_the_client),
+        cmocka_unit_test(the_names_of_the_servers_cas_are_noted),
+        cmocka_unit_test(who_asks_for_no_client_names_nobody),
         cmocka_unit_test(many_targets_share_the_time),
         cmocka_unit_test(only_hosts_elsewhere_are_allowed),
         cmocka_unit_test(one_address_is_the_same_however_it_is_written),

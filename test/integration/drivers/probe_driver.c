@@ -10,16 +10,18 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "codec/json.h"
-#include "net/tls_probe.h"
+#include "net/canary.h"
 #include "sys/file.h"
 
 static const char usage[] =
-    "usage: probe_driver [--client FILE] [--name SERVER-NAME] [--timeout MS] [--repeat N] TLS|PostgreSQL|MySQL PORT "
-    "ADDRESS…\n"
-    "  FILE: certificate and key, PEM. Of N rounds the last is told.\n";
+    "usage: probe_driver [--client FILE] [--canary FILE] [--name SERVER-NAME] [--timeout MS] [--repeat N] "
+    "TLS|PostgreSQL|MySQL PORT ADDRESS…\n"
+    "  FILE: certificate and key, PEM. Of N rounds the last is told. The canary is asked about in the same time "
+    "again.\n";
 
 struct options {
     const char *client;
+    const char *canary;
     const char *name;
     int timeout_ms;
     int repeat;
@@ -27,15 +29,16 @@ struct options {
 
 static bool parse(int argc, char **argv, struct options *options)
 {
-    static const struct option known[] = {{"client", required_argument, NULL, 'c'},
-                                          {"name", required_argument, NULL, 'n'},
-                                          {"timeout", required_argument, NULL, 't'},
-                                          {"repeat", required_argument, NULL, 'r'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"client", required_argument, NULL, 'c'}, {"canary", required_argument, NULL, 'a'},
+        {"name", required_argument, NULL, 'n'},   {"timeout", required_argument, NULL, 't'},
+        {"repeat", required_argument, NULL, 'r'}, {NULL, 0, NULL, 0}};
     *options = (struct options){.timeout_ms = 5000, .repeat = 1};
     for (int option = 0; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         if (option == 'c')
             options->client = optarg;
+        else if (option == 'a')
+            options->canary = optarg;
         else if (option == 'n')
             options->name = optarg;
         else if (option == 't')
@@ -62,8 +65,27 @@ static void print(struct cr_json *line)
     cr_json_free(line);
 }
 
-static void print_result(const struct cr_probe_target *target, const struct cr_probe_result *result)
+static void set_names(struct cr_json *line, const struct cr_probe_announced *announced)
 {
+    cr_json_set_bool(line, "asked", announced->asked);
+    cr_json_set_bool(line, "more", announced->more);
+    struct cr_json *names = cr_json_array_in(line, "names");
+    for (size_t i = 0; i < announced->len; i++) {
+        char hex[2 * sizeof announced->names[i] + 1];
+        for (size_t at = 0; at < sizeof announced->names[i]; at++)
+            snprintf(hex + 2 * at, 3, "%02x", announced->names[i][at]);
+        cr_json_add_string(names, hex);
+    }
+}
+
+/* trust: NULL: there was no canary. */
+static void print_result(const struct cr_probe_target *target, const struct cr_probe_result *result,
+                         const enum cr_probe_trust *trust)
+{
+    static const char *const trusts[] = {[CR_PROBE_TRUST_UNASKED] = "not asked",
+                                         [CR_PROBE_TRUSTED] = "trusted",
+                                         [CR_PROBE_UNTRUSTED] = "untrusted",
+                                         [CR_PROBE_TRUST_UNKNOWN] = "unknown"};
     static const char *const outcomes[] = {
         [CR_PROBE_SERVED] = "served", [CR_PROBE_UNREACHABLE] = "unreachable", [CR_PROBE_NOT_TLS] = "not TLS"};
     static const char *const consents[] = {[CR_PROBE_NO_CLIENT] = "none",
@@ -76,6 +98,8 @@ static void print_result(const struct cr_probe_target *target, const struct cr_p
     cr_json_set_string(line, "leaf", result->leaf);
     cr_json_set_string(line, "client", consents[result->consent]);
     cr_json_set_string(line, "detail", result->detail);
+    set_names(line, &result->announced);
+    cr_json_set_string(line, "canary", trust ? trusts[*trust] : NULL);
     print(line);
 }
 
@@ -114,9 +138,11 @@ int main(int argc, char **argv)
         return 2;
     }
     CR_CLEANUP(cr_probe_client) struct cr_probe_client *client = options.client ? read_client(options.client) : NULL;
+    CR_CLEANUP(cr_probe_client) struct cr_probe_client *canary = options.canary ? read_client(options.canary) : NULL;
     size_t count = (size_t)(argc - optind - 2);
     cr_autofree struct cr_probe_target *targets = cr_calloc(count, sizeof *targets);
     cr_autofree struct cr_probe_result *results = cr_calloc(count, sizeof *results);
+    cr_autofree enum cr_probe_trust *trusts = cr_calloc(count, sizeof *trusts);
     for (size_t i = 0; i < count; i++)
         targets[i] = (struct cr_probe_target){.address = argv[optind + 2 + (int)i],
                                               .port = atoi(argv[optind + 1]),
@@ -126,9 +152,13 @@ int main(int argc, char **argv)
     int64_t from_ms = cr_clock_monotonic_ms();
     for (int round = 0; round < options.repeat; round++)
         cr_tls_probe(targets, count, options.timeout_ms, results);
+    for (size_t i = 0; i < count && canary; i++)
+        targets[i].client = canary;
+    if (canary)
+        cr_canary_probe(targets, count, options.timeout_ms, trusts);
     int64_t took_ms = cr_clock_monotonic_ms() - from_ms;
     for (size_t i = 0; i < count; i++)
-        print_result(&targets[i], &results[i]);
+        print_result(&targets[i], &results[i], canary ? &trusts[i] : NULL);
     print_cost(took_ms);
     return 0;
 }

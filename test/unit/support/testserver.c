@@ -168,6 +168,7 @@ static SSL_CTX *new_context(const struct test_server_options *options, const str
     if (options->client_ca) {
         SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
         must(X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx), options->client_ca->x509));
+        must(SSL_CTX_add_client_CA(ctx, options->client_ca->x509) == 1);
     }
     return ctx;
 }

@@ -29,7 +29,7 @@ struct test_conn {
 struct test_server_options {
     const char *address;               /* an IPv4 address of this machine; NULL: 127.0.0.1 */
     const struct test_cert *cert;      /* NULL: plain */
-    const struct test_cert *client_ca; /* demands client certificates of this CA */
+    const struct test_cert *client_ca; /* demands client certificates of this CA, and announces its name */
     int tls_version;                   /* TLS1_2_VERSION, TLS1_3_VERSION; 0: any */
     const char *ciphers;               /* OpenSSL's list for TLS 1.2 and its security level; NULL: the default */
     /* After the handshake (if any). The connection is closed when it returns. NULL: reads until the peer ends. */

@@ -142,6 +142,18 @@ def report(request: pytest.FixtureRequest) -> Iterator[list[str]]:
     _report.extend(f"{request.node.name}: {line}" for line in lines)
 
 
+@pytest.fixture(scope="session")
+def final_report() -> list[str]:
+    """As report, of several tests together."""
+    return _report
+
+
+@pytest.fixture(scope="session")
+def other_audit_logs() -> list[Path]:
+    """Of clusters that some tests have for themselves."""
+    return []
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Collect logs while everything is still there, which it is no more when the fixtures have been torn down."""

@@ -40,14 +40,16 @@ class OperatorPods:
         own_namespace: str = install.NAMESPACE,
         args: Sequence[str] = (),
         env: dict[str, str] | None = None,
+        overlay: str | None = None,
+        components: Sequence[str] = (),
     ) -> None:
-        """`log` gets all that its pods wrote."""
+        """`log` gets all that its pods wrote. No namespaces with an overlay."""
         self.log = log
         self._api = api
         self._namespace = own_namespace
         self._killed: set[str] = set()  # uids of pods
         self._installed = Operator(
-            cluster.layout, image, namespaces=namespaces, args=args, replicas=REPLICAS,
+            cluster.layout, image, overlay=overlay, namespaces=namespaces, components=components, args=args, replicas=REPLICAS,
             env=sanitizers.ENVIRONMENT | (env or {}), namespace=own_namespace,
         )  # fmt: skip
 

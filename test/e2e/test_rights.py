@@ -21,10 +21,12 @@ import rights
 _PROVOKED = ("certroll-withdrawn",)
 
 
-def test_every_right_is_used_and_none_is_missing(request: pytest.FixtureRequest, cluster: LocalCluster, tmp_path: Path) -> None:
+def test_every_right_is_used_and_none_is_missing(
+    request: pytest.FixtureRequest, cluster: LocalCluster, other_audit_logs: list[Path], tmp_path: Path
+) -> None:
     if _is_selection(request) and not request.config.getoption("--check-rights"):
         pytest.skip("only all tests together use all rights; to see how far a kept cluster is: --check-rights")
-    seen = list(rights.requests(cluster.layout.audit_log))
+    seen = [request for log in (cluster.layout.audit_log, *other_audit_logs) for request in rights.requests(log)]
     forbidden = [str(one) for one in seen if one.code == 403 and not one.namespace.startswith(_PROVOKED)]
     unused = rights.unused(rights.granted(_manifests(cluster, tmp_path)), seen)
     assert len(seen) > 0

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from certroll_dev.demo.calls import CallLog, summarise
+from mesh_handshakes import Client
 
 
 def _log(path: Path, *records: dict[str, object]) -> CallLog:
@@ -51,3 +52,22 @@ def test_a_line_that_is_half_written_is_read_later(tmp_path: Path) -> None:
     assert log.read() == []
     path.write_text(line)
     assert [call.number for call in log.read()] == [0]
+
+
+def _client(*numbers: int, ended: int | None = None) -> Client:
+    """Call n of its log began at second n."""
+    lines = [json.dumps({"t": float(n), "target": "batch", "n": n, "ok": True}) for n in numbers]
+    lines += [json.dumps({"ended": ended})] if ended is not None else []
+    return Client.of("\n".join(["mtls-client: something that is no record", *lines, '{"t": 9.0, "tar']))
+
+
+def test_a_client_that_lives_is_waited_for() -> None:
+    assert _client(0, 1, 2, 3).is_complete(2.5, lives=True)
+    assert not _client(0, 2, 3).is_complete(2.5, lives=True), "the call with number 1 is still under way"
+    assert not _client(0, 1, 2).is_complete(2.5, lives=True), "nothing is known yet of calls from then on"
+
+
+def test_no_call_of_a_client_that_has_ended_is_lost() -> None:
+    assert _client(0, 1, 2, ended=3).is_complete(9.0, lives=False)
+    assert not _client(0, 2, ended=3).is_complete(9.0, lives=False)
+    assert not _client(0, 1, 2).is_complete(1.5, lives=False), "it was killed, and how many calls it made is not known"

@@ -3,6 +3,7 @@
 #include "api/node.h"
 #include "api/policy_order.h"
 #include "api/policy_target.h"
+#include "api/policy_trust.h"
 #include "api/policy_verify.h"
 #include "api/policy_windows.h"
 #include "api/status.h"
@@ -76,6 +77,7 @@ void cr_policy_free(struct cr_policy *policy)
     free(policy->resource_version);
     cr_selector_dispose(&policy->secret_selector);
     cr_policy_windows_dispose(&policy->restart);
+    cr_policy_trust_dispose(&policy->trust);
     cr_strvec_dispose(&policy->unsupported);
     free(policy);
 }
@@ -292,9 +294,6 @@ struct cr_policy *cr_policy_decode(const struct cr_json *object, struct cr_error
               cr_policy_order_check(&spec, policy, err) &&
               cr_selector_decode(&spec, "secretSelector", &policy->secret_selector, err) &&
               decode_discover(&spec, policy, err) && cr_policy_verify_check(&spec, policy, err) &&
-              decode_restart(&spec, policy, err);
-    /* A part of the schema that later versions act on. */
-    if (ok && cr_node_has(&spec, "trust"))
-        unsupported(policy, &spec, "trust");
+              decode_restart(&spec, policy, err) && cr_policy_trust_decode(&spec, policy, err);
     return ok ? cr_steal(&policy) : NULL;
 }

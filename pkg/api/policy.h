@@ -190,7 +190,7 @@ struct cr_policy {
     struct cr_policy_restart restart;
     struct cr_policy_trust trust;
 
-    /* Paths of fields that are set but not acted on by this version ("spec.trust", "spec.restart.singleReplica"): told
+    /* Paths of fields that are set but not acted on by this version ("spec.consumers[0].targetRef.kind"): told
      * in a condition, never silently ignored. */
     struct cr_strvec unsupported;
 };

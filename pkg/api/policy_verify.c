@@ -1,5 +1,7 @@
 #include "api/policy_verify.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/strings.h"
 
@@ -25,6 +27,7 @@ void cr_policy_verify_dispose(struct cr_policy_verify *verify)
     }
     free(verify->endpoints);
     free(verify->client_secret_name);
+    free(verify->certs_path);
     *verify = (struct cr_policy_verify){0};
 }
 
@@ -73,6 +76,12 @@ static bool decode_short_form(const struct cr_node *verify, struct cr_policy_ver
     return decode_endpoint(verify, out->endpoints, err);
 }
 
+/* A client that listens nowhere has its page alone. */
+static bool is_page_alone(const struct cr_node *verify)
+{
+    return cr_node_has(verify, "certsPage") && !cr_node_has(verify, "port") && !cr_node_has(verify, "serverName");
+}
+
 /* The schema sets the default of protocol also beside a list. */
 static bool decode_endpoints(const struct cr_node *verify, struct cr_policy_verify *out, struct cr_error *err)
 {
@@ -80,10 +89,29 @@ static bool decode_endpoints(const struct cr_node *verify, struct cr_policy_veri
     if (!cr_node_array(verify, "endpoints", CR_VERIFY_ENDPOINTS_MAX, &array, err))
         return false;
     if (!cr_json_len(array.json))
-        return decode_short_form(verify, out, err);
+        return is_page_alone(verify) || decode_short_form(verify, out, err);
     if (cr_node_has(verify, "port") || cr_node_has(verify, "serverName"))
         return cr_error_set(err, CR_ERR_INVALID, "%s: give either a port or endpoints, not both", verify->path);
     return decode_list(&array, out, err);
+}
+
+/* A path alone, so that the address stays the pod's. */
+static bool check_path(const struct cr_node *page, const char *path, struct cr_error *err)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-._~%?=&";
+    return (path[0] == '/' && strspn(path, allowed) == strlen(path)) ||
+           cr_error_set(err, CR_ERR_INVALID, "%s.path must be a path as in a URL, beginning with /", page->path);
+}
+
+static bool decode_certs_page(const struct cr_node *verify, struct cr_policy_verify *out, struct cr_error *err)
+{
+    struct cr_node page;
+    if (!cr_node_object(verify, "certsPage", &page, err))
+        return false;
+    if (!page.json)
+        return true;
+    return cr_node_int(&page, "port", port_range, &out->certs_port, err) &&
+           cr_node_string(&page, "path", "/certs", &out->certs_path, err) && check_path(&page, out->certs_path, err);
 }
 
 bool cr_policy_verify_decode(const struct cr_node *consumer, struct cr_policy_verify *out, struct cr_error *err)
@@ -95,7 +123,7 @@ bool cr_policy_verify_decode(const struct cr_node *consumer, struct cr_policy_ve
         return false;
     if (!verify.json)
         return true;
-    if (!decode_endpoints(&verify, out, err) ||
+    if (!decode_endpoints(&verify, out, err) || !decode_certs_page(&verify, out, err) ||
         !cr_node_string(&verify, "clientSecretName", NULL, &out->client_secret_name, err) ||
         !cr_node_duration(&verify, "timeout", timeout_range, &out->timeout_ms, err) ||
         !cr_node_enum(&verify, "onTimeout", timeouts, cr_array_len(timeouts), on_timeout, &on_timeout, err))

@@ -186,7 +186,13 @@ REFUSED = {
         consumer(reload={"clientCA": {"method": "Restart", "maxDelay": "5s"}}),
         "maxDelay has no meaning with method Restart: remove it",
     ),
-    "no-port": (consumer(verify={}), "give a port, or a list of endpoints"),
+    "no-port": (consumer(verify={}), "give a port, a list of endpoints, or a certsPage"),
+    "page-no-port": (consumer(verify={"certsPage": {}}), "verify.certsPage.port: Required value"),
+    "page-path": (consumer(verify={"certsPage": {"port": 1, "path": "http://other/certs"}}), "must be a path as in a URL"),
+    "name-beside-page": (
+        consumer(verify={"serverName": "a", "certsPage": {"port": 1}}),
+        "serverName is asked for at a port: give one",
+    ),
     "port-and-endpoints": (verify(endpoints=[{"port": 1}]), "give either a port or endpoints, not both"),
     "no-endpoint": (consumer(verify={"endpoints": []}), "should have at least 1 items"),
     "endpoints-9": (endpoints(*({"port": 8000 + i} for i in range(9))), "must have at most 8 items"),
@@ -227,6 +233,10 @@ REFUSED = {
     "trust-elsewhere": (
         {**MINIMAL_SPEC, "trust": {"targets": [{"kind": "Secret", "name": "b/a"}]}},
         "a policy refers to its own namespace only",
+    ),
+    "trust-target-is-source": (
+        {**MINIMAL_SPEC, "trust": {"targets": [{"kind": "Secret", "name": "web-tls"}]}},
+        "a target of spec.trust is one of spec.secrets: whoever writes that Secret would overwrite the bundle",
     ),
     "restart-method": (restart(method="Kill"), 'supported values: "Auto", "Rollout", "Evict", "Never"'),
     "max-concurrent": (restart(maxConcurrent=0), "should be greater than or equal to 1"),
@@ -292,6 +302,13 @@ ACCEPTED = {
             for i in range(128)
         ],
     },
+    "page-alone": consumer(verify={"certsPage": {"port": 9902}}),
+    "trust-config-map-like-source": {**MINIMAL_SPEC, "trust": {"targets": [{"kind": "ConfigMap", "name": "web-tls"}]}},
+    # Within the budget of CEL at the most that both lists take.
+    "most-trust-targets": {
+        "secrets": [{"name": f"{'s' * 250}{i:02}"} for i in range(64)],
+        "trust": {"targets": [{"kind": "Secret", "name": f"{'t' * 250}{i:02}"} for i in range(16)]},
+    },
     "dotted-name": {"secrets": [{"name": "web.example.org-tls"}]},
     "zero-coalesce": restart(coalesce="0s"),
     "no-breaker": restart(breaker={"within": "0s"}),
@@ -342,7 +359,6 @@ def test_every_field_is_described_and_bounded(control_plane: ControlPlane, part:
 
 NOT_ACTED_ON = [
     "consumers.targetRef",
-    "trust",
 ]
 
 

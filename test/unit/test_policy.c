@@ -132,7 +132,12 @@ static void test_a_spec_with_every_field_is_read(void **state)
     fclose(file);
     CR_CLEANUP(cr_policy) struct cr_policy *p = decode_ok(spec);
     cr_autofree char *unsupported = cr_strvec_join(&p->unsupported, "\n");
-    assert_string_equal(unsupported, "spec.trust");
+    assert_string_equal(unsupported, "");
+    assert_int_equal(p->trust.retain_previous, 2);
+    assert_int_equal(p->trust.targets_len, 1);
+    assert_false(p->trust.targets[0].is_secret);
+    assert_string_equal(p->trust.targets[0].name, "trust");
+    assert_string_equal(p->trust.targets[0].key, "ca.crt");
     assert_int_equal(p->consumers_len, 3);
     for (int role = 0; role < CR_ROLE_COUNT; role++)
         assert_true(p->consumers[0].reload[role].set);
@@ -166,6 +171,10 @@ static void test_a_spec_with_every_field_is_read(void **state)
 #define WINDOW(window)  "{\"restart\":{\"windows\":[" window "]}}"
 #define CONSUMER(rest)  "{\"consumers\":[{\"name\":\"c\"," TARGET rest "}]}"
 
+#define PAGE(page)   CONSUMER(",\"verify\":{\"certsPage\":{" page "}}")
+#define BUNDLE(list) "{\"secrets\":[{\"name\":\"a\"}],\"trust\":{\"targets\":[" list "]}}"
+#define CONFIG(name) "{\"kind\":\"ConfigMap\",\"name\":\"" name "\"}"
+
 static void test_errors_name_the_path_and_what_is_allowed(void **state)
 {
     (void)state;
@@ -173,6 +182,23 @@ static void test_errors_name_the_path_and_what_is_allowed(void **state)
         const char *spec;
         const char *text;
     } cases[] = {
+        {PAGE("\"path\":\"/certs\""),
+         "spec.consumers[0].verify.certsPage.port is required: an integer from 1 to 65535"},
+        {PAGE("\"port\":9902,\"path\":\"certs\""),
+         "spec.consumers[0].verify.certsPage.path must be a path as in a URL, beginning with /"},
+        {PAGE("\"port\":9902,\"path\":\"/a b\""),
+         "spec.consumers[0].verify.certsPage.path must be a path as in a URL, beginning with /"},
+        {CONSUMER(",\"verify\":{\"serverName\":\"a\",\"certsPage\":{\"port\":1}}"),
+         "spec.consumers[0].verify.port is required: an integer from 1 to 65535"},
+        {"{\"trust\":{\"retainPrevious\":1}}", "spec.trust.targets: list at least one"},
+        {"{\"trust\":{\"retainPrevious\":4}}", "spec.trust.retainPrevious must be an integer from 0 to 3"},
+        {BUNDLE("{\"name\":\"t\"}"), "spec.trust.targets[0].kind is required"},
+        {BUNDLE("{\"kind\":\"Pod\",\"name\":\"t\"}"), "spec.trust.targets[0].kind must be one of ConfigMap, Secret"},
+        {BUNDLE("{\"kind\":\"Secret\"}"), "spec.trust.targets[0].name is required"},
+        {BUNDLE(CONFIG("t") "," CONFIG("t")), "spec.trust.targets[1]: ConfigMap 't' is listed twice"},
+        {BUNDLE("{\"kind\":\"Secret\",\"name\":\"a\"}"),
+         "spec.trust.targets[0]: Secret 'a' is one of spec.secrets: the bundle must go to another one, since whoever "
+         "writes that Secret would overwrite it"},
         {"[]", "spec must be an object"},
         {"{\"suspend\":\"yes\"}", "spec.suspend must be true or false"},
         {"{\"mode\":\"Dry\"}", "spec.mode must be one of Enforce, Plan"},
@@ -343,7 +369,6 @@ static void test_what_is_not_acted_on_is_listed(void **state)
         {"{\"secretSelector\":null}", "", 0, false},
         {"{\"discover\":{\"enabled\":true}}", "", 0, false},
         {"{\"discover\":{\"enabled\":false,\"unknown\":\"Restart\"}}", "", 0, false},
-        {"{\"trust\":{\"retainPrevious\":1}}", "spec.trust", 0, false},
         {CONSUMER(",\"verify\":{\"port\":1}"), "", 1, true},
         {CONSUMER(",\"verify\":{\"port\":1,\"protocol\":\"MySQL\"}"), "", 1, true},
         {CONSUMER(",\"verify\":{\"port\":1,\"clientSecretName\":\"s\"}"), "", 1, true},
@@ -421,6 +446,45 @@ static void test_a_list_of_endpoints_is_read(void **state)
         assert_true(cr_streq(last->server_name, cases[i].server_name));
         assert_true(cr_streq(last->secret_name, cases[i].secret_name));
     }
+}
+
+/* A pure client listens nowhere: its page of certificates is all that there is to ask. */
+static void test_a_page_of_certificates_needs_no_endpoint(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        size_t endpoints;
+        int port;
+        const char *path;
+    } cases[] = {
+        {PAGE("\"port\":9902"), 0, 9902, "/certs"},
+        {CONSUMER(",\"verify\":{\"protocol\":\"TLS\",\"certsPage\":{\"port\":1,\"path\":\"/a?b=c\"}}"), 0, 1, "/a?b=c"},
+        {CONSUMER(",\"verify\":{\"port\":8443,\"certsPage\":{\"port\":2}}"), 1, 2, "/certs"},
+        {CONSUMER(",\"verify\":{\"port\":8443}"), 1, 0, NULL},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_policy) struct cr_policy *policy = decode_ok(cases[i].spec);
+        const struct cr_policy_verify *verify = &policy->consumers[0].verify;
+        assert_int_equal(verify->endpoints_len, cases[i].endpoints);
+        assert_int_equal(verify->certs_port, cases[i].port);
+        assert_true(cr_streq(verify->certs_path, cases[i].path));
+    }
+}
+
+static void test_trust_goes_to_targets_of_both_kinds(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_policy)
+    struct cr_policy *p = decode_ok(BUNDLE(CONFIG("a") ",{\"kind\":\"Secret\",\"name\":\"t\",\"key\":\"bundle.pem\"}"));
+    assert_int_equal(p->trust.retain_previous, 1);
+    assert_int_equal(p->trust.targets_len, 2);
+    assert_false(p->trust.targets[0].is_secret);
+    assert_string_equal(p->trust.targets[0].key, "ca.crt");
+    assert_true(p->trust.targets[1].is_secret);
+    assert_string_equal(p->trust.targets[1].key, "bundle.pem");
+    CR_CLEANUP(cr_policy) struct cr_policy *none = decode_ok("{\"trust\":null}");
+    assert_int_equal(none->trust.targets_len, 0);
 }
 
 static void test_method_and_single_replica_are_words_of_their_own(void **state)
@@ -552,6 +616,8 @@ int main(void)
         cmocka_unit_test(test_an_order_has_a_first),
         cmocka_unit_test(test_what_is_not_acted_on_is_listed),
         cmocka_unit_test(test_a_list_of_endpoints_is_read),
+        cmocka_unit_test(test_a_page_of_certificates_needs_no_endpoint),
+        cmocka_unit_test(test_trust_goes_to_targets_of_both_kinds),
         cmocka_unit_test(test_method_and_single_replica_are_words_of_their_own),
         cmocka_unit_test(test_windows_have_utc_and_no_override_unless_they_say_so),
         cmocka_unit_test(test_lists_are_capped),

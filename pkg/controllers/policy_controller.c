@@ -7,8 +7,6 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "controllers/acts.h"
-#include "controllers/cache.h"
-#include "controllers/catalogue_source.h"
 #include "controllers/memory.h"
 #include "controllers/policy_metrics.h"
 #include "controllers/secret_source.h"
@@ -613,4 +611,14 @@ void cr_policy_controller_free(struct cr_policy_controller *controller)
     cr_zones_free(controller->zones);
     cr_catalogue_source_free(controller->catalogues);
     free(controller);
+}
+
+struct cr_cache *cr_policy_controller_cache(struct cr_policy_controller *controller)
+{
+    return controller->cache;
+}
+
+struct cr_catalogue_source *cr_policy_controller_catalogues(struct cr_policy_controller *controller)
+{
+    return controller->catalogues;
 }

@@ -6,6 +6,8 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/strvec.h"
+#include "controllers/cache.h"
+#include "controllers/catalogue_source.h"
 #include "controllers/reservations.h"
 #include "controllers/watch_scope.h"
 #include "metrics/metrics.h"
@@ -31,5 +33,9 @@ struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_con
                                                       struct cr_error *err) CR_MUST_USE;
 void cr_policy_controller_free(struct cr_policy_controller *controller);
 CR_DEFINE_CLEANUP(cr_policy_controller, struct cr_policy_controller, cr_policy_controller_free)
+
+/* Borrowed; for the other controllers of the manager. */
+struct cr_cache *cr_policy_controller_cache(struct cr_policy_controller *controller);
+struct cr_catalogue_source *cr_policy_controller_catalogues(struct cr_policy_controller *controller);
 
 #endif

@@ -72,4 +72,10 @@ void cr_decide(const struct cr_decide_input *input, struct cr_decision *out);
  * input's pod_spec and catalogue are not read. */
 void cr_decide_by_api(const struct cr_decide_input *input, const struct cr_json *object, struct cr_decision *out);
 
+/* The software of the consumer that would read a leaf from this Secret and is known to take none with a key of this
+ * type (cr_material.key_type). Owned, in words; NULL: all take it, or nobody knows. */
+char *cr_decide_refuses_key(const struct cr_policy_consumer *consumer, const struct cr_json *pod_spec,
+                            const struct cr_catalogue *catalogue, const struct cr_policy_secret *secret,
+                            const char *key_type);
+
 #endif

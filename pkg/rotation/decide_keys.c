@@ -25,3 +25,19 @@ char *cr_decide_not_accepted(const struct cr_decide_input *input, const struct c
     }
     return NULL;
 }
+
+/* As of a change of the whole leaf. */
+char *cr_decide_refuses_key(const struct cr_policy_consumer *consumer, const struct cr_json *pod_spec,
+                            const struct cr_catalogue *catalogue, const struct cr_policy_secret *secret,
+                            const char *key_type)
+{
+    const struct cr_secret_change change = {
+        .secret = secret, .changes = CR_CHANGE_LEAF_RENEWED | CR_CHANGE_KEY_CHANGED, .key_type = key_type};
+    const struct cr_decide_input input = {
+        .consumer = consumer, .pod_spec = pod_spec, .catalogue = catalogue, .changes = &change, .changes_len = 1};
+    CR_CLEANUP(cr_decision) struct cr_decision decision = {0};
+    cr_decide(&input, &decision);
+    if (!decision.not_accepted)
+        return NULL;
+    return decision.component ? cr_steal(&decision.component) : cr_strdup("software");
+}

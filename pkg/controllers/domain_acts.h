@@ -1,0 +1,37 @@
+/* What the plan of a trust domain asks for, done: objects, CAs, status, canaries. Each write carries a precondition, so
+ * that it can be the last before a crash, and repeated. Called in workers; each call blocks for its requests. */
+#ifndef CR_CONTROLLERS_DOMAIN_ACTS_H
+#define CR_CONTROLLERS_DOMAIN_ACTS_H
+
+#include "controllers/canaries.h"
+#include "controllers/domain_world.h"
+#include "runtime/own_writes.h"
+
+struct cr_domain_actor {
+    struct cr_client *client;
+    struct cr_memory *memory;         /* of domains */
+    struct cr_own_writes *own_writes; /* of domains, by key */
+    struct cr_canaries *canaries;     /* NULL: none are made */
+};
+
+/* Does the first that is to be done of: a CA made, objects written, the next CA promoted, staging deleted. What each
+ * write came to is noted in gathered->status. *did: something was done, so the plan is to be made anew. Of several
+ * objects all are tried; the first error that must be retried is returned. What the API server refuses for good is
+ * remembered, and is no error. */
+bool cr_domain_act(const struct cr_domain_actor *actor, struct cr_domain_gathered *gathered,
+                   const struct cr_domain_plan *plan, bool *did, struct cr_error *err) CR_MUST_USE;
+
+/* Writes `after` when it differs from `before` in what is encoded; resourceVersion is the precondition. *written: owned
+ * new object, NULL when nothing differed. domain: its name, uid, and whether it is of the cluster kind are read. */
+bool cr_domain_act_status(const struct cr_domain_actor *actor, const struct cr_domain *domain,
+                          const char *resource_version, const struct cr_domain_status *before,
+                          const struct cr_domain_status *after, struct cr_json **written,
+                          struct cr_error *err) CR_MUST_USE;
+
+/* Sees to it that of each CA whose key is held there is a canary. When to look again, in ms. */
+int64_t cr_domain_act_canaries(const struct cr_domain_actor *actor, const struct cr_domain_gathered *gathered);
+
+/* "ns/name" or "/name", owned. */
+char *cr_domain_key(const struct cr_domain *domain);
+
+#endif

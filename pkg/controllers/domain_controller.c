@@ -1,0 +1,405 @@
+#include "controllers/domain_controller.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "controllers/cache_domains.h"
+#include "controllers/domain_acts.h"
+#include "controllers/domain_metrics.h"
+#include "controllers/domain_world.h"
+#include "kube/object.h"
+
+enum {
+    DEFAULT_WORKERS = 2,
+    /* Record, make a CA, publish, promote, look at what was done: more rounds than that would be a circle. */
+    ROUNDS_MAX = 8,
+    /* Policies write their status many times while they roll, and each tells the domain, which reads all that it has by
+     * requests: so a domain is looked at again after this at the earliest, and after more where there is more to read.
+     */
+    PACE_MS = 200,
+    PACE_PER_OBJECT_MS = 10,
+    STATUS_PAUSE_MS = 1000,
+    LAG_PAUSE_MS = 1000, /* beside the event that the cache is waited for */
+    NAMESPACES_PAUSE_MS = 500,
+    PERSON_PAUSE_MS = 60 * 1000,
+    /* Nobody tells of what no watch sees: ConfigMaps, webhooks, APIServices, CRDs. */
+    RESYNC_MS = 60 * 1000,
+};
+
+struct cr_domain_controller {
+    struct cr_domain_controller_options options;
+    struct cr_queue *queue;
+    struct cr_memory *memory;
+    struct cr_own_writes *own_writes;
+    struct cr_recorder *recorder;
+    struct cr_domain_metrics *metrics;
+    struct cr_metric *lags;
+    struct cr_domain_actor actor;
+};
+
+/* One domain during one reconcile. */
+struct turn {
+    struct cr_domain_controller *controller;
+    const char *key;
+    const struct cr_domain *domain;
+    char *resource_version;
+    struct cr_domain_status recorded; /* as the API server has it */
+    struct cr_domain_status status;   /* the same, with what was written since */
+    bool acted;                       /* what was written is to be on record at once */
+    struct cr_reconcile_result *result;
+};
+
+/* A key that is no domain's: a worker sends Events, one at a time, behind all other work. */
+static const char events_key[] = "/";
+
+static void on_domain(void *arg, const char *key)
+{
+    struct cr_domain_controller *controller = arg;
+    cr_queue_add(controller->queue, key);
+}
+
+static void on_event_waiting(void *arg)
+{
+    struct cr_domain_controller *controller = arg;
+    cr_queue_add_low(controller->queue, events_key, 0);
+}
+
+static void requeue(struct turn *turn, int64_t after_ms)
+{
+    struct cr_reconcile_result *result = turn->result;
+    if (after_ms && (!result->requeue_after_ms || after_ms < result->requeue_after_ms))
+        result->requeue_after_ms = after_ms;
+}
+
+/* --- status --- */
+
+static char *note_key(const struct turn *turn, const char *what)
+{
+    return cr_asprintf("%s/%s", turn->key, what);
+}
+
+static void adopt(struct turn *turn, const struct cr_json *written)
+{
+    cr_strset(&turn->resource_version, cr_obj_resource_version(written));
+    cr_domain_status_dispose(&turn->recorded);
+    cr_domain_status_decode(cr_json_get(written, "status"), &turn->recorded);
+    cr_domain_status_dispose(&turn->status);
+    cr_domain_status_copy(&turn->status, &turn->recorded);
+    turn->acted = false;
+}
+
+static bool write_status(struct turn *turn, const struct cr_domain_status *after, bool *wrote, struct cr_error *err)
+{
+    struct cr_domain_controller *controller = turn->controller;
+    CR_CLEANUP(cr_json) struct cr_json *written = NULL;
+    *wrote = false;
+    if (!cr_domain_act_status(&controller->actor, turn->domain, turn->resource_version, &turn->recorded, after,
+                              &written, err))
+        return false;
+    if (!written)
+        return true;
+    *wrote = true;
+    cr_autofree char *key = note_key(turn, "status");
+    cr_memory_take_note(controller->memory, key, cr_clock_monotonic_ms(), NULL);
+    cr_domain_metrics_recorded(controller->metrics, &turn->recorded, after);
+    adopt(turn, written);
+    return true;
+}
+
+/* At most one write of the status a second, but for what must be on record: what was handled, and what was written. */
+static int64_t status_pause_ms(const struct turn *turn)
+{
+    cr_autofree char *key = note_key(turn, "status");
+    CR_CLEANUP(cr_note) struct cr_note last = cr_memory_note(turn->controller->memory, key);
+    int64_t due = last.count ? last.at_ms + STATUS_PAUSE_MS : 0;
+    int64_t now = cr_clock_monotonic_ms();
+    return due > now ? due - now : 0;
+}
+
+static void say(const struct turn *turn, bool warning, const char *reason, const char *message)
+{
+    const struct cr_domain *domain = turn->domain;
+    const struct cr_event event = {.api_version = CR_API_GROUP "/" CR_API_VERSION,
+                                   .kind = domain->cluster ? CR_CLUSTER_DOMAIN_KIND : CR_DOMAIN_KIND,
+                                   .ns = domain->ns,
+                                   .name = domain->name,
+                                   .uid = domain->uid,
+                                   .warning = warning,
+                                   .reason = reason,
+                                   .message = message};
+    cr_autofree char *title = cr_domain_title(domain);
+    cr_recorder_emit(turn->controller->recorder, &event);
+    cr_log(warning ? CR_LOG_WARN : CR_LOG_INFO, message, {"domain", title}, {"reason", reason});
+}
+
+/* Events follow from the difference that is written, so they are not said before. */
+static bool report(struct turn *turn, const struct cr_domain_plan *plan, struct cr_error *err)
+{
+    int64_t pause = plan->record_first || turn->acted ? 0 : status_pause_ms(turn);
+    if (pause) {
+        requeue(turn, pause);
+        return true;
+    }
+    bool wrote = false;
+    if (!write_status(turn, &plan->status, &wrote, err))
+        return false;
+    for (size_t i = 0; wrote && i < plan->events_len; i++)
+        say(turn, plan->events[i].warning, plan->events[i].reason, plan->events[i].message);
+    cr_domain_metrics_show(turn->controller->metrics, turn->domain, &turn->recorded);
+    return true;
+}
+
+/* --- the rounds --- */
+
+/* Acts by nothing, for something that is needed cannot be read, or may not be written. */
+static bool report_problem(struct turn *turn, const char *problem, struct cr_error *err)
+{
+    const struct cr_domain_world world = {
+        .domain = turn->domain, .status = &turn->status, .problem = problem, .now_ms = cr_clock_wall_ms()};
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    cr_domain_plan_make(&world, &plan);
+    requeue(turn, PERSON_PAUSE_MS);
+    return report(turn, &plan, err);
+}
+
+/* One round: plan, and either record or act. *again: the world moved, plan once more. */
+static bool round_of(struct turn *turn, struct cr_domain_gathered *gathered, bool *again, struct cr_error *err)
+{
+    struct cr_domain_controller *controller = turn->controller;
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    cr_domain_plan_make(&gathered->world, &plan);
+    *again = plan.record_first;
+    if (plan.record_first)
+        return report(turn, &plan, err);
+    if (plan.status.stage != CR_STAGE_IDLE || gathered->trust_under_way)
+        requeue(turn, cr_domain_act_canaries(&controller->actor, gathered));
+    struct cr_error failed = {0};
+    bool acted = cr_domain_act(&controller->actor, gathered, &plan, again, &failed);
+    turn->acted = turn->acted || *again;
+    if (acted && *again)
+        return true;
+    *again = false;
+    requeue(turn, plan.requeue_after_ms);
+    requeue(turn, gathered->look_again_ms);
+    if (!acted && (failed.kind == CR_ERR_FORBIDDEN || failed.kind == CR_ERR_INVALID))
+        return report_problem(turn, failed.text, err);
+    if (!report(turn, &plan, err))
+        return false;
+    if (!acted)
+        *err = failed;
+    return acted;
+}
+
+/* What cannot be read for now, for a while or until a person helps. */
+static bool report_unread(struct turn *turn, const struct cr_error *failed, struct cr_error *err)
+{
+    if (failed->kind == CR_ERR_FORBIDDEN || failed->kind == CR_ERR_INVALID)
+        return report_problem(turn, failed->text, err);
+    *err = *failed;
+    return false;
+}
+
+static bool run(struct turn *turn, struct cr_error *err)
+{
+    struct cr_domain_controller *controller = turn->controller;
+    CR_CLEANUP(cr_catalogue_hold)
+    struct cr_catalogue_hold hold = cr_catalogue_source_hold(controller->options.catalogues);
+    const struct cr_domain_source source = {.client = controller->options.client,
+                                            .cache = controller->options.cache,
+                                            .memory = controller->memory,
+                                            .catalogue = hold.catalogue,
+                                            .operator_namespace = controller->options.operator_namespace};
+    CR_CLEANUP(cr_domain_world) struct cr_domain_gathered gathered = {0};
+    struct cr_error failed = {0};
+    if (!cr_domain_world_gather(&source, turn->domain, &turn->status, &gathered, &failed))
+        return report_unread(turn, &failed, err);
+    cr_cache_domain_wants(controller->options.cache, turn->key, &gathered.secrets);
+    requeue(turn, RESYNC_MS);
+    for (int i = 0; i < ROUNDS_MAX; i++) {
+        bool again = false;
+        if (!round_of(turn, &gathered, &again, err))
+            return false;
+        if (!again)
+            return true;
+        cr_domain_world_refresh(&source, &gathered);
+    }
+    requeue(turn, PACE_MS);
+    return true;
+}
+
+static bool report_invalid(struct turn *turn, const struct cr_snapshot *snapshot, const char *problem,
+                           struct cr_error *err)
+{
+    const char *ns = cr_obj_namespace(snapshot->json);
+    /* What is needed to write its status, when nothing else of it could be read. */
+    CR_CLEANUP(cr_domain) struct cr_domain *stand_in = cr_new(struct cr_domain);
+    stand_in->cluster = !ns;
+    stand_in->ns = cr_strdup_or_null(ns);
+    stand_in->name = cr_strdup(cr_or_empty(cr_obj_name(snapshot->json)));
+    stand_in->uid = cr_strdup_or_null(cr_obj_uid(snapshot->json));
+    turn->domain = stand_in;
+    CR_CLEANUP(cr_domain_status) struct cr_domain_status after = {0};
+    cr_domain_plan_invalid(&turn->status, cr_obj_generation(snapshot->json), problem, cr_clock_wall_ms(), &after);
+    bool wrote = false;
+    bool done = write_status(turn, &after, &wrote, err);
+    if (wrote)
+        say(turn, true, "Invalid", problem);
+    turn->domain = NULL;
+    return done;
+}
+
+/* --- when --- */
+
+static struct cr_packed *look(void *arg, const char *kind, const char *ns, const char *name)
+{
+    struct cr_domain_controller *controller = arg;
+    (void)kind;
+    return cr_cache_domain_packed(controller->options.cache, cr_or_empty(ns), name);
+}
+
+/* The cache shows what was before our own last write: the event of that write brings the key again. */
+static bool cache_lags(const struct turn *turn)
+{
+    struct cr_domain_controller *controller = turn->controller;
+    switch (cr_own_writes_check(controller->own_writes, turn->key, cr_clock_monotonic_ms(), look, controller)) {
+    case CR_OWN_WRITES_SEEN:
+        return false;
+    case CR_OWN_WRITES_WAIT:
+        cr_metric_add(controller->lags, CR_LABELS("waited"), 1);
+        return true;
+    case CR_OWN_WRITES_GIVEN_UP:
+        cr_metric_add(controller->lags, CR_LABELS("given_up"), 1);
+        cr_log(CR_LOG_WARN, "the cache has not seen our own write for two minutes; it is not waited for any longer",
+               {"domain", turn->key});
+        return false;
+    }
+    return false;
+}
+
+/* In ms; 0: now. objects: of its last reconcile. */
+static int64_t pace_ms(const struct turn *turn, size_t objects)
+{
+    int64_t pace = (int64_t)objects * PACE_PER_OBJECT_MS;
+    cr_autofree char *key = note_key(turn, "turn");
+    CR_CLEANUP(cr_note) struct cr_note last = cr_memory_note(turn->controller->memory, key);
+    int64_t due = last.count ? last.at_ms + (pace > PACE_MS ? pace : PACE_MS) : 0;
+    int64_t now = cr_clock_monotonic_ms();
+    return due > now ? due - now : 0;
+}
+
+/* True: not yet, and it comes again. */
+static bool must_wait(struct turn *turn)
+{
+    int64_t pause = pace_ms(turn, turn->recorded.objects_len);
+    if (!pause && cache_lags(turn))
+        pause = LAG_PAUSE_MS;
+    requeue(turn, pause);
+    if (pause)
+        return true;
+    cr_autofree char *key = note_key(turn, "turn");
+    cr_memory_take_note(turn->controller->memory, key, cr_clock_monotonic_ms(), NULL);
+    return false;
+}
+
+/* --- one key --- */
+
+static void forget(struct cr_domain_controller *controller, const char *key, const char *ns, const char *name)
+{
+    static const struct cr_strvec nothing = {0};
+    cr_autofree char *prefix = cr_asprintf("%s/", key);
+    cr_cache_domain_wants(controller->options.cache, key, &nothing);
+    cr_memory_forget_keys(controller->memory, prefix);
+    cr_own_writes_forget(controller->own_writes, key);
+    cr_domain_metrics_forget(controller->metrics, ns, name);
+}
+
+static bool decode_and_run(struct turn *turn, const struct cr_snapshot *snapshot, struct cr_error *err)
+{
+    struct cr_error problem = {0};
+    CR_CLEANUP(cr_domain) struct cr_domain *domain = cr_domain_decode(snapshot->json, &problem);
+    if (!domain)
+        return report_invalid(turn, snapshot, problem.text, err);
+    turn->domain = domain;
+    bool done = domain->deleting || run(turn, err);
+    turn->domain = NULL;
+    return done;
+}
+
+static bool reconcile_domain(struct cr_domain_controller *controller, const char *key,
+                             const struct cr_snapshot *snapshot, struct cr_reconcile_result *result,
+                             struct cr_error *err)
+{
+    struct turn turn = {.controller = controller, .key = key, .result = result};
+    turn.resource_version = cr_strdup_or_null(cr_obj_resource_version(snapshot->json));
+    cr_domain_status_decode(cr_json_get(snapshot->json, "status"), &turn.recorded);
+    cr_domain_status_copy(&turn.status, &turn.recorded);
+    bool done = must_wait(&turn) || decode_and_run(&turn, snapshot, err);
+    cr_domain_status_dispose(&turn.status);
+    cr_domain_status_dispose(&turn.recorded);
+    free(turn.resource_version);
+    return done;
+}
+
+static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *result, struct cr_error *err)
+{
+    struct cr_domain_controller *controller = arg;
+    if (cr_streq(key, events_key)) {
+        if (cr_recorder_send(controller->recorder))
+            on_event_waiting(controller);
+        return true;
+    }
+    const char *slash = strchr(key, '/');
+    if (!slash)
+        return cr_error_set(err, CR_ERR_INTERNAL, "'%s' is not a key", key);
+    cr_autofree char *ns = cr_strndup(key, (size_t)(slash - key));
+    CR_CLEANUP(cr_snapshot)
+    struct cr_snapshot *snapshot = cr_cache_domain(controller->options.cache, ns, slash + 1);
+    if (snapshot)
+        return reconcile_domain(controller, key, snapshot, result, err);
+    forget(controller, key, ns, slash + 1);
+    return true;
+}
+
+/* --- set-up --- */
+
+struct cr_domain_controller *cr_domain_controller_new(const struct cr_domain_controller_options *options)
+{
+    struct cr_domain_controller *controller = cr_new(struct cr_domain_controller);
+    controller->options = *options;
+    controller->memory = cr_memory_new();
+    controller->own_writes = cr_own_writes_new();
+    controller->metrics = cr_domain_metrics_new(options->metrics);
+    controller->lags =
+        cr_metrics_counter(options->metrics, "certroll_stale_cache_total",
+                           "Reconciles that found the cache behind their own last write.", CR_LABELS("result"));
+    controller->recorder = cr_recorder_new(options->client, "certroll");
+    cr_recorder_defer(controller->recorder, on_event_waiting, controller);
+    controller->actor = (struct cr_domain_actor){.client = options->client,
+                                                 .memory = controller->memory,
+                                                 .own_writes = controller->own_writes,
+                                                 .canaries = options->canaries};
+    controller->queue = cr_manager_add_controller(options->manager,
+                                                  &(struct cr_controller_options){
+                                                      .name = "trustdomain",
+                                                      .workers = options->workers ? options->workers : DEFAULT_WORKERS,
+                                                      .reconcile = reconcile,
+                                                      .arg = controller,
+                                                  });
+    cr_cache_watch_domains(options->cache, &(struct cr_domain_listener){.on_domain = on_domain, .arg = controller});
+    return controller;
+}
+
+void cr_domain_controller_free(struct cr_domain_controller *controller)
+{
+    if (!controller)
+        return;
+    cr_recorder_free(controller->recorder);
+    cr_own_writes_free(controller->own_writes);
+    cr_domain_metrics_free(controller->metrics);
+    cr_memory_free(controller->memory);
+    free(controller);
+}

@@ -1,0 +1,101 @@
+#include "controllers/domain_witnesses.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+#include "controllers/scope.h"
+#include "kube/object.h"
+#include "rotation/decide.h"
+
+static void add(struct cr_cache *cache, const char *ns, const char *key, struct cr_witnesses *out)
+{
+    const char *problem = NULL;
+    struct cr_snapshot *snapshot = cr_cache_get(cache, CR_CACHED_POLICIES, ns, strchr(key, '/') + 1);
+    const struct cr_policy *policy = snapshot ? cr_cached_policy(snapshot, &problem) : NULL;
+    if (!policy) {
+        cr_snapshot_unref(snapshot);
+        return;
+    }
+    out->snapshots.items[out->snapshots.len++] = snapshot;
+    cr_policy_status_decode(cr_json_get(snapshot->json, "status"), &out->statuses[out->len]);
+    out->items[out->len] = (struct cr_domain_witness){.policy = policy, .status = &out->statuses[out->len]};
+    out->len++;
+}
+
+/* Labels are those that the cache has seen: what selects the Secret has brought it there. */
+void cr_witnesses_gather(struct cr_cache *cache, const char *ns, const char *secret, struct cr_witnesses *out)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_cache_get(cache, CR_CACHED_SECRETS, ns, secret);
+    cr_policy_index_of_secret(cr_cache_policy_index(cache), ns, secret, NULL, snapshot ? snapshot->json : NULL, &keys);
+    *out = (struct cr_witnesses){.items = cr_calloc(keys.len, sizeof *out->items),
+                                 .statuses = cr_calloc(keys.len, sizeof *out->statuses),
+                                 .snapshots = {.items = cr_calloc(keys.len, sizeof(struct cr_snapshot *))}};
+    for (size_t i = 0; i < keys.len; i++)
+        add(cache, ns, keys.items[i], out);
+}
+
+void cr_witnesses_dispose(struct cr_witnesses *witnesses)
+{
+    for (size_t i = 0; i < witnesses->len; i++)
+        cr_policy_status_dispose(&witnesses->statuses[i]);
+    free(witnesses->items);
+    free(witnesses->statuses);
+    cr_snapshots_dispose(&witnesses->snapshots);
+    *witnesses = (struct cr_witnesses){0};
+}
+
+bool cr_witnesses_await_trust(const struct cr_witnesses *witnesses, const char *secret)
+{
+    const unsigned trust =
+        CR_CHANGE_TRUST_ADDED | CR_CHANGE_TRUST_REMOVED | CR_CHANGE_TRUST_RENEWED | CR_CHANGE_TRUST_REPLACED;
+    for (size_t i = 0; i < witnesses->len; i++) {
+        const struct cr_secret_status *known = cr_status_secret(&witnesses->statuses[i], secret);
+        if (known && known->pending.set && (known->pending.changes & trust))
+            return true;
+    }
+    return false;
+}
+
+/* --- keys that software does not take --- */
+
+static char *refusal_of(const struct cr_policy *policy, struct cr_cache *cache, const struct cr_catalogue *catalogue,
+                        const struct cr_policy_consumer *consumer, const struct cr_policy_secret *secret,
+                        const char *key_type)
+{
+    CR_CLEANUP(cr_snapshot)
+    struct cr_snapshot *workload = cr_cache_workload(cache, policy->ns, consumer->kind, consumer->target);
+    const struct cr_json *pod_spec = workload ? cr_json_at(workload->json, "spec", "template", "spec") : NULL;
+    if (!pod_spec || cr_policy_kind_by_api(consumer->kind))
+        return NULL;
+    cr_autofree char *software = cr_decide_refuses_key(consumer, pod_spec, catalogue, secret, key_type);
+    return software ? cr_asprintf("%s %s, a consumer of CertRotationPolicy %s, runs %s, which takes no leaf with a key "
+                                  "of type %s",
+                                  consumer->kind, consumer->target, policy->name, software, key_type)
+                    : NULL;
+}
+
+/* Of the policy in force, with the consumers that it has found. */
+static char *refused_by(const struct cr_domain_witness *witness, struct cr_cache *cache,
+                        const struct cr_catalogue *catalogue, const char *name, const char *key_type)
+{
+    CR_CLEANUP(cr_scope) struct cr_scope scope = {0};
+    cr_scope_gather(cache, witness->policy, witness->status, &scope);
+    const struct cr_policy *policy = &scope.expansion.policy;
+    const struct cr_policy_secret *secret = cr_policy_secret_of(policy, name);
+    char *refusal = NULL;
+    for (size_t i = 0; secret && !refusal && i < policy->consumers_len; i++)
+        refusal = refusal_of(policy, cache, catalogue, &policy->consumers[i], secret, key_type);
+    return refusal;
+}
+
+char *cr_witnesses_refuse_key(const struct cr_witnesses *witnesses, struct cr_cache *cache,
+                              const struct cr_catalogue *catalogue, const char *secret, const char *key_type)
+{
+    char *refusal = NULL;
+    for (size_t i = 0; !refusal && i < witnesses->len; i++)
+        refusal = refused_by(&witnesses->items[i], cache, catalogue, secret, key_type);
+    return refusal;
+}

@@ -1,0 +1,244 @@
+#include "controllers/domain_world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "controllers/cache_domains.h"
+#include "controllers/domain_witnesses.h"
+#include "kube/object.h"
+
+/* --- namespaces, for the cluster kind --- */
+
+bool cr_domain_consents(const char *annotation, const char *domain)
+{
+    static const char between[] = ", \t\n";
+    for (const char *at = cr_or_empty(annotation) + strspn(cr_or_empty(annotation), between); *at;) {
+        size_t len = strcspn(at, between);
+        if ((len == 1 && *at == '*') || (len == strlen(domain) && strncmp(at, domain, len) == 0))
+            return true;
+        at += len;
+        at += strspn(at, between);
+    }
+    return false;
+}
+
+static bool consents(void *arg, const char *ns, const char *domain)
+{
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_cache_namespace(arg, ns);
+    return snapshot && cr_domain_consents(cr_obj_annotation(snapshot->json, CR_DOMAIN_CONSENT), domain);
+}
+
+static bool namespace_exists(void *arg, const char *ns)
+{
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_cache_namespace(arg, ns);
+    return snapshot != NULL;
+}
+
+static void select_namespaces(void *arg, const struct cr_selector *selector, struct cr_strvec *names)
+{
+    cr_cache_select_namespaces(arg, selector, names);
+}
+
+static struct cr_domain_reader reader_of(const struct cr_domain_source *source, const struct cr_domain *domain)
+{
+    struct cr_domain_reader reader = {.client = source->client, .operator_namespace = source->operator_namespace};
+    if (!domain->cluster)
+        return reader;
+    reader.consents = consents;
+    reader.namespace_exists = namespace_exists;
+    reader.select_namespaces = select_namespaces;
+    reader.arg = source->cache;
+    return reader;
+}
+
+/* --- one object --- */
+
+static bool is_secret(const struct cr_domain_object *object)
+{
+    return cr_streq(object->kind, cr_trust_target_kind_name(CR_TARGET_SECRET));
+}
+
+static bool is_ca_bundle(const struct cr_domain_gathered *gathered, const struct cr_domain_object *object)
+{
+    return !object->is_leaf && cr_trust_target_is_ca_bundle(gathered->world.domain->targets[object->spec].kind);
+}
+
+static void judge(struct cr_domain_gathered *gathered, size_t i, const struct cr_witnesses *witnesses)
+{
+    struct cr_domain_object *object = &gathered->list[i];
+    const struct cr_domain_object_status *known =
+        cr_domain_status_object(gathered->status, object->kind, object->ns, object->name);
+    const struct cr_domain_evidence_input input = {
+        .secret = is_secret(object) ? object->name : NULL,
+        .material = cr_domain_objects_material(gathered->objects, i),
+        .written_version = known ? known->written_version : NULL,
+        .written_ms = known ? known->written_ms : 0,
+        .witnesses = witnesses->items,
+        .witnesses_len = witnesses->len,
+        .is_read_by_api = is_ca_bundle(gathered, object),
+        .uncovered = gathered->world.domain->evidence.uncovered,
+        .now_ms = gathered->world.now_ms,
+    };
+    if (!input.material)
+        return;
+    struct cr_domain_evidence *evidence = &gathered->evidence[i];
+    cr_domain_evidence_judge(&input, evidence);
+    object->evidence = evidence;
+    if (evidence->look_again_ms && (!gathered->look_again_ms || evidence->look_again_ms < gathered->look_again_ms))
+        gathered->look_again_ms = evidence->look_again_ms;
+}
+
+/* As cr_material.key_type has it. */
+static const char *type_of_key(const struct cr_key_spec *key)
+{
+    switch (key->algorithm) {
+    case CR_KEY_RSA:
+        return key->size == 4096 ? "RSA-4096" : key->size == 3072 ? "RSA-3072" : "RSA-2048";
+    case CR_KEY_ECDSA:
+        return key->size == 384 ? "ECDSA-P384" : "ECDSA-P256";
+    case CR_KEY_ED25519:
+        return "Ed25519";
+    }
+    return NULL;
+}
+
+/* Of the leaf that is to be published; NULL: not known. */
+static const char *wanted_key_type(const struct cr_domain_gathered *gathered, size_t i)
+{
+    const struct cr_domain_leaf *leaf = &gathered->world.domain->leaves[gathered->list[i].spec];
+    if (leaf->source == CR_LEAF_ISSUE)
+        return type_of_key(&leaf->key);
+    const struct cr_material *source = cr_domain_objects_source(gathered->objects, i);
+    return source && source->has_leaf ? source->key_type : NULL;
+}
+
+/* Takes reason in words. */
+static void refuse(struct cr_domain_gathered *gathered, size_t i, const char *reason, char *words)
+{
+    cr_strvec_add(&gathered->words, words);
+    free(words);
+    gathered->list[i].refused_reason = reason;
+    gathered->list[i].refused = gathered->words.items[gathered->words.len - 1];
+}
+
+/* Asked before it is published, and only of a type that is not published already. */
+static void check_key(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i,
+                      const struct cr_witnesses *witnesses)
+{
+    const struct cr_domain_object *object = &gathered->list[i];
+    const struct cr_material *published = cr_domain_objects_material(gathered->objects, i);
+    const char *type = object->is_leaf ? wanted_key_type(gathered, i) : NULL;
+    if (!type || object->refused_reason || (published && cr_streq(published->key_type, type)))
+        return;
+    char *refusal = cr_witnesses_refuse_key(witnesses, source->cache, source->catalogue, object->name, type);
+    if (refusal)
+        refuse(gathered, i, "KeyNotAccepted", refusal);
+}
+
+char *cr_domain_refused_key(const struct cr_domain *domain, const struct cr_domain_object *object)
+{
+    return cr_asprintf("%s/%s/refused/%s/%s/%s", cr_or_empty(domain->ns), domain->name, object->kind,
+                       cr_or_empty(object->ns), object->name);
+}
+
+static void recall_refusal(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i)
+{
+    cr_autofree char *key = cr_domain_refused_key(gathered->world.domain, &gathered->list[i]);
+    CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(source->memory, key);
+    if (gathered->list[i].refused_reason || !note.text || cr_clock_monotonic_ms() - note.at_ms >= CR_DOMAIN_REFUSED_MS)
+        return;
+    refuse(gathered, i, "Forbidden", cr_steal(&note.text));
+}
+
+static void look_at(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i)
+{
+    const struct cr_domain_object *object = &gathered->list[i];
+    CR_CLEANUP(cr_witnesses) struct cr_witnesses witnesses = {0};
+    if (is_secret(object))
+        cr_witnesses_gather(source->cache, object->ns, object->name, &witnesses);
+    judge(gathered, i, &witnesses);
+    recall_refusal(source, gathered, i);
+    check_key(source, gathered, i, &witnesses);
+    gathered->trust_under_way = gathered->trust_under_way || cr_witnesses_await_trust(&witnesses, object->name);
+}
+
+/* --- all of it --- */
+
+static void add_secret(struct cr_strvec *secrets, const char *ns, const char *name)
+{
+    cr_autofree char *key = ns && name ? cr_asprintf("%s/%s", ns, name) : NULL;
+    if (key)
+        cr_strvec_add_unique(secrets, key);
+}
+
+static void list_secrets(const struct cr_domain_source *source, struct cr_domain_gathered *gathered)
+{
+    const struct cr_domain *domain = gathered->world.domain;
+    cr_strvec_dispose(&gathered->secrets);
+    for (size_t i = 0; i < gathered->world.objects_len; i++)
+        if (is_secret(&gathered->list[i]))
+            add_secret(&gathered->secrets, gathered->list[i].ns, gathered->list[i].name);
+    for (size_t i = 0; i < domain->leaves_len; i++) {
+        const struct cr_domain_leaf *leaf = &domain->leaves[i];
+        add_secret(&gathered->secrets, leaf->ns, leaf->mirror);
+        add_secret(&gathered->secrets, leaf->ns, leaf->keystore.set ? leaf->keystore.password_secret : NULL);
+    }
+    if (domain->authority == CR_AUTHORITY_ISSUE)
+        add_secret(&gathered->secrets, domain->cluster ? source->operator_namespace : domain->ns, domain->ca.ca_secret);
+}
+
+static void forget_views(struct cr_domain_gathered *gathered)
+{
+    for (size_t i = 0; i < gathered->world.objects_len; i++)
+        cr_domain_evidence_dispose(&gathered->evidence[i]);
+    free(gathered->evidence);
+    free(gathered->list);
+    cr_strvec_dispose(&gathered->words);
+    gathered->evidence = NULL;
+    gathered->list = NULL;
+    gathered->look_again_ms = 0;
+    gathered->trust_under_way = false;
+}
+
+void cr_domain_world_refresh(const struct cr_domain_source *source, struct cr_domain_gathered *gathered)
+{
+    struct cr_domain_world *world = &gathered->world;
+    forget_views(gathered);
+    cr_domain_objects_view(gathered->objects, world);
+    world->now_ms = cr_clock_wall_ms();
+    gathered->list = cr_calloc(world->objects_len, sizeof *gathered->list);
+    gathered->evidence = cr_calloc(world->objects_len, sizeof *gathered->evidence);
+    for (size_t i = 0; i < world->objects_len; i++)
+        gathered->list[i] = world->objects[i];
+    world->objects = gathered->list;
+    for (size_t i = 0; i < world->objects_len; i++)
+        look_at(source, gathered, i);
+    list_secrets(source, gathered);
+}
+
+bool cr_domain_world_gather(const struct cr_domain_source *source, const struct cr_domain *domain,
+                            struct cr_domain_status *status, struct cr_domain_gathered *out, struct cr_error *err)
+{
+    if (domain->cluster && !cr_cache_namespaces_known(source->cache, err))
+        return false;
+    const struct cr_domain_reader reader = reader_of(source, domain);
+    *out = (struct cr_domain_gathered){.world = {.domain = domain, .status = status}, .status = status};
+    cr_domain_status_copy(&out->known, status);
+    out->objects = cr_domain_objects_read(&reader, domain, &out->known, cr_clock_wall_ms(), err);
+    if (!out->objects)
+        return false;
+    cr_domain_world_refresh(source, out);
+    return true;
+}
+
+void cr_domain_world_dispose(struct cr_domain_gathered *gathered)
+{
+    forget_views(gathered);
+    cr_domain_objects_free(gathered->objects);
+    cr_domain_status_dispose(&gathered->known);
+    cr_strvec_dispose(&gathered->secrets);
+    *gathered = (struct cr_domain_gathered){0};
+}

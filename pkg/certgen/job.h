@@ -1,0 +1,24 @@
+/* A certgen job: makes a set of Secrets, or rotates it. Each write can be the last before it is killed: run again it
+ * comes to a good end (certgen/plan.h). Blocking, in one thread. */
+#ifndef CR_CERTGEN_JOB_H
+#define CR_CERTGEN_JOB_H
+
+#include "certgen/set.h"
+#include "certgen/store.h"
+#include "kube/client.h"
+
+/* Everything is borrowed. */
+struct cr_certgen_job {
+    const struct cr_certgen_set *set;
+    struct cr_certgen_store *store;
+    struct cr_client *client; /* NULL: files, then nothing is restarted and no webhook is written */
+    bool overwrite;
+    int64_t timeout_ms;                       /* for all of it */
+    void (*say)(void *arg, const char *line); /* progress and warnings, a line each */
+    void *arg;
+};
+
+/* Errors: what stopped it, in words. What is done by then is consistent, and a new run goes on. */
+bool cr_certgen_job_run(const struct cr_certgen_job *job, struct cr_error *err) CR_MUST_USE;
+
+#endif

@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,10 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = ROOT / "hack" / "cluster"
-CRDS = ROOT / "crds"
+
+sys.path.insert(0, str(ROOT / "hack" / "lib"))
+
+from certroll_dev import paths  # noqa: E402
 
 Object = Mapping[str, Any]
 
@@ -69,10 +73,10 @@ class ControlPlane:
         self.kubectl("create", "-f", "-", input="".join(json.dumps(each) for each in objects))
 
     def apply_crds(self) -> None:
-        self.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(CRDS))  # a test may have changed them
-        established = ("wait", "--for=condition=Established", "--timeout=30s", "crd/certrotationpolicies.certroll.dev")
+        self.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(paths.CRDS))  # a test may have changed them
+        established = ("wait", "--for=condition=Established", "--timeout=30s", *paths.crd_names())
         # kubectl fails at once while there are no conditions at all
-        wait_until("the CRD is established", lambda: self.kubectl(*established, check=False).returncode == 0)
+        wait_until("the CRDs are established", lambda: self.kubectl(*established, check=False).returncode == 0)
 
 
 def reserve(name: str) -> tuple[str, socket.socket]:

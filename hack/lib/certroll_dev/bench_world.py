@@ -113,7 +113,7 @@ def _end_controllers(cluster: Cluster) -> None:
 
 
 def _apply(world: World) -> None:
-    world.kubectl("apply", "--server-side", "-k", str(paths.REPOSITORY / "crds"))
+    world.kubectl("apply", "--server-side", "-k", str(paths.CRDS))
     _wait_for_crd(world)
     overlay = paths.REPOSITORY / "manifests" / "overlays" / "cluster-wide"
     documents = world.kubectl("kustomize", str(overlay)).split("\n---\n")
@@ -123,11 +123,11 @@ def _apply(world: World) -> None:
 
 def _wait_for_crd(world: World) -> None:
     """kubectl fails at once while there are no conditions at all."""
-    words = ("wait", "--for=condition=Established", "--timeout=5s", "crd/certrotationpolicies.certroll.dev")
+    words = ("wait", "--for=condition=Established", "--timeout=5s", *paths.crd_names())
     end = time.monotonic() + 60
     while not controlplane.holds(world.cluster, world.cluster.bin / "kubectl", *words):
         if time.monotonic() > end:
-            raise DevError("the CRD was not established within 60 s, see hack/cluster logs-dir")
+            raise DevError("the CRDs were not established within 60 s, see hack/cluster logs-dir")
         time.sleep(0.2)
 
 

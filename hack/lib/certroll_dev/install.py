@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import cgroups, controlplane, install_overlay, namespaces as linux, node
+from . import cgroups, controlplane, install_overlay, namespaces as linux, node, paths
 from .daemons import Process
 from .install_overlay import NAME, NAMESPACE, Setup
 from .layout import Cluster
@@ -116,7 +116,7 @@ class Operator:
             node.ensure_image(machine, self._setup.image, self._archive)
         install_overlay.write(self.overlay, self._setup)
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=self._manifests())
-        self.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/certrotationpolicies.certroll.dev")
+        self.kubectl("wait", "--for=condition=Established", "--timeout=30s", *paths.crd_names())
         self.wait_ready()
         self._withdraw_other_rights()
 

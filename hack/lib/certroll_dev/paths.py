@@ -7,6 +7,12 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 HACK = REPOSITORY / "hack"
+CRDS = REPOSITORY / "crds"
+
+
+def crd_names() -> list[str]:
+    """As kubectl takes them: "crd/certrotationpolicies.certroll.dev"."""
+    return sorted(f"crd/{'.'.join(reversed(each.stem.split('_')))}" for each in CRDS.glob("certroll.dev_*.yaml"))
 
 
 def cache_dir() -> Path:

@@ -13,7 +13,6 @@ from certroll_dev.demo.pki import NAMESPACE, Authority, Material
 from certroll_dev.demo.waiting import wait_for
 
 MANIFESTS = paths.HACK / "demo.d"
-CRDS = paths.REPOSITORY / "crds"
 POLICY = "demo"
 _START_DEADLINE = 120.0
 
@@ -61,8 +60,8 @@ def install(cluster: LocalCluster, api: API, images: list[Image], materials: Map
 
 
 def install_crds(cluster: LocalCluster) -> None:
-    cluster.kubectl("apply", "--server-side", "-k", str(CRDS))
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/certrotationpolicies.certroll.dev")
+    cluster.kubectl("apply", "--server-side", "-k", str(paths.CRDS))
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", *paths.crd_names())
 
 
 def install_policy(cluster: LocalCluster) -> None:

@@ -40,6 +40,12 @@ static const char *const consumer_states[] = {
     [CR_CONSUMER_ABSENT] = "Absent",
 };
 
+static const char *const settled_by[] = {
+    [CR_SETTLED_FIRST_SIGHT] = "FirstSight",
+    [CR_SETTLED_INFERRED] = "Inferred",
+    [CR_SETTLED_VERIFIED] = "Verified",
+};
+
 /* In the order of the bits. */
 static const char *const changes[] = {
     "LeafRenewed",  "KeyChanged",   "IssuerChanged", "TrustAdded",
@@ -135,6 +141,20 @@ bool cr_consumer_state_parse(const char *text, enum cr_consumer_state *state)
     if (!value_of(consumer_states, cr_array_len(consumer_states), text, &value))
         return false;
     *state = (enum cr_consumer_state)value;
+    return true;
+}
+
+const char *cr_settled_by_name(enum cr_settled_by by)
+{
+    return name_of(settled_by, cr_array_len(settled_by), by);
+}
+
+bool cr_settled_by_parse(const char *text, enum cr_settled_by *by)
+{
+    unsigned value = 0;
+    if (!value_of(settled_by, cr_array_len(settled_by), text, &value))
+        return false;
+    *by = (enum cr_settled_by)value;
     return true;
 }
 

@@ -40,6 +40,11 @@ struct cr_pending_change {
     bool was_immutable;           /* the Secret that held the material before was immutable */
 };
 
+/* Weakest first. First sight: it was there when it was first looked at, and nothing is known of who has it. */
+enum cr_settled_by { CR_SETTLED_FIRST_SIGHT, CR_SETTLED_INFERRED, CR_SETTLED_VERIFIED };
+const char *cr_settled_by_name(enum cr_settled_by by); /* "FirstSight", "Inferred", "Verified" */
+bool cr_settled_by_parse(const char *text, enum cr_settled_by *by);
+
 #define CR_PROBLEM_NOT_FOUND "NotFound"
 
 struct cr_secret_status {
@@ -49,10 +54,10 @@ struct cr_secret_status {
     bool immutable;                  /* the Secret was then */
     bool has_settled;
     struct cr_material settled; /* digests and not-after only survive the round trip */
-    /* By what it is known that every consumer has it: the weakest of their pods, of the last change of the leaf and of
-     * trust. First sight: nothing was seen. */
-    enum cr_settled_by { CR_SETTLED_FIRST_SIGHT, CR_SETTLED_INFERRED, CR_SETTLED_VERIFIED } trust_by, leaf_by;
-    int64_t settled_ms; /* wall, when; 0: not known */
+    /* By what it is known that every consumer has it: the weakest of their pods, at the last change of trust and of the
+     * leaf. What nobody reads is verified. */
+    enum cr_settled_by trust_by, leaf_by;
+    int64_t settled_ms; /* wall, when the last change did, or the first sight was; 0: not known */
     struct cr_pending_change pending;
     char *problem_reason; /* NULL: none; the word of a cr_material_problem, or CR_PROBLEM_NOT_FOUND */
     char *problem_message;

@@ -23,8 +23,18 @@ static bool read_changes(const struct cr_json *object, unsigned *changes)
     return true;
 }
 
+/* Short words that only help to tell what is seen: broken, they are not known. */
+static void read_hex(const struct cr_json *object, const char *key, char *out, size_t size)
+{
+    const char *text = cr_or_empty(cr_json_string(cr_json_get(object, key)));
+    size_t len = strlen(text);
+    if (len < size && strspn(text, "0123456789abcdef") == len)
+        memcpy(out, text, len + 1);
+}
+
 static bool decode_ca(const struct cr_json *json, struct cr_ca *ca)
 {
+    read_hex(json, "subject", ca->subject, CR_SUBJECT_REMEMBERED + 1);
     return cr_json_is_object(json) && cr_status_read_digest(json, "fingerprint", ca->fingerprint) && *ca->fingerprint &&
            cr_status_read_digest(json, "identity", ca->identity) &&
            cr_status_read_time(json, "notAfter", &ca->not_after_ms);
@@ -116,6 +126,7 @@ static bool decode_material(const struct cr_json *json, struct cr_material *out)
               decode_anchors(json, &out->anchors) && cr_status_read_time(json, "notAfter", &out->not_after_ms) &&
               decode_trust(json, out) && decode_trust_summary(json, out) && decode_opaque(json, out);
     decode_opaque_keys(json, &out->opaque_keys);
+    read_hex(json, "serial", out->serial, sizeof out->serial);
     out->has_leaf = *out->leaf != '\0';
     if (!ok) {
         cr_material_dispose(out);
@@ -150,6 +161,13 @@ static void decode_pending(const struct cr_json *json, struct cr_pending_change 
     decode_opaque_keys(json, &out->opaque_keys);
 }
 
+static void decode_settled_by(const struct cr_json *json, struct cr_secret_status *out)
+{
+    cr_settled_by_parse(cr_or_empty(cr_json_string(cr_json_get(json, "trustBy"))), &out->trust_by);
+    cr_settled_by_parse(cr_or_empty(cr_json_string(cr_json_get(json, "leafBy"))), &out->leaf_by);
+    out->settled_ms = cr_status_time_or_0(json, "settledAt");
+}
+
 static void decode_secret(const struct cr_json *json, struct cr_policy_status *status)
 {
     const char *name = cr_json_string(cr_json_get(json, "name"));
@@ -161,6 +179,8 @@ static void decode_secret(const struct cr_json *json, struct cr_policy_status *s
     out->observed_resource_version = cr_status_text_or_null(json, "observedResourceVersion");
     out->immutable = cr_json_bool(cr_json_get(json, "immutable"), false);
     out->has_settled = decode_material(cr_json_get(json, "settled"), &out->settled);
+    if (out->has_settled)
+        decode_settled_by(json, out);
     /* Without what was settled nothing says what the change was from: first sight. */
     if (out->has_settled)
         decode_pending(cr_json_get(json, "pending"), &out->pending);

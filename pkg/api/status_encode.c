@@ -2,6 +2,7 @@
  * only as null: a merge patch that leaves one out would leave the old value standing. */
 #include "api/status.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 enum {
     CONSUMERS_WHOLE = 100, /* beyond it, only what must be remembered */
     BLOCKED_BRIEF = 128,
+    PROBLEM_MAX = 864, /* shorter than the schema's: of 64 Secrets it counts */
     WORD_MAX = CR_STATUS_WORD_MAX,
     SENTENCE_MAX = CR_STATUS_SENTENCE_MAX,
     OPAQUE_KEY_MAX = 272, /* a key's name, at most 253 bytes, and its digest */
@@ -43,17 +45,26 @@ static void add_strings(struct cr_json *object, const char *key, const struct cr
     }
 }
 
+/* Its first digits will do. */
+static void set_subject(struct cr_json *object, const struct cr_ca *ca)
+{
+    char subject[CR_SUBJECT_REMEMBERED + 1];
+    snprintf(subject, sizeof subject, "%.*s", CR_SUBJECT_REMEMBERED, ca->subject);
+    cr_status_set_digest(object, "subject", subject);
+}
+
 static struct cr_json *encode_ca(const struct cr_ca *ca)
 {
     struct cr_json *object = cr_json_new_object();
     cr_json_set_string(object, "fingerprint", ca->fingerprint);
     cr_status_set_digest(object, "identity", ca->identity);
+    set_subject(object, ca);
     cr_status_set_time(object, "notAfter", ca->not_after_ms);
     return object;
 }
 
 /* A list that would take more than its share is summarised; what an element takes is known closely enough. */
-enum { CA_BYTES = 200, ANCHOR_BYTES = 67, STRING_BYTES = 3 };
+enum { CA_BYTES = 230, ANCHOR_BYTES = 67, STRING_BYTES = 3 };
 
 static bool trust_fits(const struct cr_material *m, size_t room)
 {
@@ -94,6 +105,7 @@ static struct cr_json *encode_material(const struct cr_material *m, size_t room)
         cr_status_set_digest(object, "leaf", m->leaf);
         cr_status_set_digest(object, "chain", m->chain);
         cr_status_set_digest(object, "key", m->key);
+        cr_status_set_digest(object, "serial", m->serial);
         if (*m->key_type)
             cr_json_set_string(object, "keyType", m->key_type);
         cr_status_set_digest(object, "issuer", m->issuer);
@@ -149,6 +161,16 @@ static int64_t secret_end(const struct cr_secret_status *secret)
     return secret->has_settled ? material_end(&secret->settled) : 0;
 }
 
+/* Of what the material has. */
+static void encode_settled_by(struct cr_json *object, const struct cr_secret_status *secret)
+{
+    if (cr_material_has_trust(&secret->settled))
+        cr_json_set_string(object, "trustBy", cr_settled_by_name(secret->trust_by));
+    if (secret->settled.has_leaf)
+        cr_json_set_string(object, "leafBy", cr_settled_by_name(secret->leaf_by));
+    cr_status_set_time(object, "settledAt", secret->settled_ms);
+}
+
 static struct cr_json *encode_secret(const struct cr_secret_status *secret, size_t room)
 {
     struct cr_json *object = cr_json_new_object();
@@ -159,14 +181,16 @@ static struct cr_json *encode_secret(const struct cr_secret_status *secret, size
     if (secret->immutable)
         cr_json_set_bool(object, "immutable", true);
     cr_status_set_time(object, "notAfter", secret_end(secret));
-    if (secret->has_settled)
+    if (secret->has_settled) {
         cr_json_set(object, "settled", encode_material(&secret->settled, room));
+        encode_settled_by(object, secret);
+    }
     if (secret->pending.set)
         cr_json_set(object, "pending", encode_pending(&secret->pending, room));
     if (secret->problem_reason) {
         struct cr_json *problem = cr_json_object_in(object, "problem");
         cr_status_set_text(problem, "reason", secret->problem_reason, WORD_MAX);
-        cr_status_set_text(problem, "message", cr_or_empty(secret->problem_message), SENTENCE_MAX);
+        cr_status_set_text(problem, "message", cr_or_empty(secret->problem_message), PROBLEM_MAX);
     }
     return object;
 }

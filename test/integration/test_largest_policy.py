@@ -7,7 +7,7 @@ import json
 import pytest
 from control_plane import ControlPlane
 
-_SECRETS, _CONSUMERS, _CAS, _OPAQUE = 64, 128, 7, 2  # what is in the spec; of each list, its share of the status
+_SECRETS, _CONSUMERS, _CAS, _OPAQUE = 64, 128, 6, 2  # what is in the spec; of each list, its share of the status
 _WHOLE, _IN_FORCE = 100, 512  # consumers told of in full; all that there may be, with those that are found
 _HEX = "f" * 64
 _TIME = "2026-11-21T06:10:21Z"
@@ -41,9 +41,9 @@ def _found() -> dict[str, object]:
 
 def _material() -> dict[str, object]:
     return {
-        "leaf": _HEX, "chain": _HEX, "key": _HEX, "keyType": "ECDSA-P256", "issuer": _HEX, "notAfter": _TIME,
+        "leaf": _HEX, "chain": _HEX, "key": _HEX, "serial": "f" * 40, "keyType": "ECDSA-P256", "issuer": _HEX, "notAfter": _TIME,
         "anchors": [_HEX] * _CAS,
-        "trust": [{"fingerprint": _HEX, "identity": _HEX, "notAfter": _TIME}] * _CAS,
+        "trust": [{"fingerprint": _HEX, "identity": _HEX, "subject": "f" * 16, "notAfter": _TIME}] * _CAS,
         "opaque": "01234567:" + _HEX,
         "opaqueKeys": ["k" * 250 + f"{i}=0123456789abcdef" for i in range(_OPAQUE)],
     }  # fmt: skip
@@ -54,7 +54,7 @@ def _status(in_force: int) -> dict[str, object]:
         "id": "0" * 12, "since": _TIME, "first": _TIME, "changes": ["LeafRenewed", "KeyChanged", "IssuerChanged", "OpaqueChanged"],
         "target": _material(), "oldLeaves": [_HEX] * 8, "opaqueKeys": ["k" * 250] * _OPAQUE,
     }  # fmt: skip
-    problem = {"reason": "UnparsableMaterial", "message": "x" * 1024}
+    problem = {"reason": "UnparsableMaterial", "message": "x" * 864}
     consumer = {
         "targetRef": {"kind": "Deployment", "name": "w" * 253}, "component": "envoyproxy/ratelimit", "decision": "Restart",
         "reason": "x" * 400, "state": "Blocked", "blockedBy": "x" * 511, "lastRestart": _TIME, "since": _TIME,
@@ -68,7 +68,7 @@ def _status(in_force: int) -> dict[str, object]:
     return {
         "secrets": [
             {"name": _name(i, 253), "observedResourceVersion": "9" * 20, "notAfter": _TIME, "settled": _material(),
-             "pending": pending, "problem": problem}
+             "trustBy": "FirstSight", "leafBy": "FirstSight", "settledAt": _TIME, "pending": pending, "problem": problem}
             for i in range(_SECRETS)
         ],
         "consumers": [{"name": _name(i, 63), **(consumer if i < _WHOLE else brief)} for i in range(in_force)],

@@ -33,12 +33,15 @@ static struct cr_material material(unsigned leaf, unsigned ca)
         digest(anchor, leaf + 3);
         cr_strvec_add(&m.anchors, anchor);
         snprintf(m.key_type, sizeof m.key_type, "ECDSA-P256");
+        snprintf(m.serial, sizeof m.serial, "a%031x", leaf);
         m.not_after_ms = NOW + leaf * 1000;
     }
     if (ca) {
         m.trust = cr_calloc(1, sizeof *m.trust);
         digest(m.trust[0].fingerprint, ca);
         digest(m.trust[0].identity, ca + 1);
+        snprintf(m.trust[0].subject, CR_SHA256_HEX, "%016x%048x", ca + 2, 0);
+        snprintf(m.trust[0].serial, sizeof m.trust[0].serial, "b%031x", ca);
         m.trust[0].not_after_ms = NOW + ca * 1000;
     }
     return m;
@@ -97,7 +100,11 @@ static void fill(struct cr_policy_status *status)
     add_pending(cr_status_secret(status, "envoy-rate-limit"), 0x300);
     add_secret(status, "trust-only", 0, 0x400);
     cr_status_secret(status, "trust-only")->selected = true;
+    cr_status_secret(status, "trust-only")->trust_by = CR_SETTLED_INFERRED;
     struct cr_secret_status *keys = cr_status_secret(status, "envoy-rate-limit");
+    keys->trust_by = CR_SETTLED_FIRST_SIGHT;
+    keys->leaf_by = CR_SETTLED_VERIFIED;
+    keys->settled_ms = NOW - 60 * 1000;
     keys->immutable = keys->pending.was_immutable = true;
     keys->pending.changes |= CR_CHANGE_OPAQUE;
     snprintf(keys->settled.opaque, sizeof keys->settled.opaque, "01234567:%064x", 0xaau);
@@ -184,6 +191,14 @@ static void test_remembered_material_survives(void **state)
     assert_string_equal(is->settled.trust[0].fingerprint, was->settled.trust[0].fingerprint);
     assert_string_equal(is->settled.trust[0].identity, was->settled.trust[0].identity);
     assert_int_equal(is->settled.trust[0].not_after_ms, was->settled.trust[0].not_after_ms);
+    assert_string_equal(is->settled.serial, was->settled.serial);
+    assert_int_equal(strlen(is->settled.trust[0].subject), CR_SUBJECT_REMEMBERED);
+    assert_true(cr_starts_with(was->settled.trust[0].subject, is->settled.trust[0].subject));
+    assert_string_equal(is->settled.trust[0].serial, "");
+    assert_int_equal(is->trust_by, CR_SETTLED_FIRST_SIGHT);
+    assert_int_equal(is->leaf_by, CR_SETTLED_VERIFIED);
+    assert_int_equal(is->settled_ms, NOW - 60 * 1000);
+    assert_int_equal(cr_status_secret(&again, "trust-only")->trust_by, CR_SETTLED_INFERRED);
     assert_true(is->pending.set);
     assert_string_equal(is->pending.id, "00c0ffee");
     assert_int_equal(is->pending.first_ms, NOW + 23);
@@ -498,6 +513,7 @@ static struct cr_material big_material(unsigned seed, size_t cas)
     for (size_t i = 0; i < cas; i++) {
         snprintf(m.trust[i].fingerprint, CR_SHA256_HEX, "%064zx", seed * 10000 + i);
         snprintf(m.trust[i].identity, CR_SHA256_HEX, "%064zx", seed * 10000 + i + 5000);
+        snprintf(m.trust[i].subject, CR_SHA256_HEX, "%016zx", i);
         m.trust[i].not_after_ms = NOW;
         cr_strvec_add(&m.anchors, m.trust[i].identity);
     }
@@ -519,6 +535,8 @@ static void add_big_secret(struct cr_policy_status *status, unsigned number, siz
     struct cr_secret_status *secret = cr_status_secret_add(status, name);
     secret->has_settled = true;
     secret->settled = big_material(number, cas);
+    secret->trust_by = secret->leaf_by = CR_SETTLED_FIRST_SIGHT;
+    secret->settled_ms = NOW;
     secret->pending = (struct cr_pending_change){.set = true, .since_ms = NOW, .first_ms = NOW - 1, .changes = 0xff};
     snprintf(secret->pending.id, sizeof secret->pending.id, "%012x", number);
     secret->pending.target = big_material(number + 100, cas);

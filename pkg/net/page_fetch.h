@@ -1,0 +1,34 @@
+/* Pages of pods by plain HTTP: GET, no redirects, no proxy, nothing of ours is sent along. Like the TLS probe it has no
+ * policy about where it may go: cr_probe_address_allowed first. */
+#ifndef CR_NET_PAGE_FETCH_H
+#define CR_NET_PAGE_FETCH_H
+
+#include <stddef.h>
+
+#include "base/buffer.h"
+
+enum {
+    CR_PAGES_AT_ONCE = 8,
+    CR_PAGE_MAX = 2 * 1024 * 1024, /* bytes; Envoy says some 500 of each certificate */
+    CR_PAGE_WORDS = 96,
+};
+
+/* Borrowed. */
+struct cr_page_target {
+    const char *address; /* an IP literal, from a pod's status */
+    int port;
+    const char *path; /* "/certs": of printable ASCII, without spaces; a query may follow */
+};
+
+struct cr_page {
+    struct cr_buf body;          /* with a status of 200 only; empty else */
+    char problem[CR_PAGE_WORDS]; /* why there is none, for a person; "". The same for the same trouble */
+};
+
+/* Fetches all, CR_PAGES_AT_ONCE at a time, which share the time fairly; blocks the calling thread for at most
+ * timeout_ms. on_page is called for each target once, in that thread, in the order in which they end; the page is gone
+ * when it returns. Any thread. */
+void cr_page_fetch(const struct cr_page_target *targets, size_t count, int timeout_ms,
+                   void (*on_page)(void *arg, size_t index, const struct cr_page *page), void *arg);
+
+#endif

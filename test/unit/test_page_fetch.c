@@ -1,0 +1,210 @@
+#include "net/page_fetch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "support/testserver.h"
+
+enum { PATIENCE_MS = 10 * 1000 };
+
+/* What came of each, with a text that is owned. */
+struct got {
+    unsigned times;
+    char *body;
+    char problem[CR_PAGE_WORDS];
+};
+
+static void keep(void *arg, size_t index, const struct cr_page *page)
+{
+    struct got *got = &((struct got *)arg)[index];
+    got->times++;
+    free(got->body);
+    got->body = cr_strdup(cr_buf_text(&page->body));
+    snprintf(got->problem, sizeof got->problem, "%s", page->problem);
+}
+
+static void fetch(int port, const char *path, int timeout_ms, struct got *got)
+{
+    const struct cr_page_target target = {.address = "127.0.0.1", .port = port, .path = path};
+    *got = (struct got){0};
+    cr_page_fetch(&target, 1, timeout_ms, keep, got);
+    assert_int_equal(got->times, 1);
+}
+
+static void answer_page(struct test_conn *conn, void *arg)
+{
+    char **head = arg;
+    if (test_conn_request(conn)) {
+        if (head) {
+            free(*head);
+            *head = cr_strdup(conn->head);
+        }
+        test_conn_answer(conn, 200, "", "{\"certificates\":[]}");
+    }
+}
+
+static void a_page_is_asked_for_as_it_is_named(void **state)
+{
+    static const struct {
+        const char *path;
+        const char *line;
+    } cases[] = {
+        {"/certs", "GET /certs HTTP/1.1\r\n"},
+        {"/a/../certs?format=json&x=//other:80/", "GET /a/../certs?format=json&x=//other:80/ HTTP/1.1\r\n"},
+        {"//other.example/certs", "GET //other.example/certs HTTP/1.1\r\n"},
+        {"/@other.example/", "GET /@other.example/ HTTP/1.1\r\n"},
+    };
+    (void)state;
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        char *head = NULL;
+        CR_CLEANUP(test_server)
+        struct test_server *server = test_server_new(&(struct test_server_options){.serve = answer_page, .arg = &head});
+        struct got got;
+        fetch(test_server_port(server), cases[i].path, PATIENCE_MS, &got);
+        assert_string_equal(got.problem, "");
+        assert_string_equal(got.body, "{\"certificates\":[]}");
+        assert_true(test_server_wait_ended(server, 1, NULL));
+        if (!cr_starts_with(head, cases[i].line) || strstr(head, "Authorization") || strstr(head, "Cookie"))
+            fail_msg("%s: %s", cases[i].path, head);
+        free(head);
+        free(got.body);
+    }
+}
+
+static void what_is_no_path_or_address_is_not_tried(void **state)
+{
+    static const struct cr_page_target targets[] = {
+        {"127.0.0.1", 80, NULL},        {"127.0.0.1", 80, ""},        {"127.0.0.1", 80, "certs"},
+        {"127.0.0.1", 80, "/a b"},      {"127.0.0.1", 80, "/\r\nX:"}, {"127.0.0.1", 80, "/\x7f"},
+        {"127.0.0.1", 80, "/\xc3\xa4"}, {"127.0.0.1", 0, "/certs"},   {"127.0.0.1", 65536, "/certs"},
+        {NULL, 80, "/certs"},           {"localhost", 80, "/certs"},  {"127.0.0.1:80/", 80, "/certs"},
+    };
+    (void)state;
+    struct got got[cr_array_len(targets)] = {0};
+    cr_page_fetch(targets, cr_array_len(targets), PATIENCE_MS, keep, got);
+    for (size_t i = 0; i < cr_array_len(targets); i++) {
+        assert_int_equal(got[i].times, 1);
+        assert_string_equal(got[i].problem, "it has no address with a port and a path");
+        assert_string_equal(got[i].body, "");
+        free(got[i].body);
+    }
+    cr_page_fetch(NULL, 0, PATIENCE_MS, NULL, NULL);
+}
+
+static void redirect(struct test_conn *conn, void *arg)
+{
+    if (test_conn_request(conn))
+        test_conn_answer(conn, 302, arg, "elsewhere");
+}
+
+static void refuse(struct test_conn *conn, void *arg)
+{
+    (void)arg;
+    if (test_conn_request(conn))
+        test_conn_answer(conn, 403, "", "no");
+}
+
+static void promise_much(struct test_conn *conn, void *arg)
+{
+    (void)arg;
+    if (test_conn_request(conn))
+        test_conn_puts(conn, "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n");
+    test_conn_wait_closed(conn);
+}
+
+static void flood(struct test_conn *conn, void *arg)
+{
+    static const char much[256 * 1024];
+    (void)arg;
+    if (test_conn_request(conn))
+        test_conn_puts(conn, "HTTP/1.1 200 OK\r\n\r\n");
+    while (test_conn_write(conn, much, sizeof much))
+        ;
+}
+
+static void say_hello(struct test_conn *conn, void *arg)
+{
+    (void)arg;
+    test_conn_puts(conn, "220 mail.example ESMTP\r\n");
+    test_conn_wait_closed(conn);
+}
+
+static void what_is_no_page_is_told(void **state)
+{
+    CR_CLEANUP(test_server)
+    struct test_server *elsewhere = test_server_new(&(struct test_server_options){.serve = answer_page});
+    cr_autofree char *url = test_server_url(elsewhere, "/certs");
+    cr_autofree char *location = test_concat("Location: ", url, "\r\n", NULL);
+    const struct {
+        const char *rule;
+        void (*serve)(struct test_conn *, void *);
+        const char *problem;
+    } cases[] = {
+        {"nothing leads elsewhere", redirect, "it answered HTTP 302"},
+        {"it is refused", refuse, "it answered HTTP 403"},
+        {"it is longer than can be", flood, "it is too large"},
+        {"half of it", test_serve_half, "Timeout was reached"},
+        {"it promises what never comes", promise_much, "Timeout was reached"},
+        {"it says nothing", test_serve_silence, "Timeout was reached"},
+        {"it is no HTTP", say_hello, "it answered with something that is not HTTP"},
+    };
+    (void)state;
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(test_server)
+        struct test_server *server =
+            test_server_new(&(struct test_server_options){.serve = cases[i].serve, .arg = location});
+        struct got got;
+        int64_t start = cr_clock_monotonic_ms();
+        bool waits = cr_starts_with(cases[i].problem, "Timeout");
+        fetch(test_server_port(server), "/certs", waits ? 300 : PATIENCE_MS, &got);
+        if (!cr_starts_with(got.problem, cases[i].problem))
+            fail_msg("%s: '%s'", cases[i].rule, got.problem);
+        assert_string_equal(got.body, "");
+        assert_in_range(cr_clock_monotonic_ms() - start, 0, PATIENCE_MS / 2);
+        free(got.body);
+    }
+    assert_int_equal(test_server_accepted(elsewhere), 0);
+}
+
+/* More than at once, and the first that get their turn stay silent. */
+static void the_silent_starve_nobody(void **state)
+{
+    enum { MANY = 5 * CR_PAGES_AT_ONCE, SILENT = CR_PAGES_AT_ONCE };
+    (void)state;
+    CR_CLEANUP(test_server)
+    struct test_server *good = test_server_new(&(struct test_server_options){.serve = answer_page});
+    CR_CLEANUP(test_server)
+    struct test_server *silent = test_server_new(&(struct test_server_options){.serve = test_serve_silence});
+    struct cr_page_target targets[MANY];
+    struct got got[MANY] = {0};
+    for (size_t i = 0; i < MANY; i++)
+        targets[i] = (struct cr_page_target){
+            .address = "127.0.0.1", .port = test_server_port(i < SILENT ? silent : good), .path = "/certs"};
+    int64_t start = cr_clock_monotonic_ms();
+    cr_page_fetch(targets, MANY, 5000, keep, got);
+    assert_in_range(cr_clock_monotonic_ms() - start, 1, 6500);
+    for (size_t i = 0; i < MANY; i++) {
+        assert_int_equal(got[i].times, 1);
+        assert_string_equal(got[i].problem, i < SILENT ? "Timeout was reached" : "");
+        free(got[i].body);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_page_is_asked_for_as_it_is_named),
+        cmocka_unit_test(what_is_no_path_or_address_is_not_tried),
+        cmocka_unit_test(what_is_no_page_is_told),
+        cmocka_unit_test(the_silent_starve_nobody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+#include "base/alloc.h"
+#include "base/strings.h"
+#include "controllers/domain_objects_internal.h"
+
+static const struct cr_resource validating = {"admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations",
+                                              "ValidatingWebhookConfiguration"};
+static const struct cr_resource mutating = {"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations",
+                                            "MutatingWebhookConfiguration"};
+static const struct cr_resource api_services = {"apiregistration.k8s.io", "v1", "apiservices", "APIService"};
+static const struct cr_resource definitions = {"apiextensions.k8s.io", "v1", "customresourcedefinitions",
+                                               "CustomResourceDefinition"};
+
+static const struct cr_resource *const resources[CR_TARGET_KINDS] = {
+    [CR_TARGET_CONFIGMAP] = &cr_res_configmaps,   [CR_TARGET_SECRET] = &cr_res_secrets,
+    [CR_TARGET_VALIDATING_WEBHOOK] = &validating, [CR_TARGET_MUTATING_WEBHOOK] = &mutating,
+    [CR_TARGET_API_SERVICE] = &api_services,      [CR_TARGET_CRD_CONVERSION] = &definitions,
+};
+
+struct listing {
+    struct cr_domain_objects *objects;
+    const struct cr_domain_reader *reader;
+};
+
+/* What was listed first counts: a selector may bring a namespace that another target names. */
+static bool is_listed(const struct cr_domain_objects *objects, const struct cr_resource *resource, const char *ns,
+                      const char *name)
+{
+    for (size_t i = 0; i < objects->items_len; i++) {
+        const struct cr_domain_item *item = &objects->items[i];
+        if (item->resource == resource && cr_streq(item->ns, ns) && cr_streq(item->name, name))
+            return true;
+    }
+    return false;
+}
+
+/* A TrustDomain is in the only namespace that it writes to. */
+static void judge_place(const struct listing *list, struct cr_domain_item *item)
+{
+    const struct cr_domain *domain = list->objects->domain;
+    const struct cr_domain_reader *reader = list->reader;
+    if (!domain->cluster || !item->ns)
+        return;
+    if (!reader->namespace_exists(reader->arg, item->ns)) {
+        item->closed_reason = "NamespaceMissing";
+        item->closed = cr_asprintf("namespace %s is not there", item->ns);
+    } else if (!reader->consents(reader->arg, item->ns, domain->name)) {
+        item->closed_reason = "NoConsent";
+        item->closed = cr_asprintf("namespace %s has not consented: its owner lets this domain write there with the "
+                                   "annotation " CR_DOMAIN_CONSENT ": \"%s\"",
+                                   item->ns, domain->name);
+    }
+}
+
+static bool add(const struct listing *list, const struct cr_resource *resource, const char *ns, const char *name,
+                bool is_leaf, size_t spec, struct cr_error *err)
+{
+    struct cr_domain_objects *objects = list->objects;
+    if (is_listed(objects, resource, ns, name))
+        return true;
+    if (objects->items_len == CR_DOMAIN_OBJECTS_MAX)
+        return cr_error_set(err, CR_ERR_INVALID,
+                            "the domain publishes into more than %d objects: let namespaceSelector match fewer "
+                            "namespaces, or make several domains",
+                            CR_DOMAIN_OBJECTS_MAX);
+    objects->items = cr_reallocarray(objects->items, objects->items_len + 1, sizeof *objects->items);
+    struct cr_domain_item *item = &objects->items[objects->items_len++];
+    *item = (struct cr_domain_item){
+        .resource = resource, .ns = cr_strdup_or_null(ns), .name = cr_strdup(name), .is_leaf = is_leaf, .spec = spec};
+    judge_place(list, item);
+    return true;
+}
+
+/* Those that match and have consented: of all others nothing was asked. */
+static bool add_selected(const struct listing *list, size_t spec, struct cr_error *err)
+{
+    const struct cr_domain_reader *reader = list->reader;
+    const struct cr_domain_target *target = &list->objects->domain->targets[spec];
+    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+    reader->select_namespaces(reader->arg, &target->namespaces, &names);
+    cr_strvec_sort(&names);
+    for (size_t i = 0; i < names.len; i++)
+        if (reader->consents(reader->arg, names.items[i], list->objects->domain->name) &&
+            !add(list, resources[target->kind], names.items[i], target->name, false, spec, err))
+            return false;
+    return true;
+}
+
+static bool add_target(const struct listing *list, size_t spec, struct cr_error *err)
+{
+    const struct cr_domain_target *target = &list->objects->domain->targets[spec];
+    if (target->ns || cr_trust_target_is_ca_bundle(target->kind))
+        return add(list, resources[target->kind], target->ns, target->name, false, spec, err);
+    return add_selected(list, spec, err);
+}
+
+bool cr_domain_items_list(struct cr_domain_objects *objects, const struct cr_domain_reader *reader,
+                          struct cr_error *err)
+{
+    const struct listing list = {objects, reader};
+    const struct cr_domain *domain = objects->domain;
+    for (size_t i = 0; i < domain->leaves_len; i++)
+        if (!add(&list, &cr_res_secrets, domain->leaves[i].ns, domain->leaves[i].secret, true, i, err))
+            return false;
+    for (size_t i = 0; i < domain->targets_len; i++)
+        if (!add_target(&list, i, err))
+            return false;
+    return true;
+}

@@ -1,0 +1,176 @@
+/* What the files of domain_objects share. */
+#ifndef CR_CONTROLLERS_DOMAIN_OBJECTS_INTERNAL_H
+#define CR_CONTROLLERS_DOMAIN_OBJECTS_INTERNAL_H
+
+#include "controllers/domain_entry.h"
+#include "controllers/domain_objects.h"
+#include "pki/authority.h"
+#include "pki/ca_set.h"
+#include "pki/issue.h"
+
+#define CR_DOMAIN_MANAGED_BY    "app.kubernetes.io/managed-by"
+#define CR_DOMAIN_STAGING_LABEL "certroll.dev/staging"
+#define CR_DOMAIN_STAGING       "certroll-staging-"
+
+/* What a view of a leaf borrows. */
+struct cr_leaf_memory {
+    bool *verifies;
+    char *problem;
+};
+
+/* An object that the domain writes, with what it is made of. */
+struct cr_domain_item {
+    const struct cr_resource *resource;
+    char *ns; /* NULL: in none */
+    char *name;
+    bool is_leaf;
+    size_t spec; /* index into the domain's leaves or targets */
+    /* The place: why nothing may be written there (static), in words. NULL: it may. */
+    const char *closed_reason;
+    char *closed;
+    /* As they were read, or written since. NULL: not there. */
+    struct cr_json *object;
+    struct cr_json *source;   /* MIRROR */
+    struct cr_json *password; /* of a keystore */
+
+    /* The view. */
+    const char *refused_reason; /* static */
+    char *refused;
+    bool *bundle;
+    struct cr_leaf_memory published, mirrored, previous;
+    char *issued_for, *token;
+    char wanted_for[CR_SHA256_HEX];
+    bool has_material, has_source;
+    struct cr_material material, source_material;
+};
+
+/* A CA whose key the domain has. */
+struct cr_held_ca {
+    struct cr_authority *authority; /* NULL: absent or broken */
+    char anchor[CR_SHA256_HEX];     /* what is trusted for it; "" without one */
+    enum cr_domain_ca_state state;
+    char *problem;
+};
+
+struct cr_domain_objects {
+    struct cr_client *client;
+    const struct cr_domain *domain;
+    const struct cr_domain_status *status;
+    int64_t now_ms;
+    char *title;
+    const char *own_ns; /* of the CA Secret and staging; NULL: not known */
+    char *staging_name;
+
+    struct cr_domain_item *items;
+    size_t items_len;
+    struct cr_json *ca_secret; /* as read, or written since; NULL: not there */
+    struct cr_json *staging;
+
+    /* The view. */
+    struct cr_ca_set *set;
+    struct cr_domain_ca *cas;
+    struct cr_domain_object *views;
+    struct cr_held_ca current, next;
+    char *cannot_cross_sign;
+    char *next_token;
+};
+
+/* "Secret ns/name". Owned. */
+char *cr_domain_object_label(const struct cr_resource *resource, const char *ns, const char *name);
+static inline const struct cr_domain_target *cr_domain_item_target(const struct cr_domain_objects *objects,
+                                                                   const struct cr_domain_item *item)
+{
+    return &objects->domain->targets[item->spec];
+}
+static inline const struct cr_domain_leaf *cr_domain_item_leaf(const struct cr_domain_objects *objects,
+                                                               const struct cr_domain_item *item)
+{
+    return &objects->domain->leaves[item->spec];
+}
+bool cr_domain_item_is_secret(const struct cr_domain_item *item);
+bool cr_domain_item_is_ca_bundle(const struct cr_domain_objects *objects, const struct cr_domain_item *item);
+
+/* domain_items.c: lists them; a place that is closed is told in the item. Errors: Invalid, too many. */
+bool cr_domain_items_list(struct cr_domain_objects *objects, const struct cr_domain_reader *reader,
+                          struct cr_error *err) CR_MUST_USE;
+/* domain_read.c: all GETs. */
+bool cr_domain_items_read(struct cr_domain_objects *objects, struct cr_error *err) CR_MUST_USE;
+/* An object that may be absent: *out NULL then. Errors name it. */
+bool cr_domain_get(const struct cr_domain_objects *objects, const struct cr_resource *resource, const char *ns,
+                   const char *name, struct cr_json **out, struct cr_error *err) CR_MUST_USE;
+
+/* domain_consent.c: whether the object is the domain's, or its owner lets it become so. */
+bool cr_domain_owns(const struct cr_domain_objects *objects, const struct cr_json *object);
+/* Fills refused_reason and refused of the view. */
+void cr_domain_consent_judge(const struct cr_domain_objects *objects, struct cr_domain_item *item);
+
+/* domain_target.c: whether the object has the bundle, and its text. Texts of several places (webhooks) are compared by
+ * the caller: each is one element, absent ones too. Owned array of len. */
+struct cr_entry *cr_domain_bundles_read(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
+                                        size_t *len);
+void cr_domain_bundles_free(struct cr_entry *entries, size_t len);
+/* Creates or patches an object as a whole: body has `metadata` (annotations, labels), `data` and what else is the
+ * kind's. What was read is the precondition; on success *held is the new object. Takes body, and wipes it. */
+bool cr_domain_put(const struct cr_domain_objects *objects, const struct cr_resource *resource, const char *ns,
+                   const char *name, struct cr_json *body, struct cr_json **held, struct cr_error *err) CR_MUST_USE;
+/* Puts the bundle into a target that is no leaf's Secret. */
+bool cr_domain_target_write(struct cr_domain_objects *objects, struct cr_domain_item *item, const struct cr_buf *bundle,
+                            struct cr_error *err) CR_MUST_USE;
+/* The annotation and label of what the domain writes. */
+void cr_domain_mark(const struct cr_domain_objects *objects, struct cr_json *body);
+
+/* domain_ca_bundle.c. Owned words, NULL: it can be written. reason: static. */
+char *cr_domain_ca_bundle_refuse(const struct cr_domain_target *target, const struct cr_json *object,
+                                 const char **reason);
+struct cr_entry *cr_domain_ca_bundle_read(const struct cr_domain_target *target, const struct cr_json *object,
+                                          size_t *len);
+/* The part of a merge patch that puts the bundle there. Owned. */
+struct cr_json *cr_domain_ca_bundle_patch(const struct cr_domain_target *target, const struct cr_json *object,
+                                          const struct cr_buf *bundle);
+
+/* domain_authority.c: reads the CA Secret and staging into current and next, and adds what is trusted for them to the
+ * set. */
+void cr_domain_authority_read(struct cr_domain_objects *objects);
+/* After the set is sorted. */
+void cr_domain_authority_view(struct cr_domain_objects *objects, struct cr_domain_authority_view *out);
+/* Whose key is held of the set's CA: the next or the current one. NULL: neither. */
+const struct cr_held_ca *cr_domain_authority_of(const struct cr_domain_objects *objects, size_t ca);
+void cr_held_ca_dispose(struct cr_held_ca *ca);
+
+/* domain_staging.c */
+bool cr_domain_staging_is_ours(const struct cr_domain_objects *objects);
+/* Entries "next" or "previous.<leaf>": certificate and key. */
+void cr_domain_staging_leaf(const struct cr_domain_objects *objects, const char *what, struct cr_stored_leaf *out);
+char *cr_domain_staging_previous(const struct cr_domain_leaf *leaf); /* that word; owned */
+/* Digest of the spec that the previous leaf was issued by; found false: it was not issued. */
+void cr_domain_staging_issued_for(const struct cr_domain_objects *objects, const struct cr_domain_leaf *leaf,
+                                  struct cr_entry *out);
+/* What the item publishes becomes its previous leaf. Nothing is written when it is that already. */
+bool cr_domain_staging_save(struct cr_domain_objects *objects, const struct cr_domain_item *item,
+                            struct cr_error *err) CR_MUST_USE;
+/* Takes data (and wipes it) and annotations (may be NULL). */
+bool cr_domain_staging_put(struct cr_domain_objects *objects, struct cr_json *data, struct cr_json *annotations,
+                           struct cr_error *err) CR_MUST_USE;
+
+/* domain_issue.c: a new key and leaf. crt and key are secret buffers. */
+bool cr_domain_issue(const struct cr_domain_objects *objects, const struct cr_domain_leaf *leaf,
+                     const struct cr_domain_write *write, int64_t now_ms, struct cr_stored_leaf *out,
+                     struct cr_error *err) CR_MUST_USE;
+
+/* domain_keystore.c: puts keystore.p12 and truststore.p12 into data. */
+bool cr_domain_keystore_put(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
+                            const struct cr_stored_leaf *leaf, struct cr_json *data, struct cr_error *err) CR_MUST_USE;
+/* Owned words why it cannot be made for want of a password; NULL: it can. */
+char *cr_domain_keystore_refuse(const struct cr_domain_objects *objects, const struct cr_domain_item *item);
+/* What is published has no keystore, or one of other material or another password. */
+bool cr_domain_keystore_is_stale(const struct cr_domain_objects *objects, const struct cr_domain_item *item);
+
+/* domain_leaf_view.c: what a source has, and its CAs into the set. */
+void cr_domain_source_read(struct cr_domain_objects *objects, struct cr_domain_item *item);
+/* The leaves of an item: published, in its source, in staging. */
+void cr_domain_leaf_views(struct cr_domain_objects *objects, struct cr_domain_item *item, struct cr_domain_object *out);
+/* What the object publishes, as digests. */
+void cr_domain_material_read(const struct cr_domain_objects *objects, struct cr_domain_item *item);
+void cr_domain_item_forget_view(struct cr_domain_item *item);
+
+#endif

@@ -1,0 +1,183 @@
+#include "base/alloc.h"
+#include "base/strings.h"
+#include "controllers/domain_objects_internal.h"
+#include "kube/object.h"
+
+/* --- the bundle --- */
+
+static bool is_current(const struct cr_domain_objects *objects, size_t ca)
+{
+    return objects->cas[ca].in_source || cr_domain_authority_of(objects, ca);
+}
+
+/* [current…, previous], each the newest first, as the set is. */
+static bool write_bundle(const struct cr_domain_objects *objects, const bool *chosen, struct cr_buf *out,
+                         struct cr_error *err)
+{
+    size_t len = cr_ca_set_len(objects->set);
+    cr_autofree size_t *order = cr_calloc(len + 1, sizeof *order);
+    size_t ordered = 0;
+    for (int previous = 0; previous < 2; previous++)
+        for (size_t i = 0; i < len; i++)
+            if (chosen[i] && is_current(objects, i) == !previous)
+                order[ordered++] = i;
+    if (!ordered)
+        return cr_error_set(err, CR_ERR_INVALID, "a bundle without a CA would make everybody refuse everybody");
+    return cr_ca_set_write(objects->set, order, ordered, out, err);
+}
+
+/* The last look before it is written: who has the bundle and the leaf must be able to verify the one with the other. */
+static bool check_leaf(const struct cr_domain_objects *objects, const struct cr_stored_leaf *leaf, const bool *chosen,
+                       int64_t now_ms, struct cr_error *err)
+{
+    struct cr_chain_facts facts;
+    size_t len = cr_ca_set_len(objects->set);
+    cr_autofree bool *verifies = cr_calloc(len + 1, sizeof *verifies);
+    const struct cr_pem_input chain = cr_entry_pem(&leaf->certificate);
+    if (!cr_ca_set_verify(objects->set, &chain, now_ms, &facts, verifies, err))
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (verifies[i] && chosen[i])
+            return true;
+    return cr_error_set(err, CR_ERR_INVALID,
+                        "the leaf verifies against no CA of the bundle that it would stand beside");
+}
+
+/* --- the leaf --- */
+
+static bool take_leaf(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
+                      const struct cr_domain_write *write, int64_t now_ms, struct cr_stored_leaf *out,
+                      struct cr_error *err)
+{
+    const struct cr_domain_leaf *leaf = cr_domain_item_leaf(objects, item);
+    cr_autofree char *previous = cr_domain_staging_previous(leaf);
+    switch (write->leaf) {
+    case CR_LEAF_ACT_KEEP:
+        cr_stored_leaf_read(item->object, out);
+        break;
+    case CR_LEAF_ACT_MIRROR:
+        cr_stored_leaf_read(item->source, out);
+        break;
+    case CR_LEAF_ACT_ISSUE:
+        if (!cr_domain_issue(objects, leaf, write, now_ms, out, err))
+            return cr_error_wrap(err, "leaf '%s' cannot be issued", leaf->name);
+        break;
+    case CR_LEAF_ACT_PUT_BACK:
+        cr_domain_staging_leaf(objects, previous, out);
+        break;
+    }
+    cr_entry_dispose(&out->trust); /* the bundle is what stands beside it */
+    return (out->certificate.bytes.len && out->key.bytes.len) ||
+           cr_error_set(err, CR_ERR_INVALID, "leaf '%s' has no certificate and key to be published", leaf->name);
+}
+
+/* What is published may have expired: a bundle cannot help it, and must still be written. */
+static bool check_beside(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
+                         const struct cr_domain_write *write, const struct cr_stored_leaf *leaf, int64_t now_ms,
+                         struct cr_error *err)
+{
+    bool in_use = write->leaf != CR_LEAF_ACT_KEEP;
+    for (size_t i = 0; !in_use && i < cr_ca_set_len(objects->set); i++)
+        in_use = item->published.verifies[i];
+    return !in_use || check_leaf(objects, leaf, write->bundle, now_ms, err);
+}
+
+/* --- the Secret --- */
+
+static void put_or_drop(struct cr_json *annotations, const char *name, const char *value,
+                        const struct cr_domain_item *item)
+{
+    if (value)
+        cr_json_set_string(annotations, name, value);
+    else if (cr_obj_annotation(item->object, name))
+        cr_json_set(annotations, name, cr_json_new_null());
+}
+
+/* By what it was issued, and for which token. A mirrored leaf keeps the token: with it a leaf that was put back is not
+ * put back once more. */
+static void annotate(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
+                     const struct cr_domain_write *write, struct cr_json *body)
+{
+    struct cr_json *annotations = cr_json_object_in(cr_json_object_in(body, "metadata"), "annotations");
+    CR_CLEANUP(cr_entry) struct cr_entry before;
+    cr_domain_staging_issued_for(objects, cr_domain_item_leaf(objects, item), &before);
+    if (write->leaf == CR_LEAF_ACT_MIRROR)
+        put_or_drop(annotations, CR_DOMAIN_ISSUED_FOR, NULL, item);
+    else if (write->leaf == CR_LEAF_ACT_ISSUE)
+        put_or_drop(annotations, CR_DOMAIN_ISSUED_FOR, item->wanted_for, item);
+    else if (write->leaf == CR_LEAF_ACT_PUT_BACK)
+        put_or_drop(annotations, CR_DOMAIN_ISSUED_FOR, before.found ? cr_buf_text(&before.bytes) : NULL, item);
+    if (write->leaf == CR_LEAF_ACT_ISSUE || write->leaf == CR_LEAF_ACT_PUT_BACK)
+        put_or_drop(annotations, CR_DOMAIN_TOKEN, objects->domain->rotate_token, item);
+}
+
+/* Leaf, key and bundle in one write: no reader sees one without the other. */
+static struct cr_json *leaf_body(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
+                                 const struct cr_domain_write *write, const struct cr_stored_leaf *leaf,
+                                 struct cr_error *err)
+{
+    CR_CLEANUP(cr_secret_json) struct cr_json *body = cr_json_new_object();
+    struct cr_json *data = cr_json_object_in(body, "data");
+    cr_domain_mark(objects, body);
+    annotate(objects, item, write, body);
+    if (!item->object)
+        cr_json_set_string(body, "type", "kubernetes.io/tls");
+    if (write->leaf != CR_LEAF_ACT_KEEP) {
+        cr_entry_put(data, "tls.crt", leaf->certificate.bytes.data, leaf->certificate.bytes.len);
+        cr_entry_put(data, "tls.key", leaf->key.bytes.data, leaf->key.bytes.len);
+    }
+    cr_entry_put(data, "ca.crt", leaf->trust.bytes.data, leaf->trust.bytes.len);
+    return cr_domain_keystore_put(objects, item, leaf, data, err) ? cr_steal(&body) : NULL;
+}
+
+/* What is published goes into staging first: after a crash between both it is there twice, never not at all. A leaf
+ * that is put back comes from there, so nothing is saved over it. */
+static bool write_leaf(struct cr_domain_objects *objects, struct cr_domain_item *item,
+                       const struct cr_domain_write *write, const struct cr_buf *bundle, int64_t now_ms,
+                       struct cr_error *err)
+{
+    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf = {0};
+    if (!take_leaf(objects, item, write, now_ms, &leaf, err) || !check_beside(objects, item, write, &leaf, now_ms, err))
+        return false;
+    leaf.trust = (struct cr_entry){.found = true};
+    cr_buf_puts(&leaf.trust.bytes, cr_buf_text(bundle));
+    struct cr_json *body = leaf_body(objects, item, write, &leaf, err);
+    if (!body)
+        return false;
+    if (write->save_previous && write->leaf != CR_LEAF_ACT_PUT_BACK && !cr_domain_staging_save(objects, item, err)) {
+        cr_json_free_secret(body);
+        return false;
+    }
+    return cr_domain_put(objects, item->resource, item->ns, item->name, body, &item->object, err);
+}
+
+/* --- each --- */
+
+static bool write_item(struct cr_domain_objects *objects, struct cr_domain_item *item,
+                       const struct cr_domain_write *write, int64_t now_ms, struct cr_error *err)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf bundle = {0};
+    if (item->refused_reason)
+        return cr_error_set(err, CR_ERR_INVALID, "%s", item->refused);
+    if (!write_bundle(objects, write->bundle, &bundle, err))
+        return false;
+    return item->is_leaf ? write_leaf(objects, item, write, &bundle, now_ms, err)
+                         : cr_domain_target_write(objects, item, &bundle, err);
+}
+
+bool cr_domain_objects_write(struct cr_domain_objects *objects, const struct cr_domain_write *write, int64_t now_ms,
+                             char **version, struct cr_error *err)
+{
+    struct cr_domain_item *item = &objects->items[write->object];
+    struct cr_error failed = {0};
+    if (write_item(objects, item, write, now_ms, &failed)) {
+        *version = cr_strdup_or_null(cr_obj_resource_version(item->object));
+        return true;
+    }
+    cr_autofree char *label = cr_domain_object_label(item->resource, item->ns, item->name);
+    if (!strstr(failed.text, label))
+        cr_error_wrap(&failed, "%s", label);
+    if (err)
+        *err = failed;
+    return false;
+}

@@ -1,4 +1,5 @@
-#include "base/alloc.h"
+#include "controllers/domain_objects.h"
+
 #include "base/strings.h"
 #include "controllers/domain_objects_internal.h"
 #include "kube/object.h"

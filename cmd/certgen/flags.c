@@ -30,6 +30,10 @@ const char flags_help[] =
     "      --lifetime TIME         of the CA and the leaves, such as 8760h (default: the profile's)\n"
     "      --certificate-lifetime DAYS  the same in days\n"
     "  -o, --overwrite             rotate what is there\n"
+    "      --staged                rotate in stages: first the new CA into all bundles, and no leaf before the\n"
+    "                              CertRotationPolicies that cover the Secrets say that it has arrived\n"
+    "      --settle TIME           with --staged: a Secret that no policy covers counts as arrived so long after the\n"
+    "                              last write; without this flag it is refused. Kubelets take up to 95s\n"
     "      --restart NAME          Deployment to restart once its Secrets have been rotated, instead of the "
     "profile's;\n"
     "                              may be given several times\n"
@@ -39,13 +43,16 @@ const char flags_help[] =
     "      --kubeconfig FILE       kubeconfig to use (default: $KUBECONFIG, then the pod's service account, then\n"
     "                              ~/.kube/config)\n"
     "      --context NAME          context of the kubeconfig (default: its current one)\n"
-    "      --timeout TIME          for all of it (default 5m)\n"
+    "      --timeout TIME          for all of it (default 5m, with --staged 1h)\n"
     "      --version               print the version\n"
     "  -h, --help                  print this\n"
     "\n"
     "Contour's --kube, --incluster and --secrets-format=compact are understood and are what it does anyway.\n"
     "It says on standard error what it does. Killed at any moment and run again, it comes to a good end.\n"
     "Exit status: 0 done, 1 not done (what is written is consistent: run it again), 2 wrong usage.\n";
+
+/* --timeout by default. */
+enum { MINUTES = 5, STAGED_MINUTES = 60 };
 
 enum {
     OPT_PROFILE = 256,
@@ -54,6 +61,8 @@ enum {
     OPT_SUFFIX,
     OPT_LIFETIME,
     OPT_LIFETIME_DAYS,
+    OPT_STAGED,
+    OPT_SETTLE,
     OPT_RESTART,
     OPT_NO_RESTART,
     OPT_NO_WEBHOOK,
@@ -75,6 +84,8 @@ static const struct option options[] = {
     {"lifetime", required_argument, NULL, OPT_LIFETIME},
     {"certificate-lifetime", required_argument, NULL, OPT_LIFETIME_DAYS},
     {"overwrite", no_argument, NULL, 'o'},
+    {"staged", no_argument, NULL, OPT_STAGED},
+    {"settle", required_argument, NULL, OPT_SETTLE},
     {"restart", required_argument, NULL, OPT_RESTART},
     {"no-restart", no_argument, NULL, OPT_NO_RESTART},
     {"no-webhook", no_argument, NULL, OPT_NO_WEBHOOK},
@@ -158,6 +169,11 @@ static bool take(int option, struct flags *flags, struct cr_error *err)
     case 'o':
         flags->overwrite = true;
         return true;
+    case OPT_STAGED:
+        flags->staged = true;
+        return true;
+    case OPT_SETTLE:
+        return parse_time("--settle", optarg, &flags->settle_ms, err);
     case OPT_RESTART:
         cr_strvec_add_unique(&flags->restarts, optarg);
         return true;
@@ -203,12 +219,16 @@ static bool check(const struct flags *flags, struct cr_error *err)
         return cr_error_set(err, CR_ERR_INVALID, "give either --profile or --config; see certroll-certgen --help");
     if (flags->no_restart && flags->restarts.len)
         return cr_error_set(err, CR_ERR_INVALID, "--restart and --no-restart contradict each other");
+    if (flags->staged && flags->local)
+        return cr_error_set(err, CR_ERR_INVALID, "--staged needs a cluster: nobody tells who has read files");
+    if (flags->settle_ms && !flags->staged)
+        return cr_error_set(err, CR_ERR_INVALID, "--settle is of use with --staged only");
     return true;
 }
 
 bool flags_parse(int argc, char **argv, struct flags *flags, struct cr_error *err)
 {
-    *flags = (struct flags){.timeout_ms = INT64_C(5) * 60 * 1000};
+    *flags = (struct flags){0};
     for (;;) {
         int option = getopt_long(argc, argv, "n:l:oh", options, NULL);
         if (option < 0)
@@ -218,6 +238,8 @@ bool flags_parse(int argc, char **argv, struct flags *flags, struct cr_error *er
     }
     if (optind < argc)
         return cr_error_set(err, CR_ERR_INVALID, "unexpected argument '%s'; see certroll-certgen --help", argv[optind]);
+    if (!flags->timeout_ms)
+        flags->timeout_ms = (int64_t)(flags->staged ? STAGED_MINUTES : MINUTES) * 60 * 1000;
     return check(flags, err);
 }
 

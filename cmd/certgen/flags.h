@@ -19,6 +19,8 @@ struct flags {
     const char *local;   /* NULL: the cluster */
     int64_t lifetime_ms; /* 0: as the set has it */
     bool overwrite;
+    bool staged;
+    int64_t settle_ms; /* 0: not given */
     bool no_webhook;
     bool no_restart;
     struct cr_strvec restarts; /* empty: as the set has it */

@@ -114,8 +114,12 @@ static struct cr_certgen_set *make_set(const struct flags *flags, struct cr_erro
 
 static struct cr_certgen_job job_of(const struct flags *flags, const struct cr_certgen_set *set)
 {
-    return (struct cr_certgen_job){
-        .set = set, .overwrite = flags->overwrite, .timeout_ms = flags->timeout_ms, .say = say};
+    return (struct cr_certgen_job){.set = set,
+                                   .overwrite = flags->overwrite,
+                                   .staged = flags->staged,
+                                   .settle_ms = flags->settle_ms,
+                                   .timeout_ms = flags->timeout_ms,
+                                   .say = say};
 }
 
 static bool run_files(const struct flags *flags, const struct cr_certgen_set *set, struct cr_error *err)

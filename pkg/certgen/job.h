@@ -13,7 +13,11 @@ struct cr_certgen_job {
     struct cr_certgen_store *store;
     struct cr_client *client; /* NULL: files, then nothing is restarted and no webhook is written */
     bool overwrite;
-    int64_t timeout_ms;                       /* for all of it */
+    /* Trust first: the bundles, then, when they have arrived by the word of the CertRotationPolicies that cover the
+     * Secrets, the leaves. Needs a client. */
+    bool staged;
+    int64_t settle_ms;  /* staged: what no policy covers counts as arrived so long after the last write; 0: never */
+    int64_t timeout_ms; /* for all of it */
     void (*say)(void *arg, const char *line); /* progress and warnings, a line each */
     void *arg;
 };

@@ -4,14 +4,24 @@
 
 #include "certgen/job.h"
 #include "certgen/plan.h"
+#include "kube/backoff.h"
 #include "pki/authority.h"
+
+/* Our own last write of a Secret; empty: none in this run. */
+struct cr_certgen_written {
+    char *version; /* owned */
+    int64_t at_ms; /* wall clock */
+};
 
 struct cr_certgen_run {
     const struct cr_certgen_job *job;
-    int64_t deadline_ms;            /* monotonic */
+    int64_t begun_ms, deadline_ms; /* monotonic */
+    bool overwrite;
     struct cr_certgen_found *found; /* of each Secret: as it was read, or written since */
-    char **versions;                /* of each Secret: what our own last write made it; NULL: none of ours */
+    struct cr_certgen_written *written;
+    int64_t written_ms;             /* monotonic: the last of them; 0: none */
     struct cr_authority *authority; /* NULL: none yet */
+    char *staging_uid;              /* of the staging Secret; NULL: there is none */
     struct cr_certgen_plan plan;
     struct cr_strvec said; /* lines that are not said twice */
     bool wrote;            /* anything */
@@ -21,11 +31,52 @@ struct cr_certgen_run {
 void cr_certgen_say(const struct cr_certgen_run *run, const char *fmt, ...) CR_PRINTF(2, 3);
 /* The same, but each line once in a run. */
 void cr_certgen_say_once(struct cr_certgen_run *run, const char *fmt, ...) CR_PRINTF(2, 3);
+void cr_certgen_pause(int64_t ms);
 
+/* --- looking --- */
+
+bool cr_certgen_read(struct cr_certgen_run *run, struct cr_error *err) CR_MUST_USE;
+/* run->plan, by what was read and the authority, if there is one. */
+bool cr_certgen_decide(struct cr_certgen_run *run, bool overwrite, struct cr_error *err) CR_MUST_USE;
+/* Somebody else has written, or the API server was out of reach: after a pause all is to be read and decided again. */
+bool cr_certgen_may_retry(const struct cr_certgen_run *run, const struct cr_error *why,
+                          struct cr_backoff *backoff) CR_MUST_USE;
+
+/* --- writing, by run->plan --- */
+
+bool cr_certgen_write_opaque(struct cr_certgen_run *run, struct cr_error *err) CR_MUST_USE;
+/* The webhook's caBundles, too. */
+bool cr_certgen_write_trust(struct cr_certgen_run *run, struct cr_error *err) CR_MUST_USE;
+bool cr_certgen_write_leaves(struct cr_certgen_run *run, struct cr_error *err) CR_MUST_USE;
 /* The webhook's caBundles become `bundle` (PEM). What is not there is told. */
 bool cr_certgen_webhook_write(struct cr_certgen_run *run, const char *bundle, struct cr_error *err) CR_MUST_USE;
+
 /* Each of the set's Deployments, by the annotation of `kubectl rollout restart`. What is not there is told, and so is
  * who has one replica. */
-bool cr_certgen_restart(const struct cr_certgen_run *run, int64_t now_ms, struct cr_error *err) CR_MUST_USE;
+bool cr_certgen_restart(struct cr_certgen_run *run, struct cr_error *err) CR_MUST_USE;
+bool cr_certgen_restart_at(const struct cr_certgen_run *run, int64_t now_ms, struct cr_error *err) CR_MUST_USE;
+
+/* --- in stages --- */
+
+/* The next CA, with its key, for as long as a staged rotation lasts: a Secret of the set's namespace. *found: a
+ * rotation was begun and not finished; its CA is run->authority then. */
+bool cr_certgen_staging_read(struct cr_certgen_run *run, bool *found, struct cr_error *err) CR_MUST_USE;
+/* Makes it; a CA that somebody else has staged meanwhile is taken instead. */
+bool cr_certgen_staging_make(struct cr_certgen_run *run, struct cr_error *err) CR_MUST_USE;
+bool cr_certgen_staging_delete(struct cr_certgen_run *run, struct cr_error *err) CR_MUST_USE;
+
+/* From what is there to the end of a rotation. */
+bool cr_certgen_staged_run(struct cr_certgen_run *run, bool resumes, struct cr_error *err) CR_MUST_USE;
+
+struct cr_certgen_wait {
+    bool leaves;       /* they must have arrived, too */
+    int64_t settle_ms; /* how long after the last write what no policy covers counts as arrived */
+};
+
+/* Whether what is published has arrived everywhere, by the policies that cover the Secrets, and by time for a Secret
+ * that none covers. *why: owned; what is waited for, NULL when it has arrived. Errors: the policies cannot be read; a
+ * Secret that none covers, when the job has no time for those (Invalid). */
+bool cr_certgen_arrived(const struct cr_certgen_run *run, const struct cr_certgen_wait *wait, char **why,
+                        struct cr_error *err) CR_MUST_USE;
 
 #endif

@@ -39,7 +39,7 @@ static bool restart_one(const struct cr_certgen_run *run, const char *name, cons
 }
 
 /* The same value when it is tried again: one rollout. */
-bool cr_certgen_restart(const struct cr_certgen_run *run, int64_t now_ms, struct cr_error *err)
+bool cr_certgen_restart_at(const struct cr_certgen_run *run, int64_t now_ms, struct cr_error *err)
 {
     char at[CR_TIME_TEXT];
     cr_time_format(now_ms, at);

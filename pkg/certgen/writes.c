@@ -1,0 +1,125 @@
+/* The writes of a job, each by the plan and with what was read as its precondition. */
+#include "certgen/job_internal.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "certgen/leaf.h"
+
+/* What was written is what would be read now. */
+static void note_written(struct cr_certgen_run *run, size_t i, const struct cr_certgen_write *write, char *version)
+{
+    struct cr_certgen_found *found = &run->found[i];
+    run->wrote = true;
+    found->found = true;
+    found->has_opaque |= write->opaque != NULL;
+    for (size_t k = 0; k < cr_array_len(found->data); k++) {
+        if (!write->data[k].data)
+            continue;
+        cr_buf_reset(&found->data[k]);
+        cr_buf_puts(&found->data[k], write->data[k].data);
+    }
+    cr_strset(&found->version, version);
+    free(run->written[i].version);
+    run->written[i] = (struct cr_certgen_written){.version = version, .at_ms = cr_clock_wall_ms()};
+    run->written_ms = cr_clock_monotonic_ms();
+}
+
+static bool write_secret(struct cr_certgen_run *run, size_t i, const struct cr_certgen_write *write, const char *what,
+                         struct cr_error *err)
+{
+    char *version = NULL;
+    if (!cr_certgen_store_write(run->job->store, i, &run->found[i], write, &version, err))
+        return false;
+    cr_autofree char *title = cr_certgen_store_title(run->job->store, i);
+    cr_certgen_say(run, "%s: %s", title, what);
+    note_written(run, i, write, version);
+    return true;
+}
+
+static struct cr_pem_input text_entry(const char *text)
+{
+    return (struct cr_pem_input){text, strlen(text)};
+}
+
+static bool write_opaque(struct cr_certgen_run *run, size_t i, struct cr_error *err)
+{
+    size_t len = (size_t)run->job->set->secrets[i].opaque_bytes;
+    cr_autofree unsigned char *bytes = cr_malloc(len);
+    ssize_t n = getrandom(bytes, len, 0);
+    bool ok = n == (ssize_t)len || cr_error_set(err, CR_ERR_TRANSIENT, "the kernel gives no random bytes");
+    ok = ok && write_secret(run, i, &(struct cr_certgen_write){.opaque = bytes}, "created", err);
+    explicit_bzero(bytes, len);
+    return ok;
+}
+
+static bool write_trust(struct cr_certgen_run *run, size_t i, struct cr_error *err)
+{
+    struct cr_certgen_write write = {0};
+    write.data[CR_CERTGEN_DATA_TRUST] = text_entry(run->plan.bundle);
+    cr_autofree char *what = cr_asprintf("trusts %zu CAs: the new one first", run->plan.bundle_len);
+    return write_secret(run, i, &write, what, err);
+}
+
+static bool write_leaf(struct cr_certgen_run *run, size_t i, struct cr_error *err)
+{
+    const struct cr_certgen_set *set = run->job->set;
+    CR_CLEANUP(cr_certgen_leaf) struct cr_certgen_leaf leaf = {0};
+    if (!cr_certgen_leaf_issue(set, &set->secrets[i], run->authority, cr_clock_wall_ms(), &leaf, err))
+        return false;
+    bool replaces = run->found[i].found;
+    struct cr_certgen_write write = {0};
+    write.data[CR_CERTGEN_DATA_CERTIFICATE] = text_entry(leaf.certificate);
+    write.data[CR_CERTGEN_DATA_PRIVATE_KEY] = (struct cr_pem_input){leaf.key.data, leaf.key.len};
+    if (!replaces)
+        write.data[CR_CERTGEN_DATA_TRUST] = text_entry(run->plan.bundle);
+    char until[CR_TIME_TEXT];
+    cr_time_format(leaf.not_after_ms, until);
+    cr_autofree char *what = cr_asprintf("%s, until %s", replaces ? "a new leaf" : "created", until);
+    if (!write_secret(run, i, &write, what, err))
+        return false;
+    run->rotated |= replaces;
+    return true;
+}
+
+static bool write_each(struct cr_certgen_run *run, size_t task,
+                       bool (*write)(struct cr_certgen_run *run, size_t i, struct cr_error *err), struct cr_error *err)
+{
+    for (size_t i = 0; i < run->plan.len; i++) {
+        const bool *todo = (const bool *)((const char *)&run->plan.tasks[i] + task);
+        if (*todo && !write(run, i, err))
+            return false;
+    }
+    return true;
+}
+
+/* Trust first, for the webhook as well; without an authority the bundle is the one that is there. */
+static bool write_webhook(struct cr_certgen_run *run, struct cr_error *err)
+{
+    const struct cr_certgen_set *set = run->job->set;
+    if (!set->webhook || !run->job->client)
+        return true;
+    const char *bundle = run->plan.bundle ? run->plan.bundle : run->found[set->webhook_secret].data[2].data;
+    return !bundle || cr_certgen_webhook_write(run, bundle, err);
+}
+
+#define TASK(name) offsetof(struct cr_certgen_task, name)
+
+bool cr_certgen_write_opaque(struct cr_certgen_run *run, struct cr_error *err)
+{
+    return write_each(run, TASK(opaque), write_opaque, err);
+}
+
+bool cr_certgen_write_trust(struct cr_certgen_run *run, struct cr_error *err)
+{
+    return write_each(run, TASK(trust), write_trust, err) && write_webhook(run, err);
+}
+
+bool cr_certgen_write_leaves(struct cr_certgen_run *run, struct cr_error *err)
+{
+    return write_each(run, TASK(leaf), write_leaf, err);
+}

@@ -1,0 +1,162 @@
+/* Which CAs each object shall have. It keeps what it has, and gets what it lacks of what shall be current and of what
+ * leaves need, unless the time has come for all of them to shrink. So who is killed between the writes of that, or may
+ * not do one of them, neither repeats the others nor takes them back. */
+#include "rotation/domain_plan_internal.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "pki/bundle_rule.h"
+
+/* --- the rule --- */
+
+/* The leaves that are in use, as rows of what they verify against. */
+struct leaves_in_use {
+    bool *verifies;
+    size_t len;
+};
+
+static void add_leaf(const struct domain_ctx *ctx, const struct cr_domain_leaf_view *leaf, struct leaves_in_use *leaves)
+{
+    if (!leaf->found || !leaf->verifies)
+        return;
+    memcpy(leaves->verifies + leaves->len++ * ctx->world->cas_len, leaf->verifies,
+           ctx->world->cas_len * sizeof *leaf->verifies);
+}
+
+/* Published, in a source, or kept to be put back. */
+static struct leaves_in_use leaves_in_use(const struct domain_ctx *ctx)
+{
+    enum { VIEWS = 3 };
+    const struct cr_domain_world *world = ctx->world;
+    struct leaves_in_use leaves = {.verifies =
+                                       cr_calloc(world->objects_len * VIEWS * world->cas_len + 1, sizeof(bool))};
+    for (size_t i = 0; i < world->objects_len; i++) {
+        const struct cr_domain_object *object = &world->objects[i];
+        if (!object->is_leaf || cr_domain_is_foreign(object))
+            continue;
+        add_leaf(ctx, &object->published, &leaves);
+        add_leaf(ctx, &object->source, &leaves);
+        add_leaf(ctx, &object->previous, &leaves);
+    }
+    return leaves;
+}
+
+static bool is_verified_by(const struct domain_ctx *ctx, const struct leaves_in_use *leaves, size_t ca)
+{
+    for (size_t i = 0; i < leaves->len; i++)
+        if (leaves->verifies[i * ctx->world->cas_len + ca])
+            return true;
+    return false;
+}
+
+/* Those that shall be current are always kept. */
+static void choose(const struct domain_ctx *ctx, const struct leaves_in_use *leaves, size_t retain, bool *kept)
+{
+    size_t len = ctx->world->cas_len;
+    cr_autofree struct cr_bundle_ca *cas = cr_calloc(len + 1, sizeof *cas);
+    cr_autofree enum cr_bundle_fate *fates = cr_calloc(len + 1, sizeof *fates);
+    for (size_t ca = 0; ca < len; ca++) {
+        const struct cr_domain_ca *at_hand = &ctx->world->cas[ca];
+        bool counts = ctx->current[ca] || ctx->anywhere[ca] || is_verified_by(ctx, leaves, ca);
+        memcpy(cas[ca].fingerprint, at_hand->fingerprint, sizeof cas[ca].fingerprint);
+        cas[ca].not_after_ms = counts ? at_hand->not_after_ms : ctx->world->now_ms;
+        cas[ca].current = ctx->newest[ca];
+        cas[ca].root = at_hand->root;
+    }
+    cr_bundle_choose(&(struct cr_bundle_question){.cas = cas,
+                                                  .cas_len = len,
+                                                  .verifies = leaves->verifies,
+                                                  .leaves_len = leaves->len,
+                                                  .retain_previous = retain,
+                                                  .now_ms = ctx->world->now_ms},
+                     fates);
+    for (size_t ca = 0; ca < len; ca++)
+        kept[ca] = ctx->current[ca] || fates[ca] == CR_BUNDLE_KEPT;
+}
+
+/* --- when it shrinks --- */
+
+/* One that shall be current is published nowhere yet, while others are. */
+static bool begins(const struct domain_ctx *ctx)
+{
+    bool fresh = false;
+    bool any = false;
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++) {
+        fresh = fresh || (ctx->newest[ca] && !ctx->anywhere[ca]);
+        any = any || ctx->anywhere[ca];
+    }
+    return fresh && any;
+}
+
+/* Nothing of the rotation is left to be done, and no leaf can be put back any more. */
+static bool is_over(const struct domain_ctx *ctx)
+{
+    return !ctx->waits && !ctx->switches && !ctx->has_next && !ctx->world->staging_found && !ctx->is_put_back;
+}
+
+static bool may_shrink(const struct domain_ctx *ctx)
+{
+    if (!ctx->arrived)
+        return false;
+    switch (ctx->world->domain->retire) {
+    case CR_RETIRE_NEXT_ROTATION:
+        return begins(ctx);
+    case CR_RETIRE_CONVERGED:
+        return is_over(ctx);
+    case CR_RETIRE_NEVER:
+        break;
+    }
+    return false;
+}
+
+/* --- of each object --- */
+
+static bool has_bundle(const struct domain_ctx *ctx, const struct cr_domain_object *object)
+{
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
+        if (cr_domain_has_ca(object, ca))
+            return true;
+    return false;
+}
+
+/* One that has none yet gets all that is published: who presents a leaf that is being replaced is not known here. */
+static void fill(const struct domain_ctx *ctx, size_t at, bool shrink, bool *bundle)
+{
+    const struct cr_domain_object *object = &ctx->world->objects[at];
+    bool is_new = !has_bundle(ctx, object);
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++) {
+        bool has = is_new ? ctx->anywhere[ca] : cr_domain_has_ca(object, ca);
+        bundle[ca] = (shrink ? ctx->retained[ca] : has || ctx->needed[ca]) && !cr_domain_is_expired(ctx, ca);
+    }
+}
+
+static void compare(struct domain_ctx *ctx, size_t at, const bool *bundle)
+{
+    const struct cr_domain_object *object = &ctx->world->objects[at];
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++) {
+        bool has = cr_domain_has_ca(object, ca);
+        ctx->grows = ctx->grows || (bundle[ca] && !has);
+        ctx->shrinks = ctx->shrinks || (has && !bundle[ca] && !cr_domain_is_expired(ctx, ca));
+    }
+}
+
+void cr_domain_plan_bundles(struct domain_ctx *ctx)
+{
+    const struct cr_domain_world *world = ctx->world;
+    const struct cr_domain *domain = world->domain;
+    struct leaves_in_use leaves = leaves_in_use(ctx);
+    choose(ctx, &leaves, 0, ctx->needed);
+    /* Converged leaves the current ones alone; what NextRotation keeps is the generation before. */
+    choose(ctx, &leaves, domain->retire == CR_RETIRE_CONVERGED ? 0 : (size_t)domain->retain_previous, ctx->retained);
+    free(leaves.verifies);
+    bool shrink = may_shrink(ctx);
+    for (size_t i = 0; i < world->objects_len; i++) {
+        bool *bundle = ctx->bundles + i * world->cas_len;
+        if (!cr_domain_may_write(&world->objects[i]))
+            continue;
+        fill(ctx, i, shrink, bundle);
+        if (cr_domain_will_be_there(ctx, i))
+            compare(ctx, i, bundle);
+    }
+}

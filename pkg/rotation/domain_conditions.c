@@ -1,0 +1,235 @@
+/* The conditions of a domain: one sentence each for a person. */
+#include "rotation/domain_plan_internal.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/strings.h"
+
+/* Objects that are named in one message. */
+enum { SHOWN = 5 };
+enum { NOTICE_MAX_MS = 7 * 24 * 3600 * 1000 };
+
+static void set(struct domain_ctx *ctx, const char *type, bool value, const char *reason, const char *message)
+{
+    cr_domain_status_condition(&ctx->plan->status, type, value, reason, message, ctx->world->domain->generation,
+                               ctx->world->now_ms - ctx->world->now_ms % 1000);
+}
+
+/* A message of many lines, of which some are named and the others counted. */
+struct lines {
+    struct cr_buf text;
+    size_t len;
+};
+
+/* Takes line. */
+static void add_line(struct lines *lines, char *line)
+{
+    if (lines->len++ < SHOWN)
+        cr_buf_printf(&lines->text, "%s%s", lines->text.len ? "; " : "", line);
+    free(line);
+}
+
+static const char *lines_text(struct lines *lines)
+{
+    if (lines->len > SHOWN)
+        cr_buf_printf(&lines->text, "; and %zu more", lines->len - SHOWN);
+    return cr_buf_text(&lines->text);
+}
+
+/* --- each --- */
+
+static void ready(struct domain_ctx *ctx)
+{
+    if (ctx->world->domain->suspend)
+        set(ctx, "Ready", false, "Suspended", "spec.suspend is true: nothing is written.");
+    else
+        set(ctx, "Ready", true, "Accepted", "The domain is valid and in force.");
+}
+
+static void rotating(struct domain_ctx *ctx)
+{
+    const struct cr_domain_status *status = &ctx->plan->status;
+    if (!*status->rotation) {
+        set(ctx, "Rotating", false, "Idle", "Nothing is under way.");
+        return;
+    }
+    enum cr_stage stage = status->stage == CR_STAGE_HELD ? status->held_stage : status->stage;
+    cr_autofree char *text =
+        cr_asprintf("Rotation %s (%s) is %s.", status->rotation, cr_or_empty(status->what), cr_stage_name(stage));
+    set(ctx, "Rotating", true, cr_stage_name(stage), text);
+}
+
+static void add_waiting(const struct domain_ctx *ctx, struct lines *lines)
+{
+    for (size_t i = 0; i < ctx->world->objects_len; i++) {
+        const char *waits_for = ctx->plan->status.objects[i].waits_for;
+        if (!waits_for)
+            continue;
+        cr_autofree char *title = cr_domain_object_title(&ctx->world->objects[i]);
+        add_line(lines, cr_asprintf("%s: %s", title, waits_for));
+    }
+}
+
+static size_t count_inferred(const struct cr_domain_status *status)
+{
+    size_t inferred = 0;
+    for (size_t i = 0; i < status->objects_len; i++)
+        inferred += cr_streq(status->objects[i].trust_evidence, "Inferred") ||
+                    cr_streq(status->objects[i].leaf_evidence, "Inferred");
+    return inferred;
+}
+
+static bool is_published(const struct domain_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->world->objects_len; i++)
+        if (!cr_domain_is_there(&ctx->world->objects[i]))
+            return false;
+    return true;
+}
+
+static void converged(struct domain_ctx *ctx)
+{
+    struct lines lines = {0};
+    add_waiting(ctx, &lines);
+    size_t inferred = count_inferred(&ctx->plan->status);
+    size_t objects = ctx->world->objects_len;
+    bool pending = ctx->plan->writes_len || ctx->plan->stage_next_ca || ctx->plan->first_ca;
+    if (lines.len)
+        set(ctx, "Converged", false, "RotationInProgress", lines_text(&lines));
+    else if (pending || !is_published(ctx))
+        set(ctx, "Converged", false, "NotPublished", "Not everything is published yet.");
+    else if (inferred) {
+        cr_autofree char *text = cr_asprintf("Every consumer has what is published. Of %zu of %zu objects that is "
+                                             "inferred from pod starts, reload delays or time, not observed.",
+                                             inferred, objects);
+        set(ctx, "Converged", true, "Inferred", text);
+    } else
+        set(ctx, "Converged", true, "Verified", "Every consumer has what is published, and was seen to have it.");
+    cr_buf_dispose(&lines.text);
+}
+
+static void held(struct domain_ctx *ctx)
+{
+    if (ctx->plan->status.stage != CR_STAGE_HELD) {
+        set(ctx, "Held", false, "NotHeld", "Nothing is held.");
+        return;
+    }
+    struct lines lines = {0};
+    add_waiting(ctx, &lines);
+    if (ctx->failed)
+        set(ctx, "Held", true, "ConsumerFailed", lines_text(&lines));
+    else if (!lines.len && ctx->is_put_back)
+        set(ctx, "Held", true, "PutBack",
+            "The previous leaves are back. What they replace is published again when its source or spec.rotate "
+            "changes.");
+    else
+        set(ctx, "Held", true, "DeadlinePassed", lines_text(&lines));
+    cr_buf_dispose(&lines.text);
+}
+
+/* --- what is refused --- */
+
+static void add_authority(const struct domain_ctx *ctx, struct lines *lines, const char **reason)
+{
+    const struct cr_domain_authority_view *authority = &ctx->world->authority;
+    const char *secret = cr_or_empty(ctx->world->domain->ca.ca_secret);
+    if (ctx->world->domain->authority != CR_AUTHORITY_ISSUE)
+        return;
+    if (authority->current == CR_DOMAIN_CA_BROKEN) {
+        *reason = "CABroken";
+        add_line(lines, cr_asprintf("the CA in Secret %s cannot be used: %s", secret,
+                                    cr_or_empty(authority->current_problem)));
+    }
+    if (authority->next == CR_DOMAIN_CA_BROKEN) {
+        *reason = *reason ? *reason : "NextCABroken";
+        add_line(lines, cr_asprintf("the next CA, which is staged, cannot be used: %s; delete the staging Secret to "
+                                    "have another one made",
+                                    cr_or_empty(authority->next_problem)));
+    }
+    if (authority->cannot_cross_sign) {
+        *reason = *reason ? *reason : "CannotCrossSign";
+        add_line(lines, cr_asprintf("the next CA is not cross-signed, trust goes first instead: %s",
+                                    authority->cannot_cross_sign));
+    }
+}
+
+static void degraded(struct domain_ctx *ctx)
+{
+    const char *reason = NULL;
+    struct lines lines = {0};
+    add_authority(ctx, &lines, &reason);
+    for (size_t i = 0; i < ctx->plan->status.objects_len; i++) {
+        const struct cr_domain_object_status *object = &ctx->plan->status.objects[i];
+        if (!object->problem_reason)
+            continue;
+        reason = reason ? reason : object->problem_reason;
+        cr_autofree char *title = cr_domain_object_title(&ctx->world->objects[i]);
+        add_line(&lines,
+                 cr_asprintf("%s (%s): %s", title, object->problem_reason, cr_or_empty(object->problem_message)));
+    }
+    if (reason)
+        set(ctx, "Degraded", true, reason, lines_text(&lines));
+    else
+        set(ctx, "Degraded", false, "AsExpected", "Nothing is refused.");
+    cr_buf_dispose(&lines.text);
+}
+
+/* --- what ends --- */
+
+/* In the last sixth of its life, at most seven days before the end: renewal is far earlier. */
+static bool ends_soon(struct domain_ctx *ctx, int64_t not_before_ms, int64_t not_after_ms)
+{
+    int64_t notice = (not_after_ms - not_before_ms) / 6;
+    notice = notice < NOTICE_MAX_MS ? notice : NOTICE_MAX_MS;
+    if (ctx->world->now_ms >= not_after_ms - notice)
+        return true;
+    cr_domain_requeue_at(ctx, not_after_ms - notice);
+    return false;
+}
+
+static void add_end(const struct domain_ctx *ctx, struct lines *lines, const char *what, int64_t not_after_ms)
+{
+    char when[CR_TIME_TEXT];
+    cr_time_format(not_after_ms, when);
+    add_line(lines, cr_asprintf("%s %s at %s", what, not_after_ms > ctx->world->now_ms ? "expires" : "expired", when));
+}
+
+static void expiring(struct domain_ctx *ctx)
+{
+    struct lines lines = {0};
+    for (size_t i = 0; i < ctx->world->objects_len; i++) {
+        const struct cr_domain_object *object = &ctx->world->objects[i];
+        if (!object->is_leaf || !object->published.found || cr_domain_is_foreign(object) ||
+            !ends_soon(ctx, object->published.not_before_ms, object->published.not_after_ms))
+            continue;
+        cr_autofree char *title = cr_domain_object_title(object);
+        cr_autofree char *what = cr_asprintf("the leaf of %s", title);
+        add_end(ctx, &lines, what, object->published.not_after_ms);
+    }
+    const char *reason = lines.len ? "LeafExpiresSoon" : "CAExpiresSoon";
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++) {
+        const struct cr_domain_ca *at_hand = &ctx->world->cas[ca];
+        if (!ctx->current[ca] || !ends_soon(ctx, at_hand->not_before_ms, at_hand->not_after_ms))
+            continue;
+        cr_autofree char *what = cr_asprintf("CA %s", cr_or_empty(at_hand->subject));
+        add_end(ctx, &lines, what, at_hand->not_after_ms);
+    }
+    if (lines.len)
+        set(ctx, "ExpiringSoon", true, reason, lines_text(&lines));
+    else
+        set(ctx, "ExpiringSoon", false, "FarFromExpiry", "No leaf and no CA expires soon.");
+    cr_buf_dispose(&lines.text);
+}
+
+void cr_domain_plan_conditions(struct domain_ctx *ctx)
+{
+    ready(ctx);
+    rotating(ctx);
+    converged(ctx);
+    held(ctx);
+    degraded(ctx);
+    expiring(ctx);
+}

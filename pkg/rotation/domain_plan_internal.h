@@ -1,0 +1,103 @@
+/* What the parts of a domain's plan share. */
+#ifndef CR_ROTATION_DOMAIN_PLAN_INTERNAL_H
+#define CR_ROTATION_DOMAIN_PLAN_INTERNAL_H
+
+#include "rotation/domain_plan.h"
+
+/* What becomes of the leaf of one object. */
+struct domain_leaf {
+    enum cr_leaf_act act;
+    size_t issuer;
+    bool cross_signed;
+    bool waits;                 /* another leaf is wanted, and not everybody trusts that yet */
+    size_t waits_on;            /* the object that does not */
+    bool held_back;             /* wanted and trusted, but the stage is held */
+    bool put_back;              /* a person put the previous one back, and that is in force */
+    bool switches_ca;           /* what is wanted is not trusted by all who trust what is published */
+    const char *problem_reason; /* static */
+    char *problem;              /* owned */
+};
+
+struct domain_ctx {
+    const struct cr_domain_world *world;
+    struct cr_domain_plan *plan;
+    bool has_current, has_next; /* ISSUE: usable; the next one is not the current one yet */
+    bool may_record;            /* not suspended: tokens are handled, stages go on */
+    /* [cas_len] */
+    bool *current;  /* shall be in every bundle */
+    bool *newest;   /* of those, not counted among the previous */
+    bool *anywhere; /* published in an object of ours */
+    bool *needed;   /* a leaf in use, or one about to be, verifies against it alone */
+    bool *retained; /* a bundle that has shrunk */
+    /* [objects_len] */
+    bool *unrecorded; /* what is published is not what the status says: evidence of it does not count yet */
+    struct domain_leaf *leaves;
+    bool *bundles; /* [objects_len * cas_len]: what each shall have */
+
+    bool arrived;                     /* all of what is published, at the levels that the domain demands */
+    bool trust_arrived, leaf_arrived; /* the bundles and the leaves of it */
+    bool trusted;                     /* every CA that shall be current, by everybody */
+    bool failed;
+    bool is_put_back; /* a leaf is */
+    bool waits;       /* a leaf is wanted that is not trusted yet, or held back */
+    bool grows, shrinks, switches;
+};
+
+/* --- domain_world.c: questions to the world --- */
+
+/* It is not ours, and never was. */
+bool cr_domain_is_foreign(const struct cr_domain_object *object);
+/* Ours, with something that may be read by somebody. */
+bool cr_domain_is_there(const struct cr_domain_object *object);
+bool cr_domain_may_write(const struct cr_domain_object *object);
+bool cr_domain_has_ca(const struct cr_domain_object *object, size_t ca);
+bool cr_domain_leaf_verifies(const struct cr_domain_leaf_view *leaf, size_t ca);
+bool cr_domain_is_usable(const struct cr_domain_leaf_view *leaf);
+bool cr_domain_is_expired(const struct domain_ctx *ctx, size_t ca);
+/* Owned: "Secret ns/name". */
+char *cr_domain_object_title(const struct cr_domain_object *object);
+const struct cr_domain_leaf *cr_domain_leaf_of(const struct domain_ctx *ctx, size_t object);
+bool cr_domain_reaches(enum cr_arrival arrival, enum cr_evidence_level level);
+/* NULL: nothing is known of what is published there. */
+const struct cr_domain_evidence *cr_domain_evidence_of(const struct domain_ctx *ctx, size_t object);
+bool cr_domain_token_is_new(const struct domain_ctx *ctx, enum cr_rotate_what what);
+void cr_domain_trust_digest(const struct cr_domain_world *world, const struct cr_domain_object *object,
+                            char out[CR_SHA256_HEX]);
+
+/* --- the parts, in this order --- */
+
+void cr_domain_plan_objects(struct domain_ctx *ctx);    /* domain_record.c: what is on record of each */
+void cr_domain_plan_tokens(struct domain_ctx *ctx);     /* domain_tokens.c: what a person asks for */
+void cr_domain_plan_authority(struct domain_ctx *ctx);  /* domain_authority.c: which CAs there shall be */
+void cr_domain_plan_arrivals(struct domain_ctx *ctx);   /* domain_permit.c */
+void cr_domain_plan_leaves(struct domain_ctx *ctx);     /* domain_leaves.c */
+void cr_domain_plan_bundles(struct domain_ctx *ctx);    /* domain_bundle.c */
+void cr_domain_plan_writes(struct domain_ctx *ctx);     /* domain_writes.c: what is to be written, and the end of it */
+void cr_domain_plan_stage(struct domain_ctx *ctx);      /* domain_stage.c */
+void cr_domain_plan_report(struct domain_ctx *ctx);     /* domain_report.c */
+void cr_domain_plan_conditions(struct domain_ctx *ctx); /* domain_conditions.c */
+
+/* domain_permit.c: whether nobody loses anything when a leaf that verifies against these CAs is published there; else
+ * who would, in *blocker. */
+bool cr_domain_may_publish(const struct domain_ctx *ctx, size_t object, const bool *verifies, size_t *blocker);
+/* It is trusted by all who trust what is published there, whoever they are. */
+bool cr_domain_is_equivalent(const struct domain_ctx *ctx, size_t object, const bool *verifies);
+
+/* domain_writes.c: it is, or the writes of this plan make it. */
+bool cr_domain_will_be_there(const struct domain_ctx *ctx, size_t object);
+
+/* domain_tokens.c */
+bool cr_domain_is_put_back(const struct domain_ctx *ctx, size_t object);
+/* Whether the previous leaf of it is to be put back now. */
+bool cr_domain_puts_back(const struct domain_ctx *ctx, size_t object);
+
+/* domain_renewal.c: due, and a new one that ends at limit_ms at the latest would be worth it. */
+bool cr_domain_is_due(const struct cr_domain_life *life, int64_t not_before_ms, int64_t not_after_ms, const char *key,
+                      int64_t limit_ms, int64_t now_ms);
+
+/* Takes message. */
+void cr_domain_say(struct domain_ctx *ctx, bool warning, const char *reason, char *message);
+/* At this time at the latest. */
+void cr_domain_requeue_at(struct domain_ctx *ctx, int64_t at_ms);
+
+#endif

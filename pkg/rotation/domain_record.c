@@ -1,0 +1,71 @@
+/* What is on record of each object. What is published there now and is not on record was written just now, for all that
+ * is known: by us, and killed before that was recorded, or by somebody else. Then evidence that counts the time since
+ * our last write is wrong, so it does not count before this is on record. */
+#include "rotation/domain_plan_internal.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+
+static void dispose_object(struct cr_domain_object_status *object)
+{
+    free(object->kind);
+    free(object->ns);
+    free(object->name);
+    free(object->written_version);
+    free(object->trust_evidence);
+    free(object->leaf_evidence);
+    free(object->waits_for);
+    free(object->problem_reason);
+    free(object->problem_message);
+}
+
+static void note(struct domain_ctx *ctx, size_t at, struct cr_domain_object_status *record)
+{
+    const struct cr_domain_object *object = &ctx->world->objects[at];
+    char trust[CR_SHA256_HEX];
+    cr_domain_trust_digest(ctx->world, object, trust);
+    const char *leaf = object->published.found ? object->published.fingerprint : "";
+    bool same = strcmp(record->trust, trust) == 0 && strcmp(record->leaf, leaf) == 0;
+    if (cr_domain_is_there(object) && (!same || !record->written_ms)) {
+        ctx->unrecorded[at] = true;
+        ctx->plan->record_first = true;
+        record->written_ms = ctx->world->now_ms;
+    }
+    /* A clock that was set back must not make it one of the future. */
+    if (record->written_ms > ctx->world->now_ms)
+        record->written_ms = ctx->world->now_ms;
+    memcpy(record->trust, trust, sizeof record->trust);
+    memcpy(record->leaf, leaf, strlen(leaf) + 1);
+    record->leaf_not_after_ms = object->published.found ? object->published.not_after_ms : 0;
+}
+
+/* In the world's order; what the domain does not write any more goes. */
+void cr_domain_plan_objects(struct domain_ctx *ctx)
+{
+    const struct cr_domain_world *world = ctx->world;
+    struct cr_domain_status *status = &ctx->plan->status;
+    struct cr_domain_object_status *before = status->objects;
+    size_t before_len = status->objects_len;
+    status->objects = cr_calloc(world->objects_len + 1, sizeof *status->objects);
+    status->objects_len = world->objects_len;
+    for (size_t i = 0; i < world->objects_len; i++) {
+        const struct cr_domain_object *object = &world->objects[i];
+        struct cr_domain_object_status *record = &status->objects[i];
+        for (size_t k = 0; k < before_len && !record->kind; k++) {
+            if (!cr_streq(before[k].kind, object->kind) || !cr_streq(before[k].ns, object->ns) ||
+                !cr_streq(before[k].name, object->name))
+                continue;
+            *record = before[k];
+            before[k] = (struct cr_domain_object_status){0};
+        }
+        if (!record->kind)
+            *record = (struct cr_domain_object_status){
+                .kind = cr_strdup(object->kind), .ns = cr_strdup_or_null(object->ns), .name = cr_strdup(object->name)};
+        note(ctx, i, record);
+    }
+    for (size_t k = 0; k < before_len; k++)
+        dispose_object(&before[k]);
+    free(before);
+}

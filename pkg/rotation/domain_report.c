@@ -1,0 +1,149 @@
+/* What the status says of each object and each CA. */
+#include "rotation/domain_plan_internal.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+
+/* --- what an object waits for --- */
+
+/* Why the evidence of it is not enough. Owned; NULL: it is. */
+static char *lacking(const struct domain_ctx *ctx, size_t at)
+{
+    const struct cr_domain_evidence *evidence = cr_domain_evidence_of(ctx, at);
+    const struct cr_domain_evidence_spec *demanded = &ctx->world->domain->evidence;
+    if (!evidence)
+        return cr_strdup("what is published is being put on record");
+    if (evidence->why)
+        return cr_strdup(evidence->why);
+    if (!cr_domain_reaches(evidence->trust, demanded->trust))
+        return cr_strdup("trust is inferred, not observed, and spec.evidence.trust demands Verified");
+    if (!cr_domain_reaches(evidence->leaf, demanded->leaf))
+        return cr_strdup("the leaf is inferred, not observed, and spec.evidence.leaf demands Verified");
+    return NULL;
+}
+
+static char *leaf_waits_for(const struct domain_ctx *ctx, const struct domain_leaf *leaf)
+{
+    if (leaf->held_back)
+        return cr_strdup("its next leaf is held back: what was published before has not arrived everywhere");
+    if (!leaf->waits)
+        return NULL;
+    const struct cr_domain_object *blocker = &ctx->world->objects[leaf->waits_on];
+    cr_autofree char *title = cr_domain_object_title(blocker);
+    if (cr_domain_is_foreign(blocker))
+        return cr_asprintf("its next leaf would not be trusted by %s, which trusts the present one and is not written "
+                           "(%s)",
+                           title, blocker->refused_reason);
+    cr_autofree char *why = lacking(ctx, leaf->waits_on);
+    return cr_asprintf("its next leaf waits until %s is known to trust it%s%s", title, why ? ": " : "",
+                       cr_or_empty(why));
+}
+
+static char *waits_for(const struct domain_ctx *ctx, size_t at)
+{
+    char *of_leaf = leaf_waits_for(ctx, &ctx->leaves[at]);
+    if (of_leaf)
+        return of_leaf;
+    return cr_domain_is_there(&ctx->world->objects[at]) ? lacking(ctx, at) : NULL;
+}
+
+/* --- why it is not written --- */
+
+struct problem {
+    const char *reason;
+    const char *message;
+};
+
+static struct problem problem_of(const struct domain_ctx *ctx, size_t at)
+{
+    const struct cr_domain_object *object = &ctx->world->objects[at];
+    const struct domain_leaf *leaf = &ctx->leaves[at];
+    if (object->refused_reason)
+        return (struct problem){object->refused_reason, cr_or_empty(object->refused)};
+    if (leaf->problem_reason)
+        return (struct problem){leaf->problem_reason, leaf->problem};
+    if (!object->found && !object->is_leaf &&
+        cr_trust_target_is_ca_bundle(ctx->world->domain->targets[object->spec].kind))
+        return (struct problem){"NotFound", "it does not exist, and is not created by a trust domain"};
+    return (struct problem){NULL, NULL};
+}
+
+static void set_problem(struct domain_ctx *ctx, size_t at, struct cr_domain_object_status *record)
+{
+    struct problem problem = problem_of(ctx, at);
+    bool news = problem.reason && (!cr_streq(record->problem_reason, problem.reason) ||
+                                   !cr_streq(record->problem_message, problem.message));
+    if (news) {
+        cr_autofree char *title = cr_domain_object_title(&ctx->world->objects[at]);
+        cr_domain_say(ctx, true, problem.reason, cr_asprintf("%s is left as it is: %s", title, problem.message));
+    }
+    cr_strset(&record->problem_reason, problem.reason);
+    cr_strset(&record->problem_message, problem.message);
+}
+
+/* --- evidence --- */
+
+static const char *arrival_name(enum cr_arrival arrival, enum cr_evidence_level demanded)
+{
+    if (!cr_domain_reaches(arrival, demanded))
+        return NULL;
+    return arrival == CR_ARRIVAL_VERIFIED ? "Verified" : "Inferred";
+}
+
+static void report_object(struct domain_ctx *ctx, size_t at)
+{
+    const struct cr_domain_evidence_spec *demanded = &ctx->world->domain->evidence;
+    const struct cr_domain_evidence *evidence = cr_domain_evidence_of(ctx, at);
+    struct cr_domain_object_status *record = &ctx->plan->status.objects[at];
+    bool there = cr_domain_is_there(&ctx->world->objects[at]) && evidence;
+    cr_strset(&record->trust_evidence, there && *record->trust ? arrival_name(evidence->trust, demanded->trust) : NULL);
+    cr_strset(&record->leaf_evidence, there && *record->leaf ? arrival_name(evidence->leaf, demanded->leaf) : NULL);
+    free(record->waits_for);
+    record->waits_for = waits_for(ctx, at);
+    set_problem(ctx, at, record);
+}
+
+/* --- CAs --- */
+
+static bool is_part(const struct domain_ctx *ctx, size_t ca, enum cr_ca_part part)
+{
+    bool next = ctx->has_next && ctx->world->authority.next_ca == ca;
+    switch (part) {
+    case CR_CA_NEXT:
+        return next;
+    case CR_CA_CURRENT:
+        return ctx->current[ca] && !next;
+    case CR_CA_PREVIOUS:
+        break;
+    }
+    return ctx->anywhere[ca] && !ctx->current[ca] && !cr_domain_is_expired(ctx, ca);
+}
+
+static void report_cas(struct domain_ctx *ctx)
+{
+    struct cr_domain_status *status = &ctx->plan->status;
+    for (size_t i = 0; i < status->cas_len; i++)
+        free(status->cas[i].subject);
+    status->cas_len = 0;
+    for (int part = CR_CA_NEXT; part <= CR_CA_PREVIOUS; part++) {
+        for (size_t ca = 0; ca < ctx->world->cas_len && status->cas_len < CR_DOMAIN_CAS_MAX; ca++) {
+            const struct cr_domain_ca *at_hand = &ctx->world->cas[ca];
+            if (!is_part(ctx, ca, (enum cr_ca_part)part))
+                continue;
+            struct cr_domain_ca_status *added = &status->cas[status->cas_len++];
+            *added = (struct cr_domain_ca_status){.subject = cr_strdup_or_null(at_hand->subject),
+                                                  .part = (enum cr_ca_part)part,
+                                                  .not_after_ms = at_hand->not_after_ms};
+            memcpy(added->fingerprint, at_hand->fingerprint, sizeof added->fingerprint);
+        }
+    }
+}
+
+void cr_domain_plan_report(struct domain_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->world->objects_len; i++)
+        report_object(ctx, i);
+    report_cas(ctx);
+}

@@ -1,0 +1,123 @@
+/* What is to be written now, and what ends a rotation. */
+#include "rotation/domain_plan_internal.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+
+/* --- objects --- */
+
+static bool is_ca_bundle(const struct domain_ctx *ctx, const struct cr_domain_object *object)
+{
+    return !object->is_leaf && cr_trust_target_is_ca_bundle(ctx->world->domain->targets[object->spec].kind);
+}
+
+bool cr_domain_will_be_there(const struct domain_ctx *ctx, size_t at)
+{
+    const struct cr_domain_object *object = &ctx->world->objects[at];
+    if (object->found)
+        return true;
+    return object->is_leaf ? ctx->leaves[at].act != CR_LEAF_ACT_KEEP : !is_ca_bundle(ctx, object);
+}
+
+static bool has_any(const struct domain_ctx *ctx, const bool *bundle)
+{
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
+        if (bundle[ca])
+            return true;
+    return false;
+}
+
+static bool is_as_it_shall_be(const struct domain_ctx *ctx, size_t at)
+{
+    const struct cr_domain_object *object = &ctx->world->objects[at];
+    if (!object->found || object->bundle_foreign)
+        return false;
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
+        if (cr_domain_has_ca(object, ca) != ctx->bundles[at * ctx->world->cas_len + ca])
+            return false;
+    return true;
+}
+
+/* The last one that is known to have arrived is kept, to be put back. */
+static bool is_worth_keeping(const struct domain_ctx *ctx, size_t at)
+{
+    const struct cr_domain_object *object = &ctx->world->objects[at];
+    const struct cr_domain_evidence *evidence = cr_domain_evidence_of(ctx, at);
+    if (!cr_domain_is_usable(&object->published) || object->published.not_after_ms <= ctx->world->now_ms)
+        return false;
+    return !object->previous.found || (evidence && evidence->leaf != CR_ARRIVAL_NOT_YET);
+}
+
+static void add_write(struct domain_ctx *ctx, size_t at)
+{
+    struct cr_domain_plan *plan = ctx->plan;
+    const struct domain_leaf *leaf = &ctx->leaves[at];
+    const bool *bundle = ctx->bundles + at * ctx->world->cas_len;
+    bool replaces = leaf->act == CR_LEAF_ACT_MIRROR || leaf->act == CR_LEAF_ACT_ISSUE;
+    plan->writes = cr_reallocarray(plan->writes, plan->writes_len + 1, sizeof *plan->writes);
+    plan->writes[plan->writes_len++] =
+        (struct cr_domain_write){.object = at,
+                                 .bundle = cr_memdup(bundle, ctx->world->cas_len * sizeof *bundle),
+                                 .leaf = leaf->act,
+                                 .issuer = leaf->issuer,
+                                 .cross_signed = leaf->cross_signed,
+                                 .save_previous = replaces && is_worth_keeping(ctx, at)};
+}
+
+/* Bundles before leaves: who is killed in between has published too much trust, not too little. */
+static void add_writes(struct domain_ctx *ctx, bool with_leaf)
+{
+    for (size_t i = 0; i < ctx->world->objects_len; i++) {
+        if ((ctx->leaves[i].act != CR_LEAF_ACT_KEEP) != with_leaf || !cr_domain_may_write(&ctx->world->objects[i]))
+            continue;
+        if (!cr_domain_will_be_there(ctx, i) || !has_any(ctx, ctx->bundles + i * ctx->world->cas_len))
+            continue;
+        if (with_leaf || !is_as_it_shall_be(ctx, i))
+            add_write(ctx, i);
+    }
+}
+
+/* --- the end --- */
+
+static bool is_done(const struct domain_ctx *ctx)
+{
+    return ctx->arrived && !ctx->waits && !ctx->is_put_back && !ctx->plan->writes_len && !ctx->plan->stage_next_ca &&
+           !ctx->plan->first_ca;
+}
+
+static bool are_all_by_next(const struct domain_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->world->objects_len; i++) {
+        const struct cr_domain_object *object = &ctx->world->objects[i];
+        if (object->is_leaf && object->published.found && !cr_domain_is_foreign(object) &&
+            cr_domain_leaf_of(ctx, i)->source == CR_LEAF_ISSUE &&
+            !cr_domain_leaf_verifies(&object->published, ctx->world->authority.next_ca))
+            return false;
+    }
+    return true;
+}
+
+/* A CA Secret that is gone has nothing to lose. */
+static void promote(struct domain_ctx *ctx)
+{
+    bool is_gone = ctx->world->authority.current == CR_DOMAIN_CA_ABSENT;
+    ctx->plan->promote_ca = ctx->has_next && (is_gone || (is_done(ctx) && are_all_by_next(ctx)));
+}
+
+static void delete_staging(struct domain_ctx *ctx)
+{
+    ctx->plan->delete_staging = ctx->world->staging_found && is_done(ctx) && !ctx->has_next &&
+                                ctx->world->authority.next != CR_DOMAIN_CA_BROKEN;
+}
+
+void cr_domain_plan_writes(struct domain_ctx *ctx)
+{
+    if (!ctx->plan->stage_next_ca && !ctx->plan->first_ca) {
+        add_writes(ctx, false);
+        add_writes(ctx, true);
+    }
+    promote(ctx);
+    delete_staging(ctx);
+}

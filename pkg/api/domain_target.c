@@ -71,8 +71,8 @@ static bool decode_namespace(const struct cr_node *node, const struct cr_domain 
     if (domain->cluster)
         return decode_cluster_namespace(node, out, err);
     if (cr_trust_target_is_ca_bundle(out->kind))
-        return cr_error_set(err, CR_ERR_INVALID, "%s.kind: a %s belongs to the whole cluster: use a %s", node->path,
-                            kinds[out->kind], CR_CLUSTER_DOMAIN_KIND);
+        return cr_error_set(err, CR_ERR_INVALID, "%s.kind: %s objects belong to the whole cluster: use a %s",
+                            node->path, kinds[out->kind], CR_CLUSTER_DOMAIN_KIND);
     cr_strset(&out->ns, domain->ns);
     return forbid(node, "namespace", "a TrustDomain writes to its own namespace only", err) &&
            forbid(node, "namespaceSelector", "a TrustDomain writes to its own namespace only", err);

@@ -1,5 +1,6 @@
 #include "controllers/domain_objects.h"
 
+#include "base/alloc.h"
 #include "base/strings.h"
 #include "controllers/domain_objects_internal.h"
 #include "kube/object.h"

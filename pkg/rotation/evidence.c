@@ -52,6 +52,15 @@ static bool is_shown(const struct cr_evidence_input *in)
     return in->shown && in->shown->shown != CR_SHOWN_NOTHING;
 }
 
+static enum cr_evidence say_stale(const struct cr_evidence_input *in, const struct cr_shown_leaf *shown, char *why)
+{
+    if (in->restarted)
+        snprintf(why, WHY, "restarted, but %s: it mounted the kubelet's cached Secret", shown->why);
+    else
+        say(CR_EVIDENCE_STALE, why, shown->why);
+    return CR_EVIDENCE_STALE;
+}
+
 /* What a probe says about a change of the leaf. */
 static enum cr_evidence judge_shown(const struct cr_evidence_input *in, char *why)
 {
@@ -59,11 +68,37 @@ static enum cr_evidence judge_shown(const struct cr_evidence_input *in, char *wh
         return CR_EVIDENCE_VERIFIED;
     if (in->shown->shown == CR_SHOWN_UNKNOWN)
         return say(CR_EVIDENCE_UNKNOWN, why, in->shown->why);
-    if (in->restarted)
-        snprintf(why, WHY, "restarted, but %s: it mounted the kubelet's cached Secret", in->shown->why);
-    else
-        say(CR_EVIDENCE_STALE, why, in->shown->why);
-    return CR_EVIDENCE_STALE;
+    return say_stale(in, in->shown, why);
+}
+
+static bool has_it(enum cr_evidence evidence)
+{
+    return evidence == CR_EVIDENCE_VERIFIED || evidence == CR_EVIDENCE_INFERRED;
+}
+
+/* Not looked at since: who restarted is looked at first, since a start only infers; of who reloads time tells in the
+ * end, as of all that cannot be seen. */
+static enum cr_evidence await_trust(const struct cr_evidence_input *in, enum cr_evidence evidence, char *why)
+{
+    if (!has_it(evidence) || (!in->restarted && in->now_ms >= settled_by(in)))
+        return evidence;
+    return say(CR_EVIDENCE_UNKNOWN, why, in->trust->why);
+}
+
+/* evidence: of all but what is seen of the CAs. */
+static enum cr_evidence with_trust(const struct cr_evidence_input *in, enum cr_evidence evidence, char *why)
+{
+    enum cr_shown shown = in->trust ? in->trust->shown : CR_SHOWN_NOTHING;
+    switch (shown) {
+    case CR_SHOWN_OLD:
+        return say_stale(in, in->trust, why);
+    case CR_SHOWN_UNKNOWN:
+        return await_trust(in, evidence, why);
+    case CR_SHOWN_NEW:
+        return in->trust_alone ? say(CR_EVIDENCE_VERIFIED, why, "") : evidence;
+    default:
+        return evidence;
+    }
 }
 
 static enum cr_evidence judge_restarted(const struct cr_evidence_input *in, char *why)
@@ -73,11 +108,12 @@ static enum cr_evidence judge_restarted(const struct cr_evidence_input *in, char
         return say(CR_EVIDENCE_STALE, why, "started before the restart");
     if (in->pod_started_ms <= 0)
         return say(CR_EVIDENCE_UNKNOWN, why, "has not started yet");
-    if (is_shown(in))
-        return judge_shown(in, why);
     /* An earlier start with the same annotation: the material was this one before, or clocks differ. What reloads by
      * itself needs its time then. */
-    return started_after_change(in) ? CR_EVIDENCE_INFERRED : judge_by_time(in, why);
+    enum cr_evidence evidence = is_shown(in)               ? judge_shown(in, why)
+                                : started_after_change(in) ? CR_EVIDENCE_INFERRED
+                                                           : judge_by_time(in, why);
+    return with_trust(in, evidence, why);
 }
 
 /* A later start proves nothing here: a new pod may mount the old Secret from the kubelet's cache (kubernetes#129645),
@@ -86,9 +122,7 @@ static enum cr_evidence judge_reloading(const struct cr_evidence_input *in, char
 {
     if (in->pod_started_ms <= 0)
         return say(CR_EVIDENCE_UNKNOWN, why, "has not started yet");
-    if (is_shown(in))
-        return judge_shown(in, why);
-    return judge_by_time(in, why);
+    return with_trust(in, is_shown(in) ? judge_shown(in, why) : judge_by_time(in, why), why);
 }
 
 enum cr_evidence cr_evidence_judge(const struct cr_evidence_input *input, char why[WHY])

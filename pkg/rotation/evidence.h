@@ -1,4 +1,4 @@
-/* Evidence per pod: does it have the new material? Pure; facts about the pod and a probe in, a verdict out. */
+/* Evidence per pod: does it have the new material? Pure; facts about the pod and probes in, a verdict out. */
 #ifndef CR_ROTATION_EVIDENCE_H
 #define CR_ROTATION_EVIDENCE_H
 
@@ -14,6 +14,10 @@ struct cr_evidence_input {
     /* What the pod's endpoints show of the leaf that changed; NULL: nothing to ask, or the leaf proves nothing about
      * this change. */
     const struct cr_shown_leaf *shown;
+    /* The same of the CAs; NULL: they did not change, or cannot be seen. What was not looked at since counts as not
+     * seen for as long as time does not tell. */
+    const struct cr_shown_leaf *trust;
+    bool trust_alone;       /* and nothing else changed for it */
     bool restarted;         /* the consumer's decision is Restart */
     bool pod_is_new;        /* carries the restart annotation */
     int64_t pod_started_ms; /* wall; 0: not started */

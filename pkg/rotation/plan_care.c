@@ -1,6 +1,8 @@
 /* What is done for pods: made to refresh, looked at, and, rarely, replaced. */
 #include "rotation/plan_internal.h"
 
+#include <stdio.h>
+
 #include "base/alloc.h"
 #include "base/strings.h"
 
@@ -11,16 +13,24 @@ enum {
     AWAITED_NUDGES_MAX = 4, /* but for those whose kubelets are waited for (plan_fresh.c) */
     PROBE_SLACK_MS = 5000,  /* a probe's own time-out, and the queue */
     PROBES_PER_SECOND = 250,
+    TELLS_NOTHING_MS = 2000,
 };
 
 /* --- nudges --- */
+
+/* A look at the pod may tell of the change. */
+static bool can_be_seen(const struct plan_consumer *consumer, const struct cr_world_pod *pod, size_t k)
+{
+    const struct plan_change *change = &consumer->changes[k];
+    return (consumer->spec->verify.endpoints_len && change->leaf_changed) || cr_plan_can_see_trust(consumer, pod, k);
+}
 
 static int nudges_max(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod, size_t k)
 {
     const struct plan_change *change = &consumer->changes[k];
     if (change->classes)
         return cr_plan_awaits_kubelet(ctx, consumer, pod) ? AWAITED_NUDGES_MAX : OLD_POD_NUDGES_MAX;
-    return consumer->spec->verify.endpoints_len && change->leaf_changed ? PROBED_NUDGES_MAX : BLIND_NUDGES_MAX;
+    return can_be_seen(consumer, &consumer->world->pods[pod], k) ? PROBED_NUDGES_MAX : BLIND_NUDGES_MAX;
 }
 
 /* The pod is one that the restart for this change brought. */
@@ -80,6 +90,20 @@ static bool asks_much(const struct cr_policy_verify *verify)
     return much;
 }
 
+/* The only changes are of CAs, and of those nothing was seen although somebody has looked: a server that asks its
+ * clients for nothing goes on to do so. Only a canary may come to help. */
+static bool has_nothing_to_tell(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod)
+{
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        const struct plan_change *change = &consumer->changes[k];
+        if (change->concerns &&
+            ((change->leaf_changed && consumer->spec->verify.endpoints_len) || change->leaf_presented ||
+             cr_plan_shown_trust(ctx, consumer, pod, k) != CR_SHOWN_NOTHING))
+            return false;
+    }
+    return true;
+}
+
 static int64_t probe_interval_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     const struct cr_policy_verify *verify = &consumer->spec->verify;
@@ -94,7 +118,8 @@ static int64_t probe_interval_ms(const struct plan_ctx *ctx, const struct plan_c
     else if (age_ms >= 15 * 1000)
         pause_ms = 1000;
     /* Many pods are asked less often: a handshake costs either side about a millisecond. */
-    int64_t least_ms = (int64_t)(consumer->world->pods_len * verify->endpoints_len) * 1000 / PROBES_PER_SECOND;
+    size_t asked = verify->endpoints_len + (verify->certs_port != 0);
+    int64_t least_ms = (int64_t)(consumer->world->pods_len * asked) * 1000 / PROBES_PER_SECOND;
     return pause_ms > least_ms ? pause_ms : least_ms;
 }
 
@@ -106,14 +131,14 @@ bool cr_plan_seen_old_lately(const struct plan_ctx *ctx, const struct plan_consu
            ctx->world->now_ms - seen_ms <= 2 * probe_interval_ms(ctx, consumer) + PROBE_SLACK_MS;
 }
 
-/* Whether the leaf that this pod serves can tell anything: whatever an old pod of a demanded restart serves, it goes,
- * unless its kubelet is waited for. */
+/* Whether a look at this pod can tell anything: whatever an old pod of a demanded restart shows, it goes, unless its
+ * kubelet is waited for. */
 static bool worth_a_look(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod_index)
 {
     const struct cr_world_pod *pod = &consumer->world->pods[pod_index];
     for (size_t k = 0; k < ctx->changes_len; k++) {
         const struct plan_change *change = &consumer->changes[k];
-        if (!change->concerns || !change->leaf_changed ||
+        if (!change->concerns || !can_be_seen(consumer, pod, k) ||
             cr_plan_evidence_of(ctx, consumer, pod_index, k) == CR_EVIDENCE_VERIFIED)
             continue;
         if (!change->demanded || cr_plan_created_since(pod, change->since_ms) ||
@@ -133,19 +158,43 @@ int64_t cr_plan_asked_ms(const struct plan_consumer *consumer, const struct cr_w
     return first_ms;
 }
 
+static bool wants_trust(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                        const struct cr_world_pod *pod)
+{
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        if (cr_plan_can_see_trust(consumer, pod, k))
+            return true;
+    return false;
+}
+
+static int64_t looked_ms(const struct plan_consumer *consumer, const struct cr_world_pod *pod, bool trust)
+{
+    int64_t endpoints_ms = cr_plan_asked_ms(consumer, pod);
+    if (!trust)
+        return endpoints_ms;
+    bool alone = !consumer->spec->verify.endpoints_len;
+    return alone || pod->trust->at_ms < endpoints_ms ? pod->trust->at_ms : endpoints_ms;
+}
+
 static void maybe_probe(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, size_t pod_index)
 {
     const struct cr_world_pod *pod = &consumer->world->pods[pod_index];
-    if (!consumer->spec->verify.endpoints_len || !pod->ip || !pod->started_ms ||
-        !worth_a_look(ctx, consumer, pod_index))
+    if (!pod->ip || !pod->started_ms || !worth_a_look(ctx, consumer, pod_index))
         return;
-    int64_t asked = cr_plan_asked_ms(consumer, pod);
-    int64_t due = asked ? asked + probe_interval_ms(ctx, consumer) : 0;
+    bool trust = wants_trust(ctx, consumer, pod);
+    int64_t asked = looked_ms(consumer, pod, trust);
+    int64_t pause_ms = probe_interval_ms(ctx, consumer);
+    if (trust && pause_ms < TELLS_NOTHING_MS && has_nothing_to_tell(ctx, consumer, pod_index))
+        pause_ms = TELLS_NOTHING_MS;
+    int64_t due = asked ? asked + pause_ms : 0;
     if (ctx->world->now_ms < due) {
         cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);
         return;
     }
-    PLAN_PUSH(ctx->plan->probes, ctx->plan->probes_len, {.consumer = index, .pod = pod_index});
+    PLAN_PUSH(ctx->plan->probes, ctx->plan->probes_len, {.consumer = index, .pod = pod_index, .trust = trust});
+    const char *canary = trust ? cr_plan_canary_ca(ctx, consumer) : NULL;
+    struct cr_plan_pod *probe = &ctx->plan->probes[ctx->plan->probes_len - 1];
+    snprintf(probe->canary_ca, sizeof probe->canary_ca, "%s", cr_or_empty(canary));
 }
 
 /* --- evictions --- */

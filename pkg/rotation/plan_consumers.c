@@ -174,8 +174,18 @@ static void freeze(const struct plan_ctx *ctx, struct plan_consumer *consumer, s
                         ctx->changes[k].secret->name);
 }
 
-/* A leaf that was to be reloaded but is in the annotation was restarted for after all (the fall-back), before or by an
- * earlier run of this program. */
+/* Those of the classes that an annotation names with this material. */
+static unsigned restarted_for(const char *value, const struct cr_material *target, unsigned classes)
+{
+    unsigned found = 0;
+    for (unsigned class = CR_CLASS_LEAF; class <= CR_CLASS_TRUST; class <<= 1)
+        if ((classes & class) && cr_restart_annotation_covers(value, target, class))
+            found |= class;
+    return found;
+}
+
+/* What was to be reloaded but is in the annotation was restarted for after all (the fall-back), before or by an earlier
+ * run of this program. */
 static void weigh(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k)
 {
     const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
@@ -187,16 +197,19 @@ static void weigh(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k
                        !born_after(consumer, pending->since_ms);
     if (!change->concerns)
         return;
-    unsigned fallback = secret->reload_classes & CR_CLASS_LEAF;
+    unsigned seen = cr_diff_classes(ctx->changes[k].changes);
+    unsigned fallback = secret->reload_classes & CR_PLAN_FALLS_BACK;
     change->demanded = secret->restart_classes != 0;
     freeze(ctx, consumer, k);
     change->classes = secret->restart_classes;
-    if (fallback && cr_restart_annotation_covers(value, &pending->target, fallback))
-        change->classes |= fallback;
+    change->classes |= restarted_for(value, &pending->target, fallback);
     change->covered = change->classes && is_covered(consumer, value, pending, change->classes);
     /* Another chain under the same leaf does not show in a leaf. */
-    change->leaf_changed = (cr_diff_classes(ctx->changes[k].changes) & CR_CLASS_LEAF) && pending->target.leaf[0] &&
-                           pending->old_leaves.len && (secret->roles & CR_ROLE_BIT(CR_ROLE_SERVER_LEAF));
+    bool new_leaf = (seen & CR_CLASS_LEAF) && pending->target.leaf[0] && pending->old_leaves.len;
+    change->leaf_changed = new_leaf && (secret->roles & CR_ROLE_BIT(CR_ROLE_SERVER_LEAF));
+    change->leaf_presented = new_leaf && (secret->roles & CR_ROLE_BIT(CR_ROLE_CLIENT_LEAF));
+    if (seen & CR_CLASS_TRUST)
+        change->trust_roles = secret->roles & (CR_ROLE_BIT(CR_ROLE_CLIENT_CA) | CR_ROLE_BIT(CR_ROLE_SERVER_CA));
     change->since_ms = pending->since_ms;
     change->max_delay_ms = secret->max_delay_ms;
     change->not_accepted = secret->not_accepted;
@@ -238,49 +251,7 @@ static void sum_up(const struct plan_ctx *ctx, struct plan_consumer *consumer)
         read_last_restart(consumer);
 }
 
-/* --- the fall-back --- */
-
-/* Hot reload was expected, did not happen, and the old leaf is positively still served; or it was, and what replaces
- * the pods that served it is still to come. *late_pods: who serves it now. */
-static bool find_late_changes(struct plan_ctx *ctx, struct plan_consumer *consumer, int *late_pods)
-{
-    bool found = false;
-    *late_pods = 0;
-    for (size_t k = 0; k < ctx->changes_len; k++) {
-        struct plan_change *change = &consumer->changes[k];
-        if (!change->concerns || change->classes)
-            continue;
-        int late = cr_plan_late_pods(ctx, consumer, k);
-        if (late || cr_plan_was_evicted_for(ctx, consumer, k)) {
-            change->classes = consumer->decision.secrets[k].reload_classes & CR_CLASS_LEAF;
-            found = true;
-        }
-        *late_pods = late > *late_pods ? late : *late_pods;
-        int64_t deadline = cr_plan_deadline_ms(consumer, change);
-        if (ctx->world->now_ms < deadline)
-            cr_plan_requeue(ctx->plan, deadline - ctx->world->now_ms);
-    }
-    return found;
-}
-
-static void fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer)
-{
-    if (!cr_plan_may_act(ctx) || consumer->spec->verify.on_timeout == CR_ON_TIMEOUT_REPORT)
-        return;
-    int late = 0;
-    if (!find_late_changes(ctx, consumer, &late))
-        return;
-    consumer->needs_restart = true;
-    consumer->restarted = false;
-    consumer->decision.unknown = false;
-    if (!late)
-        return;
-    cr_autofree char *expected = consumer->decision.reason;
-    consumer->decision.reason = cr_asprintf("%d of %d pods still serve the old leaf past the deadline, so hot reload "
-                                            "did not happen: restart. (Expected was: %s)",
-                                            late, consumer->status->pods.total, cr_or_empty(expected));
-    consumer->decision.kind = CR_DECISION_RESTART;
-}
+/* --- state --- */
 
 static void show_decision(struct plan_consumer *consumer)
 {
@@ -294,8 +265,6 @@ static void show_decision(struct plan_consumer *consumer)
     }
     status->since_ms = consumer->since_ms;
 }
-
-/* --- state --- */
 
 static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
@@ -344,7 +313,7 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
     cr_plan_deadline(ctx, consumer);
     cr_plan_recall_evictions(ctx, consumer);
     cr_plan_evidence(ctx, consumer);
-    fall_back(ctx, consumer);
+    cr_plan_fall_back(ctx, consumer);
     cr_plan_recall_evictions(ctx, consumer); /* which a fall-back may have begun */
     cr_plan_evict_deadline(ctx, consumer);
     cr_plan_warn_of_gap(ctx, consumer);

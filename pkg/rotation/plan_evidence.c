@@ -55,32 +55,47 @@ bool cr_plan_created_since(const struct cr_world_pod *pod, int64_t since_ms)
     return pod->created_ms && pod->created_ms / 1000 >= since_ms / 1000;
 }
 
+void cr_plan_add_leaves(const struct cr_secret_status *secret, struct cr_strvec *out)
+{
+    if (secret->has_settled && secret->settled.leaf[0])
+        cr_strvec_add(out, secret->settled.leaf);
+    if (!secret->pending.set)
+        return;
+    if (secret->pending.target.leaf[0])
+        cr_strvec_add(out, secret->pending.target.leaf);
+    for (size_t k = 0; k < secret->pending.old_leaves.len; k++)
+        cr_strvec_add(out, secret->pending.old_leaves.items[k]);
+}
+
 /* The leaves of the policy's other Secrets: what shows one of them says nothing about this change. */
 static void leaves_of_others(const struct plan_ctx *ctx, size_t change, struct cr_strvec *out)
 {
     const struct cr_policy_status *status = &ctx->plan->status;
-    for (size_t i = 0; i < status->secrets_len; i++) {
-        const struct cr_secret_status *secret = &status->secrets[i];
-        if (secret == ctx->pending[change])
-            continue;
-        if (secret->has_settled && secret->settled.leaf[0])
-            cr_strvec_add(out, secret->settled.leaf);
-        if (!secret->pending.set)
-            continue;
-        if (secret->pending.target.leaf[0])
-            cr_strvec_add(out, secret->pending.target.leaf);
-        for (size_t k = 0; k < secret->pending.old_leaves.len; k++)
-            cr_strvec_add(out, secret->pending.old_leaves.items[k]);
-    }
+    for (size_t i = 0; i < status->secrets_len; i++)
+        if (&status->secrets[i] != ctx->pending[change])
+            cr_plan_add_leaves(&status->secrets[i], out);
 }
+
+/* What is the same for all pods of a consumer when they are looked at for one change. */
+struct look {
+    struct cr_strvec others;
+    struct plan_trust_look trust;
+};
+
+/* What one pod shows of one change. */
+struct shown {
+    struct cr_shown_leaf leaf;
+    struct cr_shown_leaf trust;
+};
 
 static bool can_look(const struct plan_consumer *consumer, size_t change)
 {
     return consumer->spec->verify.endpoints_len && consumer->changes[change].leaf_changed;
 }
 
-static void look(const struct plan_ctx *ctx, const struct plan_consumer *consumer, const struct cr_world_pod *pod,
-                 size_t change, const struct cr_strvec *others, struct cr_shown_leaf *shown)
+static void look_at_leaf(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                         const struct cr_world_pod *pod, size_t change, const struct cr_strvec *others,
+                         struct cr_shown_leaf *shown)
 {
     const struct cr_pending_change *pending = &ctx->pending[change]->pending;
     *shown = (struct cr_shown_leaf){.shown = CR_SHOWN_NOTHING};
@@ -94,6 +109,25 @@ static void look(const struct plan_ctx *ctx, const struct plan_consumer *consume
                                        .sightings = pod->sightings,
                                        .since_ms = consumer->changes[change].since_ms};
     cr_sightings_judge(&input, shown);
+}
+
+/* A leaf that is served stands for the one that is presented, too, unless a page shows the old one. A page that cannot
+ * be read proves nothing. */
+static void add_page_leaf(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                          const struct cr_world_pod *pod, size_t change, struct cr_shown_leaf *shown)
+{
+    struct cr_shown_leaf page;
+    cr_plan_look_at_page_leaf(ctx, consumer, pod, change, &page);
+    if (page.shown == CR_SHOWN_OLD || (page.shown == CR_SHOWN_NEW && shown->shown == CR_SHOWN_NOTHING))
+        *shown = page;
+}
+
+static void look_at(const struct plan_ctx *ctx, const struct plan_consumer *consumer, const struct cr_world_pod *pod,
+                    size_t change, const struct look *look, struct shown *out)
+{
+    look_at_leaf(ctx, consumer, pod, change, &look->others, &out->leaf);
+    add_page_leaf(ctx, consumer, pod, change, &out->leaf);
+    cr_plan_look_at_trust(ctx, consumer, pod, change, &look->trust, &out->trust);
 }
 
 /* The pod came up by somebody else's hand, so late that its volume cannot be the old one, or it shows the new leaf and
@@ -110,24 +144,30 @@ static bool renewed_by_others(const struct plan_consumer *consumer, const struct
 }
 
 /* By its looks alone: the time that passed and a later start prove nothing. */
-static enum cr_evidence judge_frozen(const struct cr_shown_leaf *shown, char why[WHY])
+static enum cr_evidence judge_frozen(const struct shown *shown, char why[WHY])
 {
-    if (shown->shown == CR_SHOWN_NEW)
+    bool old = shown->leaf.shown == CR_SHOWN_OLD || shown->trust.shown == CR_SHOWN_OLD;
+    if (!old && (shown->leaf.shown == CR_SHOWN_NEW || shown->trust.shown == CR_SHOWN_NEW))
         return CR_EVIDENCE_VERIFIED;
-    bool old = shown->shown == CR_SHOWN_OLD;
     snprintf(why, WHY,
              old ? "has the old content of an immutable Secret" : "may have the old content of an immutable Secret");
     return old ? CR_EVIDENCE_STALE : CR_EVIDENCE_UNKNOWN;
 }
 
+static bool is_trust_alone(const struct plan_consumer *consumer, size_t change)
+{
+    const struct cr_decision_secret *secret = &consumer->decision.secrets[change];
+    return (secret->restart_classes | secret->reload_classes) == CR_CLASS_TRUST;
+}
+
 static enum cr_evidence judge_accepted(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
-                                       const struct cr_world_pod *pod, size_t change, const struct cr_shown_leaf *shown,
+                                       const struct cr_world_pod *pod, size_t change, const struct shown *shown,
                                        char why[WHY])
 {
     const struct plan_change *c = &consumer->changes[change];
     if (c->frozen)
         return judge_frozen(shown, why);
-    bool by_others = c->classes && renewed_by_others(consumer, pod, change, shown);
+    bool by_others = c->classes && renewed_by_others(consumer, pod, change, &shown->leaf);
     bool annotated = c->classes && cr_plan_pod_is_new(ctx, consumer, pod, change);
     /* Annotated for this material but up since before the change: it was taken back to what the pod was last restarted
      * for. What it read once is right already, the rest reloads. */
@@ -136,7 +176,9 @@ static enum cr_evidence judge_accepted(const struct plan_ctx *ctx, const struct 
     bool is_new = restarts && (by_others || annotated);
 
     struct cr_evidence_input input = {
-        .shown = shown,
+        .shown = &shown->leaf,
+        .trust = c->trust_roles ? &shown->trust : NULL,
+        .trust_alone = is_trust_alone(consumer, change),
         .restarted = restarts,
         .pod_is_new = is_new,
         /* A pod that starts at all starts after its creation. */
@@ -162,8 +204,7 @@ static enum cr_evidence judge_accepted(const struct plan_ctx *ctx, const struct 
 
 /* Software that takes no such leaf goes on with the old one, or stands still, however long it had. */
 static enum cr_evidence judge(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
-                              const struct cr_world_pod *pod, size_t change, const struct cr_shown_leaf *shown,
-                              char why[WHY])
+                              const struct cr_world_pod *pod, size_t change, const struct shown *shown, char why[WHY])
 {
     enum cr_evidence evidence = judge_accepted(ctx, consumer, pod, change, shown, why);
     if (evidence != CR_EVIDENCE_INFERRED || !consumer->changes[change].not_accepted)
@@ -186,12 +227,19 @@ enum cr_evidence cr_plan_evidence_of(const struct plan_ctx *ctx, const struct pl
 
 int64_t cr_plan_old_seen_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod, size_t change)
 {
-    return evidence_at(ctx, consumer, pod, change)->old_seen_ms;
+    const struct plan_evidence *evidence = evidence_at(ctx, consumer, pod, change);
+    return evidence->old_leaf_ms > evidence->old_trust_ms ? evidence->old_leaf_ms : evidence->old_trust_ms;
 }
 
 enum cr_shown cr_plan_shown(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod, size_t change)
 {
-    return evidence_at(ctx, consumer, pod, change)->shown;
+    return evidence_at(ctx, consumer, pod, change)->leaf;
+}
+
+enum cr_shown cr_plan_shown_trust(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
+                                  size_t change)
+{
+    return evidence_at(ctx, consumer, pod, change)->trust;
 }
 
 static int badness(enum cr_evidence evidence)
@@ -211,9 +259,9 @@ static void count(struct cr_pod_counts *counts, enum cr_evidence evidence)
     ++*slots[evidence];
 }
 
-/* A pod is as good as the worst of what is known of it. others: parallel to the changes. */
+/* A pod is as good as the worst of what is known of it. looks: parallel to the changes. */
 static enum cr_evidence judge_pod(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index,
-                                  const struct cr_strvec *others, char why[WHY])
+                                  const struct look *looks, char why[WHY])
 {
     const struct cr_world_pod *pod = &consumer->world->pods[index];
     enum cr_evidence worst = CR_EVIDENCE_VERIFIED;
@@ -221,17 +269,33 @@ static enum cr_evidence judge_pod(struct plan_ctx *ctx, struct plan_consumer *co
         if (!consumer->changes[k].concerns)
             continue;
         char reason[WHY] = "";
-        struct cr_shown_leaf shown;
-        look(ctx, consumer, pod, k, &others[k], &shown);
+        struct shown shown;
+        look_at(ctx, consumer, pod, k, &looks[k], &shown);
         enum cr_evidence evidence = judge(ctx, consumer, pod, k, &shown, reason);
-        *evidence_at(ctx, consumer, index, k) =
-            (struct plan_evidence){.evidence = evidence, .shown = shown.shown, .old_seen_ms = shown.old_ms};
+        *evidence_at(ctx, consumer, index, k) = (struct plan_evidence){.evidence = evidence,
+                                                                       .leaf = shown.leaf.shown,
+                                                                       .trust = shown.trust.shown,
+                                                                       .old_leaf_ms = shown.leaf.old_ms,
+                                                                       .old_trust_ms = shown.trust.old_ms};
         if (badness(evidence) > badness(worst)) {
             worst = evidence;
             memcpy(why, reason, WHY);
         }
     }
     return worst;
+}
+
+static struct look *prepare_looks(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    struct look *looks = cr_calloc(ctx->changes_len, sizeof *looks);
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        if (!consumer->changes[k].concerns)
+            continue;
+        if (can_look(consumer, k))
+            leaves_of_others(ctx, k, &looks[k].others);
+        cr_plan_trust_look_make(ctx, consumer, k, &looks[k].trust);
+    }
+    return looks;
 }
 
 void cr_plan_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer)
@@ -241,21 +305,20 @@ void cr_plan_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer)
     status->pods = (struct cr_pod_counts){0};
     cr_strvec_dispose(&status->examples);
     consumer->evidence = cr_calloc(pods * ctx->changes_len, sizeof *consumer->evidence);
-    cr_autofree struct cr_strvec *others = cr_calloc(ctx->changes_len, sizeof *others);
-    for (size_t k = 0; k < ctx->changes_len; k++)
-        if (consumer->changes[k].concerns && can_look(consumer, k))
-            leaves_of_others(ctx, k, &others[k]);
+    cr_autofree struct look *looks = prepare_looks(ctx, consumer);
     for (size_t i = 0; i < pods; i++) {
         char why[WHY] = "";
-        enum cr_evidence evidence = judge_pod(ctx, consumer, i, others, why);
+        enum cr_evidence evidence = judge_pod(ctx, consumer, i, looks, why);
         count(&status->pods, evidence);
         if (badness(evidence) < badness(CR_EVIDENCE_UNKNOWN) || status->examples.len >= CR_EXAMPLES_MAX)
             continue;
         cr_autofree char *line = cr_asprintf("%s: %s", consumer->world->pods[i].name, why);
         cr_strvec_add(&status->examples, line);
     }
-    for (size_t k = 0; k < ctx->changes_len; k++)
-        cr_strvec_dispose(&others[k]);
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        cr_strvec_dispose(&looks[k].others);
+        cr_plan_trust_look_dispose(&looks[k].trust);
+    }
 }
 
 bool cr_plan_enough_pods(const struct plan_consumer *consumer)
@@ -285,13 +348,15 @@ bool cr_plan_pods_have(const struct plan_ctx *ctx, const struct plan_consumer *c
     return true;
 }
 
-int cr_plan_late_pods(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
+int cr_plan_late_pods(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change, unsigned class)
 {
     int late = 0;
     int64_t deadline = cr_plan_deadline_ms(consumer, &consumer->changes[change]);
-    for (size_t i = 0; i < consumer->world->pods_len; i++)
-        late += cr_plan_evidence_of(ctx, consumer, i, change) == CR_EVIDENCE_STALE &&
-                cr_plan_old_seen_ms(ctx, consumer, i, change) >= deadline &&
+    for (size_t i = 0; i < consumer->world->pods_len; i++) {
+        const struct plan_evidence *evidence = evidence_at(ctx, consumer, i, change);
+        int64_t seen_ms = class == CR_CLASS_TRUST ? evidence->old_trust_ms : evidence->old_leaf_ms;
+        late += evidence->evidence == CR_EVIDENCE_STALE && seen_ms >= deadline &&
                 cr_plan_seen_old_lately(ctx, consumer, i, change);
+    }
     return late;
 }

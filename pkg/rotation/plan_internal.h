@@ -11,13 +11,16 @@
 
 /* What one pending change means to one consumer. */
 struct plan_change {
-    bool concerns;     /* the consumer uses the Secret, in a role that changed */
-    unsigned classes;  /* CR_CLASS_* that it must be, or was, restarted for; 0: it reloads */
-    bool demanded;     /* by the decision, not only by the fall-back */
-    bool covered;      /* the template already carries them */
-    bool frozen;       /* the Secret was immutable: its kubelets give the old content to new pods, too */
-    bool leaf_changed; /* a leaf that it serves */
-    bool not_accepted; /* its software takes no such leaf: time alone proves nothing */
+    bool concerns;        /* the consumer uses the Secret, in a role that changed */
+    unsigned classes;     /* CR_CLASS_* that it must be, or was, restarted for; 0: it reloads */
+    bool demanded;        /* by the decision, not only by the fall-back */
+    bool covered;         /* the template already carries them */
+    bool frozen;          /* the Secret was immutable: its kubelets give the old content to new pods, too */
+    bool leaf_changed;    /* a leaf that it serves */
+    bool leaf_presented;  /* a leaf that it presents as a client, and that its page tells of */
+    unsigned trust_roles; /* in which it uses CAs that changed: CR_ROLE_BIT */
+    unsigned seen_late;   /* CR_CLASS_* of which an old state was seen past the deadline */
+    bool not_accepted;    /* its software takes no such leaf: time alone proves nothing */
     int64_t since_ms;
     int64_t max_delay_ms;
 };
@@ -25,8 +28,10 @@ struct plan_change {
 /* What one pod has of one change. */
 struct plan_evidence {
     enum cr_evidence evidence;
-    enum cr_shown shown; /* by its endpoints */
-    int64_t old_seen_ms; /* when it was last seen to show an old leaf of the Secret; 0: it does not */
+    enum cr_shown leaf; /* what is seen of it */
+    enum cr_shown trust;
+    int64_t old_leaf_ms; /* when it was last seen to have an old leaf of the Secret; 0: it has not */
+    int64_t old_trust_ms;
 };
 
 /* What is known of one consumer while the plan is made. */
@@ -151,22 +156,54 @@ void cr_plan_begin(struct plan_ctx *ctx, struct plan_consumer *consumer);
 char *cr_plan_concurrency(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 char *cr_plan_limit(struct plan_ctx *ctx, const struct plan_consumer *consumer);
 void cr_plan_list_under_way(struct plan_ctx *ctx);
+/* All leaves that are remembered of a Secret. */
+void cr_plan_add_leaves(const struct cr_secret_status *secret, struct cr_strvec *out);
 /* plan_evidence.c: evidence per pod and change. */
 void cr_plan_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer);
 enum cr_evidence cr_plan_evidence_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
                                      size_t change);
-/* What its endpoints show of this change. */
+/* What is seen of the leaf, and of the CAs, of this change. */
 enum cr_shown cr_plan_shown(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
                             size_t change);
+enum cr_shown cr_plan_shown_trust(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
+                                  size_t change);
 /* All pods that should be there are, and have the new material of this change. */
 bool cr_plan_pods_have(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
 bool cr_plan_enough_pods(const struct plan_consumer *consumer);
-/* Pods that were seen, after the deadline and lately, to serve the old leaf of this change. */
-int cr_plan_late_pods(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+/* Pods that were seen, after the deadline and lately, to have the old material of this change, in one of the classes.
+ */
+int cr_plan_late_pods(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change, unsigned class);
 /* When a change should have been taken up by whoever reloads by himself. */
 int64_t cr_plan_deadline_ms(const struct plan_consumer *consumer, const struct plan_change *change);
 /* The latest deadline of all its changes is over. */
 bool cr_plan_past_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* plan_trust.c: what is seen of the CAs that pods verify their peers against. Of one change, for all pods of a
+ * consumer. */
+struct plan_trust_look {
+    struct cr_trust_change change; /* its target is NULL: nothing can be seen */
+    struct cr_strvec mounts;       /* where pods have the Secret */
+    struct cr_strvec other_leaves; /* of Secrets that have trust of their own */
+};
+void cr_plan_trust_look_make(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change,
+                             struct plan_trust_look *out);
+void cr_plan_trust_look_dispose(struct plan_trust_look *look);
+void cr_plan_look_at_trust(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                           const struct cr_world_pod *pod, size_t change, const struct plan_trust_look *look,
+                           struct cr_shown_leaf *out);
+/* The same of a leaf that is presented. */
+void cr_plan_look_at_page_leaf(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                               const struct cr_world_pod *pod, size_t change, struct cr_shown_leaf *out);
+/* A look at the pod may tell something of the change, beside the leaf that it serves. */
+bool cr_plan_can_see_trust(const struct plan_consumer *consumer, const struct cr_world_pod *pod, size_t change);
+/* Of which CA a canary should be, of all that its changes have brought: one at a time, the same for all consumers of a
+ * change. Borrowed; NULL: none is needed. */
+const char *cr_plan_canary_ca(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* The Secret as it was read: what is remembered of it has no subjects and serial numbers. */
+const struct cr_material *cr_plan_target(const struct plan_ctx *ctx, size_t change);
+/* plan_fallback.c: what hot-reloads by its decision and was seen with old material past the deadline is restarted,
+ * unless verify.onTimeout forbids. Of these classes that can be seen: */
+enum { CR_PLAN_FALLS_BACK = CR_CLASS_LEAF | CR_CLASS_TRUST };
+void cr_plan_fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* plan_fresh.c: NULL when kubelets have the new Secret for new pods, as far as old pods can show it, else which pod is
  * looked at for that (owned); the words begin as below. At most 2 s beyond restart.coalesce. */
 #define CR_PLAN_WAITS_FOR_KUBELET "kubelet: "
@@ -186,8 +223,8 @@ bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *
 /* By the API server's clock, which all share; a container that restarts in an old pod does not count, its volume may be
  * old. */
 bool cr_plan_created_since(const struct cr_world_pod *pod, int64_t since_ms);
-/* The pod was lately seen to show the old leaf of this change: it counts for what happens now, not for what was a while
- * ago. */
+/* The pod was lately seen to have the old material of this change: it counts for what happens now, not for what was a
+ * while ago. */
 bool cr_plan_seen_old_lately(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
                              size_t change);
 /* When it was last seen so; 0: it was not. */

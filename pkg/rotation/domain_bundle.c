@@ -112,21 +112,14 @@ static bool may_shrink(const struct domain_ctx *ctx)
 
 /* --- of each object --- */
 
-static bool has_bundle(const struct domain_ctx *ctx, const struct cr_domain_object *object)
-{
-    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
-        if (cr_domain_has_ca(object, ca))
-            return true;
-    return false;
-}
-
-/* One that has none yet gets all that is published: who presents a leaf that is being replaced is not known here. */
+/* One that has none yet, or one that cannot be read, gets all that is published: who presents a leaf that is being
+ * replaced is not known here. */
 static void fill(const struct domain_ctx *ctx, size_t at, bool shrink, bool *bundle)
 {
     const struct cr_domain_object *object = &ctx->world->objects[at];
-    bool is_new = !has_bundle(ctx, object);
+    bool is_new = object->bundle_foreign || !cr_domain_has_bundle(ctx, object);
     for (size_t ca = 0; ca < ctx->world->cas_len; ca++) {
-        bool has = is_new ? ctx->anywhere[ca] : cr_domain_has_ca(object, ca);
+        bool has = cr_domain_has_ca(object, ca) || (is_new && ctx->anywhere[ca]);
         bundle[ca] = (shrink ? ctx->retained[ca] : has || ctx->needed[ca]) && !cr_domain_is_expired(ctx, ca);
     }
 }

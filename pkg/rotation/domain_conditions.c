@@ -85,7 +85,7 @@ static size_t count_inferred(const struct cr_domain_status *status)
 static bool is_published(const struct domain_ctx *ctx)
 {
     for (size_t i = 0; i < ctx->world->objects_len; i++)
-        if (!cr_domain_is_there(&ctx->world->objects[i]))
+        if (!cr_domain_is_there(ctx, i))
             return false;
     return true;
 }

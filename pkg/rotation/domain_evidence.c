@@ -115,6 +115,11 @@ struct witness_case {
     struct cr_domain_evidence *out;
 };
 
+/* Of all policies, and of those that have seen a change. */
+struct weakest {
+    enum cr_arrival trust, leaf;
+};
+
 static bool is_leaf_the_same(const struct cr_material *a, const struct cr_material *b)
 {
     return strcmp(a->leaf, b->leaf) == 0 && strcmp(a->chain, b->chain) == 0;
@@ -276,7 +281,7 @@ static const struct cr_secret_status *secret_of(const struct cr_policy_status *s
     return NULL;
 }
 
-static void hear(struct witness_case *w, struct cr_strvec *trusted)
+static void hear(struct witness_case *w, struct weakest *seen, struct cr_strvec *trusted)
 {
     enum cr_arrival trust = CR_ARRIVAL_NOT_YET;
     enum cr_arrival leaf = CR_ARRIVAL_NOT_YET;
@@ -292,6 +297,10 @@ static void hear(struct witness_case *w, struct cr_strvec *trusted)
     bool lacks_leaf = w->in->material->has_leaf && leaf == CR_ARRIVAL_NOT_YET;
     at_most(&w->out->trust, trust);
     at_most(&w->out->leaf, leaf);
+    if (!w->secret || w->secret->trust_by != CR_SETTLED_FIRST_SIGHT)
+        at_most(&seen->trust, trust);
+    if (!w->secret || w->secret->leaf_by != CR_SETTLED_FIRST_SIGHT)
+        at_most(&seen->leaf, leaf);
     if (lacks_trust || lacks_leaf)
         explain(w);
     note_consumers(w, lacks_trust || lacks_leaf);
@@ -301,18 +310,21 @@ static void hear(struct witness_case *w, struct cr_strvec *trusted)
 static size_t hear_all(const struct cr_domain_evidence_input *in, struct cr_domain_evidence *out)
 {
     size_t heard = 0;
+    struct weakest seen = {CR_ARRIVAL_VERIFIED, CR_ARRIVAL_VERIFIED};
     for (size_t i = 0; in->secret && i < in->witnesses_len; i++) {
         if (in->witnesses[i].policy->deleting)
             continue;
         struct witness_case w = {
             .in = in, .policy = in->witnesses[i].policy, .status = in->witnesses[i].status, .out = out};
         CR_CLEANUP(cr_strvec) struct cr_strvec trusted = {0};
-        hear(&w, &trusted);
+        hear(&w, &seen, &trusted);
         if (heard++)
             keep_common(&out->trusted, &trusted);
         else
             cr_strvec_copy(&out->trusted, &trusted);
     }
+    out->trust_first_sight = out->trust == CR_ARRIVAL_INFERRED && seen.trust == CR_ARRIVAL_VERIFIED;
+    out->leaf_first_sight = out->leaf == CR_ARRIVAL_INFERRED && seen.leaf == CR_ARRIVAL_VERIFIED;
     return heard;
 }
 

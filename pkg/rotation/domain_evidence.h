@@ -28,9 +28,12 @@ enum cr_arrival { CR_ARRIVAL_NOT_YET, CR_ARRIVAL_INFERRED, CR_ARRIVAL_VERIFIED }
 
 struct cr_domain_evidence {
     enum cr_arrival trust, leaf; /* of what is published now; what it has none of has arrived (VERIFIED) */
-    bool failed;                 /* a consumer cannot get there without a person: a failed rollout */
-    bool restarted;              /* a consumer was restarted for it */
-    char *why; /* owned; one sentence while something has not arrived: which policy, which consumer, what blocks */
+    /* It is INFERRED only because a policy saw it for the first time as it is: nothing has changed since that anybody
+     * could have been seen to take up, so demanding more than that would be to wait for ever. */
+    bool trust_first_sight, leaf_first_sight;
+    bool failed;    /* a consumer cannot get there without a person: a failed rollout */
+    bool restarted; /* a consumer was restarted for it */
+    char *why;      /* owned; one sentence while something has not arrived: which policy, which consumer, what blocks */
     struct cr_strvec trusted; /* fingerprints: CAs of the published bundle that every consumer is known to have, also
                                * while the bundle as a whole has not arrived */
     int64_t look_again_ms;    /* time alone will tell: so long from now; 0: not */

@@ -204,7 +204,7 @@ static void plan_leaf(struct domain_ctx *ctx, size_t at)
     struct domain_leaf *leaf = &ctx->leaves[at];
     leaf->put_back = cr_domain_is_put_back(ctx, at);
     ctx->is_put_back = ctx->is_put_back || leaf->put_back;
-    if (!cr_domain_may_write(&ctx->world->objects[at]))
+    if (ctx->world->objects[at].refused_reason)
         return;
     if (cr_domain_puts_back(ctx, at))
         put_back(ctx, at, leaf);

@@ -5,16 +5,6 @@
 
 /* --- what has arrived --- */
 
-static bool verifies_peers(const struct domain_ctx *ctx, const struct cr_domain_object *object)
-{
-    if (object->bundle_foreign)
-        return true;
-    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
-        if (cr_domain_has_ca(object, ca))
-            return true;
-    return false;
-}
-
 static bool trusts_ca(const struct domain_ctx *ctx, const struct cr_domain_evidence *evidence, size_t ca)
 {
     return !cr_domain_is_expired(ctx, ca) && cr_strvec_has(&evidence->trusted, ctx->world->cas[ca].fingerprint);
@@ -30,16 +20,15 @@ static bool trusts_current(const struct domain_ctx *ctx, const struct cr_domain_
 
 static void add_arrival(struct domain_ctx *ctx, size_t at)
 {
-    const struct cr_domain_evidence_spec *demanded = &ctx->world->domain->evidence;
     const struct cr_domain_object *object = &ctx->world->objects[at];
     const struct cr_domain_evidence *evidence = cr_domain_evidence_of(ctx, at);
-    bool trust = evidence && cr_domain_reaches(evidence->trust, demanded->trust);
-    bool leaf = !object->published.found || (evidence && cr_domain_reaches(evidence->leaf, demanded->leaf));
+    bool trust = evidence && cr_domain_has_trust(ctx, evidence);
+    bool leaf = !object->published.found || (evidence && cr_domain_has_leaf(ctx, evidence));
     ctx->arrived = ctx->arrived && trust && leaf;
     ctx->trust_arrived = ctx->trust_arrived && trust;
     ctx->leaf_arrived = ctx->leaf_arrived && leaf;
     ctx->failed = ctx->failed || (evidence && evidence->failed);
-    if (verifies_peers(ctx, object))
+    if (cr_domain_has_bundle(ctx, object))
         ctx->trusted = ctx->trusted && evidence && trusts_current(ctx, evidence);
     if (evidence && evidence->look_again_ms)
         cr_domain_requeue_at(ctx, ctx->world->now_ms + evidence->look_again_ms);
@@ -49,7 +38,7 @@ void cr_domain_plan_arrivals(struct domain_ctx *ctx)
 {
     ctx->arrived = ctx->trust_arrived = ctx->leaf_arrived = ctx->trusted = true;
     for (size_t i = 0; i < ctx->world->objects_len; i++)
-        if (cr_domain_is_there(&ctx->world->objects[i]))
+        if (cr_domain_is_there(ctx, i))
             add_arrival(ctx, i);
 }
 
@@ -74,8 +63,20 @@ bool cr_domain_is_equivalent(const struct domain_ctx *ctx, size_t object, const 
     return cr_domain_is_usable(published) && is_within(ctx, published, verifies);
 }
 
+static bool is_in_all_bundles(const struct domain_ctx *ctx, const bool *verifies)
+{
+    for (size_t i = 0; i < ctx->world->objects_len; i++) {
+        bool has = !cr_domain_is_there(ctx, i) || !cr_domain_has_bundle(ctx, &ctx->world->objects[i]);
+        for (size_t ca = 0; ca < ctx->world->cas_len && !has; ca++)
+            has = verifies[ca] && cr_domain_has_ca(&ctx->world->objects[i], ca);
+        if (!has)
+            return false;
+    }
+    return true;
+}
+
 /* Where there is no leaf yet nobody can lose one. It needs no more trust than one that is published elsewhere has; and
- * the first ones of a domain need none, also when it was killed after it had written the first objects. */
+ * the first ones of a domain are not waited for, also when it was killed after it had written the first objects. */
 static bool is_harmless_addition(const struct domain_ctx *ctx, const bool *verifies)
 {
     bool any = false;
@@ -87,22 +88,7 @@ static bool is_harmless_addition(const struct domain_ctx *ctx, const bool *verif
             return true;
         any = true;
     }
-    return !any;
-}
-
-/* Someone else's object that trusts the published leaf must not lose it, though it is not ours to grow. */
-static bool loses(const struct domain_ctx *ctx, const struct cr_domain_object *foreign,
-                  const struct cr_domain_leaf_view *published, const bool *verifies)
-{
-    bool had = false;
-    bool has = false;
-    for (size_t ca = 0; ca < ctx->world->cas_len; ca++) {
-        if (!cr_domain_has_ca(foreign, ca) || cr_domain_is_expired(ctx, ca))
-            continue;
-        had = had || cr_domain_leaf_verifies(published, ca);
-        has = has || verifies[ca];
-    }
-    return had && !has;
+    return !any && is_in_all_bundles(ctx, verifies);
 }
 
 static bool trusts(const struct domain_ctx *ctx, size_t object, const bool *verifies)
@@ -111,7 +97,7 @@ static bool trusts(const struct domain_ctx *ctx, size_t object, const bool *veri
     if (!evidence)
         return false;
     /* Which of its CAs were verified is not told, only whether all were. */
-    if (ctx->world->domain->evidence.trust == CR_LEVEL_VERIFIED && evidence->trust != CR_ARRIVAL_VERIFIED)
+    if (ctx->world->domain->evidence.trust == CR_LEVEL_VERIFIED && !cr_domain_has_trust(ctx, evidence))
         return false;
     for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
         if (verifies[ca] && trusts_ca(ctx, evidence, ca))
@@ -119,13 +105,13 @@ static bool trusts(const struct domain_ctx *ctx, size_t object, const bool *veri
     return false;
 }
 
-static bool blocks(const struct domain_ctx *ctx, size_t at, const struct cr_domain_leaf_view *published,
-                   const bool *verifies)
+/* What was taken from us has readers that trust what we published there last. */
+static bool blocks(const struct domain_ctx *ctx, size_t at, const bool *verifies)
 {
     const struct cr_domain_object *object = &ctx->world->objects[at];
     if (cr_domain_is_foreign(object))
-        return loses(ctx, object, published, verifies);
-    return cr_domain_is_there(object) && verifies_peers(ctx, object) && !trusts(ctx, at, verifies);
+        return *ctx->plan->status.objects[at].trust != '\0';
+    return cr_domain_is_there(ctx, at) && cr_domain_has_bundle(ctx, object) && !trusts(ctx, at, verifies);
 }
 
 bool cr_domain_may_publish(const struct domain_ctx *ctx, size_t object, const bool *verifies, size_t *blocker)
@@ -136,7 +122,7 @@ bool cr_domain_may_publish(const struct domain_ctx *ctx, size_t object, const bo
     if (published->found ? published->not_after_ms <= ctx->world->now_ms : is_harmless_addition(ctx, verifies))
         return true;
     for (size_t i = 0; i < ctx->world->objects_len; i++) {
-        if (!blocks(ctx, i, published, verifies))
+        if (!blocks(ctx, i, verifies))
             continue;
         *blocker = i;
         return false;

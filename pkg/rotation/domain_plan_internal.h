@@ -45,10 +45,11 @@ struct domain_ctx {
 
 /* --- domain_world.c: questions to the world --- */
 
-/* It is not ours, and never was. */
+/* It is not ours, or not any more: only its record tells of it. */
 bool cr_domain_is_foreign(const struct cr_domain_object *object);
 /* Ours, with something that may be read by somebody. */
-bool cr_domain_is_there(const struct cr_domain_object *object);
+bool cr_domain_is_there(const struct domain_ctx *ctx, size_t object);
+bool cr_domain_has_bundle(const struct domain_ctx *ctx, const struct cr_domain_object *object);
 bool cr_domain_may_write(const struct cr_domain_object *object);
 bool cr_domain_has_ca(const struct cr_domain_object *object, size_t ca);
 bool cr_domain_leaf_verifies(const struct cr_domain_leaf_view *leaf, size_t ca);
@@ -57,7 +58,9 @@ bool cr_domain_is_expired(const struct domain_ctx *ctx, size_t ca);
 /* Owned: "Secret ns/name". */
 char *cr_domain_object_title(const struct cr_domain_object *object);
 const struct cr_domain_leaf *cr_domain_leaf_of(const struct domain_ctx *ctx, size_t object);
-bool cr_domain_reaches(enum cr_arrival arrival, enum cr_evidence_level level);
+/* It has arrived at the level that the domain demands. */
+bool cr_domain_has_trust(const struct domain_ctx *ctx, const struct cr_domain_evidence *evidence);
+bool cr_domain_has_leaf(const struct domain_ctx *ctx, const struct cr_domain_evidence *evidence);
 /* NULL: nothing is known of what is published there. */
 const struct cr_domain_evidence *cr_domain_evidence_of(const struct domain_ctx *ctx, size_t object);
 bool cr_domain_token_is_new(const struct domain_ctx *ctx, enum cr_rotate_what what);

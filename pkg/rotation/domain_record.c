@@ -25,10 +25,12 @@ static void note(struct domain_ctx *ctx, size_t at, struct cr_domain_object_stat
 {
     const struct cr_domain_object *object = &ctx->world->objects[at];
     char trust[CR_SHA256_HEX];
+    if (cr_domain_is_foreign(object))
+        return; /* what was ours there stays on record */
     cr_domain_trust_digest(ctx->world, object, trust);
     const char *leaf = object->published.found ? object->published.fingerprint : "";
     bool same = strcmp(record->trust, trust) == 0 && strcmp(record->leaf, leaf) == 0;
-    if (cr_domain_is_there(object) && (!same || !record->written_ms)) {
+    if (cr_domain_is_there(ctx, at) && (!same || !record->written_ms)) {
         ctx->unrecorded[at] = true;
         ctx->plan->record_first = true;
         record->written_ms = ctx->world->now_ms;

@@ -12,14 +12,13 @@
 static char *lacking(const struct domain_ctx *ctx, size_t at)
 {
     const struct cr_domain_evidence *evidence = cr_domain_evidence_of(ctx, at);
-    const struct cr_domain_evidence_spec *demanded = &ctx->world->domain->evidence;
     if (!evidence)
         return cr_strdup("what is published is being put on record");
     if (evidence->why)
         return cr_strdup(evidence->why);
-    if (!cr_domain_reaches(evidence->trust, demanded->trust))
+    if (!cr_domain_has_trust(ctx, evidence))
         return cr_strdup("trust is inferred, not observed, and spec.evidence.trust demands Verified");
-    if (!cr_domain_reaches(evidence->leaf, demanded->leaf))
+    if (!cr_domain_has_leaf(ctx, evidence))
         return cr_strdup("the leaf is inferred, not observed, and spec.evidence.leaf demands Verified");
     return NULL;
 }
@@ -33,8 +32,8 @@ static char *leaf_waits_for(const struct domain_ctx *ctx, const struct domain_le
     const struct cr_domain_object *blocker = &ctx->world->objects[leaf->waits_on];
     cr_autofree char *title = cr_domain_object_title(blocker);
     if (cr_domain_is_foreign(blocker))
-        return cr_asprintf("its next leaf would not be trusted by %s, which trusts the present one and is not written "
-                           "(%s)",
+        return cr_asprintf("its next leaf would not be trusted by those who read %s, which is not ours any more (%s): "
+                           "give it back, or take it out of the spec",
                            title, blocker->refused_reason);
     cr_autofree char *why = lacking(ctx, leaf->waits_on);
     return cr_asprintf("its next leaf waits until %s is known to trust it%s%s", title, why ? ": " : "",
@@ -46,7 +45,7 @@ static char *waits_for(const struct domain_ctx *ctx, size_t at)
     char *of_leaf = leaf_waits_for(ctx, &ctx->leaves[at]);
     if (of_leaf)
         return of_leaf;
-    return cr_domain_is_there(&ctx->world->objects[at]) ? lacking(ctx, at) : NULL;
+    return cr_domain_is_there(ctx, at) ? lacking(ctx, at) : NULL;
 }
 
 /* --- why it is not written --- */
@@ -85,21 +84,19 @@ static void set_problem(struct domain_ctx *ctx, size_t at, struct cr_domain_obje
 
 /* --- evidence --- */
 
-static const char *arrival_name(enum cr_arrival arrival, enum cr_evidence_level demanded)
+static const char *arrival_name(bool arrived, enum cr_arrival arrival)
 {
-    if (!cr_domain_reaches(arrival, demanded))
-        return NULL;
-    return arrival == CR_ARRIVAL_VERIFIED ? "Verified" : "Inferred";
+    return !arrived ? NULL : arrival == CR_ARRIVAL_VERIFIED ? "Verified" : "Inferred";
 }
 
 static void report_object(struct domain_ctx *ctx, size_t at)
 {
-    const struct cr_domain_evidence_spec *demanded = &ctx->world->domain->evidence;
-    const struct cr_domain_evidence *evidence = cr_domain_evidence_of(ctx, at);
+    const struct cr_domain_evidence *evidence = cr_domain_is_there(ctx, at) ? cr_domain_evidence_of(ctx, at) : NULL;
     struct cr_domain_object_status *record = &ctx->plan->status.objects[at];
-    bool there = cr_domain_is_there(&ctx->world->objects[at]) && evidence;
-    cr_strset(&record->trust_evidence, there && *record->trust ? arrival_name(evidence->trust, demanded->trust) : NULL);
-    cr_strset(&record->leaf_evidence, there && *record->leaf ? arrival_name(evidence->leaf, demanded->leaf) : NULL);
+    bool trust = evidence && *record->trust && cr_domain_has_trust(ctx, evidence);
+    bool leaf = evidence && *record->leaf && cr_domain_has_leaf(ctx, evidence);
+    cr_strset(&record->trust_evidence, arrival_name(trust, evidence ? evidence->trust : CR_ARRIVAL_NOT_YET));
+    cr_strset(&record->leaf_evidence, arrival_name(leaf, evidence ? evidence->leaf : CR_ARRIVAL_NOT_YET));
     free(record->waits_for);
     record->waits_for = waits_for(ctx, at);
     set_problem(ctx, at, record);

@@ -12,14 +12,28 @@ bool cr_domain_is_foreign(const struct cr_domain_object *object)
     return cr_streq(object->refused_reason, "NotOurs") || cr_streq(object->refused_reason, "OtherDomain");
 }
 
-bool cr_domain_is_there(const struct cr_domain_object *object)
+bool cr_domain_has_bundle(const struct domain_ctx *ctx, const struct cr_domain_object *object)
 {
-    return object->found && object->evidence && !cr_domain_is_foreign(object);
+    if (object->found && object->bundle_foreign)
+        return true;
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
+        if (cr_domain_has_ca(object, ca))
+            return true;
+    return false;
 }
 
+/* What cannot be read (no evidence, then) may have readers as well. */
+bool cr_domain_is_there(const struct domain_ctx *ctx, size_t at)
+{
+    const struct cr_domain_object *object = &ctx->world->objects[at];
+    return object->found && !cr_domain_is_foreign(object) &&
+           (object->evidence || object->published.found || cr_domain_has_bundle(ctx, object));
+}
+
+/* A bundle can grow beside a leaf that is refused for its key. */
 bool cr_domain_may_write(const struct cr_domain_object *object)
 {
-    return !object->refused_reason;
+    return !object->refused_reason || cr_streq(object->refused_reason, "KeyNotAccepted");
 }
 
 bool cr_domain_has_ca(const struct cr_domain_object *object, size_t ca)
@@ -53,9 +67,20 @@ const struct cr_domain_leaf *cr_domain_leaf_of(const struct domain_ctx *ctx, siz
     return &ctx->world->domain->leaves[ctx->world->objects[object].spec];
 }
 
-bool cr_domain_reaches(enum cr_arrival arrival, enum cr_evidence_level level)
+static bool reaches(enum cr_arrival arrival, bool first_sight, enum cr_evidence_level level)
 {
-    return level == CR_LEVEL_VERIFIED ? arrival == CR_ARRIVAL_VERIFIED : arrival != CR_ARRIVAL_NOT_YET;
+    return arrival == CR_ARRIVAL_VERIFIED ||
+           (arrival == CR_ARRIVAL_INFERRED && (first_sight || level == CR_LEVEL_INFERRED));
+}
+
+bool cr_domain_has_trust(const struct domain_ctx *ctx, const struct cr_domain_evidence *evidence)
+{
+    return reaches(evidence->trust, evidence->trust_first_sight, ctx->world->domain->evidence.trust);
+}
+
+bool cr_domain_has_leaf(const struct domain_ctx *ctx, const struct cr_domain_evidence *evidence)
+{
+    return reaches(evidence->leaf, evidence->leaf_first_sight, ctx->world->domain->evidence.leaf);
 }
 
 const struct cr_domain_evidence *cr_domain_evidence_of(const struct domain_ctx *ctx, size_t object)

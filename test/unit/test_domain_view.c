@@ -1,0 +1,330 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "support/domainscene.h"
+
+enum { HOUR_S = 3600, DAY_S = 24 * HOUR_S };
+
+#define AUTO_CERT    CR_CLEANUP(test_cert) struct test_cert *
+#define make(...)    test_cert_new(&(struct test_cert_spec){__VA_ARGS__})
+#define make_ca(...) make(.ca = true, __VA_ARGS__)
+
+#define MIRROR      "leaves: [{name: web, source: {type: Mirror, mirror: {secretName: issued}}}]"
+#define MIRROR_IN_A "leaves: [{name: web, namespace: a, source: {type: Mirror, mirror: {secretName: issued}}}]"
+#define ISSUE                                                                                                          \
+    "authority: {type: Issue, issue: {caSecretName: ca, commonName: mesh}}, leaves: [{name: web, source: {type: "      \
+    "Issue, issue: {dnsNames: [web]}}}]"
+#define TRUST ", trustTargets: [{kind: ConfigMap, name: trust}]"
+
+static void a_source_that_cannot_be_used_says_why(void **state)
+{
+    (void)state;
+    AUTO_CERT ca = make_ca(.cn = "ca");
+    AUTO_CERT other = make_ca(.cn = "other");
+    AUTO_CERT gone = make_ca(.cn = "gone", .from_s = -9 * DAY_S, .until_s = -DAY_S);
+    AUTO_CERT good = make(.cn = "web", .issuer = ca);
+    AUTO_CERT late = make(.cn = "web", .issuer = ca, .from_s = -2 * DAY_S, .until_s = -DAY_S);
+    AUTO_CERT early = make(.cn = "web", .issuer = ca, .from_s = HOUR_S);
+    AUTO_CERT lost = make(.cn = "web", .issuer = gone, .from_s = -2 * DAY_S);
+    const struct {
+        const char *rule, *certificate, *key, *trust, *reason, *words;
+    } cases[] = {
+        {"good", good->cert_pem, good->key_pem, ca->cert_pem, NULL, NULL},
+        {"another key", good->cert_pem, late->key_pem, ca->cert_pem, "KeyMismatch", "does not belong"},
+        {"no key", good->cert_pem, NULL, ca->cert_pem, "IncompleteMaterial", "tls.key"},
+        {"no certificate", NULL, NULL, ca->cert_pem, "IncompleteMaterial", "no certificate in tls.crt"},
+        {"nothing", NULL, NULL, NULL, "EmptyMaterial", "none of the keys"},
+        {"expired", late->cert_pem, late->key_pem, ca->cert_pem, "Expired", "expired at"},
+        {"too early", early->cert_pem, early->key_pem, ca->cert_pem, "NotYetValid", "not valid before"},
+        {"garbage", "garbage", good->key_pem, ca->cert_pem, "UnparsableMaterial", "tls.crt"},
+        {"garbage for a CA", good->cert_pem, good->key_pem, "garbage", "UnparsableMaterial", "ca.crt"},
+        {"no CA", good->cert_pem, good->key_pem, NULL, "NoCA", "put its CA into ca.crt"},
+        {"another CA", good->cert_pem, good->key_pem, other->cert_pem, "NoCA", "put its CA into ca.crt"},
+        {"a CA that has expired", lost->cert_pem, lost->key_pem, gone->cert_pem, "NoCA", "has expired"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct domain_scene s;
+        scene_begin(&s, "TrustDomain", MIRROR);
+        fake_store_put(&s.store, SECRET_PATH("ns", "issued"),
+                       scene_secret(NULL, cases[i].certificate, cases[i].key, cases[i].trust));
+        scene_look(&s);
+        const struct cr_domain_leaf_view *source = &scene_view(&s, "Secret", "ns", "web")->source;
+        if (!source->found || !cr_streq(source->problem_reason, cases[i].reason))
+            fail_msg("%s: %s", cases[i].rule, cr_or_empty(source->problem_reason));
+        if (cases[i].words && !strstr(cr_or_empty(source->problem), cases[i].words))
+            fail_msg("%s: %s", cases[i].rule, cr_or_empty(source->problem));
+        assert_true(
+            !cr_domain_objects_source(s.objects, 0) ==
+            (cases[i].reason && strcmp(cases[i].reason, "NoCA") != 0 && !strstr(cases[i].rule, "no certificate")));
+        scene_end(&s);
+    }
+}
+
+static void an_absent_source_is_not_found(void **state)
+{
+    (void)state;
+    struct domain_scene s;
+    scene_begin(&s, "TrustDomain", MIRROR TRUST);
+    scene_look(&s);
+    assert_int_equal(s.world.objects_len, 2);
+    assert_int_equal(s.world.cas_len, 0);
+    assert_false(s.world.objects[0].source.found || s.world.objects[0].found || s.world.objects[1].found);
+    assert_null(cr_domain_objects_material(s.objects, 0));
+    scene_end(&s);
+}
+
+static void a_source_s_own_cas_are_known_from_those_published_before(void **state)
+{
+    (void)state;
+    AUTO_CERT old = make_ca(.cn = "old", .from_s = -2 * DAY_S);
+    AUTO_CERT fresh = make_ca(.cn = "new", .from_s = -DAY_S);
+    AUTO_CERT cross = make_ca(.cn = "new", .key_of = fresh, .issuer = old);
+    AUTO_CERT leaf = make(.cn = "web", .issuer = fresh);
+    AUTO_CERT before = make(.cn = "web", .issuer = old);
+    cr_autofree char *crossed = test_concat(leaf->cert_pem, cross->cert_pem, NULL);
+    const struct {
+        const char *rule, *chain, *key, *trust;
+        bool fresh, old;
+    } cases[] = {
+        {"what ca.crt has", leaf->cert_pem, leaf->key_pem, fresh->cert_pem, true, false},
+        {"not the old one by a cross-certificate", crossed, leaf->key_pem, fresh->cert_pem, true, false},
+        {"without ca.crt what it verifies against", before->cert_pem, before->key_pem, NULL, false, true},
+        {"a leaf that lags behind ca.crt", before->cert_pem, before->key_pem, fresh->cert_pem, true, true},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct domain_scene s;
+        scene_begin(&s, "TrustDomain", MIRROR);
+        fake_store_put(&s.store, SECRET_PATH("ns", "issued"),
+                       scene_secret(NULL, cases[i].chain, cases[i].key, cases[i].trust));
+        fake_store_put(&s.store, SECRET_PATH("ns", "web"),
+                       scene_secret("ns/mesh", before->cert_pem, before->key_pem, old->cert_pem));
+        scene_look(&s);
+        size_t a = scene_ca(&s, fresh);
+        size_t b = scene_ca(&s, old);
+        assert_true(b < s.world.cas_len);
+        if ((a < s.world.cas_len && s.world.cas[a].in_source) != cases[i].fresh ||
+            s.world.cas[b].in_source != cases[i].old)
+            fail_msg("%s", cases[i].rule);
+        const struct cr_domain_object *web = scene_view(&s, "Secret", "ns", "web");
+        assert_true(web->published.verifies[b] && web->bundle[b] && !web->bundle_foreign);
+        assert_null(web->published.problem_reason);
+        assert_true(cr_domain_objects_material(s.objects, 0)->trust_len == 1);
+        scene_end(&s);
+    }
+}
+
+static void who_may_write_one_object_makes_no_other_trust_a_ca(void **state)
+{
+    (void)state;
+    AUTO_CERT ca = make_ca(.cn = "ca");
+    AUTO_CERT ours = make_ca(.cn = "ours", .from_s = -DAY_S);
+    AUTO_CERT planted = make_ca(.cn = "planted");
+    AUTO_CERT leaf = make(.cn = "web", .issuer = ca);
+    const struct {
+        const char *rule, *kind, *spec, *owner;
+        bool in_leaf, consents, known, at_hand;
+    } cases[] = {
+        {"in a ConfigMap", "TrustDomain", MIRROR TRUST, "ns/mesh", false, true, false, false},
+        {"in a ConfigMap, and the domain's own before", "TrustDomain", MIRROR TRUST, "ns/mesh", false, true, true,
+         true},
+        {"in a leaf's Secret, whose writer could write the source", "TrustDomain", MIRROR TRUST, "ns/mesh", true, true,
+         false, true},
+        {"in a Secret that is another's", "TrustDomain", MIRROR TRUST, NULL, true, true, false, false},
+        {"in a leaf's Secret of a namespace that consents", "ClusterTrustDomain", MIRROR_IN_A, "mesh", true, true,
+         false, true},
+        {"of one that does not", "ClusterTrustDomain", MIRROR_IN_A, "mesh", true, false, false, false},
+        {"of one that does no more", "ClusterTrustDomain", MIRROR_IN_A, "mesh", true, false, true, true},
+        {"where the CA's key is elsewhere", "ClusterTrustDomain",
+         "authority: {type: Issue, issue: {caSecretName: ca}}, leaves: [{name: web, namespace: a, source: {type: "
+         "Issue, "
+         "issue: {dnsNames: [web]}}}]",
+         "mesh", true, true, false, false},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct domain_scene s;
+        bool cluster = strcmp(cases[i].kind, "TrustDomain") != 0;
+        scene_begin(&s, cases[i].kind, cases[i].spec);
+        cr_strvec_add(&s.namespaces, "a");
+        if (cases[i].consents)
+            cr_strvec_add(&s.consenting, "a");
+        const char *source = cluster ? SECRET_PATH("a", "issued") : SECRET_PATH("ns", "issued");
+        fake_store_put(&s.store, source, scene_secret(NULL, leaf->cert_pem, leaf->key_pem, ca->cert_pem));
+        const char *place = !cases[i].in_leaf ? CONFIGMAP_PATH("ns", "trust")
+                            : cluster         ? SECRET_PATH("a", "web")
+                                              : SECRET_PATH("ns", "web");
+        cr_autofree char *text = test_concat(ours->cert_pem, planted->cert_pem, NULL);
+        struct cr_json *object = scene_secret(cases[i].owner, NULL, NULL, text);
+        if (!cases[i].in_leaf)
+            cr_json_set_string(cr_json_object_in(object, "data"), "ca.crt", text);
+        fake_store_put(&s.store, place, object);
+        if (cases[i].known) {
+            s.status.cas_len = 1;
+            cr_x509_fingerprint(planted->x509, s.status.cas[0].fingerprint);
+        }
+        scene_look(&s);
+        if ((scene_ca(&s, planted) < s.world.cas_len) != cases[i].at_hand)
+            fail_msg("%s", cases[i].rule);
+        const struct cr_domain_object *view = &s.world.objects[cases[i].in_leaf ? 0 : 1];
+        bool exact = cases[i].at_hand && !cases[i].known;
+        if (cases[i].owner && view->bundle_foreign == exact)
+            fail_msg("%s: the bundle is%s foreign", cases[i].rule, exact ? "" : " not");
+        scene_end(&s);
+    }
+}
+
+static void what_may_be_written_and_what_not(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule, *object, *reason, *words;
+    } cases[] = {
+        {"nothing is there", NULL, NULL, NULL},
+        {"ours", "{metadata: {annotations: {certroll.dev/trust-domain: ns/mesh}}}", NULL, NULL},
+        {"another's", "{metadata: {}}", "NotOurs", "certroll.dev/trust-domain: ns/mesh"},
+        {"another domain's", "{metadata: {annotations: {certroll.dev/trust-domain: ns/other}}}", "OtherDomain",
+         "'ns/other'"},
+        {"a ClusterTrustDomain's of that name", "{metadata: {annotations: {certroll.dev/trust-domain: mesh}}}",
+         "OtherDomain", "'mesh'"},
+        {"immutable", "{immutable: true, metadata: {annotations: {certroll.dev/trust-domain: ns/mesh}}}", "Immutable",
+         "delete it"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct domain_scene s;
+        scene_begin(&s, "TrustDomain", MIRROR TRUST);
+        if (cases[i].object) {
+            fake_store_put(&s.store, SECRET_PATH("ns", "web"), test_yaml(cases[i].object));
+            fake_store_put(&s.store, CONFIGMAP_PATH("ns", "trust"), test_yaml(cases[i].object));
+        }
+        scene_look(&s);
+        for (size_t k = 0; k < 2; k++) {
+            const struct cr_domain_object *view = &s.world.objects[k];
+            if (!cr_streq(view->refused_reason, cases[i].reason) ||
+                (cases[i].words && !strstr(cr_or_empty(view->refused), cases[i].words)))
+                fail_msg("%s: %s, %s", cases[i].rule, cr_or_empty(view->refused_reason), cr_or_empty(view->refused));
+            struct cr_error err = {0};
+            if (cases[i].reason && scene_write(&s, (struct cr_domain_write){.object = k}, &err))
+                fail_msg("%s: it was written", cases[i].rule);
+        }
+        assert_int_equal(s.store.writes.len, 0);
+        scene_end(&s);
+    }
+}
+
+static void the_cluster_kind_writes_where_it_has_consent(void **state)
+{
+    (void)state;
+    struct domain_scene s;
+    scene_begin(
+        &s, "ClusterTrustDomain",
+        "leaves: [{name: one, namespace: a, source: {type: Mirror, mirror: {secretName: x}}}, {name: two, "
+        "namespace: b, source: {type: Mirror, mirror: {secretName: x}}}, {name: three, namespace: gone, source: "
+        "{type: Mirror, mirror: {secretName: x}}}], trustTargets: [{kind: ConfigMap, name: trust, namespace: c}, "
+        "{kind: ConfigMap, name: trust, namespaceSelector: {matchLabels: {mesh: 'on'}}}]");
+    const char *const all[] = {"a", "b", "c"};
+    for (size_t i = 0; i < 3; i++)
+        cr_strvec_add(&s.namespaces, all[i]);
+    cr_strvec_add(&s.consenting, "a");
+    cr_strvec_add(&s.consenting, "c");
+    /* Nobody may read there, and nobody has asked us to. */
+    s.store.forbidden = "/namespaces/b/";
+    scene_look(&s);
+    assert_int_equal(s.world.objects_len, 5);
+    assert_null(scene_view(&s, "Secret", "a", "one")->refused_reason);
+    assert_string_equal(scene_view(&s, "Secret", "b", "two")->refused_reason, "NoConsent");
+    assert_non_null(strstr(scene_view(&s, "Secret", "b", "two")->refused, "certroll.dev/trust-domains: \"mesh\""));
+    assert_string_equal(scene_view(&s, "Secret", "gone", "three")->refused_reason, "NamespaceMissing");
+    assert_null(scene_view(&s, "ConfigMap", "c", "trust")->refused_reason);
+    assert_null(scene_view(&s, "ConfigMap", "a", "trust")->refused_reason);
+    scene_end(&s);
+}
+
+static void what_cannot_be_read_is_told_with_its_name(void **state)
+{
+    (void)state;
+    struct domain_scene s;
+    struct cr_error err = {0};
+    scene_begin(&s, "TrustDomain", ISSUE);
+    s.store.forbidden = "/secrets/ca";
+    assert_false(scene_try_look(&s, &err));
+    assert_int_equal(err.kind, CR_ERR_FORBIDDEN);
+    scene_refused(&err, "cannot read Secret ns/ca");
+    scene_end(&s);
+}
+
+static void too_many_objects_are_refused(void **state)
+{
+    (void)state;
+    struct domain_scene s;
+    struct cr_error err = {0};
+    scene_begin(&s, "ClusterTrustDomain",
+                MIRROR_IN_A
+                ", trustTargets: [{kind: ConfigMap, name: trust, namespaceSelector: {matchLabels: {mesh: 'on'}}}]");
+    for (size_t i = 0; i <= CR_DOMAIN_OBJECTS_MAX; i++) {
+        cr_autofree char *ns = cr_asprintf("ns-%zu", i);
+        cr_strvec_add(&s.namespaces, ns);
+        cr_strvec_add(&s.consenting, ns);
+    }
+    assert_false(scene_try_look(&s, &err));
+    assert_int_equal(err.kind, CR_ERR_INVALID);
+    scene_refused(&err, "more than 512 objects");
+    scene_end(&s);
+}
+
+static void a_ca_that_cannot_sign_says_why(void **state)
+{
+    (void)state;
+    AUTO_CERT ca = make_ca(.cn = "ca");
+    AUTO_CERT other = make_ca(.cn = "other");
+    AUTO_CERT late = make_ca(.cn = "late", .from_s = -2 * DAY_S, .until_s = -DAY_S);
+    AUTO_CERT leaf = make(.cn = "leaf");
+    AUTO_CERT root = make_ca(.cn = "root");
+    AUTO_CERT middle = make_ca(.cn = "middle", .issuer = root);
+    const struct {
+        const char *rule, *certificate, *key, *trust;
+        const struct test_cert *anchor;
+        enum cr_domain_ca_state state;
+        const char *words;
+    } cases[] = {
+        {"a root", ca->cert_pem, ca->key_pem, NULL, ca, CR_DOMAIN_CA_USABLE, NULL},
+        {"below a root", middle->cert_pem, middle->key_pem, root->cert_pem, root, CR_DOMAIN_CA_USABLE, NULL},
+        {"expired, and still at hand", late->cert_pem, late->key_pem, NULL, late, CR_DOMAIN_CA_BROKEN, "expired at"},
+        {"another key", ca->cert_pem, other->key_pem, NULL, ca, CR_DOMAIN_CA_BROKEN, "does not belong"},
+        {"no CA", leaf->cert_pem, leaf->key_pem, NULL, leaf, CR_DOMAIN_CA_BROKEN, "none of a CA"},
+        {"garbage", "garbage", ca->key_pem, NULL, NULL, CR_DOMAIN_CA_BROKEN, "Secret ns/ca"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct domain_scene s;
+        scene_begin(&s, "TrustDomain", ISSUE);
+        fake_store_put(&s.store, SECRET_PATH("ns", "ca"),
+                       scene_secret("ns/mesh", cases[i].certificate, cases[i].key, cases[i].trust));
+        scene_look(&s);
+        const struct cr_domain_authority_view *authority = &s.world.authority;
+        if (authority->current != cases[i].state || authority->next != CR_DOMAIN_CA_ABSENT ||
+            (cases[i].words && !strstr(cr_or_empty(authority->current_problem), cases[i].words)))
+            fail_msg("%s: %s", cases[i].rule, cr_or_empty(authority->current_problem));
+        if (cases[i].anchor)
+            assert_int_equal(authority->current_ca, scene_ca(&s, cases[i].anchor));
+        assert_int_equal(s.world.cas_len, cases[i].anchor ? 1 : 0);
+        scene_end(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_source_that_cannot_be_used_says_why),
+        cmocka_unit_test(an_absent_source_is_not_found),
+        cmocka_unit_test(a_source_s_own_cas_are_known_from_those_published_before),
+        cmocka_unit_test(who_may_write_one_object_makes_no_other_trust_a_ca),
+        cmocka_unit_test(what_may_be_written_and_what_not),
+        cmocka_unit_test(the_cluster_kind_writes_where_it_has_consent),
+        cmocka_unit_test(what_cannot_be_read_is_told_with_its_name),
+        cmocka_unit_test(too_many_objects_are_refused),
+        cmocka_unit_test(a_ca_that_cannot_sign_says_why),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -3,6 +3,7 @@
 #ifndef CR_CONTROLLERS_ACTS_H
 #define CR_CONTROLLERS_ACTS_H
 
+#include "controllers/canaries.h"
 #include "controllers/memory.h"
 #include "controllers/policy_metrics.h"
 #include "controllers/world.h"
@@ -17,6 +18,7 @@ struct cr_actor {
     struct cr_memory *memory;
     struct cr_own_writes *own_writes; /* of policies, by "ns/name"; may be NULL, as all below */
     struct cr_reservations *reservations;
+    struct cr_canaries *canaries;
     struct cr_policy_metrics *metrics;
     struct cr_metric *nudges;    /* namespace */
     struct cr_metric *probes;    /* namespace, outcome */

@@ -9,7 +9,8 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "codec/base64.h"
-#include "net/tls_probe.h"
+#include "controllers/acts_trust.h"
+#include "controllers/pod_guard.h"
 
 enum {
     TARGETS_MAX = 4 * CR_PROBE_AT_ONCE, /* of one round; the rest comes with the next */
@@ -25,6 +26,7 @@ struct look {
     size_t consumer;
     size_t endpoint;
     const struct cr_world_pod *pod;
+    const struct cr_plan_pod *what; /* of the plan */
 };
 
 /* The client certificate of one consumer, for one round. */
@@ -53,8 +55,24 @@ static int by_age(const void *a, const void *b)
     return first < second ? -1 : first > second;
 }
 
+/* Whoever finds no place comes with the next round. How many are left, moved to the front. */
+static size_t fit(const struct cr_actor *actor, struct look *looks, size_t len)
+{
+    size_t kept = 0;
+    size_t canaries = 0;
+    for (size_t i = 0; i < len && kept < TARGETS_MAX; i++) {
+        bool wants_canary = looks[i].what->trust && cr_act_has_canary(actor, looks[i].what->canary_ca);
+        if (wants_canary && canaries == CR_CANARIES_MAX)
+            continue;
+        canaries += wants_canary;
+        looks[kept++] = looks[i];
+    }
+    return kept;
+}
+
 /* Those first that were asked the longest ago: else the first would be due again before the last had their turn. */
-static struct look *looks_of(const struct cr_gathered *gathered, const struct cr_plan *plan, size_t *count)
+static struct look *looks_of(const struct cr_actor *actor, const struct cr_gathered *gathered,
+                             const struct cr_plan *plan, size_t *count)
 {
     struct look *looks = NULL;
     size_t len = 0;
@@ -63,38 +81,15 @@ static struct look *looks_of(const struct cr_gathered *gathered, const struct cr
         size_t endpoints = verify_of(gathered, what->consumer)->endpoints_len;
         looks = cr_reallocarray(looks, len + endpoints, sizeof *looks);
         for (size_t e = 0; e < endpoints; e++)
-            looks[len++] = (struct look){
-                .consumer = what->consumer, .endpoint = e, .pod = &gathered->consumers[what->consumer].pods[what->pod]};
+            looks[len++] = (struct look){.consumer = what->consumer,
+                                         .endpoint = e,
+                                         .pod = &gathered->consumers[what->consumer].pods[what->pod],
+                                         .what = what};
     }
     if (len)
         qsort(looks, len, sizeof *looks, by_age);
-    *count = len < TARGETS_MAX ? len : TARGETS_MAX;
+    *count = fit(actor, looks, len);
     return looks;
-}
-
-/* Shares its address with its node. */
-static bool on_host(const struct cr_world_pod *pod)
-{
-    if (cr_json_bool_at(pod->pod, false, "spec", "hostNetwork") ||
-        cr_probe_address_equal(cr_json_string_at(pod->pod, "status", "hostIP"), pod->ip))
-        return true;
-    const struct cr_json *hosts = cr_json_at(pod->pod, "status", "hostIPs");
-    for (const struct cr_json *host = cr_json_first(hosts); host; host = cr_json_next(host))
-        if (cr_probe_address_equal(cr_json_string_at(host, "ip"), pod->ip))
-            return true;
-    return false;
-}
-
-/* Never the API server or what a node runs for the cluster: whoever can write a pod's status could point us at them. */
-static bool may_ask(const struct cr_actor *actor, const struct cr_world_pod *pod, int port)
-{
-    static const int node_ports[] = {2379, 2380, 6443, 10248, 10249, 10250, 10255, 10256, 10257, 10259};
-    if (!cr_probe_address_allowed(pod->ip) || cr_client_is_server(actor->client, pod->ip, port))
-        return false;
-    for (size_t i = 0; i < cr_array_len(node_ports); i++)
-        if (port == node_ports[i])
-            return !on_host(pod);
-    return true;
 }
 
 /* --- the client --- */
@@ -192,6 +187,34 @@ static void remember(const struct cr_actor *actor, const struct cr_gathered *gat
     cr_metric_add(actor->probes, CR_LABELS(policy->ns, outcome_word(result->outcome)), 1);
 }
 
+/* --- what it trusts --- */
+
+static void remember_trust(const struct cr_actor *actor, const struct cr_gathered *gathered, const struct look *look,
+                           const struct cr_endpoint_trust *trust, int64_t began_ms)
+{
+    cr_memory_saw_trust(actor->memory, look->pod->uid, look->pod->started_ms, verify_of(gathered, look->consumer),
+                        look->endpoint, trust, began_ms);
+}
+
+static void look_at_trust(const struct cr_actor *actor, const struct cr_gathered *gathered, const struct look *looks,
+                          size_t count, const struct cr_probe_target *targets, const struct cr_probe_result *results,
+                          int64_t began_ms)
+{
+    cr_autofree struct cr_trust_look *trusts = cr_calloc(count, sizeof *trusts);
+    cr_autofree const struct look **of = cr_calloc(count, sizeof(struct look *));
+    size_t len = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!looks[i].what->trust)
+            continue;
+        of[len] = &looks[i];
+        trusts[len++] =
+            (struct cr_trust_look){.target = &targets[i], .result = &results[i], .canary_ca = looks[i].what->canary_ca};
+    }
+    cr_act_look_at_trust(actor, gathered, trusts, len);
+    for (size_t i = 0; i < len; i++)
+        remember_trust(actor, gathered, of[i], &trusts[i].trust, began_ms);
+}
+
 /* --- the round --- */
 
 /* What may not be asked is told so at once; the rest becomes targets, looks moved to the front with them. */
@@ -202,11 +225,13 @@ static size_t make_targets(const struct cr_actor *actor, const struct cr_gathere
     for (size_t i = 0; i < count; i++) {
         const struct look look = looks[i];
         const struct cr_verify_endpoint *endpoint = &verify_of(gathered, look.consumer)->endpoints[look.endpoint];
-        if (!may_ask(actor, look.pod, endpoint->port)) {
+        if (!cr_pod_may_be_asked(actor->client, look.pod, endpoint->port)) {
             remember(
                 actor, gathered, &look,
                 &(struct cr_probe_result){.outcome = CR_PROBE_REFUSED, .detail = "not an address that may be asked"},
                 NULL);
+            if (look.what->trust)
+                remember_trust(actor, gathered, &look, &(struct cr_endpoint_trust){0}, cr_clock_wall_ms());
             continue;
         }
         looks[kept] = look;
@@ -223,15 +248,18 @@ static void run_round(const struct cr_actor *actor, const struct cr_gathered *ga
 {
     size_t count = 0;
     size_t consumers = gathered->world.policy->consumers_len;
-    cr_autofree struct look *looks = looks_of(gathered, plan, &count);
+    cr_autofree struct look *looks = looks_of(actor, gathered, plan, &count);
     cr_autofree struct presented *presented = cr_calloc(consumers, sizeof *presented);
     cr_autofree struct cr_probe_target *targets = cr_calloc(count, sizeof *targets);
     cr_autofree struct cr_probe_result *results = cr_calloc(count, sizeof *results);
+    int64_t began_ms = cr_clock_wall_ms();
     size_t asked = make_targets(actor, gathered, looks, count, presented, targets);
     if (asked)
         cr_tls_probe(targets, asked, asked <= CR_PROBE_AT_ONCE ? ONE_WAVE_MS : ALL_WAVES_MS, results);
     for (size_t i = 0; i < asked; i++)
         remember(actor, gathered, &looks[i], &results[i], &presented[looks[i].consumer]);
+    look_at_trust(actor, gathered, looks, asked, targets, results, began_ms);
+    cr_act_read_pages(actor, gathered, plan, began_ms);
     for (size_t i = 0; i < consumers; i++)
         cr_probe_client_free(presented[i].client);
 }

@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "base/strmap.h"
 #include "base/strvec.h"
+#include "controllers/trust_memory.h"
 
 struct cr_memory {
     pthread_mutex_t lock;
@@ -35,6 +36,7 @@ struct pod_record {
     struct cr_pod_memory nudges;
     struct seen_record *seen;
     size_t seen_len;
+    struct cr_trust_memory *trust;
 };
 
 static void dispose_seen(struct seen_record *seen)
@@ -50,6 +52,7 @@ static void pod_free(void *value)
     for (size_t i = 0; i < pod->seen_len; i++)
         dispose_seen(&pod->seen[i]);
     free(pod->seen);
+    cr_trust_memory_free(pod->trust);
     free(pod);
 }
 
@@ -180,6 +183,35 @@ void cr_memory_sightings(struct cr_memory *memory, const char *uid, int64_t star
         if (seen && seen->started_ms == started_ms)
             copy_seen(seen, &out[i]);
     }
+    pthread_mutex_unlock(&memory->lock);
+}
+
+void cr_memory_saw_trust(struct cr_memory *memory, const char *uid, int64_t started_ms,
+                         const struct cr_policy_verify *verify, size_t index, const struct cr_endpoint_trust *trust,
+                         int64_t at_ms)
+{
+    pthread_mutex_lock(&memory->lock);
+    struct pod_record *pod = pod_for_update(memory, cr_or_empty(uid));
+    cr_trust_memory_keep_endpoint(&pod->trust, started_ms, &verify->endpoints[index], trust, at_ms);
+    pthread_mutex_unlock(&memory->lock);
+}
+
+void cr_memory_saw_page(struct cr_memory *memory, const char *uid, int64_t started_ms,
+                        const struct cr_policy_verify *verify, struct cr_trust_sighting *page, int64_t at_ms)
+{
+    pthread_mutex_lock(&memory->lock);
+    struct pod_record *pod = pod_for_update(memory, cr_or_empty(uid));
+    cr_trust_memory_keep_page(&pod->trust, started_ms, verify, page, at_ms);
+    pthread_mutex_unlock(&memory->lock);
+}
+
+void cr_memory_trust(struct cr_memory *memory, const char *uid, int64_t started_ms,
+                     const struct cr_policy_verify *verify, int64_t now_ms, struct cr_trust_sighting *out)
+{
+    struct cr_trust_memory *none = NULL;
+    pthread_mutex_lock(&memory->lock);
+    struct pod_record *pod = cr_strmap_get(memory->pods, cr_or_empty(uid));
+    cr_trust_memory_recall(pod ? &pod->trust : &none, started_ms, verify, now_ms, out);
     pthread_mutex_unlock(&memory->lock);
 }
 

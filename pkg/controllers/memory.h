@@ -1,4 +1,4 @@
-/* What the process knows beside the API server: when a pod was last nudged and what a probe of it saw. Losing it costs
+/* What the process knows beside the API server: when a pod was last nudged and what probes of it saw. Losing it costs
  * a nudge and a handshake more, never a restart. Thread-safe. */
 #ifndef CR_CONTROLLERS_MEMORY_H
 #define CR_CONTROLLERS_MEMORY_H
@@ -7,7 +7,7 @@
 
 #include "api/policy.h"
 #include "base/cleanup.h"
-#include "rotation/sighting.h"
+#include "rotation/trust_sighting.h"
 
 struct cr_pod_memory {
     int nudges; /* for the change of nudged_since_ms */
@@ -31,6 +31,15 @@ void cr_memory_probed(struct cr_memory *memory, const char *uid, int64_t started
 /* out: as many as verify has endpoints; all zero where nothing was seen. */
 void cr_memory_sightings(struct cr_memory *memory, const char *uid, int64_t started_ms,
                          const struct cr_policy_verify *verify, struct cr_sighting *out);
+/* The same of what it trusts, see trust_memory.h: of one endpoint; of verify.certsPage, which takes the page's content;
+ * and a copy of it all, to be disposed of. at_ms: wall clock, when the look began. */
+void cr_memory_saw_trust(struct cr_memory *memory, const char *uid, int64_t started_ms,
+                         const struct cr_policy_verify *verify, size_t index, const struct cr_endpoint_trust *trust,
+                         int64_t at_ms);
+void cr_memory_saw_page(struct cr_memory *memory, const char *uid, int64_t started_ms,
+                        const struct cr_policy_verify *verify, struct cr_trust_sighting *page, int64_t at_ms);
+void cr_memory_trust(struct cr_memory *memory, const char *uid, int64_t started_ms,
+                     const struct cr_policy_verify *verify, int64_t now_ms, struct cr_trust_sighting *out);
 /* since_ms: of the change; nudges for others count no more. */
 void cr_memory_nudged(struct cr_memory *memory, const char *uid, int64_t since_ms, int64_t now_ms);
 void cr_memory_evicted(struct cr_memory *memory, const char *uid, int64_t now_ms);

@@ -591,6 +591,7 @@ struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_con
                                           .recorder = controller->recorder,
                                           .memory = controller->memory,
                                           .reservations = controller->reservations,
+                                          .canaries = options->canaries,
                                           .own_writes = controller->own_writes};
     register_metrics(controller, options->metrics);
     cr_manager_set_reconciler(options->manager, reconcile, controller);

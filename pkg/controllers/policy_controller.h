@@ -8,6 +8,7 @@
 #include "base/strvec.h"
 #include "controllers/cache.h"
 #include "controllers/catalogue_source.h"
+#include "controllers/canaries.h"
 #include "controllers/reservations.h"
 #include "controllers/watch_scope.h"
 #include "metrics/metrics.h"
@@ -24,6 +25,7 @@ struct cr_policy_controller_options {
     enum cr_secret_scope secret_scope;
     struct cr_restart_limits limits;
     const char *operator_namespace;  /* of the operator's own objects; NULL: not known (outside of a cluster) */
+    struct cr_canaries *canaries;    /* of trust domains; NULL: none */
     const char *catalogue_configmap; /* in that namespace; NULL: CR_CATALOGUE_CONFIGMAP; "": no overrides */
 };
 

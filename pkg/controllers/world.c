@@ -73,6 +73,16 @@ static void recall_sightings(const struct cr_world_source *source, const struct 
             sightings[i] = (struct cr_sighting){0};
 }
 
+static void recall_trust(const struct cr_world_source *source, const struct cr_policy_verify *verify,
+                         struct cr_trust_sighting *trust, struct cr_world_pod *view)
+{
+    cr_trust_sighting_dispose(trust);
+    if (!verify->endpoints_len && !verify->certs_port)
+        return;
+    cr_memory_trust(source->memory, view->uid, view->started_ms, verify, cr_clock_wall_ms(), trust);
+    view->trust = trust;
+}
+
 static void view_pod(const struct cr_world_source *source, const struct cr_policy_verify *verify,
                      const struct cr_json *pod, struct cr_sighting *sightings, struct cr_world_pod *view)
 {
@@ -109,6 +119,7 @@ static void gather_consumer(const struct cr_world_source *source, const struct c
         cr_cache_pods(source->cache, policy->ns, spec->kind, spec->target, &out->pods[i]);
     out->pod_views[i] = cr_calloc(out->pods[i].len, sizeof(struct cr_world_pod));
     out->sightings[i] = cr_calloc(out->pods[i].len * spec->verify.endpoints_len, sizeof(struct cr_sighting));
+    out->trusts[i] = cr_calloc(out->pods[i].len, sizeof(struct cr_trust_sighting));
     consumer->pods = out->pod_views[i];
     consumer->pods_len = out->pods[i].len;
 }
@@ -194,9 +205,12 @@ void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *
     const struct cr_policy *policy = gathered->world.policy;
     for (size_t i = 0; i < policy->consumers_len; i++) {
         const struct cr_policy_verify *verify = &policy->consumers[i].verify;
-        for (size_t p = 0; p < gathered->pods[i].len; p++)
+        for (size_t p = 0; p < gathered->pods[i].len; p++) {
+            struct cr_world_pod *view = &gathered->pod_views[i][p];
             view_pod(source, verify, gathered->pods[i].items[p]->json,
-                     &gathered->sightings[i][p * verify->endpoints_len], &gathered->pod_views[i][p]);
+                     &gathered->sightings[i][p * verify->endpoints_len], view);
+            recall_trust(source, verify, &gathered->trusts[i][p], view);
+        }
         recall_acts(source, gathered, i);
     }
     recall_restarts(source, gathered);
@@ -217,6 +231,7 @@ static void make_room(const struct cr_world_source *source, const struct cr_poli
                                 .pods = cr_calloc(consumers, sizeof(struct cr_snapshots)),
                                 .pod_views = cr_calloc(consumers, sizeof(struct cr_world_pod *)),
                                 .sightings = cr_calloc(consumers, sizeof(struct cr_sighting *)),
+                                .trusts = cr_calloc(consumers, sizeof(struct cr_trust_sighting *)),
                                 .refusals = cr_calloc(consumers, sizeof(struct cr_note))};
     out->world = (struct cr_world){.policy = policy,
                                    .status = &out->status,
@@ -276,6 +291,9 @@ void cr_world_dispose(struct cr_gathered *gathered)
     for (size_t i = 0; policy && i < policy->consumers_len; i++) {
         cr_snapshot_unref(gathered->workload_snapshots[i]);
         cr_json_free(gathered->workload_overrides[i]);
+        for (size_t p = 0; gathered->trusts[i] && p < gathered->pods[i].len; p++)
+            cr_trust_sighting_dispose(&gathered->trusts[i][p]);
+        free(gathered->trusts[i]);
         cr_snapshots_dispose(&gathered->pods[i]);
         free(gathered->pod_views[i]);
         free(gathered->sightings[i]);
@@ -290,6 +308,7 @@ void cr_world_dispose(struct cr_gathered *gathered)
     free(gathered->pods);
     free(gathered->pod_views);
     free(gathered->sightings);
+    free(gathered->trusts);
     free(gathered->refusals);
     cr_budgets_dispose(&gathered->budgets);
     cr_scope_dispose(&gathered->scope); /* last: the policy is its */

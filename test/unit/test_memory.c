@@ -146,6 +146,30 @@ static void sightings_are_told_apart_by_what_was_asked(void **state)
             fail_msg("%s", cases[i].rule);
 }
 
+static int64_t trust_seen_ms(struct cr_memory *memory, int64_t started_ms)
+{
+    const struct cr_policy_verify verify = asks(&plain);
+    CR_CLEANUP(cr_trust_sighting) struct cr_trust_sighting seen;
+    cr_memory_trust(memory, "u", started_ms, &verify, 1000, &seen);
+    return seen.at_ms;
+}
+
+static void what_a_pod_trusts_is_kept_until_it_goes(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_memory) struct cr_memory *memory = cr_memory_new();
+    const struct cr_policy_verify verify = asks(&plain);
+    const struct cr_endpoint_trust trust = {.reached = true};
+    assert_int_equal(trust_seen_ms(memory, 10), 0);
+    cr_memory_saw_trust(memory, "u", 10, &verify, 0, &trust, 100);
+    assert_int_equal(trust_seen_ms(memory, 10), 100);
+    assert_int_equal(trust_seen_ms(memory, 20), 0); /* another start is another process */
+    cr_memory_nudged(memory, "u", 5, 50);
+    assert_int_equal(trust_seen_ms(memory, 10), 100);
+    cr_memory_forget_pod(memory, "u");
+    assert_int_equal(trust_seen_ms(memory, 10), 0);
+}
+
 /* A policy whose ports change for ever costs no more than a few sightings. */
 static void the_oldest_sighting_makes_room(void **state)
 {
@@ -221,6 +245,11 @@ static void *work(void *arg)
         probed(memory, "shared", 1, &plain, &sighting);
         probed(memory, "u", 1, &plain, &sighting);
         (void)sighting_of(memory, 1, &plain);
+        const struct cr_policy_verify verify = asks(&plain);
+        struct cr_trust_sighting page = {.page_read = true};
+        cr_memory_saw_trust(memory, "u", 1, &verify, 0, &(struct cr_endpoint_trust){.reached = true}, i + 1);
+        cr_memory_saw_page(memory, "shared", 1, &verify, &page, i + 1);
+        (void)trust_seen_ms(memory, 1);
         cr_memory_take_note(memory, "ns/p/shared", i, "text");
         cr_memory_take_note(memory, "ns/q/passing", i, "text");
         CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, "ns/q/passing");
@@ -254,6 +283,7 @@ int main(void)
         cmocka_unit_test(nudges_are_counted_per_change),
         cmocka_unit_test(the_last_probe_counts_and_nudges_stay),
         cmocka_unit_test(sightings_are_told_apart_by_what_was_asked),
+        cmocka_unit_test(what_a_pod_trusts_is_kept_until_it_goes),
         cmocka_unit_test(the_oldest_sighting_makes_room),
         cmocka_unit_test(notes_count_and_keep_the_last_text),
         cmocka_unit_test(keys_are_forgotten_by_their_beginning),

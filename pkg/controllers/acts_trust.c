@@ -1,0 +1,238 @@
+#include "controllers/acts_trust.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "controllers/pod_guard.h"
+#include "net/page_fetch.h"
+#include "rotation/certs_page.h"
+
+enum { CANARIES_MS = 6000, PAGES_MS = 2000 };
+
+bool cr_act_has_canary(const struct cr_actor *actor, const char *ca)
+{
+    return ca[0] && actor->canaries && cr_canaries_has(actor->canaries, ca, cr_clock_wall_ms());
+}
+
+/* --- names --- */
+
+static void note_names(const struct cr_probe_result *result, struct cr_endpoint_trust *trust)
+{
+    const struct cr_probe_announced *from = &result->announced;
+    *trust = (struct cr_endpoint_trust){.reached = result->outcome == CR_PROBE_SERVED};
+    if (!trust->reached)
+        return;
+    size_t len = from->len < CR_ANNOUNCED_MAX ? from->len : CR_ANNOUNCED_MAX;
+    trust->announced = (struct cr_announced){.asked = from->asked, .more = from->more || len < from->len, .len = len};
+    memcpy(trust->announced.names, from->names, len * sizeof from->names[0]);
+}
+
+/* The CA as a Secret of the policy has it now; NULL: none has. */
+static const struct cr_ca *find_ca(const struct cr_gathered *gathered, const char *fingerprint)
+{
+    for (size_t i = 0; i < gathered->world.policy->secrets_len; i++) {
+        const struct cr_material *material = gathered->secrets[i].material;
+        for (size_t k = 0; material && k < material->trust_len; k++)
+            if (cr_streq(material->trust[k].fingerprint, fingerprint))
+                return &material->trust[k];
+    }
+    return NULL;
+}
+
+static bool has_name(const struct cr_announced *announced, const char *subject)
+{
+    for (size_t i = 0; i < announced->len; i++) {
+        char name[CR_SHA256_HEX];
+        for (size_t k = 0; k < sizeof announced->names[i]; k++)
+            snprintf(&name[2 * k], 3, "%02x", announced->names[i][k]);
+        if (cr_streq(name, subject))
+            return true;
+    }
+    return false;
+}
+
+/* Another CA of that name, or one whose name is not known: of subjects, status remembers the first digits. */
+static bool may_share_name(const struct cr_material *material, const struct cr_ca *ca)
+{
+    if (material->trust_summary.count)
+        return true;
+    for (size_t i = 0; i < material->trust_len; i++) {
+        const struct cr_ca *other = &material->trust[i];
+        if (!cr_streq(other->fingerprint, ca->fingerprint) &&
+            strncmp(other->subject, ca->subject, strlen(other->subject)) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_named_alone(const struct cr_gathered *gathered, const struct cr_ca *ca)
+{
+    const struct cr_policy_status *status = &gathered->status;
+    for (size_t i = 0; i < gathered->world.policy->secrets_len; i++)
+        if (gathered->secrets[i].material && may_share_name(gathered->secrets[i].material, ca))
+            return false;
+    for (size_t i = 0; i < status->secrets_len; i++)
+        if (status->secrets[i].has_settled && may_share_name(&status->secrets[i].settled, ca))
+            return false;
+    return true;
+}
+
+/* Names tell when the CA is not among them, or is and no other CA has its name. */
+static bool names_leave_it_open(const struct cr_gathered *gathered, const struct cr_announced *announced,
+                                const char *fingerprint)
+{
+    const struct cr_ca *ca = find_ca(gathered, fingerprint);
+    if (!announced->len || announced->more || !ca || !ca->subject[0])
+        return true;
+    return has_name(announced, ca->subject) && !is_named_alone(gathered, ca);
+}
+
+/* --- canaries --- */
+
+static enum cr_canary_verdict verdict_of(enum cr_probe_trust trust)
+{
+    static const enum cr_canary_verdict verdicts[] = {[CR_PROBE_TRUST_UNASKED] = CR_CANARY_NONE,
+                                                      [CR_PROBE_TRUSTED] = CR_CANARY_TRUSTED,
+                                                      [CR_PROBE_UNTRUSTED] = CR_CANARY_UNTRUSTED,
+                                                      [CR_PROBE_TRUST_UNKNOWN] = CR_CANARY_UNKNOWN};
+    return verdicts[trust];
+}
+
+/* Those under way: parallel lists, each canary held. */
+struct canaries {
+    struct cr_probe_target *targets;
+    enum cr_probe_trust *trusts;
+    struct cr_trust_look **looks;
+    size_t len;
+};
+
+static void add_canary(const struct cr_actor *actor, const struct cr_gathered *gathered, struct cr_trust_look *look,
+                       struct canaries *canaries)
+{
+    const struct cr_announced *announced = &look->trust.announced;
+    if (!look->canary_ca[0] || !actor->canaries || !look->trust.reached || !announced->asked ||
+        look->target->protocol != CR_PROBE_TLS || !names_leave_it_open(gathered, announced, look->canary_ca))
+        return;
+    const struct cr_probe_client *client = cr_canaries_hold(actor->canaries, look->canary_ca, cr_clock_wall_ms());
+    if (!client)
+        return;
+    canaries->targets[canaries->len] = *look->target;
+    canaries->targets[canaries->len].client = client;
+    canaries->looks[canaries->len++] = look;
+}
+
+void cr_act_look_at_trust(const struct cr_actor *actor, const struct cr_gathered *gathered, struct cr_trust_look *looks,
+                          size_t count)
+{
+    cr_autofree struct cr_probe_target *targets = cr_calloc(count, sizeof *targets);
+    cr_autofree enum cr_probe_trust *trusts = cr_calloc(count, sizeof *trusts);
+    cr_autofree struct cr_trust_look **asked = cr_calloc(count, sizeof(struct cr_trust_look *));
+    struct canaries canaries = {.targets = targets, .trusts = trusts, .looks = asked};
+    for (size_t i = 0; i < count; i++) {
+        note_names(looks[i].result, &looks[i].trust);
+        add_canary(actor, gathered, &looks[i], &canaries);
+    }
+    if (canaries.len)
+        cr_canary_probe(targets, canaries.len, CANARIES_MS, trusts);
+    for (size_t i = 0; i < canaries.len; i++) {
+        struct cr_endpoint_trust *trust = &asked[i]->trust;
+        trust->canary = verdict_of(trusts[i]);
+        snprintf(trust->canary_ca, sizeof trust->canary_ca, "%s", asked[i]->canary_ca);
+        cr_canaries_release(actor->canaries, targets[i].client);
+    }
+}
+
+/* --- pages --- */
+
+struct page_look {
+    const struct cr_world_pod *pod;
+    const struct cr_policy_verify *verify;
+};
+
+struct reading {
+    const struct cr_actor *actor;
+    struct page_look *looks; /* parallel to what is fetched */
+    int64_t began_ms;
+};
+
+static int64_t read_ms(const struct page_look *look)
+{
+    return look->pod->trust ? look->pod->trust->at_ms : 0;
+}
+
+static int by_age(const void *a, const void *b)
+{
+    int64_t first = read_ms(a);
+    int64_t second = read_ms(b);
+    return first < second ? -1 : first > second;
+}
+
+/* Takes what the page has. */
+static void remember_page(const struct reading *reading, const struct page_look *look, struct cr_trust_sighting *page)
+{
+    cr_memory_saw_page(reading->actor->memory, look->pod->uid, look->pod->started_ms, look->verify, page,
+                       reading->began_ms);
+    cr_trust_sighting_dispose(page);
+}
+
+static void on_page(void *arg, size_t index, const struct cr_page *page)
+{
+    const struct reading *reading = arg;
+    struct cr_trust_sighting seen = {0};
+    struct cr_error problem = {0};
+    if (page->problem[0])
+        snprintf(seen.words, sizeof seen.words, "%s", page->problem);
+    else if (!cr_certs_page_read(cr_buf_text(&page->body), page->body.len, &seen, &problem))
+        snprintf(seen.words, sizeof seen.words, "%s", problem.text);
+    remember_page(reading, &reading->looks[index], &seen);
+}
+
+static struct page_look *looks_of(const struct cr_gathered *gathered, const struct cr_plan *plan, size_t *count)
+{
+    struct page_look *looks = cr_calloc(plan->probes_len, sizeof *looks);
+    size_t len = 0;
+    for (size_t i = 0; i < plan->probes_len; i++) {
+        const struct cr_plan_pod *what = &plan->probes[i];
+        const struct cr_policy_verify *verify = &gathered->world.policy->consumers[what->consumer].verify;
+        if (what->trust && verify->certs_port)
+            looks[len++] =
+                (struct page_look){.pod = &gathered->consumers[what->consumer].pods[what->pod], .verify = verify};
+    }
+    if (len)
+        qsort(looks, len, sizeof *looks, by_age);
+    *count = len < CR_PAGES_MAX ? len : CR_PAGES_MAX;
+    return looks;
+}
+
+/* What may not be asked is told so at once; the rest becomes targets, looks moved to the front with them. */
+static size_t make_targets(const struct reading *reading, size_t count, struct cr_page_target *targets)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct page_look look = reading->looks[i];
+        if (!cr_pod_may_be_asked(reading->actor->client, look.pod, look.verify->certs_port)) {
+            remember_page(reading, &look,
+                          &(struct cr_trust_sighting){.words = "it is not at an address that may be asked"});
+            continue;
+        }
+        reading->looks[kept] = look;
+        targets[kept++] = (struct cr_page_target){
+            .address = look.pod->ip, .port = look.verify->certs_port, .path = look.verify->certs_path};
+    }
+    return kept;
+}
+
+void cr_act_read_pages(const struct cr_actor *actor, const struct cr_gathered *gathered, const struct cr_plan *plan,
+                       int64_t began_ms)
+{
+    size_t count = 0;
+    cr_autofree struct page_look *looks = looks_of(gathered, plan, &count);
+    cr_autofree struct cr_page_target *targets = cr_calloc(count, sizeof *targets);
+    struct reading reading = {.actor = actor, .looks = looks, .began_ms = began_ms};
+    size_t asked = make_targets(&reading, count, targets);
+    cr_page_fetch(targets, asked, PAGES_MS, on_page, &reading);
+}

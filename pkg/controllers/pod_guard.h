@@ -1,0 +1,12 @@
+/* Which pods may be connected to: whoever can write a pod's status could point us elsewhere. */
+#ifndef CR_CONTROLLERS_POD_GUARD_H
+#define CR_CONTROLLERS_POD_GUARD_H
+
+#include "kube/client.h"
+#include "rotation/plan.h"
+
+/* Only at an address that a pod can have (cr_probe_address_allowed), and never the API server or what a node runs for
+ * the cluster. */
+bool cr_pod_may_be_asked(const struct cr_client *client, const struct cr_world_pod *pod, int port);
+
+#endif

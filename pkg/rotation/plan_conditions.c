@@ -117,21 +117,65 @@ static void rotating(struct plan_ctx *ctx)
         set(ctx, "Rotating", false, "Idle", "No change is pending.");
 }
 
-static bool trust_is_pending(const struct cr_policy_status *status)
+/* Some consumer takes up CAs that changed, and nothing can show that it has. */
+static bool trust_is_blind(const struct plan_ctx *ctx)
 {
-    for (size_t i = 0; i < status->secrets_len; i++)
-        if (status->secrets[i].pending.set && (cr_diff_classes(status->secrets[i].pending.changes) & CR_CLASS_TRUST))
-            return true;
+    for (size_t i = 0; i < ctx->consumers_len; i++)
+        for (size_t k = 0; ctx->consumers[i].concerned && k < ctx->changes_len; k++) {
+            const struct plan_change *change = &ctx->consumers[i].changes[k];
+            if (change->concerns && change->trust_roles &&
+                !cr_trust_can_be_seen(change->trust_roles, &ctx->consumers[i].spec->verify))
+                return true;
+        }
     return false;
+}
+
+struct levels {
+    size_t of[CR_SETTLED_VERIFIED + 1];
+};
+
+/* " Leaves: 2 verified, 1 inferred." */
+static void add_levels(struct cr_buf *text, const char *what, const struct levels *levels)
+{
+    static const char *const words[] = {[CR_SETTLED_FIRST_SIGHT] = "unchanged since first sight",
+                                        [CR_SETTLED_INFERRED] = "inferred",
+                                        [CR_SETTLED_VERIFIED] = "verified"};
+    const char *before = what;
+    for (size_t i = cr_array_len(words); i-- > 0;) {
+        if (!levels->of[i])
+            continue;
+        cr_buf_printf(text, "%s%zu %s", before, levels->of[i], words[i]);
+        before = ", ";
+    }
+    if (before != what)
+        cr_buf_puts(text, ".");
+}
+
+/* What was seen and what was not, of the last change of each Secret. */
+static void has_converged(struct plan_ctx *ctx)
+{
+    const struct cr_policy_status *status = &ctx->plan->status;
+    struct levels trust = {0};
+    struct levels leaf = {0};
+    for (size_t i = 0; i < status->secrets_len; i++) {
+        const struct cr_secret_status *secret = &status->secrets[i];
+        leaf.of[secret->leaf_by] += secret->has_settled && secret->settled.has_leaf;
+        trust.of[secret->trust_by] += secret->has_settled && cr_material_has_trust(&secret->settled);
+    }
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    cr_buf_puts(&text, "Every consumer has the material that its Secrets hold.");
+    add_levels(&text, " Leaves: ", &leaf);
+    add_levels(&text, " Trust: ", &trust);
+    if (leaf.of[CR_SETTLED_INFERRED] || trust.of[CR_SETTLED_INFERRED])
+        cr_buf_puts(&text, " What no port or page shows is inferred from pod starts and reload delays.");
+    set(ctx, "Converged", true, "Converged", cr_buf_text(&text));
 }
 
 static void converged(struct plan_ctx *ctx)
 {
     const struct cr_policy_status *status = &ctx->plan->status;
     if (!any_pending(status)) {
-        set(ctx, "Converged", true, "Converged",
-            "Every consumer has the material that its Secrets hold. Leaves are verified by handshakes where a port is "
-            "named; trust is inferred from pod starts and reload delays, not observed.");
+        has_converged(ctx);
         return;
     }
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
@@ -145,8 +189,8 @@ static void converged(struct plan_ctx *ctx)
     }
     if (!text.len)
         add_line(&text, "the change is being put on record");
-    if (trust_is_pending(status))
-        add_line(&text, "trust will be inferred, not observed");
+    if (trust_is_blind(ctx))
+        add_line(&text, "trust will be inferred where no port or page shows it");
     set(ctx, "Converged", false, "RotationInProgress", cr_buf_text(&text));
 }
 

@@ -110,6 +110,9 @@ void cr_plan_hold(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t i
 bool cr_plan_is_others(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
 /* The other has not yet brought it the material of this change. */
 bool cr_plan_waits_for_other(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+/* What the other remembers of the Secret; NULL: the pair is this policy's, or the other knows nothing. */
+const struct cr_secret_status *cr_plan_memory_of_other(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                                                       size_t change);
 /* Shows that in the state of a consumer that is at rest otherwise. */
 void cr_plan_wait_for_others(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* In words, when that is why a consumer is not concerned. Owned; NULL: it is not. */

@@ -52,6 +52,13 @@ static const struct cr_world_other *waits_for(const struct plan_ctx *ctx, const 
     return other && !has_finished(ctx, other, &ctx->pending[change]->pending) ? other : NULL;
 }
 
+const struct cr_secret_status *cr_plan_memory_of_other(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                                                       size_t change)
+{
+    const struct cr_world_other *other = other_of(consumer, secret_index(ctx, change));
+    return other ? other->memory : NULL;
+}
+
 bool cr_plan_waits_for_other(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
 {
     return waits_for(ctx, consumer, change) != NULL;

@@ -181,6 +181,8 @@ static void first_sight(struct plan_ctx *ctx, struct cr_secret_status *secret, c
 {
     cr_material_copy(&secret->settled, now->material);
     secret->has_settled = true;
+    secret->trust_by = secret->leaf_by = CR_SETTLED_FIRST_SIGHT;
+    secret->settled_ms = whole_seconds(ctx->world->now_ms);
     secret->immutable = now->immutable;
     cr_strset(&secret->observed_resource_version, now->resource_version);
     ctx->plan->record_first = true;
@@ -199,6 +201,9 @@ static bool adopt(struct plan_ctx *ctx, struct cr_secret_status *secret, const s
         return false;
     cr_material_copy(&secret->settled, &memory->settled);
     secret->has_settled = true;
+    secret->trust_by = memory->trust_by;
+    secret->leaf_by = memory->leaf_by;
+    secret->settled_ms = memory->settled_ms;
     secret->immutable = now->immutable;
     cr_strvec_copy(&secret->pending.old_leaves, &memory->pending.old_leaves);
     cr_strset(&secret->observed_resource_version, now->resource_version);

@@ -51,7 +51,7 @@ static void read_current(struct cr_domain_objects *objects)
     }
     if (!objects->ca_secret)
         return;
-    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf stored;
+    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf stored = {0};
     cr_autofree char *label = cr_domain_object_label(&cr_res_secrets, objects->own_ns, objects->domain->ca.ca_secret);
     cr_stored_leaf_read(objects->ca_secret, &stored);
     hold(objects, &stored, label, current);
@@ -70,7 +70,7 @@ static char *refuse_next(const struct cr_domain_objects *objects)
 static void read_next(struct cr_domain_objects *objects)
 {
     struct cr_held_ca *next = &objects->next;
-    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf stored;
+    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf stored = {0};
     cr_autofree char *label =
         cr_asprintf("the next CA in Secret %s/%s", cr_or_empty(objects->own_ns), objects->staging_name);
     cr_domain_staging_leaf(objects, NEXT, &stored);
@@ -201,7 +201,7 @@ bool cr_domain_objects_first_ca(struct cr_domain_objects *objects, int64_t now_m
 
 static bool has_next(const struct cr_domain_objects *objects)
 {
-    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf stored;
+    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf stored = {0};
     cr_domain_staging_leaf(objects, NEXT, &stored);
     return stored.certificate.found && stored.key.found;
 }
@@ -237,8 +237,8 @@ bool cr_domain_objects_stage_next_ca(struct cr_domain_objects *objects, const ch
 
 bool cr_domain_objects_promote_ca(struct cr_domain_objects *objects, struct cr_error *err)
 {
-    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf stored;
-    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf current;
+    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf stored = {0};
+    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf current = {0};
     cr_autofree char *refused = refuse_next(objects);
     cr_domain_staging_leaf(objects, NEXT, &stored);
     cr_stored_leaf_read(objects->ca_secret, &current);

@@ -34,7 +34,7 @@ char *cr_domain_keystore_refuse(const struct cr_domain_objects *objects, const s
     if (!item->password)
         return cr_asprintf("Secret %s/%s with the password of the keystore is not there", item->ns,
                            spec->password_secret);
-    CR_CLEANUP(cr_entry) struct cr_entry password;
+    CR_CLEANUP(cr_entry) struct cr_entry password = {0};
     read_password(objects, item, &password);
     const char *problem = password.found ? unfit(&password) : "is not there";
     return problem ? cr_asprintf("the password of the keystore, %s of Secret %s/%s, %s", spec->password_key, item->ns,
@@ -70,7 +70,7 @@ bool cr_domain_keystore_put(const struct cr_domain_objects *objects, const struc
                             const struct cr_stored_leaf *leaf, struct cr_json *data, struct cr_error *err)
 {
     char seed[CR_SHA256_HEX];
-    CR_CLEANUP(cr_entry) struct cr_entry password;
+    CR_CLEANUP(cr_entry) struct cr_entry password = {0};
     if (!cr_domain_item_leaf(objects, item)->keystore.set)
         return true;
     read_password(objects, item, &password);
@@ -85,7 +85,7 @@ bool cr_domain_keystore_is_stale(const struct cr_domain_objects *objects, const 
 {
     if (!cr_domain_item_leaf(objects, item)->keystore.set || item->refused_reason)
         return false;
-    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf;
+    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf = {0};
     CR_CLEANUP(cr_secret_json) struct cr_json *data = cr_json_new_object();
     cr_stored_leaf_read(item->object, &leaf);
     if (!leaf.certificate.bytes.len || !leaf.key.bytes.len || !leaf.trust.bytes.len ||

@@ -134,7 +134,7 @@ void cr_domain_source_read(struct cr_domain_objects *objects, struct cr_domain_i
 {
     if (!item->source)
         return;
-    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf;
+    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf = {0};
     enum cr_material_problem problem;
     cr_stored_leaf_read(item->source, &leaf);
     item->has_source = parse(objects, &leaf, true, &item->source_material, &problem, NULL);
@@ -166,7 +166,7 @@ static void view_source(struct cr_domain_objects *objects, struct cr_domain_item
     begin(&place);
     if (!item->source)
         return;
-    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf;
+    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf = {0};
     struct cr_material material;
     enum cr_material_problem problem;
     struct cr_error err = {0};
@@ -186,7 +186,7 @@ static void view_previous(struct cr_domain_objects *objects, struct cr_domain_it
 {
     cr_autofree char *what = cr_domain_staging_previous(cr_domain_item_leaf(objects, item));
     const struct place place = {objects, &item->previous, out};
-    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf;
+    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf = {0};
     cr_domain_staging_leaf(objects, what, &leaf);
     begin(&place);
     if (leaf.certificate.found || leaf.key.found)
@@ -197,7 +197,7 @@ static void view_published(struct cr_domain_objects *objects, struct cr_domain_i
                            struct cr_domain_leaf_view *out)
 {
     const struct place place = {objects, &item->published, out};
-    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf;
+    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf = {0};
     cr_stored_leaf_read(item->object, &leaf);
     begin(&place);
     if (cr_domain_owns(objects, item->object) && leaf.certificate.bytes.len)
@@ -224,7 +224,7 @@ void cr_domain_leaf_views(struct cr_domain_objects *objects, struct cr_domain_it
 
 static void read_leaf_material(const struct cr_domain_objects *objects, struct cr_domain_item *item)
 {
-    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf;
+    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf = {0};
     enum cr_material_problem problem;
     cr_stored_leaf_read(item->object, &leaf);
     item->has_material = parse(objects, &leaf, true, &item->material, &problem, NULL);

@@ -89,7 +89,7 @@ static void put_issued_for(const struct cr_domain_objects *objects, const struct
 
 static bool is_saved(const struct cr_domain_objects *objects, const char *what, const struct cr_stored_leaf *leaf)
 {
-    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf saved;
+    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf saved = {0};
     cr_domain_staging_leaf(objects, what, &saved);
     return saved.certificate.found && saved.key.found &&
            cr_streq(cr_buf_text(&saved.certificate.bytes), cr_buf_text(&leaf->certificate.bytes)) &&
@@ -98,7 +98,7 @@ static bool is_saved(const struct cr_domain_objects *objects, const char *what, 
 
 bool cr_domain_staging_save(struct cr_domain_objects *objects, const struct cr_domain_item *item, struct cr_error *err)
 {
-    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf;
+    CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf = {0};
     cr_autofree char *what = cr_domain_staging_previous(cr_domain_item_leaf(objects, item));
     cr_stored_leaf_read(item->object, &leaf);
     if (!leaf.certificate.bytes.len || !leaf.key.bytes.len || is_saved(objects, what, &leaf))

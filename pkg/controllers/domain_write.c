@@ -99,7 +99,7 @@ static void annotate(const struct cr_domain_objects *objects, const struct cr_do
                      const struct cr_domain_write *write, struct cr_json *body)
 {
     struct cr_json *annotations = cr_json_object_in(cr_json_object_in(body, "metadata"), "annotations");
-    CR_CLEANUP(cr_entry) struct cr_entry before;
+    CR_CLEANUP(cr_entry) struct cr_entry before = {0};
     cr_domain_staging_issued_for(objects, cr_domain_item_leaf(objects, item), &before);
     if (write->leaf == CR_LEAF_ACT_MIRROR)
         put_or_drop(annotations, CR_DOMAIN_ISSUED_FOR, NULL, item);

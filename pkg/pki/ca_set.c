@@ -49,11 +49,10 @@ static char *subject_of(const X509 *cert)
 {
     char *text = NULL;
     CR_CLEANUP(cr_bio) BIO *bio = BIO_new(BIO_s_mem());
-    if (!bio || X509_NAME_print_ex(bio, X509_get_subject_name(cert), 0, XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB) < 0)
+    if (!bio || X509_NAME_print_ex(bio, X509_get_subject_name(cert), 0, XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB) < 0 ||
+        BIO_write(bio, "", 1) != 1 || BIO_get_mem_data(bio, &text) <= 0)
         return cr_strdup("");
-    long len = BIO_get_mem_data(bio, &text);
-    cr_autofree char *whole = cr_strndup(text, (size_t)len);
-    return cr_text_clip(whole, SUBJECT_MAX);
+    return cr_text_clip(text, SUBJECT_MAX);
 }
 
 size_t cr_ca_set_len(const struct cr_ca_set *set)

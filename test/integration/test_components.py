@@ -27,7 +27,8 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _built(plane: ControlPlane, copies: Path, overlay: str, components: tuple[str, ...]) -> list[Object]:
-    folder = copies / "-".join((overlay, *components))
+    folder = copies / "-".join(("built", overlay, *components))
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     kustomization = {
         "resources": [f"../overlays/{overlay}"],
@@ -65,3 +66,29 @@ def test_components_go_together_in_any_order(control_plane: ControlPlane, copies
         assert [rule for rule in rules if "secrets" not in rule["resources"]] == others
         [deployment] = [obj for obj in built if obj["kind"] == "Deployment"]
         assert "--secret-scope=named" in deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+_PUBLISHED = {("secrets", "create"), ("secrets", "patch"), ("secrets", "delete")} | {("configmaps", verb) for verb in ("get", "create", "patch")}
+_CA_BUNDLES = {"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "apiservices", "customresourcedefinitions"}
+
+
+def _granted(rules: list[Object]) -> set[tuple[str, str]]:
+    return {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
+
+
+@pytest.mark.parametrize("overlay", _ROLES)
+def test_only_its_component_lets_trust_domains_write(control_plane: ControlPlane, copies: Path, overlay: str) -> None:
+    """Of their kinds the rest reads all and writes the status; what is cluster-wide is granted in a ClusterRole only."""
+    without = _granted(_rules(_built(control_plane, copies, overlay, ()), _ROLES[overlay]))
+    cluster = overlay == "cluster-wide"
+    assert {("trustdomains", "list"), ("trustdomains", "watch"), ("trustdomains/status", "patch")} <= without
+    assert (("clustertrustdomains", "watch") in without, ("clustertrustdomains/status", "patch") in without) == (cluster, cluster)
+    assert not _PUBLISHED & without
+    more = {("namespaces", "list"), ("namespaces", "watch")} if cluster else set()
+    bundles = {(resource, verb) for resource in _CA_BUNDLES for verb in ("get", "patch")} if cluster else set()
+    every = ("trust-domains", "ca-bundles", "evict-only", "named-secrets")
+    for components in (every, every[::-1]):
+        granted = _granted(_rules(_built(control_plane, copies, overlay, components), _ROLES[overlay]))
+        assert granted - without == _PUBLISHED | more | bundles
+    alone = _granted(_rules(_built(control_plane, copies, overlay, ("trust-domains",)), _ROLES[overlay]))
+    assert alone - without == _PUBLISHED | more

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "controllers/domain_controller.h"
 #include "controllers/policy_controller.h"
 #include "flags.h"
 #include "kube/access_guard.h"
@@ -71,6 +72,19 @@ static void tell_build(struct cr_metrics *metrics)
     cr_metric_set(build, CR_LABELS(CERTROLL_VERSION, CERTROLL_ARCH), 1);
 }
 
+/* Beside the policies' controller, on the same manager. */
+static struct cr_domain_controller *new_domains(struct cr_policy_controller *policies,
+                                                const struct cr_policy_controller_options *options)
+{
+    return cr_domain_controller_new(
+        &(struct cr_domain_controller_options){.client = options->client,
+                                               .manager = options->manager,
+                                               .metrics = options->metrics,
+                                               .cache = cr_policy_controller_cache(policies),
+                                               .catalogues = cr_policy_controller_catalogues(policies),
+                                               .operator_namespace = options->operator_namespace});
+}
+
 /* The exit status; err is set unless it is 0. */
 static int run(const struct flags *flags, struct cr_error *err)
 {
@@ -101,6 +115,7 @@ static int run(const struct flags *flags, struct cr_error *err)
         guard =
             cr_access_guard_new(&(struct cr_access_guard_options){.loop = loop, .client = client, .path = "/metrics"});
     CR_CLEANUP(cr_policy_controller) struct cr_policy_controller *controller = NULL;
+    CR_CLEANUP(cr_domain_controller) struct cr_domain_controller *domains = NULL;
     struct cr_manager_options manager_options = {
         .workers = flags->workers,
         .name = "certrotationpolicy",
@@ -122,6 +137,8 @@ static int run(const struct flags *flags, struct cr_error *err)
         .catalogue_configmap = flags->catalogue_configmap,
     };
     controller = cr_policy_controller_new(&options, err);
+    if (controller)
+        domains = new_domains(controller, &options);
     if (controller && cr_manager_run(manager, err))
         return 0;
     return election && cr_leader_election_lost(election) ? EXIT_LEASE_LOST : EXIT_NOT_STARTED;

@@ -61,41 +61,51 @@ bool cr_witnesses_await_trust(const struct cr_witnesses *witnesses, const char *
 
 /* --- keys that software does not take --- */
 
-static char *refusal_of(const struct cr_policy *policy, struct cr_cache *cache, const struct cr_catalogue *catalogue,
-                        const struct cr_policy_consumer *consumer, const struct cr_policy_secret *secret,
-                        const char *key_type)
+struct question {
+    struct cr_cache *cache;
+    const struct cr_catalogue *catalogue;
+    const char *secret;
+    const char *key_type;
+    unsigned roles;
+};
+
+static char *refusal_of(const struct question *question, const struct cr_policy *policy,
+                        const struct cr_policy_consumer *consumer, const struct cr_policy_secret *secret)
 {
     CR_CLEANUP(cr_snapshot)
-    struct cr_snapshot *workload = cr_cache_workload(cache, policy->ns, consumer->kind, consumer->target);
+    struct cr_snapshot *workload = cr_cache_workload(question->cache, policy->ns, consumer->kind, consumer->target);
     const struct cr_json *pod_spec = workload ? cr_json_at(workload->json, "spec", "template", "spec") : NULL;
     if (!pod_spec || cr_policy_kind_by_api(consumer->kind))
         return NULL;
-    cr_autofree char *software = cr_decide_refuses_key(consumer, pod_spec, catalogue, secret, key_type);
-    return software ? cr_asprintf("%s %s, a consumer of CertRotationPolicy %s, runs %s, which takes no leaf with a key "
-                                  "of type %s",
-                                  consumer->kind, consumer->target, policy->name, software, key_type)
-                    : NULL;
+    cr_autofree char *software =
+        cr_decide_refuses_key(consumer, pod_spec, question->catalogue, secret, question->key_type, question->roles);
+    return software
+               ? cr_asprintf("%s %s of CertRotationPolicy %s/%s runs %s, which takes no leaf with a key of type %s",
+                             consumer->kind, consumer->target, policy->ns, policy->name, software, question->key_type)
+               : NULL;
 }
 
 /* Of the policy in force, with the consumers that it has found. */
-static char *refused_by(const struct cr_domain_witness *witness, struct cr_cache *cache,
-                        const struct cr_catalogue *catalogue, const char *name, const char *key_type)
+static char *refused_by(const struct question *question, const struct cr_domain_witness *witness)
 {
     CR_CLEANUP(cr_scope) struct cr_scope scope = {0};
-    cr_scope_gather(cache, witness->policy, witness->status, &scope);
+    cr_scope_gather(question->cache, witness->policy, witness->status, &scope);
     const struct cr_policy *policy = &scope.expansion.policy;
-    const struct cr_policy_secret *secret = cr_policy_secret_of(policy, name);
+    const struct cr_policy_secret *secret = cr_policy_secret_of(policy, question->secret);
     char *refusal = NULL;
     for (size_t i = 0; secret && !refusal && i < policy->consumers_len; i++)
-        refusal = refusal_of(policy, cache, catalogue, &policy->consumers[i], secret, key_type);
+        refusal = refusal_of(question, policy, &policy->consumers[i], secret);
     return refusal;
 }
 
 char *cr_witnesses_refuse_key(const struct cr_witnesses *witnesses, struct cr_cache *cache,
-                              const struct cr_catalogue *catalogue, const char *secret, const char *key_type)
+                              const struct cr_catalogue *catalogue, const char *secret, const char *key_type,
+                              unsigned roles)
 {
+    const struct question question = {
+        .cache = cache, .catalogue = catalogue, .secret = secret, .key_type = key_type, .roles = roles};
     char *refusal = NULL;
     for (size_t i = 0; !refusal && i < witnesses->len; i++)
-        refusal = refused_by(&witnesses->items[i], cache, catalogue, secret, key_type);
+        refusal = refused_by(&question, &witnesses->items[i]);
     return refusal;
 }

@@ -22,9 +22,10 @@ CR_DEFINE_DISPOSE(cr_witnesses, struct cr_witnesses, cr_witnesses_dispose)
 /* Whether one of them has not settled a change of trust of the Secret. */
 bool cr_witnesses_await_trust(const struct cr_witnesses *witnesses, const char *secret);
 
-/* Why a leaf with a key of this type ("Ed25519") is not to be published in the Secret: the software of a consumer is
- * known not to take one. Owned sentence; NULL: nothing is known against it. */
+/* Why no leaf with a key of this type ("Ed25519") is to be published: the software of a consumer of the Secret is known
+ * not to take one in one of these roles (CR_ROLE_BIT). Owned sentence; NULL: nothing is known against it. */
 char *cr_witnesses_refuse_key(const struct cr_witnesses *witnesses, struct cr_cache *cache,
-                              const struct cr_catalogue *catalogue, const char *secret, const char *key_type);
+                              const struct cr_catalogue *catalogue, const char *secret, const char *key_type,
+                              unsigned roles);
 
 #endif

@@ -124,16 +124,45 @@ static void refuse(struct cr_domain_gathered *gathered, size_t i, const char *re
     gathered->list[i].refused = gathered->words.items[gathered->words.len - 1];
 }
 
+enum {
+    OWN_LEAF = CR_ROLE_BIT(CR_ROLE_SERVER_LEAF) | CR_ROLE_BIT(CR_ROLE_CLIENT_LEAF),
+    LEAF_OF_PEER = CR_ROLE_BIT(CR_ROLE_CLIENT_CA) | CR_ROLE_BIT(CR_ROLE_SERVER_CA),
+};
+
+/* Whoever has the domain's bundle may meet any of its leaves. Asked once for each type; borrowed, "": all take it. */
+static const char *refusal_of_peers(const struct cr_domain_source *source, struct cr_domain_gathered *gathered,
+                                    const char *type)
+{
+    char *refusal = cr_strmap_get(gathered->peers, type);
+    if (refusal)
+        return refusal;
+    for (size_t i = 0; !refusal && i < gathered->world.objects_len; i++)
+        refusal = cr_witnesses_refuse_key(&gathered->witnesses[i], source->cache, source->catalogue,
+                                          gathered->list[i].name, type, LEAF_OF_PEER);
+    refusal = refusal ? refusal : cr_strdup("");
+    cr_strmap_set(gathered->peers, type, refusal);
+    return refusal;
+}
+
+/* Owned; NULL: nothing is known against it. */
+static char *refusal_of_key(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i,
+                            const char *type)
+{
+    char *own = cr_witnesses_refuse_key(&gathered->witnesses[i], source->cache, source->catalogue,
+                                        gathered->list[i].name, type, OWN_LEAF);
+    const char *peers = own ? "" : refusal_of_peers(source, gathered, type);
+    return own ? own : *peers ? cr_strdup(peers) : NULL;
+}
+
 /* Asked before it is published, and only of a type that is not published already. */
-static void check_key(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i,
-                      const struct cr_witnesses *witnesses)
+static void check_key(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i)
 {
     const struct cr_domain_object *object = &gathered->list[i];
     const struct cr_material *published = cr_domain_objects_material(gathered->objects, i);
     const char *type = object->is_leaf ? wanted_key_type(gathered, i) : NULL;
     if (!type || object->refused_reason || (published && cr_streq(published->key_type, type)))
         return;
-    char *refusal = cr_witnesses_refuse_key(witnesses, source->cache, source->catalogue, object->name, type);
+    char *refusal = refusal_of_key(source, gathered, i, type);
     if (refusal)
         refuse(gathered, i, "KeyNotAccepted", refusal);
 }
@@ -156,13 +185,12 @@ static void recall_refusal(const struct cr_domain_source *source, struct cr_doma
 static void look_at(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i)
 {
     const struct cr_domain_object *object = &gathered->list[i];
-    CR_CLEANUP(cr_witnesses) struct cr_witnesses witnesses = {0};
+    struct cr_witnesses *witnesses = &gathered->witnesses[i];
     if (is_secret(object))
-        cr_witnesses_gather(source->cache, object->ns, object->name, &witnesses);
-    judge(gathered, i, &witnesses);
+        cr_witnesses_gather(source->cache, object->ns, object->name, witnesses);
+    judge(gathered, i, witnesses);
     recall_refusal(source, gathered, i);
-    check_key(source, gathered, i, &witnesses);
-    gathered->trust_under_way = gathered->trust_under_way || cr_witnesses_await_trust(&witnesses, object->name);
+    gathered->trust_under_way = gathered->trust_under_way || cr_witnesses_await_trust(witnesses, object->name);
 }
 
 /* --- all of it --- */
@@ -192,12 +220,18 @@ static void list_secrets(const struct cr_domain_source *source, struct cr_domain
 
 static void forget_views(struct cr_domain_gathered *gathered)
 {
-    for (size_t i = 0; i < gathered->world.objects_len; i++)
+    for (size_t i = 0; gathered->list && i < gathered->world.objects_len; i++) {
         cr_domain_evidence_dispose(&gathered->evidence[i]);
+        cr_witnesses_dispose(&gathered->witnesses[i]);
+    }
     free(gathered->evidence);
+    free(gathered->witnesses);
+    cr_strmap_free(gathered->peers);
     free(gathered->list);
     cr_strvec_dispose(&gathered->words);
     gathered->evidence = NULL;
+    gathered->witnesses = NULL;
+    gathered->peers = NULL;
     gathered->list = NULL;
     gathered->look_again_ms = 0;
     gathered->trust_under_way = false;
@@ -211,11 +245,15 @@ void cr_domain_world_refresh(const struct cr_domain_source *source, struct cr_do
     world->now_ms = cr_clock_wall_ms();
     gathered->list = cr_calloc(world->objects_len, sizeof *gathered->list);
     gathered->evidence = cr_calloc(world->objects_len, sizeof *gathered->evidence);
+    gathered->witnesses = cr_calloc(world->objects_len, sizeof *gathered->witnesses);
+    gathered->peers = cr_strmap_new(free);
     for (size_t i = 0; i < world->objects_len; i++)
         gathered->list[i] = world->objects[i];
     world->objects = gathered->list;
     for (size_t i = 0; i < world->objects_len; i++)
         look_at(source, gathered, i);
+    for (size_t i = 0; i < world->objects_len; i++)
+        check_key(source, gathered, i);
     list_secrets(source, gathered);
 }
 

@@ -123,7 +123,7 @@ static void look_up(const struct cr_decide_input *input, const struct cr_json *c
 {
     const struct cr_reload_override *override = &input->consumer->reload[finding->role];
     struct cr_program program = program_of(input, finding->component, container);
-    finding->not_accepted = cr_finding_refuses_key(finding, &program, input->changes[finding->secret].key_type);
+    finding->not_accepted = cr_finding_refuses_key(finding, &program, &input->changes[finding->secret]);
     finding->overridden = override->set;
     if (!override->set) {
         cr_catalogue_capability(&program, finding->parameter, finding->role, &finding->capability);

@@ -12,6 +12,9 @@ struct cr_secret_change {
     const struct cr_policy_secret *secret;
     unsigned changes;     /* CR_CHANGE_* */
     const char *key_type; /* of the new leaf, cr_material.key_type; NULL or "": not known */
+    /* CR_ROLE_BIT of those in which a leaf with that key is met; 0: serverLeaf and clientLeaf, for whose leaf the CAs
+     * of the Secret verify is not known. */
+    unsigned key_roles;
     /* Keys of opaque material that changed. NULL or empty: any may have. */
     const struct cr_strvec *opaque_keys;
     /* The Secret was immutable and was replaced under its name: mounts do not refresh (see usage.h). */
@@ -72,10 +75,11 @@ void cr_decide(const struct cr_decide_input *input, struct cr_decision *out);
  * input's pod_spec and catalogue are not read. */
 void cr_decide_by_api(const struct cr_decide_input *input, const struct cr_json *object, struct cr_decision *out);
 
-/* The software of the consumer that would read a leaf from this Secret and is known to take none with a key of this
- * type (cr_material.key_type). Owned, in words; NULL: all take it, or nobody knows. */
+/* The software of the consumer that is known not to take leaves with a key of this type (cr_material.key_type) in one
+ * of these roles (CR_ROLE_BIT), as far as it plays them with this Secret: its own leaf, or one that it verifies. Owned,
+ * in words; NULL: all take it, or nobody knows. */
 char *cr_decide_refuses_key(const struct cr_policy_consumer *consumer, const struct cr_json *pod_spec,
                             const struct cr_catalogue *catalogue, const struct cr_policy_secret *secret,
-                            const char *key_type);
+                            const char *key_type, unsigned roles);
 
 #endif

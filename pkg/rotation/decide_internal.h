@@ -28,7 +28,7 @@ struct cr_finding {
     enum cr_class class;
     struct cr_capability capability;
     bool overridden;   /* the policy said so */
-    bool not_accepted; /* a leaf of its own with a key of a type that it does not take */
+    bool not_accepted; /* a leaf with a key of a type that it does not take */
     bool frozen;       /* the Secret was immutable: its kubelets look at it no more */
     enum cr_ground ground;
 };
@@ -42,7 +42,8 @@ struct cr_findings {
 enum cr_class cr_class_of(const struct cr_policy_secret *secret, const char *key, enum cr_role role);
 
 /* decide_keys.c: whether the component is known not to take the new leaf's key in this role. */
-bool cr_finding_refuses_key(const struct cr_finding *finding, const struct cr_program *program, const char *key_type);
+bool cr_finding_refuses_key(const struct cr_finding *finding, const struct cr_program *program,
+                            const struct cr_secret_change *change);
 /* Owned, NULL when every key is taken. */
 char *cr_decide_not_accepted(const struct cr_decide_input *input, const struct cr_findings *findings);
 

@@ -53,13 +53,16 @@ class Operator:
         *flags: str,
         program: Path = PROGRAM,
         extra_environment: Mapping[str, str] | None = None,
+        everywhere: bool = False,
     ) -> None:
+        """`everywhere`: it watches all namespaces, not just that of its user."""
         self.name = name
         self.user = f"system:serviceaccount:{namespace}:{name}"
         self._plane = plane
         self.log = folder / f"{name}.log"
-        own = ["--kubeconfig", kubeconfig, "--namespace", namespace, "--metrics-bind-address", "127.0.0.1:0"]
-        words = [program, *own, *flags]
+        own = ["--kubeconfig", kubeconfig, "--metrics-bind-address", "127.0.0.1:0"]
+        watched = [] if everywhere else ["--namespace", namespace]
+        words = [program, *own, *watched, *flags]
         environment = {key: value for key, value in plane.environment().items() if key != "POD_NAMESPACE"}
         environment |= extra_environment or {}
         with self.log.open("w") as log:

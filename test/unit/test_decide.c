@@ -49,6 +49,7 @@ enum { L = CR_CLASS_LEAF, T = CR_CLASS_TRUST, O = CR_CLASS_OPAQUE };
     "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.40.0', volumeMounts: [{name: v, mountPath: /certs}, "      \
     "{name: sds, mountPath: /sds}]}]\n"                                                                                \
     "volumes: [{name: v, secret: {secretName: tls}}, {name: sds, configMap: {name: sds}}]"
+#define OLD_ENVOY "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.31.0', " MOUNT "}]" VOLUME
 #define STATIC_ENVOY "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.40.0', " MOUNT "}]" VOLUME
 #define RATELIMIT_OF(tag)                                                                                              \
     "containers: [{name: ratelimit, image: 'docker.io/envoyproxy/ratelimit:" tag "', env: [{name: "                    \
@@ -596,9 +597,44 @@ static void test_an_immutable_secret_that_was_replaced_never_refreshes(void **st
     }
 }
 
+/* Asked before such a leaf is there. */
+static void software_refuses_keys_in_the_roles_that_it_plays(void **state)
+{
+    (void)state;
+    enum {
+        OWN = CR_ROLE_BIT(CR_ROLE_SERVER_LEAF) | CR_ROLE_BIT(CR_ROLE_CLIENT_LEAF),
+        PEER = CR_ROLE_BIT(CR_ROLE_CLIENT_CA) | CR_ROLE_BIT(CR_ROLE_SERVER_CA),
+    };
+    static const struct {
+        const char *rule, *pod, *key_type;
+        unsigned roles;
+        const char *component; /* NULL: it takes such a leaf, or nobody knows */
+    } refusals[] = {
+        {"Envoy verifies no Ed25519", ENVOY, "Ed25519", PEER, "envoyproxy/envoy"},
+        {"but serves it", ENVOY, "Ed25519", OWN, NULL},
+        {"an older one serves no P-384", OLD_ENVOY, "ECDSA-P384", OWN, "envoyproxy/envoy"},
+        {"and takes P-256 everywhere", ENVOY, "ECDSA-P256", OWN | PEER, NULL},
+        {"of software that nobody knows nothing is known", APP, "Ed25519", OWN | PEER, NULL},
+        {"who does not use the Secret takes anything", "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.40.0'}]",
+         "Ed25519", OWN | PEER, NULL},
+    };
+    static char name[] = "tls", certificate[] = "tls.crt", key[] = "tls.key", trust[] = "ca.crt";
+    static const struct cr_policy_secret secret = {
+        .name = name, .certificate = certificate, .private_key = key, .trust = trust};
+    static const struct cr_policy_consumer consumer;
+    for (size_t i = 0; i < cr_array_len(refusals); i++) {
+        CR_CLEANUP(cr_json) struct cr_json *pod = test_yaml(refusals[i].pod);
+        cr_autofree char *refused =
+            cr_decide_refuses_key(&consumer, pod, catalogue, &secret, refusals[i].key_type, refusals[i].roles);
+        if (!cr_streq(refused, refusals[i].component))
+            fail_msg("%s: %s", refusals[i].rule, cr_or_empty(refused));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(software_refuses_keys_in_the_roles_that_it_plays),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_opaque_keys),
         cmocka_unit_test(test_an_immutable_secret_that_was_replaced_never_refreshes),

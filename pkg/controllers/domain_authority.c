@@ -57,12 +57,12 @@ static void read_current(struct cr_domain_objects *objects)
     hold(objects, &stored, label, current);
 }
 
-/* The CA Secret is somebody else's: it is used, but not replaced. */
-static char *refuse_next(const struct cr_domain_objects *objects)
+/* The CA Secret is somebody else's: it is used, but not replaced. Owned. */
+static char *refuse_renewal(const struct cr_domain_objects *objects)
 {
     if (!objects->ca_secret || cr_domain_owns(objects, objects->ca_secret))
         return NULL;
-    return cr_asprintf("Secret %s/%s is not written by this domain, so its CA cannot be renewed: let it be replaced "
+    return cr_asprintf("Secret %s/%s is not written by this domain, and so not replaced: let that be done "
                        "with the annotation " CR_DOMAIN_ANNOTATION ": %s",
                        objects->own_ns, objects->domain->ca.ca_secret, objects->title);
 }
@@ -81,9 +81,6 @@ static void read_next(struct cr_domain_objects *objects)
     if (objects->staging && !cr_domain_staging_is_ours(objects))
         break_ca(next, cr_asprintf("Secret %s/%s is not this domain's staging, though it has its name: delete it",
                                    objects->own_ns, objects->staging_name));
-    char *refused = refuse_next(objects);
-    if (refused)
-        break_ca(next, refused);
 }
 
 void cr_domain_authority_read(struct cr_domain_objects *objects)
@@ -101,7 +98,7 @@ static char *try_cross_sign(const struct cr_domain_objects *objects)
     if (!objects->domain->ca.cross_sign || !objects->next.authority)
         return NULL;
     if (!objects->current.authority)
-        return cr_strdup(cr_or_empty(objects->current.problem));
+        return cr_strdup(objects->current.problem ? objects->current.problem : "there is no old CA any more");
     struct cr_error err = {0};
     CR_CLEANUP(cr_issued) struct cr_issued issued = {0};
     const char *pem = cr_authority_certificate(objects->next.authority);
@@ -113,7 +110,9 @@ static char *try_cross_sign(const struct cr_domain_objects *objects)
 void cr_domain_authority_view(struct cr_domain_objects *objects, struct cr_domain_authority_view *out)
 {
     free(objects->cannot_cross_sign);
+    free(objects->cannot_renew);
     free(objects->next_token);
+    objects->cannot_renew = refuse_renewal(objects);
     objects->cannot_cross_sign = try_cross_sign(objects);
     objects->next_token = objects->next.state == CR_DOMAIN_CA_USABLE
                               ? cr_strdup_or_null(cr_obj_annotation(objects->staging, CR_DOMAIN_TOKEN))
@@ -125,6 +124,7 @@ void cr_domain_authority_view(struct cr_domain_objects *objects, struct cr_domai
                                              .current_ca = cr_ca_set_find(objects->set, objects->current.anchor),
                                              .next_ca = cr_ca_set_find(objects->set, objects->next.anchor),
                                              .next_token = objects->next_token,
+                                             .cannot_renew = objects->cannot_renew,
                                              .cannot_cross_sign = objects->cannot_cross_sign};
 }
 
@@ -212,7 +212,7 @@ bool cr_domain_objects_stage_next_ca(struct cr_domain_objects *objects, const ch
 {
     CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf stored = {0};
     struct cr_error failed = {0};
-    cr_autofree char *refused = refuse_next(objects);
+    cr_autofree char *refused = refuse_renewal(objects);
     if (refused)
         return cr_error_set(err, CR_ERR_INVALID, "%s", refused);
     if (has_next(objects) && objects->next.state == CR_DOMAIN_CA_USABLE)
@@ -239,7 +239,7 @@ bool cr_domain_objects_promote_ca(struct cr_domain_objects *objects, struct cr_e
 {
     CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf stored = {0};
     CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf current = {0};
-    cr_autofree char *refused = refuse_next(objects);
+    cr_autofree char *refused = refuse_renewal(objects);
     cr_domain_staging_leaf(objects, NEXT, &stored);
     cr_stored_leaf_read(objects->ca_secret, &current);
     if (refused)

@@ -71,6 +71,7 @@ void cr_domain_objects_free(struct cr_domain_objects *objects)
     cr_ca_set_free(objects->set);
     free(objects->cas);
     free(objects->views);
+    free(objects->cannot_renew);
     free(objects->cannot_cross_sign);
     free(objects->next_token);
     free(objects->staging_name);

@@ -71,6 +71,7 @@ struct cr_domain_objects {
     struct cr_domain_ca *cas;
     struct cr_domain_object *views;
     struct cr_held_ca current, next;
+    char *cannot_renew;
     char *cannot_cross_sign;
     char *next_token;
 };

@@ -87,6 +87,10 @@ static void renew(struct domain_ctx *ctx)
     const char *why = why_next(ctx);
     if (!why)
         return;
+    if (authority->cannot_renew) {
+        ctx->renewal_refused = true;
+        return;
+    }
     ctx->plan->stage_next_ca = true;
     cr_domain_say(ctx, false, "NextCA", cr_asprintf("A new CA is made: %s", why));
 }

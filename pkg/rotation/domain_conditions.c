@@ -149,6 +149,10 @@ static void add_authority(const struct domain_ctx *ctx, struct lines *lines, con
                                     "have another one made",
                                     cr_or_empty(authority->next_problem)));
     }
+    if (ctx->renewal_refused) {
+        *reason = *reason ? *reason : "CANotOurs";
+        add_line(lines, cr_asprintf("another CA is needed: %s", authority->cannot_renew));
+    }
     if (authority->cannot_cross_sign) {
         *reason = *reason ? *reason : "CannotCrossSign";
         add_line(lines, cr_asprintf("the next CA is not cross-signed, trust goes first instead: %s",

@@ -67,6 +67,7 @@ struct cr_domain_authority_view {          /* ISSUE */
     const char *current_problem, *next_problem;
     size_t current_ca, next_ca;    /* indexes into cas, when usable */
     const char *next_token;        /* the rotate token it was made for; NULL */
+    const char *cannot_renew;      /* the CA Secret is somebody else's: why it may not be replaced; NULL: it may */
     const char *cannot_cross_sign; /* why the old CA cannot sign the next; NULL: it can, or nobody asked */
 };
 

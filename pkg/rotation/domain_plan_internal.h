@@ -22,6 +22,7 @@ struct domain_ctx {
     const struct cr_domain_world *world;
     struct cr_domain_plan *plan;
     bool has_current, has_next; /* ISSUE: usable; the next one is not the current one yet */
+    bool renewal_refused;       /* another CA is needed, or staged, and the CA Secret may not be replaced */
     bool may_record;            /* not suspended: tokens are handled, stages go on */
     /* [cas_len] */
     bool *current;  /* shall be in every bundle */

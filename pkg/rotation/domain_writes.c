@@ -103,7 +103,10 @@ static bool are_all_by_next(const struct domain_ctx *ctx)
 static void promote(struct domain_ctx *ctx)
 {
     bool is_gone = ctx->world->authority.current == CR_DOMAIN_CA_ABSENT;
-    ctx->plan->promote_ca = ctx->has_next && (is_gone || (is_done(ctx) && are_all_by_next(ctx)));
+    bool is_due = ctx->has_next && (is_gone || (is_done(ctx) && are_all_by_next(ctx)));
+    const char *refused = ctx->world->authority.cannot_renew;
+    ctx->plan->promote_ca = is_due && !refused;
+    ctx->renewal_refused = ctx->renewal_refused || (is_due && refused);
 }
 
 static void delete_staging(struct domain_ctx *ctx)

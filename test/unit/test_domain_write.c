@@ -389,8 +389,8 @@ static void a_ca_that_is_somebody_else_s_is_used_and_not_replaced(void **state)
     fake_store_put(&s.store, SECRET_PATH("ns", "ca"), scene_secret(NULL, ca->cert_pem, ca->key_pem, ca->cert_pem));
     scene_look(&s);
     assert_int_equal(s.world.authority.current, CR_DOMAIN_CA_USABLE);
-    assert_int_equal(s.world.authority.next, CR_DOMAIN_CA_BROKEN);
-    assert_non_null(strstr(s.world.authority.next_problem, "certroll.dev/trust-domain: ns/mesh"));
+    assert_int_equal(s.world.authority.next, CR_DOMAIN_CA_ABSENT);
+    assert_non_null(strstr(s.world.authority.cannot_renew, "certroll.dev/trust-domain: ns/mesh"));
     assert_false(cr_domain_objects_stage_next_ca(s.objects, NULL, cr_clock_wall_ms(), &err));
     assert_false(cr_domain_objects_promote_ca(s.objects, &err));
     assert_int_equal(err.kind, CR_ERR_INVALID);

@@ -76,11 +76,12 @@ static bool has_it(enum cr_evidence evidence)
     return evidence == CR_EVIDENCE_VERIFIED || evidence == CR_EVIDENCE_INFERRED;
 }
 
-/* Not looked at since: who restarted is looked at first, since a start only infers; of who reloads time tells in the
- * end, as of all that cannot be seen. */
+/* Not looked at since, or in vain: who restarted is looked at first, since a start only infers; of who reloads time
+ * tells in the end, as of all that cannot be seen. */
 static enum cr_evidence await_trust(const struct cr_evidence_input *in, enum cr_evidence evidence, char *why)
 {
-    if (!has_it(evidence) || (!in->restarted && in->now_ms >= settled_by(in)))
+    bool over = !in->restarted && in->now_ms >= settled_by(in);
+    if (over || (!has_it(evidence) && !in->trust_alone))
         return evidence;
     return say(CR_EVIDENCE_UNKNOWN, why, in->trust->why);
 }

@@ -189,6 +189,61 @@ static void test_what_no_endpoint_shows_is_judged_by_time(void **state)
     assert_int_equal(cr_evidence_judge(&input, why), CR_EVIDENCE_INFERRED);
 }
 
+/* What is seen of the CAs, beside what is seen of the leaf. */
+/* clang-format off */
+static const struct {
+    const char *rule;
+    enum decision decision;
+    enum cr_shown leaf, trust;
+    bool alone; /* the CAs are all that changed */
+    int64_t now;
+    enum cr_evidence evidence;
+    const char *why;
+} trust_cases[] = {
+    {"CAs alone: seen is proof at once", RELOADS, CR_SHOWN_NOTHING, CR_SHOWN_NEW, true, LATER, CR_EVIDENCE_VERIFIED, ""},
+    {"CAs alone: without the new one it is stale, however late", RELOADS, CR_SHOWN_NOTHING, CR_SHOWN_OLD, true, SETTLED, CR_EVIDENCE_STALE, "no CA"},
+    {"CAs alone: not asked yet", RELOADS, CR_SHOWN_NOTHING, CR_SHOWN_UNKNOWN, true, LATER, CR_EVIDENCE_UNKNOWN, "not asked"},
+    {"CAs alone: time tells in the end", RELOADS, CR_SHOWN_NOTHING, CR_SHOWN_UNKNOWN, true, SETTLED, CR_EVIDENCE_INFERRED, ""},
+    {"CAs alone: what says nothing is judged by time", RELOADS, CR_SHOWN_NOTHING, CR_SHOWN_NOTHING, true, LATER, CR_EVIDENCE_UNKNOWN, "waits until"},
+    {"both: both were seen", RELOADS, CR_SHOWN_NEW, CR_SHOWN_NEW, false, LATER, CR_EVIDENCE_VERIFIED, ""},
+    {"both: an old CA outweighs a new leaf", RELOADS, CR_SHOWN_NEW, CR_SHOWN_OLD, false, LATER, CR_EVIDENCE_STALE, "no CA"},
+    {"both: an old leaf outweighs a new CA", RELOADS, CR_SHOWN_OLD, CR_SHOWN_NEW, false, LATER, CR_EVIDENCE_STALE, "old leaf"},
+    {"both: a new CA says nothing of a leaf that cannot be seen", RELOADS, CR_SHOWN_NOTHING, CR_SHOWN_NEW, false, LATER, CR_EVIDENCE_UNKNOWN, "waits until"},
+    {"both: a new leaf waits for the look at the CA", RELOADS, CR_SHOWN_NEW, CR_SHOWN_UNKNOWN, false, LATER, CR_EVIDENCE_UNKNOWN, "not asked"},
+    {"both: but not for ever", RELOADS, CR_SHOWN_NEW, CR_SHOWN_UNKNOWN, false, SETTLED, CR_EVIDENCE_VERIFIED, ""},
+    {"both: a leaf that nobody understands is not helped by time", RELOADS, CR_SHOWN_UNKNOWN, CR_SHOWN_UNKNOWN, false, SETTLED, CR_EVIDENCE_UNKNOWN, "old leaf"},
+    {"both: nothing to be seen of the CAs", RELOADS, CR_SHOWN_NEW, CR_SHOWN_NOTHING, false, LATER, CR_EVIDENCE_VERIFIED, ""},
+    {"restart: seen is better than a start", RESTARTED, CR_SHOWN_NOTHING, CR_SHOWN_NEW, true, LATER, CR_EVIDENCE_VERIFIED, ""},
+    {"restart: looked at first, however late", RESTARTED, CR_SHOWN_NOTHING, CR_SHOWN_UNKNOWN, true, SETTLED, CR_EVIDENCE_UNKNOWN, "not asked"},
+    {"restart: a start where nothing is seen", RESTARTED, CR_SHOWN_NOTHING, CR_SHOWN_NOTHING, true, LATER, CR_EVIDENCE_INFERRED, ""},
+    {"restart: with the old CA it mounted a cached Secret", RESTARTED, CR_SHOWN_NOTHING, CR_SHOWN_OLD, true, LATER, CR_EVIDENCE_STALE, "restarted, but no CA: it mounted"},
+    {"restart: leaf and start", RESTARTED, CR_SHOWN_NEW, CR_SHOWN_NOTHING, false, LATER, CR_EVIDENCE_VERIFIED, ""},
+};
+/* clang-format on */
+
+static void test_what_is_seen_of_trust(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < cr_array_len(trust_cases); i++) {
+        struct cr_shown_leaf leaf = {.shown = trust_cases[i].leaf, .why = "old leaf"};
+        struct cr_shown_leaf trust = {.shown = trust_cases[i].trust};
+        snprintf(trust.why, sizeof trust.why, "%s", trust.shown == CR_SHOWN_OLD ? "no CA" : "not asked");
+        struct cr_evidence_input input = {.shown = &leaf,
+                                          .trust = &trust,
+                                          .trust_alone = trust_cases[i].alone,
+                                          .restarted = trust_cases[i].decision == RESTARTED,
+                                          .pod_is_new = true,
+                                          .pod_started_ms = trust_cases[i].decision == RESTARTED ? AFTER : BEFORE,
+                                          .since_ms = SINCE,
+                                          .now_ms = trust_cases[i].now,
+                                          .max_delay_ms = DELAY};
+        char why[CR_SHOWN_WHY];
+        enum cr_evidence evidence = cr_evidence_judge(&input, why);
+        if (evidence != trust_cases[i].evidence || !strstr(why, trust_cases[i].why) || (!*trust_cases[i].why && *why))
+            fail_msg("%s: have %s (%s)", trust_cases[i].rule, cr_evidence_name(evidence), why);
+    }
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -204,6 +259,7 @@ int main(void)
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_the_second_of_the_change_counts),
         cmocka_unit_test(test_what_no_endpoint_shows_is_judged_by_time),
+        cmocka_unit_test(test_what_is_seen_of_trust),
         cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,8 +6,8 @@
 
 #include "api/status.h"
 
-/* Of more objects than STATUS_OBJECTS_MAX the others are listed with what must be remembered alone: written_*
- * and the digests of what was. */
+/* Of more objects than STATUS_OBJECTS_MAX the others are listed with what must be remembered alone: what was
+ * written and whether it has arrived. */
 enum { CR_DOMAIN_CONDITIONS = 6, CR_DOMAIN_STATUS_OBJECTS_MAX = 100, CR_DOMAIN_CAS_MAX = 16 };
 /* "Ready", "Converged", "Rotating", "Held", "Degraded" (something is refused), "ExpiringSoon" */
 extern const char *const cr_domain_condition_types[CR_DOMAIN_CONDITIONS];

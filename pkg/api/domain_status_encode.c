@@ -67,14 +67,14 @@ static struct cr_json *encode_brief(const struct cr_domain_object_status *object
     cr_status_set_time_micro(out, "written", object->written_ms);
     cr_status_set_digest(out, "leaf", object->leaf);
     cr_status_set_digest(out, "trust", object->trust);
+    cr_status_set_text(out, "trustEvidence", object->trust_evidence, CR_STATUS_WORD_MAX);
+    cr_status_set_text(out, "leafEvidence", object->leaf_evidence, CR_STATUS_WORD_MAX);
     return out;
 }
 
 static struct cr_json *encode_object(const struct cr_domain_object_status *object)
 {
     struct cr_json *out = encode_brief(object);
-    cr_status_set_text(out, "trustEvidence", object->trust_evidence, CR_STATUS_WORD_MAX);
-    cr_status_set_text(out, "leafEvidence", object->leaf_evidence, CR_STATUS_WORD_MAX);
     cr_status_set_time(out, "leafNotAfter", object->leaf_not_after_ms);
     cr_status_set_text(out, "waitsFor", object->waits_for, CR_STATUS_SENTENCE_MAX);
     if (object->problem_reason) {

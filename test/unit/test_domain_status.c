@@ -240,7 +240,7 @@ static void test_of_many_objects_the_urgent_ones_are_whole(void **state)
     assert_string_equal(cr_json_string_at(each, "name"), "s120");
     size_t whole = 0;
     for (each = cr_json_first(objects); each; each = cr_json_next(each)) {
-        whole += cr_json_get(each, "leaf") != NULL;
+        whole += cr_json_get(each, "leafNotAfter") != NULL;
         assert_non_null(cr_json_get(each, "writtenVersion"));
     }
     assert_int_equal(whole, CR_DOMAIN_STATUS_OBJECTS_MAX);

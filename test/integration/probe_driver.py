@@ -1,4 +1,4 @@
-"""The driver over the TLS probe (drivers/probe_driver.c)."""
+"""The drivers over the TLS probe and over the page of certificates (drivers/probe_driver.c, page_driver.c)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 from control_plane import ROOT, ControlPlane
 
-PROGRAM = Path(os.environ.get("CERTROLL_BUILD", ROOT / "build" / "dev")) / "test" / "probe_driver"
+_PROGRAMS = Path(os.environ.get("CERTROLL_BUILD", ROOT / "build" / "dev")) / "test"
+PROGRAM = _PROGRAMS / "probe_driver"
 
 
 @dataclass(frozen=True)
@@ -33,3 +34,8 @@ def probe(
     done = plane.run(*prefix, PROGRAM, *words, protocol, str(port), *(addresses or ("127.0.0.1",)))
     *results, cost = (json.loads(line) for line in done.stdout.splitlines())
     return Probe(results, cost)
+
+
+def page(plane: ControlPlane, port: int, address: str = "127.0.0.1", path: str = "/certs") -> Any:
+    """What Envoy's page says, in the network of the control plane."""
+    return json.loads(plane.run(_PROGRAMS / "page_driver", address, str(port), path).stdout)

@@ -72,18 +72,18 @@ static size_t find_witnesses(const struct policies *p, const char *secret, struc
 }
 
 /* Owned; NULL: so much time has passed since the last write, or the beginning of this run. */
-static char *wait_for_time(const struct cr_certgen_run *run, const struct cr_certgen_wait *wait, const char *secret)
+static char *wait_for_time(const struct cr_certgen_run *run, const char *secret)
 {
     int64_t since = run->written_ms ? run->written_ms : run->begun_ms;
-    if (cr_clock_monotonic_ms() - since >= wait->settle_ms)
+    if (cr_clock_monotonic_ms() - since >= run->job->settle_ms)
         return NULL;
     char time[CR_TIME_TEXT];
-    cr_duration_format(wait->settle_ms, time);
+    cr_duration_format(run->job->settle_ms, time);
     return cr_asprintf("Secret %s, which no CertRotationPolicy covers: %s after the last write", secret, time);
 }
 
-static bool judge(const struct cr_certgen_run *run, const struct policies *p, size_t i,
-                  const struct cr_certgen_wait *wait, char **why, struct cr_error *err)
+static bool judge(const struct cr_certgen_run *run, const struct policies *p, size_t i, enum cr_certgen_wait wait,
+                  char **why, struct cr_error *err)
 {
     const char *name = run->job->set->secrets[i].name;
     cr_autofree struct cr_domain_witness *witnesses = cr_calloc(p->len + 1, sizeof *witnesses);
@@ -93,8 +93,10 @@ static bool judge(const struct cr_certgen_run *run, const struct policies *p, si
                             "no CertRotationPolicy covers Secret %s, so nobody knows who reads it: write one, or say "
                             "with --settle how long to wait instead",
                             name);
+    if (wait == CR_CERTGEN_WAIT_NOT)
+        return true;
     if (!len) {
-        *why = wait_for_time(run, wait, name);
+        *why = wait_for_time(run, name);
         return true;
     }
     const struct cr_domain_evidence_input in = {.secret = name,
@@ -107,14 +109,13 @@ static bool judge(const struct cr_certgen_run *run, const struct policies *p, si
                                                 .now_ms = cr_clock_wall_ms()};
     CR_CLEANUP(cr_domain_evidence) struct cr_domain_evidence evidence = {0};
     cr_domain_evidence_judge(&in, &evidence);
-    bool leaf = !wait->leaves || evidence.leaf != CR_ARRIVAL_NOT_YET;
+    bool leaf = wait == CR_CERTGEN_WAIT_TRUST || evidence.leaf != CR_ARRIVAL_NOT_YET;
     if (evidence.trust == CR_ARRIVAL_NOT_YET || !leaf)
         *why = cr_asprintf("Secret %s: %s", name, evidence.why ? evidence.why : "not yet everywhere");
     return true;
 }
 
-bool cr_certgen_arrived(const struct cr_certgen_run *run, const struct cr_certgen_wait *wait, char **why,
-                        struct cr_error *err)
+bool cr_certgen_arrived(const struct cr_certgen_run *run, enum cr_certgen_wait wait, char **why, struct cr_error *err)
 {
     CR_CLEANUP(policies) struct policies p = {0};
     *why = NULL;

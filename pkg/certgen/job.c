@@ -107,7 +107,7 @@ void cr_certgen_pause(int64_t ms)
 /* Somebody else has written, or the API server was out of reach: what was decided is decided again. */
 bool cr_certgen_may_retry(const struct cr_certgen_run *run, const struct cr_error *why, struct cr_backoff *backoff)
 {
-    if (why->kind != CR_ERR_CONFLICT && !cr_error_is_retryable(why))
+    if (why->kind != CR_ERR_CONFLICT && why->kind != CR_ERR_TRANSIENT && why->kind != CR_ERR_THROTTLED)
         return false;
     int64_t delay = cr_backoff_next(backoff);
     if (why->retry_after_ms > delay)

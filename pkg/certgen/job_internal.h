@@ -68,15 +68,13 @@ bool cr_certgen_staging_delete(struct cr_certgen_run *run, struct cr_error *err)
 /* From what is there to the end of a rotation. */
 bool cr_certgen_staged_run(struct cr_certgen_run *run, bool resumes, struct cr_error *err) CR_MUST_USE;
 
-struct cr_certgen_wait {
-    bool leaves;       /* they must have arrived, too */
-    int64_t settle_ms; /* how long after the last write what no policy covers counts as arrived */
-};
+/* What must have arrived; nothing: that each Secret is covered is enough. */
+enum cr_certgen_wait { CR_CERTGEN_WAIT_NOT, CR_CERTGEN_WAIT_TRUST, CR_CERTGEN_WAIT_ALL };
 
 /* Whether what is published has arrived everywhere, by the policies that cover the Secrets, and by time for a Secret
  * that none covers. *why: owned; what is waited for, NULL when it has arrived. Errors: the policies cannot be read; a
  * Secret that none covers, when the job has no time for those (Invalid). */
-bool cr_certgen_arrived(const struct cr_certgen_run *run, const struct cr_certgen_wait *wait, char **why,
+bool cr_certgen_arrived(const struct cr_certgen_run *run, enum cr_certgen_wait wait, char **why,
                         struct cr_error *err) CR_MUST_USE;
 
 #endif

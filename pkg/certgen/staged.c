@@ -5,7 +5,7 @@
 #include "base/strings.h"
 #include "certgen/job_internal.h"
 
-enum { FIRST_RETRY_MS = 500, LAST_RETRY_MS = 10 * 1000, LOOK_MS = 1000 };
+enum { FIRST_RETRY_MS = 500, LAST_RETRY_MS = 10 * 1000, LOOK_MS = 500 };
 
 enum stage { BEFORE, TRUSTING, SWITCHING, DONE, STAGES };
 
@@ -34,7 +34,8 @@ static void enter(struct staged *s, enum stage next)
     int64_t now_ms = cr_clock_monotonic_ms();
     char took[CR_TIME_TEXT];
     cr_duration_format(now_ms - s->since_ms, took);
-    cr_certgen_say(s->run, "%s (%s)", stage_says[s->stage], took);
+    if (s->stage != BEFORE || s->waits)
+        cr_certgen_say(s->run, "%s (%s)", stage_says[s->stage], took);
     s->stage = next;
     s->since_ms = now_ms;
 }
@@ -59,24 +60,22 @@ static bool restart_uncovered(struct staged *s, struct cr_error *err)
     return true;
 }
 
-/* Of a single CA none can be dropped, so nobody must have all that is published before a rotation begins. */
-static bool may_drop(const struct cr_certgen_plan *plan)
+/* A bundle of one CA can drop none: then nobody must have all that is published before a rotation begins. */
+static enum cr_certgen_wait waits_for(const struct staged *s)
 {
-    for (size_t i = 0; i < plan->len; i++)
-        if (plan->materials[i].trust_len > 1)
-            return true;
-    return false;
+    if (s->stage != BEFORE)
+        return s->stage == TRUSTING ? CR_CERTGEN_WAIT_TRUST : CR_CERTGEN_WAIT_ALL;
+    for (size_t i = 0; i < s->run->plan.len; i++)
+        if (s->run->plan.materials[i].trust_len > 1)
+            return CR_CERTGEN_WAIT_ALL;
+    return CR_CERTGEN_WAIT_NOT;
 }
 
 /* *arrived: what the stage waits for. */
 static bool look(struct staged *s, bool *arrived, struct cr_error *err)
 {
     cr_autofree char *why = NULL;
-    const struct cr_certgen_wait wait = {
-        .leaves = s->stage != TRUSTING,
-        .settle_ms = s->stage == BEFORE && !may_drop(&s->run->plan) ? 0 : s->run->job->settle_ms,
-    };
-    if (!restart_uncovered(s, err) || !cr_certgen_arrived(s->run, &wait, &why, err))
+    if (!restart_uncovered(s, err) || !cr_certgen_arrived(s->run, waits_for(s), &why, err))
         return false;
     *arrived = !why;
     if (why)

@@ -37,8 +37,11 @@ static bool refuse_form(const struct cr_domain_objects *objects, struct cr_domai
     cr_autofree char *label = cr_domain_object_label(item->resource, item->ns, item->name);
     const char *reason = NULL;
     if (cr_json_bool_at(item->object, false, "immutable"))
-        return refuse(item, "Immutable",
-                      cr_asprintf("%s is immutable: delete it, and it is made anew without that", label));
+        return refuse(
+            item, "Immutable",
+            cr_asprintf("%s is immutable: publish under another name, since kubelets keep the old content of one "
+                        "that is deleted and made anew",
+                        label));
     char *words = cr_domain_item_is_ca_bundle(objects, item)
                       ? cr_domain_ca_bundle_refuse(cr_domain_item_target(objects, item), item->object, &reason)
                       : NULL;

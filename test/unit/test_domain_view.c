@@ -190,7 +190,7 @@ static void what_may_be_written_and_what_not(void **state)
         {"a ClusterTrustDomain's of that name", "{metadata: {annotations: {certroll.dev/trust-domain: mesh}}}",
          "OtherDomain", "'mesh'"},
         {"immutable", "{immutable: true, metadata: {annotations: {certroll.dev/trust-domain: ns/mesh}}}", "Immutable",
-         "delete it"},
+         "another name"},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct domain_scene s;

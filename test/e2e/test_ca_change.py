@@ -9,7 +9,7 @@ import time
 import pytest
 from certroll_dev.demo import pods
 from certroll_dev.demo.policy import Status
-from certroll_dev.demo.workloads import ENVOY, RATE_LIMIT, WORKLOADS
+from certroll_dev.demo.workloads import ENVOY, NGINX, RATE_LIMIT, WORKLOADS
 from world import World, assert_rolled_once
 
 _ROUNDS = 4
@@ -51,6 +51,17 @@ def test_rate_limit_is_rolled_and_envoy_is_not(world: World, report: list[str]) 
     assert all({"IssuerChanged", "TrustReplaced"} <= set(rotation.changes) for rotation in status.history[:3]), status.history
     assert "Restart" in words.decisions["rate-limit"] and "Restart" not in words.decisions["envoy"], words.decisions
     _assert_says_why(world, words)
+    _assert_says_what_was_seen(status, report)
+
+
+def _assert_says_what_was_seen(status: Status, report: list[str]) -> None:
+    """Envoy's page and the names that Rate Limit announces show the new CA; nginx asks its clients for nothing."""
+    known = {name: (secret.trust_by, secret.leaf_by) for name, secret in status.secrets.items()}
+    report.append(f"trust and leaf: {known}")
+    assert known[ENVOY.secret] == known[RATE_LIMIT.secret] == ("Verified", "Verified"), known
+    assert known[NGINX.secret] == ("Inferred", "Verified"), known
+    message = status.conditions["Converged"].message
+    assert "Leaves: 3 verified. Trust: 2 verified, 1 inferred." in message, message
 
 
 def _assert_says_why(world: World, words: Words) -> None:

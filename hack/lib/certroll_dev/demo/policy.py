@@ -50,6 +50,8 @@ class Secret:
     resource_version: str  # at which its material was read
     pending: tuple[str, ...]  # changes under way; empty: none
     problem: str  # empty: none
+    trust_by: str  # how it is known who has it: FirstSight, Inferred, Verified
+    leaf_by: str
 
     @staticmethod
     def of(entry: Mapping[str, Any]) -> Secret:
@@ -59,6 +61,8 @@ class Secret:
             resource_version=entry.get("observedResourceVersion", ""),
             pending=tuple((entry.get("pending") or {}).get("changes", [])),
             problem=": ".join(filter(None, (problem.get("reason"), problem.get("message")))),
+            trust_by=entry.get("trustBy", ""),
+            leaf_by=entry.get("leafBy", ""),
         )
 
 

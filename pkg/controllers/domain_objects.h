@@ -10,6 +10,7 @@
 #include "rotation/domain_plan.h"
 
 /* Annotations and labels of what a domain writes. */
+#define CR_DOMAIN_MANAGED_BY "app.kubernetes.io/managed-by"
 #define CR_DOMAIN_ANNOTATION                                                                                           \
     "certroll.dev/trust-domain" /* whose it is, or whose it may become (consent): cr_domain_title */
 #define CR_DOMAIN_CONSENT                                                                                              \

@@ -8,7 +8,6 @@
 #include "pki/ca_set.h"
 #include "pki/issue.h"
 
-#define CR_DOMAIN_MANAGED_BY    "app.kubernetes.io/managed-by"
 #define CR_DOMAIN_STAGING_LABEL "certroll.dev/staging"
 #define CR_DOMAIN_STAGING       "certroll-staging-"
 

@@ -10,6 +10,7 @@
 #include "controllers/memory.h"
 #include "controllers/policy_metrics.h"
 #include "controllers/secret_source.h"
+#include "controllers/trust_bundles.h"
 #include "controllers/world.h"
 #include "controllers/zones.h"
 #include "kube/object.h"
@@ -349,6 +350,26 @@ static bool report_unseen(struct turn *turn, const char *problem, struct cr_erro
     return write_status(turn, &after, &wrote, err);
 }
 
+static bool go_round(struct turn *turn, const struct cr_world_source *source, struct cr_gathered *gathered,
+                     struct cr_error *err)
+{
+    for (int i = 0; i < ROUNDS_MAX; i++) {
+        bool again = false;
+        if (!round_of(turn, gathered, i == ROUNDS_MAX - 1, &again, err))
+            return false;
+        if (!again) {
+            requeue_low(turn, gathered->world.beyond.unseen ? UNSEEN_PAUSE_MS : 0);
+            return true;
+        }
+        cr_policy_status_dispose(&gathered->status);
+        cr_policy_status_copy(&gathered->status, &turn->status);
+        cr_world_refresh(source, gathered);
+    }
+    requeue(turn, 1);
+    return true;
+}
+
+/* Bundles of spec.trust come first: a restarted pod then starts with them. */
 static bool run_rounds(struct turn *turn, struct cr_error *err)
 {
     cr_autofree char *refused = cr_cache_refused(turn->controller->cache, turn->policy, &turn->status);
@@ -365,20 +386,16 @@ static bool run_rounds(struct turn *turn, struct cr_error *err)
     }
     if (!cr_world_gather(&source, turn->policy, &turn->status, &gathered, err))
         return false;
-    for (int i = 0; i < ROUNDS_MAX; i++) {
-        bool again = false;
-        if (!round_of(turn, &gathered, i == ROUNDS_MAX - 1, &again, err))
-            return false;
-        if (!again) {
-            requeue_low(turn, gathered.world.beyond.unseen ? UNSEEN_PAUSE_MS : 0);
-            return true;
-        }
-        cr_policy_status_dispose(&gathered.status);
-        cr_policy_status_copy(&gathered.status, &turn->status);
-        cr_world_refresh(&source, &gathered);
-    }
-    requeue(turn, 1);
-    return true;
+    struct cr_error failed = {0};
+    int64_t look_again_ms = 0;
+    bool published = cr_trust_bundles_publish(&turn->controller->actor, &gathered, &look_again_ms, &failed);
+    if (!go_round(turn, &source, &gathered, err))
+        return false;
+    requeue_low(turn, look_again_ms);
+    if (published)
+        return true;
+    *err = failed;
+    return false;
 }
 
 static bool report_invalid(struct turn *turn, const struct cr_snapshot *snapshot, const char *problem,

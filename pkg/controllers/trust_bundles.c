@@ -1,0 +1,331 @@
+#include "controllers/trust_bundles.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "controllers/domain_objects.h"
+#include "controllers/trust_sources.h"
+#include "kube/object.h"
+
+/* Targets are watched by nobody: how soon a change by hand, or a consent, is seen. */
+enum { LOOK_MS = 5 * 60 * 1000, REFUSED_LOOK_MS = 30 * 1000 };
+
+/* One policy at one time. */
+struct turn {
+    const struct cr_actor *actor;
+    const struct cr_gathered *gathered;
+    const struct cr_policy *policy; /* in force */
+    char *owner;
+    bool refused; /* something was, and was told */
+    struct cr_error failed;
+};
+
+char *cr_trust_bundles_owner(const struct cr_policy *policy)
+{
+    return cr_asprintf(CR_POLICY_KIND "/%s/%s", policy->ns, policy->name);
+}
+
+static void say(const struct turn *turn, bool warning, const char *reason, const char *message)
+{
+    const struct cr_event event = {.api_version = CR_API_GROUP "/" CR_API_VERSION,
+                                   .kind = CR_POLICY_KIND,
+                                   .ns = turn->policy->ns,
+                                   .name = turn->policy->name,
+                                   .uid = turn->policy->uid,
+                                   .warning = warning,
+                                   .reason = reason,
+                                   .message = message};
+    cr_recorder_emit(turn->actor->recorder, &event);
+}
+
+/* Nothing is changed, and a person is told why. False, for the caller to return. */
+static bool refuse(struct turn *turn, const char *fmt, ...) CR_PRINTF(2, 3);
+static bool refuse(struct turn *turn, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    cr_autofree char *message = cr_vasprintf(fmt, args);
+    va_end(args);
+    turn->refused = true;
+    say(turn, true, "TrustNotPublished", message);
+    return false;
+}
+
+/* What time or another try may heal is tried again, the rest is told. False. */
+static bool fail(struct turn *turn, const struct cr_error *err)
+{
+    if (err->kind == CR_ERR_FORBIDDEN || err->kind == CR_ERR_INVALID)
+        return refuse(turn, "%s", err->text);
+    if (turn->failed.kind == CR_ERR_NONE)
+        turn->failed = *err;
+    return false;
+}
+
+/* --- sources --- */
+
+/* What was settled and cannot be read now would lose its CAs. */
+static bool check_secret(struct turn *turn, size_t i)
+{
+    const struct cr_world_secret *seen = &turn->gathered->world.secrets[i];
+    const char *name = turn->policy->secrets[i].name;
+    const struct cr_secret_status *known = NULL;
+    for (size_t s = 0; s < turn->gathered->status.secrets_len; s++)
+        if (cr_streq(turn->gathered->status.secrets[s].name, name))
+            known = &turn->gathered->status.secrets[s];
+    if (seen->material || !known || !known->has_settled || !cr_material_has_trust(&known->settled))
+        return true;
+    return refuse(turn, "Secret %s cannot be used, so the bundles of spec.trust stay as they are: %s", name,
+                  seen->found ? cr_or_empty(seen->problem_text) : "it is not there");
+}
+
+static void remember(const struct turn *turn, const char *name, struct cr_trust_sources *sources)
+{
+    for (size_t i = 0; i < turn->gathered->status.secrets_len; i++) {
+        const struct cr_secret_status *known = &turn->gathered->status.secrets[i];
+        if (cr_streq(known->name, name) && known->has_settled)
+            cr_trust_sources_remember(sources, name, &known->settled);
+    }
+}
+
+static bool read_secret(struct turn *turn, const struct cr_policy_secret *names, struct cr_trust_sources *sources)
+{
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_secret_json)
+    struct cr_json *secret = cr_client_get(turn->actor->client, &cr_res_secrets, turn->policy->ns, names->name, &err);
+    if (!secret) {
+        cr_error_wrap(&err, "spec.trust: cannot read Secret %s", names->name);
+        return fail(turn, &err);
+    }
+    CR_CLEANUP(cr_entry) struct cr_entry trust;
+    CR_CLEANUP(cr_entry) struct cr_entry chain;
+    cr_entry_read(secret, true, names->trust, &trust);
+    cr_entry_read(secret, true, names->certificate, &chain);
+    cr_trust_sources_add(sources, names->name, &trust, &chain);
+    remember(turn, names->name, sources);
+    return true;
+}
+
+static bool read_secrets(struct turn *turn, struct cr_trust_sources *sources)
+{
+    for (size_t i = 0; i < turn->policy->secrets_len; i++)
+        if (!check_secret(turn, i) ||
+            (turn->gathered->world.secrets[i].material && !read_secret(turn, &turn->policy->secrets[i], sources)))
+            return false;
+    return sources->current.len ||
+           refuse(turn, "spec.trust: none of the Secrets has a CA in the key that keys.trust names (ca.crt)");
+}
+
+/* --- targets --- */
+
+static const struct cr_resource *resource_of(const struct cr_policy_trust_target *target)
+{
+    return target->is_secret ? &cr_res_secrets : &cr_res_configmaps;
+}
+
+static bool check_owner(struct turn *turn, const struct cr_policy_trust_target *target, const struct cr_json *held)
+{
+    const char *kind = resource_of(target)->kind;
+    const char *owner = cr_obj_annotation(held, CR_DOMAIN_ANNOTATION);
+    if (cr_json_bool_at(held, false, "immutable"))
+        return refuse(turn, "spec.trust: %s %s is immutable: delete it, and it is made anew without that", kind,
+                      target->name);
+    if (cr_streq(owner, turn->owner))
+        return true;
+    if (owner)
+        return refuse(turn,
+                      "spec.trust: %s %s belongs to '%.300s' by its annotation " CR_DOMAIN_ANNOTATION
+                      ": change it to %s, or publish elsewhere",
+                      kind, target->name, owner, turn->owner);
+    return refuse(turn,
+                  "spec.trust: %s %s was not made by this policy: its owner lets it be overwritten with the "
+                  "annotation " CR_DOMAIN_ANNOTATION ": %s",
+                  kind, target->name, turn->owner);
+}
+
+/* A selector may bring it among the Secrets: its CAs would be new ones for ever. */
+static bool check_no_source(struct turn *turn, const struct cr_policy_trust_target *target)
+{
+    return !target->is_secret || !cr_policy_secret_of(turn->policy, target->name) ||
+           refuse(turn, "spec.trust: Secret %s is matched by spec.secretSelector, so it is read, and not written",
+                  target->name);
+}
+
+static bool is_held(const struct cr_entry *entry, const struct cr_bundle *bundle)
+{
+    return entry->bytes.len == strlen(bundle->pem) && strcmp(cr_buf_text(&entry->bytes), bundle->pem) == 0;
+}
+
+/* An entry is text or binary, never both: what was binary makes room. */
+static void put_config(const struct cr_json *held, struct cr_json *body, const char *key, const char *text)
+{
+    cr_json_set_string(cr_json_object_in(body, "data"), key, text);
+    if (cr_json_at(held, "binaryData", key))
+        cr_json_set(cr_json_object_in(body, "binaryData"), key, cr_json_new_null());
+}
+
+static struct cr_json *body_of(const struct turn *turn, const struct cr_policy_trust_target *target,
+                               const struct cr_json *held, const struct cr_bundle *bundle)
+{
+    struct cr_json *body = cr_json_new_object();
+    struct cr_json *metadata = cr_json_object_in(body, "metadata");
+    cr_json_set_string(cr_json_object_in(metadata, "labels"), CR_DOMAIN_MANAGED_BY, "certroll");
+    cr_json_set_string(cr_json_object_in(metadata, "annotations"), CR_DOMAIN_ANNOTATION, turn->owner);
+    if (target->is_secret)
+        cr_entry_put(cr_json_object_in(body, "data"), target->key, bundle->pem, strlen(bundle->pem));
+    else
+        put_config(held, body, target->key, bundle->pem);
+    return body;
+}
+
+/* What was read is the precondition: created only where there is none, patched only as it was. */
+static bool send(const struct turn *turn, const struct cr_policy_trust_target *target, const struct cr_json *held,
+                 struct cr_json *body, struct cr_error *err)
+{
+    const struct cr_resource *resource = resource_of(target);
+    struct cr_json *metadata = cr_json_object_in(body, "metadata");
+    size_t total = cr_entry_total(held, body, target->is_secret);
+    if (total > CR_BUNDLE_BYTES_MAX)
+        return cr_error_set(err, CR_ERR_INVALID, "it would have %zu bytes, more than the %d that Kubernetes takes",
+                            total, CR_BUNDLE_BYTES_MAX);
+    CR_CLEANUP(cr_secret_json) struct cr_json *written = NULL;
+    if (!held) {
+        cr_resource_stamp(resource, body);
+        cr_json_set_string(metadata, "name", target->name);
+        written = cr_client_create(turn->actor->client, resource, turn->policy->ns, body, err);
+        return written != NULL;
+    }
+    cr_json_set_string(metadata, "uid", cr_obj_uid(held));
+    cr_json_set_string(metadata, "resourceVersion", cr_obj_resource_version(held));
+    written = cr_client_merge_patch(turn->actor->client, resource, turn->policy->ns, target->name, NULL, body, err);
+    return written != NULL;
+}
+
+static void warn_of_gaps(const struct turn *turn, const struct cr_policy_trust_target *target,
+                         const struct cr_strvec *gaps)
+{
+    if (!gaps->len)
+        return;
+    cr_autofree char *names = cr_strvec_join(gaps, ", ");
+    cr_autofree char *message =
+        cr_asprintf("%.500s: the certificate was changed together with its CA, without an overlap: nothing in %s %s "
+                    "verified it so far. Whoever has not read the new bundle refuses it; a TrustDomain publishes trust "
+                    "first",
+                    names, resource_of(target)->kind, target->name);
+    say(turn, true, "TrustReplaced", message);
+}
+
+static bool write_target(struct turn *turn, const struct cr_policy_trust_target *target, const struct cr_json *held,
+                         const struct cr_trust_made *made)
+{
+    struct cr_error err = {0};
+    warn_of_gaps(turn, target, &made->gaps);
+    CR_CLEANUP(cr_secret_json) struct cr_json *body = body_of(turn, target, held, &made->bundle);
+    if (!send(turn, target, held, body, &err)) {
+        cr_error_wrap(&err, "spec.trust: cannot %s %s %s", held ? "patch" : "create", resource_of(target)->kind,
+                      target->name);
+        return fail(turn, &err);
+    }
+    cr_autofree char *message = cr_asprintf("%s %s has %zu CAs now, %zu of them of before", resource_of(target)->kind,
+                                            target->name, made->bundle.len, made->bundle.previous);
+    say(turn, false, "TrustPublished", message);
+    return true;
+}
+
+static bool read_target(struct turn *turn, const struct cr_policy_trust_target *target, struct cr_json **held)
+{
+    struct cr_error err = {0};
+    *held = cr_client_get(turn->actor->client, resource_of(target), turn->policy->ns, target->name, &err);
+    if (*held || err.kind == CR_ERR_NOT_FOUND)
+        return true;
+    cr_error_wrap(&err, "spec.trust: cannot read %s %s", resource_of(target)->kind, target->name);
+    return fail(turn, &err);
+}
+
+static bool publish_target(struct turn *turn, const struct cr_policy_trust_target *target,
+                           const struct cr_trust_sources *sources)
+{
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_secret_json) struct cr_json *held = NULL;
+    if (!check_no_source(turn, target) || !read_target(turn, target, &held) ||
+        (held && !check_owner(turn, target, held)))
+        return false;
+    CR_CLEANUP(cr_entry) struct cr_entry entry;
+    CR_CLEANUP(cr_trust_made) struct cr_trust_made made = {0};
+    cr_entry_read(held, target->is_secret, target->key, &entry);
+    const struct cr_pem_input previous = cr_entry_pem(&entry);
+    if (!cr_trust_sources_make(sources, &previous, (size_t)turn->policy->trust.retain_previous, cr_clock_wall_ms(),
+                               &made, &err)) {
+        cr_error_wrap(&err, "spec.trust: no bundle can be made for %s %s", resource_of(target)->kind, target->name);
+        return fail(turn, &err);
+    }
+    return is_held(&entry, &made.bundle) || write_target(turn, target, held, &made);
+}
+
+static void publish(struct turn *turn)
+{
+    CR_CLEANUP(cr_trust_sources) struct cr_trust_sources sources = {0};
+    if (!read_secrets(turn, &sources))
+        return;
+    for (size_t i = 0; i < turn->policy->trust.targets_len; i++)
+        (void)publish_target(turn, &turn->policy->trust.targets[i], &sources); /* each, whatever becomes of others */
+}
+
+/* --- when --- */
+
+/* Of all that a bundle follows from, but for the targets themselves. */
+static void digest(const struct cr_gathered *gathered, char out[CR_SHA256_HEX])
+{
+    const struct cr_policy *policy = gathered->world.policy;
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    cr_buf_printf(&text, "%s %lld\n", policy->uid, (long long)policy->generation);
+    for (size_t i = 0; i < policy->secrets_len; i++) {
+        const struct cr_world_secret *secret = &gathered->world.secrets[i];
+        char trust[CR_SHA256_HEX] = "";
+        if (secret->material)
+            cr_material_trust_digest(secret->material, trust);
+        cr_buf_printf(&text, "%s %d %s %s\n", policy->secrets[i].name, secret->material != NULL,
+                      secret->material ? secret->material->leaf : "", trust);
+    }
+    cr_sha256_hex(cr_buf_text(&text), text.len, out);
+}
+
+/* How long until the next look; 0: now. A note's text is the digest, with a '!' before it when something was refused.
+ */
+static int64_t rest_ms(const struct cr_actor *actor, const char *key, const char *now)
+{
+    CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(actor->memory, key);
+    if (!note.text)
+        return 0;
+    bool refused = note.text[0] == '!';
+    int64_t due = note.at_ms + (refused ? REFUSED_LOOK_MS : LOOK_MS) - cr_clock_monotonic_ms();
+    return cr_streq(note.text + refused, now) && due > 0 ? due : 0;
+}
+
+bool cr_trust_bundles_publish(const struct cr_actor *actor, const struct cr_gathered *gathered, int64_t *look_again_ms,
+                              struct cr_error *err)
+{
+    const struct cr_policy *policy = gathered->world.policy;
+    *look_again_ms = 0;
+    if (!policy->trust.targets_len || policy->suspend || policy->mode == CR_MODE_PLAN)
+        return true;
+    char now[CR_SHA256_HEX];
+    cr_autofree char *key = cr_asprintf("%s/%s/trust", policy->ns, policy->name);
+    digest(gathered, now);
+    *look_again_ms = rest_ms(actor, key, now);
+    if (*look_again_ms)
+        return true;
+    struct turn turn = {.actor = actor, .gathered = gathered, .policy = policy};
+    cr_autofree char *owner = cr_trust_bundles_owner(policy);
+    turn.owner = owner;
+    publish(&turn);
+    if (turn.failed.kind != CR_ERR_NONE) {
+        *err = turn.failed;
+        return false;
+    }
+    cr_autofree char *text = cr_asprintf("%s%s", turn.refused ? "!" : "", now);
+    cr_memory_take_note(actor->memory, key, cr_clock_monotonic_ms(), text);
+    *look_again_ms = turn.refused ? REFUSED_LOOK_MS : LOOK_MS;
+    return true;
+}

@@ -1,0 +1,19 @@
+/* spec.trust of policies: the CAs of a policy's Secrets, published as bundles in its namespace. Level-based: what a
+ * target holds is the memory of what was published before. */
+#ifndef CR_CONTROLLERS_TRUST_BUNDLES_H
+#define CR_CONTROLLERS_TRUST_BUNDLES_H
+
+#include "controllers/acts.h"
+
+/* The annotation certroll.dev/trust-domain of a policy's targets, and with that their owner's consent:
+ * "CertRotationPolicy/<ns>/<name>". No TrustDomain is called so: a namespace has no capital letters. Owned. */
+char *cr_trust_bundles_owner(const struct cr_policy *policy);
+
+/* Writes the targets that differ, if the policy may act and its Secrets, or the time since the last look, say that they
+ * may. What is refused for good (no consent, no right, no CA) is told in an Event and changes nothing; so is a change
+ * without an overlap, before it is published. *look_again_ms: after which to come back; 0: there is nothing to look at.
+ * Errors: to be tried again. Called in a worker; blocks for its requests. */
+bool cr_trust_bundles_publish(const struct cr_actor *actor, const struct cr_gathered *gathered, int64_t *look_again_ms,
+                              struct cr_error *err) CR_MUST_USE;
+
+#endif

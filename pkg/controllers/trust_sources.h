@@ -1,0 +1,45 @@
+/* The CAs and leaves of a policy's Secrets, and the bundle that they make of what a target has (spec.trust). Pure. */
+#ifndef CR_CONTROLLERS_TRUST_SOURCES_H
+#define CR_CONTROLLERS_TRUST_SOURCES_H
+
+#include "controllers/domain_entry.h"
+#include "pki/bundle.h"
+
+struct cr_trust_source_leaf {
+    char *name;               /* for messages: "Secret web-tls" */
+    struct cr_entry chain;    /* not found: it is only remembered */
+    struct cr_strvec anchors; /* and then the CAs that it verified against */
+};
+
+struct cr_trust_sources {
+    struct cr_buf current; /* all CAs that the Secrets have now */
+    struct cr_trust_source_leaf *leaves;
+    size_t leaves_len;
+};
+void cr_trust_sources_dispose(struct cr_trust_sources *sources);
+CR_DEFINE_DISPOSE(cr_trust_sources, struct cr_trust_sources, cr_trust_sources_dispose)
+
+/* Takes what the entries hold. Either may be absent. */
+void cr_trust_sources_add(struct cr_trust_sources *sources, const char *secret, struct cr_entry *trust,
+                          struct cr_entry *chain);
+/* The leaf of before: pods may still show it. Nothing is added when it verified against nothing. */
+void cr_trust_sources_remember(struct cr_trust_sources *sources, const char *secret, const struct cr_material *before);
+
+struct cr_trust_made {
+    struct cr_bundle bundle;
+    /* Leaves of now that nothing in the target verified so far: whoever has not read the new bundle when they are shown
+     * refuses them. */
+    struct cr_strvec gaps;
+};
+void cr_trust_made_dispose(struct cr_trust_made *made);
+CR_DEFINE_DISPOSE(cr_trust_made, struct cr_trust_made, cr_trust_made_dispose)
+
+/* [current, previous], where previous is what the target holds (empty: nothing), by the rule of bundle.h. A leaf that
+ * verifies against no CA at hand has nothing to lose by it, and counts for nothing: it may be of a public CA, beside a
+ * bundle that is for others. Errors (Invalid): an entry cannot be read, or no CA of now is valid; then nothing may be
+ * published. out need not be initialised. */
+bool cr_trust_sources_make(const struct cr_trust_sources *sources, const struct cr_pem_input *previous,
+                           size_t retain_previous, int64_t now_ms, struct cr_trust_made *out,
+                           struct cr_error *err) CR_MUST_USE;
+
+#endif

@@ -1,0 +1,235 @@
+"""TrustDomains against a real API server: rotations from beginning to end, by the evidence of policies, and what is refused."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from control_plane import ROOT, ControlPlane, wait_until
+
+sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
+
+import manifests  # noqa: E402
+from certroll_dev.demo import pki  # noqa: E402
+from certroll_dev.demo.api import API  # noqa: E402
+from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
+from domains import (  # noqa: E402
+    Domains,
+    Material,
+    Watching,
+    authority,
+    broken_trust,
+    certificates,
+    conditions,
+    dated,
+    issue,
+    issued,
+    matches,
+    message,
+    mirror,
+    object_status,
+    serial,
+    verifies,
+)
+from operators import RULES, account  # noqa: E402
+from paper_pods import PaperPods  # noqa: E402
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+def api(control_plane: ControlPlane) -> Iterator[API]:
+    cluster = LocalCluster(control_plane.name)
+    with cluster.network():
+        yield cluster.api()
+
+
+@pytest.fixture
+def domains(control_plane: ControlPlane, api: API, namespace: str, tmp_path: Path) -> Iterator[Domains]:
+    kubeconfig = account(control_plane, namespace, "operator", RULES, tmp_path)
+    with Domains(control_plane, api, namespace, kubeconfig, tmp_path / "stage") as found:
+        found.start()
+        yield found
+
+
+def material(data: pki.Material) -> Material:
+    return {"tls.crt": data.certificate, "tls.key": data.key, "ca.crt": data.trust}
+
+
+def settle_issuing(domains: Domains, *leaves: str, **spec: object) -> None:
+    """A domain that issues these leaves, at rest."""
+    domains.cover(*leaves)
+    domains.apply(authority=authority(), leaves=[{"name": each, "source": issue()} for each in leaves], **spec)
+    domains.vouch(*leaves)
+    domains.wait_idle()
+
+
+def settle_mirroring(domains: Domains, source: Material, **spec: object) -> None:
+    """A domain that mirrors the Secret "source" into "server", at rest."""
+    domains.put("source", source)
+    domains.cover("server")
+    domains.apply(leaves=[{"name": "server", "source": mirror("source")}], **spec)
+    domains.vouch("server")
+    domains.wait_idle()
+
+
+# --- rotations
+
+
+def test_issues_from_nothing(domains: Domains) -> None:
+    settle_issuing(domains, "server", "client")
+    server, client, ca = (domains.secret(name) for name in ("server", "client", "mesh-ca"))
+    assert matches(server) and matches(client) and matches(ca)
+    assert verifies(server["tls.crt"], client["ca.crt"]) and verifies(client["tls.crt"], server["ca.crt"])
+    assert certificates(server["ca.crt"]) == certificates(ca["tls.crt"])
+    found = domains.api.get("secrets", domains.namespace, "server")
+    assert found["type"] == "kubernetes.io/tls"
+    assert found["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "certroll"
+    assert found["metadata"]["annotations"]["certroll.dev/trust-domain"] == f"{domains.namespace}/mesh"
+    assert "ownerReferences" not in found["metadata"]
+
+
+def test_a_token_rotates_the_authority(domains: Domains) -> None:
+    """Bundles first, then leaves; the old CA stays as the previous one; staging goes."""
+    leaves = ["server", "client"]
+    settle_issuing(domains, *leaves)
+    before = {name: domains.secret(name) for name in [*leaves, "mesh-ca"]}
+    with Watching(domains.api, domains.namespace) as watching:
+        domains.rotate("CA", "one")
+        done = domains.wait_idle()
+        moments = list(watching.moments())
+    assert not broken_trust(iter(moments), leaves)
+    assert all(len(serials) == 2 for serials in issued(iter(moments), [*leaves, "mesh-ca"]).values())
+    server, ca = domains.secret("server"), domains.secret("mesh-ca")
+    assert serial(ca["tls.crt"]) != serial(before["mesh-ca"]["tls.crt"])
+    assert certificates(server["ca.crt"]) == [*certificates(ca["tls.crt"]), *certificates(before["mesh-ca"]["tls.crt"])]
+    assert verifies(server["tls.crt"], ca["tls.crt"])
+    assert done["status"]["history"][0]["what"] == "CA" and done["status"]["history"][0]["outcome"] == "Converged"
+    assert not [name for name in moments[-1].secrets if name.startswith("certroll-staging-")]
+
+
+def test_a_token_renews_leaves_alone(domains: Domains) -> None:
+    settle_issuing(domains, "server")
+    before, ca = domains.secret("server"), domains.secret("mesh-ca")
+    domains.rotate("Leaves", "one")
+    done = domains.wait_idle()
+    after = domains.secret("server")
+    assert serial(after["tls.crt"]) != serial(before["tls.crt"]) and matches(after)
+    assert domains.secret("mesh-ca") == ca and after["ca.crt"] == before["ca.crt"]
+    assert done["status"]["history"][0]["what"] == "Leaves"
+
+
+def test_mirrors_a_change_of_the_authority_trust_first(domains: Domains) -> None:
+    """As cert-manager renews: leaf, key and CA at once, in a Secret that nobody mounts."""
+    old, new = pki.new_authority(1), pki.new_authority(2)
+    settle_mirroring(domains, material(old.issue("server")))
+    assert domains.secret("server")["tls.crt"] == domains.secret("source")["tls.crt"]
+    after = material(new.issue("server"))
+    with Watching(domains.api, domains.namespace) as watching:
+        domains.put("source", after)
+        wait_until("the leaf is mirrored", lambda: domains.secret("server")["tls.crt"] == after["tls.crt"], 60)
+        domains.wait_idle()
+        moments = list(watching.moments())
+    assert not broken_trust(iter(moments), ["server"])
+    states = [(each.secrets["server"]["tls.crt"], len(certificates(each.secrets["server"]["ca.crt"]))) for each in moments]
+    assert (after["tls.crt"], 2) in states  # the old CA was not dropped with its leaf
+    assert any(leaf != after["tls.crt"] and cas == 2 for leaf, cas in states)  # and the new one was there before its leaf
+
+
+def test_a_second_change_in_the_middle_drops_no_authority_in_use(domains: Domains) -> None:
+    """The second comes before anybody has the first one's trust."""
+    settle_issuing(domains, "server", "client")
+    with Watching(domains.api, domains.namespace) as watching:
+        domains.rotate("CA", "one")
+        domains.wait("handling the first", lambda domain: domain["status"].get("lastHandledToken") == "one")
+        domains.rotate("CA", "two")
+        domains.wait_idle()
+        moments = list(watching.moments())
+    assert not broken_trust(iter(moments), ["server", "client"])
+    assert len(issued(iter(moments), ["mesh-ca"])["mesh-ca"]) in (2, 3)  # the first may never have become the current one
+
+
+def test_what_was_put_aside_by_hand_is_put_right(domains: Domains) -> None:
+    settle_issuing(domains, "server")
+    before = domains.secret("server")
+    domains.api.merge("secrets", domains.namespace, "server", {"data": {"ca.crt": ""}})
+    wait_until("the bundle is back", lambda: domains.secret("server")["ca.crt"] == before["ca.crt"])
+    assert domains.secret("server")["tls.crt"] == before["tls.crt"]
+
+
+# --- a stage that cannot complete
+
+
+def test_held_and_going_on_by_itself(domains: Domains) -> None:
+    """A consumer that would have to be restarted, and may not be."""
+    settle_issuing(domains, "server", evidence={"stageDeadline": "1s"})
+    before = domains.secret("server")
+    domains.api.apply("deployments", manifests.deployment(domains.namespace, "web", "server"))
+    with PaperPods(domains.api, [domains.namespace]):
+        domains.cover("server", restart={"method": "Never", "coalesce": "0s"})
+        wait_until("the consumer is found", lambda: domains.consumers().get("web") == "Idle")
+        domains.rotate("CA", "one")
+        held = domains.wait("Held", lambda domain: conditions(domain).get("Held", ("", ""))[0] == "True")
+        assert held["status"]["stage"] == "Held" and held["status"]["heldStage"] == "Trusting"
+        assert "restart.method: Never" in message(held, "Held")
+        after = domains.secret("server")
+        assert after["tls.crt"] == before["tls.crt"] and verifies(after["tls.crt"], after["ca.crt"])  # it still works
+        domains.cover("server", restart={"method": "Rollout", "coalesce": "0s", "breaker": {"within": "0s"}})
+        done = domains.wait_idle(timeout=150)
+    assert conditions(done)["Held"][0] == "False"
+    assert domains.secret("server")["tls.crt"] != before["tls.crt"]
+    assert done["status"]["history"][0]["restarted"]
+
+
+# --- what is refused
+
+
+def refused(domains: Domains, reason: str, name: str = "server") -> str:
+    """Why the object is not written, in words."""
+    found = domains.wait(f"refused: {reason}", lambda domain: object_status(domain, name).get("problem", {}).get("reason") == reason)
+    assert conditions(found)["Degraded"][0] == "True"
+    return str(object_status(found, name)["problem"]["message"])
+
+
+@pytest.mark.parametrize("reason", ["KeyMismatch", "Expired", "NotYetValid"])
+def test_a_source_that_cannot_be_served_is_refused(domains: Domains, reason: str) -> None:
+    signer = pki.new_authority(1)
+    good = material(signer.issue("server"))
+    settle_mirroring(domains, good)
+    domains.put("source", {
+        "KeyMismatch": lambda: {**good, "tls.key": pki.new_key()},
+        "Expired": lambda: dated(signer, -20, -10),
+        "NotYetValid": lambda: dated(signer, 10, 20),
+    }[reason]())  # fmt: skip
+    assert "source" in refused(domains, reason)
+    assert domains.secret("server") == good
+    better = material(signer.issue("server"))
+    domains.put("source", better)
+    wait_until("it goes on by itself", lambda: domains.secret("server")["tls.crt"] == better["tls.crt"])
+
+
+def test_what_is_somebody_else_s_is_left_alone_until_they_consent(domains: Domains) -> None:
+    foreign = material(pki.new_authority(7).issue("server"))
+    domains.put("server", foreign)
+    domains.cover("server")
+    domains.apply(authority=authority(), leaves=[{"name": "server", "source": issue()}])
+    words = refused(domains, "NotOurs")
+    assert "certroll.dev/trust-domain" in words
+    assert domains.secret("server") == foreign
+    domains.put("server", foreign, owner=f"{domains.namespace}/mesh")
+    domains.vouch("server")
+    domains.wait("published", lambda _: domains.secret("server")["tls.crt"] != foreign["tls.crt"], timeout=150)
+
+
+def test_of_two_domains_on_one_object_the_annotation_decides(domains: Domains) -> None:
+    settle_issuing(domains, "server")
+    before = domains.secret("server")
+    domains.apply("other", authority=authority(caSecretName="other-ca"), leaves=[{"name": "server", "source": issue()}])
+    found = domains.wait(
+        "refused", lambda domain: object_status(domain, "server").get("problem", {}).get("reason") == "OtherDomain", name="other"
+    )
+    assert f"{domains.namespace}/mesh" in object_status(found, "server")["problem"]["message"]
+    assert domains.secret("server") == before

@@ -160,7 +160,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     result = yield
     if result.failed:
         item.certroll_failed = True
-        world: World | Mesh | None = getattr(item, "certroll_world", None)
+        world: World | Mesh | None = getattr(item, "certroll_world", None) or getattr(item.module, "certroll_world", None)
         if world:
             collect(world.cluster, world.api, world.logs, world.namespaces)
             result.sections.append(("logs", f"the logs of every component are in {world.logs}"))

@@ -29,7 +29,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
-enum { THREADS = 16, TIMEOUT_S = 5, RESOLVE_TRIES = 60, REASON = 256 };
+enum { THREADS = 16, TIMEOUT_S = 30, RESOLVE_TRIES = 60, REASON = 256 };
 
 static struct {
     const char *server_name;

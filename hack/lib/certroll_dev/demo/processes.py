@@ -64,9 +64,9 @@ class Background:
 class Load(Background):
     """The load generator; its calls are in `calls`, one JSON line each."""
 
-    def __init__(self, targets: Sequence[str], trust: Path | None, rate: float, calls: Path, log: Path) -> None:
-        """`trust`: the CAs that the caller trusts; None: plain HTTP."""
-        command: list[str | Path] = [sys.executable, load.__file__, "--rate", str(rate), "--out", calls]
+    def __init__(self, targets: Sequence[str], trust: Path | None, rate: float, calls: Path, log: Path, timeout: float = 10.0) -> None:
+        """`trust`: the CAs that the caller trusts; None: plain HTTP. `timeout`: seconds until a call counts as failed."""
+        command: list[str | Path] = [sys.executable, load.__file__, "--rate", str(rate), "--timeout", str(timeout), "--out", calls]
         command += ["--ca", trust] if trust else []
         for target in targets:
             command += ["--target", target]

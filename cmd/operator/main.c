@@ -82,6 +82,7 @@ static struct cr_domain_controller *new_domains(struct cr_policy_controller *pol
                                                .metrics = options->metrics,
                                                .cache = cr_policy_controller_cache(policies),
                                                .catalogues = cr_policy_controller_catalogues(policies),
+                                               .canaries = options->canaries,
                                                .operator_namespace = options->operator_namespace});
 }
 
@@ -114,6 +115,7 @@ static int run(const struct flags *flags, struct cr_error *err)
     if (flags->metrics_token)
         guard =
             cr_access_guard_new(&(struct cr_access_guard_options){.loop = loop, .client = client, .path = "/metrics"});
+    CR_CLEANUP(cr_canaries) struct cr_canaries *canaries = cr_canaries_new();
     CR_CLEANUP(cr_policy_controller) struct cr_policy_controller *controller = NULL;
     CR_CLEANUP(cr_domain_controller) struct cr_domain_controller *domains = NULL;
     struct cr_manager_options manager_options = {
@@ -134,6 +136,7 @@ static int run(const struct flags *flags, struct cr_error *err)
         .secret_scope = flags->secret_scope,
         .limits = flags->limits,
         .operator_namespace = operator_namespace,
+        .canaries = canaries,
         .catalogue_configmap = flags->catalogue_configmap,
     };
     controller = cr_policy_controller_new(&options, err);

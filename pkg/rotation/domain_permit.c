@@ -63,32 +63,16 @@ bool cr_domain_is_equivalent(const struct domain_ctx *ctx, size_t object, const 
     return cr_domain_is_usable(published) && is_within(ctx, published, verifies);
 }
 
-static bool is_in_all_bundles(const struct domain_ctx *ctx, const bool *verifies)
-{
-    for (size_t i = 0; i < ctx->world->objects_len; i++) {
-        bool has = !cr_domain_is_there(ctx, i) || !cr_domain_has_bundle(ctx, &ctx->world->objects[i]);
-        for (size_t ca = 0; ca < ctx->world->cas_len && !has; ca++)
-            has = verifies[ca] && cr_domain_has_ca(&ctx->world->objects[i], ca);
-        if (!has)
-            return false;
-    }
-    return true;
-}
-
-/* Where there is no leaf yet nobody can lose one. It needs no more trust than one that is published elsewhere has; and
- * the first ones of a domain are not waited for, also when it was killed after it had written the first objects. */
+/* Where there is no leaf yet nobody can lose one: it may have what one that is published elsewhere has. */
 static bool is_harmless_addition(const struct domain_ctx *ctx, const bool *verifies)
 {
-    bool any = false;
     for (size_t i = 0; i < ctx->world->objects_len; i++) {
         const struct cr_domain_object *object = &ctx->world->objects[i];
-        if (!object->is_leaf || cr_domain_is_foreign(object) || !cr_domain_is_usable(&object->published))
-            continue;
-        if (is_within(ctx, &object->published, verifies))
+        if (object->is_leaf && !cr_domain_is_foreign(object) && cr_domain_is_usable(&object->published) &&
+            is_within(ctx, &object->published, verifies))
             return true;
-        any = true;
     }
-    return !any && is_in_all_bundles(ctx, verifies);
+    return false;
 }
 
 static bool trusts(const struct domain_ctx *ctx, size_t object, const bool *verifies)

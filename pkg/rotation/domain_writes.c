@@ -66,17 +66,28 @@ static void add_write(struct domain_ctx *ctx, size_t at)
                                  .save_previous = replaces && is_worth_keeping(ctx, at)};
 }
 
-/* Bundles before leaves: who is killed in between has published too much trust, not too little. */
-static void add_writes(struct domain_ctx *ctx, bool with_leaf)
+static bool is_wanted(const struct domain_ctx *ctx, size_t at)
 {
-    for (size_t i = 0; i < ctx->world->objects_len; i++) {
-        if ((ctx->leaves[i].act != CR_LEAF_ACT_KEEP) != with_leaf || !cr_domain_may_write(&ctx->world->objects[i]))
-            continue;
-        if (!cr_domain_will_be_there(ctx, i) || !has_any(ctx, ctx->bundles + i * ctx->world->cas_len))
-            continue;
-        if (with_leaf || !is_as_it_shall_be(ctx, i))
-            add_write(ctx, i);
-    }
+    return cr_domain_may_write(&ctx->world->objects[at]) && cr_domain_will_be_there(ctx, at) &&
+           has_any(ctx, ctx->bundles + at * ctx->world->cas_len) &&
+           (ctx->leaves[at].act != CR_LEAF_ACT_KEEP || !is_as_it_shall_be(ctx, at));
+}
+
+/* Bundles that grow come before leaves: who is killed in between has published too much trust, not too little. What is
+ * made anew and has no leaf comes last: nobody reads it yet, and once it is there leaves wait for those who might. */
+static int turn_of(const struct domain_ctx *ctx, size_t at)
+{
+    if (ctx->leaves[at].act != CR_LEAF_ACT_KEEP)
+        return 1;
+    return ctx->world->objects[at].found ? 0 : 2;
+}
+
+static void add_writes(struct domain_ctx *ctx)
+{
+    for (int turn = 0; turn < 3; turn++)
+        for (size_t i = 0; i < ctx->world->objects_len; i++)
+            if (turn_of(ctx, i) == turn && is_wanted(ctx, i))
+                add_write(ctx, i);
 }
 
 /* --- the end --- */
@@ -117,10 +128,8 @@ static void delete_staging(struct domain_ctx *ctx)
 
 void cr_domain_plan_writes(struct domain_ctx *ctx)
 {
-    if (!ctx->plan->stage_next_ca && !ctx->plan->first_ca) {
-        add_writes(ctx, false);
-        add_writes(ctx, true);
-    }
+    if (!ctx->plan->stage_next_ca && !ctx->plan->first_ca)
+        add_writes(ctx);
     promote(ctx);
     delete_staging(ctx);
 }

@@ -1,4 +1,7 @@
-"""docs/api.md: its tables of fields are those of the CRD's schema, in the CRD's words."""
+"""docs/api.md: its tables of fields are those of the CRDs' schemas, in their words.
+
+A table of the cluster kind has only what the namespaced one does not have, or has in other words.
+"""
 
 from __future__ import annotations
 
@@ -11,28 +14,35 @@ import yaml  # PyYAML: Debian's python3-yaml, or test/requirements.txt
 
 from .ui import DevError
 
-CRD = Path("crds/certroll.dev_certrotationpolicies.yaml")
-_MARK = re.compile(r"(<!-- generated from the CRD: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_KINDS = ("certrotationpolicies", "trustdomains", "clustertrustdomains")
+_TWINS = {"clustertrustdomains": "trustdomains"}
+_MARK = re.compile(r"(<!-- generated from the CRD: (\w+) (spec|status) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 Schema = dict[str, Any]
 
 
 def render(page: str, root: Path) -> str:
     """The page with each marked table made anew."""
-    schema = _schema(root / CRD)
+    rows = {(kind, part): _rows(schema["properties"][part]) for kind in _KINDS for schema in [_schema(root, kind)] for part in ("spec", "status")}
     if not _MARK.search(page):
-        raise DevError("docs/api.md has no line '<!-- generated from the CRD: spec -->': nothing to fill")
-    return _MARK.sub(lambda m: f"{m[1]}{_table(schema['properties'][m[2]])}{m[3]}", page)
+        raise DevError("docs/api.md has no line '<!-- generated from the CRD: trustdomains spec -->': nothing to fill")
+    return _MARK.sub(lambda m: f"{m[1]}{_table(rows, m[2], m[3])}{m[4]}", page)
 
 
-def _schema(path: Path) -> Schema:
-    versions = yaml.safe_load(path.read_text())["spec"]["versions"]
+def _table(rows: dict[tuple[str, str], list[str]], kind: str, part: str) -> str:
+    if kind not in _KINDS:
+        raise DevError(f"docs/api.md: '{kind} {part}': only {', '.join(_KINDS)} are known")
+    known = rows.get((_TWINS.get(kind, ""), part), [])
+    return "\n".join(["| field | type | |", "| --- | --- | --- |", *(row for row in rows[kind, part] if row not in known)]) + "\n"
+
+
+def _schema(root: Path, kind: str) -> Schema:
+    versions = yaml.safe_load((root / "crds" / f"certroll.dev_{kind}.yaml").read_text())["spec"]["versions"]
     return next(v["schema"]["openAPIV3Schema"] for v in versions if v["storage"])
 
 
-def _table(schema: Schema) -> str:
-    rows = [_row(*row) for row in _fields(schema, "", [])]
-    return "\n".join(["| field | type | |", "| --- | --- | --- |", *rows]) + "\n"
+def _rows(schema: Schema) -> list[str]:
+    return [_row(*row) for row in _fields(schema, "", [])]
 
 
 def _fields(schema: Schema, prefix: str, shown: list[tuple[str, Schema]]) -> Iterator[tuple[str, Schema, bool, str]]:

@@ -315,7 +315,7 @@ static bool evict(const struct cr_actor *actor, struct cr_gathered *gathered, st
     const struct cr_world_pod *pod = pod_of(gathered, what->consumer, what->pod);
     const struct cr_consumer_status *consumer =
         cr_status_consumer(&plan->status, spec_of(gathered, what->consumer)->name);
-    const char *why = what->repair ? "the new pod serves the old leaf: it mounted the Secret from its kubelet's cache"
+    const char *why = what->repair ? "the new pod shows old material: it mounted the Secret from its kubelet's cache"
                                    : cr_or_empty(consumer ? consumer->reason : NULL);
     if (!cr_client_evict(actor->client, policy->ns, pod->name, pod->uid, err)) {
         if (err->kind == CR_ERR_NOT_FOUND || err->kind == CR_ERR_CONFLICT) {

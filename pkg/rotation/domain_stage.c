@@ -163,8 +163,8 @@ static bool is_held(struct domain_ctx *ctx)
     const struct cr_domain_status *status = &ctx->plan->status;
     if (ctx->failed)
         return true;
-    if (ctx->grows || ctx->switches || ctx->shrinks)
-        return false;
+    if (ctx->plan->writes_len || ctx->plan->promote_ca || ctx->plan->delete_staging)
+        return false; /* it goes on */
     int64_t deadline = status->stage_since_ms + ctx->world->domain->evidence.stage_deadline_ms;
     if (ctx->world->now_ms > deadline)
         return true;

@@ -146,11 +146,13 @@ static bool has_read(const struct witness_case *w)
     return !written || cr_streq(observed, written) || cr_decimal_less(written, observed);
 }
 
-/* Consumers that were there before the policy may have what was there before, for as long as kubelets take. Of what is
- * published now it is known when that began, of anything else when the policy saw it. */
+/* Consumers that were there before the policy may have what was there before, for as long as kubelets take. That began
+ * when the policy saw it; or earlier, when it is what we wrote then. */
 static bool is_first_sight_over(const struct witness_case *w, bool same)
 {
-    int64_t since = same && w->in->written_ms ? w->in->written_ms : w->secret->settled_ms;
+    int64_t since = w->secret->settled_ms;
+    if (same && w->in->written_ms && (!since || w->in->written_ms < since))
+        since = w->in->written_ms;
     return has_passed(w->in, since, CR_KUBELET_REFRESH_MS, w->out);
 }
 

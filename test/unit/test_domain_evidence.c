@@ -1,0 +1,402 @@
+/* What policies say of what a domain has published. CAs and leaves are letters. */
+#include "rotation/domain_evidence.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+#include "rotation/evidence.h"
+
+enum { SECOND = 1000, LONG_AGO = 600 * SECOND, WITNESSES = 2 };
+static const int64_t now_ms = 1800000000000;
+
+#define FIRST    CR_SETTLED_FIRST_SIGHT
+#define INFERRED CR_SETTLED_INFERRED
+#define VERIFIED CR_SETTLED_VERIFIED
+
+/* What one policy has on record: "l" a leaf, then the CAs. */
+struct witness_row {
+    const char *settled; /* NULL: it has not looked yet */
+    enum cr_settled_by trust_by, leaf_by;
+    const char *read;       /* resourceVersion */
+    int64_t settled_ago_ms; /* 0: not known */
+    const char *pending;    /* target; NULL: none */
+    unsigned changes;
+    bool deleting;
+};
+
+static const struct evidence_case {
+    const char *rule;
+    const char *published;
+    const char *written; /* resourceVersion; NULL: not known */
+    int64_t written_ago_ms;
+    struct witness_row witnesses[WITNESSES];
+    size_t witnesses_len;
+    enum cr_uncovered uncovered;
+    enum cr_arrival trust, leaf;
+    const char *trusted;
+    bool first_sight;
+    const char *why; /* a part of it; NULL: all has arrived */
+} cases[] = {
+    {.rule = "settled as it is published, at the version of our write",
+     .published = "lab",
+     .written = "7",
+     .written_ago_ms = SECOND,
+     .witnesses = {{"lab", VERIFIED, INFERRED, "7"}},
+     .witnesses_len = 1,
+     .trust = CR_ARRIVAL_VERIFIED,
+     .leaf = CR_ARRIVAL_INFERRED,
+     .trusted = "ab"},
+    {.rule = "versions are numbers",
+     .published = "lab",
+     .written = "99",
+     .written_ago_ms = SECOND,
+     .witnesses = {{"lab", VERIFIED, VERIFIED, "100"}},
+     .witnesses_len = 1,
+     .trust = CR_ARRIVAL_VERIFIED,
+     .leaf = CR_ARRIVAL_VERIFIED,
+     .trusted = "ab"},
+    {.rule = "what was read before our write says nothing of it",
+     .published = "lab",
+     .written = "100",
+     .written_ago_ms = SECOND,
+     .witnesses = {{"lab", VERIFIED, VERIFIED, "99"}},
+     .witnesses_len = 1,
+     .trusted = "ab",
+     .why = "has not read yet"},
+    {.rule = "unless so long ago that a kubelet has",
+     .published = "lab",
+     .written = "100",
+     .written_ago_ms = LONG_AGO,
+     .witnesses = {{"lab", VERIFIED, VERIFIED, "99"}},
+     .witnesses_len = 1,
+     .trust = CR_ARRIVAL_INFERRED,
+     .leaf = CR_ARRIVAL_INFERRED,
+     .trusted = "ab"},
+    {.rule = "a bundle that grows: all have what was there before",
+     .published = "lab",
+     .written = "7",
+     .written_ago_ms = SECOND,
+     .witnesses = {{"la", VERIFIED, VERIFIED, "7", .pending = "lab", .changes = CR_CHANGE_TRUST_ADDED}},
+     .witnesses_len = 1,
+     .leaf = CR_ARRIVAL_VERIFIED,
+     .trusted = "a",
+     .why = "putting the change on record"},
+    {.rule = "a bundle that shrinks: all have what stays",
+     .published = "lb",
+     .written = "7",
+     .written_ago_ms = SECOND,
+     .witnesses = {{"lab", VERIFIED, VERIFIED, "7", .pending = "lb", .changes = CR_CHANGE_TRUST_REMOVED}},
+     .witnesses_len = 1,
+     .leaf = CR_ARRIVAL_VERIFIED,
+     .trusted = "b",
+     .why = "putting"},
+    {.rule = "one without overlap was there in between: nothing is known",
+     .published = "lab",
+     .written = "7",
+     .written_ago_ms = SECOND,
+     .witnesses = {{"la", VERIFIED, VERIFIED, "7", .pending = "lab", .changes = CR_CHANGE_TRUST_REPLACED}},
+     .witnesses_len = 1,
+     .leaf = CR_ARRIVAL_VERIFIED,
+     .trusted = "",
+     .why = "putting"},
+    {.rule = "a leaf on its way: trust has arrived",
+     .published = "mab",
+     .written = "7",
+     .written_ago_ms = SECOND,
+     .witnesses = {{"lab", INFERRED, VERIFIED, "7", .pending = "mab", .changes = CR_CHANGE_LEAF_RENEWED}},
+     .witnesses_len = 1,
+     .trust = CR_ARRIVAL_INFERRED,
+     .trusted = "ab",
+     .why = "putting"},
+    {.rule = "a leaf that came back is another change",
+     .published = "lab",
+     .written = "7",
+     .written_ago_ms = SECOND,
+     .witnesses = {{"lab", VERIFIED, VERIFIED, "7", .pending = "lab", .changes = CR_CHANGE_LEAF_RENEWED}},
+     .witnesses_len = 1,
+     .trust = CR_ARRIVAL_VERIFIED,
+     .trusted = "ab",
+     .why = "putting"},
+    {.rule = "of two policies the weaker counts, and what both know",
+     .published = "lab",
+     .written = "7",
+     .written_ago_ms = SECOND,
+     .witnesses = {{"lab", VERIFIED, VERIFIED, "7"},
+                   {"lb", VERIFIED, INFERRED, "7", .pending = "lab", .changes = CR_CHANGE_TRUST_ADDED}},
+     .witnesses_len = 2,
+     .leaf = CR_ARRIVAL_INFERRED,
+     .trusted = "b",
+     .why = "policy-1"},
+    {.rule = "one that is being deleted is not asked",
+     .published = "lab",
+     .written = "7",
+     .written_ago_ms = SECOND,
+     .witnesses = {{"lab", VERIFIED, VERIFIED, "7"}, {.settled = NULL, .deleting = true}},
+     .witnesses_len = 2,
+     .trust = CR_ARRIVAL_VERIFIED,
+     .leaf = CR_ARRIVAL_VERIFIED,
+     .trusted = "ab"},
+    {.rule = "one that has not looked yet is waited for",
+     .published = "lab",
+     .written = "7",
+     .written_ago_ms = LONG_AGO,
+     .witnesses = {{.settled = NULL}},
+     .witnesses_len = 1,
+     .trusted = "",
+     .why = "has not looked"},
+    {.rule = "a first sight soon after our write: others may have what was before",
+     .published = "lab",
+     .written = "7",
+     .written_ago_ms = SECOND,
+     .witnesses = {{"lab", FIRST, FIRST, "7", SECOND}},
+     .witnesses_len = 1,
+     .trusted = "",
+     .why = "for the first time"},
+    {.rule = "a first sight long after it is as good as it gets",
+     .published = "lab",
+     .written = "7",
+     .written_ago_ms = LONG_AGO,
+     .witnesses = {{"lab", FIRST, FIRST, "7", SECOND}},
+     .witnesses_len = 1,
+     .trust = CR_ARRIVAL_INFERRED,
+     .leaf = CR_ARRIVAL_INFERRED,
+     .trusted = "ab",
+     .first_sight = true},
+    {.rule = "a first sight before a change: by when it was",
+     .published = "lab",
+     .written = "7",
+     .written_ago_ms = SECOND,
+     .witnesses = {{"la", FIRST, FIRST, "7", LONG_AGO, "lab", CR_CHANGE_TRUST_ADDED}},
+     .witnesses_len = 1,
+     .leaf = CR_ARRIVAL_INFERRED,
+     .trusted = "a",
+     .why = "putting"},
+    {.rule = "what is not published has arrived",
+     .published = "lab",
+     .witnesses = {{"lab", VERIFIED, VERIFIED, "7"}},
+     .witnesses_len = 1,
+     .trust = CR_ARRIVAL_VERIFIED,
+     .leaf = CR_ARRIVAL_VERIFIED,
+     .trusted = "ab"},
+    {.rule = "nobody covers it: it is waited for",
+     .published = "lab",
+     .written = "7",
+     .written_ago_ms = LONG_AGO,
+     .trusted = "",
+     .why = "no CertRotationPolicy covers it"},
+    {.rule = "nobody covers it, Delay: not yet",
+     .published = "lab",
+     .written = "7",
+     .written_ago_ms = SECOND,
+     .uncovered = CR_UNCOVERED_DELAY,
+     .trusted = "",
+     .why = "95 s after"},
+    {.rule = "nobody covers it, Delay: every kubelet has been there",
+     .published = "lab",
+     .written = "7",
+     .written_ago_ms = CR_KUBELET_REFRESH_MS,
+     .uncovered = CR_UNCOVERED_DELAY,
+     .trust = CR_ARRIVAL_INFERRED,
+     .leaf = CR_ARRIVAL_INFERRED,
+     .trusted = "ab"},
+    {.rule = "nobody covers it, Delay, and when it was written is not known",
+     .published = "lab",
+     .uncovered = CR_UNCOVERED_DELAY,
+     .trusted = "",
+     .why = "95 s after"},
+};
+
+static void fingerprint(char letter, char out[CR_SHA256_HEX])
+{
+    memset(out, letter, CR_SHA256_HEX - 1);
+    out[CR_SHA256_HEX - 1] = '\0';
+}
+
+static void material_of(const char *text, struct cr_material *out)
+{
+    *out = (struct cr_material){.has_leaf = true};
+    fingerprint(text[0], out->leaf);
+    fingerprint(text[0], out->chain);
+    out->trust = cr_calloc(strlen(text), sizeof *out->trust);
+    for (const char *ca = text + 1; *ca; ca++)
+        fingerprint(*ca, out->trust[out->trust_len++].fingerprint);
+}
+
+static void status_of(const struct witness_row *row, struct cr_policy_status *out)
+{
+    struct cr_secret_status *secret = cr_status_secret_add(out, "tls");
+    if (!row->settled)
+        return;
+    material_of(row->settled, &secret->settled);
+    secret->has_settled = true;
+    secret->trust_by = row->trust_by;
+    secret->leaf_by = row->leaf_by;
+    secret->settled_ms = row->settled_ago_ms ? now_ms - row->settled_ago_ms : 0;
+    secret->observed_resource_version = cr_strdup_or_null(row->read);
+    if (!row->pending)
+        return;
+    material_of(row->pending, &secret->pending.target);
+    secret->pending.set = true;
+    secret->pending.changes = row->changes;
+}
+
+static void judge(const struct evidence_case *c, const struct cr_policy *policies,
+                  const struct cr_policy_status *statuses, struct cr_domain_evidence *out)
+{
+    CR_CLEANUP(cr_material) struct cr_material material = {0};
+    struct cr_domain_witness witnesses[WITNESSES];
+    for (size_t i = 0; i < c->witnesses_len; i++)
+        witnesses[i] = (struct cr_domain_witness){&policies[i], &statuses[i]};
+    material_of(c->published, &material);
+    cr_domain_evidence_judge(
+        &(struct cr_domain_evidence_input){.secret = "tls",
+                                           .material = &material,
+                                           .written_version = c->written,
+                                           .written_ms = c->written_ago_ms ? now_ms - c->written_ago_ms : 0,
+                                           .witnesses = witnesses,
+                                           .witnesses_len = c->witnesses_len,
+                                           .uncovered = c->uncovered,
+                                           .now_ms = now_ms},
+        out);
+}
+
+static void expect_trusted(const struct evidence_case *c, const struct cr_domain_evidence *evidence)
+{
+    char ca[CR_SHA256_HEX];
+    if (evidence->trusted.len != strlen(c->trusted))
+        fail_msg("%s: %zu CAs are trusted", c->rule, evidence->trusted.len);
+    for (const char *letter = c->trusted; *letter; letter++) {
+        fingerprint(*letter, ca);
+        if (!cr_strvec_has(&evidence->trusted, ca))
+            fail_msg("%s: %c is not trusted", c->rule, *letter);
+    }
+}
+
+static void what_policies_say(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        const struct evidence_case *c = &cases[i];
+        static char names[WITNESSES][16] = {"policy-0", "policy-1"};
+        struct cr_policy policies[WITNESSES] = {0};
+        struct cr_policy_status statuses[WITNESSES] = {0};
+        CR_CLEANUP(cr_domain_evidence) struct cr_domain_evidence evidence = {0};
+        for (size_t k = 0; k < c->witnesses_len; k++) {
+            policies[k].name = names[k];
+            policies[k].deleting = c->witnesses[k].deleting;
+            status_of(&c->witnesses[k], &statuses[k]);
+        }
+        judge(c, policies, statuses, &evidence);
+        if (evidence.trust != c->trust || evidence.leaf != c->leaf)
+            fail_msg("%s: trust %d, leaf %d", c->rule, (int)evidence.trust, (int)evidence.leaf);
+        if (evidence.trust_first_sight != c->first_sight)
+            fail_msg("%s: first sight %d", c->rule, evidence.trust_first_sight);
+        if (c->why ? !strstr(cr_or_empty(evidence.why), c->why) : evidence.why != NULL)
+            fail_msg("%s: '%s'", c->rule, cr_or_empty(evidence.why));
+        expect_trusted(c, &evidence);
+        for (size_t k = 0; k < WITNESSES; k++)
+            cr_policy_status_dispose(&statuses[k]);
+    }
+}
+
+/* --- words --- */
+
+static void it_says_who_is_waited_for(void **state)
+{
+    (void)state;
+    static const struct evidence_case c = {
+        .published = "lab",
+        .written = "7",
+        .written_ago_ms = SECOND,
+        .witnesses = {{"la", VERIFIED, VERIFIED, "7", .pending = "lab", .changes = CR_CHANGE_TRUST_ADDED}},
+        .witnesses_len = 1};
+    static const struct {
+        const char *rule;
+        bool suspend;
+        enum cr_mode mode;
+        const char *problem;
+        enum cr_consumer_state state;
+        const char *blocked_by;
+        const char *why;
+        bool failed;
+    } rows[] = {
+        {"suspended", .suspend = true, .why = "is suspended"},
+        {"in mode Plan", .mode = CR_MODE_PLAN, .why = "mode Plan"},
+        {"a Secret that it cannot use", .problem = "KeyMismatch", .why = "KeyMismatch"},
+        {"a consumer with its pods", .state = CR_CONSUMER_VERIFYING, .why = "web is Verifying with 1 of 3 pods"},
+        {"what blocks it", .state = CR_CONSUMER_BLOCKED, .blocked_by = "budget: none may go",
+         .why = "web is Blocked with 1 of 3 pods: budget: none may go"},
+        {"one that failed", .state = CR_CONSUMER_FAILED, .why = "web is Failed", .failed = true},
+    };
+    for (size_t i = 0; i < cr_array_len(rows); i++) {
+        char name[] = "edge";
+        struct cr_policy policy = {.name = name, .suspend = rows[i].suspend, .mode = rows[i].mode};
+        CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+        CR_CLEANUP(cr_domain_evidence) struct cr_domain_evidence evidence = {0};
+        status_of(&c.witnesses[0], &status);
+        cr_strset(&status.secrets[0].problem_reason, rows[i].problem);
+        struct cr_consumer_status *web = cr_status_consumer_add(&status, "web");
+        web->state = rows[i].state;
+        web->pods = (struct cr_pod_counts){.total = 3, .verified = 1};
+        cr_strset(&web->blocked_by, rows[i].blocked_by);
+        judge(&c, &policy, &status, &evidence);
+        if (!strstr(cr_or_empty(evidence.why), rows[i].why) || evidence.failed != rows[i].failed)
+            fail_msg("%s: '%s', failed %d", rows[i].rule, cr_or_empty(evidence.why), evidence.failed);
+    }
+}
+
+static void who_was_restarted_since_the_write_is_told(void **state)
+{
+    (void)state;
+    static const struct evidence_case c = {.published = "lab",
+                                           .written = "7",
+                                           .written_ago_ms = 10 * SECOND,
+                                           .witnesses = {{"lab", VERIFIED, VERIFIED, "7"}},
+                                           .witnesses_len = 1};
+    for (int ago = 5; ago <= 15; ago += 10) {
+        char name[] = "edge";
+        struct cr_policy policy = {.name = name};
+        CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+        CR_CLEANUP(cr_domain_evidence) struct cr_domain_evidence evidence = {0};
+        status_of(&c.witnesses[0], &status);
+        cr_status_consumer_add(&status, "web")->last_restart_ms = now_ms - ago * SECOND;
+        judge(&c, &policy, &status, &evidence);
+        assert_int_equal(evidence.restarted, ago == 5);
+    }
+}
+
+static void a_ca_bundle_is_taken_up_by_api_servers(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_material) struct cr_material material = {0};
+    material_of("lab", &material);
+    material.has_leaf = false;
+    for (int ago = 1; ago <= 3; ago += 2) {
+        CR_CLEANUP(cr_domain_evidence) struct cr_domain_evidence evidence = {0};
+        cr_domain_evidence_judge(
+            &(struct cr_domain_evidence_input){
+                .material = &material, .written_ms = now_ms - ago * SECOND, .is_read_by_api = true, .now_ms = now_ms},
+            &evidence);
+        assert_int_equal(evidence.trust, ago == 3 ? CR_ARRIVAL_VERIFIED : CR_ARRIVAL_NOT_YET);
+        assert_int_equal(evidence.leaf, CR_ARRIVAL_VERIFIED);
+        assert_int_equal(evidence.look_again_ms, ago == 3 ? 0 : SECOND);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_policies_say),
+        cmocka_unit_test(it_says_who_is_waited_for),
+        cmocka_unit_test(who_was_restarted_since_the_write_is_told),
+        cmocka_unit_test(a_ca_bundle_is_taken_up_by_api_servers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -596,6 +596,70 @@ static void where_only_the_leaf_is_seen_trust_is_inferred(void **state)
     assert_settled(&t, CR_SETTLED_INFERRED, CR_SETTLED_VERIFIED);
 }
 
+/* --- two Secrets of one server --- */
+
+/* Beside "web" the Secret "admin", at rest, with a CA in common. One endpoint shows admin's leaf, or names a Secret. */
+static enum cr_evidence judge_beside_admin(const char *admin_leaf, const char *admin_ca, const char *demands)
+{
+    TOWN t;
+    open_town(&t, gateway, port);
+    CR_CLEANUP(cr_material) struct cr_material admin = {.has_leaf = true, .not_after_ms = SCENE_START * 2LL};
+    cr_sha256_hex(admin_leaf, strlen(admin_leaf), admin.leaf);
+    if (admin_ca) {
+        admin.trust = cr_calloc(1, sizeof *admin.trust);
+        admin.trust[admin.trust_len++] = ca_of(admin_ca);
+    }
+    char name[] = "admin";
+    struct cr_policy *policy = t.s->policy;
+    struct cr_policy_secret both[] = {policy->secrets[0], policy->secrets[0]};
+    struct cr_policy_secret *one = policy->secrets;
+    both[1].name = name;
+    change(&t, "leaf", "new old");
+    scene_record(t.s);
+    struct cr_secret_status *status = cr_status_secret_add(&t.s->status, "admin");
+    status->has_settled = true;
+    cr_material_copy(&status->settled, &admin);
+    cr_strset(&policy->consumers[0].verify.endpoints[0].secret_name, demands);
+    for (size_t i = 0; i < 2; i++) {
+        see_names(&t, i, "new old");
+        scene_see(t.s, 0, i, demands ? "leaf" : admin_leaf);
+    }
+    policy->secrets = both;
+    policy->secrets_len = 2;
+    struct cr_world_secret secrets[] = {t.s->secret, {.found = true, .resource_version = "1", .material = &admin}};
+    struct cr_world world = {.policy = policy,
+                             .status = &t.s->status,
+                             .secrets = secrets,
+                             .consumers = t.s->consumers,
+                             .catalogue = t.s->catalogue,
+                             .now_ms = t.s->now_ms};
+    CR_CLEANUP(cr_plan) struct cr_plan plan;
+    cr_plan_make(&world, &plan);
+    policy->secrets = one;
+    policy->secrets_len = 1;
+    return plan.status.consumers[0].pods.verified == 2 ? CR_EVIDENCE_VERIFIED : CR_EVIDENCE_UNKNOWN;
+}
+
+static void an_endpoint_speaks_for_the_secret_whose_leaf_it_serves(void **state)
+{
+    static const struct {
+        const char *rule;
+        const char *admin_leaf, *admin_ca, *demands;
+        enum cr_evidence evidence;
+    } rows[] = {
+        {"its own leaf", "leaf", NULL, NULL, CR_EVIDENCE_VERIFIED},
+        {"of another Secret with CAs", "admin-leaf", "old", NULL, CR_EVIDENCE_UNKNOWN},
+        {"of another Secret without CAs: these must be from here", "admin-leaf", NULL, NULL, CR_EVIDENCE_VERIFIED},
+        {"it must show this Secret", "admin-leaf", "old", "web", CR_EVIDENCE_VERIFIED},
+        {"it must show the other", "admin-leaf", "old", "admin", CR_EVIDENCE_UNKNOWN},
+        {"it must show the other, which has no CAs", "admin-leaf", NULL, "admin", CR_EVIDENCE_VERIFIED},
+    };
+    (void)state;
+    for (size_t i = 0; i < cr_array_len(rows); i++)
+        if (judge_beside_admin(rows[i].admin_leaf, rows[i].admin_ca, rows[i].demands) != rows[i].evidence)
+            fail_msg("%s", rows[i].rule);
+}
+
 /* --- nobody, and others --- */
 
 static void what_nobody_reads_is_verified(void **state)
@@ -656,6 +720,7 @@ int main(void)
         cmocka_unit_test(a_new_leaf_says_nothing_of_the_ca_that_came_with_it),
         cmocka_unit_test(nor_a_new_ca_of_the_leaf),
         cmocka_unit_test(where_only_the_leaf_is_seen_trust_is_inferred),
+        cmocka_unit_test(an_endpoint_speaks_for_the_secret_whose_leaf_it_serves),
         cmocka_unit_test(what_nobody_reads_is_verified),
         cmocka_unit_test(no_pods_no_doubt),
         cmocka_unit_test(the_level_is_that_of_the_last_change),

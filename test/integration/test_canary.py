@@ -25,7 +25,7 @@ from programs import clouds, known  # noqa: E402
 from programs.material import Generations  # noqa: E402
 from programs.program import SECRET, Program  # noqa: E402
 
-PORTS = range(32000, 33000, 10)  # not those of known.PORTS and of test_probe.py, which others have in this network
+PORTS = range(30000, 31000, 10)  # not those of known.PORTS and of test_probe.py, which others have in this network
 _CONTEXT = ("static_resources", "listeners", 0, "filter_chains", 0, "transport_socket", "typed_config")
 _HTTP = ("static_resources", "listeners", 0, "filter_chains", 0, "filters", 0, "typed_config")
 

@@ -28,7 +28,7 @@ from programs.program import SECRET, Program  # noqa: E402
 
 Object = dict[str, Any]
 _ADDRESS = "10.97.0.5"  # of this network, and not of loopback, where no pod is
-_PORT, _ADMIN = 33000, 33005
+_PORT, _ADMIN = 30950, 30955
 _PATIENCE = 120.0
 
 

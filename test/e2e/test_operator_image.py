@@ -65,24 +65,25 @@ def test_the_dockerfile_makes_the_same_image(archive: Path, buildah: Buildah, op
     our_config, our_files = _docker(archive)
     their_config, their_files = _docker(theirs)
     assert our_files == their_files
-    assert any(file[0] == "usr/bin/certroll-operator" for file in our_files)
+    assert {"usr/bin/certroll-operator", "usr/bin/certroll-certgen"} <= {str(file[0]) for file in our_files}
     for key in ("Entrypoint", "User", "WorkingDir"):
         assert our_config[key] == their_config[key]
 
 
-def test_the_program_runs_in_it(archive: Path, buildah: Buildah, operator_program: Path) -> None:
+def test_the_programs_run_in_it(archive: Path, buildah: Buildah, operator_program: Path) -> None:
     """From the OCI side of the archive, as its user, with nothing but what is in the image."""
     container = buildah("from", f"oci-archive:{archive}")
-    said = buildah("run", "--isolation", "chroot", container, "--", "/usr/bin/certroll-operator", "--version")
-    assert said == _run(operator_program, "--version").strip()
+    for name in ("certroll-operator", "certroll-certgen"):
+        said = buildah("run", "--isolation", "chroot", container, "--", f"/usr/bin/{name}", "--version")
+        assert said == _run(operator_program.with_name(name), "--version").strip()
 
 
 def test_nothing_else_in_it_could_be_run(archive: Path) -> None:
-    """No shell and no tools: the program, and libraries."""
+    """No shell and no tools: the programs, and libraries."""
     _, files = _docker(archive)
     folders = ("usr/bin/", "usr/sbin/", "usr/local/")
     programs = [str(file[0]) for file in files if str(file[0]).startswith(folders)]
-    assert programs == ["usr/bin/certroll-operator"]
+    assert programs == ["usr/bin/certroll-certgen", "usr/bin/certroll-operator"]
 
 
 def test_all_time_zones_are_in_it(archive: Path) -> None:

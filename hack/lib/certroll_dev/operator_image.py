@@ -15,16 +15,18 @@ REPOSITORY = "certroll.dev/operator"  # manifests/base names it, too
 PRESETS = ("release", "dev", "tsan")
 _PROGRAM = "certroll-operator"
 _PATH = f"/usr/bin/{_PROGRAM}"  # the Dockerfile's ENTRYPOINT
+_BESIDE = ("certroll-certgen",)  # programs that stand in the operator's folder, here and in the image; Jobs start them
 _USER = "65532:65532"  # the Dockerfile's USER, and the Deployment's runAsUser
 _ZONES = Path("/usr/share/zoneinfo")  # here and in the image
 _DESCRIPTION = """\
-Builds the image of certroll-operator without a registry and without a container engine: the program, the shared
-libraries that it needs, this machine's time zones, and nothing else that could run. The archive is OCI's and Docker's at once:
+Builds the image of certroll-operator without a registry and without a container engine: the program, certroll-certgen,
+the shared libraries that they need, this machine's time zones, and nothing else that could run. The archive is OCI's and
+Docker's at once:
 
     ctr -n k8s.io images import FILE        docker load -i FILE        hack/cluster load-image FILE
     skopeo copy oci-archive:FILE docker://registry.example.org/certroll/operator:TAG
 
-The same program, libraries and time zones give the same bytes. The path of what was built is printed."""
+The same programs, libraries and time zones give the same bytes. The path of what was built is printed."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,8 @@ def cached(preset: str, program: Path | None = None) -> Image:
 
 
 def built(preset: str) -> Path:
-    """The program, after hack/build, which shows its own progress."""
-    commands.show([paths.HACK / "build", "--preset", preset, _PROGRAM])
+    """The program, after hack/build, which shows its own progress; those beside it are built, too."""
+    commands.show([paths.HACK / "build", "--preset", preset, _PROGRAM, *_BESIDE])
     return paths.REPOSITORY / "build" / preset / "bin" / _PROGRAM
 
 
@@ -69,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--preset", choices=PRESETS, default="release", help="how to build it; dev and tsan have sanitizers (default: %(default)s)"
     )
-    parser.add_argument("--program", type=Path, metavar="FILE", help="take this certroll-operator, and build none")
+    parser.add_argument("--program", type=Path, metavar="FILE", help="take this certroll-operator, and the certroll-certgen beside it, and build none")
     parser.add_argument("--tag", help="the image's tag (default: the version; with another preset VERSION-PRESET)")
     target = parser.add_mutually_exclusive_group()
     target.add_argument("--output", "-o", type=Path, metavar="FILE", help="default: build/image/certroll-operator-TAG.tar")
@@ -89,7 +91,8 @@ def _write_rootfs(program: Path, folder: Path) -> Path:
 
 
 def _files(program: Path) -> Mapping[str, Path | bytes]:
-    return {_PATH: program, **_time_zones()}
+    beside = {f"/usr/bin/{name}": program.with_name(name) for name in _BESIDE}
+    return {_PATH: program, **{path: file for path, file in beside.items() if file.is_file()}, **_time_zones()}
 
 
 def _time_zones() -> dict[str, Path]:

@@ -5,21 +5,26 @@
 
 /* --- the bundle --- */
 
-static bool is_current(const struct cr_domain_objects *objects, size_t ca)
+enum rank { NEXT, CURRENT, PREVIOUS, RANKS };
+
+static enum rank rank_of(const struct cr_domain_objects *objects, size_t ca)
 {
-    return objects->cas[ca].in_source || cr_domain_authority_of(objects, ca);
+    const struct cr_held_ca *held = cr_domain_authority_of(objects, ca);
+    if (held == &objects->next)
+        return NEXT;
+    return held || objects->cas[ca].in_source ? CURRENT : PREVIOUS;
 }
 
-/* [current…, previous], each the newest first, as the set is. */
+/* [next, current…, previous], each the newest first, as the set is. */
 static bool write_bundle(const struct cr_domain_objects *objects, const bool *chosen, struct cr_buf *out,
                          struct cr_error *err)
 {
     size_t len = cr_ca_set_len(objects->set);
     cr_autofree size_t *order = cr_calloc(len + 1, sizeof *order);
     size_t ordered = 0;
-    for (int previous = 0; previous < 2; previous++)
+    for (int rank = NEXT; rank < RANKS; rank++)
         for (size_t i = 0; i < len; i++)
-            if (chosen[i] && is_current(objects, i) == !previous)
+            if (chosen[i] && rank_of(objects, i) == (enum rank)rank)
                 order[ordered++] = i;
     if (!ordered)
         return cr_error_set(err, CR_ERR_INVALID, "a bundle without a CA would make everybody refuse everybody");

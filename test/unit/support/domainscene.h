@@ -56,9 +56,10 @@ static inline void scene_begin(struct domain_scene *s, const char *kind, const c
 {
     struct cr_error err = {0};
     *s = (struct domain_scene){.own_ns = "operator"};
-    cr_autofree char *text = cr_asprintf("{apiVersion: certroll.dev/v1alpha1, kind: %s, metadata: {name: mesh, "
-                                         "namespace: ns, uid: domain-uid, resourceVersion: '1'},\nspec: {%s}}",
-                                         kind, spec);
+    cr_autofree char *text =
+        cr_asprintf("{apiVersion: certroll.dev/v1alpha1, kind: %s, metadata: {name: mesh, "
+                    "namespace: ns, uid: domain-uid, resourceVersion: '1', generation: 1},\nspec: {%s}}",
+                    kind, spec);
     CR_CLEANUP(cr_json) struct cr_json *object = test_yaml(text);
     s->domain = cr_domain_decode(object, &err);
     if (!s->domain)
@@ -71,7 +72,7 @@ static inline bool scene_try_look(struct domain_scene *s, struct cr_error *err)
     const struct cr_domain_reader reader = {s->store.client,        s->own_ns,    scene_consents,
                                             scene_namespace_exists, scene_select, s};
     cr_domain_objects_free(s->objects);
-    s->world = (struct cr_domain_world){.domain = s->domain, .status = &s->status};
+    s->world = (struct cr_domain_world){.domain = s->domain, .status = &s->status, .now_ms = cr_clock_wall_ms()};
     s->objects = cr_domain_objects_read(&reader, s->domain, &s->status, cr_clock_wall_ms(), err);
     if (s->objects)
         cr_domain_objects_view(s->objects, &s->world);

@@ -391,7 +391,8 @@ static bool run_rounds(struct turn *turn, struct cr_error *err)
     bool published = cr_trust_bundles_publish(&turn->controller->actor, &gathered, &look_again_ms, &failed);
     if (!go_round(turn, &source, &gathered, err))
         return false;
-    requeue_low(turn, look_again_ms);
+    bool due = cr_trust_bundles_due(&turn->controller->actor, &gathered, &turn->status);
+    requeue_low(turn, due ? 1 : look_again_ms);
     if (published)
         return true;
     *err = failed;

@@ -10,7 +10,7 @@
 #include "kube/object.h"
 
 /* Targets are watched by nobody: how soon a change by hand, or a consent, is seen. */
-enum { LOOK_MS = 5 * 60 * 1000, REFUSED_LOOK_MS = 30 * 1000 };
+enum { LOOK_MS = 5 * 60 * 1000, REFUSED_LOOK_MS = 10 * 1000 };
 
 /* One policy at one time. */
 struct turn {
@@ -65,28 +65,26 @@ static bool fail(struct turn *turn, const struct cr_error *err)
 
 /* --- sources --- */
 
+/* What is on record of the Secret; NULL: nothing is settled. */
+static const struct cr_material *settled_of(const struct cr_policy_status *status, const char *name)
+{
+    for (size_t i = 0; i < status->secrets_len; i++) {
+        const struct cr_secret_status *known = &status->secrets[i];
+        if (cr_streq(known->name, name) && known->has_settled)
+            return &known->settled;
+    }
+    return NULL;
+}
+
 /* What was settled and cannot be read now would lose its CAs. */
 static bool check_secret(struct turn *turn, size_t i)
 {
     const struct cr_world_secret *seen = &turn->gathered->world.secrets[i];
     const char *name = turn->policy->secrets[i].name;
-    const struct cr_secret_status *known = NULL;
-    for (size_t s = 0; s < turn->gathered->status.secrets_len; s++)
-        if (cr_streq(turn->gathered->status.secrets[s].name, name))
-            known = &turn->gathered->status.secrets[s];
-    if (seen->material || !known || !known->has_settled || !cr_material_has_trust(&known->settled))
-        return true;
-    return refuse(turn, "Secret %s cannot be used, so the bundles of spec.trust stay as they are: %s", name,
+    const struct cr_material *settled = settled_of(&turn->gathered->status, name);
+    return seen->material || !settled || !cr_material_has_trust(settled) ||
+           refuse(turn, "Secret %s cannot be used, so the bundles of spec.trust stay as they are: %s", name,
                   seen->found ? cr_or_empty(seen->problem_text) : "it is not there");
-}
-
-static void remember(const struct turn *turn, const char *name, struct cr_trust_sources *sources)
-{
-    for (size_t i = 0; i < turn->gathered->status.secrets_len; i++) {
-        const struct cr_secret_status *known = &turn->gathered->status.secrets[i];
-        if (cr_streq(known->name, name) && known->has_settled)
-            cr_trust_sources_remember(sources, name, &known->settled);
-    }
 }
 
 static bool read_secret(struct turn *turn, const struct cr_policy_secret *names, struct cr_trust_sources *sources)
@@ -103,7 +101,6 @@ static bool read_secret(struct turn *turn, const struct cr_policy_secret *names,
     cr_entry_read(secret, true, names->trust, &trust);
     cr_entry_read(secret, true, names->certificate, &chain);
     cr_trust_sources_add(sources, names->name, &trust, &chain);
-    remember(turn, names->name, sources);
     return true;
 }
 
@@ -243,6 +240,28 @@ static bool read_target(struct turn *turn, const struct cr_policy_trust_target *
     return fail(turn, &err);
 }
 
+/* Whether what a Secret holds has not come to all consumers: their pods may show any leaf that was there since. */
+static bool is_moving(const struct cr_gathered *gathered, const struct cr_policy_status *status, size_t i)
+{
+    const struct cr_material *now = gathered->world.secrets[i].material;
+    const struct cr_material *settled = settled_of(status, gathered->world.policy->secrets[i].name);
+    char trust[2][CR_SHA256_HEX] = {"", ""};
+    if (!now || !settled)
+        return false;
+    cr_material_trust_digest(now, trust[0]);
+    cr_material_trust_digest(settled, trust[1]);
+    return strcmp(now->leaf, settled->leaf) != 0 || strcmp(trust[0], trust[1]) != 0;
+}
+
+/* A bundle may always grow; it shrinks only while nothing moves. */
+static size_t retained(const struct turn *turn)
+{
+    for (size_t i = 0; i < turn->policy->secrets_len; i++)
+        if (is_moving(turn->gathered, &turn->gathered->status, i))
+            return CR_BUNDLE_CAS_MAX;
+    return (size_t)turn->policy->trust.retain_previous;
+}
+
 static bool publish_target(struct turn *turn, const struct cr_policy_trust_target *target,
                            const struct cr_trust_sources *sources)
 {
@@ -255,8 +274,7 @@ static bool publish_target(struct turn *turn, const struct cr_policy_trust_targe
     CR_CLEANUP(cr_trust_made) struct cr_trust_made made = {0};
     cr_entry_read(held, target->is_secret, target->key, &entry);
     const struct cr_pem_input previous = cr_entry_pem(&entry);
-    if (!cr_trust_sources_make(sources, &previous, (size_t)turn->policy->trust.retain_previous, cr_clock_wall_ms(),
-                               &made, &err)) {
+    if (!cr_trust_sources_make(sources, &previous, retained(turn), cr_clock_wall_ms(), &made, &err)) {
         cr_error_wrap(&err, "spec.trust: no bundle can be made for %s %s", resource_of(target)->kind, target->name);
         return fail(turn, &err);
     }
@@ -275,7 +293,7 @@ static void publish(struct turn *turn)
 /* --- when --- */
 
 /* Of all that a bundle follows from, but for the targets themselves. */
-static void digest(const struct cr_gathered *gathered, char out[CR_SHA256_HEX])
+static void digest(const struct cr_gathered *gathered, const struct cr_policy_status *status, char out[CR_SHA256_HEX])
 {
     const struct cr_policy *policy = gathered->world.policy;
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
@@ -285,8 +303,8 @@ static void digest(const struct cr_gathered *gathered, char out[CR_SHA256_HEX])
         char trust[CR_SHA256_HEX] = "";
         if (secret->material)
             cr_material_trust_digest(secret->material, trust);
-        cr_buf_printf(&text, "%s %d %s %s\n", policy->secrets[i].name, secret->material != NULL,
-                      secret->material ? secret->material->leaf : "", trust);
+        cr_buf_printf(&text, "%s %d %d %s %s %d\n", policy->secrets[i].name, secret->found, secret->problem,
+                      secret->material ? secret->material->leaf : "", trust, is_moving(gathered, status, i));
     }
     cr_sha256_hex(cr_buf_text(&text), text.len, out);
 }
@@ -303,16 +321,35 @@ static int64_t rest_ms(const struct cr_actor *actor, const char *key, const char
     return cr_streq(note.text + refused, now) && due > 0 ? due : 0;
 }
 
+static bool may_publish(const struct cr_policy *policy)
+{
+    return policy->trust.targets_len && !policy->suspend && policy->mode == CR_MODE_ENFORCE;
+}
+
+static char *note_key(const struct cr_policy *policy)
+{
+    return cr_asprintf("%s/%s/trust", policy->ns, policy->name);
+}
+
+bool cr_trust_bundles_due(const struct cr_actor *actor, const struct cr_gathered *gathered,
+                          const struct cr_policy_status *status)
+{
+    char now[CR_SHA256_HEX];
+    cr_autofree char *key = note_key(gathered->world.policy);
+    digest(gathered, status, now);
+    return may_publish(gathered->world.policy) && rest_ms(actor, key, now) == 0;
+}
+
 bool cr_trust_bundles_publish(const struct cr_actor *actor, const struct cr_gathered *gathered, int64_t *look_again_ms,
                               struct cr_error *err)
 {
     const struct cr_policy *policy = gathered->world.policy;
     *look_again_ms = 0;
-    if (!policy->trust.targets_len || policy->suspend || policy->mode == CR_MODE_PLAN)
+    if (!may_publish(policy))
         return true;
     char now[CR_SHA256_HEX];
-    cr_autofree char *key = cr_asprintf("%s/%s/trust", policy->ns, policy->name);
-    digest(gathered, now);
+    cr_autofree char *key = note_key(policy);
+    digest(gathered, &gathered->status, now);
     *look_again_ms = rest_ms(actor, key, now);
     if (*look_again_ms)
         return true;

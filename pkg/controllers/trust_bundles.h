@@ -15,5 +15,9 @@ char *cr_trust_bundles_owner(const struct cr_policy *policy);
  * Errors: to be tried again. Called in a worker; blocks for its requests. */
 bool cr_trust_bundles_publish(const struct cr_actor *actor, const struct cr_gathered *gathered, int64_t *look_again_ms,
                               struct cr_error *err) CR_MUST_USE;
+/* Whether there is to be looked again at once, now that this status is written: when a change has settled, CAs of
+ * before may go. */
+bool cr_trust_bundles_due(const struct cr_actor *actor, const struct cr_gathered *gathered,
+                          const struct cr_policy_status *status);
 
 #endif

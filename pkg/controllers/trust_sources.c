@@ -7,7 +7,6 @@ void cr_trust_sources_dispose(struct cr_trust_sources *sources)
     for (size_t i = 0; i < sources->leaves_len; i++) {
         free(sources->leaves[i].name);
         cr_entry_dispose(&sources->leaves[i].chain);
-        cr_strvec_dispose(&sources->leaves[i].anchors);
     }
     free(sources->leaves);
     cr_buf_dispose(&sources->current);
@@ -21,11 +20,11 @@ void cr_trust_made_dispose(struct cr_trust_made *made)
     *made = (struct cr_trust_made){0};
 }
 
-static struct cr_trust_source_leaf *add_leaf(struct cr_trust_sources *sources, const char *secret, const char *which)
+static struct cr_trust_source_leaf *add_leaf(struct cr_trust_sources *sources, const char *secret)
 {
     sources->leaves = cr_reallocarray(sources->leaves, sources->leaves_len + 1, sizeof *sources->leaves);
     struct cr_trust_source_leaf *added = &sources->leaves[sources->leaves_len++];
-    *added = (struct cr_trust_source_leaf){.name = cr_asprintf("%sSecret %s", which, secret)};
+    *added = (struct cr_trust_source_leaf){.name = cr_asprintf("Secret %s", secret)};
     return added;
 }
 
@@ -38,21 +37,9 @@ void cr_trust_sources_add(struct cr_trust_sources *sources, const char *secret, 
         cr_buf_puts(&sources->current, "\n");
     }
     if (chain->bytes.len) {
-        add_leaf(sources, secret, "")->chain = *chain;
+        add_leaf(sources, secret)->chain = *chain;
         *chain = (struct cr_entry){0};
     }
-}
-
-void cr_trust_sources_remember(struct cr_trust_sources *sources, const char *secret, const struct cr_material *before)
-{
-    if (before->has_leaf && before->anchors.len)
-        cr_strvec_copy(&add_leaf(sources, secret, "the leaf of before of ")->anchors, &before->anchors);
-}
-
-static struct cr_bundle_leaf as_used(const struct cr_trust_source_leaf *leaf)
-{
-    return leaf->chain.found ? (struct cr_bundle_leaf){.name = leaf->name, .chain = cr_entry_pem(&leaf->chain)}
-                             : (struct cr_bundle_leaf){.name = leaf->name, .anchors = &leaf->anchors};
 }
 
 /* Whether a bundle can be made of this that the leaf verifies against. */
@@ -83,10 +70,11 @@ bool cr_trust_sources_make(const struct cr_trust_sources *sources, const struct 
     cr_autofree struct cr_bundle_leaf *leaves = cr_calloc(sources->leaves_len + 1, sizeof *leaves);
     size_t count = 0;
     for (size_t i = 0; i < sources->leaves_len; i++) {
-        leaves[count] = as_used(&sources->leaves[i]);
+        leaves[count] =
+            (struct cr_bundle_leaf){.name = sources->leaves[i].name, .chain = cr_entry_pem(&sources->leaves[i].chain)};
         if (!can_have(in, &leaves[count], now_ms))
             continue;
-        if (previous->len && sources->leaves[i].chain.found && !is_trusted_by(previous, &leaves[count], now_ms))
+        if (previous->len && !is_trusted_by(previous, &leaves[count], now_ms))
             cr_strvec_add(&out->gaps, leaves[count].name);
         count++;
     }

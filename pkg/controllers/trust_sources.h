@@ -6,9 +6,8 @@
 #include "pki/bundle.h"
 
 struct cr_trust_source_leaf {
-    char *name;               /* for messages: "Secret web-tls" */
-    struct cr_entry chain;    /* not found: it is only remembered */
-    struct cr_strvec anchors; /* and then the CAs that it verified against */
+    char *name; /* for messages: "Secret web-tls" */
+    struct cr_entry chain;
 };
 
 struct cr_trust_sources {
@@ -22,9 +21,6 @@ CR_DEFINE_DISPOSE(cr_trust_sources, struct cr_trust_sources, cr_trust_sources_di
 /* Takes what the entries hold. Either may be absent. */
 void cr_trust_sources_add(struct cr_trust_sources *sources, const char *secret, struct cr_entry *trust,
                           struct cr_entry *chain);
-/* The leaf of before: pods may still show it. Nothing is added when it verified against nothing. */
-void cr_trust_sources_remember(struct cr_trust_sources *sources, const char *secret, const struct cr_material *before);
-
 struct cr_trust_made {
     struct cr_bundle bundle;
     /* Leaves of now that nothing in the target verified so far: whoever has not read the new bundle when they are shown

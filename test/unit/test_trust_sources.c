@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "controllers/trust_sources.h"
-#include "pki/x509.h"
 #include "support/testcerts.h"
 
 enum { HOUR_S = 3600 };
@@ -94,28 +93,6 @@ static void the_ca_of_a_leaf_of_now_stays(void **state)
     expect(&sources, old->cert_pem, 0, both, "");
 }
 
-/* While pods still show it. */
-static void the_ca_of_the_leaf_of_before_stays(void **state)
-{
-    (void)state;
-    AUTO_CERT oldest = make_ca(.cn = "oldest");
-    AUTO_CERT old = make_ca(.cn = "old");
-    AUTO_CERT fresh = make_ca(.cn = "new");
-    AUTO_CERT leaf = make(.cn = "web", .issuer = fresh);
-    char identity[CR_SHA256_HEX];
-    cr_x509_identity(oldest->x509, identity);
-    CR_CLEANUP(cr_material) struct cr_material before = {.has_leaf = true};
-    cr_strvec_add(&before.anchors, identity);
-    CR_CLEANUP(cr_trust_sources) struct cr_trust_sources sources = {0};
-    add(&sources, "web-tls", fresh->cert_pem, leaf->cert_pem);
-    cr_trust_sources_remember(&sources, "web-tls", &before);
-    cr_autofree char *published = test_concat(old->cert_pem, oldest->cert_pem, NULL);
-    cr_autofree char *want = test_concat(fresh->cert_pem, oldest->cert_pem, NULL);
-    expect(&sources, published, 1, want, "Secret web-tls");
-    /* Its CA is nowhere: nothing can be kept for it, and that holds nothing up. */
-    expect(&sources, NULL, 1, fresh->cert_pem, "");
-}
-
 /* A certificate of a public CA beside the CAs of clients. */
 static void a_leaf_that_no_ca_at_hand_verifies_counts_for_nothing(void **state)
 {
@@ -158,7 +135,6 @@ int main(void)
         cmocka_unit_test(the_new_ca_comes_before_the_published_one),
         cmocka_unit_test(the_cas_of_all_secrets_stay),
         cmocka_unit_test(the_ca_of_a_leaf_of_now_stays),
-        cmocka_unit_test(the_ca_of_the_leaf_of_before_stays),
         cmocka_unit_test(a_leaf_that_no_ca_at_hand_verifies_counts_for_nothing),
         cmocka_unit_test(what_cannot_be_read_is_refused),
     };

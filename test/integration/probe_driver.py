@@ -36,6 +36,15 @@ def probe(
     return Probe(results, cost)
 
 
+def canary(plane: ControlPlane, expected: str, port: int, client: Path, *addresses: str, protocol: str = "TLS") -> Any:
+    """What is found of a server's trust by this canary. "unknown" means: ask again, which is done while something else is expected."""
+    for _ in range(10):
+        seen = probe(plane, protocol, port, *addresses, canary=client, timeout=20_000).one
+        if seen["canary"] in (expected, "trusted", "untrusted", "not asked"):
+            break
+    return seen
+
+
 def page(plane: ControlPlane, port: int, address: str = "127.0.0.1", path: str = "/certs") -> Any:
     """What Envoy's page says, in the network of the control plane."""
     return json.loads(plane.run(_PROGRAMS / "page_driver", address, str(port), path).stdout)

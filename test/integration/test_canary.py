@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from control_plane import ROOT, ControlPlane, wait_until
-from probe_driver import page, probe
+from probe_driver import canary, page, probe
 from probed import Running, run, subject_digest
 
 sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
@@ -131,8 +131,8 @@ def servers(
 @pytest.mark.parametrize("name", CASES)
 def test_only_who_verifies_its_clients_is_said_to_trust(control_plane: ControlPlane, servers: dict[str, Running], name: str) -> None:
     server, case = servers[name], CASES[name]
-    for canary, verdict in {server.good: case.own, server.bad: case.other}.items():
-        seen = probe(control_plane, "TLS", server.port, canary=canary.file).one
+    for client, verdict in {server.good: case.own, server.bad: case.other}.items():
+        seen = canary(control_plane, verdict, server.port, client.file)
         assert seen["canary"] == verdict, seen
 
 
@@ -145,7 +145,7 @@ def test_an_api_server_is_judged_by_what_it_answers(control_plane: ControlPlane,
     known_client.touch(mode=0o600)
     known_client.write_bytes(b"".join(base64.b64decode(user[f"client-{part}-data"]) for part in ("key", "certificate")))
     for client, verdict in {known_client: "trusted", generations[2].client.file: "untrusted"}.items():
-        seen = probe(control_plane, "TLS", int(port), host, canary=client).one
+        seen = canary(control_plane, verdict, int(port), client, host)
         assert seen["canary"] == verdict, seen
         assert seen["names"]
 
@@ -154,7 +154,7 @@ def test_redis_sees_no_attack(control_plane: ControlPlane, generations: Generati
     """Of a line that begins with "Host:" or POST it would say so in its log."""
     redis = known.makers(control_plane.kubeconfig.read_text())["redis"](PORTS[60])
     with run(control_plane, redis, generations, tmp_path / "redis") as server:
-        assert probe(control_plane, "TLS", server.port, canary=server.good.file).one["canary"] == "trusted"
+        assert canary(control_plane, "trusted", server.port, server.good.file)["canary"] == "trusted"
         assert "ATTACK" not in server.sandbox.log.read_text()
 
 

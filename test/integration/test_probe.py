@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from control_plane import ROOT, ControlPlane, wait_until
-from probe_driver import probe
+from probe_driver import canary, probe
 from probed import Running, run
 
 sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
@@ -97,8 +97,8 @@ def test_the_names_of_its_cas_are_seen_without_a_client(control_plane: ControlPl
 def test_a_canary_is_trusted_where_its_ca_is(control_plane: ControlPlane, servers: dict[str, Running], name: str) -> None:
     server, expected = servers[name], SERVERS[name]
     verdicts = {server.good: "trusted", server.bad: "untrusted"} if expected.canary else {server.good: "unknown"}
-    for canary, verdict in verdicts.items():
-        seen = probe(control_plane, expected.protocol, server.port, canary=canary.file).one
+    for client, verdict in verdicts.items():
+        seen = canary(control_plane, verdict, server.port, client.file, protocol=expected.protocol)
         assert seen["canary"] == verdict, seen
 
 

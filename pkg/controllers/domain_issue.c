@@ -1,5 +1,3 @@
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/strings.h"
 #include "controllers/domain_objects_internal.h"
 #include "pki/cross_sign.h"
@@ -19,17 +17,7 @@ static bool add_cross(const struct cr_domain_objects *objects, const struct cr_h
     return true;
 }
 
-static void tell_clamped(const struct cr_domain_objects *objects, const struct cr_domain_leaf *leaf,
-                         const struct cr_issued *issued)
-{
-    char until[CR_TIME_TEXT];
-    if (!issued->clamped)
-        return;
-    cr_time_format(issued->not_after_ms, until);
-    cr_log(CR_LOG_WARN, "the leaf ends earlier than its duration says: with the CA that issued it",
-           {"domain", objects->title}, {"leaf", leaf->name}, {"notAfter", until});
-}
-
+/* That a leaf ends with its CA, earlier than was asked for, is told by the plan. */
 bool cr_domain_issue(const struct cr_domain_objects *objects, const struct cr_domain_leaf *leaf,
                      const struct cr_domain_write *write, int64_t now_ms, struct cr_stored_leaf *out,
                      struct cr_error *err)
@@ -45,8 +33,5 @@ bool cr_domain_issue(const struct cr_domain_objects *objects, const struct cr_do
         !cr_private_key_write(key, &out->key.bytes, err))
         return false;
     cr_buf_puts(&out->certificate.bytes, issued.pem);
-    if (write->cross_signed && !add_cross(objects, issuer, now_ms, out, err))
-        return false;
-    tell_clamped(objects, leaf, &issued);
-    return true;
+    return !write->cross_signed || add_cross(objects, issuer, now_ms, out, err);
 }

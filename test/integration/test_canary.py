@@ -71,6 +71,11 @@ def _another_name(bootstrap: dict[str, Any]) -> None:
     _at(bootstrap, (*_CONTEXT, "common_tls_context", "validation_context"))["match_typed_subject_alt_names"] = [matcher]
 
 
+def _only_http11(bootstrap: dict[str, Any]) -> None:
+    """As Envoy does unless it is told otherwise."""
+    del _at(bootstrap, _HTTP)["http_protocol_options"]
+
+
 def _http2(bootstrap: dict[str, Any]) -> None:
     _at(bootstrap, _HTTP)["codec_type"] = "HTTP2"
     _at(bootstrap, (*_CONTEXT, "common_tls_context"))["alpn_protocols"] = ["h2"]
@@ -102,6 +107,7 @@ CASES = {
     "Envoy, a certificate is optional": Case("envoy-static", _envoy(_optional), "trusted", "untrusted"),
     "Envoy, any certificate will do": Case("envoy-static", _envoy(_untrusted), "unknown", "unknown"),
     "Envoy knows the CA but wants another name": Case("envoy-static", _envoy(_another_name), "trusted", "untrusted"),
+    "Envoy takes no HTTP/1.0": Case("envoy-static", _envoy(_only_http11), "trusted", "untrusted"),
     "Envoy, HTTP/2 only": Case("envoy-static", _envoy(_http2), "trusted", "untrusted"),
     "Apache": Case("apache", _as_it_is, "trusted", "untrusted"),
     "Contour, gRPC": Case("contour", _as_it_is, "trusted", "untrusted"),

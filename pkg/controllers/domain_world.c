@@ -173,13 +173,15 @@ char *cr_domain_refused_key(const struct cr_domain *domain, const struct cr_doma
                        cr_or_empty(object->ns), object->name);
 }
 
+/* A note begins with the error's kind. */
 static void recall_refusal(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i)
 {
     cr_autofree char *key = cr_domain_refused_key(gathered->world.domain, &gathered->list[i]);
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(source->memory, key);
     if (gathered->list[i].refused_reason || !note.text || cr_clock_monotonic_ms() - note.at_ms >= CR_DOMAIN_REFUSED_MS)
         return;
-    refuse(gathered, i, "Forbidden", cr_steal(&note.text));
+    bool forbidden = cr_starts_with(note.text, cr_error_kind_name(CR_ERR_FORBIDDEN));
+    refuse(gathered, i, forbidden ? "Forbidden" : "Invalid", cr_strdup(strchr(note.text, ' ') + 1));
 }
 
 static void look_at(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i)

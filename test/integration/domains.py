@@ -64,6 +64,10 @@ class Domains:
         self._kubeconfig = kubeconfig
         self._folder = folder
         self._everywhere = everywhere
+        # With all namespaces goes the kind that is in none.
+        self._kind, self._plural, self._place = ("TrustDomain", "trustdomains", namespace)
+        if everywhere:
+            self._kind, self._plural, self._place = ("ClusterTrustDomain", "clustertrustdomains", "")
         self._numbers = itertools.count(1)
         self.operator: Operator | None = None
         folder.mkdir(exist_ok=True)
@@ -102,19 +106,17 @@ class Domains:
         return self.api.apply("secrets", secret)
 
     def apply(self, name: str = NAME, **spec: Any) -> Object:
-        return self.api.apply("trustdomains", {
-            "apiVersion": manifests.POLICY, "kind": "TrustDomain",
-            "metadata": {"namespace": self.namespace, "name": name}, "spec": spec,
-        })  # fmt: skip
+        metadata = {"name": name} | ({"namespace": self._place} if self._place else {})
+        return self.api.apply(self._plural, {"apiVersion": manifests.POLICY, "kind": self._kind, "metadata": metadata, "spec": spec})
 
     def merge(self, name: str = NAME, **spec: Any) -> None:
-        self.api.merge("trustdomains", self.namespace, name, {"spec": spec})
+        self.api.merge(self._plural, self._place, name, {"spec": spec})
 
     def rotate(self, what: str, token: str) -> None:
         self.merge(rotate={"token": token, "what": what})
 
     def get(self, name: str = NAME) -> Object:
-        return self.api.get("trustdomains", self.namespace, name)
+        return self.api.get(self._plural, self._place, name)
 
     def secret(self, name: str, namespace: str = "") -> Material:
         """Empty: it is not there."""
@@ -128,9 +130,9 @@ class Domains:
             "secrets": [{"name": each} for each in secrets], "discover": {"enabled": True}} | spec))  # fmt: skip
 
     def consumers(self, name: str = "cover") -> dict[str, str]:
-        """Their states by the workload's name."""
+        """Their states by name."""
         status = self.api.get("certrotationpolicies", self.namespace, name).get("status", {})
-        return {each["target"]: each["state"] for each in status.get("consumers", [])}
+        return {each["name"]: each["state"] for each in status.get("consumers", [])}
 
     def vouch(self, *secrets: str, namespace: str = "", name: str = "cover") -> None:
         """What the policy has seen for the first time, all consumers have."""
@@ -211,6 +213,29 @@ def dated(signer: pki.Authority, begins: int, ends: int) -> Material:
                  "-startdate", at[0], "-enddate", at[1])  # fmt: skip
         return {"tls.crt": (folder / "crt").read_bytes(), "tls.key": key, "ca.crt": signer.certificate}
 
+
+def bulky_authority(generation: int) -> pki.Authority:
+    """One whose certificate is most of what a Secret can hold."""
+    key = pki.new_key()
+    with tempfile.TemporaryDirectory(prefix="certroll-test-") as scratch:
+        folder = Path(scratch)
+        (folder / "key").write_bytes(key)
+        (folder / "config").write_text(_BULKY_CONFIG + "2.999.1 = ASN1:UTF8String:" + "x" * 450_000 + "\n")
+        _openssl("req", "-x509", "-new", "-key", folder / "key", "-subj", f"/CN=bulky {generation}", "-days", "30",
+                 "-config", folder / "config", "-out", folder / "crt")  # fmt: skip
+        return pki.Authority(generation, (folder / "crt").read_bytes(), key)
+
+
+_BULKY_CONFIG = """
+[req]
+distinguished_name = any
+x509_extensions = ca
+[any]
+[ca]
+basicConstraints = critical,CA:TRUE
+subjectKeyIdentifier = hash
+keyUsage = critical,keyCertSign
+"""
 
 _CA_CONFIG = """
 [ca]

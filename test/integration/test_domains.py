@@ -22,6 +22,7 @@ from domains import (  # noqa: E402
     Watching,
     authority,
     broken_trust,
+    bulky_authority,
     certificates,
     conditions,
     dated,
@@ -160,6 +161,26 @@ def test_what_was_put_aside_by_hand_is_put_right(domains: Domains) -> None:
     assert domains.secret("server")["tls.crt"] == before["tls.crt"]
 
 
+def test_the_previous_leaf_is_put_back_and_not_published_again(domains: Domains) -> None:
+    """In the middle of a rotation: the policy has not said yet that the new leaf has arrived."""
+    signer = pki.new_authority(1)
+    before, after = material(signer.issue("server")), material(signer.issue("server"))
+    settle_mirroring(domains, before)
+    domains.api.delete("certrotationpolicies", domains.namespace, "cover")
+    domains.put("source", after)
+    wait_until("the new leaf is published", lambda: domains.secret("server")["tls.crt"] == after["tls.crt"], 60)
+    domains.rotate("PreviousLeaves", "back")
+    wait_until("the previous one is back", lambda: domains.secret("server")["tls.crt"] == before["tls.crt"], 60)
+    assert matches(domains.secret("server"))
+    domains.cover("server")
+    domains.vouch("server")
+    domains.wait("put back", lambda domain: conditions(domain)["Held"] == ("True", "PutBack") and conditions(domain)["Converged"][0] == "True")
+    assert domains.secret("server")["tls.crt"] == before["tls.crt"]
+    third = material(signer.issue("server"))
+    domains.put("source", third)
+    wait_until("the next leaf of the source is published", lambda: domains.secret("server")["tls.crt"] == third["tls.crt"], 60)
+
+
 # --- a stage that cannot complete
 
 
@@ -170,7 +191,7 @@ def test_held_and_going_on_by_itself(domains: Domains) -> None:
     domains.api.apply("deployments", manifests.deployment(domains.namespace, "web", "server"))
     with PaperPods(domains.api, [domains.namespace]):
         domains.cover("server", restart={"method": "Never", "coalesce": "0s"})
-        wait_until("the consumer is found", lambda: domains.consumers().get("web") == "Idle")
+        wait_until("the consumer is found", lambda: domains.consumers().get("deployment-web") == "Idle")
         domains.rotate("CA", "one")
         held = domains.wait("Held", lambda domain: conditions(domain).get("Held", ("", ""))[0] == "True")
         assert held["status"]["stage"] == "Held" and held["status"]["heldStage"] == "Trusting"
@@ -211,6 +232,20 @@ def test_a_source_that_cannot_be_served_is_refused(domains: Domains, reason: str
     wait_until("it goes on by itself", lambda: domains.secret("server")["tls.crt"] == better["tls.crt"])
 
 
+def test_a_bundle_that_no_object_can_hold_is_refused(domains: Domains) -> None:
+    """Two sources, each of them fine by itself."""
+    good = material(pki.new_authority(1).issue("server"))
+    settle_mirroring(domains, good)
+    data = [material(bulky_authority(number).issue(name)) for number, name in ((2, "server"), (3, "other"))]
+    domains.put("source", data[0])
+    domains.put("other-source", data[1])
+    domains.cover("server", "other")
+    domains.apply(leaves=[{"name": "server", "source": mirror("source")}, {"name": "other", "source": mirror("other-source")}])
+    found = domains.wait("refused", lambda domain: conditions(domain)["Degraded"][0] == "True", timeout=90)
+    assert object_status(found, "server")["problem"]["reason"] == "Invalid" and "too large" in message(found, "Degraded")
+    assert verifies(domains.secret("server")["tls.crt"], domains.secret("server")["ca.crt"])
+
+
 def test_what_is_somebody_else_s_is_left_alone_until_they_consent(domains: Domains) -> None:
     foreign = material(pki.new_authority(7).issue("server"))
     domains.put("server", foreign)
@@ -233,3 +268,19 @@ def test_of_two_domains_on_one_object_the_annotation_decides(domains: Domains) -
     )
     assert f"{domains.namespace}/mesh" in object_status(found, "server")["problem"]["message"]
     assert domains.secret("server") == before
+
+
+def test_a_key_that_a_peer_does_not_take_is_not_published(domains: Domains) -> None:
+    """Envoy verifies no Ed25519, whoever presents it."""
+    envoy = manifests.deployment(domains.namespace, "envoy", "client")
+    envoy["spec"]["template"]["spec"]["containers"][0]["image"] = "envoyproxy/envoy:v1.40.0"
+    domains.api.apply("deployments", envoy)
+    settle_issuing(domains, "server", "client")
+    before = domains.secret("server")
+    leaves = [{"name": "server", "source": issue(privateKey={"algorithm": "Ed25519"})}, {"name": "client", "source": issue()}]
+    domains.apply(authority=authority(), leaves=leaves)
+    words = refused(domains, "KeyNotAccepted")
+    assert "Deployment envoy" in words and "Ed25519" in words
+    assert domains.secret("server") == before
+    domains.apply(authority=authority(), leaves=[{"name": each, "source": issue()} for each in ("server", "client")])
+    wait_until("it is refused no more", lambda: conditions(domains.get())["Degraded"][0] == "False")

@@ -63,7 +63,8 @@ bool cr_certgen_staging_read(struct cr_certgen_run *run, bool *found, struct cr_
     if (ok)
         return true;
     *err = why;
-    return cr_error_wrap(err, "Secret %s/%s, with the next CA", run->job->set->ns, name);
+    const char *hint = why.kind == CR_ERR_INVALID ? " (delete it, and the rotation begins with another)" : "";
+    return cr_error_wrap(err, "Secret %s/%s, with the next CA%s", run->job->set->ns, name, hint);
 }
 
 static void put(struct cr_json *object, const char *entry, const char *bytes, size_t len)

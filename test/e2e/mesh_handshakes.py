@@ -102,6 +102,7 @@ class BatchLogs:
     def __init__(self, mesh: Mesh) -> None:
         self._mesh = mesh
         self._logs = PodLogs(mesh.cluster.layout, BATCH.name, BATCH.name)
+        self._logs.forget()  # of clients that went before
         self._ended: dict[str, Client] = {}  # by the uid of the pod
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._keep)

@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import signal
 import statistics
+import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from certroll_dev import paths, tools
 from certroll_dev.demo import component_images, pki
 from certroll_dev.demo.cluster import LocalCluster
 from certroll_dev.demo.pki import Material
+from certroll_dev.demo.policy import Status
 from certroll_dev.demo.waiting import wait_for
-from certroll_dev.demo.workloads import is_rolled_out
-from certroll_dev import tools
-from mesh import BACKEND, BATCH, FRONTEND, MEMBERS, Mesh
-from mesh_handshakes import Count, handshakes
+from certroll_dev.operator_image import Image
+from mesh import BACKEND, BATCH, FRONTEND, MEMBERS, Member, Mesh
+from mesh_domain import Domain, Rotation
+from mesh_figures import Figures
+from mesh_handshakes import Count, Handshakes, handshakes
+from operator_pods import FAST_ELECTION, OperatorPods
+from world import median, steadily
 
 _LONG = os.environ.get("CERTROLL_LONG") == "1"
 _RUNS = 5 if _LONG else 1
 _RATE = 100.0  # handshakes a second, at least
+_STOPPED = 40.0  # seconds
 _SEEN = 50  # failed handshakes after which a short run is ended: they go on until the last kubelet has refreshed
 
 pytestmark = pytest.mark.timeout(3600 if _LONG else 900)
 
 
 @pytest.fixture(scope="module")
-def two_nodes(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
+def two_nodes(
+    request: pytest.FixtureRequest, other_audit_logs: list[Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalCluster]:
     """A cluster of its own: what other tests know of theirs is that it has one node."""
     found = LocalCluster(f"{request.config.getoption('--cluster-name')}-mesh")
     keep = request.config.getoption("--keep-cluster")
@@ -40,15 +53,18 @@ def two_nodes(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
             found.load_image(image.archive)
         with found.network():
             yield found
+        other_audit_logs.append(Path(shutil.copy(found.layout.audit_log, tmp_path_factory.mktemp("audit"))))
     finally:
         if not keep:
             found.down()
 
 
 @pytest.fixture(scope="module")
-def the_mesh(two_nodes: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Mesh:
+def the_mesh(request: pytest.FixtureRequest, two_nodes: LocalCluster) -> Mesh:
     """As somebody without certroll sets it up."""
-    mesh = Mesh(two_nodes, two_nodes.api(), tmp_path_factory.mktemp("mesh"))
+    logs = paths.REPOSITORY / "build" / "test-logs" / "test_mesh"
+    logs.mkdir(parents=True, exist_ok=True)
+    mesh = request.module.certroll_world = Mesh(two_nodes, two_nodes.api(), logs)
     mesh.create_namespaces()
     mesh.write(mesh.leaves(mesh.new_ca()), mesh.authorities[-1].certificate)
     mesh.create_workloads()
@@ -59,10 +75,16 @@ def the_mesh(two_nodes: LocalCluster, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture
-def mesh(request: pytest.FixtureRequest, the_mesh: Mesh, logs: Path) -> Mesh:
-    request.node.certroll_world = the_mesh
+def mesh(the_mesh: Mesh, logs: Path) -> Mesh:
     the_mesh.logs = logs
     return the_mesh
+
+
+@pytest.fixture(scope="module")
+def figures(final_report: list[str]) -> Iterator[Figures]:
+    found = Figures()
+    yield found
+    final_report += found.lines()
 
 
 # --- the control, and how others do it
@@ -88,12 +110,13 @@ def test_each_handshake_that_fails_is_counted(mesh: Mesh, report: list[str]) -> 
             mesh.wait_holds(broken, _serial(leaves[broken.name]), {mesh.authorities[-1].serial()}, nudge=True)
             seen.wait_succeed()
             count = seen.since(began)
-            report.append(f"{broken.name} with a leaf of a stranger: {_in_short(count)}; {counter}: +{mesh.counters(counter_of, counter)[''] - counted}")
-            assert count.failed_of(FRONTEND.name) == mesh.counters(counter_of, counter)[""] - counted, count.describe(began)
+            counted = mesh.counters(counter_of, counter)[""] - counted
+            report.append(f"{broken.name} with a leaf of a stranger: {_in_short(count)}; {counter}: +{counted}")
+            assert count.failed_of(FRONTEND.name) == counted, count.describe(began)
             assert (count.failed_of(BATCH.name) == 0) == (blind == BATCH), count.describe(began)
 
 
-def test_bundle_and_leaf_in_one_write_lose_handshakes(mesh: Mesh, report: list[str]) -> None:
+def test_bundle_and_leaf_in_one_write_lose_handshakes(mesh: Mesh, report: list[str], figures: Figures) -> None:
     """As certgen of Envoy Gateway would with bundles (its PR 8534 and 8535): [new, previous CA] and the new leaf at once, and the
     client that reads its files once restarted right away. Nobody hastens the kubelets."""
     failed = 0
@@ -110,9 +133,216 @@ def test_bundle_and_leaf_in_one_write_lose_handshakes(mesh: Mesh, report: list[s
             seen.wait_succeed()
             count = seen.since(began)
         failed += count.failed
+        figures.add("bundle and leaf in one write, client restarted right away", count, took, {})
         report.append(f"run {run + 1}: {_in_short(count)}, for up to {count.outage:.1f} s; {took:.0f} s{'' if _LONG else ', cut short'}")
         report += [line for summary in count.summaries() for line in summary.lines(began)]
     assert failed > 0
+
+
+# --- certroll's way
+
+
+@pytest.fixture(scope="module")
+def operated(the_mesh: Mesh, image: Image) -> Iterator[OperatorPods]:
+    """The operator runs, and the Secrets are the trust domain's.
+
+    The policies come first: what they see for the first time would count as arrived only after 95 s.
+    """
+    operator = OperatorPods(
+        the_mesh.cluster, the_mesh.api, image, [], the_mesh.logs / "operator.log", args=FAST_ELECTION,
+        overlay="cluster-wide", components=["trust-domains"],
+    )  # fmt: skip
+    operator.start()
+    try:
+        the_mesh.apply("50-policies.yaml")
+        wait_for("the policies to be Ready", lambda: all(_is_ready(the_mesh, member) for member in MEMBERS), deadline=60)
+        _hand_over(the_mesh)
+        yield operator
+    except BaseException:
+        operator.abandon()
+        raise
+    operator.stop()
+
+
+def _is_ready(mesh: Mesh, member: Member) -> bool:
+    status = Status.of(mesh.api.get("certrotationpolicies", member.name, member.name))
+    return status.holds("Ready") and bool(status.secrets)
+
+
+def _hand_over(mesh: Mesh) -> None:
+    for member in MEMBERS:
+        mesh.scale(member, 0)
+    for member in MEMBERS:
+        mesh.wait_gone(member)
+        mesh.api.delete("secrets", member.name, member.secret)
+    mesh.apply("40-domain.yaml")
+    for member in MEMBERS:
+        mesh.scale(member, 2)
+    mesh.wait_up()
+
+
+@pytest.fixture
+def domain(mesh: Mesh, operated: OperatorPods) -> Domain:
+    """As its manifests say, and at rest."""
+    operated.log = mesh.logs / "operator.log"
+    for member in MEMBERS:
+        mesh.scale(member, 2)
+    mesh.apply("40-domain.yaml")
+    mesh.apply("50-policies.yaml")
+    mesh.wait_up()
+    found = Domain(mesh, operated.check)
+    found.wait("the domain to be at rest", lambda status: status.is_at_rest, deadline=240)
+    return found
+
+
+def _rotate(domain: Domain, seen: Handshakes, what: str) -> tuple[Rotation, Count]:
+    """Returns what became of the rotation, and of all handshakes since it was asked for."""
+    began = time.time()
+    before = domain.leaves()
+    rotation = domain.wait_rotated(domain.rotate(what))
+    seen.wait_succeed()
+    count = seen.since(began)
+    _assert_rotated(domain, before, what)
+    _assert_none_failed(count, began)
+    return rotation, count
+
+
+def _assert_rotated(domain: Domain, before: dict[str, str], what: str) -> None:
+    domain.assert_held_by_all()
+    after = domain.leaves()
+    assert not set(after.values()) & set(before.values()), f"a leaf is the one of before: {before}, {after}"
+    assert len(domain.published(BACKEND)[1]) == 1, f"after rotating {what} the bundle is {domain.published(BACKEND)[1]}"
+
+
+def _assert_none_failed(count: Count, began: float) -> None:
+    assert count.failed == 0, count.describe(began)
+    assert count.rate >= _RATE, f"only {count.rate:.0f} handshakes a second"
+
+
+def test_no_handshake_fails(mesh: Mesh, domain: Domain, report: list[str], figures: Figures) -> None:
+    """A new CA and new leaves, then new leaves alone, with a client that is restarted for each step."""
+    for run in range(_RUNS):
+        with handshakes(mesh) as seen:
+            for what in ("CA", "Leaves"):
+                rotation, count = _rotate(domain, seen, what)
+                assert rotation.restarted and rotation.what == what
+                figures.add(f"certroll, with a client that is restarted: {what}", count, rotation.seconds, rotation.stages)
+                report.append(f"run {run + 1}: {_in_short(count)}; {rotation}")
+
+
+def test_what_hot_reloads_is_done_in_seconds(mesh: Mesh, domain: Domain, report: list[str], figures: Figures) -> None:
+    """Without the client that has to be restarted."""
+    mesh.scale(BATCH, 0)
+    mesh.wait_gone(BATCH)
+    took: dict[str, list[float]] = {"CA": [], "Leaves": []}
+    with handshakes(mesh, rate=60.0) as seen:
+        for run in range(_RUNS):
+            for what, found in took.items():
+                rotation, count = _rotate(domain, seen, what)
+                assert not rotation.restarted
+                found.append(rotation.seconds)
+                figures.add(f"certroll, all hot-reload: {what}", count, rotation.seconds, rotation.stages)
+                report.append(f"run {run + 1}: {_in_short(count)}; {rotation}")
+    for what, found in took.items():
+        report.append(f"{what}: {median(found)}")
+    if _LONG:
+        assert statistics.median(took["CA"]) <= 15
+        assert statistics.median(took["Leaves"]) <= 5
+
+
+def test_a_stopped_kubelet_holds_every_stage(mesh: Mesh, domain: Domain, report: list[str], figures: Figures) -> None:
+    """For 40 s: its pods go on with what they have, and nobody takes them for converged."""
+    before = domain.leaves()
+    with handshakes(mesh) as seen:
+        began = time.time()
+        with _stopped_kubelet(mesh, "node-2"):
+            token = domain.rotate("CA")
+            domain.wait_stage("Trusting")
+            steadily("a stage has advanced", _STOPPED, lambda: domain.status().stage != "Trusting" or domain.leaves() != before)
+        stopped = time.time() - began
+        rotation = domain.wait_rotated(token)
+        seen.wait_succeed()
+        count = seen.since(began)
+    _assert_rotated(domain, before, "CA")
+    _assert_none_failed(count, began)
+    figures.add("certroll, a kubelet stopped for 40 s: CA", count, rotation.seconds, rotation.stages)
+    report.append(f"a kubelet stopped for {stopped:.0f} s: {_in_short(count)}; {rotation}")
+
+
+@contextmanager
+def _stopped_kubelet(mesh: Mesh, node: str) -> Iterator[None]:
+    """SIGSTOP. Its containers run on."""
+    command = [paths.HACK / "cluster", "status", "--name", mesh.cluster.name, "--json"]
+    daemons = json.loads(subprocess.run(command, capture_output=True).stdout)["daemons"]
+    [pid] = [daemon["pid"] for daemon in daemons if (daemon["machine"], daemon["name"]) == (node, "kubelet")]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_killed_in_each_stage_it_goes_on(mesh: Mesh, domain: Domain, operated: OperatorPods, report: list[str], figures: Figures) -> None:
+    """SIGKILL. One CA is made, and each that is in use stays trusted."""
+    for run in range(_RUNS):
+        before, cas = domain.leaves(), domain.published(BACKEND)[1]
+        with handshakes(mesh) as seen:
+            began = time.time()
+            token = domain.rotate("CA")
+            for stage in ("Trusting", "Switching", "Retiring"):
+                domain.wait_stage(stage)
+                cas |= domain.published(BACKEND)[1]
+                operated.kill_leader()
+            rotation = domain.wait_rotated(token)
+            seen.wait_succeed()
+            count = seen.since(began)
+        cas |= domain.published(BACKEND)[1]
+        assert len(cas) == 2, f"these CAs were published: {cas}"
+        _assert_rotated(domain, before, "CA")
+        _assert_none_failed(count, began)
+        figures.add("certroll, killed in each stage: CA", count, rotation.seconds, rotation.stages)
+        report.append(f"killed three times: {_in_short(count)}; {rotation}")
+
+
+def test_a_second_change_in_the_middle_of_the_first(mesh: Mesh, domain: Domain, report: list[str], figures: Figures) -> None:
+    before = domain.leaves()
+    with handshakes(mesh) as seen:
+        began = time.time()
+        domain.rotate("CA")
+        domain.wait_stage("Switching")
+        token = domain.rotate("CA")
+        rotation = domain.wait_rotated(token, deadline=300)
+        seen.wait_succeed()
+        count = seen.since(began)
+    _assert_rotated(domain, before, "CA")
+    _assert_none_failed(count, began)
+    figures.add("certroll, two CAs, one in the middle of the other", count, rotation.seconds, rotation.stages)
+    report.append(f"two changes of the CA, one in the middle of the other: {_in_short(count)}; {rotation}")
+
+
+def test_held_it_goes_on_when_the_cause_is_gone(mesh: Mesh, domain: Domain, report: list[str], figures: Figures) -> None:
+    """Restarts are forbidden for what needs one: nothing further is published, and what there was works."""
+    before = domain.leaves()
+    domain.patch_policy(BATCH, {"restart": {"method": "Never"}})
+    domain.patch({"evidence": {"stageDeadline": "10s"}})
+    with handshakes(mesh) as seen:
+        began = time.time()
+        token = domain.rotate("CA")
+        held = domain.wait_stage("Held", deadline=90)
+        assert held.held_stage == "Trusting" and held.holds("Held")
+        assert BATCH.name in held.conditions["Held"][1], held.conditions["Held"]
+        steadily("it goes on though it is held", 5.0, lambda: domain.status().stage != "Held" or domain.leaves() != before)
+        domain.patch_policy(BATCH, {"restart": {"method": "Auto"}})
+        rotation = domain.wait_rotated(token)
+        seen.wait_succeed()
+        count = seen.since(began)
+    _assert_rotated(domain, before, "CA")
+    _assert_none_failed(count, began)
+    figures.add("certroll, Held, then allowed: CA", count, rotation.seconds, rotation.stages)
+    report.append(f"Held ({held.conditions['Held'][1]}), then allowed: {_in_short(count)}; {rotation}")
+
+
+# --- what the tests share
 
 
 def _rotate_at_once(mesh: Mesh) -> dict[str, Material]:

@@ -1,5 +1,4 @@
-"""What trust domains write beside leaves, against a real API server: caBundles of the API server's own extensions, keystores,
-and the namespaces that consent."""
+"""What trust domains write beside leaves, against a real API server: caBundles of the API server's own extensions, and keystores."""
 
 from __future__ import annotations
 
@@ -24,7 +23,6 @@ from domains import OWNER, Domains, authority, certificates, issue, matches, ver
 
 pytestmark = pytest.mark.timeout(300)
 Object = dict[str, Any]
-CONSENT = "certroll.dev/trust-domains"
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +41,12 @@ def kubeconfig(control_plane: ControlPlane, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def domains(control_plane: ControlPlane, api: API, namespace: str, kubeconfig: Path, tmp_path: Path) -> Iterator[Domains]:
-    with Domains(control_plane, api, namespace, kubeconfig, tmp_path / "stage", everywhere=True) as found:
+def domains(
+    control_plane: ControlPlane, api: API, namespace: str, kubeconfig: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Domains]:
+    """Of the cluster kind, where the test has such a domain."""
+    everywhere = "cluster_domain" in request.fixturenames
+    with Domains(control_plane, api, namespace, kubeconfig, tmp_path / "stage", everywhere=everywhere) as found:
         found.start()
         yield found
 
@@ -54,13 +56,6 @@ def cluster_domain(control_plane: ControlPlane, namespace: str) -> Iterator[str]
     """Its name; it goes with the test."""
     yield f"published-{namespace}"
     control_plane.kubectl("delete", "clustertrustdomain", f"published-{namespace}", "--ignore-not-found")
-
-
-def apply_cluster_domain(domains: Domains, name: str, *targets: Object) -> None:
-    domains.api.apply("clustertrustdomains", {
-        "apiVersion": manifests.POLICY, "kind": "ClusterTrustDomain", "metadata": {"name": name},
-        "spec": {"authority": authority(caSecretName=f"{name}-ca"), "trustTargets": list(targets)},
-    })  # fmt: skip
 
 
 def ca_of(domains: Domains, name: str) -> bytes:
@@ -131,7 +126,7 @@ def test_extensions_of_the_api_server_have_the_bundle_and_nothing_else_is_change
         before = {kind: fetch(control_plane, kind, name) for kind, name in names.items()}
         targets = [{"kind": each["kind"], "name": each["metadata"]["name"]} for each in objects.values()]
         targets[0]["webhook"] = "b.certroll.dev"
-        apply_cluster_domain(domains, cluster_domain, *targets)
+        domains.apply(cluster_domain, authority=authority(caSecretName=f"{cluster_domain}-ca"), trustTargets=targets)
         ca = ca_of(domains, cluster_domain)
         want = {kind: [ca] for kind in objects} | {"validatingwebhookconfiguration": [None, ca], "mutatingwebhookconfiguration": [ca, ca]}
         for kind, name in names.items():
@@ -145,36 +140,6 @@ def test_extensions_of_the_api_server_have_the_bundle_and_nothing_else_is_change
 def fetch(plane: ControlPlane, kind: str, name: str) -> Object:
     found: Object = json.loads(plane.kubectl("get", kind, name, "-o", "json").stdout)
     return found
-
-
-# --- namespaces
-
-
-def test_the_bundle_goes_where_a_selector_matches_and_the_namespace_consents(
-    domains: Domains, control_plane: ControlPlane, namespace: str, cluster_domain: str
-) -> None:
-    places = [f"{namespace}-{each}" for each in ("yes", "any", "no")]
-    consents = dict(zip(places, (f"other, {cluster_domain}", "*", "other"), strict=True))
-    try:
-        for place, consent in consents.items():
-            control_plane.kubectl("create", "namespace", place)
-            control_plane.kubectl("annotate", "namespace", place, f"{CONSENT}={consent}")
-            control_plane.kubectl("label", "namespace", place, f"mesh={namespace}")
-        selector = {"matchLabels": {"mesh": namespace}}
-        apply_cluster_domain(domains, cluster_domain, {"kind": "ConfigMap", "name": "trust", "namespaceSelector": selector})
-        ca = ca_of(domains, cluster_domain).decode()
-        for place in places[:2]:
-            wait_until(f"the bundle in {place}", lambda: bundle_in(domains, place) == ca, 60)
-        assert bundle_in(domains, places[2]) is None
-        control_plane.kubectl("annotate", "namespace", places[2], f"{CONSENT}={cluster_domain}", "--overwrite")
-        wait_until("the bundle where consent came later", lambda: bundle_in(domains, places[2]) == ca, 60)
-    finally:
-        control_plane.kubectl("delete", "namespace", "--wait=false", "--ignore-not-found", *places)
-
-
-def bundle_in(domains: Domains, namespace: str) -> str | None:
-    found = domains.api.find("configmaps", namespace, "trust")
-    return found["data"]["ca.crt"] if found else None
 
 
 # --- keystores

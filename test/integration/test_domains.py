@@ -284,3 +284,20 @@ def test_a_key_that_a_peer_does_not_take_is_not_published(domains: Domains) -> N
     assert domains.secret("server") == before
     domains.apply(authority=authority(), leaves=[{"name": each, "source": issue()} for each in ("server", "client")])
     wait_until("it is refused no more", lambda: conditions(domains.get())["Degraded"][0] == "False")
+
+
+def test_without_the_right_to_domains_policies_work_as_before(
+    control_plane: ControlPlane, api: API, namespace: str, tmp_path: Path
+) -> None:
+    """As an installation that was made before there were domains."""
+    rules = [{"apiGroups": ["certroll.dev"], "resources": ["certrotationpolicies", "certrotationpolicies/status"], "verbs": ["*"]}, *RULES[1:]]
+    kubeconfig = account(control_plane, namespace, "operator", rules, tmp_path)
+    with Domains(control_plane, api, namespace, kubeconfig, tmp_path / "stage") as domains:
+        domains.put("server", material(pki.new_authority(1).issue("server")))
+        domains.cover("server")
+        domains.start()
+        domains.vouch("server")
+        assert domains.operator
+        assert domains.operator.get("/readyz", page="/readyz")[0] == 200
+        told = [line for line in domains.operator.lines("a watch is interrupted") if line["resource"] == "trustdomains"]
+        assert len(told) == 1 and "grant" in told[0]["error"]

@@ -25,10 +25,14 @@ class PodLogs:
     def keep(self) -> None:
         self._kept.mkdir(parents=True, exist_ok=True)
         for machine in self._cluster.known_machines():
-            for log in (machine.logs / "pods").glob(self._pattern):
-                with contextlib.suppress(FileNotFoundError, FileExistsError):
-                    # With its inode: a kubelet that rotates a log starts another one of the same name.
-                    os.link(log, self._kept / f"{log.parts[-3]}_{log.name}_{log.stat().st_ino}")
+            with contextlib.suppress(FileNotFoundError):  # a folder has gone between two looks: the next call finds the rest
+                for log in (machine.logs / "pods").glob(self._pattern):
+                    self._link(log)
+
+    def _link(self, log: Path) -> None:
+        with contextlib.suppress(FileNotFoundError, FileExistsError):
+            # With its inode: a kubelet that rotates a log starts another one of the same name.
+            os.link(log, self._kept / f"{log.parts[-3]}_{log.name}_{log.stat().st_ino}")
 
     def text(self, uid: str | None = None) -> str:
         """Of one pod, or of all there ever were; containers one after the other, in the order in which they began."""

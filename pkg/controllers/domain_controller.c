@@ -203,9 +203,21 @@ static bool report_unread(struct turn *turn, const struct cr_error *failed, stru
     return false;
 }
 
+/* Their first full state is still to come, and tells all domains of the cluster kind. */
+static bool waits_for_namespaces(const struct turn *turn)
+{
+    struct cr_error err = {0};
+    return turn->domain->cluster && !cr_cache_namespaces_known(turn->controller->options.cache, &err) &&
+           err.kind == CR_ERR_TRANSIENT;
+}
+
 static bool run(struct turn *turn, struct cr_error *err)
 {
     struct cr_domain_controller *controller = turn->controller;
+    if (waits_for_namespaces(turn)) {
+        requeue(turn, NAMESPACES_PAUSE_MS);
+        return true;
+    }
     CR_CLEANUP(cr_catalogue_hold)
     struct cr_catalogue_hold hold = cr_catalogue_source_hold(controller->options.catalogues);
     const struct cr_domain_source source = {.client = controller->options.client,

@@ -92,7 +92,8 @@ static bool begins(const struct domain_ctx *ctx)
 /* Nothing of the rotation is left to be done, and no leaf can be put back any more. */
 static bool is_over(const struct domain_ctx *ctx)
 {
-    return !ctx->waits && !ctx->switches && !ctx->has_next && !ctx->world->staging_found && !ctx->is_put_back;
+    return !ctx->waits && !ctx->holds && !ctx->switches && !ctx->has_next && !ctx->world->staging_found &&
+           !ctx->is_put_back;
 }
 
 static bool may_shrink(const struct domain_ctx *ctx)

@@ -212,7 +212,8 @@ static void plan_leaf(struct domain_ctx *ctx, size_t at)
         mirror(ctx, at, leaf);
     else
         issue(ctx, at, leaf);
-    ctx->waits = ctx->waits || leaf->waits || leaf->held_back;
+    ctx->waits = ctx->waits || leaf->waits;
+    ctx->holds = ctx->holds || leaf->held_back;
     ctx->switches = ctx->switches || leaf->act != CR_LEAF_ACT_KEEP;
 }
 

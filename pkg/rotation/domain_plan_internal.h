@@ -40,7 +40,8 @@ struct domain_ctx {
     bool trusted;                     /* every CA that shall be current, by everybody */
     bool failed;
     bool is_put_back; /* a leaf is */
-    bool waits;       /* a leaf is wanted that is not trusted yet, or held back */
+    bool waits;       /* a leaf is wanted that is not trusted yet */
+    bool holds;       /* one is held back */
     bool grows, shrinks, switches;
 };
 

@@ -27,7 +27,7 @@ static enum cr_stage by_evidence(const struct domain_ctx *ctx)
 {
     if (ctx->grows || ctx->waits || (!ctx->trusted && !ctx->trust_arrived))
         return CR_STAGE_TRUSTING;
-    if (ctx->switches || !ctx->leaf_arrived || is_ending(ctx))
+    if (ctx->switches || ctx->holds || !ctx->leaf_arrived || is_ending(ctx))
         return CR_STAGE_SWITCHING;
     if (ctx->shrinks || !ctx->arrived || ctx->plan->writes_len)
         return CR_STAGE_RETIRING;
@@ -48,7 +48,7 @@ static enum cr_stage stage_now(const struct domain_ctx *ctx)
 /* All that a person put back has arrived, and nothing else is on its way. */
 static bool stands_put_back(const struct domain_ctx *ctx)
 {
-    return ctx->is_put_back && ctx->arrived && !ctx->waits && !ctx->plan->writes_len;
+    return ctx->is_put_back && ctx->arrived && !ctx->waits && !ctx->holds && !ctx->plan->writes_len;
 }
 
 /* --- how long it takes --- */

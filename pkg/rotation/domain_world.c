@@ -123,6 +123,8 @@ void cr_domain_requeue_at(struct domain_ctx *ctx, int64_t at_ms)
 {
     enum { SOONEST_MS = 1000, LATEST_MS = 24 * 3600 * 1000 };
     int64_t after = at_ms - ctx->world->now_ms;
+    if (after <= 0)
+        return; /* its time has come, and what is to be done for it is in this plan */
     after = after < SOONEST_MS ? SOONEST_MS : after > LATEST_MS ? LATEST_MS : after;
     if (!ctx->plan->requeue_after_ms || after < ctx->plan->requeue_after_ms)
         ctx->plan->requeue_after_ms = after;

@@ -94,8 +94,8 @@ static void add_writes(struct domain_ctx *ctx)
 
 static bool is_done(const struct domain_ctx *ctx)
 {
-    return ctx->arrived && !ctx->waits && !ctx->is_put_back && !ctx->plan->writes_len && !ctx->plan->stage_next_ca &&
-           !ctx->plan->first_ca;
+    return ctx->arrived && !ctx->waits && !ctx->holds && !ctx->is_put_back && !ctx->plan->writes_len &&
+           !ctx->plan->stage_next_ca && !ctx->plan->first_ca;
 }
 
 static bool are_all_by_next(const struct domain_ctx *ctx)

@@ -499,6 +499,7 @@ static void a_failed_consumer_holds_at_once_but_not_what_would_end(void **state)
         go_on(s, 0, &plan);
         assert_int_equal(plan.writes_len, leaves[i].writes);
         assert_int_equal(plan.status.stage, CR_STAGE_HELD);
+        assert_int_equal(plan.status.held_stage, CR_STAGE_SWITCHING);
         assert_string_equal(condition(&plan.status, "Held")->reason, "ConsumerFailed");
     }
 }
@@ -655,6 +656,7 @@ static void a_leaf_that_ends_with_its_ca_is_not_issued_again_and_again(void **st
     s->world.authority.cannot_renew = "it is somebody else's";
     go_on(s, 0, &plan);
     assert_int_equal(plan.writes_len, 0);
+    assert_true(plan.requeue_after_ms == 0 || plan.requeue_after_ms > HOUR);
 }
 
 int main(void)

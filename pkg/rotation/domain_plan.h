@@ -3,14 +3,14 @@
  *
  * The rules (docs/design.md, "Trust first"):
  *   1. A bundle may always grow. It shrinks only while everything that is published has arrived everywhere, and never
- * by a CA that a published leaf, or one about to be published, needs.
- *   2. A leaf is published when every object that is there already trusts it: it verifies against a CA that all
- *      consumers of that object are known to have (cr_domain_evidence.trusted). A cross-signed leaf verifies against
- * the old CA, and so has nothing to wait for.
+ *      by a CA that a leaf needs which is published, in a source, or kept to be put back.
+ *   2. A leaf is published when nobody can lose it: every object that is there is known to trust it
+ *      (cr_domain_evidence.trusted), or it is trusted by all who trust the published one, as a renewal is, and one that
+ *      is cross-signed.
  *   3. The stage is what is still to come of that: Trusting (a bundle has not arrived, or a leaf waits for one),
  *      Switching (a leaf has not arrived), Retiring (a CA can go, or has gone and that has not arrived), Idle. Past the
- *      deadline of a stage, or when something failed, it is Held: nothing is published until evidence comes, and then
- * it goes on by itself. */
+ *      deadline of a stage, or when something failed, it is Held: no leaf of another CA is published, but for one that
+ *      would end, until evidence comes; then it goes on by itself. */
 #ifndef CR_ROTATION_DOMAIN_PLAN_H
 #define CR_ROTATION_DOMAIN_PLAN_H
 

@@ -49,7 +49,7 @@ enum { L = CR_CLASS_LEAF, T = CR_CLASS_TRUST, O = CR_CLASS_OPAQUE };
     "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.40.0', volumeMounts: [{name: v, mountPath: /certs}, "      \
     "{name: sds, mountPath: /sds}]}]\n"                                                                                \
     "volumes: [{name: v, secret: {secretName: tls}}, {name: sds, configMap: {name: sds}}]"
-#define OLD_ENVOY "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.31.0', " MOUNT "}]" VOLUME
+#define OLD_ENVOY    "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.31.0', " MOUNT "}]" VOLUME
 #define STATIC_ENVOY "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.40.0', " MOUNT "}]" VOLUME
 #define RATELIMIT_OF(tag)                                                                                              \
     "containers: [{name: ratelimit, image: 'docker.io/envoyproxy/ratelimit:" tag "', env: [{name: "                    \

@@ -28,6 +28,7 @@ from mesh_handshakes import Count, Handshakes, handshakes
 from operator_pods import FAST_ELECTION, OperatorPods
 from world import median, steadily
 
+_LOGS = paths.REPOSITORY / "build" / "test-logs" / "test_mesh"  # of what the tests share
 _LONG = os.environ.get("CERTROLL_LONG") == "1"
 _RUNS = 5 if _LONG else 1
 _RATE = 100.0  # handshakes a second, at least
@@ -62,9 +63,8 @@ def two_nodes(
 @pytest.fixture(scope="module")
 def the_mesh(request: pytest.FixtureRequest, two_nodes: LocalCluster) -> Mesh:
     """As somebody without certroll sets it up."""
-    logs = paths.REPOSITORY / "build" / "test-logs" / "test_mesh"
-    logs.mkdir(parents=True, exist_ok=True)
-    mesh = request.module.certroll_world = Mesh(two_nodes, two_nodes.api(), logs)
+    _LOGS.mkdir(parents=True, exist_ok=True)
+    mesh = request.module.certroll_world = Mesh(two_nodes, two_nodes.api(), _LOGS)
     mesh.create_namespaces()
     mesh.write(mesh.leaves(mesh.new_ca()), mesh.authorities[-1].certificate)
     mesh.create_workloads()
@@ -149,7 +149,7 @@ def operated(the_mesh: Mesh, image: Image) -> Iterator[OperatorPods]:
     The policies come first: what they see for the first time would count as arrived only after 95 s.
     """
     operator = OperatorPods(
-        the_mesh.cluster, the_mesh.api, image, [], the_mesh.logs / "operator.log", args=FAST_ELECTION,
+        the_mesh.cluster, the_mesh.api, image, [], _LOGS / "operator.log", args=FAST_ELECTION,
         overlay="cluster-wide", components=["trust-domains"],
     )  # fmt: skip
     operator.start()
@@ -184,7 +184,6 @@ def _hand_over(mesh: Mesh) -> None:
 @pytest.fixture
 def domain(mesh: Mesh, operated: OperatorPods) -> Domain:
     """As its manifests say, and at rest."""
-    operated.log = mesh.logs / "operator.log"
     for member in MEMBERS:
         mesh.scale(member, 2)
     mesh.apply("40-domain.yaml")

@@ -1,11 +1,13 @@
 """Trust domains with the rights that their components grant, on an install of its own: each kind of object that they may write
-is written (test_rights.py holds the grants against the audit log)."""
+is written (test_rights.py holds the grants against the audit log). All is listed in pages, since streaming lists need no right
+to list."""
 
 from __future__ import annotations
 
 import base64
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from certroll_dev.demo.cluster import LocalCluster
 from certroll_dev.demo.waiting import wait_for
 from certroll_dev.install import Operator
 from certroll_dev.operator_image import Image
+from write_proxy import WriteProxy
 
 _SPACE = "certroll-trust"
 _OWNER = "certroll.dev/trust-domain"
@@ -48,14 +51,22 @@ def place(cluster: LocalCluster) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def operated(cluster: LocalCluster, place: str, image: Image) -> Iterator[Operator]:
-    operator = Operator(
-        cluster.layout, image, overlay="cluster-wide", components=("trust-domains", "ca-bundles"), env=sanitizers.ENVIRONMENT
-    )
-    operator.forget_logs()  # of other tests
-    operator.install()
-    yield operator
-    operator.uninstall()
+def operated(
+    cluster: LocalCluster, place: str, image: Image, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Operator]:
+    kubeconfig = json.loads(cluster.kubectl("config", "view", "--raw", "--minify", "-o", "json")) | {"users": [{"user": {}}]}
+    folder: Path = tmp_path_factory.mktemp("trust-rights")
+    certificate = cluster.layout.pki / "apiserver.crt"
+    with WriteProxy(kubeconfig, folder, str(cluster.layout.machine(1).address), certificate, streaming_lists=False) as proxy:
+        host, port = proxy.endpoint
+        # What a kubelet sets leads to the API server itself.
+        env = sanitizers.ENVIRONMENT | {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": str(port)}
+        components = ("trust-domains", "ca-bundles")
+        operator = Operator(cluster.layout, image, overlay="cluster-wide", components=components, env=env)
+        operator.forget_logs()  # of other tests
+        operator.install()
+        yield operator
+        operator.uninstall()
     found = [line for line in operator.logs().splitlines() if "Sanitizer" in line or "runtime error:" in line]
     assert not found, found
 

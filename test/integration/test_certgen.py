@@ -263,7 +263,7 @@ def _kill(victim: Certgen, certgen: Certgen, proxy: WriteProxy, flags: list[str]
     trap = Trap(number, when, lambda _: process[0].kill())  # type: ignore[arg-type]
     proxy.begin(trap)
     process.append(victim.start(folder / "victim.log", *flags))
-    process[0].wait(timeout=60)
+    process[0].wait(timeout=180)
     struck = trap.sprung.is_set()
     title = f"killed {when} write {number}"
     if not struck:

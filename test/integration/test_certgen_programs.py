@@ -246,7 +246,7 @@ class Caller:
                 self.failures.append(str(error))
 
 
-def _cut_until(pair: Pair, condition: Any, timeout: float = 90.0) -> int:
+def _cut_until(pair: Pair, condition: Any, timeout: float = 300.0) -> int:
     """Envoy must connect anew, again and again; how often it has."""
     before, end = pair.connections(), time.monotonic() + timeout
     while not condition():

@@ -158,9 +158,20 @@ static void name_rotation(struct domain_ctx *ctx)
 
 /* --- held --- */
 
+/* While what was just written goes on record nothing is known of it. */
+static bool is_recording(const struct domain_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->world->objects_len; i++)
+        if (ctx->unrecorded[i])
+            return true;
+    return false;
+}
+
 static bool is_held(struct domain_ctx *ctx)
 {
     const struct cr_domain_status *status = &ctx->plan->status;
+    if (is_recording(ctx))
+        return ctx->world->status->stage == CR_STAGE_HELD;
     if (ctx->failed)
         return true;
     if (ctx->plan->writes_len || ctx->plan->promote_ca || ctx->plan->delete_staging)

@@ -40,7 +40,7 @@ class Certgen:
 
     def run(self, *further: str, status: int = 0) -> str:
         """What it said."""
-        done = subprocess.run(self.words(*further), env=self.environment(), capture_output=True, text=True, timeout=120)
+        done = subprocess.run(self.words(*further), env=self.environment(), capture_output=True, text=True, timeout=300)
         assert done.returncode == status, f"{further}: status {done.returncode}\n{done.stderr}"
         return done.stderr
 

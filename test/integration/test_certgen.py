@@ -233,6 +233,7 @@ def test_no_leaf_before_its_trust_has_arrived(certgen: Certgen, tmp_path: Path) 
 # --- killed
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("mode", ["create", "overwrite", "staged"])
 def test_killed_at_each_write(certgen: Certgen, mode: str, tmp_path: Path) -> None:
     """SIGKILL before the first write and after each: at each moment all that is published fits together, and a second run ends well."""

@@ -36,6 +36,8 @@ from programs.program import CERTS, SECRET  # noqa: E402
 from programs.sandbox import Sandbox  # noqa: E402
 from tcp_gate import Gate  # noqa: E402
 
+pytestmark = pytest.mark.timeout(900)
+
 _PORT = known.PORTS.stop  # and the three behind it
 _DELAYS = {"contourcert": 0.2, "envoycert": 2.5}  # seconds after a Secret has changed
 _SETTLE = "10s"  # more than the delays, also on a busy machine

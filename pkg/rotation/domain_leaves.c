@@ -193,9 +193,12 @@ static void issue(struct domain_ctx *ctx, size_t at, struct domain_leaf *leaf)
 
 /* --- all of them --- */
 
+/* It is the way out of what holds the others: a consumer that cannot take what was published. */
 static void put_back(struct domain_ctx *ctx, size_t at, struct domain_leaf *leaf)
 {
-    if (is_free(ctx, at, ctx->world->objects[at].previous.verifies, leaf))
+    (void)is_free(ctx, at, ctx->world->objects[at].previous.verifies, leaf);
+    leaf->held_back = false;
+    if (!leaf->waits)
         leaf->act = CR_LEAF_ACT_PUT_BACK;
 }
 

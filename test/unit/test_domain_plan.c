@@ -386,6 +386,10 @@ static const struct plan_case cases[] = {
     /* put back */
     {"first it is rejected", "token:PreviousLeaves staging", "ab", {{"ba", "2b", "*-", "2b", "1a"}}, "0:ba=P record",
      SWITCHING},
+    {"also where a consumer failed for what is published", "token:PreviousLeaves staging", "ab",
+     {{"ba", "2b", "*-#", "2b", "1a"}}, "0:ba=P record", HELD},
+    {"and past the deadline", "token:PreviousLeaves staging was-switching", "ab", {{"ba", "2b", "*-", "2b", "1a"}},
+     "0:ba=P record", SWITCHING},
     {"nothing is kept: that is told", "token:PreviousLeaves", "b", {{"b", "2b", "*", "2b"}}, "record", IDLE},
 
     /* nothing is done */

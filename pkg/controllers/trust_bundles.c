@@ -18,7 +18,7 @@ struct turn {
     const struct cr_gathered *gathered;
     const struct cr_policy *policy; /* in force */
     char *owner;
-    bool refused; /* something was, and was told */
+    char *refused; /* owned: the first thing that was, in words; NULL: nothing */
     struct cr_error failed;
 };
 
@@ -48,8 +48,9 @@ static bool refuse(struct turn *turn, const char *fmt, ...)
     va_start(args, fmt);
     cr_autofree char *message = cr_vasprintf(fmt, args);
     va_end(args);
-    turn->refused = true;
     say(turn, true, "TrustNotPublished", message);
+    if (!turn->refused)
+        turn->refused = cr_steal(&message);
     return false;
 }
 
@@ -309,16 +310,20 @@ static void digest(const struct cr_gathered *gathered, const struct cr_policy_st
     cr_sha256_hex(cr_buf_text(&text), text.len, out);
 }
 
-/* How long until the next look; 0: now. A note's text is the digest, with a '!' before it when something was refused.
- */
-static int64_t rest_ms(const struct cr_actor *actor, const char *key, const char *now)
+/* What a note says was refused; NULL: nothing. Its text is the digest, and that behind it. */
+static const char *refused_in(const struct cr_note *note)
 {
-    CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(actor->memory, key);
-    if (!note.text)
+    const char *words = note->text ? strchr(note->text, ' ') : NULL;
+    return words ? words + 1 : NULL;
+}
+
+/* How long until the next look; 0: now. */
+static int64_t rest_ms(const struct cr_note *note, const char *now)
+{
+    if (!note->text || strncmp(note->text, now, CR_SHA256_HEX - 1) != 0)
         return 0;
-    bool refused = note.text[0] == '!';
-    int64_t due = note.at_ms + (refused ? REFUSED_LOOK_MS : LOOK_MS) - cr_clock_monotonic_ms();
-    return cr_streq(note.text + refused, now) && due > 0 ? due : 0;
+    int64_t due = note->at_ms + (refused_in(note) ? REFUSED_LOOK_MS : LOOK_MS) - cr_clock_monotonic_ms();
+    return due > 0 ? due : 0;
 }
 
 static bool may_publish(const struct cr_policy *policy)
@@ -336,11 +341,19 @@ bool cr_trust_bundles_due(const struct cr_actor *actor, const struct cr_gathered
 {
     char now[CR_SHA256_HEX];
     cr_autofree char *key = note_key(gathered->world.policy);
+    CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(actor->memory, key);
     digest(gathered, status, now);
-    return may_publish(gathered->world.policy) && rest_ms(actor, key, now) == 0;
+    return may_publish(gathered->world.policy) && rest_ms(&note, now) == 0;
 }
 
-bool cr_trust_bundles_publish(const struct cr_actor *actor, const struct cr_gathered *gathered, int64_t *look_again_ms,
+static void tell_plan(struct cr_gathered *gathered, const char *refused)
+{
+    free(gathered->trust_refused);
+    gathered->trust_refused = cr_strdup_or_null(refused);
+    gathered->world.trust_refused = gathered->trust_refused;
+}
+
+bool cr_trust_bundles_publish(const struct cr_actor *actor, struct cr_gathered *gathered, int64_t *look_again_ms,
                               struct cr_error *err)
 {
     const struct cr_policy *policy = gathered->world.policy;
@@ -349,20 +362,24 @@ bool cr_trust_bundles_publish(const struct cr_actor *actor, const struct cr_gath
         return true;
     char now[CR_SHA256_HEX];
     cr_autofree char *key = note_key(policy);
+    CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(actor->memory, key);
     digest(gathered, &gathered->status, now);
-    *look_again_ms = rest_ms(actor, key, now);
+    tell_plan(gathered, refused_in(&note));
+    *look_again_ms = rest_ms(&note, now);
     if (*look_again_ms)
         return true;
     struct turn turn = {.actor = actor, .gathered = gathered, .policy = policy};
     cr_autofree char *owner = cr_trust_bundles_owner(policy);
     turn.owner = owner;
     publish(&turn);
+    cr_autofree char *refused = turn.refused;
     if (turn.failed.kind != CR_ERR_NONE) {
         *err = turn.failed;
         return false;
     }
-    cr_autofree char *text = cr_asprintf("%s%s", turn.refused ? "!" : "", now);
+    cr_autofree char *text = cr_asprintf("%s%s%s", now, refused ? " " : "", cr_or_empty(refused));
     cr_memory_take_note(actor->memory, key, cr_clock_monotonic_ms(), text);
-    *look_again_ms = turn.refused ? REFUSED_LOOK_MS : LOOK_MS;
+    tell_plan(gathered, refused);
+    *look_again_ms = refused ? REFUSED_LOOK_MS : LOOK_MS;
     return true;
 }

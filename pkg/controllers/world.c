@@ -311,6 +311,7 @@ void cr_world_dispose(struct cr_gathered *gathered)
     free(gathered->trusts);
     free(gathered->refusals);
     cr_budgets_dispose(&gathered->budgets);
+    free(gathered->trust_refused);
     cr_scope_dispose(&gathered->scope); /* last: the policy is its */
     *gathered = (struct cr_gathered){0};
 }

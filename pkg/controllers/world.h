@@ -36,6 +36,7 @@ struct cr_gathered {
     struct cr_trust_sighting **trusts; /* per consumer: pods */
     struct cr_note *refusals;
     struct cr_budgets budgets;
+    char *trust_refused;
     uint64_t moves; /* cr_reservations_moves, from before all that was gathered */
     bool outdated;  /* a restart was not begun, or a pod not evicted, since others have moved: to be gathered anew */
 };

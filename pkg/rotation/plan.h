@@ -123,7 +123,8 @@ struct cr_world {
     struct cr_world_beyond beyond;
     struct cr_world_budgets budgets;
     struct cr_world_limits limits;
-    int64_t now_ms; /* wall */
+    const char *trust_refused; /* why a target of spec.trust is not written, in words; NULL: none is refused */
+    int64_t now_ms;            /* wall */
 };
 
 /* --- what to do --- */

@@ -307,6 +307,10 @@ static void degraded(struct plan_ctx *ctx)
     add_unverifiable(ctx, &text);
     if (!reason && text.len > before)
         reason = "NotVerified";
+    if (ctx->world->trust_refused) {
+        add_line(&text, ctx->world->trust_refused);
+        reason = reason ? reason : "TrustNotPublished";
+    }
     if (reason)
         set(ctx, "Degraded", true, reason, cr_buf_text(&text));
     else

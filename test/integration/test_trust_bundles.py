@@ -70,6 +70,15 @@ class Bundles:
     def wait_event(self, reason: str, words: str) -> None:
         wait_until(f"an Event {reason} with '{words}', beside {self.events(reason)}", lambda: any(words in each for each in self.events(reason)), 60)
 
+    def wait_degraded(self, reason: str | None) -> None:
+        """By this reason; None: not."""
+        wait_until(f"Degraded: {reason}", lambda: self._degraded() == reason, 60)
+
+    def _degraded(self) -> str | None:
+        status = self.api.get("certrotationpolicies", self.namespace, POLICY).get("status", {})
+        found = [each for each in status.get("conditions", []) if each["type"] == "Degraded" and each["status"] == "True"]
+        return str(found[0]["reason"]) if found else None
+
 
 @pytest.fixture(scope="module")
 def api(control_plane: ControlPlane) -> Iterator[API]:
@@ -147,6 +156,7 @@ def test_what_is_not_ours_is_left_alone_until_its_owner_consents(bundles: Bundle
     bundles.wait_held("ConfigMap", "free", ca)
     bundles.wait_event("TrustNotPublished", f"ConfigMap trust was not made by this policy: its owner lets it be overwritten with the annotation {OWNER}: {bundles.owner}")
     bundles.wait_event("TrustNotPublished", "ConfigMap other belongs to 'shop/mesh' by its annotation")
+    bundles.wait_degraded("TrustNotPublished")
     for name in ("trust", "other"):
         assert bundles.api.get("configmaps", bundles.namespace, name)["data"]["ca.crt"] == "theirs"
     # An owner's own text is no bundle: it is emptied by whoever consents.
@@ -154,6 +164,9 @@ def test_what_is_not_ours_is_left_alone_until_its_owner_consents(bundles: Bundle
     bundles.api.merge("configmaps", bundles.namespace, "trust", consent)
     bundles.wait_held("ConfigMap", "trust", ca)
     assert bundles.api.get("configmaps", bundles.namespace, "trust")["data"]["more"] == "kept"
+    bundles.api.merge("configmaps", bundles.namespace, "other", consent)
+    bundles.wait_held("ConfigMap", "other", ca)
+    bundles.wait_degraded(None)
 
 
 def test_what_cannot_be_used_changes_nothing(bundles: Bundles) -> None:

@@ -33,16 +33,47 @@ static bool is_listed(const struct cr_domain_objects *objects, const struct cr_r
     return false;
 }
 
+static bool is_own(const struct cr_domain_objects *objects, const struct cr_domain_item *item, const char *name)
+{
+    return cr_streq(objects->own_ns, item->ns) && cr_streq(item->name, name);
+}
+
+/* What the domain reads or keeps there, in words; NULL: nothing. It carries the domain's annotation, so that alone
+ * would let a leaf be written over the CA's key. What the spec alone can tell is told by cr_domain_decode; it knows
+ * neither what selectors match nor the operator's namespace. Owned. */
+static char *use_of(const struct cr_domain_objects *objects, const struct cr_domain_item *item)
+{
+    const struct cr_domain *domain = objects->domain;
+    if (item->resource != &cr_res_secrets)
+        return NULL;
+    if (domain->authority == CR_AUTHORITY_ISSUE && is_own(objects, item, domain->ca.ca_secret))
+        return cr_strdup("that of this domain's CA, whose key no workload should mount");
+    if (is_own(objects, item, objects->staging_name))
+        return cr_strdup("where this domain keeps its keys while it rotates");
+    for (size_t i = 0; i < domain->leaves_len; i++)
+        if (cr_streq(domain->leaves[i].ns, item->ns) && cr_streq(domain->leaves[i].mirror, item->name))
+            return cr_asprintf("the source of leaf '%s'", domain->leaves[i].name);
+    return NULL;
+}
+
 /* A TrustDomain is in the only namespace that it writes to. */
 static void judge_place(const struct listing *list, struct cr_domain_item *item)
 {
     const struct cr_domain *domain = list->objects->domain;
     const struct cr_domain_reader *reader = list->reader;
+    cr_autofree char *use = use_of(list->objects, item);
+    if (use) {
+        item->closed_reason = "Reserved";
+        item->closed = cr_asprintf("Secret %s/%s is %s: publish under another name", item->ns, item->name, use);
+        item->is_unread = true;
+        return;
+    }
     if (!domain->cluster || !item->ns)
         return;
     if (!reader->namespace_exists(reader->arg, item->ns)) {
         item->closed_reason = "NamespaceMissing";
         item->closed = cr_asprintf("namespace %s is not there", item->ns);
+        item->is_unread = true;
     } else if (!reader->consents(reader->arg, item->ns, domain->name)) {
         item->closed_reason = "NoConsent";
         item->closed = cr_asprintf("namespace %s has not consented: its owner lets this domain write there with the "

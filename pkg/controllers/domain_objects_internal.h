@@ -27,6 +27,7 @@ struct cr_domain_item {
     /* The place: why nothing may be written there (static), in words. NULL: it may. */
     const char *closed_reason;
     char *closed;
+    bool is_unread; /* nor is anything there that was published */
     /* As they were read, or written since. NULL: not there. */
     struct cr_json *object;
     struct cr_json *source;   /* MIRROR */

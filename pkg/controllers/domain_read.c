@@ -20,8 +20,7 @@ bool cr_domain_get(const struct cr_domain_objects *objects, const struct cr_reso
 static bool read_object(const struct cr_domain_objects *objects, struct cr_domain_item *item, struct cr_error *err)
 {
     struct cr_error failed = {0};
-    if (cr_streq(item->closed_reason, "NamespaceMissing") ||
-        cr_domain_get(objects, item->resource, item->ns, item->name, &item->object, &failed))
+    if (item->is_unread || cr_domain_get(objects, item->resource, item->ns, item->name, &item->object, &failed))
         return true;
     if (item->closed_reason && failed.kind == CR_ERR_FORBIDDEN)
         return true;

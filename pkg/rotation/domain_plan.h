@@ -47,7 +47,8 @@ struct cr_domain_object {
     size_t spec; /* index into leaves or targets */
     bool found;
     const char *refused_reason;           /* static: why it may not be written ("NotOurs", "NoConsent", "OtherDomain",
-                                           * "KeyNotAccepted", "NamespaceMissing", "Forbidden"); NULL: it may */
+                                           * "KeyNotAccepted", "NamespaceMissing", "Reserved", "Forbidden"); NULL: it
+                                           * may */
     const char *refused;                  /* in words */
     const bool *bundle;                   /* [cas_len]: published there now */
     bool bundle_foreign;                  /* its trust has what is no CA at hand or cannot be read: written anew */

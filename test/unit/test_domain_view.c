@@ -242,6 +242,54 @@ static void the_cluster_kind_writes_where_it_has_consent(void **state)
     scene_end(&s);
 }
 
+static void what_a_domain_reads_and_keeps_is_no_place_to_publish(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec, *kind, *name, *words;
+    } cases[] = {
+        {"leaves: [{name: web, namespace: operator, secretName: ca, source: {type: Issue, issue: {commonName: web, "
+         "usages: "
+         "[client]}}}]",
+         "Secret", "ca", "Secret operator/ca is that of this domain's CA"},
+        {"leaves: [{name: web, namespace: operator, secretName: " STAGING
+         ", source: {type: Issue, issue: {commonName: web, usages: [client]}}}]",
+         "Secret", STAGING, "keeps its keys"},
+        {"trustTargets: [{kind: Secret, name: ca, namespaceSelector: {matchLabels: {mesh: 'on'}}}]", "Secret", "ca",
+         "is that of this domain's CA"},
+        {"leaves: [{name: web, namespace: operator, source: {type: Mirror, mirror: {secretName: issued}}}], "
+         "trustTargets: [{kind: Secret, name: issued, namespace: operator}]",
+         "Secret", "issued", "the source of leaf 'web'"},
+        {"trustTargets: [{kind: ConfigMap, name: ca, namespace: operator}]", "ConfigMap", "ca", NULL},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct domain_scene s;
+        struct cr_error err = {0};
+        AUTO_CERT ca = make_ca(.cn = "ca");
+        cr_autofree char *spec =
+            cr_asprintf("authority: {type: Issue, issue: {caSecretName: ca, commonName: mesh}}, %s", cases[i].spec);
+        scene_begin(&s, "ClusterTrustDomain", spec);
+        cr_strvec_add(&s.namespaces, "operator");
+        cr_strvec_add(&s.consenting, "operator");
+        fake_store_put(&s.store, SECRET_PATH("operator", "ca"),
+                       scene_secret("mesh", ca->cert_pem, ca->key_pem, ca->cert_pem));
+        scene_look(&s);
+        const struct cr_domain_object *view = scene_view(&s, cases[i].kind, "operator", cases[i].name);
+        if (!cases[i].words) {
+            assert_null(view->refused_reason);
+        } else {
+            assert_string_equal(view->refused_reason, "Reserved");
+            assert_non_null(strstr(view->refused, cases[i].words));
+            assert_false(view->found || view->published.found);
+            size_t at = scene_object(&s, cases[i].kind, "operator", cases[i].name);
+            assert_false(scene_write(&s, (struct cr_domain_write){.object = at}, &err));
+            assert_int_equal(s.store.writes.len, 0);
+        }
+        assert_int_equal(s.world.authority.current, CR_DOMAIN_CA_USABLE);
+        scene_end(&s);
+    }
+}
+
 static void what_cannot_be_read_is_told_with_its_name(void **state)
 {
     (void)state;
@@ -322,6 +370,7 @@ int main(void)
         cmocka_unit_test(who_may_write_one_object_makes_no_other_trust_a_ca),
         cmocka_unit_test(what_may_be_written_and_what_not),
         cmocka_unit_test(the_cluster_kind_writes_where_it_has_consent),
+        cmocka_unit_test(what_a_domain_reads_and_keeps_is_no_place_to_publish),
         cmocka_unit_test(what_cannot_be_read_is_told_with_its_name),
         cmocka_unit_test(too_many_objects_are_refused),
         cmocka_unit_test(a_ca_that_cannot_sign_says_why),

@@ -15,7 +15,8 @@ enum { CANARIES_MS = 6000, PAGES_MS = 2000 };
 
 bool cr_act_has_canary(const struct cr_actor *actor, const char *ca)
 {
-    return ca[0] && actor->canaries && cr_canaries_has(actor->canaries, ca, cr_clock_wall_ms());
+    int64_t now_ms = cr_clock_wall_ms();
+    return ca[0] && actor->canaries && cr_canaries_has(actor->canaries, ca, now_ms, now_ms);
 }
 
 /* --- names --- */

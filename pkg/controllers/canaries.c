@@ -90,9 +90,10 @@ void cr_canaries_put(struct cr_canaries *canaries, const char *ca, struct cr_pro
     pthread_mutex_unlock(&canaries->lock);
 }
 
-bool cr_canaries_has(struct cr_canaries *canaries, const char *ca, int64_t until_ms)
+bool cr_canaries_has(struct cr_canaries *canaries, const char *ca, int64_t now_ms, int64_t until_ms)
 {
     pthread_mutex_lock(&canaries->lock);
+    drop_expired(canaries, now_ms);
     const struct canary *found = find(canaries, ca);
     bool has = found && found->not_after_ms > until_ms;
     pthread_mutex_unlock(&canaries->lock);

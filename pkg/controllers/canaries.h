@@ -13,11 +13,12 @@ struct cr_canaries *cr_canaries_new(void);
 void cr_canaries_free(struct cr_canaries *canaries);
 CR_DEFINE_CLEANUP(cr_canaries, struct cr_canaries, cr_canaries_free)
 
-/* ca: the CA certificate's fingerprint. Takes the client. not_after_ms: wall clock; forgotten then. */
+/* ca: the CA certificate's fingerprint. Takes the client. not_after_ms: wall clock; whoever asks or holds one later
+ * forgets it, so that keys do not pile up where nobody is ever probed. */
 void cr_canaries_put(struct cr_canaries *canaries, const char *ca, struct cr_probe_client *client,
                      int64_t not_after_ms);
-/* Whether one is there that lasts until then. */
-bool cr_canaries_has(struct cr_canaries *canaries, const char *ca, int64_t until_ms);
+/* Whether one is there now that lasts until then. */
+bool cr_canaries_has(struct cr_canaries *canaries, const char *ca, int64_t now_ms, int64_t until_ms);
 /* One that is valid at now_ms, for as long as it is held: give it back with release. NULL: none. */
 const struct cr_probe_client *cr_canaries_hold(struct cr_canaries *canaries, const char *ca, int64_t now_ms);
 void cr_canaries_release(struct cr_canaries *canaries, const struct cr_probe_client *client);

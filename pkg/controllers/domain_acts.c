@@ -194,8 +194,9 @@ int64_t cr_domain_act_canaries(const struct cr_domain_actor *actor, const struct
     const struct cr_domain_world *world = &gathered->world;
     if (!actor->canaries || world->domain->authority != CR_AUTHORITY_ISSUE)
         return 0;
+    int64_t now_ms = cr_clock_wall_ms();
     for (size_t i = 0; i < world->cas_len; i++)
-        if (!cr_canaries_has(actor->canaries, world->cas[i].fingerprint, cr_clock_wall_ms() + CANARY_LEFT_MS))
+        if (!cr_canaries_has(actor->canaries, world->cas[i].fingerprint, now_ms, now_ms + CANARY_LEFT_MS))
             make_canary(actor, gathered, i);
     return CANARY_LIFE_MS - CANARY_LEFT_MS;
 }

@@ -26,15 +26,15 @@ static void one_is_there_until_it_expires(void **state)
     CR_CLEANUP(cr_canaries) struct cr_canaries *canaries = cr_canaries_new();
     struct cr_probe_client *client = new_client();
     cr_canaries_put(canaries, "ca", client, 1000);
-    assert_true(cr_canaries_has(canaries, "ca", 999));
-    assert_false(cr_canaries_has(canaries, "ca", 1000));
-    assert_false(cr_canaries_has(canaries, "another", 0));
+    assert_true(cr_canaries_has(canaries, "ca", 0, 999));
+    assert_false(cr_canaries_has(canaries, "ca", 0, 1000));
+    assert_false(cr_canaries_has(canaries, "another", 0, 0));
     assert_null(cr_canaries_hold(canaries, "another", 0));
     const struct cr_probe_client *held = cr_canaries_hold(canaries, "ca", 999);
     assert_ptr_equal(held, client);
     cr_canaries_release(canaries, held);
     assert_null(cr_canaries_hold(canaries, "ca", 1000));
-    assert_false(cr_canaries_has(canaries, "ca", 0)); /* it is forgotten */
+    assert_false(cr_canaries_has(canaries, "ca", 0, 0)); /* it is forgotten */
     cr_canaries_release(canaries, NULL);
 }
 
@@ -58,6 +58,20 @@ static void what_is_held_outlives_what_replaces_it(void **state)
     cr_canaries_release(canaries, newer);
 }
 
+/* Where rotations come and go and no policy ever probes, nobody holds one. */
+static void what_has_expired_is_forgotten_by_whoever_asks(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_canaries) struct cr_canaries *canaries = cr_canaries_new();
+    cr_canaries_put(canaries, "old", new_client(), 1000);
+    cr_canaries_put(canaries, "new", new_client(), 2000);
+    assert_true(cr_canaries_has(canaries, "new", 999, 1500));
+    assert_true(cr_canaries_has(canaries, "old", 0, 0));
+    assert_true(cr_canaries_has(canaries, "new", 1000, 1500));
+    assert_false(cr_canaries_has(canaries, "old", 0, 0));
+    assert_true(cr_canaries_has(canaries, "new", 0, 0));
+}
+
 enum { THREADS = 4, ROUNDS = 200 };
 
 static void *work(void *arg)
@@ -67,7 +81,7 @@ static void *work(void *arg)
         const struct cr_probe_client *held = cr_canaries_hold(canaries, "ca", i);
         if (i % 50 == 0)
             cr_canaries_put(canaries, "ca", new_client(), ROUNDS / 2 + i);
-        (void)cr_canaries_has(canaries, "ca", i);
+        (void)cr_canaries_has(canaries, "ca", 0, i);
         cr_canaries_release(canaries, held);
     }
     return NULL;
@@ -82,7 +96,7 @@ static void workers_share_them(void **state)
         assert_int_equal(pthread_create(&threads[i], NULL, work, canaries), 0);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    assert_true(cr_canaries_has(canaries, "ca", 0));
+    assert_true(cr_canaries_has(canaries, "ca", 0, 0));
     cr_canaries_free(NULL);
 }
 
@@ -91,6 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_is_there_until_it_expires),
         cmocka_unit_test(what_is_held_outlives_what_replaces_it),
+        cmocka_unit_test(what_has_expired_is_forgotten_by_whoever_asks),
         cmocka_unit_test(workers_share_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

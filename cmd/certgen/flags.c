@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/strings.h"
+#include "certgen/set.h"
 #include "kube/own_namespace.h"
 
 const char flags_help[] =
@@ -111,6 +112,15 @@ static bool parse_time(const char *flag, const char *value, int64_t *ms, struct 
     return *ms > 0 || cr_error_set(err, CR_ERR_INVALID, "%s must be longer than nothing", flag);
 }
 
+/* A slip of the unit would be an outage as soon as the certificates are there. */
+static bool parse_lifetime(const char *value, int64_t *ms, struct cr_error *err)
+{
+    if (!parse_time("--lifetime", value, ms, err))
+        return false;
+    return (*ms >= CR_CERTGEN_LIFETIME_MIN_MS && *ms <= CR_CERTGEN_LIFETIME_MAX_MS) ||
+           cr_error_set(err, CR_ERR_INVALID, "--lifetime must be from 1h to 876000h, not '%s'", value);
+}
+
 static bool parse_days(const char *value, int64_t *ms, struct cr_error *err)
 {
     enum { DAYS_MAX = 36500 };
@@ -135,6 +145,12 @@ static bool check_format(const char *value, struct cr_error *err)
            cr_error_set(err, CR_ERR_INVALID, "--secrets-format: only compact is made, with ca.crt in each Secret");
 }
 
+/* A flag in its place: Envoy Gateway's --local takes no folder. */
+static bool check_folder(const char *value, struct cr_error *err)
+{
+    return (*value && *value != '-') || cr_error_set(err, CR_ERR_INVALID, "--local needs a folder, not '%s'", value);
+}
+
 static bool take_set(int option, struct flags *flags, struct cr_error *err)
 {
     switch (option) {
@@ -154,7 +170,7 @@ static bool take_set(int option, struct flags *flags, struct cr_error *err)
         flags->name_suffix = optarg;
         return true;
     case OPT_LIFETIME:
-        return parse_time("--lifetime", optarg, &flags->lifetime_ms, err);
+        return parse_lifetime(optarg, &flags->lifetime_ms, err);
     case OPT_LIFETIME_DAYS:
         return parse_days(optarg, &flags->lifetime_ms, err);
     default:
@@ -185,7 +201,7 @@ static bool take(int option, struct flags *flags, struct cr_error *err)
         return true;
     case 'l':
         flags->local = optarg;
-        return *optarg || cr_error_set(err, CR_ERR_INVALID, "--local needs a folder");
+        return check_folder(optarg, err);
     case OPT_KUBECONFIG:
         flags->kubeconfig = optarg;
         return true;

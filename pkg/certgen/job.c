@@ -172,6 +172,10 @@ static bool run_staged(struct cr_certgen_run *run, struct cr_error *err)
         cr_certgen_say(run, "what was missing is made; nothing was rotated");
         return true;
     }
+    if (!cr_certgen_set_has_leaves(run->job->set)) {
+        cr_certgen_say(run, "nothing to do: the set has no leaf, and what is opaque is never changed");
+        return true;
+    }
     return cr_certgen_staged_run(run, resumes, err);
 }
 

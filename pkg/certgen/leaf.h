@@ -5,7 +5,8 @@
 #include "certgen/set.h"
 #include "pki/authority.h"
 
-/* A new CA for the set; key: owned, what it signs with. Errors: Invalid, Internal. */
+/* A new CA for the set, by which each of its leaves can be issued: what cannot is found before anything is written.
+ * key: owned, what it signs with. Errors: Invalid, Internal. */
 struct cr_authority *cr_certgen_authority_new(const struct cr_certgen_set *set, int64_t now_ms,
                                               struct cr_private_key **key, struct cr_error *err) CR_MUST_USE;
 

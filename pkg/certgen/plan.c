@@ -119,10 +119,11 @@ static void read_material(struct work *w, size_t i)
     struct cr_error why = {0};
     CR_CLEANUP(cr_material) struct cr_material trust = {0};
     bool trusts = own.trust.len && cr_material_parse(&own, w->q->now_ms, &trust, &problem, &why);
-    bool leaf = (whole.certificate.data || whole.private_key.data) &&
-                cr_material_parse(&whole, w->q->now_ms, out, &problem, &why);
-    if (!leaf && (whole.certificate.data || whole.private_key.data))
-        warn(w, "Secret %s: %s%s", name_of(w, i), why.text, w->q->overwrite ? "" : "; --overwrite makes another");
+    bool any = whole.certificate.data || whole.private_key.data;
+    bool leaf = any && cr_material_parse(&whole, w->q->now_ms, out, &problem, &why);
+    if (!leaf)
+        warn(w, "Secret %s: %s%s", name_of(w, i), any ? why.text : "there is no leaf in it",
+             w->q->overwrite ? "" : "; --overwrite makes another");
     if (!leaf)
         *out = (struct cr_material){0};
     free(out->trust);

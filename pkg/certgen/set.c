@@ -13,8 +13,7 @@
 
 enum { NAMES_MAX = 32, LABELS_MAX = 16, NAME_MAX_LEN = 253, OPAQUE_DEFAULT = 32, OPAQUE_MAX = 4096 };
 
-#define HOUR_MS (INT64_C(3600) * 1000)
-#define DAY_MS  (24 * HOUR_MS)
+#define YEAR_MS (INT64_C(365) * 24 * 3600 * 1000)
 
 struct reading {
     const struct cr_certgen_place *place;
@@ -159,11 +158,23 @@ static bool read_labels(const struct reading *r, const struct cr_node *root)
     return true;
 }
 
+/* As Kubernetes demands of the keys of a Secret's data; they are names of files, too. */
+static bool check_entry(const struct reading *r, const struct cr_node *opaque, const char *key)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    size_t len = strlen(key);
+    bool plain = len > 0 && len <= NAME_MAX_LEN && strspn(key, allowed) == len && !cr_streq(key, ".") &&
+                 !cr_starts_with(key, "..");
+    return plain ||
+           cr_error_set(r->err, CR_ERR_INVALID, "%s.key: '%s' is no name of a Secret's entry", opaque->path, key);
+}
+
 static bool read_opaque(const struct reading *r, const struct cr_node *node, struct cr_certgen_secret *secret)
 {
     struct cr_node opaque;
     return ONLY(r, node, "name", "opaque") && cr_node_object(node, "opaque", &opaque, r->err) &&
            ONLY(r, &opaque, "key", "bytes") && cr_node_required(&opaque, "key", &secret->opaque_key, r->err) &&
+           check_entry(r, &opaque, secret->opaque_key) &&
            cr_node_int(&opaque, "bytes", (struct cr_node_range){16, OPAQUE_MAX, OPAQUE_DEFAULT}, &secret->opaque_bytes,
                        r->err);
 }
@@ -261,7 +272,7 @@ static bool read_restarts(const struct reading *r, const struct cr_node *root)
 
 static bool read_set(const struct reading *r, const struct cr_node *root)
 {
-    const struct cr_node_range lifetime = {HOUR_MS, INT64_C(36500) * DAY_MS, 365 * DAY_MS};
+    const struct cr_node_range lifetime = {CR_CERTGEN_LIFETIME_MIN_MS, CR_CERTGEN_LIFETIME_MAX_MS, YEAR_MS};
     return ONLY(r, root, "commonName", "lifetime", "privateKey", "labels", "secrets", "restart", "webhook") &&
            cr_node_string(root, "commonName", r->set->name, &r->set->common_name, r->err) &&
            fill_slot(r, &r->set->common_name) &&

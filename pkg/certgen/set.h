@@ -18,6 +18,10 @@
 
 enum { CR_CERTGEN_SECRETS_MAX = 64, CR_CERTGEN_RESTARTS_MAX = 32 };
 
+/* An hour to 100 years. */
+#define CR_CERTGEN_LIFETIME_MIN_MS (INT64_C(3600) * 1000)
+#define CR_CERTGEN_LIFETIME_MAX_MS (36500 * 24 * CR_CERTGEN_LIFETIME_MIN_MS)
+
 struct cr_certgen_secret {
     char *name;
     /* Random bytes under this key, made once and never changed; NULL: a leaf with its key and the CAs to trust. */

@@ -134,8 +134,10 @@ static bool step(struct staged *s, int64_t *again_ms, struct cr_error *err)
         return false;
     if (!cr_certgen_read(run, err) || !cr_certgen_decide(run, run->authority != NULL, err))
         return false;
-    if (has_trust_task(&run->plan))
+    if (has_trust_task(&run->plan)) {
+        *again_ms = s->trust_published ? LOOK_MS : 0; /* somebody else writes, too: no race with them */
         return begin_again(s, err);
+    }
     if (s->stage == TRUSTING && !s->trust_published && !publish_trust(s, err))
         return false;
     if (s->stage == SWITCHING && has_leaf_task(&run->plan))

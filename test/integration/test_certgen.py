@@ -85,9 +85,14 @@ def test_envoy_gateways_secrets(control_plane: ControlPlane, namespace: str, tmp
     assert not untrusted(own.data(), tmp_path)
 
 
-def _account_of_manifests(plane: ControlPlane, profile: str, namespace: str, folder: Path) -> Path:
+def _account_of_manifests(plane: ControlPlane, profile: str, namespace: str, folder: Path, *components: str) -> Path:
     """A service account with the rights that the manifests give, and no others."""
-    text = plane.kubectl("kustomize", str(ROOT / "manifests" / "certgen" / profile)).stdout
+    own = folder / "kustomization"
+    own.mkdir()
+    base = os.path.relpath(ROOT / "manifests" / "certgen", own.resolve())  # kustomize takes no absolute paths
+    kustomization = {"resources": [f"{base}/{profile}"], "components": [f"{base}/{name}" for name in components]}
+    (own / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    text = plane.kubectl("kustomize", str(own)).stdout
     objects = [each for each in yaml.safe_load_all(text) if each]
     [role] = [each for each in objects if each["kind"] == "Role"]
     kubeconfig = account(plane, namespace, "certgen", role["rules"], folder)
@@ -230,6 +235,30 @@ def test_no_leaf_before_its_trust_has_arrived(certgen: Certgen, tmp_path: Path) 
     assert not [name for name in certgen.secrets() if name.startswith("certroll-staging-")]
 
 
+@pytest.mark.parametrize("profile", ["contour", "envoy-gateway"])
+def test_stages_need_no_more_than_the_manifests_give(control_plane: ControlPlane, namespace: str, profile: str, tmp_path: Path) -> None:
+    """The component has the name of the Secret with the next CA, which is made of the profile's names."""
+    own = Certgen(control_plane, namespace, ("--profile", profile))
+    own.run()
+    before = own.data()
+    own.kubeconfig = _account_of_manifests(control_plane, profile, namespace, tmp_path, "staged")
+    own.run("--staged", "--settle=100ms")
+    after = own.data()
+    for name in (each for each in before if "tls.crt" in before[each]):
+        assert after[name]["tls.crt"] != before[name]["tls.crt"]
+        assert certificates(after[name]["ca.crt"])[1:] == certificates(before[name]["ca.crt"])
+    assert sorted(own.secrets()) == sorted(before)
+
+
+def test_a_set_without_leaves_is_not_rotated(certgen: Certgen, tmp_path: Path) -> None:
+    certgen.flags = ("--config", str(write_set(tmp_path, {"secrets": [{"name": "hmac", "opaque": {"key": "k"}}], "restart": ["web"]})))
+    certgen.run()
+    before = certgen.secrets()
+    said = certgen.run("--staged", "--settle=100ms")
+    assert "the set has no leaf" in said and "Deployment" not in said
+    assert certgen.secrets() == before
+
+
 # --- killed
 
 
@@ -322,6 +351,17 @@ def test_what_belongs_to_another_is_not_written(certgen: Certgen) -> None:
     assert certgen.data() == before
 
 
+def test_what_cannot_be_issued_is_found_before_anything_is_written(certgen: Certgen, tmp_path: Path) -> None:
+    """Or each try would publish a CA of which no leaf can follow, and leave half of the set rotated."""
+    certgen.run()
+    before = certgen.secrets()
+    wrong = {**SET, "secrets": [*SET["secrets"], {"name": "c", "commonName": "c"}]}  # type: ignore[misc]
+    certgen.flags = ("--config", str(write_set(tmp_path, wrong)))
+    for flags in ((), ("--overwrite",), ("--staged", "--settle=100ms")):
+        assert "a leaf for Secret c: a server's certificate needs a DNS name" in certgen.run(*flags, status=1)
+        assert certgen.secrets() == before
+
+
 def test_a_right_that_is_missing_is_named(certgen: Certgen, tmp_path: Path) -> None:
     rules = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]
     certgen.kubeconfig = account(certgen.plane, certgen.namespace, "reader", rules, tmp_path)
@@ -340,6 +380,8 @@ def test_a_right_that_is_missing_is_named(certgen: Certgen, tmp_path: Path) -> N
         (("--profile", "contour", "--settle", "5s"), "with --staged only"),
         (("--profile", "contour", "--certificate-lifetime", "0"), "a number of days"),
         (("--profile", "contour", "--lifetime", "forever"), "--lifetime"),
+        (("--profile", "contour", "--lifetime", "5m"), "from 1h to 876000h"),
+        (("--profile", "envoy-gateway", "--local", "--overwrite"), "--local needs a folder"),
         (("--config", "/nonexistent"), "/nonexistent: No such file"),
     ],
 )

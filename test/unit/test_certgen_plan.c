@@ -228,6 +228,20 @@ static void what_cannot_be_read_is_replaced_and_told(void **state)
     expect_warning(s, "Secret b: tls.key");
 }
 
+/* Made empty by somebody, or by a copy that went wrong: it is left alone, but not in silence. */
+static void a_secret_without_a_leaf_is_told(void **state)
+{
+    struct scene *s = *state;
+    publish(s, A, 0, "0");
+    s->found[B].found = true;
+    s->found[HMAC].found = s->found[HMAC].has_opaque = true;
+    plan(s, -1, false);
+    expect_tasks(s, "- - -");
+    expect_warning(s, "Secret b: there is no leaf in it; --overwrite makes another");
+    plan(s, 1, true);
+    expect_tasks(s, "TL TL -");
+}
+
 static void what_somebody_else_writes_is_refused(void **state)
 {
     struct scene *s = *state;
@@ -248,6 +262,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_set_that_does_not_fit_together_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_leaf_without_its_ca_is_replaced_and_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_read_is_replaced_and_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_secret_without_a_leaf_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_somebody_else_writes_is_refused, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,8 +15,10 @@
 
 enum {
     DEFAULT_WORKERS = 2,
-    /* Record, make a CA, publish, promote, look at what was done: more rounds than that would be a circle. */
+    /* Record, make a CA, publish, promote, look at what was done: more rounds than that are a circle, as when a webhook
+     * undoes each write. It is gone round ever more seldom. */
     ROUNDS_MAX = 8,
+    CIRCLE_DOUBLINGS_MAX = 7,
     /* Policies write their status many times while they roll, and each tells the domain, which reads all that it has by
      * requests: so a domain is looked at again after this at the earliest, and after more where there is more to read.
      */
@@ -211,6 +213,33 @@ static bool waits_for_namespaces(const struct turn *turn)
            err.kind == CR_ERR_TRANSIENT;
 }
 
+/* --- circles --- */
+
+/* The pause between two reconciles that each came to no rest. */
+static int64_t circle_pause_ms(int count)
+{
+    int doublings = count < CIRCLE_DOUBLINGS_MAX ? count : CIRCLE_DOUBLINGS_MAX;
+    return (int64_t)PACE_MS << doublings;
+}
+
+static void note_circle(struct turn *turn)
+{
+    struct cr_memory *memory = turn->controller->memory;
+    cr_autofree char *key = note_key(turn, "circle");
+    cr_memory_take_note(memory, key, cr_clock_monotonic_ms(), NULL);
+    CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, key);
+    requeue(turn, circle_pause_ms(note.count));
+    cr_autofree char *title = cr_domain_title(turn->domain);
+    cr_log(CR_LOG_WARN, "what is published does not stay as it was written: somebody else changes it, or a webhook",
+           {"domain", title});
+}
+
+static void forget_circle(const struct turn *turn)
+{
+    cr_autofree char *key = note_key(turn, "circle");
+    cr_memory_drop_note(turn->controller->memory, key);
+}
+
 static bool run(struct turn *turn, struct cr_error *err)
 {
     struct cr_domain_controller *controller = turn->controller;
@@ -235,11 +264,13 @@ static bool run(struct turn *turn, struct cr_error *err)
         bool again = false;
         if (!round_of(turn, &gathered, &again, err))
             return false;
-        if (!again)
+        if (!again) {
+            forget_circle(turn);
             return true;
+        }
         cr_domain_world_refresh(&source, &gathered);
     }
-    requeue(turn, PACE_MS);
+    note_circle(turn);
     return true;
 }
 
@@ -298,7 +329,10 @@ static int64_t pace_ms(const struct turn *turn, size_t objects)
     int64_t pace = (int64_t)objects * PACE_PER_OBJECT_MS;
     cr_autofree char *key = note_key(turn, "turn");
     CR_CLEANUP(cr_note) struct cr_note last = cr_memory_note(turn->controller->memory, key);
-    int64_t due = last.count ? last.at_ms + (pace > PACE_MS ? pace : PACE_MS) : 0;
+    cr_autofree char *circle_key = note_key(turn, "circle");
+    CR_CLEANUP(cr_note) struct cr_note circle = cr_memory_note(turn->controller->memory, circle_key);
+    int64_t least = circle_pause_ms(circle.count);
+    int64_t due = last.count ? last.at_ms + (pace > least ? pace : least) : 0;
     int64_t now = cr_clock_monotonic_ms();
     return due > now ? due - now : 0;
 }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -288,6 +290,56 @@ def test_a_key_that_a_peer_does_not_take_is_not_published(domains: Domains) -> N
     assert domains.secret("server") == before
     domains.apply(authority=authority(), leaves=[{"name": each, "source": issue()} for each in ("server", "client")])
     wait_until("it is refused no more", lambda: conditions(domains.get())["Degraded"][0] == "False")
+
+
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+
+
+@contextmanager
+def emptied_bundles(api: API, namespace: str) -> Iterator[None]:
+    """Whatever is written to a ConfigMap "trust" there, its bundle is emptied on the way."""
+    names = {"mutatingadmissionpolicies": "MutatingAdmissionPolicy", "mutatingadmissionpolicybindings": "MutatingAdmissionPolicyBinding"}
+    specs = {
+        "mutatingadmissionpolicies": {
+            "reinvocationPolicy": "Never",
+            "matchConstraints": {
+                "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]}]
+            },
+            "matchConditions": [{"name": "trust", "expression": f"request.namespace == '{namespace}' && object.metadata.name == 'trust'"}],
+            "mutations": [
+                {"patchType": "JSONPatch", "jsonPatch": {"expression": '[JSONPatch{op: "replace", path: "/data/ca.crt", value: ""}]'}}
+            ],
+        },
+        "mutatingadmissionpolicybindings": {"policyName": namespace},
+    }
+    for plural, kind in names.items():
+        made = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": namespace}, "spec": specs[plural]}
+        api.request("POST", f"{_ADMISSION}/{plural}", made)
+    try:
+        yield
+    finally:
+        for plural in names:
+            api.request("DELETE", f"{_ADMISSION}/{plural}/{namespace}")
+
+
+def test_what_does_not_stay_as_it_was_written_is_written_ever_more_seldom(domains: Domains) -> None:
+    """Somebody between the operator and the object undoes each write at once, as mutating webhooks can."""
+    operator = domains.operator
+    assert operator
+
+    def writes() -> int:
+        return sum(line["object"] == f"ConfigMap {domains.namespace}/trust" for line in operator.lines("published"))
+
+    with emptied_bundles(domains.api, domains.namespace):
+        time.sleep(2)  # until the API server knows the policy
+        domains.apply(authority=authority(), trustTargets=[{"kind": "ConfigMap", "name": "trust"}])
+        wait_until("it is tried", lambda: writes() > 0)
+        time.sleep(10)
+        assert writes() < 60
+        assert operator.lines("what is published does not stay as it was written")
+    published = lambda: domains.api.get("configmaps", domains.namespace, "trust")["data"]["ca.crt"]  # noqa: E731
+    wait_until("it stays", published, 60)
+    assert published().encode() == domains.secret("mesh-ca")["tls.crt"]
 
 
 def test_without_the_right_to_domains_policies_work_as_before(

@@ -62,6 +62,11 @@ static bool covers(const struct policies *p, size_t i, const char *secret)
     return cr_status_secret(&p->statuses[i], secret) != NULL;
 }
 
+static bool is_published(const struct cr_certgen_run *run, size_t i)
+{
+    return !run->job->set->secrets[i].opaque_key && run->found[i].found;
+}
+
 static size_t find_witnesses(const struct policies *p, const char *secret, struct cr_domain_witness *out)
 {
     size_t len = 0;
@@ -122,7 +127,7 @@ bool cr_certgen_arrived(const struct cr_certgen_run *run, enum cr_certgen_wait w
     if (!list_policies(run, &p, err))
         return false;
     for (size_t i = 0; i < run->plan.len; i++) {
-        if (run->job->set->secrets[i].opaque_key || !run->found[i].found)
+        if (!is_published(run, i))
             continue;
         char *one = NULL;
         if (!judge(run, &p, i, wait, &one, err)) {
@@ -135,5 +140,17 @@ bool cr_certgen_arrived(const struct cr_certgen_run *run, enum cr_certgen_wait w
         else
             *why = one;
     }
+    return true;
+}
+
+bool cr_certgen_any_uncovered(const struct cr_certgen_run *run, bool *any, struct cr_error *err)
+{
+    CR_CLEANUP(policies) struct policies p = {0};
+    *any = false;
+    if (!list_policies(run, &p, err))
+        return false;
+    cr_autofree struct cr_domain_witness *witnesses = cr_calloc(p.len + 1, sizeof *witnesses);
+    for (size_t i = 0; i < run->plan.len; i++)
+        *any |= is_published(run, i) && !find_witnesses(&p, run->job->set->secrets[i].name, witnesses);
     return true;
 }

@@ -76,5 +76,7 @@ enum cr_certgen_wait { CR_CERTGEN_WAIT_NOT, CR_CERTGEN_WAIT_TRUST, CR_CERTGEN_WA
  * Secret that none covers, when the job has no time for those (Invalid). */
 bool cr_certgen_arrived(const struct cr_certgen_run *run, enum cr_certgen_wait wait, char **why,
                         struct cr_error *err) CR_MUST_USE;
+/* *any: there is a Secret with a leaf that no policy covers. Errors: the policies cannot be read. */
+bool cr_certgen_any_uncovered(const struct cr_certgen_run *run, bool *any, struct cr_error *err) CR_MUST_USE;
 
 #endif

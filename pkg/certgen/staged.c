@@ -51,7 +51,12 @@ static void say_waiting(struct staged *s, const char *why)
  * part, and the time to wait begins with it. */
 static bool restart_uncovered(struct staged *s, struct cr_error *err)
 {
+    bool any = false;
     if (!s->run->job->settle_ms || s->restarted[s->stage] || s->stage == BEFORE)
+        return true;
+    if (!cr_certgen_any_uncovered(s->run, &any, err))
+        return false;
+    if (!any)
         return true;
     if (!cr_certgen_restart(s->run, err))
         return false;

@@ -28,7 +28,7 @@ static bool vouches(const struct cr_domain_objects *objects, const struct cr_dom
 }
 
 static void add_published(struct cr_domain_objects *objects, const struct cr_domain_item *item,
-                          const struct cr_strvec *known)
+                          const struct cr_strvec *only)
 {
     size_t len = 0;
     if (!cr_domain_owns(objects, item->object))
@@ -37,21 +37,26 @@ static void add_published(struct cr_domain_objects *objects, const struct cr_dom
     for (size_t i = 0; i < len; i++) {
         const struct cr_pem_input text = cr_entry_pem(&entries[i]);
         if (text.len)
-            (void)!cr_ca_set_add(objects->set, &text, vouches(objects, item) ? NULL : known, NULL);
+            (void)!cr_ca_set_add(objects->set, &text, only, NULL);
     }
     cr_domain_bundles_free(entries, len);
 }
 
+/* There is room for so many CAs, and what comes too late is refused. So the domain's own come first, and those that are
+ * published: a source with too many of them, which belongs to one team of several, must not take them from all. */
 static void collect_cas(struct cr_domain_objects *objects)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec known = {0};
     for (size_t i = 0; i < objects->status->cas_len; i++)
         cr_strvec_add(&known, objects->status->cas[i].fingerprint);
-    for (size_t i = 0; i < objects->items_len; i++)
-        cr_domain_source_read(objects, &objects->items[i]);
     cr_domain_authority_read(objects);
     for (size_t i = 0; i < objects->items_len; i++)
         add_published(objects, &objects->items[i], &known);
+    for (size_t i = 0; i < objects->items_len; i++)
+        cr_domain_source_read(objects, &objects->items[i]);
+    for (size_t i = 0; i < objects->items_len; i++)
+        if (vouches(objects, &objects->items[i]))
+            add_published(objects, &objects->items[i], NULL);
     cr_ca_set_sort(objects->set);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "pki/bundle.h"
 #include "support/domainscene.h"
 
 enum { HOUR_S = 3600, DAY_S = 24 * HOUR_S };
@@ -174,6 +175,53 @@ static void who_may_write_one_object_makes_no_other_trust_a_ca(void **state)
             fail_msg("%s: the bundle is%s foreign", cases[i].rule, exact ? "" : " not");
         scene_end(&s);
     }
+}
+
+/* Each of them is another one, and each but the last one is of no use. */
+static char *too_many_cas(const struct test_cert *last)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = {0};
+    for (int i = 0; i < CR_BUNDLE_CAS_MAX - 1; i++) {
+        AUTO_CERT each = make_ca(.cn = "x", .key_of = last);
+        cr_buf_puts(&text, each->cert_pem);
+    }
+    cr_buf_puts(&text, last->cert_pem);
+    return cr_buf_steal(&text);
+}
+
+static void one_team_s_cas_leave_room_for_those_of_all(void **state)
+{
+    (void)state;
+    struct domain_scene s;
+    AUTO_CERT theirs = make_ca(.cn = "theirs");
+    AUTO_CERT leaf = make(.cn = "web", .issuer = theirs);
+    AUTO_CERT ca = make_ca(.cn = "ca");
+    AUTO_CERT old = make_ca(.cn = "old", .from_s = -DAY_S);
+    cr_autofree char *many = too_many_cas(theirs);
+    scene_begin(
+        &s, "ClusterTrustDomain",
+        "authority: {type: Issue, issue: {caSecretName: ca, commonName: mesh}}, leaves: [{name: web, namespace: "
+        "a, source: {type: Mirror, mirror: {secretName: issued}}}], trustTargets: [{kind: ConfigMap, name: "
+        "trust, namespace: b}]");
+    for (size_t i = 0; i < 2; i++) {
+        cr_strvec_add(&s.namespaces, i ? "b" : "a");
+        cr_strvec_add(&s.consenting, i ? "b" : "a");
+    }
+    fake_store_put(&s.store, SECRET_PATH("operator", "ca"),
+                   scene_secret("mesh", ca->cert_pem, ca->key_pem, ca->cert_pem));
+    fake_store_put(&s.store, SECRET_PATH("a", "issued"), scene_secret(NULL, leaf->cert_pem, leaf->key_pem, many));
+    cr_autofree char *bundle = test_concat(ca->cert_pem, old->cert_pem, NULL);
+    struct cr_json *trust = test_yaml("{metadata: {annotations: {certroll.dev/trust-domain: mesh}}}");
+    cr_json_set_string(cr_json_object_in(trust, "data"), "ca.crt", bundle);
+    fake_store_put(&s.store, CONFIGMAP_PATH("b", "trust"), trust);
+    s.status.cas_len = 1;
+    cr_x509_fingerprint(old->x509, s.status.cas[0].fingerprint);
+    scene_look(&s);
+    assert_int_equal(s.world.authority.current, CR_DOMAIN_CA_USABLE);
+    const struct cr_domain_object *view = scene_view(&s, "ConfigMap", "b", "trust");
+    assert_true(scene_ca(&s, old) < s.world.cas_len && view->bundle[scene_ca(&s, old)] && !view->bundle_foreign);
+    assert_string_equal(scene_view(&s, "Secret", "a", "web")->source.problem_reason, "NoCA");
+    scene_end(&s);
 }
 
 static void what_may_be_written_and_what_not(void **state)
@@ -368,6 +416,7 @@ int main(void)
         cmocka_unit_test(an_absent_source_is_not_found),
         cmocka_unit_test(a_source_s_own_cas_are_known_from_those_published_before),
         cmocka_unit_test(who_may_write_one_object_makes_no_other_trust_a_ca),
+        cmocka_unit_test(one_team_s_cas_leave_room_for_those_of_all),
         cmocka_unit_test(what_may_be_written_and_what_not),
         cmocka_unit_test(the_cluster_kind_writes_where_it_has_consent),
         cmocka_unit_test(what_a_domain_reads_and_keeps_is_no_place_to_publish),

@@ -179,15 +179,17 @@ static enum cr_arrival arrival_of(const struct witness_case *w, bool same, enum 
 }
 
 /* The CAs that are in the last bundle that all consumers had, and in the one that is on its way to them: what lies
- * between the two has only grown. Unless there was one without overlap, which nobody remembers. */
-static void add_trusted(const struct witness_case *w, struct cr_strvec *trusted)
+ * between the two has only grown. Unless there was one without overlap, which nobody remembers; or a bundle has come
+ * back, and who has the smaller one that was there in between lacks one of the CAs. */
+static void add_trusted(const struct witness_case *w, enum cr_arrival trust, struct cr_strvec *trusted)
 {
     const struct cr_secret_status *secret = w->secret;
     bool replaced = secret->pending.set && (secret->pending.changes & CR_CHANGE_TRUST_REPLACED);
     if (replaced || level_of(w, secret->trust_by, w->same_trust) == CR_ARRIVAL_NOT_YET)
         return;
     if (w->same_trust) {
-        trust_all(w->in->material, trusted);
+        if (trust != CR_ARRIVAL_NOT_YET)
+            trust_all(w->in->material, trusted);
         return;
     }
     CR_CLEANUP(cr_strvec) struct cr_strvec published = {0};
@@ -288,13 +290,16 @@ static void hear(struct witness_case *w, struct weakest *seen, struct cr_strvec 
     enum cr_arrival trust = CR_ARRIVAL_NOT_YET;
     enum cr_arrival leaf = CR_ARRIVAL_NOT_YET;
     w->secret = secret_of(w->status, w->in->secret);
-    if (!knows_nothing(w)) {
+    if (w->secret && w->secret->has_settled) {
         w->same_leaf = is_leaf_the_same(&w->secret->settled, w->in->material);
         w->same_trust = is_trust_the_same(&w->secret->settled, w->in->material);
         trust = arrival_of(w, w->same_trust, w->secret->trust_by, CR_CLASS_TRUST);
         leaf = arrival_of(w, w->same_leaf, w->secret->leaf_by, CR_CLASS_LEAF);
-        add_trusted(w, trusted);
+        add_trusted(w, trust, trusted);
     }
+    /* A Secret that was broken has arrived nowhere; what is trusted is known still, or nothing could mend it. */
+    if (knows_nothing(w))
+        trust = leaf = CR_ARRIVAL_NOT_YET;
     bool lacks_trust = cr_material_has_trust(w->in->material) && trust == CR_ARRIVAL_NOT_YET;
     bool lacks_leaf = w->in->material->has_leaf && leaf == CR_ARRIVAL_NOT_YET;
     at_most(&w->out->trust, trust);

@@ -68,7 +68,7 @@ static const struct evidence_case {
      .written_ago_ms = SECOND,
      .witnesses = {{"lab", VERIFIED, VERIFIED, "99"}},
      .witnesses_len = 1,
-     .trusted = "ab",
+     .trusted = "",
      .why = "has not read yet"},
     {.rule = "unless so long ago that a kubelet has",
      .published = "lab",
@@ -102,6 +102,15 @@ static const struct evidence_case {
      .written = "7",
      .written_ago_ms = SECOND,
      .witnesses = {{"la", VERIFIED, VERIFIED, "7", .pending = "lab", .changes = CR_CHANGE_TRUST_REPLACED}},
+     .witnesses_len = 1,
+     .leaf = CR_ARRIVAL_VERIFIED,
+     .trusted = "",
+     .why = "putting"},
+    {.rule = "a bundle that came back: some may have what was there in between",
+     .published = "lab",
+     .written = "7",
+     .written_ago_ms = SECOND,
+     .witnesses = {{"lab", VERIFIED, VERIFIED, "7", .pending = "lab", .changes = CR_CHANGE_TRUST_ADDED}},
      .witnesses_len = 1,
      .leaf = CR_ARRIVAL_VERIFIED,
      .trusted = "",
@@ -352,6 +361,30 @@ static void it_says_who_is_waited_for(void **state)
     }
 }
 
+/* A key that does not match stops the policy; waiting for it would stop the domain, too, which alone can mend it. */
+static void what_was_trusted_before_a_secret_was_broken_is_trusted(void **state)
+{
+    (void)state;
+    static const struct evidence_case c = {.rule = "broken",
+                                           .published = "lab",
+                                           .written = "7",
+                                           .written_ago_ms = 10 * SECOND,
+                                           .witnesses = {{"lab", VERIFIED, VERIFIED, "7"}},
+                                           .witnesses_len = 1,
+                                           .trusted = "ab"};
+    char name[] = "edge";
+    struct cr_policy policy = {.name = name};
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    CR_CLEANUP(cr_domain_evidence) struct cr_domain_evidence evidence = {0};
+    status_of(&c.witnesses[0], &status);
+    cr_strset(&status.secrets[0].problem_reason, "KeyMismatch");
+    judge(&c, &policy, &status, &evidence);
+    assert_int_equal(evidence.trust, CR_ARRIVAL_NOT_YET);
+    assert_int_equal(evidence.leaf, CR_ARRIVAL_NOT_YET);
+    assert_non_null(strstr(evidence.why, "KeyMismatch"));
+    expect_trusted(&c, &evidence);
+}
+
 static void who_was_restarted_since_the_write_is_told(void **state)
 {
     (void)state;
@@ -395,6 +428,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_policies_say),
         cmocka_unit_test(it_says_who_is_waited_for),
+        cmocka_unit_test(what_was_trusted_before_a_secret_was_broken_is_trusted),
         cmocka_unit_test(who_was_restarted_since_the_write_is_told),
         cmocka_unit_test(a_ca_bundle_is_taken_up_by_api_servers),
     };

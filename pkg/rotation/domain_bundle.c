@@ -96,9 +96,18 @@ static bool is_over(const struct domain_ctx *ctx)
            !ctx->is_put_back;
 }
 
+/* Who presents a leaf of what was deleted is not asked before it is there again. */
+static bool misses_any(const struct domain_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->world->objects_len; i++)
+        if (cr_domain_is_missed(ctx, i))
+            return true;
+    return false;
+}
+
 static bool may_shrink(const struct domain_ctx *ctx)
 {
-    if (!ctx->arrived)
+    if (!ctx->arrived || misses_any(ctx))
         return false;
     switch (ctx->world->domain->retire) {
     case CR_RETIRE_NEXT_ROTATION:

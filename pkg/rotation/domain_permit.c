@@ -63,7 +63,8 @@ bool cr_domain_is_equivalent(const struct domain_ctx *ctx, size_t object, const 
     return cr_domain_is_usable(published) && is_within(ctx, published, verifies);
 }
 
-/* Where there is no leaf yet nobody can lose one: it may have what one that is published elsewhere has. */
+/* Where there is no leaf yet, or one that is broken, nobody can lose one: it may have what one that is published
+ * elsewhere has. */
 static bool is_harmless_addition(const struct domain_ctx *ctx, const bool *verifies)
 {
     for (size_t i = 0; i < ctx->world->objects_len; i++) {
@@ -89,10 +90,13 @@ static bool trusts(const struct domain_ctx *ctx, size_t object, const bool *veri
     return false;
 }
 
-/* What was taken from us has readers that trust what we published there last. */
-static bool blocks(const struct domain_ctx *ctx, size_t at, const bool *verifies)
+/* What was taken from us has readers that trust what we published there last. So has what was deleted, until it is made
+ * anew; that is not blocked by others that were deleted, or none would be. */
+static bool blocks(const struct domain_ctx *ctx, size_t at, bool is_made, const bool *verifies)
 {
     const struct cr_domain_object *object = &ctx->world->objects[at];
+    if (cr_domain_is_missed(ctx, at))
+        return !is_made;
     if (cr_domain_is_foreign(object))
         return *ctx->plan->status.objects[at].trust != '\0';
     return cr_domain_is_there(ctx, at) && cr_domain_has_bundle(ctx, object) && !trusts(ctx, at, verifies);
@@ -103,10 +107,12 @@ bool cr_domain_may_publish(const struct domain_ctx *ctx, size_t object, const bo
     const struct cr_domain_leaf_view *published = &ctx->world->objects[object].published;
     if (cr_domain_is_equivalent(ctx, object, verifies))
         return true;
-    if (published->found ? published->not_after_ms <= ctx->world->now_ms : is_harmless_addition(ctx, verifies))
+    if (published->found && published->not_after_ms <= ctx->world->now_ms)
+        return true;
+    if (!cr_domain_is_usable(published) && is_harmless_addition(ctx, verifies))
         return true;
     for (size_t i = 0; i < ctx->world->objects_len; i++) {
-        if (!blocks(ctx, i, verifies))
+        if (!blocks(ctx, i, !published->found, verifies))
             continue;
         *blocker = i;
         return false;

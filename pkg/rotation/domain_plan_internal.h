@@ -49,6 +49,10 @@ struct domain_ctx {
 
 /* It is not ours, or not any more: only its record tells of it. */
 bool cr_domain_is_foreign(const struct cr_domain_object *object);
+/* A caBundle of something that is there without us. */
+bool cr_domain_is_ca_bundle(const struct domain_ctx *ctx, const struct cr_domain_object *object);
+/* It was ours and has been deleted: who has read it has what was there, until it is made anew. */
+bool cr_domain_is_missed(const struct domain_ctx *ctx, size_t object);
 /* Ours, with something that may be read by somebody. */
 bool cr_domain_is_there(const struct domain_ctx *ctx, size_t object);
 bool cr_domain_has_bundle(const struct domain_ctx *ctx, const struct cr_domain_object *object);

@@ -27,6 +27,12 @@ static void note(struct domain_ctx *ctx, size_t at, struct cr_domain_object_stat
     char trust[CR_SHA256_HEX];
     if (cr_domain_is_foreign(object))
         return; /* what was ours there stays on record */
+    if (cr_domain_is_missed(ctx, at)) {
+        /* So does this; and what is made anew is new, also when it is the same. */
+        ctx->plan->record_first = ctx->plan->record_first || record->written_ms;
+        record->written_ms = 0;
+        return;
+    }
     cr_domain_trust_digest(ctx->world, object, trust);
     const char *leaf = object->published.found ? object->published.fingerprint : "";
     bool same = strcmp(record->trust, trust) == 0 && strcmp(record->leaf, leaf) == 0;

@@ -35,6 +35,10 @@ static char *leaf_waits_for(const struct domain_ctx *ctx, const struct domain_le
         return cr_asprintf("its next leaf would not be trusted by those who read %s, which is not ours any more (%s): "
                            "give it back, or take it out of the spec",
                            title, blocker->refused_reason);
+    if (!blocker->found)
+        return cr_asprintf("its next leaf would not be trusted by those who have read %s, which has been deleted: it "
+                           "waits until that is there again",
+                           title);
     cr_autofree char *why = lacking(ctx, leaf->waits_on);
     return cr_asprintf("its next leaf waits until %s is known to trust it%s%s", title, why ? ": " : "",
                        cr_or_empty(why));
@@ -63,8 +67,7 @@ static struct problem problem_of(const struct domain_ctx *ctx, size_t at)
         return (struct problem){object->refused_reason, cr_or_empty(object->refused)};
     if (leaf->problem_reason)
         return (struct problem){leaf->problem_reason, leaf->problem};
-    if (!object->found && !object->is_leaf &&
-        cr_trust_target_is_ca_bundle(ctx->world->domain->targets[object->spec].kind))
+    if (!object->found && cr_domain_is_ca_bundle(ctx, object))
         return (struct problem){"NotFound", "it does not exist, and is not created by a trust domain"};
     return (struct problem){NULL, NULL};
 }

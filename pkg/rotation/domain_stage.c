@@ -64,8 +64,19 @@ static void add_time(struct domain_ctx *ctx, enum cr_stage stage)
         status->switching_ms += took;
 }
 
+static void note_restarts(struct domain_ctx *ctx)
+{
+    struct cr_domain_status *status = &ctx->plan->status;
+    for (size_t i = 0; i < ctx->world->objects_len; i++) {
+        const struct cr_domain_evidence *evidence = cr_domain_evidence_of(ctx, i);
+        status->restarted = status->restarted || (evidence && evidence->restarted);
+    }
+}
+
+/* A restart may be seen for the first time here: a plan that acts is not recorded. */
 static void finish(struct domain_ctx *ctx, const char *outcome)
 {
+    note_restarts(ctx);
     struct cr_domain_status *status = &ctx->plan->status;
     int64_t now = ctx->world->now_ms;
     bool retired = before(ctx) == CR_STAGE_RETIRING;
@@ -150,10 +161,7 @@ static void name_rotation(struct domain_ctx *ctx)
         begin(ctx);
     else if (is_of_ca(ctx))
         cr_strset(&status->what, "CA");
-    for (size_t i = 0; i < ctx->world->objects_len; i++) {
-        const struct cr_domain_evidence *evidence = cr_domain_evidence_of(ctx, i);
-        status->restarted = status->restarted || (evidence && evidence->restarted);
-    }
+    note_restarts(ctx);
 }
 
 /* --- held --- */

@@ -22,6 +22,19 @@ bool cr_domain_has_bundle(const struct domain_ctx *ctx, const struct cr_domain_o
     return false;
 }
 
+bool cr_domain_is_ca_bundle(const struct domain_ctx *ctx, const struct cr_domain_object *object)
+{
+    return !object->is_leaf && cr_trust_target_is_ca_bundle(ctx->world->domain->targets[object->spec].kind);
+}
+
+/* Who has withdrawn the consent, or a namespace that is gone with its pods, waits for nothing of ours. */
+bool cr_domain_is_missed(const struct domain_ctx *ctx, size_t at)
+{
+    const struct cr_domain_object *object = &ctx->world->objects[at];
+    return !object->found && *ctx->plan->status.objects[at].trust && !cr_domain_is_ca_bundle(ctx, object) &&
+           !cr_streq(object->refused_reason, "NoConsent") && !cr_streq(object->refused_reason, "NamespaceMissing");
+}
+
 /* What cannot be read (no evidence, then) may have readers as well. */
 bool cr_domain_is_there(const struct domain_ctx *ctx, size_t at)
 {

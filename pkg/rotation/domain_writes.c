@@ -8,17 +8,12 @@
 
 /* --- objects --- */
 
-static bool is_ca_bundle(const struct domain_ctx *ctx, const struct cr_domain_object *object)
-{
-    return !object->is_leaf && cr_trust_target_is_ca_bundle(ctx->world->domain->targets[object->spec].kind);
-}
-
 bool cr_domain_will_be_there(const struct domain_ctx *ctx, size_t at)
 {
     const struct cr_domain_object *object = &ctx->world->objects[at];
     if (object->found)
         return true;
-    return object->is_leaf ? ctx->leaves[at].act != CR_LEAF_ACT_KEEP : !is_ca_bundle(ctx, object);
+    return object->is_leaf ? ctx->leaves[at].act != CR_LEAF_ACT_KEEP : !cr_domain_is_ca_bundle(ctx, object);
 }
 
 static bool has_any(const struct domain_ctx *ctx, const bool *bundle)

@@ -1,8 +1,8 @@
 /* Random worlds of a trust domain: pods that take up what is published when their kubelets come by, policies that say
  * so, lag, are suspended and lose their memory, CAs and sources that change in the middle of a change, objects that may
- * not be written for a while, and an operator that is killed at any write. At every moment every pod's leaf verifies
- * against the bundle of every other; and when the world calms down, all is as wanted. The same world with bundle and
- * leaf in one write shows that this can fail. */
+ * not be written for a while or are deleted, and an operator that is killed at any write. At every moment every pod's
+ * leaf verifies against the bundle of every other; and when the world calms down, all is as wanted. The same world with
+ * bundle and leaf in one write shows that this can fail. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@
 #include "rotation/evidence.h"
 
 enum { LEAVES = 3, TARGETS = 2, OBJECTS = LEAVES + TARGETS, UNCOVERED = OBJECTS - 1, PODS = 3, CAS = 24 };
-enum { GAMES = 80, MANY_GAMES = 3000, TROUBLE_STEPS = 50, CALM_STEPS = 600, REST_STEPS = 8 };
+enum { GAMES = 100, MANY_GAMES = 3000, TROUBLE_STEPS = 50, CALM_STEPS = 600, REST_STEPS = 8 };
 enum { SECOND = 1000, STEP_MS = 4 * SECOND, REFRESH_MS = 80 * SECOND, SLOW_MS = 300 * SECOND };
 static const int64_t start_ms = 1800000000000;
 static const int64_t year_ms = 365LL * 24 * 3600 * SECOND;
@@ -440,8 +440,9 @@ static void publish(struct game *g, const struct view *v, const struct cr_domain
     assert_true(object->now.bundle != 0);
     put_leaf(g, v, write);
     object->version = ++g->versions;
-    for (int k = 0; k < PODS && !object->there; k++)
-        take_up(object, &object->pods[k], g->now_ms);
+    for (int k = 0; k < PODS; k++)
+        if (!object->pods[k].runs)
+            take_up(object, &object->pods[k], g->now_ms);
     object->there = true;
     if (object->slow && !object->seen.has_settled)
         run_policy(g, object);
@@ -599,10 +600,17 @@ static void change_ca(struct game *g)
         change_sources(g, new_ca(g), false);
 }
 
+/* By a person; pods keep what they have read. Of a leaf nobody could make another that all of them trust. */
+static void take_away(struct object *object)
+{
+    object->there = false;
+    object->now = (struct content){0};
+}
+
 static void stir(struct game *g)
 {
     struct object *object = &g->objects[draw(OBJECTS)];
-    switch (draw(30)) {
+    switch (draw(32)) {
     case 0:
     case 1:
     case 9:
@@ -630,6 +638,14 @@ static void stir(struct game *g)
     case 8:
         if (!object->slow && !object->suspended) /* time tells nothing of who takes longer than a kubelet */
             forget_policy(object);
+        break;
+    case 11: /* back to the CA before */
+        if (!g->issue && g->cas > 1)
+            change_sources(g, g->cas - 2, true);
+        break;
+    case 12:
+        if (!g->naive && object >= g->objects + LEAVES)
+            take_away(object);
         break;
     default:
         break;

@@ -339,6 +339,10 @@ static const struct plan_case cases[] = {
      "0:ba=I:as", TRUSTING},
     {"another spec", "issue respec", "A", {{"a", "1a", "*"}}, "0:a=I:as", SWITCHING},
     {"it is broken, and not kept", "issue", "A", {{"a", "1a!", "*"}}, "0:a=I:a", SWITCHING},
+    {"it is broken: another as those of others, whoever is known to trust it", "issue", "A",
+     {{"a", "1a!", ""}, {"a", "2a", ""}}, "0:a=I:a", TRUSTING},
+    {"it is broken: one of the next CA waits", "issue staging", "AB", {{"ba", "1a!", "a"}, {"ba", "2a", "a"}},
+     "0:ba=I:a", TRUSTING},
     {"a token", "issue token:Leaves", "A", {{"a", "1a", "*"}}, "0:a=I:as", SWITCHING},
     {"the same token is on it", "issue token:Leaves done", "A", {{"a", "1a", "*"}}, "record", IDLE},
     {"a token that was handled", "issue token:Leaves handled", "A", {{"a", "1a", "*"}}, "", IDLE},
@@ -530,6 +534,7 @@ static void history_has_how_long_each_stage_took(void **state)
     assert_int_equal(plan.status.history_len, 1);
     assert_string_equal(plan.status.history[0].outcome, "Converged");
     assert_int_equal(plan.status.history[0].switching_ms, 3000);
+    assert_true(plan.status.history[0].restarted);
     assert_true(has_event(&plan, "RotationConverged"));
     assert_string_equal(condition(&plan.status, "Converged")->reason, "Inferred");
 }
@@ -597,6 +602,50 @@ static void what_was_taken_from_us_has_readers(void **state)
         assert_int_equal(plan.writes_len, 0);
         assert_non_null(strstr(plan.status.objects[0].waits_for, "ConfigMap ns/o1"));
     }
+}
+
+static void what_was_deleted_has_readers_and_is_made_anew_first(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {
+        .spec = "issue staging", .cas = "AB", .objects = {{"ba", "1a", "*"}, {"ba", NULL, "a"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    s->objects[1].found = false;
+    s->objects[1].evidence = NULL;
+    memset(s->bundles[1], 0, sizeof s->bundles[1]);
+    go_on(s, 1000, &plan);
+    assert_true(plan.record_first);
+    go_on(s, 1000, &plan);
+    cr_autofree char *told = tell(s, &plan);
+    assert_string_equal(told, "1:ba");
+    assert_non_null(strstr(plan.status.objects[0].waits_for, "ConfigMap ns/o1, which has been deleted"));
+    /* Killed before that was on record: that it is the same as before does not make it as old. */
+    s->objects[1].found = true;
+    s->objects[1].evidence = &s->evidence[1];
+    mark(s, "ab", s->bundles[1]);
+    s->evidence[1].trust = CR_ARRIVAL_INFERRED;
+    cr_strvec_add(&s->evidence[1].trusted, s->cas[0].fingerprint);
+    go_on(s, 1000, &plan);
+    assert_true(plan.record_first);
+    assert_int_equal(plan.writes_len, 0);
+    assert_int_equal(plan.status.objects[1].written_ms, s->world.now_ms);
+}
+
+static void nobody_waits_for_what_was_deleted_without_consent(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {
+        .spec = "issue staging", .cas = "AB", .objects = {{"ba", "1a", "*"}, {"ba", NULL, "a"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    s->objects[1].found = false;
+    s->objects[1].evidence = NULL;
+    s->objects[1].refused_reason = "NoConsent";
+    memset(s->bundles[1], 0, sizeof s->bundles[1]);
+    go_on(s, 1000, &plan);
+    cr_autofree char *told = tell(s, &plan);
+    assert_string_equal(told, "0:ba=I:bs");
 }
 
 static void what_cannot_be_read_stops_all(void **state)
@@ -674,6 +723,8 @@ int main(void)
         cmocka_unit_test(what_is_put_back_stays_until_its_source_or_a_person_changes),
         cmocka_unit_test(what_is_refused_is_told_once_and_names_the_object),
         cmocka_unit_test(what_was_taken_from_us_has_readers),
+        cmocka_unit_test(what_was_deleted_has_readers_and_is_made_anew_first),
+        cmocka_unit_test(nobody_waits_for_what_was_deleted_without_consent),
         cmocka_unit_test(what_cannot_be_read_stops_all),
         cmocka_unit_test(when_a_certificate_is_renewed),
         cmocka_unit_test(a_leaf_that_ends_with_its_ca_is_not_issued_again_and_again),

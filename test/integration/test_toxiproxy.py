@@ -121,7 +121,7 @@ _TWICE = ("connections reset after 300 ms", "after the change")  # as at once, a
 _WHEN = [(each, moment) for each in OUTAGES for moment in ("at the change", "after the change") if _LONG or (each, moment) != _TWICE]
 
 
-@pytest.mark.parametrize(("kind", "moment"), _WHEN, ids="-".join)
+@pytest.mark.parametrize(("kind", "moment"), _WHEN, ids=["-".join(each) for each in _WHEN])
 def test_a_change_during_an_outage(network: Network, kind: str, moment: str) -> None:
     """Before the operator can see the change, or right after: then its own writes are what is lost."""
     proxy, lane = network

@@ -121,24 +121,30 @@ static bool is_part(const struct domain_ctx *ctx, size_t ca, enum cr_ca_part par
     return ctx->anywhere[ca] && !ctx->current[ca] && !cr_domain_is_expired(ctx, ca);
 }
 
+static void report_ca(struct domain_ctx *ctx, size_t ca, enum cr_ca_part part)
+{
+    struct cr_domain_status *status = &ctx->plan->status;
+    const struct cr_domain_ca *at_hand = &ctx->world->cas[ca];
+    if (status->cas_len == CR_DOMAIN_CAS_MAX)
+        return;
+    struct cr_domain_ca_status *added = &status->cas[status->cas_len++];
+    *added = (struct cr_domain_ca_status){
+        .subject = cr_strdup_or_null(at_hand->subject), .part = part, .not_after_ms = at_hand->not_after_ms};
+    memcpy(added->fingerprint, at_hand->fingerprint, sizeof added->fingerprint);
+}
+
+/* What is not on record may count as somebody else's: those that leaves need come first, however many a source has. */
 static void report_cas(struct domain_ctx *ctx)
 {
     struct cr_domain_status *status = &ctx->plan->status;
     for (size_t i = 0; i < status->cas_len; i++)
         free(status->cas[i].subject);
     status->cas_len = 0;
-    for (int part = CR_CA_NEXT; part <= CR_CA_PREVIOUS; part++) {
-        for (size_t ca = 0; ca < ctx->world->cas_len && status->cas_len < CR_DOMAIN_CAS_MAX; ca++) {
-            const struct cr_domain_ca *at_hand = &ctx->world->cas[ca];
-            if (!is_part(ctx, ca, (enum cr_ca_part)part))
-                continue;
-            struct cr_domain_ca_status *added = &status->cas[status->cas_len++];
-            *added = (struct cr_domain_ca_status){.subject = cr_strdup_or_null(at_hand->subject),
-                                                  .part = (enum cr_ca_part)part,
-                                                  .not_after_ms = at_hand->not_after_ms};
-            memcpy(added->fingerprint, at_hand->fingerprint, sizeof added->fingerprint);
-        }
-    }
+    for (int others = 0; others <= 1; others++)
+        for (int part = CR_CA_NEXT; part <= CR_CA_PREVIOUS; part++)
+            for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
+                if (ctx->needed[ca] != others && is_part(ctx, ca, (enum cr_ca_part)part))
+                    report_ca(ctx, ca, (enum cr_ca_part)part);
 }
 
 void cr_domain_plan_report(struct domain_ctx *ctx)

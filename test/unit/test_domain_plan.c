@@ -14,7 +14,7 @@
 #include "base/buffer.h"
 #include "base/strings.h"
 
-enum { CAS = 6, OBJECTS = 4, HOUR = 3600 * 1000 };
+enum { CAS = 18, OBJECTS = 4, HOUR = 3600 * 1000 };
 static const int64_t now_ms = 1800000000000;
 static const int64_t year_ms = 365LL * 24 * HOUR;
 
@@ -712,6 +712,24 @@ static void a_leaf_that_ends_with_its_ca_is_not_issued_again_and_again(void **st
     assert_true(plan.requeue_after_ms == 0 || plan.requeue_after_ms > HOUR);
 }
 
+/* What is not on record may be somebody else's, and nothing of it is written on. */
+static void the_cas_that_leaves_need_are_on_record_however_many_others_there_are(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {.cas = "abcdefghijklmnopqr",
+                                       .objects = {{"abcdefghijklmnopqr", "1a", "*", "2r"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    go_on(s, 0, &plan);
+    char needed[CR_SHA256_HEX];
+    fingerprint('a', needed);
+    bool found = false;
+    for (size_t i = 0; i < plan.status.cas_len; i++)
+        found = found || cr_streq(plan.status.cas[i].fingerprint, needed);
+    assert_int_equal(plan.status.cas_len, CR_DOMAIN_CAS_MAX);
+    assert_true(found);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -728,6 +746,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_read_stops_all),
         cmocka_unit_test(when_a_certificate_is_renewed),
         cmocka_unit_test(a_leaf_that_ends_with_its_ca_is_not_issued_again_and_again),
+        cmocka_unit_test(the_cas_that_leaves_need_are_on_record_however_many_others_there_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,6 +104,28 @@ static void view_pod(const struct cr_world_source *source, const struct cr_polic
     recall_sightings(source, verify, view, sightings);
 }
 
+/* When the last of its pods that are being deleted must have ended; 0: there are none. A program may go on until the
+ * end of its grace period, with what it has read. */
+static int64_t ending_until_ms(const struct cr_world_source *source, const char *ns,
+                               const struct cr_policy_consumer *spec)
+{
+    enum { KILLED_WITHIN_MS = 30 * 1000 }; /* a kubelet takes its time, and clocks differ */
+    int64_t latest = 0;
+    CR_CLEANUP(cr_snapshots) struct cr_snapshots all = {0};
+    cr_cache_all_pods(source->cache, ns, spec->kind, spec->target, &all);
+    for (size_t i = 0; i < all.len; i++) {
+        const struct cr_json *pod = all.items[i]->json;
+        const char *phase = cr_pod_phase(pod);
+        int64_t at = 0;
+        if (!cr_obj_deleting(pod) || cr_streq(phase, "Succeeded") || cr_streq(phase, "Failed") ||
+            !cr_time_parse(cr_json_string_at(pod, "metadata", "deletionTimestamp"), &at, NULL))
+            continue;
+        if (at + KILLED_WITHIN_MS > latest)
+            latest = at + KILLED_WITHIN_MS;
+    }
+    return latest;
+}
+
 static void gather_consumer(const struct cr_world_source *source, const struct cr_policy *policy, size_t i,
                             struct cr_gathered *out)
 {
@@ -122,6 +144,9 @@ static void gather_consumer(const struct cr_world_source *source, const struct c
     out->trusts[i] = cr_calloc(out->pods[i].len, sizeof(struct cr_trust_sighting));
     consumer->pods = out->pod_views[i];
     consumer->pods_len = out->pods[i].len;
+    const struct cr_consumer_status *status = cr_status_consumer(&out->status, spec->name);
+    if (status && status->since_ms && !cr_policy_kind_by_api(spec->kind))
+        consumer->ending_until_ms = ending_until_ms(source, policy->ns, spec);
 }
 
 /* What was done and refused lately. */

@@ -77,8 +77,9 @@ struct cr_world_consumer { /* parallel to policy->consumers */
     const struct cr_json *workload;
     const struct cr_world_pod *pods; /* active ones */
     size_t pods_len;
-    int evictions;       /* of new pods that served the old leaf, by this process, for the present change */
-    int64_t evicted_ms;  /* the last of them */
+    int64_t ending_until_ms; /* wall: pods that are being deleted may run until then; 0: there are none */
+    int evictions;           /* of new pods that served the old leaf, by this process, for the present change */
+    int64_t evicted_ms;      /* the last of them */
     const char *refused; /* what the API server said when a restart or eviction was last tried in vain; NULL: nothing */
     int64_t refused_until_ms;            /* not tried again before */
     const struct cr_world_other *others; /* parallel to policy->secrets; NULL: all are this policy's alone */

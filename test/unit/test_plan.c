@@ -637,6 +637,26 @@ static void a_finished_rollout_with_the_new_leaf_converges(void **state)
     assert_true(condition(c, "Converged"));
 }
 
+/* It has the old CAs until it has ended, and with them refuses what comes next. */
+static void trust_has_not_arrived_while_a_pod_that_was_replaced_runs(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    recorded_plan(c);
+    apply_restart(c, &c->plan.restarts[0]);
+    plan(c);
+    write_status(c);
+    c->now_ms += 5000;
+    finish_rollout(c, 1);
+    see_all(c, 1, "rl-leaf-2");
+    c->consumers[1].ending_until_ms = c->now_ms + 30000;
+    assert_true(plan(c)->requeue_after_ms > 0);
+    assert_false(condition(c, "Converged"));
+    c->consumers[1].ending_until_ms = 0;
+    plan(c);
+    assert_true(condition(c, "Converged"));
+}
+
 static void an_old_pod_that_serves_the_new_leaf_is_not_done(void **state)
 {
     struct cluster *c = at_rest(state);
@@ -1596,6 +1616,7 @@ int main(void)
         T(a_refused_client_is_told_and_never_a_reason_to_restart),
         T(what_costs_much_is_asked_less_often),
         T(a_changed_ca_restarts_what_reads_it_once),
+        T(trust_has_not_arrived_while_a_pod_that_was_replaced_runs),
         T(a_restart_is_asked_for_once),
         T(a_finished_rollout_with_the_new_leaf_converges),
         T(an_old_pod_that_serves_the_new_leaf_is_not_done),

@@ -269,8 +269,8 @@ def test_the_stream_stays_while_certificates_rotate(pair: Pair, certgen: Certgen
             certgen.run("--overwrite")
             _wait_rotated(pair, certgen, tmp_path)
     assert pair.is_connected() and pair.connections() == before
-    # Leaves that come with their CA are refused until it has arrived: so the calls can fail.
-    assert caller.failures and caller.good
+    # Leaves that come with their CA may be refused until it has arrived.
+    assert caller.good
     # Who must connect anew afterwards can.
     pair.gate.cut()
     wait_until("another connection", lambda: pair.connections() > before and pair.is_connected(), 60)

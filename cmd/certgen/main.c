@@ -2,8 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include "base/alloc.h"
 #include "base/buffer.h"
@@ -18,18 +16,11 @@
 #include "kube/own_namespace.h"
 #include "sys/file.h"
 #include "sys/loop.h"
+#include "sys/process.h"
 
 #define USER_AGENT "certroll-certgen/" CERTROLL_VERSION " (linux/" CERTROLL_ARCH ")"
 
 enum { EXIT_NOT_DONE = 1, EXIT_USAGE = 2, REQUEST_MS = 30 * 1000 };
-
-/* The CA's key is in this process and nowhere else: no core may ever hold it. */
-static void forbid_cores(void)
-{
-    const struct rlimit none = {0, 0};
-    if (prctl(PR_SET_DUMPABLE, 0) != 0 || setrlimit(RLIMIT_CORE, &none) != 0)
-        cr_log(CR_LOG_WARN, "core dumps cannot be switched off");
-}
 
 static void say(void *arg, const char *line)
 {
@@ -163,7 +154,7 @@ int main(int argc, char **argv)
     struct flags flags;
     int status = EXIT_USAGE;
     cr_log_set_level(CR_LOG_ERROR);
-    forbid_cores();
+    cr_process_forbid_cores();
     if (flags_parse(argc, argv, &flags, &err)) {
         if (flags.help || flags.version) {
             fputs(flags.help ? flags_help : "certroll-certgen " CERTROLL_VERSION "\n", stdout);

@@ -48,6 +48,10 @@ const char flags_help[] =
     "      --metrics-auth none|token    token: /metrics wants a bearer token whose user may get the nonResourceURL "
     "/metrics,\n"
     "                                   asked by TokenReview and SubjectAccessReview (default none)\n"
+    "      --metrics-tls-cert-file FILE         certificate and chain (PEM) of the metrics' address, which then speaks "
+    "TLS\n"
+    "      --metrics-tls-private-key-file FILE  its key; both are read again as soon as they change\n"
+    "      --metrics-client-ca-file FILE        who asks must have a certificate of one of these CAs; also read again\n"
     "      --max-restarts N             workloads that are restarted at a time, over all policies; 0: no limit "
     "(default "
     "50)\n"
@@ -77,6 +81,9 @@ enum {
     OPT_HEALTH,
     OPT_METRICS_AUTH,
     OPT_METRICS,
+    OPT_METRICS_CERT,
+    OPT_METRICS_KEY,
+    OPT_METRICS_CLIENT_CA,
     OPT_RESTARTS,
     OPT_NAMESPACE_RESTARTS,
     OPT_WORKERS,
@@ -99,6 +106,9 @@ static const struct option options[] = {
     {"health-probe-bind-address", required_argument, NULL, OPT_HEALTH},
     {"metrics-auth", required_argument, NULL, OPT_METRICS_AUTH},
     {"metrics-bind-address", required_argument, NULL, OPT_METRICS},
+    {"metrics-client-ca-file", required_argument, NULL, OPT_METRICS_CLIENT_CA},
+    {"metrics-tls-cert-file", required_argument, NULL, OPT_METRICS_CERT},
+    {"metrics-tls-private-key-file", required_argument, NULL, OPT_METRICS_KEY},
     {"max-restarts", required_argument, NULL, OPT_RESTARTS},
     {"max-restarts-per-namespace", required_argument, NULL, OPT_NAMESPACE_RESTARTS},
     {"workers", required_argument, NULL, OPT_WORKERS},
@@ -185,6 +195,26 @@ static bool take_leader_election(int option, struct flags *flags, struct cr_erro
     }
 }
 
+static bool take_metrics(int option, struct flags *flags, struct cr_error *err)
+{
+    switch (option) {
+    case OPT_METRICS_AUTH:
+        return parse_metrics_auth(optarg, &flags->metrics_token, err);
+    case OPT_METRICS_CERT:
+        flags->metrics_files.certificate = optarg;
+        return true;
+    case OPT_METRICS_KEY:
+        flags->metrics_files.private_key = optarg;
+        return true;
+    case OPT_METRICS_CLIENT_CA:
+        flags->metrics_files.client_ca = optarg;
+        return true;
+    default:
+        flags->metrics_address = optarg;
+        return true;
+    }
+}
+
 static bool take(int option, struct flags *flags, struct cr_error *err)
 {
     switch (option) {
@@ -210,13 +240,14 @@ static bool take(int option, struct flags *flags, struct cr_error *err)
     case OPT_RENEW_DEADLINE:
     case OPT_RETRY_PERIOD:
         return take_leader_election(option, flags, err);
+    case OPT_METRICS:
     case OPT_METRICS_AUTH:
-        return parse_metrics_auth(optarg, &flags->metrics_token, err);
+    case OPT_METRICS_CERT:
+    case OPT_METRICS_KEY:
+    case OPT_METRICS_CLIENT_CA:
+        return take_metrics(option, flags, err);
     case OPT_HEALTH:
         flags->health_address = optarg;
-        return true;
-    case OPT_METRICS:
-        flags->metrics_address = optarg;
         return true;
     case OPT_RESTARTS:
         return parse_number("--max-restarts", optarg, 0, RESTARTS_MAX, &flags->limits.total, err);
@@ -236,6 +267,19 @@ static bool take(int option, struct flags *flags, struct cr_error *err)
         /* getopt_long has named the flag already. */
         return cr_error_set(err, CR_ERR_INVALID, "see certroll-operator --help");
     }
+}
+
+/* Kubelets have no certificate to show. */
+static bool check_metrics_files(const struct flags *flags, struct cr_error *err)
+{
+    if (!cr_tls_files_check(&flags->metrics_files, "--metrics-", err))
+        return false;
+    bool health_too = !flags->health_address || !*flags->health_address;
+    return !flags->metrics_files.client_ca || !health_too ||
+           cr_error_set(
+               err, CR_ERR_INVALID,
+               "--metrics-client-ca-file would shut the kubelet's probes out of /healthz and /readyz, which are "
+               "served with the metrics: give --health-probe-bind-address");
 }
 
 bool flags_parse(int argc, char **argv, struct flags *flags, struct cr_error *err)
@@ -259,6 +303,8 @@ bool flags_parse(int argc, char **argv, struct flags *flags, struct cr_error *er
     if (optind < argc)
         return cr_error_set(err, CR_ERR_INVALID, "unexpected argument '%s'; see certroll-operator --help",
                             argv[optind]);
+    if (!check_metrics_files(flags, err))
+        return false;
     return cr_election_check_times(&flags->times, err) || cr_error_wrap(err, "leader election");
 }
 

@@ -9,6 +9,7 @@
 #include "base/strvec.h"
 #include "controllers/reservations.h"
 #include "controllers/watch_scope.h"
+#include "net/tls_serving.h"
 #include "runtime/leader_election.h"
 
 struct flags {
@@ -22,7 +23,8 @@ struct flags {
     const char *lease_name;
     struct cr_election_times times;
     const char *metrics_address;
-    bool metrics_token;         /* --metrics-auth=token */
+    bool metrics_token; /* --metrics-auth=token */
+    struct cr_tls_files metrics_files;
     const char *health_address; /* NULL: with the metrics */
     enum cr_log_level log_level;
     int workers;

@@ -1,5 +1,6 @@
 #include "base/error.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,6 +40,30 @@ bool cr_error_set(struct cr_error *err, enum cr_error_kind kind, const char *fmt
     cr_error_vset(err, kind, fmt, args);
     va_end(args);
     return false;
+}
+
+static enum cr_error_kind kind_of_file_error(int error)
+{
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+        return CR_ERR_NOT_FOUND;
+    case EACCES:
+    case EPERM:
+        return CR_ERR_FORBIDDEN;
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+        return CR_ERR_INVALID;
+    default:
+        return CR_ERR_TRANSIENT;
+    }
+}
+
+bool cr_error_set_file(struct cr_error *err, const char *path)
+{
+    int error = errno;
+    return cr_error_set(err, kind_of_file_error(error), "%s: %s", path, strerror(error));
 }
 
 bool cr_error_wrap(struct cr_error *err, const char *fmt, ...)

@@ -33,6 +33,9 @@ struct cr_error {
 /* All return false, so that `return cr_error_set(err, …);` reads as what it is. err may be NULL. */
 bool cr_error_set(struct cr_error *err, enum cr_error_kind kind, const char *fmt, ...) CR_PRINTF(3, 4);
 bool cr_error_vset(struct cr_error *err, enum cr_error_kind kind, const char *fmt, va_list args) CR_PRINTF(3, 0);
+/* Why a call on a file failed, by errno: "<path>: <why>", NotFound, Forbidden and Invalid (a folder, a name that is too
+ * long, links in a circle) as the kernel says, any other trouble Transient. */
+bool cr_error_set_file(struct cr_error *err, const char *path);
 /* Puts "<formatted>: " before the text; the kind stays. */
 bool cr_error_wrap(struct cr_error *err, const char *fmt, ...) CR_PRINTF(2, 3);
 

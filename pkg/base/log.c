@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/text.h"
 
 static _Atomic int threshold = CR_LOG_INFO;
 
@@ -28,28 +29,15 @@ bool cr_log_level_parse(const char *text, enum cr_log_level *level, struct cr_er
     return cr_error_set(err, CR_ERR_INVALID, "log level '%s' is not one of debug, info, warn, error", text);
 }
 
-/* RFC 8259, section 7. */
-static void put_quoted(struct cr_buf *line, const char *text)
-{
-    cr_buf_puts(line, "\"");
-    for (const char *p = text; *p; p++) {
-        unsigned char c = (unsigned char)*p;
-        if (c == '"' || c == '\\')
-            cr_buf_printf(line, "\\%c", c);
-        else if (c < 0x20)
-            cr_buf_printf(line, "\\u%04x", c);
-        else
-            cr_buf_printf(line, "%c", c);
-    }
-    cr_buf_puts(line, "\"");
-}
-
-static void put_field(struct cr_buf *line, const char *key, const char *value)
+static void put_field(struct cr_buf *line, const struct cr_log_field *field)
 {
     cr_buf_puts(line, ",");
-    put_quoted(line, key);
+    cr_text_quote(field->key, line);
     cr_buf_puts(line, ":");
-    put_quoted(line, value);
+    if (field->json)
+        cr_buf_puts(line, field->value);
+    else
+        cr_text_quote(field->value, line);
 }
 
 void cr_log_fields(enum cr_log_level level, const char *msg, const struct cr_log_field *fields, size_t count)
@@ -60,10 +48,10 @@ void cr_log_fields(enum cr_log_level level, const char *msg, const struct cr_log
     cr_time_format_micro(cr_clock_wall_ms(), ts);
     CR_CLEANUP(cr_buf) struct cr_buf line = CR_BUF_INIT(0);
     cr_buf_printf(&line, "{\"ts\":\"%s\",\"level\":\"%s\",\"msg\":", ts, level_names[level]);
-    put_quoted(&line, msg);
+    cr_text_quote(msg, &line);
     for (size_t i = 0; i < count; i++)
         if (fields[i].value)
-            put_field(&line, fields[i].key, fields[i].value);
+            put_field(&line, &fields[i]);
     cr_buf_puts(&line, "}\n");
     /* One write per line: lines of several threads do not mix. */
     ssize_t ignored = write(STDERR_FILENO, line.data, line.len);

@@ -1,5 +1,5 @@
 /* JSON log lines on stderr, one per event: {"ts":…,"level":"info","msg":"…","policy":"ns/name",…}. Thread-safe.
- * Values are plain text and escaped here. Never pass key material. */
+ * Values are plain text and escaped here, unless they say otherwise. Never pass key material. */
 #ifndef CR_BASE_LOG_H
 #define CR_BASE_LOG_H
 
@@ -13,6 +13,7 @@ enum cr_log_level { CR_LOG_DEBUG, CR_LOG_INFO, CR_LOG_WARN, CR_LOG_ERROR };
 struct cr_log_field {
     const char *key;
     const char *value; /* NULL: the field is left out */
+    bool json;         /* value is JSON already, on one line, and goes in as it is */
 };
 
 void cr_log_set_level(enum cr_log_level level);

@@ -48,3 +48,18 @@ char *cr_text_clip(const char *text, size_t max)
     memcpy(out + used, len > max ? "..." : "", len > max ? 4 : 1);
     return out;
 }
+
+void cr_text_quote(const char *text, struct cr_buf *out)
+{
+    cr_buf_puts(out, "\"");
+    for (const char *p = text; *p; p++) {
+        unsigned char c = (unsigned char)*p;
+        if (c == '"' || c == '\\')
+            cr_buf_printf(out, "\\%c", c);
+        else if (c < 0x20)
+            cr_buf_printf(out, "\\u%04x", c);
+        else
+            cr_buf_printf(out, "%c", c);
+    }
+    cr_buf_puts(out, "\"");
+}

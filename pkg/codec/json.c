@@ -83,6 +83,11 @@ struct cr_json *cr_json_parse(const char *data, size_t len, struct cr_error *err
     return cr_json_parse_parts(data, len, &(struct cr_json_parts){0}, err);
 }
 
+struct cr_json *cr_json_parse_printed(const char *text, size_t len)
+{
+    return parse_plain(text, len, NULL);
+}
+
 void cr_json_free(struct cr_json *j)
 {
     cJSON_Delete(node(j));

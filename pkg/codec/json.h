@@ -55,6 +55,8 @@ struct cr_json *cr_json_copy(const struct cr_json *j);
 /* Owned compact text, free() it; the only copy of what it holds, so for secrets wiping it is enough. Keys keep their
  * order; integers are exact up to CR_JSON_MAX_INT. "null" for NULL. */
 char *cr_json_print(const struct cr_json *j);
+/* The value of a text that cr_json_print has made, which need not be checked again. Owned. */
+struct cr_json *cr_json_parse_printed(const char *text, size_t len) CR_MUST_USE;
 
 /* --- reading; every reader takes NULL and answers as for an absent value --- */
 

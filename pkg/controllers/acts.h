@@ -20,9 +20,10 @@ struct cr_actor {
     struct cr_reservations *reservations;
     struct cr_canaries *canaries;
     struct cr_policy_metrics *metrics;
-    struct cr_metric *nudges;    /* namespace */
-    struct cr_metric *probes;    /* namespace, outcome */
-    struct cr_metric *evictions; /* namespace, reason */
+    struct cr_metric *nudges;         /* namespace */
+    struct cr_metric *probes;         /* namespace, outcome */
+    struct cr_metric *reloader_pages; /* namespace, outcome */
+    struct cr_metric *evictions;      /* namespace, reason */
 };
 
 /* Does the plan's restarts, each of them whatever becomes of the others. How many were done; err: the first error that

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "codec/base64.h"
+#include "controllers/acts_reloader.h"
 #include "controllers/acts_trust.h"
 #include "controllers/pod_guard.h"
 
@@ -260,6 +261,7 @@ static void run_round(const struct cr_actor *actor, const struct cr_gathered *ga
         remember(actor, gathered, &looks[i], &results[i], &presented[looks[i].consumer]);
     look_at_trust(actor, gathered, looks, asked, targets, results, began_ms);
     cr_act_read_pages(actor, gathered, plan, began_ms);
+    cr_act_read_reloaders(actor, gathered, plan);
     for (size_t i = 0; i < consumers; i++)
         cr_probe_client_free(presented[i].client);
 }

@@ -11,6 +11,7 @@
 #include "controllers/domain_acts.h"
 #include "controllers/domain_metrics.h"
 #include "controllers/domain_world.h"
+#include "controllers/stale_cache.h"
 #include "kube/object.h"
 
 enum {
@@ -304,23 +305,10 @@ static struct cr_packed *look(void *arg, const char *kind, const char *ns, const
     return cr_cache_domain_packed(controller->options.cache, cr_or_empty(ns), name);
 }
 
-/* The cache shows what was before our own last write: the event of that write brings the key again. */
 static bool cache_lags(const struct turn *turn)
 {
     struct cr_domain_controller *controller = turn->controller;
-    switch (cr_own_writes_check(controller->own_writes, turn->key, cr_clock_monotonic_ms(), look, controller)) {
-    case CR_OWN_WRITES_SEEN:
-        return false;
-    case CR_OWN_WRITES_WAIT:
-        cr_metric_add(controller->lags, CR_LABELS("waited"), 1);
-        return true;
-    case CR_OWN_WRITES_GIVEN_UP:
-        cr_metric_add(controller->lags, CR_LABELS("given_up"), 1);
-        cr_log(CR_LOG_WARN, "the cache has not seen our own write for two minutes; it is not waited for any longer",
-               {"domain", turn->key});
-        return false;
-    }
-    return false;
+    return cr_stale_cache_waits(controller->own_writes, turn->key, "domain", controller->lags, look, controller);
 }
 
 /* In ms; 0: now. objects: of its last reconcile. */
@@ -419,9 +407,7 @@ struct cr_domain_controller *cr_domain_controller_new(const struct cr_domain_con
     controller->memory = cr_memory_new();
     controller->own_writes = cr_own_writes_new();
     controller->metrics = cr_domain_metrics_new(options->metrics);
-    controller->lags =
-        cr_metrics_counter(options->metrics, "certroll_stale_cache_total",
-                           "Reconciles that found the cache behind their own last write.", CR_LABELS("result"));
+    controller->lags = cr_stale_cache_counter(options->metrics);
     controller->recorder = cr_recorder_new(options->client, "certroll");
     cr_recorder_defer(controller->recorder, on_event_waiting, controller);
     controller->actor = (struct cr_domain_actor){.client = options->client,

@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "base/strmap.h"
 #include "base/strvec.h"
+#include "controllers/reloader_memory.h"
 #include "controllers/trust_memory.h"
 
 struct cr_memory {
@@ -37,6 +38,7 @@ struct pod_record {
     struct seen_record *seen;
     size_t seen_len;
     struct cr_trust_memory *trust;
+    struct cr_reloader_memory *reloader;
 };
 
 static void dispose_seen(struct seen_record *seen)
@@ -53,6 +55,7 @@ static void pod_free(void *value)
         dispose_seen(&pod->seen[i]);
     free(pod->seen);
     cr_trust_memory_free(pod->trust);
+    cr_reloader_memory_free(pod->reloader);
     free(pod);
 }
 
@@ -212,6 +215,25 @@ void cr_memory_trust(struct cr_memory *memory, const char *uid, int64_t started_
     pthread_mutex_lock(&memory->lock);
     struct pod_record *pod = cr_strmap_get(memory->pods, cr_or_empty(uid));
     cr_trust_memory_recall(pod ? &pod->trust : &none, started_ms, verify, now_ms, out);
+    pthread_mutex_unlock(&memory->lock);
+}
+
+void cr_memory_saw_reloader(struct cr_memory *memory, const char *uid, int64_t started_ms,
+                            struct cr_reloader_sighting *sighting)
+{
+    pthread_mutex_lock(&memory->lock);
+    struct pod_record *pod = pod_for_update(memory, cr_or_empty(uid));
+    cr_reloader_memory_keep(&pod->reloader, started_ms, sighting);
+    pthread_mutex_unlock(&memory->lock);
+}
+
+void cr_memory_reloader(struct cr_memory *memory, const char *uid, int64_t started_ms, int64_t now_ms, bool awaited,
+                        struct cr_reloader_sighting *out)
+{
+    struct cr_reloader_memory *none = NULL;
+    pthread_mutex_lock(&memory->lock);
+    struct pod_record *pod = cr_strmap_get(memory->pods, cr_or_empty(uid));
+    cr_reloader_memory_recall(pod ? &pod->reloader : &none, started_ms, now_ms, awaited, out);
     pthread_mutex_unlock(&memory->lock);
 }
 

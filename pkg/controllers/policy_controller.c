@@ -13,6 +13,7 @@
 #include "controllers/trust_bundles.h"
 #include "controllers/world.h"
 #include "controllers/zones.h"
+#include "controllers/stale_cache.h"
 #include "kube/object.h"
 #include "rotation/plan.h"
 
@@ -468,23 +469,10 @@ static struct cr_packed *look(void *arg, const char *kind, const char *ns, const
                                           : cr_cache_workload_packed(controller->cache, ns, kind, name);
 }
 
-/* The cache shows what was before our own last write: the event of that write brings the key again. */
 static bool cache_lags(const struct turn *turn)
 {
     struct cr_policy_controller *controller = turn->controller;
-    switch (cr_own_writes_check(controller->own_writes, turn->key, cr_clock_monotonic_ms(), look, controller)) {
-    case CR_OWN_WRITES_SEEN:
-        return false;
-    case CR_OWN_WRITES_WAIT:
-        cr_metric_add(controller->lags, CR_LABELS("waited"), 1);
-        return true;
-    case CR_OWN_WRITES_GIVEN_UP:
-        cr_metric_add(controller->lags, CR_LABELS("given_up"), 1);
-        cr_log(CR_LOG_WARN, "the cache has not seen our own write for two minutes; it is not waited for any longer",
-               {"policy", turn->key});
-        return false;
-    }
-    return false;
+    return cr_stale_cache_waits(controller->own_writes, turn->key, "policy", controller->lags, look, controller);
 }
 
 /* True: not yet, and it comes again. Cheap: the echoes of our own writes end here. */
@@ -564,11 +552,12 @@ static void register_metrics(struct cr_policy_controller *controller, struct cr_
                            "Pods whose kubelet was made to refresh its Secret volumes.", CR_LABELS("namespace"));
     actor->probes = cr_metrics_counter(metrics, "certroll_probes_total", "TLS probes of pods by outcome.",
                                        CR_LABELS("namespace", "outcome"));
+    actor->reloader_pages =
+        cr_metrics_counter(metrics, "certroll_reloader_pages_total",
+                           "Pages of reloaders that were asked for, by outcome.", CR_LABELS("namespace", "outcome"));
     actor->evictions = cr_metrics_counter(metrics, "certroll_evictions_total", "Pods evicted by what for.",
                                           CR_LABELS("namespace", "reason"));
-    controller->lags =
-        cr_metrics_counter(metrics, "certroll_stale_cache_total",
-                           "Reconciles that found the cache behind their own last write.", CR_LABELS("result"));
+    controller->lags = cr_stale_cache_counter(metrics);
 }
 
 struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_controller_options *options,

@@ -70,7 +70,8 @@ void cr_secret_source_forget(struct cr_secret_source *source, const char *key)
 static struct cr_snapshot *fetch(struct cr_secret_source *source, const char *ns, const char *name,
                                  struct cr_error *err)
 {
-    struct cr_json *json = cr_client_get(source->client, &cr_res_secrets, ns, name, err);
+    CR_CLEANUP(cr_buf) struct cr_buf answer = {.secret = true}; /* data may have a megabyte: no tree of it */
+    struct cr_json *json = cr_client_get_apart(source->client, &cr_res_secrets, ns, name, "data", &answer, err);
     if (!json) {
         cr_error_wrap(err, "cannot read Secret %s/%s", ns, name);
         return NULL;

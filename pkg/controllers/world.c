@@ -83,6 +83,22 @@ static void recall_trust(const struct cr_world_source *source, const struct cr_p
     view->trust = trust;
 }
 
+static bool is_pending(const struct cr_policy_status *status)
+{
+    for (size_t i = 0; i < status->secrets_len; i++)
+        if (status->secrets[i].pending.set)
+            return true;
+    return false;
+}
+
+static void recall_reloader(const struct cr_world_source *source, bool awaited, struct cr_reloader_sighting *reloader,
+                            struct cr_world_pod *view)
+{
+    cr_reloader_sighting_dispose(reloader);
+    cr_memory_reloader(source->memory, view->uid, view->started_ms, cr_clock_wall_ms(), awaited, reloader);
+    view->reloader = reloader->at_ms ? reloader : NULL;
+}
+
 static void view_pod(const struct cr_world_source *source, const struct cr_policy_verify *verify,
                      const struct cr_json *pod, struct cr_sighting *sightings, struct cr_world_pod *view)
 {
@@ -142,6 +158,7 @@ static void gather_consumer(const struct cr_world_source *source, const struct c
     out->pod_views[i] = cr_calloc(out->pods[i].len, sizeof(struct cr_world_pod));
     out->sightings[i] = cr_calloc(out->pods[i].len * spec->verify.endpoints_len, sizeof(struct cr_sighting));
     out->trusts[i] = cr_calloc(out->pods[i].len, sizeof(struct cr_trust_sighting));
+    out->reloaders[i] = cr_calloc(out->pods[i].len, sizeof(struct cr_reloader_sighting));
     consumer->pods = out->pod_views[i];
     consumer->pods_len = out->pods[i].len;
     const struct cr_consumer_status *status = cr_status_consumer(&out->status, spec->name);
@@ -228,6 +245,7 @@ static void add_restarts_of_others(const struct cr_world_source *source, const s
 void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *gathered)
 {
     const struct cr_policy *policy = gathered->world.policy;
+    bool awaited = is_pending(&gathered->status);
     for (size_t i = 0; i < policy->consumers_len; i++) {
         const struct cr_policy_verify *verify = &policy->consumers[i].verify;
         for (size_t p = 0; p < gathered->pods[i].len; p++) {
@@ -235,6 +253,7 @@ void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *
             view_pod(source, verify, gathered->pods[i].items[p]->json,
                      &gathered->sightings[i][p * verify->endpoints_len], view);
             recall_trust(source, verify, &gathered->trusts[i][p], view);
+            recall_reloader(source, awaited, &gathered->reloaders[i][p], view);
         }
         recall_acts(source, gathered, i);
     }
@@ -257,6 +276,7 @@ static void make_room(const struct cr_world_source *source, const struct cr_poli
                                 .pod_views = cr_calloc(consumers, sizeof(struct cr_world_pod *)),
                                 .sightings = cr_calloc(consumers, sizeof(struct cr_sighting *)),
                                 .trusts = cr_calloc(consumers, sizeof(struct cr_trust_sighting *)),
+                                .reloaders = cr_calloc(consumers, sizeof(struct cr_reloader_sighting *)),
                                 .refusals = cr_calloc(consumers, sizeof(struct cr_note))};
     out->world = (struct cr_world){.policy = policy,
                                    .status = &out->status,
@@ -316,9 +336,12 @@ void cr_world_dispose(struct cr_gathered *gathered)
     for (size_t i = 0; policy && i < policy->consumers_len; i++) {
         cr_snapshot_unref(gathered->workload_snapshots[i]);
         cr_json_free(gathered->workload_overrides[i]);
-        for (size_t p = 0; gathered->trusts[i] && p < gathered->pods[i].len; p++)
+        for (size_t p = 0; gathered->trusts[i] && p < gathered->pods[i].len; p++) {
             cr_trust_sighting_dispose(&gathered->trusts[i][p]);
+            cr_reloader_sighting_dispose(&gathered->reloaders[i][p]);
+        }
         free(gathered->trusts[i]);
+        free(gathered->reloaders[i]);
         cr_snapshots_dispose(&gathered->pods[i]);
         free(gathered->pod_views[i]);
         free(gathered->sightings[i]);
@@ -334,6 +357,7 @@ void cr_world_dispose(struct cr_gathered *gathered)
     free(gathered->pod_views);
     free(gathered->sightings);
     free(gathered->trusts);
+    free(gathered->reloaders);
     free(gathered->refusals);
     cr_budgets_dispose(&gathered->budgets);
     free(gathered->trust_refused);

@@ -269,12 +269,16 @@ struct cr_json *cr_client_request(struct cr_client *client, const struct cr_call
     if (!check_thread(client, err) || !exchange(client, call, &response, err))
         return NULL;
     static const char *const managers[] = {"metadata", "managedFields", NULL}; /* nobody here reads them */
-    const struct cr_json_parts parts = {.without = managers};
+    const char *const apart[] = {call->apart, NULL};
+    const struct cr_json_parts parts = {.apart = call->apart ? apart : NULL, .without = managers};
     struct cr_json *object = cr_json_parse_parts(cr_buf_text(&response.body), response.body.len, &parts, err);
     if (!object) {
         cr_autofree char *what = describe(call);
         cr_error_wrap(err, "%s: the answer (HTTP %d) is no JSON; is %s a Kubernetes API server?", what, response.status,
                       cr_client_config(client)->server);
+    } else if (call->answer) {
+        *call->answer = response.body;
+        response.body = (struct cr_buf){0};
     }
     return object;
 }
@@ -297,10 +301,17 @@ struct cr_json *cr_client_raw(struct cr_client *client, const char *method, cons
 struct cr_json *cr_client_get(struct cr_client *client, const struct cr_resource *resource, const char *ns,
                               const char *name, struct cr_error *err)
 {
+    return cr_client_get_apart(client, resource, ns, name, NULL, NULL, err);
+}
+
+struct cr_json *cr_client_get_apart(struct cr_client *client, const struct cr_resource *resource, const char *ns,
+                                    const char *name, const char *apart, struct cr_buf *answer, struct cr_error *err)
+{
     if (!cr_client_check_target(ns, cr_or_empty(name), err))
         return NULL;
     cr_autofree char *path = cr_resource_path(resource, ns, name, NULL);
-    struct cr_call call = {.method = "GET", .path = path, .secret = cr_resource_is_secret(resource)};
+    struct cr_call call = {
+        .method = "GET", .path = path, .secret = cr_resource_is_secret(resource), .apart = apart, .answer = answer};
     return cr_client_request(client, &call, err);
 }
 

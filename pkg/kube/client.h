@@ -50,6 +50,11 @@ void cr_client_set_write_gate(struct cr_client *client, cr_write_gate_fn gate, v
 /* Owned object. Errors: NotFound, Forbidden, … */
 struct cr_json *cr_client_get(struct cr_client *client, const struct cr_resource *resource, const char *ns,
                               const char *name, struct cr_error *err) CR_MUST_USE;
+/* The same, but the object's member of that name stays text (cr_json_text), for what is big and read once. It lies in
+ * answer, which must be empty, is the caller's to dispose, and must not go before the member does. */
+struct cr_json *cr_client_get_apart(struct cr_client *client, const struct cr_resource *resource, const char *ns,
+                                    const char *name, const char *apart, struct cr_buf *answer,
+                                    struct cr_error *err) CR_MUST_USE;
 /* Whether this literal address and port are the API server's as configured (a name is not resolved). Any thread. */
 bool cr_client_is_server(const struct cr_client *client, const char *address, int port);
 /* The server's version ("v1.36.3"), owned: the first thing to ask, its errors are the set-up's errors. */

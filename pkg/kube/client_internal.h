@@ -15,6 +15,9 @@ struct cr_call {
     const char *content_type;
     const char *body;
     bool secret; /* wipe both bodies */
+    /* A member of the object that stays text, and where the answer goes that it lies in; NULL: none. */
+    const char *apart;
+    struct cr_buf *answer;
 };
 /* The object that was answered, owned; with a second try after a 401. */
 struct cr_json *cr_client_request(struct cr_client *client, const struct cr_call *call,

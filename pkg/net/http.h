@@ -49,6 +49,8 @@ struct cr_http_request {
     const char *bearer; /* token for Authorization; NULL: none */
     const char *content_type;
     const char *accept;
+    const char *const *headers; /* more of them, "Name: value"; they win over those that are made of the above */
+    size_t headers_len;
     const char *body; /* NULL: none */
     size_t body_len;
     int timeout_ms;      /* of the whole request, with the wait for a connection; 0: none (streams) */

@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include "base/alloc.h"
@@ -45,10 +46,26 @@ static void add_line(struct cr_http_exchange *x, const char *line)
     x->headers = curl_slist_append(x->headers, line);
 }
 
+/* RFC 9110, section 5.1: a token. */
+static bool is_header_name(const char *name, size_t len)
+{
+    static const char allowed[] = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    return len && strspn(name, allowed) >= len;
+}
+
+static bool has_header(const struct cr_http_exchange *x, const char *name)
+{
+    size_t len = strlen(name);
+    for (const struct curl_slist *line = x->headers; line; line = line->next)
+        if (strncasecmp(line->data, name, len) == 0 && line->data[len] == ':')
+            return true;
+    return false;
+}
+
 static bool add_header(struct cr_http_exchange *x, const char *name, const char *prefix, const char *value,
                        struct cr_error *err)
 {
-    if (!value)
+    if (!value || has_header(x, name))
         return true;
     if (!is_header_text(value))
         return cr_error_set(err, CR_ERR_INVALID, "the value for the header %s holds a line break or control character",
@@ -60,12 +77,26 @@ static bool add_header(struct cr_http_exchange *x, const char *name, const char 
     return true;
 }
 
+static bool add_own(struct cr_http_exchange *x, const struct cr_http_request *request, struct cr_error *err)
+{
+    for (size_t i = 0; i < request->headers_len; i++) {
+        const char *line = request->headers[i];
+        size_t name = strcspn(line, ":");
+        if (line[name] != ':' || !is_header_name(line, name) || !is_header_text(line + name))
+            return cr_error_set(err, CR_ERR_INVALID, "header %zu is not of the form 'Name: value' on one line", i + 1);
+        add_line(x, line);
+    }
+    return true;
+}
+
 static bool add_headers(struct cr_http_exchange *x, const struct cr_http_request *request, struct cr_error *err)
 {
     const char *bearer = request->bearer && *request->bearer ? request->bearer : NULL;
+    if (!add_own(x, request, err))
+        return false;
     /* Without this curl waits up to a second for "100 Continue" before it sends a big body. */
     add_line(x, "Expect:");
-    if (!request->content_type)
+    if (!request->content_type && !has_header(x, "Content-Type"))
         add_line(x, "Content-Type:"); /* curl would call it a form */
     return add_header(x, "Accept", "", request->accept, err) &&
            add_header(x, "Content-Type", "", request->content_type, err) &&
@@ -265,7 +296,8 @@ static bool rename_server(struct cr_http_exchange *x, const char *name, struct c
                             curl_url_strerror(code));
     x->connect_to = curl_slist_append(x->connect_to, connect_to);
     curl_easy_setopt(x->easy, CURLOPT_CONNECT_TO, x->connect_to);
-    add_line(x, header);
+    if (!has_header(x, "Host"))
+        add_line(x, header);
     curl_easy_setopt(x->easy, CURLOPT_HTTPHEADER, x->headers);
     return true;
 }

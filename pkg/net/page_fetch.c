@@ -63,6 +63,8 @@ static bool is_target(const struct cr_page_target *target)
 {
     unsigned char ignored[sizeof(struct in6_addr)];
     const char *address = target->address;
+    if (target->unix_socket)
+        return target->unix_socket[0] == '/' && is_path(target->path);
     return address && (inet_pton(AF_INET, address, ignored) == 1 || inet_pton(AF_INET6, address, ignored) == 1) &&
            target->port > 0 && target->port <= UINT16_MAX && is_path(target->path);
 }
@@ -76,14 +78,22 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
     return 0;
 }
 
+static void write_url(const struct cr_page_target *target, char *url, size_t size)
+{
+    const char *address = target->unix_socket ? "localhost" : target->address; /* there it is only the Host */
+    int port = target->unix_socket ? 80 : target->port;
+    bool ip6 = strchr(address, ':') != NULL;
+    snprintf(url, size, "http://%s%s%s:%d/", ip6 ? "[" : "", address, ip6 ? "]" : "", port);
+}
+
 static void set_options(struct fetching *fetching, const struct cr_page_target *target, int64_t allowed_ms)
 {
     CURL *easy = fetching->easy;
-    bool ip6 = strchr(target->address, ':') != NULL;
     char url[128];
-    snprintf(url, sizeof url, "http://%s%s%s:%d/", ip6 ? "[" : "", target->address, ip6 ? "]" : "", target->port);
+    write_url(target, url, sizeof url);
     long ms = (long)(allowed_ms > 1 ? allowed_ms : 1); /* 0 would be for ever */
     curl_easy_setopt(easy, CURLOPT_URL, url);
+    curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, target->unix_socket);
     curl_easy_setopt(easy, CURLOPT_REQUEST_TARGET, target->path); /* so that it cannot lead elsewhere */
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http");
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);

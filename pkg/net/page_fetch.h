@@ -17,7 +17,8 @@ enum {
 struct cr_page_target {
     const char *address; /* an IP literal, from a pod's status */
     int port;
-    const char *path; /* "/certs": of printable ASCII, without spaces; a query may follow */
+    const char *path;        /* "/certs": of printable ASCII, without spaces; a query may follow */
+    const char *unix_socket; /* an absolute path: asked there, and address and port are not read; NULL: none */
 };
 
 struct cr_page {

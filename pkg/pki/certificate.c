@@ -193,6 +193,15 @@ struct evp_pkey_st *cr_certificate_key(struct cr_certificate *cert)
     return cert->key;
 }
 
+void cr_certificate_offer_key(struct cr_certificate *cert, struct evp_pkey_st *key)
+{
+    const CR_ASN1_SPKI *spki = cert->asn1->tbs->spki;
+    const unsigned char *bits = ASN1_STRING_get0_data(spki->key);
+    size_t len = (size_t)ASN1_STRING_length(spki->key);
+    if (!cert->key && cr_key_has_public(key, spki->algorithm, bits, len) && EVP_PKEY_up_ref(key))
+        cert->key = key;
+}
+
 /* --- digests --- */
 
 static struct der name_der(const X509_NAME *name)

@@ -32,6 +32,10 @@ struct x509_st *cr_certificate_x509(struct cr_certificate *cert);
 /* The public key. Borrowed; NULL when it is of a kind that OpenSSL does not know. */
 struct evp_pkey_st *cr_certificate_key(struct cr_certificate *cert);
 
+/* Has a private key stand for the public one, if they belong together and that can be told without decoding the latter.
+ * The certificate holds it, too, then. */
+void cr_certificate_offer_key(struct cr_certificate *cert, struct evp_pkey_st *key);
+
 /* The issuer that cert names has the name of ca. */
 bool cr_certificate_names_issuer(const struct cr_certificate *cert, const struct cr_certificate *ca);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <openssl/core_names.h>
 #include <openssl/decoder.h>
 #include <openssl/evp.h>
 #include <openssl/x509.h>
@@ -88,6 +89,28 @@ static EVP_PKEY *decode(enum form form, enum type type, const void *der, size_t 
 struct evp_pkey_st *cr_key_decode_public(const struct X509_algor_st *algorithm, const void *der, size_t len)
 {
     return decode(PUBLIC, type_of(algorithm), der, len);
+}
+
+/* RFC 5480, section 2.1.1: a curve by its name. */
+static int curve_of(const X509_ALGOR *algorithm)
+{
+    const void *parameter = NULL;
+    int type = V_ASN1_UNDEF;
+    X509_ALGOR_get0(NULL, &type, &parameter, algorithm);
+    return type == V_ASN1_OBJECT ? OBJ_obj2nid(parameter) : NID_undef;
+}
+
+bool cr_key_has_public(const struct evp_pkey_st *key, const struct X509_algor_st *algorithm, const void *bits,
+                       size_t len)
+{
+    char group[64];
+    unsigned char point[256];
+    size_t point_len = 0;
+    int curve = type_of(algorithm) == EC ? curve_of(algorithm) : NID_undef;
+    return curve != NID_undef && EVP_PKEY_get_base_id(key) == EVP_PKEY_EC &&
+           EVP_PKEY_get_group_name(key, group, sizeof group, NULL) && OBJ_sn2nid(group) == curve &&
+           EVP_PKEY_get_octet_string_param(key, OSSL_PKEY_PARAM_PUB_KEY, point, sizeof point, &point_len) &&
+           point_len == len && memcmp(point, bits, len) == 0;
 }
 
 static enum form form_of(const struct cr_pem_block *block)

@@ -2,6 +2,9 @@
 #ifndef CR_PKI_KEY_H
 #define CR_PKI_KEY_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "pki/material.h"
 
 struct evp_pkey_st;   /* OpenSSL's EVP_PKEY */
@@ -15,6 +18,11 @@ struct evp_pkey_st *cr_key_read(const struct cr_pem_input *in, enum cr_material_
 /* The public key of a SubjectPublicKeyInfo's DER, whose algorithm the caller knows. Owned by the caller; NULL when
  * OpenSSL cannot read it. */
 struct evp_pkey_st *cr_key_decode_public(const struct X509_algor_st *algorithm, const void *der, size_t len);
+
+/* Whether these bits are the public half of the private key, told without decoding them, which takes OpenSSL as long as
+ * all else that is read of a Secret. False also when it cannot be told: of any key but one on a curve with a name. */
+bool cr_key_has_public(const struct evp_pkey_st *key, const struct X509_algor_st *algorithm, const void *bits,
+                       size_t len);
 
 enum { CR_KEY_TYPE = 16 };
 /* "RSA-2048", "ECDSA-P256", "Ed25519", … */

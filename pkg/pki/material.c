@@ -209,15 +209,9 @@ static bool refuse_mismatch(struct work *w, const EVP_PKEY *key)
                   name_of(w, PRIVATE_KEY), name_of(w, CERTIFICATE), type, w->out->key_type);
 }
 
-static bool check_key(struct work *w)
+static void key_cleanup(EVP_PKEY **key)
 {
-    enum cr_material_problem problem;
-    EVP_PKEY *key = cr_key_read(&w->in->private_key, &problem, w->err);
-    if (!key)
-        return refuse_entry(w, PRIVATE_KEY, problem);
-    bool fits = has_key(leaf_of(w), key) || refuse_mismatch(w, key);
-    EVP_PKEY_free(key);
-    return fits;
+    EVP_PKEY_free(*key);
 }
 
 static bool check_times(struct work *w)
@@ -257,12 +251,21 @@ static bool read_leaf(struct work *w)
     w->chain = cr_certificates_read(&w->in->certificate, MAX_CHAIN, w->err);
     if (!w->chain)
         return refuse_entry(w, CERTIFICATE, CR_MATERIAL_UNPARSABLE);
+    enum cr_material_problem problem;
+    struct cr_error unread = {0}; /* told after what is wrong with the certificate */
+    __attribute__((cleanup(key_cleanup))) EVP_PKEY *key = cr_key_read(&w->in->private_key, &problem, &unread);
+    if (key)
+        cr_certificate_offer_key(leaf_of(w), key);
     /* Only of the leaf: a CA with a key that we cannot read is none of our business. */
     if (!cr_certificate_key(leaf_of(w)))
         return refuse(w, CR_MATERIAL_UNPARSABLE, "%s: the certificate has a public key of an unknown kind",
                       name_of(w, CERTIFICATE));
     describe_leaf(w);
-    return check_key(w) && check_times(w);
+    if (!key) {
+        cr_error_set(w->err, unread.kind, "%s", unread.text);
+        return refuse_entry(w, PRIVATE_KEY, problem);
+    }
+    return (has_key(leaf_of(w), key) || refuse_mismatch(w, key)) && check_times(w);
 }
 
 /* --- trust --- */

@@ -132,10 +132,22 @@ char *cr_image_tag(const char *image);
 /* How long a method takes when nobody says: a watch 5 s (inotify and a debounce), a handshake 1 s (client-go reads its
  * files at most once a second), a poll 5 min (client-go's). 0 for methods that do not act by themselves. */
 int64_t cr_method_default_delay_ms(enum cr_method method);
+/* Signal, HTTP, Command: reads again when it is told to. */
+bool cr_method_is_told(enum cr_method method);
+/* How long such a one takes with a reloader when nobody says: that waits 1 s at most for quiet and 10 s for the proof
+ * of its first try, and a second one shall have its time, too. */
+enum { CR_TOLD_DELAY_MS = 30 * 1000 };
+
+/* Who tells a program that reads again only when it is told. */
+enum cr_teller {
+    CR_TELLER_NOBODY,
+    CR_TELLER_RELOADER,
+    CR_TELLER_UNSAID, /* said elsewhere in the sentence */
+};
 
 /* What a capability does in words: "reads its client CA (GRPC_CLIENT_TLS_CACERT) once at start". */
-void cr_capability_phrase(const struct cr_capability *capability, enum cr_role role, const char *parameter, char *out,
-                          size_t size);
+void cr_capability_phrase(const struct cr_capability *capability, enum cr_role role, const char *parameter,
+                          enum cr_teller teller, char *out, size_t size);
 /* "server leaf", "client CA", …: how a role is called in a sentence. */
 const char *cr_role_words(enum cr_role role);
 

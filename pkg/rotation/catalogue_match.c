@@ -118,16 +118,25 @@ static size_t weight(const char *pattern)
     return pinned;
 }
 
+/* Whether it can fit a name that ends so: nearly none can, and an image is held against all of them. */
+static bool may_fit(const char *pattern, char name_end)
+{
+    size_t len = strlen(pattern);
+    return !len || pattern[len - 1] == name_end || strchr("*?]", pattern[len - 1]);
+}
+
 /* A pattern that is laid over the others comes before all of them. */
 struct match {
     const struct cr_component *component;
     size_t weight;
 };
 
-static void consider(struct match *best, const struct cr_component *component, const char *name)
+static void consider(struct match *best, const struct cr_component *component, const char *name, char name_end)
 {
     for (size_t k = 0; k < component->images.len; k++) {
         const char *pattern = component->images.items[k];
+        if (!may_fit(pattern, name_end))
+            continue;
         bool above = best->component && component->layer > best->component->layer;
         bool below = best->component && component->layer < best->component->layer;
         if (!below && (above || weight(pattern) > best->weight) && matches(pattern, name))
@@ -139,9 +148,10 @@ const struct cr_component *cr_catalogue_by_image(const struct cr_catalogue *cata
 {
     if (!image || !*image)
         return NULL;
-    cr_autofree char *name = cr_strndup(image, name_length(image));
+    size_t len = name_length(image);
+    cr_autofree char *name = cr_strndup(image, len);
     struct match best = {0};
     for (size_t i = 0; i < cr_catalogue_len(catalogue); i++)
-        consider(&best, &catalogue->items[i], name);
+        consider(&best, &catalogue->items[i], name, len ? name[len - 1] : '\0');
     return best.component;
 }

@@ -34,8 +34,9 @@ struct cr_decision_secret {
     enum cr_decision_kind kind; /* of this Secret alone */
     unsigned restart_classes;   /* CR_CLASS_* that force a restart */
     unsigned reload_classes;    /* CR_CLASS_* taken up without one */
+    unsigned trigger_classes;   /* of those, the ones that its reloader must tell it of */
     unsigned roles;             /* CR_ROLE_BIT mask of the roles this Secret plays */
-    int64_t max_delay_ms;       /* longest delay of what hot-reloads */
+    int64_t max_delay_ms;       /* longest delay of what reloads */
     bool refreshes;             /* some mount of it refreshes by itself: nudging helps */
     bool not_accepted;          /* some software takes no leaf with such a key: it will not take it up */
 };
@@ -62,11 +63,12 @@ CR_DEFINE_DISPOSE(cr_decision, struct cr_decision, cr_decision_dispose)
  * - of opaque material only the keys that changed count: those that the template picks (items, subPath, env), or that a
  * parameter points to. A volume with all keys concerns software that is not known, or of which the catalogue or the
  * policy (reload.opaque) says that it reads opaque material;
- * - policy overrides by role beat the catalogue; an override of Signal, HTTP or Command without a sidecar means
- * Restart;
- * - Watch, PerHandshake, Poll decide HotReload; ApiWatch HotReload; Signal, HTTP, Command mean Restart as long as no
- * reloader sidecar is in the pod; Unknown and unverified mean Restart; an unknown component or version takes the
- * strictest;
+ * - policy overrides by role beat the catalogue;
+ * - Watch, PerHandshake, Poll decide HotReload; ApiWatch HotReload; Signal, HTTP, Command decide Trigger when a
+ * reloader in the pod (reloader.h) has the leaf, or the CAs, of this Secret in a volume that refreshes, else Restart;
+ * Unknown and unverified mean Restart; an unknown component or version takes the strictest;
+ * - what only the reloader mounts counts as a usage by those who read what it makes of it; its own usage decides
+ * nothing;
  * - several containers, roles and Secrets: the strictest decides, and the reason names it first, then what would have
  * reloaded. */
 void cr_decide(const struct cr_decide_input *input, struct cr_decision *out);

@@ -5,13 +5,15 @@
 #include "rotation/catalogue_internal.h"
 #include "rotation/decide.h"
 #include "rotation/diff.h"
+#include "rotation/reloader.h"
 #include "rotation/usage.h"
 
 /* Why a finding decides as it does, the weakest ground for a restart first: the reason names the strongest. */
 enum cr_ground {
     CR_GROUND_RELOADS,    /* its capability: by itself */
+    CR_GROUND_TOLD,       /* when its pod's reloader tells it */
     CR_GROUND_UNKNOWN,    /* nobody knows, or nobody verified */
-    CR_GROUND_TRIGGER,    /* it could be told, but nothing is there to tell it */
+    CR_GROUND_UNTOLD,     /* it could be told, but nothing is there to tell it */
     CR_GROUND_CAPABILITY, /* it reads once */
     CR_GROUND_INIT,       /* an init container has run and is gone */
     CR_GROUND_FIXED,      /* subPath, environment and what was immutable never refresh */
@@ -36,10 +38,27 @@ struct cr_finding {
 struct cr_findings {
     struct cr_finding *items;
     size_t len;
+    struct cr_reloader_sidecar sidecar; /* of the pod */
 };
+
+/* Without a restart. */
+static inline bool cr_finding_reloads(const struct cr_finding *finding)
+{
+    return finding->ground == CR_GROUND_RELOADS || finding->ground == CR_GROUND_TOLD;
+}
+
+/* Of containers and init containers; NULL: there is none. */
+const struct cr_json *cr_container_named(const struct cr_json *pod_spec, const char *name);
 
 /* The class of a file by its key, or by its role when the key cannot be told. */
 enum cr_class cr_class_of(const struct cr_policy_secret *secret, const char *key, enum cr_role role);
+
+/* decide_reloader.c: of all usages of a Secret those that count. What only the reloader mounts is a usage by those who
+ * read what it makes of it; beside others, its own decides nothing, unless it is for the certificate of its page. */
+void cr_decide_usages(const struct cr_decide_input *input, const struct cr_reloader_sidecar *sidecar,
+                      const struct cr_policy_secret *secret, struct cr_usage_list *usages);
+/* passed_on: cr_reloader_classes of the finding's Secret. */
+enum cr_teller cr_decide_teller(const struct cr_finding *finding, unsigned passed_on);
 
 /* decide_keys.c: whether the component is known not to take the new leaf's key in this role. */
 bool cr_finding_refuses_key(const struct cr_finding *finding, const struct cr_program *program,

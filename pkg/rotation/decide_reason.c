@@ -49,10 +49,20 @@ static void say_delay(struct cr_buf *buf, int64_t ms)
     cr_buf_printf(buf, "within %s", text);
 }
 
-static void say_capability(struct cr_buf *buf, const struct cr_finding *finding)
+static enum cr_teller teller_of(const struct sentence *s, const struct cr_finding *finding)
+{
+    if (finding->ground == CR_GROUND_TOLD)
+        return CR_TELLER_RELOADER;
+    /* What of a reloader that is there, say_untold says. */
+    return s->findings->sidecar.container ? CR_TELLER_UNSAID : CR_TELLER_NOBODY;
+}
+
+static void say_capability(struct sentence *s, const struct cr_finding *finding)
 {
     char phrase[256];
-    cr_capability_phrase(&finding->capability, finding->role, finding->parameter, phrase, sizeof phrase);
+    struct cr_buf *buf = &s->buf;
+    cr_capability_phrase(&finding->capability, finding->role, finding->parameter, teller_of(s, finding), phrase,
+                         sizeof phrase);
     cr_buf_puts(buf, phrase);
     if (finding->overridden)
         cr_buf_puts(buf, " (so says the policy)");
@@ -120,12 +130,12 @@ static void say_none(struct sentence *s)
     say_unused(s);
 }
 
-/* --- hot reload --- */
+/* --- without a restart --- */
 
 /* Said the same way: one sentence fits both. */
 static bool alike(const struct cr_finding *a, const struct cr_finding *b)
 {
-    if (a->component != b->component || a->overridden != b->overridden ||
+    if (a->component != b->component || a->overridden != b->overridden || a->ground != b->ground ||
         !cr_streq(a->capability.says, b->capability.says))
         return false;
     return a->capability.says || (a->role == b->role && a->capability.method == b->capability.method);
@@ -168,7 +178,7 @@ static int64_t slowest(const struct cr_findings *findings, const char *container
     int64_t longest = -1;
     for (size_t i = 0; i < findings->len; i++) {
         const struct cr_finding *f = &findings->items[i];
-        if (f->role == role && f->ground == CR_GROUND_RELOADS && f->capability.max_delay_ms > longest &&
+        if (f->role == role && cr_finding_reloads(f) && f->capability.max_delay_ms > longest &&
             (!container || strcmp(container, f->usage->container) == 0))
             longest = f->capability.max_delay_ms;
     }
@@ -189,7 +199,7 @@ static void say_alike(struct sentence *s)
     unsigned classes = classes_of(s->findings);
     say_who(buf, s->deciding->component, s->deciding->usage);
     cr_buf_puts(buf, " ");
-    say_capability(buf, s->deciding);
+    say_capability(s, s->deciding);
     cr_buf_puts(buf, ": ");
     say_new_material(buf, classes);
     cr_buf_puts(buf, classes & (classes - 1) ? " are taken up " : " is taken up ");
@@ -197,11 +207,37 @@ static void say_alike(struct sentence *s)
     cr_buf_puts(buf, ", no restart.");
 }
 
+static bool is_told_alike(const struct cr_finding *a, const struct cr_finding *b)
+{
+    return a->ground == CR_GROUND_TOLD && b->ground == CR_GROUND_TOLD && a->capability.method == b->capability.method &&
+           a->capability.signal && cr_streq(a->capability.signal, b->capability.signal);
+}
+
+/* " takes up by itself what changed", or at which word of its reloader. */
+static void say_takes_up(struct sentence *s)
+{
+    bool alike = true, by_itself = false;
+    const struct cr_capability *capability = &s->deciding->capability;
+    for (size_t i = 0; i < s->findings->len; i++) {
+        alike = alike && is_told_alike(s->deciding, &s->findings->items[i]);
+        by_itself = by_itself || s->findings->items[i].ground == CR_GROUND_RELOADS;
+    }
+    cr_buf_puts(&s->buf, " takes up ");
+    if (alike && capability->method == CR_METHOD_SIGNAL)
+        cr_buf_printf(&s->buf, "on %s, which its reloader sends, ", capability->signal);
+    else if (s->deciding->ground == CR_GROUND_TOLD)
+        cr_buf_printf(&s->buf, "%swhen its reloader tells it ", by_itself ? "by itself or " : "");
+    else
+        cr_buf_puts(&s->buf, "by itself ");
+    cr_buf_puts(&s->buf, "what changed");
+}
+
 static void say_roles_with_delays(struct sentence *s)
 {
     struct cr_buf *buf = &s->buf;
     say_who(buf, s->deciding->component, s->deciding->usage);
-    const char *separator = " takes up by itself what changed: its ";
+    say_takes_up(s);
+    const char *separator = ": its ";
     for (unsigned role = 0; role < CR_ROLE_COUNT; role++) {
         int64_t delay = slowest(s->findings, NULL, (enum cr_role)role);
         if (delay < 0)
@@ -216,14 +252,16 @@ static void say_roles_with_delays(struct sentence *s)
 static void say_several_containers(struct sentence *s)
 {
     struct cr_buf *buf = &s->buf;
-    cr_buf_puts(buf, "the containers take up by themselves what changed, the slowest is ");
+    bool told = s->deciding->ground == CR_GROUND_TOLD;
+    cr_buf_puts(buf, told ? "the containers take up what changed, "
+                          : "the containers take up by themselves what changed, the slowest is ");
     say_who(buf, s->deciding->component, s->deciding->usage);
-    cr_buf_puts(buf, " ");
+    cr_buf_puts(buf, told ? " when its reloader tells it, " : " ");
     say_delay(buf, s->deciding->capability.max_delay_ms);
     cr_buf_puts(buf, "; no restart.");
 }
 
-static void say_hot_reload(struct sentence *s)
+static void say_reload(struct sentence *s)
 {
     if (all_alike(s->findings))
         say_alike(s);
@@ -299,14 +337,30 @@ static void say_ground(struct sentence *s)
             return;
         }
         break;
-    case CR_GROUND_TRIGGER:
+    case CR_GROUND_UNTOLD:
     case CR_GROUND_CAPABILITY:
+    case CR_GROUND_TOLD:
     case CR_GROUND_RELOADS:
         break;
     }
     say_who(&s->buf, f->component, f->usage);
     cr_buf_puts(&s->buf, " ");
-    say_capability(&s->buf, f);
+    say_capability(s, f);
+}
+
+/* Why the reloader that is there does not tell it. */
+static void say_untold(struct sentence *s)
+{
+    struct cr_buf *buf = &s->buf;
+    const struct cr_finding *f = s->deciding;
+    if (f->ground != CR_GROUND_UNTOLD || !s->findings->sidecar.container)
+        return;
+    if (f->class == CR_CLASS_OPAQUE) {
+        cr_buf_puts(buf, "; its reloader passes no opaque material on");
+        return;
+    }
+    cr_buf_printf(buf, "; its reloader does not mount the %s of Secret ", f->class == CR_CLASS_LEAF ? "leaf" : "CAs");
+    say_name(buf, secret_of(s, f));
 }
 
 static void say_change(struct sentence *s)
@@ -352,6 +406,7 @@ static void say_restart(struct sentence *s)
     cr_buf_puts(&s->buf, ": restart");
     if (s->deciding->ground == CR_GROUND_UNKNOWN && !s->deciding->overridden)
         cr_buf_printf(&s->buf, "; spec.consumers[].reload.%s can tell", cr_role_name(s->deciding->role));
+    say_untold(s);
     say_spared(s);
     cr_buf_puts(&s->buf, ".");
 }
@@ -381,8 +436,8 @@ char *cr_decide_reason(const struct cr_decide_input *input, const struct cr_deci
     struct sentence s = {.input = input, .decision = decision, .findings = findings, .deciding = deciding};
     if (!deciding)
         say_none(&s);
-    else if (deciding->ground == CR_GROUND_RELOADS)
-        say_hot_reload(&s);
+    else if (cr_finding_reloads(deciding))
+        say_reload(&s);
     else
         say_restart(&s);
     char *text = cr_buf_steal(&s.buf);

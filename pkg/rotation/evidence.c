@@ -61,11 +61,13 @@ static enum cr_evidence say_stale(const struct cr_evidence_input *in, const stru
     return CR_EVIDENCE_STALE;
 }
 
-/* What a probe says about a change of the leaf. */
+/* What a probe, or the pod's reloader, says about a change of the leaf. */
 static enum cr_evidence judge_shown(const struct cr_evidence_input *in, char *why)
 {
     if (in->shown->shown == CR_SHOWN_NEW)
         return CR_EVIDENCE_VERIFIED;
+    if (in->shown->shown == CR_SHOWN_DELIVERED)
+        return CR_EVIDENCE_INFERRED;
     if (in->shown->shown == CR_SHOWN_UNKNOWN)
         return say(CR_EVIDENCE_UNKNOWN, why, in->shown->why);
     return say_stale(in, in->shown, why);
@@ -80,7 +82,7 @@ static bool has_it(enum cr_evidence evidence)
  * tells in the end, as of all that cannot be seen. */
 static enum cr_evidence await_trust(const struct cr_evidence_input *in, enum cr_evidence evidence, char *why)
 {
-    bool over = !in->restarted && in->now_ms >= settled_by(in);
+    bool over = !in->restarted && !in->trust_told && in->now_ms >= settled_by(in);
     if (over || (!has_it(evidence) && !in->trust_alone))
         return evidence;
     return say(CR_EVIDENCE_UNKNOWN, why, in->trust->why);
@@ -97,6 +99,8 @@ static enum cr_evidence with_trust(const struct cr_evidence_input *in, enum cr_e
         return await_trust(in, evidence, why);
     case CR_SHOWN_NEW:
         return in->trust_alone ? say(CR_EVIDENCE_VERIFIED, why, "") : evidence;
+    case CR_SHOWN_DELIVERED:
+        return in->trust_alone || evidence == CR_EVIDENCE_VERIFIED ? say(CR_EVIDENCE_INFERRED, why, "") : evidence;
     default:
         return evidence;
     }

@@ -22,7 +22,8 @@ enum {
 static bool can_be_seen(const struct plan_consumer *consumer, const struct cr_world_pod *pod, size_t k)
 {
     const struct plan_change *change = &consumer->changes[k];
-    return (consumer->spec->verify.endpoints_len && change->leaf_changed) || cr_plan_can_see_trust(consumer, pod, k);
+    return (consumer->spec->verify.endpoints_len && change->leaf_changed) || change->told ||
+           cr_plan_can_see_trust(consumer, pod, k);
 }
 
 static int nudges_max(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod, size_t k)
@@ -50,7 +51,8 @@ static int nudges_wanted(const struct plan_ctx *ctx, const struct plan_consumer 
         const struct plan_change *change = &consumer->changes[k];
         enum cr_evidence evidence = cr_plan_evidence_of(ctx, consumer, pod, k);
         if (!change->concerns || change->not_accepted || !secret->refreshes || !secret->reload_classes ||
-            evidence == CR_EVIDENCE_VERIFIED || evidence == CR_EVIDENCE_INFERRED)
+            evidence == CR_EVIDENCE_VERIFIED || evidence == CR_EVIDENCE_INFERRED ||
+            cr_plan_reloader_has_found(ctx, consumer, pod, k))
             continue;
         /* A new pod that shows old material must not be refreshed: what it read once would stay old, unseen. */
         if (came_up_for(ctx, consumer, pod, k))
@@ -97,7 +99,7 @@ static bool has_nothing_to_tell(const struct plan_ctx *ctx, const struct plan_co
     for (size_t k = 0; k < ctx->changes_len; k++) {
         const struct plan_change *change = &consumer->changes[k];
         if (change->concerns &&
-            ((change->leaf_changed && consumer->spec->verify.endpoints_len) || change->leaf_presented ||
+            ((change->leaf_changed && consumer->spec->verify.endpoints_len) || change->leaf_presented || change->told ||
              cr_plan_shown_trust(ctx, consumer, pod, k) != CR_SHOWN_NOTHING))
             return false;
     }
@@ -118,7 +120,7 @@ static int64_t probe_interval_ms(const struct plan_ctx *ctx, const struct plan_c
     else if (age_ms >= 15 * 1000)
         pause_ms = 1000;
     /* Many pods are asked less often: a handshake costs either side about a millisecond. */
-    size_t asked = verify->endpoints_len + (verify->certs_port != 0);
+    size_t asked = verify->endpoints_len + (verify->certs_port != 0) + (cr_plan_reloader_port(ctx, consumer) != 0);
     int64_t least_ms = (int64_t)(consumer->world->pods_len * asked) * 1000 / PROBES_PER_SECOND;
     return pause_ms > least_ms ? pause_ms : least_ms;
 }
@@ -167,13 +169,30 @@ static bool wants_trust(const struct plan_ctx *ctx, const struct plan_consumer *
     return false;
 }
 
-static int64_t looked_ms(const struct plan_consumer *consumer, const struct cr_world_pod *pod, bool trust)
+/* What is asked of one pod, and when: of the part that was looked at the longest ago; 0: one never was. */
+struct asked {
+    bool any;
+    int64_t at_ms;
+};
+
+static void add_look(struct asked *asked, int64_t at_ms)
 {
-    int64_t endpoints_ms = cr_plan_asked_ms(consumer, pod);
-    if (!trust)
-        return endpoints_ms;
-    bool alone = !consumer->spec->verify.endpoints_len;
-    return alone || pod->trust->at_ms < endpoints_ms ? pod->trust->at_ms : endpoints_ms;
+    if (!asked->any || at_ms < asked->at_ms)
+        asked->at_ms = at_ms;
+    asked->any = true;
+}
+
+static int64_t looked_ms(const struct plan_consumer *consumer, const struct cr_world_pod *pod,
+                         const struct cr_plan_pod *probe)
+{
+    struct asked asked = {0};
+    if (consumer->spec->verify.endpoints_len)
+        add_look(&asked, cr_plan_asked_ms(consumer, pod));
+    if (probe->trust)
+        add_look(&asked, pod->trust->at_ms);
+    if (probe->reloader_port)
+        add_look(&asked, pod->reloader ? pod->reloader->at_ms : 0);
+    return asked.at_ms;
 }
 
 static void maybe_probe(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, size_t pod_index)
@@ -181,20 +200,23 @@ static void maybe_probe(struct plan_ctx *ctx, const struct plan_consumer *consum
     const struct cr_world_pod *pod = &consumer->world->pods[pod_index];
     if (!pod->ip || !pod->started_ms || !worth_a_look(ctx, consumer, pod_index))
         return;
-    bool trust = wants_trust(ctx, consumer, pod);
-    int64_t asked = looked_ms(consumer, pod, trust);
+    struct cr_plan_pod probe = {.consumer = index,
+                                .pod = pod_index,
+                                .trust = wants_trust(ctx, consumer, pod),
+                                .reloader_port = cr_plan_reloader_port(ctx, consumer)};
+    int64_t asked = looked_ms(consumer, pod, &probe);
     int64_t pause_ms = probe_interval_ms(ctx, consumer);
-    if (trust && pause_ms < TELLS_NOTHING_MS && has_nothing_to_tell(ctx, consumer, pod_index))
+    if (probe.trust && pause_ms < TELLS_NOTHING_MS && has_nothing_to_tell(ctx, consumer, pod_index))
         pause_ms = TELLS_NOTHING_MS;
     int64_t due = asked ? asked + pause_ms : 0;
     if (ctx->world->now_ms < due) {
         cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);
         return;
     }
-    PLAN_PUSH(ctx->plan->probes, ctx->plan->probes_len, {.consumer = index, .pod = pod_index, .trust = trust});
-    const char *canary = trust ? cr_plan_canary_ca(ctx, consumer) : NULL;
-    struct cr_plan_pod *probe = &ctx->plan->probes[ctx->plan->probes_len - 1];
-    snprintf(probe->canary_ca, sizeof probe->canary_ca, "%s", cr_or_empty(canary));
+    const char *canary = probe.trust ? cr_plan_canary_ca(ctx, consumer) : NULL;
+    snprintf(probe.canary_ca, sizeof probe.canary_ca, "%s", cr_or_empty(canary));
+    ctx->plan->probes = cr_reallocarray(ctx->plan->probes, ctx->plan->probes_len + 1, sizeof *ctx->plan->probes);
+    ctx->plan->probes[ctx->plan->probes_len++] = probe;
 }
 
 /* --- evictions --- */

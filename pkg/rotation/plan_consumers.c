@@ -210,6 +210,7 @@ static void weigh(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k
     change->leaf_presented = new_leaf && (secret->roles & CR_ROLE_BIT(CR_ROLE_CLIENT_LEAF));
     if (seen & CR_CLASS_TRUST)
         change->trust_roles = secret->roles & (CR_ROLE_BIT(CR_ROLE_CLIENT_CA) | CR_ROLE_BIT(CR_ROLE_SERVER_CA));
+    change->told = cr_plan_told(ctx, k, secret->trigger_classes);
     change->since_ms = pending->since_ms;
     change->max_delay_ms = secret->max_delay_ms;
     change->not_accepted = secret->not_accepted;
@@ -253,17 +254,29 @@ static void sum_up(const struct plan_ctx *ctx, struct plan_consumer *consumer)
 
 /* --- state --- */
 
+/* What a fall-back was for, once its restart is done: what was seen then is not on record yet. */
+static void say_fell_back(struct plan_consumer *consumer)
+{
+    cr_autofree char *text = cr_asprintf("A reload did not happen in time: restarted. (Expected was: %s)",
+                                         cr_or_empty(consumer->decision.reason));
+    cr_strset(&consumer->status->reason, text);
+}
+
 static void show_decision(struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
-    bool fell_back = consumer->decision.kind == CR_DECISION_HOT_RELOAD && (consumer->restarted || consumer->evicts);
-    /* After a fall-back the earlier reason ("still serve the old leaf …") says more than the catalogue's expectation.
-     */
-    if (!fell_back || status->decision != CR_DECISION_RESTART) {
-        status->decision = fell_back ? CR_DECISION_RESTART : consumer->decision.kind;
-        cr_strset(&status->reason, consumer->decision.reason);
-    }
+    enum cr_decision_kind kind = consumer->decision.kind;
+    bool reloads = kind == CR_DECISION_HOT_RELOAD || kind == CR_DECISION_TRIGGER;
+    bool fell_back = reloads && (consumer->restarted || consumer->evicts);
     status->since_ms = consumer->since_ms;
+    /* The earlier reason ("still serve the old leaf …") says more than the catalogue's expectation. */
+    if (fell_back && status->decision == CR_DECISION_RESTART)
+        return;
+    status->decision = fell_back ? CR_DECISION_RESTART : kind;
+    if (fell_back)
+        say_fell_back(consumer);
+    else
+        cr_strset(&status->reason, consumer->decision.reason);
 }
 
 static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
@@ -282,6 +295,7 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
         consumer->status->state = CR_CONSUMER_IDLE;
     }
     consumer->pod_spec = cr_json_at(consumer->world->workload, "spec", "template", "spec");
+    consumer->sidecar = cr_reloader_find(consumer->pod_spec);
     cr_plan_count_restart(ctx, consumer);
     find_broken_secret(ctx, consumer);
     if (!ctx->changes_len) {

@@ -80,12 +80,14 @@ static void leaves_of_others(const struct plan_ctx *ctx, size_t change, struct c
 struct look {
     struct cr_strvec others;
     struct plan_trust_look trust;
+    struct plan_trigger_look trigger;
 };
 
 /* What one pod shows of one change. */
 struct shown {
     struct cr_shown_leaf leaf;
     struct cr_shown_leaf trust;
+    bool found; /* by its reloader */
 };
 
 static bool can_look(const struct plan_consumer *consumer, size_t change)
@@ -128,6 +130,7 @@ static void look_at(const struct plan_ctx *ctx, const struct plan_consumer *cons
     look_at_leaf(ctx, consumer, pod, change, &look->others, &out->leaf);
     add_page_leaf(ctx, consumer, pod, change, &out->leaf);
     cr_plan_look_at_trust(ctx, consumer, pod, change, &look->trust, &out->trust);
+    cr_plan_look_at_reloader(ctx, consumer, pod, change, &look->trigger, &out->leaf, &out->trust, &out->found);
 }
 
 /* The pod came up by somebody else's hand, so late that its volume cannot be the old one, or it shows the new leaf and
@@ -177,8 +180,9 @@ static enum cr_evidence judge_accepted(const struct plan_ctx *ctx, const struct 
 
     struct cr_evidence_input input = {
         .shown = &shown->leaf,
-        .trust = c->trust_roles ? &shown->trust : NULL,
+        .trust = c->trust_roles || (c->told & CR_CLASS_TRUST) ? &shown->trust : NULL,
         .trust_alone = is_trust_alone(consumer, change),
+        .trust_told = c->told & CR_CLASS_TRUST,
         .restarted = restarts,
         .pod_is_new = is_new,
         /* A pod that starts at all starts after its creation. */
@@ -242,6 +246,12 @@ enum cr_shown cr_plan_shown_trust(const struct plan_ctx *ctx, const struct plan_
     return evidence_at(ctx, consumer, pod, change)->trust;
 }
 
+bool cr_plan_reloader_has_found(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
+                                size_t change)
+{
+    return evidence_at(ctx, consumer, pod, change)->found;
+}
+
 static int badness(enum cr_evidence evidence)
 {
     static const int order[] = {
@@ -276,7 +286,8 @@ static enum cr_evidence judge_pod(struct plan_ctx *ctx, struct plan_consumer *co
                                                                        .leaf = shown.leaf.shown,
                                                                        .trust = shown.trust.shown,
                                                                        .old_leaf_ms = shown.leaf.old_ms,
-                                                                       .old_trust_ms = shown.trust.old_ms};
+                                                                       .old_trust_ms = shown.trust.old_ms,
+                                                                       .found = shown.found};
         if (badness(evidence) > badness(worst)) {
             worst = evidence;
             memcpy(why, reason, WHY);
@@ -294,6 +305,7 @@ static struct look *prepare_looks(const struct plan_ctx *ctx, const struct plan_
         if (can_look(consumer, k))
             leaves_of_others(ctx, k, &looks[k].others);
         cr_plan_trust_look_make(ctx, consumer, k, &looks[k].trust);
+        cr_plan_trigger_look_make(ctx, consumer, k, &looks[k].trigger);
     }
     return looks;
 }
@@ -318,6 +330,7 @@ void cr_plan_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer)
     for (size_t k = 0; k < ctx->changes_len; k++) {
         cr_strvec_dispose(&looks[k].others);
         cr_plan_trust_look_dispose(&looks[k].trust);
+        cr_plan_trigger_look_dispose(&looks[k].trigger);
     }
 }
 

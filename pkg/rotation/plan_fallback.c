@@ -64,10 +64,11 @@ void cr_plan_fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer)
         return;
     cr_autofree char *expected = consumer->decision.reason;
     consumer->decision.reason =
-        cr_asprintf("%d of %d pods %s past the deadline, so hot reload did not happen: "
+        cr_asprintf("%d of %d pods %s past the deadline, so %s did not happen: "
                     "restart. (Expected was: %s)",
                     late, consumer->status->pods.total,
                     is_late_with(ctx, consumer, CR_CLASS_LEAF) ? "still serve the old leaf" : "still go by the old CAs",
+                    consumer->decision.kind == CR_DECISION_TRIGGER ? "the reload by its reloader" : "hot reload",
                     cr_or_empty(expected));
     consumer->decision.kind = CR_DECISION_RESTART;
 }

@@ -6,6 +6,8 @@
 #include "rotation/decide.h"
 #include "rotation/diff.h"
 #include "rotation/plan.h"
+#include "rotation/reloader.h"
+#include "rotation/reloader_sighting.h"
 #include "rotation/rollout.h"
 #include "rotation/schedule.h"
 
@@ -19,6 +21,7 @@ struct plan_change {
     bool leaf_changed;    /* a leaf that it serves */
     bool leaf_presented;  /* a leaf that it presents as a client, and that its page tells of */
     unsigned trust_roles; /* in which it uses CAs that changed: CR_ROLE_BIT */
+    unsigned told;        /* CR_CLASS_* that its reloader tells it of, and whose digests its page can show */
     unsigned seen_late;   /* CR_CLASS_* of which an old state was seen past the deadline */
     bool not_accepted;    /* its software takes no such leaf: time alone proves nothing */
     int64_t since_ms;
@@ -32,6 +35,7 @@ struct plan_evidence {
     enum cr_shown trust;
     int64_t old_leaf_ms; /* when it was last seen to have an old leaf of the Secret; 0: it has not */
     int64_t old_trust_ms;
+    bool found; /* by its reloader, all that it tells the program of: its volume is refreshed */
 };
 
 /* What is known of one consumer while the plan is made. */
@@ -40,6 +44,7 @@ struct plan_consumer {
     const struct cr_world_consumer *world;
     struct cr_consumer_status *status; /* borrowed from the plan */
     const struct cr_json *pod_spec;
+    struct cr_reloader_sidecar sidecar; /* of the pod template */
     struct cr_decision decision;
     bool concerned;              /* a pending change touches it */
     struct plan_change *changes; /* parallel to the context's; NULL when not concerned */
@@ -203,7 +208,30 @@ bool cr_plan_can_see_trust(const struct plan_consumer *consumer, const struct cr
 const char *cr_plan_canary_ca(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* The Secret as it was read: what is remembered of it has no subjects and serial numbers. */
 const struct cr_material *cr_plan_target(const struct plan_ctx *ctx, size_t change);
-/* plan_fallback.c: what hot-reloads by its decision and was seen with old material past the deadline is restarted,
+/* plan_trigger.c: what the pages of pods' reloaders show. Of the classes that are told, those of a change that such a
+ * page can show: of another chain under the same leaf it tells nothing. */
+unsigned cr_plan_told(const struct plan_ctx *ctx, size_t change, unsigned trigger_classes);
+/* Of one change, for all pods of a consumer. */
+struct plan_trigger_look {
+    char trust[CR_SHA256_HEX];
+    char settled_trust[CR_SHA256_HEX];
+    struct cr_strvec others; /* leaves of the policy's other Secrets that have the same CAs */
+    struct cr_strvec others_settled;
+};
+void cr_plan_trigger_look_make(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change,
+                               struct plan_trigger_look *out);
+void cr_plan_trigger_look_dispose(struct plan_trigger_look *look);
+/* Adds what the page shows of the leaf and of the CAs, as far as the reloader tells the program of them, to what was
+ * seen of them directly, which counts more. *found: see plan_evidence. */
+void cr_plan_look_at_reloader(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                              const struct cr_world_pod *pod, size_t change, const struct plan_trigger_look *look,
+                              struct cr_shown_leaf *leaf, struct cr_shown_leaf *trust, bool *found);
+/* The port of the page that may tell of one of its changes; 0: none may. */
+int cr_plan_reloader_port(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* All that the reloader of this pod must tell of a change, it has found: its volume needs no nudge. */
+bool cr_plan_reloader_has_found(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
+                                size_t change);
+/* plan_fallback.c: what reloads by its decision and was seen with old material past the deadline is restarted,
  * unless verify.onTimeout forbids. Of these classes that can be seen: */
 enum { CR_PLAN_FALLS_BACK = CR_CLASS_LEAF | CR_CLASS_TRUST };
 void cr_plan_fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer);

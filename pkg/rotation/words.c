@@ -43,7 +43,35 @@ static void object_of(enum cr_role role, const char *parameter, char *out, size_
         put(out, size, "its %s", cr_role_words(role));
 }
 
-static void method_phrase(const struct cr_capability *capability, const char *object, char *out, size_t size)
+/* "reads its server leaf again on SIGHUP, which its reloader sends". */
+static void told_phrase(const struct cr_capability *capability, const char *object, enum cr_teller teller, char *out,
+                        size_t size)
+{
+    static const char *const nouns[CR_METHOD_COUNT] = {
+        [CR_METHOD_HTTP] = "an HTTP request", [CR_METHOD_COMMAND] = "a command"};
+    const char *noun = cr_or_empty(nouns[capability->method]);
+    const char *what = capability->signal ? capability->signal : noun[0] ? "" : "a signal";
+    put(out, size, "reads %s again%s on %s%s%s", object, teller == CR_TELLER_RELOADER ? "" : " only", noun,
+        noun[0] && what[0] ? ", " : "", what);
+}
+
+/* Who does what the program waits for. */
+static const char *teller_clause(enum cr_method method, enum cr_teller teller)
+{
+    bool gives = method == CR_METHOD_COMMAND;
+    switch (teller) {
+    case CR_TELLER_NOBODY:
+        return gives ? ", which nothing in the pod gives" : ", which nothing in the pod sends";
+    case CR_TELLER_RELOADER:
+        return gives ? ", which its reloader gives" : ", which its reloader sends";
+    case CR_TELLER_UNSAID:
+        break;
+    }
+    return "";
+}
+
+static void method_phrase(const struct cr_capability *capability, const char *object, enum cr_teller teller, char *out,
+                          size_t size)
 {
     switch (capability->method) {
     case CR_METHOD_WATCH:
@@ -59,16 +87,9 @@ static void method_phrase(const struct cr_capability *capability, const char *ob
         put(out, size, "watches %s through the API server", object);
         return;
     case CR_METHOD_SIGNAL:
-        put(out, size, "reads %s again only on %s, which nothing in the pod sends", object,
-            capability->signal ? capability->signal : "a signal");
-        return;
     case CR_METHOD_HTTP:
-        put(out, size, "reads %s again only on an HTTP request%s%s, which nothing in the pod sends", object,
-            capability->signal ? ", " : "", cr_or_empty(capability->signal));
-        return;
     case CR_METHOD_COMMAND:
-        put(out, size, "reads %s again only on a command%s%s, which nothing in the pod gives", object,
-            capability->signal ? ", " : "", cr_or_empty(capability->signal));
+        told_phrase(capability, object, teller, out, size);
         return;
     case CR_METHOD_RESTART:
         put(out, size, "reads %s once at start", object);
@@ -80,19 +101,21 @@ static void method_phrase(const struct cr_capability *capability, const char *ob
     put(out, size, "is not known to reload %s", object);
 }
 
-void cr_capability_phrase(const struct cr_capability *capability, enum cr_role role, const char *parameter, char *out,
-                          size_t size)
+void cr_capability_phrase(const struct cr_capability *capability, enum cr_role role, const char *parameter,
+                          enum cr_teller teller, char *out, size_t size)
 {
     char object[96];
     char phrase[192];
     object_of(role, parameter, object, sizeof object);
     bool doubtful = !capability->verified && capability->source && capability->method != CR_METHOD_UNKNOWN &&
                     capability->method != CR_METHOD_RESTART;
+    bool told = !doubtful && cr_method_is_told(capability->method);
     if (doubtful)
         put(phrase, sizeof phrase, "is said to reload %s, but nobody has verified it", object);
     else if (capability->says)
         put(phrase, sizeof phrase, "%s", capability->says);
     else
-        method_phrase(capability, object, phrase, sizeof phrase);
-    put(out, size, "%s%s", phrase, capability->assumed ? " (the strictest, as its image tells no known version)" : "");
+        method_phrase(capability, object, teller, phrase, sizeof phrase);
+    put(out, size, "%s%s%s", phrase, told ? teller_clause(capability->method, teller) : "",
+        capability->assumed ? " (the strictest, as its image tells no known version)" : "");
 }

@@ -327,19 +327,28 @@ void cr_manager_remove_informer(struct cr_manager *manager, struct cr_informer *
     post(manager, start_workers_when_synced); /* they may have waited for just this one */
 }
 
-static struct cr_http_server *listen_on(struct cr_manager *manager, const char *address,
-                                        void (*serve)(struct cr_http_server *, struct cr_health *), const char *pages,
-                                        struct cr_error *err)
+/* What is served at one address. */
+struct pages {
+    const char *address;
+    struct cr_tlsreload *tls; /* NULL: plain HTTP */
+    void (*serve)(struct cr_http_server *server, struct cr_health *health);
+    const char *names;
+};
+
+static struct cr_http_server *listen_on(struct cr_manager *manager, const struct pages *pages, struct cr_error *err)
 {
     CR_CLEANUP(cr_http_server) struct cr_http_server *server = cr_http_server_new(manager->loop);
-    serve(server, &manager->health);
-    if (!cr_http_server_listen(server, address, err)) {
-        cr_error_wrap(err, "%s", pages);
+    if (pages->tls)
+        cr_http_server_use_tls(server, pages->tls);
+    pages->serve(server, &manager->health);
+    if (!cr_http_server_listen(server, pages->address, err)) {
+        cr_error_wrap(err, "%s", pages->names);
         return NULL;
     }
     char port[16];
     snprintf(port, sizeof port, "%d", cr_http_server_port(server));
-    cr_log(CR_LOG_INFO, "serving", {"pages", pages}, {"address", address}, {"port", port});
+    cr_log(CR_LOG_INFO, "serving", {"pages", pages->names}, {"address", pages->address}, {"port", port},
+           {"scheme", pages->tls ? "https" : "http"});
     return cr_steal(&server);
 }
 
@@ -347,18 +356,18 @@ static bool serve(struct cr_manager *manager, struct cr_error *err)
 {
     const char *health = manager->options.health_address;
     bool together = !health || !*health;
-    if (manager->metrics_address) {
-        manager->server = together
-                              ? listen_on(manager, manager->metrics_address, cr_health_serve_all,
-                                          "/metrics, /healthz and /readyz", err)
-                              : listen_on(manager, manager->metrics_address, cr_health_serve_metrics, "/metrics", err);
-        if (!manager->server)
-            return false;
-    }
-    if (!manager->health_address)
+    const struct pages metrics = {
+        .address = manager->metrics_address,
+        .tls = manager->options.metrics_tls,
+        .serve = together ? cr_health_serve_all : cr_health_serve_metrics,
+        .names = together ? "/metrics, /healthz and /readyz" : "/metrics",
+    };
+    const struct pages probes = {manager->health_address, NULL, cr_health_serve_probes, "/healthz and /readyz"};
+    if (metrics.address && !(manager->server = listen_on(manager, &metrics, err)))
+        return false;
+    if (!probes.address)
         return true;
-    manager->health_server =
-        listen_on(manager, manager->health_address, cr_health_serve_probes, "/healthz and /readyz", err);
+    manager->health_server = listen_on(manager, &probes, err);
     if (!manager->health_server)
         return false;
     cr_http_server_prefer(manager->health_server);

@@ -12,6 +12,7 @@
 #include "runtime/queue.h"
 
 struct cr_manager;
+struct cr_tlsreload;
 
 struct cr_manager_options {
     int workers;                           /* of the first controller; 0: 4 */
@@ -19,6 +20,7 @@ struct cr_manager_options {
     const char *metrics_address;           /* "host:port"; NULL or "0": none. Serves /metrics, /healthz, /readyz */
     const char *health_address;            /* of /healthz and /readyz; NULL or "": with the metrics; "0": none */
     struct cr_access_guard *metrics_guard; /* of /metrics alone; borrowed, outlives the manager; NULL: none */
+    struct cr_tlsreload *metrics_tls;      /* of all pages at metrics_address; likewise; NULL: plain HTTP */
     int64_t grace_ms;                      /* for work under way at shutdown; 0: 10 s */
     /* Workers start when it leads, informers before: a standby is warm. Started by run, which gives the Lease up when
      * all has ended. Borrowed, outlives the manager; NULL: this process is the only one. */

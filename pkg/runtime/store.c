@@ -178,9 +178,7 @@ struct cr_snapshot *cr_packed_open(struct cr_packed *packed)
     const char *text = packed->bytes + packed->version_size;
     cr_autofree char *inflated =
         model ? cr_inflate(text, packed->text_size, model->text, model->len, packed->text_len) : NULL;
-    struct cr_error err = {0};
-    /* What was printed from a value can be parsed. */
-    struct cr_snapshot *snapshot = cr_snapshot_new(cr_json_parse(inflated ? inflated : text, packed->text_len, &err));
+    struct cr_snapshot *snapshot = cr_snapshot_new(cr_json_parse_printed(inflated ? inflated : text, packed->text_len));
     snapshot->secret = packed->secret;
     snapshot->extra = packed->extra;
     snapshot->packed = cr_packed_ref(packed);

@@ -8,30 +8,6 @@
 
 #include "base/cleanup.h"
 
-static enum cr_error_kind kind_of(int error)
-{
-    switch (error) {
-    case ENOENT:
-    case ENOTDIR:
-        return CR_ERR_NOT_FOUND;
-    case EACCES:
-    case EPERM:
-        return CR_ERR_FORBIDDEN;
-    case EISDIR:
-    case ELOOP:
-    case ENAMETOOLONG:
-        return CR_ERR_INVALID;
-    default:
-        return CR_ERR_TRANSIENT;
-    }
-}
-
-static bool fail(struct cr_error *err, const char *path)
-{
-    int error = errno;
-    return cr_error_set(err, kind_of(error), "%s: %s", path, strerror(error));
-}
-
 static ssize_t read_some(int fd, void *chunk, size_t size)
 {
     ssize_t n = 0;
@@ -51,7 +27,7 @@ static bool read_all(int fd, const char *path, size_t max, struct cr_buf *out, s
     for (;;) {
         ssize_t n = read_some(fd, chunk, sizeof chunk);
         if (n <= 0) {
-            ok = n == 0 || fail(err, path);
+            ok = n == 0 || cr_error_set_file(err, path);
             break;
         }
         total += (size_t)n;
@@ -79,7 +55,7 @@ bool cr_file_read(const char *path, size_t max, struct cr_buf *out, struct cr_er
 {
     cr_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
-        return fail(err, path);
+        return cr_error_set_file(err, path);
     size_t before = out->len;
     if (read_all(fd, path, max, out, err))
         return true;

@@ -7,12 +7,15 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/strings.h"
 
 enum {
@@ -298,4 +301,11 @@ bool cr_process_run(const struct cr_process *process, struct cr_buf *out, struct
     close_pipe(&child.out);
     close_pipe(&child.err);
     return ok;
+}
+
+void cr_process_forbid_cores(void)
+{
+    const struct rlimit none = {0, 0};
+    if (prctl(PR_SET_DUMPABLE, 0) != 0 || setrlimit(RLIMIT_CORE, &none) != 0)
+        cr_log(CR_LOG_WARN, "core dumps cannot be switched off");
 }

@@ -43,4 +43,7 @@ struct cr_process_end {
 bool cr_process_run(const struct cr_process *process, struct cr_buf *out, struct cr_process_end *end,
                     struct cr_error *err) CR_MUST_USE;
 
+/* Keys pass through this process: no core may ever hold them. A warning is logged when that cannot be had. */
+void cr_process_forbid_cores(void);
+
 #endif

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from certroll_dev.demo.pki import NAMESPACE, Authority  # noqa: E402
 from certroll_dev.demo.workloads import ENVOY  # noqa: E402
 from certroll_dev.operator_image import Image  # noqa: E402
 from mesh import Mesh  # noqa: E402
+from shards import Shard  # noqa: E402
 from world import World  # noqa: E402
 
 _LOGS = REPOSITORY / "build" / "test-logs"
@@ -41,6 +42,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--check-rights", action="store_true",
         help="hold the rights of the manifests against all that the cluster has seen, also after some tests only (test_rights.py)",
     )  # fmt: skip
+    group.addoption("--shard", type=Shard.parse, metavar="I/N", help="only the modules of part I of N; without test_rights.py")
+    group.addoption("--keep-audit-logs", type=Path, metavar="DIR", help="copy the audit log of each cluster into this folder")
+    group.addoption(
+        "--audit-logs", type=Path, metavar="DIR", help="of all other tests, which ran before: test_rights.py needs no cluster then"
+    )
     group.addoption(
         "--operator",
         type=Path,
@@ -77,9 +83,18 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
             found.load_image(image.archive)
         with found.network():
             yield found
+        _keep_audit_logs(request, [found.layout.audit_log], found.name)
     finally:
         if not keep:
             found.down()
+
+
+def _keep_audit_logs(request: pytest.FixtureRequest, logs: Sequence[Path], name: str) -> None:
+    folder: Path | None = request.config.getoption("--keep-audit-logs")
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+        for number, log in enumerate(logs):
+            shutil.copy(log, folder / f"{name}-{number}.log")
 
 
 def _images() -> list[component_images.Image]:
@@ -149,9 +164,12 @@ def final_report() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def other_audit_logs() -> list[Path]:
-    """Of clusters that some tests have for themselves."""
-    return []
+def other_audit_logs(request: pytest.FixtureRequest) -> Iterator[list[Path]]:
+    """Of clusters that some tests have for themselves, and of runs before this one (--audit-logs)."""
+    before: Path | None = request.config.getoption("--audit-logs")
+    found = sorted(before.glob("*.log")) if before else []
+    yield found
+    _keep_audit_logs(request, found, f"{request.config.getoption('--cluster-name')}-other")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -167,9 +185,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return result
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What looks at all the others comes last."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What looks at all the others comes last; of several shards, none can."""
     items.sort(key=lambda item: item.path.stem == "test_rights")
+    shard: Shard | None = config.getoption("--shard")
+    if shard:
+        mine = shard.modules({item.path.stem for item in items} - {"test_rights"})
+        config.hook.pytest_deselected(items=[item for item in items if item.path.stem not in mine])
+        items[:] = [item for item in items if item.path.stem in mine]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

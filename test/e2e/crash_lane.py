@@ -176,6 +176,10 @@ class Lane:
         self._started = time.monotonic()
         self.proxy.set(trap)  # only now: what the dead one had sent may still have been on its way
 
+    def _kill_at(self, address: str) -> None:
+        self._operator.kill_at(address)
+        self.proxy.bury(address)
+
     def _alive(self) -> bool:
         self._operator.check()
         return True
@@ -246,9 +250,9 @@ class Lane:
 
     def _traps(self, kill: Kill) -> list[Trap]:
         if isinstance(kill, AtWrite):
-            return [Trap(kill.point, kill.when, self._operator.kill_at)]
+            return [Trap(kill.point, kill.when, self._kill_at)]
         if isinstance(kill, EachLife):
-            return [Trap(number, when, self._operator.kill_at) for number, when in kill.lives]
+            return [Trap(number, when, self._kill_at) for number, when in kill.lives]
         return []
 
     def _under_way_after(self, seconds: float) -> bool:

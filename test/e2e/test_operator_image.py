@@ -13,6 +13,7 @@ import pytest
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _HACK_IMAGE = _REPOSITORY / "hack" / "image"
+_PROGRAMS = ("certroll-certgen", "certroll-operator", "certroll-reloader")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def test_the_dockerfile_makes_the_same_image(archive: Path, buildah: Buildah, op
     our_config, our_files = _docker(archive)
     their_config, their_files = _docker(theirs)
     assert our_files == their_files
-    assert {"usr/bin/certroll-operator", "usr/bin/certroll-certgen"} <= {str(file[0]) for file in our_files}
+    assert {f"usr/bin/{name}" for name in _PROGRAMS} <= {str(file[0]) for file in our_files}
     for key in ("Entrypoint", "User", "WorkingDir"):
         assert our_config[key] == their_config[key]
 
@@ -73,7 +74,7 @@ def test_the_dockerfile_makes_the_same_image(archive: Path, buildah: Buildah, op
 def test_the_programs_run_in_it(archive: Path, buildah: Buildah, operator_program: Path) -> None:
     """From the OCI side of the archive, as its user, with nothing but what is in the image."""
     container = buildah("from", f"oci-archive:{archive}")
-    for name in ("certroll-operator", "certroll-certgen"):
+    for name in _PROGRAMS:
         said = buildah("run", "--isolation", "chroot", container, "--", f"/usr/bin/{name}", "--version")
         assert said == _run(operator_program.with_name(name), "--version").strip()
 
@@ -83,7 +84,7 @@ def test_nothing_else_in_it_could_be_run(archive: Path) -> None:
     _, files = _docker(archive)
     folders = ("usr/bin/", "usr/sbin/", "usr/local/")
     programs = [str(file[0]) for file in files if str(file[0]).startswith(folders)]
-    assert programs == ["usr/bin/certroll-certgen", "usr/bin/certroll-operator"]
+    assert programs == [f"usr/bin/{name}" for name in _PROGRAMS]
 
 
 def test_all_time_zones_are_in_it(archive: Path) -> None:

@@ -1,6 +1,6 @@
 """Least privilege, by the audit log of all other tests: whatever the manifests grant was used, and nothing was missing.
 
-It runs last (conftest.py).
+It runs last (conftest.py), or after several runs that kept their audit logs: --audit-logs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from certroll_dev import install_overlay
+from certroll_dev import commands, install_overlay, tools
 from certroll_dev.demo.cluster import LocalCluster
 from certroll_dev.install_overlay import MANIFESTS, Setup
 
@@ -22,31 +22,41 @@ _PROVOKED = ("certroll-withdrawn",)
 
 
 def test_every_right_is_used_and_none_is_missing(
-    request: pytest.FixtureRequest, cluster: LocalCluster, other_audit_logs: list[Path], tmp_path: Path
+    request: pytest.FixtureRequest, other_audit_logs: list[Path], tmp_path: Path
 ) -> None:
     if _is_selection(request) and not request.config.getoption("--check-rights"):
         pytest.skip("only all tests together use all rights; to see how far a kept cluster is: --check-rights")
-    seen = [request for log in (cluster.layout.audit_log, *other_audit_logs) for request in rights.requests(log)]
+    seen = [request for log in (*_own_audit_log(request), *other_audit_logs) for request in rights.requests(log)]
     forbidden = [str(one) for one in seen if one.code == 403 and not one.namespace.startswith(_PROVOKED)]
-    unused = rights.unused(rights.granted(_manifests(cluster, tmp_path)), seen)
+    unused = rights.unused(rights.granted(_manifests(tmp_path)), seen)
     assert len(seen) > 0
     assert not forbidden, "refused:\n" + "\n".join(forbidden)
     assert not unused, "granted, and never used: " + ", ".join(map(str, unused))
 
 
+def _own_audit_log(request: pytest.FixtureRequest) -> list[Path]:
+    if request.config.getoption("--audit-logs"):
+        return []
+    cluster: LocalCluster = request.getfixturevalue("cluster")
+    return [cluster.layout.audit_log]
+
+
 def _is_selection(request: pytest.FixtureRequest) -> bool:
     """Some tests only, or a cluster that an earlier run has used."""
     config = request.config
+    if config.getoption("--audit-logs"):
+        return False
     whole_folder = all(not arg.endswith(".py") and "::" not in arg for arg in config.args)
     return bool(config.option.keyword or config.option.markexpr or config.getoption("--keep-cluster") or not whole_folder)
 
 
-def _manifests(cluster: LocalCluster, folder: Path) -> list[Mapping[str, Any]]:
+def _manifests(folder: Path) -> list[Mapping[str, Any]]:
     """Of each overlay, and of each component on top of one."""
     setups = [{"overlay": path.name} for path in sorted((MANIFESTS / "overlays").iterdir())]
     components = [{"overlay": "cluster-wide", "components": (path.name,)} for path in sorted((MANIFESTS / "components").iterdir())]
+    kubectl = tools.ensure(["kubectl"])["kubectl"]
     found: list[Mapping[str, Any]] = []
     for number, setup in enumerate([*setups, *components]):
         kustomization = install_overlay.write(folder / str(number), Setup(image="certroll.dev/operator:any", **setup))
-        found += [obj for obj in yaml.safe_load_all(cluster.kubectl("kustomize", str(kustomization))) if obj]
+        found += [obj for obj in yaml.safe_load_all(commands.run([kubectl, "kustomize", kustomization])) if obj]
     return found

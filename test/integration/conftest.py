@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,13 @@ import pytest
 
 import control_plane as planes
 from control_plane import ROOT, ControlPlane
+
+sys.path.insert(0, str(ROOT / "hack" / "lib"))
+
+from certroll_dev.demo.api import API  # noqa: E402
+from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
+from domains import Domains  # noqa: E402
+from operators import RULES, account  # noqa: E402
 
 _running: list[ControlPlane] = []  # for the report of a failed test, which has no fixtures at hand
 _numbers = itertools.count(1)
@@ -46,6 +54,14 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
                 planes.down(name)
 
 
+@pytest.fixture(scope="module")
+def api(control_plane: ControlPlane) -> Iterator[API]:
+    """The control plane, for an administrator."""
+    cluster = LocalCluster(control_plane.name)
+    with cluster.network():
+        yield cluster.api()
+
+
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> Iterator[str]:
     """A namespace of the test's own; deleted without waiting."""
@@ -53,6 +69,15 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
     control_plane.kubectl("create", "namespace", name)
     yield name
     control_plane.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def domains(control_plane: ControlPlane, api: API, namespace: str, tmp_path: Path) -> Iterator[Domains]:
+    """Trust domains of that namespace, with an operator that has no rights beyond it."""
+    kubeconfig = account(control_plane, namespace, "operator", RULES, tmp_path)
+    with Domains(control_plane, api, namespace, kubeconfig, tmp_path / "stage") as found:
+        found.start()
+        yield found
 
 
 @pytest.hookimpl(hookwrapper=True)

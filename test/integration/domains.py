@@ -34,6 +34,11 @@ from operators import Operator  # noqa: E402
 Object = dict[str, Any]
 Material = Mapping[str, bytes]
 
+
+def material(data: pki.Material) -> Material:
+    return {"tls.crt": data.certificate, "tls.key": data.key, "ca.crt": data.trust}
+
+
 NAME = "mesh"
 OWNER = "certroll.dev/trust-domain"
 _DEADLINE = 60.0

@@ -84,7 +84,7 @@ class Operator:
     def get(self, path: str, *words: str, page: str = "/metrics") -> tuple[int, str]:
         """Status and body of a page of its HTTP server that serves `page`."""
         serving = next(line for line in self.lines("serving") if page in line["pages"])
-        url = f"http://127.0.0.1:{serving['port']}{path}"
+        url = f"{serving['scheme']}://127.0.0.1:{serving['port']}{path}"
         done = self._plane.run("curl", "-sS", "--max-time", "20", "-w", "\n%{http_code}", *words, url)
         body, _, status = done.stdout.rpartition("\n")
         return int(status), body

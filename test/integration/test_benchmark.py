@@ -32,3 +32,15 @@ def test_the_benchmark_runs_and_every_figure_is_there(tmp_path: Path) -> None:
     assert pair["certroll"]["burst"]["statuses_s"] > 0
     assert pair["certroll"]["event_to_patch"]["restarts"] > 0
     assert "restart patch visible, p50" in done.stdout
+
+
+def test_the_benchmark_of_handshakes_runs(tmp_path: Path) -> None:
+    subprocess.run(["cmake", "--build", BUILD, "--target", "bench-handshakes"], check=True, capture_output=True)
+    out = tmp_path / "handshakes.json"
+    words = [planes.ROOT / "hack" / "bench", "--handshakes", "--quick", "--build", BUILD, "--json", out]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    (pair,) = json.loads(out.read_text())["pairs"]
+    assert pair["reloading"]["reloads"] > 0 and pair["still"]["reloads"] == 0
+    assert min(pair[who]["p99_us"] for who in ("still", "reloading")) > 0
+    assert "a handshake, p99" in done.stdout

@@ -40,6 +40,7 @@ pytestmark = pytest.mark.timeout(900)
 
 _PORT = 31500  # and the three behind it: no other test has them in this network
 _DELAYS = {"contourcert": 0.2, "envoycert": 2.5}  # seconds after a Secret has changed
+_ROTATIONS_MAX = 8
 _SETTLE = "10s"  # more than the delays, also on a busy machine
 # The ends of names of Envoy's figures: of its streams (clusters, listeners, the runtime), and of the cluster that they go to.
 _CONNECTED = ".control_plane.connected_state"
@@ -265,12 +266,14 @@ def test_the_stream_stays_while_certificates_rotate(pair: Pair, certgen: Certgen
     pids = pair.contour.pid, pair.envoy.pid
     before = pair.connections()
     with Caller(pair) as caller:
-        for _ in range(2):
+        # Leaves that come with their CA are refused until it has arrived: so the calls can fail. A busy machine may miss the moment.
+        for rotation in range(_ROTATIONS_MAX):
+            if rotation >= 2 and caller.failures:
+                break
             certgen.run("--overwrite")
             _wait_rotated(pair, certgen, tmp_path)
     assert pair.is_connected() and pair.connections() == before
-    # Leaves that come with their CA may be refused until it has arrived.
-    assert caller.good
+    assert caller.failures and caller.good
     # Who must connect anew afterwards can.
     pair.gate.cut()
     wait_until("another connection", lambda: pair.connections() > before and pair.is_connected(), 60)

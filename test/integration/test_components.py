@@ -92,3 +92,55 @@ def test_only_its_component_lets_trust_domains_write(control_plane: ControlPlane
         assert granted - without == _PUBLISHED | more | bundles
     alone = _granted(_rules(_built(control_plane, copies, overlay, ("trust-domains",)), _ROLES[overlay]))
     assert alone - without == _PUBLISHED | more
+
+
+def test_metrics_over_tls_need_no_right(control_plane: ControlPlane, copies: Path) -> None:
+    """The flags name files of a Secret's whole folder, which is what is refreshed."""
+    without = _rules(_built(control_plane, copies, "cluster-wide", ("metrics-auth",)), "ClusterRole")
+    for components in itertools.permutations(("metrics-auth", "metrics-tls")):
+        built = _built(control_plane, copies, "cluster-wide", components)
+        assert _rules(built, "ClusterRole") == without
+        [pod] = [obj["spec"]["template"]["spec"] for obj in built if obj["kind"] == "Deployment"]
+        [mount], [volume] = pod["containers"][0]["volumeMounts"], pod["volumes"]
+        assert "subPath" not in mount and mount["name"] == volume["name"] and volume["secret"] == {"secretName": "certroll-operator-metrics-tls"}
+        wanted = {f"--metrics-tls-cert-file={mount['mountPath']}/tls.crt", f"--metrics-tls-private-key-file={mount['mountPath']}/tls.key"}
+        args = pod["containers"][0]["args"]
+        assert wanted | {"--metrics-auth=token", "--health-probe-bind-address=:8081"} <= set(args)
+        assert {probe["httpGet"].get("scheme", "HTTP") for probe in (pod["containers"][0][f"{kind}Probe"] for kind in ("liveness", "readiness"))} == {"HTTP"}
+        [port] = [obj["spec"]["ports"][0] for obj in built if obj["kind"] == "Service"]
+        assert port["appProtocol"] == "https"
+
+
+# --- the reloader's, which is for other people's workloads
+
+
+def _workload(kind: str, name: str, **annotations: str) -> Object:
+    containers = [{"name": name, "image": f"example.org/{name}:1"} for name in ("main", "first")]
+    pod = {"containers": containers[:1], "initContainers": containers[1:]}
+    meta = {"name": name, "annotations": annotations}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": meta, "spec": {"template": {"spec": pod}}}
+
+
+def test_the_reloader_joins_workloads_that_ask_for_it(control_plane: ControlPlane, copies: Path) -> None:
+    """Ahead of their other init containers, so that what it makes is there for all of them; the rest is left as it is."""
+    asks = {"certroll.dev/reloader": "sidecar"}
+    kinds = ("Deployment", "StatefulSet", "DaemonSet")
+    given = [_workload(kind, "joined", **asks) for kind in kinds] + [_workload(kind, "alone") for kind in kinds]
+    folder = copies / "built-reloader"
+    folder.mkdir()
+    (folder / "workloads.yaml").write_text(yaml.safe_dump_all(given))
+    kustomization = {"resources": ["workloads.yaml"], "components": ["../reloader/sidecar"]}
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    objects = yaml.safe_load_all(control_plane.kubectl("kustomize", str(folder)).stdout)
+    built = {(obj["kind"], obj["metadata"]["name"]): obj["spec"]["template"]["spec"] for obj in objects}
+    for obj in given:
+        before, pod = obj["spec"]["template"]["spec"], built[obj["kind"], obj["metadata"]["name"]]
+        if obj["metadata"]["name"] == "alone":
+            assert pod == before
+            continue
+        sidecar, *others = pod["initContainers"]
+        assert others == before["initContainers"] and pod["containers"] == before["containers"]
+        assert sidecar["restartPolicy"] == "Always" and [port["name"] for port in sidecar["ports"]] == ["certroll-reload"]
+        security = sidecar["securityContext"]
+        assert security["capabilities"] == {"drop": ["ALL"]} and security["runAsNonRoot"] and security["readOnlyRootFilesystem"]
+        assert "readinessProbe" not in sidecar  # a program that serves goes on serving while a reload fails

@@ -11,7 +11,6 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,6 @@ from control_plane import ROOT, ControlPlane, wait_until
 sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
 
 from certroll_dev.demo.api import API  # noqa: E402
-from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
 from domains import Domains, Watching, at_rest, authority, broken_trust, certificates, issue, issued, verifies  # noqa: E402
 from operators import RULES, account  # noqa: E402
 from write_points import Point, Write  # noqa: E402
@@ -44,13 +42,6 @@ class Kill:
 
     def __str__(self) -> str:
         return f"killed {self.when} {self.point}"
-
-
-@pytest.fixture(scope="module")
-def api(control_plane: ControlPlane) -> Iterator[API]:
-    cluster = LocalCluster(control_plane.name)
-    with cluster.network():
-        yield cluster.api()
 
 
 def test_each_write_of_a_rotation(control_plane: ControlPlane, api: API, tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
 import manifests  # noqa: E402
 from certroll_dev.demo import pki  # noqa: E402
 from certroll_dev.demo.api import API  # noqa: E402
-from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
 from domains import (  # noqa: E402
     Domains,
     Material,
@@ -31,6 +30,7 @@ from domains import (  # noqa: E402
     issue,
     issued,
     matches,
+    material,
     message,
     mirror,
     object_status,
@@ -41,25 +41,6 @@ from operators import RULES, account  # noqa: E402
 from paper_pods import PaperPods  # noqa: E402
 
 pytestmark = pytest.mark.timeout(300)
-
-
-@pytest.fixture(scope="module")
-def api(control_plane: ControlPlane) -> Iterator[API]:
-    cluster = LocalCluster(control_plane.name)
-    with cluster.network():
-        yield cluster.api()
-
-
-@pytest.fixture
-def domains(control_plane: ControlPlane, api: API, namespace: str, tmp_path: Path) -> Iterator[Domains]:
-    kubeconfig = account(control_plane, namespace, "operator", RULES, tmp_path)
-    with Domains(control_plane, api, namespace, kubeconfig, tmp_path / "stage") as found:
-        found.start()
-        yield found
-
-
-def material(data: pki.Material) -> Material:
-    return {"tls.crt": data.certificate, "tls.key": data.key, "ca.crt": data.trust}
 
 
 def settle_issuing(domains: Domains, *leaves: str, **spec: object) -> None:

@@ -18,18 +18,10 @@ sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
 
 import manifests  # noqa: E402
 from certroll_dev.demo.api import API  # noqa: E402
-from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
 from domains import OWNER, Domains, authority, certificates, issue, matches, verifies  # noqa: E402
 
 pytestmark = pytest.mark.timeout(300)
 Object = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def api(control_plane: ControlPlane) -> Iterator[API]:
-    cluster = LocalCluster(control_plane.name)
-    with cluster.network():
-        yield cluster.api()
 
 
 @pytest.fixture

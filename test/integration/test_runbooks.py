@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from control_plane import ControlPlane, wait_until
-from domains import OWNER, Domains, Material, Watching, authority, broken_trust, certificates, issue, mirror, object_status, verifies
-from operators import RULES, account
+from control_plane import wait_until
+from domains import OWNER, Domains, Material, Watching, authority, broken_trust, certificates, issue, material, mirror, object_status, verifies
 
 import manifests  # noqa: E402
 from certroll_dev.demo import pki  # noqa: E402
-from certroll_dev.demo.api import API  # noqa: E402
-from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
 
 Object = dict[str, Any]
 pytestmark = pytest.mark.timeout(300)
-
-
-@pytest.fixture(scope="module")
-def api(control_plane: ControlPlane) -> Iterator[API]:
-    cluster = LocalCluster(control_plane.name)
-    with cluster.network():
-        yield cluster.api()
-
-
-@pytest.fixture
-def domains(control_plane: ControlPlane, api: API, namespace: str, tmp_path: Path) -> Iterator[Domains]:
-    kubeconfig = account(control_plane, namespace, "operator", RULES, tmp_path)
-    with Domains(control_plane, api, namespace, kubeconfig, tmp_path / "stage") as found:
-        found.start()
-        yield found
-
-
-def material(data: pki.Material) -> Material:
-    return {"tls.crt": data.certificate, "tls.key": data.key, "ca.crt": data.trust}
 
 
 def cert_manager_writes(domains: Domains, name: str, certificate: str, data: pki.Material) -> None:

@@ -11,21 +11,16 @@ from typing import Any
 import pytest
 
 from control_plane import ControlPlane, wait_until
-from domains import OWNER, Domains, Material, certificates
+from domains import OWNER, Domains, certificates, material
 from operators import RULES, account
 
 import manifests  # noqa: E402
 from certroll_dev.demo import pki  # noqa: E402
 from certroll_dev.demo.api import API, APIError  # noqa: E402
-from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
 
 Object = dict[str, Any]
 POLICY = "publish"
 pytestmark = pytest.mark.timeout(300)
-
-
-def material(data: pki.Material) -> Material:
-    return {"tls.crt": data.certificate, "tls.key": data.key, "ca.crt": data.trust}
 
 
 @dataclass
@@ -78,13 +73,6 @@ class Bundles:
         status = self.api.get("certrotationpolicies", self.namespace, POLICY).get("status", {})
         found = [each for each in status.get("conditions", []) if each["type"] == "Degraded" and each["status"] == "True"]
         return str(found[0]["reason"]) if found else None
-
-
-@pytest.fixture(scope="module")
-def api(control_plane: ControlPlane) -> Iterator[API]:
-    cluster = LocalCluster(control_plane.name)
-    with cluster.network():
-        yield cluster.api()
 
 
 @pytest.fixture

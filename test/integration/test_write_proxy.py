@@ -224,3 +224,17 @@ def test_a_trap_can_count_writes(control_plane: ControlPlane, namespace: str, pr
     assert trap.sprung.is_set()
     points = [str(write.point) for write in proxy.writes()]
     assert points == ["POST configmaps #1", "PATCH configmaps/c #1", "PATCH configmaps/c #2"]
+
+
+def test_what_the_dead_have_sent_springs_no_trap(
+    control_plane: ControlPlane, namespace: str, proxy: WriteProxy, through: Through
+) -> None:
+    trap = Trap(1, "before", lambda _: None)
+    proxy.bury("127.0.0.1")
+    proxy.set(trap)
+    through.run("create", "configmap", "c")
+    assert not trap.sprung.is_set()
+    proxy.begin(trap)  # the next recording may see the same address again
+    with pytest.raises(AssertionError, match="EOF"):
+        through.run("label", "configmap", "c", "a=1")
+    assert trap.sprung.is_set()

@@ -90,7 +90,8 @@ class WriteProxy:
         self._writes: list[Write] = []
         self._trap: Trap | None = None
         self._caught: str | None = None  # by a trap, and nothing was set since: nobody else is to lead
-        self._written_before = 0  # the trap was set
+        self._dead: set[str] = set()  # in this recording: what they sent may still arrive, and springs nothing
+        self._countable: list[Write] = []  # of the living, since the trap was set
         self._sockets: set[socket.socket] = set()
         self._last_write = time.monotonic()
         self.errors: list[str] = []  # of the proxy itself; there should be none
@@ -137,6 +138,7 @@ class WriteProxy:
         """Record anew, and count each name from one."""
         with self._lock:
             self._writes = []
+            self._dead.clear()
             self._namer.restart()
         self.set(trap)
 
@@ -145,7 +147,12 @@ class WriteProxy:
         with self._lock:
             self._trap = trap
             self._caught = None
-            self._written_before = len(self._writes)
+            self._countable = []
+
+    def bury(self, client: str) -> None:
+        """Nobody at this address can be killed again before the next recording."""
+        with self._lock:
+            self._dead.add(client)
 
     def take_back(self, trap: Trap) -> bool:
         """Whether it had caught nothing, and never will. Else it springs, or has."""
@@ -184,6 +191,8 @@ class WriteProxy:
             point, target = self._namer.name(method, path, body)
             write = Write(point, target, method)
             self._writes.append(write)
+            if client not in self._dead:
+                self._countable.append(write)
             self._last_write = write.at
         self._maybe_spring(client, write, "before")
         return write
@@ -198,9 +207,10 @@ class WriteProxy:
     def _maybe_spring(self, client: str, write: Write, when: When) -> None:
         with self._lock:
             trap = self._trap
-            if not trap or write not in self._writes:  # one of the recording before may be answered in this one
+            # What was sent before the trap was set is no write of its own: its sender may be dead, or of another recording.
+            if not trap or client in self._dead or write not in self._countable:
                 return
-            if not trap.fits(write, self._writes.index(write) + 1 - self._written_before, when):
+            if not trap.fits(write, self._countable.index(write) + 1, when):
                 return
             self._trap, self._caught = None, client
         trap.spring(client)

@@ -1,5 +1,6 @@
 #include "base/error.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -142,6 +143,28 @@ static void kinds_have_names_and_say_whether_to_retry(void **state)
     }
 }
 
+static void trouble_with_a_file_has_the_kind_that_the_kernel_says(void **state)
+{
+    (void)state;
+    static const struct {
+        int error;
+        enum cr_error_kind kind;
+    } cases[] = {
+        {ENOENT, CR_ERR_NOT_FOUND}, {ENOTDIR, CR_ERR_NOT_FOUND}, {EACCES, CR_ERR_FORBIDDEN},
+        {EPERM, CR_ERR_FORBIDDEN},  {EISDIR, CR_ERR_INVALID},    {ELOOP, CR_ERR_INVALID},
+        {EIO, CR_ERR_TRANSIENT},    {EMFILE, CR_ERR_TRANSIENT},  {ENAMETOOLONG, CR_ERR_INVALID},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct cr_error err = {0};
+        char text[128];
+        snprintf(text, sizeof text, "/a/file: %s", strerror(cases[i].error));
+        errno = cases[i].error;
+        assert_false(cr_error_set_file(&err, "/a/file"));
+        assert_int_equal(err.kind, cases[i].kind);
+        assert_string_equal(err.text, text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +174,7 @@ int main(void)
         cmocka_unit_test(a_text_is_one_line),
         cmocka_unit_test(a_long_text_is_cut_with_dots),
         cmocka_unit_test(a_cut_never_splits_a_character),
+        cmocka_unit_test(trouble_with_a_file_has_the_kind_that_the_kernel_says),
         cmocka_unit_test(kinds_have_names_and_say_whether_to_retry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

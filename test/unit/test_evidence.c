@@ -244,6 +244,47 @@ static void test_what_is_seen_of_trust(void **state)
     }
 }
 
+/* clang-format off */
+static const struct told_case {
+    const char *rule;
+    enum cr_shown leaf, trust;
+    bool alone;
+    int64_t now;
+    enum cr_evidence evidence;
+} told_cases[] = {
+    {"a leaf that was passed on", CR_SHOWN_DELIVERED, CR_SHOWN_NOTHING, false, LATER, CR_EVIDENCE_INFERRED},
+    {"CAs that were passed on", CR_SHOWN_NOTHING, CR_SHOWN_DELIVERED, true, LATER, CR_EVIDENCE_INFERRED},
+    {"CAs that were not, however late", CR_SHOWN_NOTHING, CR_SHOWN_UNKNOWN, true, SETTLED, CR_EVIDENCE_UNKNOWN},
+    {"both: a leaf that is seen does not stand for CAs that were only passed on", CR_SHOWN_NEW, CR_SHOWN_DELIVERED, false, LATER, CR_EVIDENCE_INFERRED},
+    {"both: nor for CAs that were not", CR_SHOWN_NEW, CR_SHOWN_UNKNOWN, false, SETTLED, CR_EVIDENCE_UNKNOWN},
+    {"both: CAs that were passed on do not stand for a leaf that is not seen", CR_SHOWN_UNKNOWN, CR_SHOWN_DELIVERED, false, SETTLED, CR_EVIDENCE_UNKNOWN},
+    {"both: an old leaf", CR_SHOWN_OLD, CR_SHOWN_DELIVERED, false, SETTLED, CR_EVIDENCE_STALE},
+    {"both seen", CR_SHOWN_NEW, CR_SHOWN_NEW, false, LATER, CR_EVIDENCE_VERIFIED},
+};
+/* clang-format on */
+
+static void test_what_a_reloader_passes_on(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < cr_array_len(told_cases); i++) {
+        const struct told_case *c = &told_cases[i];
+        struct cr_shown_leaf leaf = {.shown = c->leaf, .why = "leaf"}, trust = {.shown = c->trust, .why = "trust"};
+        struct cr_evidence_input input = {.shown = &leaf,
+                                          .trust = &trust,
+                                          .trust_alone = c->alone,
+                                          .trust_told = true,
+                                          .pod_started_ms = BEFORE,
+                                          .since_ms = SINCE,
+                                          .now_ms = c->now,
+                                          .max_delay_ms = DELAY};
+        char why[CR_SHOWN_WHY];
+        enum cr_evidence evidence = cr_evidence_judge(&input, why);
+        bool says = evidence == CR_EVIDENCE_STALE || evidence == CR_EVIDENCE_UNKNOWN;
+        if (evidence != c->evidence || says != (why[0] != '\0'))
+            fail_msg("%s: have %s (%s)", c->rule, cr_evidence_name(evidence), why);
+    }
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -260,6 +301,7 @@ int main(void)
         cmocka_unit_test(test_the_second_of_the_change_counts),
         cmocka_unit_test(test_what_no_endpoint_shows_is_judged_by_time),
         cmocka_unit_test(test_what_is_seen_of_trust),
+        cmocka_unit_test(test_what_a_reloader_passes_on),
         cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -190,7 +190,7 @@ static void of_a_template_what_shows_who_uses_which_secret_and_how(void **state)
         "      containers:\n"
         "      - {name: one, image: y, args: [--cert=/v/tls.crt], livenessProbe: {}, volumeMounts: [{name: v, "
         "mountPath: /v}]}\n"
-        "      - {name: two, image: z}\n"
+        "      - {name: two, image: z, ports: [{name: certroll-reload, containerPort: 9950}], readinessProbe: {}}\n"
         "status: {replicas: 2, conditions: [{type: Progressing, status: 'True', reason: NewReplicaSetAvailable, "
         "message: long, lastUpdateTime: '2026-01-01T00:00:00Z'}]}\n"));
     cr_project_user("Deployment", snapshot->json, snapshot);
@@ -207,7 +207,7 @@ static void of_a_template_what_shows_who_uses_which_secret_and_how(void **state)
         "key: k}}}]}]\n"
         "      containers:\n"
         "      - {name: one, image: y, args: [--cert=/v/tls.crt], volumeMounts: [{name: v, mountPath: /v}]}\n"
-        "      - {name: two, image: z}\n"
+        "      - {name: two, image: z, ports: [{name: certroll-reload, containerPort: 9950}]}\n"
         "status: {replicas: 2, conditions: [{type: Progressing, status: 'True', reason: NewReplicaSetAvailable}]}\n");
     const struct cr_strvec *uses = cr_projected_uses(snapshot->extra);
     assert_int_equal(uses->len, 2);

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from . import bench_large, bench_report, bench_run, bench_world, cluster as clusters, commands, paths, ui
+from . import bench_handshakes, bench_large, bench_report, bench_run, bench_world, cluster as clusters, commands, paths, ui
 from .bench_run import Figures, Plan
 from .layout import Cluster
 from .ui import DevError
@@ -36,6 +36,8 @@ _DOCS = paths.REPOSITORY / "docs" / "benchmarks"
 def run(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     ui.be_quiet(options.quiet)
+    if options.handshakes:
+        return _handshakes(options)
     if os.geteuid() != 0:
         raise DevError("a network namespace and cgroups are set up, which takes root: sudo hack/bench")
     # `kill` is answered as Ctrl-C is: with a clean-up.
@@ -61,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="few of everything: to see that it runs, not for figures")
     parser.add_argument("--large", action="store_true", help="also 100,000 Secrets, then 5,000 policies with 20,000 pods: see above")
     parser.add_argument("--only-large", action="store_true", help="nothing but what --large adds")
+    parser.add_argument("--handshakes", action="store_true", help="nothing but what reloads cost a handshake; no cluster, no root")
     parser.add_argument("--build", type=Path, metavar="DIR", help="take the programs of this build folder, and build none")
     parser.add_argument("--program", type=Path, metavar="FILE", help="measure this certroll-operator")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all that was measured, each change included")
@@ -68,6 +71,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--write-docs", action="store_true", help="write tables and plot of docs/benchmarks, of what was measured")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     return parser
+
+
+def _handshakes(options: argparse.Namespace) -> int:
+    if options.render:
+        figures = json.loads(options.render.read_text())
+    else:
+        program = (options.build or _built()) / "bin" / "bench-handshakes"
+        figures = bench_handshakes.measure(program, *((1, 2) if options.quick else (options.pairs or 9, 10)))
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+    table = bench_handshakes.text(figures)
+    if options.write_docs:
+        page = _DOCS / "README.md"
+        page.write_text(_replaced(page.read_text(), "handshakes", table))
+    print(table)
+    return 0
 
 
 def _measure(options: argparse.Namespace) -> Figures:

@@ -21,6 +21,7 @@ _FAMILIES = {
     "data": "Data stores and brokers",
     "observability": "Observability",
     "libraries": "Controllers, languages and libraries",
+    "certroll": "certroll itself",
 }
 # How long a method takes when the entry does not say: capability.c.
 _DELAYS = {"Watch": "5s", "ApiWatch": "5s", "PerHandshake": "1s"}
@@ -42,8 +43,8 @@ condition holds counts**; the last has none.
 | parameter | flags and variables that a pod template shows; paths that the program reads without being told; *in italics*, names in its configuration files, which a pod template does not show. "any": whatever brings the material |
 | role | `serverLeaf`, `clientLeaf`: a certificate of its own; `clientCA`, `serverCA`: CAs by which it verifies clients, servers; `opaque`: other material |
 | when | versions are those of the image's tag, or what a policy says (`component: nginx@1.27.4`). What hangs on a version that is not known, or on a setting that the template hides, is **the strictest of what may hold** |
-| how | *by itself*: `Watch` (the file), `PerHandshake`, `Poll`, `ApiWatch` (the Secret, through the API server). *When told*: `Signal`, `HTTP`, `Command`; nothing in the pod does so yet, so they restart. `Restart`: read once at start. `Unknown`: restarts, or is only reported where the policy says so |
-| within | from the change of the file to the first handshake with it, at the longest |
+| how | *by itself*: `Watch` (the file), `PerHandshake`, `Poll`, `ApiWatch` (the Secret, through the API server). *When told*: `Signal`, `HTTP`, `Command`; without a [reloader](reloader.md) in the pod, which tells them, they restart. `Restart`: read once at start. `Unknown`: restarts, or is only reported where the policy says so |
+| within | from the change of the file to the first handshake with it, at the longest; of what is told 30s, unless it says so |
 | sure | `verified` in the source, `experiment`, `documented`. **`memory` counts as not known** and so restarts |
 
 New material means new handshakes: of all programs here only client-go closes established connections when its certificate
@@ -78,7 +79,7 @@ components:
     - versions: ">=2.0,<3.0"
       settings: ["--reload=true", "SHOP_RELOAD=[tT1]*"]   # one of them: flag or variable, with a pattern of its value or without
       method: Poll
-      maxDelay: 30s             # default 5s for Watch and ApiWatch, 1s for PerHandshake; a Poll must say it
+      maxDelay: 30s             # default 5s for Watch and ApiWatch, 1s for PerHandshake, 30s for what is told; a Poll must say it
       confidence: verified
       source: acme/shop internal/tls.go
     - {{method: Signal, trigger: SIGHUP, confidence: documented, source: shop.example/tls}}   # HTTP, Command: trigger, too

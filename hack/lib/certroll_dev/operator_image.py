@@ -15,13 +15,13 @@ REPOSITORY = "certroll.dev/operator"  # manifests/base names it, too
 PRESETS = ("release", "dev", "tsan")
 _PROGRAM = "certroll-operator"
 _PATH = f"/usr/bin/{_PROGRAM}"  # the Dockerfile's ENTRYPOINT
-_BESIDE = ("certroll-certgen",)  # programs that stand in the operator's folder, here and in the image; Jobs start them
+_BESIDE = ("certroll-certgen", "certroll-reloader")  # in the operator's folder, here and in the image: of Jobs, of sidecars
 _USER = "65532:65532"  # the Dockerfile's USER, and the Deployment's runAsUser
 _ZONES = Path("/usr/share/zoneinfo")  # here and in the image
 _DESCRIPTION = """\
 Builds the image of certroll-operator without a registry and without a container engine: the program, certroll-certgen,
-the shared libraries that they need, this machine's time zones, and nothing else that could run. The archive is OCI's and
-Docker's at once:
+certroll-reloader, the shared libraries that they need, this machine's time zones, and nothing else that could run. The
+archive is OCI's and Docker's at once:
 
     ctr -n k8s.io images import FILE        docker load -i FILE        hack/cluster load-image FILE
     skopeo copy oci-archive:FILE docker://registry.example.org/certroll/operator:TAG
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--preset", choices=PRESETS, default="release", help="how to build it; dev and tsan have sanitizers (default: %(default)s)"
     )
-    parser.add_argument("--program", type=Path, metavar="FILE", help="take this certroll-operator, and the certroll-certgen beside it, and build none")
+    parser.add_argument("--program", type=Path, metavar="FILE", help="take this certroll-operator, and the programs beside it, and build none")
     parser.add_argument("--tag", help="the image's tag (default: the version; with another preset VERSION-PRESET)")
     target = parser.add_mutually_exclusive_group()
     target.add_argument("--output", "-o", type=Path, metavar="FILE", help="default: build/image/certroll-operator-TAG.tar")

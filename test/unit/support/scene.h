@@ -27,6 +27,7 @@ struct scene {
     struct cr_catalogue *catalogue;
     struct cr_material material;
     struct cr_world_secret secret;
+    const struct cr_world_secret *secrets; /* NULL: that one is all */
     struct cr_json *workloads[SCENE_CONSUMERS];
     struct cr_world_consumer consumers[SCENE_CONSUMERS];
     struct cr_world_pod pods[SCENE_CONSUMERS][SCENE_PODS];
@@ -182,7 +183,7 @@ static inline const struct cr_plan *scene_plan(struct scene *s)
     cr_plan_dispose(&s->plan);
     struct cr_world world = {.policy = s->policy,
                              .status = &s->status,
-                             .secrets = &s->secret,
+                             .secrets = s->secrets ? s->secrets : &s->secret,
                              .consumers = s->consumers,
                              .catalogue = s->catalogue,
                              .budgets = s->view,

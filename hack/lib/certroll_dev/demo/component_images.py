@@ -61,3 +61,23 @@ def nginx(debian: programs.DebianPrograms) -> Image:
     # A container ends when its first process does: nginx must stay in the foreground.
     entrypoint = ["/usr/sbin/nginx", "-e", "stderr", "-g", "daemon off;"]
     return Image(reference, cached_image(reference, files, entrypoint=entrypoint, sysroot=debian.root))
+
+
+def haproxy(debian: programs.DebianPrograms) -> Image:
+    reference = f"docker.io/library/haproxy:{debian.versions['haproxy']}"
+    files = {"/usr/sbin/haproxy": debian.root / "usr/sbin/haproxy"}
+    return Image(reference, cached_image(reference, files, entrypoint=["/usr/sbin/haproxy"], sysroot=debian.root))
+
+
+def postgresql(debian: programs.DebianPrograms, major: str = "15") -> Image:
+    """The server, initdb, which needs a shell, and pg_isready. Without LLVM, which weighs more than all the rest."""
+    reference = f"docker.io/library/postgres:{debian.versions[f'postgresql-{major}']}"
+    home, share = f"usr/lib/postgresql/{major}", f"usr/share/postgresql/{major}"
+    names = ["bin/initdb", "bin/pg_isready", "bin/postgres", "lib/dict_snowball.so", "lib/plpgsql.so"]
+    files: dict[str, Path | bytes] = {f"/{home}/{name}": debian.root / home / name for name in names}
+    files |= {f"/{share}": debian.root / share, "/usr/bin/sh": Path("/bin/sh")}
+    # It looks itself up, so its user must have a name.
+    return Image(reference, cached_image(
+        reference, files, entrypoint=[f"/{home}/bin/postgres"], user="999:999", sysroot=debian.root,
+        env={"PATH": f"/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/{home}/bin"},
+    ))  # fmt: skip

@@ -17,6 +17,7 @@ import signal
 import ssl
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -43,6 +44,23 @@ class Target:
 
     def __str__(self) -> str:
         return f"{self.name}={self.host}:{self.port}/{self.server_name}"
+
+    async def ask(self, context: ssl.SSLContext | None) -> tuple[str, str]:
+        """The leaf that was served, if any, and what is wrong with the answer, if anything."""
+        reader, writer = await asyncio.open_connection(
+            self.host, self.port, ssl=context, server_hostname=self.server_name if context else None
+        )
+        try:
+            tls = writer.get_extra_info("ssl_object")
+            leaf = hashlib.sha256(tls.getpeercert(binary_form=True)).hexdigest() if tls else ""
+            writer.write(f"GET / HTTP/1.1\r\nHost: {self.server_name}\r\nConnection: close\r\n\r\n".encode())
+            status = int((await reader.readuntil(b"\r\n")).split()[1])
+            if status == 200:
+                return leaf, ""
+            return leaf, f"HTTP {status}" if tls else f"HTTP {status}: {await _said(reader)}"
+        finally:
+            # No polite closing: the answer is here, and waiting for the peer's close_notify would only cost time.
+            writer.transport.abort()
 
 
 class Plain:
@@ -75,7 +93,7 @@ async def call(target: Target, number: int, context: ssl.SSLContext | None, time
     record: dict[str, object] = {"t": round(started, 4), "target": target.name, "n": number}
     try:
         async with asyncio.timeout(timeout):
-            leaf, wrong = await _request(target, context)
+            leaf, wrong = await target.ask(context)
         record |= {"ok": not wrong, "leaf": leaf}
         if wrong:
             record["reason"] = wrong
@@ -85,24 +103,6 @@ async def call(target: Target, number: int, context: ssl.SSLContext | None, time
         record |= {"ok": False, "reason": _reason(error)}
     record["ms"] = round((time.monotonic() - clock) * 1000, 1)
     return record
-
-
-async def _request(target: Target, context: ssl.SSLContext | None) -> tuple[str, str]:
-    """The leaf that was served, if any, and what is wrong with the answer, if anything."""
-    reader, writer = await asyncio.open_connection(
-        target.host, target.port, ssl=context, server_hostname=target.server_name if context else None
-    )
-    try:
-        tls = writer.get_extra_info("ssl_object")
-        leaf = hashlib.sha256(tls.getpeercert(binary_form=True)).hexdigest() if tls else ""
-        writer.write(f"GET / HTTP/1.1\r\nHost: {target.server_name}\r\nConnection: close\r\n\r\n".encode())
-        status = int((await reader.readuntil(b"\r\n")).split()[1])
-        if status == 200:
-            return leaf, ""
-        return leaf, f"HTTP {status}" if tls else f"HTTP {status}: {await _said(reader)}"
-    finally:
-        # No polite closing: the answer is here, and waiting for the peer's close_notify would only cost time.
-        writer.transport.abort()
 
 
 async def _said(reader: asyncio.StreamReader) -> str:
@@ -123,7 +123,7 @@ def _reason(error: BaseException) -> str:
     return f"not HTTP: {error}"
 
 
-async def run(targets: list[Target], trust: Plain, rate: float, timeout: float, out: TextIO) -> None:
+async def run(targets: Sequence[Target], trust: Plain, rate: float, timeout: float, out: TextIO) -> None:
     """Call every target `rate` times a second until SIGTERM or SIGINT; then wait for the calls under way."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

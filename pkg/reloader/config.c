@@ -1,0 +1,263 @@
+#include "reloader/config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/strings.h"
+#include "codec/yaml.h"
+#include "reloader/address.h"
+#include "reloader/config_read.h"
+#include "sys/file.h"
+
+enum { NAME_MAX_LEN = 63 }; /* a DNS label: RFC 1123 */
+
+static void dispose_material(struct cr_reloader_material *material)
+{
+    for (size_t i = 0; i < material->outputs_len; i++)
+        cr_config_output_dispose(&material->outputs[i]);
+    for (size_t i = 0; i < material->triggers_len; i++)
+        cr_config_trigger_dispose(&material->triggers[i]);
+    cr_config_proof_dispose(material);
+    free(material->outputs);
+    free(material->triggers);
+    free(material->name);
+    free(material->certificate);
+    free(material->private_key);
+    free(material->trust);
+}
+
+void cr_reloader_config_dispose(struct cr_reloader_config *config)
+{
+    for (size_t i = 0; i < config->materials_len; i++)
+        dispose_material(&config->materials[i]);
+    free(config->materials);
+    free(config->envoy_admin);
+    *config = (struct cr_reloader_config){0};
+}
+
+/* --- what the readers share --- */
+
+bool cr_config_only(const struct cr_node *node, const char *const *known, size_t len, struct cr_error *err)
+{
+    for (const struct cr_json *c = cr_json_first(node->json); c; c = cr_json_next(c)) {
+        size_t i = 0;
+        while (i < len && !cr_streq(cr_json_key(c), known[i]))
+            i++;
+        if (i == len)
+            return cr_error_set(err, CR_ERR_INVALID, "%s%s%s: there is no such field", node->path,
+                                *node->path ? "." : "", cr_json_key(c));
+    }
+    return true;
+}
+
+bool cr_config_path(const struct cr_node *node, const char *key, char **slot, struct cr_error *err)
+{
+    if (!cr_node_string(node, key, NULL, slot, err))
+        return false;
+    return !*slot || (*slot)[0] == '/' ||
+           cr_error_set(err, CR_ERR_INVALID, "%s.%s must be an absolute path", node->path, key);
+}
+
+bool cr_config_list(const struct cr_node *node, const char *key, size_t max, struct cr_strvec *out,
+                    struct cr_error *err)
+{
+    struct cr_node array;
+    if (!cr_node_array(node, key, max, &array, err))
+        return false;
+    for (const struct cr_json *item = cr_json_first(array.json); item; item = cr_json_next(item)) {
+        const char *text = cr_json_string(item);
+        if (!text || !*text)
+            return cr_error_set(err, CR_ERR_INVALID, "%s must be a list of strings, none of them empty", array.path);
+        cr_strvec_add(out, text);
+    }
+    return true;
+}
+
+unsigned cr_config_parts(const struct cr_reloader_material *material)
+{
+    return (material->certificate ? CR_PART_CERTIFICATE : 0u) | (material->private_key ? CR_PART_PRIVATE_KEY : 0u) |
+           (material->trust ? CR_PART_TRUST : 0u);
+}
+
+/* --- a material --- */
+
+static bool is_name(const char *name)
+{
+    size_t len = strlen(name);
+    return len > 0 && len <= NAME_MAX_LEN && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len &&
+           name[0] != '-' && name[len - 1] != '-';
+}
+
+static bool read_name(const struct cr_node *node, struct cr_reloader_material *out, struct cr_error *err)
+{
+    return cr_node_required(node, "name", &out->name, err) &&
+           (is_name(out->name) ||
+            cr_error_set(err, CR_ERR_INVALID, "%s.name: '%s' must be lower-case letters, digits and -", node->path,
+                         out->name));
+}
+
+static bool read_files(const struct cr_node *node, struct cr_reloader_material *out, struct cr_error *err)
+{
+    if (!cr_config_path(node, "certificate", &out->certificate, err) ||
+        !cr_config_path(node, "privateKey", &out->private_key, err) || !cr_config_path(node, "trust", &out->trust, err))
+        return false;
+    if (!out->certificate != !out->private_key)
+        return cr_error_set(err, CR_ERR_INVALID, "%s: certificate and privateKey go together", node->path);
+    return out->certificate || out->trust ||
+           cr_error_set(err, CR_ERR_INVALID, "%s: give certificate and privateKey, or trust, or all three", node->path);
+}
+
+static bool read_outputs(const struct cr_node *node, struct cr_reloader_material *out, struct cr_error *err)
+{
+    struct cr_node list;
+    if (!cr_node_array(node, "outputs", CR_RELOADER_OUTPUTS_MAX, &list, err))
+        return false;
+    out->outputs = cr_calloc(cr_json_len(list.json) + 1, sizeof *out->outputs);
+    for (const struct cr_json *c = cr_json_first(list.json); c; c = cr_json_next(c)) {
+        struct cr_node item;
+        size_t index = out->outputs_len;
+        if (!cr_node_item(&list, c, index, &item, err))
+            return false;
+        out->outputs_len++; /* before it is complete, so that it is disposed of */
+        if (!cr_config_output(&item, out, &out->outputs[index], err))
+            return false;
+    }
+    return true;
+}
+
+static bool read_triggers(const struct cr_node *node, struct cr_reloader_material *out, struct cr_error *err)
+{
+    struct cr_node list;
+    if (!cr_node_array(node, "triggers", CR_RELOADER_TRIGGERS_MAX, &list, err))
+        return false;
+    out->triggers = cr_calloc(cr_json_len(list.json) + 1, sizeof *out->triggers);
+    for (const struct cr_json *c = cr_json_first(list.json); c; c = cr_json_next(c)) {
+        struct cr_node item;
+        size_t index = out->triggers_len;
+        if (!cr_node_item(&list, c, index, &item, err))
+            return false;
+        out->triggers_len++;
+        if (!cr_config_trigger(&item, out, &out->triggers[index], err))
+            return false;
+    }
+    return true;
+}
+
+static bool read_material(const struct cr_node *node, struct cr_reloader_material *out, struct cr_error *err)
+{
+    return CR_CONFIG_ONLY(node, err, "name", "certificate", "privateKey", "trust", "outputs", "triggers", "proof") &&
+           read_name(node, out, err) && read_files(node, out, err) && read_outputs(node, out, err) &&
+           read_triggers(node, out, err) && cr_config_proof(node, out, err);
+}
+
+static bool read_materials(const struct cr_node *root, struct cr_reloader_config *out, struct cr_error *err)
+{
+    struct cr_node list;
+    if (!cr_node_must_have(root, "materials", err) ||
+        !cr_node_array(root, "materials", CR_RELOADER_MATERIALS_MAX, &list, err))
+        return false;
+    if (!cr_json_len(list.json))
+        return cr_error_set(err, CR_ERR_INVALID, "materials: there is none");
+    out->materials = cr_calloc(cr_json_len(list.json), sizeof *out->materials);
+    for (const struct cr_json *c = cr_json_first(list.json); c; c = cr_json_next(c)) {
+        struct cr_node item;
+        size_t index = out->materials_len;
+        if (!cr_node_item(&list, c, index, &item, err))
+            return false;
+        out->materials_len++;
+        if (!read_material(&item, &out->materials[index], err))
+            return false;
+    }
+    return true;
+}
+
+/* --- all of them --- */
+
+static bool check_names(const struct cr_reloader_config *config, struct cr_error *err)
+{
+    for (size_t i = 0; i < config->materials_len; i++)
+        for (size_t k = 0; k < i; k++)
+            if (cr_streq(config->materials[i].name, config->materials[k].name))
+                return cr_error_set(err, CR_ERR_INVALID, "materials[%zu].name: '%s' stands twice", i,
+                                    config->materials[i].name);
+    return true;
+}
+
+static bool is_read(const struct cr_reloader_config *config, const char *path)
+{
+    for (size_t i = 0; i < config->materials_len; i++) {
+        const struct cr_reloader_material *material = &config->materials[i];
+        if (cr_streq(path, material->certificate) || cr_streq(path, material->private_key) ||
+            cr_streq(path, material->trust))
+            return true;
+    }
+    return false;
+}
+
+/* How many outputs have this path. */
+static size_t count_writers(const struct cr_reloader_config *config, const char *path)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < config->materials_len; i++)
+        for (size_t k = 0; k < config->materials[i].outputs_len; k++)
+            count += cr_streq(path, config->materials[i].outputs[k].path);
+    return count;
+}
+
+static bool check_outputs(const struct cr_reloader_config *config, struct cr_error *err)
+{
+    for (size_t i = 0; i < config->materials_len; i++) {
+        for (size_t k = 0; k < config->materials[i].outputs_len; k++) {
+            const char *path = config->materials[i].outputs[k].path;
+            if (is_read(config, path))
+                return cr_error_set(err, CR_ERR_INVALID,
+                                    "materials[%zu].outputs[%zu].path: '%s' is read as material; it must not be "
+                                    "written",
+                                    i, k, path);
+            if (count_writers(config, path) > 1)
+                return cr_error_set(err, CR_ERR_INVALID,
+                                    "materials[%zu].outputs[%zu].path: '%s' is written by two outputs", i, k, path);
+        }
+    }
+    return true;
+}
+
+static bool read_envoy(const struct cr_node *root, struct cr_reloader_config *out, struct cr_error *err)
+{
+    struct cr_reloader_address ignored;
+    return cr_node_string(root, "envoyAdmin", NULL, &out->envoy_admin, err) &&
+           (!out->envoy_admin || cr_reloader_address_parse(out->envoy_admin, &ignored, err) ||
+            cr_error_wrap(err, "envoyAdmin"));
+}
+
+static bool read_config(const struct cr_node *root, struct cr_reloader_config *out, struct cr_error *err)
+{
+    return CR_CONFIG_ONLY(root, err, "materials", "envoyAdmin") && read_materials(root, out, err) &&
+           read_envoy(root, out, err) && check_names(out, err) && check_outputs(out, err);
+}
+
+bool cr_reloader_config_parse(const char *text, size_t len, struct cr_reloader_config *out, struct cr_error *err)
+{
+    *out = (struct cr_reloader_config){0};
+    CR_CLEANUP(cr_json) struct cr_json *json = cr_yaml_parse(text, len, err);
+    if (!json)
+        return false;
+    if (!cr_json_is_object(json))
+        return cr_error_set(err, CR_ERR_INVALID, "it must be a mapping with materials");
+    const struct cr_node root = {.json = json};
+    if (read_config(&root, out, err))
+        return true;
+    cr_reloader_config_dispose(out);
+    return false;
+}
+
+bool cr_reloader_config_load(const char *path, struct cr_reloader_config *out, struct cr_error *err)
+{
+    *out = (struct cr_reloader_config){0};
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    if (!cr_file_read(path, CR_YAML_MAX_BYTES, &text, err))
+        return false;
+    return cr_reloader_config_parse(cr_buf_text(&text), text.len, out, err) || cr_error_wrap(err, "%s", path);
+}

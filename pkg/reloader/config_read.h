@@ -1,0 +1,35 @@
+/* Parts of the configuration and what their readers share. Private to pkg/reloader. */
+#ifndef CR_RELOADER_CONFIG_READ_H
+#define CR_RELOADER_CONFIG_READ_H
+
+#include "api/node.h"
+#include "reloader/config.h"
+
+/* A misspelt field would be silently without effect. */
+bool cr_config_only(const struct cr_node *node, const char *const *known, size_t len, struct cr_error *err) CR_MUST_USE;
+#define CR_CONFIG_ONLY(node, err, ...)                                                                                 \
+    cr_config_only((node), (const char *const[]){__VA_ARGS__}, cr_array_len(((const char *const[]){__VA_ARGS__})),     \
+                   (err))
+
+/* A file by its absolute path; absent: NULL. */
+bool cr_config_path(const struct cr_node *node, const char *key, char **slot, struct cr_error *err) CR_MUST_USE;
+/* Strings in their order, also those that come twice; none empty. */
+bool cr_config_list(const struct cr_node *node, const char *key, size_t max, struct cr_strvec *out,
+                    struct cr_error *err) CR_MUST_USE;
+
+/* Which parts a material has, as enum cr_output_part. */
+unsigned cr_config_parts(const struct cr_reloader_material *material);
+
+/* Of node, an element of outputs or triggers, for material, which has its paths already. out is zeroed; it is disposed
+ * of by the caller, also on failure. */
+bool cr_config_output(const struct cr_node *node, const struct cr_reloader_material *material,
+                      struct cr_output_spec *out, struct cr_error *err) CR_MUST_USE;
+bool cr_config_trigger(const struct cr_node *node, const struct cr_reloader_material *material,
+                       struct cr_trigger_spec *out, struct cr_error *err) CR_MUST_USE;
+bool cr_config_proof(const struct cr_node *material, struct cr_reloader_material *out,
+                     struct cr_error *err) CR_MUST_USE;
+void cr_config_output_dispose(struct cr_output_spec *output);
+void cr_config_trigger_dispose(struct cr_trigger_spec *trigger);
+void cr_config_proof_dispose(struct cr_reloader_material *material);
+
+#endif

@@ -1,0 +1,37 @@
+/* Processes as /proc shows them (proc(5)): those of this container, or of the whole pod when it shares one namespace.
+ */
+#ifndef CR_RELOADER_PROC_H
+#define CR_RELOADER_PROC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+enum { CR_PROC_NAME = 16 };
+
+struct cr_proc {
+    pid_t pid;
+    pid_t parent;
+    uint64_t started;        /* clock ticks since the machine started: with the pid it names one process for ever */
+    char name[CR_PROC_NAME]; /* the kernel's: cut to 15 characters */
+};
+
+/* False: there is none, or it has ended and waits for its parent. */
+bool cr_proc_read(pid_t pid, struct cr_proc *out);
+/* The user that it runs as. False: there is no such process. */
+bool cr_proc_user(pid_t pid, uid_t *out);
+/* The one process of that name: the kernel's, or that of its executable's file. Of several it is the one whose parent
+ * has another name: the master of its workers. Never pid 1, which holds the pod's namespace, nor this process. Errors:
+ * NotFound, with what may be missing; Conflict: several, and none is the parent of the others. */
+bool cr_proc_find(const char *name, struct cr_proc *out, struct cr_error *err) CR_MUST_USE;
+
+/* Whether it catches or blocks this signal: a program that has just been started does not yet, and SIGHUP would be its
+ * end; and of one that ignores it nothing comes. False, too, when there is no such process. */
+bool cr_proc_takes(pid_t pid, int signal);
+
+/* When it started, by the wall clock. */
+int64_t cr_proc_started_wall_ms(const struct cr_proc *process);
+
+#endif

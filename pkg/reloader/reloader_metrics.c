@@ -1,0 +1,64 @@
+#include "reloader/reloader_metrics.h"
+
+#include "base/strings.h"
+
+static const double seconds[] = {0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 1800};
+
+static const char *const types[] = {
+    [CR_TRIGGER_SIGNAL] = "Signal",   [CR_TRIGGER_HTTP] = "HTTP",       [CR_TRIGGER_SOCKET] = "Socket",
+    [CR_TRIGGER_COMMAND] = "Command", [CR_TRIGGER_HAPROXY] = "HAProxy", [CR_TRIGGER_REDIS] = "Redis"};
+
+static const char *result_of(bool success)
+{
+    return success ? "success" : "error";
+}
+
+void cr_reloader_metrics_register(struct cr_reloader_metrics *out, struct cr_metrics *metrics)
+{
+    *out = (struct cr_reloader_metrics){
+        .state = cr_metrics_gauge(metrics, "certroll_reloader_material_state",
+                                  "The state that a material is in; always 1.", CR_LABELS("material", "state")),
+        .readings = cr_metrics_counter(metrics, "certroll_reloader_readings_total", "Readings of a material's files.",
+                                       CR_LABELS("material", "result")),
+        .outputs =
+            cr_metrics_counter(metrics, "certroll_reloader_outputs_total",
+                               "How often the outputs of a material were made.", CR_LABELS("material", "result")),
+        .triggers = cr_metrics_counter(metrics, "certroll_reloader_triggers_total", "Triggers that were pulled.",
+                                       CR_LABELS("material", "type", "result")),
+        .delivery = cr_metrics_histogram(metrics, "certroll_reloader_delivery_seconds",
+                                         "From a material that was found until its program had it.",
+                                         CR_LABELS("proven"), seconds, cr_array_len(seconds)),
+        .not_after = cr_metrics_gauge(metrics, "certroll_reloader_not_after_timestamp_seconds",
+                                      "When the leaf that was delivered ends.", CR_LABELS("material")),
+    };
+}
+
+void cr_reloader_metrics_state(const struct cr_reloader_metrics *metrics, const char *material,
+                               enum cr_delivery_state state)
+{
+    for (unsigned i = 0; i < CR_DELIVERY_STATES; i++) {
+        const char *const labels[] = {material, cr_delivery_state_name((enum cr_delivery_state)i), NULL};
+        if (i == state)
+            cr_metric_set(metrics->state, labels, 1);
+        else
+            cr_metric_remove(metrics->state, labels);
+    }
+}
+
+void cr_reloader_metrics_trigger(const struct cr_reloader_metrics *metrics, const char *material,
+                                 enum cr_trigger_type type, bool success)
+{
+    cr_metric_add(metrics->triggers, CR_LABELS(material, types[type], result_of(success)), 1);
+}
+
+void cr_reloader_metrics_count(struct cr_metric *metric, const char *material, bool success)
+{
+    cr_metric_add(metric, CR_LABELS(material, result_of(success)), 1);
+}
+
+void cr_reloader_metrics_delivered(const struct cr_reloader_metrics *metrics, const struct cr_delivery *delivery)
+{
+    bool proven = delivery->leaf_proven || delivery->trust_proven;
+    if (delivery->took_ms >= 0)
+        cr_metric_observe(metrics->delivery, CR_LABELS(proven ? "true" : "false"), (double)delivery->took_ms / 1000);
+}

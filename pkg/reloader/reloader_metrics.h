@@ -1,0 +1,23 @@
+/* certroll_reloader_*: docs/metrics.md. */
+#ifndef CR_RELOADER_RELOADER_METRICS_H
+#define CR_RELOADER_RELOADER_METRICS_H
+
+#include "metrics/metrics.h"
+#include "reloader/config.h"
+#include "reloader/delivery.h"
+
+/* Any thread may use them, once they are registered. */
+struct cr_reloader_metrics {
+    struct cr_metric *state, *readings, *outputs, *triggers, *delivery, *not_after;
+};
+
+void cr_reloader_metrics_register(struct cr_reloader_metrics *out, struct cr_metrics *metrics);
+void cr_reloader_metrics_state(const struct cr_reloader_metrics *metrics, const char *material,
+                               enum cr_delivery_state state);
+void cr_reloader_metrics_trigger(const struct cr_reloader_metrics *metrics, const char *material,
+                                 enum cr_trigger_type type, bool success);
+/* Of readings or outputs. */
+void cr_reloader_metrics_count(struct cr_metric *metric, const char *material, bool success);
+void cr_reloader_metrics_delivered(const struct cr_reloader_metrics *metrics, const struct cr_delivery *delivery);
+
+#endif

@@ -1,0 +1,186 @@
+"""hack/test itself: what fails is counted, what cannot begin is named, and nothing passes for having run. Needs no cluster."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from certroll_dev import paths
+from certroll_dev.demo.waiting import wait_for
+from certroll_dev.suite import cli, plan, timeline
+from certroll_dev.suite.schedule import Schedule
+from certroll_dev.suite.step import Counts, Outcome, Step
+
+from shards import Shard
+
+_REPORT = '<testsuites><testsuite tests="4" failures="1" errors="1" skipped="1"/></testsuites>'
+_GOOD = '<testsuite tests="2" failures="0" errors="0" skipped="0"/>'
+_EMPTY = '<testsuite tests="0" failures="0" errors="0" skipped="0"/>'
+_NOT_RUN = '<testsuite tests="2" failures="0" disabled="0" skipped="1"/>'  # as ctest has it, which ends with 8
+_PYTEST = frozenset({0, 1})
+
+
+def _run(logs: Path, *steps: Step) -> dict[str, Outcome]:
+    schedule = Schedule(steps, logs)
+    schedule.run()
+    return schedule.outcomes
+
+
+def _shell(name: str, script: str, **options: object) -> Step:
+    return Step(name, ["sh", "-c", script], **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("script", "counts", "trouble"),
+    [
+        (f"echo '{_REPORT}' >$0; exit 1", Counts(1, 2, 1), ""),
+        (f"echo '{_GOOD}' >$0", Counts(2, 0, 0), ""),
+        (f"echo '{_GOOD}' >$0; exit 2", Counts(0, 1, 0), "ended with 2"),
+        (f"echo '{_GOOD}' >$0; kill -9 $$", Counts(0, 1, 0), "ended with -9"),
+        ("exit 0", Counts(0, 1, 0), "no report"),
+        ("echo '<testsuite' >$0", Counts(0, 1, 0), "no report"),
+        (f"echo '{_EMPTY}' >$0", Counts(0, 1, 0), "has no test"),
+        (f"echo '{_NOT_RUN}' >$0; exit 1", Counts(1, 1, 1), "ended with 1, and its report has no failure"),
+    ],
+)
+def test_a_report_counts_when_its_tests_ran(logs: Path, tmp_path: Path, script: str, counts: Counts, trouble: str) -> None:
+    report = tmp_path / "report.xml"
+    report.write_text(_GOOD)  # of the run before, which says nothing about this one
+    step = Step("tests", ["sh", "-c", script, report], report=report, ran=_PYTEST)
+    outcome = _run(logs, step)["tests"]
+    assert outcome.counts == counts
+    assert trouble in outcome.trouble and bool(trouble) == bool(outcome.trouble)
+
+
+def test_a_check_is_one_test(logs: Path) -> None:
+    outcomes = _run(logs, _shell("good", "exit 0", is_test=True), _shell("bad", "exit 3", is_test=True))
+    assert (outcomes["good"].counts, outcomes["bad"].counts) == (Counts(passed=1), Counts(failed=1))
+    assert outcomes["bad"].stands
+
+
+def test_what_cannot_begin_is_named_and_the_run_has_failed(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcomes = _run(
+        logs,
+        _shell("good", "exit 0", is_test=True),
+        _shell("build", "exit 1"),
+        Step("unknown", ["/no/such/program"]),
+        _shell("needs it", "exit 0", needs=["build"]),
+        _shell("needs that", "exit 0", needs=["needs it"]),
+        _shell("follows it", "exit 0", follows=["needs that", "unknown"], is_test=True),
+    )
+    assert {name for name, each in outcomes.items() if not each.stands} == {"build", "unknown", "needs it", "needs that"}
+    assert outcomes["follows it"].counts == Counts(passed=1)
+    assert cli.conclude(outcomes.values()) == 1
+    *said, last = capsys.readouterr().out.splitlines()
+    assert "needs it: NOT RUN: it needs build" in said and "needs that: NOT RUN: it needs needs it" in said
+    assert last == "2 passed, 2 failed, 0 skipped"
+
+
+@pytest.mark.parametrize(
+    ("scripts", "status"), [(["exit 0"], 0), (["exit 0", "exit 1"], 1), ([], 1)], ids=["all passed", "one failed", "nothing ran"]
+)
+def test_the_exit_status(logs: Path, scripts: Sequence[str], status: int) -> None:
+    steps = [_shell(f"step-{number}", script, is_test=True) for number, script in enumerate(scripts)]
+    assert cli.conclude(_run(logs, *steps, _shell("tool", "exit 0")).values()) == status
+
+
+def test_steps_run_side_by_side(logs: Path, tmp_path: Path) -> None:
+    """Each waits for the other, and a third for both."""
+    meet = "touch $0/$1; while ! [ -e $0/$2 ]; do sleep 0.05; done"
+    one = Step("one", ["timeout", "60", "sh", "-c", meet, tmp_path, "one", "two"], is_test=True)
+    two = Step("two", ["timeout", "60", "sh", "-c", meet, tmp_path, "two", "one"], is_test=True)
+    outcomes = _run(logs, one, two, _shell("after", "exit 0", needs=["one", "two"], is_test=True))
+    assert all(outcome.counts == Counts(passed=1) for outcome in outcomes.values())
+    assert outcomes["after"].began >= max(outcomes["one"].ended, outcomes["two"].ended)
+    drawn = timeline.draw(list(outcomes.values()), outcomes["after"].ended, timeline.Busy())
+    assert [line.split()[0] for line in drawn.splitlines()[1:]] == ["one", "two", "after", "in"]
+
+
+_INTERRUPTED = """
+import signal, sys
+from pathlib import Path
+from certroll_dev import ui
+from certroll_dev.suite import cli
+from certroll_dev.suite.schedule import Schedule
+from certroll_dev.suite.step import Step
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where these tests run by nohup
+cli.can_be_ended()
+folder = Path(sys.argv[1])
+script = "import signal, sys, time\\ntry:\\n open(sys.argv[1] + '/up', 'w')\\n time.sleep(60)\\nfinally:\\n open(sys.argv[1] + '/down', 'w')"
+steps = [Step("tests", [sys.executable, "-c", script, folder]), Step("after", ["touch", folder / "after"], follows=["tests"])]
+ui.main(lambda _: Schedule(steps, folder).run() or 0)
+"""
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted_it_ends_what_runs_in_order_and_begins_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    words = [sys.executable, "-c", _INTERRUPTED, tmp_path]
+    process = subprocess.Popen(words, env={"PYTHONPATH": str(paths.HACK / "lib")}, process_group=0)
+    try:
+        wait_for("the step to run", (tmp_path / "up").exists, deadline=60)
+        process.send_signal(number)
+        assert process.wait(30) == 130
+    finally:
+        process.kill()
+    assert (tmp_path / "down").exists() and not (tmp_path / "after").exists()
+
+
+class _Torn:
+    """A screen that takes nothing."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def write(self, text: str) -> int:
+        raise self._error
+
+    def flush(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError("gone"), UnicodeEncodeError("ascii", "█", 0, 1, "no such letter")])
+def test_nobody_has_to_read_what_it_says(logs: Path, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    monkeypatch.setattr(sys, "stdout", _Torn(error))
+    outcomes = _run(logs, _shell("bad", "echo said; exit 1", is_test=True), _shell("after", "echo said", follows=["bad"]))
+    assert outcomes["bad"].counts == Counts(failed=1) and outcomes["after"].stands
+    assert (logs / "after.log").read_text() == "said\n"
+
+
+def test_what_ends_the_run_ends_its_steps(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it is."""
+    script = (
+        "import pathlib, signal, sys, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # which a shell may have us ignore
+        "folder = pathlib.Path(sys.argv[1])\n"
+        "try:\n    (folder / 'up').touch()\n    time.sleep(60)\n"
+        "finally:\n    (folder / 'down').touch()"
+    )
+
+    def fall(self: Schedule, outcome: Outcome) -> None:
+        wait_for("the other step to run", (tmp_path / "up").exists, deadline=60)
+        raise RuntimeError("of ours")
+
+    monkeypatch.setattr(Schedule, "_take", fall)
+    schedule = Schedule([Step("long", [sys.executable, "-c", script, tmp_path]), _shell("short", "exit 0")], logs)
+    with pytest.raises(RuntimeError, match="of ours"):
+        schedule.run()
+    assert (tmp_path / "down").exists()
+
+
+def test_each_module_is_in_one_shard() -> None:
+    modules = {path.stem for path in Path(__file__).parent.glob("test_*.py")} | {"test_of_tomorrow"}
+    parts = [Shard(number, 3).modules(modules) for number in (1, 2, 3)]
+    assert sum(map(len, parts)) == len(modules) and set.union(*parts) == modules
+
+
+def test_all_end_to_end_tests_are_in_a_whole_run() -> None:
+    steps = {step.name: [str(word) for word in step.argv] for step in plan.steps(plan.Wanted(plan.SUITES, 20.0))}
+    given = [argv[argv.index("--shard") + 1] for argv in steps.values() if "--shard" in argv]
+    shards = [Shard.parse(text) for text in given]
+    assert sorted(shard.number for shard in shards) == list(range(1, shards[0].count + 1))
+    assert "test/e2e/test_rights.py" in steps["e2e-rights"]

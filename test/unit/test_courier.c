@@ -1,0 +1,248 @@
+#include "reloader/courier.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "reloader/record.h"
+#include "support/testcerts.h"
+
+enum { PATIENCE_MS = 60 * 1000 };
+
+struct scene {
+    char folder[64];
+    struct cr_reloader_config config;
+    struct cr_metrics *metrics;
+    struct cr_reloader_metrics registered;
+    struct cr_courier_options options;
+};
+
+static void put(const struct scene *s, const char *name, const char *text)
+{
+    cr_autofree char *path = cr_asprintf("%s/%s", s->folder, name);
+    cr_autofree char *beside = cr_asprintf("%s/.%s", s->folder, name);
+    FILE *f = fopen(beside, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(rename(beside, path), 0);
+}
+
+static void put_cert(const struct scene *s, const struct test_cert *cert)
+{
+    put(s, "tls.key", cert->key_pem);
+    put(s, "tls.crt", cert->cert_pem);
+}
+
+/* further: of the material; each trigger leaves a line in the file "told". */
+static void begin(struct scene *s, const char *further)
+{
+    struct cr_error err = {0};
+    *s = (struct scene){.folder = "/tmp/certroll-courier-XXXXXX", .metrics = cr_metrics_new()};
+    assert_non_null(mkdtemp(s->folder));
+    cr_autofree char *text = cr_asprintf(
+        "materials: [{name: web, certificate: %s/tls.crt, privateKey: %s/tls.key, outputs: [{type: PEM, path: "
+        "%s/out.pem, parts: [certificate]}], triggers: [{type: Command, timeout: 5m, command: {argv: [/bin/sh, -c, "
+        "\"echo told "
+        ">> %s/told; %s\"]}}]}]",
+        s->folder, s->folder, s->folder, s->folder, further);
+    if (!cr_reloader_config_parse(text, strlen(text), &s->config, &err))
+        fail_msg("%s", err.text);
+    cr_reloader_metrics_register(&s->registered, s->metrics);
+    s->options = (struct cr_courier_options){
+        .material = &s->config.materials[0], .metrics = &s->registered, .state_folder = s->folder};
+}
+
+static void end(struct scene *s)
+{
+    cr_autofree char *command = cr_asprintf("rm -rf %s", s->folder);
+    assert_int_equal(system(command), 0);
+    cr_reloader_config_dispose(&s->config);
+    cr_metrics_free(s->metrics);
+}
+
+static struct cr_courier *start(const struct scene *s)
+{
+    struct cr_error err = {0};
+    struct cr_courier *courier = cr_courier_start(&s->options, &err);
+    if (!courier)
+        fail_msg("%s", err.text);
+    return courier;
+}
+
+static void wait_for(struct cr_courier *courier, enum cr_delivery_state state, unsigned attempts)
+{
+    const struct timespec pause = {.tv_nsec = 5 * 1000 * 1000};
+    struct cr_delivery view;
+    int64_t until = cr_clock_monotonic_ms() + PATIENCE_MS;
+    for (;;) {
+        cr_courier_view(courier, &view);
+        if (view.state == state && view.attempts == attempts)
+            return;
+        if (cr_clock_monotonic_ms() > until)
+            fail_msg("still %s after %u attempts: %s", cr_delivery_state_name(view.state), view.attempts, view.words);
+        nanosleep(&pause, NULL);
+    }
+}
+
+static size_t count_told(const struct scene *s)
+{
+    cr_autofree char *path = cr_asprintf("%s/told", s->folder);
+    char line[64];
+    size_t count = 0;
+    FILE *f = fopen(path, "r");
+    while (f && fgets(line, sizeof line, f))
+        count++;
+    if (f)
+        fclose(f);
+    return count;
+}
+
+static void it_follows_its_files_while_it_is_looked_at(void **state)
+{
+    (void)state;
+    struct scene s;
+    begin(&s, "");
+    CR_CLEANUP(test_cert) struct test_cert *a = test_cert_new(&(struct test_cert_spec){.cn = "a"});
+    CR_CLEANUP(test_cert) struct test_cert *b = test_cert_new(&(struct test_cert_spec){.cn = "b"});
+    put_cert(&s, a);
+    struct cr_courier *courier = start(&s);
+    wait_for(courier, CR_DELIVERY_DELIVERED, 0);
+    put_cert(&s, b);
+    wait_for(courier, CR_DELIVERY_DELIVERED, 1);
+    put(&s, "tls.key", a->key_pem);
+    wait_for(courier, CR_DELIVERY_REFUSED, 1);
+    put_cert(&s, a);
+    wait_for(courier, CR_DELIVERY_DELIVERED, 1);
+    cr_courier_free(courier);
+    assert_int_equal(count_told(&s), 2);
+    end(&s);
+}
+
+/* What a killed process leaves behind, as its record. */
+static void it_knows_by_its_record_what_is_left_to_do(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct cr_error err = {0};
+    struct cr_delivery_digests other = {.leaf = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"};
+    begin(&s, "");
+    memcpy(other.chain, other.leaf, sizeof other.chain);
+    CR_CLEANUP(test_cert) struct test_cert *a = test_cert_new(&(struct test_cert_spec){.cn = "a"});
+    put_cert(&s, a);
+    assert_true(cr_record_write(s.folder, "web", &other, &err));
+    static const unsigned attempts[] = {1, 0}; /* the second process has nothing to do */
+    for (size_t i = 0; i < cr_array_len(attempts); i++) {
+        struct cr_courier *courier = start(&s);
+        wait_for(courier, CR_DELIVERY_DELIVERED, attempts[i]);
+        cr_courier_free(courier);
+    }
+    assert_int_equal(count_told(&s), 1);
+    end(&s);
+}
+
+/* Of a process that is killed now nobody knows whether the program has it. */
+static void its_record_says_nothing_while_it_tells(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct cr_delivery view;
+    struct cr_delivery_digests record;
+    begin(&s, "exit 1");
+    CR_CLEANUP(test_cert) struct test_cert *a = test_cert_new(&(struct test_cert_spec){.cn = "a"});
+    CR_CLEANUP(test_cert) struct test_cert *b = test_cert_new(&(struct test_cert_spec){.cn = "b"});
+    put_cert(&s, a);
+    struct cr_courier *courier = start(&s);
+    wait_for(courier, CR_DELIVERY_DELIVERED, 0);
+    cr_courier_view(courier, &view);
+    assert_true(cr_record_read(s.folder, "web", &record));
+    assert_string_equal(record.leaf, view.delivered.leaf);
+    put_cert(&s, b);
+    wait_for(courier, CR_DELIVERY_FAILING, 1);
+    cr_courier_free(courier);
+    assert_true(cr_record_read(s.folder, "web", &record));
+    assert_string_equal(record.leaf, "");
+    end(&s);
+}
+
+/* An alert on it would not end. */
+static void cas_alone_have_no_end_to_show(void **state)
+{
+    (void)state;
+    struct scene s;
+    begin(&s, "");
+    CR_CLEANUP(test_cert) struct test_cert *ca = test_cert_new(&(struct test_cert_spec){.cn = "ca", .ca = true});
+    put(&s, "ca.crt", ca->cert_pem);
+    cr_autofree char *trust = cr_asprintf("%s/ca.crt", s.folder);
+    char name[] = "cas";
+    const struct cr_reloader_material material = {.name = name, .trust = trust};
+    s.options.material = &material;
+    struct cr_courier *courier = start(&s);
+    wait_for(courier, CR_DELIVERY_DELIVERED, 0);
+    cr_courier_free(courier);
+    CR_CLEANUP(cr_buf) struct cr_buf page = CR_BUF_INIT(0);
+    cr_metrics_write(s.metrics, &page);
+    assert_non_null(strstr(cr_buf_text(&page), "certroll_reloader_material_state{material=\"cas\""));
+    assert_null(strstr(cr_buf_text(&page), "certroll_reloader_not_after_timestamp_seconds{material=\"cas\""));
+    end(&s);
+}
+
+static void a_record_that_is_not_one_is_none(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"", "\n", "- -", "- - -extra", "0123 - -\n", "gg gg gg\n"};
+    struct scene s;
+    struct cr_delivery_digests read;
+    begin(&s, "");
+    assert_false(cr_record_read(s.folder, "none", &read));
+    for (size_t i = 0; i < cr_array_len(texts); i++) {
+        put(&s, "web.delivered", texts[i]);
+        if (cr_record_read(s.folder, "web", &read))
+            fail_msg("taken: '%s'", texts[i]);
+    }
+    put(&s, "web.delivered", "- - -\n");
+    assert_true(cr_record_read(s.folder, "web", &read));
+    assert_string_equal(read.leaf, "");
+    end(&s);
+}
+
+static void it_ends_at_once_while_a_trigger_hangs(void **state)
+{
+    (void)state;
+    struct scene s;
+    begin(&s, "exec sleep 300");
+    CR_CLEANUP(test_cert) struct test_cert *a = test_cert_new(&(struct test_cert_spec){.cn = "a"});
+    CR_CLEANUP(test_cert) struct test_cert *b = test_cert_new(&(struct test_cert_spec){.cn = "b"});
+    put_cert(&s, a);
+    struct cr_courier *courier = start(&s);
+    wait_for(courier, CR_DELIVERY_DELIVERED, 0);
+    put_cert(&s, b);
+    while (!count_told(&s))
+        wait_for(courier, CR_DELIVERY_PENDING, 1);
+    int64_t began = cr_clock_monotonic_ms();
+    cr_courier_free(courier);
+    assert_in_range(cr_clock_monotonic_ms() - began, 0, PATIENCE_MS);
+    end(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_follows_its_files_while_it_is_looked_at),
+        cmocka_unit_test(it_knows_by_its_record_what_is_left_to_do),
+        cmocka_unit_test(its_record_says_nothing_while_it_tells),
+        cmocka_unit_test(cas_alone_have_no_end_to_show),
+        cmocka_unit_test(a_record_that_is_not_one_is_none),
+        cmocka_unit_test(it_ends_at_once_while_a_trigger_hangs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,123 @@
+/* What a program may have that nobody can be sure of: told in part, told without success, or told by a process that is
+ * gone. */
+#include "reloader/delivery.h"
+
+#include "support/deliveryplay.h"
+
+static const struct cr_delivery_rules both = {.triggers = 2, .proof = true, .proof_timeout_ms = 10000};
+
+static void what_was_begun_is_told_to_its_end(void **state)
+{
+    (void)state;
+    struct cr_delivery_rules nobody_knows = blind;
+    nobody_knows.recorded = true; /* of a process that ended while it told */
+    const struct play plays[] = {
+        {"material that is taken back, of which a trigger was pulled",
+         blind,
+         {DELIVERED_A,
+          {"rest", "event", NULL},
+          {"read", "B", NULL},
+          {"output", "ok", NULL},
+          {"trigger 0", "ok", NULL},
+          {"trigger 1", "event", NULL},
+          {"read", "A", "Pending"},
+          {"output", "ok", "Pending"},
+          {"trigger 0", "ok", NULL},
+          {"trigger 1", "ok", "Delivered"},
+          {"rest", "event", NULL},
+          {"read", "A", NULL},
+          {"output", "ok", "Delivered"},
+          {"rest"}}},
+        {"or failed, and may have worked",
+         blind,
+         {DELIVERED_A,
+          {"rest", "event", NULL},
+          {"read", "B", NULL},
+          {"output", "ok", NULL},
+          {"trigger 0", "fails", "Failing"},
+          {"wait", "event", NULL},
+          {"read", "A", NULL},
+          {"output", "ok", "Pending"},
+          {"trigger 0"}}},
+        {"also where the leaf is looked at: CAs need not show",
+         seeing,
+         {PROVEN_A,
+          {"rest", "event", NULL},
+          {"read", "B", NULL},
+          {"output", "ok", NULL},
+          {"trigger 0", "ok", NULL},
+          {"look", "old", NULL},
+          {"wait", "event", NULL},
+          {"read", "A", NULL},
+          {"output", "ok", "Pending"},
+          {"trigger 0"}}},
+        {"an output that changed, and nobody was told of",
+         blind,
+         {DELIVERED_A,
+          {"rest", "event", NULL},
+          {"read", "A", NULL},
+          {"output", "changed", "Pending"},
+          {"trigger 0", "event", NULL},
+          {"read", "B", NULL},
+          {"output", "fails", "Failing"},
+          {"wait", "event", NULL},
+          {"read", "A", NULL},
+          {"output", "ok", "Pending"},
+          {"trigger 0"}}},
+        {"by a process before", nobody_knows, {{"read", "A", NULL}, {"output", "ok", "Pending"}, {"trigger 0"}}},
+        {"a leaf that is served does not hide that another trigger fails",
+         both,
+         {PROVEN_A,
+          {"rest", "event", NULL},
+          {"read", "B", NULL},
+          {"output", "ok", NULL},
+          {"trigger 0", "ok", NULL},
+          {"trigger 1", "fails", "Failing"},
+          {"wait", "pass 2s", NULL},
+          {"read", "B", NULL},
+          {"output", "ok", NULL},
+          {"look", "new", "Failing"},
+          {"trigger 0", "ok", NULL},
+          {"trigger 1", "ok", NULL},
+          {"look", "new", "Delivered"}}},
+    };
+    play_all(plays, cr_array_len(plays));
+}
+
+/* After a trigger that has failed. */
+static void of_cas_that_do_not_show_the_leaf_proves_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        bool trust_seen;
+        enum cr_delivery_act next;
+    } cases[] = {{false, CR_ACT_TRIGGER}, {true, CR_ACT_WAIT}};
+    const struct play play = {"",
+                              seeing,
+                              {PROVEN_A,
+                               {"rest", "event", NULL},
+                               {"read", "B", NULL},
+                               {"output", "ok", NULL},
+                               {"trigger 0", "fails", "Failing"},
+                               {"wait", "pass 2s", NULL},
+                               {"read", "B", NULL},
+                               {"output", "ok", NULL}}};
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct stage s;
+        play_run(&play, &s);
+        memset(s.d.found.trust, 'T', sizeof s.d.found.trust - 1);
+        const struct cr_proof proof = {.verdict = CR_PROOF_NEW, .trust_seen = cases[i].trust_seen};
+        cr_delivery_look(&s.d, &proof, play_now(&s));
+        assert_int_equal(cr_delivery_next(&s.d, s.now_ms).act, cases[i].next);
+        assert_int_equal(s.d.state == CR_DELIVERY_DELIVERED, cases[i].trust_seen);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_begun_is_told_to_its_end),
+        cmocka_unit_test(of_cas_that_do_not_show_the_leaf_proves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

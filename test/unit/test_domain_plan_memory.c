@@ -1,0 +1,333 @@
+/* What the plan of a trust domain remembers and says, and when a certificate is renewed. */
+#include "rotation/domain_plan.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+#include "support/domainletters.h"
+
+static const struct cr_condition *condition(const struct cr_domain_status *status, const char *type)
+{
+    for (size_t i = 0; i < CR_DOMAIN_CONDITIONS; i++)
+        if (cr_streq(cr_domain_condition_types[i], type))
+            return &status->conditions[i];
+    return NULL;
+}
+
+static bool has_event(const struct cr_domain_plan *plan, const char *reason)
+{
+    for (size_t i = 0; i < plan->events_len; i++)
+        if (cr_streq(plan->events[i].reason, reason))
+            return true;
+    return false;
+}
+
+static void write_just_done_is_not_judged_by_the_time_of_the_one_before(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {.spec = "issue staging", .cas = "AB", .objects = {{"ba", "1a", "*"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    cr_strset(&s->status.objects[0].written_version, "7");
+    memset(s->status.objects[0].trust, 'f', CR_SHA256_HEX - 1); /* killed before what is there was on record */
+    go_on(s, 5000, &plan);
+    assert_true(plan.record_first);
+    assert_int_equal(plan.writes_len, 0);
+    assert_int_equal(plan.status.objects[0].written_ms, now_ms + 5000);
+    assert_string_equal(plan.status.objects[0].written_version, "7");
+    go_on(s, 0, &plan);
+    assert_false(plan.record_first);
+    assert_int_equal(plan.writes_len, 1);
+}
+
+static void past_its_deadline_it_is_held_and_goes_on_by_itself(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {
+        .spec = "issue staging", .cas = "AB", .objects = {{"ba", "1a", "*"}, {"ba", NULL, "a"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    go_on(s, 0, &plan);
+    assert_int_equal(plan.status.stage, CR_STAGE_TRUSTING);
+    assert_true(has_event(&plan, "RotationBegun"));
+    assert_true(plan.requeue_after_ms > 0 && plan.requeue_after_ms <= HOUR + 1);
+    go_on(s, HOUR + 1, &plan);
+    assert_int_equal(plan.status.stage, CR_STAGE_HELD);
+    assert_int_equal(plan.status.held_stage, CR_STAGE_TRUSTING);
+    assert_string_equal(condition(&plan.status, "Held")->reason, "DeadlinePassed");
+    assert_non_null(strstr(condition(&plan.status, "Held")->message, "ConfigMap ns/o1"));
+    assert_true(has_event(&plan, "Held"));
+    go_on(s, 1000, &plan);
+    assert_false(has_event(&plan, "Held"));
+
+    cr_strvec_add(&s->evidence[1].trusted, s->cas[0].fingerprint);
+    go_on(s, 1000, &plan);
+    assert_int_equal(plan.status.stage, CR_STAGE_SWITCHING);
+    assert_true(has_event(&plan, "WentOn"));
+    assert_int_equal(plan.writes_len, 1);
+    assert_int_equal(plan.status.trusting_ms, HOUR + 2001);
+}
+
+static void a_failed_consumer_holds_at_once_but_not_what_would_end(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *leaf;
+        size_t writes;
+    } leaves[] = {{"2a", 0}, {"2a~", 1}};
+    for (size_t i = 0; i < cr_array_len(leaves); i++) {
+        const struct plan_case c = {
+            .spec = "issue staging", .cas = "AB", .objects = {{"ba", "1b", "*-#"}, {"ba", leaves[i].leaf, "*"}}};
+        CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+        CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+        go_on(s, 0, &plan);
+        assert_int_equal(plan.writes_len, leaves[i].writes);
+        assert_int_equal(plan.status.stage, CR_STAGE_HELD);
+        assert_int_equal(plan.status.held_stage, CR_STAGE_SWITCHING);
+        assert_string_equal(condition(&plan.status, "Held")->reason, "ConsumerFailed");
+    }
+}
+
+static void history_has_how_long_each_stage_took(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {.cas = "a", .objects = {{"a", "1a", "*", "2a"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    go_on(s, 0, &plan);
+    assert_int_equal(plan.status.stage, CR_STAGE_SWITCHING);
+    assert_string_equal(plan.status.what, "Leaves");
+    fingerprint('2', s->objects[0].published.fingerprint);
+    s->evidence[0].leaf = CR_ARRIVAL_NOT_YET;
+    go_on(s, 1000, &plan); /* what was written goes on record */
+    go_on(s, 1000, &plan);
+    assert_int_equal(plan.status.stage, CR_STAGE_SWITCHING);
+    s->evidence[0].leaf = CR_ARRIVAL_VERIFIED;
+    s->evidence[0].restarted = true;
+    go_on(s, 1000, &plan);
+    assert_int_equal(plan.status.stage, CR_STAGE_IDLE);
+    assert_string_equal(plan.status.rotation, "");
+    assert_int_equal(plan.status.history_len, 1);
+    assert_string_equal(plan.status.history[0].outcome, "Converged");
+    assert_int_equal(plan.status.history[0].switching_ms, 3000);
+    assert_true(plan.status.history[0].restarted);
+    assert_true(has_event(&plan, "RotationConverged"));
+    assert_string_equal(condition(&plan.status, "Converged")->reason, "Inferred");
+}
+
+static void what_is_put_back_stays_until_its_source_or_a_person_changes(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {
+        .spec = "token:PreviousLeaves staging", .cas = "ab", .objects = {{"ba", "2b", "*-", "2b", "1a"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    go_on(s, 0, &plan);
+    assert_true(plan.record_first);
+    assert_int_equal(plan.status.rejected_len, 1);
+    go_on(s, 0, &plan);
+    assert_false(plan.record_first);
+    assert_int_equal(plan.writes_len, 1);
+    assert_int_equal(plan.writes[0].leaf, CR_LEAF_ACT_PUT_BACK);
+    set_leaf(s, "1a", s->verifies[0], &s->objects[0].published);
+    s->verifies[0][0] = false; /* b */
+    s->evidence[0].leaf = CR_ARRIVAL_VERIFIED;
+    go_on(s, 0, &plan);
+    assert_string_equal(plan.status.last_handled_token, "t");
+    for (int i = 0; i < 2; i++) {
+        go_on(s, 1000, &plan);
+        assert_int_equal(plan.writes_len, 0);
+        assert_false(plan.delete_staging);
+        assert_int_equal(plan.status.stage, CR_STAGE_HELD);
+        assert_string_equal(condition(&plan.status, "Held")->reason, "PutBack");
+    }
+    fingerprint('3', s->objects[0].source.fingerprint);
+    go_on(s, 1000, &plan);
+    assert_int_equal(plan.status.rejected_len, 0);
+    assert_int_equal(plan.writes[0].leaf, CR_LEAF_ACT_MIRROR);
+}
+
+static void what_is_refused_is_told_once_and_names_the_object(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {
+        .spec = "issue", .cas = "A", .objects = {{"a", "1a", "*"}, {.evidence = "", .refused = "NoConsent"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    cr_strset(&s->status.objects[1].problem_reason, NULL);
+    go_on(s, 0, &plan);
+    assert_true(has_event(&plan, "NoConsent"));
+    assert_string_equal(condition(&plan.status, "Degraded")->reason, "NoConsent");
+    assert_non_null(strstr(condition(&plan.status, "Degraded")->message, "ConfigMap ns/o1"));
+    go_on(s, 1000, &plan);
+    assert_false(has_event(&plan, "NoConsent"));
+}
+
+static void what_was_taken_from_us_has_readers(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {
+        .spec = "issue staging", .cas = "AB", .objects = {{"ba", "1a", "*"}, {"ba", NULL, "*"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    s->objects[1].refused_reason = "NotOurs";
+    s->objects[1].evidence = NULL;
+    memset(s->bundles[1], 0, sizeof s->bundles[1]);
+    for (int i = 0; i < 2; i++) {
+        go_on(s, 1000, &plan);
+        assert_int_equal(plan.writes_len, 0);
+        assert_non_null(strstr(plan.status.objects[0].waits_for, "ConfigMap ns/o1"));
+    }
+}
+
+static void what_was_deleted_has_readers_and_is_made_anew_first(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {
+        .spec = "issue staging", .cas = "AB", .objects = {{"ba", "1a", "*"}, {"ba", NULL, "a"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    s->objects[1].found = false;
+    s->objects[1].evidence = NULL;
+    memset(s->bundles[1], 0, sizeof s->bundles[1]);
+    go_on(s, 1000, &plan);
+    assert_true(plan.record_first);
+    go_on(s, 1000, &plan);
+    cr_autofree char *told = tell(s, &plan);
+    assert_string_equal(told, "1:ba");
+    assert_non_null(strstr(plan.status.objects[0].waits_for, "ConfigMap ns/o1, which has been deleted"));
+    /* Killed before that was on record: that it is the same as before does not make it as old. */
+    s->objects[1].found = true;
+    s->objects[1].evidence = &s->evidence[1];
+    mark(s, "ab", s->bundles[1]);
+    s->evidence[1].trust = CR_ARRIVAL_INFERRED;
+    cr_strvec_add(&s->evidence[1].trusted, s->cas[0].fingerprint);
+    go_on(s, 1000, &plan);
+    assert_true(plan.record_first);
+    assert_int_equal(plan.writes_len, 0);
+    assert_int_equal(plan.status.objects[1].written_ms, s->world.now_ms);
+}
+
+static void nobody_waits_for_what_was_deleted_without_consent(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {
+        .spec = "issue staging", .cas = "AB", .objects = {{"ba", "1a", "*"}, {"ba", NULL, "a"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    s->objects[1].found = false;
+    s->objects[1].evidence = NULL;
+    s->objects[1].refused_reason = "NoConsent";
+    memset(s->bundles[1], 0, sizeof s->bundles[1]);
+    go_on(s, 1000, &plan);
+    cr_autofree char *told = tell(s, &plan);
+    assert_string_equal(told, "0:ba=I:bs");
+}
+
+static void what_cannot_be_read_stops_all(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {.spec = "issue staging", .cas = "AB", .objects = {{"a", "1a", "*"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    s->world.problem = "cannot read Secret ns/o0";
+    go_on(s, 0, &plan);
+    assert_int_equal(plan.writes_len, 0);
+    assert_string_equal(condition(&plan.status, "Ready")->reason, "CannotRead");
+    assert_true(plan.requeue_after_ms > 0);
+    s->world.problem = NULL;
+    s->domain.deleting = true;
+    go_on(s, 0, &plan);
+    assert_int_equal(plan.writes_len, 0);
+    CR_CLEANUP(cr_domain_status) struct cr_domain_status invalid = {0};
+    cr_domain_plan_invalid(&s->status, 2, "spec.leaves: too many", now_ms, &invalid);
+    assert_string_equal(condition(&invalid, "Ready")->reason, "Invalid");
+    assert_int_equal(invalid.objects_len, s->status.objects_len);
+}
+
+/* --- renewal --- */
+
+static void when_a_certificate_is_renewed(void **state)
+{
+    (void)state;
+    enum { LIFE = 3000 };
+    static const struct {
+        const char *rule;
+        int64_t renew_before, earliest, latest;
+    } rows[] = {
+        {"at two thirds, up to a tenth earlier", 0, 1700, 2000},
+        {"so long before its end", 500, 2200, 2500},
+        {"not at once when a CA has cut it short", 2900, 1700, 2000},
+    };
+    for (size_t i = 0; i < cr_array_len(rows); i++) {
+        const struct cr_domain_life life = {.duration_ms = LIFE, .renew_before_ms = rows[i].renew_before};
+        int64_t first = cr_domain_renewal_ms(&life, 0, LIFE, "leaf-0");
+        bool spread = false;
+        for (int k = 0; k < 100; k++) {
+            cr_autofree char *key = cr_asprintf("leaf-%d", k);
+            int64_t at = cr_domain_renewal_ms(&life, 0, LIFE, key);
+            if (at < rows[i].earliest || at > rows[i].latest)
+                fail_msg("%s: at %lld", rows[i].rule, (long long)at);
+            assert_int_equal(at, cr_domain_renewal_ms(&life, 0, LIFE, key));
+            spread = spread || at != first;
+        }
+        assert_true(spread);
+    }
+}
+
+static void a_leaf_that_ends_with_its_ca_is_not_issued_again_and_again(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {.spec = "issue", .cas = "A", .objects = {{"a", "1a~", "*"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    s->cas[0].not_after_ms = s->objects[0].published.not_after_ms;
+    s->world.authority.cannot_renew = "it is somebody else's";
+    go_on(s, 0, &plan);
+    assert_int_equal(plan.writes_len, 0);
+    assert_true(plan.requeue_after_ms == 0 || plan.requeue_after_ms > HOUR);
+}
+
+/* What is not on record may be somebody else's, and nothing of it is written on. */
+static void the_cas_that_leaves_need_are_on_record_however_many_others_there_are(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {.cas = "abcdefghijklmnopqr",
+                                       .objects = {{"abcdefghijklmnopqr", "1a", "*", "2r"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    go_on(s, 0, &plan);
+    char needed[CR_SHA256_HEX];
+    fingerprint('a', needed);
+    bool found = false;
+    for (size_t i = 0; i < plan.status.cas_len; i++)
+        found = found || cr_streq(plan.status.cas[i].fingerprint, needed);
+    assert_int_equal(plan.status.cas_len, CR_DOMAIN_CAS_MAX);
+    assert_true(found);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(write_just_done_is_not_judged_by_the_time_of_the_one_before),
+        cmocka_unit_test(past_its_deadline_it_is_held_and_goes_on_by_itself),
+        cmocka_unit_test(a_failed_consumer_holds_at_once_but_not_what_would_end),
+        cmocka_unit_test(history_has_how_long_each_stage_took),
+        cmocka_unit_test(what_is_put_back_stays_until_its_source_or_a_person_changes),
+        cmocka_unit_test(what_is_refused_is_told_once_and_names_the_object),
+        cmocka_unit_test(what_was_taken_from_us_has_readers),
+        cmocka_unit_test(what_was_deleted_has_readers_and_is_made_anew_first),
+        cmocka_unit_test(nobody_waits_for_what_was_deleted_without_consent),
+        cmocka_unit_test(what_cannot_be_read_stops_all),
+        cmocka_unit_test(when_a_certificate_is_renewed),
+        cmocka_unit_test(a_leaf_that_ends_with_its_ca_is_not_issued_again_and_again),
+        cmocka_unit_test(the_cas_that_leaves_need_are_on_record_however_many_others_there_are),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

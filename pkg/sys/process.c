@@ -282,7 +282,8 @@ static bool follow(struct child *child, struct cr_error *err)
         if (ended)
             return true;
         if (cr_clock_monotonic_ms() >= deadline)
-            return cr_error_set(err, CR_ERR_TRANSIENT, "it did not end within %d s", child->process->timeout_ms / 1000);
+            return cr_error_set(err, CR_ERR_TRANSIENT, "it did not end within %d s",
+                                (child->process->timeout_ms + 999) / 1000); /* never "within 0 s" */
     }
 }
 

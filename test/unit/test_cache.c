@@ -546,7 +546,7 @@ struct replaced {
     atomic_bool grown;   /* so much is named that one wide watch has all */
     atomic_bool has_all; /* and that is asked for */
     atomic_bool over;
-    atomic_int told; /* of ns/a, since it has grown */
+    atomic_int told; /* of ns/a, since it has grown and s1 is gone */
 };
 
 static void wait_until(const struct replaced *replaced, const atomic_bool *what)
@@ -583,24 +583,25 @@ static void serve_replaced(struct test_conn *conn, void *arg)
     test_conn_wait_closed(conn);
 }
 
-static void count_told(void *arg, const char *key)
-{
-    struct replaced *replaced = arg;
-    if (strcmp(key, "ns/a") == 0 && atomic_load(&replaced->grown))
-        atomic_fetch_add(&replaced->told, 1);
-}
-
 static bool is_held(struct cr_cache *cache, const char *name)
 {
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *found = cr_cache_get(cache, CR_CACHED_SECRETS, "ns", name);
     return found != NULL;
 }
 
+static void count_told(void *arg, const char *key)
+{
+    struct replaced *replaced = arg;
+    if (strcmp(key, "ns/a") == 0 && atomic_load(&replaced->grown) && !is_held(replaced->cache, "s1"))
+        atomic_fetch_add(&replaced->told, 1);
+}
+
+/* It grows when the watch by name is in sync: that is told, too. */
 static void look_whether_replaced(void *arg)
 {
     struct replaced *replaced = arg;
     bool grown = atomic_load(&replaced->grown);
-    if (!grown && is_held(replaced->cache, "s1"))
+    if (!grown && is_held(replaced->cache, "s1") && !cr_cache_waits(replaced->cache, &in_ns, &nothing_known))
         atomic_store(&replaced->grown, true);
     if (grown && atomic_load(&replaced->told))
         cr_manager_stop(replaced->manager);

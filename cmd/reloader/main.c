@@ -8,7 +8,7 @@
 #include "flags.h"
 #include "metrics/metrics.h"
 #include "metrics/process_metrics.h"
-#include "net/http_server.h"
+#include "net/http_server_tls.h"
 #include "net/tls_serving.h"
 #include "reloader/config.h"
 #include "reloader/pages.h"

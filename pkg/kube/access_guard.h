@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "kube/client.h"
-#include "net/http_server.h"
+#include "wire/http_server.h"
 #include "sys/loop.h"
 
 struct cr_access_guard;

@@ -2,13 +2,8 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/un.h>
 
-#include "base/strings.h"
-
-enum { IP_TEXT = INET6_ADDRSTRLEN, LOOPBACK_NET = 127, PORT_MAX = 65535 };
+enum { LOOPBACK_NET = 127 };
 
 static bool is_loopback4(const struct in_addr *ip)
 {
@@ -26,82 +21,37 @@ bool cr_reloader_is_loopback(const char *ip)
     return inet_pton(AF_INET6, ip, &ip6) == 1 && IN6_IS_ADDR_LOOPBACK(&ip6);
 }
 
-static bool refuse(const char *text, struct cr_error *err)
+static bool is_of_this_pod(const struct cr_address *address)
 {
+    const struct sockaddr_in *ip4 = (const struct sockaddr_in *)&address->sockaddr;
+    const struct sockaddr_in6 *ip6 = (const struct sockaddr_in6 *)&address->sockaddr;
+    switch (address->sockaddr.ss_family) {
+    case AF_INET:
+        return is_loopback4(&ip4->sin_addr);
+    case AF_INET6:
+        return IN6_IS_ADDR_LOOPBACK(&ip6->sin6_addr);
+    default:
+        return true;
+    }
+}
+
+bool cr_reloader_address_parse(const char *text, struct cr_address *out, struct cr_error *err)
+{
+    struct cr_error why = {0};
+    if (cr_address_parse(text, out, &why) && is_of_this_pod(out))
+        return true;
+    if (text[0] == '/')
+        return cr_error_set(err, why.kind, "%s", why.text);
     return cr_error_set(err, CR_ERR_INVALID,
                         "'%s' is neither the absolute path of a Unix socket nor a port of loopback, as 127.0.0.1:6379 "
                         "or [::1]:6379",
                         text);
 }
 
-static bool parse_path(const char *text, struct cr_reloader_address *out, struct cr_error *err)
+bool cr_reloader_talk_open(const char *address, int cancel_fd, int64_t deadline_ms, struct cr_talk *out,
+                           struct cr_error *err)
 {
-    struct sockaddr_un *un = (struct sockaddr_un *)&out->sockaddr;
-    size_t len = strlen(text);
-    if (len >= sizeof un->sun_path)
-        return cr_error_set(err, CR_ERR_INVALID, "'%s' is too long for a Unix socket: %zu bytes at most", text,
-                            sizeof un->sun_path - 1);
-    un->sun_family = AF_UNIX;
-    memcpy(un->sun_path, text, len + 1);
-    out->len = sizeof *un;
-    return true;
-}
-
-static bool parse_port(const char *text, in_port_t *out)
-{
-    static const char digits[] = "0123456789";
-    size_t len = strlen(text);
-    if (!len || len > 5 || strspn(text, digits) != len)
-        return false;
-    long port = strtol(text, NULL, 10);
-    *out = htons((uint16_t)port);
-    return port > 0 && port <= PORT_MAX;
-}
-
-/* The part before the port's colon, without brackets. */
-static bool copy_ip(const char *text, size_t len, char out[IP_TEXT])
-{
-    if (len >= 2 && text[0] == '[' && text[len - 1] == ']') {
-        text++;
-        len -= 2;
-    } else if (memchr(text, ':', len)) {
-        return false; /* which colon is the port's? */
-    }
-    if (len >= IP_TEXT)
-        return false;
-    memcpy(out, text, len);
-    out[len] = '\0';
-    return true;
-}
-
-static bool fill(const char *ip, in_port_t port, struct cr_reloader_address *out)
-{
-    struct sockaddr_in *ip4 = (struct sockaddr_in *)&out->sockaddr;
-    struct sockaddr_in6 *ip6 = (struct sockaddr_in6 *)&out->sockaddr;
-    if (inet_pton(AF_INET, ip, &ip4->sin_addr) == 1) {
-        ip4->sin_family = AF_INET;
-        ip4->sin_port = port;
-        out->len = sizeof *ip4;
-        return true;
-    }
-    if (inet_pton(AF_INET6, ip, &ip6->sin6_addr) != 1)
-        return false;
-    ip6->sin6_family = AF_INET6;
-    ip6->sin6_port = port;
-    out->len = sizeof *ip6;
-    return true;
-}
-
-bool cr_reloader_address_parse(const char *text, struct cr_reloader_address *out, struct cr_error *err)
-{
-    char ip[IP_TEXT];
-    in_port_t port = 0;
-    *out = (struct cr_reloader_address){0};
-    if (text[0] == '/')
-        return parse_path(text, out, err);
-    const char *colon = strrchr(text, ':');
-    if (!colon || !parse_port(colon + 1, &port) || !copy_ip(text, (size_t)(colon - text), ip))
-        return refuse(text, err);
-    const char *host = *ip ? ip : "127.0.0.1";
-    return (cr_reloader_is_loopback(host) && fill(host, port, out)) || refuse(text, err);
+    struct cr_address ignored;
+    *out = (struct cr_talk){.fd = -1};
+    return cr_reloader_address_parse(address, &ignored, err) && cr_talk_open(address, cancel_fd, deadline_ms, out, err);
 }

@@ -2,18 +2,14 @@
 #ifndef CR_RELOADER_ADDRESS_H
 #define CR_RELOADER_ADDRESS_H
 
-#include <sys/socket.h>
+#include "wire/address.h"
+#include "wire/talk.h"
 
-#include "base/error.h"
-
-struct cr_reloader_address {
-    struct sockaddr_storage sockaddr;
-    socklen_t len;
-};
-
-/* An absolute path, "127.0.0.1:6379" or "[::1]:6379"; a port alone (":6379") is that of 127.0.0.1. Errors: Invalid:
- * what is allowed, also for an address that is not loopback. Nothing is looked up. Any thread. */
-bool cr_reloader_address_parse(const char *text, struct cr_reloader_address *out, struct cr_error *err) CR_MUST_USE;
+/* As cr_address_parse; errors: Invalid: what is allowed, also for an address that is not loopback. */
+bool cr_reloader_address_parse(const char *text, struct cr_address *out, struct cr_error *err) CR_MUST_USE;
+/* As cr_talk_open, for such an address. */
+bool cr_reloader_talk_open(const char *address, int cancel_fd, int64_t deadline_ms, struct cr_talk *out,
+                           struct cr_error *err) CR_MUST_USE;
 /* An IP literal of loopback. */
 bool cr_reloader_is_loopback(const char *ip);
 

@@ -226,7 +226,7 @@ static bool check_outputs(const struct cr_reloader_config *config, struct cr_err
 
 static bool read_envoy(const struct cr_node *root, struct cr_reloader_config *out, struct cr_error *err)
 {
-    struct cr_reloader_address ignored;
+    struct cr_address ignored;
     return cr_node_string(root, "envoyAdmin", NULL, &out->envoy_admin, err) &&
            (!out->envoy_admin || cr_reloader_address_parse(out->envoy_admin, &ignored, err) ||
             cr_error_wrap(err, "envoyAdmin"));

@@ -59,7 +59,7 @@ void cr_config_trigger_dispose(struct cr_trigger_spec *trigger)
 
 static bool read_address(const struct cr_node *node, char **slot, struct cr_error *err)
 {
-    struct cr_reloader_address ignored;
+    struct cr_address ignored;
     return cr_node_required(node, "address", slot, err) &&
            (cr_reloader_address_parse(*slot, &ignored, err) || cr_error_wrap(err, "%s.address", node->path));
 }

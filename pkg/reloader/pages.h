@@ -3,7 +3,7 @@
 #define CR_RELOADER_PAGES_H
 
 #include "metrics/metrics.h"
-#include "net/http_server.h"
+#include "wire/http_server.h"
 #include "reloader/config.h"
 #include "reloader/courier.h"
 

@@ -138,7 +138,7 @@ static int handle(void *arg, struct cr_buf *body, const char **content_type)
 
 static bool take_address(struct cr_relay *relay, const char *text, struct cr_error *err)
 {
-    struct cr_reloader_address address;
+    struct cr_address address;
     if (!cr_reloader_address_parse(text, &address, err))
         return false;
     const struct sockaddr_in *ip4 = (const struct sockaddr_in *)&address.sockaddr;

@@ -4,7 +4,7 @@
 #ifndef CR_RELOADER_RELAY_H
 #define CR_RELOADER_RELAY_H
 
-#include "net/http_server.h"
+#include "wire/http_server.h"
 #include "sys/loop.h"
 
 #define CR_RELAY_PATH "/certs"

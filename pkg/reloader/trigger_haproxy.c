@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/strings.h"
-#include "reloader/talk.h"
+#include "reloader/address.h"
 #include "reloader/trigger_internal.h"
 
 /* A command with its payload fits into tune.bufsize, 16 KiB by default; longer lists of CAs go in pieces ("add ssl
@@ -32,7 +32,7 @@ struct file {
 static bool ask(const struct cr_trigger_job *job, const struct cr_buf *command, struct cr_talk *talk,
                 struct cr_error *err)
 {
-    if (!cr_talk_open(job->spec->haproxy.address, job->cancel_fd, job->deadline_ms, talk, err))
+    if (!cr_reloader_talk_open(job->spec->haproxy.address, job->cancel_fd, job->deadline_ms, talk, err))
         return false;
     bool ok = cr_talk_say(talk, cr_buf_text(command), command->len, err);
     while (ok && !talk->ended)

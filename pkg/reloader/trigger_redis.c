@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "reloader/resp.h"
-#include "reloader/talk.h"
+#include "reloader/address.h"
 #include "reloader/trigger_internal.h"
 #include "sys/file.h"
 
@@ -197,6 +197,6 @@ bool cr_trigger_redis(const struct cr_trigger_job *job, struct cr_error *err)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec files = {0};
     CR_CLEANUP(cr_talk) struct cr_talk talk = {.fd = -1};
-    return cr_talk_open(job->spec->redis.address, job->cancel_fd, job->deadline_ms, &talk, err) &&
+    return cr_reloader_talk_open(job->spec->redis.address, job->cancel_fd, job->deadline_ms, &talk, err) &&
            log_in(job, &talk, err) && get_files(job, &talk, &files, err) && set_files(job, &talk, &files, err);
 }

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "base/strings.h"
-#include "reloader/talk.h"
+#include "reloader/address.h"
 #include "reloader/trigger_internal.h"
 
 static bool unexpected(const struct cr_trigger_job *job, size_t number, const struct cr_talk *talk,
@@ -47,7 +47,7 @@ static bool exchange(const struct cr_trigger_job *job, size_t index, struct cr_t
 static bool talk_about(const struct cr_trigger_job *job, size_t from, size_t to, struct cr_error *err)
 {
     CR_CLEANUP(cr_talk) struct cr_talk talk;
-    if (!cr_talk_open(job->spec->socket.address, job->cancel_fd, job->deadline_ms, &talk, err))
+    if (!cr_reloader_talk_open(job->spec->socket.address, job->cancel_fd, job->deadline_ms, &talk, err))
         return false;
     bool ok = true;
     for (size_t i = from; ok && i < to; i++)

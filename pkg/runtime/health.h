@@ -7,7 +7,7 @@
 
 #include "kube/access_guard.h"
 #include "metrics/metrics.h"
-#include "net/http_server.h"
+#include "wire/http_server.h"
 #include "runtime/informer.h"
 #include "runtime/leader_election.h"
 

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/strings.h"
-#include "net/http_server.h"
+#include "net/http_server_tls.h"
 #include "runtime/health.h"
 #include "runtime/workers.h"
 

@@ -1,4 +1,4 @@
-#include "net/http_server.h"
+#include "wire/http_server.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

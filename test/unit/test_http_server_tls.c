@@ -1,5 +1,5 @@
-/* net/http_server.c with TLS: what a network does to a page of ours, and what a reload does to those who read it. */
-#include "net/http_server.h"
+/* net/http_server_tls.c: what a network does to a page of ours, and what a reload does to those who read it. */
+#include "net/http_server_tls.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>

@@ -1,7 +1,6 @@
-#include "net/http_server.h"
+#include "wire/http_server.h"
 
 #include <event2/buffer.h>
-#include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/listener.h>
@@ -13,10 +12,8 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "base/strmap.h"
-#include "net/listen.h"
-#include "tlsreload/tlsreload.h"
+#include "wire/listen.h"
 
 enum {
     MAX_HEADERS = 16 * 1024,
@@ -45,7 +42,8 @@ struct cr_http_server {
     struct cr_strmap *routes;                        /* path -> struct route */
     struct evconnlistener *listeners[MAX_ADDRESSES]; /* borrowed from http */
     size_t addresses;
-    struct cr_tlsreload *tls; /* borrowed; NULL: plain HTTP */
+    struct bufferevent *(*make)(struct event_base *base, void *arg); /* NULL: plain HTTP */
+    void *make_arg;
     struct cr_timer *pause;
     int max_files;
     int port;
@@ -174,27 +172,13 @@ static void pause_listening(struct cr_http_server *server)
     cr_timer_arm(server->pause, PAUSE_MS);
 }
 
-/* The descriptor comes later, from libevent, which closes it by the option. */
-static struct bufferevent *new_tls_connection(struct event_base *base, struct cr_tlsreload *tls)
-{
-    struct ssl_st *ssl = cr_tlsreload_accept(tls);
-    struct bufferevent *connection =
-        ssl ? bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE) : NULL;
-    if (!connection) {
-        /* As base/alloc.h; and with none libevent would make one that speaks plain HTTP. */
-        cr_log(CR_LOG_ERROR, "out of memory for a TLS connection");
-        abort();
-    }
-    return connection;
-}
-
 /* Work needs file descriptors, too. libevent 2.1 has no cap and counts no connections, but asks here for each. */
 static struct bufferevent *on_connection(struct event_base *base, void *arg)
 {
     struct cr_http_server *server = arg;
     if (is_crowded(server))
         pause_listening(server);
-    return server->tls ? new_tls_connection(base, server->tls) : NULL; /* libevent makes its own */
+    return server->make ? server->make(base, server->make_arg) : NULL; /* libevent makes its own */
 }
 
 static int max_files(void)
@@ -252,9 +236,11 @@ void cr_http_server_handle(struct cr_http_server *server, const char *path, cr_h
     cr_http_server_handle_guarded(server, path, handler, arg, NULL, NULL);
 }
 
-void cr_http_server_use_tls(struct cr_http_server *server, struct cr_tlsreload *tls)
+void cr_http_server_use_connections(struct cr_http_server *server,
+                                    struct bufferevent *(*make)(struct event_base *base, void *arg), void *arg)
 {
-    server->tls = tls;
+    server->make = make;
+    server->make_arg = arg;
 }
 
 bool cr_http_server_listen(struct cr_http_server *server, const char *address, struct cr_error *err)

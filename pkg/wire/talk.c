@@ -1,4 +1,4 @@
-#include "reloader/talk.h"
+#include "wire/talk.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/strings.h"
-#include "reloader/address.h"
+#include "wire/address.h"
 
 enum { PIECE = 4096, PARTING_MS = 500 };
 
@@ -40,12 +40,12 @@ static bool not_connected(const char *address, int error, struct cr_error *err)
         kind = CR_ERR_NOT_FOUND;
     } else if (error == EACCES || error == EPERM) {
         kind = CR_ERR_FORBIDDEN;
-        advice = ": run the sidecar as a user or group that may write to it";
+        advice = ": this process needs a user or group that may write to it";
     }
     return cr_error_set(err, kind, "%s: cannot connect: %s%s", address, strerror(error), advice);
 }
 
-static bool connect_to(struct cr_talk *talk, const struct cr_reloader_address *address, struct cr_error *err)
+static bool connect_to(struct cr_talk *talk, const struct cr_address *address, struct cr_error *err)
 {
     talk->fd = socket(address->sockaddr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (talk->fd < 0)
@@ -65,13 +65,13 @@ static bool connect_to(struct cr_talk *talk, const struct cr_reloader_address *a
 
 bool cr_talk_open(const char *address, int cancel_fd, int64_t deadline_ms, struct cr_talk *out, struct cr_error *err)
 {
-    struct cr_reloader_address where;
+    struct cr_address where;
     *out = (struct cr_talk){.heard = {.max = CR_TALK_MAX, .secret = true},
                             .fd = -1,
                             .cancel_fd = cancel_fd,
                             .deadline_ms = deadline_ms,
                             .address = address};
-    if (!cr_reloader_address_parse(address, &where, err))
+    if (!cr_address_parse(address, &where, err))
         return false;
     bool ok = connect_to(out, &where, err);
     if (!ok)
@@ -108,7 +108,7 @@ bool cr_talk_hear(struct cr_talk *talk, struct cr_error *err)
     bool fits = n <= 0 || cr_buf_append(&talk->heard, piece, (size_t)n);
     explicit_bzero(piece, sizeof piece);
     return fits ||
-           cr_error_set(err, CR_ERR_INVALID, "%s: the answer is longer than %d bytes", talk->address, (int)CR_TALK_MAX);
+           cr_error_set(err, CR_ERR_INVALID, "%s: the answer is longer than %zu bytes", talk->address, talk->heard.max);
 }
 
 void cr_talk_part(struct cr_talk *talk)

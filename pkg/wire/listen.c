@@ -1,4 +1,4 @@
-#include "net/listen.h"
+#include "wire/listen.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -1,6 +1,6 @@
 /* Listening sockets from addresses as flags have them. */
-#ifndef CR_NET_LISTEN_H
-#define CR_NET_LISTEN_H
+#ifndef CR_WIRE_LISTEN_H
+#define CR_WIRE_LISTEN_H
 
 #include "base/error.h"
 

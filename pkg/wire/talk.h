@@ -1,13 +1,13 @@
-/* A conversation with a program of this pod, over a Unix socket or TCP on loopback. */
-#ifndef CR_RELOADER_TALK_H
-#define CR_RELOADER_TALK_H
+/* A conversation with a program beside this one, over a Unix socket or TCP, in the calling thread. */
+#ifndef CR_WIRE_TALK_H
+#define CR_WIRE_TALK_H
 
 #include <stdint.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
 
-enum { CR_TALK_MAX = 64 * 1024 /* bytes that are heard and not yet consumed */ };
+enum { CR_TALK_MAX = 64 * 1024 /* bytes that are heard and not yet consumed; heard.max may be set otherwise */ };
 
 struct cr_talk {
     struct cr_buf heard; /* wiped: it may repeat what was said */
@@ -18,7 +18,7 @@ struct cr_talk {
     const char *address; /* borrowed */
 };
 
-/* address: as cr_reloader_address_parse takes it; it must live as long as the talk. deadline_ms: monotonic,
+/* address: as cr_address_parse (wire/address.h) takes it; it must live as long as the talk. deadline_ms: monotonic,
  * of the whole talk. cancel_fd: readable: give up; -1: none. out need not be initialised, and needs no close on
  * failure. Errors: Invalid (no such address), NotFound (no socket there), Forbidden, Transient (refused, time-out),
  * Cancelled. */

@@ -1,7 +1,7 @@
-/* A small HTTP server on the loop (libevent), with TLS if need be, for /metrics, /healthz, /readyz. Anyone in the
- * cluster may reach it: sizes, times and connections are capped. */
-#ifndef CR_NET_HTTP_SERVER_H
-#define CR_NET_HTTP_SERVER_H
+/* A small HTTP server on the loop (libevent) for /metrics, /healthz, /readyz; net/http_server_tls.h gives it TLS.
+ * Anyone in the cluster may reach it: sizes, times and connections are capped. */
+#ifndef CR_WIRE_HTTP_SERVER_H
+#define CR_WIRE_HTTP_SERVER_H
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
@@ -25,7 +25,8 @@ void cr_http_pending_allow(struct cr_http_pending *pending);
 /* 401 comes with the challenge that RFC 9110, section 11.6.1, wants: for a bearer token. text: a line. */
 void cr_http_pending_refuse(struct cr_http_pending *pending, int status, const char *text);
 
-struct cr_tlsreload;
+struct bufferevent;
+struct event_base;
 
 struct cr_http_server *cr_http_server_new(struct cr_loop *loop);
 /* In the loop's thread or after it has ended, but before cr_loop_free. Open connections are closed. */
@@ -36,9 +37,10 @@ void cr_http_server_handle(struct cr_http_server *server, const char *path, cr_h
 /* The same behind a guard. */
 void cr_http_server_handle_guarded(struct cr_http_server *server, const char *path, cr_http_handler handler, void *arg,
                                    cr_http_guard guard, void *guard_arg);
-/* All its addresses speak TLS, each new connection with what tls serves at that moment; one that is open goes on with
- * what it began with. tls: borrowed, outlives the server. Before it listens. */
-void cr_http_server_use_tls(struct cr_http_server *server, struct cr_tlsreload *tls);
+/* What each new connection, on all its addresses, is spoken through: make returns a bufferevent without a descriptor,
+ * which libevent then owns; it must not fail. Before it listens. */
+void cr_http_server_use_connections(struct cr_http_server *server,
+                                    struct bufferevent *(*make)(struct event_base *base, void *arg), void *arg);
 /* "host:port", ":8080" (all addresses), "[::1]:0"; errors name the address. Call before the loop runs or in its thread;
  * may be called for several addresses. */
 bool cr_http_server_listen(struct cr_http_server *server, const char *address, struct cr_error *err) CR_MUST_USE;

@@ -1,0 +1,13 @@
+/* TLS for wire/http_server.h, with material that is reloaded. */
+#ifndef CR_NET_HTTP_SERVER_TLS_H
+#define CR_NET_HTTP_SERVER_TLS_H
+
+#include "wire/http_server.h"
+
+struct cr_tlsreload;
+
+/* All its addresses speak TLS, each new connection with what tls serves at that moment; one that is open goes on with
+ * what it began with. tls: borrowed, outlives the server. Before it listens. */
+void cr_http_server_use_tls(struct cr_http_server *server, struct cr_tlsreload *tls);
+
+#endif

@@ -1,0 +1,46 @@
+/* When a drain begins, looks, and is over. Pure; times in milliseconds of the monotonic clock. */
+#ifndef CR_DRAIN_RULES_H
+#define CR_DRAIN_RULES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct cr_drain_rules {
+    int64_t delay_ms;        /* from the start to the beginning: the proxy goes on as ever meanwhile */
+    int64_t min_duration_ms; /* from the beginning on, however few are connected: load balancers still send some */
+    int64_t timeout_ms;      /* of the whole, from the start: then it is over, with whatever is open */
+    int64_t interval_ms;     /* between two looks */
+    uint64_t min_open;       /* so few connections count as none */
+};
+
+/* What has happened so far. */
+struct cr_drain_state {
+    int64_t started_ms;
+    int64_t begun_ms;      /* the proxy took the order; -1: not yet */
+    int64_t next_begin_ms; /* not before, after a failure */
+    int64_t looked_ms;     /* when the last look ended, good or not; -1: none since the beginning */
+    bool known;            /* the last look gave a number; a failed one takes that back */
+    uint64_t open;
+    bool ended; /* the proxy itself has ended: known, and nothing is left to drain */
+};
+
+enum cr_drain_step {
+    CR_DRAIN_WAIT, /* until *until_ms */
+    CR_DRAIN_BEGIN,
+    CR_DRAIN_LOOK,
+    CR_DRAIN_DRAINED,
+    CR_DRAIN_TIMED_OUT,
+};
+
+/* An unknown number is never "drained"; neither is a number that was seen before min_duration_ms was over. At the
+ * time-out the last known number decides between DRAINED (enough had gone, and it had begun) and TIMED_OUT. */
+enum cr_drain_step cr_drain_next(const struct cr_drain_rules *rules, const struct cr_drain_state *state, int64_t now_ms,
+                                 int64_t *until_ms) CR_MUST_USE;
+/* Whether these can hold in a pod with that terminationGracePeriodSeconds: the time-out must stay below it, or the
+ * kubelet ends the container in the midst of the drain; delay and least duration must fit in the time-out. The error
+ * says what to set to what. */
+bool cr_drain_rules_check(const struct cr_drain_rules *rules, int64_t grace_ms, struct cr_error *err) CR_MUST_USE;
+
+#endif

@@ -11,6 +11,10 @@
 
 /* What the flags say of the proxy; all borrowed, NULL where not given. */
 struct cr_drain_target {
+    /* What begin has seen, and count needs when it is no longer to be seen: nginx's ports, a process. Of the strategy
+     * that wrote it; the drain's own, empty before. NULL: nothing is kept, and what count would need it for is unknown
+     * to it. */
+    struct cr_strvec *memory;
     const char *address;      /* of Envoy's admin interface, of HAProxy's stats socket (wire/address.h) */
     bool listeners;           /* Envoy: drain_listeners?graceful instead of failing the health check */
     struct cr_strvec ignored; /* listeners, frontends that are not counted, beside those of admin and stats */

@@ -121,6 +121,16 @@ void cr_buf_consume(struct cr_buf *buf, size_t n)
     buf->data[buf->len] = '\0';
 }
 
+void cr_buf_cut(struct cr_buf *buf, size_t len)
+{
+    if (len >= buf->len)
+        return;
+    if (buf->secret)
+        explicit_bzero(buf->data + len, buf->len - len);
+    buf->len = len;
+    buf->data[len] = '\0';
+}
+
 char *cr_buf_steal(struct cr_buf *buf)
 {
     if (!buf->data || is_paged(buf)) {

@@ -32,6 +32,8 @@ void cr_buf_puts(struct cr_buf *buf, const char *text);
 void cr_buf_printf(struct cr_buf *buf, const char *fmt, ...) CR_PRINTF(2, 3);
 /* Drops the first n bytes. */
 void cr_buf_consume(struct cr_buf *buf, size_t n);
+/* Keeps only the first len bytes. */
+void cr_buf_cut(struct cr_buf *buf, size_t len);
 /* Hands the text on as a C string for free() ("" when empty; a big one is copied) and leaves the buffer empty. */
 char *cr_buf_steal(struct cr_buf *buf);
 /* Borrowed text, "" when empty. */

@@ -198,6 +198,24 @@ static void a_secret_is_wiped_when_it_is_reset(void **state)
         assert_int_equal(buf.data[i], 0);
 }
 
+static void what_is_cut_off_is_gone(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_buf) struct cr_buf buf = {.secret = true};
+    cr_buf_cut(&buf, 0); /* never grown */
+    cr_buf_puts(&buf, "kept, gone");
+    cr_buf_cut(&buf, 11);
+    cr_buf_cut(&buf, 10);
+    assert_string_equal(buf.data, "kept, gone");
+    cr_buf_cut(&buf, 4);
+    assert_int_equal(buf.len, 4);
+    assert_memory_equal(buf.data, "kept\0\0\0\0\0\0", 10); /* a secret is wiped */
+    cr_buf_puts(&buf, "!");
+    assert_string_equal(buf.data, "kept!");
+    cr_buf_cut(&buf, 0);
+    assert_string_equal(cr_buf_text(&buf), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +228,7 @@ int main(void)
         cmocka_unit_test(consuming_drops_from_the_front),
         cmocka_unit_test(a_stolen_text_leaves_nothing),
         cmocka_unit_test(a_secret_is_wiped_when_it_is_reset),
+        cmocka_unit_test(what_is_cut_off_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

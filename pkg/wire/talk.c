@@ -1,6 +1,7 @@
 #include "wire/talk.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,8 +19,9 @@ static short wait_for(struct cr_talk *talk, short events, const char *doing, str
 {
     for (;;) {
         int64_t left = talk->deadline_ms - cr_clock_monotonic_ms();
+        int wait = left < INT_MAX ? (int)left : INT_MAX;
         struct pollfd fds[] = {{.fd = talk->fd, .events = events}, {.fd = talk->cancel_fd, .events = POLLIN}};
-        int n = left > 0 ? poll(fds, cr_array_len(fds), (int)left) : 0;
+        int n = left > 0 ? poll(fds, cr_array_len(fds), wait) : 0;
         if (n < 0 && errno == EINTR)
             continue;
         if (n > 0 && fds[1].revents)
@@ -105,6 +107,7 @@ bool cr_talk_hear(struct cr_talk *talk, struct cr_error *err)
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return true; /* the caller asks for more again */
     talk->ended = n <= 0;
+    talk->broken = n < 0;
     bool fits = n <= 0 || cr_buf_append(&talk->heard, piece, (size_t)n);
     explicit_bzero(piece, sizeof piece);
     return fits ||

@@ -12,6 +12,7 @@ enum { CR_TALK_MAX = 64 * 1024 /* bytes that are heard and not yet consumed; hea
 struct cr_talk {
     struct cr_buf heard; /* wiped: it may repeat what was said */
     bool ended;          /* the other side says no more */
+    bool broken;         /* it did not end by itself: a reset; what it said may be a part */
     int fd;
     int cancel_fd;
     int64_t deadline_ms;

@@ -1,4 +1,4 @@
-#include "reloader/proc.h"
+#include "sys/proc.h"
 
 #include <setjmp.h>
 #include <signal.h>

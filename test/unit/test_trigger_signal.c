@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "reloader/proc.h"
+#include "sys/proc_find.h"
 #include "support/triggerscene.h"
 
 /* A program with a name that no other process of this machine has: it ends with status 42 on SIGHUP. */

@@ -1,7 +1,7 @@
 /* Processes as /proc shows them (proc(5)): those of this container, or of the whole pod when it shares one namespace.
  */
-#ifndef CR_RELOADER_PROC_H
-#define CR_RELOADER_PROC_H
+#ifndef CR_SYS_PROC_H
+#define CR_SYS_PROC_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,13 +20,10 @@ struct cr_proc {
 
 /* False: there is none, or it has ended and waits for its parent. */
 bool cr_proc_read(pid_t pid, struct cr_proc *out);
+/* Whether it still runs, it and not another that has its number by now. */
+bool cr_proc_is_there(const struct cr_proc *process);
 /* The user that it runs as. False: there is no such process. */
 bool cr_proc_user(pid_t pid, uid_t *out);
-/* The one process of that name: the kernel's, or that of its executable's file. Of several it is the one whose parent
- * has another name: the master of its workers. Never pid 1, which holds the pod's namespace, nor this process. Errors:
- * NotFound, with what may be missing; Conflict: several, and none is the parent of the others. */
-bool cr_proc_find(const char *name, struct cr_proc *out, struct cr_error *err) CR_MUST_USE;
-
 /* Whether it catches or blocks this signal: a program that has just been started does not yet, and SIGHUP would be its
  * end; and of one that ignores it nothing comes. False, too, when there is no such process. */
 bool cr_proc_takes(pid_t pid, int signal);

@@ -42,18 +42,26 @@ static bool take_number(const struct cr_flag *flag, const char *name, const char
     return true;
 }
 
-static bool take_duration(const char *name, const char *value, int64_t *out, struct cr_error *err)
-{
-    return cr_duration_parse(value, out, err) || cr_error_wrap(err, "%s", name);
-}
-
-static bool take_seconds(const char *name, const char *value, int64_t *out, struct cr_error *err)
+static bool is_plain_number(const char *value)
 {
     enum { DIGITS_MAX = 9 };
     size_t len = strlen(value);
-    if (!len || len > DIGITS_MAX || strspn(value, "0123456789") != len)
-        return take_duration(name, value, out, err);
-    *out = strtol(value, NULL, 10) * 1000;
+    return len && len <= DIGITS_MAX && strspn(value, "0123456789") == len;
+}
+
+static bool take_duration(const struct cr_flag *flag, const char *name, const char *value, int64_t *out,
+                          struct cr_error *err)
+{
+    int64_t ms = 0;
+    char least[CR_TIME_TEXT];
+    if (flag->kind == CR_FLAG_SECONDS && is_plain_number(value))
+        ms = strtol(value, NULL, 10) * 1000;
+    else if (!cr_duration_parse(value, &ms, err))
+        return cr_error_wrap(err, "%s", name);
+    cr_duration_format(flag->least, least);
+    if (ms < flag->least)
+        return cr_error_set(err, CR_ERR_INVALID, "%s must be at least %s, not '%s'", name, least, value);
+    *out = ms;
     return true;
 }
 
@@ -102,9 +110,8 @@ static bool take(const struct parse *p, const struct cr_flag *flag, const char *
     case CR_FLAG_BOOL:
         return take_bool(name, value, field, err);
     case CR_FLAG_DURATION:
-        return take_duration(name, value, field, err);
     case CR_FLAG_SECONDS:
-        return take_seconds(name, value, field, err);
+        return take_duration(flag, name, value, field, err);
     case CR_FLAG_NUMBER:
         return take_number(flag, name, value, field, err);
     case CR_FLAG_CHOICE:

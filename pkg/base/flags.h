@@ -27,9 +27,9 @@ struct cr_flag {
     const char *name; /* without its dashes */
     char letter;      /* '\0': none */
     enum cr_flag_kind kind;
-    size_t offset; /* of its field in the caller's struct */
-    int least;
-    int most;
+    size_t offset;              /* of its field in the caller's struct */
+    int least;                  /* of a number; of a time, in milliseconds */
+    int most;                   /* of a number */
     const char *const *choices; /* NULL at the end */
     /* Before the value is taken. flag: with its dashes, as given. NULL: any value will do. */
     bool (*check)(const char *flag, const char *value, struct cr_error *err);

@@ -1,0 +1,307 @@
+#include "drain/flags.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "drain/flags_internal.h"
+
+/* What a project, or we, take where nothing is given. */
+struct defaults {
+    const char *admin_address; /* of Envoy */
+    int64_t min_duration_ms;
+    int64_t interval_ms;
+    int64_t timeout_ms; /* without a grace period */
+    const char *serve_address;
+    const char *ready_file;
+    int64_t ready_timeout_ms;
+};
+
+enum { TIMEOUT_MS = 25000, SPARE_MS = 5000, ATTEMPT_MS = 2000, NONE = -1 };
+
+static const struct defaults all_defaults[] = {
+    /* Kubernetes' grace period is 30s where a pod gives none. */
+    [CR_DRAIN_DIALECT_OWN] = {"127.0.0.1:9901", 5000, 1000, TIMEOUT_MS, ":8090", NULL, NONE},
+    /* It waits for ever: a time-out that nobody gave would cut connections that it lets end. */
+    [CR_DRAIN_DIALECT_CONTOUR] = {"/admin/admin.sock", 0, 5000, CR_DRAIN_UNBOUNDED_MS, ":8090", "/admin/ok", NONE},
+    [CR_DRAIN_DIALECT_GATEWAY] = {"127.0.0.1:19000", 10000, 1000, 60000, ":19002", "/tmp/shutdown-ready", 610000},
+};
+
+static const struct defaults *defaults_of(const struct cr_drain_given *given)
+{
+    return &all_defaults[given->dialect];
+}
+
+static int64_t given_or(int64_t given, int64_t otherwise)
+{
+    return given != CR_DRAIN_NOT_GIVEN ? given : otherwise;
+}
+
+static const char *text_or(const char *given, const char *otherwise)
+{
+    return given ? given : otherwise;
+}
+
+/* --- where flags do not say how to reach the proxy: nothing is done, and nobody takes it for drained --- */
+
+static bool know_nothing(struct cr_error *err)
+{
+    return cr_error_set(err, CR_ERR_INVALID, "the flags do not say how to reach the proxy");
+}
+
+static bool prepare_nothing(struct cr_drain_target *target, struct cr_error *err)
+{
+    (void)target;
+    (void)err;
+    return true;
+}
+
+static bool begin_nothing(const struct cr_drain_target *target, const struct cr_drain_attempt *attempt,
+                          struct cr_error *err)
+{
+    (void)target;
+    (void)attempt;
+    return know_nothing(err);
+}
+
+static bool count_nothing(const struct cr_drain_target *target, const struct cr_drain_attempt *attempt,
+                          struct cr_drain_count *out, struct cr_error *err)
+{
+    (void)out;
+    return begin_nothing(target, attempt, err);
+}
+
+static const struct cr_drain_strategy unreachable = {"none", "waits for the time-out", prepare_nothing, begin_nothing,
+                                                     count_nothing};
+
+/* --- the proxy --- */
+
+/* For shutdown what is wrong is kept, and true. */
+static bool settle_for(struct cr_drain_given *given, const struct cr_error *wrong, struct cr_error *err)
+{
+    if (given->command != CR_DRAIN_COMMAND_SHUTDOWN)
+        return cr_error_set(err, wrong->kind, "%s", wrong->text);
+    cr_drain_given_ignore(given, wrong);
+    return true;
+}
+
+static bool find_strategy(struct cr_drain_given *given, struct cr_drain_flags *out, struct cr_error *err)
+{
+    struct cr_error wrong = {0};
+    const char *name = text_or(given->proxy, "envoy");
+    out->strategy = cr_drain_strategy_find(name, &wrong);
+    if (out->strategy)
+        return true;
+    cr_error_wrap(&wrong, "--proxy");
+    out->strategy = &unreachable;
+    return settle_for(given, &wrong, err);
+}
+
+/* "127.0.0.1:PORT", where a port is all that was given. */
+static bool choose_admin(struct cr_drain_given *given, struct cr_drain_flags *out, struct cr_error *err)
+{
+    struct cr_error wrong = {0};
+    bool own = given->dialect == CR_DRAIN_DIALECT_OWN;
+    out->target.address = given->admin_address;
+    if (given->admin_port != CR_DRAIN_NOT_GIVEN && own && given->admin_address) {
+        cr_error_set(&wrong, CR_ERR_INVALID, "give either --admin-address or --admin-port");
+        return settle_for(given, &wrong, err);
+    }
+    /* Contour has not read its own --admin-port since 1.12; its address is a socket. */
+    if (given->admin_port != CR_DRAIN_NOT_GIVEN && own) {
+        out->made_admin_address = cr_asprintf("127.0.0.1:%d", given->admin_port);
+        out->target.address = out->made_admin_address;
+    }
+    if (!out->target.address && out->strategy == cr_drain_strategy_find("envoy", NULL))
+        out->target.address = defaults_of(given)->admin_address;
+    return true;
+}
+
+static bool aim(struct cr_drain_given *given, struct cr_drain_flags *out, struct cr_error *err)
+{
+    struct cr_drain_target *target = &out->target;
+    struct cr_error wrong = {0};
+    *target = (struct cr_drain_target){
+        /* Envoy Gateway fails the health check later; a drain that begins with the listeners needs it no more. */
+        .listeners = given->listeners || given->listeners_first_ms > 0,
+        .pid_file = given->pid_file,
+        .process = given->process,
+        .begin_url = given->begin_url,
+        .begin_method = text_or(given->begin_method, "POST"),
+        .count_url = given->count_url,
+        .count_metric = given->count_metric,
+    };
+    cr_strvec_copy(&target->ignored, &given->ignored_listeners);
+    if (!find_strategy(given, out, err) || !choose_admin(given, out, err))
+        return false;
+    if (out->strategy->prepare(target, &wrong))
+        return true;
+    out->strategy = &unreachable;
+    return settle_for(given, &wrong, err);
+}
+
+/* --- times --- */
+
+/* Of the grace period, so that the kubelet still has some when the drain is over. */
+static int64_t within(int64_t grace_ms)
+{
+    return grace_ms > 2 * SPARE_MS ? grace_ms - SPARE_MS : grace_ms / 2;
+}
+
+static int64_t least_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void fill_rules(const struct cr_drain_given *given, struct cr_drain_rules *rules)
+{
+    const struct defaults *defaults = defaults_of(given);
+    bool has_grace = given->grace_ms != CR_DRAIN_NOT_GIVEN;
+    *rules = (struct cr_drain_rules){
+        .delay_ms = given_or(given->delay_ms, 0),
+        .timeout_ms = given_or(given->timeout_ms, has_grace ? within(given->grace_ms) : defaults->timeout_ms),
+        .interval_ms = given_or(given->interval_ms, defaults->interval_ms),
+        .min_open = given->min_open == CR_DRAIN_NOT_GIVEN ? 0 : (uint64_t)given->min_open,
+    };
+    /* A default gives way to what was given. */
+    int64_t usual_ms = least_of(defaults->min_duration_ms, (rules->timeout_ms - rules->delay_ms) / 2);
+    rules->min_duration_ms = given_or(given->min_duration_ms, usual_ms > 0 ? usual_ms : 0);
+}
+
+/* Into what there is: the end first, since the kubelet keeps to it; then there is time left for connections. */
+static void clamp(struct cr_drain_rules *rules, int64_t grace_ms)
+{
+    if (rules->timeout_ms >= grace_ms)
+        rules->timeout_ms = within(grace_ms);
+    if (rules->delay_ms + rules->min_duration_ms < rules->timeout_ms)
+        return;
+    rules->delay_ms = least_of(rules->delay_ms, rules->timeout_ms / 4);
+    rules->min_duration_ms = least_of(rules->min_duration_ms, rules->timeout_ms / 2);
+}
+
+static bool set_times(struct cr_drain_given *given, struct cr_drain_flags *out, struct cr_error *err)
+{
+    struct cr_error wrong = {0};
+    out->grace_ms = given->grace_ms;
+    out->attempt_ms = given_or(given->attempt_ms, ATTEMPT_MS);
+    fill_rules(given, &out->rules);
+    int64_t grace_ms = given_or(given->grace_ms, INT64_MAX);
+    if (cr_drain_rules_check(&out->rules, grace_ms, &wrong))
+        return true;
+    clamp(&out->rules, grace_ms);
+    return settle_for(given, &wrong, err);
+}
+
+/* --- pages and files --- */
+
+static void choose_address(const struct cr_drain_given *given, struct cr_drain_flags *out)
+{
+    bool serves = given->command == CR_DRAIN_COMMAND_SERVE;
+    out->address = text_or(given->address, serves ? defaults_of(given)->serve_address : NULL);
+    if (serves && !given->address && given->serve_port != CR_DRAIN_NOT_GIVEN) {
+        out->made_address = cr_asprintf(":%d", given->serve_port);
+        out->address = out->made_address;
+    }
+    if (cr_streq(out->address, "0"))
+        out->address = NULL;
+}
+
+static bool set_pages(const struct cr_drain_given *given, struct cr_drain_flags *out, struct cr_error *err)
+{
+    const struct defaults *defaults = defaults_of(given);
+    bool serves = given->command == CR_DRAIN_COMMAND_SERVE;
+    choose_address(given, out);
+    out->ready_file = text_or(given->ready_file, defaults->ready_file);
+    out->ready_timeout_ms = given_or(given->ready_timeout_ms, defaults->ready_timeout_ms);
+    out->waits_for_file = serves && given->dialect != CR_DRAIN_DIALECT_OWN;
+    out->log_file = text_or(given->log_file, serves ? NULL : "/proc/1/fd/2");
+    if (cr_streq(out->log_file, "none"))
+        out->log_file = NULL;
+    return !serves || out->address || cr_error_set(err, CR_ERR_INVALID, "serve needs an --address to serve at");
+}
+
+/* --- install --- */
+
+/* The hook has the program's name, "shutdown" where that was left out, and what stands behind "--". */
+static bool check_hook(int argc, char **argv, struct cr_error *err)
+{
+    static char program[] = "certroll-shutdown-manager";
+    static char word[] = "shutdown";
+    cr_autofree char **hook = cr_calloc((size_t)argc + 3, sizeof *hook);
+    CR_CLEANUP(cr_drain_flags) struct cr_drain_flags flags;
+    int len = 0;
+    hook[len++] = program;
+    if (!argc || (!cr_streq(argv[0], word) && !cr_streq(argv[0], "envoy")))
+        hook[len++] = word;
+    for (int i = 0; i < argc; i++)
+        hook[len++] = argv[i];
+    if (!cr_drain_flags_parse(len, hook, &flags, err))
+        return cr_error_wrap(err, "the flags of the hook, behind --");
+    if (flags.command == CR_DRAIN_COMMAND_SHUTDOWN && flags.ignored.kind == CR_ERR_NONE)
+        return true;
+    return cr_error_set(err, CR_ERR_INVALID, "the flags of the hook, behind --: %s",
+                        flags.ignored.kind == CR_ERR_NONE ? "they are not those of shutdown" : flags.ignored.text);
+}
+
+static bool set_install(const struct cr_drain_given *given, struct cr_drain_flags *out, struct cr_error *err)
+{
+    out->install_to = given->install_to;
+    return cr_starts_with(given->install_to, "/") ||
+           cr_error_set(err, CR_ERR_INVALID, "install needs --to and the absolute path of a folder");
+}
+
+/* --- all --- */
+
+static void tell_ignored(const struct cr_drain_given *given, struct cr_drain_flags *out)
+{
+    if (given->wrongs > 1)
+        cr_error_set(&out->ignored, CR_ERR_INVALID, "%s; and %d more", given->wrong.text, given->wrongs - 1);
+    else
+        out->ignored = given->wrong;
+}
+
+/* What stands behind "--" is for install alone. */
+static bool check_rest(struct cr_drain_given *given, int len, char **rest, struct cr_error *err)
+{
+    struct cr_error wrong = {0};
+    if (!len)
+        return true;
+    if (given->command == CR_DRAIN_COMMAND_INSTALL)
+        return check_hook(len, rest, err);
+    cr_error_set(&wrong, CR_ERR_INVALID, "unexpected argument '%s' behind --", rest[0]);
+    return settle_for(given, &wrong, err);
+}
+
+static bool resolve(struct cr_drain_given *given, struct cr_drain_flags *out, struct cr_error *err)
+{
+    out->command = given->command;
+    out->log_level = given->log_level;
+    if (given->command == CR_DRAIN_COMMAND_INSTALL)
+        return set_install(given, out, err);
+    if (!aim(given, out, err) || !set_times(given, out, err) || !set_pages(given, out, err))
+        return false;
+    tell_ignored(given, out);
+    return true;
+}
+
+bool cr_drain_flags_parse(int argc, char **argv, struct cr_drain_flags *out, struct cr_error *err)
+{
+    CR_CLEANUP(cr_drain_given) struct cr_drain_given given;
+    int rest = argc;
+    *out = (struct cr_drain_flags){.grace_ms = NONE, .ready_timeout_ms = NONE, .log_level = CR_LOG_INFO};
+    if (!cr_drain_given_parse(argc, argv, &given, &rest, err))
+        return false;
+    out->help = given.help;
+    out->version = given.version;
+    if (given.help || given.version)
+        return true;
+    return check_rest(&given, argc - rest, argv + rest, err) && resolve(&given, out, err);
+}
+
+void cr_drain_flags_dispose(struct cr_drain_flags *flags)
+{
+    cr_strvec_dispose(&flags->target.ignored);
+    free(flags->made_address);
+    free(flags->made_admin_address);
+}

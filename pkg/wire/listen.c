@@ -1,7 +1,7 @@
 #include "wire/listen.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/strings.h"
 
 enum { BACKLOG = 128 };
 
@@ -31,17 +32,17 @@ static bool split(char *text, char **host, char **port)
     return strchr(text, ':') == NULL; /* an IPv6 literal needs its brackets */
 }
 
-static int open_one(const struct addrinfo *at)
+static int open_at(const struct sockaddr *at, socklen_t len)
 {
-    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, at->ai_protocol);
+    int fd = socket(at->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
     int yes = 1;
     int no = 0;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (at->ai_family == AF_INET6)
+    if (at->sa_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-    if (bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+    if (bind(fd, at, len) == 0 && listen(fd, BACKLOG) == 0)
         return fd;
     int error = errno;
     close(fd);
@@ -49,19 +50,36 @@ static int open_one(const struct addrinfo *at)
     return -1;
 }
 
-/* IPv6 first: such a socket takes IPv4, too. A machine without IPv6 falls back. */
-static int open_any(const struct addrinfo *list)
+static int open_ip6(const char *ip, in_port_t port)
 {
-    static const int families[] = {AF_INET6, AF_INET};
+    struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_port = port};
     errno = EADDRNOTAVAIL;
-    for (size_t i = 0; i < 2; i++) {
-        for (const struct addrinfo *at = list; at; at = at->ai_next) {
-            int fd = at->ai_family == families[i] ? open_one(at) : -1;
-            if (fd >= 0)
-                return fd;
-        }
-    }
-    return -1;
+    return inet_pton(AF_INET6, ip, &at.sin6_addr) == 1 ? open_at((const struct sockaddr *)&at, sizeof at) : -1;
+}
+
+static int open_ip4(const char *ip, in_port_t port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = port};
+    errno = EADDRNOTAVAIL;
+    return inet_pton(AF_INET, ip, &at.sin_addr) == 1 ? open_at((const struct sockaddr *)&at, sizeof at) : -1;
+}
+
+/* IPv6 first: such a socket takes IPv4, too. A machine without IPv6 falls back. */
+static int open_host(const char *host, in_port_t port)
+{
+    bool any = !*host;
+    bool local = cr_streq(host, "localhost");
+    int fd = open_ip6(any ? "::" : local ? "::1" : host, port);
+    return fd < 0 && !strchr(host, ':') ? open_ip4(any ? "0.0.0.0" : local ? "127.0.0.1" : host, port) : fd;
+}
+
+/* Names of hosts are not looked up: a static program cannot (glibc's resolver is loaded at run time), and it would be
+ * odd to serve somewhere else when a name server says so. */
+static bool is_host(const char *host)
+{
+    struct in6_addr ip;
+    return !*host || cr_streq(host, "localhost") || inet_pton(AF_INET, host, &ip) == 1 ||
+           inet_pton(AF_INET6, host, &ip) == 1;
 }
 
 static int bound_port(int fd)
@@ -77,27 +95,19 @@ static int bound_port(int fd)
 
 int cr_listen(const char *address, int *port, struct cr_error *err)
 {
+    enum { PORT_MAX = 65535 };
     cr_autofree char *text = cr_strdup(address);
     char *host = NULL;
     char *service = NULL;
-    if (!split(text, &host, &service) || strtol(service, NULL, 10) > 65535) {
+    if (!split(text, &host, &service) || !is_host(host) || strtol(service, NULL, 10) > PORT_MAX) {
         cr_error_set(err, CR_ERR_INVALID, "'%s' is not an address to listen on, such as :8080 or 127.0.0.1:8080",
                      address);
         return -1;
     }
-    const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *list = NULL;
-    int rc = getaddrinfo(*host ? host : NULL, service, &hints, &list);
-    if (rc != 0) {
-        cr_error_set(err, CR_ERR_INVALID, "cannot listen on '%s': %s", address, gai_strerror(rc));
-        return -1;
-    }
-    int fd = open_any(list);
-    int error = errno;
-    freeaddrinfo(list);
+    int fd = open_host(host, htons((uint16_t)strtol(service, NULL, 10)));
     if (fd < 0)
-        cr_error_set(err, error == EACCES ? CR_ERR_FORBIDDEN : CR_ERR_TRANSIENT, "cannot listen on '%s': %s", address,
-                     strerror(error));
+        cr_error_set(err, errno == EACCES ? CR_ERR_FORBIDDEN : CR_ERR_TRANSIENT, "cannot listen on '%s': %s", address,
+                     strerror(errno));
     else
         *port = bound_port(fd);
     return fd;

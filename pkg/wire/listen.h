@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 
-/* "host:port", ":port" (all addresses, IPv6 and IPv4), "[::1]:port". A nonblocking listening socket, the caller's; -1
- * on failure. *port is the one bound. */
+/* "127.0.0.1:port", ":port" (all addresses, IPv6 and IPv4), "[::1]:port", "localhost:port". A nonblocking listening
+ * socket, the caller's; -1 on failure. *port is the one bound. */
 int cr_listen(const char *address, int *port, struct cr_error *err) CR_MUST_USE;
 
 #endif

@@ -266,15 +266,20 @@ static void *run_server(void *arg)
 
 static void listen_somewhere(struct test_server *server)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    /* The port stands at the same place of both families. */
+    struct sockaddr_in6 at = {.sin6_family = AF_INET6};
+    struct sockaddr_in *ip4 = (struct sockaddr_in *)&at;
     socklen_t len = sizeof at;
-    if (server->options.address)
-        must(inet_pton(AF_INET, server->options.address, &at.sin_addr) == 1);
-    server->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const char *address = server->options.address ? server->options.address : "127.0.0.1";
+    if (inet_pton(AF_INET6, address, &at.sin6_addr) != 1) {
+        ip4->sin_family = AF_INET;
+        must(inet_pton(AF_INET, address, &ip4->sin_addr) == 1);
+    }
+    server->listener = socket(at.sin6_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     must(server->listener >= 0);
     must(bind(server->listener, (struct sockaddr *)&at, sizeof at) == 0 && listen(server->listener, 256) == 0);
     must(getsockname(server->listener, (struct sockaddr *)&at, &len) == 0);
-    server->port = ntohs(at.sin_port);
+    server->port = ntohs(at.sin6_port);
 }
 
 struct test_server *test_server_new(const struct test_server_options *options)

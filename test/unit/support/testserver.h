@@ -27,7 +27,7 @@ struct test_conn {
 };
 
 struct test_server_options {
-    const char *address;               /* an IPv4 address of this machine; NULL: 127.0.0.1 */
+    const char *address;               /* an IP address of this machine; NULL: 127.0.0.1 */
     const struct test_cert *cert;      /* NULL: plain */
     const struct test_cert *client_ca; /* demands client certificates of this CA, and announces its name */
     int tls_version;                   /* TLS1_2_VERSION, TLS1_3_VERSION; 0: any */

@@ -4,6 +4,8 @@
 
 /* In the order in which messages name them; the last entry is NULL. */
 static const struct cr_drain_strategy *const all[] = {
+    &cr_drain_envoy,
+    &cr_drain_generic,
     NULL,
 };
 

@@ -1,6 +1,7 @@
 #include "wire/http_server.h"
 
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/listener.h>
@@ -18,8 +19,8 @@
 enum {
     MAX_HEADERS = 16 * 1024,
     MAX_BODY = 64 * 1024, /* no request that we answer has one */
-    TIMEOUT_S = 15,       /* of silence on a connection */
-    MAX_FILES = 1024,     /* open in the process, or half of its limit: then connections wait in the kernel */
+    SILENCE_S = 15,
+    MAX_FILES = 1024, /* open in the process, or half of its limit: then connections wait in the kernel */
     PAUSE_MS = 500,
     MAX_ADDRESSES = 8,
     UNAUTHORIZED = 401, /* libevent has no name for it */
@@ -30,11 +31,13 @@ struct route {
     void *arg;
     cr_http_guard guard; /* NULL: none */
     void *guard_arg;
+    cr_http_waiter waiter; /* NULL: handler */
 };
 
 struct cr_http_pending {
     struct evhttp_request *request; /* NULL: its connection has ended, and with it the server may have */
     const struct route *route;
+    struct cr_http_server *server; /* that counts it as waiting; NULL: none does */
 };
 
 struct cr_http_server {
@@ -45,6 +48,8 @@ struct cr_http_server {
     struct bufferevent *(*make)(struct event_base *base, void *arg); /* NULL: plain HTTP */
     void *make_arg;
     struct cr_timer *pause;
+    int silence_s;
+    size_t waiting;
     int max_files;
     int port;
 };
@@ -78,6 +83,13 @@ static void serve(struct evhttp_request *request, const struct route *route)
     answer(request, status, content_type, &body);
 }
 
+static void wait_no_more(struct cr_http_pending *pending)
+{
+    if (pending->server)
+        pending->server->waiting--;
+    pending->server = NULL;
+}
+
 /* libevent frees the request with its connection, unless it has just taken them apart: then it is ours. */
 static void on_closed(struct evhttp_connection *connection, void *arg)
 {
@@ -86,12 +98,13 @@ static void on_closed(struct evhttp_connection *connection, void *arg)
     if (!evhttp_request_get_connection(pending->request))
         evhttp_request_free(pending->request);
     pending->request = NULL;
+    wait_no_more(pending);
 }
 
 static void ask_guard(struct evhttp_request *request, const struct route *route)
 {
     struct cr_http_pending *pending = cr_new(struct cr_http_pending);
-    *pending = (struct cr_http_pending){request, route};
+    *pending = (struct cr_http_pending){.request = request, .route = route};
     evhttp_connection_set_closecb(evhttp_request_get_connection(request), on_closed, pending);
     const char *authorization = evhttp_find_header(evhttp_request_get_input_headers(request), "Authorization");
     route->guard(route->guard_arg, authorization, pending);
@@ -126,6 +139,74 @@ void cr_http_pending_refuse(struct cr_http_pending *pending, int status, const c
     answer_text(request, status, line);
 }
 
+/* --- pages that take their time --- */
+
+/* Of the answer: on its way, or its connection has ended with it. */
+static void on_out(struct evhttp_connection *connection, void *arg)
+{
+    struct cr_http_pending *pending = arg;
+    if (connection)
+        evhttp_connection_set_closecb(connection, NULL, NULL);
+    wait_no_more(pending);
+    free(pending);
+}
+
+static void on_sent(struct evhttp_request *request, void *arg)
+{
+    struct cr_http_pending *pending = arg;
+    struct evhttp_connection *connection = evhttp_request_get_connection(request);
+    evhttp_connection_set_timeout(connection, pending->server->silence_s);
+    bufferevent_setwatermark(evhttp_connection_get_bufferevent(connection), EV_READ, 0, 0);
+    on_out(connection, arg);
+}
+
+void cr_http_pending_answer(struct cr_http_pending *pending, int status, const char *content_type,
+                            const struct cr_buf *body)
+{
+    struct evhttp_request *request = pending->request;
+    if (!request) {
+        free(pending);
+        return;
+    }
+    evhttp_connection_set_closecb(evhttp_request_get_connection(request), on_out, pending);
+    evhttp_request_set_on_complete_cb(request, on_sent, pending);
+    answer(request, status, content_type, body);
+}
+
+/* libevent reads nothing while a request is in hand, and so would not see that who asked has hung up. What else comes
+ * meanwhile is kept for later, within bounds; libevent's own reader takes it for a bug. */
+static void watch_for_the_end(struct evhttp_connection *connection)
+{
+    enum { A_WEEK_S = 7 * 24 * 3600, KEPT = 64 * 1024 };
+    struct bufferevent *stream = evhttp_connection_get_bufferevent(connection);
+    bufferevent_data_cb on_written = NULL;
+    bufferevent_event_cb on_event = NULL;
+    void *arg = NULL;
+    bufferevent_getcb(stream, NULL, &on_written, &on_event, &arg);
+    bufferevent_setcb(stream, NULL, on_written, on_event, arg);
+    bufferevent_setwatermark(stream, EV_READ, 0, KEPT);
+    bufferevent_enable(stream, EV_READ);
+    /* Its time-out is of silence, also of ours. */
+    evhttp_connection_set_timeout(connection, A_WEEK_S);
+}
+
+static void wait_for_answer(struct cr_http_server *server, struct evhttp_request *request, const struct route *route)
+{
+    struct evhttp_connection *connection = evhttp_request_get_connection(request);
+    struct cr_http_pending *pending = cr_new(struct cr_http_pending);
+    *pending = (struct cr_http_pending){.request = request, .route = route, .server = server};
+    server->waiting++;
+    watch_for_the_end(connection);
+    evhttp_connection_set_closecb(connection, on_closed, pending);
+    route->waiter(route->arg, pending);
+}
+
+static void refuse_method(struct evhttp_request *request, const char *allowed, const char *line)
+{
+    evhttp_add_header(evhttp_request_get_output_headers(request), "Allow", allowed);
+    answer_text(request, HTTP_BADMETHOD, line);
+}
+
 static void on_request(struct evhttp_request *request, void *arg)
 {
     struct cr_http_server *server = arg;
@@ -136,12 +217,13 @@ static void on_request(struct evhttp_request *request, void *arg)
         answer_text(request, HTTP_NOTFOUND, "not found\n");
         return;
     }
-    if (command != EVHTTP_REQ_GET && command != EVHTTP_REQ_HEAD) {
-        evhttp_add_header(evhttp_request_get_output_headers(request), "Allow", "GET, HEAD");
-        answer_text(request, HTTP_BADMETHOD, "only GET and HEAD\n");
-        return;
-    }
-    if (route->guard)
+    if (route->waiter && command != EVHTTP_REQ_GET)
+        refuse_method(request, "GET", "only GET\n");
+    else if (command != EVHTTP_REQ_GET && command != EVHTTP_REQ_HEAD)
+        refuse_method(request, "GET, HEAD", "only GET and HEAD\n");
+    else if (route->waiter)
+        wait_for_answer(server, request, route);
+    else if (route->guard)
         ask_guard(request, route);
     else
         serve(request, route);
@@ -203,7 +285,7 @@ struct cr_http_server *cr_http_server_new(struct cr_loop *loop)
     server->http = evhttp_new(cr_loop_base(loop));
     evhttp_set_max_headers_size(server->http, MAX_HEADERS);
     evhttp_set_max_body_size(server->http, MAX_BODY);
-    evhttp_set_timeout(server->http, TIMEOUT_S);
+    cr_http_server_set_silence(server, SILENCE_S);
     /* All that libevent knows, so that it is us who answer 405. */
     evhttp_set_allowed_methods(server->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST | EVHTTP_REQ_PUT |
                                                  EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS | EVHTTP_REQ_TRACE |
@@ -227,8 +309,26 @@ void cr_http_server_handle_guarded(struct cr_http_server *server, const char *pa
                                    cr_http_guard guard, void *guard_arg)
 {
     struct route *route = cr_new(struct route);
-    *route = (struct route){handler, arg, guard, guard_arg};
+    *route = (struct route){.handler = handler, .arg = arg, .guard = guard, .guard_arg = guard_arg};
     cr_strmap_set(server->routes, path, route);
+}
+
+void cr_http_server_handle_waiting(struct cr_http_server *server, const char *path, cr_http_waiter waiter, void *arg)
+{
+    struct route *route = cr_new(struct route);
+    *route = (struct route){.waiter = waiter, .arg = arg};
+    cr_strmap_set(server->routes, path, route);
+}
+
+size_t cr_http_server_waiting(const struct cr_http_server *server)
+{
+    return server->waiting;
+}
+
+void cr_http_server_set_silence(struct cr_http_server *server, int seconds)
+{
+    server->silence_s = seconds;
+    evhttp_set_timeout(server->http, seconds);
 }
 
 void cr_http_server_handle(struct cr_http_server *server, const char *path, cr_http_handler handler, void *arg)

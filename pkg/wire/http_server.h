@@ -25,6 +25,14 @@ void cr_http_pending_allow(struct cr_http_pending *pending);
 /* 401 comes with the challenge that RFC 9110, section 11.6.1, wants: for a bearer token. text: a line. */
 void cr_http_pending_refuse(struct cr_http_pending *pending, int status, const char *text);
 
+/* A page that takes its time: cr_http_pending_answer is called once for pending, here or later. Runs in the loop's
+ * thread and must not block. */
+typedef void (*cr_http_waiter)(void *arg, struct cr_http_pending *pending);
+/* Loop thread, or after the loop has ended; also when the server is gone, or who asked has hung up: then nobody reads
+ * it. content_type: static. Frees pending. */
+void cr_http_pending_answer(struct cr_http_pending *pending, int status, const char *content_type,
+                            const struct cr_buf *body);
+
 struct bufferevent;
 struct event_base;
 
@@ -37,6 +45,13 @@ void cr_http_server_handle(struct cr_http_server *server, const char *path, cr_h
 /* The same behind a guard. */
 void cr_http_server_handle_guarded(struct cr_http_server *server, const char *path, cr_http_handler handler, void *arg,
                                    cr_http_guard guard, void *guard_arg);
+/* GET alone: what begins something must not begin by a HEAD, which promises to change nothing (RFC 9110, section
+ * 9.2.1). However long the answer takes, silence does not end its connection. */
+void cr_http_server_handle_waiting(struct cr_http_server *server, const char *path, cr_http_waiter waiter, void *arg);
+/* Requests of such pages that somebody waits for, and answers that are not out yet. */
+size_t cr_http_server_waiting(const struct cr_http_server *server);
+/* How long a connection may be silent, in seconds (default 15). Before it listens. */
+void cr_http_server_set_silence(struct cr_http_server *server, int seconds);
 /* What each new connection, on all its addresses, is spoken through: make returns a bufferevent without a descriptor,
  * which libevent then owns; it must not fail. Before it listens. */
 void cr_http_server_use_connections(struct cr_http_server *server,

@@ -11,11 +11,18 @@
 
 static _Atomic int threshold = CR_LOG_INFO;
 
+static int copy_fd = -1;
+
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 
 void cr_log_set_level(enum cr_log_level level)
 {
     atomic_store(&threshold, (int)level);
+}
+
+void cr_log_copy_to(int fd)
+{
+    copy_fd = fd;
 }
 
 bool cr_log_level_parse(const char *text, enum cr_log_level *level, struct cr_error *err)
@@ -55,5 +62,7 @@ void cr_log_fields(enum cr_log_level level, const char *msg, const struct cr_log
     cr_buf_puts(&line, "}\n");
     /* One write per line: lines of several threads do not mix. */
     ssize_t ignored = write(STDERR_FILENO, line.data, line.len);
+    if (copy_fd >= 0)
+        ignored = write(copy_fd, line.data, line.len);
     (void)ignored;
 }

@@ -20,6 +20,9 @@ void cr_log_set_level(enum cr_log_level level);
 /* "debug", "info", "warn", "error". */
 bool cr_log_level_parse(const char *text, enum cr_log_level *level, struct cr_error *err) CR_MUST_USE;
 
+/* Lines go there, too, as long as it takes them without waiting; -1: nowhere. fd: borrowed. Before other threads log. */
+void cr_log_copy_to(int fd);
+
 void cr_log_fields(enum cr_log_level level, const char *msg, const struct cr_log_field *fields, size_t count);
 
 /* cr_log(CR_LOG_INFO, "restarted", {"policy", key}, {"secret", name}); */

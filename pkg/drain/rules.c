@@ -12,36 +12,45 @@ static int64_t latest(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static enum cr_drain_step wait_until(int64_t then_ms, const struct cr_drain_rules *rules,
-                                     const struct cr_drain_state *state, int64_t *until_ms)
+static enum cr_drain_step at_or_wait(int64_t then_ms, enum cr_drain_step step, const struct cr_drain_rules *rules,
+                                     const struct cr_drain_state *state, int64_t now_ms, int64_t *until_ms)
 {
     int64_t end_ms = state->started_ms + rules->timeout_ms;
+    if (now_ms >= then_ms)
+        return step;
     *until_ms = then_ms < end_ms ? then_ms : end_ms;
     return CR_DRAIN_WAIT;
 }
 
-static enum cr_drain_step begin_or_wait(const struct cr_drain_rules *rules, const struct cr_drain_state *state,
-                                        int64_t now_ms, int64_t *until_ms)
+static int64_t begin_at(const struct cr_drain_rules *rules, const struct cr_drain_state *state)
 {
-    int64_t begin_ms = latest(state->started_ms + rules->delay_ms, state->next_begin_ms);
-    return now_ms >= begin_ms ? CR_DRAIN_BEGIN : wait_until(begin_ms, rules, state, until_ms);
+    return latest(state->started_ms + rules->delay_ms, state->next_begin_ms);
+}
+
+/* The look that counts is not put off by an interval that goes beyond may_end_ms. */
+static int64_t look_at(const struct cr_drain_rules *rules, const struct cr_drain_state *state, int64_t may_end_ms)
+{
+    if (state->looked_ms < 0)
+        return state->begun_ms;
+    int64_t soonest_ms = state->looked_ms + CR_DRAIN_INTERVAL_LEAST_MS;
+    int64_t look_ms = latest(state->looked_ms + rules->interval_ms, soonest_ms);
+    if (look_ms > may_end_ms && state->asked_ms < may_end_ms)
+        look_ms = latest(may_end_ms, soonest_ms);
+    return look_ms;
 }
 
 enum cr_drain_step cr_drain_next(const struct cr_drain_rules *rules, const struct cr_drain_state *state, int64_t now_ms,
                                  int64_t *until_ms)
 {
     int64_t may_end_ms = state->begun_ms + rules->min_duration_ms;
-    bool seen_late = state->looked_ms >= may_end_ms;
-    if (enough_have_gone(rules, state) && (state->ended || seen_late))
+    bool enough = enough_have_gone(rules, state);
+    if (enough && (state->ended || state->asked_ms >= may_end_ms))
         return CR_DRAIN_DRAINED;
     if (now_ms >= state->started_ms + rules->timeout_ms)
-        return enough_have_gone(rules, state) ? CR_DRAIN_DRAINED : CR_DRAIN_TIMED_OUT;
+        return enough ? CR_DRAIN_DRAINED : CR_DRAIN_TIMED_OUT;
     if (state->begun_ms < 0)
-        return begin_or_wait(rules, state, now_ms, until_ms);
-    int64_t look_ms = state->looked_ms < 0 ? state->begun_ms : state->looked_ms + rules->interval_ms;
-    if (look_ms > may_end_ms && !seen_late)
-        look_ms = may_end_ms; /* the look that counts is not put off by an interval that is longer */
-    return now_ms >= look_ms ? CR_DRAIN_LOOK : wait_until(look_ms, rules, state, until_ms);
+        return at_or_wait(begin_at(rules, state), CR_DRAIN_BEGIN, rules, state, now_ms, until_ms);
+    return at_or_wait(look_at(rules, state, may_end_ms), CR_DRAIN_LOOK, rules, state, now_ms, until_ms);
 }
 
 static bool refuse(struct cr_error *err, const char *flag, int64_t ms, const char *limit, int64_t limit_ms,

@@ -7,11 +7,13 @@
 
 #include "base/error.h"
 
+enum { CR_DRAIN_INTERVAL_LEAST_MS = 50 /* a proxy is not kept busy by who watches it */ };
+
 struct cr_drain_rules {
     int64_t delay_ms;        /* from the start to the beginning: the proxy goes on as ever meanwhile */
     int64_t min_duration_ms; /* from the beginning on, however few are connected: load balancers still send some */
     int64_t timeout_ms;      /* of the whole, from the start: then it is over, with whatever is open */
-    int64_t interval_ms;     /* between two looks */
+    int64_t interval_ms;     /* from the end of a look to the next; never less than CR_DRAIN_INTERVAL_LEAST_MS */
     uint64_t min_open;       /* so few connections count as none */
 };
 
@@ -20,7 +22,8 @@ struct cr_drain_state {
     int64_t started_ms;
     int64_t begun_ms;      /* the proxy took the order; -1: not yet */
     int64_t next_begin_ms; /* not before, after a failure */
-    int64_t looked_ms;     /* when the last look ended, good or not; -1: none since the beginning */
+    int64_t asked_ms;      /* when the last look began; -1: none since the beginning */
+    int64_t looked_ms;     /* when it ended, good or not; -1: as above */
     bool known;            /* the last look gave a number; a failed one takes that back */
     uint64_t open;
     bool ended; /* the proxy itself has ended: known, and nothing is left to drain */
@@ -34,8 +37,9 @@ enum cr_drain_step {
     CR_DRAIN_TIMED_OUT,
 };
 
-/* An unknown number is never "drained"; neither is a number that was seen before min_duration_ms was over. At the
- * time-out the last known number decides between DRAINED (enough had gone, and it had begun) and TIMED_OUT. */
+/* An unknown number is never "drained"; neither is one that was asked for before min_duration_ms was over: the answer
+ * may be as old as the question. At the time-out the last number, if it is known, decides between DRAINED (enough had
+ * gone, and it had begun) and TIMED_OUT. *until_ms is set for WAIT alone, and lies after now_ms. */
 enum cr_drain_step cr_drain_next(const struct cr_drain_rules *rules, const struct cr_drain_state *state, int64_t now_ms,
                                  int64_t *until_ms) CR_MUST_USE;
 /* Whether these can hold in a pod with that terminationGracePeriodSeconds: the time-out must stay below it, or the

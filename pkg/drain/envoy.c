@@ -80,9 +80,11 @@ static bool count(const struct cr_drain_target *target, const struct cr_drain_at
     if (!find_left_out(target, attempt, &left_out, err) || !ask(target, attempt, "GET", stats, &status, &body, err) ||
         !is_ok(status, "/stats", err))
         return false;
-    *out = (struct cr_drain_count){0};
-    return cr_stats_envoy(cr_buf_text(&body), body.len, &left_out, &out->open, err) ||
-           cr_error_wrap(err, "Envoy's admin interface");
+    uint64_t open = 0;
+    if (!cr_stats_envoy(cr_buf_text(&body), body.len, &left_out, &open, err))
+        return cr_error_wrap(err, "Envoy's admin interface");
+    *out = (struct cr_drain_count){.open = open};
+    return true;
 }
 
 const struct cr_drain_strategy cr_drain_envoy = {

@@ -84,11 +84,13 @@ static bool count(const struct cr_drain_target *target, const struct cr_drain_at
         return false;
     if (status != OK)
         return cr_error_set(err, CR_ERR_TRANSIENT, "%s answers %d", target->count_url, status);
-    *out = (struct cr_drain_count){0};
-    bool read = target->count_metric
-                    ? cr_metric_sum(cr_buf_text(&body), body.len, target->count_metric, &out->open, err)
-                    : cr_stats_number(cr_buf_text(&body), body.len, &out->open, err);
-    return read || cr_error_wrap(err, "%s", target->count_url);
+    uint64_t open = 0;
+    bool read = target->count_metric ? cr_metric_sum(cr_buf_text(&body), body.len, target->count_metric, &open, err)
+                                     : cr_stats_number(cr_buf_text(&body), body.len, &open, err);
+    if (!read)
+        return cr_error_wrap(err, "%s", target->count_url);
+    *out = (struct cr_drain_count){.open = open};
+    return true;
 }
 
 const struct cr_drain_strategy cr_drain_generic = {

@@ -15,7 +15,8 @@ static bool refuse(const char *name, struct cr_error *err)
     for (size_t i = 0; all[i]; i++)
         cr_strvec_add(&names, all[i]->name);
     cr_autofree char *list = cr_strvec_join(&names, ", ");
-    return cr_error_set(err, CR_ERR_INVALID, "'%s' is no proxy that can be drained: these are %s", name, list);
+    return cr_error_set(err, CR_ERR_INVALID, "'%s' is no proxy that can be drained: these are %s", cr_or_empty(name),
+                        list);
 }
 
 const struct cr_drain_strategy *cr_drain_strategy_find(const char *name, struct cr_error *err)

@@ -52,7 +52,8 @@ if(CERTROLL_HARDEN)
   elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64")
     target_compile_options(certroll_options INTERFACE -mbranch-protection=standard)
   endif()
-  target_link_options(certroll_options INTERFACE -pie
+  # -pie would undo the -static-pie of a program that is linked statically.
+  target_link_options(certroll_options INTERFACE $<$<NOT:$<BOOL:$<TARGET_PROPERTY:CERTROLL_STATIC>>>:-pie>
     LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack LINKER:-z,nodlopen
     LINKER:--as-needed LINKER:--no-copy-dt-needed-entries)
 endif()

@@ -160,6 +160,11 @@ static void on_sent(struct evhttp_request *request, void *arg)
     on_out(connection, arg);
 }
 
+bool cr_http_pending_is_gone(const struct cr_http_pending *pending)
+{
+    return !pending->request;
+}
+
 void cr_http_pending_answer(struct cr_http_pending *pending, int status, const char *content_type,
                             const struct cr_buf *body)
 {

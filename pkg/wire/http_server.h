@@ -28,6 +28,8 @@ void cr_http_pending_refuse(struct cr_http_pending *pending, int status, const c
 /* A page that takes its time: cr_http_pending_answer is called once for pending, here or later. Runs in the loop's
  * thread and must not block. */
 typedef void (*cr_http_waiter)(void *arg, struct cr_http_pending *pending);
+/* Who asked has hung up, or the server is gone. */
+bool cr_http_pending_is_gone(const struct cr_http_pending *pending);
 /* Loop thread, or after the loop has ended; also when the server is gone, or who asked has hung up: then nobody reads
  * it. content_type: static. Frees pending. */
 void cr_http_pending_answer(struct cr_http_pending *pending, int status, const char *content_type,

@@ -1,0 +1,247 @@
+#include "drain/manager.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "base/text.h"
+#include "drain/drain_metrics.h"
+#include "drain/drain_thread.h"
+#include "drain/ready_file.h"
+#include "drain/waiters.h"
+
+enum { OK = 200, FAILED = 500, UNAVAILABLE = 503 };
+enum { LOOK_MS = 250, FINISH_LOOK_MS = 50, MOMENT_MS = 3000 };
+
+static const char json[] = "application/json";
+static const char plain[] = "text/plain; charset=utf-8";
+
+struct cr_drain_manager {
+    const struct cr_drain_flags *flags;
+    struct cr_loop *loop;
+    struct cr_metrics *metrics;
+    struct cr_drain_metrics drain_metrics;
+    struct cr_http_server *server; /* NULL: no pages */
+    struct cr_drain_thread *drain;
+    struct cr_waiters for_drain; /* for its end */
+    struct cr_ready_file file;
+    struct cr_waiters for_file;
+    struct cr_timer *look; /* for the file, while somebody waits for it */
+    bool file_seen;
+    void (*over)(void *arg, enum cr_drain_result result);
+    void *over_arg;
+    struct cr_timer *finish;
+    int64_t moment_ends_ms;
+    void (*done)(void *arg);
+    void *done_arg;
+};
+
+/* --- texts --- */
+
+static void put_progress(const struct cr_drain_progress *progress, struct cr_buf *out)
+{
+    const int64_t ms_per_s = 1000;
+    cr_buf_printf(out, "\"result\":\"%s\",\"elapsedSeconds\":%lld.%03lld,\"openConnections\":",
+                  cr_drain_result_word(progress->result), (long long)(progress->elapsed_ms / ms_per_s),
+                  (long long)(progress->elapsed_ms % ms_per_s));
+    if (progress->known)
+        cr_buf_printf(out, "%llu", (unsigned long long)progress->open);
+    else
+        cr_buf_puts(out, "null");
+    cr_buf_printf(out, ",\"errors\":%llu,\"lastError\":", (unsigned long long)progress->errors);
+    cr_text_quote(progress->last_error.text, out);
+}
+
+static int status_page(void *arg, struct cr_buf *body, const char **content_type)
+{
+    struct cr_drain_manager *manager = arg;
+    struct cr_drain_progress progress;
+    bool has_begun = cr_drain_thread_progress(manager->drain, &progress);
+    *content_type = json;
+    cr_buf_printf(body, "{\"proxy\":\"%s\",\"phase\":\"%s\",", manager->flags->strategy->name,
+                  has_begun ? cr_drain_phase_word(progress.phase) : "Idle");
+    put_progress(&progress, body);
+    cr_buf_puts(body, "}\n");
+    return OK;
+}
+
+static int metrics_page(void *arg, struct cr_buf *body, const char **content_type)
+{
+    struct cr_drain_manager *manager = arg;
+    *content_type = "text/plain; version=0.0.4; charset=utf-8";
+    cr_metrics_write(manager->metrics, body);
+    return OK;
+}
+
+static int health_page(void *arg, struct cr_buf *body, const char **content_type)
+{
+    (void)arg;
+    (void)content_type;
+    cr_buf_puts(body, "ok\n");
+    return OK;
+}
+
+/* --- the drain --- */
+
+static void on_over(void *arg)
+{
+    struct cr_drain_manager *manager = arg;
+    struct cr_drain_progress progress;
+    CR_CLEANUP(cr_buf) struct cr_buf body = CR_BUF_INIT(0);
+    (void)cr_drain_thread_progress(manager->drain, &progress);
+    cr_buf_puts(&body, "{");
+    put_progress(&progress, &body);
+    cr_buf_puts(&body, "}\n");
+    cr_waiters_answer(&manager->for_drain, INT64_MAX, OK, json, &body);
+    if (manager->over)
+        manager->over(manager->over_arg, progress.result);
+}
+
+static bool begin(struct cr_drain_manager *manager, struct cr_error *err)
+{
+    struct cr_drain_options options = {.strategy = manager->flags->strategy,
+                                       .target = manager->flags->target,
+                                       .rules = manager->flags->rules,
+                                       .attempt_ms = manager->flags->attempt_ms};
+    return cr_drain_thread_begin(manager->drain, &options, err);
+}
+
+static void shutdown_page(void *arg, struct cr_http_pending *pending)
+{
+    struct cr_drain_manager *manager = arg;
+    struct cr_error err = {0};
+    if (begin(manager, &err)) {
+        cr_waiters_add(&manager->for_drain, pending, INT64_MAX);
+        return;
+    }
+    CR_CLEANUP(cr_buf) struct cr_buf body = CR_BUF_INIT(0);
+    cr_buf_printf(&body, "%s\n", err.text);
+    cr_log(CR_LOG_ERROR, "cannot drain", {"error", err.text});
+    cr_http_pending_answer(pending, UNAVAILABLE, plain, &body);
+}
+
+void cr_drain_manager_begin(struct cr_drain_manager *manager, void (*over)(void *arg, enum cr_drain_result result),
+                            void *arg)
+{
+    struct cr_error err = {0};
+    manager->over = over;
+    manager->over_arg = arg;
+    if (begin(manager, &err))
+        return;
+    cr_log(CR_LOG_ERROR, "cannot drain", {"error", err.text});
+    over(arg, CR_DRAIN_RESULT_CANCELLED);
+}
+
+/* --- the ready file --- */
+
+static void answer_file(struct cr_drain_manager *manager, int64_t now_ms, int status, const char *text)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf body = CR_BUF_INIT(0);
+    cr_buf_printf(&body, "%s\n", text);
+    cr_waiters_answer(&manager->for_file, now_ms, status, plain, &body);
+}
+
+static void look_for_file(void *arg)
+{
+    struct cr_drain_manager *manager = arg;
+    struct cr_error err = {0};
+    bool there = false;
+    if (!cr_ready_file_is_there(&manager->file, &there, &err))
+        cr_log(CR_LOG_DEBUG, "cannot look for the ready file", {"error", err.text});
+    if (there && !manager->file_seen)
+        cr_log(CR_LOG_INFO, "the ready file is there", {"file", manager->file.path});
+    manager->file_seen = manager->file_seen || there;
+    if (there)
+        answer_file(manager, INT64_MAX, OK, "OK");
+    else
+        answer_file(manager, cr_clock_monotonic_ms(), FAILED, "the ready file has not come in time");
+    if (cr_waiters_any(&manager->for_file))
+        cr_timer_arm(manager->look, LOOK_MS);
+}
+
+static void ready_page(void *arg, struct cr_http_pending *pending)
+{
+    struct cr_drain_manager *manager = arg;
+    int64_t patience_ms = manager->flags->ready_timeout_ms;
+    cr_log(CR_LOG_INFO, "somebody waits for the ready file", {"file", manager->file.path});
+    cr_waiters_add(&manager->for_file, pending, patience_ms < 0 ? INT64_MAX : cr_clock_monotonic_ms() + patience_ms);
+    look_for_file(manager);
+}
+
+/* --- the end --- */
+
+static bool has_been_of_use(struct cr_drain_manager *manager)
+{
+    struct cr_drain_progress ignored;
+    if (manager->flags->waits_for_file)
+        return manager->file_seen;
+    return cr_drain_thread_progress(manager->drain, &ignored);
+}
+
+static void finish_if_over(void *arg)
+{
+    struct cr_drain_manager *manager = arg;
+    bool busy = cr_drain_thread_runs(manager->drain) || (manager->server && cr_http_server_waiting(manager->server));
+    bool moment = !has_been_of_use(manager) && cr_clock_monotonic_ms() < manager->moment_ends_ms;
+    if (busy || moment)
+        cr_timer_arm(manager->finish, FINISH_LOOK_MS);
+    else
+        manager->done(manager->done_arg);
+}
+
+void cr_drain_manager_finish(struct cr_drain_manager *manager, void (*done)(void *arg), void *arg)
+{
+    manager->done = done;
+    manager->done_arg = arg;
+    manager->moment_ends_ms = cr_clock_monotonic_ms() + MOMENT_MS;
+    cr_timer_arm(manager->finish, 0);
+}
+
+/* --- all --- */
+
+struct cr_drain_manager *cr_drain_manager_new(const struct cr_drain_flags *flags, struct cr_loop *loop,
+                                              struct cr_metrics *metrics)
+{
+    struct cr_drain_manager *manager = cr_new(struct cr_drain_manager);
+    manager->flags = flags;
+    manager->loop = loop;
+    manager->metrics = metrics;
+    cr_drain_metrics_init(&manager->drain_metrics, metrics);
+    manager->drain = cr_drain_thread_new(loop, &manager->drain_metrics, on_over, manager);
+    manager->look = cr_timer_new(loop, look_for_file, manager);
+    manager->finish = cr_timer_new(loop, finish_if_over, manager);
+    if (flags->ready_file && flags->command == CR_DRAIN_COMMAND_SERVE)
+        cr_ready_file_watch(&manager->file, flags->ready_file);
+    return manager;
+}
+
+static void answer_nobody(struct cr_waiters *waiters)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf body = CR_BUF_INIT(0);
+    cr_buf_puts(&body, "shutting down\n");
+    cr_waiters_answer(waiters, INT64_MAX, UNAVAILABLE, plain, &body);
+}
+
+void cr_drain_manager_free(struct cr_drain_manager *manager)
+{
+    if (!manager)
+        return;
+    cr_drain_thread_free(manager->drain);
+    answer_nobody(&manager->for_drain);
+    answer_nobody(&manager->for_file);
+    cr_timer_free(manager->look);
+    cr_timer_free(manager->finish);
+    free(manager);
+}
+
+void cr_drain_manager_serve(struct cr_drain_manager *manager, struct cr_http_server *server)
+{
+    const struct cr_drain_flags *flags = manager->flags;
+    manager->server = server;
+    cr_http_server_handle(server, "/healthz", health_page, manager);
+    cr_http_server_handle(server, "/status", status_page, manager);
+    cr_http_server_handle(server, "/metrics", metrics_page, manager);
+    cr_http_server_handle_waiting(server, "/shutdown", flags->waits_for_file ? ready_page : shutdown_page, manager);
+    if (manager->file.path)
+        cr_http_server_handle_waiting(server, "/shutdown/ready", ready_page, manager);
+}

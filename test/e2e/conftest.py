@@ -18,6 +18,7 @@ sys.path[:0] = [str(REPOSITORY / "hack" / "lib"), str(REPOSITORY / "test" / "sup
 
 from audit import Audit  # noqa: E402
 from certroll_dev import install, operator_image, tools, ui  # noqa: E402
+from certroll_dev import shutdown_manager_image as manager_image  # noqa: E402
 from certroll_dev.demo import component_images, pki, workloads  # noqa: E402
 from certroll_dev.demo.api import API  # noqa: E402
 from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
@@ -68,6 +69,12 @@ def operator_program(request: pytest.FixtureRequest) -> Path:
 def image(operator_program: Path) -> Image:
     """Of the operator, as the tests install it."""
     return operator_image.cached("dev", operator_program)
+
+
+@pytest.fixture(scope="session")
+def shutdown_manager_image() -> Image:
+    """The static program of the release build, as users have it."""
+    return manager_image.cached()
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from . import archives, layers, paths
 from .layers import Entry
 from .ui import DevError
 
-__all__ = ["ImageError", "build_image", "build_rootfs", "cached_image", "cache_dir", "shared_libraries"]
+__all__ = ["ImageError", "Source", "build_image", "build_rootfs", "cached_image", "cache_dir", "shared_libraries"]
 
 # Debian and everything like it have these at the root as links into /usr. The loader's path in an ELF file is
 # /lib64/ld-linux-x86-64.so.2, so the links must be in the image, and nothing may be put *behind* them by name:
@@ -31,6 +31,9 @@ _MERGED = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr
 _WRITABLE_BY_ALL = {"tmp", "var/tmp", "run"}
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 _DEFAULT_DIRS = ("/tmp", "/run", "/var/tmp", "/proc", "/sys", "/dev", "/etc")
+
+
+Source = Path | bytes | str
 
 
 class ImageError(DevError):
@@ -45,7 +48,7 @@ def cache_dir() -> Path:
 def build_image(
     out: Path,
     name: str,
-    files: Mapping[str, Path | bytes],
+    files: Mapping[str, Source],
     *,
     entrypoint: list[str],
     cmd: list[str] | None = None,
@@ -58,7 +61,8 @@ def build_image(
 ) -> Path:
     """Write the image `name` (with its tag) as an archive to `out`, and return `out`.
 
-    `files` maps a path in the image to a file or folder of this machine, or to its content. `libs` adds the shared
+    `files` maps a path in the image to a file or folder of this machine, to its content, or, as str, to what it is a link
+    to. `libs` adds the shared
     libraries and the dynamic loader of every ELF file among them. `dirs` are further empty folders, owned by `user`.
     `sysroot` is a folder into which Debian packages were unpacked: libraries are looked for there before this machine.
     """
@@ -70,7 +74,7 @@ def build_image(
 
 def cached_image(
     name: str,
-    files: Mapping[str, Path | bytes],
+    files: Mapping[str, Source],
     *,
     entrypoint: list[str],
     cmd: list[str] | None = None,
@@ -91,7 +95,7 @@ def cached_image(
     return out
 
 
-def build_rootfs(folder: Path, files: Mapping[str, Path | bytes], *, user: str = "65532:65532") -> Path:
+def build_rootfs(folder: Path, files: Mapping[str, Source], *, user: str = "65532:65532") -> Path:
     """The files of such an image as a new folder, which `COPY` of a `FROM scratch` Dockerfile turns into the same image."""
     entries = _plan(files, libs=True, dirs=(), user=user, sysroot=None)
     folder.mkdir(parents=True)
@@ -103,7 +107,7 @@ def build_rootfs(folder: Path, files: Mapping[str, Path | bytes], *, user: str =
 
 
 def _plan(
-    files: Mapping[str, Path | bytes], *, libs: bool, dirs: Iterable[str], user: str, sysroot: Path | None
+    files: Mapping[str, Source], *, libs: bool, dirs: Iterable[str], user: str, sysroot: Path | None
 ) -> list[Entry]:
     """All entries of the layer, sorted by path, parents before children."""
     uid, gid = _ids(user)
@@ -173,9 +177,11 @@ def _base_files(uid: int, gid: int) -> dict[str, bytes]:
     }
 
 
-def _expand(path: str, source: Path | bytes) -> Iterable[Entry]:
+def _expand(path: str, source: Source) -> Iterable[Entry]:
     """One file, or every file, folder and link of a tree (links stay links)."""
-    if isinstance(source, bytes):
+    if isinstance(source, str):
+        yield Entry(path, 0o777, source)
+    elif isinstance(source, bytes):
         yield Entry(path, 0o755 if source.startswith(b"#!") else 0o644, source)
     elif source.is_dir():
         yield Entry(path, 0o755, None)

@@ -1,0 +1,36 @@
+"""The image of the shutdown manager: one static program, by the names of Contour's and Envoy Gateway's too, so that it takes
+the place of either image under the same command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from . import commands, paths
+from .image_recipe import Image, Recipe
+from .images import Source
+from .ui import DevError
+
+REPOSITORY = "certroll.dev/shutdown-manager"  # manifests/shutdown-manager names it, too
+_PROGRAM = "certroll-shutdown-manager"
+_PATH = f"/usr/bin/{_PROGRAM}"
+_OTHER_NAMES = ("/bin/contour", "/usr/local/bin/envoy-gateway")
+
+
+def cached() -> Image:
+    return RECIPE.cached("release")
+
+
+def _built(_preset: str) -> Path:
+    """Of the release build in any case: with sanitizers there is no static program, and it runs in others' containers."""
+    commands.show([paths.HACK / "build", "--preset", "release", _PROGRAM])
+    return paths.REPOSITORY / "build" / "release" / "bin" / _PROGRAM
+
+
+def _files(program: Path) -> Mapping[str, Source]:
+    if "statically linked" not in commands.run(["ldd", program.absolute()], timeout=30):
+        raise DevError(f"{program} is not linked statically: give the one of the preset release")
+    return {_PATH: program, **dict.fromkeys(_OTHER_NAMES, _PATH)}
+
+
+RECIPE = Recipe(REPOSITORY, _PROGRAM, _files, _built, sanitized=False)

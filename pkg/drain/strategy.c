@@ -5,6 +5,7 @@
 /* In the order in which messages name them; the last entry is NULL. */
 static const struct cr_drain_strategy *const all[] = {
     &cr_drain_envoy,
+    &cr_drain_haproxy,
     &cr_drain_generic,
     NULL,
 };

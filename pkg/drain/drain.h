@@ -40,8 +40,11 @@ struct cr_drain_options {
     void *arg;
 };
 
-/* Blocks until drained, timed out or cancelled: at most rules.timeout_ms, also when the proxy hangs. Logs each change
- * of phase, the number when it changes (at most once a second) and each new error. */
+/* Blocks until drained, timed out or cancelled: at most rules.timeout_ms, also when the proxy hangs, since an attempt
+ * has attempt_ms or what is left, whichever is less, and a strategy keeps to it. A begin that fails is tried again
+ * after 200 ms, then twice as long each time, 2 s at most; a count that fails, after the interval, and meanwhile the
+ * number is unknown. Logs (drain/drain_log.h) each change of phase, the number when it changes and each new error.
+ * last: how it ended; NULL: nobody asks. One drain at a time for a target; any thread. */
 enum cr_drain_result cr_drain_run(const struct cr_drain_options *options, struct cr_drain_progress *last);
 /* "Drained", "TimedOut", "Cancelled", "". */
 const char *cr_drain_result_word(enum cr_drain_result result);

@@ -1,4 +1,4 @@
-"""The cluster's certificates: two CAs and a leaf per component, made with the openssl command."""
+"""The cluster's certificates: its CAs and a leaf per component, made with the openssl command."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import commands, layout
+from . import commands, files, layout
 from .layout import Cluster, Machine
 
 _DAYS = "3650"
@@ -35,7 +36,7 @@ def ensure_control_plane(cluster: Cluster) -> None:
     with tempfile.TemporaryDirectory(dir=cluster.root, prefix=".pki-") as scratch:
         half = Path(scratch) / "pki"
         half.mkdir(mode=0o700)
-        for authority in ("ca", "front-proxy-ca"):
+        for authority in ("ca", "front-proxy-ca", "etcd-ca"):
             _issue_authority(half, authority)
         _new_key(half / "service-account.key", "RSA")
         commands.run(
@@ -61,6 +62,26 @@ def ensure_node(machine: Machine) -> Path:
             shutil.copy(machine.cluster.pki / "ca.crt", half)
             os.replace(half, folder)
     return folder
+
+
+def ensure_kubelet(machine: Machine) -> None:
+    """As `ensure_node`, by the names and in the folder that a kubelet has which kubeadm has made."""
+    folder = machine.kubelet / "pki"
+    if folder.exists():
+        return
+    with tempfile.TemporaryDirectory(dir=machine.root, prefix=".pki-") as scratch:
+        half = Path(scratch) / "pki"
+        half.mkdir(mode=0o755)
+        user = f"system:node:{machine.name}"
+        names = [f"DNS:{machine.name}", f"IP:{machine.address}"]
+        _issue(machine.cluster.pki, half, Leaf("kubelet", user, "system:nodes", names))
+        _issue(machine.cluster.pki, half, Leaf("client", user, "system:nodes"))
+        pair = half / time.strftime("kubelet-client-%Y-%m-%d-%H-%M-%S.pem")
+        files.put(pair, (half / "client.crt").read_text() + (half / "client.key").read_text(), 0o600)
+        (half / "client.crt").unlink()
+        (half / "client.key").unlink()
+        (half / "kubelet-client-current.pem").symlink_to(f"/var/lib/kubelet/pki/{pair.name}")
+        os.replace(half, folder)
 
 
 def _control_plane_leaves(cluster: Cluster) -> list[Leaf]:

@@ -7,14 +7,14 @@ import os
 import shutil
 from pathlib import Path
 
-from . import cgroups, commands, daemons, machines, namespaces, network, paths, ui
+from . import balancer, cgroups, commands, daemons, machines, namespaces, network, paths, ui
 from .layout import Cluster
 from .mounts import mounts
 
 
 def remove(cluster: Cluster) -> bool:
     """End every process, then remove what they used; False when there was nothing. DevError names what resists."""
-    found = machines.processes_one(cluster)
+    found = [*machines.processes_one(cluster), *balancer.processes(cluster)]
     names = network.namespaces_of(cluster.netns)
     there = bool(found or names or cluster.root.exists())
     daemons.end_all(found)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from . import (
+    balancer,
     certificates,
     cgroups,
     cleanup,
+    control_plane_pods,
     controlplane,
     daemons,
     dns,
     files,
+    kubeadm,
     kubeconfig,
     layout,
     limits,
@@ -31,21 +36,27 @@ from .layout import Cluster, Machine, Spec
 from .ui import DevError, Step
 
 
-def up(
-    cluster: Cluster, nodes: int | None = None, sync_frequency: str | None = None, assets: Path | None = None
-) -> None:
-    """Start whatever of the cluster does not run; returns when it can be used.
+@dataclass(frozen=True)
+class Wish:
+    """What a caller of `up` asks for. None means as before, or for a new cluster the default."""
 
-    `nodes` is 0 for a control plane without a node. A further `up` adds what it asks for and keeps the rest: None means
-    as before, or for a new cluster one node and the kubelet's own frequency.
-    """
+    nodes: int | None = None  # 0: a control plane without a node; default: 1, or as many as carry the control plane
+    sync_frequency: str | None = None
+    control_plane_nodes: int | None = None  # 0: processes of the first machine, which is the default
+    kubeconfig_files: bool | None = None
+
+
+def up(cluster: Cluster, wish: Wish, assets: Path | None = None) -> None:
+    """Start whatever of the cluster does not run; returns when it can be used. A further `up` adds what it asks for."""
     _need_root()
     with _locked(cluster):
-        spec = _wanted(cluster.spec(), nodes, sync_frequency)
+        spec = _wanted(cluster.name, cluster.spec(), wish)
         programs = tools.ensure(_programs(spec), assets)
         with Step(f"cluster {cluster.name}: network and certificates"):
             inside = _prepare(cluster, spec, programs)
-        if spec.nodes:
+        if spec.control_plane_nodes:
+            _start_with_pods(cluster, spec, programs, inside)
+        elif spec.nodes:
             _start_with_nodes(cluster, spec, programs, inside)
         else:
             _start_control_plane(cluster, programs, inside[1])
@@ -73,6 +84,18 @@ def load_image(cluster: Cluster, archive: Path) -> None:
             node.load_image(machine, archive)
 
 
+def restart_kubelet_of(cluster: Cluster, name: str) -> None:
+    """As an administrator or an agent restarts it; returns when it listens again."""
+    spec = need_spec(cluster)
+    nodes = {machine.name: machine for machine in cluster.machines(spec.nodes) if spec.nodes}
+    if not spec.control_plane_nodes:
+        raise DevError("only the kubelets of a cluster that was made with --control-plane-nodes have a command for it")
+    if name not in nodes:
+        raise DevError(f"{cluster.name} has no node {name}; it has {', '.join(nodes)}")
+    with Step(f"restarting the kubelet of {name}"):
+        node.restart_kubelet_of(nodes[name])
+
+
 def status(cluster: Cluster) -> dict[str, Any]:
     """All that a test or a person may want to know, as plain values."""
     spec = cluster.spec()
@@ -85,9 +108,10 @@ def status(cluster: Cluster) -> dict[str, Any]:
         "netns": cluster.netns,
         "logs": str(cluster.logs),
         "auditLog": str(cluster.audit_log),
+        "controlPlaneNodes": spec.control_plane_nodes if spec else 0,
         "bin": str(cluster.bin),
         "cgroup": cluster.cgroup,
-        "nodes": [_node_status(machine) for machine in cluster.machines(spec.nodes)] if spec and spec.nodes else [],
+        "nodes": [_node_status(each, spec) for each in cluster.machines(spec.nodes)] if spec and spec.nodes else [],
         "daemons": running,
     }
 
@@ -153,6 +177,53 @@ def _start_with_nodes(cluster: Cluster, spec: Spec, programs: Mapping[str, Path]
         dns.wait(cluster, programs["kubectl"])
 
 
+def _start_with_pods(cluster: Cluster, spec: Spec, programs: Mapping[str, Path], inside: Mapping[int, int]) -> None:
+    nodes, kubectl = cluster.machines(spec.nodes), programs["kubectl"]
+    runtimes = [(machine, node.start_containerd(machine, inside[machine.number])) for machine in nodes]
+    balancer.start(cluster, control_plane_pods.nodes_of(cluster, spec), inside[1])
+    with ThreadPoolExecutor() as executor:
+        images = [executor.submit(_load_first_images, runtime, spec, programs) for runtime in runtimes]
+        with Step("what kubeadm writes"):
+            control_plane_pods.write_files(cluster, spec, programs)
+        with Step("containerd and images"):
+            _wait_for(images)
+        # The other images go in while the API servers start.
+        images = [executor.submit(_load_other_images, machine, spec, programs) for machine in nodes]
+        with Step("kubelets, etcd and API servers"):
+            kubelets = {each: node.start_kubelet(each, spec, programs, inside[each.number]) for each in nodes}
+            control_plane_pods.wait_for_api(cluster, spec, kubectl, list(kubelets.values()))
+            _wait_for(images)
+    with Step("controller managers, schedulers and kube-proxy") as step:
+        control_plane_pods.start_the_rest(cluster, spec, programs)
+        dns.apply(cluster, kubectl)
+        for machine in nodes:
+            node.start_proxy(machine, programs, inside[machine.number])
+        step.note("waiting for Ready")
+        for machine, kubelet in kubelets.items():
+            node.wait_for_ready(machine, kubelet, kubectl)
+        control_plane_pods.label_nodes(cluster, spec, kubectl)
+        control_plane_pods.wait_for_pods(cluster, spec, kubectl, list(kubelets.values()))
+    with Step("CoreDNS"):
+        dns.wait(cluster, kubectl)
+
+
+def _load_first_images(runtime: tuple[Machine, daemons.Daemon], spec: Spec, programs: Mapping[str, Path]) -> None:
+    machine, containerd = runtime
+    node.wait_for_containerd(machine, containerd)
+    node.load_pause(machine, programs["pause"])
+    control_plane_pods.load_images(machine, spec, programs, control_plane_pods.FIRST)
+
+
+def _load_other_images(machine: Machine, spec: Spec, programs: Mapping[str, Path]) -> None:
+    control_plane_pods.load_images(machine, spec, programs, control_plane_pods.THEN)
+    dns.load([machine], programs["coredns"])
+
+
+def _wait_for(futures: Sequence[Future[None]]) -> None:
+    for future in futures:
+        future.result()
+
+
 def _load_images(runtimes: list[tuple[Machine, daemons.Daemon]], programs: Mapping[str, Path]) -> None:
     for machine, containerd in runtimes:
         node.wait_for_containerd(machine, containerd)
@@ -176,17 +247,33 @@ def _prepare(cluster: Cluster, spec: Spec, programs: Mapping[str, Path]) -> dict
     return inside
 
 
-def _wanted(before: Spec | None, nodes: int | None, sync_frequency: str | None) -> Spec:
+def _wanted(name: str, before: Spec | None, wish: Wish) -> Spec:
+    planes = wish.control_plane_nodes
     if before is None:
-        return Spec(1 if nodes is None else nodes, sync_frequency)
-    asked = before.nodes if nodes is None else nodes
-    if asked < before.nodes:
+        before = Spec(0, None, planes or 0, bool(wish.kubeconfig_files))
+        least = max(before.control_plane_nodes, 1 if wish.nodes is None else 0)
+    else:
+        _refuse_another_control_plane(name, before, wish)
+        least = before.nodes
+    asked = least if wish.nodes is None else wish.nodes
+    if asked < least:
+        if before.nodes == 0:
+            raise DevError(f"--control-plane-nodes {planes} needs as many nodes: leave out --nodes, or ask for more")
         ui.warn(f"nodes are only added: the cluster keeps the {before.nodes} it has until it is taken down")
-    return Spec(max(before.nodes, asked), sync_frequency or before.sync_frequency)
+    return dataclasses.replace(
+        before, nodes=max(least, asked), sync_frequency=wish.sync_frequency or before.sync_frequency
+    )
+
+
+def _refuse_another_control_plane(name: str, before: Spec, wish: Wish) -> None:
+    same = wish.control_plane_nodes in (None, before.control_plane_nodes)
+    if not (same and wish.kubeconfig_files in (None, before.kubeconfig_files)):
+        raise DevError(f"the control plane of {name} is there already, and stays as it is: take the cluster down first")
 
 
 def _programs(spec: Spec) -> list[str]:
-    return [*controlplane.PROGRAMS, "pause", *((*node.PROGRAMS, *dns.PROGRAMS) if spec.nodes else ())]
+    plane = control_plane_pods.PROGRAMS if spec.control_plane_nodes else controlplane.PROGRAMS
+    return [*plane, "pause", *((*node.PROGRAMS, *dns.PROGRAMS) if spec.nodes else ())]
 
 
 def _link_programs(cluster: Cluster, programs: Mapping[str, Path]) -> None:
@@ -207,8 +294,8 @@ def _daemon_states(cluster: Cluster) -> list[dict[str, Any]]:
     return states
 
 
-def _node_status(machine: Machine) -> dict[str, Any]:
-    return {
+def _node_status(machine: Machine, spec: Spec) -> dict[str, Any]:
+    facts = {
         "name": machine.name,
         "address": str(machine.address),
         "podNetwork": str(machine.pod_network),
@@ -217,18 +304,25 @@ def _node_status(machine: Machine) -> dict[str, Any]:
         "staticPods": str(machine.static_pods),
         "machinePid": machines.pid_of(machine),
     }
+    return {**facts, **kubeadm.status(machine)} if spec.control_plane_nodes else facts
 
 
 def _state(spec: Spec | None, running: list[dict[str, Any]]) -> str:
     if spec is None:
         return "absent"
-    expected = {
-        (1, name) for name in ("machine", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
-    }
+    expected = _expected_of_control_plane(spec)
     for number in range(1, spec.nodes + 1):
-        expected |= {(number, name) for name in ("machine", "containerd", "kubelet", "kube-proxy")}
-    alive = {(int(state["machine"].removeprefix("node-")), state["name"]) for state in running if state["pid"]}
+        expected |= {(f"node-{number}", name) for name in ("machine", "containerd", "kubelet", "kube-proxy")}
+    alive = {(state["machine"], state["name"]) for state in running if state["pid"]}
     return "running" if expected <= alive else "degraded" if alive else "stopped"
+
+
+def _expected_of_control_plane(spec: Spec) -> set[tuple[str, str]]:
+    """Its processes; what runs in pods is for the API to tell."""
+    if spec.control_plane_nodes:
+        return {(balancer.MACHINE, "haproxy")}
+    names = ("machine", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+    return {("node-1", name) for name in names}
 
 
 @contextlib.contextmanager

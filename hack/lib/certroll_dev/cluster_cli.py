@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import cluster, install, layout, operator_image, ui
+from . import cluster, control_plane_pods, install, layout, operator_image, ui
 from .install import Operator
 from .layout import Cluster
 from .ui import DevError, Step
@@ -65,9 +65,20 @@ def _parser() -> argparse.ArgumentParser:
         "--nodes", type=_count, metavar="N", help="how many kubelets (default: as many as there are, or 1)"
     )
     size.add_argument("--control-plane-only", action="store_true", help="API server and controllers, no node")
+    up.add_argument(
+        "--control-plane-nodes", type=int, choices=control_plane_pods.COUNTS, metavar="N",
+        help="the control plane as kubeadm has it, static pods of the first N nodes (1 or 3) behind a load balancer",
+    )
+    up.add_argument(
+        "--kubeconfig-files", action="store_true", default=None,
+        help="with --control-plane-nodes: kubeconfigs that name files; kubeadm embeds certificates",
+    )
     up.add_argument("--sync-frequency", metavar="DUR", help="the kubelet's syncFrequency (default: its own)")
     up.add_argument("--assets", type=Path, metavar="DIR", help="take programs from here, then from KUBEBUILDER_ASSETS")
     up.add_argument("--quiet", action="store_true", help="no progress")
+    restart = command("restart-kubelet", _restart_kubelet, "restart one node's kubelet, as systemctl would elsewhere")
+    restart.add_argument("--node", required=True, metavar="NAME", help="such as node-2")
+    restart.add_argument("--quiet", action="store_true", help="no progress")
     down = command("down", _down, "take the cluster away with all it has left on this machine")
     down.add_argument("--all", action="store_true", help="every cluster of this machine")
     down.add_argument("--quiet", action="store_true", help="no progress")
@@ -131,8 +142,19 @@ def _count(text: str) -> int:
 def _up(target: Cluster, options: argparse.Namespace) -> int:
     ui.be_quiet(options.quiet)
     nodes = 0 if options.control_plane_only else options.nodes
-    cluster.up(target, nodes, options.sync_frequency, options.assets)
+    if options.control_plane_nodes and options.control_plane_only:
+        raise DevError("--control-plane-nodes are nodes, and --control-plane-only means none: choose one")
+    if options.kubeconfig_files and not (options.control_plane_nodes or target.has_control_plane_pods):
+        raise DevError("--kubeconfig-files is about the control plane as pods: add --control-plane-nodes")
+    wish = cluster.Wish(nodes, options.sync_frequency, options.control_plane_nodes, options.kubeconfig_files)
+    cluster.up(target, wish, options.assets)
     ui.say(f"cluster {target.name} is up; try: hack/cluster{_name_words(target)} kubectl get pods --all-namespaces")
+    return 0
+
+
+def _restart_kubelet(target: Cluster, options: argparse.Namespace) -> int:
+    ui.be_quiet(options.quiet)
+    cluster.restart_kubelet_of(target, options.node)
     return 0
 
 

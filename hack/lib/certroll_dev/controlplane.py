@@ -15,7 +15,7 @@ _ETCD = "http://127.0.0.1:2379"
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 
 # Cheap, and enough to tell every verb that a client used; the health checks of kubelets and probes would drown it.
-_AUDIT_POLICY = {
+AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
     "omitStages": ["RequestReceived"],
@@ -105,7 +105,7 @@ def _etcd(cluster: Cluster, programs: Mapping[str, Path]) -> Daemon:
 
 def _api_server(cluster: Cluster, programs: Mapping[str, Path]) -> Daemon:
     pki = cluster.pki
-    policy = files.put(cluster.root / "etc" / "audit-policy.json", json.dumps(_AUDIT_POLICY, indent=1) + "\n")
+    policy = files.put(cluster.root / "etc" / "audit-policy.json", json.dumps(AUDIT_POLICY, indent=1) + "\n")
     cluster.logs.mkdir(parents=True, exist_ok=True)
     flags = {
         "etcd-servers": _ETCD,

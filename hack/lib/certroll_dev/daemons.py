@@ -118,7 +118,11 @@ def processes_running(argv: Sequence[str | Path]) -> list[Process]:
 
 @dataclass(frozen=True)
 class Daemon:
-    """A program to be kept running. `files` are the configuration it reads at its start."""
+    """A program to be kept running. `files` are the configuration it reads at its start.
+
+    `restartable`: its machine has a command that ends it and starts it again by the same command line, which writes no
+    record; the new process is the daemon's, then.
+    """
 
     name: str
     argv: Sequence[str | Path]
@@ -126,6 +130,7 @@ class Daemon:
     record: Path
     files: Sequence[Path] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    restartable: bool = False
 
     def running(self) -> Process | None:
         """The daemon's process, whatever its configuration."""
@@ -147,7 +152,8 @@ class Daemon:
         started = Process.of(pid)
         if started is None:
             raise DevError(self._died())
-        _write_record(self.record, started, self._digest())
+        argv = [str(word) for word in self.argv] if self.restartable else None
+        _write_record(self.record, started, self._digest(), argv)
         return True
 
     def wait(self, ready: Callable[[], bool], timeout: float, what: str = "ready") -> None:
@@ -183,7 +189,10 @@ def recorded(record: Path) -> Process | None:
     if not fields:
         return None
     process = Process(fields["pid"], fields["start"])
-    return process if process.alive() else None
+    if process.alive():
+        return process
+    restarted = processes_running(fields["restartable"]) if fields.get("restartable") else []
+    return restarted[0] if restarted else None
 
 
 def stop(record: Path, timeout: float = 20) -> None:
@@ -208,11 +217,10 @@ def _read_record(record: Path) -> dict[str, Any] | None:
     return fields if fields["boot"] == _boot_id() else None
 
 
-def _write_record(record: Path, process: Process, digest: str) -> None:
+def _write_record(record: Path, process: Process, digest: str, restartable: Sequence[str] | None) -> None:
     half = record.with_suffix(".new")
-    half.write_text(
-        json.dumps({"pid": process.pid, "start": process.start, "boot": _boot_id(), "digest": digest}) + "\n"
-    )
+    fields = {"pid": process.pid, "start": process.start, "boot": _boot_id(), "digest": digest}
+    half.write_text(json.dumps({**fields, "restartable": restartable}) + "\n")
     os.replace(half, record)
 
 

@@ -16,10 +16,13 @@ MAX_NODES = 16
 API_PORT = 6443
 CLUSTER_DOMAIN = "cluster.local"
 SERVICE_NETWORK = IPv4Network("10.96.0.0/16")
+# Of the control plane as pods: no node's own, and no port that an API server beside it listens at.
+BALANCER_PORT = 8443
 API_SERVICE_ADDRESS = SERVICE_NETWORK[1]
 DNS_SERVICE_ADDRESS = SERVICE_NETWORK[10]
 POD_NETWORK = IPv4Network("10.244.0.0/16")
 NODE_NETWORK = IPv4Network("192.168.96.0/24")
+BALANCER_ADDRESS = NODE_NETWORK[100]
 # Room for 2,000 pods a node, and for MAX_NODES of them and more.
 _POD_RANGES = list(POD_NETWORK.subnets(new_prefix=21))
 
@@ -30,14 +33,29 @@ class Spec:
 
     nodes: int
     sync_frequency: str | None = None  # None: the kubelet's own default
+    # The first so many nodes carry the control plane as static pods. 0: it is processes of the first machine.
+    control_plane_nodes: int = 0
+    # Whether kubeconfigs of the control plane as pods name files; kubeadm embeds what is in them.
+    kubeconfig_files: bool = False
 
     def to_json(self) -> str:
-        return json.dumps({"nodes": self.nodes, "syncFrequency": self.sync_frequency}) + "\n"
+        fields = {
+            "nodes": self.nodes,
+            "syncFrequency": self.sync_frequency,
+            "controlPlaneNodes": self.control_plane_nodes,
+            "kubeconfigFiles": self.kubeconfig_files,
+        }
+        return json.dumps(fields) + "\n"
 
     @staticmethod
     def from_json(text: str) -> Spec:
         fields = json.loads(text)
-        return Spec(fields["nodes"], fields["syncFrequency"])
+        return Spec(
+            fields["nodes"],
+            fields["syncFrequency"],
+            fields.get("controlPlaneNodes", 0),
+            fields.get("kubeconfigFiles", False),
+        )
 
 
 @dataclass(frozen=True)
@@ -78,12 +96,32 @@ class Machine:
 
     @property
     def static_pods(self) -> Path:
-        return self.etc / "manifests"
+        return (self.kubernetes if self.cluster.has_control_plane_pods else self.etc) / "manifests"
+
+    @property
+    def kubernetes(self) -> Path:
+        """With the control plane as pods: what the machine sees as /etc/kubernetes."""
+        return self.root / "kubernetes"
+
+    @property
+    def kubelet(self) -> Path:
+        """The kubelet's folder; with the control plane as pods the machine sees it as /var/lib/kubelet, too."""
+        return self.root / "kubelet"
+
+    @property
+    def service(self) -> Path:
+        """The machine sees it as /run/service: what systemd is for elsewhere."""
+        return self.root / "service"
 
     @property
     def logs(self) -> Path:
         """The machine's /var/log, with the pods' logs below `pods`."""
         return self.cluster.logs / self.name
+
+    @property
+    def audit_log(self) -> Path:
+        """Of the API server that is a pod of this node."""
+        return self.logs / "kubernetes" / "audit.log"
 
     @property
     def cgroup(self) -> str:
@@ -124,7 +162,8 @@ class Cluster:
 
     @property
     def audit_log(self) -> Path:
-        return self.logs / "audit.log"
+        """With the control plane as pods, of the first API server alone; see Machine.audit_log."""
+        return self.machine(1).audit_log if self.has_control_plane_pods else self.logs / "audit.log"
 
     @property
     def daemons(self) -> Path:
@@ -153,7 +192,14 @@ class Cluster:
 
     @property
     def server(self) -> str:
+        if self.has_control_plane_pods:
+            return f"https://{BALANCER_ADDRESS}:{BALANCER_PORT}"
         return f"https://{self.machine(1).address}:{API_PORT}"
+
+    @property
+    def has_control_plane_pods(self) -> bool:
+        spec = self.spec()
+        return spec is not None and spec.control_plane_nodes > 0
 
     def machine(self, number: int) -> Machine:
         return Machine(self, number)

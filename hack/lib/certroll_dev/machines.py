@@ -38,6 +38,17 @@ mkdir /run/state /run/var-lib /run/var-lib/upper /run/var-lib/work
 mount --bind "$STATE" /run/state
 mount -t overlay -o lowerdir=/var/lib,upperdir=/run/var-lib/upper,workdir=/run/var-lib/work machine /var/lib
 mount --move /run/state "$STATE"
+if [ -n "$KUBEADM" ]; then    # the control plane as pods: kubeadm's folders, which are ours to keep
+    mkdir /run/etc /run/etc/upper /run/etc/work /run/service
+    mount -t overlay -o lowerdir=/etc,upperdir=/run/etc/upper,workdir=/run/etc/work machine /etc
+    mkdir -p /etc/kubernetes /var/lib/etcd /var/lib/kubelet
+    mount --bind "$KUBEADM/kubernetes" /etc/kubernetes
+    mount --bind "$KUBEADM/etcd" /var/lib/etcd
+    mount --bind "$KUBEADM/kubelet" /var/lib/kubelet
+    mount --bind "$KUBEADM/service" /run/service
+    echo "${KUBEADM##*/}" > /proc/sys/kernel/hostname
+    printf '127.0.0.1 localhost\n' > /etc/hosts    # in a container it was a mount, which is not in the overlay
+fi
 cd "$SETTINGS"
 for setting in $(find . -type f); do
     [ ! -e "/proc/sys/$setting" ] || mount --bind "$setting" "/proc/sys/$setting"
@@ -62,9 +73,10 @@ def ensure(machine: Machine, pause: Path) -> int:
         cgroups.remove(machine.cgroup)
         holder.record.unlink(missing_ok=True)
         _forget_daemons(machine)
-        holder.start(
-            None, unshare=namespaces.NEW_MOUNT | namespaces.NEW_PID, enter=[(machine.netns_path, namespaces.NEW_NET)]
-        )
+        own = namespaces.NEW_MOUNT | namespaces.NEW_PID
+        if machine.cluster.has_control_plane_pods:
+            own |= namespaces.NEW_UTS  # API servers of the same host name have one identity, and one Lease
+        holder.start(None, unshare=own, enter=[(machine.netns_path, namespaces.NEW_NET)])
     process = holder.running()
     holder.wait(lambda: process is not None and _holds(daemons.command_line(process.pid)), 60, "up")
     if process is None:
@@ -83,7 +95,7 @@ def enter(machine: Machine, argv: Sequence[str | Path]) -> list[str]:
     pid = pid_of(machine)
     if pid is None:
         raise DevError(f"{machine.name} of {machine.cluster.name} is not up: run hack/cluster up")
-    return ["nsenter", f"--target={pid}", "--net", "--mount", "--pid", "--", *[str(word) for word in argv]]
+    return ["nsenter", f"--target={pid}", "--net", "--uts", "--mount", "--pid", "--", *[str(word) for word in argv]]
 
 
 def run(
@@ -131,8 +143,22 @@ def _holder(machine: Machine, pause: Path) -> Daemon:
         argv=["/bin/sh", "-c", _BOOT, "sh", pause, machine.root],
         log=machine.logs / "machine.log",
         record=_record(machine),
-        env={"STATE": str(paths.state_dir()), "LOGS": str(machine.logs), "SETTINGS": str(machine.root / "settings")},
+        env={
+            "STATE": str(paths.state_dir()),
+            "LOGS": str(machine.logs),
+            "SETTINGS": str(machine.root / "settings"),
+            **_folders(machine),
+        },
     )
+
+
+def _folders(machine: Machine) -> dict[str, str]:
+    """Made here, and what the boot binds of them. Empty text: today's machine, whose kubelet is told other places."""
+    if not machine.cluster.has_control_plane_pods:
+        return {"KUBEADM": ""}
+    for folder in (machine.kubernetes, machine.root / "etcd", machine.kubelet, machine.service):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o755)
+    return {"KUBEADM": str(machine.root)}
 
 
 def _record(machine: Machine) -> Path:

@@ -21,14 +21,15 @@ T = TypeVar("T")
 NEW_MOUNT = 0x00020000
 NEW_PID = 0x20000000
 NEW_NET = 0x40000000
+NEW_UTS = 0x04000000
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def of_process(pid: int) -> list[tuple[Path, int]]:
-    """The network, mount and PID namespace of a process, to be entered."""
-    folder = Path(f"/proc/{pid}/ns")
-    return [(folder / "net", NEW_NET), (folder / "mnt", NEW_MOUNT), (folder / "pid", NEW_PID)]
+    """The network, host name, mount and PID namespace of a process, to be entered."""
+    kinds = {"net": NEW_NET, "uts": NEW_UTS, "mnt": NEW_MOUNT, "pid": NEW_PID}
+    return [(Path(f"/proc/{pid}/ns/{name}"), kind) for name, kind in kinds.items()]
 
 
 def inode(path: Path) -> int | None:

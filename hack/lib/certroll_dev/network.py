@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import commands, locks, paths
-from .layout import NODE_NETWORK, Machine
+from .layout import BALANCER_ADDRESS, NODE_NETWORK, Machine
 from .mounts import is_mount
 from .ui import DevError
 
@@ -38,6 +38,11 @@ def ensure(machines: Sequence[Machine]) -> None:
         for there in machines:
             if here != there:
                 _ip(here, "route", "replace", str(there.pod_network), "via", str(there.address))
+
+
+def ensure_balancer(first: Machine) -> None:
+    """The address that no node has."""
+    _ip(first, "address", "replace", f"{BALANCER_ADDRESS}/32", "dev", BRIDGE)
 
 
 def remove(names: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from . import certificates, commands, files, images, kubeconfig, layout, machines
+from . import certificates, commands, files, images, kubeadm, kubeconfig, layout, machines, restart_kubelet
 from .controlplane import arguments, holds, listens
 from .daemons import Daemon
 from .layout import Machine, Spec
@@ -19,6 +19,15 @@ _CNI_PLUGINS = ("/usr/lib/cni", "/opt/cni/bin")  # Debian's folder, upstream's f
 _SOCKET = "/run/containerd/containerd.sock"
 _KUBELET_PORT = 10250
 _PROXY_METRICS_PORT = 10249
+
+_KUBEADM_FILES = {
+    "authentication": {"anonymous": {"enabled": False}, "x509": {"clientCAFile": f"{kubeadm.PKI}/ca.crt"}},
+    # kubeadm leaves it to the kubelet to sign its own, which no API server can verify.
+    "tlsCertFile": "/var/lib/kubelet/pki/kubelet.crt",
+    "tlsPrivateKeyFile": "/var/lib/kubelet/pki/kubelet.key",
+    "rotateCertificates": True,
+    "staticPodPath": f"{kubeadm.FOLDER}/manifests",
+}
 
 _CONTAINERD = """\
 version = 2
@@ -101,6 +110,11 @@ def wait_for_ready(machine: Machine, kubelet: Daemon, kubectl: Path) -> None:
     kubelet.wait(lambda: holds(machine.cluster, kubectl, *question), 120, "Ready")
 
 
+def restart_kubelet_of(machine: Machine) -> None:
+    """By the node's own command; returns when it listens again."""
+    restart_kubelet.run(machine, _record(machine, "kubelet"), _KUBELET_PORT)
+
+
 def start_proxy(machine: Machine, programs: Mapping[str, Path], inside: int) -> None:
     daemon = _proxy(machine, programs)
     if daemon.start(inside):
@@ -154,17 +168,18 @@ def _snapshotter(machine: Machine) -> str:
 
 
 def _kubelet(machine: Machine, spec: Spec, programs: Mapping[str, Path]) -> Daemon:
+    if spec.control_plane_nodes:
+        return _kubeadm_kubelet(machine, spec, programs["kubelet"])
     pki = certificates.ensure_node(machine)
     access = kubeconfig.write(machine.cluster, machine.etc / "kubelet.kubeconfig", pki / "kubelet-client.crt")
-    config = files.put(
-        machine.etc / "kubelet.json", json.dumps(_kubelet_configuration(machine, spec, pki), indent=1) + "\n"
-    )
+    settings = _kubelet_configuration(machine, spec, _own_files(machine, pki))
+    config = files.put(machine.etc / "kubelet.json", json.dumps(settings, indent=1) + "\n")
     flags = {
         "config": config,
         "kubeconfig": access,
         "hostname-override": machine.name,
         "node-ip": machine.address,
-        "root-dir": machine.root / "kubelet",
+        "root-dir": machine.kubelet,
         "cert-dir": pki,
     }
     return Daemon(
@@ -176,17 +191,45 @@ def _kubelet(machine: Machine, spec: Spec, programs: Mapping[str, Path]) -> Daem
     )
 
 
-def _kubelet_configuration(machine: Machine, spec: Spec, pki: Path) -> dict[str, object]:
+def _kubeadm_kubelet(machine: Machine, spec: Spec, program: Path) -> Daemon:
+    """By the paths that kubeadm gives it, which only the machine sees."""
+    access = kubeadm.write_kubelet_conf(machine, spec)
+    settings = _kubelet_configuration(machine, spec, _KUBEADM_FILES)
+    config = files.put(machine.kubelet / "config.yaml", json.dumps(settings, indent=1) + "\n")
+    flags = {
+        "kubeconfig": f"{kubeadm.FOLDER}/kubelet.conf",
+        "config": "/var/lib/kubelet/config.yaml",
+        "hostname-override": machine.name,
+        "node-ip": machine.address,
+        # Other clusters' kubelets have all of the above, too: by this one it is found (daemons.processes_running).
+        "volume-plugin-dir": machine.root / "volume-plugins",
+    }
+    argv = [program, *arguments(flags)]
+    log = machine.logs / "kubelet.log"
+    restart_kubelet.write_command(machine, argv, log)
+    return Daemon(
+        name="kubelet", argv=argv, log=log, record=_record(machine, "kubelet"), files=[config, access], restartable=True
+    )
+
+
+def _own_files(machine: Machine, pki: Path) -> dict[str, object]:
+    return {
+        "authentication": {"anonymous": {"enabled": False}, "x509": {"clientCAFile": str(pki / "ca.crt")}},
+        "tlsCertFile": str(pki / "kubelet-server.crt"),
+        "tlsPrivateKeyFile": str(pki / "kubelet-server.key"),
+        "staticPodPath": str(machine.static_pods),
+        "volumePluginDir": str(machine.root / "volume-plugins"),
+    }
+
+
+def _kubelet_configuration(machine: Machine, spec: Spec, own_files: Mapping[str, object]) -> dict[str, object]:
     machine.static_pods.mkdir(parents=True, exist_ok=True)
     settings: dict[str, object] = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "port": _KUBELET_PORT,
         "readOnlyPort": 0,
-        "authentication": {"anonymous": {"enabled": False}, "x509": {"clientCAFile": str(pki / "ca.crt")}},
         "authorization": {"mode": "Webhook"},
-        "tlsCertFile": str(pki / "kubelet-server.crt"),
-        "tlsPrivateKeyFile": str(pki / "kubelet-server.key"),
         "containerRuntimeEndpoint": f"unix://{_SOCKET}",
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": f"/{machine.cgroup}",
@@ -198,8 +241,7 @@ def _kubelet_configuration(machine: Machine, spec: Spec, pki: Path) -> dict[str,
         "clusterDomain": layout.CLUSTER_DOMAIN,
         "resolvConf": "",  # the host's name servers cannot be reached from here
         "maxPods": 500,
-        "staticPodPath": str(machine.static_pods),
-        "volumePluginDir": str(machine.root / "volume-plugins"),
+        **own_files,
         # Somebody's nearly full disk is no reason to evict pods, and no registry could bring an image back.
         "evictionHard": {
             "memory.available": "50Mi",

@@ -110,17 +110,20 @@ class CProgram:
 
 
 _KUBERNETES = ("kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler", "kubectl", "kubelet")
+_KUBERNETES_VARIABLES = {
+    f"{_KUBERNETES_VERSION}.gitVersion": "{version}",
+    f"{_KUBERNETES_VERSION}.gitMajor": "{major}",
+    f"{_KUBERNETES_VERSION}.gitMinor": "{minor}",
+}
 SOURCES: tuple[Source, ...] = (
     GoModule(
         "kubernetes",
         "k8s.io/kubernetes",
         {program: f"k8s.io/kubernetes/cmd/{program}" for program in _KUBERNETES},
-        {
-            f"{_KUBERNETES_VERSION}.gitVersion": "{version}",
-            f"{_KUBERNETES_VERSION}.gitMajor": "{major}",
-            f"{_KUBERNETES_VERSION}.gitMinor": "{minor}",
-        },
+        _KUBERNETES_VARIABLES,
     ),
+    # A module of its own: what it needs beyond the others would be in the key of all of them.
+    GoModule("kubeadm", "k8s.io/kubernetes", {"kubeadm": "k8s.io/kubernetes/cmd/kubeadm"}, _KUBERNETES_VARIABLES),
     GoModule("etcd", "go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"}),
     GoModule("coredns", "github.com/coredns/coredns", {"coredns": "."}),
     GoModule(

@@ -6,6 +6,7 @@
 static const struct cr_drain_strategy *const all[] = {
     &cr_drain_envoy,
     &cr_drain_haproxy,
+    &cr_drain_nginx,
     &cr_drain_generic,
     NULL,
 };

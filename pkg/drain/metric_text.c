@@ -251,6 +251,8 @@ bool cr_metric_sum(const char *text, size_t len, const char *metric, uint64_t *s
         if (!(sample.value >= 0 && total <= most)) /* NaN is neither */
             return refuse("that is no number of connections", line, err);
     }
+    if (!found)
+        return cr_error_set(err, CR_ERR_INVALID, "there is no sample of %s among the metrics", metric);
     *sum = (uint64_t)ceil(total);
-    return found || cr_error_set(err, CR_ERR_INVALID, "there is no sample of %s among the metrics", metric);
+    return true;
 }

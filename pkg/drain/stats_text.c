@@ -28,13 +28,15 @@ static bool is_digit(char c)
 static bool parse_number(const char *text, size_t len, uint64_t *out)
 {
     uint64_t value = 0;
+    if (!len)
+        return false;
     for (size_t i = 0; i < len; i++) {
         if (!is_digit(text[i]) || __builtin_mul_overflow(value, 10, &value) ||
             __builtin_add_overflow(value, (unsigned)(text[i] - '0'), &value))
             return false;
     }
     *out = value;
-    return len > 0;
+    return true;
 }
 
 static bool not_understood(const char *what, const char *text, size_t len, struct cr_error *err)

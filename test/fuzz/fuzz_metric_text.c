@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "drain/metric_text.h"
 
 static void check_sum(const char *page, size_t len, const char *metric)

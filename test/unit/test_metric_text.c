@@ -73,7 +73,7 @@ static void what_is_no_number_of_connections_is_told(void **state)
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct cr_error err = {0};
         uint64_t sum = 99;
-        if (cr_metric_sum(page, strlen(page), cases[i].metric, &sum, &err) || err.kind != CR_ERR_INVALID ||
+        if (cr_metric_sum(page, strlen(page), cases[i].metric, &sum, &err) || sum != 99 || err.kind != CR_ERR_INVALID ||
             !strstr(err.text, cases[i].words))
             fail_msg("%s: %llu %s", cases[i].metric, (unsigned long long)sum, err.text);
     }
@@ -110,7 +110,7 @@ static void another_text_is_no_number(void **state)
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct cr_error err = {0};
         uint64_t sum = 99;
-        if (cr_metric_sum(cases[i], strlen(cases[i]), "open", &sum, &err) || err.kind != CR_ERR_INVALID)
+        if (cr_metric_sum(cases[i], strlen(cases[i]), "open", &sum, &err) || sum != 99 || err.kind != CR_ERR_INVALID)
             fail_msg("'%s': %llu", cases[i], (unsigned long long)sum);
     }
 }

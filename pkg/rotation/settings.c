@@ -116,14 +116,15 @@ static void add_words(struct reading *reading, const char *argument)
     }
 }
 
-static void collect_words(const struct cr_json *container, struct reading *reading)
+static void for_each_argument(const struct cr_json *container, struct reading *reading,
+                              void (*take)(struct reading *reading, const char *argument))
 {
     static const char *const lists[] = {"command", "args"};
     for (size_t i = 0; i < cr_array_len(lists); i++) {
         const struct cr_json *list = cr_json_get(container, lists[i]);
         for (const struct cr_json *j = cr_json_first(list); j; j = cr_json_next(j)) {
             cr_autofree char *argument = expand(reading, cr_or_empty(cr_json_string(j)));
-            add_words(reading, argument);
+            take(reading, argument);
         }
     }
 }
@@ -158,9 +159,27 @@ void cr_settings_collect(const struct cr_json *container, struct cr_settings *ou
     *out = (struct cr_settings){0};
     struct reading reading = {.out = out, .budget = CR_SETTINGS_MAX_BYTES};
     collect_variables(container, &reading);
-    collect_words(container, &reading);
+    for_each_argument(container, &reading, add_words);
     for (size_t i = 0; i < reading.words.len; i++)
         if (reading.words.items[i][0] == '-')
             add_flag(reading.words.items[i], i + 1 < reading.words.len ? reading.words.items[i + 1] : NULL, out);
     cr_strvec_dispose(&reading.words);
+}
+
+static void add_argument(struct reading *reading, const char *argument)
+{
+    if (reading->words.len == CR_SETTINGS_MAX || !known(argument))
+        reading->out->cut = true;
+    if (reading->words.len < CR_SETTINGS_MAX)
+        cr_strvec_add(&reading->words, argument);
+}
+
+bool cr_settings_argv(const struct cr_json *container, struct cr_strvec *out)
+{
+    CR_CLEANUP(cr_settings) struct cr_settings settings = {0};
+    struct reading reading = {.out = &settings, .budget = CR_SETTINGS_MAX_BYTES};
+    collect_variables(container, &reading);
+    for_each_argument(container, &reading, add_argument);
+    *out = reading.words;
+    return !settings.cut;
 }

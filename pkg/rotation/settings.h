@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/cleanup.h"
+#include "base/strvec.h"
 #include "codec/json.h"
 
 struct cr_setting {
@@ -30,6 +31,9 @@ CR_DEFINE_DISPOSE(cr_settings, struct cr_settings, cr_settings_dispose)
  * the same with one dash; "-c name=value" is "name", too; a flag without a value has an empty one; also inside of an
  * argument that is a shell's script. Borrowed container. */
 void cr_settings_collect(const struct cr_json *container, struct cr_settings *out);
+/* Command and args, one element each, expanded in the same way. False: the process may be given others than these,
+ * since a variable that the template does not show stands in them, or they are too long. out is valid in any case. */
+bool cr_settings_argv(const struct cr_json *container, struct cr_strvec *out) CR_MUST_USE;
 /* Caps: variables may refer to one another, so that a small template can mean a huge text. */
 enum { CR_SETTINGS_MAX = 4096, CR_SETTINGS_MAX_BYTES = 1024 * 1024 };
 

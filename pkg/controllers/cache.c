@@ -523,7 +523,7 @@ const char *cr_cached_kind(enum cr_cached what)
 struct pods_of {
     const char *kind;
     const char *name;
-    bool active;              /* only those */
+    bool active, ending;      /* which of them */
     struct cr_packed **found; /* owned references; parsed when the lock is free again */
     size_t len;
 };
@@ -537,7 +537,7 @@ static void collect_pod(void *arg, const char *ns, const char *name, struct cr_p
     const char *owner = NULL;
     const void *extra = cr_packed_extra(pod);
     if (!cr_projected_owner(extra, &owner_kind, &owner) || !cr_streq(owner, of->name) ||
-        !cr_streq(owner_kind, of->kind) || (of->active && !cr_projected_active(extra)))
+        !cr_streq(owner_kind, of->kind) || !(cr_projected_active(extra) ? of->active : of->ending))
         return;
     of->found = cr_reallocarray(of->found, of->len + 1, sizeof(struct cr_packed *));
     of->found[of->len++] = cr_packed_ref(pod);
@@ -560,10 +560,17 @@ void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, con
     find_pods(cache, ns, &of, out);
 }
 
+void cr_cache_ending_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
+                          struct cr_snapshots *out)
+{
+    struct pods_of of = {.kind = kind, .name = name, .ending = true};
+    find_pods(cache, ns, &of, out);
+}
+
 void cr_cache_all_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
                        struct cr_snapshots *out)
 {
-    struct pods_of of = {.kind = kind, .name = name};
+    struct pods_of of = {.kind = kind, .name = name, .active = true, .ending = true};
     find_pods(cache, ns, &of, out);
 }
 

@@ -78,7 +78,10 @@ struct cr_packed *cr_cache_template_of(struct cr_cache *cache, const char *ns, c
 /* The active pods of a workload, by their owner. */
 void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
                    struct cr_snapshots *out);
-/* Also those that have ended or are being deleted. */
+/* The others: those that have ended or are being deleted. */
+void cr_cache_ending_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
+                          struct cr_snapshots *out);
+/* Both. */
 void cr_cache_all_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
                        struct cr_snapshots *out);
 

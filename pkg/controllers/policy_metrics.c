@@ -44,6 +44,8 @@ static const struct {
     {"updateStrategy", "UpdateStrategy"},
     {"the restart was undone", "RestartUndone"},
     {"new pods go on serving the old leaf", "StillStale"},
+    {"drain: stuck: ", "DrainStuck"},
+    {"drain: ", "Drain"}, /* as it should be */
     {"Secret ", "Secret"},
     {"CertRotationPolicy ", "OtherPolicy"},
     {"", "Other"},

@@ -5,6 +5,7 @@
 #include "controllers/owner.h"
 #include "kube/object.h"
 #include "rotation/rollout.h"
+#include "rotation/shutdown_hook.h"
 #include "rotation/usage.h"
 
 static void strip(struct cr_json *json, const char *const *names, size_t len)
@@ -98,6 +99,7 @@ const struct cr_policy *cr_projected_policy(const struct cr_snapshot *snapshot, 
 struct pod_facts {
     const char *kind; /* of its owner, static; NULL: none */
     char *name;
+    int drain_s; /* of its shutdown manager, while it is being deleted; CR_SHUTDOWN_UNKNOWN_MS as it stands */
     bool active;
 };
 
@@ -160,12 +162,24 @@ static void strip_pod_status(struct cr_json *json)
     keep_starts(status, kept);
 }
 
+/* Read of few: what a pod that nobody ends would do then is told by its workload's template. */
+static int drain_of(const struct cr_json *json)
+{
+    CR_CLEANUP(cr_shutdown_hooks) struct cr_shutdown_hooks hooks = {0};
+    if (!cr_obj_deleting(json))
+        return 0;
+    cr_shutdown_hooks_find(cr_json_get(json, "spec"), &hooks);
+    int64_t most_ms = cr_shutdown_hooks_most_ms(&hooks);
+    return most_ms == CR_SHUTDOWN_UNKNOWN_MS ? CR_SHUTDOWN_UNKNOWN_MS : (int)((most_ms + 999) / 1000);
+}
+
 void cr_project_pod(struct cr_json *json, struct cr_snapshot *snapshot)
 {
     struct pod_facts *facts = cr_new(struct pod_facts);
     if (!cr_pod_workload(json, &facts->kind, &facts->name))
         facts->kind = NULL;
     facts->active = cr_pod_active(json);
+    facts->drain_s = drain_of(json);
     strip_unread_metadata(json); /* labels stay: PodDisruptionBudgets select by them */
     strip_pod_spec(json);
     strip_pod_status(json);
@@ -185,28 +199,48 @@ bool cr_projected_active(const void *extra)
     return ((const struct pod_facts *)extra)->active;
 }
 
+int64_t cr_projected_drain_ms(const void *extra)
+{
+    int drain_s = ((const struct pod_facts *)extra)->drain_s;
+    return drain_s == CR_SHUTDOWN_UNKNOWN_MS ? CR_SHUTDOWN_UNKNOWN_MS : (int64_t)drain_s * 1000;
+}
+
 /* --- who uses Secrets --- */
 
 /* Long, in every template, and no rule reads them. */
 static void strip_containers(struct cr_json *pod_spec, const char *list)
 {
-    static const char *const unread[] = {"livenessProbe",   "readinessProbe",         "startupProbe",
-                                         "resources",       "securityContext",        "lifecycle",
-                                         "imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy"};
+    static const char *const unread[] = {
+        "livenessProbe",   "readinessProbe",  "startupProbe",           "resources",
+        "securityContext", "imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy"};
     strip_each(cr_json_edit(pod_spec, list), unread, cr_array_len(unread));
+}
+
+/* What rotation/shutdown_hook.h reads stays where it finds one: few have. */
+static void strip_ends(struct cr_json *pod_spec)
+{
+    static const char *const lists[] = {"initContainers", "containers"};
+    static const char *const lifecycle[] = {"lifecycle"};
+    CR_CLEANUP(cr_shutdown_hooks) struct cr_shutdown_hooks hooks = {0};
+    cr_shutdown_hooks_find(pod_spec, &hooks);
+    if (hooks.len)
+        return;
+    cr_json_remove(pod_spec, "terminationGracePeriodSeconds");
+    for (size_t i = 0; i < cr_array_len(lists); i++)
+        strip_each(cr_json_edit(pod_spec, lists[i]), lifecycle, cr_array_len(lifecycle));
 }
 
 static void strip_template(struct cr_json *json)
 {
-    static const char *const unread[] = {
-        "affinity",  "tolerations",   "topologySpreadConstraints",    "securityContext",
-        "dnsPolicy", "schedulerName", "terminationGracePeriodSeconds"};
+    static const char *const unread[] = {"affinity",        "tolerations", "topologySpreadConstraints",
+                                         "securityContext", "dnsPolicy",   "schedulerName"};
     struct cr_json *spec = cr_json_edit(json, "spec");
     struct cr_json *template = cr_json_edit(spec, "template");
     struct cr_json *pod_spec = cr_json_edit(template, "spec");
     cr_json_remove(spec, "selector");
     cr_json_remove(cr_json_edit(template, "metadata"), "labels");
     strip(pod_spec, unread, cr_array_len(unread));
+    strip_ends(pod_spec);
     strip_containers(pod_spec, "initContainers");
     strip_containers(pod_spec, "containers");
 }

@@ -27,6 +27,9 @@ const struct cr_policy *cr_projected_policy(const struct cr_snapshot *snapshot, 
 /* Kind and name of the workload that a pod belongs to (cr_pod_workload). False: to none. */
 bool cr_projected_owner(const void *extra, const char **kind, const char **name);
 bool cr_projected_active(const void *extra); /* cr_pod_active */
+/* Of a pod that is being deleted: what its shutdown manager takes at most, in whole seconds, see
+ * cr_shutdown_hooks_most_ms. */
+int64_t cr_projected_drain_ms(const void *extra);
 /* Names of the Secrets that it uses (cr_usage_of_object); never NULL. */
 const struct cr_strvec *cr_projected_uses(const void *extra);
 int64_t cr_projected_created_ms(const void *extra); /* of who uses Secrets; see cr_obj_created_ms */

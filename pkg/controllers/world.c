@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
+#include "controllers/project.h"
 #include "kube/object.h"
 #include "rotation/diff.h"
 
@@ -120,26 +121,37 @@ static void view_pod(const struct cr_world_source *source, const struct cr_polic
     recall_sightings(source, verify, view, sightings);
 }
 
-/* When the last of its pods that are being deleted must have ended; 0: there are none. A program may go on until the
- * end of its grace period, with what it has read. */
-static int64_t ending_until_ms(const struct cr_world_source *source, const char *ns,
-                               const struct cr_policy_consumer *spec)
+/* False: its containers have ended, or when it was deleted cannot be read. */
+static bool view_ending(const struct cr_snapshot *snapshot, struct cr_world_ending *view)
 {
-    enum { KILLED_WITHIN_MS = 30 * 1000 }; /* a kubelet takes its time, and clocks differ */
-    int64_t latest = 0;
-    CR_CLEANUP(cr_snapshots) struct cr_snapshots all = {0};
-    cr_cache_all_pods(source->cache, ns, spec->kind, spec->target, &all);
-    for (size_t i = 0; i < all.len; i++) {
-        const struct cr_json *pod = all.items[i]->json;
-        const char *phase = cr_pod_phase(pod);
-        int64_t at = 0;
-        if (!cr_obj_deleting(pod) || cr_streq(phase, "Succeeded") || cr_streq(phase, "Failed") ||
-            !cr_time_parse(cr_json_string_at(pod, "metadata", "deletionTimestamp"), &at, NULL))
-            continue;
-        if (at + KILLED_WITHIN_MS > latest)
-            latest = at + KILLED_WITHIN_MS;
-    }
-    return latest;
+    const struct cr_json *pod = snapshot->json;
+    const char *phase = cr_pod_phase(pod);
+    const char *at = cr_json_string_at(pod, "metadata", "deletionTimestamp");
+    int64_t until_ms = 0;
+    if (!at || cr_streq(phase, "Succeeded") || cr_streq(phase, "Failed") || !cr_time_parse(at, &until_ms, NULL))
+        return false;
+    /* That time is the one of the order and its grace period together
+     * (kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta). */
+    int64_t grace_s = cr_json_int_at(pod, 0, "metadata", "deletionGracePeriodSeconds");
+    *view = (struct cr_world_ending){
+        .pod = {.pod = pod, .name = cr_obj_name(pod), .uid = cr_obj_uid(pod), .created_ms = cr_obj_created_ms(pod)},
+        .since_ms = until_ms - grace_s * 1000,
+        .until_ms = until_ms,
+        .drain_ms = cr_projected_drain_ms(snapshot->extra)};
+    return true;
+}
+
+static void gather_ending(const struct cr_world_source *source, const struct cr_policy *policy, size_t i,
+                          struct cr_gathered *out)
+{
+    const struct cr_policy_consumer *spec = &policy->consumers[i];
+    struct cr_snapshots *pods = &out->ending[i];
+    cr_cache_ending_pods(source->cache, policy->ns, spec->kind, spec->target, pods);
+    out->ending_views[i] = cr_calloc(pods->len, sizeof(struct cr_world_ending));
+    out->consumers[i].ending = out->ending_views[i];
+    for (size_t p = 0; p < pods->len; p++)
+        out->consumers[i].ending_len +=
+            view_ending(pods->items[p], &out->ending_views[i][out->consumers[i].ending_len]);
 }
 
 static void gather_consumer(const struct cr_world_source *source, const struct cr_policy *policy, size_t i,
@@ -163,7 +175,7 @@ static void gather_consumer(const struct cr_world_source *source, const struct c
     consumer->pods_len = out->pods[i].len;
     const struct cr_consumer_status *status = cr_status_consumer(&out->status, spec->name);
     if (status && status->since_ms && !cr_policy_kind_by_api(spec->kind))
-        consumer->ending_until_ms = ending_until_ms(source, policy->ns, spec);
+        gather_ending(source, policy, i, out);
 }
 
 /* What was done and refused lately. */
@@ -274,6 +286,8 @@ static void make_room(const struct cr_world_source *source, const struct cr_poli
                                 .workload_overrides = cr_calloc(consumers, sizeof(struct cr_json *)),
                                 .pods = cr_calloc(consumers, sizeof(struct cr_snapshots)),
                                 .pod_views = cr_calloc(consumers, sizeof(struct cr_world_pod *)),
+                                .ending = cr_calloc(consumers, sizeof(struct cr_snapshots)),
+                                .ending_views = cr_calloc(consumers, sizeof(struct cr_world_ending *)),
                                 .sightings = cr_calloc(consumers, sizeof(struct cr_sighting *)),
                                 .trusts = cr_calloc(consumers, sizeof(struct cr_trust_sighting *)),
                                 .reloaders = cr_calloc(consumers, sizeof(struct cr_reloader_sighting *)),
@@ -344,6 +358,8 @@ void cr_world_dispose(struct cr_gathered *gathered)
         free(gathered->reloaders[i]);
         cr_snapshots_dispose(&gathered->pods[i]);
         free(gathered->pod_views[i]);
+        cr_snapshots_dispose(&gathered->ending[i]);
+        free(gathered->ending_views[i]);
         free(gathered->sightings[i]);
         cr_note_dispose(&gathered->refusals[i]);
     }
@@ -355,6 +371,8 @@ void cr_world_dispose(struct cr_gathered *gathered)
     free(gathered->workload_overrides);
     free(gathered->pods);
     free(gathered->pod_views);
+    free(gathered->ending);
+    free(gathered->ending_views);
     free(gathered->sightings);
     free(gathered->trusts);
     free(gathered->reloaders);

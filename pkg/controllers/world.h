@@ -32,6 +32,8 @@ struct cr_gathered {
     struct cr_json **workload_overrides; /* newer than the cache: what our own patch returned */
     struct cr_snapshots *pods;
     struct cr_world_pod **pod_views;
+    struct cr_snapshots *ending;
+    struct cr_world_ending **ending_views;
     struct cr_sighting **sightings;          /* per consumer: pods × endpoints */
     struct cr_trust_sighting **trusts;       /* per consumer: pods */
     struct cr_reloader_sighting **reloaders; /* likewise */

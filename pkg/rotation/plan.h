@@ -54,6 +54,14 @@ struct cr_world_pod {
     int64_t evicted_ms; /* by this process; 0: it was not */
 };
 
+/* A pod that is being deleted and whose containers may still run. Times: wall, by the API server's clock. */
+struct cr_world_ending {
+    struct cr_world_pod pod; /* nothing is known of what it shows */
+    int64_t since_ms;        /* it was told to end */
+    int64_t until_ms;        /* its grace period is over */
+    int64_t drain_ms;        /* what its shutdown manager takes at most (shutdown_hook.h); 0: it has none */
+};
+
 /* New pods that are evicted for one change of one consumer: beyond that, something else keeps the old leaf. */
 enum { CR_PLAN_EVICTIONS_MAX = 5 };
 
@@ -80,9 +88,10 @@ struct cr_world_consumer { /* parallel to policy->consumers */
     const struct cr_json *workload;
     const struct cr_world_pod *pods; /* active ones */
     size_t pods_len;
-    int64_t ending_until_ms; /* wall: pods that are being deleted may run until then; 0: there are none */
-    int evictions;           /* of new pods that served the old leaf, by this process, for the present change */
-    int64_t evicted_ms;      /* the last of them */
+    const struct cr_world_ending *ending; /* in no order */
+    size_t ending_len;
+    int evictions;       /* of new pods that served the old leaf, by this process, for the present change */
+    int64_t evicted_ms;  /* the last of them */
     const char *refused; /* what the API server said when a restart or eviction was last tried in vain; NULL: nothing */
     int64_t refused_until_ms;            /* not tried again before */
     const struct cr_world_other *others; /* parallel to policy->secrets; NULL: all are this policy's alone */

@@ -8,7 +8,10 @@
 #include "base/clock.h"
 #include "base/strings.h"
 
-enum { EXPIRY_NOTICE_MAX_MS = 7 * 24 * 3600 * 1000 };
+enum {
+    EXPIRY_NOTICE_MAX_MS = 7 * 24 * 3600 * 1000,
+    DEGRADED_CUT = 4000, /* a message so long may have been cut by the encoder, to 4096 bytes */
+};
 
 static void set(struct plan_ctx *ctx, const char *type, bool value, const char *reason, const char *message)
 {
@@ -223,13 +226,21 @@ static void blocked(struct plan_ctx *ctx)
         set(ctx, "Blocked", false, "Free", "Nothing stands in the way.");
 }
 
+/* New pods without evidence are told also while old ones drain. */
+static bool waits_for_evidence(const struct plan_consumer *consumer)
+{
+    enum cr_consumer_state state = consumer->status->state;
+    return state == CR_CONSUMER_VERIFYING || state == CR_CONSUMER_BLOCKED ||
+           (state == CR_CONSUMER_RESTARTING && cr_plan_drains(consumer) &&
+            consumer->rollout.state == CR_ROLLOUT_COMPLETE);
+}
+
 /* Unverifiable pods are told once the time to verify them is over, not while it runs. */
 static void add_unverifiable(const struct plan_ctx *ctx, struct cr_buf *text)
 {
     for (size_t i = 0; i < ctx->consumers_len; i++) {
         const struct plan_consumer *consumer = &ctx->consumers[i];
-        bool waits = consumer->status->state == CR_CONSUMER_VERIFYING || consumer->status->state == CR_CONSUMER_BLOCKED;
-        if (!consumer->concerned || !waits || !cr_plan_past_deadline(ctx, consumer))
+        if (!consumer->concerned || !waits_for_evidence(consumer) || !cr_plan_past_deadline(ctx, consumer))
             continue;
         const struct cr_pod_counts *pods = &consumer->status->pods;
         cr_autofree char *line =
@@ -284,6 +295,30 @@ static bool add_breakers(const struct plan_ctx *ctx, struct cr_buf *text)
     return text->len > before;
 }
 
+/* A text that was cut leaves open what stood behind: then nothing is said twice. */
+static bool was_told(const struct plan_ctx *ctx, const char *line)
+{
+    const struct cr_condition *before = cr_status_condition_get(ctx->world->status, "Degraded");
+    const char *text = before && before->status ? cr_or_empty(before->message) : "";
+    return strstr(text, line) || strlen(text) >= DEGRADED_CUT;
+}
+
+/* They stop no restart; an Event when they come up. */
+static bool add_misfits(struct plan_ctx *ctx, struct cr_buf *text)
+{
+    size_t before = text->len;
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
+        cr_autofree char *line = cr_plan_misfit(&ctx->consumers[i]);
+        if (!line)
+            continue;
+        if (!was_told(ctx, line))
+            cr_plan_say_workload(ctx->plan, true, i, CR_REASON_MISFIT,
+                                 cr_asprintf("%s (CertRotationPolicy %s)", line, ctx->world->policy->name));
+        add_line(text, line);
+    }
+    return text->len > before;
+}
+
 static void degraded(struct plan_ctx *ctx)
 {
     const struct cr_policy_status *status = &ctx->plan->status;
@@ -311,6 +346,8 @@ static void degraded(struct plan_ctx *ctx)
         add_line(&text, ctx->world->trust_refused);
         reason = reason ? reason : "TrustNotPublished";
     }
+    if (add_misfits(ctx, &text) && !reason)
+        reason = CR_REASON_MISFIT;
     if (reason)
         set(ctx, "Degraded", true, reason, cr_buf_text(&text));
     else

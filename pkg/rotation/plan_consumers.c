@@ -296,6 +296,7 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
     }
     consumer->pod_spec = cr_json_at(consumer->world->workload, "spec", "template", "spec");
     consumer->sidecar = cr_reloader_find(consumer->pod_spec);
+    cr_shutdown_hooks_find(consumer->pod_spec, &consumer->hooks);
     cr_plan_count_restart(ctx, consumer);
     find_broken_secret(ctx, consumer);
     if (!ctx->changes_len) {
@@ -329,6 +330,7 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
     cr_plan_evidence(ctx, consumer);
     cr_plan_fall_back(ctx, consumer);
     cr_plan_recall_evictions(ctx, consumer); /* which a fall-back may have begun */
+    cr_plan_find_drain(ctx, consumer);
     cr_plan_evict_deadline(ctx, consumer);
     cr_plan_warn_of_gap(ctx, consumer);
     show_decision(consumer);
@@ -365,6 +367,7 @@ void cr_plan_consumers_dispose(struct plan_ctx *ctx)
     for (size_t i = 0; i < ctx->consumers_len; i++) {
         struct plan_consumer *consumer = &ctx->consumers[i];
         cr_decision_dispose(&consumer->decision);
+        cr_shutdown_hooks_dispose(&consumer->hooks);
         free(consumer->changes);
         free(consumer->held_by);
         free(consumer->evidence);

@@ -1,5 +1,6 @@
 /* A rollout that stands still. A Deployment has a deadline (spec.progressDeadlineSeconds), and its controller says when
- * it has passed (rollout.c); StatefulSets and DaemonSets have none, so theirs is a Deployment's default. */
+ * it has passed (rollout.c); StatefulSets and DaemonSets have none, so theirs is a Deployment's default. Their new pods
+ * come when the old ones have ended, so that a drain is given its time first. */
 #include "rotation/plan_internal.h"
 
 #include <stdio.h>
@@ -22,7 +23,7 @@ static int64_t last_progress_ms(const struct plan_consumer *consumer)
 
 void cr_plan_deadline(const struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
-    static const int64_t deadline_ms = DEADLINE_MINUTES * 60 * 1000;
+    int64_t deadline_ms = DEADLINE_MINUTES * 60 * 1000 + cr_plan_drain_allowance_ms(consumer);
     struct cr_rollout *rollout = &consumer->rollout;
     if (!consumer->restarted || rollout->state != CR_ROLLOUT_PROGRESSING ||
         cr_streq(consumer->spec->kind, "Deployment") || ctx->world->now_ms < last_progress_ms(consumer) + deadline_ms)
@@ -30,5 +31,6 @@ void cr_plan_deadline(const struct plan_ctx *ctx, struct plan_consumer *consumer
     char before[sizeof rollout->message];
     snprintf(before, sizeof before, "%s", rollout->message);
     rollout->state = CR_ROLLOUT_FAILED;
-    snprintf(rollout->message, sizeof rollout->message, "no new pod for %d minutes: %.120s", DEADLINE_MINUTES, before);
+    snprintf(rollout->message, sizeof rollout->message, "no new pod for %lld minutes: %.120s",
+             (long long)(deadline_ms / 60 / 1000), before);
 }

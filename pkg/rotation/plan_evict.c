@@ -166,7 +166,7 @@ void cr_plan_evict_deadline(struct plan_ctx *ctx, struct plan_consumer *consumer
     if (!consumer->evicts || is_whole(ctx, consumer))
         return;
     int64_t seconds = cr_json_int_at(consumer->world->workload, DEADLINE_S, "spec", "progressDeadlineSeconds");
-    int64_t due = moved_ms(consumer) + seconds * 1000;
+    int64_t due = moved_ms(consumer) + seconds * 1000 + cr_plan_drain_allowance_ms(consumer);
     if (ctx->world->now_ms < due) {
         cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);
         return;
@@ -331,7 +331,8 @@ void cr_plan_evict_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size
         cr_autofree char *wait = cr_asprintf("waits for evidence that new pod %s has the new material", new_one->name);
         cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING, wait);
     } else if (is_missing(ctx, consumer) || rolls(consumer)) {
-        cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING, NULL);
+        if (!cr_plan_await_drain(ctx, consumer, index))
+            cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING, NULL);
     } else {
         evict_next(ctx, consumer, index);
     }

@@ -10,6 +10,7 @@
 #include "rotation/reloader_sighting.h"
 #include "rotation/rollout.h"
 #include "rotation/schedule.h"
+#include "rotation/shutdown_hook.h"
 
 /* What one pending change means to one consumer. */
 struct plan_change {
@@ -38,6 +39,13 @@ struct plan_evidence {
     bool found; /* by its reloader, all that it tells the program of: its volume is refreshed */
 };
 
+/* Pods that a restart has replaced and whose shutdown manager lets their connections go. Borrowed from the world. */
+struct plan_drain {
+    size_t pods;
+    const struct cr_world_ending *last;  /* of them, the one that may take longest; NULL: there is none */
+    const struct cr_world_ending *stuck; /* one that should have ended, and is still there; NULL: none is */
+};
+
 /* What is known of one consumer while the plan is made. */
 struct plan_consumer {
     const struct cr_policy_consumer *spec;
@@ -45,6 +53,8 @@ struct plan_consumer {
     struct cr_consumer_status *status; /* borrowed from the plan */
     const struct cr_json *pod_spec;
     struct cr_reloader_sidecar sidecar; /* of the pod template */
+    struct cr_shutdown_hooks hooks;     /* likewise */
+    struct plan_drain drain;
     struct cr_decision decision;
     bool concerned;              /* a pending change touches it */
     struct plan_change *changes; /* parallel to the context's; NULL when not concerned */
@@ -311,6 +321,22 @@ bool cr_plan_is_since_restart(const struct plan_consumer *consumer, const struct
 char *cr_plan_kind_gate(const struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked);
 /* plan_deadline.c: a rollout for us that has stood still for too long, and whose kind has no deadline, has failed. */
 void cr_plan_deadline(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* plan_drain.c: which old pods still drain. To be asked once it is known which pods are new. */
+void cr_plan_find_drain(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* One does, or should have ended and is still there. */
+bool cr_plan_drains(const struct plan_consumer *consumer);
+/* Then the restart is not over: true, as its state, and in an Event once when one should have ended. */
+#define CR_PLAN_DRAIN       "drain: "
+#define CR_PLAN_DRAIN_STUCK CR_PLAN_DRAIN "stuck: "
+bool cr_plan_await_drain(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+/* No pod of before runs any more, as far as this change wants to know. */
+bool cr_plan_old_pods_have_ended(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+/* What a pod's end may take, where a new one comes only then. 0: no longer than others'. */
+int64_t cr_plan_drain_allowance_ms(const struct plan_consumer *consumer);
+/* Its shutdown manager's times cannot hold in its pods: "web: container envoy: ...". Owned; NULL: they can. */
+char *cr_plan_misfit(const struct plan_consumer *consumer);
+/* Of the Event, and of the condition Degraded. */
+#define CR_REASON_MISFIT "ShutdownMisfit"
 /* plan_conditions.c */
 void cr_plan_conditions(struct plan_ctx *ctx);
 

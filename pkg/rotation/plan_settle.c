@@ -4,17 +4,6 @@
 
 #include "base/alloc.h"
 
-/* A pod that a restart has replaced goes on, with the CAs that it has read, until it has ended. Who waits for trust to
- * arrive waits for that, too; its end is an event. */
-static bool old_pods_run(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
-{
-    enum { LOOK_AGAIN_MS = 1000 };
-    if (!(consumer->changes[change].classes & CR_CLASS_TRUST) || ctx->world->now_ms >= consumer->world->ending_until_ms)
-        return false;
-    cr_plan_requeue(ctx->plan, LOOK_AGAIN_MS);
-    return true;
-}
-
 bool cr_plan_has(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
 {
     if (cr_plan_waits_for_other(ctx, consumer, change))
@@ -24,7 +13,7 @@ bool cr_plan_has(const struct plan_ctx *ctx, const struct plan_consumer *consume
     if (consumer->change_held || (consumer->changes[change].classes && consumer->rollout.state != CR_ROLLOUT_COMPLETE &&
                                   consumer->rollout.state != CR_ROLLOUT_MANUAL))
         return false;
-    return cr_plan_pods_have(ctx, consumer, change) && !old_pods_run(ctx, consumer, change);
+    return cr_plan_pods_have(ctx, consumer, change) && cr_plan_old_pods_have_ended(ctx, consumer, change);
 }
 
 /* --- by what it is known --- */

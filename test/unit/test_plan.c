@@ -649,10 +649,13 @@ static void trust_has_not_arrived_while_a_pod_that_was_replaced_runs(void **stat
     c->now_ms += 5000;
     finish_rollout(c, 1);
     see_all(c, 1, "rl-leaf-2");
-    c->consumers[1].ending_until_ms = c->now_ms + 30000;
-    assert_true(plan(c)->requeue_after_ms > 0);
+    const struct cr_world_ending ending = {.pod = {.pod = c->pod_json[1][0], .name = "old"}, .until_ms = c->now_ms};
+    c->consumers[1].ending = &ending;
+    c->consumers[1].ending_len = 1;
+    c->now_ms += 29999;
+    assert_true(plan(c)->requeue_after_ms == 1);
     assert_false(condition(c, "Converged"));
-    c->consumers[1].ending_until_ms = 0;
+    c->now_ms += 1;
     plan(c);
     assert_true(condition(c, "Converged"));
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "drain/flags_internal.h"
+#include "wire/address.h"
 
 /* What a project, or we, take where nothing is given. */
 struct defaults {
@@ -98,6 +99,18 @@ static bool find_strategy(struct cr_drain_given *given, struct cr_drain_flags *o
     return settle_for(given, &wrong, err);
 }
 
+/* Another one is not tried in the place of a wrong one: on the node's network it may be somebody else's proxy. */
+static bool check_admin(struct cr_drain_given *given, struct cr_drain_flags *out, struct cr_error *err)
+{
+    struct cr_error wrong = {0};
+    struct cr_address ignored;
+    if (!out->target.address || cr_address_parse(out->target.address, &ignored, &wrong))
+        return true;
+    cr_error_wrap(&wrong, "--admin-address");
+    out->strategy = &unreachable;
+    return settle_for(given, &wrong, err);
+}
+
 /* "127.0.0.1:PORT", where a port is all that was given. */
 static bool choose_admin(struct cr_drain_given *given, struct cr_drain_flags *out, struct cr_error *err)
 {
@@ -115,7 +128,7 @@ static bool choose_admin(struct cr_drain_given *given, struct cr_drain_flags *ou
     }
     if (!out->target.address && out->strategy == cr_drain_strategy_find("envoy", NULL))
         out->target.address = defaults_of(given)->admin_address;
-    return true;
+    return check_admin(given, out, err);
 }
 
 static bool aim(struct cr_drain_given *given, struct cr_drain_flags *out, struct cr_error *err)

@@ -60,9 +60,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("hack/image", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("image", nargs="?", choices=sorted(_RECIPES), default="operator", help="which one (default: %(default)s)")
     parser.add_argument(
-        "--preset", choices=PRESETS, default="release", help="how to build it; dev and tsan have sanitizers, but not in the shutdown manager (default: %(default)s)"
+        "--preset", choices=PRESETS, default="release",
+        help="how to build it; dev and tsan have sanitizers, but not in the shutdown manager (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--program", type=Path, metavar="FILE", help="take this program, for the operator also those beside it, and build none"
     )
-    parser.add_argument("--program", type=Path, metavar="FILE", help="take this program, for the operator also those beside it, and build none")
     parser.add_argument("--tag", help="the image's tag (default: the version; with another preset VERSION-PRESET)")
     target = parser.add_mutually_exclusive_group()
     target.add_argument("--output", "-o", type=Path, metavar="FILE", help="default: build/image/PROGRAM-TAG.tar")

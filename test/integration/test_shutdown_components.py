@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,9 @@ def _pods(plane: ControlPlane, namespace: str, folder: Path, given: list[Object]
     """Of what the API server makes of them, by kind and name."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    (folder / "workloads.yaml").write_text(yaml.safe_dump_all(given))
+    # Every second one as JSON, with which comments in a component's patches do not go together.
+    texts = [json.dumps(obj) if number % 2 else yaml.safe_dump(obj) for number, obj in enumerate(given)]
+    (folder / "workloads.yaml").write_text("\n---\n".join(texts))
     kustomization = {"resources": ["workloads.yaml"], "components": [f"../shutdown-manager/{component}"]}
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     return {(obj["kind"], obj["metadata"]["name"]): obj["spec"]["template"]["spec"] for obj in _applied(plane, namespace, folder)}

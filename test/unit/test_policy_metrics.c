@@ -268,6 +268,8 @@ static void what_blocks_is_told_in_few_words(void **state)
         {"a ReplicaSet without a Deployment replaces no pod by itself", "UpdateStrategy"},
         {"updateStrategy OnDelete: the old pods must be deleted by hand", "UpdateStrategy"},
         {"updateStrategy.rollingUpdate.partition keeps old pods", "UpdateStrategy"},
+        {"drain: 2 old pods drain their connections, web-0 since 2026-11-22T09:00:12Z, at most 5m", "Drain"},
+        {"drain: stuck: old pod web-0 should have ended by 2026-11-22T09:06:12Z and is still there", "DrainStuck"},
         {"Secret tls: NotFound", "Secret"},
         {"CertRotationPolicy older, which has Secret tls for it", "OtherPolicy"},
         {"deployments.apps \"web\" is forbidden: User \"x\" cannot patch", "Other"},

@@ -214,6 +214,57 @@ static void of_a_template_what_shows_who_uses_which_secret_and_how(void **state)
     assert_true(cr_strvec_has(uses, "mounted") && cr_strvec_has(uses, "taken"));
 }
 
+static void of_a_template_what_holds_its_pods_ends_back(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule, *pod_spec, *left;
+    } cases[] = {
+        {"a shutdown manager's hook, and the time that it has",
+         "{terminationGracePeriodSeconds: 300, containers: [{name: a, resources: {}, lifecycle: {preStop: {exec: "
+         "{command: [certroll-shutdown-manager, shutdown]}}}}]}",
+         "{terminationGracePeriodSeconds: 300, containers: [{name: a, lifecycle: {preStop: {exec: {command: "
+         "[certroll-shutdown-manager, shutdown]}}}}]}"},
+        {"any other hook is of no interest",
+         "{terminationGracePeriodSeconds: 300, containers: [{name: a, lifecycle: {preStop: {exec: {command: [sleep, "
+         "'9']}}}}], initContainers: [{name: b, restartPolicy: Always, lifecycle: {}}]}",
+         "{containers: [{name: a}], initContainers: [{name: b, restartPolicy: Always}]}"},
+        {"no hook", "{terminationGracePeriodSeconds: 300, containers: [{name: a}]}", "{containers: [{name: a}]}"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        cr_autofree char *whole = cr_asprintf("{metadata: {name: d}, spec: {template: {spec: %s}}}", cases[i].pod_spec);
+        cr_autofree char *left = cr_asprintf("{metadata: {name: d}, spec: {template: {spec: %s}}}", cases[i].left);
+        CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_snapshot_new(test_yaml(whole));
+        cr_project_user("Deployment", snapshot->json, snapshot);
+        assert_left(cases[i].rule, snapshot, left);
+    }
+}
+
+static void of_a_pod_that_is_being_deleted_how_long_it_may_drain(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule, *metadata, *command;
+        int64_t drain_ms;
+    } cases[] = {
+        {"with a time-out", "deletionTimestamp: '2026-01-01T00:00:00Z'",
+         "certroll-shutdown-manager, shutdown, --drain-timeout=1500ms", 2000},
+        {"without one", "deletionTimestamp: '2026-01-01T00:00:00Z'", "contour, envoy, shutdown", -1},
+        {"by another hook", "deletionTimestamp: '2026-01-01T00:00:00Z'", "sleep, '9'", 0},
+        {"of one that nobody ends it is not read", "uid: u", "certroll-shutdown-manager, shutdown", 0},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        cr_autofree char *pod = cr_asprintf(
+            "{metadata: {name: p, %s}, spec: {containers: [{name: a, lifecycle: {preStop: {exec: {command: [%s]}}}}]}}",
+            cases[i].metadata, cases[i].command);
+        CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_snapshot_new(test_yaml(pod));
+        cr_project_pod(snapshot->json, snapshot);
+        if (cr_projected_drain_ms(snapshot->extra) != cases[i].drain_ms)
+            fail_msg("%s: %lld", cases[i].rule, (long long)cr_projected_drain_ms(snapshot->extra));
+        assert_null(cr_json_get(snapshot->json, "spec"));
+    }
+}
+
 static void a_policy_that_cannot_be_read_says_why(void **state)
 {
     (void)state;
@@ -236,6 +287,8 @@ int main(void)
         cmocka_unit_test(of_an_ingress_and_a_gateway_which_secrets_they_name),
         cmocka_unit_test(of_an_argo_rollout_where_it_stands_and_whose_template_it_takes),
         cmocka_unit_test(of_a_template_what_shows_who_uses_which_secret_and_how),
+        cmocka_unit_test(of_a_template_what_holds_its_pods_ends_back),
+        cmocka_unit_test(of_a_pod_that_is_being_deleted_how_long_it_may_drain),
         cmocka_unit_test(a_policy_that_cannot_be_read_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,6 +139,7 @@ struct play {
     bool evicts;             /* so it is restarted */
     bool gateways_forbidden; /* and whatever else there is none of */
     bool secrets_went_on;    /* since the cache heard of them */
+    bool remembers;          /* the policy's own status counts */
     struct cr_manager *manager;
     struct cr_cache *cache;
     struct cr_client *client;
@@ -243,6 +244,8 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
     struct cr_snapshot *snapshot = cr_cache_get(play->cache, CR_CACHED_POLICIES, "ns", play->of);
     const struct cr_policy *policy = cr_cached_policy(snapshot, &problem);
     CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    if (play->remembers)
+        cr_policy_status_decode(cr_json_get(snapshot->json, "status"), &status);
     if (cr_cache_waits(play->cache, policy, &status)) {
         result->requeue_after_ms = 10;
         return true;
@@ -413,6 +416,72 @@ static char *words_of_budgets(struct cr_gathered *gathered)
     return cr_buf_steal(&text);
 }
 
+/* --- pods that are being deleted --- */
+
+#define HOOKED                                                                                                         \
+    ",\"spec\":{\"containers\":[{\"name\":\"c\",\"lifecycle\":{\"preStop\":{\"exec\":{\"command\":[\"certroll-"        \
+    "shutdown-manager\",\"shutdown\",\"--drain-timeout=20s\"]}}}}]}"
+#define ENDS(name, grace, spec, phase)                                                                                 \
+    ADDED("{" META(name, "1",                                                                                          \
+                   ",\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"DaemonSet\",\"name\":\"agent\","      \
+                   "\"controller\":true}],\"deletionTimestamp\":\"2026-01-01T00:01:00Z\"" grace) spec                  \
+          ",\"status\":{\"phase\":\"" phase "\"}}")
+#define THIRTY ",\"deletionGracePeriodSeconds\":30"
+#define NAMES_AGENT                                                                                                    \
+    "\"secrets\":[{\"name\":\"s1\"}],\"consumers\":[{\"name\":\"w\",\"targetRef\":{\"kind\":\"DaemonSet\",\"name\":"   \
+    "\"agent\"}}]"
+
+static const struct frames ending[] = {
+    {"secrets", SECRET("s1", "shop")},
+    {"deployments", ""},
+    {"daemonsets", USER("agent", "s1")},
+    {"statefulsets", ""},
+    {"pods", POD("p1", "agent") ENDS("p2", THIRTY, HOOKED, "Running") ENDS("p3", "", "", "Running")
+                 ENDS("p4", THIRTY, HOOKED, "Succeeded") ENDS("p5", THIRTY, HOOKED, "Failed")},
+    {NULL, NULL},
+};
+
+/* "1 active, p2 30-60 drains 20 s, " in the order of names: seconds behind the start of that year. */
+static char *words_of_ending(struct cr_gathered *gathered)
+{
+    static const int64_t year_ms = 1767225600000;
+    CR_CLEANUP(cr_strvec) struct cr_strvec words = {0};
+    const struct cr_world_consumer *consumer = &gathered->consumers[0];
+    for (size_t i = 0; i < consumer->ending_len; i++) {
+        const struct cr_world_ending *pod = &consumer->ending[i];
+        cr_autofree char *word =
+            cr_asprintf("%s of %lld %lld-%lld drains %lld s", pod->pod.name,
+                        (long long)(pod->pod.created_ms - year_ms) / 1000, (long long)(pod->since_ms - year_ms) / 1000,
+                        (long long)(pod->until_ms - year_ms) / 1000, (long long)pod->drain_ms / 1000);
+        cr_strvec_add(&words, word);
+    }
+    cr_strvec_sort(&words);
+    cr_autofree char *all = cr_strvec_join(&words, ", ");
+    return cr_asprintf("%zu active, %s", consumer->pods_len, all);
+}
+
+static void pods_that_end_are_known_while_their_containers_may_run(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule, *status, *world;
+    } cases[] = {
+        {"of a consumer that a change concerned",
+         ",\"status\":{\"consumers\":[{\"name\":\"w\",\"state\":\"Restarting\",\"since\":"
+         "\"2026-01-01T00:00:00Z\"}]}",
+         "1 active, p2 of 1 30-60 drains 20 s, p3 of 1 60-60 drains 0 s"},
+        {"of one that none did nobody asks", "", "1 active, "},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        cr_autofree char *policy = cr_asprintf(
+            "{\"type\":\"ADDED\",\"object\":{" META("p", "1", "") ",\"spec\":{%s}%s}}\n", NAMES_AGENT, cases[i].status);
+        cr_autofree char *world = run((struct play){
+            .policies = policy, .of = "p", .objects = ending, .words = words_of_ending, .remembers = true});
+        if (!cr_streq(world, cases[i].world))
+            fail_msg("%s: '%s'", cases[i].rule, cr_or_empty(world));
+    }
+}
+
 static void budgets_and_who_takes_pods_away_under_them(void **state)
 {
     (void)state;
@@ -463,6 +532,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_world_is_what_belongs_to_the_policy_and_whose_it_is),
+        cmocka_unit_test(pods_that_end_are_known_while_their_containers_may_run),
         cmocka_unit_test(budgets_and_who_takes_pods_away_under_them),
         cmocka_unit_test(a_secret_older_than_a_restart_for_it_is_asked_for),
     };

@@ -323,6 +323,33 @@ static void what_the_network_does_is_transient(void **state)
     }
 }
 
+/* Their libraries are not linked (cmake/CurlArchive.cmake), and where they are these bodies are none. */
+static void encodings_that_were_not_asked_for_are_errors(void **state)
+{
+    static const char *const encodings[] = {"br", "zstd", "gzip, br"};
+    for (size_t i = 0; i < cr_array_len(encodings); i++) {
+        CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
+        cr_autofree char *raw = cr_asprintf(
+            "HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: 4\r\n\r\n\xff\xff\xff\xff", encodings[i]);
+        struct cr_error err;
+        if (ask(*state, serve_raw, raw, &(struct cr_http_request){0}, &response, &err))
+            fail_msg("%s: no error", encodings[i]);
+        assert_true(err.kind == CR_ERR_TRANSIENT || err.kind == CR_ERR_INTERNAL);
+        assert_int_equal(response.body.len, 0);
+        assert_int_equal(response.status, 0);
+    }
+}
+
+/* A name can be written in Punycode; what turns other letters into it is not linked. */
+static void a_server_name_that_is_not_ascii_is_refused(void **state)
+{
+    CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
+    struct cr_error err = {0};
+    const struct cr_http_request request = {.method = "GET", .url = "https://b\xc3\xbc.invalid/", .timeout_ms = 1000};
+    assert_false(cr_http_do(((struct fixture *)*state)->client, &request, &response, &err));
+    assert_int_equal(response.status, 0);
+}
+
 static void a_refusal_whose_body_is_cut_off_is_still_one(void **state)
 {
     static const struct {
@@ -711,6 +738,8 @@ int main(void)
         with_loop(head_brings_no_body),
         with_loop(compressed_bodies_are_unpacked_and_capped_unpacked),
         with_loop(what_the_network_does_is_transient),
+        with_loop(encodings_that_were_not_asked_for_are_errors),
+        with_loop(a_server_name_that_is_not_ascii_is_refused),
         with_loop(a_refusal_whose_body_is_cut_off_is_still_one),
         with_loop(a_refused_connection_is_transient_and_says_where),
         with_loop(a_time_out_says_what_it_waited_for),

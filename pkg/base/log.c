@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 static _Atomic int threshold = CR_LOG_INFO;
 
 static int copy_fd = -1;
+static bool never_waits;
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 
@@ -23,6 +25,11 @@ void cr_log_set_level(enum cr_log_level level)
 void cr_log_copy_to(int fd)
 {
     copy_fd = fd;
+}
+
+void cr_log_never_wait(void)
+{
+    never_waits = true;
 }
 
 bool cr_log_level_parse(const char *text, enum cr_log_level *level, struct cr_error *err)
@@ -47,6 +54,17 @@ static void put_field(struct cr_buf *line, const struct cr_log_field *field)
         cr_text_quote(field->value, line);
 }
 
+/* One write per line: lines of several threads do not mix. What is ready takes PIPE_BUF bytes at least (pipe(7)), and
+ * to set O_NONBLOCK would set it for all who have the same standard error. */
+static void write_line(int fd, const struct cr_buf *line)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    if (never_waits && poll(&ready, 1, 0) == 0)
+        return;
+    ssize_t ignored = write(fd, line->data, line->len);
+    (void)ignored;
+}
+
 void cr_log_fields(enum cr_log_level level, const char *msg, const struct cr_log_field *fields, size_t count)
 {
     if ((int)level < atomic_load(&threshold))
@@ -60,9 +78,7 @@ void cr_log_fields(enum cr_log_level level, const char *msg, const struct cr_log
         if (fields[i].value)
             put_field(&line, &fields[i]);
     cr_buf_puts(&line, "}\n");
-    /* One write per line: lines of several threads do not mix. */
-    ssize_t ignored = write(STDERR_FILENO, line.data, line.len);
+    write_line(STDERR_FILENO, &line);
     if (copy_fd >= 0)
-        ignored = write(copy_fd, line.data, line.len);
-    (void)ignored;
+        write_line(copy_fd, &line);
 }

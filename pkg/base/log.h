@@ -20,8 +20,13 @@ void cr_log_set_level(enum cr_log_level level);
 /* "debug", "info", "warn", "error". */
 bool cr_log_level_parse(const char *text, enum cr_log_level *level, struct cr_error *err) CR_MUST_USE;
 
-/* Lines go there, too, as long as it takes them without waiting; -1: nowhere. fd: borrowed. Before other threads log. */
+/* Lines go there, too, as long as it takes them without waiting; -1: nowhere. fd: borrowed. Before other threads log.
+ */
 void cr_log_copy_to(int fd);
+
+/* From now on a line that standard error does not take at once, since nobody reads there, is dropped: for who must be
+ * done in time. Else it is waited for. Before other threads log. */
+void cr_log_never_wait(void);
 
 void cr_log_fields(enum cr_log_level level, const char *msg, const struct cr_log_field *fields, size_t count);
 

@@ -155,6 +155,7 @@ static int install(const struct cr_drain_flags *flags)
 static int run(const struct cr_drain_flags *flags)
 {
     cr_log_set_level(flags->log_level);
+    cr_log_never_wait(); /* a drain has its time, whether somebody reads of it or not */
     cr_autofd int log = open_log(flags->log_file);
     (void)log;
     switch (flags->command) {

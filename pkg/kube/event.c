@@ -12,34 +12,47 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/text.h"
-#include "base/strmap.h"
 #include "kube/backoff.h"
 #include "pki/digest.h"
 
 enum {
     REPEAT_MS = 10 * 60 * 1000,
-    MAX_REMEMBERED = 2048, /* beyond it all is forgotten: some events may come twice */
-    MAX_NAME = 200,        /* of the object's part of the Event's name: at most 253 in all */
-    MAX_NOTE = 1024,       /* the API's own limit */
+    MAX_REMEMBERED = 2048, /* beyond it the oldest is forgotten: it may come twice */
+    FEW_REMEMBERED = 64,
+    MAX_NAME = 200,  /* of the object's part of the Event's name: at most 253 in all */
+    MAX_NOTE = 1024, /* the API's own limit */
     MAX_REASON = 128,
     MAX_WAITING = 2048,
+};
+
+/* The beginning of a digest of what makes two events the same: 96 bits of it are as good as all. */
+struct repeat_key {
+    char hex[24];
 };
 
 /* An Event that is to be sent: what differs from one to the other, in one block, since thousands may wait. */
 struct letter {
     STAILQ_ENTRY(letter) link;
-    char key[CR_SHA256_HEX]; /* of its repeats */
-    int64_t at_ms;           /* wall */
-    struct cr_event event;   /* its texts are in texts */
+    struct repeat_key key;
+    int64_t at_ms;         /* wall */
+    struct cr_event event; /* its texts are in texts */
     char texts[];
+};
+
+/* In one array, since there may be thousands for minutes: 32 bytes each, and not 150 in a map. */
+struct sent {
+    struct repeat_key key;
+    int64_t at_ms; /* monotonic */
 };
 
 struct cr_recorder {
     struct cr_client *client;
     char *component;
     char *instance;
-    pthread_mutex_t lock;   /* guards what follows */
-    struct cr_strmap *sent; /* digest of what was sent to when (int64_t, monotonic) */
+    pthread_mutex_t lock; /* guards what follows */
+    struct sent *sent;    /* the oldest first */
+    size_t sent_len;
+    size_t sent_cap;
     STAILQ_HEAD(letters, letter) waiting;
     size_t waiting_len;
     void (*on_waiting)(void *arg); /* NULL: nothing waits */
@@ -55,7 +68,7 @@ static const char *put_copy(char **at, const char *text)
     return copy;
 }
 
-static struct letter *letter_new(const struct cr_event *event, const char *key)
+static struct letter *letter_new(const struct cr_event *event, const struct repeat_key *key)
 {
     cr_autofree char *message = cr_text_clip(cr_or_empty(event->message), MAX_NOTE);
     const char *const texts[] = {event->api_version, event->kind,   event->ns, event->name,
@@ -64,7 +77,7 @@ static struct letter *letter_new(const struct cr_event *event, const char *key)
     for (size_t i = 0; i < cr_array_len(texts); i++)
         size += texts[i] ? strlen(texts[i]) + 1 : 0;
     struct letter *letter = cr_calloc(1, sizeof *letter + size);
-    memcpy(letter->key, key, sizeof letter->key);
+    letter->key = *key;
     letter->at_ms = cr_clock_wall_ms();
     char *at = letter->texts;
     letter->event = (struct cr_event){
@@ -95,7 +108,6 @@ struct cr_recorder *cr_recorder_new(struct cr_client *client, const char *compon
     recorder->client = client;
     recorder->component = cr_strdup(component);
     recorder->instance = cr_strdup(host);
-    recorder->sent = cr_strmap_new(free);
     STAILQ_INIT(&recorder->waiting);
     pthread_mutex_init(&recorder->lock, NULL);
     return recorder;
@@ -111,7 +123,7 @@ void cr_recorder_free(struct cr_recorder *recorder)
     }
     free(recorder->component);
     free(recorder->instance);
-    cr_strmap_free(recorder->sent);
+    free(recorder->sent);
     pthread_mutex_destroy(&recorder->lock);
     free(recorder);
 }
@@ -119,34 +131,83 @@ void cr_recorder_free(struct cr_recorder *recorder)
 /* --- repeats --- */
 
 /* The newline stands in no name or reason. */
-static void repeat_key(const struct cr_event *event, char key[CR_SHA256_HEX])
+static struct repeat_key repeat_key(const struct cr_event *event)
 {
     cr_autofree char *text = cr_asprintf("%s\n%s\n%s\n%s\n%s\n%s", cr_or_empty(event->kind), cr_or_empty(event->ns),
                                          cr_or_empty(event->name), cr_or_empty(event->uid), cr_or_empty(event->reason),
                                          cr_or_empty(event->message));
-    cr_sha256_hex(text, strlen(text), key);
+    char digest[CR_SHA256_HEX];
+    cr_sha256_hex(text, strlen(text), digest);
+    struct repeat_key key;
+    memcpy(key.hex, digest, sizeof key.hex);
+    return key;
 }
 
-/* True for whoever is to send it; of two threads only one. */
-static bool claim(struct cr_recorder *recorder, const char *key)
+/* --- with the lock held --- */
+
+static void forget_first(struct cr_recorder *recorder, size_t count)
 {
-    int64_t now = cr_clock_monotonic_ms();
-    pthread_mutex_lock(&recorder->lock);
-    const int64_t *last = cr_strmap_get(recorder->sent, key);
-    bool ours = !last || now - *last >= REPEAT_MS;
-    if (ours) {
-        if (cr_strmap_len(recorder->sent) >= MAX_REMEMBERED)
-            cr_strmap_clear(recorder->sent);
-        cr_strmap_set(recorder->sent, key, cr_memdup(&now, sizeof now));
+    recorder->sent_len -= count;
+    memmove(recorder->sent, recorder->sent + count, recorder->sent_len * sizeof *recorder->sent);
+}
+
+/* Those that are no repeats any more. When they are few, so is the room. */
+static void forget_old(struct cr_recorder *recorder, int64_t now_ms)
+{
+    size_t old = 0;
+    while (old < recorder->sent_len && now_ms - recorder->sent[old].at_ms >= REPEAT_MS)
+        old++;
+    if (old)
+        forget_first(recorder, old);
+    if (recorder->sent_len >= FEW_REMEMBERED / 2 || recorder->sent_cap <= FEW_REMEMBERED)
+        return;
+    recorder->sent_cap = FEW_REMEMBERED;
+    recorder->sent = cr_reallocarray(recorder->sent, recorder->sent_cap, sizeof *recorder->sent);
+}
+
+/* Its place; sent_len: none. */
+static size_t find_sent(const struct cr_recorder *recorder, const struct repeat_key *key)
+{
+    size_t i = 0;
+    while (i < recorder->sent_len && memcmp(recorder->sent[i].key.hex, key->hex, sizeof key->hex) != 0)
+        i++;
+    return i;
+}
+
+static void remember(struct cr_recorder *recorder, const struct repeat_key *key, int64_t now_ms)
+{
+    if (recorder->sent_len == MAX_REMEMBERED)
+        forget_first(recorder, 1);
+    if (recorder->sent_len == recorder->sent_cap) {
+        recorder->sent_cap = recorder->sent_cap ? recorder->sent_cap * 2 : FEW_REMEMBERED;
+        recorder->sent = cr_reallocarray(recorder->sent, recorder->sent_cap, sizeof *recorder->sent);
     }
+    recorder->sent[recorder->sent_len++] = (struct sent){*key, now_ms};
+}
+
+/* --- without it --- */
+
+/* True for whoever is to send it; of two threads only one. */
+static bool claim(struct cr_recorder *recorder, const struct repeat_key *key)
+{
+    int64_t now_ms = cr_clock_monotonic_ms();
+    pthread_mutex_lock(&recorder->lock);
+    forget_old(recorder, now_ms);
+    bool ours = find_sent(recorder, key) == recorder->sent_len;
+    if (ours)
+        remember(recorder, key, now_ms);
     pthread_mutex_unlock(&recorder->lock);
     return ours;
 }
 
-static void give_back(struct cr_recorder *recorder, const char *key)
+static void give_back(struct cr_recorder *recorder, const struct repeat_key *key)
 {
     pthread_mutex_lock(&recorder->lock);
-    cr_strmap_remove(recorder->sent, key);
+    size_t place = find_sent(recorder, key);
+    if (place < recorder->sent_len) {
+        size_t behind = --recorder->sent_len - place;
+        memmove(recorder->sent + place, recorder->sent + place + 1, behind * sizeof *recorder->sent);
+    }
     pthread_mutex_unlock(&recorder->lock);
 }
 
@@ -217,7 +278,7 @@ static void send(struct cr_recorder *recorder, const struct letter *letter)
     struct cr_json *made = cr_client_create(recorder->client, &cr_res_events, ns, object, &err);
     if (made)
         return;
-    give_back(recorder, letter->key);
+    give_back(recorder, &letter->key);
     cr_log(CR_LOG_WARN, "an Event could not be written", {"namespace", ns}, {"object", event->name},
            {"reason", event->reason}, {"error", err.text});
 }
@@ -269,11 +330,10 @@ void cr_recorder_emit(struct cr_recorder *recorder, const struct cr_event *event
 {
     if (!recorder || !event->name)
         return;
-    char key[CR_SHA256_HEX];
-    repeat_key(event, key);
-    if (!claim(recorder, key))
+    const struct repeat_key key = repeat_key(event);
+    if (!claim(recorder, &key))
         return;
-    CR_CLEANUP(letter) struct letter *letter = letter_new(event, key);
+    CR_CLEANUP(letter) struct letter *letter = letter_new(event, &key);
     if (recorder->on_waiting)
         put_letter(recorder, cr_steal(&letter));
     else

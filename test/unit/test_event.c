@@ -7,6 +7,9 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/alloc.h"
+#include "base/strings.h"
+#include "base/strvec.h"
 #include "support/fakeapi.h"
 
 static void *run_loop(void *loop)
@@ -64,6 +67,27 @@ static void repeats_are_dropped_and_others_are_not(void **state)
     events[2].warning = true;
     events[4].uid = "other";
     emit(script, cr_array_len(script), events, cr_array_len(events));
+}
+
+/* With some 2,048 remembered, the oldest is the one that is forgotten. */
+static void of_thousands_only_the_oldest_may_come_again(void **state)
+{
+    (void)state;
+    enum { MANY = 2048 + 1 };
+    static struct fake_answer script[MANY + 1];
+    struct cr_event *events = cr_calloc(2 * MANY, sizeof *events);
+    CR_CLEANUP(cr_strvec) struct cr_strvec messages = {0};
+    for (size_t i = 0; i < MANY; i++) {
+        cr_autofree char *message = cr_asprintf("%zu", i);
+        cr_strvec_add(&messages, message);
+    }
+    for (size_t i = 0; i <= MANY; i++)
+        script[i].body = "{}";
+    for (size_t i = 0; i < MANY; i++) /* then again, the newest first */
+        events[i] = events[2 * MANY - 1 - i] = about_web("A", messages.items[i]);
+    script[MANY].has = "\"message\":\"0\"";
+    emit(script, MANY + 1, events, 2 * MANY);
+    free(events);
 }
 
 static void one_that_could_not_be_written_may_be_tried_again(void **state)
@@ -175,6 +199,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(repeats_are_dropped_and_others_are_not),
+        cmocka_unit_test(of_thousands_only_the_oldest_may_come_again),
         cmocka_unit_test(one_that_could_not_be_written_may_be_tried_again),
         cmocka_unit_test(objects_without_a_namespace_have_theirs_in_default),
         cmocka_unit_test(a_long_message_is_cut_between_characters),

@@ -105,50 +105,70 @@ static size_t whole_len(const char *name)
     return numbered && memcmp(name + stem - strlen(worker), worker, strlen(worker)) == 0 ? stem - strlen(worker) : 0;
 }
 
-static bool is_part(const char *name, const struct cr_strmap *names)
+/* Names are few, lines are many: each worker has one of each listener. So only names are kept. */
+struct tally {
+    const struct cr_strvec *left_out;
+    struct cr_strmap *names; /* of listeners; the values mean nothing */
+    uint64_t sum;
+};
+
+static bool is_part(const struct tally *tally, const char *name)
 {
     size_t len = whole_len(name);
     if (!len)
         return false;
     cr_autofree char *whole = cr_strndup(name, len);
-    return cr_strmap_get(names, whole) != NULL;
+    return cr_strmap_get(tally->names, whole) != NULL;
 }
 
-static bool read_lines(const char *text, size_t len, struct cr_strmap *lines, struct cr_error *err)
+static bool add_listener(struct tally *tally, const struct stat_line *line, struct cr_error *err)
+{
+    cr_strmap_set(tally->names, line->name, tally);
+    if (cr_streq(line->name, "admin") || cr_strvec_has(tally->left_out, line->name))
+        return true;
+    return !__builtin_add_overflow(tally->sum, line->value, &tally->sum) ||
+           cr_error_set(err, CR_ERR_INVALID, "there cannot be so many connections");
+}
+
+static bool take_line(const char **text, const char *end, struct stat_line *line, struct cr_error *err)
+{
+    const char *from = *text;
+    const char *stop = memchr(from, '\n', (size_t)(end - from));
+    if (!stop)
+        return not_understood("the statistics end within a line", from, (size_t)(end - from), err);
+    if (!parse_line(from, (size_t)(stop - from), line))
+        return not_understood("among the statistics of listeners is another line", from, (size_t)(stop - from), err);
+    *text = stop + 1;
+    return true;
+}
+
+/* Those that look like a thread's come second, when all listeners that they could be of are known. */
+static bool read_lines(struct tally *tally, const char *text, size_t len, bool parts, struct cr_error *err)
 {
     const char *end = text + len;
-    if (!len)
-        return cr_error_set(err, CR_ERR_INVALID,
-                            "there are no statistics of listeners: stats_config must not exclude listener.*");
-    while (text < end) {
+    bool ok = true;
+    while (ok && text < end) {
         struct stat_line line = {0};
-        const char *stop = memchr(text, '\n', (size_t)(end - text));
-        if (!stop)
-            return not_understood("the statistics end within a line", text, (size_t)(end - text), err);
-        if (!parse_line(text, (size_t)(stop - text), &line))
-            return not_understood("among the statistics of listeners is another line", text, (size_t)(stop - text),
-                                  err);
-        cr_strmap_set(lines, line.name, cr_memdup(&line.value, sizeof line.value));
+        if (!take_line(&text, end, &line, err))
+            return false;
+        bool may_be_part = whole_len(line.name) > 0;
+        if (may_be_part == parts && !is_part(tally, line.name))
+            ok = add_listener(tally, &line, err);
         free(line.name);
-        text = stop + 1;
     }
-    return true;
+    return ok;
 }
 
 bool cr_stats_envoy(const char *text, size_t len, const struct cr_strvec *left_out, uint64_t *open,
                     struct cr_error *err)
 {
-    CR_CLEANUP(cr_strmap) struct cr_strmap *lines = cr_strmap_new(free);
-    uint64_t sum = 0;
-    if (!read_lines(text, len, lines, err))
+    CR_CLEANUP(cr_strmap) struct cr_strmap *names = cr_strmap_new(NULL);
+    struct tally tally = {.left_out = left_out, .names = names};
+    if (!len)
+        return cr_error_set(err, CR_ERR_INVALID,
+                            "there are no statistics of listeners: stats_config must not exclude listener.*");
+    if (!read_lines(&tally, text, len, false, err) || !read_lines(&tally, text, len, true, err))
         return false;
-    for (struct cr_strmap_iter it = {0}; cr_strmap_next(lines, &it);) {
-        const uint64_t *value = it.value;
-        if (cr_streq(it.key, "admin") || cr_strvec_has(left_out, it.key) || is_part(it.key, lines))
-            continue;
-        if (__builtin_add_overflow(sum, *value, &sum))
-            return cr_error_set(err, CR_ERR_INVALID, "there cannot be so many connections");
-    }
-    *open = sum;
+    *open = tally.sum;
     return true;
 }

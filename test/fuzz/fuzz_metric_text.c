@@ -14,7 +14,7 @@ static void check_sum(const char *page, size_t len, const char *metric)
     bool ok = cr_metric_sum(page, len, metric, &sum, &err);
     require(ok == (err.kind == CR_ERR_NONE));
     require(ok ? sum <= (uint64_t)1 << 53 && cr_metric_check(metric, NULL) : sum == 7);
-    if (ok)
+    if (ok && page[len - 2] != '\n')
         require(!cr_metric_sum(page, len - 1, metric, &sum, NULL)); /* its last line is not ended */
 }
 

@@ -16,6 +16,9 @@ enum { STATES = CR_CONSUMER_ABSENT + 1, DECISIONS = CR_DECISION_RESTART + 1, EVI
 
 static const char *const evidence_words[EVIDENCE] = {"Verified", "Inferred", "Stale", "Unknown"};
 
+/* As in plan_drain.c: also a restart that is as good as done waits for it. */
+#define DRAIN "drain: "
+
 /* How each text begins that the plan gives (plan_gate.c and those that it asks, plan_restart.c); the first that fits
  * counts. The last one stands for what is not here, such as an answer of the API server. */
 static const struct {
@@ -45,7 +48,7 @@ static const struct {
     {"the restart was undone", "RestartUndone"},
     {"new pods go on serving the old leaf", "StillStale"},
     {"drain: stuck: ", "DrainStuck"},
-    {"drain: ", "Drain"}, /* as it should be */
+    {DRAIN, "Drain"}, /* as it should be */
     {"Secret ", "Secret"},
     {"CertRotationPolicy ", "OtherPolicy"},
     {"", "Other"},
@@ -176,7 +179,8 @@ void cr_policy_metrics_free(struct cr_policy_metrics *m)
 /* Why a consumer is not served. A pause of a few seconds that it has by its policy is nothing to be told of. */
 static const char *stands_in_the_way(const struct cr_consumer_status *consumer)
 {
-    bool waits = consumer->state == CR_CONSUMER_BLOCKED || consumer->state == CR_CONSUMER_PENDING;
+    bool waits = consumer->state == CR_CONSUMER_BLOCKED || consumer->state == CR_CONSUMER_PENDING ||
+                 (consumer->state == CR_CONSUMER_RESTARTING && cr_starts_with(consumer->blocked_by, DRAIN));
     return waits && !cr_streq(consumer->blocked_by, "restart.coalesce") ? consumer->blocked_by : NULL;
 }
 

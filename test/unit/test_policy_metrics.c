@@ -86,10 +86,14 @@ static void consumers_are_counted_by_state_block_decision_and_evidence(void **st
     open_fixture(&f);
     char gate[] = "restart.maxConcurrent: waits for web";
     char pause[] = "restart.coalesce";
+    char drain[] = "drain: old pod web-0 drains its connections";
+    char evidence[] = "waits for evidence that new pod web-1 has the new material";
     struct cr_consumer_status consumers[] = {
         {.decision = CR_DECISION_HOT_RELOAD, .state = CR_CONSUMER_CONVERGED, .pods = {.total = 3, .verified = 3}},
         {.decision = CR_DECISION_RESTART, .state = CR_CONSUMER_PENDING, .blocked_by = gate, .pods = {.stale = 2}},
         {.decision = CR_DECISION_RESTART, .state = CR_CONSUMER_PENDING, .blocked_by = pause, .pods = {.unknown = 1}},
+        {.decision = CR_DECISION_RESTART, .state = CR_CONSUMER_RESTARTING, .blocked_by = drain},
+        {.decision = CR_DECISION_RESTART, .state = CR_CONSUMER_RESTARTING, .blocked_by = evidence},
     };
     struct cr_secret_status secrets[] = {{.pending = {.set = true}}, {.pending = {.set = false}}};
     struct cr_policy_status status = status_of(consumers, cr_array_len(consumers));
@@ -99,7 +103,8 @@ static void consumers_are_counted_by_state_block_decision_and_evidence(void **st
     expect(&f, "certroll_consumers{namespace=\"ns\",policy=\"p\",state=\"Converged\"} 1");
     expect(&f, "certroll_consumers{namespace=\"ns\",policy=\"p\",state=\"Pending\"} 2");
     expect(&f, "certroll_consumers_blocked{namespace=\"ns\",policy=\"p\",reason=\"MaxConcurrent\"} 1");
-    expect(&f, "certroll_consumers_by_decision{namespace=\"ns\",decision=\"Restart\"} 2");
+    expect(&f, "certroll_consumers_blocked{namespace=\"ns\",policy=\"p\",reason=\"Drain\"} 1");
+    expect(&f, "certroll_consumers_by_decision{namespace=\"ns\",decision=\"Restart\"} 4");
     expect(&f, "certroll_consumers_by_decision{namespace=\"ns\",decision=\"Trigger\"} 0");
     expect(&f, "certroll_pods_by_evidence{namespace=\"ns\",evidence=\"Verified\"} 3");
     expect(&f, "certroll_pods_by_evidence{namespace=\"ns\",evidence=\"Stale\"} 2");
@@ -108,6 +113,7 @@ static void consumers_are_counted_by_state_block_decision_and_evidence(void **st
     expect(&f, "certroll_secret_not_after_timestamp_seconds{namespace=\"ns\",secret=\"tls\"} 1000");
     expect_none(&f, "state=\"Idle\"");
     expect_none(&f, "reason=\"NotSupported\"");
+    expect_none(&f, "reason=\"Other\"");
 
     status.secrets_len = 0;
     status.consumers_len = 1;

@@ -30,13 +30,16 @@ struct repeat_key {
     char hex[24];
 };
 
-/* An Event that is to be sent: what differs from one to the other, in one block, since thousands may wait. */
+enum { TEXTS = 7 };
+
+/* An Event that is to be sent, as small as can be, since thousands may wait after a burst. */
 struct letter {
     STAILQ_ENTRY(letter) link;
     struct repeat_key key;
-    int64_t at_ms;         /* wall */
-    struct cr_event event; /* its texts are in texts */
-    char texts[];
+    int64_t at_ms; /* wall */
+    bool warning;
+    uint8_t given; /* which of the texts, by bits */
+    char texts[];  /* one behind the other, in the order of event_of */
 };
 
 /* In one array, since there may be thousands for minutes: 32 bytes each, and not 150 in a map. */
@@ -59,38 +62,47 @@ struct cr_recorder {
     void *on_waiting_arg;
 };
 
-static const char *put_copy(char **at, const char *text)
-{
-    if (!text)
-        return NULL;
-    char *copy = *at;
-    *at = stpcpy(copy, text) + 1;
-    return copy;
-}
-
 static struct letter *letter_new(const struct cr_event *event, const struct repeat_key *key)
 {
     cr_autofree char *message = cr_text_clip(cr_or_empty(event->message), MAX_NOTE);
-    const char *const texts[] = {event->api_version, event->kind,   event->ns, event->name,
-                                 event->uid,         event->reason, message};
+    const char *const texts[TEXTS] = {event->api_version, event->kind,   event->ns, event->name,
+                                      event->uid,         event->reason, message};
     size_t size = 0;
-    for (size_t i = 0; i < cr_array_len(texts); i++)
+    for (size_t i = 0; i < TEXTS; i++)
         size += texts[i] ? strlen(texts[i]) + 1 : 0;
     struct letter *letter = cr_calloc(1, sizeof *letter + size);
     letter->key = *key;
     letter->at_ms = cr_clock_wall_ms();
+    letter->warning = event->warning;
     char *at = letter->texts;
-    letter->event = (struct cr_event){
-        .api_version = put_copy(&at, event->api_version),
-        .kind = put_copy(&at, event->kind),
-        .ns = put_copy(&at, event->ns),
-        .name = put_copy(&at, event->name),
-        .uid = put_copy(&at, event->uid),
-        .warning = event->warning,
-        .reason = put_copy(&at, event->reason),
-        .message = put_copy(&at, message),
-    };
+    for (size_t i = 0; i < TEXTS; i++) {
+        if (!texts[i])
+            continue;
+        letter->given |= (uint8_t)(1u << i);
+        at = stpcpy(at, texts[i]) + 1;
+    }
     return letter;
+}
+
+/* Borrowed from the letter. */
+static struct cr_event event_of(const struct letter *letter)
+{
+    const char *texts[TEXTS] = {0};
+    const char *at = letter->texts;
+    for (size_t i = 0; i < TEXTS; i++) {
+        if (!(letter->given & (1u << i)))
+            continue;
+        texts[i] = at;
+        at += strlen(at) + 1;
+    }
+    return (struct cr_event){.api_version = texts[0],
+                             .kind = texts[1],
+                             .ns = texts[2],
+                             .name = texts[3],
+                             .uid = texts[4],
+                             .warning = letter->warning,
+                             .reason = texts[5],
+                             .message = texts[6]};
 }
 
 static void letter_free(struct letter *letter)
@@ -244,11 +256,10 @@ static void put_involved(struct cr_json *object, const struct cr_event *event)
     cr_json_set_string(involved, "uid", event->uid);
 }
 
-static struct cr_json *event_object(const struct cr_recorder *recorder, const struct letter *letter)
+static struct cr_json *event_object(const struct cr_recorder *recorder, const struct cr_event *event, int64_t at_ms)
 {
-    const struct cr_event *event = &letter->event;
     char at[CR_TIME_TEXT];
-    cr_time_format(letter->at_ms, at);
+    cr_time_format(at_ms, at);
     struct cr_json *object = cr_json_new_object();
     cr_json_set_string(object, "apiVersion", "v1");
     cr_json_set_string(object, "kind", "Event");
@@ -271,16 +282,16 @@ static struct cr_json *event_object(const struct cr_recorder *recorder, const st
 static void send(struct cr_recorder *recorder, const struct letter *letter)
 {
     struct cr_error err = {0};
-    const struct cr_event *event = &letter->event;
-    const char *ns = namespace_of(event);
-    CR_CLEANUP(cr_json) struct cr_json *object = event_object(recorder, letter);
+    const struct cr_event event = event_of(letter);
+    const char *ns = namespace_of(&event);
+    CR_CLEANUP(cr_json) struct cr_json *object = event_object(recorder, &event, letter->at_ms);
     CR_CLEANUP(cr_json)
     struct cr_json *made = cr_client_create(recorder->client, &cr_res_events, ns, object, &err);
     if (made)
         return;
     give_back(recorder, &letter->key);
-    cr_log(CR_LOG_WARN, "an Event could not be written", {"namespace", ns}, {"object", event->name},
-           {"reason", event->reason}, {"error", err.text});
+    cr_log(CR_LOG_WARN, "an Event could not be written", {"namespace", ns}, {"object", event.name},
+           {"reason", event.reason}, {"error", err.text});
 }
 
 /* The oldest; NULL: none waits. */

@@ -12,7 +12,7 @@ import urllib.parse
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import hpack
+import hpack  # h2 brings it
 
 PATIENCE_S = 60.0
 Address = tuple[str, int] | str  # str: the path of a Unix socket
@@ -246,6 +246,7 @@ class Load:
 
     http: Address
     tcp: Address
+    http2: Address | None = None  # where it is not the same port
     done: list[str] = field(default_factory=list)
     cut: list[str] = field(default_factory=list)
     begun: int = 0
@@ -307,7 +308,7 @@ class Load:
         client.close()
 
     def _streams(self, seconds: float, asked: threading.Barrier) -> None:
-        client = Http2(self.http)
+        client = Http2(self.http2 or self.http)
         stream = client.send(f"/?seconds={seconds}")
         asked.wait(PATIENCE_S)
         self._try("HTTP/2", lambda: client.answer(stream))

@@ -12,9 +12,9 @@ enum {
     PAGE_MAX = 4 * 1024 * 1024, /* a listener has some 70 bytes for itself and for each worker */
 };
 
-/* Encoded: ^listener\..*\.downstream_cx_active$ — without usedonly, so that a listener that nobody has used is a zero
- * and not missing. */
-static const char stats[] = "/stats?filter=%5Elistener%5C..%2A%5C.downstream_cx_active%24";
+/* Encoded: ^listener\..*\.downstream_(pre_)?cx_active$ — without usedonly, so that a listener that nobody has used is a
+ * zero and not missing. */
+static const char stats[] = "/stats?filter=%5Elistener%5C..%2A%5C.downstream_%28pre_%29%3Fcx_active%24";
 static const char listeners[] = "/listeners";
 /* Failing the health check ends connections with their next response, at once and for all listeners but those of
  * drain_type MODIFY_ONLY; idle ones stay with either. */

@@ -11,11 +11,13 @@
 enum { SHOWN = 80 /* bytes of a foreign text in an error */ };
 
 static const char before[] = "listener.";
-static const char behind[] = ".downstream_cx_active";
+static const char connected[] = ".downstream_cx_active";
+static const char arriving[] = ".downstream_pre_cx_active"; /* its listener filters wait for a first word */
 
 struct stat_line {
-    char *name; /* owned: between before and behind */
+    char *name; /* owned: between before and one of these */
     uint64_t value;
+    bool arriving;
 };
 
 /* --- numbers --- */
@@ -71,22 +73,31 @@ static bool is_plain(const char *text, size_t len)
     return len > 0;
 }
 
+/* The length of the listener's name in the statistic's; 0: it is another statistic. */
+static size_t listener_len(const char *stat, size_t len, const char *behind)
+{
+    size_t frame = strlen(before) + strlen(behind);
+    bool is_it = len > frame && memcmp(stat, before, strlen(before)) == 0 &&
+                 memcmp(stat + len - strlen(behind), behind, strlen(behind)) == 0;
+    return is_it ? len - frame : 0;
+}
+
 /* line: without its newline. False: it is another one. */
 static bool parse_line(const char *line, size_t len, struct stat_line *out)
 {
     static const char separator[] = ": ";
-    const size_t frame = strlen(before) + strlen(behind);
     const char *value = memrchr(line, ' ', len);
     if (!value || value - line < 1 || value[-1] != separator[0])
         return false;
-    size_t name_len = (size_t)(value - 1 - line);
-    size_t value_len = len - name_len - strlen(separator);
-    if (name_len <= frame || memcmp(line, before, strlen(before)) != 0 ||
-        memcmp(line + name_len - strlen(behind), behind, strlen(behind)) != 0)
+    size_t stat_len = (size_t)(value - 1 - line);
+    size_t value_len = len - stat_len - strlen(separator);
+    size_t name_len = listener_len(line, stat_len, connected);
+    out->arriving = !name_len;
+    if (!name_len)
+        name_len = listener_len(line, stat_len, arriving);
+    if (!is_plain(line + strlen(before), name_len) || !parse_number(value + 1, value_len, &out->value))
         return false;
-    if (!is_plain(line, name_len) || !parse_number(value + 1, value_len, &out->value))
-        return false;
-    out->name = cr_strndup(line + strlen(before), name_len - frame);
+    out->name = cr_strndup(line + strlen(before), name_len);
     return true;
 }
 
@@ -121,13 +132,35 @@ static bool is_part(const struct tally *tally, const char *name)
     return cr_strmap_get(tally->names, whole) != NULL;
 }
 
-static bool add_listener(struct tally *tally, const struct stat_line *line, struct cr_error *err)
+static bool add(struct tally *tally, const struct stat_line *line, struct cr_error *err)
 {
-    cr_strmap_set(tally->names, line->name, tally);
     if (cr_streq(line->name, "admin") || cr_strvec_has(tally->left_out, line->name))
         return true;
     return !__builtin_add_overflow(tally->sum, line->value, &tally->sum) ||
            cr_error_set(err, CR_ERR_INVALID, "there cannot be so many connections");
+}
+
+/* Those of whole listeners. */
+static bool add_whole(struct tally *tally, const struct stat_line *line, struct cr_error *err)
+{
+    if (line->arriving || whole_len(line->name))
+        return true;
+    cr_strmap_set(tally->names, line->name, tally);
+    return add(tally, line, err);
+}
+
+/* The others, when all listeners that they could be of are known. */
+static bool add_rest(struct tally *tally, const struct stat_line *line, struct cr_error *err)
+{
+    if (line->arriving)
+        return cr_strmap_get(tally->names, line->name)
+                   ? add(tally, line, err)
+                   : cr_error_set(err, CR_ERR_INVALID, "there is no downstream_cx_active of the listener %s",
+                                  line->name);
+    if (!whole_len(line->name) || is_part(tally, line->name))
+        return true;
+    cr_strmap_set(tally->names, line->name, tally);
+    return add(tally, line, err);
 }
 
 static bool take_line(const char **text, const char *end, struct stat_line *line, struct cr_error *err)
@@ -142,8 +175,8 @@ static bool take_line(const char **text, const char *end, struct stat_line *line
     return true;
 }
 
-/* Those that look like a thread's come second, when all listeners that they could be of are known. */
-static bool read_lines(struct tally *tally, const char *text, size_t len, bool parts, struct cr_error *err)
+static bool each_line(struct tally *tally, const char *text, size_t len,
+                      bool (*take)(struct tally *, const struct stat_line *, struct cr_error *), struct cr_error *err)
 {
     const char *end = text + len;
     bool ok = true;
@@ -151,9 +184,7 @@ static bool read_lines(struct tally *tally, const char *text, size_t len, bool p
         struct stat_line line = {0};
         if (!take_line(&text, end, &line, err))
             return false;
-        bool may_be_part = whole_len(line.name) > 0;
-        if (may_be_part == parts && !is_part(tally, line.name))
-            ok = add_listener(tally, &line, err);
+        ok = take(tally, &line, err);
         free(line.name);
     }
     return ok;
@@ -167,7 +198,7 @@ bool cr_stats_envoy(const char *text, size_t len, const struct cr_strvec *left_o
     if (!len)
         return cr_error_set(err, CR_ERR_INVALID,
                             "there are no statistics of listeners: stats_config must not exclude listener.*");
-    if (!read_lines(&tally, text, len, false, err) || !read_lines(&tally, text, len, true, err))
+    if (!each_line(&tally, text, len, add_whole, err) || !each_line(&tally, text, len, add_rest, err))
         return false;
     *open = tally.sum;
     return true;

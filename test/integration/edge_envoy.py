@@ -22,7 +22,7 @@ from certroll_dev.demo import programs  # noqa: E402
 
 _TYPES = "type.googleapis.com/envoy.extensions"
 
-HTTP, HTTP6, TCP, NAMED, VIA, STATS = 10080, 10081, 10082, 10083, 10084, 8002
+HTTP, HTTP6, TCP, NAMED, VIA, TLS, STATS = 10080, 10081, 10082, 10083, 10084, 10085, 8002
 UPSTREAM_HTTP, UPSTREAM_TCP = 9000, 9001
 INNER = "inner"  # a listener inside of Envoy
 
@@ -66,6 +66,7 @@ class Envoy:
 
     admin: str = "127.0.0.1:9901"
     hcm: dict[str, Any] = field(default_factory=dict)  # further fields of the HTTP connection managers
+    allow_paths: Sequence[str] = ()  # of the admin interface; none: all
     options: Sequence[str] = ()
     folder: Path = Path()
     process: subprocess.Popen[bytes] | None = None
@@ -122,10 +123,12 @@ class Envoy:
     def _bootstrap(self) -> dict[str, Any]:
         host, _, port = self.admin.rpartition(":")
         admin = _at(host.strip("[]"), int(port)) if host else {"pipe": {"path": self.admin_address}}
+        allowed = {"allow_paths": [{"prefix": path} for path in self.allow_paths]} if self.allow_paths else {}
         edge, more = _http("http", **self.hcm), [{"address": _at("127.0.0.1", NAMED + 100)}]
+        sni = [_filter("sni", "listener.tls_inspector.v3.TlsInspector")]
         inner = {"envoy_internal_address": {"server_listener_name": INNER}}
         return {
-            "admin": {"address": admin},
+            "admin": {"address": admin, **allowed},
             "bootstrap_extensions": [
                 {"name": "internal", "typed_config": {"@type": f"{_TYPES}.bootstrap.internal_listener.v3.InternalListener"}}
             ],
@@ -136,6 +139,7 @@ class Envoy:
                     _listener("edge-unix", {"pipe": {"path": self.socket}}, edge),
                     _listener("edge-named", _at("127.0.0.1", NAMED), edge, stat_prefix="my.edge", additional_addresses=more),
                     _listener("plain", _at("127.0.0.1", TCP), _tcp("tcp")),
+                    _listener("tls", _at("127.0.0.1", TLS), _tcp("tcp"), listener_filters=sni),
                     _listener("via", _at("127.0.0.1", VIA), _http(INNER)),
                     {"name": INNER, "internal_listener": {}, "filter_chains": [{"filters": [_tcp("http")]}]},
                     _listener("stats-health", _at("127.0.0.1", STATS), _http("http")),

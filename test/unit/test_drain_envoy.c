@@ -15,7 +15,7 @@
 
 enum { PATIENCE_MS = 20 * 1000, ATTEMPT_MS = 300 };
 
-#define STATS "GET /stats?filter=%5Elistener%5C..%2A%5C.downstream_cx_active%24 HTTP/1.1\r\n"
+#define STATS "GET /stats?filter=%5Elistener%5C..%2A%5C.downstream_%28pre_%29%3Fcx_active%24 HTTP/1.1\r\n"
 
 /* An admin interface that answers what the test wants. */
 struct admin {

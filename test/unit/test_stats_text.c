@@ -8,7 +8,8 @@
 
 #include "base/strings.h"
 
-#define STAT(name, value) "listener." name ".downstream_cx_active: " value "\n"
+#define STAT(name, value)     "listener." name ".downstream_cx_active: " value "\n"
+#define ARRIVING(name, value) "listener." name ".downstream_pre_cx_active: " value "\n"
 
 static bool sum_of(const char *text, uint64_t *open, struct cr_error *err)
 {
@@ -37,6 +38,11 @@ static void connections_of_clients_are_summed(void **state)
         {"a thread needs a number", STAT("a", "1") STAT("a.worker_", "2") STAT("a.worker_x", "4"), 7},
         {"and a dot", STAT("a", "1") STAT("aworker_0", "2"), 3},
         {"names have blanks and what they like", STAT("weird_x y\xc3\xbc", "2") STAT("a: 9", "3"), 5},
+        {"who has not said a word yet is connected", STAT("a", "1") ARRIVING("a", "2"), 3},
+        {"whichever comes first", ARRIVING("a", "2") STAT("a", "1"), 3},
+        {"of all but these",
+         STAT("admin", "1") ARRIVING("admin", "1") STAT("0.0.0.0_8002", "0") ARRIVING("0.0.0.0_8002", "1"), 0},
+        {"a prefix like a thread's", STAT("a.worker_1", "1") ARRIVING("a.worker_1", "2"), 3},
         {"big numbers", STAT("a", "18446744073709551614") STAT("b", "1"), UINT64_MAX},
     };
     (void)state;
@@ -68,6 +74,8 @@ static void what_is_not_understood_is_no_number(void **state)
         {STAT("a", "18446744073709551616"), "another line"},
         {STAT("a", "18446744073709551615") STAT("b", "1"), "so many"},
         {STAT("a\x01", "1"), "another line: 'listener.a?.downstream_cx_active: 1'"},
+        {ARRIVING("a", "0"), "no downstream_cx_active of the listener a"},
+        {STAT("a", "0") ARRIVING("b", "0"), "no downstream_cx_active of the listener b"},
         {"listener.downstream_cx_active: 1\n", "another line"},
         {"listener..downstream_cx_active: 1\n", "another line"},
         {"listener.a.downstream_cx_active:1\n", "another line"},

@@ -106,11 +106,21 @@ static bool has_nothing_to_tell(const struct plan_ctx *ctx, const struct plan_co
     return true;
 }
 
+/* The change, its restart, or the newest pod that this has brought: it may have had to wait for an old one to drain. */
+static int64_t newest_ms(const struct plan_consumer *consumer)
+{
+    int64_t newest =
+        consumer->status->last_restart_ms > consumer->since_ms ? consumer->status->last_restart_ms : consumer->since_ms;
+    for (size_t i = 0; (consumer->restarted || consumer->evicts) && i < consumer->world->pods_len; i++)
+        if (consumer->world->pods[i].created_ms > newest)
+            newest = consumer->world->pods[i].created_ms;
+    return newest;
+}
+
 static int64_t probe_interval_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     const struct cr_policy_verify *verify = &consumer->spec->verify;
-    int64_t newest =
-        consumer->status->last_restart_ms > consumer->since_ms ? consumer->status->last_restart_ms : consumer->since_ms;
+    int64_t newest = newest_ms(consumer);
     int64_t age_ms = ctx->world->now_ms - newest;
     int64_t pause_ms = asks_much(verify) ? 1000 : 200;
     if (age_ms >= 10 * 60 * 1000)

@@ -8,23 +8,42 @@
 
 enum { WHY = CR_SHOWN_WHY };
 
+/* The change, or its restart. */
+static int64_t begun_ms(const struct plan_consumer *consumer, const struct plan_change *change)
+{
+    bool restarted = change->classes && change->covered && consumer->status->last_restart_ms > change->since_ms;
+    return restarted ? consumer->status->last_restart_ms : change->since_ms;
+}
+
 int64_t cr_plan_deadline_ms(const struct plan_consumer *consumer, const struct plan_change *change)
 {
     /* Also without the right to nudge, the kubelet must have had the time to refresh by itself. */
     int64_t wait = consumer->spec->verify.timeout_ms;
     if (wait < CR_KUBELET_REFRESH_MS)
         wait = CR_KUBELET_REFRESH_MS;
-    int64_t from = change->since_ms;
-    if (change->classes && change->covered && consumer->status->last_restart_ms > from)
-        from = consumer->status->last_restart_ms;
-    return from + wait + change->max_delay_ms;
+    return begun_ms(consumer, change) + wait + change->max_delay_ms;
+}
+
+/* A new pod has that time from when it came: where each waits for the end of an old one, which may drain for minutes,
+ * the last comes long after the restart. */
+static int64_t later_ms(const struct plan_consumer *consumer, const struct plan_change *change,
+                        const struct cr_world_pod *pod)
+{
+    int64_t begun = begun_ms(consumer, change);
+    return change->classes && pod->created_ms > begun ? pod->created_ms - begun : 0;
 }
 
 bool cr_plan_past_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    for (size_t k = 0; k < ctx->changes_len; k++)
-        if (consumer->changes[k].concerns && ctx->world->now_ms < cr_plan_deadline_ms(consumer, &consumer->changes[k]))
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        const struct plan_change *change = &consumer->changes[k];
+        int64_t last_ms = 0;
+        for (size_t i = 0; i < consumer->world->pods_len; i++)
+            if (later_ms(consumer, change, &consumer->world->pods[i]) > last_ms)
+                last_ms = later_ms(consumer, change, &consumer->world->pods[i]);
+        if (change->concerns && ctx->world->now_ms < cr_plan_deadline_ms(consumer, change) + last_ms)
             return false;
+    }
     return true;
 }
 
@@ -191,9 +210,8 @@ static enum cr_evidence judge_accepted(const struct plan_ctx *ctx, const struct 
         .now_ms = ctx->world->now_ms,
         .max_delay_ms = c->max_delay_ms,
     };
-    /* What came by an eviction for this change came after it, whatever clocks say. Each has its own time. */
-    int64_t later_ms = evicted && pod->created_ms > c->since_ms ? pod->created_ms - c->since_ms : 0;
-    if (evicted && pod->started_ms && !later_ms)
+    /* What came by an eviction for this change came after it, whatever clocks say. */
+    if (evicted && pod->started_ms && pod->created_ms <= c->since_ms)
         input.pod_started_ms = c->since_ms;
     enum cr_evidence evidence = cr_evidence_judge(&input, why);
     if (evidence == CR_EVIDENCE_STALE && restarts && !is_new && cr_plan_created_since(pod, c->since_ms))
@@ -201,7 +219,7 @@ static enum cr_evidence judge_accepted(const struct plan_ctx *ctx, const struct 
     /* A pod that started with the new template but cannot be reached: in the end its start is what there is to go by.
      */
     if (evidence == CR_EVIDENCE_UNKNOWN && is_new && pod->started_ms &&
-        ctx->world->now_ms >= cr_plan_deadline_ms(consumer, c) + later_ms)
+        ctx->world->now_ms >= cr_plan_deadline_ms(consumer, c) + later_ms(consumer, c, pod))
         return CR_EVIDENCE_INFERRED;
     return evidence;
 }

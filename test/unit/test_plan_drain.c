@@ -367,6 +367,36 @@ static void a_rollout_that_waits_for_drains_says_so_and_has_their_time_on_top(vo
     assert_stands(s, 0, CR_CONSUMER_FAILED, "no new pod for 16 minutes: 0 of 3 pods updated");
 }
 
+/* Each drain puts the next pod off; the last one is looked at as long as the first. */
+static void a_new_pod_that_comes_late_has_its_own_time_to_be_verified(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
+    be_a_stateful_set(s);
+    change_leaf(s, "2");
+    scene_due(s);
+    patch(s);
+    scene_due(s);
+    scene_record(s);
+    s->now_ms += 15 * MINUTE;
+    for (size_t i = 0; i < 3; i++)
+        scene_pod(s, 0, i);
+    scene_see(s, 0, 0, "2");
+    scene_see(s, 0, 1, "2");
+    cr_json_set_int(cr_json_edit(s->workloads[0], "status"), "observedGeneration", 2);
+    assert_int_equal(look(s, 0)->state, CR_CONSUMER_VERIFYING);
+    assert_int_equal(scene_status(s, 0)->pods.unknown, 1);
+    assert_int_equal(s->plan.probes_len, 1);
+    assert_false(holds(s, "Degraded"));
+    /* It does not listen yet. */
+    s->sightings[0][2] = (struct cr_sighting){.seen = CR_SEEN_UNREACHABLE, .at_ms = s->now_ms};
+    scene_plan(s);
+    assert_true(s->plan.requeue_after_ms <= SECOND);
+    s->now_ms += 96 * SECOND;
+    assert_int_equal(look(s, 0)->state, CR_CONSUMER_CONVERGED);
+    assert_int_equal(scene_status(s, 0)->pods.inferred, 1);
+}
+
 static void evictions_wait_for_a_drain_and_have_its_time_on_top(void **state)
 {
     (void)state;
@@ -443,6 +473,7 @@ int main(void)
         T(the_next_consumer_is_restarted_unless_it_comes_after),
         T(a_pod_past_its_grace_period_is_named_once_and_held),
         T(a_rollout_that_waits_for_drains_says_so_and_has_their_time_on_top),
+        T(a_new_pod_that_comes_late_has_its_own_time_to_be_verified),
         T(evictions_wait_for_a_drain_and_have_its_time_on_top),
         T(a_misfit_is_told_once_and_stops_nothing),
     };

@@ -19,7 +19,7 @@ static const char listeners[] = "/listeners";
 /* Failing the health check ends connections with their next response, at once and for all listeners but those of
  * drain_type MODIFY_ONLY; idle ones stay with either. */
 static const char fail_health_check[] = "/healthcheck/fail";
-/* skip_exit, known from Envoy 1.29 on: without it new connections are refused after --drain-time-s, while the pod may
+/* skip_exit, known from Envoy 1.28 on: without it new connections are refused after --drain-time-s, while the pod may
  * still have some sent. */
 static const char drain_listeners[] = "/drain_listeners?graceful&skip_exit";
 

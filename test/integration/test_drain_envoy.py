@@ -231,7 +231,8 @@ class Hook:
     """`shutdown`, begun when the container is to be stopped; then comes SIGTERM."""
 
     def __init__(self, envoy: Envoy, *flags: str) -> None:
-        words = [_BUILD / "bin" / "certroll-shutdown-manager", "shutdown", "--admin-address", envoy.admin_address, "--log-file", "none", *flags]
+        program = _BUILD / "bin" / "certroll-shutdown-manager"
+        words = [program, "shutdown", "--admin-address", envoy.admin_address, "--log-file", "none", *flags]
         self._process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env={**os.environ, **sanitizers.ENVIRONMENT})
         self._began = time.monotonic()
         self.seconds = 0.0

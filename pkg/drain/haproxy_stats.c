@@ -12,6 +12,8 @@ enum {
     COLUMNS_NEEDED = 4,
 };
 
+static const uint64_t most = (uint64_t)1 << 53; /* what JSON and Prometheus take unchanged */
+
 /* By the first line, which names them: their order may change (though it never has). */
 struct columns {
     size_t proxy, service, sessions, status;
@@ -104,7 +106,7 @@ static bool read_number(const char *text, uint64_t *out)
         return false;
     errno = 0;
     *out = strtoull(text, NULL, 10);
-    return errno == 0 && *out <= INT64_MAX;
+    return errno == 0 && *out <= most;
 }
 
 static bool read_row(const char *line, const struct columns *columns, const struct cr_strvec *ignored,
@@ -123,7 +125,8 @@ static bool read_row(const char *line, const struct columns *columns, const stru
     cr_strvec_add(&out->frontends, name);
     if (!cr_streq(status, "STOP"))
         cr_strvec_add(&out->running, name);
-    return !__builtin_add_overflow(out->open, sessions, &out->open);
+    out->open += sessions;
+    return out->open <= most;
 }
 
 bool cr_haproxy_stats_read(const char *text, const struct cr_strvec *ignored, struct cr_haproxy_stats *out,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from edge_busy import Busy
 from edge_clients import Address, Http1, Http2, Load, Upstream, connect, is_open
 from edge_hook import Hook, attempt, attempts
 from edge_programs import HTTP, STATS, TCP, UPSTREAM_HTTP, UPSTREAM_TCP, HAProxy
@@ -102,6 +103,18 @@ def test_clients_are_told_with_their_next_answer(folder: Path) -> None:
         plain.close()
         wait_for("all have gone", lambda: attempt("count", *haproxy.flags)["open"] == 0)
         assert haproxy.process.poll() is None  # it does not end by itself
+
+
+def test_who_asks_all_the_time_is_told_in_time(folder: Path) -> None:
+    """Unlike with SIGUSR1, at which connections that are idle just then are closed."""
+    with HAProxy().running(folder) as haproxy:
+        busy = Busy(_EDGE, 40)
+        wait_for("all are served", lambda: busy.served > 400)
+        assert attempt("begin", *haproxy.flags)["ok"]
+        wait_for("all know", busy.all_told)
+        busy.stop()
+        assert not busy.cut and busy.told == 40
+        assert attempt("count", *haproxy.flags)["open"] == 0
 
 
 def test_idle_connections_end_with_their_time_out(folder: Path) -> None:

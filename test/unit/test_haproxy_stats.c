@@ -78,9 +78,8 @@ static void what_is_not_understood_is_no_number(void **state)
         {HEAD ROW("web;shutdown frontend x", "0", "STOP") "\n", "web;shutdown"},
         {HEAD ROW("\"web\"", "0", "STOP") "\n", "\"web\""},
         {HEAD "web,BACKEND,,,0,9,9984,9,76,104,0,0,0,,,,,STOP,\n\n", "web,BACKEND"},
-        {HEAD ROW("web", "9223372036854775807", "STOP") ROW("tcp", "9223372036854775807", "STOP")
-             ROW("x", "2", "STOP") "\n",
-         "x,FRONTEND"},
+        {HEAD ROW("web", "9007199254740993", "STOP") "\n", "web,FRONTEND"},
+        {HEAD ROW("web", "9007199254740992", "STOP") ROW("tcp", "1", "STOP") "\n", "tcp,FRONTEND"},
     };
     const struct cr_strvec none = {0};
     (void)state;

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
-from control_plane import ROOT
 from edge_clients import PATIENCE_S, Address, Cut, Http1, Http2, Load, Upstream, connect, is_open
 from edge_envoy import HTTP, INNER, STATS, TCP, TLS, UPSTREAM_HTTP, UPSTREAM_TCP, VIA, Envoy
+from edge_hook import Hook, attempt, attempts
+from own_network import own_network
 from reloader_pod import wait_for
 
-sys.path.insert(0, str(ROOT / "test" / "support"))
-
-import sanitizers  # noqa: E402
-from own_network import own_network  # noqa: E402
-
-_BUILD = Path(os.environ.get("CERTROLL_BUILD", ROOT / "build" / "dev"))
 _EDGE: Address = ("127.0.0.1", HTTP)
 _PLAIN: Address = ("127.0.0.1", TCP)
 
@@ -38,24 +29,15 @@ def network() -> Iterator[None]:
         upstream.close()
 
 
-def attempts(envoy: Envoy, operations: str, *flags: str) -> list[dict[str, Any]]:
-    """Single attempts of the strategy, one after the other (drivers/drain_driver.c)."""
-    words = [_BUILD / "test" / "drain_driver", operations, "--admin-address", envoy.admin_address, *flags]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, env={**os.environ, **sanitizers.ENVIRONMENT})
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def attempt(envoy: Envoy, operation: str, *flags: str) -> dict[str, Any]:
-    (result,) = attempts(envoy, operation, *flags)
-    return result
+def at(envoy: Envoy, *flags: str) -> tuple[str, ...]:
+    return ("--admin-address", envoy.admin_address, *flags)
 
 
 def wait_open(envoy: Envoy, expected: int, *flags: str) -> None:
     """Envoy's threads tell what they have with a delay."""
 
     def seen() -> bool:
-        result = attempt(envoy, "count", *flags)
+        result = attempt("count", *at(envoy, *flags))
         assert result["ok"], result
         last.append(result["open"])
         return result["open"] == expected
@@ -129,8 +111,8 @@ def test_an_interface_that_shows_less_counts_more(tmp_path: Path) -> None:
         assert envoy.ask("/listeners")[0] == 403
         wait_open(envoy, 1)
         wait_open(envoy, 0, "--ignore-listener", f"127.0.0.1:{STATS}")
-        assert attempt(envoy, "begin")["ok"]
-        refused = attempt(envoy, "begin", "--drain-listeners")
+        assert attempt("begin", *at(envoy))["ok"]
+        refused = attempt("begin", *at(envoy, "--drain-listeners"))
         assert not refused["ok"] and "answers /drain_listeners?graceful&skip_exit with 403" in refused["words"]
         metrics.close()
 
@@ -144,7 +126,7 @@ def test_clients_are_told_with_their_next_answer(tmp_path: Path) -> None:
         for client in (http1, idle1, http2, idle2):
             client.get()
         assert envoy.ask("/ready") == (200, "LIVE\n")
-        assert [each["ok"] for each in attempts(envoy, "begin,begin")] == [True, True]
+        assert [each["ok"] for each in attempts("begin,begin", *at(envoy))] == [True, True]
         assert envoy.ask("/ready")[0] == 503  # a load balancer's health check
         assert http1.get().headers["connection"] == "close"
         assert http2.get() and http2.goaways == [Http2.LAST_STREAM]  # and then, when no request can be on its way any more:
@@ -176,7 +158,7 @@ def test_idle_connections_end_with_envoys_idle_timeout(tmp_path: Path) -> None:
         clients = [Http1(_EDGE), Http2(_EDGE)]
         for client in clients:
             client.get()
-        assert attempt(envoy, "begin")["ok"]
+        assert attempt("begin", *at(envoy))["ok"]
         wait_open(envoy, 0)
         for client in clients:
             client.close()
@@ -187,7 +169,7 @@ def test_draining_listeners_leaves_it_ready(tmp_path: Path) -> None:
     with Envoy(options=("--drain-strategy", "immediate", "--drain-time-s", "1")).running(tmp_path / "envoy.log") as envoy:
         http1 = Http1(_EDGE)
         http1.get()
-        assert [each["ok"] for each in attempts(envoy, "begin,begin", "--drain-listeners")] == [True, True]
+        assert [each["ok"] for each in attempts("begin,begin", *at(envoy, "--drain-listeners"))] == [True, True]
         assert envoy.ask("/ready") == (200, "LIVE\n")
         assert http1.get().headers["connection"] == "close"
         end = time.monotonic() + 3  # more than its drain time, after which listeners would be closed without skip_exit
@@ -208,7 +190,7 @@ def test_an_envoy_that_is_gone_has_not_drained(tmp_path: Path) -> None:
             envoy.process.kill()
             envoy.process.wait()
             for operation in ("begin", "count"):
-                result = attempt(envoy, operation)
+                result = attempt(operation, *at(envoy))
                 assert not result["ok"] and not result["ended"] and "cannot connect" in result["words"], result
 
 
@@ -218,31 +200,13 @@ def test_an_envoy_that_hangs_has_its_time(tmp_path: Path) -> None:
         assert envoy.process
         envoy.process.send_signal(signal.SIGSTOP)
         for operation in ("begin", "count"):
-            result = attempt(envoy, operation, "--attempt-timeout", "700ms")
+            result = attempt(operation, *at(envoy, "--attempt-timeout", "700ms"))
             assert not result["ok"] and "the time is over" in result["words"] and 700 <= result["ms"] < 5000, result
         envoy.process.send_signal(signal.SIGCONT)
         wait_open(envoy, 0)
 
 
 # --- the program, as the hook of a container that is stopped
-
-
-class Hook:
-    """`shutdown`, begun when the container is to be stopped; then comes SIGTERM."""
-
-    def __init__(self, envoy: Envoy, *flags: str) -> None:
-        program = _BUILD / "bin" / "certroll-shutdown-manager"
-        words = [program, "shutdown", "--admin-address", envoy.admin_address, "--log-file", "none", *flags]
-        self._process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env={**os.environ, **sanitizers.ENVIRONMENT})
-        self._began = time.monotonic()
-        self.seconds = 0.0
-
-    def wait(self) -> tuple[int, str]:
-        """Its exit status and its log."""
-        _, log = self._process.communicate(timeout=PATIENCE_S)
-        self.seconds = time.monotonic() - self._began
-        print(log)
-        return self._process.returncode, log
 
 
 def stop(envoy: Envoy) -> None:
@@ -259,7 +223,7 @@ def test_no_request_is_cut(tmp_path: Path, drain: str | None) -> None:
         load.begin(seconds=6, each=each)
         load.keep_coming()
         if drain:
-            hook = Hook(envoy, drain, "--min-drain-duration", "2s", "--drain-timeout", "50s")
+            hook = Hook(*at(envoy, drain, "--min-drain-duration", "2s", "--drain-timeout", "50s"))
             threading.Timer(1.0, load.stop_coming).start()  # as endpoints of a Service follow, within the least duration
             status, log = hook.wait()
             assert status == 0, log
@@ -277,7 +241,7 @@ def test_no_request_is_cut(tmp_path: Path, drain: str | None) -> None:
 def test_a_connection_that_never_ends_is_ended_at_the_time_out(tmp_path: Path) -> None:
     with Envoy().running(tmp_path / "envoy.log") as envoy, connect(_PLAIN) as plain:
         wait_open(envoy, 1)
-        hook = Hook(envoy, "--min-drain-duration", "1s", "--drain-timeout", "4s")
+        hook = Hook(*at(envoy, "--min-drain-duration", "1s", "--drain-timeout", "4s"))
         status, log = hook.wait()
         assert status == 1 and 4 <= hook.seconds < 10
         assert is_open(plain)
@@ -288,7 +252,7 @@ def test_a_connection_that_never_ends_is_ended_at_the_time_out(tmp_path: Path) -
 def test_an_envoy_that_dies_in_mid_drain_has_not_drained(tmp_path: Path) -> None:
     with Envoy().running(tmp_path / "envoy.log") as envoy, connect(_PLAIN):
         wait_open(envoy, 1)
-        hook = Hook(envoy, "--min-drain-duration", "1s", "--drain-timeout", "5s")
+        hook = Hook(*at(envoy, "--min-drain-duration", "1s", "--drain-timeout", "5s"))
         wait_for("it drains", lambda: envoy.ask("/ready")[0] == 503)
         assert envoy.process
         envoy.process.kill()

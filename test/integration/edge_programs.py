@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import socket
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -156,7 +157,9 @@ class Nginx(_Program):
     def running(self, folder: Path) -> Iterator[Nginx]:
         root = sources.debian(_PACKAGES).root
         config = folder / "nginx.conf"
-        config.write_text(_NGINX.format(folder=folder, modules=root / "usr/lib/nginx/modules", main=self.main, **globals()))
-        words = [str(root / "usr/sbin/nginx"), *self.options, "-e", "stderr", "-c", str(config), "-g", "daemon off;"]
+        for file in ("usr/sbin/nginx", "usr/lib/nginx/modules/ngx_stream_module.so"):
+            shutil.copy(root / file, folder)  # nobody may look into the cache
+        config.write_text(_NGINX.format(folder=folder, modules=folder, main=self.main, **globals()))
+        words = [str(folder / "nginx"), *self.options, "-e", "stderr", "-c", str(config), "-g", "daemon off;"]
         with self._running(folder, words, root):
             yield self

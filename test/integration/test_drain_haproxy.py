@@ -119,12 +119,14 @@ def test_who_asks_all_the_time_is_told_in_time(folder: Path) -> None:
 
 def test_idle_connections_end_with_their_time_out(folder: Path) -> None:
     with HAProxy(keep_alive="1s").running(folder) as haproxy:
-        idle = Http1(_EDGE)
-        idle.get()
+        clients = [Http1(_EDGE), Http2(_EDGE)]
+        for client in clients:
+            client.get()
         hook = Hook(*haproxy.flags, "--min-drain-duration", "0s", "--drain-timeout", "50s")
         status, log = hook.wait()
         assert status == 0 and hook.seconds < 30, log
-        idle.close()
+        for client in clients:
+            client.close()
 
 
 # --- a HAProxy that fails

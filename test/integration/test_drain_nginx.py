@@ -112,13 +112,17 @@ def test_who_was_accepted_by_workers_of_before_a_reload_counts(folder: Path) -> 
 
 
 def capless(*capabilities: str) -> tuple[str, ...]:
-    """Root as it is in a container."""
     return ("setpriv", "--bounding-set", ",".join(f"-{name}" for name in capabilities))
 
 
-def test_root_of_a_container_sees_enough(folder: Path) -> None:
-    """Workers have changed their user: nobody but who has SYS_PTRACE may look into them."""
-    prefix = capless("sys_ptrace", "sys_admin", "dac_read_search", "perfmon", "bpf", "checkpoint_restore")
+_CONTAINERS_ROOT = capless("sys_ptrace", "sys_admin", "dac_read_search", "perfmon", "bpf", "checkpoint_restore")
+_NOBODY = ("setpriv", "--reuid", "65532", "--regid", "65532", "--clear-groups", "--bounding-set", "-all", "--no-new-privs")
+
+
+@pytest.mark.parametrize("prefix", [_CONTAINERS_ROOT, _NOBODY], ids=["root", "nobody"])
+def test_its_own_user_sees_enough(folder: Path, prefix: tuple[str, ...]) -> None:
+    """Workers of root have changed their user: nobody but who has SYS_PTRACE may look into them."""
+    os.chmod(folder, 0o777)
     with Nginx(prefix=prefix).running(folder) as nginx, talk():
         begun, counted = attempts("begin,count", *nginx.flags, prefix=prefix)
         assert begun["ok"] and counted["ok"] and counted["open"] == 1, (begun, counted)

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from edge_busy import Busy
 from edge_clients import PATIENCE_S, Address, Cut, Http1, Http2, Load, Upstream, connect, is_open
 from edge_envoy import HTTP, INNER, STATS, TCP, TLS, UPSTREAM_HTTP, UPSTREAM_TCP, VIA, Envoy
 from edge_hook import Hook, attempt, attempts
@@ -222,6 +223,8 @@ def test_no_request_is_cut(tmp_path: Path, drain: str | None) -> None:
     with Envoy(options=("--drain-strategy", "immediate")).running(tmp_path / "envoy.log") as envoy:
         load.begin(seconds=6, each=each)
         load.keep_coming()
+        busy = Busy(_EDGE, each)
+        wait_for("all are served", lambda: busy.served > 10 * each)
         if drain:
             hook = Hook(*at(envoy, drain, "--min-drain-duration", "2s", "--drain-timeout", "50s"))
             threading.Timer(1.0, load.stop_coming).start()  # as endpoints of a Service follow, within the least duration
@@ -230,12 +233,14 @@ def test_no_request_is_cut(tmp_path: Path, drain: str | None) -> None:
         stop(envoy)
         load.stop_coming()
         load.wait()
-    print(f"{len(load.done)} whole, {len(load.cut)} cut")
+        busy.stop()
+    print(f"{len(load.done)} whole, {len(load.cut)} cut; of {each} that ask all the time {busy.told} told, {len(busy.cut)} cut")
     if drain:
         assert not load.cut and len(load.done) > 4 * each
+        assert not busy.cut and busy.told == each
         assert 5 < hook.seconds < 50
     else:
-        assert len(load.cut) >= 3 * each
+        assert len(load.cut) >= 3 * each and len(busy.cut) == each
 
 
 def test_a_connection_that_never_ends_is_ended_at_the_time_out(tmp_path: Path) -> None:

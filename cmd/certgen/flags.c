@@ -1,9 +1,9 @@
 #include "flags.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/flags.h"
 #include "base/strings.h"
 #include "certgen/set.h"
 #include "kube/own_namespace.h"
@@ -55,177 +55,82 @@ const char flags_help[] =
 /* --timeout by default. */
 enum { MINUTES = 5, STAGED_MINUTES = 60 };
 
-enum {
-    OPT_PROFILE = 256,
-    OPT_CONFIG,
-    OPT_CLUSTER_DOMAIN,
-    OPT_SUFFIX,
-    OPT_LIFETIME,
-    OPT_LIFETIME_DAYS,
-    OPT_STAGED,
-    OPT_SETTLE,
-    OPT_RESTART,
-    OPT_NO_RESTART,
-    OPT_NO_WEBHOOK,
-    OPT_KUBECONFIG,
-    OPT_CONTEXT,
-    OPT_TIMEOUT,
-    OPT_IGNORED,
-    OPT_FORMAT,
-    OPT_ELSEWHERE,
-    OPT_VERSION,
-};
-
-static const struct option options[] = {
-    {"profile", required_argument, NULL, OPT_PROFILE},
-    {"config", required_argument, NULL, OPT_CONFIG},
-    {"namespace", required_argument, NULL, 'n'},
-    {"cluster-domain", required_argument, NULL, OPT_CLUSTER_DOMAIN},
-    {"secrets-name-suffix", required_argument, NULL, OPT_SUFFIX},
-    {"lifetime", required_argument, NULL, OPT_LIFETIME},
-    {"certificate-lifetime", required_argument, NULL, OPT_LIFETIME_DAYS},
-    {"overwrite", no_argument, NULL, 'o'},
-    {"staged", no_argument, NULL, OPT_STAGED},
-    {"settle", required_argument, NULL, OPT_SETTLE},
-    {"restart", required_argument, NULL, OPT_RESTART},
-    {"no-restart", no_argument, NULL, OPT_NO_RESTART},
-    {"no-webhook", no_argument, NULL, OPT_NO_WEBHOOK},
-    {"disable-topology-injector", no_argument, NULL, OPT_NO_WEBHOOK},
-    {"local", required_argument, NULL, 'l'},
-    {"kubeconfig", required_argument, NULL, OPT_KUBECONFIG},
-    {"context", required_argument, NULL, OPT_CONTEXT},
-    {"timeout", required_argument, NULL, OPT_TIMEOUT},
-    {"kube", no_argument, NULL, OPT_IGNORED},
-    {"incluster", no_argument, NULL, OPT_IGNORED},
-    {"secrets-format", required_argument, NULL, OPT_FORMAT},
-    {"pem", no_argument, NULL, OPT_ELSEWHERE},
-    {"yaml", no_argument, NULL, OPT_ELSEWHERE},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
-
-static bool parse_time(const char *flag, const char *value, int64_t *ms, struct cr_error *err)
+/* A slip of the unit would be an outage as soon as the certificates are there. */
+static bool take_lifetime(void *field, const char *flag, const char *value, struct cr_error *err)
 {
+    int64_t *ms = field;
     if (!cr_duration_parse(value, ms, err))
         return cr_error_wrap(err, "%s", flag);
-    return *ms > 0 || cr_error_set(err, CR_ERR_INVALID, "%s must be longer than nothing", flag);
-}
-
-/* A slip of the unit would be an outage as soon as the certificates are there. */
-static bool parse_lifetime(const char *value, int64_t *ms, struct cr_error *err)
-{
-    if (!parse_time("--lifetime", value, ms, err))
-        return false;
     return (*ms >= CR_CERTGEN_LIFETIME_MIN_MS && *ms <= CR_CERTGEN_LIFETIME_MAX_MS) ||
-           cr_error_set(err, CR_ERR_INVALID, "--lifetime must be from 1h to 876000h, not '%s'", value);
+           cr_error_set(err, CR_ERR_INVALID, "%s must be from 1h to 876000h, not '%s'", flag, value);
 }
 
-static bool parse_days(const char *value, int64_t *ms, struct cr_error *err)
+static bool take_days(void *field, const char *flag, const char *value, struct cr_error *err)
 {
     enum { DAYS_MAX = 36500 };
+    int64_t *ms = field;
     char *end = NULL;
     long days = strtol(value, &end, 10);
     *ms = (int64_t)days * 24 * 3600 * 1000;
     return (!*end && end != value && days > 0 && days <= DAYS_MAX) ||
-           cr_error_set(err, CR_ERR_INVALID, "--certificate-lifetime must be a number of days from 1 to %d, not '%s'",
-                        DAYS_MAX, value);
+           cr_error_set(err, CR_ERR_INVALID, "%s must be a number of days from 1 to %d, not '%s'", flag, DAYS_MAX,
+                        value);
 }
 
-static bool check_namespace(const char *name, struct cr_error *err)
+static bool check_namespace(const char *flag, const char *name, struct cr_error *err)
 {
     return cr_is_namespace_name(name) ||
-           cr_error_set(err, CR_ERR_INVALID, "--namespace '%s' is no name of a namespace", name);
+           cr_error_set(err, CR_ERR_INVALID, "%s '%s' is no name of a namespace", flag, name);
 }
 
 /* The other format has the CA in a Secret of its own, for Contour before 1.5. */
-static bool check_format(const char *value, struct cr_error *err)
+static bool check_format(const char *flag, const char *value, struct cr_error *err)
 {
     return cr_streq(value, "compact") ||
-           cr_error_set(err, CR_ERR_INVALID, "--secrets-format: only compact is made, with ca.crt in each Secret");
+           cr_error_set(err, CR_ERR_INVALID, "%s: only compact is made, with ca.crt in each Secret", flag);
 }
 
 /* A flag in its place: Envoy Gateway's --local takes no folder. */
-static bool check_folder(const char *value, struct cr_error *err)
+static bool check_folder(const char *flag, const char *value, struct cr_error *err)
 {
-    return (*value && *value != '-') || cr_error_set(err, CR_ERR_INVALID, "--local needs a folder, not '%s'", value);
+    return (*value && *value != '-') || cr_error_set(err, CR_ERR_INVALID, "%s needs a folder, not '%s'", flag, value);
 }
 
-static bool take_set(int option, struct flags *flags, struct cr_error *err)
+/* value: NULL, it has none. */
+static bool refuse_elsewhere(const char *flag, const char *value, struct cr_error *err)
 {
-    switch (option) {
-    case OPT_PROFILE:
-        flags->profile = optarg;
-        return true;
-    case OPT_CONFIG:
-        flags->config = optarg;
-        return true;
-    case 'n':
-        flags->ns = optarg;
-        return check_namespace(optarg, err);
-    case OPT_CLUSTER_DOMAIN:
-        flags->cluster_domain = optarg;
-        return true;
-    case OPT_SUFFIX:
-        flags->name_suffix = optarg;
-        return true;
-    case OPT_LIFETIME:
-        return parse_lifetime(optarg, &flags->lifetime_ms, err);
-    case OPT_LIFETIME_DAYS:
-        return parse_days(optarg, &flags->lifetime_ms, err);
-    default:
-        /* getopt_long has named the flag already. */
-        return cr_error_set(err, CR_ERR_INVALID, "see certroll-certgen --help");
-    }
+    (void)flag;
+    (void)value;
+    return cr_error_set(err, CR_ERR_INVALID, "--pem and --yaml are not made: --local DIR writes files");
 }
 
-static bool take(int option, struct flags *flags, struct cr_error *err)
-{
-    switch (option) {
-    case 'o':
-        flags->overwrite = true;
-        return true;
-    case OPT_STAGED:
-        flags->staged = true;
-        return true;
-    case OPT_SETTLE:
-        return parse_time("--settle", optarg, &flags->settle_ms, err);
-    case OPT_RESTART:
-        cr_strvec_add_unique(&flags->restarts, optarg);
-        return true;
-    case OPT_NO_RESTART:
-        flags->no_restart = true;
-        return true;
-    case OPT_NO_WEBHOOK:
-        flags->no_webhook = true;
-        return true;
-    case 'l':
-        flags->local = optarg;
-        return check_folder(optarg, err);
-    case OPT_KUBECONFIG:
-        flags->kubeconfig = optarg;
-        return true;
-    case OPT_CONTEXT:
-        flags->context = optarg;
-        return true;
-    case OPT_TIMEOUT:
-        return parse_time("--timeout", optarg, &flags->timeout_ms, err);
-    case OPT_IGNORED:
-        return true;
-    case OPT_FORMAT:
-        return check_format(optarg, err);
-    case OPT_ELSEWHERE:
-        return cr_error_set(err, CR_ERR_INVALID, "--pem and --yaml are not made: --local DIR writes files");
-    case OPT_VERSION:
-        flags->version = true;
-        return true;
-    case 'h':
-        flags->help = true;
-        return true;
-    default:
-        return take_set(option, flags, err);
-    }
-}
+static const struct cr_flag table[] = {
+    CR_FLAG(TEXT, "profile", struct flags, profile),
+    CR_FLAG(TEXT, "config", struct flags, config),
+    CR_FLAG(TEXT, "namespace", struct flags, ns, .letter = 'n', .check = check_namespace),
+    CR_FLAG(TEXT, "cluster-domain", struct flags, cluster_domain),
+    CR_FLAG(TEXT, "secrets-name-suffix", struct flags, name_suffix),
+    CR_FLAG(OWN, "lifetime", struct flags, lifetime_ms, .take = take_lifetime),
+    CR_FLAG(OWN, "certificate-lifetime", struct flags, lifetime_ms, .take = take_days),
+    CR_FLAG(SWITCH, "overwrite", struct flags, overwrite, .letter = 'o'),
+    CR_FLAG(SWITCH, "staged", struct flags, staged),
+    CR_FLAG(DURATION, "settle", struct flags, settle_ms, .least = 1),
+    CR_FLAG(TEXTS, "restart", struct flags, restarts),
+    CR_FLAG(SWITCH, "no-restart", struct flags, no_restart),
+    CR_FLAG(SWITCH, "no-webhook", struct flags, no_webhook),
+    CR_FLAG(SWITCH, "disable-topology-injector", struct flags, no_webhook),
+    CR_FLAG(TEXT, "local", struct flags, local, .letter = 'l', .check = check_folder),
+    CR_FLAG(TEXT, "kubeconfig", struct flags, kubeconfig),
+    CR_FLAG(TEXT, "context", struct flags, context),
+    CR_FLAG(DURATION, "timeout", struct flags, timeout_ms, .least = 1),
+    {.name = "kube", .kind = CR_FLAG_NOTHING},
+    {.name = "incluster", .kind = CR_FLAG_NOTHING},
+    {.name = "secrets-format", .kind = CR_FLAG_IGNORED, .check = check_format},
+    {.name = "pem", .kind = CR_FLAG_NOTHING, .check = refuse_elsewhere},
+    {.name = "yaml", .kind = CR_FLAG_NOTHING, .check = refuse_elsewhere},
+    CR_FLAG(SWITCH, "version", struct flags, version),
+    CR_FLAG(SWITCH, "help", struct flags, help, .letter = 'h'),
+};
 
 static bool check(const struct flags *flags, struct cr_error *err)
 {
@@ -244,16 +149,10 @@ static bool check(const struct flags *flags, struct cr_error *err)
 
 bool flags_parse(int argc, char **argv, struct flags *flags, struct cr_error *err)
 {
+    static const struct cr_flags line = {.program = "certroll-certgen", .table = table, .len = cr_array_len(table)};
     *flags = (struct flags){0};
-    for (;;) {
-        int option = getopt_long(argc, argv, "n:l:oh", options, NULL);
-        if (option < 0)
-            break;
-        if (!take(option, flags, err))
-            return false;
-    }
-    if (optind < argc)
-        return cr_error_set(err, CR_ERR_INVALID, "unexpected argument '%s'; see certroll-certgen --help", argv[optind]);
+    if (!cr_flags_parse(&line, argc, argv, flags, NULL, err))
+        return false;
     if (!flags->timeout_ms)
         flags->timeout_ms = (int64_t)(flags->staged ? STAGED_MINUTES : MINUTES) * 60 * 1000;
     return check(flags, err);

@@ -1,10 +1,8 @@
 #include "flags.h"
 
-#include <getopt.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/flags.h"
 #include "base/strings.h"
 #include "kube/own_namespace.h"
 
@@ -67,106 +65,10 @@ const char flags_help[] =
 
 enum { WORKERS_MAX = 64, RESTARTS_MAX = 100000 };
 
-enum {
-    OPT_KUBECONFIG = 256,
-    OPT_CONTEXT,
-    OPT_OPERATOR_NAMESPACE,
-    OPT_CATALOGUE,
-    OPT_SECRET_SCOPE,
-    OPT_LEADER_ELECT,
-    OPT_LEASE_NAME,
-    OPT_LEASE_DURATION,
-    OPT_RENEW_DEADLINE,
-    OPT_RETRY_PERIOD,
-    OPT_HEALTH,
-    OPT_METRICS_AUTH,
-    OPT_METRICS,
-    OPT_METRICS_CERT,
-    OPT_METRICS_KEY,
-    OPT_METRICS_CLIENT_CA,
-    OPT_RESTARTS,
-    OPT_NAMESPACE_RESTARTS,
-    OPT_WORKERS,
-    OPT_LOG_LEVEL,
-    OPT_VERSION,
-};
-
-static const struct option options[] = {
-    {"kubeconfig", required_argument, NULL, OPT_KUBECONFIG},
-    {"context", required_argument, NULL, OPT_CONTEXT},
-    {"namespace", required_argument, NULL, 'n'},
-    {"operator-namespace", required_argument, NULL, OPT_OPERATOR_NAMESPACE},
-    {"catalogue-configmap", required_argument, NULL, OPT_CATALOGUE},
-    {"secret-scope", required_argument, NULL, OPT_SECRET_SCOPE},
-    {"leader-elect", optional_argument, NULL, OPT_LEADER_ELECT},
-    {"leader-elect-lease-name", required_argument, NULL, OPT_LEASE_NAME},
-    {"leader-elect-lease-duration", required_argument, NULL, OPT_LEASE_DURATION},
-    {"leader-elect-renew-deadline", required_argument, NULL, OPT_RENEW_DEADLINE},
-    {"leader-elect-retry-period", required_argument, NULL, OPT_RETRY_PERIOD},
-    {"health-probe-bind-address", required_argument, NULL, OPT_HEALTH},
-    {"metrics-auth", required_argument, NULL, OPT_METRICS_AUTH},
-    {"metrics-bind-address", required_argument, NULL, OPT_METRICS},
-    {"metrics-client-ca-file", required_argument, NULL, OPT_METRICS_CLIENT_CA},
-    {"metrics-tls-cert-file", required_argument, NULL, OPT_METRICS_CERT},
-    {"metrics-tls-private-key-file", required_argument, NULL, OPT_METRICS_KEY},
-    {"max-restarts", required_argument, NULL, OPT_RESTARTS},
-    {"max-restarts-per-namespace", required_argument, NULL, OPT_NAMESPACE_RESTARTS},
-    {"workers", required_argument, NULL, OPT_WORKERS},
-    {"log-level", required_argument, NULL, OPT_LOG_LEVEL},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
-
-static bool parse_number(const char *flag, const char *text, int least, int most, int *out, struct cr_error *err)
-{
-    char *end = NULL;
-    long n = strtol(text, &end, 10);
-    if (*end || end == text || n < least || n > most)
-        return cr_error_set(err, CR_ERR_INVALID, "%s must be a number from %d to %d, not '%s'", flag, least, most,
-                            text);
-    *out = (int)n;
-    return true;
-}
-
 static bool check_namespace(const char *flag, const char *name, struct cr_error *err)
 {
     return cr_is_namespace_name(name) ||
            cr_error_set(err, CR_ERR_INVALID, "%s '%s' is no name of a namespace", flag, name);
-}
-
-static bool add_namespace(const char *name, struct cr_strvec *namespaces, struct cr_error *err)
-{
-    if (!check_namespace("--namespace", name, err))
-        return false;
-    cr_strvec_add_unique(namespaces, name);
-    return true;
-}
-
-static bool parse_bool(const char *flag, const char *value, bool *out, struct cr_error *err)
-{
-    *out = !cr_streq(value, "false");
-    return !value || cr_streq(value, "true") || cr_streq(value, "false") ||
-           cr_error_set(err, CR_ERR_INVALID, "%s must be true or false, not '%s'", flag, value);
-}
-
-static bool parse_secret_scope(const char *value, enum cr_secret_scope *scope, struct cr_error *err)
-{
-    *scope = cr_streq(value, "named") ? CR_SECRET_SCOPE_NAMED : CR_SECRET_SCOPE_AUTO;
-    return *scope == CR_SECRET_SCOPE_NAMED || cr_streq(value, "auto") ||
-           cr_error_set(err, CR_ERR_INVALID, "--secret-scope must be auto or named, not '%s'", value);
-}
-
-static bool parse_metrics_auth(const char *value, bool *token, struct cr_error *err)
-{
-    *token = cr_streq(value, "token");
-    return *token || cr_streq(value, "none") ||
-           cr_error_set(err, CR_ERR_INVALID, "--metrics-auth must be none or token, not '%s'", value);
-}
-
-static bool parse_time(const char *flag, const char *value, int64_t *ms, struct cr_error *err)
-{
-    return cr_duration_parse(value, ms, err) || cr_error_wrap(err, "%s", flag);
 }
 
 /* An RFC 1123 subdomain, as Kubernetes demands of the names of most objects. what: "Lease". */
@@ -178,96 +80,51 @@ static bool check_name(const char *flag, const char *name, const char *what, str
     return plain || cr_error_set(err, CR_ERR_INVALID, "%s '%s' is no name of a %s", flag, name, what);
 }
 
-static bool take_leader_election(int option, struct flags *flags, struct cr_error *err)
+static bool check_lease(const char *flag, const char *name, struct cr_error *err)
 {
-    switch (option) {
-    case OPT_LEASE_NAME:
-        flags->lease_name = optarg;
-        return check_name("--leader-elect-lease-name", optarg, "Lease", err);
-    case OPT_LEASE_DURATION:
-        return parse_time("--leader-elect-lease-duration", optarg, &flags->times.lease_ms, err);
-    case OPT_RENEW_DEADLINE:
-        return parse_time("--leader-elect-renew-deadline", optarg, &flags->times.renew_ms, err);
-    case OPT_RETRY_PERIOD:
-        return parse_time("--leader-elect-retry-period", optarg, &flags->times.retry_ms, err);
-    default:
-        return parse_bool("--leader-elect", optarg, &flags->leader_elect, err);
-    }
+    return check_name(flag, name, "Lease", err);
 }
 
-static bool take_metrics(int option, struct flags *flags, struct cr_error *err)
+static bool check_configmap(const char *flag, const char *name, struct cr_error *err)
 {
-    switch (option) {
-    case OPT_METRICS_AUTH:
-        return parse_metrics_auth(optarg, &flags->metrics_token, err);
-    case OPT_METRICS_CERT:
-        flags->metrics_files.certificate = optarg;
-        return true;
-    case OPT_METRICS_KEY:
-        flags->metrics_files.private_key = optarg;
-        return true;
-    case OPT_METRICS_CLIENT_CA:
-        flags->metrics_files.client_ca = optarg;
-        return true;
-    default:
-        flags->metrics_address = optarg;
-        return true;
-    }
+    return !*name || check_name(flag, name, "ConfigMap", err);
 }
 
-static bool take(int option, struct flags *flags, struct cr_error *err)
+static const char *const scopes[] = {[CR_SECRET_SCOPE_AUTO] = "auto", [CR_SECRET_SCOPE_NAMED] = "named", NULL};
+
+static bool take_metrics_auth(void *field, const char *flag, const char *value, struct cr_error *err)
 {
-    switch (option) {
-    case OPT_KUBECONFIG:
-        flags->kubeconfig = optarg;
-        return true;
-    case OPT_CONTEXT:
-        flags->context = optarg;
-        return true;
-    case 'n':
-        return add_namespace(optarg, &flags->namespaces, err);
-    case OPT_OPERATOR_NAMESPACE:
-        flags->operator_namespace = optarg;
-        return check_namespace("--operator-namespace", optarg, err);
-    case OPT_CATALOGUE:
-        flags->catalogue_configmap = optarg;
-        return !*optarg || check_name("--catalogue-configmap", optarg, "ConfigMap", err);
-    case OPT_SECRET_SCOPE:
-        return parse_secret_scope(optarg, &flags->secret_scope, err);
-    case OPT_LEADER_ELECT:
-    case OPT_LEASE_NAME:
-    case OPT_LEASE_DURATION:
-    case OPT_RENEW_DEADLINE:
-    case OPT_RETRY_PERIOD:
-        return take_leader_election(option, flags, err);
-    case OPT_METRICS:
-    case OPT_METRICS_AUTH:
-    case OPT_METRICS_CERT:
-    case OPT_METRICS_KEY:
-    case OPT_METRICS_CLIENT_CA:
-        return take_metrics(option, flags, err);
-    case OPT_HEALTH:
-        flags->health_address = optarg;
-        return true;
-    case OPT_RESTARTS:
-        return parse_number("--max-restarts", optarg, 0, RESTARTS_MAX, &flags->limits.total, err);
-    case OPT_NAMESPACE_RESTARTS:
-        return parse_number("--max-restarts-per-namespace", optarg, 0, RESTARTS_MAX, &flags->limits.per_namespace, err);
-    case OPT_WORKERS:
-        return parse_number("--workers", optarg, 1, WORKERS_MAX, &flags->workers, err);
-    case OPT_LOG_LEVEL:
-        return cr_log_level_parse(optarg, &flags->log_level, err);
-    case OPT_VERSION:
-        flags->version = true;
-        return true;
-    case 'h':
-        flags->help = true;
-        return true;
-    default:
-        /* getopt_long has named the flag already. */
-        return cr_error_set(err, CR_ERR_INVALID, "see certroll-operator --help");
-    }
+    bool *token = field;
+    *token = cr_streq(value, "token");
+    return *token || cr_streq(value, "none") ||
+           cr_error_set(err, CR_ERR_INVALID, "%s must be none or token, not '%s'", flag, value);
 }
+
+static const struct cr_flag table[] = {
+    CR_FLAG(TEXT, "kubeconfig", struct flags, kubeconfig),
+    CR_FLAG(TEXT, "context", struct flags, context),
+    CR_FLAG(TEXTS, "namespace", struct flags, namespaces, .letter = 'n', .check = check_namespace),
+    CR_FLAG(TEXT, "operator-namespace", struct flags, operator_namespace, .check = check_namespace),
+    CR_FLAG(TEXT, "catalogue-configmap", struct flags, catalogue_configmap, .check = check_configmap),
+    CR_FLAG(CHOICE, "secret-scope", struct flags, secret_scope, .choices = scopes),
+    CR_FLAG(BOOL, "leader-elect", struct flags, leader_elect),
+    CR_FLAG(TEXT, "leader-elect-lease-name", struct flags, lease_name, .check = check_lease),
+    CR_FLAG(DURATION, "leader-elect-lease-duration", struct flags, times.lease_ms),
+    CR_FLAG(DURATION, "leader-elect-renew-deadline", struct flags, times.renew_ms),
+    CR_FLAG(DURATION, "leader-elect-retry-period", struct flags, times.retry_ms),
+    CR_FLAG(TEXT, "metrics-bind-address", struct flags, metrics_address),
+    CR_FLAG(TEXT, "health-probe-bind-address", struct flags, health_address),
+    CR_FLAG(OWN, "metrics-auth", struct flags, metrics_token, .take = take_metrics_auth),
+    CR_FLAG(TEXT, "metrics-tls-cert-file", struct flags, metrics_files.certificate),
+    CR_FLAG(TEXT, "metrics-tls-private-key-file", struct flags, metrics_files.private_key),
+    CR_FLAG(TEXT, "metrics-client-ca-file", struct flags, metrics_files.client_ca),
+    CR_FLAG(NUMBER, "max-restarts", struct flags, limits.total, .most = RESTARTS_MAX),
+    CR_FLAG(NUMBER, "max-restarts-per-namespace", struct flags, limits.per_namespace, .most = RESTARTS_MAX),
+    CR_FLAG(NUMBER, "workers", struct flags, workers, .least = 1, .most = WORKERS_MAX),
+    CR_FLAG(LOG_LEVEL, "log-level", struct flags, log_level),
+    CR_FLAG(SWITCH, "version", struct flags, version),
+    CR_FLAG(SWITCH, "help", struct flags, help, .letter = 'h'),
+};
 
 /* Kubelets have no certificate to show. */
 static bool check_metrics_files(const struct flags *flags, struct cr_error *err)
@@ -284,6 +141,7 @@ static bool check_metrics_files(const struct flags *flags, struct cr_error *err)
 
 bool flags_parse(int argc, char **argv, struct flags *flags, struct cr_error *err)
 {
+    static const struct cr_flags line = {.program = "certroll-operator", .table = table, .len = cr_array_len(table)};
     *flags = (struct flags){
         .leader_elect = true,
         .lease_name = "certroll-operator",
@@ -293,16 +151,8 @@ bool flags_parse(int argc, char **argv, struct flags *flags, struct cr_error *er
         .workers = 4,
         .limits = {.per_namespace = 10, .total = 50},
     };
-    for (;;) {
-        int option = getopt_long(argc, argv, "n:h", options, NULL);
-        if (option < 0)
-            break;
-        if (!take(option, flags, err))
-            return false;
-    }
-    if (optind < argc)
-        return cr_error_set(err, CR_ERR_INVALID, "unexpected argument '%s'; see certroll-operator --help",
-                            argv[optind]);
+    if (!cr_flags_parse(&line, argc, argv, flags, NULL, err))
+        return false;
     if (!check_metrics_files(flags, err))
         return false;
     return cr_election_check_times(&flags->times, err) || cr_error_wrap(err, "leader election");

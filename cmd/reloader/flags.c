@@ -1,7 +1,9 @@
 #include "flags.h"
 
-#include <getopt.h>
 #include <stddef.h>
+
+#include "base/flags.h"
+#include "base/strings.h"
 
 const char flags_help[] =
     "certroll-reloader makes a program in its pod take up TLS material that has changed, without a restart.\n"
@@ -34,92 +36,25 @@ const char flags_help[] =
     "Exit status: 0 ended as asked, 1 could not start or, with --once, not make all outputs, 2 wrong usage or\n"
     "configuration.\n";
 
-enum {
-    OPT_CONFIG = 256,
-    OPT_ADDRESS,
-    OPT_CERT,
-    OPT_KEY,
-    OPT_CLIENT_CA,
-    OPT_HEALTH,
-    OPT_STATE_FOLDER,
-    OPT_ONCE,
-    OPT_CHECK,
-    OPT_LOG_LEVEL,
-    OPT_VERSION,
-};
-
-static const struct option options[] = {
-    {"config", required_argument, NULL, OPT_CONFIG},
-    {"address", required_argument, NULL, OPT_ADDRESS},
-    {"tls-cert-file", required_argument, NULL, OPT_CERT},
-    {"tls-private-key-file", required_argument, NULL, OPT_KEY},
-    {"client-ca-file", required_argument, NULL, OPT_CLIENT_CA},
-    {"health-address", required_argument, NULL, OPT_HEALTH},
-    {"state-folder", required_argument, NULL, OPT_STATE_FOLDER},
-    {"once", no_argument, NULL, OPT_ONCE},
-    {"check", no_argument, NULL, OPT_CHECK},
-    {"log-level", required_argument, NULL, OPT_LOG_LEVEL},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
-
-static void take_page(int option, struct flags *flags)
+static bool check_absolute(const char *flag, const char *value, struct cr_error *err)
 {
-    switch (option) {
-    case OPT_CERT:
-        flags->files.certificate = optarg;
-        break;
-    case OPT_KEY:
-        flags->files.private_key = optarg;
-        break;
-    case OPT_CLIENT_CA:
-        flags->files.client_ca = optarg;
-        break;
-    case OPT_HEALTH:
-        flags->health_address = optarg;
-        break;
-    default:
-        flags->address = optarg;
-        break;
-    }
+    return *value == '/' || cr_error_set(err, CR_ERR_INVALID, "%s must be an absolute path", flag);
 }
 
-static bool take(int option, struct flags *flags, struct cr_error *err)
-{
-    switch (option) {
-    case OPT_CONFIG:
-        flags->config = optarg;
-        return true;
-    case OPT_ADDRESS:
-    case OPT_CERT:
-    case OPT_KEY:
-    case OPT_CLIENT_CA:
-    case OPT_HEALTH:
-        take_page(option, flags);
-        return true;
-    case OPT_STATE_FOLDER:
-        flags->state_folder = optarg;
-        return *optarg == '/' || cr_error_set(err, CR_ERR_INVALID, "--state-folder must be an absolute path");
-    case OPT_ONCE:
-        flags->once = true;
-        return true;
-    case OPT_CHECK:
-        flags->check = true;
-        return true;
-    case OPT_LOG_LEVEL:
-        return cr_log_level_parse(optarg, &flags->log_level, err);
-    case OPT_VERSION:
-        flags->version = true;
-        return true;
-    case 'h':
-        flags->help = true;
-        return true;
-    default:
-        /* getopt_long has named the flag already. */
-        return cr_error_set(err, CR_ERR_INVALID, "see certroll-reloader --help");
-    }
-}
+static const struct cr_flag table[] = {
+    CR_FLAG(TEXT, "config", struct flags, config),
+    CR_FLAG(TEXT, "address", struct flags, address),
+    CR_FLAG(TEXT, "tls-cert-file", struct flags, files.certificate),
+    CR_FLAG(TEXT, "tls-private-key-file", struct flags, files.private_key),
+    CR_FLAG(TEXT, "client-ca-file", struct flags, files.client_ca),
+    CR_FLAG(TEXT, "health-address", struct flags, health_address),
+    CR_FLAG(TEXT, "state-folder", struct flags, state_folder, .check = check_absolute),
+    CR_FLAG(SWITCH, "once", struct flags, once),
+    CR_FLAG(SWITCH, "check", struct flags, check),
+    CR_FLAG(LOG_LEVEL, "log-level", struct flags, log_level),
+    CR_FLAG(SWITCH, "version", struct flags, version),
+    CR_FLAG(SWITCH, "help", struct flags, help, .letter = 'h'),
+};
 
 /* Kubelets have no certificate to show. */
 static bool check_page(const struct flags *flags, struct cr_error *err)
@@ -133,17 +68,10 @@ static bool check_page(const struct flags *flags, struct cr_error *err)
 
 bool flags_parse(int argc, char **argv, struct flags *flags, struct cr_error *err)
 {
+    static const struct cr_flags line = {.program = "certroll-reloader", .table = table, .len = cr_array_len(table)};
     *flags = (struct flags){.config = "/etc/certroll/reloader.yaml", .address = ":9950", .log_level = CR_LOG_INFO};
-    for (;;) {
-        int option = getopt_long(argc, argv, "h", options, NULL);
-        if (option < 0)
-            break;
-        if (!take(option, flags, err))
-            return false;
-    }
-    if (optind < argc)
-        return cr_error_set(err, CR_ERR_INVALID, "unexpected argument '%s'; see certroll-reloader --help",
-                            argv[optind]);
+    if (!cr_flags_parse(&line, argc, argv, flags, NULL, err))
+        return false;
     if (flags->once && flags->check)
         return cr_error_set(err, CR_ERR_INVALID, "give either --once or --check");
     return check_page(flags, err);

@@ -58,6 +58,8 @@ static bool take_duration(const struct cr_flag *flag, const char *name, const ch
         ms = strtol(value, NULL, 10) * 1000;
     else if (!cr_duration_parse(value, &ms, err))
         return cr_error_wrap(err, "%s", name);
+    if (!ms && flag->least == 1)
+        return cr_error_set(err, CR_ERR_INVALID, "%s must be longer than nothing", name);
     cr_duration_format(flag->least, least);
     if (ms < flag->least)
         return cr_error_set(err, CR_ERR_INVALID, "%s must be at least %s, not '%s'", name, least, value);
@@ -203,14 +205,14 @@ static const struct cr_flag *find_letter(const struct cr_flags *flags, char lett
 
 static bool has_value(const struct cr_flag *flag)
 {
-    return flag->kind != CR_FLAG_SWITCH && flag->kind != CR_FLAG_BOOL;
+    return flag->kind != CR_FLAG_SWITCH && flag->kind != CR_FLAG_BOOL && flag->kind != CR_FLAG_NOTHING;
 }
 
 /* value: what was joined to the flag, NULL when nothing was. */
 static bool take_with_value(struct parse *p, const struct cr_flag *flag, const char *name, const char *value,
                             struct cr_error *err)
 {
-    if (flag->kind == CR_FLAG_SWITCH && value)
+    if (!has_value(flag) && flag->kind != CR_FLAG_BOOL && value)
         return cr_error_set(err, CR_ERR_INVALID, "%s takes no value", name);
     if (has_value(flag) && !value) {
         if (p->at + 1 >= p->argc)

@@ -19,7 +19,8 @@ enum cr_flag_kind {
     CR_FLAG_CHOICE,    /* int or an enum: the index in choices */
     CR_FLAG_LOG_LEVEL, /* enum cr_log_level */
     CR_FLAG_OWN,       /* what take makes of it */
-    CR_FLAG_IGNORED,   /* has a value that nobody reads */
+    CR_FLAG_IGNORED,   /* has a value that nobody reads but check */
+    CR_FLAG_NOTHING,   /* has no value, and does nothing */
 };
 
 /* A row; a flag with another name is another row of the same field. */
@@ -31,7 +32,7 @@ struct cr_flag {
     int least;                  /* of a number; of a time, in milliseconds */
     int most;                   /* of a number */
     const char *const *choices; /* NULL at the end */
-    /* Before the value is taken. flag: with its dashes, as given. NULL: any value will do. */
+    /* Before the value is taken; it is NULL where there is none. flag: with its dashes. NULL: any value will do. */
     bool (*check)(const char *flag, const char *value, struct cr_error *err);
     bool (*take)(void *field, const char *flag, const char *value, struct cr_error *err);
     unsigned tag; /* the caller's own */

@@ -59,6 +59,7 @@ static const struct cr_flag table[] = {
     CR_FLAG(BOOL, "leader-elect", struct options, elect, .letter = 'e'),
     CR_FLAG(DURATION, "timeout", struct options, timeout_ms),
     CR_FLAG(SECONDS, "grace", struct options, grace_ms),
+    CR_FLAG(DURATION, "patience", struct options, grace_ms, .least = 1),
     CR_FLAG(SECONDS, "interval", struct options, grace_ms, .least = 100),
     CR_FLAG(NUMBER, "workers", struct options, workers, .least = 1, .most = 64),
     CR_FLAG(CHOICE, "colour", struct options, colour, .choices = colours),
@@ -66,6 +67,7 @@ static const struct cr_flag table[] = {
     CR_FLAG(LOG_LEVEL, "log-level", struct options, level),
     CR_FLAG(OWN, "own", struct options, first, .take = take_first),
     {.name = "old", .kind = CR_FLAG_IGNORED},
+    {.name = "older", .kind = CR_FLAG_NOTHING},
 };
 
 static const struct cr_flags plain = {.program = "prog", .table = table, .len = cr_array_len(table)};
@@ -105,6 +107,7 @@ static void a_value_is_joined_or_follows(void **state)
         {"--config", "a", NULL},
         {"--config=b", "--config=a", NULL}, /* the last one counts */
         {"--old=x", "--config=a", NULL},
+        {"--older", "--config=a", NULL},
     };
     (void)state;
     for (size_t i = 0; i < cr_array_len(cases); i++) {
@@ -187,6 +190,7 @@ static void what_is_wrong_is_said(void **state)
         {{"--config"}, "--config needs a value"},
         {{"-n"}, "--namespace needs a value"},
         {{"--once=true"}, "--once takes no value"},
+        {{"--older=x"}, "--older takes no value"},
         {{"--leader-elect=maybe"}, "--leader-elect must be true or false, not 'maybe'"},
         {{"--leader-elect", "false"}, "unexpected argument 'false'; see prog --help"},
         {{"--timeout=5"}, "--timeout: '5' is not a duration such as 10s, 5m or 1h30m"},
@@ -194,6 +198,7 @@ static void what_is_wrong_is_said(void **state)
         {{"--grace=-5"}, "--grace: '-5' is not a duration such as 10s, 5m or 1h30m"},
         {{"--grace=9999999999"}, "--grace: '9999999999' is not a duration such as 10s, 5m or 1h30m"},
         {{"--interval=99ms"}, "--interval must be at least 100ms, not '99ms'"},
+        {{"--patience=0s"}, "--patience must be longer than nothing"},
         {{"--interval=0"}, "--interval must be at least 100ms, not '0'"},
         {{"--workers=0"}, "--workers must be a number from 1 to 64, not '0'"},
         {{"--workers=65"}, "--workers must be a number from 1 to 64, not '65'"},

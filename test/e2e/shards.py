@@ -10,6 +10,7 @@ from dataclasses import dataclass
 _SECONDS = {
     "test_mesh": 480,
     "test_crash_matrix": 390,
+    "test_shutdown_manager": 300,
     "test_ca_change": 260,
     "test_budgets": 235,
     "test_trouble": 235,
@@ -22,6 +23,7 @@ _SECONDS = {
     "test_reloader_examples": 150,
     "test_leader": 145,
     "test_kinds": 135,
+    "test_control_plane_cluster": 115,
 }
 _USUAL = 50
 

@@ -45,7 +45,7 @@ backend api-servers
     option httpchk GET /readyz
     http-check expect status 200
     # Whether it is the right server is what the client checks: the balancer sees no plain text.
-    default-server check check-ssl verify none inter 1s downinter 500ms fall 3 rise 1
+    default-server check check-ssl verify none inter 1s fastinter 500ms fall 2 rise 1
     default-server observe layer4 error-limit 1 on-error mark-down
 {servers}
 """

@@ -59,11 +59,15 @@ static bool ask(const struct cr_drain_target *target, const struct cr_drain_atte
     return ok;
 }
 
+/* *reached: somebody has taken the connection; may be NULL. */
 static bool look(const struct cr_drain_target *target, const struct cr_drain_attempt *attempt, struct cr_strvec *memory,
-                 struct cr_haproxy_stats *out, struct cr_error *err)
+                 struct cr_haproxy_stats *out, bool *reached, struct cr_error *err)
 {
     CR_CLEANUP(cr_talk) struct cr_talk talk = {.fd = -1};
-    if (!ask(target, attempt, show_frontends, &talk, err))
+    bool answered = ask(target, attempt, show_frontends, &talk, err);
+    if (reached)
+        *reached = talk.fd >= 0;
+    if (!answered)
         return false;
     remember_process(memory, talk.fd);
     return cr_haproxy_stats_read(cr_buf_text(&talk.heard), &target->ignored, out, err) ||
@@ -119,7 +123,7 @@ static bool begin(const struct cr_drain_target *target, const struct cr_drain_at
     CR_CLEANUP(cr_haproxy_stats) struct cr_haproxy_stats before = {0};
     CR_CLEANUP(cr_haproxy_stats) struct cr_haproxy_stats after = {0};
     CR_CLEANUP(cr_buf) struct cr_buf said = {0};
-    if (!look(target, attempt, target->memory, &before, err))
+    if (!look(target, attempt, target->memory, &before, NULL, err))
         return false;
     if (!before.frontends.len)
         return cr_error_set(err, CR_ERR_INVALID,
@@ -127,7 +131,7 @@ static bool begin(const struct cr_drain_target *target, const struct cr_drain_at
                             "with --ignore-listener",
                             target->address);
     remember_frontends(target->memory, &before.frontends);
-    if (!shut_down(target, attempt, &before.running, &said, err) || !look(target, attempt, NULL, &after, err))
+    if (!shut_down(target, attempt, &before.running, &said, err) || !look(target, attempt, NULL, &after, NULL, err))
         return false;
     return !after.running.len || refused(target, after.running.items[0], cr_buf_text(&said), err);
 }
@@ -152,10 +156,10 @@ static bool all_are_shown(const struct cr_drain_target *target, const struct cr_
 }
 
 static bool count_frontends(const struct cr_drain_target *target, const struct cr_drain_attempt *attempt,
-                            struct cr_drain_count *out, struct cr_error *err)
+                            struct cr_drain_count *out, bool *reached, struct cr_error *err)
 {
     CR_CLEANUP(cr_haproxy_stats) struct cr_haproxy_stats stats = {0};
-    if (!look(target, attempt, NULL, &stats, err) || !all_are_shown(target, &stats, err))
+    if (!look(target, attempt, NULL, &stats, reached, err) || !all_are_shown(target, &stats, err))
         return false;
     if (stats.running.len)
         return cr_error_set(err, CR_ERR_CONFLICT,
@@ -166,14 +170,16 @@ static bool count_frontends(const struct cr_drain_target *target, const struct c
     return true;
 }
 
-/* That nobody answers is no proof of its end; that its process is gone is. */
+/* That nobody is there is no proof of its end; that its process is gone, too, is. Somebody else who is there may be its
+ * successor, and has clients. */
 static bool count(const struct cr_drain_target *target, const struct cr_drain_attempt *attempt,
                   struct cr_drain_count *out, struct cr_error *err)
 {
     struct cr_error why = {0};
-    if (count_frontends(target, attempt, out, &why))
+    bool reached = false;
+    if (count_frontends(target, attempt, out, &reached, &why))
         return true;
-    if (cr_drain_memory_has_ended(target->memory)) {
+    if (!reached && cr_drain_memory_has_ended(target->memory)) {
         *out = (struct cr_drain_count){.ended = true};
         return true;
     }

@@ -293,6 +293,13 @@ static void that_nobody_answers_is_no_end_but_a_process_that_is_gone_is(void **s
     must_fail(&h, count(&h, PATIENCE_MS, &found), CR_ERR_NOT_FOUND, "cannot connect");
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
+    pid_t successor = start_process(&h, path); /* as of before: nothing is shut down */
+    must_fail(&h, count(&h, PATIENCE_MS, &found), CR_ERR_CONFLICT, "open again");
+    kill(successor, SIGKILL);
+    waitpid(successor, NULL, 0);
+    assert_true(count(&h, PATIENCE_MS, &found)); /* refused */
+    assert_true(found.ended);
+    unlink(path);
     assert_true(count(&h, PATIENCE_MS, &found));
     assert_true(found.ended);
     h.target.memory = NULL; /* begun by another: nobody knows which process it was */

@@ -16,6 +16,7 @@
 #include "drain/drain_memory.h"
 #include "drain/haproxy_stats.h"
 #include "drain/strategy.h"
+#include "sys/proc_find.h"
 #include "wire/talk.h"
 
 enum {
@@ -25,7 +26,7 @@ enum {
 };
 
 /* No servers and backends. */
-static const char show_frontends[] = "show stat -1 1 -1\n";
+static const char show_frontends[] = "show info;show stat -1 1 -1\n";
 static const char unknown_command[] = "Unknown command";
 
 /* --- the socket --- */
@@ -155,6 +156,23 @@ static bool all_are_shown(const struct cr_drain_target *target, const struct cr_
            cr_error_set(err, CR_ERR_INVALID, "HAProxy at %s shows no frontend", target->address);
 }
 
+/* Workers of before a reload, whose socket has passed to the one that answers: while they are there they have clients.
+ * Where its processes are not to be seen, nobody knows. */
+static bool count_old_workers(pid_t pid, uint64_t *open, struct cr_error *err)
+{
+    CR_CLEANUP(cr_procs) struct cr_procs workers = {0};
+    struct cr_proc worker;
+    struct cr_proc master;
+    if (!cr_proc_read(pid, &worker) || !cr_streq(worker.name, "haproxy") || !cr_proc_read(worker.parent, &master) ||
+        !cr_streq(master.name, worker.name))
+        return true;
+    if (!cr_proc_children(master.pid, &workers, err))
+        return false;
+    for (size_t i = 0; i < workers.len; i++)
+        *open += workers.items[i].pid != pid && cr_streq(workers.items[i].name, worker.name);
+    return true;
+}
+
 static bool count_frontends(const struct cr_drain_target *target, const struct cr_drain_attempt *attempt,
                             struct cr_drain_count *out, bool *reached, struct cr_error *err)
 {
@@ -166,7 +184,10 @@ static bool count_frontends(const struct cr_drain_target *target, const struct c
                             "HAProxy at %s has its frontend %s open again: it was reloaded in the midst of the drain, "
                             "and who is connected to the old process cannot be seen",
                             target->address, stats.running.items[0]);
-    *out = (struct cr_drain_count){.open = stats.open};
+    uint64_t open = stats.open;
+    if (!count_old_workers(stats.pid, &open, err))
+        return false;
+    *out = (struct cr_drain_count){.open = open};
     return true;
 }
 

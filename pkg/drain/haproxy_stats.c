@@ -38,9 +38,10 @@ bool cr_haproxy_stats_counts(const char *frontend, const struct cr_strvec *ignor
 
 static bool not_understood(const char *line, struct cr_error *err)
 {
-    cr_autofree char *shown = cr_text_clip(line, SHOWN);
-    return cr_error_set(err, CR_ERR_INVALID, "this is no table of statistics as HAProxy has it: '%s'",
-                        line[0] ? shown : "(nothing)");
+    cr_autofree char *first = cr_strndup(line, strcspn(line, "\n"));
+    cr_autofree char *shown = cr_text_clip(first, SHOWN);
+    return cr_error_set(err, CR_ERR_INVALID, "these are no statistics as HAProxy has them: '%s'",
+                        shown[0] ? shown : "(nothing)");
 }
 
 /* The line without its end, and *text behind it; NULL: it has no end. Owned. */
@@ -129,8 +130,28 @@ static bool read_row(const char *line, const struct columns *columns, const stru
     return out->open <= most;
 }
 
-bool cr_haproxy_stats_read(const char *text, const struct cr_strvec *ignored, struct cr_haproxy_stats *out,
-                           struct cr_error *err)
+/* "Name: HAProxy" and so on, up to an empty line. *text is behind it then. */
+static bool read_info(const char **text, pid_t *pid, struct cr_error *err)
+{
+    static const char label[] = "Pid: ";
+    uint64_t number = 0;
+    if (!cr_starts_with(*text, "Name: "))
+        return not_understood(*text, err);
+    for (;;) {
+        cr_autofree char *line = next_line(text);
+        if (!line)
+            return cr_error_set(err, CR_ERR_INVALID, "HAProxy's answer to \"show info\" breaks off");
+        if (!*line)
+            break;
+        if (cr_starts_with(line, label) && (!read_number(line + strlen(label), &number) || number > INT32_MAX))
+            return not_understood(line, err);
+    }
+    *pid = (pid_t)number;
+    return number > 0 || cr_error_set(err, CR_ERR_INVALID, "HAProxy's answer to \"show info\" has no pid");
+}
+
+static bool read_table(const char *text, const struct cr_strvec *ignored, struct cr_haproxy_stats *out,
+                       struct cr_error *err)
 {
     struct columns columns = {0};
     cr_autofree char *head = next_line(&text);
@@ -145,4 +166,10 @@ bool cr_haproxy_stats_read(const char *text, const struct cr_strvec *ignored, st
         if (!read_row(line, &columns, ignored, out))
             return not_understood(line, err);
     }
+}
+
+bool cr_haproxy_stats_read(const char *text, const struct cr_strvec *ignored, struct cr_haproxy_stats *out,
+                           struct cr_error *err)
+{
+    return read_info(&text, &out->pid, err) && read_table(text, ignored, out, err);
 }

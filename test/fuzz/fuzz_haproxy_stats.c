@@ -1,5 +1,5 @@
-/* An answer to "show stat": understood as a whole, or an error; no part of one that is understood up to its last line
- * is taken for the whole. */
+/* Answers to "show info" and "show stat": understood as a whole, or an error; no part of one that is understood up to
+ * its last line is taken for the whole. */
 #include "fuzz.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!read_stats(text, &stats))
         return 0;
     check_names(&stats);
-    char *end = strstr(text, "\n\n"); /* the empty line */
+    char *end = strstr(strstr(text, "\n\n") + 2, "\n\n"); /* the empty line behind the table */
     require(end);
     end[1] = '\0';
     require(!read_stats(text, &part));

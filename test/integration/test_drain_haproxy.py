@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -44,6 +46,27 @@ def wait_open(haproxy: HAProxy, expected: int) -> None:
     wait_for(f"{expected} are open", lambda: sum(int(n) for name, n in haproxy.column("scur").items() if name != "stats") == expected)
 
 
+def reload(haproxy: HAProxy) -> None:
+    """A master that has just started loses signals."""
+
+    def is_done() -> bool:
+        if "Reloading HAProxy" in (haproxy.folder / "log").read_text():
+            return True
+        haproxy.process.send_signal(signal.SIGUSR2)
+        time.sleep(0.2)  # rather one reload than ten
+        return False
+
+    wait_for("it reloads", is_done)
+
+
+def talk() -> socket.socket:
+    """A TCP session that has reached the upstream."""
+    sock = connect(_PLAIN)
+    sock.sendall(b"on")
+    assert sock.recv(16) == b"on"
+    return sock
+
+
 def clients_of(haproxy: HAProxy, stack: ExitStack) -> list[Http1 | Http2]:
     """Two HTTP/1 and one HTTP/2 at each of its addresses."""
     clients: list[Http1 | Http2] = []
@@ -61,7 +84,7 @@ def clients_of(haproxy: HAProxy, stack: ExitStack) -> list[Http1 | Http2]:
 def test_each_connection_of_a_client_is_counted_once(folder: Path) -> None:
     with HAProxy().running(folder) as haproxy, ExitStack() as stack:
         clients_of(haproxy, stack)
-        plain = stack.enter_context(connect(_PLAIN))
+        plain = stack.enter_context(talk())
         stack.enter_context(connect(_EDGE))  # says nothing
         metrics = Http1(("127.0.0.1", STATS))
         stack.callback(metrics.close)
@@ -76,7 +99,7 @@ def test_each_connection_of_a_client_is_counted_once(folder: Path) -> None:
 
 
 def test_clients_are_told_with_their_next_answer(folder: Path) -> None:
-    with HAProxy().running(folder) as haproxy, connect(_PLAIN) as plain:
+    with HAProxy().running(folder) as haproxy, talk() as plain:
         http1, idle, http2, silent = Http1(_EDGE), Http1(_EDGE), Http2(_EDGE), Http1(_EDGE)
         for client in (http1, idle, http2):
             client.get()
@@ -165,15 +188,26 @@ def test_one_that_hangs_has_its_time(folder: Path) -> None:
 
 def test_a_reload_in_mid_drain_is_not_drained(folder: Path) -> None:
     """The old process still has the client; the new one, which answers, has none."""
-    with HAProxy(options=("-W",)).running(folder) as haproxy, connect(_PLAIN) as plain:
+    with HAProxy(options=("-W",)).running(folder) as haproxy, talk() as plain:
         wait_open(haproxy, 1)
         hook = Hook(*haproxy.flags, "--min-drain-duration", "0s", "--drain-timeout", "6s")
         wait_for("it drains", lambda: haproxy.column("status")["plain"] == "STOP")
-        wait_for("its master listens to signals", lambda: "Loading success" in (folder / "log").read_text())
-        haproxy.process.send_signal(signal.SIGUSR2)
+        reload(haproxy)
         status, log = hook.wait()
         assert status == 1 and hook.seconds >= 6 and "open again" in log, log
         assert is_open(plain)
+
+
+def test_clients_of_before_a_reload_count(folder: Path) -> None:
+    """Their process answers at no socket any more."""
+    with HAProxy(options=("-W",)).running(folder) as haproxy, talk() as plain:
+        wait_open(haproxy, 1)
+        reload(haproxy)
+        wait_open(haproxy, 0)  # of the new one
+        begun, counted = attempts("begin,count", *haproxy.flags)
+        assert begun["ok"] and counted["ok"] and counted["open"] == 1, (begun, counted)
+        plain.close()
+        wait_for("all have gone", lambda: attempt("count", *haproxy.flags)["open"] == 0)
 
 
 # --- the hook of a container that is stopped
@@ -205,7 +239,7 @@ def test_no_request_is_cut(folder: Path, options: tuple[str, ...], hooked: bool)
 
 
 def test_a_connection_that_never_ends_is_ended_at_the_time_out(folder: Path) -> None:
-    with HAProxy().running(folder) as haproxy, connect(_PLAIN) as plain:
+    with HAProxy().running(folder) as haproxy, talk() as plain:
         wait_open(haproxy, 1)
         hook = Hook(*haproxy.flags, "--min-drain-duration", "1s", "--drain-timeout", "4s")
         status, log = hook.wait()
@@ -216,7 +250,7 @@ def test_a_connection_that_never_ends_is_ended_at_the_time_out(folder: Path) -> 
 
 def test_its_end_is_the_end_of_the_drain(folder: Path) -> None:
     """Nobody waits for the time-out, in which nothing can change any more."""
-    with HAProxy().running(folder) as haproxy, connect(_PLAIN):
+    with HAProxy().running(folder) as haproxy, talk():
         wait_open(haproxy, 1)
         hook = Hook(*haproxy.flags, "--min-drain-duration", "1s", "--drain-timeout", "50s")
         wait_for("it drains", lambda: haproxy.column("status")["plain"] == "STOP")
@@ -228,7 +262,7 @@ def test_its_end_is_the_end_of_the_drain(folder: Path) -> None:
 
 def test_another_that_holds_its_place_is_no_end(folder: Path) -> None:
     """Its socket is gone, it is not."""
-    with HAProxy().running(folder) as haproxy, connect(_PLAIN):
+    with HAProxy().running(folder) as haproxy, talk():
         wait_open(haproxy, 1)
         hook = Hook(*haproxy.flags, "--min-drain-duration", "1s", "--drain-timeout", "6s")
         wait_for("it drains", lambda: haproxy.column("status")["plain"] == "STOP")

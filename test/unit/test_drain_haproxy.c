@@ -15,6 +15,9 @@
 
 enum { PATIENCE_MS = 20 * 1000, ATTEMPT_MS = 200, FRONTENDS = 3 };
 
+/* pid 1 is no HAProxy here. */
+#define INFO "Name: HAProxy\nVersion: 2.6.12\nPid: 1\n\n"
+static const char info[] = INFO;
 static const char head[] = "# pxname,svname,qcur,qmax,scur,smax,slim,stot,status\n";
 
 /* HAProxy's runtime API as far as frontends go. */
@@ -83,7 +86,9 @@ static void serve(int fd, unsigned number, void *arg)
         return;
     line.data[line.len - 1] = '\0';
     for (char *each = strtok_r(line.data, ";", &save); each; each = strtok_r(NULL, ";", &save)) {
-        if (cr_streq(each, "show stat -1 1 -1"))
+        if (cr_streq(each, "show info"))
+            test_socket_puts(fd, info);
+        else if (cr_streq(each, "show stat -1 1 -1"))
             show_stat(fd, h);
         else if (cr_starts_with(each, "shutdown frontend "))
             shut_down(fd, h, each + strlen("shutdown frontend "));
@@ -228,8 +233,8 @@ static void what_is_not_understood_is_an_error(void **state)
     } cases[] = {
         {"", false, CR_ERR_INVALID, "(nothing)"},
         {"", true, CR_ERR_TRANSIENT, "the time is over"},
-        {"# pxname,svname,scur,status\nweb,FRONTEND,0,STOP\n", true, CR_ERR_TRANSIENT, "the time is over"},
-        {"# pxname,svname,scur,status\nweb,FRONTEND,0,STOP\n", false, CR_ERR_INVALID, "breaks off"},
+        {INFO "# pxname,svname,scur,status\nweb,FRONTEND,0,STOP\n", true, CR_ERR_TRANSIENT, "the time is over"},
+        {INFO "# pxname,svname,scur,status\nweb,FRONTEND,0,STOP\n", false, CR_ERR_INVALID, "breaks off"},
         {"HTTP/1.1 400 Bad Request\r\n\r\n", false, CR_ERR_INVALID, "HTTP/1.1 400"},
         {"0\n", false, CR_ERR_INVALID, "'0'"},
         /* The master process's socket does not end the connection. */

@@ -10,8 +10,11 @@
 #include "base/strings.h"
 
 /* As 2.6.12 has it, without the columns behind. */
+#define INFO "Name: HAProxy\nVersion: 2.6.12\nPid: 11532\nPidX: 0\nnode: vm\n\n"
 #define HEAD                                                                                                           \
-    "# pxname,svname,qcur,qmax,scur,smax,slim,stot,bin,bout,dreq,dresp,ereq,econ,eresp,wretr,wredis,status,weight\n"
+    INFO                                                                                                               \
+        "# "                                                                                                           \
+        "pxname,svname,qcur,qmax,scur,smax,slim,stot,bin,bout,dreq,dresp,ereq,econ,eresp,wretr,wredis,status,weight\n"
 #define ROW(name, open, status) name ",FRONTEND,,," open ",9,9984,9,76,104,0,0,0,,,,," status ",\n"
 
 static bool read_with(const char *text, const struct cr_strvec *ignored, struct cr_haproxy_stats *out,
@@ -34,7 +37,7 @@ static void the_frontends_of_clients_are_summed_up(void **state)
         {HEAD ROW("stats", "1", "OPEN") ROW("healthz", "1", "OPEN") ROW("metrics", "1", "OPEN")
              ROW("prometheus", "1", "OPEN") ROW("admin-only", "1", "OPEN") ROW("stats2", "2", "STOP") "\n",
          "stats2", "", 2},
-        {"# scur,pxname,status,svname\n5,web,STOP,FRONTEND\n\n", "web", "", 5}, /* by name, not by place */
+        {INFO "# scur,pxname,status,svname\n5,web,STOP,FRONTEND\n\n", "web", "", 5}, /* by name, not by place */
     };
     CR_CLEANUP(cr_strvec) struct cr_strvec ignored = {0};
     (void)state;
@@ -49,6 +52,7 @@ static void the_frontends_of_clients_are_summed_up(void **state)
         assert_string_equal(frontends, cases[i].frontends);
         assert_string_equal(running, cases[i].running);
         assert_int_equal(stats.open, cases[i].open);
+        assert_int_equal(stats.pid, 11532);
     }
 }
 
@@ -61,9 +65,15 @@ static void what_is_not_understood_is_no_number(void **state)
         {"\n", "(nothing)"},
         {"Permission denied\n\n", "Permission denied"},
         {"<html><body>503</body></html>\n\n", "<html>"},
-        {"pxname,svname,scur,status\nweb,FRONTEND,0,STOP\n\n", "pxname,svname"},
-        {"# pxname,svname,status\nweb,FRONTEND,STOP\n\n", "# pxname,svname,status"}, /* no scur */
-        {"# pxname,pxname,svname,scur,status\n\n", "# pxname,pxname"},
+        {INFO "pxname,svname,scur,status\nweb,FRONTEND,0,STOP\n\n", "pxname,svname"},
+        {INFO "# pxname,svname,status\nweb,FRONTEND,STOP\n\n", "# pxname,svname,status"}, /* no scur */
+        {INFO "# pxname,pxname,svname,scur,status\n\n", "# pxname,pxname"},
+        {"Name: HAProxy\n\n# pxname,svname,scur,status\n\n", "no pid"},
+        {"Name: HAProxy\nPid: 0\n\n# pxname,svname,scur,status\n\n", "no pid"},
+        {"Name: HAProxy\nPid: 7x\n\n# pxname,svname,scur,status\n\n", "Pid: 7x"},
+        {"Name: HAProxy\nPid: 4294967297\n\n# pxname,svname,scur,status\n\n", "Pid: 4294967297"},
+        {"# pxname,svname,scur,status\n\n", "# pxname"}, /* no info */
+        {INFO, "(nothing)"},
         {HEAD, "breaks off"},
         {HEAD ROW("web", "0", "STOP"), "breaks off"},
         {HEAD ROW("web", "0", "STOP") "tcp,FRONTEND,,,0,", "breaks off"},

@@ -17,6 +17,7 @@ BUILD = paths.REPOSITORY / "build"
 _PYTHON = BUILD / "venv" / "bin" / "python"
 AUDIT = BUILD / "audit-logs"
 _SHARDS = 2  # of the end-to-end tests, each on a cluster of its own: most of them wait, and two wait at once
+_E2E_NEEDS = ("build-dev", "build-release")
 _TESTS_RAN = frozenset({0, 1})  # pytest: 1 is that some failed
 _CTEST_RAN = frozenset({0, 8})
 _POLITE = ("nice", "-n", "10")
@@ -73,8 +74,10 @@ def _builds(wanted: Wanted) -> Iterator[Step]:
         yield _build("dev", [] if wanted.has("unit", "integration", "e2e") else operator)
     if wanted.has("tsan", "soak"):
         yield _build("tsan", [] if wanted.has("tsan") else operator, follows=["build-dev"])
-    if wanted.has("soak"):
-        yield _build("release", [*operator, "certroll-reloader"], follows=["build-dev", "build-tsan"])
+    if wanted.has("e2e", "soak"):
+        # The shutdown manager is linked statically in this build only.
+        soak = [*operator, "certroll-reloader"] if wanted.has("soak") else []
+        yield _build("release", ["certroll-shutdown-manager", *soak], follows=["build-dev", "build-tsan"])
 
 
 def _build(preset: str, targets: Sequence[str], follows: Sequence[str] = ()) -> Step:
@@ -109,12 +112,12 @@ def _clusters(wanted: Wanted) -> Iterator[Step]:
 
 def _e2e(wanted: Wanted) -> Iterator[Step]:
     if wanted.pytest:
-        yield _pytest("e2e", "test/e2e", ["--durations", "5", *wanted.pytest])
+        yield _pytest("e2e", "test/e2e", ["--durations", "5", *wanted.pytest], needs=_E2E_NEEDS)
         return
     names = [f"e2e-{number}" for number in range(1, _SHARDS + 1)]
     for number, name in enumerate(names, 1):
         options = ["--shard", f"{number}/{_SHARDS}", "--cluster-name", f"certroll-{name}", "--keep-audit-logs", str(AUDIT)]
-        yield _pytest(name, "test/e2e", ["--durations", "5", *options])
+        yield _pytest(name, "test/e2e", ["--durations", "5", *options], needs=_E2E_NEEDS)
     yield _pytest("e2e-rights", "test/e2e/test_rights.py", ["--audit-logs", str(AUDIT)], needs=["build-dev", *names])
 
 

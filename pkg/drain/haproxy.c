@@ -156,9 +156,9 @@ static bool all_are_shown(const struct cr_drain_target *target, const struct cr_
            cr_error_set(err, CR_ERR_INVALID, "HAProxy at %s shows no frontend", target->address);
 }
 
-/* Workers of before a reload, whose socket has passed to the one that answers: while they are there they have clients.
- * Where its processes are not to be seen, nobody knows. */
-static bool count_old_workers(pid_t pid, uint64_t *open, struct cr_error *err)
+/* Workers of before a reload answer at no socket, and are there as long as they have clients: how many, nobody knows.
+ * Where its processes are not to be seen, they are not either. */
+static bool old_workers_are_gone(const struct cr_drain_target *target, pid_t pid, struct cr_error *err)
 {
     CR_CLEANUP(cr_procs) struct cr_procs workers = {0};
     struct cr_proc worker;
@@ -169,7 +169,11 @@ static bool count_old_workers(pid_t pid, uint64_t *open, struct cr_error *err)
     if (!cr_proc_children(master.pid, &workers, err))
         return false;
     for (size_t i = 0; i < workers.len; i++)
-        *open += workers.items[i].pid != pid && cr_streq(workers.items[i].name, worker.name);
+        if (workers.items[i].pid != pid && cr_streq(workers.items[i].name, worker.name))
+            return cr_error_set(err, CR_ERR_TRANSIENT,
+                                "HAProxy at %s was reloaded, and its process of before (%d) still has clients, which "
+                                "cannot be counted",
+                                target->address, (int)workers.items[i].pid);
     return true;
 }
 
@@ -184,10 +188,9 @@ static bool count_frontends(const struct cr_drain_target *target, const struct c
                             "HAProxy at %s has its frontend %s open again: it was reloaded in the midst of the drain, "
                             "and who is connected to the old process cannot be seen",
                             target->address, stats.running.items[0]);
-    uint64_t open = stats.open;
-    if (!count_old_workers(stats.pid, &open, err))
+    if (!old_workers_are_gone(target, stats.pid, err))
         return false;
-    *out = (struct cr_drain_count){.open = open};
+    *out = (struct cr_drain_count){.open = stats.open};
     return true;
 }
 

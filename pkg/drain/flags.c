@@ -44,38 +44,6 @@ static const char *text_or(const char *given, const char *otherwise)
     return given ? given : otherwise;
 }
 
-/* --- where flags do not say how to reach the proxy: nothing is done, and nobody takes it for drained --- */
-
-static bool know_nothing(struct cr_error *err)
-{
-    return cr_error_set(err, CR_ERR_INVALID, "the flags do not say how to reach the proxy");
-}
-
-static bool prepare_nothing(struct cr_drain_target *target, struct cr_error *err)
-{
-    (void)target;
-    (void)err;
-    return true;
-}
-
-static bool begin_nothing(const struct cr_drain_target *target, const struct cr_drain_attempt *attempt,
-                          struct cr_error *err)
-{
-    (void)target;
-    (void)attempt;
-    return know_nothing(err);
-}
-
-static bool count_nothing(const struct cr_drain_target *target, const struct cr_drain_attempt *attempt,
-                          struct cr_drain_count *out, struct cr_error *err)
-{
-    (void)out;
-    return begin_nothing(target, attempt, err);
-}
-
-static const struct cr_drain_strategy unreachable = {"none", "waits for the time-out", prepare_nothing, begin_nothing,
-                                                     count_nothing};
-
 /* --- the proxy --- */
 
 /* For shutdown what is wrong is kept, and true. */
@@ -95,7 +63,7 @@ static bool find_strategy(struct cr_drain_given *given, struct cr_drain_flags *o
     if (out->strategy)
         return true;
     cr_error_wrap(&wrong, "--proxy");
-    out->strategy = &unreachable;
+    out->strategy = &cr_drain_unreachable;
     return settle_for(given, &wrong, err);
 }
 
@@ -107,7 +75,7 @@ static bool check_admin(struct cr_drain_given *given, struct cr_drain_flags *out
     if (!out->target.address || cr_address_parse(out->target.address, &ignored, &wrong))
         return true;
     cr_error_wrap(&wrong, "--admin-address");
-    out->strategy = &unreachable;
+    out->strategy = &cr_drain_unreachable;
     return settle_for(given, &wrong, err);
 }
 
@@ -150,7 +118,7 @@ static bool aim(struct cr_drain_given *given, struct cr_drain_flags *out, struct
         return false;
     if (out->strategy->prepare(target, &wrong))
         return true;
-    out->strategy = &unreachable;
+    out->strategy = &cr_drain_unreachable;
     return settle_for(given, &wrong, err);
 }
 

@@ -68,6 +68,10 @@ bool cr_drain_given_parse(int argc, char **argv, struct cr_drain_given *out, int
 /* Counts as wrong, and as not given. */
 void cr_drain_given_ignore(struct cr_drain_given *given, const struct cr_error *wrong);
 
+/* For flags that do not say how to reach the proxy: its order and its counts fail, so that the time-out is waited for.
+ */
+extern const struct cr_drain_strategy cr_drain_unreachable;
+
 extern const struct cr_flag cr_drain_flag_table[];
 extern const size_t cr_drain_flag_table_len;
 

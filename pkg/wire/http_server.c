@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/strmap.h"
+#include "wire/http_server_internal.h"
 #include "wire/listen.h"
 
 enum {
@@ -22,39 +22,11 @@ enum {
     SILENCE_S = 15,
     MAX_FILES = 1024, /* open in the process, or half of its limit: then connections wait in the kernel */
     PAUSE_MS = 500,
-    MAX_ADDRESSES = 8,
     UNAUTHORIZED = 401, /* libevent has no name for it */
 };
 
-struct route {
-    cr_http_handler handler;
-    void *arg;
-    cr_http_guard guard; /* NULL: none */
-    void *guard_arg;
-    cr_http_waiter waiter; /* NULL: handler */
-};
-
-struct cr_http_pending {
-    struct evhttp_request *request; /* NULL: its connection has ended, and with it the server may have */
-    const struct route *route;
-    struct cr_http_server *server; /* that counts it as waiting; NULL: none does */
-};
-
-struct cr_http_server {
-    struct evhttp *http;
-    struct cr_strmap *routes;                        /* path -> struct route */
-    struct evconnlistener *listeners[MAX_ADDRESSES]; /* borrowed from http */
-    size_t addresses;
-    struct bufferevent *(*make)(struct event_base *base, void *arg); /* NULL: plain HTTP */
-    void *make_arg;
-    struct cr_timer *pause;
-    int silence_s;
-    size_t waiting;
-    int max_files;
-    int port;
-};
-
-static void answer(struct evhttp_request *request, int status, const char *content_type, const struct cr_buf *body)
+void cr_http_server_reply(struct evhttp_request *request, int status, const char *content_type,
+                          const struct cr_buf *body)
 {
     struct evkeyvalq *headers = evhttp_request_get_output_headers(request);
     char length[32];
@@ -72,40 +44,22 @@ static void answer_text(struct evhttp_request *request, int status, const char *
 {
     CR_CLEANUP(cr_buf) struct cr_buf body = CR_BUF_INIT(0);
     cr_buf_puts(&body, text);
-    answer(request, status, "text/plain; charset=utf-8", &body);
+    cr_http_server_reply(request, status, "text/plain; charset=utf-8", &body);
 }
 
-static void serve(struct evhttp_request *request, const struct route *route)
+static void serve(struct evhttp_request *request, const struct cr_http_route *route)
 {
     CR_CLEANUP(cr_buf) struct cr_buf body = CR_BUF_INIT(0);
     const char *content_type = "text/plain; charset=utf-8";
     int status = route->handler(route->arg, &body, &content_type);
-    answer(request, status, content_type, &body);
+    cr_http_server_reply(request, status, content_type, &body);
 }
 
-static void wait_no_more(struct cr_http_pending *pending)
-{
-    if (pending->server)
-        pending->server->waiting--;
-    pending->server = NULL;
-}
-
-/* libevent frees the request with its connection, unless it has just taken them apart: then it is ours. */
-static void on_closed(struct evhttp_connection *connection, void *arg)
-{
-    (void)connection;
-    struct cr_http_pending *pending = arg;
-    if (!evhttp_request_get_connection(pending->request))
-        evhttp_request_free(pending->request);
-    pending->request = NULL;
-    wait_no_more(pending);
-}
-
-static void ask_guard(struct evhttp_request *request, const struct route *route)
+static void ask_guard(struct evhttp_request *request, const struct cr_http_route *route)
 {
     struct cr_http_pending *pending = cr_new(struct cr_http_pending);
     *pending = (struct cr_http_pending){.request = request, .route = route};
-    evhttp_connection_set_closecb(evhttp_request_get_connection(request), on_closed, pending);
+    evhttp_connection_set_closecb(evhttp_request_get_connection(request), cr_http_pending_on_closed, pending);
     const char *authorization = evhttp_find_header(evhttp_request_get_input_headers(request), "Authorization");
     route->guard(route->guard_arg, authorization, pending);
 }
@@ -122,7 +76,7 @@ static struct evhttp_request *settle(struct cr_http_pending *pending)
 
 void cr_http_pending_allow(struct cr_http_pending *pending)
 {
-    const struct route *route = pending->route;
+    const struct cr_http_route *route = pending->route;
     struct evhttp_request *request = settle(pending);
     if (request)
         serve(request, route);
@@ -139,73 +93,6 @@ void cr_http_pending_refuse(struct cr_http_pending *pending, int status, const c
     answer_text(request, status, line);
 }
 
-/* --- pages that take their time --- */
-
-/* Of the answer: on its way, or its connection has ended with it. */
-static void on_out(struct evhttp_connection *connection, void *arg)
-{
-    struct cr_http_pending *pending = arg;
-    if (connection)
-        evhttp_connection_set_closecb(connection, NULL, NULL);
-    wait_no_more(pending);
-    free(pending);
-}
-
-static void on_sent(struct evhttp_request *request, void *arg)
-{
-    struct cr_http_pending *pending = arg;
-    struct evhttp_connection *connection = evhttp_request_get_connection(request);
-    evhttp_connection_set_timeout(connection, pending->server->silence_s);
-    bufferevent_setwatermark(evhttp_connection_get_bufferevent(connection), EV_READ, 0, 0);
-    on_out(connection, arg);
-}
-
-bool cr_http_pending_is_gone(const struct cr_http_pending *pending)
-{
-    return !pending->request;
-}
-
-void cr_http_pending_answer(struct cr_http_pending *pending, int status, const char *content_type,
-                            const struct cr_buf *body)
-{
-    struct evhttp_request *request = pending->request;
-    if (!request) {
-        free(pending);
-        return;
-    }
-    evhttp_connection_set_closecb(evhttp_request_get_connection(request), on_out, pending);
-    evhttp_request_set_on_complete_cb(request, on_sent, pending);
-    answer(request, status, content_type, body);
-}
-
-/* libevent reads nothing while a request is in hand, and so would not see that who asked has hung up. What else comes
- * meanwhile is kept for later, within bounds; libevent's own reader takes it for a bug. */
-static void watch_for_the_end(struct evhttp_connection *connection)
-{
-    enum { A_WEEK_S = 7 * 24 * 3600, KEPT = 64 * 1024 };
-    struct bufferevent *stream = evhttp_connection_get_bufferevent(connection);
-    bufferevent_data_cb on_written = NULL;
-    bufferevent_event_cb on_event = NULL;
-    void *arg = NULL;
-    bufferevent_getcb(stream, NULL, &on_written, &on_event, &arg);
-    bufferevent_setcb(stream, NULL, on_written, on_event, arg);
-    bufferevent_setwatermark(stream, EV_READ, 0, KEPT);
-    bufferevent_enable(stream, EV_READ);
-    /* Its time-out is of silence, also of ours. */
-    evhttp_connection_set_timeout(connection, A_WEEK_S);
-}
-
-static void wait_for_answer(struct cr_http_server *server, struct evhttp_request *request, const struct route *route)
-{
-    struct evhttp_connection *connection = evhttp_request_get_connection(request);
-    struct cr_http_pending *pending = cr_new(struct cr_http_pending);
-    *pending = (struct cr_http_pending){.request = request, .route = route, .server = server};
-    server->waiting++;
-    watch_for_the_end(connection);
-    evhttp_connection_set_closecb(connection, on_closed, pending);
-    route->waiter(route->arg, pending);
-}
-
 static void refuse_method(struct evhttp_request *request, const char *allowed, const char *line)
 {
     evhttp_add_header(evhttp_request_get_output_headers(request), "Allow", allowed);
@@ -217,7 +104,7 @@ static void on_request(struct evhttp_request *request, void *arg)
     struct cr_http_server *server = arg;
     enum evhttp_cmd_type command = evhttp_request_get_command(request);
     const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(request));
-    const struct route *route = path ? cr_strmap_get(server->routes, path) : NULL;
+    const struct cr_http_route *route = path ? cr_strmap_get(server->routes, path) : NULL;
     if (!route) {
         answer_text(request, HTTP_NOTFOUND, "not found\n");
         return;
@@ -227,7 +114,7 @@ static void on_request(struct evhttp_request *request, void *arg)
     else if (command != EVHTTP_REQ_GET && command != EVHTTP_REQ_HEAD)
         refuse_method(request, "GET, HEAD", "only GET and HEAD\n");
     else if (route->waiter)
-        wait_for_answer(server, request, route);
+        cr_http_server_wait(server, request, route);
     else if (route->guard)
         ask_guard(request, route);
     else
@@ -313,21 +200,9 @@ void cr_http_server_free(struct cr_http_server *server)
 void cr_http_server_handle_guarded(struct cr_http_server *server, const char *path, cr_http_handler handler, void *arg,
                                    cr_http_guard guard, void *guard_arg)
 {
-    struct route *route = cr_new(struct route);
-    *route = (struct route){.handler = handler, .arg = arg, .guard = guard, .guard_arg = guard_arg};
+    struct cr_http_route *route = cr_new(struct cr_http_route);
+    *route = (struct cr_http_route){.handler = handler, .arg = arg, .guard = guard, .guard_arg = guard_arg};
     cr_strmap_set(server->routes, path, route);
-}
-
-void cr_http_server_handle_waiting(struct cr_http_server *server, const char *path, cr_http_waiter waiter, void *arg)
-{
-    struct route *route = cr_new(struct route);
-    *route = (struct route){.waiter = waiter, .arg = arg};
-    cr_strmap_set(server->routes, path, route);
-}
-
-size_t cr_http_server_waiting(const struct cr_http_server *server)
-{
-    return server->waiting;
 }
 
 void cr_http_server_set_silence(struct cr_http_server *server, int seconds)
@@ -351,9 +226,9 @@ void cr_http_server_use_connections(struct cr_http_server *server,
 bool cr_http_server_listen(struct cr_http_server *server, const char *address, struct cr_error *err)
 {
     int port = 0;
-    if (server->addresses == MAX_ADDRESSES)
+    if (server->addresses == CR_HTTP_MAX_ADDRESSES)
         return cr_error_set(err, CR_ERR_INVALID, "cannot listen on '%s': already on %d addresses", address,
-                            MAX_ADDRESSES);
+                            CR_HTTP_MAX_ADDRESSES);
     int fd = cr_listen(address, &port, err);
     if (fd < 0)
         return false;

@@ -189,6 +189,18 @@ def test_what_a_hook_says_also_stands_in_the_containers_log(log: Path, proxy: Pr
         assert container.read_text() == "from the proxy\n" + manager.log()
 
 
+def test_the_log_of_the_container_is_that_of_its_first_process(proxy: Proxy, tmp_path: Path) -> None:
+    """As a kubelet runs it: a process beside that one, whose standard error is a pipe to the container runtime."""
+    own = tmp_path / "hook.log"
+    flags = " ".join([*proxy.flags, *_QUICK])
+    script = f"{PROGRAM} shutdown {flags} 2>{own}; exit $?"
+    words = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", f"sh -c '{script}'; status=$?; echo from the proxy >&2; exit $status"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, env={**os.environ, **sanitizers.ENVIRONMENT})
+    assert done.returncode == 0, done.stderr + own.read_text()
+    assert done.stderr == own.read_text() + "from the proxy\n"
+    assert '"result":"Drained"' in done.stderr
+
+
 def test_a_log_that_takes_nothing_holds_up_no_drain(log: Path, proxy: Proxy, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

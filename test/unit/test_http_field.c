@@ -168,6 +168,7 @@ static void a_chunks_size(void **state)
         {"ffffffffffffffff", true, UINT64_MAX},
         {"10000000000000000", false, 0},
         {"f0000000000000000", false, 0},
+        {"100000000000000000005", false, 0},
         {"5;name=value", true, 5},
         {"5 ;name=\"a b\"", true, 5},
         {"5  ", true, 5},

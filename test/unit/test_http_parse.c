@@ -66,6 +66,8 @@ static const struct answer answers[] = {
     {STATUS "Transfer-Encoding: Chunked\r\n\r\n2;a=b\r\nhe\r\n003 ; c=\"d\"\r\nllo\r\n0;e\r\nT: r\r\n\r\nmore", WHOLE,
      200, "hello", NULL},
     {STATUS "Transfer-Encoding: chunked\r\n\r\n0\r\nContent-Length: 7\r\n\r\n", WHOLE, 200, "", NULL},
+    {STATUS "Transfer-Encoding: chunked\r\n\r\n0\r\nTransfer-Encoding: gzip\r\n\r\n", WHOLE, 200, "", NULL},
+    {STATUS "Transfer-Encoding: chunked\r\nA: b\r\n\r\n0\r\n folded\r\n\r\n", BAD, 0, "white space", NULL},
     {STATUS "Transfer-Encoding: chunked\r\n\r\n4\r\n\r\n\r\n\r\n0\r\n\r\n", WHOLE, 200, "\r\n\r\n", NULL},
     {STATUS "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n", CUT, 0, "breaks off", NULL},
     {STATUS "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", CUT, 0, "breaks off", NULL},
@@ -223,6 +225,24 @@ static void a_head_of_the_greatest_size_is_read(void **state)
     assert_string_equal(cr_buf_text(&body), "ok");
 }
 
+/* Chunks cost nothing of what a head may be: a long body has many. */
+static void the_lines_of_chunks_are_not_of_the_head(void **state)
+{
+    char chunk[1100];
+    (void)state;
+    CR_CLEANUP(cr_buf) struct cr_buf body = CR_BUF_INIT(0);
+    CR_CLEANUP(cr_http_parse) struct cr_http_parse parse;
+    cr_http_parse_init(&parse, "GET", MAX_BODY);
+    static const char head[] = STATUS "Transfer-Encoding: chunked\r\n\r\n", end[] = "0\r\n\r\n";
+    int len = snprintf(chunk, sizeof chunk, "1;%01000d\r\nx\r\n", 0);
+    assert_true(cr_http_parse_feed(&parse, head, strlen(head), &body, NULL));
+    for (size_t i = 0; i < MAX_BODY; i++)
+        assert_true(cr_http_parse_feed(&parse, chunk, (size_t)len, &body, NULL));
+    assert_true(cr_http_parse_feed(&parse, end, strlen(end), &body, NULL));
+    assert_true(cr_http_parse_is_done(&parse));
+    assert_int_equal(body.len, MAX_BODY);
+}
+
 static void a_body_is_bytes_and_a_buffers_own_cap_holds(void **state)
 {
     static const char text[] = STATUS "Content-Length: 4\r\n\r\n\0\n\r\0";
@@ -241,6 +261,39 @@ static void a_body_is_bytes_and_a_buffers_own_cap_holds(void **state)
     }
 }
 
+static void what_else_an_answer_tells(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *retry_after;
+        bool surplus;
+        bool too_long;
+    } cases[] = {
+        {STATUS "Content-Length: 2\r\n\r\n{}", "", false, false},
+        {STATUS "retry-after:  7 \r\nContent-Length: 2\r\n\r\n{}", "7", false, false},
+        {STATUS "Retry-After: Fri, 31 Dec 1999 23:59:59 GMT\r\nContent-Length: 0\r\n\r\n",
+         "Fri, 31 Dec 1999 23:59:59 GMT", false, false},
+        {STATUS "Retry-After: 1234567890123456789012345678901234567890\r\nContent-Length: 0\r\n\r\n", "", false, false},
+        {"HTTP/1.1 103 Hints\r\nRetry-After: 7\r\n\r\n" STATUS "Content-Length: 0\r\n\r\n", "", false, false},
+        {STATUS "Content-Length: 2\r\n\r\n{}H", "", true, false},
+        {STATUS "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n\r\n", "", true, false},
+        {STATUS "Content-Length: 33\r\n\r\n", "", false, true},
+        {STATUS "Content-Length: x\r\n\r\n", "", false, false},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_http_parse) struct cr_http_parse parse;
+        CR_CLEANUP(cr_buf) struct cr_buf body = {0};
+        struct cr_error err = {0};
+        cr_http_parse_init(&parse, "GET", MAX_BODY);
+        bool ok = cr_http_parse_feed(&parse, cases[i].text, strlen(cases[i].text), &body, &err);
+        assert_true(ok || err.kind == CR_ERR_INVALID);
+        assert_string_equal(parse.retry_after, cases[i].retry_after);
+        assert_int_equal(parse.surplus, cases[i].surplus);
+        assert_int_equal(parse.too_long, cases[i].too_long);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,7 +301,9 @@ int main(void)
         cmocka_unit_test(a_reset_is_no_end_of_a_body),
         cmocka_unit_test(nothing_is_endless),
         cmocka_unit_test(a_head_of_the_greatest_size_is_read),
+        cmocka_unit_test(the_lines_of_chunks_are_not_of_the_head),
         cmocka_unit_test(a_body_is_bytes_and_a_buffers_own_cap_holds),
+        cmocka_unit_test(what_else_an_answer_tells),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static const struct defaults all_defaults[] = {
     [CR_DRAIN_DIALECT_OWN] = {"127.0.0.1:9901", 5000, 1000, TIMEOUT_MS, ":8090", NULL, NONE},
     /* It waits for ever: a time-out that nobody gave would cut connections that it lets end. */
     [CR_DRAIN_DIALECT_CONTOUR] = {"/admin/admin.sock", 0, 5000, CR_DRAIN_UNBOUNDED_MS, ":8090", "/admin/ok", NONE},
-    [CR_DRAIN_DIALECT_GATEWAY] = {"127.0.0.1:19000", 10000, 1000, 60000, ":19002", "/tmp/shutdown-ready", 610000},
+    [CR_DRAIN_DIALECT_GATEWAY] = {"localhost:19000", 10000, 1000, 60000, ":19002", "/tmp/shutdown-ready", 610000},
 };
 
 static const struct defaults *defaults_of(const struct cr_drain_given *given)

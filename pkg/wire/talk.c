@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
 #include "wire/address.h"
@@ -65,6 +66,20 @@ static bool connect_to(struct cr_talk *talk, const struct cr_address *address, s
     return !error || not_connected(talk->address, error, err);
 }
 
+/* In a cluster without IPv4 a program listens on [::1] alone. What is said when nobody does is of the first try. */
+static bool connect_to_other_localhost(struct cr_talk *talk)
+{
+    static const char name[] = "localhost:";
+    struct cr_address where;
+    if (!cr_starts_with(talk->address, name))
+        return false;
+    if (talk->fd >= 0)
+        close(talk->fd);
+    talk->fd = -1;
+    cr_autofree char *other = cr_asprintf("[::1]:%s", talk->address + strlen(name));
+    return cr_address_parse(other, &where, NULL) && connect_to(talk, &where, NULL);
+}
+
 bool cr_talk_open(const char *address, int cancel_fd, int64_t deadline_ms, struct cr_talk *out, struct cr_error *err)
 {
     struct cr_address where;
@@ -75,10 +90,11 @@ bool cr_talk_open(const char *address, int cancel_fd, int64_t deadline_ms, struc
                             .address = address};
     if (!cr_address_parse(address, &where, err))
         return false;
-    bool ok = connect_to(out, &where, err);
-    if (!ok)
-        cr_talk_close(out);
-    return ok;
+    struct cr_error first = {0};
+    if (connect_to(out, &where, &first) || connect_to_other_localhost(out))
+        return true;
+    cr_talk_close(out);
+    return cr_error_set(err, first.kind, "%s", first.text);
 }
 
 bool cr_talk_say(struct cr_talk *talk, const void *data, size_t len, struct cr_error *err)

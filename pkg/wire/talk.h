@@ -19,10 +19,10 @@ struct cr_talk {
     const char *address; /* borrowed */
 };
 
-/* address: as cr_address_parse (wire/address.h) takes it; it must live as long as the talk. deadline_ms: monotonic,
- * of the whole talk. cancel_fd: readable: give up; -1: none. out need not be initialised, and needs no close on
- * failure. Errors: Invalid (no such address), NotFound (no socket there), Forbidden, Transient (refused, time-out),
- * Cancelled. */
+/* address: as cr_address_parse (wire/address.h) takes it; localhost is [::1] where nobody listens on 127.0.0.1; it must
+ * live as long as the talk. deadline_ms: monotonic, of the whole talk. cancel_fd: readable: give up; -1: none. out need
+ * not be initialised, and needs no close on failure. Errors: Invalid (no such address), NotFound (no socket there),
+ * Forbidden, Transient (refused, time-out), Cancelled. */
 bool cr_talk_open(const char *address, int cancel_fd, int64_t deadline_ms, struct cr_talk *out,
                   struct cr_error *err) CR_MUST_USE;
 /* When the other side has hung up it is true as well: what it said before tells more. Errors: Transient, Cancelled. */

@@ -62,7 +62,7 @@ def test_it_runs_as_any_of_the_three(root: Path) -> None:
     ("words", "address", "ready"),
     [
         ((f"/{_CONTOUR}", "envoy", "shutdown", "--drain-timeout=300ms"), "/admin/admin.sock", None),
-        ((_GATEWAY, "envoy", "shutdown", "--drain-timeout=300ms", "--min-drain-duration=0s"), "127.0.0.1:19000", "tmp/shutdown-ready"),
+        ((_GATEWAY, "envoy", "shutdown", "--drain-timeout=300ms", "--min-drain-duration=0s"), "localhost:19000", "tmp/shutdown-ready"),
         ((f"/{_PROGRAM}", "shutdown", "--drain-timeout=300ms"), "127.0.0.1:9901", None),
     ],
 )

@@ -351,7 +351,7 @@ static void install_holds_the_hook_to_its_flags(void **state)
 /* --- Contour and Envoy Gateway --- */
 
 static const char contour_socket[] = "/admin/admin.sock";
-static const char gateway_admin[] = "127.0.0.1:19000";
+static const char gateway_admin[] = "localhost:19000";
 
 static void whose_it_is_tells_the_name_or_the_first_flag(void **state)
 {

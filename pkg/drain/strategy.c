@@ -4,11 +4,7 @@
 
 /* In the order in which messages name them; the last entry is NULL. */
 static const struct cr_drain_strategy *const all[] = {
-    &cr_drain_envoy,
-    &cr_drain_haproxy,
-    &cr_drain_nginx,
-    &cr_drain_generic,
-    NULL,
+    &cr_drain_envoy, &cr_drain_haproxy, &cr_drain_nginx, &cr_drain_generic, NULL,
 };
 
 static bool refuse(const char *name, struct cr_error *err)

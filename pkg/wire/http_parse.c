@@ -26,8 +26,9 @@ bool cr_http_parse_is_done(const struct cr_http_parse *parse)
     return parse->part == CR_HTTP_DONE;
 }
 
-static bool refuse_length(const struct cr_http_parse *parse, struct cr_error *err)
+static bool refuse_length(struct cr_http_parse *parse, struct cr_error *err)
 {
+    parse->too_long = true;
     return cr_error_set(err, CR_ERR_INVALID, "its body is longer than %zu bytes", parse->max_body);
 }
 
@@ -67,6 +68,7 @@ static bool take_status_line(struct cr_http_parse *parse, struct cr_error *err)
 {
     parse->part = CR_HTTP_FIELD;
     parse->has_fields = parse->last_is_framing = parse->chunked = parse->has_length = false;
+    parse->retry_after[0] = '\0';
     return cr_http_status_line(cr_buf_text(&parse->line), parse->line.len, &parse->code, &parse->is_1_0, err);
 }
 
@@ -97,6 +99,12 @@ static bool is_named(const struct cr_buf *line, size_t name_len, const char *nam
     return name_len == strlen(name) && strncasecmp(line->data, name, name_len) == 0;
 }
 
+static void take_retry_after(struct cr_http_parse *parse, const char *value)
+{
+    if (strlen(value) < sizeof parse->retry_after)
+        strcpy(parse->retry_after, value);
+}
+
 /* A line that begins with white space goes on with the field before it (RFC 9112, section 5.2). */
 static bool take_folded(struct cr_http_parse *parse, struct cr_error *err)
 {
@@ -120,6 +128,8 @@ static bool take_field(struct cr_http_parse *parse, struct cr_error *err)
     parse->last_is_framing = is_length || is_coding;
     if (parse->part == CR_HTTP_TRAILER) /* how long it was is settled */
         return true;
+    if (is_named(line, name_len, "Retry-After"))
+        take_retry_after(parse, value);
     if (is_length)
         return take_length(parse, value, err);
     return !is_coding || take_coding(parse, value, err);
@@ -250,6 +260,7 @@ bool cr_http_parse_feed(struct cr_http_parse *parse, const char *data, size_t le
         data += taken;
         len -= taken;
     }
+    parse->surplus = parse->surplus || len;
     return true;
 }
 

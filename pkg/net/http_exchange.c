@@ -245,14 +245,6 @@ bool cr_http_exchange_init(struct cr_http_exchange *x, const struct cr_http_requ
     return true;
 }
 
-void cr_http_exchange_renew(struct cr_http_exchange *x, const struct cr_http_request *request)
-{
-    x->begin_by_ms = request->begin_by_ms;
-    x->problem[0] = '\0';
-    if (x->body)
-        set_body(x, request);
-}
-
 void cr_http_exchange_status(const struct cr_http_exchange *x, int *status, int *retry_after_ms)
 {
     long code = 0;

@@ -57,11 +57,13 @@ bool cr_http_exchange_init(struct cr_http_exchange *x, const struct cr_http_requ
 /* identity must live until the exchange is disposed. */
 bool cr_http_exchange_use(struct cr_http_exchange *x, const struct cr_http_identity *identity,
                           struct cr_error *err) CR_MUST_USE;
-/* Makes one that has ended ready for a request that differs in its body and begin_by_ms only. */
-void cr_http_exchange_renew(struct cr_http_exchange *x, const struct cr_http_request *request);
 void cr_http_exchange_dispose(struct cr_http_exchange *x);
 /* Of the answer; 0 as long as there is none. */
 void cr_http_exchange_status(const struct cr_http_exchange *x, int *status, int *retry_after_ms);
+/* A request's head as HTTP/1.1 has it, without its end and its Content-Length; out is appended to. x: initialised, and
+ * used with its identity. */
+void cr_http_exchange_head(const struct cr_http_exchange *x, const char *method, const char *user_agent,
+                           struct cr_buf *out);
 /* What became of it once curl is done; true: there is an answer. status: as told by cr_http_exchange_status. */
 bool cr_http_exchange_ended(const struct cr_http_exchange *x, CURLcode result, int status,
                             struct cr_error *err) CR_MUST_USE;

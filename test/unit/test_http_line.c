@@ -183,6 +183,128 @@ static void a_refusal_that_is_cut_off_is_an_answer(void **state)
     assert_int_equal(response.retry_after_ms, 7000);
 }
 
+/* Answers one request and hangs up on the next. */
+static void serve_one_and_hang_up(struct test_conn *conn, void *arg)
+{
+    (void)arg;
+    if (test_conn_request(conn) && test_conn_answer(conn, 200, "", "{}"))
+        (void)test_conn_request(conn);
+}
+
+/* It may have been closed in the moment that it was used. */
+static void a_used_connection_that_says_nothing_is_tried_again_and_a_new_one_is_not(void **state)
+{
+    CR_CLEANUP(test_server)
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_one_and_hang_up});
+    cr_autofree char *url = test_server_url(server, "/");
+    for (int i = 1; i <= 3; i++) {
+        assert_answer(*state, url, &(struct cr_http_request){.method = "PATCH", .body = "b"}, "{}");
+        assert_int_equal(test_server_accepted(server), i);
+    }
+    CR_CLEANUP(test_server)
+    struct test_server *mute =
+        test_server_new(&(struct test_server_options){.serve = serve_raw, .arg = (void *)(uintptr_t) ""});
+    cr_autofree char *nowhere = test_server_url(mute, "/");
+    struct cr_error err = {0};
+    struct cr_http_response response;
+    const struct cr_http_request request = {.method = "GET", .url = nowhere, .timeout_ms = PATIENCE_MS};
+    assert_false(cr_http_line_do(*state, &request, &response, &err));
+    assert_says(&err, CR_ERR_TRANSIENT, "no answer came");
+    assert_int_equal(test_server_accepted(mute), 1);
+}
+
+/* "<SNI>|<client's CN>|<Host>" of each request. */
+static void serve_who(struct test_conn *conn, void *arg)
+{
+    (void)arg;
+    while (test_conn_request(conn)) {
+        const char *host = strstr(conn->head, "\r\nHost: ");
+        cr_autofree char *text = cr_asprintf("%s|%s|%.*s", cr_or_empty(conn->server_name), cr_or_empty(conn->client_cn),
+                                             host ? (int)strcspn(host + 8, "\r") : 0, host ? host + 8 : "");
+        test_conn_answer(conn, 200, "", text);
+    }
+}
+
+static void a_server_is_verified_and_told_who_asks(void **state)
+{
+    CR_CLEANUP(test_cert) struct test_cert *ca = test_cert_new(&(struct test_cert_spec){.cn = "ca", .ca = true});
+    CR_CLEANUP(test_cert) struct test_cert *other = test_cert_new(&(struct test_cert_spec){.cn = "other", .ca = true});
+    CR_CLEANUP(test_cert)
+    struct test_cert *leaf = test_cert_new(&(struct test_cert_spec){.cn = "n", .dns = {"api.internal"}, .issuer = ca});
+    CR_CLEANUP(test_cert) struct test_cert *client = test_cert_new(&(struct test_cert_spec){.cn = "me", .issuer = ca});
+    CR_CLEANUP(test_server)
+    struct test_server *server =
+        test_server_new(&(struct test_server_options){.serve = serve_who, .cert = leaf, .client_ca = ca});
+    cr_autofree char *url = test_server_url(server, "/");
+    struct cr_http_tls tls = {.ca_pem = ca->cert_pem,
+                              .cert_pem = client->cert_pem,
+                              .key_pem = client->key_pem,
+                              .server_name = "api.internal"};
+    cr_http_line_set_tls(*state, &tls);
+    cr_autofree char *expected = cr_asprintf("api.internal|me|127.0.0.1:%d", test_server_port(server));
+    for (int i = 0; i < 3; i++)
+        assert_answer(*state, url, &(struct cr_http_request){.method = "PATCH", .body = "b", .bearer = "t"}, expected);
+    assert_int_equal(test_server_handshakes(server), 1);
+    tls.ca_pem = other->cert_pem;
+    cr_http_line_set_tls(*state, &tls);
+    struct cr_error err = {0};
+    struct cr_http_response response;
+    const struct cr_http_request request = {.method = "GET", .url = url, .timeout_ms = PATIENCE_MS};
+    assert_false(cr_http_line_do(*state, &request, &response, &err));
+    assert_says(&err, CR_ERR_TRANSIENT, "the server's certificate is not trusted");
+    assert_int_equal(test_server_handshakes(server), 1);
+}
+
+static void serve_more_than_asked(struct test_conn *conn, void *arg)
+{
+    static const char twice[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+                                "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil";
+    (void)arg;
+    while (test_conn_request(conn) && test_conn_puts(conn, twice))
+        ;
+}
+
+/* What comes behind an answer is never taken for the next one. */
+static void who_says_more_than_was_asked_is_asked_on_a_new_connection(void **state)
+{
+    CR_CLEANUP(test_server)
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_more_than_asked});
+    cr_autofree char *url = test_server_url(server, "/");
+    for (int i = 1; i <= 3; i++) {
+        assert_answer(*state, url, &(struct cr_http_request){.method = "GET"}, "{}");
+        assert_int_equal(test_server_accepted(server), i);
+    }
+}
+
+static void retry_after_is_read_and_capped(void **state)
+{
+    static const struct {
+        const char *value;
+        int least_ms;
+        int most_ms;
+    } cases[] = {
+        {"0", 0, 0},
+        {"12", 12000, 12000},
+        {"99999999999999999999", 3600000, 3600000},
+        {"Fri, 31 Dec 2100 23:59:59 GMT", 3600000, 3600000},
+        {"Fri, 31 Dec 1999 23:59:59 GMT", 0, 0},
+        {"soon", 0, 0},
+        {"a text that is longer than any date that could stand here", 0, 0},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        cr_autofree char *raw =
+            cr_asprintf("HTTP/1.1 503 Later\r\nRetry-After: %s\r\nContent-Length: 0\r\n\r\n", cases[i].value);
+        CR_CLEANUP(test_server)
+        struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_raw, .arg = raw});
+        cr_autofree char *url = test_server_url(server, "/");
+        struct cr_error err = {0};
+        CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
+        const struct cr_http_request request = {.method = "GET", .url = url, .timeout_ms = PATIENCE_MS};
+        assert_true(cr_http_line_do(*state, &request, &response, &err));
+        assert_in_range(response.retry_after_ms, cases[i].least_ms, cases[i].most_ms);
+    }
+}
+
 static void count_and_answer(struct test_conn *conn, void *arg)
 {
     while (test_conn_request(conn)) {
@@ -270,6 +392,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(other_credentials_open_a_connection_and_the_same_do_not, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_fails_says_why_and_leaves_nothing_behind, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_refusal_that_is_cut_off_is_an_answer, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_used_connection_that_says_nothing_is_tried_again_and_a_new_one_is_not, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(who_says_more_than_was_asked_is_asked_on_a_new_connection, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(retry_after_is_read_and_capped, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_server_is_verified_and_told_who_asks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_comes_too_late_is_not_sent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_end_cancels_what_is_under_way_and_what_comes_later, set_up, tear_down),
     };

@@ -132,11 +132,11 @@ static int drain(const struct cr_drain_flags *flags)
     struct cr_error err = {0};
     enum cr_drain_result result;
     hook_prepare(flags);
-    if (flags->address && run_service(flags, &result, &err))
+    if (flags->address && run_service(flags, &result, &err) && result != CR_DRAIN_RESULT_NONE)
         return hook_end(flags, result);
-    /* Pages that cannot be served keep nobody from draining. */
+    /* Neither pages that cannot be served nor a thread that is not to be had keep anybody from draining. */
     if (flags->address)
-        cr_log(CR_LOG_WARN, "no pages", {"error", err.text});
+        cr_log(CR_LOG_WARN, "no pages", {"error", *err.text ? err.text : NULL});
     return hook_end(flags, hook_drain(flags));
 }
 

@@ -129,7 +129,7 @@ void cr_drain_manager_begin(struct cr_drain_manager *manager, void (*over)(void 
     if (begin(manager, &err))
         return;
     cr_log(CR_LOG_ERROR, "cannot drain", {"error", err.text});
-    over(arg, CR_DRAIN_RESULT_CANCELLED);
+    over(arg, CR_DRAIN_RESULT_NONE);
 }
 
 /* --- the ready file --- */

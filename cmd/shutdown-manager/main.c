@@ -111,6 +111,7 @@ static bool run_service(const struct cr_drain_flags *flags, enum cr_drain_result
     if (flags->command == CR_DRAIN_COMMAND_SHUTDOWN)
         cr_drain_manager_begin(manager, on_drained, &service);
     cr_loop_run(loop);
+    cr_log(CR_LOG_INFO, "no more pages");
     *result = service.result;
     return true;
 }

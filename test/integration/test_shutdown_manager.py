@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -71,9 +72,9 @@ def _run_all(stack: ExitStack, tmp_path: Path, words: dict[str, list[str]]) -> d
     return {name: stack.enter_context(Manager(tmp_path / f"{name}.log", *line)) for name, line in words.items()}
 
 
-def _assert_never_drained(name: str, manager: Manager, began: float, timeout: float) -> None:
+def _assert_never_drained(name: str, manager: Manager, timeout: float) -> None:
+    """In its own time: on a busy machine it is some seconds until all of them have begun."""
     assert manager.end() == 1, (name, manager.log())
-    assert time.monotonic() - began < timeout + _LATE_S + 1, name
     last = manager.lines()[-1]
     assert last["result"] == "TimedOut" and last["open"] is None and last["level"] == "warn", (name, last)
     assert timeout <= last["seconds"] < timeout + _LATE_S, (name, last)
@@ -96,9 +97,8 @@ def test_a_proxy_that_cannot_be_told_or_counted_is_never_drained(tmp_path: Path)
             proxy = stack.enter_context(a_proxy())
             proxy.on_count = fault
             words[f"count {name}"] = ["shutdown", *proxy.flags, *flags]
-        began = time.monotonic()
         for name, manager in _run_all(stack, tmp_path, words).items():
-            _assert_never_drained(name, manager, began, 1.5)
+            _assert_never_drained(name, manager, 1.5)
 
 
 def test_a_number_of_before_does_not_stand_for_one_that_is_missing(log: Path, proxy: Proxy) -> None:
@@ -326,6 +326,12 @@ def _assert_documented(page: str) -> None:
 # --- SIGTERM of the sidecar
 
 
+def _seconds_to_end(manager: Manager) -> float:
+    """By its own clock, from the signal on: how long a process takes to end is also the machine's affair."""
+    at = {line["msg"]: datetime.fromisoformat(line["ts"]) for line in manager.lines()}
+    return (at["no more pages"] - at["signal received"]).total_seconds()
+
+
 def test_a_sidecar_ends_when_the_drain_is_over_and_its_answer_out(log: Path, proxy: Proxy) -> None:
     proxy.open = 1
     with sidecar(log, proxy, "--drain-timeout", "60s") as manager:
@@ -361,11 +367,10 @@ def test_a_sidecar_that_nobody_needs_ends_after_a_moment_or_at_once_when_it_has_
             assert manager.port
             if asked:
                 assert manager.ask().answer()[0] == 200
-            began = time.monotonic()
             manager.terminate()
             assert manager.end() == 0
-            took = time.monotonic() - began
-            assert took < 3 if asked else took >= 2.9
+            took = _seconds_to_end(manager)
+            assert took < 2.9 if asked else took >= 2.9
 
 
 def test_a_second_signal_ends_a_sidecar_at_once(log: Path, proxy: Proxy) -> None:
@@ -410,10 +415,9 @@ def test_contours_sidecar_waits_for_what_its_hook_writes(log: Path, proxy: Proxy
         assert ready.read_text() == "Drained"
         assert list(tmp_path.glob("ok.*")) == []
         assert manager.get("/shutdown") == (200, "OK\n")  # who asks late
-        began = time.monotonic()
         manager.terminate()
         assert manager.end() == 0
-        assert time.monotonic() - began < 3
+        assert _seconds_to_end(manager) < 2.9
 
 
 def test_a_sidecar_is_there_until_who_waits_for_the_file_has_its_answer(log: Path, tmp_path: Path) -> None:

@@ -85,17 +85,16 @@ class World:
             yield self
         finally:
             self.upstream.stop()
-            for pod in self.api.list("pods", NAMESPACE):  # nobody is connected any more
-                with contextlib.suppress(Exception):
-                    self.delete(pod["metadata"]["name"], grace=0)
             self.cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+            self._delete_now("--all")  # nobody is connected any more
 
     def create(self, *edges: Edge) -> None:
         """Returns when they are up."""
         for edge in edges:
             self.renew(edge)
-            folder = edge.write(self.scratch / edge.name, self.upstream.address, self.manager)
-            self.cluster.kubectl("apply", "--server-side", "-f", "-", stdin=self.cluster.kubectl("kustomize", str(folder)))
+        folders = [edge.write(self.scratch / edge.name, self.upstream.address, self.manager) for edge in edges]
+        built = "\n---\n".join(self.cluster.kubectl("kustomize", str(folder)) for folder in folders)
+        self.cluster.kubectl("apply", "--server-side", "-f", "-", stdin=built)
         for edge in edges:
             self.wait_up(edge)
 
@@ -113,8 +112,10 @@ class World:
         """At once, with whoever is connected: room for the next ones."""
         self.api.delete("certrotationpolicies", NAMESPACE, edge.name)
         self.api.delete("deployments", NAMESPACE, edge.name)
-        for pod in self.pods(edge):
-            self.delete(pod.name, grace=0)
+        self._delete_now("-l", f"app={edge.name}")
+
+    def _delete_now(self, *which: str) -> None:
+        self.cluster.kubectl("-n", NAMESPACE, "delete", "pods", *which, "--grace-period=0", "--force", "--wait=false", "--ignore-not-found")
 
     def _describe(self, edge: Edge) -> str:
         words = ("-n", NAMESPACE)
@@ -127,10 +128,9 @@ class World:
         written = self.api.apply("secrets", material.secret(edge.secret, NAMESPACE))
         return Change(written["metadata"]["resourceVersion"], material.fingerprint())
 
-    def delete(self, pod: str, grace: int | None = None) -> None:
+    def delete(self, pod: Pod) -> None:
         """Told to end, as by anybody. Returns at once."""
-        words = () if grace is None else (f"--grace-period={grace}", *(("--force",) if grace == 0 else ()))
-        self.cluster.kubectl("-n", NAMESPACE, "delete", "pod", pod, "--wait=false", "--ignore-not-found", *words)
+        self.cluster.kubectl("-n", NAMESPACE, "delete", "pod", pod.name, "--wait=false")
 
     # --- looking
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 _SECONDS = {
     "test_mesh": 480,
     "test_crash_matrix": 390,
-    "test_shutdown_manager": 300,
+    "test_shutdown_manager": 270,
     "test_ca_change": 260,
     "test_budgets": 235,
     "test_trouble": 235,

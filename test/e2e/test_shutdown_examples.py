@@ -126,5 +126,11 @@ def test_who_asks_is_answered_before_it_ends(
     report.append(f"{answers.count('HTTP/1.1 200 OK')} of {_CLIENTS} answered; the pod gone {time.monotonic() - ended:.1f} s later; {log.splitlines()[-1]}")
     assert answers == ["HTTP/1.1 200 OK"] * _CLIENTS
     assert '"the proxy is draining"' in log and ('"Drained"' in log) != event, log
-    failed = [each for each in api.list("events", _NAMESPACE) if each["involvedObject"].get("uid") == uid and each["reason"] == "FailedPreStopHook"]
-    assert bool(failed) == event
+
+    def failed() -> bool:
+        return any(each["involvedObject"].get("uid") == uid and each["reason"] == "FailedPreStopHook" for each in api.list("events", _NAMESPACE))
+
+    if event:
+        wait_for("the kubelet's Event", failed, deadline=30)
+    else:
+        assert not failed()

@@ -70,6 +70,17 @@ def write_kubelet_conf(machine: Machine, spec: Spec) -> Path:
     return path
 
 
+def write_proxy_conf(machine: Machine) -> Path:
+    """Of --kubeconfig-files; kubeadm's own kube-proxy is a pod with a token."""
+    pki, path = machine.kubernetes / "pki", machine.kubernetes / "kube-proxy.conf"
+    if not path.exists():
+        for suffix in (".crt", ".key"):
+            shutil.copy(machine.cluster.pki / f"proxy{suffix}", pki / f"kube-proxy{suffix}")
+        names = (f"{PKI}/ca.crt", f"{PKI}/kube-proxy.crt", f"{PKI}/kube-proxy.key")
+        files.put(path, kubeconfig.with_files(machine.cluster.server, "system:kube-proxy", *names), mode=0o600)
+    return path
+
+
 def write_manifests(machine: Machine, spec: Spec, program: Path, components: Sequence[str]) -> None:
     """Of these static pods: etcd, kube-apiserver, kube-controller-manager, kube-scheduler."""
     for component in components:

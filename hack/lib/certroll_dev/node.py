@@ -258,8 +258,7 @@ def _kubelet_configuration(machine: Machine, spec: Spec, own_files: Mapping[str,
 
 
 def _proxy(machine: Machine, programs: Mapping[str, Path]) -> Daemon:
-    pki = machine.cluster.pki
-    access = kubeconfig.write(machine.cluster, machine.etc / "proxy.kubeconfig", pki / "proxy.crt")
+    access = _proxy_access(machine)
     settings = {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
@@ -280,6 +279,14 @@ def _proxy(machine: Machine, programs: Mapping[str, Path]) -> Daemon:
         record=_record(machine, "kube-proxy"),
         files=[config, access],
     )
+
+
+def _proxy_access(machine: Machine) -> Path:
+    cluster = machine.cluster
+    spec = cluster.spec()
+    if spec is not None and spec.kubeconfig_files:
+        return kubeadm.write_proxy_conf(machine)
+    return kubeconfig.write(cluster, machine.etc / "proxy.kubeconfig", cluster.pki / "proxy.crt")
 
 
 def _has_image(machine: Machine, name: str) -> bool:

@@ -7,8 +7,6 @@
 #include "base/clock.h"
 #include "drain/drain_log.h"
 
-enum { BACKOFF_LEAST_MS = 200, BACKOFF_MOST_MS = 2000 };
-
 struct run {
     const struct cr_drain_options *options;
     struct cr_drain_target target; /* the options', with a memory */
@@ -16,7 +14,7 @@ struct run {
     struct cr_drain_state state;
     struct cr_drain_progress progress;
     struct cr_drain_log log;
-    int64_t backoff_ms; /* after the next failure to begin */
+    uint64_t begin_failures;
 };
 
 static void dispose(struct run *run)
@@ -123,8 +121,7 @@ static void begin(struct run *run, int64_t now_ms)
         run->state.begun_ms = done_ms;
         cr_drain_log_begun(&run->log, strategy, done_ms);
     } else {
-        run->state.next_begin_ms = done_ms + run->backoff_ms;
-        run->backoff_ms = 2 * run->backoff_ms < BACKOFF_MOST_MS ? 2 * run->backoff_ms : BACKOFF_MOST_MS;
+        run->state.next_begin_ms = done_ms + cr_drain_begin_pause(++run->begin_failures);
         note_failure(run, "the proxy cannot be told to drain, trying again", &err, done_ms);
     }
     tell(run, done_ms);
@@ -155,7 +152,6 @@ static void start(struct run *run, int64_t now_ms)
     run->target = run->options->target;
     if (!run->target.memory)
         run->target.memory = &run->memory;
-    run->backoff_ms = BACKOFF_LEAST_MS;
     run->state = (struct cr_drain_state){
         .started_ms = now_ms, .begun_ms = -1, .next_begin_ms = now_ms, .asked_ms = -1, .looked_ms = -1};
     cr_drain_log_start(&run->log, run->options, now_ms);

@@ -53,6 +53,15 @@ enum cr_drain_step cr_drain_next(const struct cr_drain_rules *rules, const struc
     return at_or_wait(look_at(rules, state, may_end_ms), CR_DRAIN_LOOK, rules, state, now_ms, until_ms);
 }
 
+int64_t cr_drain_begin_pause(uint64_t failures)
+{
+    enum { LEAST_MS = 200, MOST_MS = 2000 };
+    int64_t pause_ms = LEAST_MS;
+    for (uint64_t i = 1; i < failures && pause_ms < MOST_MS; i++)
+        pause_ms *= 2;
+    return pause_ms < MOST_MS ? pause_ms : MOST_MS;
+}
+
 static bool refuse(struct cr_error *err, const char *flag, int64_t ms, const char *limit, int64_t limit_ms,
                    const char *advice)
 {

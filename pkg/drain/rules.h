@@ -42,6 +42,9 @@ enum cr_drain_step {
  * gone, and it had begun) and TIMED_OUT. *until_ms is set for WAIT alone, and lies after now_ms. */
 enum cr_drain_step cr_drain_next(const struct cr_drain_rules *rules, const struct cr_drain_state *state, int64_t now_ms,
                                  int64_t *until_ms) CR_MUST_USE;
+/* How long after the end of the last of so many failures to begin it is tried again: 200 ms, twice as long each time,
+ * 2 s at most. failures: 1 or more. */
+int64_t cr_drain_begin_pause(uint64_t failures);
 /* Whether these can hold in a pod with that terminationGracePeriodSeconds: the time-out must stay below it, or the
  * kubelet ends the container in the midst of the drain; delay and least duration must fit in the time-out. The error
  * says what to set to what. */

@@ -343,6 +343,15 @@ static void every_drain_ends_in_time_and_rightly(void **state)
         play_any();
 }
 
+static void a_begin_is_tried_again_after_longer_and_longer(void **state)
+{
+    static const int64_t pauses[] = {200, 400, 800, 1600, 2000, 2000, 2000};
+    (void)state;
+    for (size_t i = 0; i < cr_array_len(pauses); i++)
+        assert_int_equal(cr_drain_begin_pause(i + 1), pauses[i]);
+    assert_int_equal(cr_drain_begin_pause(UINT64_MAX), 2000);
+}
+
 /* --- rules and a pod --- */
 
 static void the_times_must_fit_the_pod(void **state)
@@ -380,6 +389,7 @@ int main(void)
         cmocka_unit_test(each_decision),
         cmocka_unit_test(each_play),
         cmocka_unit_test(every_drain_ends_in_time_and_rightly),
+        cmocka_unit_test(a_begin_is_tried_again_after_longer_and_longer),
         cmocka_unit_test(the_times_must_fit_the_pod),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

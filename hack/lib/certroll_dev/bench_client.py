@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from . import commands
+from . import commands, paths
 from .bench_world import NAMESPACE, World
 from .ui import DevError
 
@@ -40,7 +40,9 @@ class Use:
 class Client:
     """The floor or certroll. `with` ends it."""
 
-    def __init__(self, world: World, name: str, argv: Sequence[str | Path], in_sync: str) -> None:
+    def __init__(
+        self, world: World, name: str, argv: Sequence[str | Path], in_sync: str, environment: dict[str, str] | None = None
+    ) -> None:
         self.name = name
         self._world = world
         self._log = world.folder / f"{name}.log"
@@ -49,7 +51,11 @@ class Client:
         self._started = time.monotonic()
         self.in_sync_s = 0.0
         self._process = subprocess.Popen(
-            world.inside(list(argv)), env=world.as_account(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            world.inside(list(argv)),
+            env=world.as_account() | (environment or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -126,7 +132,15 @@ def floor(world: World, policies: int) -> Client:
 
 def certroll(world: World, program: Path, *flags: str) -> Client:
     own = ["--kubeconfig", world.kubeconfig, "--operator-namespace", "certroll-system", "--metrics-bind-address", "127.0.0.1:0"]
-    return Client(world, "certroll", [program, *own, *_without_limits(program), *flags], "all caches are in sync")
+    argv = [program, *own, *_without_limits(program), *flags]
+    return Client(world, "certroll", argv, "all caches are in sync", _as_installed())
+
+
+def _as_installed() -> dict[str, str]:
+    """What the Deployment sets for the C library."""
+    deployment = (paths.REPOSITORY / "manifests" / "base" / "deployment.yaml").read_text()
+    tunables = re.search(r"\{name: GLIBC_TUNABLES, value: ([^}]+)\}", deployment)
+    return {"GLIBC_TUNABLES": tunables[1]} if tunables else {}
 
 
 def _without_limits(program: Path) -> list[str]:

@@ -44,6 +44,8 @@ size_t cr_catalogue_len(const struct cr_catalogue *catalogue);
 const struct cr_component *cr_catalogue_by_name(const struct cr_catalogue *catalogue, const char *name);
 const struct cr_component *cr_catalogue_by_image(const struct cr_catalogue *catalogue, const char *image);
 const char *cr_component_name(const struct cr_component *component);
+/* The tag of a container image ("v1.36.3"), owned; NULL when it has none. A digest behind it is cut off. */
+char *cr_image_tag(const char *image);
 
 struct cr_capability {
     enum cr_method method;

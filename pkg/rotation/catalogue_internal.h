@@ -126,9 +126,6 @@ void cr_component_title(const struct cr_component *component, char *out, size_t 
 /* Borrowed: the parameter as the use names it, NULL when it has none of that name. */
 const char *cr_use_parameter(const struct cr_use *use, const char *name);
 
-/* The tag of an image, owned; NULL when it has none. A digest behind it is cut off. */
-char *cr_image_tag(const char *image);
-
 /* How long a method takes when nobody says: a watch 5 s (inotify and a debounce), a handshake 1 s (client-go reads its
  * files at most once a second), a poll 5 min (client-go's). 0 for methods that do not act by themselves. */
 int64_t cr_method_default_delay_ms(enum cr_method method);

@@ -1,5 +1,5 @@
 /* What a container is started with: flags of its command line and variables, as far as the pod template shows them.
- * Pure. Private to pkg/rotation. */
+ * Pure. Private to pkg/rotation, and pkg/node, which reads the same of static pods. */
 #ifndef CR_ROTATION_SETTINGS_H
 #define CR_ROTATION_SETTINGS_H
 

@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/strings.h"
-#include "codec/base64.h"
 #include "codec/yaml.h"
 #include "kube/exec_plugin.h"
 #include "kube/kubeconfig_reader.h"
@@ -16,20 +15,6 @@
 static void json_secret_cleanup(struct cr_json **j)
 {
     cr_json_free_secret(*j);
-}
-
-static char *decode(const struct cr_kubeconfig_reader *in, const char *field, const char *base64)
-{
-    CR_CLEANUP(cr_buf) struct cr_buf out = {.secret = true};
-    if (!cr_base64_decode(base64, strlen(base64), &out, in->err)) {
-        cr_error_wrap(in->err, "%s: %s: %s", in->path, in->what, field);
-        return NULL;
-    }
-    if (!out.len || memchr(out.data, '\0', out.len)) {
-        cr_kubeconfig_invalid(in, field, "holds no PEM text");
-        return NULL;
-    }
-    return cr_buf_steal(&out);
 }
 
 /* `field`-data holds it inline and wins over the path in `field`, as in client-go. */
@@ -42,7 +27,7 @@ static bool pem_field(const struct cr_kubeconfig_reader *in, const struct cr_jso
     if (!cr_kubeconfig_text(in, object, data_field, &inline_data) || !cr_kubeconfig_text(in, object, field, &path))
         return false;
     if (inline_data) {
-        *pem = decode(in, data_field, inline_data);
+        *pem = cr_kubeconfig_decode(in, data_field, inline_data);
         return *pem != NULL;
     }
     if (!path)
@@ -116,45 +101,26 @@ static bool read_user(const struct cr_kubeconfig_reader *in, const struct cr_jso
     return cr_kubeconfig_exec(in, user, config);
 }
 
-/* The entry `name` of a list such as clusters, and its member `kind`. Borrowed. */
-static const struct cr_json *entry(const struct cr_json *file, const char *list, const char *name, const char *kind)
-{
-    const struct cr_json *entries = cr_json_get(file, list);
-    if (!cr_json_is_array(entries))
-        return NULL;
-    for (const struct cr_json *e = cr_json_first(entries); e; e = cr_json_next(e))
-        if (cr_streq(cr_json_string_at(e, "name"), name)) {
-            const struct cr_json *body = cr_json_get(e, kind);
-            return cr_json_is_object(body) ? body : NULL;
-        }
-    return NULL;
-}
-
 /* Reads the entry that the context names under `kind` ("cluster", "user"). */
 static bool read_part(const char *path, const struct cr_json *file, const struct cr_json *context, const char *kind,
                       bool (*read)(const struct cr_kubeconfig_reader *, const struct cr_json *,
                                    struct cr_kube_config *),
                       struct cr_kube_config *config, struct cr_error *err)
 {
-    const char *name = cr_json_string_at(context, kind);
-    cr_autofree char *list = cr_asprintf("%ss", kind);
-    const struct cr_json *body = entry(file, list, cr_or_empty(name), kind);
+    const struct cr_json *body = cr_kubeconfig_part(path, file, context, kind, err);
     if (!body)
-        return cr_error_set(err, CR_ERR_INVALID, "%s: the context names %s '%s', which is not in %s", path, kind,
-                            cr_or_empty(name), list);
-    cr_autofree char *what = cr_asprintf("%s '%s'", kind, name);
+        return false;
+    cr_autofree char *what = cr_asprintf("%s '%s'", kind, cr_json_string_at(context, kind));
     return read(&(struct cr_kubeconfig_reader){.path = path, .what = what, .err = err}, body, config);
 }
 
 static bool read_context(const char *path, const struct cr_json *file, const char *wanted,
                          struct cr_kube_config *config, struct cr_error *err)
 {
-    const char *name = wanted ? wanted : cr_json_string_at(file, "current-context");
-    if (!name || !*name)
-        return cr_error_set(err, CR_ERR_INVALID, "%s: no context is given and there is no current-context", path);
-    const struct cr_json *context = entry(file, "contexts", name, "context");
+    const char *name = NULL;
+    const struct cr_json *context = cr_kubeconfig_context(path, file, wanted, &name, err);
     if (!context)
-        return cr_error_set(err, CR_ERR_INVALID, "%s: context '%s' is not in contexts", path, name);
+        return false;
     cr_autofree char *what = cr_asprintf("context '%s'", name);
     const struct cr_kubeconfig_reader in = {.path = path, .what = what, .err = err};
     const char *ns = NULL;
@@ -167,7 +133,7 @@ static bool read_context(const char *path, const struct cr_json *file, const cha
         (user && !read_part(path, file, context, "user", read_user, config, err)))
         return false;
     if (config->exec)
-        cr_kubeconfig_exec_info(entry(file, "clusters", cr_json_string_at(context, "cluster"), "cluster"), config);
+        cr_kubeconfig_exec_info(cr_kubeconfig_part(path, file, context, "cluster", err), config);
     return true;
 }
 

@@ -1,5 +1,7 @@
 #include "hook.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -13,14 +15,26 @@ enum { EXIT_DRAINED = 0, EXIT_NOT_DRAINED = 1, EXIT_WRONG_FLAGS = 2 };
 static int cancel_fd = -1;
 static volatile sig_atomic_t signals;
 
-/* Whatever it interrupts is not disturbed: these calls are allowed in a handler (signal-safety(7)). */
+/* poll and write are allowed in a handler (signal-safety(7)). */
+static void say(const char *line, size_t len)
+{
+    struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&ready, 1, 0) > 0) /* nobody need read there, and the drain has its time */
+        (void)!write(STDERR_FILENO, line, len);
+}
+
+/* Whatever it interrupts is not disturbed. */
 static void on_signal(int signal)
 {
     static const char first[] = "{\"level\":\"warn\",\"msg\":\"the drain goes on; a second signal ends it\"}\n";
     static const uint64_t one = 1;
+    int interrupted = errno;
     (void)signal;
-    ssize_t ignored = signals++ ? write(cancel_fd, &one, sizeof one) : write(STDERR_FILENO, first, sizeof first - 1);
-    (void)ignored;
+    if (signals++)
+        (void)!write(cancel_fd, &one, sizeof one);
+    else
+        say(first, sizeof first - 1);
+    errno = interrupted;
 }
 
 static void catch_signals(void)
@@ -32,8 +46,6 @@ static void catch_signals(void)
         return; /* then the first one ends it, as it does any program */
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
-    action.sa_handler = SIG_IGN;
-    sigaction(SIGPIPE, &action, NULL);
 }
 
 void hook_prepare(const struct cr_drain_flags *flags)

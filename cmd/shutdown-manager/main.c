@@ -1,6 +1,5 @@
 /* certroll-shutdown-manager: flags and wiring only. */
 #include <fcntl.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -10,6 +9,7 @@
 #include "hook.h"
 #include "install.h"
 #include "metrics/process_metrics.h"
+#include "start.h"
 
 enum { EXIT_NOT_DONE = 1, EXIT_USAGE = 2 };
 
@@ -21,15 +21,6 @@ struct service {
     int signals;
     enum cr_drain_result result; /* of shutdown */
 };
-
-/* It stands in every pod of the proxy: one arena for all threads, and what is free goes back at once. */
-static void save_memory(void)
-{
-    enum { GIVE_BACK = 64 * 1024 };
-    (void)mallopt(M_ARENA_MAX, 1);
-    (void)mallopt(M_MMAP_THRESHOLD, GIVE_BACK);
-    (void)mallopt(M_TRIM_THRESHOLD, GIVE_BACK);
-}
 
 /* --- the log --- */
 
@@ -171,7 +162,7 @@ static int run(const struct cr_drain_flags *flags)
 
 int main(int argc, char **argv)
 {
-    save_memory();
+    start_process();
     struct cr_error err = {0};
     CR_CLEANUP(cr_drain_flags) struct cr_drain_flags flags;
     if (!cr_drain_flags_parse(argc, argv, &flags, &err)) {

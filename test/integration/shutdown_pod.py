@@ -112,11 +112,13 @@ def a_proxy() -> Iterator[Proxy]:
 class Manager:
     """certroll-shutdown-manager with these arguments. Its log must not have a sanitizer's report."""
 
-    def __init__(self, log: Path, *words: str, program: Path = PROGRAM) -> None:
+    def __init__(self, log: Path, *words: str | Path, program: str | Path = PROGRAM, stderr: int | None = None) -> None:
+        """stderr: goes there, and not to the log."""
         self._log = log
         with log.open("ab") as out:
             self._begin = out.tell()
-            self.process = subprocess.Popen([program, *words], stderr=out, env={**os.environ, **sanitizers.ENVIRONMENT})
+            to = out if stderr is None else stderr
+            self.process = subprocess.Popen([program, *words], stderr=to, env={**os.environ, **sanitizers.ENVIRONMENT})
 
     def __enter__(self) -> Manager:
         return self

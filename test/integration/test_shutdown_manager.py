@@ -11,7 +11,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -201,22 +201,73 @@ def test_the_log_of_the_container_is_that_of_its_first_process(proxy: Proxy, tmp
     assert '"result":"Drained"' in done.stderr
 
 
-def test_a_log_that_takes_nothing_holds_up_no_drain(log: Path, proxy: Proxy, tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    filler = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+@contextmanager
+def _a_full_pipe(path: Path) -> Iterator[int]:
+    """Its end for writing: whoever writes there without asking waits for ever."""
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    writer = os.open(path, os.O_WRONLY)
     try:
-        while True:
-            try:
-                os.write(filler, b"x" * 4096)
-            except BlockingIOError:
-                break
-        with hook(log, proxy, "--log-file", str(pipe)) as manager:
-            assert manager.end() == 0
+        os.set_blocking(writer, False)
+        for size in (4096, 1):
+            with suppress(BlockingIOError):
+                while True:
+                    os.write(writer, b"x" * size)
+        os.set_blocking(writer, True)
+        yield writer
     finally:
-        os.close(filler)
+        os.close(writer)
         os.close(reader)
+        path.unlink()  # else it is read as a log, if the test fails
+
+
+def test_a_log_that_takes_nothing_holds_up_no_drain(log: Path, proxy: Proxy, tmp_path: Path) -> None:
+    with _a_full_pipe(tmp_path / "pipe"), hook(log, proxy, "--log-file", str(tmp_path / "pipe")) as manager:
+        assert manager.end() == 0
+
+
+def test_a_signal_that_nobody_reads_of_holds_up_no_drain(log: Path, proxy: Proxy, tmp_path: Path) -> None:
+    """What the handler says is said while the drain stands still."""
+    proxy.open = 1
+    words = ["shutdown", *proxy.flags, *_QUICK, "--log-file", "none", "--drain-timeout", "60s"]
+    with _a_full_pipe(tmp_path / "pipe") as full, Manager(log, *words, stderr=full) as manager:
+        wait_for("it is counted", lambda: proxy.counts)
+        manager.terminate()
+        wait_for("it was taken", lambda: not _pending(manager.process.pid) >> (signal.SIGTERM - 1) & 1)
+        proxy.open = 0
+        assert manager.end() == 0
+
+
+def _pending(pid: int) -> int:
+    """Signals that it has not taken yet."""
+    found = re.search(r"^ShdPnd:\s+(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    assert found
+    return int(found[1], 16)
+
+
+def test_a_reader_of_the_log_that_has_gone_ends_no_hook(log: Path, proxy: Proxy) -> None:
+    """Its first line is what is wrong with its flags."""
+    proxy.open = 1
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        with Manager(log, "shutdown", *proxy.flags, *_QUICK, "--log-file", "none", "--nonsense", "--drain-timeout", "60s", stderr=writer) as manager:
+            wait_for("it is counted", lambda: proxy.counts)
+            proxy.open = 0
+            assert manager.end() == 2
+    finally:
+        os.close(writer)
+
+
+def test_a_hook_without_standard_files_writes_its_log_into_no_other_file(log: Path, proxy: Proxy) -> None:
+    """What is opened first gets their numbers."""
+    proxy.open = 1
+    words = ["-c", 'exec "$@" <&- >&- 2>&-', "sh", PROGRAM, "shutdown", *proxy.flags, *_QUICK, "--drain-timeout", "60s", *_ANY]
+    with Manager(log, *words, program="sh") as manager:
+        wait_for("it is counted", lambda: proxy.counts)
+        assert [os.readlink(f"/proc/{manager.process.pid}/fd/{fd}") for fd in range(3)] == ["/dev/null"] * 3
+        proxy.open = 0
+        assert manager.end() == 0
 
 
 def test_a_hook_may_serve_pages_and_does_not_need_to(log: Path, proxy: Proxy) -> None:

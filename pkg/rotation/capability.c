@@ -57,6 +57,7 @@ static struct cr_capability claim_of(const struct cr_rule *rule)
         .signal = rule->trigger,
         .says = rule->says,
         .verified = rule->confidence != CR_CONFIDENCE_MEMORY,
+        .confidence = cr_confidence_names[rule->confidence],
         .source = rule->source,
     };
 }

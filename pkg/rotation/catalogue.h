@@ -49,15 +49,34 @@ char *cr_image_tag(const char *image);
 
 struct cr_capability {
     enum cr_method method;
-    int64_t max_delay_ms; /* from the file's change to the first handshake with it; for Poll the longest period */
-    const char *signal;   /* "SIGHUP", an HTTP request or a command, as text for people; NULL when none */
-    bool verified;        /* read in source, documentation or tried; else from memory */
-    const char *source;   /* borrowed; NULL: the catalogue says nothing */
-    const char *says;     /* borrowed; how the component does it in its own words ("watches its files by SDS"); NULL: as
-                           * its method does */
-    bool assumed;         /* the version cannot be told from the image, and versions differ: this is the strictest */
-    char why[256];        /* "envoyproxy/ratelimit reads GRPC_CLIENT_TLS_CACERT once at start" */
+    int64_t max_delay_ms;   /* from the file's change to the first handshake with it; for Poll the longest period */
+    const char *signal;     /* "SIGHUP", an HTTP request or a command, as text for people; NULL when none */
+    bool verified;          /* read in source, documentation or tried; else from memory */
+    const char *confidence; /* where the claim comes from: "verified", "documented", "experiment", "memory"; NULL: the
+                             * catalogue says nothing */
+    const char *source;     /* borrowed; NULL: the catalogue says nothing */
+    const char *says; /* borrowed; how the component does it in its own words ("watches its files by SDS"); NULL: as
+                       * its method does */
+    bool assumed;     /* the version cannot be told from the image, and versions differ: this is the strictest */
+    char why[256];    /* "envoyproxy/ratelimit reads GRPC_CLIENT_TLS_CACERT once at start" */
 };
+
+/* A parameter that the component's entry names. */
+enum cr_parameter_kind {
+    CR_PARAMETER_FLAG,     /* "--client-ca-file" */
+    CR_PARAMETER_VARIABLE, /* "ETCD_CERT_FILE" */
+    CR_PARAMETER_CONFIG,   /* in a configuration file: "kubeconfig client-certificate" */
+    CR_PARAMETER_PATH,     /* a file or folder that it reads without being told */
+};
+struct cr_known_parameter {
+    const char *name; /* borrowed from the catalogue */
+    enum cr_parameter_kind kind;
+    unsigned roles; /* CR_ROLE_BIT */
+    bool hands_on;  /* as in cr_parameter_use */
+};
+/* All of them in the order of the entry, for (size_t i = 0; cr_component_parameter(component, i, &one); i++). A name
+ * may come twice, with other roles. NULL has none. */
+bool cr_component_parameter(const struct cr_component *component, size_t i, struct cr_known_parameter *out);
 
 /* A program in a container. All borrowed. */
 struct cr_program {

@@ -8,7 +8,15 @@
 #include "rotation/version.h"
 
 /* Where a claim comes from. */
-enum cr_confidence { CR_CONFIDENCE_VERIFIED, CR_CONFIDENCE_DOCUMENTED, CR_CONFIDENCE_EXPERIMENT, CR_CONFIDENCE_MEMORY };
+enum cr_confidence {
+    CR_CONFIDENCE_VERIFIED,
+    CR_CONFIDENCE_DOCUMENTED,
+    CR_CONFIDENCE_EXPERIMENT,
+    CR_CONFIDENCE_MEMORY,
+    CR_CONFIDENCE_COUNT,
+};
+/* As the catalogue writes it; catalogue_read.c. */
+extern const char *const cr_confidence_names[CR_CONFIDENCE_COUNT];
 
 /* One line of the table: under which conditions what holds. All conditions that are given must hold. */
 struct cr_rule {

@@ -106,14 +106,20 @@ static bool read_versions(const struct cr_node *node, bool *has, struct cr_versi
     return true;
 }
 
+const char *const cr_confidence_names[CR_CONFIDENCE_COUNT] = {
+    [CR_CONFIDENCE_VERIFIED] = "verified",
+    [CR_CONFIDENCE_DOCUMENTED] = "documented",
+    [CR_CONFIDENCE_EXPERIMENT] = "experiment",
+    [CR_CONFIDENCE_MEMORY] = "memory",
+};
+
 /* Who says so: how sure, and where. */
 static bool read_claim(const struct cr_node *node, enum cr_confidence *out, char **source, struct cr_error *err)
 {
-    static const char *const words[] = {"verified", "documented", "experiment", "memory"};
     unsigned confidence = 0;
     if (!cr_node_has(node, "confidence"))
         return cr_error_set(err, CR_ERR_INVALID, "%s.confidence is required", node->path);
-    if (!cr_node_enum(node, "confidence", words, cr_array_len(words), 0, &confidence, err) ||
+    if (!cr_node_enum(node, "confidence", cr_confidence_names, CR_CONFIDENCE_COUNT, 0, &confidence, err) ||
         !cr_node_required(node, "source", source, err))
         return false;
     *out = (enum cr_confidence)confidence;

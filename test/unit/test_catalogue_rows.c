@@ -88,17 +88,6 @@ static void put_condition(struct cr_buf *buf, const struct cr_rule *rule)
         cr_buf_puts(buf, "otherwise");
 }
 
-static const char *confidence_name(enum cr_confidence confidence)
-{
-    static const char *const names[] = {
-        [CR_CONFIDENCE_VERIFIED] = "verified",
-        [CR_CONFIDENCE_DOCUMENTED] = "documented",
-        [CR_CONFIDENCE_EXPERIMENT] = "experiment",
-        [CR_CONFIDENCE_MEMORY] = "memory",
-    };
-    return names[confidence];
-}
-
 static void put_head(struct cr_buf *buf, const struct cr_component *component, const struct cr_use *use)
 {
     cr_buf_printf(buf, "%s | %s | ", component->name, component->distribution);
@@ -118,7 +107,7 @@ static void add_row(struct cr_strvec *out, const struct cr_component *component,
     if (rule->max_delay_ms)
         cr_duration_format(rule->max_delay_ms, delay);
     cr_buf_printf(&buf, " | %s | %s | %s | %s", cr_method_name(rule->method), delay,
-                  rule->trigger ? rule->trigger : "-", confidence_name(rule->confidence));
+                  rule->trigger ? rule->trigger : "-", cr_confidence_names[rule->confidence]);
     if (!cr_strvec_add_unique(out, cr_buf_text(&buf)))
         fail_msg("the catalogue has this row twice: %s", cr_buf_text(&buf));
 }

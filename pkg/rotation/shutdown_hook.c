@@ -7,17 +7,24 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "base/strvec.h"
-#include "drain/flags.h"
-#include "rotation/settings.h"
+#include "rotation/shutdown_command.h"
 
 enum { GRACE_S = 30, GRACE_MAX_S = 10 * 365 * 24 * 3600, MS = 1000 };
 
 /* --- the pod --- */
 
+/* A container whose pages hooks may ask. */
+struct manager {
+    const struct cr_json *container;
+    struct cr_shutdown_command command;
+};
+
 struct pod {
     const struct cr_json **containers; /* owned; those that keep running, borrowed from the pod spec */
     size_t len;
     int64_t grace_ms;
+    struct manager *managers; /* owned; NULL: not looked for yet */
+    size_t managers_len;
 };
 
 /* kubernetes.io/docs/concepts/workloads/pods/sidecar-containers: such an init container runs as long as the pod. */
@@ -41,76 +48,29 @@ static void look_at(const struct cr_json *pod_spec, struct pod *pod)
     }
 }
 
-/* --- command lines --- */
-
-static const char *last_part(const char *path)
+/* Once, however many hooks there are: somebody else's template may have thousands of containers. */
+static void look_for_managers(struct pod *pod)
 {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-static bool is_ours(const char *word)
-{
-    return cr_streq(last_part(word), "certroll-shutdown-manager");
-}
-
-/* "contour serve" and "envoy-gateway server" are other programs: only behind the word envoy they are managers. */
-static bool is_manager(const struct cr_strvec *argv)
-{
-    if (!argv->len)
-        return false;
-    const char *program = last_part(argv->items[0]);
-    bool theirs = cr_streq(program, "contour") || cr_streq(program, "envoy-gateway");
-    return is_ours(program) || (theirs && cr_strvec_has(argv, "envoy"));
-}
-
-/* All words, also those of an argument that is a shell's script. */
-static void add_words(const char *argument, struct cr_strvec *out)
-{
-    static const char between[] = " \t\r\n\"'\\;&|()";
-    for (const char *p = argument + strspn(argument, between); *p; p += strspn(p, between)) {
-        size_t len = strcspn(p, between);
-        cr_autofree char *word = cr_strndup(p, len);
-        cr_strvec_add(out, word);
-        p += len;
+    if (pod->managers)
+        return;
+    pod->managers = cr_calloc(pod->len, sizeof(struct manager));
+    for (size_t i = 0; i < pod->len; i++) {
+        struct manager *manager = &pod->managers[pod->managers_len];
+        manager->container = pod->containers[i];
+        cr_shutdown_command_of_container(pod->containers[i], &manager->command);
+        if (manager->command.reading == CR_SHUTDOWN_NOT_IT)
+            cr_shutdown_command_dispose(&manager->command);
+        else
+            pod->managers_len++;
     }
 }
 
-/* "timeout 60 certroll-shutdown-manager shutdown", "exec contour envoy shutdown"; of an image whose program is not
- * known the words behind it: "envoy shutdown-manager". */
-static bool names(const struct cr_strvec *argv, enum cr_drain_command command)
+static void forget(struct pod *pod)
 {
-    const char *theirs = command == CR_DRAIN_COMMAND_SHUTDOWN ? "shutdown" : "shutdown-manager";
-    const char *ours = command == CR_DRAIN_COMMAND_SHUTDOWN ? "shutdown" : "serve";
-    CR_CLEANUP(cr_strvec) struct cr_strvec words = {0};
-    bool program = false;
-    for (size_t i = 0; i < argv->len; i++)
-        add_words(argv->items[i], &words);
-    for (size_t i = 0; i < words.len; i++) {
-        if (i && cr_streq(words.items[i - 1], "envoy") && cr_streq(words.items[i], theirs))
-            return true;
-        if (program && cr_streq(words.items[i], ours))
-            return true;
-        program = program || is_ours(words.items[i]);
-    }
-    return false;
-}
-
-enum reading {
-    NOT_IT,
-    TOLD,   /* it runs that command with these flags */
-    UNTOLD, /* it runs that command, and nobody can tell how */
-};
-
-/* whole: argv is what the process gets. flags: to be disposed of in any case; borrows from argv. */
-static enum reading read_command(const struct cr_strvec *argv, bool whole, enum cr_drain_command command,
-                                 struct cr_drain_flags *flags)
-{
-    struct cr_error err = {0};
-    *flags = (struct cr_drain_flags){0};
-    if (whole && is_manager(argv) && cr_drain_flags_parse((int)argv->len, argv->items, flags, &err))
-        return flags->command == command ? TOLD : NOT_IT;
-    return names(argv, command) ? UNTOLD : NOT_IT;
+    for (size_t i = 0; i < pod->managers_len; i++)
+        cr_shutdown_command_dispose(&pod->managers[i].command);
+    free(pod->managers);
+    free(pod->containers);
 }
 
 /* --- times --- */
@@ -152,60 +112,21 @@ static struct cr_shutdown_hook *add_hook(struct cr_shutdown_hooks *hooks, const 
 
 /* --- exec --- */
 
-/* Of a hook the kubelet expands nothing: a "$(" would reach the program as it stands, or a shell's. */
-static bool collect_exec(const struct cr_json *command, struct cr_strvec *argv)
-{
-    bool whole = true;
-    for (const struct cr_json *word = cr_json_first(command); word; word = cr_json_next(word)) {
-        cr_strvec_add(argv, cr_or_empty(cr_json_string(word)));
-        whole = whole && !strstr(argv->items[argv->len - 1], "$(");
-    }
-    return whole;
-}
-
 static void find_exec(const struct pod *pod, const struct cr_json *container, struct cr_shutdown_hooks *out)
 {
-    CR_CLEANUP(cr_strvec) struct cr_strvec argv = {0};
-    CR_CLEANUP(cr_drain_flags) struct cr_drain_flags flags = {0};
-    bool whole = collect_exec(cr_json_at(container, "lifecycle", "preStop", "exec", "command"), &argv);
-    enum reading reading = read_command(&argv, whole, CR_DRAIN_COMMAND_SHUTDOWN, &flags);
-    if (reading == NOT_IT)
+    CR_CLEANUP(cr_shutdown_command) struct cr_shutdown_command command;
+    cr_shutdown_command_of_hook(container, &command);
+    if (command.reading == CR_SHUTDOWN_NOT_IT)
         return;
     struct cr_shutdown_hook *hook = add_hook(out, container);
-    if (reading == UNTOLD)
+    if (command.reading == CR_SHUTDOWN_UNTOLD)
         return;
-    cr_autofree char *misfit = misfit_of(&flags, pod->grace_ms, true);
-    hook->most_ms = bounded(flags.rules.timeout_ms);
+    cr_autofree char *misfit = misfit_of(&command.flags, pod->grace_ms, true);
+    hook->most_ms = bounded(command.flags.rules.timeout_ms);
     hook->misfit = misfit ? cr_asprintf("container %s: %s", hook->container, misfit) : NULL;
 }
 
 /* --- httpGet --- */
-
-/* What an image runs whose container names no command. NULL: nobody knows. */
-static const char *program_of_image(const char *image)
-{
-    const char *base = last_part(cr_or_empty(image));
-    size_t len = strcspn(base, ":@");
-    cr_autofree char *name = cr_strndup(base, len);
-    if (cr_streq(name, "contour"))
-        return "contour";
-    if (cr_streq(name, "gateway") || cr_streq(name, "envoy-gateway")) /* docker.io/envoyproxy/gateway */
-        return "envoy-gateway";
-    return strstr(name, "shutdown-manager") ? "certroll-shutdown-manager" : NULL;
-}
-
-static bool collect_argv(const struct cr_json *container, struct cr_strvec *argv)
-{
-    CR_CLEANUP(cr_strvec) struct cr_strvec words = {0};
-    bool whole = cr_settings_argv(container, &words);
-    const char *program =
-        cr_json_len(cr_json_get(container, "command")) ? NULL : program_of_image(cr_json_string_at(container, "image"));
-    if (program)
-        cr_strvec_add(argv, program);
-    for (size_t i = 0; i < words.len; i++)
-        cr_strvec_add(argv, words.items[i]);
-    return whole;
-}
 
 static int64_t port_named(const struct cr_json *container, const char *name)
 {
@@ -238,40 +159,42 @@ static bool is_path(const char *path, const char *wanted)
     return path && strncmp(path, wanted, strcspn(path, "?")) == 0 && strlen(wanted) == strcspn(path, "?");
 }
 
-/* Whether it is this container that the hook of another asks. */
-static bool find_asked(const struct pod *pod, const struct cr_json *container, const struct cr_json *get,
-                       const struct cr_json *manager, struct cr_shutdown_hooks *out)
+/* Of one whose flags nobody can tell, any port may be. */
+static bool is_asked(const struct manager *manager, int64_t port)
 {
-    CR_CLEANUP(cr_strvec) struct cr_strvec argv = {0};
-    CR_CLEANUP(cr_drain_flags) struct cr_drain_flags flags = {0};
-    bool whole = collect_argv(manager, &argv);
-    enum reading reading = read_command(&argv, whole, CR_DRAIN_COMMAND_SERVE, &flags);
-    bool ready = is_path(cr_json_string_at(get, "path"), "/shutdown/ready");
-    if (reading == NOT_IT ||
-        (reading == TOLD && served_port(&flags) != asked_port(container, cr_json_get(get, "port"))))
-        return false;
+    return manager->command.reading == CR_SHUTDOWN_UNTOLD || served_port(&manager->command.flags) == port;
+}
+
+static void add_asking(const struct pod *pod, const struct cr_json *container, const struct cr_json *get,
+                       const struct manager *manager, struct cr_shutdown_hooks *out)
+{
+    const struct cr_drain_flags *flags = &manager->command.flags;
     struct cr_shutdown_hook *hook = add_hook(out, container);
-    if (reading == UNTOLD)
-        return true;
-    hook->waits = ready || flags.waits_for_file;
-    hook->most_ms = bounded(hook->waits ? flags.ready_timeout_ms : flags.rules.timeout_ms);
-    cr_autofree char *misfit = misfit_of(&flags, pod->grace_ms, !hook->waits);
+    if (manager->command.reading == CR_SHUTDOWN_UNTOLD)
+        return;
+    hook->waits = is_path(cr_json_string_at(get, "path"), "/shutdown/ready") || flags->waits_for_file;
+    hook->most_ms = bounded(hook->waits ? flags->ready_timeout_ms : flags->rules.timeout_ms);
+    cr_autofree char *misfit = misfit_of(flags, pod->grace_ms, !hook->waits);
     if (misfit)
-        hook->misfit = cr_asprintf("container %s, which the preStop of %s asks: %s", cr_json_string_at(manager, "name"),
-                                   hook->container, misfit);
-    return true;
+        hook->misfit = cr_asprintf("container %s, which the preStop of %s asks: %s",
+                                   cr_json_string_at(manager->container, "name"), hook->container, misfit);
 }
 
 /* Its host is not looked at: a pod in its node's network is asked at 127.0.0.1. */
-static void find_http(const struct pod *pod, const struct cr_json *container, struct cr_shutdown_hooks *out)
+static void find_http(struct pod *pod, const struct cr_json *container, struct cr_shutdown_hooks *out)
 {
     const struct cr_json *get = cr_json_at(container, "lifecycle", "preStop", "httpGet");
     const char *path = cr_json_string_at(get, "path");
     if (!is_path(path, "/shutdown") && !is_path(path, "/shutdown/ready"))
         return;
-    for (size_t i = 0; i < pod->len; i++)
-        if (find_asked(pod, container, get, pod->containers[i], out))
-            return;
+    look_for_managers(pod);
+    int64_t port = asked_port(container, cr_json_get(get, "port"));
+    for (size_t i = 0; i < pod->managers_len; i++) {
+        if (!is_asked(&pod->managers[i], port))
+            continue;
+        add_asking(pod, container, get, &pod->managers[i], out);
+        return;
+    }
 }
 
 /* --- all --- */
@@ -285,7 +208,7 @@ void cr_shutdown_hooks_find(const struct cr_json *pod_spec, struct cr_shutdown_h
         find_exec(&pod, pod.containers[i], out);
         find_http(&pod, pod.containers[i], out);
     }
-    free(pod.containers);
+    forget(&pod);
 }
 
 void cr_shutdown_hooks_dispose(struct cr_shutdown_hooks *hooks)

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "base/alloc.h"
@@ -251,6 +252,34 @@ static void what_is_no_pod_has_none(void **state)
     assert_int_equal(hooks.len, 0);
 }
 
+/* Somebody else's template, as large as the API server takes it: each hook could ask each container. */
+static void a_pod_of_thousands_of_containers_is_read_once(void **state)
+{
+    (void)state;
+    enum { CONTAINERS = 3000, WORDS = 5000 };
+    CR_CLEANUP(cr_json) struct cr_json *pod = cr_json_new_object();
+    CR_CLEANUP(cr_json) struct cr_json *asks = test_yaml(GET("app", "/shutdown", "8090"));
+    struct cr_json *containers = cr_json_new_array();
+    for (int i = 0; i < CONTAINERS; i++)
+        cr_json_add(containers, cr_json_copy(asks));
+    CR_CLEANUP(cr_json) struct cr_json *wordy = test_yaml(EXEC("wordy", OURS));
+    struct cr_json *hook = cr_json_edit(cr_json_edit(cr_json_edit(wordy, "lifecycle"), "preStop"), "exec");
+    for (int i = 0; i < WORDS; i++)
+        cr_json_add(cr_json_edit(hook, "command"), cr_json_new_string("--drain-timeot=1s"));
+    cr_json_add(containers, cr_json_copy(wordy));
+    cr_json_add(containers, test_yaml(MANAGER("")));
+    cr_json_set(pod, "containers", containers);
+
+    clock_t began = clock(); /* of the processor: a busy machine does not count */
+    CR_CLEANUP(cr_shutdown_hooks) struct cr_shutdown_hooks hooks;
+    cr_shutdown_hooks_find(pod, &hooks);
+    double seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
+    assert_int_equal(hooks.len, CONTAINERS + 1);
+    assert_int_equal(cr_shutdown_hooks_most_ms(&hooks), U); /* so many words are not read */
+    if (seconds > 2)
+        fail_msg("%.1f s of the processor for one pod", seconds);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +287,7 @@ int main(void)
         cmocka_unit_test(a_hook_that_asks_a_shutdown_manager),
         cmocka_unit_test(times_that_cannot_hold_in_the_pod_are_told),
         cmocka_unit_test(what_is_no_pod_has_none),
+        cmocka_unit_test(a_pod_of_thousands_of_containers_is_read_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,6 +160,23 @@ static void who_serves_clients_is_counted(void **state)
 }
 
 /* More is counted then, and not less. */
+/* On a machine with many cores, for each of which Envoy says it again. */
+static void thousands_of_listeners_are_counted(void **state)
+{
+    enum { LISTENERS = 2000, WORKERS = 64 };
+    (void)state;
+    CR_CLEANUP(admin) struct admin admin;
+    CR_CLEANUP(cr_buf) struct cr_buf stats = CR_BUF_INIT(0);
+    admin_start(&admin);
+    for (int i = 0; i < LISTENERS; i++) {
+        cr_buf_printf(&stats, "listener.0.0.0.0_%d.downstream_cx_active: 1\n", 10000 + i);
+        for (int j = 0; j < WORKERS; j++)
+            cr_buf_printf(&stats, "listener.0.0.0.0_%d.worker_%d.downstream_cx_active: 1\n", 10000 + i, j);
+    }
+    admin.stats = cr_buf_text(&stats);
+    must_count(&admin, NULL, LISTENERS);
+}
+
 static void without_the_page_of_listeners_all_count(void **state)
 {
     (void)state;
@@ -298,6 +315,7 @@ int main(void)
         cmocka_unit_test(an_order_that_was_not_taken_is_an_error),
         cmocka_unit_test(it_has_a_default_address),
         cmocka_unit_test(who_serves_clients_is_counted),
+        cmocka_unit_test(thousands_of_listeners_are_counted),
         cmocka_unit_test(without_the_page_of_listeners_all_count),
         cmocka_unit_test(another_answer_is_no_number),
         cmocka_unit_test(who_is_not_there_has_not_drained),

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import pytest
 from certroll_dev import control_plane_pods, daemons, footprint, layout, machines, paths, restart_kubelet
 from certroll_dev.demo.cluster import LocalCluster
+from certroll_dev.layout import Machine
 
 T = TypeVar("T")
 _NAME = "certroll-planes"
@@ -142,12 +143,11 @@ def test_a_kubelet_that_was_killed_is_started_by_the_nodes_own_command(plane: Pl
     _kill(before["node-2"])
     assert plane.status()["state"] == "degraded"
 
-    # As an agent does it, whose pod has the host's PID namespace.
-    machines.run(plane.layout.machine(2), [restart_kubelet.COMMAND])
+    _run_as_a_pod(plane.layout.machine(2), [restart_kubelet.COMMAND])
     second = plane.kubelets()
     assert second["node-2"] not in (None, before["node-2"])
     assert {**second, "node-2": None} == {**before, "node-2": None}
-    # It is not in the cgroup of who asked for it.
+    # It does not end with the pod that asked for it.
     assert "kubepods" not in Path(f"/proc/{second['node-2']}/cgroup").read_text()
 
     command = [paths.HACK / "cluster", "restart-kubelet", "--name", plane.name, "--node", "node-2", "--quiet"]
@@ -268,6 +268,13 @@ def _until(call: Callable[[], T | None], what: str) -> T:
             return found
         assert time.monotonic() < end, f"not within {_PATIENCE} s: {what}"
         time.sleep(0.1)
+
+
+def _run_as_a_pod(machine: Machine, command: list[str]) -> None:
+    """From within the cgroups of the node's pods, as an agent that has the host's PID namespace."""
+    enter = 'for each in /sys/fs/cgroup/*/"$0"/kubepods/cgroup.procs; do echo $$ > "$each"; done; '
+    check = 'grep -q kubepods /proc/$$/cgroup; exec "$@"'
+    subprocess.run(["sh", "-ec", enter + check, machine.cgroup, *machines.enter(machine, command)], check=True)
 
 
 def _kill(pid: int | None) -> None:

@@ -44,7 +44,12 @@ done
 
 # Whoever called may be in a container, whose cgroup ends with it.
 while IFS=: read -r _ controllers path; do
-    echo $$ > "/sys/fs/cgroup/${{controllers#name=}}$path/cgroup.procs" 2> /dev/null || true
+    hierarchy=/sys/fs/cgroup/${{controllers#name=}}
+    # Of v2 the name is empty; beside v1 it is mounted here.
+    if [ -z "$controllers" ] && [ -d /sys/fs/cgroup/unified ]; then hierarchy=/sys/fs/cgroup/unified; fi
+    if [ -e "$hierarchy$path/cgroup.procs" ]; then
+        echo $$ > "$hierarchy$path/cgroup.procs" || true    # a kubelet in the wrong place is better than none
+    fi
 done < /proc/1/cgroup
 cd /
 setsid --fork env -i {environment} {command_line} >> {log} 2>&1 < /dev/null 9>&-

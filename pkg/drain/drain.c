@@ -92,18 +92,38 @@ static void tell(struct run *run, int64_t now_ms)
 
 /* --- one attempt --- */
 
+static int64_t end_of(const struct run *run)
+{
+    return run->state.started_ms + run->options->rules.timeout_ms;
+}
+
 static struct cr_drain_attempt new_attempt(const struct run *run, int64_t now_ms)
 {
-    int64_t end_ms = run->state.started_ms + run->options->rules.timeout_ms;
+    int64_t end_ms = end_of(run);
     int64_t deadline_ms = now_ms + run->options->attempt_ms;
     return (struct cr_drain_attempt){.deadline_ms = deadline_ms < end_ms ? deadline_ms : end_ms,
                                      .cancel_fd = run->options->cancel_fd};
 }
 
-static void note_failure(struct run *run, const char *what, const struct cr_error *error, int64_t now_ms)
+/* A proxy that has much to tell may only need longer: which flag says how long is named, unless it was the end of the
+ * drain. */
+static void name_flag_of_time(const struct run *run, const struct cr_drain_attempt *attempt, int64_t now_ms,
+                              struct cr_error *error)
+{
+    char most[CR_TIME_TEXT];
+    const struct cr_error why = *error;
+    if (now_ms < attempt->deadline_ms || attempt->deadline_ms == end_of(run))
+        return;
+    cr_duration_format(run->options->attempt_ms, most);
+    cr_error_set(error, why.kind, "%s (--attempt-timeout %s)", why.text, most);
+}
+
+static void note_failure(struct run *run, const char *what, const struct cr_drain_attempt *attempt,
+                         struct cr_error *error, int64_t now_ms)
 {
     if (error->kind == CR_ERR_CANCELLED) /* the next turn ends it */
         return;
+    name_flag_of_time(run, attempt, now_ms, error);
     run->progress.errors++;
     run->progress.last_error = *error;
     cr_drain_log_error(&run->log, what, error, now_ms);
@@ -122,7 +142,7 @@ static void begin(struct run *run, int64_t now_ms)
         cr_drain_log_begun(&run->log, strategy, done_ms);
     } else {
         run->state.next_begin_ms = done_ms + cr_drain_begin_pause(++run->begin_failures);
-        note_failure(run, "the proxy cannot be told to drain, trying again", &err, done_ms);
+        note_failure(run, "the proxy cannot be told to drain, trying again", &attempt, &err, done_ms);
     }
     tell(run, done_ms);
 }
@@ -141,7 +161,7 @@ static void look(struct run *run, int64_t now_ms)
     if (state->known)
         cr_drain_log_open(&run->log, state->open, state->looked_ms);
     else
-        note_failure(run, "open connections cannot be counted, trying again", &err, state->looked_ms);
+        note_failure(run, "open connections cannot be counted, trying again", &attempt, &err, state->looked_ms);
     tell(run, state->looked_ms);
 }
 

@@ -324,6 +324,25 @@ static void who_hangs_is_not_waited_for_beyond_the_time_out(void **state)
     }
 }
 
+/* The end of the drain is no flag's fault. */
+static void an_attempt_that_takes_all_of_its_time_names_the_flag(void **state)
+{
+    static const char said[] = "it hangs (--attempt-timeout ";
+    static const struct {
+        int64_t timeout_ms;
+        bool named;
+    } cases[] = {{ATTEMPT_MS / 2, false}, {ATTEMPT_MS + 2000, true}};
+    (void)state;
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        const struct cr_drain_rules rules = {.timeout_ms = cases[i].timeout_ms, .interval_ms = LONG_MS};
+        struct proxy p = {.counts = {HANGS}, .counts_len = 1};
+        struct outcome out = drain(&p, &rules);
+        must_end(&out, CR_DRAIN_RESULT_TIMED_OUT, cases[i].timeout_ms);
+        if (cr_starts_with(out.last.last_error.text, said) != cases[i].named)
+            fail_msg("%s", out.last.last_error.text);
+    }
+}
+
 static void it_goes_on_as_ever_during_the_delay(void **state)
 {
     (void)state;
@@ -456,6 +475,7 @@ int main(void)
         cmocka_unit_test(the_least_duration_is_kept),
         cmocka_unit_test(what_is_open_at_the_time_out_is_told),
         cmocka_unit_test(who_hangs_is_not_waited_for_beyond_the_time_out),
+        cmocka_unit_test(an_attempt_that_takes_all_of_its_time_names_the_flag),
         cmocka_unit_test(it_goes_on_as_ever_during_the_delay),
         cmocka_unit_test(of_a_proxy_that_has_ended_nothing_is_left),
         cmocka_unit_test(nobody_need_listen),

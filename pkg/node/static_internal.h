@@ -1,0 +1,14 @@
+/* The parts of static_pod that have files of their own. */
+#ifndef CR_NODE_STATIC_INTERNAL_H
+#define CR_NODE_STATIC_INTERNAL_H
+
+#include "node/static_pod.h"
+
+/* argv, argv_has_name and argv_known of a container whose json is set. */
+void cr_static_command(struct cr_static_container *container);
+
+/* The mounts of a container whose json is set. Errors: Invalid, when there are too many. */
+bool cr_static_mounts(const struct cr_json *pod, struct cr_static_container *container,
+                      struct cr_error *err) CR_MUST_USE;
+
+#endif

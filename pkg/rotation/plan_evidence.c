@@ -33,20 +33,6 @@ static int64_t later_ms(const struct plan_consumer *consumer, const struct plan_
     return change->classes && pod->created_ms > begun ? pod->created_ms - begun : 0;
 }
 
-bool cr_plan_past_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
-{
-    for (size_t k = 0; k < ctx->changes_len; k++) {
-        const struct plan_change *change = &consumer->changes[k];
-        int64_t last_ms = 0;
-        for (size_t i = 0; i < consumer->world->pods_len; i++)
-            if (later_ms(consumer, change, &consumer->world->pods[i]) > last_ms)
-                last_ms = later_ms(consumer, change, &consumer->world->pods[i]);
-        if (change->concerns && ctx->world->now_ms < cr_plan_deadline_ms(consumer, change) + last_ms)
-            return false;
-    }
-    return true;
-}
-
 /* The pod's template already had what this consumer is restarted for, or the pod came by an eviction for it. */
 bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                         const struct cr_world_pod *pod, size_t change)
@@ -377,6 +363,23 @@ bool cr_plan_pods_have(const struct plan_ctx *ctx, const struct plan_consumer *c
         if (badness(cr_plan_evidence_of(ctx, consumer, i, change)) > badness(CR_EVIDENCE_INFERRED))
             return false;
     return true;
+}
+
+/* Pods come and go for other reasons, too: each has its own time, and only those without evidence are asked for it.
+ * Where one is missing, its place may have to wait for an old pod to drain. */
+bool cr_plan_past_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    bool late = !cr_plan_enough_pods(consumer) && !cr_plan_drains(consumer);
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        const struct plan_change *change = &consumer->changes[k];
+        int64_t left_ms = cr_plan_deadline_ms(consumer, change) - ctx->world->now_ms;
+        if (change->concerns && left_ms > 0)
+            return false;
+        for (size_t i = 0; change->concerns && !late && i < consumer->world->pods_len; i++)
+            late = badness(cr_plan_evidence_of(ctx, consumer, i, k)) > badness(CR_EVIDENCE_INFERRED) &&
+                   left_ms + later_ms(consumer, change, &consumer->world->pods[i]) <= 0;
+    }
+    return late;
 }
 
 int cr_plan_late_pods(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change, unsigned class)

@@ -143,6 +143,10 @@ static void a_restart_is_over_when_the_old_pods_have_drained(void **state)
     assert_false(would_write(s));
     assert_int_equal(s->plan.events_len, 0);
     assert_true(s->plan.requeue_after_ms > 0);
+    s->now_ms += 2 * MINUTE + 50 * SECOND; /* past the time in which the new ones had to be verified, and were */
+    scene_plan(s);
+    assert_false(would_write(s));
+    assert_false(holds(s, "Degraded"));
 
     ending.len = 1;
     show(s, 0, &ending);
@@ -254,6 +258,24 @@ static void new_pods_without_evidence_are_told_while_old_ones_drain(void **state
     assert_non_null(strstr(message(s, "Degraded"), "web: 0 of 3 pods have old material, 3 cannot be verified"));
 }
 
+/* Others come all the time, such as by an autoscaler: those are no reason to keep quiet. */
+static void one_without_evidence_is_told_whoever_else_comes(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
+    struct ending ending = {0};
+    change_leaf(s, "2");
+    scene_due(s);
+    roll(s, 0, "2", 0, &ending);
+    s->pods[0][0].started_ms = 0; /* and so cannot be asked */
+    s->sightings[0][0] = (struct cr_sighting){0};
+    s->now_ms += 4 * MINUTE;
+    scene_pod(s, 0, 2);
+    scene_see(s, 0, 2, "2");
+    assert_int_equal(look(s, 0)->state, CR_CONSUMER_VERIFYING);
+    assert_non_null(strstr(message(s, "Degraded"), "web: 0 of 3 pods have old material, 1 cannot be verified"));
+}
+
 static void replaced_by_somebody_else_its_old_pods_are_waited_for_as_well(void **state)
 {
     (void)state;
@@ -322,7 +344,8 @@ static void a_pod_past_its_grace_period_is_named_once_and_held(void **state)
                                "there: look at its node; when that is gone for good, kubectl delete pod --force";
     assert_stands(s, 0, CR_CONSUMER_BLOCKED, says);
     assert_true(holds(s, "Blocked"));
-    assert_false(is_settled(s)); /* it may serve on */
+    assert_false(holds(s, "Degraded")); /* the new ones have all */
+    assert_false(is_settled(s));        /* it may serve on */
     s->now_ms += MINUTE;
     assert_stands(s, 0, CR_CONSUMER_BLOCKED, says);
     assert_false(scene_says(s, "DrainStuck"));
@@ -471,6 +494,7 @@ int main(void)
         T(a_new_pod_that_drains_is_not_waited_for),
         T(trust_has_not_arrived_before_they_have_ended),
         T(new_pods_without_evidence_are_told_while_old_ones_drain),
+        T(one_without_evidence_is_told_whoever_else_comes),
         T(replaced_by_somebody_else_its_old_pods_are_waited_for_as_well),
         T(the_next_consumer_is_restarted_unless_it_comes_after),
         T(a_pod_past_its_grace_period_is_named_once_and_held),

@@ -1,10 +1,11 @@
-#include "node/kubelet_internal.h"
+#include "node/kubelet_files.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/strings.h"
+#include "node/kubelet_internal.h"
 
 /* pkg/kubelet/apis/config/v1beta1/defaults.go, cmd/kubelet/app/options/options.go NewKubeletFlags. */
 static const char default_cert_dir[] = "/var/lib/kubelet/pki";

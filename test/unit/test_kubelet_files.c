@@ -232,7 +232,7 @@ static void a_command_line_is_whole(void **state)
         {"kubelet\0--v", 11, "the kubelet's command line is cut after 1 words"},
         {"/usr/local/bin/k3s server", 26, "'/usr/local/bin/k3s server' is no kubelet's command line"},
         {"/opt/kubelet/run", 17, "'/opt/kubelet/run' is no kubelet's command line"},
-        {"/usr/bin/kubelet-1.36.3\0--v=2", 31, NULL},
+        {"/usr/bin/kubelet-1.36.3\0--v=2", 30, NULL},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct cr_error err = {0};

@@ -178,6 +178,12 @@ static void start(struct run *run, int64_t now_ms)
     tell(run, now_ms);
 }
 
+/* Few enough, and yet it timed out: that was before this process stood still (cr_drain_next). */
+static void forget_old_number(struct run *run)
+{
+    run->state.known = run->state.known && run->state.open > run->options->rules.min_open;
+}
+
 /* One step; NONE: it goes on. */
 static enum cr_drain_result step(struct run *run)
 {
@@ -198,6 +204,7 @@ static enum cr_drain_result step(struct run *run)
     case CR_DRAIN_DRAINED:
         return CR_DRAIN_RESULT_DRAINED;
     default:
+        forget_old_number(run);
         return CR_DRAIN_RESULT_TIMED_OUT;
     }
 }

@@ -43,11 +43,14 @@ enum cr_drain_step cr_drain_next(const struct cr_drain_rules *rules, const struc
                                  int64_t *until_ms)
 {
     int64_t may_end_ms = state->begun_ms + rules->min_duration_ms;
+    int64_t end_ms = state->started_ms + rules->timeout_ms;
     bool enough = enough_have_gone(rules, state);
     if (enough && (state->ended || state->asked_ms >= may_end_ms))
         return CR_DRAIN_DRAINED;
-    if (now_ms >= state->started_ms + rules->timeout_ms)
-        return enough ? CR_DRAIN_DRAINED : CR_DRAIN_TIMED_OUT;
+    if (now_ms >= end_ms) {
+        bool is_of_now = enough && look_at(rules, state, may_end_ms) >= end_ms;
+        return is_of_now ? CR_DRAIN_DRAINED : CR_DRAIN_TIMED_OUT;
+    }
     if (state->begun_ms < 0)
         return at_or_wait(begin_at(rules, state), CR_DRAIN_BEGIN, rules, state, now_ms, until_ms);
     return at_or_wait(look_at(rules, state, may_end_ms), CR_DRAIN_LOOK, rules, state, now_ms, until_ms);

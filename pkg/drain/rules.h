@@ -39,7 +39,9 @@ enum cr_drain_step {
 
 /* An unknown number is never "drained"; neither is one that was asked for before min_duration_ms was over: the answer
  * may be as old as the question. At the time-out the last number, if it is known, decides between DRAINED (enough had
- * gone, and it had begun) and TIMED_OUT. *until_ms is set for WAIT alone, and lies after now_ms. */
+ * gone, and it had begun) and TIMED_OUT; but not where the next look was due before: then this process stood still (it
+ * was stopped, its machine slept), and the number is as old as that. *until_ms is set for WAIT alone, and lies after
+ * now_ms. */
 enum cr_drain_step cr_drain_next(const struct cr_drain_rules *rules, const struct cr_drain_state *state, int64_t now_ms,
                                  int64_t *until_ms) CR_MUST_USE;
 /* How long after the end of the last of so many failures to begin it is tried again: 200 ms, twice as long each time,

@@ -51,6 +51,7 @@ struct proxy {
     size_t counts_len;
     int cancel_fd; /* made readable: */
     bool cancels_in_begin, cancels_in_count;
+    int64_t stands_still_ms; /* when its number is known, as if it were stopped */
 
     struct attempt begins[ATTEMPTS], looks[ATTEMPTS];
     size_t begins_len, looks_len;
@@ -135,6 +136,8 @@ static const struct cr_drain_strategy strategy = {
 static void on_progress(void *arg, const struct cr_drain_progress *p)
 {
     struct proxy *here = arg;
+    if (p->known && p->result == CR_DRAIN_RESULT_NONE)
+        poll(NULL, 0, (int)here->stands_still_ms);
     if (here->told_len < TOLD)
         here->told[here->told_len++] = (struct told){p->phase, p->result, p->known, p->open, p->errors};
 }
@@ -324,6 +327,16 @@ static void who_hangs_is_not_waited_for_beyond_the_time_out(void **state)
     }
 }
 
+static void a_number_of_before_it_was_stopped_is_not_taken_for_one_of_now(void **state)
+{
+    const struct cr_drain_rules rules = {.min_duration_ms = 2500, .timeout_ms = 3000, .interval_ms = 50};
+    (void)state;
+    struct proxy p = {.counts = {0}, .counts_len = 1, .stands_still_ms = rules.timeout_ms};
+    struct outcome out = drain(&p, &rules);
+    must_end(&out, CR_DRAIN_RESULT_TIMED_OUT, rules.timeout_ms);
+    assert_false(out.last.known);
+}
+
 /* The end of the drain is no flag's fault. */
 static void an_attempt_that_takes_all_of_its_time_names_the_flag(void **state)
 {
@@ -475,6 +488,7 @@ int main(void)
         cmocka_unit_test(the_least_duration_is_kept),
         cmocka_unit_test(what_is_open_at_the_time_out_is_told),
         cmocka_unit_test(who_hangs_is_not_waited_for_beyond_the_time_out),
+        cmocka_unit_test(a_number_of_before_it_was_stopped_is_not_taken_for_one_of_now),
         cmocka_unit_test(an_attempt_that_takes_all_of_its_time_names_the_flag),
         cmocka_unit_test(it_goes_on_as_ever_during_the_delay),
         cmocka_unit_test(of_a_proxy_that_has_ended_nothing_is_left),

@@ -1,5 +1,6 @@
 #include "node/shell_words.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -38,10 +39,11 @@ static void reader_cleanup(struct reader *r)
 
 /* --- commands --- */
 
-static bool is_assignment(const char *word)
+/* unquoted: how many of the word's first bytes are not quoted. A="b c" is one, 'A'=b is none. */
+static bool is_assignment(const char *word, size_t unquoted)
 {
     size_t name = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-    return name && word[name] == '=';
+    return name && word[name] == '=' && name < unquoted;
 }
 
 /* Words that make of commands something that is not one after the other (2.4), and builtins that change how those that
@@ -74,9 +76,10 @@ static void end_command(struct reader *r)
 }
 
 /* expanded: the shell makes something else of it. */
-static void take_word(struct reader *r, const char *word, bool quoted, bool expanded)
+static void take_word(struct reader *r, const char *word, size_t unquoted, bool expanded)
 {
     struct command *now = &r->now;
+    bool first = !now->words.len;
     if (r->skip_word) {
         r->skip_word = false;
         return;
@@ -85,12 +88,12 @@ static void take_word(struct reader *r, const char *word, bool quoted, bool expa
         r->simple = false;
         return;
     }
-    if (!now->words.len && !quoted && is_assignment(word))
+    if (first && is_assignment(word, unquoted))
         return;
-    /* "exec -a name program" begins with an option, too. */
-    if (!now->words.len && !quoted && (is_beyond(word) || *word == '-'))
+    /* Quotes make a keyword a name, but not a builtin. "exec -a name program" begins with an option. */
+    if (first && (is_beyond(word) || *word == '-'))
         r->simple = false;
-    if (!now->words.len && !quoted && !now->exec && cr_streq(word, "exec")) {
+    if (first && !now->exec && cr_streq(word, "exec")) {
         now->exec = true;
         return;
     }
@@ -132,16 +135,17 @@ static bool double_quoted(const char **p, struct cr_buf *word, bool *expanded)
 static void read_word(struct reader *r)
 {
     CR_CLEANUP(cr_buf) struct cr_buf word = CR_BUF_INIT(0);
-    bool quoted = false;
+    size_t unquoted = SIZE_MAX;
     bool expanded = *r->p == '~';
     while (*r->p && !strchr(" \t\r\n;&|<>()", *r->p)) {
         char c = *r->p++;
         if (c == '\'' || c == '"') {
-            quoted = true;
+            unquoted = unquoted < word.len ? unquoted : word.len;
             bool whole = c == '"' ? double_quoted(&r->p, &word, &expanded) : single_quoted(&r->p, &word);
             r->simple = r->simple && whole;
         } else if (c == '\\') {
-            quoted = true;
+            unquoted = unquoted < word.len ? unquoted : word.len;
+            r->simple = r->simple && *r->p;
             if (*r->p && *r->p != '\n')
                 put(&word, *r->p);
             r->p += *r->p != '\0';
@@ -153,10 +157,10 @@ static void read_word(struct reader *r)
     }
     /* "2>" is a redirection of a descriptor, no word. */
     const char *text = cr_buf_text(&word);
-    bool number = !quoted && *text && !text[strspn(text, "0123456789")];
+    bool number = unquoted == SIZE_MAX && *text && !text[strspn(text, "0123456789")];
     if (number && (*r->p == '<' || *r->p == '>'))
         return;
-    take_word(r, text, quoted, expanded);
+    take_word(r, text, unquoted, expanded);
 }
 
 /* ">file", "2>&1", ">>file": what follows is its target; a text in the script ("<<EOF") is beyond us. */

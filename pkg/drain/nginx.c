@@ -30,10 +30,23 @@ static bool prepare(struct cr_drain_target *target, struct cr_error *err)
     return true;
 }
 
+/* A file that seems older than its process may be so because the clock was set meanwhile: it is believed as well when
+ * its process is the one that has nginx's name. */
+static bool find_by_file(const struct cr_drain_target *target, struct cr_proc *out, struct cr_error *err)
+{
+    struct cr_error why = {0};
+    struct cr_proc named;
+    *out = (struct cr_proc){0};
+    if (cr_proc_find_by_file(target->pid_file, out, &why))
+        return true;
+    if (cr_proc_find(target->process, &named, NULL) && named.pid == out->pid)
+        return true;
+    return cr_error_set(err, why.kind, "%s", why.text);
+}
+
 static bool find_master(const struct cr_drain_target *target, struct cr_proc *out, struct cr_error *err)
 {
-    return target->pid_file ? cr_proc_find_by_file(target->pid_file, out, err)
-                            : cr_proc_find(target->process, out, err);
+    return target->pid_file ? find_by_file(target, out, err) : cr_proc_find(target->process, out, err);
 }
 
 /* --- begin --- */

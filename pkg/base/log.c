@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -54,12 +55,18 @@ static void put_field(struct cr_buf *line, const struct cr_log_field *field)
         cr_text_quote(field->value, line);
 }
 
-/* One write per line: lines of several threads do not mix. What is ready takes PIPE_BUF bytes at least (pipe(7)), and
- * to set O_NONBLOCK would set it for all who have the same standard error. */
-static void write_line(int fd, const struct cr_buf *line)
+/* What is ready takes PIPE_BUF bytes at least (pipe(7)), and of more a part may have to wait; to set O_NONBLOCK would
+ * set it for all who have the same standard error. */
+static bool takes_at_once(int fd, size_t len)
 {
     struct pollfd ready = {.fd = fd, .events = POLLOUT};
-    if (never_waits && poll(&ready, 1, 0) == 0)
+    return len <= PIPE_BUF && poll(&ready, 1, 0) != 0;
+}
+
+/* One write per line: lines of several threads do not mix. */
+static void write_line(int fd, const struct cr_buf *line)
+{
+    if (never_waits && !takes_at_once(fd, line->len))
         return;
     ssize_t ignored = write(fd, line->data, line->len);
     (void)ignored;

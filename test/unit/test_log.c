@@ -65,6 +65,24 @@ static void who_must_be_in_time_waits_for_no_reader(void **state)
     assert_true(drain_pipe(&u) < LINE_SIZE);
 }
 
+/* Of which the pipe takes a part, whoever reads. */
+static void a_long_line_is_not_waited_for(void **state)
+{
+    char text[2 * PIPE_SIZE];
+    (void)state;
+    CR_CLEANUP(unread) struct unread u = unread_new();
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    cr_log_never_wait();
+    alarm(WATCH_S); /* ends a test that waits */
+    dup2(u.ends[1], STDERR_FILENO);
+    cr_log(CR_LOG_INFO, text);
+    dup2(u.saved, STDERR_FILENO);
+    alarm(0);
+    say(&u, 1);
+    assert_true(drain_pipe(&u) < LINE_SIZE);
+}
+
 /* A pipe stays as it is for who has it, too: a proxy that shares it would lose lines. */
 static void nobody_elses_pipe_is_changed(void **state)
 {
@@ -108,6 +126,7 @@ int main(void)
         cmocka_unit_test(fields_are_json),
         cmocka_unit_test(lines_go_to_a_second_place),
         cmocka_unit_test(who_must_be_in_time_waits_for_no_reader),
+        cmocka_unit_test(a_long_line_is_not_waited_for),
         cmocka_unit_test(nobody_elses_pipe_is_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

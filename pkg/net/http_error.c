@@ -35,6 +35,9 @@ static const char *hint_for(CURLcode code)
         return "the CA bundle cannot be used: ";
     case CURLE_UNSUPPORTED_PROTOCOL: /* of the answer: the URL's was looked at before */
         return "the answer is not HTTP: ";
+    case CURLE_OUT_OF_MEMORY: /* when memory is gone the program ends; what is left is a decoder that is not linked */
+    case CURLE_BAD_CONTENT_ENCODING:
+        return "the answer is compressed in a way that nobody asked for, or broken: ";
     case CURLE_PARTIAL_FILE:
         return "the response was cut off: ";
     default:

@@ -22,24 +22,35 @@ void cr_http_link_close(struct cr_http_link *link)
     link->fd = CURL_SOCKET_BAD;
 }
 
-static int left_ms(const struct cr_http_link *link)
+static int64_t left_ms(const struct cr_http_link *link)
 {
     int64_t left = link->deadline_ms - cr_clock_monotonic_ms();
-    if (left > LONGEST_POLL_MS)
-        return LONGEST_POLL_MS;
-    return left > 0 ? (int)left : 0;
+    return left > 0 ? left : 0;
+}
+
+static int poll_ms(const struct cr_http_link *link)
+{
+    int64_t left = left_ms(link);
+    return left < LONGEST_POLL_MS ? (int)left : LONGEST_POLL_MS;
 }
 
 /* --- opening --- */
+
+/* As curl has it, where 0 is for ever. */
+static long open_within_ms(const struct cr_http_link *link)
+{
+    int64_t left = left_ms(link);
+    if (link->deadline_ms == INT64_MAX)
+        return 0;
+    return left > 0 ? (long)left : 1;
+}
 
 static bool prepare(struct cr_http_link *link, const struct cr_http_request *request, const char *user_agent,
                     const struct cr_http_identity *identity, struct cr_error *err)
 {
     /* Neither its token nor its body: they would stay as long as the connection. */
-    const struct cr_http_request bare = {.method = request->method,
-                                         .url = request->url,
-                                         .timeout_ms = request->timeout_ms,
-                                         .begin_by_ms = request->begin_by_ms};
+    const struct cr_http_request bare = {
+        .method = request->method, .url = request->url, .begin_by_ms = request->begin_by_ms};
     if (!cr_http_exchange_init(&link->opener, &bare, user_agent, false, err) ||
         !cr_http_exchange_use(&link->opener, identity, err))
         return false;
@@ -47,7 +58,7 @@ static bool prepare(struct cr_http_link *link, const struct cr_http_request *req
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L);
     curl_easy_setopt(easy, CURLOPT_HTTPPROXYTUNNEL, 1L); /* to speak to the server itself, whatever its scheme */
-    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, open_within_ms(link));
     link->multi = curl_multi_init();
     return link->multi && curl_multi_add_handle(link->multi, easy) == CURLM_OK
                ? true
@@ -123,7 +134,7 @@ bool cr_http_link_is_quiet(struct cr_http_link *link)
 static enum cr_http_link_end wait_for(const struct cr_http_link *link, short events)
 {
     struct pollfd fds[] = {{.fd = link->fd, .events = events}, {.fd = link->wake_fd, .events = POLLIN}};
-    int ready = poll(fds, 2, left_ms(link));
+    int ready = poll(fds, 2, poll_ms(link));
     if (fds[1].revents)
         return CR_HTTP_LINK_CANCELLED;
     if (ready < 0 && errno != EINTR)
@@ -147,10 +158,11 @@ enum cr_http_link_end cr_http_link_send(struct cr_http_link *link, const char *d
     return CR_HTTP_LINK_OK;
 }
 
-/* Asked before it is waited for: TLS may have read it already. */
+/* Asked before it is waited for: TLS may have read it already. Who never stops talking is never waited for, so the time
+ * is looked at first. */
 enum cr_http_link_end cr_http_link_receive(struct cr_http_link *link, char *data, size_t size, size_t *len)
 {
-    for (;;) {
+    while (left_ms(link)) {
         *len = 0;
         CURLcode code = curl_easy_recv(link->opener.easy, data, size, len);
         if (code == CURLE_OK)
@@ -161,4 +173,5 @@ enum cr_http_link_end cr_http_link_receive(struct cr_http_link *link, char *data
         if (end != CR_HTTP_LINK_OK)
             return end;
     }
+    return CR_HTTP_LINK_LATE;
 }

@@ -10,13 +10,14 @@ struct cr_http_link {
     CURLM *multi;
     curl_socket_t fd;
     int wake_fd;         /* readable: give up. Borrowed */
-    int64_t deadline_ms; /* monotonic, of what is said and heard; of opening the request has its own */
+    int64_t deadline_ms; /* monotonic, of all that is done; INT64_MAX: none */
 };
 
-/* What is set: wake_fd. */
+/* Before it is used, deadline_ms must be set. */
 void cr_http_link_init(struct cr_http_link *link, int wake_fd);
 void cr_http_link_close(struct cr_http_link *link);
-/* Where the request leads, unless it is open already. identity: must live until it is closed. Errors as cr_http_do. */
+/* Where the request leads, unless it is open already; of the request's times only begin_by_ms counts. identity: must
+ * live until it is closed. Errors as cr_http_do. */
 bool cr_http_link_open(struct cr_http_link *link, const struct cr_http_request *request, const char *user_agent,
                        const struct cr_http_identity *identity, struct cr_error *err) CR_MUST_USE;
 /* Whether it can be used again: it is open, and nothing has come since. Otherwise it is closed. */

@@ -20,8 +20,8 @@
 #include "wire/talk.h"
 
 enum {
-    ANSWER_MAX = 1024 * 1024, /* some 300 bytes a frontend */
-    COMMANDS_MAX = 8 * 1024,  /* a line must fit into tune.bufsize, 16 KiB by default */
+    ANSWER_MAX = 8 * 1024 * 1024, /* some 300 bytes a frontend */
+    COMMANDS_MAX = 8 * 1024,      /* a line must fit into tune.bufsize, 16 KiB by default */
     SHOWN = 120,
 };
 

@@ -324,6 +324,22 @@ static void the_socket_must_be_named(void **state)
     assert_true(cr_drain_haproxy.prepare(&target, &err));
 }
 
+/* Rows as long as a real one's: some 90 columns. */
+static void thousands_of_frontends_are_counted(void **state)
+{
+    enum { MANY = 5000 };
+    (void)state;
+    CR_CLEANUP(haproxy) struct haproxy h;
+    CR_CLEANUP(cr_buf) struct cr_buf answer = {0};
+    haproxy_start(&h);
+    cr_buf_printf(&answer, "%s%s", info, head);
+    for (int i = 0; i < MANY; i++)
+        cr_buf_printf(&answer, "frontend_%05d,FRONTEND,,,1,9,9,9,STOP,%0270d\n", i, 0);
+    cr_buf_puts(&answer, "\n");
+    h.other = cr_buf_text(&answer);
+    must_count(&h, MANY);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +352,7 @@ int main(void)
         cmocka_unit_test(what_is_not_understood_is_an_error),
         cmocka_unit_test(that_nobody_answers_is_no_end_but_a_process_that_is_gone_is),
         cmocka_unit_test(the_socket_must_be_named),
+        cmocka_unit_test(thousands_of_frontends_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 #include "drain/waiters.h"
 
 enum { OK = 200, FAILED = 500, UNAVAILABLE = 503 };
-enum { LOOK_MS = 250, FINISH_LOOK_MS = 50, MOMENT_MS = 3000 };
+enum { LOOK_MS = 250, FINISH_LOOK_MS = 50, MOMENT_MS = 3000, ANSWERS_MS = 1000 };
 
 static const char json[] = "application/json";
 static const char plain[] = "text/plain; charset=utf-8";
@@ -30,6 +30,9 @@ struct cr_drain_manager {
     bool file_seen;
     void (*over)(void *arg, enum cr_drain_result result);
     void *over_arg;
+    struct cr_timer *tell; /* over, when the answers are out */
+    enum cr_drain_result result;
+    int64_t answers_end_ms;
     struct cr_timer *finish;
     int64_t moment_ends_ms;
     void (*done)(void *arg);
@@ -83,6 +86,17 @@ static int health_page(void *arg, struct cr_buf *body, const char **content_type
 
 /* --- the drain --- */
 
+/* Whoever ends with the drain takes the answers with it; but who does not read his holds nobody up. */
+static void tell_over(void *arg)
+{
+    struct cr_drain_manager *manager = arg;
+    bool waits = manager->server && cr_http_server_waiting(manager->server);
+    if (waits && cr_clock_monotonic_ms() < manager->answers_end_ms)
+        cr_timer_arm(manager->tell, FINISH_LOOK_MS);
+    else
+        manager->over(manager->over_arg, manager->result);
+}
+
 static void on_over(void *arg)
 {
     struct cr_drain_manager *manager = arg;
@@ -93,8 +107,11 @@ static void on_over(void *arg)
     put_progress(&progress, &body);
     cr_buf_puts(&body, "}\n");
     cr_waiters_answer(&manager->for_drain, INT64_MAX, OK, json, &body);
-    if (manager->over)
-        manager->over(manager->over_arg, progress.result);
+    if (!manager->over)
+        return;
+    manager->result = progress.result;
+    manager->answers_end_ms = cr_clock_monotonic_ms() + ANSWERS_MS;
+    cr_timer_arm(manager->tell, 0);
 }
 
 static bool begin(struct cr_drain_manager *manager, struct cr_error *err)
@@ -210,6 +227,7 @@ struct cr_drain_manager *cr_drain_manager_new(const struct cr_drain_flags *flags
     manager->drain = cr_drain_thread_new(loop, &manager->drain_metrics, on_over, manager);
     manager->look = cr_timer_new(loop, look_for_file, manager);
     manager->finish = cr_timer_new(loop, finish_if_over, manager);
+    manager->tell = cr_timer_new(loop, tell_over, manager);
     if (flags->ready_file && flags->command == CR_DRAIN_COMMAND_SERVE)
         cr_ready_file_watch(&manager->file, flags->ready_file);
     return manager;
@@ -231,6 +249,7 @@ void cr_drain_manager_free(struct cr_drain_manager *manager)
     answer_nobody(&manager->for_file);
     cr_timer_free(manager->look);
     cr_timer_free(manager->finish);
+    cr_timer_free(manager->tell);
     free(manager);
 }
 

@@ -282,6 +282,19 @@ def test_a_hook_may_serve_pages_and_does_not_need_to(log: Path, proxy: Proxy) ->
         assert first.end() == 0
 
 
+def test_who_asks_a_hooks_page_has_his_answer_before_the_hook_ends(log: Path, proxy: Proxy) -> None:
+    """As another container of the pod may, which waits with the proxy."""
+    proxy.open = 1
+    with hook(log, proxy, "--drain-timeout", "60s", *_ANY) as manager:
+        manager.wait_status(phase="Draining", openConnections=1)
+        waiting = manager.ask()
+        assert manager.get("/healthz")[0] == 200  # it has come
+        proxy.open = 0
+        code, body = waiting.answer()
+        assert code == 200 and json.loads(body)["result"] == "Drained"
+        assert manager.end() == 0
+
+
 # --- the sidecar's pages
 
 

@@ -1,0 +1,53 @@
+/* The parts of parameters that have files of their own. */
+#ifndef CR_NODE_PARAMETERS_INTERNAL_H
+#define CR_NODE_PARAMETERS_INTERNAL_H
+
+#include "node/given_flags.h"
+#include "node/parameters.h"
+#include "rotation/settings.h"
+
+/* One program of the node whose files are asked for. All borrowed. */
+struct cr_node_program {
+    struct cr_node_parameters *out;
+    const struct cr_program *subject;
+    const char *version;
+    const char *pod;                             /* NULL: the kubelet */
+    const struct cr_static_container *container; /* NULL: the kubelet, which sees the node's files by their own names */
+    const struct cr_node_source *source;
+    bool rotates_client; /* the kubelet's client certificate is its own affair */
+};
+
+/* What a row is about. parameter and via as in cr_node_parameter; all copied. */
+struct cr_node_claim {
+    const char *parameter;
+    const char *via;
+    const char *path;  /* NULL: cannot be told, for the reason in why */
+    const char *why;   /* static words */
+    const char *judge; /* the parameter whose capability counts; NULL: its own */
+    bool embedded;     /* path is the kubeconfig that has it */
+    bool own;
+};
+
+/* Adds a row, NULL when there are too many. Borrowed, until the next one. */
+struct cr_node_parameter *cr_node_program_add(const struct cr_node_program *program, const struct cr_node_claim *claim,
+                                              enum cr_role role);
+/* For each role of a mask of CR_ROLE_BITs. */
+void cr_node_program_add_roles(const struct cr_node_program *program, const struct cr_node_claim *claim,
+                               unsigned roles);
+/* "<component> of <pod>: <formatted>". */
+void cr_node_program_trouble(const struct cr_node_program *program, const char *fmt, ...) CR_PRINTF(2, 3);
+
+/* --- parameters_follow.c: parameter names a file that names others. True: it is one of those; all of it is done. ---
+ */
+bool cr_node_program_follow(const struct cr_node_program *program, const struct cr_known_parameter *parameter,
+                            const char *path);
+/* A kubeconfig. via: what names it; path: as the program sees it. */
+void cr_node_program_follow_kubeconfig(const struct cr_node_program *program, const char *via, const char *path);
+/* Configuration files that take the place of flags. True: the flags and variables do not count. */
+bool cr_node_program_follow_config(const struct cr_node_program *program, const struct cr_given_flags *flags,
+                                   const struct cr_settings *settings);
+
+/* --- parameters_program.c: its flags and variables --- */
+void cr_node_program_read(const struct cr_node_program *program);
+
+#endif

@@ -110,16 +110,22 @@ static bool is_on_record(const struct plan_ctx *ctx, const struct plan_consumer 
     return known && cr_starts_with(known->blocked_by, CR_PLAN_DRAIN_STUCK);
 }
 
-bool cr_plan_await_drain(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+bool cr_plan_await_drain(const struct plan_consumer *consumer)
 {
     const struct plan_drain *drain = &consumer->drain;
     if (!cr_plan_drains(consumer))
         return false;
     cr_autofree char *text = drain->stuck ? say_stuck(drain->stuck) : say_drain(drain);
-    if (drain->stuck && !is_on_record(ctx, consumer))
-        cr_plan_say_workload(ctx->plan, true, index, "DrainStuck", cr_strdup(text));
     cr_plan_set_state(consumer->status, drain->stuck ? CR_CONSUMER_BLOCKED : CR_CONSUMER_RESTARTING, text);
     return true;
+}
+
+/* What is said is what is recorded, or it would be said again each time. */
+void cr_plan_say_stuck(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index)
+{
+    const char *text = consumer->status->blocked_by;
+    if (cr_starts_with(text, CR_PLAN_DRAIN_STUCK) && !is_on_record(ctx, consumer))
+        cr_plan_say_workload(ctx->plan, true, index, "DrainStuck", cr_strdup(text));
 }
 
 /* --- who waits for their end --- */

@@ -331,7 +331,7 @@ void cr_plan_evict_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size
         cr_autofree char *wait = cr_asprintf("waits for evidence that new pod %s has the new material", new_one->name);
         cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING, wait);
     } else if (is_missing(ctx, consumer) || rolls(consumer)) {
-        if (!cr_plan_await_drain(ctx, consumer, index))
+        if (!cr_plan_await_drain(consumer))
             cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING, NULL);
     } else {
         evict_next(ctx, consumer, index);

@@ -325,10 +325,12 @@ void cr_plan_deadline(const struct plan_ctx *ctx, struct plan_consumer *consumer
 void cr_plan_find_drain(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* One does, or should have ended and is still there. */
 bool cr_plan_drains(const struct plan_consumer *consumer);
-/* Then the restart is not over: true, as its state, and in an Event once when one should have ended. */
+/* Then the restart is not over: true, and as its state. */
 #define CR_PLAN_DRAIN       "drain: "
 #define CR_PLAN_DRAIN_STUCK CR_PLAN_DRAIN "stuck: "
-bool cr_plan_await_drain(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+bool cr_plan_await_drain(const struct plan_consumer *consumer);
+/* In an Event once when one should have ended, and that is its state. To be asked when that is final. */
+void cr_plan_say_stuck(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index);
 /* No pod of before runs any more, as far as this change wants to know. */
 bool cr_plan_old_pods_have_ended(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
 /* What a pod's end may take, where a new one comes only then. 0: no longer than others'. */

@@ -70,23 +70,23 @@ static bool all_pods_have_all(const struct plan_ctx *ctx, const struct plan_cons
 }
 
 /* All that should be there have it. */
-static void arrive(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+static void arrive(const struct plan_consumer *consumer)
 {
-    if (!cr_plan_await_drain(ctx, consumer, index))
+    if (!cr_plan_await_drain(consumer))
         cr_plan_set_state(consumer->status, CR_CONSUMER_CONVERGED, NULL);
 }
 
-static void wait_for_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+static void wait_for_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     if (all_pods_have_all(ctx, consumer)) {
-        arrive(ctx, consumer, index);
+        arrive(consumer);
         return;
     }
     if (consumer->world->evictions >= CR_PLAN_EVICTIONS_MAX && consumer->status->pods.stale) {
         cr_plan_set_state(consumer->status, CR_CONSUMER_BLOCKED, CR_PLAN_COPIED);
         return;
     }
-    if (!cr_plan_await_drain(ctx, consumer, index))
+    if (!cr_plan_await_drain(consumer))
         cr_plan_set_state(consumer->status, CR_CONSUMER_VERIFYING,
                           cr_plan_may_act(ctx) ? NULL : "mode: Plan or suspend");
     cr_plan_requeue(ctx->plan, WAIT_AGAIN_MS);
@@ -246,7 +246,7 @@ static void begin(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t i
 static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
     if (is_replaced(ctx, consumer)) {
-        arrive(ctx, consumer, index);
+        arrive(consumer);
         return;
     }
     if (was_undone(ctx, consumer)) {
@@ -281,7 +281,7 @@ static void follow_rollout(struct plan_ctx *ctx, struct plan_consumer *consumer,
         if (kept_by_partition(consumer))
             cr_plan_set_state(status, CR_CONSUMER_BLOCKED, "updateStrategy.rollingUpdate.partition keeps old pods");
         else
-            wait_for_evidence(ctx, consumer, index);
+            wait_for_evidence(ctx, consumer);
         return;
     case CR_ROLLOUT_FAILED:
         fail(ctx, consumer, index);
@@ -294,10 +294,10 @@ static void follow_rollout(struct plan_ctx *ctx, struct plan_consumer *consumer,
             cr_plan_set_state(status, CR_CONSUMER_BLOCKED,
                               "updateStrategy OnDelete: the old pods must be deleted by hand");
         else
-            wait_for_evidence(ctx, consumer, index);
+            wait_for_evidence(ctx, consumer);
         return;
     case CR_ROLLOUT_PROGRESSING:
-        if (!cr_plan_await_drain(ctx, consumer, index))
+        if (!cr_plan_await_drain(consumer))
             cr_plan_set_state(status, CR_CONSUMER_RESTARTING, NULL);
         cr_plan_requeue(ctx->plan, WAIT_AGAIN_MS);
         return;
@@ -314,9 +314,10 @@ void cr_plan_act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t in
         note_restart(ctx, consumer);
         follow_rollout(ctx, consumer, index);
     } else {
-        wait_for_evidence(ctx, consumer, index);
+        wait_for_evidence(ctx, consumer);
     }
     if (consumer->change_held)
         cr_plan_set_state(consumer->status, CR_CONSUMER_BLOCKED, consumer->held_by);
+    cr_plan_say_stuck(ctx, consumer, index);
     cr_plan_care(ctx, consumer, index);
 }

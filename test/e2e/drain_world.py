@@ -178,6 +178,15 @@ class World:
 
         wait_for("the old pods to drain", look, deadline=deadline, missing=lambda: self._describe(edge))
 
+    def wait_told(self, edge: Edge, pods: list[Pod], deadline: float = 120.0) -> None:
+        """Until each of them was told to end, or is gone already."""
+        uids = {pod.uid for pod in pods}
+
+        def look() -> bool:
+            return not uids & {pod.uid for pod in self.pods(edge) if not pod.told}
+
+        wait_for("the old pods to be told to end", look, deadline=deadline, missing=lambda: self._describe(edge))
+
     def wait_gone(self, edge: Edge, pods: list[Pod], deadline: float) -> dict[str, float]:
         """When each was gone, in seconds of the monotonic clock, by uid."""
         gone: dict[str, float] = {}

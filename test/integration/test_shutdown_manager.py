@@ -250,8 +250,9 @@ def test_a_reader_of_the_log_that_has_gone_ends_no_hook(log: Path, proxy: Proxy)
     proxy.open = 1
     reader, writer = os.pipe()
     os.close(reader)
+    words = ["shutdown", "--nonsense", *proxy.flags, *_QUICK, "--log-file", "none", "--drain-timeout", "60s"]
     try:
-        with Manager(log, "shutdown", *proxy.flags, *_QUICK, "--log-file", "none", "--nonsense", "--drain-timeout", "60s", stderr=writer) as manager:
+        with Manager(log, *words, stderr=writer) as manager:
             wait_for("it is counted", lambda: proxy.counts)
             proxy.open = 0
             assert manager.end() == 2

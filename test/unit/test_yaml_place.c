@@ -82,7 +82,7 @@ static void test_refused(void **state)
         const char *text;
         const char *words;
     } refused[] = {
-        {"", "one document"},  {"[a]", "one document"},
+        {"", "one document"}, {"[a]", "one document"},
         {"a: }", "not YAML"}, {"? {x: y}\n: z\na: {b: c}\n", "a key that is no scalar at line 1"},
         {"a: *x\n", NULL}, /* cr_yaml_parse's business */
     };

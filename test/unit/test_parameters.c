@@ -155,7 +155,8 @@ static struct scene_file files[] = {
     {"/host/k/config", BY_FILES},
     {"/host/k/mixed", CONFIG_OF("certificate-authority: /k/ca, insecure-skip-tls-verify: false",
                                 "client-certificate: /k/c, client-key-data: S0VZCg==")},
-    {"/host/k/insecure", CONFIG_OF("insecure-skip-tls-verify: true", "tokenFile: /k/token")},
+    {"/host/k/insecure",
+     CONFIG_OF("insecure-skip-tls-verify: true, certificate-authority: /k/ca", "tokenFile: /k/token")},
     {"/host/k/secret", NULL},
     {"/host/k/broken", "current-context: x\n"},
     {"/host/k/scheduler.yaml", "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

@@ -131,10 +131,11 @@ static void add_troubles(const struct cr_node_program *program, const struct cr_
 void cr_node_program_read(const struct cr_node_program *program)
 {
     const struct cr_static_container *container = program->container;
-    size_t first = container->argv_has_name && container->argv.len ? 1 : 0;
+    const struct cr_strvec *argv = &container->argv;
+    size_t first = container->argv_has_name && argv->len ? 1 : 0;
     CR_CLEANUP(cr_given_flags) struct cr_given_flags flags;
     CR_CLEANUP(cr_settings) struct cr_settings settings;
-    cr_given_flags_read(container->argv.items + first, container->argv.len - first, &flags);
+    cr_given_flags_read(argv->len ? argv->items + first : NULL, argv->len - first, &flags);
     cr_settings_collect(container->json, &settings);
     add_troubles(program, &flags, &settings);
     if (!cr_node_program_follow_config(program, &flags, &settings))

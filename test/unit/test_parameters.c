@@ -259,6 +259,8 @@ static const struct row {
      "ETCD_CLIENT_CERT_FILE clientLeaf Unknown comes from elsewhere than the manifest PerHandshake 1 verified\n"
      "ETCD_PEER_TRUSTED_CA_FILE clientCA Unknown comes from elsewhere than the manifest Restart 0 verified\n"
      "ETCD_PEER_TRUSTED_CA_FILE serverCA Unknown comes from elsewhere than the manifest Restart 0 verified\n", NULL},
+    {"neither command nor args", "etcd", POD("coreos/etcd:v3.6.8", "env: [{name: ETCD_CLIENT_KEY_FILE, value: /k/v}]"),
+     "ETCD_CLIENT_KEY_FILE clientLeaf Host /host/k/v PerHandshake 1 verified reloads\n", NULL},
     {"variables of a ConfigMap", "etcd", POD("etcd:3.6.8-0", "command: [etcd], envFrom: [{configMapRef: {name: x}}]"), "",
      "etcd of p: container c has variables from elsewhere (envFrom)"},
     {"RKE2's etcd has a file, beside which no flag counts", "etcd",

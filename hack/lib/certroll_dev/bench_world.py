@@ -78,7 +78,7 @@ class World:
 
 def up(name: str, programs: Path) -> World:
     """A control plane with the CRD and the account; what is there already stays."""
-    clusters.up(Cluster(name), nodes=0)
+    clusters.up(Cluster(name), clusters.Wish(nodes=0))
     world = World(Cluster(name), programs)
     with Step("the CRD, the service account and its rights"):
         _apply(world)

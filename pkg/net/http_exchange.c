@@ -53,7 +53,7 @@ static bool is_header_name(const char *name, size_t len)
     return len && strspn(name, allowed) >= len;
 }
 
-static bool has_header(const struct cr_http_exchange *x, const char *name)
+bool cr_http_exchange_has_header(const struct cr_http_exchange *x, const char *name)
 {
     size_t len = strlen(name);
     for (const struct curl_slist *line = x->headers; line; line = line->next)
@@ -65,7 +65,7 @@ static bool has_header(const struct cr_http_exchange *x, const char *name)
 static bool add_header(struct cr_http_exchange *x, const char *name, const char *prefix, const char *value,
                        struct cr_error *err)
 {
-    if (!value || has_header(x, name))
+    if (!value || cr_http_exchange_has_header(x, name))
         return true;
     if (!is_header_text(value))
         return cr_error_set(err, CR_ERR_INVALID, "the value for the header %s holds a line break or control character",
@@ -96,7 +96,7 @@ static bool add_headers(struct cr_http_exchange *x, const struct cr_http_request
         return false;
     /* Without this curl waits up to a second for "100 Continue" before it sends a big body. */
     add_line(x, "Expect:");
-    if (!request->content_type && !has_header(x, "Content-Type"))
+    if (!request->content_type && !cr_http_exchange_has_header(x, "Content-Type"))
         add_line(x, "Content-Type:"); /* curl would call it a form */
     return add_header(x, "Accept", "", request->accept, err) &&
            add_header(x, "Content-Type", "", request->content_type, err) &&
@@ -288,7 +288,7 @@ static bool rename_server(struct cr_http_exchange *x, const char *name, struct c
                             curl_url_strerror(code));
     x->connect_to = curl_slist_append(x->connect_to, connect_to);
     curl_easy_setopt(x->easy, CURLOPT_CONNECT_TO, x->connect_to);
-    if (!has_header(x, "Host"))
+    if (!cr_http_exchange_has_header(x, "Host"))
         add_line(x, header);
     curl_easy_setopt(x->easy, CURLOPT_HTTPHEADER, x->headers);
     return true;

@@ -1,18 +1,8 @@
 #include "net/http_internal.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "base/strings.h"
-
-static bool has_header(const struct cr_http_exchange *x, const char *name)
-{
-    size_t len = strlen(name);
-    for (const struct curl_slist *line = x->headers; line; line = line->next)
-        if (strncasecmp(line->data, name, len) == 0 && line->data[len] == ':')
-            return true;
-    return false;
-}
 
 static void put_url_part(const struct cr_http_exchange *x, CURLUPart part, const char *before, struct cr_buf *out)
 {
@@ -26,7 +16,7 @@ static void put_url_part(const struct cr_http_exchange *x, CURLUPart part, const
 
 static void put_host(const struct cr_http_exchange *x, struct cr_buf *out)
 {
-    if (has_header(x, "Host"))
+    if (cr_http_exchange_has_header(x, "Host"))
         return;
     put_url_part(x, CURLUPART_HOST, "Host: ", out);
     put_url_part(x, CURLUPART_PORT, ":", out);
@@ -53,7 +43,7 @@ void cr_http_exchange_head(const struct cr_http_exchange *x, const char *method,
     put_url_part(x, CURLUPART_QUERY, "?", out);
     cr_buf_puts(out, " HTTP/1.1\r\n");
     put_host(x, out);
-    if (!has_header(x, "User-Agent")) {
+    if (!cr_http_exchange_has_header(x, "User-Agent")) {
         cr_buf_puts(out, "User-Agent: ");
         cr_buf_puts(out, user_agent);
         cr_buf_puts(out, "\r\n");

@@ -54,6 +54,8 @@ struct cr_http_exchange {
 /* All that does not depend on the credentials. Any thread. */
 bool cr_http_exchange_init(struct cr_http_exchange *x, const struct cr_http_request *request, const char *user_agent,
                            bool compressed, struct cr_error *err) CR_MUST_USE;
+/* Whether the request has it already; names in any case (RFC 9110, section 5.1). */
+bool cr_http_exchange_has_header(const struct cr_http_exchange *x, const char *name);
 /* identity must live until the exchange is disposed. */
 bool cr_http_exchange_use(struct cr_http_exchange *x, const struct cr_http_identity *identity,
                           struct cr_error *err) CR_MUST_USE;

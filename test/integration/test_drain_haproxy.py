@@ -182,9 +182,11 @@ def test_what_it_does_not_allow_is_told(folder: Path) -> None:
 
 def test_the_masters_socket_is_not_the_one(folder: Path) -> None:
     master = str(folder / "master.sock")
+    flags = ("--proxy", "haproxy", "--admin-address", master)
     with HAProxy(options=("-W", "-S", master)).running(folder):
+        wait_for("the master answers", lambda: refused(attempt("count", *flags), "master process"))
         for operation in ("begin", "count"):
-            result = attempt(operation, "--proxy", "haproxy", "--admin-address", master)
+            result = attempt(operation, *flags)
             assert refused(result, "master process") and result["ms"] < 1500, result
 
 

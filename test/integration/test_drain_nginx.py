@@ -43,6 +43,14 @@ def wait_drains(folder: Path) -> None:
     wait_for("it drains", lambda: "gracefully shutting down" in (folder / "log").read_text())
 
 
+def is_refused(address: Address) -> bool:
+    try:
+        connect(address).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
 def talk(address: Address = _PLAIN) -> Any:
     """A connection that nginx has accepted."""
     sock = connect(address)
@@ -82,10 +90,10 @@ def test_clients_are_told_with_their_answer(folder: Path) -> None:
             client.sock.recv(1, 2)
         hook = Hook(*nginx.flags, "--min-drain-duration", "0s", "--drain-timeout", "50s")
         wait_drains(folder)
+        assert idle.sock.recv(1) == b""
         with pytest.raises(Cut):
             idle.get()  # closed, so that who asks at this moment is cut: hence --drain-delay
-        with pytest.raises(ConnectionRefusedError):
-            connect(_EDGE)
+        wait_for("it listens no more, the master after its workers", lambda: is_refused(_EDGE))
         assert late.answer().body.endswith(Upstream.END)
         with pytest.raises(Cut):
             late.get()  # although it was not told

@@ -1,0 +1,34 @@
+/* What is in a file of certificates or keys: fingerprints, keys, who issued it. Pure; keys are read and wiped, and
+ * nothing here can rebuild one. */
+#ifndef CR_NODE_MATERIAL_H
+#define CR_NODE_MATERIAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/node_report.h"
+#include "base/cleanup.h"
+#include "base/strvec.h"
+#include "pki/digest.h"
+
+struct cr_node_material {
+    enum cr_node_file_kind kind;
+    char *problem;           /* NULL: none; else why it is Unread, in words */
+    struct cr_strvec prints; /* as in cr_node_file, not capped */
+    struct cr_strvec names;  /* Trust: SHA-256 of each subject's DER, as a server announces it (cr_probe_announced) */
+    struct cr_strvec
+        keys; /* SHA-256 of each SubjectPublicKeyInfo, in the order of prints; of a private key: its public one */
+    int64_t not_after_ms; /* 0: none */
+    size_t certificates;  /* how many the text has */
+};
+void cr_node_material_dispose(struct cr_node_material *material);
+CR_DEFINE_DISPOSE(cr_node_material, struct cr_node_material, cr_node_material_dispose)
+
+/* What a file holds is judged by what it is for: role and parameter (a Signer and a bundle may be one file). text: the
+ * bytes, borrowed. Never fails: what cannot be read is Unread with a problem. A private key alone, as the "-key" of a
+ * leaf, is of kind Leaf with no prints but its key. */
+void cr_node_material_read(const char *text, size_t len, enum cr_role role, const char *parameter,
+                           struct cr_node_material *out);
+
+#endif

@@ -1,0 +1,86 @@
+/* The plan for a cluster's own components: what the nodes say, in; at most one order, and what to say, out. Pure.
+ * Level-based: it is computed of what is, never of which step came before, so it can be killed at any write.
+ *
+ * The rules (docs/design.md, "The control plane"):
+ *   1. One component of one node at a time in the whole cluster. Nobody is restarted while an order is out, a node of
+ *      the control plane is silent, an API server or a member of etcd that was there does not serve, or a step failed.
+ *   2. Only what must be: a component with a file in state No (never Unknown, never Soon), that the policy and the
+ *      agent's own list allow.
+ *   3. In this order: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kube-proxy, kubelet; within one,
+ *      the nodes of the leaders (controller manager, scheduler) last, else by name.
+ *   4. etcd never below quorum: members that answer, less this one, are still more than half of all. The last API
+ *      server that serves is not restarted. (singleNode: Allow lifts both where there is only one.)
+ *   5. The trap: a signing certificate's file with more than one certificate stops all signing, and whoever leads next
+ *      does not start. Then no controller manager is restarted, nor an API server or etcd of the leader's node, and
+ *      Blocked says what to do. A file that signs and is trusted, with one certificate, is told of before it happens.
+ *   6. What a restart would load must be safe: a leaf whose issuers are not among what its peers have loaded, a signing
+ *      key of service accounts whose public key not every API server verifies by: Blocked, with words.
+ *   7. Kubelets are restarted for tokens (tokens: RestartKubelets) when every API server verifies by the new key and
+ *      every signer signs with it, while tokens of another key are on the node. */
+#ifndef CR_ROTATION_CONTROL_PLANE_H
+#define CR_ROTATION_CONTROL_PLANE_H
+
+#include "api/control_plane.h"
+#include "api/node_report.h"
+
+/* A ConfigMap kube-root-ca.crt or a token Secret: what it has. */
+struct cr_control_plane_object {
+    const char *ns, *name;
+    bool terminating;               /* its namespace is */
+    const struct cr_strvec *prints; /* of its ca.crt, sorted; NULL: none, or unreadable */
+    const char *key; /* a token Secret's: the key that signed its token, hexadecimal; NULL: no token, or not known */
+};
+
+struct cr_control_plane_node {
+    const char *name;
+    const struct cr_node_report *report; /* NULL: none (no agent has reported) */
+};
+
+struct cr_control_plane_workload_view {
+    bool found;
+    bool rolling;          /* its rollout is not complete */
+    const char *root_ca;   /* annotation of its template: digest of the root CA that it was last restarted for; NULL */
+    const char *token_key; /* likewise the signing key */
+    int64_t pods_started_ms; /* the oldest pod's start; 0: no pods */
+};
+
+/* All borrowed. */
+struct cr_control_plane_world {
+    const struct cr_control_plane_policy *policy;
+    const struct cr_control_plane_status *status; /* as it was */
+    const struct cr_control_plane_node *nodes;    /* every Node of the cluster, by name */
+    size_t nodes_len;
+    const struct cr_control_plane_object *root_cas; /* one for each namespace; prints NULL where it is missing */
+    size_t root_cas_len;
+    const struct cr_control_plane_object *token_secrets;
+    size_t token_secrets_len;
+    const struct cr_control_plane_workload_view *workloads;   /* as policy->workloads */
+    const char *controller_manager_leader, *scheduler_leader; /* names of nodes; NULL: not known */
+    int64_t now_ms;                                           /* wall */
+};
+
+struct cr_control_plane_restart_order {
+    const char *node;      /* borrowed from the world */
+    const char *component; /* likewise */
+    char token[40];        /* of what is to be loaded and of the process that is to go: the same again gives the same */
+};
+
+struct cr_control_plane_plan {
+    bool has_order;
+    struct cr_control_plane_restart_order order; /* to be written into that report's spec */
+    const char *clear;                           /* a node whose order is over, to be taken out of its spec; NULL */
+    struct cr_strvec renew_tokens; /* "ns/name" of token Secrets whose token is to be made anew; bounded, see the .c */
+    struct cr_strvec restart_workloads; /* names of spec.workloads[]; at most one at a time */
+    char root_ca[CR_SHA256_HEX];        /* digest of what they are restarted for; "" */
+    char
+        signing_key[CR_SHA256_HEX]; /* the key that everybody signs with, to be published in a ConfigMap; "": not one */
+    struct cr_control_plane_status status;
+    int64_t again_ms; /* look again at the latest after so long; 0: not before something changes */
+};
+void cr_control_plane_plan_dispose(struct cr_control_plane_plan *plan);
+CR_DEFINE_DISPOSE(cr_control_plane_plan, struct cr_control_plane_plan, cr_control_plane_plan_dispose)
+
+/* out need not be initialised. */
+void cr_control_plane_plan(const struct cr_control_plane_world *world, struct cr_control_plane_plan *out);
+
+#endif

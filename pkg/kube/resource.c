@@ -20,17 +20,22 @@ const struct cr_resource cr_res_ingresses = {"networking.k8s.io", "v1", "ingress
 const struct cr_resource cr_res_budgets = {"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"};
 const struct cr_resource cr_res_gateways = {"gateway.networking.k8s.io", "v1", "gateways", "Gateway"};
 const struct cr_resource cr_res_namespaces = {"", "v1", "namespaces", "Namespace"};
-/* The words of api/policy.h and api/domain.h; pkg/api is no layer below this one. */
+const struct cr_resource cr_res_nodes = {"", "v1", "nodes", "Node"};
+/* The words of api/policy.h, domain.h, node_report.h and control_plane.h; pkg/api is no layer below this one. */
 const struct cr_resource cr_res_policies = {"certroll.dev", "v1alpha1", "certrotationpolicies", "CertRotationPolicy"};
 const struct cr_resource cr_res_domains = {"certroll.dev", "v1alpha1", "trustdomains", "TrustDomain"};
 const struct cr_resource cr_res_cluster_domains = {"certroll.dev", "v1alpha1", "clustertrustdomains",
                                                    "ClusterTrustDomain"};
+const struct cr_resource cr_res_node_reports = {"certroll.dev", "v1alpha1", "nodecertificatereports",
+                                                "NodeCertificateReport"};
+const struct cr_resource cr_res_control_planes = {"certroll.dev", "v1alpha1", "controlplanepolicies",
+                                                  "ControlPlanePolicy"};
 
 static const struct cr_resource *const known[] = {
-    &cr_res_secrets,      &cr_res_pods,       &cr_res_events,          &cr_res_deployments,
-    &cr_res_statefulsets, &cr_res_daemonsets, &cr_res_ingresses,       &cr_res_gateways,
-    &cr_res_policies,     &cr_res_configmaps, &cr_res_budgets,         &cr_res_replicasets,
-    &cr_res_rollouts,     &cr_res_domains,    &cr_res_cluster_domains, &cr_res_namespaces,
+    &cr_res_secrets,    &cr_res_pods,        &cr_res_events,       &cr_res_deployments,    &cr_res_statefulsets,
+    &cr_res_daemonsets, &cr_res_ingresses,   &cr_res_gateways,     &cr_res_policies,       &cr_res_configmaps,
+    &cr_res_budgets,    &cr_res_replicasets, &cr_res_rollouts,     &cr_res_domains,        &cr_res_cluster_domains,
+    &cr_res_namespaces, &cr_res_nodes,       &cr_res_node_reports, &cr_res_control_planes,
 };
 
 static bool same_api_version(const struct cr_resource *resource, const char *api_version)

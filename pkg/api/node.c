@@ -95,8 +95,7 @@ bool cr_node_required(const struct cr_node *node, const char *key, char **slot, 
     return cr_node_must_have(node, key, err) && cr_node_string(node, key, NULL, slot, err);
 }
 
-bool cr_node_strings(const struct cr_node *node, const char *key, size_t max, struct cr_strvec *out,
-                     struct cr_error *err)
+bool cr_node_list(const struct cr_node *node, const char *key, size_t max, struct cr_strvec *out, struct cr_error *err)
 {
     struct cr_node array;
     if (!cr_node_array(node, key, max, &array, err))
@@ -105,9 +104,19 @@ bool cr_node_strings(const struct cr_node *node, const char *key, size_t max, st
         const char *text = cr_json_string(item);
         if (!text || !*text)
             return cr_error_set(err, CR_ERR_INVALID, "%s must be a list of strings, none of them empty", array.path);
-        cr_strvec_add_unique(out, text);
+        cr_strvec_add(out, text);
     }
     return true;
+}
+
+bool cr_node_strings(const struct cr_node *node, const char *key, size_t max, struct cr_strvec *out,
+                     struct cr_error *err)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec all = {0};
+    bool ok = cr_node_list(node, key, max, &all, err);
+    for (size_t i = 0; i < all.len; i++)
+        cr_strvec_add_unique(out, all.items[i]);
+    return ok;
 }
 
 bool cr_node_bool(const struct cr_node *node, const char *key, bool fallback, bool *out, struct cr_error *err)

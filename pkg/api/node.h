@@ -60,7 +60,10 @@ bool cr_node_enum(const struct cr_node *node, const char *key, const char *const
     })
 /* Must be there. */
 bool cr_node_must_have(const struct cr_node *node, const char *key, struct cr_error *err) CR_MUST_USE;
-/* A list of at most max strings, none of them empty; duplicates are left out. */
+/* A list of at most max strings, none of them empty, as it stands there. */
+bool cr_node_list(const struct cr_node *node, const char *key, size_t max, struct cr_strvec *out,
+                  struct cr_error *err) CR_MUST_USE;
+/* The same, duplicates left out. */
 bool cr_node_strings(const struct cr_node *node, const char *key, size_t max, struct cr_strvec *out,
                      struct cr_error *err) CR_MUST_USE;
 

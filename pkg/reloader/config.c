@@ -60,21 +60,6 @@ bool cr_config_path(const struct cr_node *node, const char *key, char **slot, st
            cr_error_set(err, CR_ERR_INVALID, "%s.%s must be an absolute path", node->path, key);
 }
 
-bool cr_config_list(const struct cr_node *node, const char *key, size_t max, struct cr_strvec *out,
-                    struct cr_error *err)
-{
-    struct cr_node array;
-    if (!cr_node_array(node, key, max, &array, err))
-        return false;
-    for (const struct cr_json *item = cr_json_first(array.json); item; item = cr_json_next(item)) {
-        const char *text = cr_json_string(item);
-        if (!text || !*text)
-            return cr_error_set(err, CR_ERR_INVALID, "%s must be a list of strings, none of them empty", array.path);
-        cr_strvec_add(out, text);
-    }
-    return true;
-}
-
 unsigned cr_config_parts(const struct cr_reloader_material *material)
 {
     return (material->certificate ? CR_PART_CERTIFICATE : 0u) | (material->private_key ? CR_PART_PRIVATE_KEY : 0u) |

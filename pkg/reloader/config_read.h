@@ -13,10 +13,6 @@ bool cr_config_only(const struct cr_node *node, const char *const *known, size_t
 
 /* A file by its absolute path; absent: NULL. */
 bool cr_config_path(const struct cr_node *node, const char *key, char **slot, struct cr_error *err) CR_MUST_USE;
-/* Strings in their order, also those that come twice; none empty. */
-bool cr_config_list(const struct cr_node *node, const char *key, size_t max, struct cr_strvec *out,
-                    struct cr_error *err) CR_MUST_USE;
-
 /* Which parts a material has, as enum cr_output_part. */
 unsigned cr_config_parts(const struct cr_reloader_material *material);
 

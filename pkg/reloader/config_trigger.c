@@ -104,7 +104,7 @@ static bool read_signal(const struct place *place, struct cr_error *err)
 
 static bool read_headers(const struct cr_node *node, struct cr_strvec *out, struct cr_error *err)
 {
-    if (!cr_config_list(node, "headers", HEADERS_MAX, out, err))
+    if (!cr_node_list(node, "headers", HEADERS_MAX, out, err))
         return false;
     for (size_t i = 0; i < out->len; i++)
         if (!cr_config_is_header(out->items[i]))
@@ -219,7 +219,7 @@ static bool read_command(const struct place *place, struct cr_error *err)
 {
     struct cr_strvec *argv = &place->out->command.argv;
     if (!CR_CONFIG_ONLY(place->node, err, "argv") || !cr_node_must_have(place->node, "argv", err) ||
-        !cr_config_list(place->node, "argv", ARGS_MAX, argv, err))
+        !cr_node_list(place->node, "argv", ARGS_MAX, argv, err))
         return false;
     if (!argv->len)
         return cr_error_set(err, CR_ERR_INVALID, "%s.argv: there is none", place->node->path);

@@ -7,11 +7,10 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
-#include "controllers/pod_guard.h"
-#include "net/page_fetch.h"
+#include "controllers/acts_pages.h"
 #include "rotation/certs_page.h"
 
-enum { CANARIES_MS = 6000, PAGES_MS = 2000 };
+enum { CANARIES_MS = 6000 };
 
 bool cr_act_has_canary(const struct cr_actor *actor, const char *ca)
 {
@@ -149,91 +148,49 @@ void cr_act_look_at_trust(const struct cr_actor *actor, const struct cr_gathered
 
 /* --- pages --- */
 
-struct page_look {
-    const struct cr_world_pod *pod;
-    const struct cr_policy_verify *verify;
-};
-
 struct reading {
     const struct cr_actor *actor;
-    struct page_look *looks; /* parallel to what is fetched */
     int64_t began_ms;
 };
 
-static int64_t read_ms(const struct page_look *look)
-{
-    return look->pod->trust ? look->pod->trust->at_ms : 0;
-}
-
-static int by_age(const void *a, const void *b)
-{
-    int64_t first = read_ms(a);
-    int64_t second = read_ms(b);
-    return first < second ? -1 : first > second;
-}
-
 /* Takes what the page has. */
-static void remember_page(const struct reading *reading, const struct page_look *look, struct cr_trust_sighting *page)
-{
-    cr_memory_saw_page(reading->actor->memory, look->pod->uid, look->pod->started_ms, look->verify, page,
-                       reading->began_ms);
-    cr_trust_sighting_dispose(page);
-}
-
-static void on_page(void *arg, size_t index, const struct cr_page *page)
+static void remember_page(void *arg, const struct cr_page_look *look, const struct cr_page *page)
 {
     const struct reading *reading = arg;
     struct cr_trust_sighting seen = {0};
     struct cr_error problem = {0};
-    if (page->problem[0])
-        snprintf(seen.words, sizeof seen.words, "%s", page->problem);
+    if (!page || page->problem[0])
+        snprintf(seen.words, sizeof seen.words, "%s", page ? page->problem : CR_PAGE_REFUSED);
     else if (!cr_certs_page_read(cr_buf_text(&page->body), page->body.len, &seen, &problem))
         snprintf(seen.words, sizeof seen.words, "%s", problem.text);
-    remember_page(reading, &reading->looks[index], &seen);
+    cr_memory_saw_page(reading->actor->memory, look->pod->uid, look->pod->started_ms, look->extra, &seen,
+                       reading->began_ms);
+    cr_trust_sighting_dispose(&seen);
 }
 
-static struct page_look *looks_of(const struct cr_gathered *gathered, const struct cr_plan *plan, size_t *count)
+static struct cr_page_look *looks_of(const struct cr_gathered *gathered, const struct cr_plan *plan, size_t *len)
 {
-    struct page_look *looks = cr_calloc(plan->probes_len, sizeof *looks);
-    size_t len = 0;
+    struct cr_page_look *looks = cr_calloc(plan->probes_len, sizeof *looks);
+    *len = 0;
     for (size_t i = 0; i < plan->probes_len; i++) {
         const struct cr_plan_pod *what = &plan->probes[i];
         const struct cr_policy_verify *verify = &gathered->world.policy->consumers[what->consumer].verify;
+        const struct cr_world_pod *pod = &gathered->consumers[what->consumer].pods[what->pod];
         if (what->trust && verify->certs_port)
-            looks[len++] =
-                (struct page_look){.pod = &gathered->consumers[what->consumer].pods[what->pod], .verify = verify};
+            looks[(*len)++] = (struct cr_page_look){.pod = pod,
+                                                    .port = verify->certs_port,
+                                                    .path = verify->certs_path,
+                                                    .read_ms = pod->trust ? pod->trust->at_ms : 0,
+                                                    .extra = verify};
     }
-    if (len)
-        qsort(looks, len, sizeof *looks, by_age);
-    *count = len < CR_PAGES_MAX ? len : CR_PAGES_MAX;
     return looks;
-}
-
-/* What may not be asked is told so at once; the rest becomes targets, looks moved to the front with them. */
-static size_t make_targets(const struct reading *reading, size_t count, struct cr_page_target *targets)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct page_look look = reading->looks[i];
-        if (!cr_pod_may_be_asked(reading->actor->client, look.pod, look.verify->certs_port)) {
-            remember_page(reading, &look,
-                          &(struct cr_trust_sighting){.words = "it is not at an address that may be asked"});
-            continue;
-        }
-        reading->looks[kept] = look;
-        targets[kept++] = (struct cr_page_target){
-            .address = look.pod->ip, .port = look.verify->certs_port, .path = look.verify->certs_path};
-    }
-    return kept;
 }
 
 void cr_act_read_pages(const struct cr_actor *actor, const struct cr_gathered *gathered, const struct cr_plan *plan,
                        int64_t began_ms)
 {
-    size_t count = 0;
-    cr_autofree struct page_look *looks = looks_of(gathered, plan, &count);
-    cr_autofree struct cr_page_target *targets = cr_calloc(count, sizeof *targets);
-    struct reading reading = {.actor = actor, .looks = looks, .began_ms = began_ms};
-    size_t asked = make_targets(&reading, count, targets);
-    cr_page_fetch(targets, asked, PAGES_MS, on_page, &reading);
+    size_t len = 0;
+    cr_autofree struct cr_page_look *looks = looks_of(gathered, plan, &len);
+    struct reading reading = {.actor = actor, .began_ms = began_ms};
+    cr_act_read_looks(actor, looks, len, CR_PAGES_MAX, remember_page, &reading);
 }

@@ -1,0 +1,28 @@
+/* Pages of pods, read side by side: the part that evidence of trust and of reloaders have in common. Private to acts_*.
+ */
+#ifndef CR_CONTROLLERS_ACTS_PAGES_H
+#define CR_CONTROLLERS_ACTS_PAGES_H
+
+#include "controllers/acts.h"
+#include "net/page_fetch.h"
+
+#define CR_PAGE_REFUSED "it is not at an address that may be asked"
+
+/* One page; all borrowed. */
+struct cr_page_look {
+    const struct cr_world_pod *pod;
+    int port;
+    const char *path;
+    int64_t read_ms;   /* wall clock: when it was read last; 0: never */
+    const void *extra; /* the caller's */
+};
+
+/* page: NULL when the pod may not be asked (CR_PAGE_REFUSED); it is gone when this returns. */
+typedef void (*cr_page_look_seen)(void *arg, const struct cr_page_look *look, const struct cr_page *page);
+
+/* Reads at most max of looks, those first that were read the longest ago, and tells of each of these once, in the
+ * calling thread. Blocks for up to 2 s. Changes the order of looks. */
+void cr_act_read_looks(const struct cr_actor *actor, struct cr_page_look *looks, size_t len, size_t max,
+                       cr_page_look_seen seen, void *arg);
+
+#endif

@@ -10,6 +10,7 @@ import json
 import signal
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 import sanitizers
 from certroll_dev import install
@@ -64,6 +65,16 @@ class OperatorPods:
     def wait_ready(self) -> None:
         """Until one leads."""
         self._installed.leader_pod()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind:
+            self.abandon()
+        else:
+            self.stop()
 
     def stop(self) -> None:
         """It must end well: as asked, with a log of JSON lines and without a sanitizer's report."""

@@ -75,13 +75,8 @@ def webs(cluster: LocalCluster, api: API) -> Iterator[Webs]:
 @contextmanager
 def _operator(webs: Webs, image: Image, logs: Path) -> Iterator[OperatorPods]:
     operator = OperatorPods(webs.cluster, webs.api, image, [webs.namespace], logs / "operator.log", args=FAST_ELECTION)
-    operator.start()
-    try:
+    with operator:
         yield operator
-    except BaseException:
-        operator.abandon()
-        raise
-    operator.stop()
 
 
 def _below(record: PodRecord, since: int = 0) -> dict[str, str]:

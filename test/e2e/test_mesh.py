@@ -152,16 +152,11 @@ def operated(the_mesh: Mesh, image: Image) -> Iterator[OperatorPods]:
         the_mesh.cluster, the_mesh.api, image, [], _LOGS / "operator.log", args=FAST_ELECTION,
         overlay="cluster-wide", components=["trust-domains"],
     )  # fmt: skip
-    operator.start()
-    try:
+    with operator:
         the_mesh.apply("50-policies.yaml")
         wait_for("the policies to be Ready", lambda: all(_is_ready(the_mesh, member) for member in MEMBERS), deadline=60)
         _hand_over(the_mesh)
         yield operator
-    except BaseException:
-        operator.abandon()
-        raise
-    operator.stop()
 
 
 def _is_ready(mesh: Mesh, member: Member) -> bool:

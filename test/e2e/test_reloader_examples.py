@@ -64,13 +64,8 @@ def operator(request: pytest.FixtureRequest, two_nodes: LocalCluster, image: Ima
     _LOGS.mkdir(parents=True, exist_ok=True)
     request.module.certroll_world = World(two_nodes, two_nodes.api(), _LOGS)
     operator = OperatorPods(two_nodes, two_nodes.api(), image, [], _LOGS / "operator.log", args=FAST_ELECTION, overlay="cluster-wide")
-    operator.start()
-    try:
+    with operator:
         yield operator
-    except BaseException:
-        operator.abandon()
-        raise
-    operator.stop()
 
 
 @pytest.fixture(scope="module")

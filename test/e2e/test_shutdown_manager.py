@@ -112,13 +112,8 @@ def the_world(
 @pytest.fixture(scope="module")
 def operator(the_world: World, image: Image) -> Iterator[OperatorPods]:
     operator = OperatorPods(the_world.cluster, the_world.api, image, [NAMESPACE], _LOGS / "operator.log", args=FAST_ELECTION)
-    operator.start()
-    try:
+    with operator:
         yield operator
-    except BaseException:
-        operator.abandon()
-        raise
-    operator.stop()
 
 
 @pytest.fixture(scope="module")

@@ -209,15 +209,11 @@ class World:
         operator = self.running = OperatorPods(
             self.cluster, self.api, self.operator_image, [NAMESPACE], log, args=args or FAST_ELECTION
         )
-        operator.start()
-        try:
-            yield operator
-        except BaseException:
-            operator.abandon()
-            raise
-        finally:
-            self.running = None
-        operator.stop()
+        with operator:
+            try:
+                yield operator
+            finally:
+                self.running = None
         self.clean = self._all_settled()
 
     def _all_settled(self) -> bool:

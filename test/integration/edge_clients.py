@@ -9,10 +9,12 @@ import struct
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import hpack  # h2 brings it
+from own_network import own_network
 
 PATIENCE_S = 60.0
 Address = tuple[str, int] | str  # str: the path of a Unix socket
@@ -40,6 +42,14 @@ class Answer:
     status: int
     headers: dict[str, str]
     body: bytes
+
+
+def connect_through(address: Address) -> socket.socket:
+    """A TCP session that the proxy has accepted and the upstream answers."""
+    sock = connect(address)
+    sock.sendall(b"on")
+    assert sock.recv(16) == b"on"
+    return sock
 
 
 class Http1:
@@ -196,6 +206,15 @@ class Upstream:
             except OSError:
                 return
             threading.Thread(target=_echo, args=(sock,), daemon=True).start()
+
+
+@contextmanager
+def upstream_network(http_port: int, tcp_port: int) -> Iterator[None]:
+    """A network of the test's own, with an upstream on loopback."""
+    with own_network():
+        upstream = Upstream("127.0.0.1", http_port, tcp_port)
+        yield
+        upstream.close()
 
 
 def _echo(sock: socket.socket) -> None:

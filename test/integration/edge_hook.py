@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "test" / "support"))
 
 import sanitizers  # noqa: E402
 
-_BUILD = Path(os.environ.get("CERTROLL_BUILD", ROOT / "build" / "dev"))
+_BUILD = Path(os.environ.get("CERTROLL_BUILD", ROOT / "build" / "dev")).resolve()  # seen from other folders, too
 _PROGRAM, _DRIVER = _BUILD / "bin" / "certroll-shutdown-manager", _BUILD / "test" / "drain_driver"
 PATIENCE_S = 60.0
 

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 from edge_busy import Busy
-from edge_clients import PATIENCE_S, Address, Cut, Http1, Http2, Load, Upstream, connect, is_open
+from edge_clients import PATIENCE_S, Address, Cut, Http1, Http2, Load, connect, is_open, upstream_network
 from edge_envoy import HTTP, INNER, STATS, TCP, TLS, UPSTREAM_HTTP, UPSTREAM_TCP, VIA, Envoy
 from edge_hook import Hook, attempt, attempts
-from own_network import own_network
 from reloader_pod import wait_for
 
 _EDGE: Address = ("127.0.0.1", HTTP)
@@ -24,10 +23,8 @@ _PLAIN: Address = ("127.0.0.1", TCP)
 
 @pytest.fixture(scope="module", autouse=True)
 def network() -> Iterator[None]:
-    with own_network():
-        upstream = Upstream("127.0.0.1", UPSTREAM_HTTP, UPSTREAM_TCP)
+    with upstream_network(UPSTREAM_HTTP, UPSTREAM_TCP):
         yield
-        upstream.close()
 
 
 def at(envoy: Envoy, *flags: str) -> tuple[str, ...]:

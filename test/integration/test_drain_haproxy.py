@@ -17,10 +17,9 @@ from typing import Any
 
 import pytest
 from edge_busy import Busy
-from edge_clients import Address, Cut, Http1, Http2, Load, Upstream, connect, is_open
+from edge_clients import Address, Cut, Http1, Http2, Load, Upstream, connect, connect_through, is_open, upstream_network
 from edge_hook import Hook, attempt, attempts
 from edge_programs import HTTP, STATS, TCP, UPSTREAM_HTTP, UPSTREAM_TCP, HAProxy
-from own_network import own_network
 from reloader_pod import wait_for
 
 _EDGE: Address = ("127.0.0.1", HTTP)
@@ -29,10 +28,8 @@ _PLAIN: Address = ("127.0.0.1", TCP)
 
 @pytest.fixture(scope="module", autouse=True)
 def network() -> Iterator[None]:
-    with own_network():
-        upstream = Upstream("127.0.0.1", UPSTREAM_HTTP, UPSTREAM_TCP)
+    with upstream_network(UPSTREAM_HTTP, UPSTREAM_TCP):
         yield
-        upstream.close()
 
 
 @pytest.fixture
@@ -61,11 +58,7 @@ def reload(haproxy: HAProxy) -> None:
 
 
 def talk() -> socket.socket:
-    """A TCP session that has reached the upstream."""
-    sock = connect(_PLAIN)
-    sock.sendall(b"on")
-    assert sock.recv(16) == b"on"
-    return sock
+    return connect_through(_PLAIN)
 
 
 def is_told(client: Http2) -> bool:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
-from edge_clients import Address, Cut, Http1, Http2, Load, Upstream, connect, is_open
+from edge_clients import Address, Cut, Http1, Http2, Load, Upstream, connect, connect_through, is_open, upstream_network
 from edge_hook import Hook, attempt, attempts
 from edge_programs import HTTP, HTTP2, TCP, UPSTREAM_HTTP, UPSTREAM_TCP, Nginx
-from own_network import own_network
 from reloader_pod import wait_for
 
 _EDGE: Address = ("127.0.0.1", HTTP)
@@ -25,10 +24,8 @@ _PLAIN: Address = ("127.0.0.1", TCP)
 
 @pytest.fixture(scope="module", autouse=True)
 def network() -> Iterator[None]:
-    with own_network():
-        upstream = Upstream("127.0.0.1", UPSTREAM_HTTP, UPSTREAM_TCP)
+    with upstream_network(UPSTREAM_HTTP, UPSTREAM_TCP):
         yield
-        upstream.close()
 
 
 @pytest.fixture
@@ -51,12 +48,8 @@ def is_refused(address: Address) -> bool:
     return False
 
 
-def talk(address: Address = _PLAIN) -> Any:
-    """A connection that nginx has accepted."""
-    sock = connect(address)
-    sock.sendall(b"on")
-    assert sock.recv(16) == b"on"
-    return sock
+def talk(address: Address = _PLAIN) -> socket.socket:
+    return connect_through(address)
 
 
 # --- who is counted, and what clients see

@@ -38,7 +38,7 @@ bool cr_node_parameter_reloads(const struct cr_node_parameter *parameter)
 
 /* --- rows --- */
 
-void cr_node_program_trouble(const struct cr_node_program *program, const char *fmt, ...)
+void cr_node_reader_trouble(const struct cr_node_reader *program, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -51,7 +51,7 @@ void cr_node_program_trouble(const struct cr_node_program *program, const char *
         cr_strvec_add_unique(&program->out->troubles, text);
 }
 
-static void place_row(const struct cr_node_program *program, const struct cr_node_claim *claim,
+static void place_row(const struct cr_node_reader *program, const struct cr_node_claim *claim,
                       struct cr_node_parameter *row)
 {
     CR_CLEANUP(cr_static_file) struct cr_static_file file = {.place = CR_STATIC_PLACE_UNKNOWN, .why = claim->why};
@@ -70,12 +70,12 @@ static void place_row(const struct cr_node_program *program, const struct cr_nod
     row->why = found ? NULL : cr_strdup_or_null(file.why);
 }
 
-struct cr_node_parameter *cr_node_program_add(const struct cr_node_program *program, const struct cr_node_claim *claim,
-                                              enum cr_role role)
+struct cr_node_parameter *cr_node_reader_add(const struct cr_node_reader *program, const struct cr_node_claim *claim,
+                                             enum cr_role role)
 {
     struct cr_node_parameters *out = program->out;
     if (out->len == CR_NODE_PARAMETERS_MAX) {
-        cr_node_program_trouble(program, "there are more than %d files to look at", CR_NODE_PARAMETERS_MAX);
+        cr_node_reader_trouble(program, "there are more than %d files to look at", CR_NODE_PARAMETERS_MAX);
         return NULL;
     }
     struct cr_node_parameter row = {
@@ -96,11 +96,11 @@ struct cr_node_parameter *cr_node_program_add(const struct cr_node_program *prog
     return &out->items[out->len++];
 }
 
-void cr_node_program_add_roles(const struct cr_node_program *program, const struct cr_node_claim *claim, unsigned roles)
+void cr_node_reader_add_roles(const struct cr_node_reader *program, const struct cr_node_claim *claim, unsigned roles)
 {
     for (unsigned role = 0; role < CR_ROLE_COUNT; role++)
         if (roles & CR_ROLE_BIT(role))
-            cr_node_program_add(program, claim, (enum cr_role)role);
+            cr_node_reader_add(program, claim, (enum cr_role)role);
 }
 
 /* --- the trap --- */
@@ -116,7 +116,7 @@ static bool same_path(const char *a, const char *b)
     return *a == *b;
 }
 
-static bool signs(const struct cr_node_parameter *row)
+bool cr_node_parameter_signs(const struct cr_node_parameter *row)
 {
     return cr_starts_with(row->parameter, "--cluster-signing") && cr_ends_with(row->parameter, "cert-file");
 }
@@ -126,8 +126,7 @@ static bool trusts(const struct cr_node_parameter *row)
     return row->role == CR_ROLE_CLIENT_CA || row->role == CR_ROLE_SERVER_CA;
 }
 
-/* A kubeconfig is itself no bundle, though it may embed one. */
-static bool is_bundle(const struct cr_node_parameter *row)
+bool cr_node_parameter_is_bundle(const struct cr_node_parameter *row)
 {
     return trusts(row) && !cr_ends_with(row->parameter, "kubeconfig");
 }
@@ -136,10 +135,10 @@ static void mark_trap(struct cr_node_parameters *out)
 {
     for (size_t i = 0; i < out->len; i++) {
         struct cr_node_parameter *signing = &out->items[i];
-        for (size_t k = 0; signs(signing) && k < out->len; k++) {
+        for (size_t k = 0; cr_node_parameter_signs(signing) && k < out->len; k++) {
             struct cr_node_parameter *other = &out->items[k];
-            if (!is_bundle(other) || signing->place != CR_NODE_PLACE_HOST || other->place != CR_NODE_PLACE_HOST ||
-                !same_path(signing->host, other->host))
+            if (!cr_node_parameter_is_bundle(other) || signing->place != CR_NODE_PLACE_HOST ||
+                other->place != CR_NODE_PLACE_HOST || !same_path(signing->host, other->host))
                 continue;
             signing->signs_and_trusts = true;
             other->signs_and_trusts = true;
@@ -159,12 +158,12 @@ static void add_container(struct cr_node_parameters *out, const struct cr_catalo
                                  .container = container->json};
     if (!subject.component)
         return;
-    cr_node_program_read(&(struct cr_node_program){.out = out,
-                                                   .subject = &subject,
-                                                   .version = container->version,
-                                                   .pod = pod->name,
-                                                   .container = container,
-                                                   .source = source});
+    cr_node_reader_read(&(struct cr_node_reader){.out = out,
+                                                 .subject = &subject,
+                                                 .version = container->version,
+                                                 .pod = pod->name,
+                                                 .container = container,
+                                                 .source = source});
 }
 
 /* A probe of type exec starts a program in the container anew each time: etcdctl with --cacert, --cert and --key. */
@@ -204,22 +203,22 @@ void cr_node_parameters_add_pod(struct cr_node_parameters *parameters, const str
 
 /* --- the kubelet --- */
 
-static void add_kubelet_file(const struct cr_node_program *program, const struct cr_kubelet_file *file,
+static void add_kubelet_file(const struct cr_node_reader *program, const struct cr_kubelet_file *file,
                              const char *without, enum cr_role role)
 {
     if (file->path)
-        cr_node_program_add(
+        cr_node_reader_add(
             program,
             &(struct cr_node_claim){.parameter = file->parameter ? file->parameter : without, .path = file->path},
             role);
 }
 
 /* The certificate that it asks for: in memory, whatever others write (certificate_manager.go Current). */
-static void add_server_pair(const struct cr_node_program *program, const char *path)
+static void add_server_pair(const struct cr_node_reader *program, const char *path)
 {
     if (!path)
         return;
-    struct cr_node_parameter *row = cr_node_program_add(
+    struct cr_node_parameter *row = cr_node_reader_add(
         program, &(struct cr_node_claim){.parameter = "serverTLSBootstrap", .path = path, .own = true},
         CR_ROLE_SERVER_LEAF);
     if (row)
@@ -232,10 +231,10 @@ static void add_server_pair(const struct cr_node_program *program, const char *p
         };
 }
 
-static void add_kubelet_kubeconfig(const struct cr_node_program *program, const struct cr_kubelet_file *file)
+static void add_kubelet_kubeconfig(const struct cr_node_reader *program, const struct cr_kubelet_file *file)
 {
     if (file->path)
-        cr_node_program_follow_kubeconfig(program, file->parameter, file->path);
+        cr_node_reader_follow_kubeconfig(program, file->parameter, file->path);
 }
 
 void cr_node_parameters_add_kubelet(struct cr_node_parameters *parameters, const struct cr_catalogue *catalogue,
@@ -244,11 +243,11 @@ void cr_node_parameters_add_kubelet(struct cr_node_parameters *parameters, const
 {
     struct cr_program subject = {
         .component = cr_catalogue_by_name(catalogue, "kubelet"), .container = files->settings, .version = version};
-    struct cr_node_program program = {.out = parameters,
-                                      .subject = &subject,
-                                      .version = version,
-                                      .source = source,
-                                      .rotates_client = files->rotates_client};
+    struct cr_node_reader program = {.out = parameters,
+                                     .subject = &subject,
+                                     .version = version,
+                                     .source = source,
+                                     .rotates_client = files->rotates_client};
     add_kubelet_file(&program, &files->client_ca, "--client-ca-file", CR_ROLE_CLIENT_CA);
     add_kubelet_file(&program, &files->certificate, "tlsCertFile", CR_ROLE_SERVER_LEAF);
     add_kubelet_file(&program, &files->key, "tlsPrivateKeyFile", CR_ROLE_SERVER_LEAF);

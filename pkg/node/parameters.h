@@ -3,7 +3,8 @@
  * kube-scheduler and kube-proxy are followed into the files that they name. Pure but for the caller's own reading.
  *
  * Not seen, since the catalogue has no rows for them: files of webhooks and plug-ins (--admission-control-config-file,
- * --authentication-token-webhook-config-file, --egress-selector-config-file), and links (two names of one file). */
+ * --authentication-token-webhook-config-file, --egress-selector-config-file), and links (two names of one file:
+ * node/reading.h sees those). */
 #ifndef CR_NODE_PARAMETERS_H
 #define CR_NODE_PARAMETERS_H
 
@@ -76,6 +77,11 @@ void cr_node_parameters_add_pod(struct cr_node_parameters *parameters, const str
 void cr_node_parameters_add_kubelet(struct cr_node_parameters *parameters, const struct cr_catalogue *catalogue,
                                     const struct cr_kubelet_files *files, const char *version,
                                     const struct cr_node_source *source);
+
+/* The two sides of the trap: it is what kube-controller-manager signs with; it is a bundle of trust (a kubeconfig is
+ * none, though it may embed one). */
+bool cr_node_parameter_signs(const struct cr_node_parameter *parameter);
+bool cr_node_parameter_is_bundle(const struct cr_node_parameter *parameter);
 
 /* Whether the program takes up what is written to this file by itself, within capability.max_delay_ms. False is the
  * safe answer: also for what is from memory only, embedded, or mounted alone. */

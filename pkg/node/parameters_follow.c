@@ -16,7 +16,7 @@ static void json_secret_cleanup(struct cr_json **j)
 }
 
 /* The text of the file that the program sees at path. */
-static bool read_file(const struct cr_node_program *program, const char *path, struct cr_buf *out, struct cr_error *err)
+static bool read_file(const struct cr_node_reader *program, const char *path, struct cr_buf *out, struct cr_error *err)
 {
     if (!program->container)
         return program->source->read(program->source->ctx, path, out, err);
@@ -34,7 +34,7 @@ static const char kubeconfig_certificate[] = "kubeconfig client-certificate";
 static const char kubeconfig_key[] = "kubeconfig client-key";
 
 struct kubeconfig {
-    const struct cr_node_program *program;
+    const struct cr_node_reader *program;
     const char *via;
     const char *path;
 };
@@ -46,31 +46,31 @@ static void add_item(const struct kubeconfig *in, const char *parameter, enum cr
     bool embedded = item->source == CR_KUBECONFIG_EMBEDDED;
     if (item->source == CR_KUBECONFIG_NONE)
         return;
-    cr_node_program_add(in->program,
-                        &(struct cr_node_claim){.parameter = parameter,
-                                                .via = in->via,
-                                                .path = embedded ? in->path : item->path,
-                                                .judge = embedded || !again ? in->via : NULL,
-                                                .embedded = embedded,
-                                                .own = role == CR_ROLE_CLIENT_LEAF && in->program->rotates_client},
-                        role);
+    cr_node_reader_add(in->program,
+                       &(struct cr_node_claim){.parameter = parameter,
+                                               .via = in->via,
+                                               .path = embedded ? in->path : item->path,
+                                               .judge = embedded || !again ? in->via : NULL,
+                                               .embedded = embedded,
+                                               .own = role == CR_ROLE_CLIENT_LEAF && in->program->rotates_client},
+                       role);
 }
 
 static void add_unknown(const struct kubeconfig *in, const char *parameter, enum cr_role role)
 {
-    cr_node_program_add(in->program,
-                        &(struct cr_node_claim){.parameter = parameter,
-                                                .via = in->via,
-                                                .why = "the kubeconfig that says it could not be read",
-                                                .judge = in->via},
-                        role);
+    cr_node_reader_add(in->program,
+                       &(struct cr_node_claim){.parameter = parameter,
+                                               .via = in->via,
+                                               .why = "the kubeconfig that says it could not be read",
+                                               .judge = in->via},
+                       role);
 }
 
 static void add_kubeconfig(const struct kubeconfig *in)
 {
     struct cr_node_claim claim = {.parameter = in->via, .path = in->path};
-    cr_node_program_add(in->program, &claim, CR_ROLE_CLIENT_LEAF);
-    cr_node_program_add(in->program, &claim, CR_ROLE_SERVER_CA);
+    cr_node_reader_add(in->program, &claim, CR_ROLE_CLIENT_LEAF);
+    cr_node_reader_add(in->program, &claim, CR_ROLE_SERVER_CA);
 }
 
 static void add_items(const struct kubeconfig *in, const struct cr_kubeconfig_file *file)
@@ -81,7 +81,7 @@ static void add_items(const struct kubeconfig *in, const struct cr_kubeconfig_fi
     add_item(in, kubeconfig_key, CR_ROLE_CLIENT_LEAF, &file->key, file->leaf_reloads);
 }
 
-void cr_node_program_follow_kubeconfig(const struct cr_node_program *program, const char *via, const char *path)
+void cr_node_reader_follow_kubeconfig(const struct cr_node_reader *program, const char *via, const char *path)
 {
     const struct kubeconfig in = {.program = program, .via = via, .path = path};
     struct cr_error err = {0};
@@ -96,24 +96,24 @@ void cr_node_program_follow_kubeconfig(const struct cr_node_program *program, co
         add_items(&in, &file);
         return;
     }
-    cr_node_program_trouble(program, "%s: %s", via, err.text);
+    cr_node_reader_trouble(program, "%s: %s", via, err.text);
     add_unknown(&in, kubeconfig_ca, CR_ROLE_SERVER_CA);
     add_unknown(&in, kubeconfig_certificate, CR_ROLE_CLIENT_LEAF);
     add_unknown(&in, kubeconfig_key, CR_ROLE_CLIENT_LEAF);
 }
 
-bool cr_node_program_follow(const struct cr_node_program *program, const struct cr_known_parameter *parameter,
-                            const char *path)
+bool cr_node_reader_follow(const struct cr_node_reader *program, const struct cr_known_parameter *parameter,
+                           const char *path)
 {
     if (parameter->kind != CR_PARAMETER_FLAG || !cr_ends_with(parameter->name, "kubeconfig"))
         return false;
-    cr_node_program_follow_kubeconfig(program, parameter->name, path);
+    cr_node_reader_follow_kubeconfig(program, parameter->name, path);
     return true;
 }
 
 /* --- configuration files --- */
 
-static struct cr_json *read_yaml(const struct cr_node_program *program, const char *path, struct cr_error *err)
+static struct cr_json *read_yaml(const struct cr_node_reader *program, const char *path, struct cr_error *err)
 {
     CR_CLEANUP(cr_buf) struct cr_buf text = {.max = CR_YAML_MAX_BYTES, .secret = true};
     if (!read_file(program, path, &text, err))
@@ -126,16 +126,16 @@ static struct cr_json *read_yaml(const struct cr_node_program *program, const ch
 
 /* clientConnection.kubeconfig takes the place of --kubeconfig
  * (kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1, kube-proxy-config.v1alpha1). */
-static bool follow_client_connection(const struct cr_node_program *program, const struct cr_json *config)
+static bool follow_client_connection(const struct cr_node_reader *program, const struct cr_json *config)
 {
     const char *path = cr_json_string_at(config, "clientConnection", "kubeconfig");
     if (path && *path)
-        cr_node_program_follow_kubeconfig(program, "--kubeconfig", path);
+        cr_node_reader_follow_kubeconfig(program, "--kubeconfig", path);
     return false;
 }
 
 /* The fields of server/embed/config.go securityConfig are named as the flags are. */
-static bool follow_etcd(const struct cr_node_program *program, const struct cr_json *config)
+static bool follow_etcd(const struct cr_node_reader *program, const struct cr_json *config)
 {
     static const struct {
         const char *section;
@@ -149,7 +149,7 @@ static bool follow_etcd(const struct cr_node_program *program, const struct cr_j
                 cr_autofree char *flag = cr_asprintf("%s%s", sections[k].flag, cr_or_empty(cr_json_key(field)));
                 const char *path = cr_json_string(field);
                 if (path && *path && cr_streq(flag, one.name))
-                    cr_node_program_add_roles(
+                    cr_node_reader_add_roles(
                         program, &(struct cr_node_claim){.parameter = one.name, .via = "--config-file", .path = path},
                         one.roles);
             }
@@ -162,7 +162,7 @@ static const struct config {
     const char *component;
     const char *flag;
     const char *variable; /* NULL: none */
-    bool (*follow)(const struct cr_node_program *program, const struct cr_json *config);
+    bool (*follow)(const struct cr_node_reader *program, const struct cr_json *config);
 } configs[] = {
     {"etcd", "config-file", "ETCD_CONFIG_FILE", follow_etcd},
     {"kube-scheduler", "config", NULL, follow_client_connection},
@@ -179,8 +179,8 @@ static const char *config_path(const struct config *config, const struct cr_give
     return path && *path ? path : NULL;
 }
 
-bool cr_node_program_follow_config(const struct cr_node_program *program, const struct cr_given_flags *flags,
-                                   const struct cr_settings *settings)
+bool cr_node_reader_follow_config(const struct cr_node_reader *program, const struct cr_given_flags *flags,
+                                  const struct cr_settings *settings)
 {
     for (size_t i = 0; i < cr_array_len(configs); i++) {
         if (!cr_streq(configs[i].component, cr_component_name(program->subject->component)))
@@ -192,7 +192,7 @@ bool cr_node_program_follow_config(const struct cr_node_program *program, const 
         if (config)
             return configs[i].follow(program, config);
         if (path)
-            cr_node_program_trouble(program, "--%s: %s", configs[i].flag, err.text);
+            cr_node_reader_trouble(program, "--%s: %s", configs[i].flag, err.text);
     }
     return false;
 }

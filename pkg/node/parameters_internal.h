@@ -7,7 +7,7 @@
 #include "rotation/settings.h"
 
 /* One program of the node whose files are asked for. All borrowed. */
-struct cr_node_program {
+struct cr_node_reader {
     struct cr_node_parameters *out;
     const struct cr_program *subject;
     const char *version;
@@ -29,25 +29,24 @@ struct cr_node_claim {
 };
 
 /* Adds a row, NULL when there are too many. Borrowed, until the next one. */
-struct cr_node_parameter *cr_node_program_add(const struct cr_node_program *program, const struct cr_node_claim *claim,
-                                              enum cr_role role);
+struct cr_node_parameter *cr_node_reader_add(const struct cr_node_reader *program, const struct cr_node_claim *claim,
+                                             enum cr_role role);
 /* For each role of a mask of CR_ROLE_BITs. */
-void cr_node_program_add_roles(const struct cr_node_program *program, const struct cr_node_claim *claim,
-                               unsigned roles);
+void cr_node_reader_add_roles(const struct cr_node_reader *program, const struct cr_node_claim *claim, unsigned roles);
 /* "<component> of <pod>: <formatted>". */
-void cr_node_program_trouble(const struct cr_node_program *program, const char *fmt, ...) CR_PRINTF(2, 3);
+void cr_node_reader_trouble(const struct cr_node_reader *program, const char *fmt, ...) CR_PRINTF(2, 3);
 
 /* --- parameters_follow.c: parameter names a file that names others. True: it is one of those; all of it is done. ---
  */
-bool cr_node_program_follow(const struct cr_node_program *program, const struct cr_known_parameter *parameter,
-                            const char *path);
+bool cr_node_reader_follow(const struct cr_node_reader *program, const struct cr_known_parameter *parameter,
+                           const char *path);
 /* A kubeconfig. via: what names it; path: as the program sees it. */
-void cr_node_program_follow_kubeconfig(const struct cr_node_program *program, const char *via, const char *path);
+void cr_node_reader_follow_kubeconfig(const struct cr_node_reader *program, const char *via, const char *path);
 /* Configuration files that take the place of flags. True: the flags and variables do not count. */
-bool cr_node_program_follow_config(const struct cr_node_program *program, const struct cr_given_flags *flags,
-                                   const struct cr_settings *settings);
+bool cr_node_reader_follow_config(const struct cr_node_reader *program, const struct cr_given_flags *flags,
+                                  const struct cr_settings *settings);
 
 /* --- parameters_program.c: its flags and variables --- */
-void cr_node_program_read(const struct cr_node_program *program);
+void cr_node_reader_read(const struct cr_node_reader *program);
 
 #endif

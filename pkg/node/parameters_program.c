@@ -16,21 +16,19 @@ static const char *known(const char *value)
     return strstr(value, "$(") ? NULL : value;
 }
 
-static void add_path(const struct cr_node_program *program, const struct cr_known_parameter *parameter,
-                     const char *path)
+static void add_path(const struct cr_node_reader *program, const struct cr_known_parameter *parameter, const char *path)
 {
     if (path && !*path)
         return;
-    if (path && cr_node_program_follow(program, parameter, path))
+    if (path && cr_node_reader_follow(program, parameter, path))
         return;
-    cr_node_program_add_roles(
-        program, &(struct cr_node_claim){.parameter = parameter->name, .path = path, .why = from_elsewhere},
-        parameter->roles);
+    cr_node_reader_add_roles(program,
+                             &(struct cr_node_claim){.parameter = parameter->name, .path = path, .why = from_elsewhere},
+                             parameter->roles);
 }
 
 /* "cert,key" or "cert,key:name,name", several by ";" (component-base cli/flag namedcertkey_flag.go). */
-static void add_sni(const struct cr_node_program *program, const struct cr_known_parameter *parameter,
-                    const char *value)
+static void add_sni(const struct cr_node_reader *program, const struct cr_known_parameter *parameter, const char *value)
 {
     for (const char *p = value; *p; p += strspn(p, ";")) {
         size_t len = strcspn(p, ";");
@@ -52,7 +50,7 @@ static bool adds_up(const char *name)
     return cr_streq(name, "--tls-sni-cert-key") || cr_streq(name, "--service-account-key-file");
 }
 
-static void add_flag(const struct cr_node_program *program, const struct cr_known_parameter *parameter,
+static void add_flag(const struct cr_node_reader *program, const struct cr_known_parameter *parameter,
                      const struct cr_given_flag *flag)
 {
     const char *value = known(cr_or_empty(flag->value));
@@ -62,7 +60,7 @@ static void add_flag(const struct cr_node_program *program, const struct cr_know
         add_path(program, parameter, value);
 }
 
-static void add_flags(const struct cr_node_program *program, const struct cr_known_parameter *parameter,
+static void add_flags(const struct cr_node_reader *program, const struct cr_known_parameter *parameter,
                       const struct cr_given_flags *flags)
 {
     const char *name = parameter->name + strspn(parameter->name, "-");
@@ -84,7 +82,7 @@ static bool has_flag_of(const struct cr_given_flags *flags, const char *variable
     return cr_given_flags_find(flags, name) != NULL;
 }
 
-static void add_variable(const struct cr_node_program *program, const struct cr_known_parameter *parameter,
+static void add_variable(const struct cr_node_reader *program, const struct cr_known_parameter *parameter,
                          const struct cr_given_flags *flags, const struct cr_settings *settings)
 {
     if (has_flag_of(flags, parameter->name))
@@ -98,7 +96,7 @@ static void add_variable(const struct cr_node_program *program, const struct cr_
     }
 }
 
-static void add_all(const struct cr_node_program *program, const struct cr_given_flags *flags,
+static void add_all(const struct cr_node_reader *program, const struct cr_given_flags *flags,
                     const struct cr_settings *settings)
 {
     struct cr_known_parameter one;
@@ -113,22 +111,22 @@ static void add_all(const struct cr_node_program *program, const struct cr_given
 }
 
 /* What the manifest does not show may name files, too. */
-static void add_troubles(const struct cr_node_program *program, const struct cr_given_flags *flags,
+static void add_troubles(const struct cr_node_reader *program, const struct cr_given_flags *flags,
                          const struct cr_settings *settings)
 {
     if (!program->container->argv_known || flags->cut || settings->cut)
-        cr_node_program_trouble(program, "not all words that container %s starts it with can be told",
-                                program->container->name);
+        cr_node_reader_trouble(program, "not all words that container %s starts it with can be told",
+                               program->container->name);
     struct cr_known_parameter one;
     for (size_t i = 0; settings->hidden_env && cr_component_parameter(program->subject->component, i, &one); i++)
         if (one.kind == CR_PARAMETER_VARIABLE) {
-            cr_node_program_trouble(program, "container %s has variables from elsewhere (envFrom)",
-                                    program->container->name);
+            cr_node_reader_trouble(program, "container %s has variables from elsewhere (envFrom)",
+                                   program->container->name);
             return;
         }
 }
 
-void cr_node_program_read(const struct cr_node_program *program)
+void cr_node_reader_read(const struct cr_node_reader *program)
 {
     const struct cr_static_container *container = program->container;
     const struct cr_strvec *argv = &container->argv;
@@ -138,6 +136,6 @@ void cr_node_program_read(const struct cr_node_program *program)
     cr_given_flags_read(argv->len ? argv->items + first : NULL, argv->len - first, &flags);
     cr_settings_collect(container->json, &settings);
     add_troubles(program, &flags, &settings);
-    if (!cr_node_program_follow_config(program, &flags, &settings))
+    if (!cr_node_reader_follow_config(program, &flags, &settings))
         add_all(program, &flags, &settings);
 }

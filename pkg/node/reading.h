@@ -1,6 +1,10 @@
 /* What is on the node at this moment: its static pods, its kubelet, whose files are whose, what is in them, and since
  * when the processes run. Reads only. The node's own paths may be seen below a folder (a container's mount of the
- * host's root): links are followed below that folder, as the host would. */
+ * host's root): links are followed below that folder, as the host would.
+ *
+ * A kubelet is known by its process alone, which has its command line: while it does not run it has no rows, and
+ * without layout.manifests kubeadm's folder is looked at, with a trouble that says so. Whoever remembers rows keeps
+ * them over such a moment. */
 #ifndef CR_NODE_READING_H
 #define CR_NODE_READING_H
 
@@ -21,12 +25,17 @@ struct cr_node_layout {
     const char *root;      /* prefix of the host's paths; "": the host's are ours */
     const char *proc;      /* "/proc" of the host's process namespace */
     const char *manifests; /* NULL: the kubelet's staticPodPath */
+    /* status.nodeInfo.kubeletVersion of the Node ("v1.36.3"); NULL: not known, and so the strictest. It is not in
+     * /proc, and no program of the host is run to be asked. */
+    const char *kubelet_version;
     /* Only processes of this agent's own network namespace are the node's (static pods of a control plane and the
      * kubelet are in the host's). */
     bool own_network_only;
 };
 
-/* A program that runs, or ought to. */
+/* A program that runs, or ought to: each container of a static pod that the catalogue knows and that stays (an init
+ * container does not), and, last, the kubelet. What probes start (etcdctl) has rows and is no program: it begins anew
+ * each time. Of several processes that may be it, the youngest is: the one before is on its way out. */
 struct cr_node_program {
     char *component; /* "kube-apiserver", "kubelet" */
     char *version;   /* NULL: not known */
@@ -35,7 +44,10 @@ struct cr_node_program {
     char *manifest;  /* the host's path; NULL: the kubelet */
     bool running;
     struct cr_proc process; /* with running */
-    int64_t started_ms;     /* wall clock; 0: does not run */
+    /* Wall clock; 0: does not run. Worked out of ticks since the machine started, so it differs by some ms from look to
+     * look, and by more when somebody has set the clock: identity is what tells one process from another. */
+    int64_t started_ms;
+    char *identity; /* of the process, for ever: "<boot id>-<pid>-<ticks>"; NULL: does not run */
 };
 
 /* A file by what it is now: parallel to parameters.items. */
@@ -58,7 +70,10 @@ struct cr_node_look {
     size_t pods_len;
     struct cr_kubelet_files kubelet;
     bool has_kubelet;
-    struct cr_strvec paths; /* every file and folder that was read, as this process sees it: what is to be watched */
+    /* What is to be watched, as this process sees it: every file that was read or is missing, by its name and, where
+     * links led elsewhere, by where it really is; and every folder whose entries were listed, so that a new name
+     * counts. */
+    struct cr_strvec paths, folders;
 };
 void cr_node_look_dispose(struct cr_node_look *look);
 CR_DEFINE_DISPOSE(cr_node_look, struct cr_node_look, cr_node_look_dispose)

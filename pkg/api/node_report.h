@@ -28,6 +28,7 @@ enum {
     CR_NODE_REPORT_CAS_MAX = 64,    /* of the node */
     CR_NODE_REPORT_PRINTS_MAX = 16, /* fingerprints of one file */
     CR_NODE_REPORT_TROUBLES_MAX = 32,
+    CR_NODE_REPORT_TOKENS_MAX = 64, /* keys; of more, tokens_known is false in what is written */
 };
 
 /* The operator's: restart this component of this node. A token is done once, however often it is read. */
@@ -49,13 +50,12 @@ struct cr_node_component {
     char *pod;     /* the mirror pod's name; NULL: the kubelet */
     bool running;
     int64_t started_ms;    /* of its process, wall clock with milliseconds; 0: not known */
+    char *process;         /* names that process for ever (cr_node_program.identity); NULL: it does not run */
     char *restart;         /* how the agent would: "Manifest", "Signal", "Command"; NULL: it may not, see refusal */
     char *restart_refused; /* in words; NULL with restart */
     enum cr_node_health health;
     char *health_message; /* NULL: none */
-    int64_t health_ms;    /* when it was asked last */
-    int64_t members;      /* etcd: voting members that answer, this one included; -1: not etcd, or not known */
-    int64_t members_all;  /* etcd: all; -1 likewise */
+    int64_t health_ms;    /* since when it is so, as far as this agent has asked */
 };
 
 enum cr_node_file_kind {
@@ -135,7 +135,7 @@ struct cr_node_act {
     enum cr_node_act_phase phase;
     char *message;
     int64_t started_ms, finished_ms; /* 0: not yet */
-    int64_t process_started_ms;      /* of the process that was there before: a later one is the new one */
+    char *process; /* that was there before, as cr_node_component.process: any other is the new one; NULL: none was */
 };
 
 struct cr_node_report {
@@ -172,8 +172,7 @@ bool cr_node_report_decode(const struct cr_json *object, struct cr_node_report *
 struct cr_json *cr_node_report_encode_status(const struct cr_node_report *report);
 
 /* "Unread", "Leaf", …; "Unknown", "Loaded", "Soon", "RestartNeeded"; "None", "Inferred", "Verified"; "None", "Waiting",
- * …;
- * "" for a value that is none. The parsers leave the value alone when they fail. */
+ * …; "Unknown", "Serving", "Failing"; "" for a value that is none. The parsers leave the value alone when they fail. */
 const char *cr_node_file_kind_name(enum cr_node_file_kind kind);
 const char *cr_node_loaded_name(enum cr_node_loaded loaded);
 const char *cr_node_evidence_name(enum cr_node_evidence evidence);

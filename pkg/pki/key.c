@@ -169,6 +169,29 @@ static bool read_block(const struct cr_pem_block *block, EVP_PKEY **key, enum cr
                         block->number, (int)block->label_len, block->label, block->line);
 }
 
+struct evp_pkey_st *cr_key_read_block(const struct cr_pem_block *block, enum cr_material_problem *problem,
+                                      struct cr_error *err)
+{
+    EVP_PKEY *key = NULL;
+    *problem = CR_MATERIAL_UNPARSABLE;
+    if (!read_block(block, &key, problem, err))
+        return NULL;
+    *problem = CR_MATERIAL_OK;
+    return key;
+}
+
+struct evp_pkey_st *cr_key_read_public_block(const struct cr_pem_block *block, struct cr_error *err)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf der = {.secret = true};
+    if (!cr_pem_decode(block, &der, err))
+        return NULL;
+    EVP_PKEY *key = decode(PUBLIC, ANY, der.data, der.len);
+    if (!key)
+        cr_error_set(err, CR_ERR_INVALID, "block %zu (%.*s, line %zu) is corrupt: it holds no public key",
+                     block->number, (int)(block->label_len < 40 ? block->label_len : 40), block->label, block->line);
+    return key;
+}
+
 /* One step through the blocks. */
 static bool take_block(const struct cr_pem_block *block, EVP_PKEY **key, enum cr_material_problem *problem,
                        struct cr_error *err)

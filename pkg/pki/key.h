@@ -7,6 +7,7 @@
 
 #include "pki/material.h"
 
+struct cr_pem_block;
 struct evp_pkey_st;   /* OpenSSL's EVP_PKEY */
 struct X509_algor_st; /* OpenSSL's X509_ALGOR */
 
@@ -14,6 +15,12 @@ struct X509_algor_st; /* OpenSSL's X509_ALGOR */
  * Owned by the caller, who frees it at once. NULL: *problem is Unparsable or Encrypted, err says why, without the name
  * of the entry. Never prompts. */
 struct evp_pkey_st *cr_key_read(const struct cr_pem_input *in, enum cr_material_problem *problem, struct cr_error *err);
+
+/* The same of one block, which is a private key; and of one that is a public key (a SubjectPublicKeyInfo; PKCS#1's form
+ * of RSA alone, "RSA PUBLIC KEY", is not read, nor is it by Go's x509.ParsePKIXPublicKey). */
+struct evp_pkey_st *cr_key_read_block(const struct cr_pem_block *block, enum cr_material_problem *problem,
+                                      struct cr_error *err);
+struct evp_pkey_st *cr_key_read_public_block(const struct cr_pem_block *block, struct cr_error *err);
 
 /* The public key of a SubjectPublicKeyInfo's DER, whose algorithm the caller knows. Owned by the caller; NULL when
  * OpenSSL cannot read it. */

@@ -8,7 +8,9 @@
 #include "base/strings.h"
 #include "base/text.h"
 
-enum { TEXT_MAX = CR_STATUS_WORD_MAX, PATH_LONGEST = CR_STATUS_SENTENCE_MAX, SENTENCE_MAX = CR_STATUS_SENTENCE_MAX };
+/* Together so that a report with as many rows as there may be, each with all of it, is below what etcd takes (1.5 MiB).
+ */
+enum { TEXT_MAX = 128, PATH_LONGEST = 512, SENTENCE_MAX = 512, PROBLEM_MAX = 256 };
 
 static void set_nulls(struct cr_json *object, const char *const *keys)
 {
@@ -76,7 +78,7 @@ static void encode_place(const struct cr_node_file *file, struct cr_json *out)
 static void encode_material(const struct cr_node_file *file, struct cr_json *out)
 {
     cr_json_set_string(out, "kind", cr_node_file_kind_name(file->kind));
-    cr_status_set_text(out, "problem", file->problem, SENTENCE_MAX);
+    cr_status_set_text(out, "problem", file->problem, PROBLEM_MAX);
     set_prints(out, "fingerprints", &file->prints);
     set_flag(out, "more", file->more || file->prints.len > CR_NODE_REPORT_PRINTS_MAX);
     set_prints(out, "issuers", &file->issuers);

@@ -73,13 +73,13 @@ def test_a_status_as_we_write_it_is_kept_whole(control_plane: ControlPlane, repo
 def test_the_longest_status_that_we_write_fits(control_plane: ControlPlane, reported: list[str]) -> None:
     status = copy.deepcopy(FULL_STATUS)
     prints = [f"{i:064x}" for i in range(16)]
-    texts = {"component": 256, "parameter": 256, "via": 256, "place": 256, "path": 1024, "problem": 1024, "why": 1024}
+    texts = {"component": 128, "parameter": 128, "via": 128, "place": 128, "path": 512, "problem": 256, "why": 512}
     row = {**status["files"][0], **{key: "x" * length for key, length in texts.items()}, "fingerprints": prints, "issuers": prints, "has": prints}
     status["files"] = [row] * 256
-    status["components"] = [{**status["components"][0], "healthMessage": "h" * 1024, "restartRefused": "r" * 1024}] * 16
-    status["cas"] = [{**status["cas"][0], "subject": "s" * 256}] * 64
+    status["components"] = [{**status["components"][0], "healthMessage": "h" * 512, "restartRefused": "r" * 512}] * 16
+    status["cas"] = [{**status["cas"][0], "subject": "s" * 128}] * 64
     status["tokens"]["keys"] = [{"key": f"{i:064x}", "tokens": 1} for i in range(64)]
-    status["troubles"] = [f"{i:04}" + "t" * 1020 for i in range(32)]
+    status["troubles"] = [f"{i:04}" + "t" * 508 for i in range(32)]
     patch_status(control_plane, reported, status)
     assert len(control_plane.get(*reported)["status"]["files"]) == 256
 

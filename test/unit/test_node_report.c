@@ -321,8 +321,8 @@ static void test_what_is_too_much_is_cut_and_said(void **state)
     assert_int_equal(cr_json_len(cr_json_get(json, "files")), CR_NODE_REPORT_FILES_MAX);
     assert_int_equal(cr_json_len(cr_json_get(file, "fingerprints")), CR_NODE_REPORT_PRINTS_MAX);
     assert_true(cr_json_bool(cr_json_get(file, "more"), false));
-    assert_int_equal(strlen(cr_json_string(cr_json_get(file, "component"))), 256);
-    assert_int_equal(strlen(cr_json_string(cr_json_get(file, "path"))), 1024);
+    assert_int_equal(strlen(cr_json_string(cr_json_get(file, "component"))), 128);
+    assert_int_equal(strlen(cr_json_string(cr_json_get(file, "path"))), 512);
     const struct cr_json *troubles = cr_json_get(json, "troubles");
     assert_int_equal(cr_json_len(troubles), CR_NODE_REPORT_TROUBLES_MAX);
     const struct cr_json *last = cr_json_first(troubles);

@@ -51,6 +51,7 @@ struct cr_node_component {
     bool running;
     char *process;         /* cr_node_program.identity: tells one process from another; NULL: does not run */
     int64_t started_ms;    /* of its process, wall clock, for people: it may differ by some ms; 0: not known */
+    char *restart;         /* how the agent would: "Manifest", "Signal", "Command"; NULL: it may not, see refusal */
     char *restart_refused; /* in words; NULL with restart */
     enum cr_node_health health;
     char *health_message; /* NULL: none */

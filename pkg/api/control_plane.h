@@ -85,13 +85,17 @@ struct cr_control_plane_authority {
     char *trusted; /* CAs that everybody who verifies by this PKI is known to have loaded; so leaves of them may be used
                     */
     char *pending; /* CAs that are in somebody's file, and not loaded by all */
-    char *issuing; /* CAs of which a leaf in use, or a signer, is */
+    /* All that anybody has, in a file or loaded: trusted and pending in one. That a CA is dropped by all is awaited by
+     * this, since trusted is without it as soon as one has dropped it. "": not known, as when a node is silent. */
+    char *known;
+    char *issuing;   /* CAs of which a leaf in use, or a signer, is */
     char *removable; /* of trusted: those that no leaf in use needs, as each verifies against another that is trusted */
     int64_t not_after_ms; /* of the CA that ends first among those that issue; 0: none */
 };
 
 struct cr_control_plane_keys {
     char *verifying; /* keys that every API server is known to verify by */
+    char *known;     /* all that anybody verifies by, or has in a file to do so; as with an authority's */
     char *signing;   /* keys that anybody signs with */
     char *tokens;    /* keys by which tokens are signed that are in use: of pods as agents count them, and of Secrets */
     char *removable; /* of verifying: neither signing nor in tokens */

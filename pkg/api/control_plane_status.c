@@ -19,6 +19,7 @@ static void dispose_authority(struct cr_control_plane_authority *authority)
 {
     free(authority->trusted);
     free(authority->pending);
+    free(authority->known);
     free(authority->issuing);
     free(authority->removable);
 }
@@ -29,6 +30,7 @@ void cr_control_plane_status_dispose(struct cr_control_plane_status *status)
     dispose_authority(&status->etcd);
     dispose_authority(&status->front_proxy);
     free(status->service_accounts.verifying);
+    free(status->service_accounts.known);
     free(status->service_accounts.signing);
     free(status->service_accounts.tokens);
     free(status->service_accounts.removable);
@@ -77,6 +79,7 @@ static void encode_authority(const struct cr_control_plane_authority *authority,
     struct cr_json *object = cr_json_object_in(status, key);
     set_list(object, "trusted", authority->trusted);
     set_list(object, "pending", authority->pending);
+    set_list(object, "known", authority->known);
     set_list(object, "issuing", authority->issuing);
     set_list(object, "removable", authority->removable);
     set_time_or_null(object, "notAfter", authority->not_after_ms);
@@ -86,6 +89,7 @@ static void encode_keys(const struct cr_control_plane_keys *keys, struct cr_json
 {
     struct cr_json *object = cr_json_object_in(status, "serviceAccounts");
     set_list(object, "verifying", keys->verifying);
+    set_list(object, "known", keys->known);
     set_list(object, "signing", keys->signing);
     set_list(object, "tokens", keys->tokens);
     set_list(object, "removable", keys->removable);
@@ -160,6 +164,7 @@ static void decode_authority(const struct cr_json *json, struct cr_control_plane
 {
     out->trusted = cr_status_text_or_null(json, "trusted");
     out->pending = cr_status_text_or_null(json, "pending");
+    out->known = cr_status_text_or_null(json, "known");
     out->issuing = cr_status_text_or_null(json, "issuing");
     out->removable = cr_status_text_or_null(json, "removable");
     out->not_after_ms = cr_status_time_or_0(json, "notAfter");
@@ -168,6 +173,7 @@ static void decode_authority(const struct cr_json *json, struct cr_control_plane
 static void decode_keys(const struct cr_json *json, struct cr_control_plane_keys *out)
 {
     out->verifying = cr_status_text_or_null(json, "verifying");
+    out->known = cr_status_text_or_null(json, "known");
     out->signing = cr_status_text_or_null(json, "signing");
     out->tokens = cr_status_text_or_null(json, "tokens");
     out->removable = cr_status_text_or_null(json, "removable");

@@ -28,6 +28,7 @@ static void fill_authority(struct cr_control_plane_authority *authority, unsigne
 {
     *authority = (struct cr_control_plane_authority){.trusted = two(base),
                                                      .pending = print_of(base + 2),
+                                                     .known = two(base),
                                                      .issuing = print_of(base),
                                                      .removable = print_of(base + 1),
                                                      .not_after_ms = end_ms};
@@ -66,7 +67,7 @@ static void fill(struct cr_control_plane_status *status)
     fill_authority(&status->etcd, 32, NOW + 2000);
     fill_authority(&status->front_proxy, 48, NOW + 3000);
     status->service_accounts = (struct cr_control_plane_keys){
-        .verifying = two(64), .signing = print_of(64), .tokens = two(64), .removable = cr_strdup("")};
+        .verifying = two(64), .known = two(64), .signing = print_of(64), .tokens = two(64), .removable = cr_strdup("")};
     status->nodes = (struct cr_control_plane_count){5, 4, cr_strdup("node-5: the kubelet has not answered")};
     status->namespaces = (struct cr_control_plane_count){9, 8, cr_strdup("shop")};
     status->token_secrets = (struct cr_control_plane_count){2, 1, cr_strdup("shop/robot")};
@@ -149,12 +150,14 @@ static void test_encode_of_decode_is_the_same_text(void **state)
 static void test_an_empty_status_has_every_member(void **state)
 {
     (void)state;
-#define AUTHORITY "{\"trusted\":\"\",\"pending\":\"\",\"issuing\":\"\",\"removable\":\"\",\"notAfter\":null}"
-#define COUNT     "{\"total\":0,\"converged\":0,\"example\":null}"
+#define AUTHORITY                                                                                                      \
+    "{\"trusted\":\"\",\"pending\":\"\",\"known\":\"\",\"issuing\":\"\",\"removable\":\"\",\"notAfter\":null}"
+#define COUNT "{\"total\":0,\"converged\":0,\"example\":null}"
     struct cr_control_plane_status empty = {0};
     cr_autofree char *text = encode_text(&empty);
     assert_string_equal(text, "{\"observedGeneration\":0,\"cluster\":" AUTHORITY ",\"etcd\":" AUTHORITY
-                              ",\"frontProxy\":" AUTHORITY ",\"serviceAccounts\":{\"verifying\":\"\",\"signing\":\"\","
+                              ",\"frontProxy\":" AUTHORITY
+                              ",\"serviceAccounts\":{\"verifying\":\"\",\"known\":\"\",\"signing\":\"\","
                               "\"tokens\":\"\",\"removable\":\"\"},\"nodes\":" COUNT ",\"namespaces\":" COUNT
                               ",\"tokenSecrets\":" COUNT ",\"workloads\":" COUNT ",\"consumers\":[],"
                               "\"restarting\":null,\"failedToken\":null,\"handledRetry\":null,\"next\":null,"

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/strings.h"
 
@@ -28,9 +30,13 @@ static bool parse_stat(const char *text, struct cr_proc *out)
 
 bool cr_proc_read(pid_t pid, struct cr_proc *out)
 {
-    char path[64];
+    return cr_proc_read_in("/proc", pid, out);
+}
+
+bool cr_proc_read_in(const char *proc, pid_t pid, struct cr_proc *out)
+{
     char text[1024];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    cr_autofree char *path = cr_asprintf("%s/%d/stat", proc, (int)pid);
     FILE *file = fopen(path, "re");
     if (!file)
         return false;

@@ -20,12 +20,13 @@ enum {
     STALE_MS = 2000,
 };
 
+static const char own_proc[] = "/proc";
+
 /* Of another user's process it cannot be read: then the kernel's name alone counts. */
-static bool has_file(pid_t pid, const char *name)
+static bool has_file(const char *proc, pid_t pid, const char *name)
 {
-    char path[64];
     char file[4096];
-    snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+    cr_autofree char *path = cr_asprintf("%s/%d/exe", proc, (int)pid);
     ssize_t len = readlink(path, file, sizeof file - 1);
     if (len <= 0)
         return false;
@@ -34,9 +35,9 @@ static bool has_file(pid_t pid, const char *name)
     return base && cr_streq(base + 1, name);
 }
 
-static bool is_named(const struct cr_proc *process, const char *name)
+static bool is_named(const char *proc, const struct cr_proc *process, const char *name)
 {
-    return strncmp(process->name, name, CR_PROC_NAME - 1) == 0 || has_file(process->pid, name);
+    return strncmp(process->name, name, CR_PROC_NAME - 1) == 0 || has_file(proc, process->pid, name);
 }
 
 /* --- all of them --- */
@@ -49,6 +50,7 @@ void cr_procs_dispose(struct cr_procs *procs)
 
 /* What is looked for. */
 struct wanted {
+    const char *proc; /* the folder; our own process has a number in ours only */
     const char *name; /* NULL: any */
     pid_t parent;     /* 0: any */
 };
@@ -58,9 +60,11 @@ static void add_if_wanted(struct cr_procs *to, const char *entry, const struct w
     char *end = NULL;
     long pid = strtol(entry, &end, 10);
     struct cr_proc process;
-    if (*end || pid < 1 || pid == getpid() || !cr_proc_read((pid_t)pid, &process))
+    if (*end || pid < 1 || (pid == getpid() && cr_streq(wanted->proc, own_proc)) ||
+        !cr_proc_read_in(wanted->proc, (pid_t)pid, &process))
         return;
-    if ((wanted->name && !is_named(&process, wanted->name)) || (wanted->parent && process.parent != wanted->parent))
+    if ((wanted->name && !is_named(wanted->proc, &process, wanted->name)) ||
+        (wanted->parent && process.parent != wanted->parent))
         return;
     to->items = cr_reallocarray(to->items, to->len + 1, sizeof *to->items);
     to->items[to->len++] = process;
@@ -68,9 +72,9 @@ static void add_if_wanted(struct cr_procs *to, const char *entry, const struct w
 
 static bool list(const struct wanted *wanted, struct cr_procs *out, struct cr_error *err)
 {
-    DIR *folder = opendir("/proc");
+    DIR *folder = opendir(wanted->proc);
     if (!folder)
-        return cr_error_set(err, CR_ERR_TRANSIENT, "/proc: %s", strerror(errno));
+        return cr_error_set(err, CR_ERR_TRANSIENT, "%s: %s", wanted->proc, strerror(errno));
     for (const struct dirent *entry = NULL; (entry = readdir(folder));)
         add_if_wanted(out, entry->d_name, wanted);
     closedir(folder);
@@ -79,7 +83,12 @@ static bool list(const struct wanted *wanted, struct cr_procs *out, struct cr_er
 
 bool cr_proc_children(pid_t parent, struct cr_procs *out, struct cr_error *err)
 {
-    return list(&(struct wanted){.parent = parent}, out, err);
+    return list(&(struct wanted){.proc = own_proc, .parent = parent}, out, err);
+}
+
+bool cr_procs_named(const char *proc, const char *name, struct cr_procs *out, struct cr_error *err)
+{
+    return list(&(struct wanted){.proc = proc, .name = name}, out, err);
 }
 
 /* --- by its name --- */
@@ -107,7 +116,7 @@ bool cr_proc_find(const char *name, struct cr_proc *out, struct cr_error *err)
 {
     CR_CLEANUP(cr_procs) struct cr_procs found = {0};
     const struct cr_proc *first = NULL;
-    if (!list(&(struct wanted){.name = name}, &found, err))
+    if (!list(&(struct wanted){.proc = own_proc, .name = name}, &found, err))
         return false;
     for (size_t i = 0; i < found.len; i++) {
         if (has_parent_in(&found, &found.items[i]))

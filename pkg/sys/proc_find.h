@@ -25,5 +25,7 @@ void cr_procs_dispose(struct cr_procs *procs);
 CR_DEFINE_DISPOSE(cr_procs, struct cr_procs, cr_procs_dispose)
 /* Those that have this parent. out: empty. Errors: Transient (/proc cannot be read): an empty list is never a guess. */
 bool cr_proc_children(pid_t parent, struct cr_procs *out, struct cr_error *err) CR_MUST_USE;
+/* All of that name in a /proc, which may be another than ours. out: empty. Errors: likewise. */
+bool cr_procs_named(const char *proc, const char *name, struct cr_procs *out, struct cr_error *err) CR_MUST_USE;
 
 #endif

@@ -1,9 +1,13 @@
 #include "sys/proc_find.h"
 
 #include <setjmp.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -59,9 +63,49 @@ static void another_start_is_another_process(void **state)
     assert_false(cr_proc_is_there(&self));
 }
 
+static void write_stat(const char *folder, int pid, const char *name, char process_state)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%d", folder, pid);
+    assert_int_equal(mkdir(path, 0755), 0);
+    snprintf(path, sizeof path, "%s/%d/stat", folder, pid);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fprintf(file, "%d (%s) %c 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0 0\n", pid, name, process_state, pid * 10);
+    fclose(file);
+}
+
+/* Numbers of another /proc are not ours, so that the one that we have here is as good as any. */
+static void those_of_another_proc_are_found_by_name(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/certroll-proc-XXXXXX";
+    char command[64];
+    assert_non_null(mkdtemp(folder));
+    write_stat(folder, 11, "kubelet", 'S');
+    write_stat(folder, (int)getpid(), "kubelet", 'R');
+    write_stat(folder, 13, "kubelet", 'Z');
+    write_stat(folder, 14, "etcd (a) b", 'S');
+    write_stat(folder, 15, "kube-controller", 'S'); /* as the kernel cuts it */
+    CR_CLEANUP(cr_procs) struct cr_procs kubelets = {0};
+    CR_CLEANUP(cr_procs) struct cr_procs managers = {0};
+    assert_true(cr_procs_named(folder, "kubelet", &kubelets, NULL));
+    assert_int_equal(kubelets.len, 2);
+    assert_true(has(&kubelets, 11) && has(&kubelets, getpid()));
+    assert_int_equal(kubelets.items[0].started, kubelets.items[0].pid * 10);
+    assert_true(cr_procs_named(folder, "kube-controller-manager", &managers, NULL));
+    assert_true(managers.len == 1 && has(&managers, 15));
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
+    struct cr_error err = {0};
+    assert_false(cr_procs_named(folder, "kubelet", &kubelets, &err));
+    assert_int_equal(err.kind, CR_ERR_TRANSIENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(children_are_those_that_run),
+                                       cmocka_unit_test(those_of_another_proc_are_found_by_name),
                                        cmocka_unit_test(another_start_is_another_process)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

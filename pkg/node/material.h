@@ -14,7 +14,8 @@
 
 struct cr_node_material {
     enum cr_node_file_kind kind;
-    char *problem;           /* NULL: none; else why it is Unread, in words */
+    char *problem; /* NULL: none; else, in words, why it is Unread, or what is wrong with what was read: the key of the
+                    * other file does not belong to it, a signer's file has several certificates */
     struct cr_strvec prints; /* as in cr_node_file, not capped */
     struct cr_strvec names;  /* Trust: SHA-256 of each subject's DER, as a server announces it (cr_probe_announced) */
     struct cr_strvec
@@ -27,8 +28,11 @@ CR_DEFINE_DISPOSE(cr_node_material, struct cr_node_material, cr_node_material_di
 
 /* What a file holds is judged by what it is for: role and parameter (a Signer and a bundle may be one file). text: the
  * bytes, borrowed. Never fails: what cannot be read is Unread with a problem. A private key alone, as the "-key" of a
- * leaf, is of kind Leaf with no prints but its key. */
+ * leaf, is of kind Leaf with no prints but its key; that of a signer likewise. As the programs do, only what the
+ * parameter is for is read: in the file of a certificate a key beside it is skipped, corrupt or not. Thread-safe. */
 void cr_node_material_read(const char *text, size_t len, enum cr_role role, const char *parameter,
                            struct cr_node_material *out);
+/* Whether the key belongs to the certificate. True also when one of them has none: that is said elsewhere. */
+bool cr_node_material_fits(const struct cr_node_material *certificate, const struct cr_node_material *key);
 
 #endif

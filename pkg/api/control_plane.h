@@ -124,9 +124,18 @@ struct cr_control_plane_status {
     size_t consumers_len;
     char *restarting_node, *restarting_component, *restarting_token; /* NULL: none */
     int64_t restarting_since_ms;
-    char *failed_token;  /* not tried again until files, process or spec.restart.retry change; NULL */
+    /* It was taken back at restarting_since_ms, not known to have begun: nobody else is ordered before its agent has
+     * said that it has not. */
+    bool restarting_revoked;
+    /* A restart that failed; NULL: none has. Nobody is restarted until the files of that component, its process or
+     * spec.restart.retry change, which failed_state is a digest of. */
+    char *failed_node, *failed_component, *failed_token, *failed_state;
     char *handled_retry; /* spec.restart.retry that was looked at last */
-    char *next;          /* one sentence: what happens next, or what it waits for */
+    /* What workloads and kubelets follow: the digest of kube-root-ca.crt when all namespaces had it last, the key that
+     * everybody signed with last, and since when it is another than before; 0: it was so at first sight. */
+    char *root_ca, *signing_key;
+    int64_t root_ca_since_ms, signing_key_since_ms;
+    char *next; /* one sentence: what happens next, or what it waits for */
     struct cr_condition conditions[CR_CONTROL_PLANE_CONDITIONS];
 };
 void cr_control_plane_status_dispose(struct cr_control_plane_status *status);

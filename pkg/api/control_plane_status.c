@@ -46,7 +46,12 @@ void cr_control_plane_status_dispose(struct cr_control_plane_status *status)
     free(status->restarting_node);
     free(status->restarting_component);
     free(status->restarting_token);
+    free(status->failed_node);
+    free(status->failed_component);
     free(status->failed_token);
+    free(status->failed_state);
+    free(status->root_ca);
+    free(status->signing_key);
     free(status->handled_retry);
     free(status->next);
     cr_conditions_dispose(status->conditions, CR_CONTROL_PLANE_CONDITIONS);
@@ -135,6 +140,19 @@ static void encode_restarting(const struct cr_control_plane_status *status, stru
     set_or_null(object, "token", status->restarting_token, CR_STATUS_WORD_MAX);
     cr_json_set(object, "since", cr_json_new_null());
     cr_status_set_time_micro(object, "since", status->restarting_since_ms);
+    cr_json_set_bool(object, "revoked", status->restarting_revoked);
+}
+
+/* With their milliseconds: they are compared with when processes and pods began. */
+static void encode_followed(const struct cr_control_plane_status *status, struct cr_json *out)
+{
+    struct cr_json *object = cr_json_object_in(out, "followed");
+    set_or_null(object, "rootCA", status->root_ca, CR_STATUS_WORD_MAX);
+    cr_json_set(object, "rootCASince", cr_json_new_null());
+    cr_status_set_time_micro(object, "rootCASince", status->root_ca_since_ms);
+    set_or_null(object, "signingKey", status->signing_key, CR_STATUS_WORD_MAX);
+    cr_json_set(object, "signingKeySince", cr_json_new_null());
+    cr_status_set_time_micro(object, "signingKeySince", status->signing_key_since_ms);
 }
 
 struct cr_json *cr_control_plane_status_encode(const struct cr_control_plane_status *status)
@@ -151,8 +169,12 @@ struct cr_json *cr_control_plane_status_encode(const struct cr_control_plane_sta
     encode_count(&status->workloads, out, "workloads");
     cr_json_set(out, "consumers", encode_consumers(status));
     encode_restarting(status, out);
+    set_or_null(out, "failedNode", status->failed_node, CR_STATUS_WORD_MAX);
+    set_or_null(out, "failedComponent", status->failed_component, CR_STATUS_WORD_MAX);
     set_or_null(out, "failedToken", status->failed_token, CR_STATUS_WORD_MAX);
+    set_or_null(out, "failedState", status->failed_state, CR_STATUS_WORD_MAX);
     set_or_null(out, "handledRetry", status->handled_retry, CR_STATUS_WORD_MAX);
+    encode_followed(status, out);
     set_or_null(out, "next", status->next, CR_STATUS_SENTENCE_MAX);
     cr_json_set(out, "conditions", cr_conditions_encode(status->conditions, CR_CONTROL_PLANE_CONDITIONS));
     return out;
@@ -228,6 +250,15 @@ static void decode_restarting(const struct cr_json *json, struct cr_control_plan
     out->restarting_component = cr_strdup(component);
     out->restarting_token = cr_strdup(token);
     out->restarting_since_ms = cr_status_time_or_0(json, "since");
+    out->restarting_revoked = cr_json_bool(cr_json_get(json, "revoked"), false);
+}
+
+static void decode_followed(const struct cr_json *json, struct cr_control_plane_status *out)
+{
+    out->root_ca = cr_status_text_or_null(json, "rootCA");
+    out->root_ca_since_ms = cr_status_time_or_0(json, "rootCASince");
+    out->signing_key = cr_status_text_or_null(json, "signingKey");
+    out->signing_key_since_ms = cr_status_time_or_0(json, "signingKeySince");
 }
 
 void cr_control_plane_status_decode(const struct cr_json *status, struct cr_control_plane_status *out)
@@ -244,7 +275,11 @@ void cr_control_plane_status_decode(const struct cr_json *status, struct cr_cont
     decode_count(cr_json_get(status, "workloads"), &out->workloads);
     decode_consumers(cr_json_get(status, "consumers"), out);
     decode_restarting(cr_json_get(status, "restarting"), out);
+    decode_followed(cr_json_get(status, "followed"), out);
+    out->failed_node = cr_status_text_or_null(status, "failedNode");
+    out->failed_component = cr_status_text_or_null(status, "failedComponent");
     out->failed_token = cr_status_text_or_null(status, "failedToken");
+    out->failed_state = cr_status_text_or_null(status, "failedState");
     out->handled_retry = cr_status_text_or_null(status, "handledRetry");
     out->next = cr_status_text_or_null(status, "next");
     cr_conditions_decode(cr_json_get(status, "conditions"), out->conditions, cr_control_plane_condition_types,

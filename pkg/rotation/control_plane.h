@@ -15,8 +15,23 @@
  *      Blocked says what to do. A file that signs and is trusted, with one certificate, is told of before it happens.
  *   6. What a restart would load must be safe: a leaf whose issuers are not among what its peers have loaded, a signing
  *      key of service accounts whose public key not every API server verifies by: Blocked, with words.
+ *      A trust bundle that lacks a CA that a leaf in use needs, and a broken file, likewise.
  *   7. Kubelets are restarted for tokens (tokens: RestartKubelets) when every API server verifies by the new key and
- *      every signer signs with it, while tokens of another key are on the node. */
+ *      every signer signs with it, while tokens of another key are on the node. Once for each key.
+ *
+ * What is unknown is never safe. While a node of the cluster has no report, is silent, or has troubles, nothing is
+ * trusted, known in full or removable; restarts go on as long as no node with a component of the control plane is
+ * silent.
+ *
+ * The controller writes what a plan says in this order, and does not go on when a write fails:
+ *   1. `clear`: the order is taken out of that report's spec by a patch that is always sent, whatever the cache has;
+ *   2. the status;
+ *   3. the order, with the report's resourceVersion as precondition; token Secrets, workloads.
+ * A plan never has an order and a clear. The status names an order before it is out, and until it is over: so a crash
+ * between 2 and 3 is an order that is given again with the same token (or taken back, where it is not safe any more),
+ * and a report that is read without the order that is out already is no reason for another. A crash between 1 and 2 is
+ * an order that is over, and is found to be again by the report's act. One that is taken back before its agent has
+ * said that it has begun is remembered (restarting_revoked) until the agent's next words say that it has not. */
 #ifndef CR_ROTATION_CONTROL_PLANE_H
 #define CR_ROTATION_CONTROL_PLANE_H
 
@@ -68,8 +83,8 @@ struct cr_control_plane_restart_order {
 struct cr_control_plane_plan {
     bool has_order;
     struct cr_control_plane_restart_order order; /* to be written into that report's spec */
-    const char *clear;                           /* a node whose order is over, to be taken out of its spec; NULL */
-    struct cr_strvec renew_tokens; /* "ns/name" of token Secrets whose token is to be made anew; bounded, see the .c */
+    const char *clear;             /* a node whose order is over, or taken back: to be taken out of its spec; NULL */
+    struct cr_strvec renew_tokens; /* "ns/name" of token Secrets whose token is to be made anew; 20 at most */
     struct cr_strvec restart_workloads; /* names of spec.workloads[]; at most one at a time */
     char root_ca[CR_SHA256_HEX];        /* digest of what they are restarted for; "" */
     char
@@ -80,7 +95,8 @@ struct cr_control_plane_plan {
 void cr_control_plane_plan_dispose(struct cr_control_plane_plan *plan);
 CR_DEFINE_DISPOSE(cr_control_plane_plan, struct cr_control_plane_plan, cr_control_plane_plan_dispose)
 
-/* out need not be initialised. */
+/* out need not be initialised. mode Plan and suspend: nothing is ordered, renewed or restarted; an order that has not
+ * begun is taken back. Time: a few ns for each fingerprint; 5,000 nodes with 10 files each take some 10 ms. */
 void cr_control_plane_plan(const struct cr_control_plane_world *world, struct cr_control_plane_plan *out);
 
 #endif

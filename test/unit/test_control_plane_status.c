@@ -77,7 +77,14 @@ static void fill(struct cr_control_plane_status *status)
     status->restarting_component = cr_strdup("kube-apiserver");
     status->restarting_token = cr_strdup("00c0ffee");
     status->restarting_since_ms = NOW + 42;
+    status->restarting_revoked = true;
+    status->failed_node = cr_strdup("node-3");
+    status->failed_component = cr_strdup("kubelet");
     status->failed_token = cr_strdup("0badc0de");
+    status->failed_state = cr_strdup("5tate");
+    status->root_ca = cr_strdup("d19e57");
+    status->root_ca_since_ms = NOW + 1;
+    status->signing_key = cr_strdup("4e4");
     status->handled_retry = cr_strdup("2026-11-22");
     status->next = cr_strdup("kube-apiserver of node-2 is restarted next");
     char ready[] = "Watching";
@@ -155,13 +162,15 @@ static void test_an_empty_status_has_every_member(void **state)
 #define COUNT "{\"total\":0,\"converged\":0,\"example\":null}"
     struct cr_control_plane_status empty = {0};
     cr_autofree char *text = encode_text(&empty);
-    assert_string_equal(text, "{\"observedGeneration\":0,\"cluster\":" AUTHORITY ",\"etcd\":" AUTHORITY
-                              ",\"frontProxy\":" AUTHORITY
-                              ",\"serviceAccounts\":{\"verifying\":\"\",\"known\":\"\",\"signing\":\"\","
-                              "\"tokens\":\"\",\"removable\":\"\"},\"nodes\":" COUNT ",\"namespaces\":" COUNT
-                              ",\"tokenSecrets\":" COUNT ",\"workloads\":" COUNT ",\"consumers\":[],"
-                              "\"restarting\":null,\"failedToken\":null,\"handledRetry\":null,\"next\":null,"
-                              "\"conditions\":[]}");
+    assert_string_equal(
+        text, "{\"observedGeneration\":0,\"cluster\":" AUTHORITY ",\"etcd\":" AUTHORITY ",\"frontProxy\":" AUTHORITY
+              ",\"serviceAccounts\":{\"verifying\":\"\",\"known\":\"\",\"signing\":\"\","
+              "\"tokens\":\"\",\"removable\":\"\"},\"nodes\":" COUNT ",\"namespaces\":" COUNT ",\"tokenSecrets\":" COUNT
+              ",\"workloads\":" COUNT ",\"consumers\":[],"
+              "\"restarting\":null,\"failedNode\":null,\"failedComponent\":null,\"failedToken\":null,"
+              "\"failedState\":null,\"handledRetry\":null,\"followed\":{\"rootCA\":null,\"rootCASince\":null,"
+              "\"signingKey\":null,\"signingKeySince\":null},\"next\":null,"
+              "\"conditions\":[]}");
 }
 
 static void test_what_is_broken_reads_as_absent(void **state)

@@ -1,0 +1,40 @@
+/* What is written for the control plane beside the policy's status: orders in reports, token Secrets, the ConfigMap
+ * with the key. Each write has what it was decided by as its precondition (UID, resourceVersion), and is waited for in
+ * the cache before the next decision. */
+#ifndef CR_CONTROLLERS_CONTROL_PLANE_ACTS_H
+#define CR_CONTROLLERS_CONTROL_PLANE_ACTS_H
+
+#include "base/error.h"
+#include "controllers/control_plane_workloads.h"
+#include "controllers/control_plane_world.h"
+#include "kube/client.h"
+#include "rotation/control_plane.h"
+#include "runtime/own_writes.h"
+
+struct cr_control_plane_actor {
+    struct cr_client *client;
+    struct cr_own_writes *own_writes;
+    const char *key; /* of the work queue, which the writes are noted for */
+    struct cr_control_plane_cache *cache;
+    struct cr_control_plane_workloads *workloads;
+};
+
+/* What became of a plan's acts, for metrics. */
+struct cr_control_plane_acted {
+    size_t renewed; /* token Secrets */
+    bool any;
+};
+
+/* All that the plan asks for, in this order: an order that is over is taken away, another is given, token Secrets,
+ * workloads, the key's ConfigMap. The plan's status must be on record already. The first error ends it: what is left is
+ * planned again. */
+bool cr_control_plane_act(const struct cr_control_plane_actor *actor, const struct cr_control_plane_gathered *gathered,
+                          const struct cr_control_plane_plan *plan, struct cr_control_plane_acted *acted,
+                          struct cr_error *err) CR_MUST_USE;
+
+/* The patches, for tests. Owned. order NULL: there is to be none any more. */
+struct cr_json *cr_control_plane_order_patch(const struct cr_node_report *report,
+                                             const struct cr_control_plane_restart_order *order);
+struct cr_json *cr_control_plane_token_patch(const struct cr_json *identity);
+
+#endif

@@ -1,0 +1,192 @@
+#include "controllers/control_plane_project.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/strings.h"
+#include "codec/base64.h"
+#include "kube/object.h"
+#include "pki/ca_set.h"
+
+enum { HEADER_MAX = 4096, SHA256_BYTES = 32 };
+
+/* --- metadata --- */
+
+/* Everything else is wiped: it may be a Secret's. */
+static void keep_identity(struct cr_json *json)
+{
+    static const char *const kept[] = {"name", "namespace", "uid", "resourceVersion"};
+    struct cr_json *metadata = cr_json_take(json, "metadata");
+    struct cr_json *dropped = NULL;
+    while ((dropped = cr_json_take_first(json)))
+        cr_json_free_secret(dropped);
+    struct cr_json *identity = cr_json_object_in(json, "metadata");
+    for (size_t i = 0; i < cr_array_len(kept); i++)
+        cr_json_set(identity, kept[i], cr_json_take(metadata, kept[i]));
+    cr_json_free_secret(metadata);
+}
+
+bool cr_control_plane_project_node(void *arg, struct cr_json *json, struct cr_snapshot *snapshot)
+{
+    (void)arg;
+    (void)snapshot;
+    keep_identity(json);
+    return true;
+}
+
+bool cr_control_plane_project_namespace(void *arg, struct cr_json *json, struct cr_snapshot *snapshot)
+{
+    static char terminating;
+    (void)arg;
+    if (cr_obj_deleting(json))
+        snapshot->extra = &terminating;
+    keep_identity(json);
+    return true;
+}
+
+/* --- reports --- */
+
+static void kept_report_free(void *extra)
+{
+    struct cr_kept_report *kept = extra;
+    cr_node_report_dispose(&kept->report);
+    free(kept);
+}
+
+/* The order is the operator's own. */
+static void digest_content(struct cr_kept_report *kept)
+{
+    int64_t seen_ms = kept->report.seen_ms;
+    kept->report.seen_ms = 0;
+    CR_CLEANUP(cr_json) struct cr_json *status = cr_node_report_encode_status(&kept->report);
+    kept->report.seen_ms = seen_ms;
+    cr_autofree char *text = cr_json_print(status);
+    const char *token = cr_or_empty(kept->report.order.token);
+    const struct cr_sha256_piece pieces[] = {{token, strlen(token) + 1}, {text, strlen(text)}};
+    cr_sha256_hex_pieces(pieces, cr_array_len(pieces), kept->content);
+}
+
+bool cr_control_plane_project_report(void *arg, struct cr_json *json, struct cr_snapshot *snapshot)
+{
+    (void)arg;
+    struct cr_kept_report *kept = cr_new(struct cr_kept_report);
+    if (!cr_node_report_decode(json, &kept->report, NULL)) {
+        free(kept);
+        return false;
+    }
+    digest_content(kept);
+    keep_identity(json);
+    snapshot->extra = kept;
+    snapshot->free_extra = kept_report_free;
+    return true;
+}
+
+/* --- CAs --- */
+
+static void kept_trust_free(void *extra)
+{
+    struct cr_kept_trust *kept = extra;
+    cr_strvec_dispose(&kept->prints);
+    free(kept->key);
+    free(kept);
+}
+
+static void read_bundle(const char *text, size_t len, struct cr_kept_trust *kept)
+{
+    CR_CLEANUP(cr_ca_set) struct cr_ca_set *set = cr_ca_set_new();
+    const struct cr_pem_input in = {text, len};
+    if (!text || !cr_ca_set_add(set, &in, NULL, NULL))
+        return;
+    kept->readable = true;
+    for (size_t i = 0; i < cr_ca_set_len(set); i++)
+        cr_strvec_add(&kept->prints, cr_ca_set_facts(set, i)->fingerprint);
+    cr_strvec_sort(&kept->prints);
+}
+
+static void keep(struct cr_json *json, struct cr_kept_trust *kept, struct cr_snapshot *snapshot)
+{
+    keep_identity(json);
+    snapshot->extra = kept;
+    snapshot->free_extra = kept_trust_free;
+}
+
+bool cr_control_plane_project_root_ca(void *arg, struct cr_json *json, struct cr_snapshot *snapshot)
+{
+    (void)arg;
+    struct cr_kept_trust *kept = cr_new(struct cr_kept_trust);
+    const char *text = cr_json_string_at(json, "data", "ca.crt");
+    read_bundle(text, text ? strlen(text) : 0, kept);
+    keep(json, kept, snapshot);
+    return true;
+}
+
+/* --- tokens --- */
+
+/* RFC 4648, section 5, without padding (RFC 7515, section 2): as the other alphabet, padded. */
+static bool decode_url(const char *text, size_t len, struct cr_buf *out)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf plain = {.secret = true};
+    for (size_t i = 0; i < len; i++) {
+        char c = text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i];
+        if (!cr_buf_append(&plain, &c, 1))
+            return false;
+    }
+    while (plain.len % 4)
+        cr_buf_puts(&plain, "=");
+    return plain.len && cr_base64_decode(cr_buf_text(&plain), plain.len, out, NULL);
+}
+
+static void write_hex(const struct cr_buf *bytes, char out[CR_SHA256_HEX])
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < SHA256_BYTES; i++) {
+        unsigned char byte = (unsigned char)bytes->data[i];
+        out[2 * i] = digits[byte >> 4];
+        out[2 * i + 1] = digits[byte & 0xf];
+    }
+    out[CR_SHA256_HEX - 1] = '\0';
+}
+
+static bool key_of_header(const struct cr_json *header, char out[CR_SHA256_HEX])
+{
+    const char *kid = cr_json_string_at(header, "kid");
+    CR_CLEANUP(cr_buf) struct cr_buf digest = {0};
+    if (!kid || !decode_url(kid, strlen(kid), &digest) || digest.len != SHA256_BYTES)
+        return false;
+    write_hex(&digest, out);
+    return true;
+}
+
+bool cr_token_key(const char *token, char out[CR_SHA256_HEX])
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = {.secret = true};
+    size_t len = strcspn(token, ".");
+    if (!token[len] || len > HEADER_MAX || !decode_url(token, len, &text))
+        return false;
+    CR_CLEANUP(cr_json) struct cr_json *header = cr_json_parse(cr_buf_text(&text), text.len, NULL);
+    return key_of_header(header, out);
+}
+
+static void read_token(const char *base64, struct cr_kept_trust *kept)
+{
+    char key[CR_SHA256_HEX];
+    CR_CLEANUP(cr_buf) struct cr_buf token = {.secret = true};
+    if (base64 && cr_base64_decode(base64, strlen(base64), &token, NULL) && token.len &&
+        cr_token_key(cr_buf_text(&token), key))
+        kept->key = cr_strdup(key);
+}
+
+bool cr_control_plane_project_token_secret(void *arg, struct cr_json *json, struct cr_snapshot *snapshot)
+{
+    (void)arg;
+    struct cr_kept_trust *kept = cr_new(struct cr_kept_trust);
+    const char *ca = cr_json_string_at(json, "data", "ca.crt");
+    CR_CLEANUP(cr_buf) struct cr_buf bundle = {0};
+    if (ca && cr_base64_decode(ca, strlen(ca), &bundle, NULL))
+        read_bundle(cr_buf_text(&bundle), bundle.len, kept);
+    read_token(cr_json_string_at(json, "data", "token"), kept);
+    keep(json, kept, snapshot);
+    return true;
+}

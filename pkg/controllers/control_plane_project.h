@@ -1,0 +1,42 @@
+/* What is kept in memory of the objects of the control plane, which are many: of a report what it says, decoded once;
+ * of everything else a name and digests. Keys and tokens are wiped. Projections of informers (runtime/informer.h): loop
+ * thread. */
+#ifndef CR_CONTROLLERS_CONTROL_PLANE_PROJECT_H
+#define CR_CONTROLLERS_CONTROL_PLANE_PROJECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/node_report.h"
+#include "base/strvec.h"
+#include "codec/json.h"
+#include "pki/digest.h"
+#include "runtime/store.h"
+
+/* extra of a NodeCertificateReport. */
+struct cr_kept_report {
+    struct cr_node_report report;
+    char content[CR_SHA256_HEX]; /* digest of all but the time of the last look: agents renew that all the time */
+};
+
+/* extra of a kube-root-ca.crt, and of a token Secret. */
+struct cr_kept_trust {
+    bool readable;           /* it has a ca.crt, and that is a bundle */
+    struct cr_strvec prints; /* with readable: its CAs' fingerprints, sorted, each once */
+    char *key;               /* of a token Secret: the key that signed its token; NULL: no token, or not known */
+};
+
+/* As cr_informer_options.project. One that is no report is not kept. */
+bool cr_control_plane_project_report(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
+bool cr_control_plane_project_root_ca(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
+bool cr_control_plane_project_token_secret(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
+/* Of a Node nothing but its identity; of a Namespace also whether it is on its way out: then it has an extra. */
+bool cr_control_plane_project_node(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
+bool cr_control_plane_project_namespace(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
+
+/* The key that signed a service account's token (a JWT, RFC 7519): the "kid" of its header, which Kubernetes makes of
+ * the key (pkg/serviceaccount/jwt.go, keyIDFromPublicKey: base64url of the SHA-256 of the SubjectPublicKeyInfo), as
+ * hexadecimal. False: it has none, or one that is no such digest. The token is not verified. */
+bool cr_token_key(const char *token, char out[CR_SHA256_HEX]);
+
+#endif

@@ -1,0 +1,48 @@
+/* A ControlPlanePolicy as it was read, and its status written: only what differs, under the resourceVersion that was
+ * read. What is said of it (Events, log, metrics) follows what was written. */
+#ifndef CR_CONTROLLERS_CONTROL_PLANE_RECORD_H
+#define CR_CONTROLLERS_CONTROL_PLANE_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/control_plane.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "codec/json.h"
+#include "kube/client.h"
+#include "kube/event.h"
+#include "runtime/own_writes.h"
+
+/* Identity as read, also of one whose spec cannot be. */
+struct cr_control_plane_record {
+    char *name, *uid, *resource_version;
+    int64_t generation, created_ms;
+    struct cr_control_plane_status status; /* as the API server has it */
+};
+void cr_control_plane_record_dispose(struct cr_control_plane_record *record);
+CR_DEFINE_DISPOSE(cr_control_plane_record, struct cr_control_plane_record, cr_control_plane_record_dispose)
+/* out need not be initialised. */
+void cr_control_plane_record_read(const struct cr_json *policy, struct cr_control_plane_record *out);
+
+struct cr_control_plane_scribe {
+    struct cr_client *client;
+    struct cr_recorder *recorder;
+    struct cr_own_writes *own_writes;
+    const char *key; /* of the work queue */
+};
+
+/* record->status is after's, once it is written. *wrote: it was not so already. */
+bool cr_control_plane_record_write(const struct cr_control_plane_scribe *scribe, struct cr_control_plane_record *record,
+                                   const struct cr_control_plane_status *after, bool *wrote,
+                                   struct cr_error *err) CR_MUST_USE;
+
+/* The statuses that no plan makes. Each is the recorded one (owned copy, to be disposed of) with what is to be said;
+ * nothing that somebody may wait for is in it, since nothing is known. now_ms: wall. */
+void cr_control_plane_status_problem(const struct cr_control_plane_record *record, const char *reason,
+                                     const char *message, int64_t now_ms, struct cr_control_plane_status *out);
+/* older: the name of the policy that counts. */
+void cr_control_plane_status_conflict(const struct cr_control_plane_record *record, const char *older, int64_t now_ms,
+                                      struct cr_control_plane_status *out);
+
+#endif

@@ -1,0 +1,49 @@
+/* The workloads of a ControlPlanePolicy: asked for by name, seldom, since they are in any namespace and nobody waits
+ * for them but a person; and restarted. */
+#ifndef CR_CONTROLLERS_CONTROL_PLANE_WORKLOADS_H
+#define CR_CONTROLLERS_CONTROL_PLANE_WORKLOADS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "kube/client.h"
+#include "rotation/control_plane.h"
+
+/* Of the pod template: for which root CA, and which signing key of service accounts, it was last restarted. */
+#define CR_CONTROL_PLANE_ROOT_CA_ANNOTATION   "certroll.dev/root-ca"
+#define CR_CONTROL_PLANE_TOKEN_KEY_ANNOTATION "certroll.dev/service-account-key"
+
+enum {
+    CR_CONTROL_PLANE_WORKLOADS_BUSY_MS = 3 * 1000, /* between two looks while one of them rolls, or waits to */
+    CR_CONTROL_PLANE_WORKLOADS_IDLE_MS = 60 * 1000,
+};
+
+/* What was seen of them last. Not thread-safe. */
+struct cr_control_plane_workloads;
+struct cr_control_plane_workloads *cr_control_plane_workloads_new(struct cr_client *client);
+void cr_control_plane_workloads_free(struct cr_control_plane_workloads *workloads);
+CR_DEFINE_CLEANUP(cr_control_plane_workloads, struct cr_control_plane_workloads, cr_control_plane_workloads_free)
+
+/* Views as policy->workloads, borrowed until the next call. Asks the API server when the last look is older than what
+ * is due, and for another spec. busy: they are looked at often. now_ms: monotonic. NULL, with err: one cannot be read.
+ */
+const struct cr_control_plane_workload_view *
+cr_control_plane_workloads_look(struct cr_control_plane_workloads *workloads,
+                                const struct cr_control_plane_policy *policy, bool busy, int64_t now_ms,
+                                struct cr_error *err) CR_MUST_USE;
+
+/* Begins a rollout: both annotations as far as the workload reads what they are about ("" is left out), with
+ * kubectl.kubernetes.io/restartedAt. uid and resourceVersion of the last look are preconditions. The next look is a
+ * fresh one. Errors: Conflict, NotFound, Forbidden, … */
+bool cr_control_plane_workloads_restart(struct cr_control_plane_workloads *workloads,
+                                        const struct cr_control_plane_policy *policy, size_t index, const char *root_ca,
+                                        const char *token_key, struct cr_error *err) CR_MUST_USE;
+
+/* What is read off a workload, and its pods (a list, or NULL when it has no selector that can be asked by: their start
+ * is long ago, then). Pure; texts are borrowed from workload. */
+struct cr_control_plane_workload_view cr_control_plane_workload_read(const char *kind, const struct cr_json *workload,
+                                                                     const struct cr_json *pods);
+
+#endif

@@ -10,7 +10,8 @@
 /* pkg/kubelet/apis/config/v1beta1/defaults.go, cmd/kubelet/app/options/options.go NewKubeletFlags. */
 static const char default_cert_dir[] = "/var/lib/kubelet/pki";
 static const char default_address[] = "0.0.0.0";
-enum { DEFAULT_PORT = 10250 };
+static const char default_healthz_address[] = "127.0.0.1";
+enum { DEFAULT_PORT = 10250, DEFAULT_HEALTHZ_PORT = 10248 };
 
 struct reading {
     const struct cr_kubelet_command *command;
@@ -28,6 +29,7 @@ void cr_kubelet_files_dispose(struct cr_kubelet_files *files)
     free(files->client_pair);
     free(files->server_pair);
     free(files->address);
+    free(files->healthz_address);
     cr_json_free(files->settings);
     *files = (struct cr_kubelet_files){0};
 }
@@ -100,34 +102,62 @@ static bool port_of(const char *text, int64_t *out)
     return *text && !*end;
 }
 
-static bool read_port(struct reading *r)
+/* *given: by the flag or the field. */
+static bool read_number(struct reading *r, const char *flag, const char *name, int *out, bool *given)
 {
     const char *text = NULL;
-    bool given = false;
     struct cr_kubelet_field field;
     int64_t port = 0;
-    if (!flag_text(r, "--port", &text, &given) || !cr_kubelet_layers_find(&r->layers, "port", &field, r->err))
+    if (!flag_text(r, flag, &text, given) || !cr_kubelet_layers_find(&r->layers, name, &field, r->err))
         return false;
-    bool valid = given ? port_of(text, &port) : !field.value || cr_json_is_number(field.value);
-    port = given ? port : cr_json_int(field.value, 0);
-    if (!valid || port < 0 || port > 65535)
-        return cr_error_set(r->err, CR_ERR_INVALID, "the kubelet's port is none");
+    bool valid = *given ? port_of(text, &port) : !field.value || cr_json_is_number(field.value);
+    port = *given ? port : cr_json_int(field.value, 0);
+    *given = *given || field.value;
+    *out = (int)port;
+    return (valid && port >= 0 && port <= 65535) ||
+           cr_error_set(r->err, CR_ERR_INVALID, "the kubelet's %s is none", name);
+}
+
+static bool read_port(struct reading *r)
+{
+    int port = 0;
+    bool given = false;
     bool serves = true;
-    if (!read_switch(r, "--enable-server", "enableServer", true, &serves))
+    if (!read_number(r, "--port", "port", &port, &given) ||
+        !read_switch(r, "--enable-server", "enableServer", true, &serves))
         return false;
-    r->out->port = serves ? port ? (int)port : DEFAULT_PORT : 0;
+    r->out->port = serves ? port ? port : DEFAULT_PORT : 0;
     return true;
 }
 
-static bool read_address(struct reading *r)
+/* Other than with the port, 0 takes it away (defaults.go SetDefaults_KubeletConfiguration). */
+static bool read_healthz_port(struct reading *r)
+{
+    int port = 0;
+    bool given = false;
+    if (!read_number(r, "--healthz-port", "healthzPort", &port, &given))
+        return false;
+    r->out->healthz_port = given ? port : DEFAULT_HEALTHZ_PORT;
+    return true;
+}
+
+static bool read_address(struct reading *r, const char *flag, const char *name, const char *fallback, char **out)
 {
     const char *text = NULL;
     bool given = false;
     struct cr_kubelet_field field;
-    if (!flag_text(r, "--address", &text, &given) || (!given && !field_text(r, "address", &text, &field)))
+    if (!flag_text(r, flag, &text, &given) || (!given && !field_text(r, name, &text, &field)))
         return false;
-    r->out->address = cr_strdup(text && *text ? text : default_address);
+    *out = cr_strdup(text && *text ? text : fallback);
     return true;
+}
+
+static bool read_addresses(struct reading *r)
+{
+    return read_port(r) && read_healthz_port(r) &&
+           read_address(r, "--address", "address", default_address, &r->out->address) &&
+           read_address(r, "--healthz-bind-address", "healthzBindAddress", default_healthz_address,
+                        &r->out->healthz_address);
 }
 
 /* --- gates and what the catalogue asks for --- */
@@ -216,7 +246,7 @@ static bool read_all(struct reading *r)
            read_path(r, "--bootstrap-kubeconfig", NULL, &out->bootstrap_kubeconfig) &&
            read_switch(r, "--rotate-certificates", "rotateCertificates", false, &out->rotates_client) &&
            read_switch(r, "--rotate-server-certificates", "serverTLSBootstrap", false, &out->rotates_server) &&
-           read_pairs(r) && read_port(r) && read_address(r) && read_settings(r);
+           read_pairs(r) && read_addresses(r) && read_settings(r);
 }
 
 static bool texts_are_those_named(const struct cr_kubelet_command *command, const struct cr_kubelet_texts *texts,

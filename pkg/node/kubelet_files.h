@@ -68,10 +68,12 @@ struct cr_kubelet_files {
     /* It asks the API server for its certificates, keeps them in memory, and never looks at what others write here. */
     bool rotates_client;
     bool rotates_server;
-    char *client_pair; /* with rotates_client: <cert_dir>/kubelet-client-current.pem */
-    char *server_pair; /* with rotates_server: <cert_dir>/kubelet-server-current.pem */
-    char *address;     /* that it serves on: "0.0.0.0" */
-    int port;          /* 10250; 0: it serves nothing */
+    char *client_pair;     /* with rotates_client: <cert_dir>/kubelet-client-current.pem */
+    char *server_pair;     /* with rotates_server: <cert_dir>/kubelet-server-current.pem */
+    char *address;         /* that it serves on: "0.0.0.0" */
+    int port;              /* 10250; 0: it serves nothing */
+    char *healthz_address; /* of its page that anybody may ask: "127.0.0.1" */
+    int healthz_port;      /* 10248; 0: there is none */
     /* What is in force, wherever it was said, as flags of a container: what cr_program.container takes, so that the
      * catalogue's conditions see what the configuration file says ("--rotate-certificates=false"). */
     struct cr_json *settings;

@@ -103,15 +103,20 @@ static const struct refusal {
     {"--tls-cert-file --v=2", NULL, NULL, "the kubelet's --tls-cert-file has no value"},
     {"--port=http", NULL, NULL, "the kubelet's port is none"},
     {"--port=70000", NULL, NULL, "the kubelet's port is none"},
+    {CONFIG, HEAD "healthzPort: '7'\n", NULL, "the kubelet's healthzPort is none"},
 };
 
-static const struct { const char *flags; const char *config; int port; const char *address; } serving[] = {
-    {"", NULL, 10250, "0.0.0.0"},
-    {CONFIG, HEAD "port: 0\naddress: ''\n", 10250, "0.0.0.0"},
-    {CONFIG, HEAD "port: 1250\naddress: '192.0.2.7'\n", 1250, "192.0.2.7"},
-    {CONFIG " --port=2 --address=::", HEAD "port: 1250\naddress: '192.0.2.7'\n", 2, "::"},
-    {CONFIG, HEAD "enableServer: false\n", 0, "0.0.0.0"},
-    {CONFIG " --enable-server", HEAD "enableServer: false\n", 10250, "0.0.0.0"},
+static const struct { const char *flags; const char *config; int port; const char *address; int healthz; const char *healthz_address; } serving[] = {
+    {"", NULL, 10250, "0.0.0.0", 10248, "127.0.0.1"},
+    {CONFIG, HEAD "port: 0\naddress: ''\n", 10250, "0.0.0.0", 10248, "127.0.0.1"},
+    {CONFIG, HEAD "port: 1250\naddress: '192.0.2.7'\n", 1250, "192.0.2.7", 10248, "127.0.0.1"},
+    {CONFIG " --port=2 --address=::", HEAD "port: 1250\naddress: '192.0.2.7'\n", 2, "::", 10248, "127.0.0.1"},
+    {CONFIG, HEAD "enableServer: false\n", 0, "0.0.0.0", 10248, "127.0.0.1"},
+    {CONFIG " --enable-server", HEAD "enableServer: false\n", 10250, "0.0.0.0", 10248, "127.0.0.1"},
+    {CONFIG, HEAD "healthzPort: 0\n", 10250, "0.0.0.0", 0, "127.0.0.1"},
+    {CONFIG, HEAD "healthzPort: null\nhealthzBindAddress: ''\n", 10250, "0.0.0.0", 10248, "127.0.0.1"},
+    {CONFIG, HEAD "healthzPort: 7\nhealthzBindAddress: '::1'\n", 10250, "0.0.0.0", 7, "::1"},
+    {CONFIG " --healthz-port=8 --healthz-bind-address=192.0.2.7", HEAD "healthzPort: 7\n", 10250, "0.0.0.0", 8, "192.0.2.7"},
 };
 /* clang-format on */
 
@@ -216,6 +221,8 @@ static void says_where_it_serves(void **state)
             fail_msg("%s: %s", serving[i].flags, err.text);
         if (files.port != serving[i].port || !cr_streq(files.address, serving[i].address))
             fail_msg("%zu: %s port %d", i, files.address, files.port);
+        if (files.healthz_port != serving[i].healthz || !cr_streq(files.healthz_address, serving[i].healthz_address))
+            fail_msg("%zu: %s healthz port %d", i, files.healthz_address, files.healthz_port);
     }
 }
 

@@ -1,4 +1,4 @@
-/* Versions as image tags show them, and ranges of versions. Pure. Private to pkg/rotation. */
+/* Versions as image tags show them, and ranges of versions. Pure. Private to pkg/rotation and pkg/node. */
 #ifndef CR_ROTATION_VERSION_H
 #define CR_ROTATION_VERSION_H
 

@@ -1,0 +1,46 @@
+#include "node/order.h"
+
+#include "base/strings.h"
+
+bool cr_node_act_is_under_way(const struct cr_node_act *act)
+{
+    return act->phase == CR_NODE_ACT_RESTARTING || act->phase == CR_NODE_ACT_PROVING;
+}
+
+bool cr_node_act_equal(const struct cr_node_act *a, const struct cr_node_act *b)
+{
+    return a->phase == b->phase && cr_streq(a->token, b->token) && cr_streq(a->component, b->component) &&
+           cr_streq(a->process, b->process);
+}
+
+static enum cr_node_next under_way(const struct cr_node_act *act, const struct cr_node_order_view *view)
+{
+    bool begun = act->phase == CR_NODE_ACT_PROVING || view->begun || view->other_process;
+    if (begun)
+        return CR_NODE_NEXT_FOLLOW;
+    if (!view->recorded)
+        return CR_NODE_NEXT_NOTHING;
+    return view->ours ? CR_NODE_NEXT_BEGIN : CR_NODE_NEXT_TAKE;
+}
+
+static enum cr_node_next waiting(const struct cr_node_order_view *view)
+{
+    if (view->refusal)
+        return CR_NODE_NEXT_REFUSE;
+    if (!view->recorded)
+        return CR_NODE_NEXT_NOTHING;
+    return view->ours ? CR_NODE_NEXT_RECORD : CR_NODE_NEXT_TAKE;
+}
+
+enum cr_node_next cr_node_order_next(const struct cr_node_order *order, const struct cr_node_act *act,
+                                     const struct cr_node_order_view *view)
+{
+    if (cr_node_act_is_under_way(act))
+        return under_way(act, view);
+    if (order->token && !cr_streq(order->token, act->token))
+        return CR_NODE_NEXT_ACCEPT;
+    if (act->phase == CR_NODE_ACT_WAITING)
+        return order->token ? waiting(view) : CR_NODE_NEXT_FORGET;
+    /* Who comes next must see how it ended before it is its turn. */
+    return view->claimed && view->recorded ? CR_NODE_NEXT_GIVE_UP : CR_NODE_NEXT_NOTHING;
+}

@@ -1,0 +1,33 @@
+#include "node/sole.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Of <sys/file.h>, in whose place the compiler would take our own sys/file.h. */
+extern int flock(int fd, int operation);
+
+static enum cr_error_kind kind_of(int error)
+{
+    return error == ENOENT || error == ENOTDIR ? CR_ERR_NOT_FOUND
+           : error == EACCES || error == EPERM ? CR_ERR_FORBIDDEN
+                                               : CR_ERR_TRANSIENT;
+}
+
+int cr_node_sole(const char *folder, struct cr_error *err)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        cr_error_set(err, kind_of(errno), "%s: %s", folder, strerror(errno));
+        return -1;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    if (errno == EWOULDBLOCK)
+        cr_error_set(err, CR_ERR_CONFLICT, "another agent runs on this node: it holds the lock of %s", folder);
+    else
+        cr_error_set(err, kind_of(errno), "%s cannot be locked: %s", folder, strerror(errno));
+    close(fd);
+    return -1;
+}

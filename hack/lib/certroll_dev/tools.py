@@ -125,6 +125,7 @@ SOURCES: tuple[Source, ...] = (
     # A module of its own: what it needs beyond the others would be in the key of all of them.
     GoModule("kubeadm", "k8s.io/kubernetes", {"kubeadm": "k8s.io/kubernetes/cmd/kubeadm"}, _KUBERNETES_VARIABLES),
     GoModule("etcd", "go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"}),
+    GoModule("etcdctl", "go.etcd.io/etcd/etcdctl/v3", {"etcdctl": "go.etcd.io/etcd/etcdctl/v3"}),
     GoModule("coredns", "github.com/coredns/coredns", {"coredns": "."}),
     GoModule(
         "ratelimit", "github.com/envoyproxy/ratelimit", {"ratelimit": "github.com/envoyproxy/ratelimit/src/service_cmd"}

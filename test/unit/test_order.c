@@ -13,6 +13,10 @@
         __VA_ARGS__                                                                                                    \
     }
 
+static char a[] = "a";
+static char b[] = "b";
+static char etcd[] = "etcd";
+
 static const struct {
     const char *rule;
     char *order; /* token; NULL: none */
@@ -22,44 +26,42 @@ static const struct {
     enum cr_node_next next;
 } cases[] = {
     {"nothing is asked for", NULL, NULL, CR_NODE_ACT_NONE, VIEW(.recorded = true), CR_NODE_NEXT_NOTHING},
-    {"a new order", "b", NULL, CR_NODE_ACT_NONE, VIEW(.recorded = true), CR_NODE_NEXT_ACCEPT},
-    {"a new order after another", "b", "a", CR_NODE_ACT_DONE, VIEW(.recorded = true), CR_NODE_NEXT_ACCEPT},
-    {"a new order in place of one that waits", "b", "a", CR_NODE_ACT_WAITING, VIEW(.recorded = true),
-     CR_NODE_NEXT_ACCEPT},
+    {"a new order", b, NULL, CR_NODE_ACT_NONE, VIEW(.recorded = true), CR_NODE_NEXT_ACCEPT},
+    {"a new order after another", b, a, CR_NODE_ACT_DONE, VIEW(.recorded = true), CR_NODE_NEXT_ACCEPT},
+    {"a new order in place of one that waits", b, a, CR_NODE_ACT_WAITING, VIEW(.recorded = true), CR_NODE_NEXT_ACCEPT},
 
-    {"it waits until that is written", "a", "a", CR_NODE_ACT_WAITING, VIEW(.recorded = false, .ours = true),
+    {"it waits until that is written", a, a, CR_NODE_ACT_WAITING, VIEW(.recorded = false, .ours = true),
      CR_NODE_NEXT_NOTHING},
-    {"then for its turn", "a", "a", CR_NODE_ACT_WAITING, VIEW(.recorded = true), CR_NODE_NEXT_TAKE},
-    {"then it is recorded", "a", "a", CR_NODE_ACT_WAITING, VIEW(.recorded = true, .ours = true), CR_NODE_NEXT_RECORD},
-    {"what cannot be done is refused", "a", "a", CR_NODE_ACT_WAITING,
-     VIEW(.recorded = true, .ours = true, .refusal = "no"), CR_NODE_NEXT_REFUSE},
-    {"taken back before it was begun", NULL, "a", CR_NODE_ACT_WAITING, VIEW(.recorded = true, .ours = true),
+    {"then for its turn", a, a, CR_NODE_ACT_WAITING, VIEW(.recorded = true), CR_NODE_NEXT_TAKE},
+    {"then it is recorded", a, a, CR_NODE_ACT_WAITING, VIEW(.recorded = true, .ours = true), CR_NODE_NEXT_RECORD},
+    {"what cannot be done is refused", a, a, CR_NODE_ACT_WAITING, VIEW(.recorded = true, .ours = true, .refusal = "no"),
+     CR_NODE_NEXT_REFUSE},
+    {"taken back before it was begun", NULL, a, CR_NODE_ACT_WAITING, VIEW(.recorded = true, .ours = true),
      CR_NODE_NEXT_FORGET},
 
-    {"nothing is begun before it is written", "a", "a", CR_NODE_ACT_RESTARTING, VIEW(.recorded = false, .ours = true),
+    {"nothing is begun before it is written", a, a, CR_NODE_ACT_RESTARTING, VIEW(.recorded = false, .ours = true),
      CR_NODE_NEXT_NOTHING},
-    {"nothing is begun without the turn", "a", "a", CR_NODE_ACT_RESTARTING, VIEW(.recorded = true), CR_NODE_NEXT_TAKE},
-    {"begun with both", "a", "a", CR_NODE_ACT_RESTARTING, VIEW(.recorded = true, .ours = true), CR_NODE_NEXT_BEGIN},
-    {"not begun twice: the manifest has the token", "a", "a", CR_NODE_ACT_RESTARTING,
+    {"nothing is begun without the turn", a, a, CR_NODE_ACT_RESTARTING, VIEW(.recorded = true), CR_NODE_NEXT_TAKE},
+    {"begun with both", a, a, CR_NODE_ACT_RESTARTING, VIEW(.recorded = true, .ours = true), CR_NODE_NEXT_BEGIN},
+    {"not begun twice: the manifest has the token", a, a, CR_NODE_ACT_RESTARTING,
      VIEW(.recorded = true, .ours = true, .begun = true), CR_NODE_NEXT_FOLLOW},
-    {"not begun twice: another process runs", "a", "a", CR_NODE_ACT_RESTARTING,
+    {"not begun twice: another process runs", a, a, CR_NODE_ACT_RESTARTING,
      VIEW(.recorded = true, .ours = true, .other_process = true), CR_NODE_NEXT_FOLLOW},
-    {"followed without the API server and the turn", "a", "a", CR_NODE_ACT_RESTARTING, VIEW(.begun = true),
+    {"followed without the API server and the turn", a, a, CR_NODE_ACT_RESTARTING, VIEW(.begun = true),
      CR_NODE_NEXT_FOLLOW},
-    {"proving is followed", "a", "a", CR_NODE_ACT_PROVING, VIEW(.recorded = false), CR_NODE_NEXT_FOLLOW},
-    {"what was begun comes to its end though it was taken back", NULL, "a", CR_NODE_ACT_PROVING,
+    {"proving is followed", a, a, CR_NODE_ACT_PROVING, VIEW(.recorded = false), CR_NODE_NEXT_FOLLOW},
+    {"what was begun comes to its end though it was taken back", NULL, a, CR_NODE_ACT_PROVING,
      VIEW(.recorded = true, .ours = true), CR_NODE_NEXT_FOLLOW},
-    {"and though another is asked for", "b", "a", CR_NODE_ACT_RESTARTING,
+    {"and though another is asked for", b, a, CR_NODE_ACT_RESTARTING,
      VIEW(.recorded = true, .ours = true, .begun = true), CR_NODE_NEXT_FOLLOW},
-    {"also when it is refused by now", "a", "a", CR_NODE_ACT_PROVING, VIEW(.recorded = true, .refusal = "no"),
+    {"also when it is refused by now", a, a, CR_NODE_ACT_PROVING, VIEW(.recorded = true, .refusal = "no"),
      CR_NODE_NEXT_FOLLOW},
 
-    {"done once", "a", "a", CR_NODE_ACT_DONE, VIEW(.recorded = true, .ours = true), CR_NODE_NEXT_NOTHING},
-    {"failed once", "a", "a", CR_NODE_ACT_FAILED, VIEW(.recorded = true), CR_NODE_NEXT_NOTHING},
-    {"refused once", "a", "a", CR_NODE_ACT_REFUSED, VIEW(.recorded = true), CR_NODE_NEXT_NOTHING},
-    {"the turn is kept until the end is written", "a", "a", CR_NODE_ACT_DONE, VIEW(.claimed = true),
-     CR_NODE_NEXT_NOTHING},
-    {"and given up then", "a", "a", CR_NODE_ACT_DONE, VIEW(.recorded = true, .claimed = true), CR_NODE_NEXT_GIVE_UP},
+    {"done once", a, a, CR_NODE_ACT_DONE, VIEW(.recorded = true, .ours = true), CR_NODE_NEXT_NOTHING},
+    {"failed once", a, a, CR_NODE_ACT_FAILED, VIEW(.recorded = true), CR_NODE_NEXT_NOTHING},
+    {"refused once", a, a, CR_NODE_ACT_REFUSED, VIEW(.recorded = true), CR_NODE_NEXT_NOTHING},
+    {"the turn is kept until the end is written", a, a, CR_NODE_ACT_DONE, VIEW(.claimed = true), CR_NODE_NEXT_NOTHING},
+    {"and given up then", a, a, CR_NODE_ACT_DONE, VIEW(.recorded = true, .claimed = true), CR_NODE_NEXT_GIVE_UP},
     {"also of what was taken back", NULL, NULL, CR_NODE_ACT_NONE, VIEW(.recorded = true, .claimed = true),
      CR_NODE_NEXT_GIVE_UP},
 };
@@ -68,8 +70,8 @@ static void test_each_rule(void **state)
 {
     (void)state;
     for (size_t i = 0; i < cr_array_len(cases); i++) {
-        const struct cr_node_order order = {.token = cases[i].order, .component = cases[i].order ? "etcd" : NULL};
-        const struct cr_node_act act = {.token = cases[i].act, .component = "etcd", .phase = cases[i].phase};
+        const struct cr_node_order order = {.token = cases[i].order, .component = cases[i].order ? etcd : NULL};
+        const struct cr_node_act act = {.token = cases[i].act, .component = etcd, .phase = cases[i].phase};
         enum cr_node_next next = cr_node_order_next(&order, &act, &cases[i].view);
         if (next != cases[i].next)
             fail_msg("%s: %d, not %d", cases[i].rule, (int)next, (int)cases[i].next);
@@ -79,9 +81,9 @@ static void test_each_rule(void **state)
 static void test_acts_are_told_apart_by_what_counts(void **state)
 {
     (void)state;
-    const struct cr_node_act act = {.token = "t", .component = "etcd", .phase = CR_NODE_ACT_WAITING, .process = "p"};
+    const struct cr_node_act act = {.token = a, .component = etcd, .phase = CR_NODE_ACT_WAITING, .process = b};
     struct cr_node_act other = act;
-    other.message = "words";
+    other.message = b;
     other.started_ms = 7;
     assert_true(cr_node_act_equal(&act, &other));
     other.process = NULL;

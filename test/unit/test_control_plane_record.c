@@ -1,0 +1,94 @@
+#include "controllers/control_plane_record.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/strings.h"
+#include "controllers/control_plane_events.h"
+
+enum { NOW = 5000 };
+
+static void read_record(struct cr_control_plane_record *record)
+{
+    static const char text[] =
+        "{\"kind\":\"ControlPlanePolicy\",\"metadata\":{\"name\":\"control-plane\",\"namespace\":\"kube-system\","
+        "\"uid\":\"u-1\",\"resourceVersion\":\"42\",\"generation\":3,\"creationTimestamp\":\"2026-11-21T06:10:21Z\"},"
+        "\"spec\":7,\"status\":{\"cluster\":{\"trusted\":\"a,b\",\"pending\":\"c\",\"known\":\"a,b,c\","
+        "\"issuing\":\"a\",\"removable\":\"b\"},\"serviceAccounts\":{\"verifying\":\"k\",\"signing\":\"k\"},"
+        "\"restarting\":{\"node\":\"node-1\",\"component\":\"etcd\",\"token\":\"t\"},\"failedToken\":\"f\","
+        "\"handledRetry\":\"r\",\"conditions\":[{\"type\":\"Blocked\",\"status\":\"True\",\"reason\":\"Trap\","
+        "\"message\":\"m\",\"lastTransitionTime\":\"2026-11-21T06:10:21Z\"}]}}";
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_json) struct cr_json *json = cr_json_parse(text, strlen(text), &err);
+    assert_non_null(json);
+    cr_control_plane_record_read(json, record);
+}
+
+static void one_whose_spec_cannot_be_read_still_has_a_name_and_a_status(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_control_plane_record) struct cr_control_plane_record record;
+    read_record(&record);
+    assert_string_equal(record.name, "control-plane");
+    assert_string_equal(record.uid, "u-1");
+    assert_string_equal(record.resource_version, "42");
+    assert_int_equal(record.generation, 3);
+    assert_int_equal(record.created_ms, INT64_C(1795241421000));
+    assert_string_equal(record.status.cluster.trusted, "a,b");
+}
+
+/* Who waits for what is safe must not find what was. What is remembered stays. */
+static void a_problem_says_nothing_of_what_is_safe(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_control_plane_record) struct cr_control_plane_record record;
+    CR_CLEANUP(cr_control_plane_status) struct cr_control_plane_status after = {0};
+    read_record(&record);
+    cr_control_plane_status_problem(&record, "Forbidden", "grant list of secrets", NOW, &after);
+    assert_string_equal(after.cluster.trusted, "");
+    assert_string_equal(after.cluster.known, "");
+    assert_string_equal(after.cluster.removable, "");
+    assert_string_equal(after.etcd.trusted, "");
+    assert_string_equal(after.service_accounts.verifying, "");
+    assert_string_equal(after.service_accounts.removable, "");
+    assert_string_equal(after.restarting_token, "t");
+    assert_string_equal(after.failed_token, "f");
+    assert_string_equal(after.handled_retry, "r");
+    assert_string_equal(after.next, "grant list of secrets");
+    assert_int_equal(after.observed_generation, 3);
+    const struct cr_condition *ready = cr_control_plane_condition(&after, "Ready");
+    assert_false(ready->status);
+    assert_string_equal(ready->reason, "Forbidden");
+    assert_int_equal(ready->observed_generation, 3);
+    assert_false(cr_control_plane_condition(&after, "Converged")->status);
+    assert_true(cr_control_plane_condition(&after, "Blocked")->status);
+}
+
+static void a_younger_policy_is_told_which_one_counts(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_control_plane_record) struct cr_control_plane_record record;
+    CR_CLEANUP(cr_control_plane_status) struct cr_control_plane_status after = {0};
+    read_record(&record);
+    cr_control_plane_status_conflict(&record, "first", NOW, &after);
+    const struct cr_condition *conflict = cr_control_plane_condition(&after, "Conflict");
+    assert_true(conflict->status);
+    assert_non_null(strstr(conflict->message, "ControlPlanePolicy first is older"));
+    assert_false(cr_control_plane_condition(&after, "Ready")->status);
+    assert_string_equal(after.cluster.removable, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_whose_spec_cannot_be_read_still_has_a_name_and_a_status),
+        cmocka_unit_test(a_problem_says_nothing_of_what_is_safe),
+        cmocka_unit_test(a_younger_policy_is_told_which_one_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,80 @@
+#include "controllers/control_plane_workloads.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/strings.h"
+
+static struct cr_json *parse(const char *text)
+{
+    struct cr_error err = {0};
+    struct cr_json *json = cr_json_parse(text, strlen(text), &err);
+    if (!json)
+        fail_msg("the test's own JSON: %s in %s", err.text, text);
+    return json;
+}
+
+#define DEPLOYMENT(observed, updated)                                                                                  \
+    "{\"metadata\":{\"name\":\"a\",\"namespace\":\"b\",\"generation\":2},\"spec\":{\"replicas\":2,\"template\":"       \
+    "{\"metadata\":{\"annotations\":{\"certroll.dev/root-ca\":\"aa\"}}}},\"status\":{\"observedGeneration\":" observed \
+    ",\"replicas\":2,\"updatedReplicas\":" updated ",\"availableReplicas\":2,\"readyReplicas\":2}}"
+#define POD(phase, start)                                                                                              \
+    "{\"metadata\":{\"name\":\"p\"},\"status\":{\"phase\":\"" phase "\",\"startTime\":\"2026-11-21T06:10:" start "Z\"" \
+    "}}"
+
+static void a_rollout_is_over_when_its_controller_says_so(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *workload;
+        bool rolling;
+    } cases[] = {
+        {DEPLOYMENT("2", "2"), false},
+        {DEPLOYMENT("1", "2"), true},
+        {DEPLOYMENT("2", "1"), true},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_json) struct cr_json *workload = parse(cases[i].workload);
+        CR_CLEANUP(cr_json) struct cr_json *pods = parse("{\"items\":[]}");
+        struct cr_control_plane_workload_view view = cr_control_plane_workload_read("Deployment", workload, pods);
+        assert_true(view.found);
+        assert_int_equal(view.rolling, cases[i].rolling);
+        assert_string_equal(view.root_ca, "aa");
+        assert_null(view.token_key);
+        assert_int_equal(view.pods_started_ms, 0);
+    }
+}
+
+static void the_oldest_pod_that_runs_tells_since_when(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_json) struct cr_json *workload = parse(DEPLOYMENT("2", "2"));
+    CR_CLEANUP(cr_json)
+    struct cr_json *pods =
+        parse("{\"items\":[" POD("Running", "30") "," POD("Running", "21") "," POD("Failed", "01") "]}");
+    struct cr_control_plane_workload_view view = cr_control_plane_workload_read("Deployment", workload, pods);
+    assert_int_equal(view.pods_started_ms, INT64_C(1795241421000));
+}
+
+static void pods_that_cannot_be_asked_for_are_old(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_json) struct cr_json *workload = parse(DEPLOYMENT("2", "2"));
+    assert_int_equal(cr_control_plane_workload_read("Deployment", workload, NULL).pods_started_ms, 1);
+    assert_false(cr_control_plane_workload_read("Deployment", NULL, NULL).found);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rollout_is_over_when_its_controller_says_so),
+        cmocka_unit_test(the_oldest_pod_that_runs_tells_since_when),
+        cmocka_unit_test(pods_that_cannot_be_asked_for_are_old),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

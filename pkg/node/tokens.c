@@ -1,0 +1,236 @@
+/* Projected service account tokens of the node's pods, counted by the key that signed them: whether anybody needs an
+ * old key still.
+ *
+ * They are in tmpfs, in <kubelet's folder>/pods/<uid>/volumes/kubernetes.io~projected/<volume>/…data, and are there for
+ * as long as the pod's containers may run: a kubelet takes the volumes of a pod away that has ended, so the folder of
+ * one that is dead has none. A container that sees /var/lib/kubelet sees mounts of pods that began later only with
+ * mountPropagation: HostToContainer. A volume is replaced as a whole (..data is a link that is swapped), so a token
+ * that goes while it is looked at is looked for again.
+ *
+ * A token counts when it is bound to the pod that it lies in (its claim kubernetes.io.pod.uid: KEP-1205). What other
+ * JWTs a projected Secret has is not the kubelet's to renew. Nothing of a token is kept but its key's id, which is
+ * public. */
+#include "node/reading.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+#include "codec/base64.h"
+#include "codec/json.h"
+#include "node/host_files.h"
+#include "node/host_way.h"
+#include "sys/file.h"
+
+enum {
+    PODS_MAX = 8192,
+    ENTRIES_MAX = 1024, /* of a folder */
+    DEPTH_MAX = 4,      /* of a volume: a token's path may have folders */
+    TOKEN_MAX = 64 * 1024,
+    KEYS_MAX = 64, /* that are told apart */
+    TRIES = 3,
+    DIGEST = 32,
+};
+
+struct count {
+    const char *root;
+    struct cr_node_token_count *items; /* owned */
+    size_t len;
+};
+
+static void count_dispose(struct count *count)
+{
+    for (size_t i = 0; i < count->len; i++)
+        free(count->items[i].key);
+    free(count->items);
+}
+CR_DEFINE_DISPOSE(count, struct count, count_dispose)
+
+static void json_secret_cleanup(struct cr_json **j)
+{
+    cr_json_free_secret(*j);
+}
+
+/* --- one token --- */
+
+/* RFC 4648, section 5, without padding: a part of a JWT (RFC 7515, section 2). */
+static bool decode_url(const char *text, size_t len, struct cr_buf *out)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf plain = {.secret = true};
+    for (size_t i = 0; i < len; i++) {
+        char c = text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i];
+        /* White space would be skipped, and the two of plain base64 are none here. */
+        if (text[i] == '+' || text[i] == '/' || text[i] == '=' || text[i] <= ' ' || !cr_buf_append(&plain, &c, 1))
+            return false;
+    }
+    static const char padding[] = "===";
+    if (len % 4 && !cr_buf_append(&plain, padding, 4 - len % 4))
+        return false;
+    return len && cr_base64_decode(cr_buf_text(&plain), plain.len, out, NULL);
+}
+
+/* The next part, up to its dot, as JSON. NULL: it is none. Owned, to be wiped. */
+static struct cr_json *next_part(const char **at, const char *end)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = {.max = TOKEN_MAX, .secret = true};
+    const char *dot = memchr(*at, '.', (size_t)(end - *at));
+    if (!dot || !decode_url(*at, (size_t)(dot - *at), &text))
+        return NULL;
+    *at = dot + 1;
+    return cr_json_parse(cr_buf_text(&text), text.len, NULL);
+}
+
+/* Whether it is a token of that pod; *key: the digest of its key in hexadecimal, owned, NULL when its id is none. */
+static bool read_token(const struct cr_buf *text, const char *uid, char **key)
+{
+    const char *at = cr_buf_text(text);
+    const char *end = at + text->len;
+    __attribute__((cleanup(json_secret_cleanup))) struct cr_json *header = next_part(&at, end);
+    __attribute__((cleanup(json_secret_cleanup))) struct cr_json *claims = header ? next_part(&at, end) : NULL;
+    *key = NULL;
+    if (!cr_json_string_at(header, "alg") || !cr_streq(cr_json_string_at(claims, "kubernetes.io", "pod", "uid"), uid))
+        return false;
+    const char *kid = cr_or_empty(cr_json_string_at(header, "kid"));
+    CR_CLEANUP(cr_buf) struct cr_buf digest = {0};
+    if (!decode_url(kid, strlen(kid), &digest) || digest.len != DIGEST)
+        return true;
+    CR_CLEANUP(cr_buf) struct cr_buf hex = {0};
+    for (size_t i = 0; i < digest.len; i++)
+        cr_buf_printf(&hex, "%02x", (unsigned char)digest.data[i]);
+    *key = cr_buf_steal(&hex);
+    return true;
+}
+
+/* Beyond KEYS_MAX a key is one that is not known. */
+static void add(struct count *count, const char *key)
+{
+    for (int again = 0; again < 2; again++, key = NULL) {
+        for (size_t i = 0; i < count->len; i++)
+            if (cr_streq(count->items[i].key, key)) {
+                count->items[i].tokens++;
+                return;
+            }
+        if (count->len < KEYS_MAX || !key)
+            break;
+    }
+    count->items = cr_reallocarray(count->items, count->len + 1, sizeof *count->items);
+    count->items[count->len++] = (struct cr_node_token_count){.key = cr_strdup_or_null(key), .tokens = 1};
+}
+
+/* --- a volume --- */
+
+/* What is too big, or no file, is no token. */
+static bool may_be_token(const struct cr_host_way *way)
+{
+    return S_ISREG(way->end.st_mode) && way->end.st_size > 0 && way->end.st_size <= TOKEN_MAX;
+}
+
+static bool count_file(struct count *count, const char *host, const struct cr_host_way *way, const char *uid,
+                       struct cr_error *err)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = {.secret = true};
+    if (!may_be_token(way))
+        return true;
+    if (!cr_file_read(way->path, TOKEN_MAX, &text, err))
+        return err->kind == CR_ERR_INVALID || cr_error_wrap(err, "%s", host);
+    char *key = NULL;
+    if (read_token(&text, uid, &key))
+        add(count, key);
+    free(key);
+    return true;
+}
+
+static bool count_folder(struct count *count, const char *folder, const char *uid, int depth, struct cr_error *err);
+
+static bool count_entry(struct count *count, const char *host, const char *uid, int depth, struct cr_error *err)
+{
+    CR_CLEANUP(cr_host_way) struct cr_host_way way;
+    if (!cr_host_way_go(count->root, host, &way, err))
+        return false;
+    if (S_ISDIR(way.end.st_mode))
+        return depth == DEPTH_MAX || count_folder(count, host, uid, depth + 1, err);
+    return count_file(count, host, &way, uid, err);
+}
+
+/* What is gone for good by now was of a pod that has ended. */
+static bool count_until_it_stays(struct count *count, const char *host, const char *uid, int depth,
+                                 struct cr_error *err)
+{
+    for (int i = 0; i < TRIES; i++) {
+        struct cr_error why = {0};
+        if (count_entry(count, host, uid, depth, &why))
+            return true;
+        if (why.kind != CR_ERR_NOT_FOUND)
+            return cr_error_set(err, why.kind, "%s", why.text);
+    }
+    return true;
+}
+
+/* names: empty when there is no such folder (any more). */
+static bool list(const struct count *count, const char *folder, size_t max, struct cr_strvec *names,
+                 struct cr_error *err)
+{
+    struct cr_error why = {0};
+    return cr_host_folder_list(count->root, folder, max, names, &why) || why.kind == CR_ERR_NOT_FOUND ||
+           cr_error_set(err, why.kind, "%s", why.text);
+}
+
+static bool count_folder(struct count *count, const char *folder, const char *uid, int depth, struct cr_error *err)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+    if (!list(count, folder, ENTRIES_MAX, &names, err))
+        return false;
+    for (size_t i = 0; i < names.len; i++) {
+        cr_autofree char *host = cr_asprintf("%s/%s", folder, names.items[i]);
+        /* "..data" and what it leads to, which the names beside it lead to as well. */
+        if (!cr_starts_with(names.items[i], "..") && !count_until_it_stays(count, host, uid, depth, err))
+            return false;
+    }
+    return true;
+}
+
+/* --- all of them --- */
+
+static bool count_pod(struct count *count, const char *pods, const char *uid, struct cr_error *err)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec volumes = {0};
+    cr_autofree char *folder = cr_asprintf("%s/%s/volumes/kubernetes.io~projected", pods, uid);
+    if (!list(count, folder, ENTRIES_MAX, &volumes, err))
+        return false;
+    for (size_t i = 0; i < volumes.len; i++) {
+        cr_autofree char *volume = cr_asprintf("%s/%s", folder, volumes.items[i]);
+        if (!count_folder(count, volume, uid, 0, err))
+            return false;
+    }
+    return true;
+}
+
+/* Those that are not known last. */
+static int by_key(const void *a, const void *b)
+{
+    const char *x = ((const struct cr_node_token_count *)a)->key;
+    const char *y = ((const struct cr_node_token_count *)b)->key;
+    return x && y ? strcmp(x, y) : !x - !y;
+}
+
+bool cr_node_tokens_count(const struct cr_node_layout *layout, const char *kubelet_folder,
+                          struct cr_node_token_count **items, size_t *len, struct cr_error *err)
+{
+    CR_CLEANUP(count) struct count count = {.root = layout->root};
+    CR_CLEANUP(cr_strvec) struct cr_strvec uids = {0};
+    cr_autofree char *pods = cr_asprintf("%s/pods", kubelet_folder);
+    if (!cr_host_folder_list(layout->root, pods, PODS_MAX, &uids, err))
+        return false;
+    for (size_t i = 0; i < uids.len; i++)
+        if (!count_pod(&count, pods, uids.items[i], err))
+            return false;
+    if (count.len)
+        qsort(count.items, count.len, sizeof *count.items, by_key);
+    *items = cr_steal(&count.items);
+    *len = count.len;
+    count.len = 0;
+    return true;
+}

@@ -8,12 +8,14 @@
 #include "node/reading.h"
 #include "node/restart.h"
 
-/* proofs: as look->programs; NULL: nobody was asked. before: NULL: none; order, identity, act, agent and tokens are
- * taken over from it, and its rows are the memory of cr_node_loaded_judge: rows of a kubelet that does not run now are
- * kept, as Unknown. What is as it was is said as it was: but for seen_ms a report of an unchanged node equals the one
- * before. Lists are cut at the caps of api/node_report.h, with a trouble that says so. A kubeconfig that is followed
- * has the rows of what is in it, and none itself. A key and its certificate stand in rows of their own; one that does
- * not fit is a problem of both, and a leaf that is seen served proves its key, too. out need not be initialised. */
+/* proofs: as look->programs; NULL: nobody was asked. before: NULL: none; node, order, identity, act, agent and tokens
+ * are taken over from it, and its rows are the memory of cr_node_loaded_judge: those of a kubelet that does not run now
+ * are kept, as Unknown. What is as it was is said as it was: but for seen_ms a report of an unchanged node equals the
+ * one before.
+ *
+ * Lists are whole, but for CAs and the prints of a row; what is written of them cr_node_report_encode_status bounds. A
+ * kubeconfig that is followed has the rows of what is in it, and none itself. A key has what its certificate's row
+ * says, since it fits that, or both have the problem. out need not be initialised. */
 void cr_node_report_make(const struct cr_node_look *look, const struct cr_node_proof *proofs,
                          const struct cr_node_allowed *allowed, const struct cr_node_report *before, int64_t now_ms,
                          struct cr_node_report *out);

@@ -140,6 +140,12 @@ struct cr_control_plane_status {
 };
 void cr_control_plane_status_dispose(struct cr_control_plane_status *status);
 CR_DEFINE_DISPOSE(cr_control_plane_status, struct cr_control_plane_status, cr_control_plane_status_dispose)
+/* What one plan remembers of the one before: the order, the failure, what is followed, and conditions for their times.
+ * to: zeroed. */
+void cr_control_plane_status_keep(struct cr_control_plane_status *to, const struct cr_control_plane_status *from);
+/* As cr_status_condition. */
+void cr_control_plane_status_condition(struct cr_control_plane_status *status, const char *type, bool value,
+                                       const char *reason, const char *message, int64_t generation, int64_t now_ms);
 void cr_control_plane_status_decode(const struct cr_json *status, struct cr_control_plane_status *out);
 /* Owned; every member always there (merge patch); deterministic. */
 struct cr_json *cr_control_plane_status_encode(const struct cr_control_plane_status *status);

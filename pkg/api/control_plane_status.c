@@ -58,6 +58,40 @@ void cr_control_plane_status_dispose(struct cr_control_plane_status *status)
     *status = (struct cr_control_plane_status){0};
 }
 
+void cr_control_plane_status_keep(struct cr_control_plane_status *to, const struct cr_control_plane_status *from)
+{
+    to->restarting_node = cr_strdup_or_null(from->restarting_node);
+    to->restarting_component = cr_strdup_or_null(from->restarting_component);
+    to->restarting_token = cr_strdup_or_null(from->restarting_token);
+    to->restarting_since_ms = from->restarting_since_ms;
+    to->restarting_revoked = from->restarting_revoked;
+    to->failed_node = cr_strdup_or_null(from->failed_node);
+    to->failed_component = cr_strdup_or_null(from->failed_component);
+    to->failed_token = cr_strdup_or_null(from->failed_token);
+    to->failed_state = cr_strdup_or_null(from->failed_state);
+    to->handled_retry = cr_strdup_or_null(from->handled_retry);
+    to->root_ca = cr_strdup_or_null(from->root_ca);
+    to->root_ca_since_ms = from->root_ca_since_ms;
+    to->signing_key = cr_strdup_or_null(from->signing_key);
+    to->signing_key_since_ms = from->signing_key_since_ms;
+    memcpy(to->conditions, from->conditions, sizeof to->conditions);
+    cr_conditions_own(to->conditions, CR_CONTROL_PLANE_CONDITIONS);
+}
+
+void cr_control_plane_status_condition(struct cr_control_plane_status *status, const char *type, bool value,
+                                       const char *reason, const char *message, int64_t generation, int64_t now_ms)
+{
+    cr_autofree char *its_reason = cr_strdup_or_null(reason);
+    cr_autofree char *its_message = cr_strdup_or_null(message);
+    struct cr_condition condition = {.type = type,
+                                     .status = value,
+                                     .reason = its_reason,
+                                     .message = its_message,
+                                     .transition_ms = now_ms,
+                                     .observed_generation = generation};
+    cr_conditions_set(status->conditions, cr_control_plane_condition_types, CR_CONTROL_PLANE_CONDITIONS, &condition);
+}
+
 /* --- written --- */
 
 static void set_or_null(struct cr_json *object, const char *key, const char *text, size_t max)

@@ -1,0 +1,72 @@
+/* What follows a new root CA or signing key in the API: kube-root-ca.crt is the controller manager's own work and is
+ * only counted; of token Secrets, those of another key are made anew. */
+#include "rotation/control_plane_internal.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+
+enum { RENEWED_AT_ONCE = 20, NEXT_BATCH_MS = 5000 };
+
+static bool has_root(const struct cp_ctx *ctx, const struct cr_control_plane_object *object)
+{
+    if (!object->prints || !object->prints->len)
+        return false;
+    if (!ctx->root_named) /* nobody says what it ought to be: that it is there is all that can be asked for */
+        return true;
+    return ctx->root_known && cr_cp_bits_in(&ctx->sets[CP_CLUSTER], object->prints) == ctx->root;
+}
+
+static void count(struct cr_control_plane_count *counts, const struct cr_control_plane_object *object, bool converged,
+                  const char *name)
+{
+    counts->total++;
+    counts->converged += converged;
+    if (!converged && !counts->example)
+        counts->example =
+            name ? cr_asprintf("%s/%s", cr_or_empty(object->ns), name) : cr_strdup(cr_or_empty(object->ns));
+}
+
+static void count_namespaces(struct cp_ctx *ctx)
+{
+    const struct cr_control_plane_world *world = ctx->world;
+    for (size_t i = 0; i < world->root_cas_len; i++)
+        if (!world->root_cas[i].terminating)
+            count(&ctx->plan->status.namespaces, &world->root_cas[i], has_root(ctx, &world->root_cas[i]), NULL);
+}
+
+static bool is_old(const struct cp_ctx *ctx, const struct cr_control_plane_object *secret)
+{
+    return ctx->world->policy->renew_token_secrets && ctx->keys.one && !cr_streq(secret->key, ctx->keys.one);
+}
+
+/* One without a token is on its way to one. */
+static void renew(struct cp_ctx *ctx, const struct cr_control_plane_object *secret)
+{
+    struct cr_strvec *renewed = &ctx->plan->renew_tokens;
+    ctx->renewing = true;
+    if (!secret->key || !ctx->acts)
+        return;
+    if (renewed->len == RENEWED_AT_ONCE) {
+        cr_cp_again_at(ctx, ctx->world->now_ms + NEXT_BATCH_MS);
+        return;
+    }
+    cr_autofree char *name = cr_asprintf("%s/%s", cr_or_empty(secret->ns), cr_or_empty(secret->name));
+    cr_strvec_add(renewed, name);
+}
+
+void cr_cp_followers(struct cp_ctx *ctx)
+{
+    const struct cr_control_plane_world *world = ctx->world;
+    count_namespaces(ctx);
+    for (size_t i = 0; i < world->token_secrets_len; i++) {
+        const struct cr_control_plane_object *secret = &world->token_secrets[i];
+        if (secret->terminating)
+            continue;
+        bool old = is_old(ctx, secret);
+        if (old)
+            renew(ctx, secret);
+        count(&ctx->plan->status.token_secrets, secret, !old && has_root(ctx, secret), cr_or_empty(secret->name));
+    }
+}

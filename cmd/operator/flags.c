@@ -30,6 +30,9 @@ const char flags_help[] =
     "                                   only, so that RBAC can be restricted by resourceNames, and secretSelector is "
     "not\n"
     "                                   acted on (default auto)\n"
+    "      --control-plane              follow the ControlPlanePolicy in kube-system: restart the cluster's own "
+    "components, as\n"
+    "                                   far as node agents report and allow it (default false)\n"
     "      --leader-elect               of several operators, one acts: the one that holds the Lease (default true); "
     "=false\n"
     "                                   for an operator that is the only one\n"
@@ -107,6 +110,7 @@ static const struct cr_flag table[] = {
     CR_FLAG(TEXT, "operator-namespace", struct flags, operator_namespace, .check = check_namespace),
     CR_FLAG(TEXT, "catalogue-configmap", struct flags, catalogue_configmap, .check = check_configmap),
     CR_FLAG(CHOICE, "secret-scope", struct flags, secret_scope, .choices = scopes),
+    CR_FLAG(BOOL, "control-plane", struct flags, control_plane),
     CR_FLAG(BOOL, "leader-elect", struct flags, leader_elect),
     CR_FLAG(TEXT, "leader-elect-lease-name", struct flags, lease_name, .check = check_lease),
     CR_FLAG(DURATION, "leader-elect-lease-duration", struct flags, times.lease_ms),

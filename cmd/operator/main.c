@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "controllers/control_plane_controller.h"
 #include "controllers/domain_controller.h"
 #include "controllers/policy_controller.h"
 #include "flags.h"
@@ -81,6 +82,13 @@ static struct cr_domain_controller *new_domains(struct cr_policy_controller *pol
                                                .operator_namespace = options->operator_namespace});
 }
 
+/* Likewise, but it watches by itself. */
+static struct cr_control_plane_controller *new_control_plane(const struct cr_policy_controller_options *options)
+{
+    return cr_control_plane_controller_new(&(struct cr_control_plane_controller_options){
+        .loop = options->loop, .client = options->client, .manager = options->manager, .metrics = options->metrics});
+}
+
 /* The exit status; err is set unless it is 0. */
 static int run(const struct flags *flags, struct cr_error *err)
 {
@@ -116,6 +124,7 @@ static int run(const struct flags *flags, struct cr_error *err)
     CR_CLEANUP(cr_canaries) struct cr_canaries *canaries = cr_canaries_new();
     CR_CLEANUP(cr_policy_controller) struct cr_policy_controller *controller = NULL;
     CR_CLEANUP(cr_domain_controller) struct cr_domain_controller *domains = NULL;
+    CR_CLEANUP(cr_control_plane_controller) struct cr_control_plane_controller *control_plane = NULL;
     struct cr_manager_options manager_options = {
         .workers = flags->workers,
         .name = "certrotationpolicy",
@@ -141,6 +150,8 @@ static int run(const struct flags *flags, struct cr_error *err)
     controller = cr_policy_controller_new(&options, err);
     if (controller)
         domains = new_domains(controller, &options);
+    if (controller && flags->control_plane)
+        control_plane = new_control_plane(&options);
     if (controller && cr_manager_run(manager, err))
         return 0;
     return election && cr_leader_election_lost(election) ? EXIT_LEASE_LOST : EXIT_NOT_STARTED;

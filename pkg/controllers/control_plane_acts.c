@@ -24,60 +24,56 @@ struct cr_json *cr_control_plane_order_patch(const struct cr_node_report *report
     struct cr_json *metadata = cr_json_object_in(patch, "metadata");
     cr_json_set_string(metadata, "uid", report->uid);
     cr_json_set_string(metadata, "resourceVersion", report->resource_version);
-    struct cr_json *spec = cr_json_object_in(patch, "spec");
-    if (!order) {
-        cr_json_set(spec, "restart", cr_json_new_null());
-        return patch;
-    }
-    struct cr_json *restart = cr_json_object_in(spec, "restart");
+    struct cr_json *restart = cr_json_object_in(cr_json_object_in(patch, "spec"), "restart");
     cr_json_set_string(restart, "token", order->token);
     cr_json_set_string(restart, "component", order->component);
     return patch;
 }
 
-static const struct cr_node_report *report_of(const struct cr_control_plane_gathered *gathered, const char *node)
+static bool patch_report(const struct cr_control_plane_actor *actor, const char *node, const struct cr_json *patch,
+                         struct cr_error *err)
 {
-    const struct cr_kept_report *kept = cr_packed_extra(cr_packed_list_find(&gathered->reports, "", node));
-    return kept ? &kept->report : NULL;
-}
-
-static bool write_order(const struct cr_control_plane_actor *actor, const struct cr_node_report *report,
-                        const struct cr_control_plane_restart_order *order, struct cr_error *err)
-{
-    CR_CLEANUP(cr_json) struct cr_json *patch = cr_control_plane_order_patch(report, order);
     CR_CLEANUP(cr_json)
-    struct cr_json *written =
-        cr_client_merge_patch(actor->client, &cr_res_node_reports, NULL, report->node, NULL, patch, err);
+    struct cr_json *written = cr_client_merge_patch(actor->client, &cr_res_node_reports, NULL, node, NULL, patch, err);
     if (!written)
-        return cr_error_wrap(err, CR_NODE_REPORT_KIND " %s", report->node);
+        return cr_error_wrap(err, CR_NODE_REPORT_KIND " %s", node);
     note(actor, CR_NODE_REPORT_KIND, written);
-    cr_log(CR_LOG_INFO, order ? "a restart is ordered" : "an order is over", {"node", report->node},
-           {"component", order ? order->component : report->order.component},
-           {"token", order ? order->token : report->order.token});
     return true;
 }
 
-static bool clear_order(const struct cr_control_plane_actor *actor, const struct cr_control_plane_gathered *gathered,
-                        const struct cr_control_plane_plan *plan, struct cr_control_plane_acted *acted,
-                        struct cr_error *err)
+bool cr_control_plane_clear(const struct cr_control_plane_actor *actor, const struct cr_control_plane_plan *plan,
+                            struct cr_error *err)
 {
-    const struct cr_node_report *report = plan->clear ? report_of(gathered, plan->clear) : NULL;
-    if (!report || !report->order.token)
+    struct cr_error failed = {0};
+    if (!plan->clear)
         return true;
-    acted->any = true;
-    return write_order(actor, report, NULL, err);
+    CR_CLEANUP(cr_json) struct cr_json *patch = cr_json_new_object();
+    cr_json_set(cr_json_object_in(patch, "spec"), "restart", cr_json_new_null());
+    if (patch_report(actor, plan->clear, patch, &failed)) {
+        cr_log(CR_LOG_INFO, "an order is taken away", {"node", plan->clear});
+        return true;
+    }
+    if (failed.kind == CR_ERR_NOT_FOUND)
+        return true;
+    *err = failed;
+    return false;
 }
 
 static bool give_order(const struct cr_control_plane_actor *actor, const struct cr_control_plane_gathered *gathered,
-                       const struct cr_control_plane_plan *plan, struct cr_control_plane_acted *acted,
-                       struct cr_error *err)
+                       const struct cr_control_plane_plan *plan, struct cr_error *err)
 {
     const struct cr_control_plane_restart_order *order = &plan->order;
-    const struct cr_node_report *report = plan->has_order ? report_of(gathered, order->node) : NULL;
-    if (!report || cr_streq(report->order.token, order->token))
+    if (!plan->has_order)
         return true;
-    acted->any = true;
-    return write_order(actor, report, order, err);
+    const struct cr_kept_report *kept = cr_packed_extra(cr_packed_list_find(&gathered->reports, "", order->node));
+    if (!kept || cr_streq(kept->report.order.token, order->token))
+        return true;
+    CR_CLEANUP(cr_json) struct cr_json *patch = cr_control_plane_order_patch(&kept->report, order);
+    if (!patch_report(actor, order->node, patch, err))
+        return false;
+    cr_log(CR_LOG_INFO, "a restart is ordered", {"node", order->node}, {"component", order->component},
+           {"token", order->token});
+    return true;
 }
 
 /* --- token Secrets --- */
@@ -127,7 +123,6 @@ static bool renew_tokens(const struct cr_control_plane_actor *actor, const struc
         if (!packed)
             continue;
         bool done = renew_token(actor, ns, name, packed, &failed);
-        acted->any = true;
         acted->renewed += done;
         if (!done && !is_passing(&failed)) {
             *err = failed;
@@ -157,14 +152,11 @@ static bool restart_workload(const struct cr_control_plane_actor *actor,
 
 static bool restart_workloads(const struct cr_control_plane_actor *actor,
                               const struct cr_control_plane_gathered *gathered,
-                              const struct cr_control_plane_plan *plan, struct cr_control_plane_acted *acted,
-                              struct cr_error *err)
+                              const struct cr_control_plane_plan *plan, struct cr_error *err)
 {
-    for (size_t i = 0; i < plan->restart_workloads.len; i++) {
-        acted->any = true;
+    for (size_t i = 0; i < plan->restart_workloads.len; i++)
         if (!restart_workload(actor, gathered, plan, plan->restart_workloads.items[i], err))
             return false;
-    }
     return true;
 }
 
@@ -184,8 +176,7 @@ static struct cr_json *key_object(const char *key, bool whole)
     return object;
 }
 
-static bool publish_key(const struct cr_control_plane_actor *actor, const char *key,
-                        struct cr_control_plane_acted *acted, struct cr_error *err)
+static bool publish_key(const struct cr_control_plane_actor *actor, const char *key, struct cr_error *err)
 {
     CR_CLEANUP(cr_packed)
     struct cr_packed *packed = cr_control_plane_cache_get(actor->cache, CR_WATCH_KEY, CR_CONTROL_PLANE_NAMESPACE,
@@ -199,7 +190,6 @@ static bool publish_key(const struct cr_control_plane_actor *actor, const char *
         present ? cr_client_merge_patch(actor->client, &cr_res_configmaps, CR_CONTROL_PLANE_NAMESPACE,
                                         CR_CONTROL_PLANE_KEY_CONFIGMAP, NULL, body, err)
                 : cr_client_create(actor->client, &cr_res_configmaps, CR_CONTROL_PLANE_NAMESPACE, body, err);
-    acted->any = true;
     if (!written)
         return cr_error_wrap(err, "ConfigMap " CR_CONTROL_PLANE_NAMESPACE "/" CR_CONTROL_PLANE_KEY_CONFIGMAP);
     note(actor, "ConfigMap", written);
@@ -211,7 +201,6 @@ bool cr_control_plane_act(const struct cr_control_plane_actor *actor, const stru
                           const struct cr_control_plane_plan *plan, struct cr_control_plane_acted *acted,
                           struct cr_error *err)
 {
-    return clear_order(actor, gathered, plan, acted, err) && give_order(actor, gathered, plan, acted, err) &&
-           renew_tokens(actor, gathered, plan, acted, err) && restart_workloads(actor, gathered, plan, acted, err) &&
-           publish_key(actor, plan->signing_key, acted, err);
+    return give_order(actor, gathered, plan, err) && renew_tokens(actor, gathered, plan, acted, err) &&
+           restart_workloads(actor, gathered, plan, err) && publish_key(actor, plan->signing_key, err);
 }

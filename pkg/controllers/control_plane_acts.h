@@ -22,17 +22,19 @@ struct cr_control_plane_actor {
 /* What became of a plan's acts, for metrics. */
 struct cr_control_plane_acted {
     size_t renewed; /* token Secrets */
-    bool any;
 };
 
-/* All that the plan asks for, in this order: an order that is over is taken away, another is given, token Secrets,
- * workloads, the key's ConfigMap. The plan's status must be on record already. The first error ends it: what is left is
- * planned again. */
+/* Takes away the order that is over, or is taken back: before the status that says so is written. It is sent whatever
+ * the cache has of it, without a precondition: of what is in that spec, nothing is to stay. */
+bool cr_control_plane_clear(const struct cr_control_plane_actor *actor, const struct cr_control_plane_plan *plan,
+                            struct cr_error *err) CR_MUST_USE;
+/* The rest of what the plan asks for, in this order: the order, token Secrets, workloads, the key's ConfigMap. The
+ * plan's status must be on record already. The first error ends it: what is left is planned again. */
 bool cr_control_plane_act(const struct cr_control_plane_actor *actor, const struct cr_control_plane_gathered *gathered,
                           const struct cr_control_plane_plan *plan, struct cr_control_plane_acted *acted,
                           struct cr_error *err) CR_MUST_USE;
 
-/* The patches, for tests. Owned. order NULL: there is to be none any more. */
+/* The patches, for tests. Owned. */
 struct cr_json *cr_control_plane_order_patch(const struct cr_node_report *report,
                                              const struct cr_control_plane_restart_order *order);
 struct cr_json *cr_control_plane_token_patch(const struct cr_json *identity);

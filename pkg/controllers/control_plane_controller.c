@@ -37,6 +37,7 @@ struct cr_control_plane_controller {
     int64_t turned_ms; /* the last plan began, monotonic; with the key */
     bool workloads_busy;
     bool shown;
+    char *refused; /* why what is planned may not be written; NULL: it may, as far as is known */
 };
 
 static const char cluster_key[] = "kube-system";
@@ -147,11 +148,16 @@ static bool report_problem(struct cr_control_plane_controller *controller, struc
     return report(controller, record, &after, err);
 }
 
-/* Some errors are for a person, and stand where he looks; all others are tried again. */
-static bool fail(struct cr_control_plane_controller *controller, struct cr_control_plane_record *record,
-                 const struct cr_error *failed, struct cr_reconcile_result *result, struct cr_error *err)
+static bool is_for_a_person(const struct cr_error *err)
 {
-    if (failed->kind != CR_ERR_FORBIDDEN && failed->kind != CR_ERR_INVALID && failed->kind != CR_ERR_NOT_FOUND) {
+    return err->kind == CR_ERR_FORBIDDEN || err->kind == CR_ERR_INVALID;
+}
+
+/* What is needed cannot be read: some of that is for a person, and stands where he looks; the rest is tried again. */
+static bool report_unread(struct cr_control_plane_controller *controller, struct cr_control_plane_record *record,
+                          const struct cr_error *failed, struct cr_reconcile_result *result, struct cr_error *err)
+{
+    if (!is_for_a_person(failed) && failed->kind != CR_ERR_NOT_FOUND) {
         *err = *failed;
         return false;
     }
@@ -160,25 +166,28 @@ static bool fail(struct cr_control_plane_controller *controller, struct cr_contr
                           failed->text, err);
 }
 
-static bool may_act(const struct cr_control_plane_policy *policy)
-{
-    return policy->enforce && !policy->suspend;
-}
+/* --- acting --- */
 
 static bool wants_workloads(const struct cr_control_plane_status *status)
 {
     return status->workloads.converged < status->workloads.total;
 }
 
-/* What the plan says is on record before it is done: then whoever comes after a crash knows of the order. */
-static bool record_and_act(struct cr_control_plane_controller *controller, struct cr_control_plane_record *record,
-                           const struct cr_control_plane_gathered *gathered, const struct cr_control_plane_plan *plan,
-                           struct cr_error *err)
+/* In Plan and while suspended the plan asks for nothing, but the key would be published. */
+static bool may_act(const struct cr_control_plane_policy *policy)
+{
+    return policy->enforce && !policy->suspend;
+}
+
+/* In this order (rotation/control_plane.h): what the plan says is on record before it is done, so whoever comes after a
+ * crash knows of the order; and one that is over is away before the record says so. */
+static bool write_all(struct cr_control_plane_controller *controller, struct cr_control_plane_record *record,
+                      const struct cr_control_plane_gathered *gathered, const struct cr_control_plane_plan *plan,
+                      struct cr_error *err)
 {
     struct cr_control_plane_acted acted = {0};
-    if (!report(controller, record, &plan->status, err))
+    if (!cr_control_plane_clear(&controller->actor, plan, err) || !report(controller, record, &plan->status, err))
         return false;
-    controller->workloads_busy = wants_workloads(&plan->status);
     if (!may_act(gathered->world.policy))
         return true;
     bool done = cr_control_plane_act(&controller->actor, gathered, plan, &acted, err);
@@ -186,18 +195,29 @@ static bool record_and_act(struct cr_control_plane_controller *controller, struc
     return done;
 }
 
-static bool plan_and_act(struct cr_control_plane_controller *controller, struct cr_control_plane_record *record,
-                         struct cr_control_plane_gathered *gathered, struct cr_reconcile_result *result,
-                         struct cr_error *err)
+/* A write that is refused is tried again each time, and stands in the status until one is not: else it would be said
+ * and taken back by turns. */
+static bool write_or_say_why(struct cr_control_plane_controller *controller, struct cr_control_plane_record *record,
+                             const struct cr_control_plane_gathered *gathered, struct cr_control_plane_plan *plan,
+                             struct cr_reconcile_result *result, struct cr_error *err)
 {
-    CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
     struct cr_error failed = {0};
-    cr_control_plane_plan(&gathered->world, &plan);
-    requeue(result, plan.again_ms);
-    if (wants_workloads(&plan.status))
-        requeue(result, CR_CONTROL_PLANE_WORKLOADS_BUSY_MS);
-    return record_and_act(controller, record, gathered, &plan, &failed) ||
-           fail(controller, record, &failed, result, err);
+    int64_t now_ms = gathered->world.now_ms;
+    bool was_refused = controller->refused != NULL;
+    if (was_refused)
+        cr_control_plane_status_refused(record, controller->refused, now_ms, &plan->status);
+    bool done = write_all(controller, record, gathered, plan, &failed);
+    if (!done && !is_for_a_person(&failed)) {
+        *err = failed;
+        return false;
+    }
+    cr_strset(&controller->refused, done ? NULL : failed.text);
+    if (done) {
+        requeue(result, was_refused ? PACE_MS : 0);
+        return true;
+    }
+    cr_control_plane_status_refused(record, failed.text, now_ms, &plan->status);
+    return report(controller, record, &plan->status, err);
 }
 
 static bool run(struct cr_control_plane_controller *controller, const struct cr_control_plane_policy *policy,
@@ -211,12 +231,17 @@ static bool run(struct cr_control_plane_controller *controller, const struct cr_
     cr_control_plane_status_decode(recorded, &status);
     if (!cr_control_plane_gather(controller->cache, controller->options.client, policy, &status, cr_clock_wall_ms(),
                                  &gathered, &failed))
-        return fail(controller, record, &failed, result, err);
+        return report_unread(controller, record, &failed, result, err);
     gathered.world.workloads = cr_control_plane_workloads_look(
         controller->workloads, policy, controller->workloads_busy, cr_clock_monotonic_ms(), &failed);
     if (!gathered.world.workloads)
-        return fail(controller, record, &failed, result, err);
-    return plan_and_act(controller, record, &gathered, result, err);
+        return report_unread(controller, record, &failed, result, err);
+    CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
+    cr_control_plane_plan(&gathered.world, &plan);
+    controller->workloads_busy = wants_workloads(&plan.status);
+    requeue(result, plan.again_ms);
+    requeue(result, controller->workloads_busy ? CR_CONTROL_PLANE_WORKLOADS_BUSY_MS : 0);
+    return write_or_say_why(controller, record, &gathered, &plan, result, err);
 }
 
 static bool reconcile_policy(struct cr_control_plane_controller *controller, const struct cr_json *json,
@@ -232,7 +257,7 @@ static bool reconcile_policy(struct cr_control_plane_controller *controller, con
     if (cr_control_plane_cache_ready(controller->cache, &problem))
         return run(controller, &policy, &record, result, err);
     if (problem.kind != CR_ERR_TRANSIENT && problem.kind != CR_ERR_THROTTLED)
-        return fail(controller, &record, &problem, result, err);
+        return report_unread(controller, &record, &problem, result, err);
     requeue(result, SYNC_PAUSE_MS);
     return true;
 }
@@ -349,5 +374,6 @@ void cr_control_plane_controller_free(struct cr_control_plane_controller *contro
     cr_recorder_free(controller->recorder);
     cr_own_writes_free(controller->own_writes);
     cr_control_plane_metrics_free(controller->metrics);
+    free(controller->refused);
     free(controller);
 }

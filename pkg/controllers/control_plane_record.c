@@ -145,6 +145,13 @@ void cr_control_plane_status_problem(const struct cr_control_plane_record *recor
     set_condition(out, record, "Converged", false, reason, "it is not known", now_ms);
 }
 
+void cr_control_plane_status_refused(const struct cr_control_plane_record *record, const char *message, int64_t now_ms,
+                                     struct cr_control_plane_status *status)
+{
+    cr_strset(&status->next, message);
+    set_condition(status, record, "Blocked", true, "Refused", message, now_ms);
+}
+
 void cr_control_plane_status_conflict(const struct cr_control_plane_record *record, const char *older, int64_t now_ms,
                                       struct cr_control_plane_status *out)
 {

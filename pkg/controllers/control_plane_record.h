@@ -41,6 +41,9 @@ bool cr_control_plane_record_write(const struct cr_control_plane_scribe *scribe,
  * nothing that somebody may wait for is in it, since nothing is known. now_ms: wall. */
 void cr_control_plane_status_problem(const struct cr_control_plane_record *record, const char *reason,
                                      const char *message, int64_t now_ms, struct cr_control_plane_status *out);
+/* A plan's status, when what it asks for may not be written: Blocked, whatever else it says of that. */
+void cr_control_plane_status_refused(const struct cr_control_plane_record *record, const char *message, int64_t now_ms,
+                                     struct cr_control_plane_status *status);
 /* older: the name of the policy that counts. */
 void cr_control_plane_status_conflict(const struct cr_control_plane_record *record, const char *older, int64_t now_ms,
                                       struct cr_control_plane_status *out);

@@ -83,11 +83,26 @@ static void a_younger_policy_is_told_which_one_counts(void **state)
     assert_string_equal(after.cluster.removable, "");
 }
 
+/* What is safe is so all the same. */
+static void what_may_not_be_written_blocks(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_control_plane_record) struct cr_control_plane_record record;
+    read_record(&record);
+    cr_control_plane_status_refused(&record, "secrets is forbidden", NOW, &record.status);
+    const struct cr_condition *blocked = cr_control_plane_condition(&record.status, "Blocked");
+    assert_true(blocked->status);
+    assert_string_equal(blocked->reason, "Refused");
+    assert_string_equal(record.status.next, "secrets is forbidden");
+    assert_string_equal(record.status.cluster.trusted, "a,b");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_whose_spec_cannot_be_read_still_has_a_name_and_a_status),
         cmocka_unit_test(a_problem_says_nothing_of_what_is_safe),
+        cmocka_unit_test(what_may_not_be_written_blocks),
         cmocka_unit_test(a_younger_policy_is_told_which_one_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

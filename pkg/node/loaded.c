@@ -152,6 +152,13 @@ static void infer_reload(struct cr_node_judging *j)
                            j->parameter->capability.why);
 }
 
+/* It was changed and changed back; what it had then is known whole. */
+static bool has_it_again(const struct cr_node_judging *j)
+{
+    return j->memory->same_process && j->file->has_known && !j->file->more &&
+           cr_strvec_equal(&j->file->has, &j->file->prints);
+}
+
 static void infer(struct cr_node_judging *j)
 {
     const struct cr_node_file *row = j->memory->row;
@@ -163,7 +170,7 @@ static void infer(struct cr_node_judging *j)
                            j->parameter->component);
     else if (cr_node_parameter_reloads(j->parameter))
         infer_reload(j);
-    else if (j->memory->same_process && j->file->has_known && cr_strvec_equal(&j->file->has, &j->file->prints))
+    else if (has_it_again(j))
         cr_node_loaded_say(j, CR_NODE_LOADED_YES, CR_NODE_EVIDENCE_INFERRED, "it is again what %s has",
                            j->parameter->component);
     else

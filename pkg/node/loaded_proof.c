@@ -81,6 +81,14 @@ static const struct cr_node_proof_port *lacking_port(const struct cr_node_judgin
 
 /* --- what it means --- */
 
+/* What the process had before, and that was something else; NULL: not known. */
+static const struct cr_strvec *remembered(const struct cr_node_judging *j)
+{
+    const struct cr_node_file *row = j->memory->row;
+    bool other = row && j->memory->same_process && row->has_known && !cr_strvec_equal(&row->has, &j->file->prints);
+    return other ? &row->has : NULL;
+}
+
 /* What is served is what was there before, or nothing is known of before. */
 static bool was_before(const struct cr_node_judging *j, const char *leaf)
 {
@@ -100,6 +108,8 @@ static int64_t patience_ends_ms(const struct cr_node_judging *j)
 /* Also when its longest delay was over and it was taken for loaded. */
 static bool is_since_start(const struct cr_node_judging *j)
 {
+    if (j->parameter->own)
+        return false;
     return j->changed_since_start || (j->program && j->file->changed_ms >= j->program->started_ms);
 }
 
@@ -141,8 +151,7 @@ static void judge_leaf(struct cr_node_judging *j, const struct cr_node_proof_por
 
 static void judge_announced(struct cr_node_judging *j, const struct cr_node_proof_port *port)
 {
-    if (j->file->has_known && cr_strvec_equal(&j->file->has, &j->file->prints))
-        cr_node_loaded_has(j, NULL);
+    cr_node_loaded_has(j, remembered(j));
     cr_autofree char *seen = cr_asprintf("port %d does not announce all of its CAs", port->port.port);
     refute(j, seen, true);
 }
@@ -159,7 +168,7 @@ static void wait_for_port(struct cr_node_judging *j)
         if (!port->tls || !cr_streq(port->parameter, j->parameter->parameter) ||
             j->parameter->role != CR_ROLE_SERVER_LEAF)
             continue;
-        cr_node_loaded_has(j, j->memory->same_process && row && row->has_known ? &row->has : NULL);
+        cr_node_loaded_has(j, remembered(j));
         j->file->due_ms = patience_ends_ms(j);
         cr_node_loaded_say(j, CR_NODE_LOADED_SOON, CR_NODE_EVIDENCE_INFERRED, "%s; port %d does not answer",
                            j->parameter->capability.why, port->port);

@@ -1,0 +1,37 @@
+/* A node seen once, whole: looked at, asked, and judged. What the agent reports each time, and what `inspect` prints.
+ */
+#ifndef CR_NODE_SURVEY_H
+#define CR_NODE_SURVEY_H
+
+#include "base/cleanup.h"
+#include "node/report.h"
+
+#define CR_NODE_KUBELET_FOLDER "/var/lib/kubelet"
+
+struct cr_node_survey_options {
+    struct cr_node_layout layout;
+    struct cr_node_allowed allowed;
+    const struct cr_catalogue *catalogue; /* outlives the survey */
+    const char *agent;                    /* its version; NULL: none is told */
+};
+
+struct cr_node_survey {
+    struct cr_node_look look;
+    struct cr_node_proof *proofs; /* [look.programs_len] */
+    struct cr_node_report report;
+};
+void cr_node_survey_dispose(struct cr_node_survey *survey);
+CR_DEFINE_DISPOSE(cr_node_survey, struct cr_node_survey, cr_node_survey_dispose)
+
+/* before: NULL: none. Blocks for the disk, and for the answers of ports that hang up to some seconds each. out need not
+ * be initialised. */
+void cr_node_survey(const struct cr_node_survey_options *options, const struct cr_node_report *before, int64_t now_ms,
+                    struct cr_node_survey *out);
+
+/* Of this component; NULL: the node has none. Borrowed. */
+const struct cr_node_program *cr_node_survey_program(const struct cr_node_survey *survey, const char *component);
+const struct cr_node_proof *cr_node_survey_proof(const struct cr_node_survey *survey, const char *component);
+/* The value of CR_NODE_RESTART_ANNOTATION in its manifest; NULL: none. Borrowed. */
+const char *cr_node_survey_token(const struct cr_node_survey *survey, const struct cr_node_program *program);
+
+#endif

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from . import commands, paths, shutdown_manager_image, ui
+from . import commands, node_agent_image, paths, shutdown_manager_image, ui
 from .image_recipe import PRESETS, Image, Recipe
 from .ui import DevError, Step
 
@@ -20,7 +20,8 @@ _ZONES = Path("/usr/share/zoneinfo")  # here and in the image
 _DESCRIPTION = """\
 Builds an image without a registry and without a container engine. That of the operator has certroll-operator,
 certroll-certgen, certroll-reloader, the shared libraries that they need, this machine's time zones, and nothing else that
-could run; that of the shutdown manager one static program. The archive is OCI's and Docker's at once:
+could run; that of the shutdown manager one static program; that of the node agent certroll-node-agent and nsenter. The
+archive is OCI's and Docker's at once:
 
     ctr -n k8s.io images import FILE        docker load -i FILE        hack/cluster load-image FILE
     skopeo copy oci-archive:FILE docker://registry.example.org/certroll/operator:TAG
@@ -104,4 +105,5 @@ def _time_zones() -> dict[str, Path]:
 _RECIPES = {
     "operator": Recipe(REPOSITORY, _PROGRAM, _files, built),
     "shutdown-manager": shutdown_manager_image.RECIPE,
+    "node-agent": node_agent_image.RECIPE,
 }

@@ -85,8 +85,9 @@ static void ask_page(struct cr_node_proof_port *port, int timeout_ms)
     struct cr_error err = {0};
     if (cr_http_once(&anybody, &request, -1, &response, &err))
         port->status = response.status;
-    else
-        snprintf(port->problem, sizeof port->problem, "%s: %.70s", port->port.health, err.text);
+    else /* not in the client's words, which have times in them: the same trouble is to be the same report */
+        snprintf(port->problem, sizeof port->problem, "%s of %s",
+                 err.kind == CR_ERR_TRANSIENT ? "no answer" : "no sound answer", port->port.health);
 }
 
 static bool has_page(const struct cr_node_proof_port *port)
@@ -105,7 +106,8 @@ static void ask_pages(struct cr_node_proof *proof, int64_t until_ms)
         if (!has_page(&proof->ports[i]))
             continue;
         if (time_ms < (int64_t)left)
-            snprintf(proof->ports[i].problem, sizeof proof->ports[i].problem, "no time was left to ask it");
+            snprintf(proof->ports[i].problem, sizeof proof->ports[i].problem, "no answer of %s",
+                     proof->ports[i].port.health);
         else
             ask_page(&proof->ports[i], (int)(time_ms / (int64_t)left));
         left--;

@@ -178,7 +178,7 @@ static void add_static(const struct cr_static_pod *pod, const struct cr_static_c
 {
     const struct cr_strvec *argv = &container->argv;
     size_t first = container->argv_has_name && argv->len ? 1 : 0;
-    CR_CLEANUP(cr_given_flags) struct cr_given_flags flags;
+    CR_CLEANUP(cr_given_flags) struct cr_given_flags flags = {0};
     if (!pod->host_network) {
         out->why = "its pod is not in the node's network";
         return;

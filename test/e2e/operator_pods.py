@@ -27,6 +27,7 @@ FAST_ELECTION = (
     "--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms",
 )  # fmt: skip
 _LEADS_NO_MORE = 3  # exit status, cmd/operator/main.c
+_TOLD_DEADLINE = 60.0
 _ENDED = "ended"  # the last line of an operator that was asked to end
 
 
@@ -80,7 +81,7 @@ class OperatorPods:
         """It must end well: as asked, with a log of JSON lines and without a sanitizer's report."""
         self.check()
         self._scale_to_none()
-        self._write_log()
+        self.write_log()
         for uid in self._installed.seen - self._killed:
             self._assert_ended_well(uid)
         self.assert_clean()
@@ -88,7 +89,7 @@ class OperatorPods:
     def abandon(self) -> None:
         """The test has failed already: end it without a further judgement."""
         self._scale_to_none()
-        self._write_log()
+        self.write_log()
 
     def remove(self) -> None:
         self._installed.uninstall()
@@ -102,8 +103,10 @@ class OperatorPods:
         if any(pod.uid not in self._installed.seen for pod in pods):
             self._installed.pods()  # from here on their logs are kept
         for pod in pods:
-            if pod.restarts and not pod.ending and pod.exit_status != _LEADS_NO_MORE:
-                self._write_log()
+            # One that was killed may be started again before it is deleted.
+            meant = pod.ending or pod.uid in self._killed
+            if pod.restarts and not meant and pod.exit_status != _LEADS_NO_MORE:
+                self.write_log()
                 raise DevError(f"{pod.name} was restarted {pod.restarts} times, it ended with {pod.exit_status}; see {self.log}")
 
     # --- looking
@@ -126,8 +129,11 @@ class OperatorPods:
         found = (json.loads(line) for line in self._installed.logs().splitlines() if line.startswith("{") and line.endswith("}"))
         return [line for line in found if message in line["msg"]]
 
+    def write_log(self) -> None:
+        self.log.write_text(self._installed.logs())
+
     def assert_clean(self) -> None:
-        self._write_log()
+        self.write_log()
         report = sanitizers.report_in(self.log)
         assert report is None, f"{self.log}: {report}"
 
@@ -172,9 +178,13 @@ class OperatorPods:
             process.kill(number)
 
     def kill_at(self, address: str) -> None:
-        """The replica with this pod address."""
-        [pod] = [pod for pod in self._installed.pods() if pod.ip == address]
-        self._kill(pod)
+        """The replica with this pod address; on a busy machine its kubelet may tell of that seconds after its first words."""
+
+        def look() -> Pod | None:
+            return next((pod for pod in self._installed.pods() if pod.ip == address), None)
+
+        what = f"an operator with the address {address}"
+        self._kill(wait_for(what, look, deadline=_TOLD_DEADLINE, missing=lambda: str(self._installed.pods())))
 
     def kill_all(self) -> None:
         """All at once, and nobody takes over until the next start."""
@@ -186,7 +196,7 @@ class OperatorPods:
 
     def _kill(self, pod: Pod) -> None:
         self._killed.add(pod.uid)
-        self._installed.kill(pod)
+        self._installed.kill_whole(pod)
         self._installed.delete(pod, grace=0)
 
     # --- inside
@@ -200,9 +210,6 @@ class OperatorPods:
 
     def _wait_gone(self) -> None:
         wait_for("the operator's pods to end", lambda: not self._installed.pods(), deadline=60)
-
-    def _write_log(self) -> None:
-        self.log.write_text(self._installed.logs())
 
     def _assert_ended_well(self, uid: str) -> None:
         lines = self._installed.logs(uid).splitlines()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import time
 from pathlib import Path
@@ -52,8 +53,16 @@ def pids_of_container(name: str, container: str) -> list[int]:
     for hierarchy in _hierarchies():
         for path in _tree(hierarchy / name):
             if path.name == container:
-                with contextlib.suppress(FileNotFoundError):
-                    return sorted(int(pid) for pid in (path / "cgroup.procs").read_text().split())
+                return sorted(int(pid) for pid in _listed(path))
+    return []
+
+
+def pids_of_pod(name: str, uid: str) -> list[int]:
+    """The processes of all containers of a pod below the cgroup `name`, its sandbox among them, as this process numbers them."""
+    for hierarchy in _hierarchies():
+        pods = [path for path in _tree(hierarchy / name) if path.name == f"pod{uid}"]
+        if pods:
+            return sorted(int(pid) for path in _tree(pods[0]) for pid in _listed(path))
     return []
 
 
@@ -124,8 +133,14 @@ def _remove_one(path: Path) -> bool:
 
 
 def _processes(top: Path) -> str:
-    pids: list[str] = []
-    for path in _tree(top):
-        with contextlib.suppress(FileNotFoundError):
-            pids += (path / "cgroup.procs").read_text().split()
-    return " ".join(pids)
+    return " ".join(pid for path in _tree(top) for pid in _listed(path))
+
+
+def _listed(path: Path) -> list[str]:
+    """Nobody in a cgroup that is being removed."""
+    try:
+        return (path / "cgroup.procs").read_text().split()
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENODEV):
+            raise
+        return []

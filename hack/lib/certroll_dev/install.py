@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import cgroups, controlplane, install_overlay, namespaces as linux, node, paths
+from . import cgroups, controlplane, daemons, install_overlay, namespaces as linux, node, paths
 from .daemons import Process
 from .install_overlay import NAME, NAMESPACE, Setup
 from .layout import Cluster
@@ -32,6 +32,7 @@ _LABEL = "app.kubernetes.io/name=certroll"
 PODS = f"{_LABEL},app.kubernetes.io/component=operator"
 _BINDINGS = "clusterrolebindings,rolebindings"
 _ROLLOUT = 120.0  # seconds, on a busy machine
+_SANDBOX = "/pause"
 # An image with sanitizers keeps freed memory for a while, and shadows all of it.
 _SANITIZED_MEMORY = "1Gi"
 
@@ -188,6 +189,14 @@ class Operator:
         self._killed.add(pod.container)
         for process in self.processes(pod):
             process.kill()
+
+    def kill_whole(self, pod: Pod) -> None:
+        """SIGKILL for all that runs in the pod, also in a container that its kubelet has not told of yet; to be deleted then."""
+        self._killed.add(pod.container)
+        for pid in cgroups.pids_of_pod(self._cluster.cgroup, pod.uid):
+            process = Process.of(pid)
+            if process and daemons.command_line(pid)[:1] != [_SANDBOX]:
+                process.kill()
 
     def processes(self, pod: Pod) -> list[Process]:
         """As the host numbers them; to be paused (SIGSTOP) and the like."""

@@ -134,8 +134,8 @@ class Stage:
         return outcome
 
     def _caught(self, trap: Trap) -> bool:
-        wait_until("the kill, or the end", lambda: trap.sprung.is_set() or self._missed(trap), _DEADLINE, pause=0.02)
-        return trap.sprung.is_set()
+        wait_until("the kill, or the end", lambda: trap.sprung() or self._missed(trap), _DEADLINE, pause=0.02)
+        return trap.sprung()
 
     def _missed(self, trap: Trap) -> bool:
         """A kill takes its time: one that is under way is waited for, however quiet it is meanwhile."""

@@ -295,7 +295,7 @@ def _kill(victim: Certgen, certgen: Certgen, proxy: WriteProxy, flags: list[str]
     proxy.begin(trap)
     process.append(victim.start(folder / "victim.log", *flags))
     status = process[0].wait(timeout=180)
-    struck = trap.sprung.wait(30 if status else 0)  # it says so a moment after the kill
+    struck = trap.sprung(30 if status else 0)  # it says so a moment after the kill
     title = f"killed {when} write {number}"
     if not struck:
         assert status == 0, (folder / "victim.log").read_text()

@@ -143,8 +143,8 @@ class Lane:
         return wrong
 
     def _catch(self, trap: Trap) -> bool:
-        wait_until("the kill, or the end", lambda: trap.sprung.is_set() or self._missed(trap), 120, pause=0.02)
-        return trap.sprung.is_set()
+        wait_until("the kill, or the end", lambda: trap.sprung() or self._missed(trap), 120, pause=0.02)
+        return trap.sprung()
 
     def _missed(self, trap: Trap) -> bool:
         return self._proxy.quiet_for() > 2 and at_rest(self._domains.get()) and self._proxy.take_back(trap)

@@ -160,9 +160,9 @@ def test_a_trap_kills_at_its_write(
     trap = Trap(Point("PATCH configmaps/c", 2), when, strike)
     proxy.begin(trap)
     through.run("label", "configmap", "c", "not=this")  # the first of that name must pass
-    assert not trap.sprung.is_set()
+    assert not trap.sprung()
     victim = through.start(*patch)
-    assert trap.sprung.wait(timeout=20)
+    assert trap.sprung(20)
     out, _ = victim.communicate()
     assert victim.returncode == -9 and out == "", "it got an answer"
     write = proxy.writes()[-1]
@@ -171,6 +171,59 @@ def test_a_trap_kills_at_its_write(
     assert ("by" in annotations) == applied
     through.run(*patch)  # a trap springs once
     assert len(proxy.writes()) == 3
+
+
+class SlowTrap(Trap):
+    """Its kill takes until the test says so, or has seen a write held back."""
+
+    def __init__(self) -> None:
+        super().__init__(1, "before", lambda _: self._kill())
+        self.struck, self.held, self.goes_on = threading.Event(), threading.Event(), threading.Event()
+
+    def _kill(self) -> None:
+        self.struck.set()
+        assert self.goes_on.wait(30)
+
+    def outlast(self) -> bool:
+        self.held.set()
+        return super().outlast()
+
+
+def test_who_is_about_to_be_killed_writes_no_more(
+    control_plane: ControlPlane, namespace: str, proxy: WriteProxy, through: Through
+) -> None:
+    """A kill takes its time. What is sent meanwhile would not have been sent by who was dead at once."""
+    trap = SlowTrap()
+    proxy.set(trap)
+    doomed = [through.start("create", "configmap", "caught")]
+    assert trap.struck.wait(20) and not trap.sprung()
+    doomed.append(through.start("create", "configmap", "later"))
+    assert trap.held.wait(20)
+    assert _create(proxy, "127.0.0.1", namespace, "leases") == 201  # by the clock
+    assert _create(proxy, "127.0.0.2", namespace, "configmaps") == 201
+    trap.goes_on.set()
+    assert trap.sprung(20)
+    for each in doomed:
+        assert "EOF" in each.communicate(timeout=20)[1]
+    through.run("create", "configmap", "of-the-next")  # from the same address
+    assert [str(write.point) for write in proxy.writes()] == ["POST configmaps #1", "POST configmaps #2", "POST configmaps #3"]
+    assert [write.status for write in proxy.writes()] == [None, 201, 201]
+    there = control_plane.kubectl("-n", namespace, "get", "configmaps", "-o", "name").stdout
+    assert "of-the-next" in there and "caught" not in there and "later" not in there
+
+
+def test_a_kill_that_fails_is_told_at_once(proxy: WriteProxy, through: Through) -> None:
+    """And to who waits for it: in a thread of the proxy nobody hears of it."""
+
+    def strike(_: str) -> None:
+        raise OSError("no such process")
+
+    trap = Trap(1, "before", strike)
+    proxy.set(trap)
+    with pytest.raises(AssertionError, match="EOF"):
+        through.run("create", "configmap", "c")
+    with pytest.raises(AssertionError, match="the kill before 1 failed: OSError.'no such process'"):
+        trap.sprung()
 
 
 def test_a_lease_passes_unseen(proxy: WriteProxy, through: Through) -> None:
@@ -187,21 +240,28 @@ def test_nobody_else_gets_a_lease_until_the_test_goes_on(proxy: WriteProxy, thro
     with pytest.raises(AssertionError, match="EOF"):
         through.run("create", "configmap", "c")
     assert not proxy.take_back(trap), "what has sprung is no more to be taken back"
-    assert _create_lease(proxy, namespace, "127.0.0.1") == 201  # it would end by itself before a slow kill
+    assert _create(proxy, "127.0.0.1", namespace, "leases") == 201  # it would end by itself before a slow kill
     with pytest.raises(http.client.RemoteDisconnected):
-        _create_lease(proxy, namespace, "127.0.0.2")
+        _create(proxy, "127.0.0.2", namespace, "leases")
     proxy.set(None)
-    assert _create_lease(proxy, namespace, "127.0.0.2") == 201
+    assert _create(proxy, "127.0.0.2", namespace, "leases") == 201
 
 
-def _create_lease(proxy: WriteProxy, namespace: str, client: str) -> int:
-    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"generateName": "l-"}, "spec": {}}
+_CREATED = {
+    "leases": ("/apis/coordination.k8s.io/v1", {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {}}),
+    "configmaps": ("/api/v1", {"apiVersion": "v1", "kind": "ConfigMap"}),
+}
+
+
+def _create(proxy: WriteProxy, client: str, namespace: str, resource: str) -> int:
+    """By a client of that address; the answer's status."""
+    group, plain = _CREATED[resource]
     insecure = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     insecure.check_hostname, insecure.verify_mode = False, ssl.CERT_NONE
     connection = http.client.HTTPSConnection(*proxy.endpoint, context=insecure, source_address=(client, 0), timeout=20)
     with contextlib.closing(connection):
-        path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
-        connection.request("POST", path, json.dumps(lease), {"Content-Type": "application/json"})
+        content = json.dumps(plain | {"metadata": {"generateName": "c-"}})
+        connection.request("POST", f"{group}/namespaces/{namespace}/{resource}", content, {"Content-Type": "application/json"})
         return connection.getresponse().status
 
 
@@ -210,7 +270,7 @@ def test_a_trap_that_was_taken_back_never_springs(proxy: WriteProxy, through: Th
     proxy.set(trap)
     assert proxy.take_back(trap)
     through.run("create", "configmap", "c")
-    assert not trap.sprung.is_set()
+    assert not trap.sprung()
 
 
 def test_a_trap_can_count_writes(control_plane: ControlPlane, namespace: str, proxy: WriteProxy, through: Through) -> None:
@@ -218,10 +278,10 @@ def test_a_trap_can_count_writes(control_plane: ControlPlane, namespace: str, pr
     trap = Trap(2, "after", lambda _: None)
     proxy.set(trap)
     through.run("label", "configmap", "c", "a=1")
-    assert not trap.sprung.is_set()
+    assert not trap.sprung()
     with pytest.raises(AssertionError, match="EOF"):  # made, but not answered
         through.run("annotate", "configmap", "c", "a=1")
-    assert trap.sprung.is_set()
+    assert trap.sprung()
     points = [str(write.point) for write in proxy.writes()]
     assert points == ["POST configmaps #1", "PATCH configmaps/c #1", "PATCH configmaps/c #2"]
 
@@ -233,8 +293,8 @@ def test_what_the_dead_have_sent_springs_no_trap(
     proxy.bury("127.0.0.1")
     proxy.set(trap)
     through.run("create", "configmap", "c")
-    assert not trap.sprung.is_set()
+    assert not trap.sprung()
     proxy.begin(trap)  # the next recording may see the same address again
     with pytest.raises(AssertionError, match="EOF"):
         through.run("label", "configmap", "c", "a=1")
-    assert trap.sprung.is_set()
+    assert trap.sprung()

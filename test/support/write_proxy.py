@@ -4,9 +4,10 @@ It ends TLS on both sides and speaks HTTP/1.1. Headers, bodies and status pass u
 API server sees the controller's own user; only a client certificate cannot be passed on, so with a kubeconfig that has
 one the proxy presents it itself. Answers are streamed as they come, watches above all.
 
-A write that has arrived can be dropped before it is forwarded, or its answer after it was: exactly what a crash at
-that moment does. A Lease is renewed by the clock, whatever else happens: that is no write of a rotation, and only passed on;
-but from the moment a trap has caught a write until `set`, nobody else gets one, so that nobody takes over before the test is ready.
+A write that has arrived can be dropped before it is forwarded, or its answer after it was, and with it whatever else its
+sender writes until the kill is over, which takes a while: exactly what a crash at that moment does. A Lease is renewed by
+the clock, whatever else happens: that is no write of a rotation, and only passed on; but from the moment a trap has caught
+a write until `set`, nobody else gets one, so that nobody takes over before the test is ready.
 """
 
 from __future__ import annotations
@@ -50,15 +51,32 @@ class Trap:
     def __init__(self, at: Point | int, when: When, strike: Callable[[str], None]) -> None:
         self.at = at
         self.when = when
-        self.sprung = threading.Event()
         self._strike = strike
+        self._over = threading.Event()
+        self._failure: Exception | None = None
+
+    def sprung(self, timeout: float = 0.0) -> bool:
+        """Whether what it caught is dead, waited for so many seconds. AssertionError: it could not be killed."""
+        over = self._over.wait(timeout)
+        if over and self._failure:
+            raise AssertionError(f"the kill {self.when} {self.at} failed: {self._failure!r}") from self._failure
+        return over
 
     def fits(self, write: Write, count: int, when: When) -> bool:
         return when == self.when and (self.at == count if isinstance(self.at, int) else self.at == write.point)
 
     def spring(self, client: str) -> None:
-        self._strike(client)
-        self.sprung.set()
+        try:
+            self._strike(client)
+        except Exception as error:  # for the thread that waits for the kill; here nobody would hear of it
+            self._failure = error
+        self._over.set()
+
+    def outlast(self) -> bool:
+        """Whether the kill was under way. Returns when it is over."""
+        under_way = not self._over.is_set()
+        self._over.wait()
+        return under_way
 
 
 class Dropped(Exception):
@@ -90,6 +108,7 @@ class WriteProxy:
         self._writes: list[Write] = []
         self._trap: Trap | None = None
         self._caught: str | None = None  # by a trap, and nothing was set since: nobody else is to lead
+        self._catcher: Trap | None = None  # which trap
         self._dead: set[str] = set()  # in this recording: what they sent may still arrive, and springs nothing
         self._countable: list[Write] = []  # of the living, since the trap was set
         self._sockets: set[socket.socket] = set()
@@ -187,6 +206,7 @@ class WriteProxy:
             return self._caught in (None, client)
 
     def arrived(self, client: str, method: str, path: str, body: bytes) -> Write:
+        self._hold_back(client)
         with self._lock:
             point, target = self._namer.name(method, path, body)
             write = Write(point, target, method)
@@ -212,9 +232,16 @@ class WriteProxy:
                 return
             if not trap.fits(write, self._countable.index(write) + 1, when):
                 return
-            self._trap, self._caught = None, client
+            self._trap, self._caught, self._catcher = None, client, trap
         trap.spring(client)
         raise Dropped
+
+    def _hold_back(self, client: str) -> None:
+        """What would never have been sent, had the kill taken no time."""
+        with self._lock:
+            catcher = self._catcher if self._caught == client else None
+        if catcher and catcher.outlast():
+            raise Dropped
 
     @contextlib.contextmanager
     def tracked(self, one: socket.socket) -> Iterator[None]:

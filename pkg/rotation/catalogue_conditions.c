@@ -142,22 +142,39 @@ static enum cr_tri when_not_shown(const struct cr_settings *settings, bool flag)
     return settings->cut || (!flag && settings->hidden_env) ? CR_MAYBE : CR_NO;
 }
 
+/* Of gates each definition adds to those before it (component-base cli/flag MapStringBool); what a later one takes back
+ * again still counts, which is the strict answer to a condition that asks for one that is off. */
+static bool adds_up(const char *condition, size_t len)
+{
+    static const char gates[] = "--feature-gates";
+    return len == sizeof gates - 1 && strncmp(condition, gates, len) == 0;
+}
+
+static enum cr_tri value_holds(const char *value, const char *pattern)
+{
+    if (!pattern)
+        return CR_YES;
+    if (!value)
+        return CR_MAYBE;
+    return fnmatch(pattern, value, 0) == 0 ? CR_YES : CR_NO;
+}
+
 /* The last definition counts, as for the process. A value that is not shown may be any. */
 static enum cr_tri setting_holds(const struct cr_settings *settings, const char *condition)
 {
     size_t len = strcspn(condition, "=");
     const char *pattern = condition[len] ? condition + len + 1 : NULL;
-    for (size_t i = settings->len; i > 0; i--) {
+    enum cr_tri best = CR_NO;
+    bool given = false;
+    for (size_t i = settings->len; i > 0 && (!given || adds_up(condition, len)); i--) {
         const struct cr_setting *setting = &settings->items[i - 1];
         if (!names_setting(setting, condition, len))
             continue;
-        if (!pattern)
-            return CR_YES;
-        if (!setting->value)
-            return CR_MAYBE;
-        return fnmatch(pattern, setting->value, 0) == 0 ? CR_YES : CR_NO;
+        enum cr_tri one = value_holds(setting->value, pattern);
+        best = one > best ? one : best;
+        given = true;
     }
-    return when_not_shown(settings, *condition == '-');
+    return given ? best : when_not_shown(settings, *condition == '-');
 }
 
 static enum cr_tri settings_hold(const struct cr_rule *rule, const struct cr_subject *subject)

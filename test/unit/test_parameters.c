@@ -195,6 +195,11 @@ static const struct row {
      CONFIG_ROWS("--kubeconfig")
      "kubeconfig certificate-authority<--kubeconfig serverCA Host /host/k/pki/ca.crt Restart 0 verified\n"
      WHOLE_LEAF("--kubeconfig", "PerHandshake 300 verified reloads"), NULL},
+    {"or all gates of beta are", "kube-scheduler",
+     POD("kube-scheduler:v1.36.3", "command: [kube-scheduler, --kubeconfig=/k/config, '--feature-gates=AllBeta=false', '--feature-gates=A=true']"),
+     CONFIG_ROWS("--kubeconfig")
+     "kubeconfig certificate-authority<--kubeconfig serverCA Host /host/k/pki/ca.crt Restart 0 verified\n"
+     WHOLE_LEAF("--kubeconfig", "PerHandshake 300 verified reloads"), NULL},
     {"a version that is not known is the strictest", "kube-scheduler", POD("kube-scheduler:latest", "command: [kube-scheduler, --tls-cert-file=/k/s.crt]"),
      "--tls-cert-file serverLeaf Host /host/k/s.crt Restart 0 verified\n", NULL},
     {"an old one", "kube-scheduler", POD("kube-scheduler:v1.22.1", "command: [kube-scheduler, --tls-cert-file=/k/s.crt]"),

@@ -27,7 +27,8 @@ _GROUPS = {
     "deployments": "/apis/apps/v1", "replicasets": "/apis/apps/v1", "statefulsets": "/apis/apps/v1", "daemonsets": "/apis/apps/v1",
     "certrotationpolicies": "/apis/certroll.dev/v1alpha1", "trustdomains": "/apis/certroll.dev/v1alpha1",
     "clustertrustdomains": "/apis/certroll.dev/v1alpha1", "rollouts": "/apis/argoproj.io/v1alpha1",
-    "leases": "/apis/coordination.k8s.io/v1",
+    "nodecertificatereports": "/apis/certroll.dev/v1alpha1", "controlplanepolicies": "/apis/certroll.dev/v1alpha1",
+    "namespaces": "/api/v1", "leases": "/apis/coordination.k8s.io/v1",
     "poddisruptionbudgets": "/apis/policy/v1",
 }
 _FIELD_MANAGER = "certroll-demo"

@@ -1,0 +1,154 @@
+"""An operator that follows a ControlPlanePolicy, with the rights of manifests/components/control-plane and no others beyond its own
+namespace, under the admission policy; paper agents beside it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from control_plane import ROOT, ControlPlane, wait_until
+from operators import RULES, Operator, account
+from paper_agents import PaperAgents
+
+sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
+
+import sanitizers  # noqa: E402
+from certroll_dev.demo.api import API  # noqa: E402
+
+Object = dict[str, Any]
+NAME = "control-plane"
+SYSTEM = "kube-system"
+KEY = "certroll-service-account-key"
+NODES = ("paper-1", "paper-2", "paper-3")
+_ROLE = ROOT / "manifests" / "components" / "control-plane" / "role.yaml"
+_ADMISSION = ROOT / "manifests" / "base" / "admission.yaml"
+
+
+def fake(name: str) -> str:
+    """A fingerprint."""
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def joined(*prints: str) -> str:
+    return ",".join(sorted(prints))
+
+
+def token(key: str) -> str:
+    """As the controller manager makes them, signed by nobody."""
+    kid = base64.urlsafe_b64encode(bytes.fromhex(key)).decode().rstrip("=")
+    head = base64.urlsafe_b64encode(json.dumps({"alg": "RS256", "kid": kid}).encode()).decode().rstrip("=")
+    return f"{head}.e30.c2lnbmVk"
+
+
+def root_of(plane: ControlPlane) -> str:
+    """The cluster's CA, as it is in each kube-root-ca.crt."""
+    text = plane.get("configmap", "kube-root-ca.crt", "-n", "default")["data"]["ca.crt"]
+    return hashlib.sha256(base64.b64decode("".join(line for line in text.splitlines() if "-----" not in line))).hexdigest()
+
+
+def key_of(plane: ControlPlane) -> str:
+    """With which the controller manager signs tokens."""
+    file = plane.kubeconfig.parent / "pki" / "service-account.key"
+    der = subprocess.run(["openssl", "pkey", "-in", file, "-pubout", "-outform", "DER"], capture_output=True, check=True).stdout
+    return hashlib.sha256(der).hexdigest()
+
+
+class World:
+    def __init__(self, plane: ControlPlane, api: API, namespace: str, folder: Path) -> None:
+        self.plane, self.api, self.namespace, self.folder = plane, api, namespace, folder
+        self.root, self.key = root_of(plane), key_of(plane)
+        self.etcd = fake("etcd")
+        self.kubeconfig = account(plane, namespace, "certroll-operator", RULES, folder)
+        self._numbers = itertools.count(1)
+        self.operator: Operator | None = None
+
+    def agents(self, **files: list[str]) -> PaperAgents:
+        first = {
+            "etcd/ca.crt": [self.etcd], "etcd/server.crt": [fake("server")], "apiserver-etcd-client.crt": [fake("client")],
+            "ca.crt": [self.root], "apiserver.crt": [fake("apiserver")], "sa.pub": [self.key], "sa.key": [self.key],
+        }  # fmt: skip
+        issuers = {"etcd/server.crt": self.etcd, "apiserver-etcd-client.crt": self.etcd, "apiserver.crt": self.root}
+        return PaperAgents(self.api, NODES, first | files, issuers)
+
+    # --- the operator
+
+    def start(self, kubeconfig: Path | None = None) -> Operator:
+        self.stop()
+        flags = ("--leader-elect=false", "--control-plane", f"--operator-namespace={self.namespace}")
+        self.operator = Operator(
+            self.plane, self.namespace, f"operator-{next(self._numbers)}", kubeconfig or self.kubeconfig, self.folder, *flags,
+            extra_environment=sanitizers.ENVIRONMENT,
+        )  # fmt: skip
+        self.operator.wait_line("all caches are in sync", timeout=60)
+        return self.operator
+
+    def stop(self) -> None:
+        if self.operator:
+            self.operator.end()
+            assert not sanitizers.report_in(self.operator.log)
+        self.operator = None
+
+    # --- the policy
+
+    def apply(self, name: str = NAME, namespace: str = SYSTEM, **spec: Any) -> None:
+        kind = {"apiVersion": "certroll.dev/v1alpha1", "kind": "ControlPlanePolicy"}
+        self.api.apply("controlplanepolicies", {**kind, "metadata": {"name": name, "namespace": namespace}, "spec": spec})
+
+    def status(self, name: str = NAME) -> Object:
+        return self.api.get("controlplanepolicies", SYSTEM, name).get("status", {})
+
+    def condition(self, kind: str, name: str = NAME) -> tuple[str, str]:
+        found = (each for each in self.status(name).get("conditions", []) if each["type"] == kind)
+        return next(((each["status"], each["reason"]) for each in found), ("", ""))
+
+    def message(self, kind: str, name: str = NAME) -> str:
+        return next((each["message"] for each in self.status(name).get("conditions", []) if each["type"] == kind), "")
+
+    def wait(self, what: str, condition: Any, timeout: float = 90.0) -> Any:
+        try:
+            return wait_until(what, condition, timeout)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; the status: {json.dumps(self.status(), indent=1)}") from error
+
+    def wait_converged(self, timeout: float = 120.0) -> None:
+        self.wait("everything to have converged", lambda: self.condition("Converged")[0] == "True", timeout)
+
+    def wait_for(self, path: str, value: str, timeout: int = 120) -> subprocess.Popen[str]:
+        """As docs/control-plane.md has it, begun before the change."""
+        words = ("kubectl", "-n", SYSTEM, "wait", f"controlplanepolicy/{NAME}", f"--for=jsonpath={{{path}}}={value}", f"--timeout={timeout}s")
+        return self.plane.popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def events(self) -> list[tuple[str, str]]:
+        found = self.api.list("events", SYSTEM)
+        return [(each["reason"], each["message"]) for each in found if each["involvedObject"]["kind"] == "ControlPlanePolicy"]
+
+    def metric(self, line: str) -> bool:
+        assert self.operator
+        return line in self.operator.get("/metrics")[1]
+
+
+@contextmanager
+def world(plane: ControlPlane, api: API, namespace: str, folder: Path) -> Iterator[World]:
+    role = _ROLE.read_text().replace("namespace: certroll-system", f"namespace: {namespace}")
+    plane.kubectl("apply", "--server-side", "-f", "-", input=role)
+    plane.kubectl("apply", "--server-side", "-f", str(_ADMISSION))
+    found = World(plane, api, namespace, folder)
+    try:
+        yield found
+    finally:
+        found.stop()
+        for policy in api.list("controlplanepolicies", SYSTEM):
+            api.delete("controlplanepolicies", SYSTEM, policy["metadata"]["name"])
+        plane.kubectl("delete", "-f", "-", input=role)
+        plane.kubectl("delete", "-f", str(_ADMISSION))
+        plane.kubectl("-n", SYSTEM, "delete", "configmap", KEY, "--ignore-not-found")
+        plane.kubectl("-n", SYSTEM, "delete", "events", "--field-selector=involvedObject.kind=ControlPlanePolicy")
+

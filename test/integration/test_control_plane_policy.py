@@ -1,0 +1,205 @@
+"""A ControlPlanePolicy on a real API server with a real controller manager; nodes and agents are on paper (paper_agents.py)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from control_plane import ControlPlane
+from control_planes import KEY, NAME, NODES, SYSTEM, World, fake, joined, token, world
+from operators import writes_of
+from paper_pods import PaperPods
+
+OLD, NEW = fake("etcd"), fake("etcd, the next")
+
+pytestmark = pytest.mark.timeout(400)
+
+
+@pytest.fixture
+def place(control_plane: ControlPlane, api: Any, namespace: str, tmp_path: Path) -> Iterator[World]:
+    with world(control_plane, api, namespace, tmp_path) as found:
+        yield found
+
+
+def test_a_second_ca_is_loaded_by_everybody_one_after_the_other_and_a_waiting_script_goes_on(place: World) -> None:
+    with place.agents() as agents:
+        place.start()
+        place.apply()
+        place.wait_converged()
+        status = place.status()
+        assert status["etcd"]["trusted"] == OLD and status["cluster"]["trusted"] == place.root
+        assert status["serviceAccounts"]["signing"] == status["serviceAccounts"]["verifying"] == place.key
+        assert status["nodes"] == {"total": 3, "converged": 3}
+        assert status["namespaces"]["total"] == status["namespaces"]["converged"] > 3
+        place.wait("the key to be published", lambda: _published(place) == place.key)
+
+        waiting = place.wait_for(".status.etcd.trusted", joined(OLD, NEW))
+        agents.write("etcd/ca.crt", [NEW, OLD])
+        said = waiting.communicate(timeout=150)[0]
+        assert waiting.returncode == 0, f"{said}{json.dumps(place.status(), indent=1)}"
+        assert [(each.node, each.component) for each in agents.restarts] == [
+            *((node, "etcd") for node in NODES), *((node, "kube-apiserver") for node in NODES)
+        ]  # fmt: skip
+        assert all(first.ended <= second.began for first, second in zip(agents.restarts, agents.restarts[1:], strict=False))
+        place.wait_converged()
+        assert not any(agents.order(node) for node in NODES)  # an order that is over is taken away
+        assert place.status()["etcd"]["pending"] == ""
+
+        place.wait("each to be told of", lambda: len([1 for reason, _ in place.events() if reason == "Restarted"]) == 6)
+        said_of = place.events()
+        assert ("Restarting", "etcd on paper-1 is restarted") in said_of
+        assert ("Trusted", f"etcd: everybody has loaded {joined(OLD, NEW)}") in said_of
+        assert place.metric('certroll_control_plane_restarts_total{component="etcd",outcome="done"} 3')
+        assert place.metric('certroll_control_plane_objects{kind="nodes",state="converged"} 3')
+        assert place.metric('certroll_control_plane_condition{type="Converged"} 1')
+
+
+def _published(place: World) -> str:
+    found = place.api.find("configmaps", SYSTEM, KEY)
+    return found["data"]["key"] if found else ""
+
+
+def _make_token_secret(place: World, name: str, key: str) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot", "namespace": place.namespace}}
+    place.plane.create(account)
+    metadata = {"name": name, "namespace": place.namespace, "annotations": {"kubernetes.io/service-account.name": "robot"}}
+    kind = "kubernetes.io/service-account-token"
+    place.plane.create({"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata, "stringData": {"token": token(key)}})
+
+
+def _key_of_secret(place: World, name: str) -> str:
+    secret = place.api.get("secrets", place.namespace, name)
+    text = base64.b64decode(secret.get("data", {}).get("token", "")).decode()
+    if not text:
+        return ""
+    head = text.split(".")[0]
+    kid = json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))["kid"]
+    return base64.urlsafe_b64decode(kid + "=" * (-len(kid) % 4)).hex()
+
+
+def _deployment(namespace: str) -> dict[str, Any]:
+    labels = {"app": "reader"}
+    pods = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "none"}]}}
+    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": pods}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "reader", "namespace": namespace}, "spec": spec}
+
+
+def test_a_new_signing_key_is_followed_by_token_secrets_workloads_and_the_configmap(place: World) -> None:
+    """The controller manager signs with the new key all the time; what the nodes say of it is on paper."""
+    old = fake("the key before")
+    _make_token_secret(place, "robot-token", old)
+    place.plane.create(_deployment(place.namespace))
+    target = {"kind": "Deployment", "namespace": place.namespace, "name": "reader"}
+    with PaperPods(place.api, [place.namespace]), place.agents(**{"sa.pub": [old, place.key], "sa.key": [old]}) as agents:
+        place.start()
+        place.apply(workloads=[{"name": "reader", "targetRef": target, "reads": ["Token"]}])
+        place.wait("the key before to be published", lambda: _published(place) == old)
+        place.wait("it to be known", lambda: place.status()["workloads"] == {"total": 1, "converged": 1})
+        assert _key_of_secret(place, "robot-token") == old
+        time.sleep(1.1)  # pods tell their start in whole seconds: not a wait for anything
+
+        agents.write("sa.key", [place.key])
+        place.wait("the key to be published", lambda: _published(place) == place.key, 120)
+        place.wait("the token to be made anew", lambda: _key_of_secret(place, "robot-token") == place.key)
+        place.wait("the workload to be restarted", lambda: _annotation(place) == place.key)
+        place.wait_converged()
+        assert {each.component for each in agents.restarts} == {"kube-apiserver", "kube-controller-manager"}
+        assert len(agents.restarts) == 6
+        status = place.status()
+        assert status["tokenSecrets"] == {"total": 1, "converged": 1} and status["workloads"] == {"total": 1, "converged": 1}
+        assert status["serviceAccounts"]["removable"] == old
+        assert place.metric("certroll_control_plane_token_secrets_renewed_total 1")
+
+
+def _annotation(place: World) -> str:
+    template = place.api.get("deployments", place.namespace, "reader")["spec"]["template"]["metadata"]
+    return template.get("annotations", {}).get("certroll.dev/service-account-key", "")
+
+
+@pytest.mark.parametrize("spec", [{"mode": "Plan"}, {"suspend": True}])
+def test_plan_and_suspend_write_nothing_but_the_status(place: World, spec: dict[str, Any]) -> None:
+    with place.agents() as agents:
+        since = time.time()
+        place.start()
+        place.apply(**spec)
+        agents.write("etcd/ca.crt", [NEW, OLD])
+        place.wait("it to be told what would be done", lambda: "etcd of paper-1 would be restarted" in place.status().get("next", ""))
+        user = f"system:serviceaccount:{place.namespace}:certroll-operator"
+        assert not agents.restarts and not any(agents.order(node) for node in NODES)
+        written = {line.split()[2].rstrip(":") for line in writes_of(place.plane, user, since)}
+        assert {each for each in written if not each.startswith("events/")} == {f"controlplanepolicies/{NAME}"}
+        place.apply()  # and once it may
+        place.wait("it to be done", lambda: len(agents.restarts) == 6, 120)
+
+
+def test_of_two_policies_the_older_counts_and_one_elsewhere_is_not_heard(place: World) -> None:
+    with place.agents():
+        place.start()
+        place.apply()
+        place.wait_converged()
+        place.apply("second", mode="Plan")
+        place.apply("elsewhere", namespace=place.namespace)
+        place.wait("the second to be told", lambda: place.condition("Conflict", "second")[0] == "True")
+        assert f"{NAME} is older" in place.message("Conflict", "second")
+        assert place.condition("Converged") == ("True", "AllLoaded")
+        assert "status" not in place.api.get("controlplanepolicies", place.namespace, "elsewhere")
+        place.api.delete("controlplanepolicies", SYSTEM, NAME)
+        place.wait("the second to count", lambda: place.condition("Conflict", "second") == ("False", "None"))
+        place.api.delete("controlplanepolicies", SYSTEM, "second")
+        place.wait("its series to go", lambda: not place.metric("certroll_control_plane_objects{"))
+
+
+def test_a_node_that_falls_silent_takes_away_what_was_safe(place: World) -> None:
+    with place.agents() as agents:
+        place.start()
+        place.apply()
+        place.wait_converged()
+        agents.silent.add("paper-2")
+        place.wait("it to be missed", lambda: place.status()["etcd"]["trusted"] == "", 150)
+        assert place.condition("Degraded")[0] == "True" and "paper-2" in place.message("Degraded")
+        agents.silent.clear()
+        place.wait("it to be back", lambda: place.status()["etcd"]["trusted"] == OLD, 60)
+
+
+def test_what_may_not_be_read_or_written_is_told_with_what_to_grant(place: World) -> None:
+    plane = place.plane
+    role = "certroll-operator-control-plane"
+    rules = plane.get("clusterrole", role)["rules"]
+
+    def grant(*without: str) -> None:
+        left = [{**rule, "verbs": [verb for verb in rule["verbs"] if not ("secrets" in rule["resources"] and verb in without)]} for rule in rules]
+        patch = json.dumps({"rules": [rule for rule in left if rule["verbs"]]})
+        plane.kubectl("patch", "clusterrole", role, "--type=merge", "-p", patch)
+
+    grant("list", "watch", "patch")
+    with place.agents():
+        place.start()
+        place.apply()
+        place.wait("it to be told", lambda: place.condition("Ready") == ("False", "Forbidden"))
+        assert "secrets" in place.message("Ready") and place.status()["cluster"]["trusted"] == ""
+        grant("patch")
+        place.start()  # a watch that is refused is asked for again only after a while
+        place.wait("it to be known", lambda: place.status()["cluster"]["trusted"] == place.root)
+        _make_token_secret(place, "robot-token", fake("the key before"))
+        place.wait("it to be told", lambda: place.condition("Blocked") == ("True", "Refused"))
+        assert "cannot patch resource" in place.message("Blocked") and "secrets" in place.message("Blocked")
+        assert place.status()["cluster"]["trusted"] == place.root
+        grant()
+        place.wait("the token to be made anew", lambda: _key_of_secret(place, "robot-token") == place.key)
+        place.wait("it to be forgotten", lambda: place.condition("Blocked") == ("False", "NotBlocked"))
+
+
+def test_without_a_policy_nothing_of_the_cluster_is_watched(place: World) -> None:
+    operator = place.start()
+    watched = 'certroll_watch'
+    page = operator.get("/metrics")[1]
+    assert watched in page
+    assert not any(f'resource="{resource}"' in page for resource in ("nodes", "nodecertificatereports", "namespaces"))
+    place.apply()
+    place.wait("nodes to be watched", lambda: place.condition("Ready") == ("False", "NoNodes"))

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,13 +19,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from certroll_dev import commands, layout, machines, node, paths
+import sanitizers
+from certroll_dev import cgroups, commands, install_overlay, layout, machines, node, node_agent_image, paths, restart_kubelet
 from certroll_dev.demo.cluster import LocalCluster
 from certroll_dev.demo.waiting import wait_for
+from certroll_dev.image_recipe import Image
 from certroll_dev.layout import Machine
+from operator_pods import OperatorPods
 
 EXAMPLES = paths.REPOSITORY / "manifests" / "node-agent" / "examples"
 NAMESPACE = "callers"
+AGENTS = "certroll-nodes"
+_AGENT = "certroll-node-agent"
 POLICY = "control-plane"
 _POLICY = f"controlplanepolicy/{POLICY}"
 _PATIENCE = 240.0  # seconds, on a machine that has much else to do
@@ -55,7 +61,10 @@ spec:
     spec:
       terminationGracePeriodSeconds: 1
       containers: [{name: pause, image: PAUSE, imagePullPolicy: Never}]
----
+"""
+
+# Its service account must be there already: else the controller manager takes it for a leftover, and deletes it.
+_TOKEN = """
 apiVersion: v1
 kind: Secret
 metadata: {name: kept-token, namespace: callers, annotations: {kubernetes.io/service-account.name: default}}
@@ -199,11 +208,13 @@ class Word:
 class World:
     plane: Plane
     logs: Path
+    operator: OperatorPods = field(init=False)
     told: list[str] = field(default_factory=list)  # what the scripts have said
 
     def create_callers(self) -> None:
         self.plane.kubectl("apply", "-f", "-", stdin=_CALLER.replace("PAUSE", node.PAUSE_IMAGE))
         self.plane.kubectl("-n", NAMESPACE, "rollout", "status", "daemonset/caller", "--timeout=120s")
+        self.plane.kubectl("-n", NAMESPACE, "apply", "-f", "-", stdin=_TOKEN)
 
     def create_policy(self, **spec: Any) -> None:
         policy = {
@@ -211,6 +222,39 @@ class World:
             "metadata": {"name": POLICY, "namespace": "kube-system"}, "spec": {**_SPEC, **spec},
         }  # fmt: skip
         self.plane.kubectl("apply", "-f", "-", stdin=json.dumps(policy))
+
+    # --- certroll, by its manifests
+
+    def install(self, operator: Image, agent: Image) -> None:
+        """Both with sanitizers; two operators of which one leads, and an agent on each node that may restart the kubelet, too."""
+        self.operator = OperatorPods(
+            self.plane, self.plane.api(), operator, [], self.logs / "operator.log",
+            overlay="cluster-wide", components=["control-plane"],
+        )  # fmt: skip
+        self.operator.start()
+        for machine in self.plane.machines:
+            node.ensure_image(machine, agent.reference, agent.archive)
+        folder = _agent_overlay(self.plane.folder / "node-agent", agent)
+        self.plane.kubectl("apply", "--server-side", "-k", str(folder))
+        self.plane.kubectl("-n", AGENTS, "rollout", "status", f"daemonset/{_AGENT}", "--timeout=180s")
+
+    def kill(self, victim: str, machine: Machine) -> None:
+        """SIGKILL: the agent of that node, or the operator that leads. Its kubelet starts another container, later each time, so
+        that the pod is deleted as well."""
+        if victim == "operator":
+            self.operator.kill_leader()
+            return
+        pod = self.agent_pod(machine)
+        for pid in cgroups.pids_of_container(self.plane.layout.cgroup, pod["status"]["containerStatuses"][0]["containerID"].rpartition("/")[2]):
+            os.kill(pid, signal.SIGKILL)
+        self.plane.kubectl("-n", AGENTS, "delete", "pod", pod["metadata"]["name"], "--grace-period=0", "--force", "--wait=false")
+
+    def agent_pod(self, machine: Machine) -> Mapping[str, Any]:
+        words = ("-n", AGENTS, "get", "pods", f"--field-selector=spec.nodeName={machine.name}")
+        found = [pod for pod in self.plane.json(*words)["items"] if "deletionTimestamp" not in pod["metadata"]]
+        assert len(found) == 1, f"{machine.name} has {len(found)} agents"
+        pod: Mapping[str, Any] = found[0]
+        return pod
 
     # --- looking
 
@@ -285,6 +329,29 @@ class World:
                 heard(line.rstrip())
         (self.logs / f"{name}.log").write_text("\n".join(self.told) + "\n")
         assert process.returncode == 0, "\n".join(lines[-30:]) + "\n" + self.describe()
+
+
+def _agent_overlay(folder: Path, image: Image) -> Path:
+    """What somebody writes whose nodes have no systemd, and whose image has sanitizers."""
+    repository, _, tag = image.reference.rpartition(":")
+    container = "/spec/template/spec/containers/0"
+    command = f"nsenter --target=1 --mount --uts --net --pid -- {restart_kubelet.COMMAND}"
+    patch = [
+        {"op": "add", "path": f"{container}/args/-", "value": f"--kubelet-restart-command={command}"},
+        {"op": "add", "path": f"{container}/args/-", "value": "--log-level=debug"},
+        {"op": "add", "path": f"{container}/resources/limits/memory", "value": "1Gi"},
+        *({"op": "add", "path": f"{container}/env/-", "value": {"name": key, "value": value}} for key, value in sanitizers.ENVIRONMENT.items()),
+    ]  # fmt: skip
+    base = os.path.relpath(install_overlay.MANIFESTS / "node-agent", folder.resolve())
+    document = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+        "resources": [f"{base}/base"], "components": [f"{base}/kubelet-restart"],
+        "images": [{"name": node_agent_image.REPOSITORY, "newName": repository, "newTag": tag}],
+        "patches": [{"target": {"kind": "DaemonSet", "name": _AGENT}, "patch": json.dumps(patch)}],
+    }  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "kustomization.yaml").write_text(json.dumps(document))
+    return folder
 
 
 _SHORT = "--shutdown-watch-termination-grace-period=3s"

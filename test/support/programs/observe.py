@@ -21,7 +21,7 @@ from programs.sandbox import Sandbox
 
 CLASSES = {"leaf": frozenset({"serverLeaf", "clientLeaf"}), "trust": frozenset({"clientCA", "serverCA"})}
 
-_BY_ITSELF = frozenset({"Watch", "PerHandshake", "Poll", "ApiWatch"})
+BY_ITSELF = frozenset({"Watch", "PerHandshake", "Poll", "ApiWatch"})
 _BY_TRIGGER = frozenset({"Signal", "HTTP", "Command"})
 # What the program answers is seen at once; for what it calls it must be made to call.
 _QUICKEST_FIRST = ("serverLeaf", "clientCA", "clientLeaf", "serverCA")
@@ -40,6 +40,7 @@ class Seen:
     restarted: float | None = None
 
 
+Entry = Mapping[str, Any]  # of one role, what is said: method, maxDelayMs, trigger, verified
 Observation = dict[str, Seen]  # by role
 
 
@@ -168,17 +169,18 @@ def _role_differs(answer: Answer, role: str, seen: Seen) -> list[str]:
     said = [entry for entry in answer["roles"] if entry["role"] == role]
     if not said:
         return [f"{role}: the catalogue does not know that it plays this role"]
-    found = [text for entry in said if (text := _differs(entry, seen))]
+    found = [text for entry in said if (text := differs(entry, seen))]
     if seen.restarted is None:
         found.append("not even a restart takes it up")
     return [f"{role}: {text}" for text in dict.fromkeys(found)]
 
 
-def _differs(entry: Mapping[str, Any], seen: Seen) -> str | None:
+def differs(entry: Entry, seen: Seen) -> str | None:
+    """How the program was not as it was said to be, in words."""
     method, verified = entry["method"], entry["verified"]
     if not verified or method == "Unknown":
         return f"the catalogue says {method} without having it verified; {_words(seen)}"
-    if method in _BY_ITSELF:
+    if method in BY_ITSELF:
         limit = entry["maxDelayMs"] / 1000 + _SLACK
         late = seen.by_itself is None or seen.by_itself > limit
         return f"the catalogue says {method} within {entry['maxDelayMs'] / 1000:g} s; {_words(seen)}" if late else None
@@ -221,4 +223,4 @@ def _triggers(said: list[Mapping[str, Any]]) -> list[str]:
 
 
 def _longest_delay(said: list[Mapping[str, Any]]) -> float:
-    return max((entry["maxDelayMs"] / 1000 for entry in said if entry["method"] in _BY_ITSELF), default=0.0)
+    return max((entry["maxDelayMs"] / 1000 for entry in said if entry["method"] in BY_ITSELF), default=0.0)

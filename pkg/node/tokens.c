@@ -7,9 +7,7 @@
  * mountPropagation: HostToContainer. A volume is replaced as a whole (..data is a link that is swapped), so a token
  * that goes while it is looked at is looked for again.
  *
- * A token counts when it is bound to the pod that it lies in (its claim kubernetes.io.pod.uid: KEP-1205). What other
- * JWTs a projected Secret has is not the kubelet's to renew. Nothing of a token is kept but its key's id, which is
- * public. */
+ * Nothing of a token is kept but its key's id, which is public. */
 #include "node/reading.h"
 
 #include <stdint.h>
@@ -19,20 +17,17 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
-#include "codec/base64.h"
-#include "codec/json.h"
 #include "node/host_files.h"
 #include "node/host_way.h"
+#include "node/token_key.h"
 #include "sys/file.h"
 
 enum {
     PODS_MAX = 8192,
     ENTRIES_MAX = 1024, /* of a folder */
     DEPTH_MAX = 4,      /* of a volume: a token's path may have folders */
-    TOKEN_MAX = 64 * 1024,
-    KEYS_MAX = 64, /* that are told apart */
+    KEYS_MAX = 64,      /* that are told apart */
     TRIES = 3,
-    DIGEST = 32,
 };
 
 struct count {
@@ -48,61 +43,6 @@ static void count_dispose(struct count *count)
     free(count->items);
 }
 CR_DEFINE_DISPOSE(count, struct count, count_dispose)
-
-static void json_secret_cleanup(struct cr_json **j)
-{
-    cr_json_free_secret(*j);
-}
-
-/* --- one token --- */
-
-/* RFC 4648, section 5, without padding: a part of a JWT (RFC 7515, section 2). */
-static bool decode_url(const char *text, size_t len, struct cr_buf *out)
-{
-    CR_CLEANUP(cr_buf) struct cr_buf plain = {.secret = true};
-    for (size_t i = 0; i < len; i++) {
-        char c = text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i];
-        /* White space would be skipped, and the two of plain base64 are none here. */
-        if (text[i] == '+' || text[i] == '/' || text[i] == '=' || text[i] <= ' ' || !cr_buf_append(&plain, &c, 1))
-            return false;
-    }
-    static const char padding[] = "===";
-    if (len % 4 && !cr_buf_append(&plain, padding, 4 - len % 4))
-        return false;
-    return len && cr_base64_decode(cr_buf_text(&plain), plain.len, out, NULL);
-}
-
-/* The next part, up to its dot, as JSON. NULL: it is none. Owned, to be wiped. */
-static struct cr_json *next_part(const char **at, const char *end)
-{
-    CR_CLEANUP(cr_buf) struct cr_buf text = {.max = TOKEN_MAX, .secret = true};
-    const char *dot = memchr(*at, '.', (size_t)(end - *at));
-    if (!dot || !decode_url(*at, (size_t)(dot - *at), &text))
-        return NULL;
-    *at = dot + 1;
-    return cr_json_parse(cr_buf_text(&text), text.len, NULL);
-}
-
-/* Whether it is a token of that pod; *key: the digest of its key in hexadecimal, owned, NULL when its id is none. */
-static bool read_token(const struct cr_buf *text, const char *uid, char **key)
-{
-    const char *at = cr_buf_text(text);
-    const char *end = at + text->len;
-    __attribute__((cleanup(json_secret_cleanup))) struct cr_json *header = next_part(&at, end);
-    __attribute__((cleanup(json_secret_cleanup))) struct cr_json *claims = header ? next_part(&at, end) : NULL;
-    *key = NULL;
-    if (!cr_json_string_at(header, "alg") || !cr_streq(cr_json_string_at(claims, "kubernetes.io", "pod", "uid"), uid))
-        return false;
-    const char *kid = cr_or_empty(cr_json_string_at(header, "kid"));
-    CR_CLEANUP(cr_buf) struct cr_buf digest = {0};
-    if (!decode_url(kid, strlen(kid), &digest) || digest.len != DIGEST)
-        return true;
-    CR_CLEANUP(cr_buf) struct cr_buf hex = {0};
-    for (size_t i = 0; i < digest.len; i++)
-        cr_buf_printf(&hex, "%02x", (unsigned char)digest.data[i]);
-    *key = cr_buf_steal(&hex);
-    return true;
-}
 
 /* Beyond KEYS_MAX a key is one that is not known. */
 static void add(struct count *count, const char *key)
@@ -125,7 +65,7 @@ static void add(struct count *count, const char *key)
 /* What is too big, or no file, is no token. */
 static bool may_be_token(const struct cr_host_way *way)
 {
-    return S_ISREG(way->end.st_mode) && way->end.st_size > 0 && way->end.st_size <= TOKEN_MAX;
+    return S_ISREG(way->end.st_mode) && way->end.st_size > 0 && way->end.st_size <= CR_TOKEN_MAX;
 }
 
 static bool count_file(struct count *count, const char *host, const struct cr_host_way *way, const char *uid,
@@ -134,10 +74,10 @@ static bool count_file(struct count *count, const char *host, const struct cr_ho
     CR_CLEANUP(cr_buf) struct cr_buf text = {.secret = true};
     if (!may_be_token(way))
         return true;
-    if (!cr_file_read(way->path, TOKEN_MAX, &text, err))
+    if (!cr_file_read(way->path, CR_TOKEN_MAX, &text, err))
         return err->kind == CR_ERR_INVALID || cr_error_wrap(err, "%s", host);
     char *key = NULL;
-    if (read_token(&text, uid, &key))
+    if (cr_token_key(cr_buf_text(&text), text.len, uid, &key))
         add(count, key);
     free(key);
     return true;

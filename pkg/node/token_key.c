@@ -1,0 +1,63 @@
+#include "node/token_key.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/strings.h"
+#include "codec/base64.h"
+#include "codec/json.h"
+
+enum { DIGEST = 32 };
+
+static void json_secret_cleanup(struct cr_json **j)
+{
+    cr_json_free_secret(*j);
+}
+
+/* RFC 4648, section 5, without padding: a part of a JWT (RFC 7515, section 2). */
+static bool decode_url(const char *text, size_t len, struct cr_buf *out)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf plain = {.secret = true};
+    for (size_t i = 0; i < len; i++) {
+        char c = text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i];
+        /* White space would be skipped, and the two of plain base64 are none here. */
+        if (text[i] == '+' || text[i] == '/' || text[i] == '=' || text[i] <= ' ' || !cr_buf_append(&plain, &c, 1))
+            return false;
+    }
+    static const char padding[] = "===";
+    if (len % 4 && !cr_buf_append(&plain, padding, 4 - len % 4))
+        return false;
+    return len && cr_base64_decode(cr_buf_text(&plain), plain.len, out, NULL);
+}
+
+/* The next part, up to its dot, as JSON. NULL: it is none. Owned, to be wiped. */
+static struct cr_json *next_part(const char **at, const char *end)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = {.max = CR_TOKEN_MAX, .secret = true};
+    const char *dot = memchr(*at, '.', (size_t)(end - *at));
+    if (!dot || !decode_url(*at, (size_t)(dot - *at), &text))
+        return NULL;
+    *at = dot + 1;
+    return cr_json_parse(cr_buf_text(&text), text.len, NULL);
+}
+
+bool cr_token_key(const char *text, size_t len, const char *uid, char **key)
+{
+    const char *at = text;
+    const char *end = text + len;
+    __attribute__((cleanup(json_secret_cleanup))) struct cr_json *header = next_part(&at, end);
+    __attribute__((cleanup(json_secret_cleanup))) struct cr_json *claims = header ? next_part(&at, end) : NULL;
+    *key = NULL;
+    if (!cr_json_string_at(header, "alg") || !cr_streq(cr_json_string_at(claims, "kubernetes.io", "pod", "uid"), uid))
+        return false;
+    const char *kid = cr_or_empty(cr_json_string_at(header, "kid"));
+    CR_CLEANUP(cr_buf) struct cr_buf digest = {0};
+    if (!decode_url(kid, strlen(kid), &digest) || digest.len != DIGEST)
+        return true;
+    CR_CLEANUP(cr_buf) struct cr_buf hex = {0};
+    for (size_t i = 0; i < digest.len; i++)
+        cr_buf_printf(&hex, "%02x", (unsigned char)digest.data[i]);
+    *key = cr_buf_steal(&hex);
+    return true;
+}

@@ -16,12 +16,12 @@ from typing import Any
 
 from control_plane import ROOT, ControlPlane, wait_until
 from operators import RULES, Operator, account
-from paper_agents import PaperAgents
 
 sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
 
 import sanitizers  # noqa: E402
 from certroll_dev.demo.api import API  # noqa: E402
+from paper_agents import ROWS, SMALL, PaperAgents  # noqa: E402
 
 Object = dict[str, Any]
 NAME = "control-plane"
@@ -48,6 +48,10 @@ def token(key: str) -> str:
     return f"{head}.e30.c2lnbmVk"
 
 
+def _padded(text: str) -> str:
+    return text + "=" * (-len(text) % 4)
+
+
 def root_of(plane: ControlPlane) -> str:
     """The cluster's CA, as it is in each kube-root-ca.crt."""
     text = plane.get("configmap", "kube-root-ca.crt", "-n", "default")["data"]["ca.crt"]
@@ -64,19 +68,21 @@ def key_of(plane: ControlPlane) -> str:
 class World:
     def __init__(self, plane: ControlPlane, api: API, namespace: str, folder: Path) -> None:
         self.plane, self.api, self.namespace, self.folder = plane, api, namespace, folder
+        self.apps = f"{namespace}-apps"  # where the operator has no other rights
         self.root, self.key = root_of(plane), key_of(plane)
         self.etcd = fake("etcd")
         self.kubeconfig = account(plane, namespace, "certroll-operator", RULES, folder)
         self._numbers = itertools.count(1)
         self.operator: Operator | None = None
 
-    def agents(self, **files: list[str]) -> PaperAgents:
+    def agents(self, *, small: bool = False, **files: list[str]) -> PaperAgents:
+        """`small`: one node, without etcd."""
         first = {
             "etcd/ca.crt": [self.etcd], "etcd/server.crt": [fake("server")], "apiserver-etcd-client.crt": [fake("client")],
             "ca.crt": [self.root], "apiserver.crt": [fake("apiserver")], "sa.pub": [self.key], "sa.key": [self.key],
         }  # fmt: skip
         issuers = {"etcd/server.crt": self.etcd, "apiserver-etcd-client.crt": self.etcd, "apiserver.crt": self.root}
-        return PaperAgents(self.api, NODES, first | files, issuers)
+        return PaperAgents(self.api, NODES[:1] if small else NODES, first | files, issuers, SMALL if small else ROWS)
 
     # --- the operator
 
@@ -126,6 +132,41 @@ class World:
         words = ("kubectl", "-n", SYSTEM, "wait", f"controlplanepolicy/{NAME}", f"--for=jsonpath={{{path}}}={value}", f"--timeout={timeout}s")
         return self.plane.popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
+    def published(self) -> str:
+        """In the key's ConfigMap."""
+        found = self.api.find("configmaps", SYSTEM, KEY)
+        return found["data"]["key"] if found else ""
+
+    # --- who follows
+
+    def make_token_secret(self, name: str, key: str) -> None:
+        kind = "kubernetes.io/service-account-token"
+        metadata = {"name": name, "namespace": self.apps, "annotations": {"kubernetes.io/service-account.name": "default"}}
+        self.plane.create({"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata, "stringData": {"token": token(key)}})
+
+    def key_of_secret(self, name: str) -> str:
+        """"": it has no token."""
+        text = base64.b64decode(self.api.get("secrets", self.apps, name).get("data", {}).get("token", "")).decode()
+        return base64.urlsafe_b64decode(_padded(json.loads(base64.urlsafe_b64decode(_padded(text.split(".")[0])))["kid"])).hex() if text else ""
+
+    def make_reader(self) -> Object:
+        """A Deployment that reads its token once; as spec.workloads has it."""
+        labels = {"app": "reader"}
+        pods = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "none"}]}}
+        spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": pods}
+        metadata = {"name": "reader", "namespace": self.apps}
+        self.plane.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+        target = {"kind": "Deployment", "namespace": self.apps, "name": "reader"}
+        return {"name": "reader", "targetRef": target, "reads": ["Token"]}
+
+    def reader(self) -> tuple[int, str]:
+        """Its generation, and the key that it was restarted for."""
+        found = self.api.get("deployments", self.apps, "reader")
+        annotations = found["spec"]["template"]["metadata"].get("annotations", {})
+        return found["metadata"]["generation"], annotations.get("certroll.dev/service-account-key", "")
+
+    # --- what is said
+
     def events(self) -> list[tuple[str, str]]:
         found = self.api.list("events", SYSTEM)
         return [(each["reason"], each["message"]) for each in found if each["involvedObject"]["kind"] == "ControlPlanePolicy"]
@@ -140,6 +181,10 @@ def world(plane: ControlPlane, api: API, namespace: str, folder: Path) -> Iterat
     role = _ROLE.read_text().replace("namespace: certroll-system", f"namespace: {namespace}")
     plane.kubectl("apply", "--server-side", "-f", "-", input=role)
     plane.kubectl("apply", "--server-side", "-f", str(_ADMISSION))
+    plane.kubectl("create", "namespace", f"{namespace}-apps")
+    # A token Secret whose account is not there yet is taken for a leftover, and deleted.
+    account_of = ("get", "serviceaccount", "default", "-n", f"{namespace}-apps")
+    wait_until("the namespace's account", lambda: plane.kubectl(*account_of, check=False).returncode == 0)
     found = World(plane, api, namespace, folder)
     try:
         yield found
@@ -147,6 +192,7 @@ def world(plane: ControlPlane, api: API, namespace: str, folder: Path) -> Iterat
         found.stop()
         for policy in api.list("controlplanepolicies", SYSTEM):
             api.delete("controlplanepolicies", SYSTEM, policy["metadata"]["name"])
+        plane.kubectl("delete", "namespace", found.apps, "--wait=false")
         plane.kubectl("delete", "-f", "-", input=role)
         plane.kubectl("delete", "-f", str(_ADMISSION))
         plane.kubectl("-n", SYSTEM, "delete", "configmap", KEY, "--ignore-not-found")

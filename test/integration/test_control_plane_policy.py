@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import time
 from collections.abc import Iterator
@@ -12,9 +11,10 @@ from typing import Any
 import pytest
 
 from control_plane import ControlPlane
-from control_planes import KEY, NAME, NODES, SYSTEM, World, fake, joined, token, world
+from control_planes import NAME, NODES, SYSTEM, World, fake, joined, world
 from operators import writes_of
 from paper_pods import PaperPods
+from test_metrics import documented, parse
 
 OLD, NEW = fake("etcd"), fake("etcd, the next")
 
@@ -37,7 +37,7 @@ def test_a_second_ca_is_loaded_by_everybody_one_after_the_other_and_a_waiting_sc
         assert status["serviceAccounts"]["signing"] == status["serviceAccounts"]["verifying"] == place.key
         assert status["nodes"] == {"total": 3, "converged": 3}
         assert status["namespaces"]["total"] == status["namespaces"]["converged"] > 3
-        place.wait("the key to be published", lambda: _published(place) == place.key)
+        place.wait("the key to be published", lambda: place.published() == place.key)
 
         waiting = place.wait_for(".status.etcd.trusted", joined(OLD, NEW))
         agents.write("etcd/ca.crt", [NEW, OLD])
@@ -58,56 +58,38 @@ def test_a_second_ca_is_loaded_by_everybody_one_after_the_other_and_a_waiting_sc
         assert place.metric('certroll_control_plane_restarts_total{component="etcd",outcome="done"} 3')
         assert place.metric('certroll_control_plane_objects{kind="nodes",state="converged"} 3')
         assert place.metric('certroll_control_plane_condition{type="Converged"} 1')
+        _assert_documented(place)
 
 
-def _published(place: World) -> str:
-    found = place.api.find("configmaps", SYSTEM, KEY)
-    return found["data"]["key"] if found else ""
-
-
-def _make_token_secret(place: World, name: str, key: str) -> None:
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot", "namespace": place.namespace}}
-    place.plane.create(account)
-    metadata = {"name": name, "namespace": place.namespace, "annotations": {"kubernetes.io/service-account.name": "robot"}}
-    kind = "kubernetes.io/service-account-token"
-    place.plane.create({"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata, "stringData": {"token": token(key)}})
-
-
-def _key_of_secret(place: World, name: str) -> str:
-    secret = place.api.get("secrets", place.namespace, name)
-    text = base64.b64decode(secret.get("data", {}).get("token", "")).decode()
-    if not text:
-        return ""
-    head = text.split(".")[0]
-    kid = json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))["kid"]
-    return base64.urlsafe_b64decode(kid + "=" * (-len(kid) % 4)).hex()
-
-
-def _deployment(namespace: str) -> dict[str, Any]:
-    labels = {"app": "reader"}
-    pods = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "none"}]}}
-    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": pods}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "reader", "namespace": namespace}, "spec": spec}
+def _assert_documented(place: World) -> None:
+    """Nothing is being restarted, and no other label is there."""
+    assert place.operator
+    prefix = "certroll_control_plane_"
+    shown = {name: family for name, family in parse(place.operator.get("/metrics")[1]).items() if name.startswith(prefix)}
+    told = {name: rest for name, rest in documented().items() if name.startswith(prefix)}
+    assert sorted(shown) == sorted(told)
+    for name, family in shown.items():
+        assert family.type == told[name][0], name
+        assert all(has.keys() - {"le"} == told[name][1] for _, has, _ in family.samples), name
 
 
 def test_a_new_signing_key_is_followed_by_token_secrets_workloads_and_the_configmap(place: World) -> None:
     """The controller manager signs with the new key all the time; what the nodes say of it is on paper."""
     old = fake("the key before")
-    _make_token_secret(place, "robot-token", old)
-    place.plane.create(_deployment(place.namespace))
-    target = {"kind": "Deployment", "namespace": place.namespace, "name": "reader"}
-    with PaperPods(place.api, [place.namespace]), place.agents(**{"sa.pub": [old, place.key], "sa.key": [old]}) as agents:
+    place.make_token_secret("robot-token", old)
+    reader = place.make_reader()
+    with PaperPods(place.api, [place.apps]), place.agents(**{"sa.pub": [old, place.key], "sa.key": [old]}) as agents:
         place.start()
-        place.apply(workloads=[{"name": "reader", "targetRef": target, "reads": ["Token"]}])
-        place.wait("the key before to be published", lambda: _published(place) == old)
+        place.apply(workloads=[reader])
+        place.wait("the key before to be published", lambda: place.published() == old)
         place.wait("it to be known", lambda: place.status()["workloads"] == {"total": 1, "converged": 1})
-        assert _key_of_secret(place, "robot-token") == old
+        assert place.key_of_secret("robot-token") == old
         time.sleep(1.1)  # pods tell their start in whole seconds: not a wait for anything
 
         agents.write("sa.key", [place.key])
-        place.wait("the key to be published", lambda: _published(place) == place.key, 120)
-        place.wait("the token to be made anew", lambda: _key_of_secret(place, "robot-token") == place.key)
-        place.wait("the workload to be restarted", lambda: _annotation(place) == place.key)
+        place.wait("the key to be published", lambda: place.published() == place.key, 120)
+        place.wait("the token to be made anew", lambda: place.key_of_secret("robot-token") == place.key)
+        place.wait("the workload to be restarted", lambda: place.reader()[1] == place.key)
         place.wait_converged()
         assert {each.component for each in agents.restarts} == {"kube-apiserver", "kube-controller-manager"}
         assert len(agents.restarts) == 6
@@ -115,11 +97,6 @@ def test_a_new_signing_key_is_followed_by_token_secrets_workloads_and_the_config
         assert status["tokenSecrets"] == {"total": 1, "converged": 1} and status["workloads"] == {"total": 1, "converged": 1}
         assert status["serviceAccounts"]["removable"] == old
         assert place.metric("certroll_control_plane_token_secrets_renewed_total 1")
-
-
-def _annotation(place: World) -> str:
-    template = place.api.get("deployments", place.namespace, "reader")["spec"]["template"]["metadata"]
-    return template.get("annotations", {}).get("certroll.dev/service-account-key", "")
 
 
 @pytest.mark.parametrize("spec", [{"mode": "Plan"}, {"suspend": True}])
@@ -186,12 +163,12 @@ def test_what_may_not_be_read_or_written_is_told_with_what_to_grant(place: World
         grant("patch")
         place.start()  # a watch that is refused is asked for again only after a while
         place.wait("it to be known", lambda: place.status()["cluster"]["trusted"] == place.root)
-        _make_token_secret(place, "robot-token", fake("the key before"))
+        place.make_token_secret("robot-token", fake("the key before"))
         place.wait("it to be told", lambda: place.condition("Blocked") == ("True", "Refused"))
         assert "cannot patch resource" in place.message("Blocked") and "secrets" in place.message("Blocked")
         assert place.status()["cluster"]["trusted"] == place.root
         grant()
-        place.wait("the token to be made anew", lambda: _key_of_secret(place, "robot-token") == place.key)
+        place.wait("the token to be made anew", lambda: place.key_of_secret("robot-token") == place.key)
         place.wait("it to be forgotten", lambda: place.condition("Blocked") == ("False", "NotBlocked"))
 
 

@@ -16,11 +16,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from control_plane import ROOT
-
-sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "hack" / "lib"))
 
 from certroll_dev.demo.api import API, APIError  # noqa: E402
 from ticker import Ticker  # noqa: E402
@@ -53,7 +52,8 @@ ROWS = (
     Row("kube-controller-manager", "--root-ca-file", "serverCA", "Trust", "ca.crt"),
     Row("kube-controller-manager", "--service-account-private-key-file", "opaque", "Keys", "sa.key"),
 )
-COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager")
+# A node without etcd and what is of it: one restart follows a new signing key.
+SMALL = tuple(row for row in ROWS if "etcd" not in row.component + row.parameter and row.parameter != "--service-account-signing-key-file")
 
 
 @dataclass(frozen=True)
@@ -68,17 +68,28 @@ class Restart:
 class PaperAgents(Ticker):
     """Use it as a context, within the network of the API server. `files`: what each node has at first, by file."""
 
-    def __init__(self, api: API, nodes: Sequence[str], files: dict[str, list[str]], issuers: dict[str, str]) -> None:
-        """`issuers`: of a leaf's file, the CA."""
+    def __init__(
+        self,
+        api: API,
+        nodes: Sequence[str],
+        files: dict[str, list[str]],
+        issuers: dict[str, str],
+        rows: Sequence[Row] = ROWS,
+        real_nodes: bool = False,
+    ) -> None:
+        """`issuers`: of a leaf's file, the CA. Real nodes are there already, and stay."""
         super().__init__("paper-agents", _PAUSE)
         self._api = api
         self._issuers = issuers
+        self._rows = rows
+        self._real_nodes = real_nodes
+        self._components = tuple(dict.fromkeys(row.component for row in rows))
         self._lock = threading.RLock()
         self._processes = itertools.count(1)
         self._files = {node: dict(files) for node in nodes}
-        self._has = {node: {row: files[row.file] for row in ROWS} for node in nodes}
-        self._started = {(node, component): time.time() - 3600 for node in nodes for component in COMPONENTS}
-        self._process = {(node, component): f"p{next(self._processes)}" for node in nodes for component in COMPONENTS}
+        self._has = {node: {row: files[row.file] for row in rows} for node in nodes}
+        self._started = {(node, component): time.time() - 3600 for node in nodes for component in self._components}
+        self._process = {(node, component): f"p{next(self._processes)}" for node in nodes for component in self._components}
         self._act: dict[str, Object] = {node: {} for node in nodes}
         self._due = dict.fromkeys(nodes, 0.0)
         self.silent: set[str] = set()
@@ -87,7 +98,8 @@ class PaperAgents(Ticker):
 
     def __enter__(self) -> PaperAgents:
         for node in self._files:
-            self._api.request("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
+            if not self._real_nodes:
+                self._api.request("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
             kind = {"apiVersion": "certroll.dev/v1alpha1", "kind": "NodeCertificateReport"}
             self._api.request("POST", "/apis/certroll.dev/v1alpha1/nodecertificatereports", {**kind, "metadata": {"name": node}, "spec": {}})
         return super().__enter__()
@@ -97,7 +109,8 @@ class PaperAgents(Ticker):
         for node in self._files:
             with contextlib.suppress(APIError):
                 self._api.delete("nodecertificatereports", "", node)
-                self._api.delete("nodes", "", node)
+                if not self._real_nodes:
+                    self._api.delete("nodes", "", node)
 
     # --- what a test does
 
@@ -106,7 +119,7 @@ class PaperAgents(Ticker):
         with self._lock:
             for node in nodes or self._files:
                 self._files[node][file] = prints
-                for row in ROWS:
+                for row in self._rows:
                     if row.file == file and row.reloads:
                         self._has[node][row] = prints
                 self._due[node] = 0.0
@@ -140,7 +153,7 @@ class PaperAgents(Ticker):
         with self._lock:
             self._started[node, component] = time.time()
             self._process[node, component] = f"p{next(self._processes)}"
-            for row in ROWS:
+            for row in self._rows:
                 if row.component == component:
                     self._has[node][row] = self._files[node][row.file]
             self._act[node] |= {"phase": "Done", "finished": _time(time.time())}
@@ -158,8 +171,8 @@ class PaperAgents(Ticker):
     def _status(self, node: str) -> Object:
         return {
             "seen": _time(time.time()), "agent": "paper", "restart": copy.copy(self._act[node]),
-            "components": [self._component(node, component) for component in COMPONENTS],
-            "files": [self._row(node, row) for row in ROWS],
+            "components": [self._component(node, component) for component in self._components],
+            "files": [self._row(node, row) for row in self._rows],
             "tokens": {"known": True, "keys": []},
         }  # fmt: skip
 

@@ -74,6 +74,16 @@ static bool read_once(const struct group *group, struct cr_error *err)
     return read;
 }
 
+/* That none was swapped between the one file's way and the other's, back and forth as it may be. */
+static bool ways_agree(const struct group *group)
+{
+    for (size_t i = 1; i < group->len; i++)
+        for (size_t k = 0; k < i; k++)
+            if (!cr_host_way_agree(&group->items[i]->way, &group->items[k]->way))
+                return false;
+    return true;
+}
+
 /* Links are followed before it is read: whether they lead there still. */
 static bool still_there(const struct group *group)
 {
@@ -93,7 +103,7 @@ static bool read_at_one_moment(const struct group *group, struct cr_error *err)
     for (int i = 0; i < TRIES; i++) {
         *err = (struct cr_error){0};
         look(group);
-        if (read_once(group, err) && still_there(group))
+        if (ways_agree(group) && read_once(group, err) && still_there(group))
             return true;
     }
     if (!err->kind)
@@ -112,6 +122,13 @@ static void say(struct cr_host_file *file, const struct cr_error *why)
     cr_error_set(&file->err, why->kind, "%s: %s", file->host, words);
 }
 
+/* One that is no file, or not to be read, keeps the others from nothing; of those that change all the time one by one
+ * would be of different moments. */
+static bool is_of_one_file(const struct cr_error *err)
+{
+    return err->kind == CR_ERR_INVALID || err->kind == CR_ERR_FORBIDDEN;
+}
+
 static void read_group(const struct group *group)
 {
     struct cr_error err = {0};
@@ -120,7 +137,7 @@ static void read_group(const struct group *group)
     for (size_t i = 0; i < group->len; i++) {
         struct cr_host_file *file = group->items[i];
         const struct group alone = {.root = group->root, .items = &file, .len = 1};
-        if (group->len > 1)
+        if (group->len > 1 && is_of_one_file(&err))
             read_group(&alone);
         else if (file->exists)
             say(file, &err);

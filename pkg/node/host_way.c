@@ -14,6 +14,7 @@ void cr_host_way_dispose(struct cr_host_way *way)
 {
     free(way->path);
     cr_strvec_dispose(&way->links);
+    cr_strvec_dispose(&way->targets);
     *way = (struct cr_host_way){0};
 }
 
@@ -66,6 +67,7 @@ static bool follow(struct walk *walk, const char *link)
         return false;
     target[len] = '\0';
     cr_strvec_add(&walk->out->links, link);
+    cr_strvec_add(&walk->out->targets, target);
     if (walk->out->links.len > LINKS || !*target) {
         errno = *target ? ELOOP : ENOENT;
         return false;
@@ -132,4 +134,13 @@ bool cr_host_way_same(const struct cr_host_way *a, const struct cr_host_way *b)
     return cr_streq(a->path, b->path) && a->end.st_dev == b->end.st_dev && a->end.st_ino == b->end.st_ino &&
            a->end.st_size == b->end.st_size && a->end.st_ctim.tv_sec == b->end.st_ctim.tv_sec &&
            a->end.st_ctim.tv_nsec == b->end.st_ctim.tv_nsec && a->ctime_ms == b->ctime_ms;
+}
+
+bool cr_host_way_agree(const struct cr_host_way *a, const struct cr_host_way *b)
+{
+    for (size_t i = 0; i < a->links.len; i++)
+        for (size_t k = 0; k < b->links.len; k++)
+            if (cr_streq(a->links.items[i], b->links.items[k]) && !cr_streq(a->targets.items[i], b->targets.items[k]))
+                return false;
+    return true;
 }

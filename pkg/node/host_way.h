@@ -12,10 +12,11 @@
 #include "base/strvec.h"
 
 struct cr_host_way {
-    char *path;             /* as this process sees it, without links; of what is missing, where it was looked for */
-    struct cr_strvec links; /* each link on the way, as this process sees it */
-    struct stat end;        /* of what is there */
-    int64_t ctime_ms;       /* wall; of the last link on the way, or of the end: whichever changed later */
+    char *path;               /* as this process sees it, without links; of what is missing, where it was looked for */
+    struct cr_strvec links;   /* each link on the way, as this process sees it */
+    struct cr_strvec targets; /* what each said */
+    struct stat end;          /* of what is there */
+    int64_t ctime_ms;         /* wall; of the last link on the way, or of the end: whichever changed later */
 };
 void cr_host_way_dispose(struct cr_host_way *way);
 CR_DEFINE_DISPOSE(cr_host_way, struct cr_host_way, cr_host_way_dispose)
@@ -25,5 +26,7 @@ CR_DEFINE_DISPOSE(cr_host_way, struct cr_host_way, cr_host_way_dispose)
 bool cr_host_way_go(const char *root, const char *host, struct cr_host_way *out, struct cr_error *err) CR_MUST_USE;
 /* Whether both lead to the same file, unchanged. */
 bool cr_host_way_same(const struct cr_host_way *a, const struct cr_host_way *b);
+/* Whether every link that is on both ways said the same: else it was swapped between the two. */
+bool cr_host_way_agree(const struct cr_host_way *a, const struct cr_host_way *b);
 
 #endif

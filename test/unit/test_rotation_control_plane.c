@@ -6,7 +6,7 @@
 
 #include "codec/json.h"
 
-enum { GAMES = 4, MANY_GAMES = 400, TICK_MS = 2 * SCENE_SECOND, TROUBLE_TICKS = 700, TICKS_MAX = 6000 };
+enum { GAMES = 4, MANY_GAMES = 100, TICK_MS = 2 * SCENE_SECOND, TROUBLE_TICKS = 700, TICKS_MAX = 6000 };
 enum { ROOTS = 2, SECRETS = 2, WORKLOADS = 1, TOKENS_MAX = 512 };
 
 static uint64_t seed;

@@ -195,6 +195,16 @@ static bool write_all(struct cr_control_plane_controller *controller, struct cr_
     return done;
 }
 
+/* What is on record stays, since what would follow it is not written. */
+static bool report_refused(struct cr_control_plane_controller *controller, struct cr_control_plane_record *record,
+                           int64_t now_ms, struct cr_error *err)
+{
+    CR_CLEANUP(cr_control_plane_status) struct cr_control_plane_status after;
+    cr_control_plane_record_status(record, &after);
+    cr_control_plane_status_refused(record, controller->refused, now_ms, &after);
+    return report(controller, record, &after, err);
+}
+
 /* A write that is refused is tried again each time, and stands in the status until one is not: else it would be said
  * and taken back by turns. */
 static bool write_or_say_why(struct cr_control_plane_controller *controller, struct cr_control_plane_record *record,
@@ -212,12 +222,8 @@ static bool write_or_say_why(struct cr_control_plane_controller *controller, str
         return false;
     }
     cr_strset(&controller->refused, done ? NULL : failed.text);
-    if (done) {
-        requeue(result, was_refused ? PACE_MS : 0);
-        return true;
-    }
-    cr_control_plane_status_refused(record, failed.text, now_ms, &plan->status);
-    return report(controller, record, &plan->status, err);
+    requeue(result, done && was_refused ? PACE_MS : 0);
+    return done || report_refused(controller, record, now_ms, err);
 }
 
 static bool run(struct cr_control_plane_controller *controller, const struct cr_control_plane_policy *policy,
@@ -226,9 +232,8 @@ static bool run(struct cr_control_plane_controller *controller, const struct cr_
     CR_CLEANUP(cr_control_plane_gathered) struct cr_control_plane_gathered gathered = {0};
     struct cr_error failed = {0};
     /* The plan must see what was, and the record changes while it is reported. */
-    CR_CLEANUP(cr_json) struct cr_json *recorded = cr_control_plane_status_encode(&record->status);
-    CR_CLEANUP(cr_control_plane_status) struct cr_control_plane_status status = {0};
-    cr_control_plane_status_decode(recorded, &status);
+    CR_CLEANUP(cr_control_plane_status) struct cr_control_plane_status status;
+    cr_control_plane_record_status(record, &status);
     if (!cr_control_plane_gather(controller->cache, controller->options.client, policy, &status, cr_clock_wall_ms(),
                                  &gathered, &failed))
         return report_unread(controller, record, &failed, result, err);

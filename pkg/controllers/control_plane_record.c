@@ -30,6 +30,12 @@ void cr_control_plane_record_read(const struct cr_json *policy, struct cr_contro
     cr_control_plane_status_decode(cr_json_get(policy, "status"), &out->status);
 }
 
+void cr_control_plane_record_status(const struct cr_control_plane_record *record, struct cr_control_plane_status *out)
+{
+    CR_CLEANUP(cr_json) struct cr_json *json = cr_control_plane_status_encode(&record->status);
+    cr_control_plane_status_decode(json, out);
+}
+
 /* --- said --- */
 
 static void say(const struct cr_control_plane_scribe *scribe, const struct cr_control_plane_record *record,
@@ -96,12 +102,6 @@ bool cr_control_plane_record_write(const struct cr_control_plane_scribe *scribe,
 
 /* --- what no plan makes --- */
 
-static void copy(const struct cr_control_plane_status *status, struct cr_control_plane_status *out)
-{
-    CR_CLEANUP(cr_json) struct cr_json *json = cr_control_plane_status_encode(status);
-    cr_control_plane_status_decode(json, out);
-}
-
 static void forget_authority(struct cr_control_plane_authority *authority)
 {
     cr_strset(&authority->trusted, "");
@@ -137,7 +137,7 @@ static void set_condition(struct cr_control_plane_status *status, const struct c
 void cr_control_plane_status_problem(const struct cr_control_plane_record *record, const char *reason,
                                      const char *message, int64_t now_ms, struct cr_control_plane_status *out)
 {
-    copy(&record->status, out);
+    cr_control_plane_record_status(record, out);
     out->observed_generation = record->generation;
     forget_what_is_safe(out);
     cr_strset(&out->next, message);

@@ -25,6 +25,9 @@ CR_DEFINE_DISPOSE(cr_control_plane_record, struct cr_control_plane_record, cr_co
 /* out need not be initialised. */
 void cr_control_plane_record_read(const struct cr_json *policy, struct cr_control_plane_record *out);
 
+/* An owned copy of record->status; out need not be initialised. */
+void cr_control_plane_record_status(const struct cr_control_plane_record *record, struct cr_control_plane_status *out);
+
 struct cr_control_plane_scribe {
     struct cr_client *client;
     struct cr_recorder *recorder;
@@ -41,7 +44,7 @@ bool cr_control_plane_record_write(const struct cr_control_plane_scribe *scribe,
  * nothing that somebody may wait for is in it, since nothing is known. now_ms: wall. */
 void cr_control_plane_status_problem(const struct cr_control_plane_record *record, const char *reason,
                                      const char *message, int64_t now_ms, struct cr_control_plane_status *out);
-/* A plan's status, when what it asks for may not be written: Blocked, whatever else it says of that. */
+/* To a status, when what is planned may not be written: Blocked, whatever else it says of that. */
 void cr_control_plane_status_refused(const struct cr_control_plane_record *record, const char *message, int64_t now_ms,
                                      struct cr_control_plane_status *status);
 /* older: the name of the policy that counts. */

@@ -1,0 +1,33 @@
+/* A node's report: whatever was decoded, written and read again it is the same, and its order is whole or none. */
+#include "fuzz.h"
+
+#include <string.h>
+
+#include "api/node_report.h"
+#include "codec/yaml.h"
+
+static struct cr_json *once_more(struct cr_json *status)
+{
+    static const char head[] = "{\"kind\":\"NodeCertificateReport\",\"metadata\":{\"name\":\"n\"}}";
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_node_report) struct cr_node_report decoded = {0};
+    CR_CLEANUP(cr_json) struct cr_json *object = cr_json_parse(head, sizeof head - 1, &err);
+    cr_json_set(object, "spec", cr_json_copy(status));
+    cr_json_set(object, "status", cr_json_copy(status));
+    require(cr_node_report_decode(object, &decoded, &err));
+    require(!decoded.order.token == !decoded.order.component);
+    require(decoded.act.phase == CR_NODE_ACT_NONE || (decoded.act.token && decoded.act.component));
+    return cr_node_report_encode_status(&decoded);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_json) struct cr_json *status = cr_yaml_parse((const char *)data, size, &err);
+    if (!status)
+        return 0;
+    CR_CLEANUP(cr_json) struct cr_json *first = once_more(status);
+    CR_CLEANUP(cr_json) struct cr_json *second = once_more(first);
+    require(cr_json_equal(first, second));
+    return 0;
+}

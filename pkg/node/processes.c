@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -20,15 +21,28 @@ static bool read_link(const char *path, char out[PATH_MAX])
 
 enum network { OURS, ANOTHER, UNSEEN };
 
+/* Where the namespace itself may not be seen (without CAP_SYS_PTRACE; an AppArmor profile of containers takes that
+ * right back towards the host's processes): each network has a /proc/<pid>/net of its own, whose files anybody may look
+ * at and whose inodes no other has. */
+static enum network network_by_files(const struct cr_node_layout *layout, const struct cr_proc *process)
+{
+    struct stat own;
+    struct stat its;
+    cr_autofree char *path = cr_asprintf("%s/%d/net/dev", layout->proc, (int)process->pid);
+    if (stat("/proc/self/net/dev", &own) != 0 || stat(path, &its) != 0)
+        return UNSEEN;
+    return own.st_ino == its.st_ino ? OURS : ANOTHER;
+}
+
 /* "net:[4026531840]" (namespaces(7)). */
 static enum network network_of(const struct cr_node_layout *layout, const struct cr_proc *process)
 {
     char own[PATH_MAX];
     char its[PATH_MAX];
     cr_autofree char *path = cr_asprintf("%s/%d/ns/net", layout->proc, (int)process->pid);
-    if (!read_link(path, its))
-        return errno == EACCES || errno == EPERM ? UNSEEN : ANOTHER; /* it has ended */
-    return read_link("/proc/self/ns/net", own) && cr_streq(own, its) ? OURS : ANOTHER;
+    if (read_link(path, its))
+        return read_link("/proc/self/ns/net", own) && cr_streq(own, its) ? OURS : ANOTHER;
+    return errno == EACCES || errno == EPERM ? network_by_files(layout, process) : ANOTHER /* it has ended */;
 }
 
 static int youngest_first(const void *a, const void *b)
@@ -43,7 +57,7 @@ static int youngest_first(const void *a, const void *b)
 bool cr_node_processes_find(const struct cr_node_layout *layout, const char *name, struct cr_procs *out,
                             struct cr_error *err)
 {
-    const struct cr_proc *unseen = NULL;
+    pid_t unseen = 0;
     size_t kept = 0;
     *out = (struct cr_procs){0};
     if (!cr_procs_named(layout->proc, name, out, err))
@@ -53,17 +67,16 @@ bool cr_node_processes_find(const struct cr_node_layout *layout, const char *nam
         if (network == OURS)
             out->items[kept++] = out->items[i];
         else if (network == UNSEEN)
-            unseen = &out->items[i];
+            unseen = out->items[i].pid;
     }
-    pid_t hidden = unseen ? unseen->pid : 0;
     out->len = kept;
     if (kept)
         qsort(out->items, kept, sizeof *out->items, youngest_first);
-    if (kept || !hidden)
+    if (kept || !unseen)
         return true;
     return cr_error_set(err, CR_ERR_FORBIDDEN,
                         "in which network process %d (%s) is cannot be seen: the agent needs CAP_SYS_PTRACE",
-                        (int)hidden, name);
+                        (int)unseen, name);
 }
 
 /* proc_sys_kernel(5). Without it pid and ticks have to do. */
@@ -99,5 +112,6 @@ char *cr_node_process_folder(const struct cr_node_layout *layout, const struct c
 {
     char folder[PATH_MAX];
     cr_autofree char *path = cr_asprintf("%s/%d/cwd", layout->proc, (int)process->pid);
-    return read_link(path, folder) && folder[0] == '/' ? cr_strdup(folder) : NULL;
+    return read_link(path, folder) && folder[0] == '/' ? cr_strdup(folder)
+                                                       : cr_asprintf("/proc/%d/cwd", (int)process->pid);
 }

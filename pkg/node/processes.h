@@ -24,7 +24,8 @@ void cr_node_processes_set(const struct cr_node_layout *layout, const struct cr_
 /* Its command line, each word ended by a NUL. Errors: NotFound (it has ended), those of cr_file_read. */
 bool cr_node_process_words(const struct cr_node_layout *layout, const struct cr_proc *process, struct cr_buf *out,
                            struct cr_error *err) CR_MUST_USE;
-/* The folder that it runs in, owned. NULL: it cannot be seen. */
+/* The folder that it runs in, owned. Where that cannot be seen, a link to it that cannot be followed: what is relative
+ * to it is then refused with words, and what is absolute does not need it. */
 char *cr_node_process_folder(const struct cr_node_layout *layout, const struct cr_proc *process);
 
 #endif

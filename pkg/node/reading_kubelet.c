@@ -18,12 +18,7 @@ static bool read_command(struct cr_node_sight *sight, const struct cr_proc *proc
     if (!cr_node_process_words(sight->layout, process, &words, err))
         return false;
     cr_autofree char *folder = cr_node_process_folder(sight->layout, process);
-    if (!folder)
-        cr_node_sight_trouble(sight,
-                              "kubelet: the folder that process %d runs in cannot be seen, so relative paths of "
-                              "its flags are taken as below /: the agent needs CAP_SYS_PTRACE",
-                              (int)process->pid);
-    return cr_kubelet_command_read(cr_buf_text(&words), words.len, folder ? folder : "/", out, err);
+    return cr_kubelet_command_read(cr_buf_text(&words), words.len, folder, out, err);
 }
 
 /* Who runs `kubelet --version` has one for a moment, too. */

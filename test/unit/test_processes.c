@@ -1,0 +1,153 @@
+#include "node/processes.h"
+
+#include <grp.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+
+enum { NOBODY = 65534 };
+
+static const char name[] = "cr-look-test";
+
+/* A process of that name; its own_network: in one of its own. */
+static pid_t start(bool own_network)
+{
+    int ready[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if ((own_network && unshare(CLONE_NEWNET) != 0) || prctl(PR_SET_NAME, name) != 0 || write(ready[1], "", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_true(pid > 0);
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return pid;
+}
+
+static void stop(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+/* The pids that are found, by spaces, the youngest first; or the error. Owned. */
+static char *find(bool own_network_only)
+{
+    const struct cr_node_layout layout = {.root = "", .proc = "/proc", .own_network_only = own_network_only};
+    CR_CLEANUP(cr_procs) struct cr_procs found;
+    struct cr_error err = {0};
+    struct cr_buf out = CR_BUF_INIT(0);
+    if (!cr_node_processes_find(&layout, name, &found, &err))
+        cr_buf_printf(&out, "%s", err.text);
+    for (size_t i = 0; i < found.len; i++)
+        cr_buf_printf(&out, "%s%d", i ? " " : "", (int)found.items[i].pid);
+    return cr_buf_steal(&out);
+}
+
+static void expect(bool own_network_only, const char *want)
+{
+    cr_autofree char *is = find(own_network_only);
+    if (!cr_streq(is, want))
+        fail_msg("want '%s', is '%s'", want, is);
+}
+
+/* Without rights towards the others. */
+static bool same_for_nobody(const char *want)
+{
+    pid_t pid = fork();
+    int status = 0;
+    if (pid == 0) {
+        if (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0)
+            _exit(2);
+        char link[64];
+        char path[64];
+        snprintf(path, sizeof path, "/proc/%d/ns/net", (int)getppid());
+        char *is = find(true);
+        _exit(readlink(path, link, sizeof link) < 0 && cr_streq(is, want) ? 0 : 1);
+    }
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void those_of_another_network_are_somebody_else_s(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip(); /* networks are root's to make */
+    pid_t here = start(false);
+    pid_t there = start(true);
+    cr_autofree char *want = cr_asprintf("%d", (int)here);
+    expect(true, want);
+    assert_true(same_for_nobody(want));
+    cr_autofree char *all = find(false);
+    cr_autofree char *other = cr_asprintf("%d", (int)there);
+    assert_true(strstr(all, want) && strstr(all, other));
+    stop(here);
+    stop(there);
+    expect(true, "");
+}
+
+static void identity_is_the_process_s_own(void **state)
+{
+    (void)state;
+    const struct cr_node_layout layout = {.root = "", .proc = "/proc"};
+    struct cr_node_program program = {0};
+    struct cr_node_program again = {0};
+    struct cr_proc self;
+    assert_true(cr_proc_read(getpid(), &self));
+    cr_node_processes_set(&layout, &self, &program);
+    cr_node_processes_set(&layout, &self, &again);
+    assert_true(program.running && program.started_ms > 0);
+    assert_string_equal(program.identity, again.identity);
+    assert_true(strlen(program.identity) > 36); /* the boot's id is in it */
+    self.started++;
+    cr_node_processes_set(&layout, &self, &again);
+    assert_string_not_equal(program.identity, again.identity);
+    free(program.identity);
+    free(again.identity);
+}
+
+static void words_and_folder_are_the_process_s_own(void **state)
+{
+    (void)state;
+    char here[4096];
+    const struct cr_node_layout layout = {.root = "", .proc = "/proc"};
+    const struct cr_proc self = {.pid = getpid()};
+    const struct cr_proc none = {.pid = 0x7ffffff0};
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_buf) struct cr_buf words = CR_BUF_INIT(0);
+    assert_true(cr_node_process_words(&layout, &self, &words, &err));
+    assert_non_null(strstr(cr_buf_text(&words), "test_processes"));
+    cr_autofree char *folder = cr_node_process_folder(&layout, &self);
+    assert_non_null(getcwd(here, sizeof here));
+    assert_string_equal(folder, here);
+    assert_false(cr_node_process_words(&layout, &none, &words, &err));
+    assert_int_equal(err.kind, CR_ERR_NOT_FOUND);
+    cr_autofree char *unseen = cr_node_process_folder(&layout, &none);
+    assert_string_equal(unseen, "/proc/2147483632/cwd");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(those_of_another_network_are_somebody_else_s),
+        cmocka_unit_test(identity_is_the_process_s_own),
+        cmocka_unit_test(words_and_folder_are_the_process_s_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -153,9 +153,9 @@ static const struct decide_case {
      RESTART, T, 0, 0, "mysql",
      "MySQL (mysql) is said to reload its client CA (--ssl-ca), but nobody has verified it, and the CA was replaced "
      "without overlap: restart; spec.consumers[].reload.clientCA can tell."},
-    {"a claim from memory that it reloads at each handshake is a restart", "etcdctl", {{0}}, 0, APP, ADDED, 0,
-     RESTART, T, 0, 0, "etcdctl",
-     "etcdctl is said to reload its server CA, but nobody has verified it, and a CA was added: restart"},
+    {"a claim from memory that it polls is a restart", "elasticsearch", {{0}}, 0, APP, ADDED, 0, RESTART, T, 0, 0,
+     "elasticsearch",
+     "but nobody has verified it, and a CA was added: restart"},
 
     /* --- unknown software --- */
     {"unknown software restarts for a leaf", NULL, {{0}}, 0, APP, LEAF, 0, RESTART, L, 0, 0, NULL,

@@ -91,9 +91,8 @@ static const struct row {
     {18, "etcd", "--peer-cert-file=/certs/tls.crt, --peer-key-file=/certs/tls.key", LEAF, {{"v3.3.0", RESTART}, {"v3.6.8", RELOAD}}, 60000},
     {18, "etcd", "--peer-client-cert-file=/certs/tls.crt, --peer-client-key-file=/certs/tls.key", LEAF, {{"v3.6.8", RELOAD}}, 60000},
     {18, "etcd", "--peer-trusted-ca-file=/certs/ca.crt", CA, {{"v3.4.0", RESTART}, {"v3.6.8", RESTART}}, 60000},
-    /* Known from memory only, so as unknown. */
-    {19, "etcdctl", "--cert=/certs/tls.crt, --key=/certs/tls.key", LEAF, {{"v3.6.8", RESTART}}, 60000},
-    {19, "etcdctl", "--cacert=/certs/ca.crt", CA, {{"v3.6.8", RESTART}}, 60000},
+    {19, "etcdctl", "--cert=/certs/tls.crt, --key=/certs/tls.key", LEAF, {{"v3.6.8", RELOAD}}, 60000},
+    {19, "etcdctl", "--cacert=/certs/ca.crt", CA, {{"v3.6.8", RELOAD}}, 60000},
 };
 /* clang-format on */
 

@@ -14,7 +14,7 @@ import yaml  # PyYAML: Debian's python3-yaml, or test/requirements.txt
 
 from .ui import DevError
 
-_KINDS = ("certrotationpolicies", "trustdomains", "clustertrustdomains", "controlplanepolicies")
+_KINDS = ("certrotationpolicies", "trustdomains", "clustertrustdomains", "controlplanepolicies", "nodecertificatereports")
 _TWINS = {"clustertrustdomains": "trustdomains"}
 _MARK = re.compile(r"(<!-- generated from the CRD: (\w+) (spec|status) -->\n).*?(<!-- end -->)", re.DOTALL)
 

@@ -9,7 +9,8 @@ enum { LEAVES_MAX = 256 };
 static bool is_complete(const struct cp_ctx *ctx)
 {
     for (size_t i = 0; i < ctx->nodes_len; i++)
-        if (!cr_cp_speaks(&ctx->nodes[i]) || ctx->nodes[i].report->troubles.len)
+        if (!cr_cp_speaks(&ctx->nodes[i]) || ctx->nodes[i].report->troubles.len ||
+            !ctx->nodes[i].report->components_len)
             return false;
     return ctx->nodes_len > 0;
 }
@@ -45,7 +46,8 @@ static void add_leaf(struct cp_authority *authority, const struct cp_row *row)
     bool is_key = row->file->kind == CR_NODE_FILE_LEAF && !row->file->prints.len;
     if (is_key) /* its certificate tells */
         return;
-    authority->unsure += !row->sure;
+    authority->unsure += !row->sure || cr_cp_is_anyones(row);
+    authority->serves = authority->serves || (row->file->role == CR_ROLE_SERVER_LEAF && cr_cp_has_peers(row->file));
     authority->issuing |= row->issuers;
     for (size_t i = 0; i < authority->leaves_len; i++)
         if (authority->leaves[i] == row->issuers)
@@ -107,14 +109,44 @@ static void leave_one_out(struct cp_ctx *ctx, enum cp_pki pki, size_t side)
 
 /* --- all of it --- */
 
-/* Pods read kube-root-ca.crt and ca.crt of token Secrets, and some of them once. */
+/* A pod's ca.crt is refreshed by its next sync, 60 to 90 s after kube-root-ca.crt (measured), or when its kubelet
+ * begins anew. */
+enum { REFRESH_MS = 120 * 1000 };
+
+static bool are_younger(const struct cp_ctx *ctx, int64_t since_ms)
+{
+    for (size_t i = 0; i < ctx->nodes_len; i++) {
+        const struct cp_node *node = &ctx->nodes[i];
+        const struct cr_node_component *kubelet =
+            cr_cp_speaks(node) ? cr_node_report_component(node->report, "kubelet") : NULL;
+        if (!kubelet || kubelet->started_ms <= since_ms)
+            return false;
+    }
+    return true;
+}
+
+static bool is_refreshed(struct cp_ctx *ctx)
+{
+    int64_t since_ms = ctx->plan->status.root_ca_since_ms;
+    int64_t refreshed_ms = since_ms + REFRESH_MS;
+    if (!since_ms || refreshed_ms <= ctx->world->now_ms || are_younger(ctx, since_ms))
+        return true;
+    cr_cp_again_at(ctx, refreshed_ms);
+    return false;
+}
+
+/* Pods read kube-root-ca.crt and ca.crt of token Secrets, and some of them once. Till all have it again, they have what
+ * was trusted before. */
 static void add_readers(struct cp_ctx *ctx)
 {
     struct cp_authority *cluster = &ctx->authorities[CP_CLUSTER];
     bool have_root = cr_cp_workloads_have_root(ctx);
+    bool refreshed = is_refreshed(ctx);
     cluster->trusted &= have_root ? ctx->readers : 0;
+    if (!refreshed)
+        cluster->trusted &= cr_cp_bits_of_text(&ctx->sets[CP_CLUSTER], ctx->world->status->cluster.trusted);
     cluster->known |= ctx->readers_any;
-    cluster->known_is_all = cluster->known_is_all && ctx->readers_told && have_root;
+    cluster->known_is_all = cluster->known_is_all && ctx->readers_told && have_root && refreshed;
 }
 
 /* The leaf that a process had before is not known by more than its fingerprint. */

@@ -156,8 +156,19 @@ static void rotating(struct cp_ctx *ctx)
     }
 }
 
+/* While something is away, what it has is not known, and others may seem to be blocked by that. */
+static bool may_seem(const struct cp_ctx *ctx)
+{
+    for (size_t i = 0; i < CR_CONTROL_PLANE_CONDITIONS; i++)
+        if (cr_streq(cr_control_plane_condition_types[i], "Blocked") && !ctx->plan->status.conditions[i].reason)
+            return false;
+    return ctx->out && !ctx->overdue;
+}
+
 static void blocked(struct cp_ctx *ctx)
 {
+    if (may_seem(ctx) && !ctx->trap && !ctx->failed)
+        return;
     if (ctx->trap)
         set(ctx, "Blocked", true, "SigningFile", ctx->trap);
     else if (ctx->failed)

@@ -39,16 +39,23 @@ static bool is_proved(const struct cr_node_act *act, const struct cr_node_compon
            act->finished_ms >= component->started_ms;
 }
 
-static char *young(struct cp_ctx *ctx, const struct cp_node *node)
+bool cr_cp_is_young(struct cp_ctx *ctx, const struct cr_node_component *component)
 {
     int64_t now_ms = ctx->world->now_ms;
+    int64_t settled_ms = component->started_ms + SETTLE_MS;
+    if (!component->started_ms || settled_ms <= now_ms || component->started_ms > now_ms + CLOCKS_APART_MS)
+        return false;
+    cr_cp_again_at(ctx, settled_ms);
+    return true;
+}
+
+static char *young(struct cp_ctx *ctx, const struct cp_node *node)
+{
     for (size_t i = 0; i < node->report->components_len; i++) {
         const struct cr_node_component *component = &node->report->components[i];
-        int64_t settled_ms = component->started_ms + SETTLE_MS;
-        if (!cr_cp_is_control(component->name) || !component->started_ms || settled_ms <= now_ms ||
-            component->started_ms > now_ms + CLOCKS_APART_MS || is_proved(&node->report->act, component))
+        if (!cr_cp_is_control(component->name) || is_proved(&node->report->act, component) ||
+            !cr_cp_is_young(ctx, component))
             continue;
-        cr_cp_again_at(ctx, settled_ms);
         return cr_asprintf("%s of %s has only just begun: whether it stays is seen first", component->name, node->name);
     }
     return NULL;
@@ -57,8 +64,9 @@ static char *young(struct cp_ctx *ctx, const struct cp_node *node)
 static char *silent(const struct cp_ctx *ctx)
 {
     for (size_t i = 0; i < ctx->nodes_len; i++)
-        if (ctx->nodes[i].control && ctx->nodes[i].silent)
-            return cr_asprintf("the agent of %s, which has a part of the control plane, is silent", ctx->nodes[i].name);
+        if (ctx->nodes[i].control && !cr_cp_speaks(&ctx->nodes[i]))
+            return cr_asprintf("the agent of %s, which has a part of the control plane, %s", ctx->nodes[i].name,
+                               ctx->nodes[i].silent ? "is silent" : "has never reported");
     return NULL;
 }
 
@@ -79,9 +87,26 @@ void cr_cp_find_hold(struct cp_ctx *ctx)
     }
 }
 
+bool cr_cp_may_hide(const struct cp_node *node)
+{
+    return node->control && (!node->report || node->report->troubles.len);
+}
+
+/* A static pod is begun again by its node's kubelet alone. */
+static const char *orphaned(const struct cp_node *node, const struct cr_node_component *component)
+{
+    const struct cr_node_component *kubelet = cr_node_report_component(node->report, "kubelet");
+    if (!kubelet || kubelet == component || (kubelet->running && kubelet->health != CR_NODE_HEALTH_FAILING))
+        return NULL;
+    return "its node's kubelet is not well, and nobody else would begin it again";
+}
+
 const char *cr_cp_hold(const struct cp_ctx *ctx, const struct cp_candidate *candidate)
 {
-    if (ctx->hold || !ctx->bad.nodes)
+    if (ctx->hold)
         return ctx->hold;
-    return candidate && ctx->bad.nodes == 1 && ctx->bad.node == candidate->node ? NULL : ctx->bad.why;
+    const char *why = orphaned(&ctx->nodes[candidate->node], candidate->component);
+    if (why || !ctx->bad.nodes)
+        return why;
+    return ctx->bad.nodes == 1 && ctx->bad.node == candidate->node ? NULL : ctx->bad.why;
 }

@@ -60,7 +60,7 @@ struct cp_row {
 struct cp_node {
     const char *name;
     const struct cr_node_report *report; /* NULL: none */
-    bool silent;                         /* it has one, and that is too old */
+    bool silent;                         /* it has one, and that is too old, or of a clock that cannot be */
     bool control;                        /* it has, or had, a component of the control plane */
     bool leads;                          /* the leader of controller managers or schedulers is here */
     struct cp_row *rows;
@@ -75,10 +75,14 @@ static inline bool cr_cp_speaks(const struct cp_node *node)
 void cr_cp_classify(const struct cr_node_file *file, enum cp_pki *pki, enum cp_use *use);
 /* A leaf that components of the nodes verify, so that it must be of a CA that they have. */
 bool cr_cp_has_peers(const struct cr_node_file *file);
+/* "--etcd-cafile (/etc/kubernetes/pki/etcd/ca.crt)". Owned. */
+char *cr_cp_file_title(const struct cr_node_file *file);
 /* "kube-apiserver of node-1, --etcd-cafile (/etc/kubernetes/pki/etcd/ca.crt)". Owned. */
 char *cr_cp_row_title(const struct cp_node *node, const struct cp_row *row);
 /* A component that holds all others when it is not well. */
 bool cr_cp_is_control(const char *component);
+/* A leaf that must be verified, and of which nobody can tell by what. */
+bool cr_cp_is_anyones(const struct cp_row *row);
 /* The order of restarts. */
 int cr_cp_rank(const char *component);
 
@@ -87,6 +91,7 @@ int cr_cp_rank(const char *component);
 struct cp_authority {
     bool complete; /* every node has told, and nothing may be missing */
     bool has_trust;
+    bool serves;   /* a server's leaf is seen that the PKI's clients verify */
     size_t unsure; /* leaves in use, and signers, that are not known */
     uint64_t trusted, known, issuing, removable;
     bool known_is_all; /* nobody has what is not in known */
@@ -183,11 +188,16 @@ char *cr_cp_blocked(const struct cp_ctx *ctx, const struct cp_candidate *candida
 char *cr_cp_unsafe(const struct cp_ctx *ctx, const struct cp_candidate *candidate);
 /* control_plane_hold.c: what makes everybody wait. */
 void cr_cp_find_hold(struct cp_ctx *ctx);
+/* It has begun by itself only just, and may end as soon. */
+bool cr_cp_is_young(struct cp_ctx *ctx, const struct cr_node_component *component);
+/* It has a part of the control plane, and more of it may be there than its report lists. */
+bool cr_cp_may_hide(const struct cp_node *node);
 /* Why it waits, though nothing is wrong with it; borrowed, NULL: it may be restarted now. */
 const char *cr_cp_hold(const struct cp_ctx *ctx, const struct cp_candidate *candidate);
 
-/* control_plane_next.c: what would be restarted of a component as it is now; changes with its files, its process and
- * spec.restart.retry. */
+enum { CP_TOKEN_PART = 16 };
+/* control_plane_next.c: of two parts of CP_TOKEN_PART, the second is of its process: what would be restarted of a
+ * component as it is now; changes with its files, its process and spec.restart.retry. */
 void cr_cp_state_token(const struct cp_ctx *ctx, const struct cp_node *node, const struct cr_node_component *component,
                        char out[40]);
 /* control_plane_workloads.c: they are restarted, or are to be. */

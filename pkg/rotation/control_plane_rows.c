@@ -85,12 +85,21 @@ bool cr_cp_has_peers(const struct cr_node_file *file)
            cr_streq(file->component, "etcd");
 }
 
+bool cr_cp_is_anyones(const struct cp_row *row)
+{
+    return row->file->kind == CR_NODE_FILE_LEAF && row->file->prints.len && !row->issuers && cr_cp_has_peers(row->file);
+}
+
+char *cr_cp_file_title(const struct cr_node_file *file)
+{
+    return cr_asprintf("%s%s%s (%s)", cr_or_empty(file->parameter), file->via ? " of " : "", cr_or_empty(file->via),
+                       file->path ? file->path : "no file of the node");
+}
+
 char *cr_cp_row_title(const struct cp_node *node, const struct cp_row *row)
 {
-    const struct cr_node_file *file = row->file;
-    return cr_asprintf("%s of %s, %s%s%s (%s)", cr_or_empty(file->component), node->name, cr_or_empty(file->parameter),
-                       file->via ? " of " : "", cr_or_empty(file->via),
-                       file->path ? file->path : "no file of the node");
+    cr_autofree char *title = cr_cp_file_title(row->file);
+    return cr_asprintf("%s of %s, %s", cr_or_empty(row->file->component), node->name, title);
 }
 
 static const char *const ranks[] = {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler",

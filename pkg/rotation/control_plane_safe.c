@@ -17,6 +17,21 @@ static bool is_its(const struct question *q, const struct cp_row *row)
 
 /* --- leaves --- */
 
+/* Nothing is known of what it would load, now as before; of the node's own files that is told as broken. */
+static bool is_elsewhere(const struct cp_row *row)
+{
+    return row->file->kind == CR_NODE_FILE_UNREAD && !row->needs;
+}
+
+/* Files of the control plane may be missing from what is told. */
+static bool is_hidden(const struct question *q)
+{
+    for (size_t i = 0; i < q->ctx->nodes_len; i++)
+        if (cr_cp_may_hide(&q->ctx->nodes[i]))
+            return true;
+    return false;
+}
+
 /* What all who verify servers (0) or clients (1) of that PKI would have: this component by its files, all others by
  * what they are known to have loaded. */
 static uint64_t peers_have(const struct question *q, enum cp_pki pki, size_t side)
@@ -36,10 +51,10 @@ static uint64_t peers_have(const struct question *q, enum cp_pki pki, size_t sid
 static char *unknown_leaf(const struct question *q, const struct cp_row *row)
 {
     size_t side = row->file->role == CR_ROLE_CLIENT_LEAF ? 1 : 0;
-    if (!row->needs || !row->file->prints.len || !cr_cp_has_peers(row->file) ||
-        row->issuers & peers_have(q, row->pki, side))
+    if (row->sure || !row->file->prints.len || !cr_cp_has_peers(row->file) ||
+        (row->issuers & peers_have(q, row->pki, side) && !is_hidden(q)))
         return NULL;
-    cr_autofree char *title = cr_cp_row_title(q->node, row);
+    cr_autofree char *title = cr_cp_file_title(row->file);
     return cr_asprintf(
         "%s is of a CA that not all who verify it are known to have loaded: write its CA into the bundles "
         "first, or the old certificate back",
@@ -60,17 +75,19 @@ static size_t unsure_of(const struct question *q, enum cp_pki pki)
     return unsure;
 }
 
-/* A leaf that verifies against what it has would not against what its file has. */
+/* A leaf that verifies against what it has, or may have, would not against what its file has. */
 static bool is_needed(const struct question *q, const struct cp_row *row)
 {
     const struct cp_authority *authority = &q->ctx->authorities[row->pki];
-    uint64_t dropped = row->has & ~row->prints;
+    uint64_t has = row->told ? row->has : authority->known;
+    uint64_t dropped = has & ~row->prints;
     if (!dropped)
         return false;
-    if (authority->unsure > unsure_of(q, row->pki) || authority->leaves_over || authority->signers & dropped)
+    if (authority->unsure > unsure_of(q, row->pki) || authority->leaves_over || authority->signers & dropped ||
+        is_hidden(q))
         return true;
     for (size_t i = 0; i < authority->leaves_len; i++)
-        if (authority->leaves[i] & row->has && !(authority->leaves[i] & row->prints))
+        if (authority->leaves[i] & has && !(authority->leaves[i] & row->prints))
             return true;
     return false;
 }
@@ -78,9 +95,9 @@ static bool is_needed(const struct question *q, const struct cp_row *row)
 /* --root-ca-file verifies nobody by itself, but all pods do by what it hands out. */
 static char *dropped_too_early(const struct question *q, const struct cp_row *row)
 {
-    if (!row->needs || !row->told || !is_needed(q, row))
+    if (row->sure || is_elsewhere(row) || !is_needed(q, row))
         return NULL;
-    cr_autofree char *title = cr_cp_row_title(q->node, row);
+    cr_autofree char *title = cr_cp_file_title(row->file);
     return cr_asprintf(
         "%s lacks a CA that a certificate in use, or one that is not known yet, needs: add it again till "
         "status says that it is removable",
@@ -99,41 +116,55 @@ static uint64_t keys_after(const struct question *q, const struct cp_node *node)
     return keys;
 }
 
-static bool verify_all(const struct question *q, uint64_t key)
+/* A node whose API server, if it has one, may not verify by it; NULL: none. */
+static const struct cp_node *who_refuses(const struct question *q, uint64_t key)
 {
     for (size_t i = 0; i < q->ctx->nodes_len; i++) {
         const struct cp_node *node = &q->ctx->nodes[i];
         if (!node->report)
-            return false;
-        if (cr_node_report_component(node->report, "kube-apiserver") && !(keys_after(q, node) & key))
-            return false;
+            return node;
+        bool serves = cr_node_report_component(node->report, "kube-apiserver");
+        if (serves ? !(keys_after(q, node) & key) : cr_cp_may_hide(node))
+            return node;
     }
-    return true;
+    return NULL;
 }
 
 static char *unverified_key(const struct question *q, const struct cp_row *row)
 {
-    if (!row->needs || (row->prints && verify_all(q, row->prints)))
+    if (row->sure || is_elsewhere(row))
         return NULL;
-    cr_autofree char *title = cr_cp_row_title(q->node, row);
-    return cr_asprintf("%s is a key that not every API server verifies by: write its public key into the files of "
-                       "--service-account-key-file first",
-                       title);
+    const struct cp_node *who = row->prints ? who_refuses(q, row->prints) : q->node;
+    if (!who)
+        return NULL;
+    cr_autofree char *title = cr_cp_file_title(row->file);
+    if (!who->report)
+        return cr_asprintf("%s is a key of which it is not known, while no agent reports on %s, whether every API "
+                           "server verifies by it",
+                           title, who->name);
+    return cr_asprintf("%s is a key that not every API server verifies by (not %s's): write its public key into the "
+                       "files of --service-account-key-file first",
+                       title, who->name);
 }
 
 /* Keys that somebody signs with, or tokens in use are of, must stay. */
 static char *lost_key(const struct question *q)
 {
     const struct cp_keys *keys = &q->ctx->keys;
+    uint64_t used = keys->signing | keys->tokens;
     uint64_t has = 0;
     uint64_t prints = 0;
-    for (size_t i = 0; i < q->node->rows_len; i++)
-        if (q->node->rows[i].use == CP_USE_VERIFIES && is_its(q, &q->node->rows[i])) {
-            has |= q->node->rows[i].has;
-            prints |= q->node->rows[i].prints;
-        }
+    for (size_t i = 0; i < q->node->rows_len; i++) {
+        const struct cp_row *row = &q->node->rows[i];
+        if (row->use != CP_USE_VERIFIES || !is_its(q, row))
+            continue;
+        if (is_elsewhere(row))
+            return NULL;
+        has |= row->told ? row->has : keys->known | used;
+        prints |= row->prints;
+    }
     uint64_t dropped = has & ~prints;
-    if (!dropped || (keys->tokens_complete && !(dropped & (keys->signing | keys->tokens))))
+    if (!dropped || (keys->complete && keys->tokens_complete && !(dropped & used)))
         return NULL;
     return cr_strdup("--service-account-key-file lacks a key that is signed with, or that tokens in use are of: add it "
                      "again till status says that it is removable");
@@ -142,17 +173,17 @@ static char *lost_key(const struct question *q)
 /* --- all --- */
 
 /* Its program may not take it, and so not begin. */
-static char *broken(const struct question *q, const struct cp_row *row)
+static char *broken(const struct cp_row *row)
 {
     if (!row->broken)
         return NULL;
-    cr_autofree char *title = cr_cp_row_title(q->node, row);
+    cr_autofree char *title = cr_cp_file_title(row->file);
     return cr_asprintf("%s: %s", title, row->file->problem ? row->file->problem : "it cannot be read");
 }
 
 static char *unsafe_row(const struct question *q, const struct cp_row *row)
 {
-    char *why = broken(q, row);
+    char *why = broken(row);
     if (why)
         return why;
     switch (row->use) {

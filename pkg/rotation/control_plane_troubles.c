@@ -81,9 +81,9 @@ static char *lacks(const struct cp_ctx *ctx, enum cp_pki pki, uint64_t bit, cons
                    const struct cp_row *row)
 {
     const char *print = cr_cp_first(&ctx->sets[pki], bit);
-    cr_autofree char *title = cr_cp_row_title(node, row);
     if (row->use != CP_USE_TRUST || row->pki != pki || (row->told && row->prints & row->has & bit))
         return NULL;
+    cr_autofree char *title = cr_cp_row_title(node, row);
     if (!(row->prints & bit))
         return cr_asprintf("%s has not the CA %.*s that others have: write it, or take it out there", title,
                            PRINT_SHOWN, print);
@@ -103,11 +103,18 @@ static char *who_lacks(const struct cp_ctx *ctx, enum cp_pki pki, uint64_t pendi
     return NULL;
 }
 
+/* What is being restarted is away, and what needs it on its node with it. */
+static bool is_ours(const struct cp_ctx *ctx)
+{
+    return ctx->out && !ctx->overdue && ctx->bad.nodes == 1 &&
+           cr_streq(ctx->nodes[ctx->bad.node].name, ctx->plan->status.restarting_node);
+}
+
 void cr_cp_troubles(struct cp_ctx *ctx)
 {
     say_failure(ctx);
     say_overdue(ctx);
-    if (ctx->bad.why)
+    if (ctx->bad.why && !is_ours(ctx))
         cr_cp_line(&ctx->degraded, "%s", ctx->bad.why);
     for (size_t i = 0; i < ctx->nodes_len; i++)
         say_node(ctx, &ctx->nodes[i]);

@@ -1,0 +1,249 @@
+/* What follows in the API: namespaces, token Secrets and workloads, and what pods are known to have of it. */
+#include "support/controlplanescene.h"
+
+enum { WORKLOADS = 2 };
+
+struct follow_case {
+    const char *rule;
+    const char *edits;
+    const char *roots;   /* kube-root-ca.crt of two namespaces: "ab ab" */
+    const char *secrets; /* ca.crt and key of two token Secrets: "ax ax"; key "-": none */
+    /* "pods" and "more", which read both: "young" (began after the change), "old", "rolling", "none" (no pods),
+     * "missing", "done" (restarted for what there is) */
+    const char *pods[WORKLOADS];
+    const char *words; /* "leave", "plan", "changed" (root CA and signing key are others than a minute ago) */
+    const char *renewed, *restarted, *counts; /* namespaces, Secrets, workloads that have converged */
+};
+
+#define BOTH_KEYS "* file sa.pub xy xy; "
+#define BUNDLE    "* file ca ab ab; * file cm.conf ab ab; * file scheduler.conf ab ab; * file kubelet.conf ab ab; "
+
+/* clang-format off */
+static const struct follow_case cases[] = {
+    {"settled", "", "a a", "ax ax", {"old", "old"}, "", "", "", "2 2 2"},
+
+    /* namespaces */
+    {"one that has not what --root-ca-file has", BUNDLE, "ab a", "abx abx", {"none", "none"}, "", "", "", "1 2 2"},
+    {"one without it", "", "a -", "ax ax", {"none", "none"}, "", "", "", "1 2 2"},
+    {"nobody knows what they should have", "3 file ca ab ab", "a a", "ax ax", {"none", "none"}, "", "", "", "0 0 2"},
+
+    /* token Secrets */
+    {"of another key: made anew",
+     BOTH_KEYS "* file sa.key y y", "a a", "ax ay", {"none", "none"}, "", "s-0/token", "", "2 1 2"},
+    {"they are left", BOTH_KEYS "* file sa.key y y", "a a", "ax ay", {"none", "none"}, "leave", "", "", "2 2 2"},
+    {"mode: Plan", BOTH_KEYS "* file sa.key y y", "a a", "ax ay", {"none", "none"}, "plan", "", "", "2 1 2"},
+    {"not before all sign with it",
+     BOTH_KEYS "1 kube-apiserver --service-account-signing-key-file y y", "a a", "ax ay", {"none", "none"}, "", "", "", "2 2 2"},
+    {"not before every API server verifies by it",
+     "1 file sa.pub xy xy; 2 file sa.pub xy xy; * file sa.key y y", "a a", "ax ay", {"none", "none"}, "", "", "", "2 2 2"},
+    {"one that waits for its token has not got it",
+     BOTH_KEYS "* file sa.key y y", "a a", "a- ay", {"none", "none"}, "", "", "", "2 1 2"},
+    {"its ca.crt is another", BUNDLE, "ab ab", "ax abx", {"none", "none"}, "", "", "", "2 1 2"},
+
+    /* workloads */
+    {"they began before: one at a time", "", "a a", "ax ax", {"old", "old"}, "changed", "", "pods", "2 2 0"},
+    {"the next one", "", "a a", "ax ax", {"done", "old"}, "changed", "", "more", "2 2 1"},
+    {"not while one rolls", "", "a a", "ax ax", {"rolling", "old"}, "changed", "", "", "2 2 0"},
+    {"they began after it", "", "a a", "ax ax", {"young", "young"}, "changed", "", "", "2 2 2"},
+    {"not before its namespaces have it", "", "a -", "ax ax", {"old", "old"}, "changed", "", "", "1 2 0"},
+    {"not before its token Secrets are new",
+     BOTH_KEYS "* file sa.key y y", "a a", "ax ay", {"old", "old"}, "changed", "s-0/token", "", "2 1 0"},
+    {"one that is not there", "", "a a", "ax ax", {"missing", "none"}, "changed", "", "", "2 2 2"},
+    {"mode: Plan", "", "a a", "ax ax", {"old", "old"}, "changed plan", "", "", "2 2 0"},
+};
+/* clang-format on */
+
+struct setting {
+    struct scene_cluster cluster;
+    struct cr_control_plane_policy policy;
+    struct cr_control_plane_status status;
+    struct scene_object roots[SCENE_OBJECTS], secrets[SCENE_OBJECTS];
+    struct cr_control_plane_workload workloads[WORKLOADS];
+    struct cr_control_plane_workload_view views[WORKLOADS];
+    struct cr_control_plane_plan settled; /* what it is now, as at first sight */
+};
+
+static char pods_name[] = "pods", more_name[] = "more", deployment[] = "Deployment", ns[] = "ns-0";
+
+static void make(struct setting *s, struct cr_control_plane_plan *plan)
+{
+    static struct scene_world w;
+    scene_world_make(&s->cluster, s->roots, s->secrets, &s->policy, &s->status, s->views, &w);
+    cr_control_plane_plan(&w.world, plan);
+    plan->clear = NULL; /* the world's */
+    scene_world_cleanup(&w);
+}
+
+static void read_objects(const char *text, bool keys, struct scene_object objects[SCENE_OBJECTS])
+{
+    char one[2][SCENE_TEXT];
+    if (sscanf(text, "%11s %11s", one[0], one[1]) != 2)
+        fail_msg("the test's own objects: %s", text);
+    for (size_t i = 0; i < 2; i++) {
+        size_t len = strlen(one[i]);
+        snprintf(objects[i].ns, sizeof objects[i].ns, "%s-%zu", keys ? "s" : "ns", i);
+        snprintf(objects[i].name, sizeof objects[i].name, "token");
+        objects[i].key = keys && one[i][len - 1] != '-' ? one[i][len - 1] : '\0';
+        one[i][keys || one[i][0] == '-' ? len - 1 : len] = '\0';
+        snprintf(objects[i].prints, sizeof objects[i].prints, "%s", one[i]);
+    }
+}
+
+static void apply_pods(struct setting *s, size_t i, const char *word)
+{
+    struct cr_control_plane_workload_view *view = &s->views[i];
+    view->found = !cr_streq(word, "missing");
+    view->rolling = cr_streq(word, "rolling");
+    view->pods_started_ms = cr_streq(word, "none")    ? 0
+                            : cr_streq(word, "young") ? s->cluster.now_ms - SCENE_SECOND
+                                                      : s->cluster.now_ms - SCENE_HOUR;
+    if (!cr_streq(word, "done"))
+        return;
+    view->root_ca = s->settled.status.root_ca;
+    view->token_key = s->settled.signing_key;
+}
+
+/* What there is now came a minute ago. */
+static void change(struct setting *s)
+{
+    s->status.root_ca = cr_strdup(cr_or_empty(s->settled.status.root_ca));
+    s->status.signing_key = cr_strdup(cr_or_empty(s->settled.status.signing_key));
+    s->status.root_ca_since_ms = s->status.signing_key_since_ms = s->cluster.now_ms - SCENE_MINUTE;
+}
+
+static void begin(struct setting *s, const struct follow_case *c)
+{
+    memset(s, 0, sizeof *s);
+    scene_cluster_init(&s->cluster);
+    s->policy = scene_policy();
+    s->policy.tokens = CR_CONTROL_PLANE_TOKENS_WAIT;
+    char *names[] = {pods_name, more_name};
+    for (size_t i = 0; i < WORKLOADS; i++)
+        s->workloads[i] = (struct cr_control_plane_workload){names[i], deployment, ns, names[i], true, true};
+    s->policy.workloads = s->workloads;
+    s->policy.workloads_len = WORKLOADS;
+    scene_edits(&s->cluster, c->edits);
+    s->policy.renew_token_secrets = !strstr(c->words, "leave");
+    read_objects("a a", false, s->roots);
+    read_objects(c->secrets, true, s->secrets);
+    make(s, &s->settled);
+    read_objects(c->roots, false, s->roots);
+    s->policy.enforce = !strstr(c->words, "plan");
+    if (strstr(c->words, "changed"))
+        change(s);
+    for (size_t i = 0; i < WORKLOADS; i++)
+        apply_pods(s, i, c->pods[i]);
+}
+
+static bool check(const struct follow_case *c)
+{
+    static struct setting s;
+    begin(&s, c);
+    CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
+    make(&s, &plan);
+    const struct cr_control_plane_status *status = &plan.status;
+    cr_autofree char *renewed = cr_strvec_join(&plan.renew_tokens, " ");
+    cr_autofree char *restarted = cr_strvec_join(&plan.restart_workloads, " ");
+    cr_autofree char *counts =
+        cr_asprintf("%lld %lld %lld", (long long)status->namespaces.converged,
+                    (long long)status->token_secrets.converged, (long long)status->workloads.converged);
+    bool good = cr_streq(renewed, c->renewed) && cr_streq(restarted, c->restarted) && cr_streq(counts, c->counts);
+    if (!good)
+        print_error("%s: renewed '%s', restarted '%s', converged %s; next: %s\n", c->rule, renewed, restarted, counts,
+                    status->next);
+    cr_control_plane_status_dispose(&s.status);
+    cr_control_plane_plan_dispose(&s.settled);
+    return good;
+}
+
+static void each_rule(void **state)
+{
+    (void)state;
+    size_t bad = 0;
+    for (size_t i = 0; i < cr_array_len(cases); i++)
+        bad += !check(&cases[i]);
+    assert_int_equal(bad, 0);
+}
+
+/* --- what pods are known to have --- */
+
+static void trusted_now(struct setting *s, char *out, size_t size)
+{
+    CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
+    make(s, &plan);
+    scene_letters(plan.status.cluster.trusted, out, size);
+    cr_strset(&s->status.cluster.trusted, plan.status.cluster.trusted);
+    cr_strset(&s->status.root_ca, plan.status.root_ca);
+    s->status.root_ca_since_ms = plan.status.root_ca_since_ms;
+}
+
+static const struct follow_case bundled = {"", "", "a a", "ax ax", {"none", "none"}, "", "", "", ""};
+
+static void expect_trusted(struct setting *s, const char *want, const char *when)
+{
+    char is[16];
+    trusted_now(s, is, sizeof is);
+    if (!cr_streq(is, want))
+        fail_msg("%s: '%s' is trusted and not '%s'", when, is, want);
+}
+
+/* A volume is refreshed by its pod's next sync. */
+static void pods_have_a_new_root_ca_when_their_volumes_were_refreshed(void **state)
+{
+    (void)state;
+    static struct setting s;
+    begin(&s, &bundled);
+    expect_trusted(&s, "a", "settled");
+    scene_edits(&s.cluster, BUNDLE);
+    expect_trusted(&s, "a", "kube-root-ca.crt has the old one");
+    read_objects("ab ab", false, s.roots);
+    read_objects("abx abx", true, s.secrets);
+    expect_trusted(&s, "a", "kube-root-ca.crt has both");
+    s.cluster.now_ms += SCENE_MINUTE;
+    expect_trusted(&s, "a", "a minute later");
+    int64_t since_ms = s.status.root_ca_since_ms;
+    for (size_t n = 0; n < SCENE_NODES; n++)
+        s.cluster.nodes[n].started_ms[4] = since_ms + SCENE_SECOND;
+    expect_trusted(&s, "ab", "all kubelets have begun anew");
+    s.cluster.nodes[1].started_ms[4] = since_ms - SCENE_SECOND;
+    cr_strset(&s.status.cluster.trusted, NULL);
+    expect_trusted(&s, "", "but one, and what was trusted is not known");
+    s.cluster.now_ms += SCENE_MINUTE;
+    for (size_t n = 0; n < SCENE_NODES; n++)
+        s.cluster.nodes[n].seen_ms = s.cluster.now_ms;
+    expect_trusted(&s, "ab", "two minutes later");
+    cr_control_plane_status_dispose(&s.status);
+    cr_control_plane_plan_dispose(&s.settled);
+}
+
+/* Of pods that read it once nothing is known till they were restarted. */
+static void a_workload_that_has_not_begun_anew_trusts_nothing_for_sure(void **state)
+{
+    (void)state;
+    static struct setting s;
+    begin(&s, &bundled);
+    expect_trusted(&s, "a", "settled");
+    scene_edits(&s.cluster, BUNDLE);
+    read_objects("ab ab", false, s.roots);
+    read_objects("abx abx", true, s.secrets);
+    apply_pods(&s, 0, "old");
+    expect_trusted(&s, "", "it began before");
+    s.cluster.now_ms += 3 * SCENE_MINUTE;
+    for (size_t n = 0; n < SCENE_NODES; n++)
+        s.cluster.nodes[n].seen_ms = s.cluster.now_ms;
+    expect_trusted(&s, "", "three minutes later");
+    apply_pods(&s, 0, "young");
+    expect_trusted(&s, "ab", "it was restarted");
+    cr_control_plane_status_dispose(&s.status);
+    cr_control_plane_plan_dispose(&s.settled);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_rule),
+        cmocka_unit_test(pods_have_a_new_root_ca_when_their_volumes_were_refreshed),
+        cmocka_unit_test(a_workload_that_has_not_begun_anew_trusts_nothing_for_sure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -15,20 +15,32 @@ struct source {
     struct cr_pem_input pem;         /* borrowed from either */
 };
 
+/* One kubeconfig is in many rows, and read once. */
+struct parsed {
+    const struct cr_host_file *file;
+    struct cr_kubeconfig_file config;
+    struct cr_error err; /* kind None: config is set */
+};
+
 struct contents {
     struct cr_node_sight *sight;
     struct cr_node_look *look;
     size_t len;
     struct source *sources;
     size_t *partners;
+    struct parsed *kubeconfigs; /* owned */
+    size_t kubeconfigs_len;
 };
 
 static void contents_dispose(struct contents *c)
 {
     for (size_t i = 0; i < c->len; i++)
         free(c->sources[i].embedded);
+    for (size_t i = 0; i < c->kubeconfigs_len; i++)
+        cr_kubeconfig_file_dispose(&c->kubeconfigs[i].config);
     free(c->sources);
     free(c->partners);
+    free(c->kubeconfigs);
 }
 CR_DEFINE_DISPOSE(contents, struct contents, contents_dispose)
 
@@ -67,6 +79,20 @@ static void note_file(struct cr_node_content *content, const struct cr_host_file
 
 /* --- what kubeconfigs embed --- */
 
+/* Borrowed, until the next one. */
+static const struct parsed *parse(struct contents *c, const struct cr_host_file *file)
+{
+    for (size_t i = 0; i < c->kubeconfigs_len; i++)
+        if (c->kubeconfigs[i].file == file)
+            return &c->kubeconfigs[i];
+    c->kubeconfigs = cr_reallocarray(c->kubeconfigs, c->kubeconfigs_len + 1, sizeof *c->kubeconfigs);
+    struct parsed *one = &c->kubeconfigs[c->kubeconfigs_len++];
+    *one = (struct parsed){.file = file};
+    if (!cr_kubeconfig_file_read(file->host, cr_buf_text(&file->text), file->text.len, &one->config, &one->err))
+        one->config = (struct cr_kubeconfig_file){0};
+    return one;
+}
+
 static const char *embedded_in(const struct cr_kubeconfig_file *config, const struct cr_node_parameter *row)
 {
     if (cr_streq(row->parameter, "kubeconfig client-key"))
@@ -75,17 +101,17 @@ static const char *embedded_in(const struct cr_kubeconfig_file *config, const st
 }
 
 /* Of a kubeconfig that embeds nothing, and of an embedded key, no more can be said than what it is. */
-static void read_kubeconfig(struct source *source, const struct cr_node_parameter *row,
-                            struct cr_node_material *material)
+static void read_kubeconfig(struct contents *c, size_t i)
 {
-    struct cr_error err = {0};
-    CR_CLEANUP(cr_kubeconfig_file) struct cr_kubeconfig_file config = {0};
-    const struct cr_host_file *file = source->file;
-    if (!cr_kubeconfig_file_read(file->host, cr_buf_text(&file->text), file->text.len, &config, &err)) {
-        material->problem = cr_strdup(err.text);
+    const struct cr_node_parameter *row = &c->look->parameters.items[i];
+    struct cr_node_material *material = &c->look->contents[i].material;
+    struct source *source = &c->sources[i];
+    const struct parsed *parsed = parse(c, source->file);
+    if (parsed->err.kind) {
+        material->problem = cr_strdup(parsed->err.text);
         return;
     }
-    source->embedded = cr_strdup_or_null(embedded_in(&config, row));
+    source->embedded = cr_strdup_or_null(embedded_in(&parsed->config, row));
     if (source->embedded) {
         source->pem = (struct cr_pem_input){source->embedded, strlen(source->embedded)};
         cr_node_material_read(source->pem.data, source->pem.len, row->role, "", material);
@@ -112,7 +138,7 @@ static void read_material(struct contents *c, size_t i)
     else if (file->err.kind)
         material->problem = cr_strdup(file->err.text);
     else if (is_kubeconfig(row))
-        read_kubeconfig(source, row, material);
+        read_kubeconfig(c, i);
     else {
         source->pem = (struct cr_pem_input){cr_buf_text(&file->text), file->text.len};
         cr_node_material_read(source->pem.data, source->pem.len, row->role, row->parameter, material);

@@ -21,6 +21,7 @@ from typing import Any
 
 import sanitizers
 from certroll_dev import cgroups, commands, install_overlay, layout, machines, node, node_agent_image, paths, restart_kubelet
+from certroll_dev.demo.api import API
 from certroll_dev.demo.cluster import LocalCluster
 from certroll_dev.demo.waiting import wait_for
 from certroll_dev.image_recipe import Image
@@ -144,15 +145,6 @@ class Plane(LocalCluster):
         assert len(found) == 1, f"{pod['metadata']['name']}: {below} has {found}"
         return found[0]
 
-    def keep_administrator(self, authority: Path, sign: Callable[[Path], bytes] | None = None) -> None:
-        """What hack/cluster has of its own beside kubeadm's files, its administrator and kube-proxy, follows: `up` restarts
-        what has changed. sign: a certificate for the one at that path."""
-        pki = self.layout.pki
-        shutil.copy(authority, pki / "ca.crt")
-        for name in ("admin", "proxy") if sign else ():
-            (pki / f"{name}.crt").write_bytes(sign(pki / f"{name}.crt") if sign else b"")
-        self.up("--control-plane-nodes", str(self.nodes))
-
     def _write_on_node(self) -> None:
         """The program that the scripts call in the place of ssh."""
         lines = ["#!/bin/sh", "set -eu", "case $1 in"]
@@ -209,7 +201,16 @@ class World:
     plane: Plane
     logs: Path
     operator: OperatorPods = field(init=False)
+    namespaces: tuple[str, ...] = (install_overlay.NAMESPACE, AGENTS, "kube-system")  # whose logs are kept of a test that failed
     told: list[str] = field(default_factory=list)  # what the scripts have said
+
+    @property
+    def cluster(self) -> Plane:
+        return self.plane
+
+    @property
+    def api(self) -> API:
+        return self.plane.api()
 
     def create_callers(self) -> None:
         self.plane.kubectl("apply", "-f", "-", stdin=_CALLER.replace("PAUSE", node.PAUSE_IMAGE))

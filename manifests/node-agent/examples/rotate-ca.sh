@@ -54,6 +54,15 @@ separate_the_signer() {
         done 2> /dev/null' $pki/signing-ca.crt
 }
 
+# Both files in one go: what is between the two renames is a key that does not fit.
+sign_with_the_new() {
+    cat "$folder/new.crt" "$folder/new.key" | on_node "$1" '
+        cd "$1"; umask 077
+        cat > .signing-ca
+        openssl x509 -in .signing-ca -out .signing-ca.crt; openssl pkey -in .signing-ca -out .signing-ca.key
+        mv .signing-ca.key signing-ca.key; mv .signing-ca.crt signing-ca.crt; rm .signing-ca' $pki
+}
+
 # --- 1 and 3: what is trusted
 
 trust() { # FILE, everywhere
@@ -149,10 +158,7 @@ main() { # read whole before it begins
         await cluster.trusted "$(fingerprints "$folder/old.crt" "$folder/new.crt")" "everybody trusts both CAs; leaves may be renewed"
 
         for node in "${nodes[@]}"; do renew_leaves "$node"; done
-        for node in "${planes[@]}"; do
-            put "$node" $pki/signing-ca.crt < "$folder/new.crt"
-            put "$node" $pki/signing-ca.key < "$folder/new.key"
-        done
+        for node in "${planes[@]}"; do sign_with_the_new "$node"; done
         renew_administrator
         await cluster.removable "$old" "no leaf of the old CA is in use; it may go"
     fi

@@ -188,7 +188,7 @@ void cr_node_prove(const struct cr_node_look *look, const struct cr_node_program
         if (!is_own(ports[i].address))
             snprintf(port->problem, sizeof port->problem, "it is no address of this node");
     }
-    shake_hands(out, timeout_ms / 2 > 0 ? timeout_ms / 2 : 1);
+    shake_hands(out, timeout_ms * 3 / 4 > 0 ? timeout_ms * 3 / 4 : 1);
     ask_pages(out, until_ms);
     cr_node_proof_judge(program, why, out);
 }

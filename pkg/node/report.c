@@ -85,23 +85,6 @@ static void add_component(const struct cr_node_reporting *in, const struct cr_no
         set_health(in, CR_NODE_HEALTH_UNKNOWN, "it was not asked", out);
 }
 
-/* --- a kubelet that does not run --- */
-
-/* It is known by its process alone. */
-static void keep_kubelet(const struct cr_node_reporting *in)
-{
-    static const char name[] = "kubelet";
-    const struct cr_node_component *before = cr_node_report_component(in->before, name);
-    if (!before || cr_node_report_component(in->out, name))
-        return;
-    struct cr_node_component *out = &in->out->components[in->out->components_len++];
-    *out = (struct cr_node_component){.name = cr_strdup(name),
-                                      .version = cr_strdup_or_null(before->version),
-                                      .restart_refused = cr_strdup("it does not run")};
-    set_health(in, CR_NODE_HEALTH_FAILING, "it does not run", out);
-    cr_node_report_keep_rows(in, name);
-}
-
 /* --- CAs --- */
 
 static void add_cas(const struct cr_node_look *look, struct cr_node_report *out)
@@ -132,7 +115,8 @@ void cr_node_report_make(const struct cr_node_look *look, const struct cr_node_p
     for (size_t i = 0; i < look->programs_len; i++)
         add_component(&in, allowed, i);
     cr_node_report_rows(&in);
-    keep_kubelet(&in);
+    if (!look->has_kubelet)
+        cr_node_report_keep_rows(&in, "kubelet");
     add_cas(look, out);
     cr_strvec_copy(&out->troubles, &look->parameters.troubles);
 }

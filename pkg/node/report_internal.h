@@ -10,7 +10,7 @@ struct cr_node_reporting {
     const struct cr_node_proof *proofs;  /* NULL: nobody was asked */
     const struct cr_node_report *before; /* never NULL */
     int64_t now_ms;
-    struct cr_node_report *out; /* its components are those of look->programs, in their order, and maybe one more */
+    struct cr_node_report *out; /* its components are those of look->programs, in their order */
 };
 
 /* The component of the last report that is this one. NULL: there was none. Borrowed. */

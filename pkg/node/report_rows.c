@@ -5,7 +5,7 @@
 #include "base/strings.h"
 #include "node/pairs.h"
 
-static const char kept[] = "it is not known while its program does not run";
+static const char kept[] = "it is not known while the program cannot be looked at";
 
 /* --- one row --- */
 
@@ -166,7 +166,7 @@ void cr_node_report_rows(const struct cr_node_reporting *in)
     }
 }
 
-/* --- of a program that is away --- */
+/* --- of a program that is away: a kubelet is known by its process alone --- */
 
 static void keep(const struct cr_node_file *before, struct cr_node_file *out)
 {

@@ -366,15 +366,16 @@ static void kubelet_goes(struct scene *s)
     static const char *const texts[] = {ETCD, APISERVER, SCHEDULER};
     for (size_t i = 0; i < cr_array_len(texts); i++)
         scene_add_pod(&s->look.parameters, s->catalogue, texts[i], kubeconfigs);
-    s->look.programs_len = PROGRAMS - 1;
     s->look.has_kubelet = false;
+    run(s, 3, 0);
+    s->proofs[3].health = CR_NODE_HEALTH_FAILING;
+    snprintf(s->proofs[3].message, sizeof s->proofs[3].message, "it does not run");
 }
 
 static void kubelet_comes(struct scene *s, int start)
 {
     contents_dispose(s);
     add_kubelet(s);
-    s->look.programs_len = PROGRAMS;
     s->look.has_kubelet = true;
     run(s, 3, start);
 }

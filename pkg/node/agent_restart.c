@@ -210,12 +210,12 @@ static bool do_step(struct cr_node_agent *agent, const struct cr_node_survey *su
     return false;
 }
 
-/* Nobody else is to begin while something of ours is under way; when that cannot be had, it goes on all the same. */
+/* Nobody else is to begin while something of ours is under way, also what an agent before us has begun; when that
+ * cannot be had, it goes on all the same. */
 static void keep_turn(struct cr_node_agent *agent)
 {
     struct cr_error err = {0};
-    if (!cr_node_act_is_under_way(&agent->report.act) || !cr_node_turn_is_claimed(agent->turn) ||
-        !cr_node_agent_may_ask(agent))
+    if (!cr_node_act_is_under_way(&agent->report.act) || !cr_node_agent_may_ask(agent))
         return;
     bool ours = cr_node_turn_take(agent->turn, &err);
     cr_node_agent_heard(agent, "turn", ours || err.kind == CR_ERR_CONFLICT, &err);

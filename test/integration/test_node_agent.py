@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -116,6 +117,9 @@ def test_a_report_is_made_and_kept(node: PaperNode, start: Callable[..., Agent])
 
     seen = node.report()["status"]["seen"]
     wait_until("the report to be renewed", lambda: node.report()["status"]["seen"] > seen, timeout=40)
+    node.plane.kubectl("delete", "ncr", node.name)
+    wait_until("the report to be there again", lambda: reported(node))
+
     assert agent.get("/readyz")[0] == 200
     page = agent.get("/metrics")[1]
     assert 'certroll_node_component_serving{component="etcd"} 1' in page
@@ -147,6 +151,29 @@ def test_inspect_says_what_is_reported(node: PaperNode, start: Callable[..., Age
     ]
     table = node.plane.run(PROGRAM, *words).stdout
     assert "etcd" in table and "--trusted-ca-file" in table
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "give --node-name, or $NODE_NAME"),
+        (["--node-name=a", "--allow-restart=etcd,kubelte"], "--allow-restart 'kubelte': there are kube-apiserver,"),
+        (["--node-name=a", "--kubelet-restart-command=a | b"], "is more than one command with plain words: no shell runs it"),
+        (["--node-name=a", "--root=host"], "--root must be an absolute path"),
+        (["--node-name=a", "--json"], "--json and --kubelet-version are inspect's"),
+        (["look"], "there is no command 'look': there are run and inspect"),
+    ],
+)
+def test_wrong_usage_is_told(words: list[str], message: str) -> None:
+    done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=60, env={"PATH": "/usr/bin:/bin"})
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_where_there_is_no_node_it_says_so(control_plane: ControlPlane, tmp_path: Path) -> None:
+    done = control_plane.run(PROGRAM, "--node-name=a", "--root", tmp_path, check=False)
+    assert done.returncode == 1
+    assert f"{tmp_path} has neither /etc/kubernetes nor /var/lib/kubelet: mount the node's folders there" in done.stderr
 
 
 # --- orders
@@ -325,6 +352,7 @@ def test_killed_while_the_pod_is_away(node: PaperNode, pending: Agent, start: Ca
     start()
     node.wait_phase("Done", "away")
     assert node.starts == 2
+    wait_until("the turn to be given up", lambda: holder(node.plane) == "")
 
 
 # --- what admission keeps it from

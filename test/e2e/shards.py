@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 # Seconds of the long ones, as once measured; they need not be right, since they only say who runs beside whom.
 _SECONDS = {
+    "test_control_plane_rotation": 960,
     "test_mesh": 480,
+    "test_control_plane_rows": 540,
     "test_crash_matrix": 390,
     "test_shutdown_manager": 270,
     "test_ca_change": 260,

@@ -175,13 +175,13 @@ def _role_differs(answer: Answer, role: str, seen: Seen) -> list[str]:
     return [f"{role}: {text}" for text in dict.fromkeys(found)]
 
 
-def differs(entry: Entry, seen: Seen) -> str | None:
+def differs(entry: Entry, seen: Seen, slack: float = _SLACK) -> str | None:
     """How the program was not as it was said to be, in words."""
     method, verified = entry["method"], entry["verified"]
     if not verified or method == "Unknown":
         return f"the catalogue says {method} without having it verified; {_words(seen)}"
     if method in BY_ITSELF:
-        limit = entry["maxDelayMs"] / 1000 + _SLACK
+        limit = entry["maxDelayMs"] / 1000 + slack
         late = seen.by_itself is None or seen.by_itself > limit
         return f"the catalogue says {method} within {entry['maxDelayMs'] / 1000:g} s; {_words(seen)}" if late else None
     if seen.by_itself is not None:

@@ -8,6 +8,7 @@ import json
 import socket
 import ssl
 import tempfile
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,12 +20,14 @@ _TIMEOUT = 5.0
 
 @dataclass(frozen=True)
 class Client:
-    """Calls one server, each time by a new connection, and takes whatever certificate it shows."""
+    """Calls one server and takes whatever certificate it shows: each time by a new connection, unless it keeps them."""
 
     port: int
     host: str = "127.0.0.1"
     leaf: Leaf | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    keep: bool = False  # a connection for each thread
+    _kept: threading.local = field(default_factory=threading.local, compare=False)
 
     def served(self, name: str = "localhost") -> str | None:
         """Fingerprint of the server's leaf; None when nobody answers."""
@@ -42,17 +45,22 @@ class Client:
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
         """Status and body; 0 when nobody answers."""
-        connection = http.client.HTTPSConnection(self.host, self.port, timeout=_TIMEOUT, context=self._context())
+        kept: http.client.HTTPSConnection | None = getattr(self._kept, "connection", None) if self.keep else None
+        connection = kept or http.client.HTTPSConnection(self.host, self.port, timeout=_TIMEOUT, context=self._context())
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        headers = {"Content-Type": kind, **self.headers}
+        done = False
         try:
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            connection.request(method, path, None if body is None else json.dumps(body), {"Content-Type": kind, **self.headers})
             answer = connection.getresponse()
-            return answer.status, answer.read()
+            found = answer.status, answer.read()
+            done = self.keep
+            return found
         except (OSError, http.client.HTTPException):
             return 0, b""
         finally:
-            connection.close()
+            if not done:
+                connection.close()
+            self._kept.connection = connection if done else None
 
     def json(self, method: str, path: str, body: Any = None) -> Any:
         """What a call brought that went well."""

@@ -14,7 +14,7 @@ from rows import settings
 from rows.client import Client
 from rows.common import serving
 from rows.planes import Planes, pair, public
-from rows.row import Row
+from rows.row import Row, after
 from rows.tap import Tap
 
 _NAMESPACE = "/api/v1/namespaces/default"
@@ -35,14 +35,14 @@ def _calls(planes: Planes) -> list[Row]:
         new = planes.pki.client(name)
         names = {flag: files / f"{name}.{suffix}" for flag, suffix in zip(flags, ("crt", "key"), strict=True)}
         return Row(
-            seed, "kube-apiserver", names, "clientLeaf", lambda: files.write(pair(name, new)), _after(provoke, lambda: tap.client == new.fingerprint),
-            works=_after(provoke, lambda: tap.client is not None), tap=tap, program=program,
+            seed, "kube-apiserver", names, "clientLeaf", lambda: files.write(pair(name, new)), after(provoke, lambda: tap.client == new.fingerprint),
+            works=after(provoke, lambda: tap.client is not None), tap=tap, program=program,
         )  # fmt: skip
 
     def authority(seed: int, flag: str, name: str, tap: Tap, provoke: Callable[[], object]) -> Row:
         return Row(
             seed, "kube-apiserver", {flag: files / f"{name}-ca.crt"}, "serverCA", lambda: files.write({f"{name}-ca.crt": planes.pki.bundle}),
-            _after(provoke, tap.is_new_taken), works=_after(provoke, tap.is_old_taken), tap=tap, program=program,
+            after(provoke, tap.is_new_taken), works=after(provoke, tap.is_old_taken), tap=tap, program=program,
         )  # fmt: skip
 
     def call_kubelet() -> None:
@@ -89,7 +89,7 @@ def _restarted(planes: Planes) -> list[Row]:
     return [
         row(
             2, "--etcd-cafile", files / "etcd-ca.crt", "serverCA", planes.pki.bundle,
-            _after(etcd.drop, etcd.is_new_taken), etcd.is_old_taken, etcd,
+            after(etcd.drop, etcd.is_new_taken), etcd.is_old_taken, etcd,
         ),
         row(
             5, "--service-account-key-file", files / "sa.pub", "opaque", both,
@@ -101,7 +101,7 @@ def _restarted(planes: Planes) -> list[Row]:
         ),
         row(
             6, "--oidc-ca-file", files / "oidc-ca.crt", "serverCA", planes.pki.bundle,
-            _after(login, oidc.is_new_taken), _after(login, oidc.is_old_taken), oidc,
+            after(login, oidc.is_new_taken), after(login, oidc.is_old_taken), oidc,
         ),
     ]  # fmt: skip
 
@@ -127,12 +127,3 @@ def _foreign_token() -> str:
 
 def _base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
-
-
-def _after(first: Callable[[], object], then: Callable[[], bool]) -> Callable[[], bool]:
-    def look() -> bool:
-        first()
-        return then()
-
-    return look
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import subprocess
 import time
@@ -120,18 +121,22 @@ _SUBJECTS = {"kube-apiserver-client": "/CN=somebody"}
 
 def _ask(planes: Planes, kind: str) -> tuple[int, str]:
     """The status of the answer, and the name of the request."""
-    words = ["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "/dev/null"]
-    words += ["-subj", _SUBJECTS.get(kind, "/O=system:nodes/CN=system:node:rows-node")]
-    if kind == "kubelet-serving":
-        words += ["-addext", "subjectAltName=DNS:rows-node"]
-    text = subprocess.run(words, check=True, capture_output=True).stdout
     spec = {
-        "request": base64.b64encode(text).decode(),
+        "request": base64.b64encode(_request_for(kind)).decode(),
         "signerName": f"kubernetes.io/{kind}",
         "usages": _USAGES.get(kind, ["digital signature", "client auth"]),
     }
     status, answer = planes.api.call("POST", _REQUESTS, {"metadata": {"generateName": "rows-"}, "spec": spec})
     return status, json.loads(answer)["metadata"]["name"] if status == 201 else ""
+
+
+@functools.cache
+def _request_for(kind: str) -> bytes:
+    words = ["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "/dev/null"]
+    words += ["-subj", _SUBJECTS.get(kind, "/O=system:nodes/CN=system:node:rows-node")]
+    if kind == "kubelet-serving":
+        words += ["-addext", "subjectAltName=DNS:rows-node"]
+    return subprocess.run(words, check=True, capture_output=True).stdout
 
 
 def _issuer(planes: Planes, kind: str) -> str | None:

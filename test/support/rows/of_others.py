@@ -10,7 +10,7 @@ from pathlib import Path
 from rows import settings
 from rows.client import Client
 from rows.planes import Planes, pair
-from rows.row import Row
+from rows.row import Row, after
 
 
 def rows(planes: Planes) -> list[Row]:
@@ -101,7 +101,7 @@ def _probe(planes: Planes) -> list[Row]:
         ),
         Row(
             19, "etcdctl", {"--cacert": files / "ctl-ca.crt"}, "serverCA", lambda: files.write({"ctl-ca.crt": planes.pki.bundle}),
-            lambda: run() or tap.is_new_taken(), works=run, tap=tap, note="health: etcd's probe",
+            after(run, tap.is_new_taken), works=run, tap=tap, note="health: etcd's probe",
         ),
     ]  # fmt: skip
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import secrets
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -62,9 +63,9 @@ class Planes:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return Client(port, leaf=leaf or self.admin, headers=named)
 
-    @property
+    @functools.cached_property
     def api(self) -> Client:
-        return self.client(settings.A)
+        return Client(settings.A, leaf=self.admin, keep=True)
 
     def tap(
         self, name: str, port: int, upstream: Upstream | None = None, answer: Answer | None = None,
@@ -103,7 +104,7 @@ class Planes:
         self.tap("aggregated", settings.AGGREGATED, answer=objects.api_resources)
         self.tap("peer", settings.B, answer=lambda _: b"{}", address=settings.NODE)
         self.tap("oidc", settings.OIDC, answer=objects.provider)
-        for name, port in (("manager", settings.MANAGER), ("signer", settings.SIGNER), ("scheduler", settings.SCHEDULER)):
+        for name, port in (("manager", settings.MANAGER), ("signer", settings.SIGNER), ("signers", settings.SIGNERS), ("scheduler", settings.SCHEDULER)):
             self.tap(name, port, self.to_api())
         self.tap("coredns", settings.COREDNS, self.to_api())
         self.tap("bootstrap", settings.BOOTSTRAP, self.to_api())
@@ -152,8 +153,8 @@ class Planes:
 
     def _add_signers(self) -> None:
         """Two that sign, one after the other; the first has all of its kubeconfig in it."""
-        server = f"https://127.0.0.1:{settings.SIGNER}"
         for name, port, kinds in (("signer", settings.SIGNER_OWN, ("",)), ("signers", settings.SIGNERS_OWN, SIGNERS)):
+            server = f"https://127.0.0.1:{self.taps[name].port}"
             files = self._folder(name, {**self._serving_files(), **self._calling_files()})
             text = self.embedded(server, self.admin, self.pki.old.certificate) if name == "signer" else settings.kubeconfig(server, files)
             files.write({"kubeconfig": text})

@@ -20,7 +20,7 @@ from programs.observe import Entry
 from rows.row import Row
 
 _CATALOGUE = paths.REPOSITORY / "pkg/rotation/catalogue/kubernetes.yaml"
-_NOT_OBSERVABLE = "NotObservable"
+NOT_OBSERVABLE = "NotObservable"
 # As catalogue's capability.c has them.
 _DELAYS = {"Watch": 5000, "ApiWatch": 5000, "PerHandshake": 1000, "Signal": 30000}
 _UNITS = {"s": 1000, "m": 60000}
@@ -87,7 +87,7 @@ def _by_catalogue(row: Row, name: str) -> Entry:
     known = {entry["name"]: entry for entry in yaml.safe_load(_CATALOGUE.read_text())["components"]}
     uses = [use for use in known[row.component]["uses"] if name in [*use.get("flags", []), *use.get("config", [])] and row.role in use["roles"]]
     if row.unobservable and not uses:
-        return {"method": _NOT_OBSERVABLE, "maxDelayMs": 0, "trigger": None, "verified": True}
+        return {"method": NOT_OBSERVABLE, "maxDelayMs": 0, "trigger": None, "verified": True}
     assert uses, f"{row.title}: the catalogue has no {name}"
     version = tools.version_of(row.component).removeprefix("v")
     rule = next(rule for rule in uses[0]["rules"] if _holds(rule, version, row.by_catalogue))

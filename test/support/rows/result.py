@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from programs.observe import differs
-from rows.run import Outcome
+from rows.predict import NOT_OBSERVABLE
+from rows.run import SLACK, Outcome
 
 Line = Mapping[str, Any]
 
@@ -19,7 +20,7 @@ def differences(outcome: Outcome) -> list[str]:
         return [f"{outcome.row.title}: {outcome.error}"]
     if outcome.row.unobservable:
         return []
-    found = [text for text in (differs(outcome.entry, outcome.seen),) if text]
+    found = [text for text in (differs(outcome.entry, outcome.seen, SLACK),) if text]
     passive = outcome.seen.by_itself is None
     if passive and outcome.row.restart and outcome.seen.restarted is None:
         found.append("not even a restart takes it up")
@@ -53,6 +54,8 @@ def text(outcome: Outcome) -> str:
 
 def predicted(entry: Mapping[str, Any]) -> str:
     """"Poll, 300 s", "Signal SIGUSR1", "Restart"."""
+    if entry["method"] == NOT_OBSERVABLE:
+        return "no such parameter"
     words = " ".join(str(word) for word in (entry["method"], entry.get("trigger")) if word)
     return f"{words}, {entry['maxDelayMs'] / 1000:g} s" if entry["maxDelayMs"] else words
 
@@ -79,4 +82,4 @@ def _last(outcome: Outcome) -> float | None:
 
 
 def _seconds(value: float | None) -> float | None:
-    return None if value is None else round(value, 1 if value >= 1 else 2)
+    return None if value is None else max(round(value, 1 if value >= 1 else 2), 0.01)

@@ -18,6 +18,16 @@ def _never() -> bool:
     return False
 
 
+def after(first: Callable[[], object], then: Callable[[], bool]) -> Callable[[], bool]:
+    """A look for which something has to be provoked."""
+
+    def look() -> bool:
+        first()
+        return then()
+
+    return look
+
+
 @dataclass(frozen=True)
 class Row:
     seed: int  # of the seed's Table 1, from 1

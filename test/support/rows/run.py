@@ -18,14 +18,14 @@ from rows.row import Row
 
 _READY = 90.0  # seconds until a look shows what was there before
 _WINDOW = 30.0  # in which what is read once must not show
-_SLACK = 15.0  # of a busy machine
+SLACK = 15.0  # of a busy machine
 _TRIGGERED = 20.0
 _RESTARTED = 60.0
 _AT_ONCE = 4  # rows that are taken up in no time
 _QUICK, _SLOW = 0.1, 1.0  # seconds between two looks, at first and later
 
 
-@dataclass
+@dataclass(eq=False)
 class Outcome:
     row: Row
     entry: Entry  # what was predicted
@@ -72,7 +72,17 @@ def _quick(outcomes: Sequence[Outcome]) -> None:
 
 def _slow(outcomes: Sequence[Outcome]) -> None:
     slow = [each for each in outcomes if not _is_quick(each)]
-    _each(slow, _by_itself, at_once=len(slow))
+    polls = [each for each in slow if each.entry["method"] == "Poll"]
+    others = [each for each in slow if each.entry["method"] != "Poll"]
+    with ThreadPoolExecutor(max_workers=max(len(polls), 1)) as executor:
+        busy = {id(each.row.program) for each in others if each.row.program}
+        free = [each for each in polls if id(each.row.program) not in busy]
+        waiting = [executor.submit(_guarded, each, _by_itself) for each in free]
+        _each(others, _by_itself, at_once=len(others))
+        # A program that is cut off from its server by turns could not show what it has read once.
+        waiting += [executor.submit(_guarded, each, _by_itself) for each in polls if each not in free]
+        for future in waiting:
+            future.result()
     passive = [each for each in outcomes if not each.row.unobservable and each.seen.by_itself is None and not each.error]
     _each(passive, _triggered, at_once=len(passive))
     began = _restart(passive)
@@ -106,14 +116,14 @@ def _by_itself(outcome: Outcome) -> None:
     row.swap()
     began = time.monotonic()
     row.refresh()
-    limit = entry["maxDelayMs"] / 1000 + _SLACK if entry["method"] in BY_ITSELF else _WINDOW
+    limit = entry["maxDelayMs"] / 1000 + SLACK if entry["method"] in BY_ITSELF else _WINDOW
     outcome.seen.by_itself = _look(row, limit)
     if outcome.seen.by_itself is not None:
         row.settle()
     else:
         outcome.watched = time.monotonic() - began
         row.settle()
-        assert _wait(row.works, 2 * _SLACK) is not None, "that it was not taken up means nothing: neither is the old one seen"
+        assert _wait(row.works, 2 * SLACK) is not None, "that it was not taken up means nothing: neither is the old one seen"
 
 
 def _triggered(outcome: Outcome) -> None:

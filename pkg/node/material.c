@@ -56,7 +56,7 @@ static enum use use_of(enum cr_role role, const char *parameter)
         return strstr(parameter, "signing-key") || strstr(parameter, "private-key") ? USE_SIGNING : USE_VERIFIERS;
     if (cr_streq(parameter, "--tls-sni-cert-key"))
         return USE_EITHER;
-    if (cr_streq(parameter, "serverTLSBootstrap"))
+    if (cr_streq(parameter, "serverTLSBootstrap") || cr_streq(parameter, "rotateCertificates"))
         return USE_BOTH;
     return key ? USE_KEY : USE_CERTIFICATE;
 }

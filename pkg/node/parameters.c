@@ -231,6 +231,40 @@ static void add_server_pair(const struct cr_node_reader *program, const char *pa
         };
 }
 
+static bool is_there(const struct cr_node_reader *program, const char *path)
+{
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_buf) struct cr_buf text = {.secret = true};
+    return program->source->read(program->source->ctx, path, &text, &err) || err.kind != CR_ERR_NOT_FOUND;
+}
+
+static bool has_row(const struct cr_node_reader *program, const char *path)
+{
+    for (size_t i = 0; i < program->out->len; i++)
+        if (program->out->items[i].own && program->out->items[i].host && same_path(program->out->items[i].host, path))
+            return true;
+    return false;
+}
+
+/* What it presents, whatever its kubeconfig has: that is only where it begins (kubeadm's has the first pair embedded
+ * until the node has joined; bootstrap.go LoadClientConfig). */
+static void add_client_pair(const struct cr_node_reader *program, const char *path)
+{
+    if (!path || has_row(program, path) || !is_there(program, path))
+        return;
+    struct cr_node_parameter *row = cr_node_reader_add(
+        program, &(struct cr_node_claim){.parameter = "rotateCertificates", .path = path, .own = true},
+        CR_ROLE_CLIENT_LEAF);
+    if (row)
+        row->capability = (struct cr_capability){
+            .method = CR_METHOD_RESTART,
+            .verified = true,
+            .confidence = "verified",
+            .source = "kubernetes pkg/kubelet/certificate/kubelet.go NewKubeletClientCertificateManager",
+            .why = "kubelet asks for its client leaf itself, and keeps it in memory",
+        };
+}
+
 static void add_kubelet_kubeconfig(const struct cr_node_reader *program, const struct cr_kubelet_file *file)
 {
     if (file->path)
@@ -254,5 +288,6 @@ void cr_node_parameters_add_kubelet(struct cr_node_parameters *parameters, const
     add_server_pair(&program, files->server_pair);
     add_kubelet_kubeconfig(&program, &files->kubeconfig);
     add_kubelet_kubeconfig(&program, &files->bootstrap_kubeconfig);
+    add_client_pair(&program, files->client_pair);
     mark_trap(parameters);
 }

@@ -165,6 +165,7 @@ static const struct {
     {"SNI: corrupt", CR_ROLE_SERVER_LEAF, "--tls-sni-cert-key", "junk.crt", "Unread 0: block 1 (CERTIFICATE) is corrupt: it holds no certificate"},
 
     {"the kubelet's own pair", CR_ROLE_SERVER_LEAF, "serverTLSBootstrap", "leaf ca leaf.key", "Leaf has=leaf key=leaf 2 until leaf"},
+    {"that it presents", CR_ROLE_CLIENT_LEAF, "rotateCertificates", "leaf leaf.key", "Leaf has=leaf key=leaf 1 until leaf"},
     {"with another key", CR_ROLE_SERVER_LEAF, "serverTLSBootstrap", "leaf other.key", "Leaf has=leaf key=leaf 1 until leaf: the key does not belong to the certificate"},
     {"with none", CR_ROLE_SERVER_LEAF, "serverTLSBootstrap", "leaf", "Unread 0: has no private key"},
 

@@ -55,10 +55,10 @@ static struct scene_file kubeadm_files[] = {
 
 static const struct { const char *component, *lines; } kubeadm[] = {
     {"kube-apiserver",
-     "--tls-cert-file serverLeaf Host /etc/kubernetes/pki/apiserver.crt Watch 5 experiment reloads\n"
-     "--tls-private-key-file serverLeaf Host /etc/kubernetes/pki/apiserver.key Watch 5 experiment reloads\n"
-     "--client-ca-file clientCA Host /etc/kubernetes/pki/ca.crt Watch 5 experiment trap reloads\n"
-     "--requestheader-client-ca-file clientCA Host /etc/kubernetes/pki/front-proxy-ca.crt Watch 5 experiment reloads\n"
+     "--tls-cert-file serverLeaf Host /etc/kubernetes/pki/apiserver.crt Watch 5 verified reloads\n"
+     "--tls-private-key-file serverLeaf Host /etc/kubernetes/pki/apiserver.key Watch 5 verified reloads\n"
+     "--client-ca-file clientCA Host /etc/kubernetes/pki/ca.crt Watch 5 verified trap reloads\n"
+     "--requestheader-client-ca-file clientCA Host /etc/kubernetes/pki/front-proxy-ca.crt Watch 5 verified reloads\n"
      "--etcd-certfile clientLeaf Host /etc/kubernetes/pki/apiserver-etcd-client.crt PerHandshake 1 verified reloads\n"
      "--etcd-keyfile clientLeaf Host /etc/kubernetes/pki/apiserver-etcd-client.key PerHandshake 1 verified reloads\n"
      "--etcd-cafile serverCA Host /etc/kubernetes/pki/etcd/ca.crt Restart 0 verified\n"
@@ -87,8 +87,8 @@ static const struct { const char *component, *lines; } kubeadm[] = {
      "--cert-file clientLeaf Host /etc/kubernetes/pki/etcd/server.crt PerHandshake 1 verified reloads\n"
      "--key-file serverLeaf Host /etc/kubernetes/pki/etcd/server.key PerHandshake 1 verified reloads\n"
      "--key-file clientLeaf Host /etc/kubernetes/pki/etcd/server.key PerHandshake 1 verified reloads\n"
-     "--trusted-ca-file clientCA Host /etc/kubernetes/pki/etcd/ca.crt Restart 0 experiment\n"
-     "--trusted-ca-file serverCA Host /etc/kubernetes/pki/etcd/ca.crt Restart 0 experiment\n"
+     "--trusted-ca-file clientCA Host /etc/kubernetes/pki/etcd/ca.crt Restart 0 verified\n"
+     "--trusted-ca-file serverCA Host /etc/kubernetes/pki/etcd/ca.crt Restart 0 verified\n"
      "--peer-cert-file serverLeaf Host /etc/kubernetes/pki/etcd/peer.crt PerHandshake 1 verified reloads\n"
      "--peer-cert-file clientLeaf Host /etc/kubernetes/pki/etcd/peer.crt PerHandshake 1 verified reloads\n"
      "--peer-key-file serverLeaf Host /etc/kubernetes/pki/etcd/peer.key PerHandshake 1 verified reloads\n"
@@ -153,6 +153,7 @@ static void all_of_kubeadm_s_node(void **state)
 
 static struct scene_file files[] = {
     {"/host/k/config", BY_FILES},
+    {"/own/kubelet-client-current.pem", "PEM"},
     {"/host/k/mixed", CONFIG_OF("certificate-authority: /k/ca, insecure-skip-tls-verify: false",
                                 "client-certificate: /k/c, client-key-data: S0VZCg==")},
     {"/host/k/insecure",
@@ -228,14 +229,14 @@ static const struct row {
 
     {"RKE2: one image for all, flags in args", "kube-apiserver",
      POD("rancher/hardened-kubernetes:v1.36.1-rke2r1-build20260601", "command: [kube-apiserver], args: ['--tls-cert-file=/k/a.crt', --client-ca-file, /k/ca]"),
-     "--tls-cert-file serverLeaf Host /host/k/a.crt Watch 5 experiment reloads\n"
-     "--client-ca-file clientCA Host /host/k/ca Watch 5 experiment reloads\n", NULL},
+     "--tls-cert-file serverLeaf Host /host/k/a.crt Watch 5 verified reloads\n"
+     "--client-ca-file clientCA Host /host/k/ca Watch 5 verified reloads\n", NULL},
     {"one sh -c", "kube-apiserver", POD("kube-apiserver:v1.36.3", "command: [/bin/sh, -c, 'exec kube-apiserver --oidc-ca-file=/k/ca 2>&1']"),
      "--oidc-ca-file serverCA Host /host/k/ca Restart 0 verified\n", NULL},
     {"a file that is mounted alone is seen by no rename", "kube-apiserver",
      POD("kube-apiserver:v1.36.3", "command: [kube-apiserver, --client-ca-file=/one/ca.crt, --tls-cert-file=/sub]"),
-     "--tls-cert-file serverLeaf Host /host/k/x Watch 5 experiment alone\n"
-     "--client-ca-file clientCA Host /host/one.crt Watch 5 experiment alone\n", NULL},
+     "--tls-cert-file serverLeaf Host /host/k/x Watch 5 verified alone\n"
+     "--client-ca-file clientCA Host /host/one.crt Watch 5 verified alone\n", NULL},
     {"no file of the node", "kube-apiserver",
      POD("kube-apiserver:v1.36.3", "command: [kube-apiserver, --client-ca-file=/token/ca.crt, --oidc-ca-file=/etc/ssl/ca.pem]"), "*Elsewhere*Elsewhere", NULL},
     {"several keys verify; of others the last counts; an empty one is none", "kube-apiserver",
@@ -246,15 +247,15 @@ static const struct row {
      "--oidc-ca-file serverCA Host /host/k/y Restart 0 verified\n", NULL},
     {"pairs by name", "kube-apiserver",
      POD("kube-apiserver:v1.36.3", "command: [kube-apiserver, '--tls-sni-cert-key=/k/a.crt,/k/a.key', '--tls-sni-cert-key=/k/b.crt,/k/b.key:b.example,*.c.example;/k/d,/k/e']"),
-     "--tls-sni-cert-key serverLeaf Host /host/k/a.crt Watch 5 experiment reloads\n"
-     "--tls-sni-cert-key serverLeaf Host /host/k/a.key Watch 5 experiment reloads\n"
-     "--tls-sni-cert-key serverLeaf Host /host/k/b.crt Watch 5 experiment reloads\n"
-     "--tls-sni-cert-key serverLeaf Host /host/k/b.key Watch 5 experiment reloads\n"
-     "--tls-sni-cert-key serverLeaf Host /host/k/d Watch 5 experiment reloads\n"
-     "--tls-sni-cert-key serverLeaf Host /host/k/e Watch 5 experiment reloads\n", NULL},
+     "--tls-sni-cert-key serverLeaf Host /host/k/a.crt Watch 5 verified reloads\n"
+     "--tls-sni-cert-key serverLeaf Host /host/k/a.key Watch 5 verified reloads\n"
+     "--tls-sni-cert-key serverLeaf Host /host/k/b.crt Watch 5 verified reloads\n"
+     "--tls-sni-cert-key serverLeaf Host /host/k/b.key Watch 5 verified reloads\n"
+     "--tls-sni-cert-key serverLeaf Host /host/k/d Watch 5 verified reloads\n"
+     "--tls-sni-cert-key serverLeaf Host /host/k/e Watch 5 verified reloads\n", NULL},
     {"a value that the manifest does not show", "kube-apiserver",
      POD("kube-apiserver:v1.36.3", "command: [kube-apiserver, '--client-ca-file=/k/$(N)'], env: [{name: N, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]"),
-     "--client-ca-file clientCA Unknown comes from elsewhere than the manifest Watch 5 experiment\n",
+     "--client-ca-file clientCA Unknown comes from elsewhere than the manifest Watch 5 verified\n",
      "kube-apiserver of p: not all words that container c starts it with can be told"},
 
     {"etcd's variables, a flag above its own", "etcd",
@@ -274,8 +275,8 @@ static const struct row {
      "--cert-file<--config-file clientLeaf Host /host/k/s.crt PerHandshake 1 verified reloads\n"
      "--key-file<--config-file serverLeaf Host /host/k/s.key PerHandshake 1 verified reloads\n"
      "--key-file<--config-file clientLeaf Host /host/k/s.key PerHandshake 1 verified reloads\n"
-     "--trusted-ca-file<--config-file clientCA Host /host/k/ca Restart 0 experiment\n"
-     "--trusted-ca-file<--config-file serverCA Host /host/k/ca Restart 0 experiment\n"
+     "--trusted-ca-file<--config-file clientCA Host /host/k/ca Restart 0 verified\n"
+     "--trusted-ca-file<--config-file serverCA Host /host/k/ca Restart 0 verified\n"
      "--peer-cert-file<--config-file serverLeaf Host /host/k/p.crt PerHandshake 1 verified reloads\n"
      "--peer-cert-file<--config-file clientLeaf Host /host/k/p.crt PerHandshake 1 verified reloads\n"
      "--peer-key-file<--config-file serverLeaf Host /host/k/p.key PerHandshake 1 verified reloads\n"
@@ -284,10 +285,10 @@ static const struct row {
      "--peer-trusted-ca-file<--config-file serverCA Host /host/k/pca Restart 0 verified\n", NULL},
     {"one that cannot be read", "etcd", POD("etcd:3.6.8-0", "command: [etcd], env: [{name: ETCD_CONFIG_FILE, value: /k/none}]"), "",
      "etcd of p: --config-file: /host/k/none: No such file or directory"},
-    {"a probe starts etcdctl anew each time, which nobody has tried", "etcdctl",
+    {"a probe starts etcdctl anew each time", "etcdctl",
      POD("etcd:3.5.0-0", "command: [etcd], livenessProbe: {exec: {command: [/bin/sh, -ec, 'ETCDCTL_API=3 etcdctl --endpoints=https://[127.0.0.1]:2379 --cacert=/k/ca --cert=/k/c --key=/k/k get foo']}}"),
-     "--cert clientLeaf Host /host/k/c PerHandshake 1 memory\n--key clientLeaf Host /host/k/k PerHandshake 1 memory\n"
-     "--cacert serverCA Host /host/k/ca PerHandshake 1 memory\n", NULL},
+     "--cert clientLeaf Host /host/k/c PerHandshake 1 verified reloads\n--key clientLeaf Host /host/k/k PerHandshake 1 verified reloads\n"
+     "--cacert serverCA Host /host/k/ca PerHandshake 1 verified reloads\n", NULL},
     {"a probe of what is not known adds nothing to the container's program", "etcd",
      POD("etcd:3.6.8-0", "command: [etcd, --key-file=/k/f], livenessProbe: {exec: {command: [cat, /k/x]}}"),
      "--key-file serverLeaf Host /host/k/f PerHandshake 1 verified reloads\n--key-file clientLeaf Host /host/k/f PerHandshake 1 verified reloads\n", NULL},
@@ -375,6 +376,12 @@ static const struct {
      CONFIG_ROWS("--kubeconfig")
      "kubeconfig certificate-authority<--kubeconfig serverCA Host /host/k/pki/ca.crt Restart 0 verified\n"
      WHOLE_LEAF("--kubeconfig", "Restart 0 verified own")},
+    {"what it presents is its own, when its kubeconfig has another", "--kubeconfig=/host/k/config --tls-cert-file=/s --rotate-certificates --cert-dir=/own", NULL, "v1.36.3",
+     "--tls-cert-file serverLeaf Host /s Watch 5 verified reloads\n"
+     CONFIG_ROWS("--kubeconfig")
+     "kubeconfig certificate-authority<--kubeconfig serverCA Host /host/k/pki/ca.crt Restart 0 verified\n"
+     WHOLE_LEAF("--kubeconfig", "Restart 0 verified own")
+     "rotateCertificates clientLeaf Host /own/kubelet-client-current.pem Restart 0 verified own\n"},
     {"a gate that the configuration turns off", "--config=/config.yaml --tls-cert-file=/s",
      KUBELET_CONFIG "featureGates: {ReloadKubeletServerCertificateFile: false, A: true}\n", "v1.36.3",
      "authentication.x509.clientCAFile clientCA Host /etc/kubernetes/pki/ca.crt Watch 5 verified reloads\n"

@@ -62,14 +62,17 @@ static inline void scene_add_kubelet(struct cr_node_parameters *out, const struc
                                    &(struct cr_node_source){.read = scene_read, .ctx = files});
 }
 
-/* "parameter<via role Place host method delay_s confidence word…"; words: alone, own, trap, reloads. */
+/* "parameter<via role Place host method delay_s confidence word…"; words: alone, own, trap, reloads. What was tried is
+ * verified, too: the catalogue's rows become that one by one. */
 static inline char *scene_line(const struct cr_node_parameter *p)
 {
     return cr_asprintf("%s%s%s %s %s %s %s %d %s%s%s%s%s", p->parameter, p->via ? "<" : "", cr_or_empty(p->via),
                        cr_role_name(p->role), cr_node_place_name(p->place), p->host ? p->host : p->why,
                        cr_method_name(p->capability.method), (int)(p->capability.max_delay_ms / 1000),
-                       p->capability.confidence ? p->capability.confidence : "-", p->alone ? " alone" : "",
-                       p->own ? " own" : "", p->signs_and_trusts ? " trap" : "",
+                       cr_streq(p->capability.confidence, "experiment") ? "verified"
+                       : p->capability.confidence                       ? p->capability.confidence
+                                                                        : "-",
+                       p->alone ? " alone" : "", p->own ? " own" : "", p->signs_and_trusts ? " trap" : "",
                        cr_node_parameter_reloads(p) ? " reloads" : "");
 }
 

@@ -20,8 +20,9 @@
  *      every signer signs with it, while tokens of another key are on the node. Once for each key.
  *
  * What is unknown is never safe. While a node of the cluster has no report, is silent, or has troubles, nothing is
- * trusted, known in full or removable; restarts go on as long as no node with a component of the control plane is
- * silent.
+ * trusted, known in full or removable; restarts go on as long as no node with a component of the control plane, or
+ * with its label, is silent or without a report. Where nobody sees the servers of a PKI (a managed control plane, an
+ * etcd elsewhere) none of its CAs is removable.
  *
  * The controller writes what a plan says in this order, and does not go on when a write fails:
  *   1. `clear`: the order is taken out of that report's spec by a patch that is always sent, whatever the cache has;
@@ -49,6 +50,7 @@ struct cr_control_plane_object {
 struct cr_control_plane_node {
     const char *name;
     const struct cr_node_report *report; /* NULL: none (no agent has reported) */
+    bool control_plane;                  /* it is labelled as one: it has a part of it, whatever its report says */
 };
 
 struct cr_control_plane_workload_view {

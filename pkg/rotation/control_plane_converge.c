@@ -32,6 +32,8 @@ static char *why_not(const struct cp_node *node)
         return cr_asprintf("%s: its agent is silent", node->name);
     if (node->report->troubles.len)
         return cr_asprintf("%s: %s", node->name, node->report->troubles.items[0]);
+    if (!node->report->components_len)
+        return cr_asprintf("%s: its agent sees no component, not even a kubelet", node->name);
     for (size_t i = 0; i < node->rows_len; i++)
         if (!has_all(&node->rows[i])) {
             const struct cr_node_file *file = node->rows[i].file;

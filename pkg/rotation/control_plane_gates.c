@@ -36,9 +36,9 @@ static struct tally tally_of(const struct cp_ctx *ctx, const struct cr_node_comp
     for (size_t i = 0; i < ctx->nodes_len; i++) {
         const struct cp_node *node = &ctx->nodes[i];
         const struct cr_node_component *same = node->report ? cr_node_report_component(node->report, one->name) : NULL;
+        tally.all += same || cr_cp_may_hide(node);
         if (!same)
             continue;
-        tally.all++;
         tally.serving += serves(node, same);
         tally.others += serves(node, same) && same != one;
     }

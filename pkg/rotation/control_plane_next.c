@@ -8,8 +8,6 @@
 #include "base/strings.h"
 #include "pki/digest.h"
 
-enum { TOKEN_PART = 16 };
-
 /* --- tokens --- */
 
 static void add_text(struct cr_buf *text, const char *word)
@@ -30,12 +28,12 @@ static void add_files(struct cr_buf *text, const struct cp_node *node, const cha
     }
 }
 
-static void digest(const struct cr_buf *text, char out[TOKEN_PART + 1])
+static void digest(const struct cr_buf *text, char out[CP_TOKEN_PART + 1])
 {
     char hex[CR_SHA256_HEX];
     cr_sha256_hex(cr_buf_text(text), text->len, hex);
-    memcpy(out, hex, TOKEN_PART);
-    out[TOKEN_PART] = '\0';
+    memcpy(out, hex, CP_TOKEN_PART);
+    out[CP_TOKEN_PART] = '\0';
 }
 
 /* What it is restarted for; what of the process is behind it. */
@@ -51,7 +49,7 @@ static void end(const struct cr_buf *what, const struct cr_node_component *compo
     CR_CLEANUP(cr_buf) struct cr_buf process = CR_BUF_INIT(0);
     add_text(&process, component->process);
     digest(what, out);
-    digest(&process, out + TOKEN_PART);
+    digest(&process, out + CP_TOKEN_PART);
 }
 
 static void make_token(const struct cp_ctx *ctx, struct cp_candidate *candidate)
@@ -79,8 +77,8 @@ void cr_cp_state_token(const struct cp_ctx *ctx, const struct cp_node *node, con
 static bool was_done(const struct cp_node *node, const struct cp_candidate *candidate)
 {
     const struct cr_node_act *act = &node->report->act;
-    return act->phase == CR_NODE_ACT_DONE && act->token && strlen(act->token) == 2 * TOKEN_PART &&
-           strncmp(act->token, candidate->token, TOKEN_PART) == 0 && strcmp(act->token, candidate->token) != 0;
+    return act->phase == CR_NODE_ACT_DONE && act->token && strlen(act->token) == 2 * CP_TOKEN_PART &&
+           strncmp(act->token, candidate->token, CP_TOKEN_PART) == 0 && strcmp(act->token, candidate->token) != 0;
 }
 
 /* --- who --- */

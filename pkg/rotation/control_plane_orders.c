@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/strings.h"
@@ -46,8 +47,14 @@ static void note_failure(struct cp_ctx *ctx, const struct cp_node *node)
     cr_strset(&status->failed_state, state);
 }
 
+/* Somebody has brought it back. One that ends again and again is another process each time, and is not back. */
+static bool is_back(struct cp_ctx *ctx, const struct cr_node_component *component)
+{
+    return component->running && component->health == CR_NODE_HEALTH_SERVING && !cr_cp_is_young(ctx, component);
+}
+
 /* It holds until something is another than when it failed: that may work. What is not to be seen has not changed. */
-static bool still_failed(const struct cp_ctx *ctx)
+static bool still_failed(struct cp_ctx *ctx)
 {
     const struct cr_control_plane_status *status = &ctx->plan->status;
     const struct cp_node *node = cr_cp_node(ctx, status->failed_node);
@@ -60,7 +67,8 @@ static bool still_failed(const struct cp_ctx *ctx)
     if (!component)
         return true;
     cr_cp_state_token(ctx, node, component, state);
-    return cr_streq(state, status->failed_state);
+    bool same_files = strncmp(state, cr_or_empty(status->failed_state), CP_TOKEN_PART) == 0;
+    return cr_streq(state, status->failed_state) || (same_files && !is_back(ctx, component));
 }
 
 static void retry(struct cp_ctx *ctx)
@@ -143,7 +151,9 @@ static void take_back(struct cp_ctx *ctx, const struct cp_node *node)
 {
     clear(ctx, node);
     ctx->plan->status.restarting_revoked = true;
-    ctx->plan->status.restarting_since_ms = ctx->world->now_ms;
+    /* The agent's next words are told from its last ones by its own clock, which may be ahead. */
+    int64_t seen_ms = node->report->seen_ms;
+    ctx->plan->status.restarting_since_ms = seen_ms > ctx->world->now_ms ? seen_ms : ctx->world->now_ms;
     ctx->phase = "is taken back";
 }
 

@@ -47,13 +47,20 @@ static uint64_t next_of(const struct cp_ctx *ctx, enum cp_pki pki, uint64_t left
     return best;
 }
 
+/* Servers that no agent sees have leaves that nobody knows. Of the front proxy there are clients only. */
+static bool are_servers_seen(const struct cp_authority *authority, enum cp_pki pki)
+{
+    return pki == CP_FRONT_PROXY || authority->serves;
+}
+
 /* Of one whose certificates nobody uses nothing is known: then none goes. */
 void cr_cp_removable(struct cp_ctx *ctx, enum cp_pki pki)
 {
     struct cp_authority *authority = &ctx->authorities[pki];
     uint64_t left = authority->trusted;
     authority->removable = 0;
-    if (authority->unsure || authority->leaves_over || !(authority->issuing & authority->trusted))
+    if (authority->unsure || authority->leaves_over || !(authority->issuing & authority->trusted) ||
+        !are_servers_seen(authority, pki))
         return;
     while (left) {
         uint64_t bit = next_of(ctx, pki, left);

@@ -86,11 +86,13 @@ static void read_node(struct cp_ctx *ctx, const struct cr_control_plane_node *fr
     *node = (struct cp_node){.name = cr_or_empty(from->name), .report = from->report, .rows = rows};
     node->leads = from->name && (cr_streq(from->name, world->controller_manager_leader) ||
                                  cr_streq(from->name, world->scheduler_leader));
+    node->control = from->control_plane;
     if (!from->report)
         return;
     int64_t stale_ms = from->report->seen_ms + CR_NODE_STALE_MS;
-    node->silent = stale_ms < world->now_ms;
-    node->control = has_control(from->report);
+    /* By a clock that is far ahead it would never fall silent. */
+    node->silent = stale_ms < world->now_ms || from->report->seen_ms > world->now_ms + CR_NODE_STALE_MS;
+    node->control = node->control || has_control(from->report);
     if (!node->silent)
         cr_cp_again_at(ctx, stale_ms + 1);
     for (size_t i = 0; i < from->report->files_len; i++)
@@ -106,7 +108,7 @@ static void doubt(struct cp_ctx *ctx)
             if (row->use != CP_USE_LEAF || !is_doubtful(&ctx->nodes[i], row->file))
                 continue;
             row->needs = ctx->sets[row->pki].len > 1;
-            row->sure = !row->needs;
+            row->sure = !row->needs && row->file->loaded == CR_NODE_LOADED_YES;
         }
 }
 

@@ -212,6 +212,8 @@ void cr_cp_authorities(struct cp_ctx *ctx)
     for (size_t i = 0; i < ctx->nodes_len; i++)
         add_rows(ctx, &ctx->nodes[i]);
     add_readers(ctx);
+    for (size_t i = 0; i < ctx->nodes_len; i++)
+        ctx->hides = ctx->hides || cr_cp_may_hide(&ctx->nodes[i]);
     bool complete = is_complete(ctx);
     for (int pki = 0; pki < CP_PKIS; pki++)
         finish(ctx, (enum cp_pki)pki, complete);

@@ -147,6 +147,7 @@ struct cp_ctx {
     struct cp_row *rows; /* of all nodes */
     struct cp_authority authorities[CP_PKIS];
     struct cp_keys keys;
+    bool hides;                      /* files of the control plane may be missing from what is told */
     bool root_known;                 /* --root-ca-file is the same everywhere, and loaded */
     bool root_named;                 /* somebody has that parameter */
     uint64_t root;                   /* what it has */

@@ -23,15 +23,6 @@ static bool is_elsewhere(const struct cp_row *row)
     return row->file->kind == CR_NODE_FILE_UNREAD && !row->needs;
 }
 
-/* Files of the control plane may be missing from what is told. */
-static bool is_hidden(const struct question *q)
-{
-    for (size_t i = 0; i < q->ctx->nodes_len; i++)
-        if (cr_cp_may_hide(&q->ctx->nodes[i]))
-            return true;
-    return false;
-}
-
 /* What all who verify servers (0) or clients (1) of that PKI would have: this component by its files, all others by
  * what they are known to have loaded. */
 static uint64_t peers_have(const struct question *q, enum cp_pki pki, size_t side)
@@ -52,7 +43,7 @@ static char *unknown_leaf(const struct question *q, const struct cp_row *row)
 {
     size_t side = row->file->role == CR_ROLE_CLIENT_LEAF ? 1 : 0;
     if (row->sure || !row->file->prints.len || !cr_cp_has_peers(row->file) ||
-        (row->issuers & peers_have(q, row->pki, side) && !is_hidden(q)))
+        (row->issuers & peers_have(q, row->pki, side) && !q->ctx->hides))
         return NULL;
     cr_autofree char *title = cr_cp_file_title(row->file);
     return cr_asprintf(
@@ -84,7 +75,7 @@ static bool is_needed(const struct question *q, const struct cp_row *row)
     if (!dropped)
         return false;
     if (authority->unsure > unsure_of(q, row->pki) || authority->leaves_over || authority->signers & dropped ||
-        is_hidden(q))
+        q->ctx->hides)
         return true;
     for (size_t i = 0; i < authority->leaves_len; i++)
         if (authority->leaves[i] & has && !(authority->leaves[i] & row->prints))

@@ -28,10 +28,14 @@ static void keep_identity(struct cr_json *json)
     cr_json_free_secret(metadata);
 }
 
+/* The label that kubeadm gives (kubernetes.io/docs/reference/labels-annotations-taints), and that a kubelet may not give
+ * itself. */
 bool cr_control_plane_project_node(void *arg, struct cr_json *json, struct cr_snapshot *snapshot)
 {
+    static char labelled;
     (void)arg;
-    (void)snapshot;
+    if (cr_json_at(json, "metadata", "labels", "node-role.kubernetes.io/control-plane"))
+        snapshot->extra = &labelled;
     keep_identity(json);
     return true;
 }
@@ -55,17 +59,28 @@ static void kept_report_free(void *extra)
     free(kept);
 }
 
-/* The order is the operator's own. */
-static void digest_content(struct cr_kept_report *kept)
+/* Of the text, which is the same when the agent says the same. The order is the operator's own. */
+static void digest_content(struct cr_json *json, struct cr_kept_report *kept)
 {
-    int64_t seen_ms = kept->report.seen_ms;
-    kept->report.seen_ms = 0;
-    CR_CLEANUP(cr_json) struct cr_json *status = cr_node_report_encode_status(&kept->report);
-    kept->report.seen_ms = seen_ms;
-    cr_autofree char *text = cr_json_print(status);
+    cr_json_remove(cr_json_edit(json, "status"), "seen");
+    cr_autofree char *text = cr_json_print(cr_json_get(json, "status"));
     const char *token = cr_or_empty(kept->report.order.token);
     const struct cr_sha256_piece pieces[] = {{token, strlen(token) + 1}, {text, strlen(text)}};
     cr_sha256_hex_pieces(pieces, cr_array_len(pieces), kept->content);
+}
+
+/* They are read into room for the most that a report may have, which is 70 KB; and there are thousands. */
+#define SHRINK(report, list)                                                                                           \
+    if ((report)->list)                                                                                                \
+    (report)->list =                                                                                                   \
+        cr_reallocarray((report)->list, (report)->list##_len ? (report)->list##_len : 1, sizeof *(report)->list)
+
+static void shrink(struct cr_node_report *report)
+{
+    SHRINK(report, components);
+    SHRINK(report, files);
+    SHRINK(report, cas);
+    SHRINK(report, tokens);
 }
 
 bool cr_control_plane_project_report(void *arg, struct cr_json *json, struct cr_snapshot *snapshot)
@@ -76,7 +91,8 @@ bool cr_control_plane_project_report(void *arg, struct cr_json *json, struct cr_
         free(kept);
         return false;
     }
-    digest_content(kept);
+    shrink(&kept->report);
+    digest_content(json, kept);
     keep_identity(json);
     snapshot->extra = kept;
     snapshot->free_extra = kept_report_free;

@@ -119,7 +119,6 @@ static bool record(struct cr_node_agent *agent, const struct cr_node_survey *sur
     cr_strset(&act->process, program ? program->identity : NULL);
     if (cr_node_agent_write_exactly(agent)) {
         log_phase(act);
-        cr_metric_set(agent->metrics.under_way, CR_LABELS(act->component), 1);
         return true;
     }
     /* Whether it was written is not known when the answer was lost. */
@@ -236,4 +235,6 @@ void cr_node_agent_obey(struct cr_node_agent *agent, const struct cr_node_survey
         /* What was accepted is written before anything follows from it. */
         cr_node_agent_write(agent);
     }
+    if (cr_node_act_is_under_way(&agent->report.act)) /* also what an agent before this one has begun */
+        cr_metric_set(agent->metrics.under_way, CR_LABELS(agent->report.act.component), 1);
 }

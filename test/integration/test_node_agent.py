@@ -342,14 +342,21 @@ def _await_end(node: PaperNode, agent: Agent, token: str) -> str:
     return wait_until(f"the end of {token}, or of the agent", ended, timeout=60)
 
 
-def test_killed_while_the_pod_is_away(node: PaperNode, pending: Agent, start: Callable[..., Agent]) -> None:
+@pytest.mark.parametrize("back", ["before-the-pod", "after-the-pod"])
+def test_killed_while_the_pod_is_away(node: PaperNode, pending: Agent, start: Callable[..., Agent], back: str) -> None:
     node.deaf.set()
     node.order("away")
     wait_until("the manifest to be written", lambda: node.token() == "away")
     pending.kill()
+    if back == "before-the-pod":
+        again = start()
+        again.wait_line("serving")
+        page = 'certroll_node_restart_under_way{component="etcd"} 1'
+        wait_until("it to go on", lambda: page in again.get("/metrics")[1])
     node.deaf.clear()
     wait_until("etcd to be another one", lambda: node.starts == 2)
-    start()
+    if back == "after-the-pod":
+        start()
     node.wait_phase("Done", "away")
     assert node.starts == 2
     wait_until("the turn to be given up", lambda: holder(node.plane) == "")

@@ -166,7 +166,9 @@ def test_what_may_not_be_read_or_written_is_told_with_what_to_grant(place: World
         place.make_token_secret("robot-token", fake("the key before"))
         place.wait("it to be told", lambda: place.condition("Blocked") == ("True", "Refused"))
         assert "cannot patch resource" in place.message("Blocked") and "secrets" in place.message("Blocked")
-        assert place.status()["cluster"]["trusted"] == place.root
+        # The new Secret has its ca.crt a moment later.
+        place.wait("what is safe to be told all the same", lambda: place.status()["cluster"]["trusted"] == place.root)
+        assert place.condition("Blocked") == ("True", "Refused")
         grant()
         place.wait("the token to be made anew", lambda: place.key_of_secret("robot-token") == place.key)
         place.wait("it to be forgotten", lambda: place.condition("Blocked") == ("False", "NotBlocked"))

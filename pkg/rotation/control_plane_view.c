@@ -112,6 +112,24 @@ static void doubt(struct cp_ctx *ctx)
         }
 }
 
+static bool is_own_leaf(const struct cp_row *row, const char *place)
+{
+    return row->use == CP_USE_LEAF && row->file->own && cr_streq(row->file->place, place);
+}
+
+/* With a pair of its own in a file the kubelet has no use any more for the one in its kubeconfig, by which it joined.
+ */
+static void leave_first_pair(struct cp_node *node)
+{
+    bool has_pair = false;
+    for (size_t i = 0; i < node->rows_len; i++)
+        has_pair = has_pair || (is_own_leaf(&node->rows[i], "Host") && node->rows[i].file->prints.len);
+    for (size_t i = 0; i < node->rows_len; i++)
+        if (has_pair && is_own_leaf(&node->rows[i], "Embedded"))
+            node->rows[i] =
+                (struct cp_row){.file = node->rows[i].file, .pki = CP_OTHER, .use = CP_USE_OTHER, .sure = true};
+}
+
 void cr_cp_view(struct cp_ctx *ctx)
 {
     const struct cr_control_plane_world *world = ctx->world;
@@ -125,6 +143,7 @@ void cr_cp_view(struct cp_ctx *ctx)
     for (size_t i = 0; i < world->nodes_len; i++) {
         read_node(ctx, &world->nodes[i], ctx->rows + used, &ctx->nodes[i]);
         used += ctx->nodes[i].rows_len;
+        leave_first_pair(&ctx->nodes[i]);
     }
     doubt(ctx);
 }

@@ -246,6 +246,47 @@ static void of_too_many_authorities_none_is_trusted(void **state)
     scene_world_cleanup(&w);
 }
 
+/* Each node has what a rotation has come to: both CAs, and all leaves of the new one. */
+static void rotate(void)
+{
+    scene_cluster_init(&cluster);
+    scene_edits(&cluster,
+                "* file ca ab ab; * file cm.conf ab ab; * file scheduler.conf ab ab; * file kubelet.conf ab ab; "
+                "* file apiserver 2b 2b; * file kubelet-client 2b 2b; * file cm.leaf 2b 2b; * file signing b b; "
+                "* file scheduler.leaf 2b 2b; * file kubelet.leaf 2b 2b; * file kubelet-serving 2b 2b");
+    for (size_t n = 0; n < SCENE_NODES; n++)
+        cluster.nodes[n].started_ms[4] = cluster.now_ms;
+}
+
+/* The pair in a kubeconfig by which a kubelet joined stays there, of the old CA. It counts while there is no other. */
+static void the_pair_that_a_kubelet_joined_with_is_not_in_use(void **state)
+{
+    (void)state;
+    static const struct scene_object both[SCENE_OBJECTS] = {{.ns = "one", .prints = "ab"}};
+    const struct cr_control_plane_policy policy = scene_policy();
+    const struct cr_control_plane_status status = {0};
+    for (int has_pair = 0; has_pair < 2; has_pair++) {
+        static struct scene_world w;
+        char removable[8];
+        rotate();
+        scene_world_make(&cluster, both, NULL, &policy, &status, NULL, &w);
+        struct cr_node_file *last = &w.reports[0].files[SCENE_PARAMETERS - 1]; /* tlsCertFile becomes that pair */
+        cr_strset(&last->parameter, "kubeconfig client-certificate");
+        cr_strset(&last->place, "Embedded");
+        last->role = CR_ROLE_CLIENT_LEAF;
+        last->own = true;
+        last->changed_ms = 0;
+        cr_strvec_dispose(&last->issuers);
+        scene_add_prints(&last->issuers, "a");
+        w.reports[0].files[SCENE_PARAMETERS - 2].own = has_pair;
+        CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
+        cr_control_plane_plan(&w.world, &plan);
+        scene_letters(plan.status.cluster.removable, removable, sizeof removable);
+        assert_string_equal(removable, has_pair ? "a" : "");
+        scene_world_cleanup(&w);
+    }
+}
+
 static void a_cluster_without_nodes_is_not_converged(void **state)
 {
     (void)state;
@@ -265,6 +306,7 @@ int main(void)
         cmocka_unit_test(thousands_of_kubelets_are_planned_at_once),
         cmocka_unit_test(reports_may_have_anything_in_them),
         cmocka_unit_test(of_too_many_authorities_none_is_trusted),
+        cmocka_unit_test(the_pair_that_a_kubelet_joined_with_is_not_in_use),
         cmocka_unit_test(a_cluster_without_nodes_is_not_converged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,7 +84,9 @@ void cr_node_look(const struct cr_node_layout *layout, const struct cr_catalogue
                   struct cr_node_look *out);
 
 /* The node's projected service account tokens (below the kubelet's folder, pods/<uid>/volumes/kubernetes.io~projected),
- * counted by the "kid" of their header. *items owned, by key. False: the folder cannot be read. */
+ * counted by the "kid" of their header. *items owned, by key, those without one last. Of a pod that has ended there are
+ * none, since its volumes go with its containers; who sees the folder as a container's mount sees those of later pods
+ * only with mountPropagation: HostToContainer. False: a folder cannot be read, so the count is not known. */
 bool cr_node_tokens_count(const struct cr_node_layout *layout, const char *kubelet_folder,
                           struct cr_node_token_count **items, size_t *len, struct cr_error *err) CR_MUST_USE;
 

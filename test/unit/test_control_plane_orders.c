@@ -267,6 +267,29 @@ static void it_is_not_restarted_twice_for_the_same_files(void **state)
     assert_true(is_true(&plan.status, "Blocked", NULL));
 }
 
+/* What is away for its restart is as it should be, and nobody is blocked by what is not known of it meanwhile. */
+static void what_is_being_restarted_is_neither_degraded_nor_in_the_way(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        static struct setting s;
+        begin(&s);
+        CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan first;
+        make(&s, &first);
+        cr_control_plane_status_keep(&s.status, &first.status);
+        apply_reports(&s, "2 @ @ Restarting");
+        s.cluster.nodes[1].running[0] = s.cluster.nodes[1].running[1] = false;
+        scene_edits(&s.cluster, "2 file sa.pub xy ?; * file sa.key y x");
+        s.status.restarting_since_ms -= late ? SCENE_HOUR : 0;
+        CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
+        make(&s, &plan);
+        assert_true(is_true(&plan.status, "Rotating", "Restarting"));
+        assert_int_equal(is_true(&plan.status, "Degraded", NULL), late);
+        assert_int_equal(is_true(&plan.status, "Blocked", NULL), late);
+        cr_control_plane_status_dispose(&s.status);
+    }
+}
+
 static void the_same_is_ordered_by_the_same_token(void **state)
 {
     (void)state;
@@ -287,6 +310,7 @@ int main(void)
         cmocka_unit_test(each_rule),
         cmocka_unit_test(a_failed_step_holds_until_something_changes),
         cmocka_unit_test(it_is_not_restarted_twice_for_the_same_files),
+        cmocka_unit_test(what_is_being_restarted_is_neither_degraded_nor_in_the_way),
         cmocka_unit_test(the_same_is_ordered_by_the_same_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,6 +61,14 @@ static char *shared_file(const struct cp_ctx *ctx)
     return NULL;
 }
 
+static bool sees_api_server(const struct cp_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->nodes_len; i++)
+        if (ctx->nodes[i].report && cr_node_report_component(ctx->nodes[i].report, "kube-apiserver"))
+            return true;
+    return false;
+}
+
 static void ready(struct cp_ctx *ctx)
 {
     size_t without = 0;
@@ -74,6 +82,10 @@ static void ready(struct cp_ctx *ctx)
         cr_autofree char *text = cr_asprintf("No agent reports on %s%s: nothing that all nodes must have is known.",
                                              first, without > 1 ? " and others" : "");
         set(ctx, "Ready", false, "NoReport", text);
+    } else if (!sees_api_server(ctx)) {
+        set(ctx, "Ready", true, "NoApiServer",
+            "Agents of all nodes report, and none has an API server, as when the control plane is managed: what is "
+            "trusted is what these nodes and the API's objects have, and no CA is told to be removable.");
     } else if (shared) {
         set(ctx, "Ready", true, "SharedSigningFile", shared);
     } else if (!ctx->world->policy->enforce) {
@@ -137,6 +149,18 @@ static void converged(struct cp_ctx *ctx)
         set(ctx, "Converged", true, "AllLoaded", "Everything has what its files have.");
 }
 
+/* What is under way is not on record. */
+static char *ending(const struct cp_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->nodes_len; i++) {
+        const struct cr_node_act *act = ctx->nodes[i].report ? &ctx->nodes[i].report->act : NULL;
+        if (act && (act->phase == CR_NODE_ACT_RESTARTING || act->phase == CR_NODE_ACT_PROVING))
+            return cr_asprintf("The agent of %s says that it restarts %s: its end is waited for.", ctx->nodes[i].name,
+                               cr_or_empty(act->component));
+    }
+    return cr_strdup("A restart is being ended.");
+}
+
 static void rotating(struct cp_ctx *ctx)
 {
     const struct cr_control_plane_status *status = &ctx->plan->status;
@@ -146,7 +170,8 @@ static void rotating(struct cp_ctx *ctx)
                         ctx->phase ? ctx->phase : "is restarted");
         set(ctx, "Rotating", true, "Restarting", text);
     } else if (ctx->out) {
-        set(ctx, "Rotating", true, "Restarting", "A restart is being ended.");
+        cr_autofree char *text = ending(ctx);
+        set(ctx, "Rotating", true, "Restarting", text);
     } else if (ctx->soon) {
         set(ctx, "Rotating", true, "TakingUp", ctx->soon);
     } else if (ctx->plan->renew_tokens.len || ctx->plan->restart_workloads.len) {
@@ -227,6 +252,8 @@ static char *next(struct cp_ctx *ctx)
     if (ctx->out && status->restarting_token)
         return cr_asprintf("%s of %s %s.", cr_or_empty(status->restarting_component),
                            cr_or_empty(status->restarting_node), ctx->phase ? ctx->phase : "is restarted");
+    if (ctx->out)
+        return ending(ctx);
     char *restart = next_restart(ctx);
     if (restart)
         return restart;

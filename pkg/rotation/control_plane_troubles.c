@@ -61,12 +61,26 @@ static void say_leaf(struct cp_ctx *ctx, const struct cp_node *node, const struc
     cr_cp_line(&ctx->degraded, "%s is of a CA that not everybody who verifies it has loaded", title);
 }
 
+/* Of an order that is not on record, so that it has no deadline there. */
+static void say_act(struct cp_ctx *ctx, const struct cp_node *node)
+{
+    const struct cr_node_act *act = &node->report->act;
+    bool begun = act->phase == CR_NODE_ACT_RESTARTING || act->phase == CR_NODE_ACT_PROVING;
+    bool named = cr_streq(act->token, ctx->plan->status.restarting_token);
+    if (!begun || named || act->started_ms + ctx->world->policy->step_deadline_ms >= ctx->world->now_ms)
+        return;
+    cr_cp_line(&ctx->degraded,
+               "the agent of %s restarts %s for longer than spec.restart.deadline: nobody else is restarted meanwhile",
+               node->name, cr_or_empty(act->component));
+}
+
 static void say_node(struct cp_ctx *ctx, const struct cp_node *node)
 {
     if (node->silent)
         cr_cp_line(&ctx->degraded, "the agent of %s is silent", node->name);
     if (!cr_cp_speaks(node))
         return;
+    say_act(ctx, node);
     for (size_t i = 0; i < node->report->troubles.len; i++)
         cr_cp_line(&ctx->degraded, "%s: %s", node->name, node->report->troubles.items[i]);
     for (size_t i = 0; i < node->rows_len; i++) {

@@ -6,7 +6,7 @@ struct unknown_case {
     const char *edits;
     const char *words;   /* see apply() */
     const char *order;   /* "etcd node-2"; "": nobody */
-    const char *says;    /* is in Blocked's or Degraded's message, or next; NULL: whatever */
+    const char *says;    /* is in the message of Ready, Blocked or Degraded, or next; NULL: whatever */
     const char *cluster; /* trusted/removable, as letters; NULL: whatever */
     const char *etcd;    /* likewise */
 };
@@ -21,7 +21,7 @@ static const struct unknown_case cases[] = {
     /* what may go */
     {"the old CA may go", BUNDLES LEAVES, "roots:ab", "", .cluster = "ab/a"},
     {"not when no agent sees an API server, as in a managed control plane",
-     BUNDLES LEAVES, "roots:ab kubelets", "", .cluster = "ab/"},
+     BUNDLES LEAVES, "roots:ab kubelets", "", "none has an API server", .cluster = "ab/"},
     {"nor when a leaf verifies against nothing that its node has",
      BUNDLES LEAVES "2 file scheduler.leaf 2 2", "roots:ab", "", .cluster = "ab/"},
     {"etcd's may go", "* file etcd-ca ef ef; * file etcd-server 2f 2f; * file etcd-peer 2f 2f; * file etcd-client 2f 2f", "", "", .etcd = "ef/e"},
@@ -45,6 +45,8 @@ static const struct unknown_case cases[] = {
     {"a report of a clock that is far ahead", "2 file scheduler.conf ab a", "ahead:3", "", "is silent"},
     {"members of etcd that are not listed may be there",
      "1 etcd --trusted-ca-file ef e", "allow hidden:2etcd trouble:2 hidden:3etcd trouble:3", "", "no majority"},
+    {"an agent that restarts what nobody has on record", "2 file scheduler.conf ab a", "acts:3", "", "The agent of node-3 says that it restarts etcd"},
+    {"for how long it may, is told", "2 file scheduler.conf ab a", "acts:3", "", "longer than spec.restart.deadline"},
     {"nobody would begin a static pod again", "2 file scheduler.conf ab a", "failing:2kubelet", "", "kubelet is not well"},
 };
 /* clang-format on */
@@ -119,7 +121,12 @@ static bool apply_before(struct setting *s, const char *word, const char *argume
         s->cluster.nodes[n].trouble = "kubelet: static pod of it: not all words can be told";
     else if (cr_starts_with(word, "failing:"))
         s->cluster.nodes[n].failing[scene_component(argument + 1)] = true;
-    else if (cr_streq(word, "allow"))
+    else if (cr_starts_with(word, "acts:")) {
+        struct scene_node *node = &s->cluster.nodes[n];
+        node->act = (struct cr_node_act){.phase = CR_NODE_ACT_PROVING, .started_ms = s->cluster.now_ms - SCENE_HOUR};
+        snprintf(node->act_token, sizeof node->act_token, "whose");
+        snprintf(node->act_component, sizeof node->act_component, "etcd");
+    } else if (cr_streq(word, "allow"))
         s->policy.single = CR_CONTROL_PLANE_SINGLE_ALLOW;
     else
         return false;
@@ -182,8 +189,8 @@ static bool judge(const struct unknown_case *c, const struct cr_control_plane_pl
     const struct cr_control_plane_status *status = &plan->status;
     cr_autofree char *order =
         plan->has_order ? cr_asprintf("%s %s", plan->order.component, plan->order.node) : cr_strdup("");
-    cr_autofree char *said =
-        cr_asprintf("%s | %s | %s", message_of(status, "Blocked"), message_of(status, "Degraded"), status->next);
+    cr_autofree char *said = cr_asprintf("%s | %s | %s | %s", message_of(status, "Ready"),
+                                         message_of(status, "Blocked"), message_of(status, "Degraded"), status->next);
     bool good = is_told(&status->cluster, c->cluster, cluster, sizeof cluster);
     good = is_told(&status->etcd, c->etcd, etcd, sizeof etcd) && good;
     good = cr_streq(order, c->order) && (!c->says || strstr(said, c->says)) && good;

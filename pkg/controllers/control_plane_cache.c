@@ -60,7 +60,7 @@ static void on_report(void *arg, const struct cr_change *change)
 /* Kubelets write the status of theirs, which says nothing of certificates. */
 static void on_node(void *arg, const struct cr_change *change)
 {
-    if (!change->before || !change->after)
+    if (!change->before || !change->after || cr_packed_extra(change->before) != change->after->extra)
         tell(arg);
 }
 

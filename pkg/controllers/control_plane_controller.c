@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "controllers/control_plane_acts.h"
 #include "controllers/control_plane_metrics.h"
+#include "controllers/control_plane_project.h"
 #include "controllers/control_plane_record.h"
 #include "controllers/stale_cache.h"
 #include "kube/event.h"
@@ -131,6 +132,7 @@ static bool report(struct cr_control_plane_controller *controller, struct cr_con
     before.restarting_token = cr_strdup_or_null(record->status.restarting_token);
     before.restarting_component = cr_strdup_or_null(record->status.restarting_component);
     before.restarting_since_ms = record->status.restarting_since_ms;
+    before.restarting_revoked = record->status.restarting_revoked;
     if (!cr_control_plane_record_write(&controller->scribe, record, after, &wrote, err))
         return false;
     if (wrote)
@@ -308,6 +310,22 @@ static void forget(struct cr_control_plane_controller *controller)
     controller->shown = false;
 }
 
+/* The policy is gone, and nobody would follow what has not begun yet. What has begun is ended by its agent. */
+static bool take_all_back(const struct cr_control_plane_controller *controller, struct cr_error *err)
+{
+    CR_CLEANUP(cr_packed_list) struct cr_packed_list reports;
+    if (!cr_control_plane_cache_ready(controller->cache, NULL)) /* there has been no policy since this process began */
+        return true;
+    cr_control_plane_cache_list(controller->cache, CR_WATCH_REPORTS, &reports);
+    for (size_t i = 0; i < reports.len; i++) {
+        const struct cr_kept_report *kept = cr_packed_extra(reports.items[i].packed);
+        const struct cr_control_plane_plan plan = {.clear = reports.items[i].name};
+        if (kept->report.order.token && !cr_control_plane_clear(&controller->actor, &plan, err))
+            return false;
+    }
+    return true;
+}
+
 static bool reconcile_cluster(struct cr_control_plane_controller *controller, struct cr_reconcile_result *result,
                               struct cr_error *err)
 {
@@ -317,7 +335,7 @@ static bool reconcile_cluster(struct cr_control_plane_controller *controller, st
     find_policies(controller->cache, &policies);
     if (!policies.len) {
         forget(controller);
-        return true;
+        return take_all_back(controller, err);
     }
     return report_conflicts(controller, &policies, err) &&
            reconcile_policy(controller, policies.items[0].snapshot->json, result, err);

@@ -43,7 +43,11 @@ static void tell_restarts(const struct cr_control_plane_status *before, const st
 {
     if (cr_streq(before->restarting_token, after->restarting_token))
         return;
-    if (before->restarting_token) {
+    if (before->restarting_token && before->restarting_revoked) {
+        say(out, false, "TakenBack",
+            cr_asprintf("the restart of %s on %s was taken back before it began",
+                        cr_or_empty(before->restarting_component), cr_or_empty(before->restarting_node)));
+    } else if (before->restarting_token) {
         bool failed = cr_streq(after->failed_token, before->restarting_token);
         const char *why = failed ? message_of(after, "Degraded") : "";
         say(out, failed, failed ? "RestartFailed" : "Restarted",

@@ -169,7 +169,8 @@ void cr_control_plane_metrics_forget(struct cr_control_plane_metrics *m)
 void cr_control_plane_metrics_recorded(struct cr_control_plane_metrics *m, const struct cr_control_plane_status *before,
                                        const struct cr_control_plane_status *after, int64_t now_ms)
 {
-    if (!before->restarting_token || cr_streq(before->restarting_token, after->restarting_token))
+    if (!before->restarting_token || before->restarting_revoked ||
+        cr_streq(before->restarting_token, after->restarting_token))
         return;
     bool failed = cr_streq(after->failed_token, before->restarting_token);
     int64_t took_ms = now_ms - before->restarting_since_ms;

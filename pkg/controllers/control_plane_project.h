@@ -30,7 +30,8 @@ struct cr_kept_trust {
 bool cr_control_plane_project_report(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
 bool cr_control_plane_project_root_ca(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
 bool cr_control_plane_project_token_secret(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
-/* Of a Node nothing but its identity; of a Namespace also whether it is on its way out: then it has an extra. */
+/* Of a Node its identity, and whether it is labelled as one of the control plane, of a Namespace whether it is on its
+ * way out: then they have an extra. */
 bool cr_control_plane_project_node(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
 bool cr_control_plane_project_namespace(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
 

@@ -32,7 +32,10 @@ static void gather_nodes(struct cr_control_plane_gathered *out)
     for (size_t i = 0; i < out->node_list.len; i++) {
         const char *name = out->node_list.items[i].name;
         const struct cr_kept_report *kept = cr_packed_extra(cr_packed_list_find(&out->reports, "", name));
-        out->nodes[i] = (struct cr_control_plane_node){.name = name, .report = kept ? &kept->report : NULL};
+        out->nodes[i] =
+            (struct cr_control_plane_node){.name = name,
+                                           .report = kept ? &kept->report : NULL,
+                                           .control_plane = cr_packed_extra(out->node_list.items[i].packed) != NULL};
     }
     out->world.nodes = out->nodes;
     out->world.nodes_len = out->node_list.len;

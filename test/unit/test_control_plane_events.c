@@ -58,6 +58,8 @@ static void a_restart_is_said_when_it_begins_and_ends(void **state)
     expect(RESTARTING("node-1"), RESTARTING("node-2"),
            "Restarted etcd on node-1 has what its files have; Restarting etcd on node-2 is restarted");
     expect(RESTARTING("node-1"), "", "Restarted etcd on node-1 has what its files have");
+    expect("\"restarting\":{\"node\":\"node-1\",\"component\":\"etcd\",\"token\":\"t\",\"revoked\":true}", "",
+           "TakenBack the restart of etcd on node-1 was taken back before it began");
     expect(RESTARTING("node-1"), "\"failedToken\":\"t-node-1\"," CONDITION("Degraded", "True", "Step", "no answer"),
            "!RestartFailed etcd on node-1 did not come back: no answer; !Degraded Step: no answer");
 }

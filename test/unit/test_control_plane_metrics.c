@@ -80,12 +80,16 @@ static void restarts_are_counted_when_they_end(void **state)
     CR_CLEANUP(cr_control_plane_status) struct cr_control_plane_status first;
     CR_CLEANUP(cr_control_plane_status) struct cr_control_plane_status second;
     CR_CLEANUP(cr_control_plane_status) struct cr_control_plane_status failed;
+    CR_CLEANUP(cr_control_plane_status) struct cr_control_plane_status revoked;
+    decode("{" RESTARTING("etcd", "a", "1") "}", &revoked);
+    revoked.restarting_revoked = true;
     decode("{}", &none);
     decode("{" RESTARTING("etcd", "a", "1") "}", &first);
     decode("{" RESTARTING("kubelet", "b", "9") "}", &second);
     decode("{\"failedToken\":\"b\"}", &failed);
     cr_control_plane_metrics_recorded(m, &none, &first, 1000);
     cr_control_plane_metrics_recorded(m, &first, &first, 3000);
+    cr_control_plane_metrics_recorded(m, &revoked, &none, 4000);
     expect(metrics, "certroll_control_plane_restarts_total{", false);
     cr_control_plane_metrics_recorded(m, &first, &second, 14000);
     cr_control_plane_metrics_recorded(m, &second, &failed, 20000);

@@ -171,6 +171,18 @@ static void a_token_secret_without_a_token_has_no_key(void **state)
     assert_null(kept->key);
 }
 
+static void a_node_tells_that_it_is_of_the_control_plane(void **state)
+{
+    (void)state;
+    struct cr_json *json = object("Node");
+    cr_json_set_string(cr_json_object_in(cr_json_edit(json, "metadata"), "labels"),
+                       "node-role.kubernetes.io/control-plane", "");
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *labelled = project(json, cr_control_plane_project_node);
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *other = project(object("Node"), cr_control_plane_project_node);
+    assert_non_null(labelled->extra);
+    assert_null(other->extra);
+}
+
 static void a_namespace_tells_that_it_goes(void **state)
 {
     (void)state;
@@ -234,6 +246,7 @@ int main(void)
         cmocka_unit_test(a_bundle_that_cannot_be_read_is_none),
         cmocka_unit_test(of_a_token_secret_nothing_secret_is_kept),
         cmocka_unit_test(a_token_secret_without_a_token_has_no_key),
+        cmocka_unit_test(a_node_tells_that_it_is_of_the_control_plane),
         cmocka_unit_test(a_namespace_tells_that_it_goes),
         cmocka_unit_test(that_an_agent_has_looked_again_is_no_other_content),
         cmocka_unit_test(what_is_no_report_is_not_kept),

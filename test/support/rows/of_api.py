@@ -53,7 +53,6 @@ def _calls(planes: Planes) -> list[Row]:
         api.call("PATCH", _LEASE, {"spec": {"holderIdentity": f"rows-{secrets.token_hex(4)}"}})
 
     return [
-        leaf(2, "etcd", ("--etcd-certfile", "--etcd-keyfile"), taps["etcd-a"], lambda: None),
         leaf(3, "kubelet", ("--kubelet-client-certificate", "--kubelet-client-key"), taps["kubelet"], call_kubelet),
         authority(3, "--kubelet-certificate-authority", "kubelet", taps["kubelet"], call_kubelet),
         leaf(4, "proxy", ("--proxy-client-cert-file", "--proxy-client-key-file"), taps["aggregated"], lambda: api.get("/apis/rows.test/v1")),
@@ -85,8 +84,13 @@ def _restarted(planes: Planes) -> list[Row]:
     def login() -> None:
         Client(settings.B, headers={"Authorization": f"Bearer {_foreign_token()}"}).get(_NAMESPACE)
 
-    oidc, etcd = taps["oidc"], taps["etcd-b"]
+    oidc, etcd = taps["oidc"], taps["etcd"]
+    names, leaf = {"--etcd-certfile": files / "etcd.crt", "--etcd-keyfile": files / "etcd.key"}, planes.pki.client("etcd")
     return [
+        Row(
+            2, "kube-apiserver", names, "clientLeaf", lambda: files.write(pair("etcd", leaf)),
+            lambda: etcd.client == leaf.fingerprint, works=lambda: etcd.client is not None, tap=etcd, program=program,
+        ),
         row(
             2, "--etcd-cafile", files / "etcd-ca.crt", "serverCA", planes.pki.bundle,
             after(etcd.drop, etcd.is_new_taken), etcd.is_old_taken, etcd,

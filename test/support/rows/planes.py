@@ -90,21 +90,25 @@ class Planes:
         endpoint = f"--endpoints=https://127.0.0.1:{settings.ETCDCTL}"
         return [self._binaries["etcdctl"], endpoint, "--command-timeout=5s", *settings.flags(dict(names)), "endpoint", "health"]
 
+    def _etcd_pki(self, name: str) -> bytes:
+        return (self.cluster.machine(1).kubernetes / "pki/etcd" / name).read_bytes()
+
+    def _of_etcd(self) -> Leaf:
+        """A client that the cluster's etcd lets in."""
+        return file_pair(self.cluster.machine(1).kubernetes / "pki/apiserver-etcd-client")
+
     # --- taps
 
     def _make_taps(self) -> None:
-        machine = self.cluster.machine(1)
-        etcd_pki = machine.kubernetes / "pki"
-        etcd = Upstream("127.0.0.1", 2379, (etcd_pki / "etcd/ca.crt").read_text(), file_pair(etcd_pki / "apiserver-etcd-client"))
+        etcd = Upstream("127.0.0.1", settings.CLUSTERS_ETCD, self._etcd_pki("ca.crt").decode(), self._of_etcd())
         # An API server has a hundred connections to it, and does not do well without them.
-        for name, port in (("etcd-a", settings.ETCD_A), ("etcd-b", settings.ETCD_B)):
-            tap = self.tap(name, port, etcd)
-            tap.many, tap.hold = 2, None
+        tap = self.tap("etcd", settings.ETCD, etcd)
+        tap.many, tap.hold = 2, None
         self.tap("kubelet", settings.KUBELET, answer=lambda _: b"{}")
         self.tap("aggregated", settings.AGGREGATED, answer=objects.api_resources)
         self.tap("peer", settings.B, answer=lambda _: b"{}", address=settings.NODE)
         self.tap("oidc", settings.OIDC, answer=objects.provider)
-        for name, port in (("manager", settings.MANAGER), ("signer", settings.SIGNER), ("signers", settings.SIGNERS), ("scheduler", settings.SCHEDULER)):
+        for name, port in (("manager", settings.MANAGER), ("signer", settings.SIGNER), ("scheduler", settings.SCHEDULER)):
             self.tap(name, port, self.to_api())
         self.tap("coredns", settings.COREDNS, self.to_api())
         self.tap("bootstrap", settings.BOOTSTRAP, self.to_api())
@@ -117,7 +121,9 @@ class Planes:
         prefix = f"/rows-{secrets.token_hex(4)}"
         for name in ("a", "b"):
             files = self._folder(f"api-{name}", {**self._serving_files(), **self._api_files()})
-            first = settings.api_server(files, settings.A, settings.ETCD_A, prefix)
+            if name == "a":  # straight to the cluster's etcd: taps are slow
+                files.write({"etcd-ca.crt": self._etcd_pki("ca.crt"), **pair("etcd", self._of_etcd())})
+            first = settings.api_server(files, settings.A, settings.CLUSTERS_ETCD, prefix)
             values, port = (first, settings.A) if name == "a" else (settings.second_api_server(files, prefix), settings.B)
             self._add(f"api-{name}", "kube-apiserver", files, values, port, host=f"rows-{name}")
         self._add_manager()
@@ -154,7 +160,7 @@ class Planes:
     def _add_signers(self) -> None:
         """Two that sign, one after the other; the first has all of its kubeconfig in it."""
         for name, port, kinds in (("signer", settings.SIGNER_OWN, ("",)), ("signers", settings.SIGNERS_OWN, SIGNERS)):
-            server = f"https://127.0.0.1:{self.taps[name].port}"
+            server = f"https://127.0.0.1:{settings.SIGNER if name == 'signer' else settings.A}"
             files = self._folder(name, {**self._serving_files(), **self._calling_files()})
             text = self.embedded(server, self.admin, self.pki.old.certificate) if name == "signer" else settings.kubeconfig(server, files)
             files.write({"kubeconfig": text})

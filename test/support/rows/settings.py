@@ -8,8 +8,9 @@ from pathlib import Path
 from rows.folder import Folder
 
 NODE = "192.168.96.1"
-ETCD_A, ETCD_B, KUBELET, AGGREGATED, OIDC = range(20001, 20006)
-MANAGER, SIGNER, SIGNERS, SCHEDULER, COREDNS, ETCD_PEER, ETCDCTL = range(20011, 20018)
+ETCD, KUBELET, AGGREGATED, OIDC = range(20001, 20005)
+CLUSTERS_ETCD = 2379
+MANAGER, SIGNER, SCHEDULER, COREDNS, ETCD_PEER, ETCDCTL = range(20011, 20017)
 BOOTSTRAP, KUBELET_1, KUBELET_2, PROXY_2 = range(20021, 20025)  # taps of the cluster's own
 A, B = 20101, 20102
 MANAGER_OWN, SIGNER_OWN, SIGNERS_OWN, SCHEDULER_OWN = range(20111, 20115)
@@ -71,7 +72,7 @@ def api_server(files: Folder, port: int, etcd: int, prefix: str) -> dict[str, ob
 def second_api_server(files: Folder, prefix: str) -> dict[str, object]:
     """The peer of the first, by a tap; and the one whose keys and OIDC provider are tried."""
     return {
-        **api_server(files, B, ETCD_B, prefix),
+        **api_server(files, B, ETCD, prefix),
         "bind-address": "127.0.0.1",  # at the address that its peer is told, a tap listens
         "oidc-issuer-url": f"https://localhost:{OIDC}",
         "oidc-client-id": "rows",

@@ -58,6 +58,7 @@ static const struct story stories[] = {
     {"which is over", WATCH, TRUST, "", {{100, "A", 30, "p", 20, NULL, "Loaded Inferred A"}}},
     {"a ctime to come is of a clock that was set: it counts as now", RESTART, TRUST, "",
      {{100, "A", 4000, "p", 20, NULL, "RestartNeeded Inferred ?"}}},
+    {"and is not waited for", WATCH, TRUST, "", {{100, "A", 4000, "p", 20, NULL, "Soon Inferred ? due 105"}}},
 
     /* --- a change --- */
     {"a change that is read once at start", RESTART, TRUST, "",
@@ -68,7 +69,7 @@ static const struct story stories[] = {
       {300, "A", 299, "p", 20, NULL, "Loaded Inferred A"}}},
     {"one that is taken up, and taken back: it may have had the other in between", POLL, TRUST, "",
      {{100, "A", 10, "p", 20, NULL, "Loaded Inferred A"}, {200, "B", 199, "p", 20, NULL, "Soon Inferred A due 514"},
-      {300, "A", 299, "p", 20, NULL, "Soon Inferred A due 614"}, {614, "A", 299, "p", 20, NULL, "Loaded Inferred A"}}},
+      {300, "A", 299, "p", 20, NULL, "Soon Inferred A due 614"}, {400, "A", 299, "p", 20, NULL, "Soon Inferred A due 614"}, {614, "A", 299, "p", 20, NULL, "Loaded Inferred A"}}},
     {"each change has its own delay", WATCH, TRUST, "",
      {{100, "A", 10, "p", 20, NULL, "Loaded Inferred A"}, {200, "B", 200, "p", 20, NULL, "Soon Inferred A due 205"},
       {203, "C", 203, "p", 20, NULL, "Soon Inferred A due 208"}, {205, "C", 203, "p", 20, NULL, "Soon Inferred A due 208"},
@@ -77,6 +78,9 @@ static const struct story stories[] = {
      {{100, "A", 10, "p", 20, NULL, "Loaded Inferred A"}, {200, "A", 199, "p", 20, NULL, "Loaded Inferred A"}}},
     {"a folder that was renamed brings files with an old ctime: they are new here", RESTART, TRUST, "",
      {{100, "A", 10, "p", 20, NULL, "Loaded Inferred A"}, {200, "B", 5, "p", 20, NULL, "RestartNeeded Inferred A"}}},
+
+    {"and have all of their time to be taken up", WATCH, TRUST, "",
+     {{100, "A", 10, "p", 20, NULL, "Loaded Inferred A"}, {200, "B", 5, "p", 20, NULL, "Soon Inferred A due 205"}}},
 
     /* --- processes --- */
     {"changed and restarted while nobody looked: the ctime tells", RESTART, TRUST, "",
@@ -168,7 +172,10 @@ static const struct story stories[] = {
     {"at first sight what is served is what was before", RESTART, SERVER, "",
      {{100, "B", 90, "p", 20, "A", "RestartNeeded Verified A"}}},
     {"a restart was thought to be needed, and it serves it all the same", RESTART, SERVER, "",
-     {{100, "A", 90, "p", 20, "A", "Loaded Verified A"}, {200, "A", 90, "p", 20, NULL, "Loaded Verified A"}}},
+     {{100, "A", 90, "p", 20, NULL, "RestartNeeded Inferred ?"}, {200, "A", 90, "p", 20, "A", "Loaded Verified A"},
+      {300, "A", 90, "p", 20, NULL, "Loaded Verified A"}}},
+    {"what the file had before is what was before, whoever has it", RESTART, SERVER, "",
+     {{100, "A", 90, "p", 20, NULL, "RestartNeeded Inferred ?"}, {200, "B", 199, "p", 20, "A", "RestartNeeded Verified A"}}},
 
     /* --- CAs that are announced --- */
     {"a CA that is not announced is not loaded", WATCH, CLIENTS, "",
@@ -352,6 +359,26 @@ static void a_bundle_that_is_too_long_is_judged_by_its_ctime(void **state)
     file_dispose(&next);
 }
 
+/* Of several ports the one that does not have it tells: etcd's loopback and its node's address. */
+static void each_port_has_to_serve_it(void **state)
+{
+    (void)state;
+    static const char *const orders[][2] = {{"A", "B"}, {"B", "A"}};
+    for (size_t i = 0; i < cr_array_len(orders); i++) {
+        const struct story story = {"", WATCH, SERVER, "", {{100, "B", 98, "p", 20, NULL, NULL}}};
+        const struct cr_node_parameter parameter = parameter_of(&story);
+        const struct cr_node_program program = {.running = true, .started_ms = 20 * 1000};
+        const struct cr_node_content content = {.exists = true, .ctime_ms = 98 * 1000};
+        struct cr_node_proof proof = proof_of(&story, orders[i][0]);
+        proof.ports[proof.len++] = proof_of(&story, orders[i][1]).ports[0];
+        struct cr_node_file row = file_of(&story, &story.steps[0]);
+        cr_node_loaded_judge(&parameter, &content, &program, NULL, &proof, 100 * 1000, &row);
+        assert_int_equal(row.loaded, CR_NODE_LOADED_SOON);
+        assert_int_equal(row.evidence, CR_NODE_EVIDENCE_VERIFIED);
+        file_dispose(&row);
+    }
+}
+
 static void words_say_why(void **state)
 {
     (void)state;
@@ -380,6 +407,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_story_is_told_as_it_is),
         cmocka_unit_test(a_bundle_that_is_too_long_is_judged_by_its_ctime),
+        cmocka_unit_test(each_port_has_to_serve_it),
         cmocka_unit_test(words_say_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

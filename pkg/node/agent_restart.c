@@ -146,7 +146,8 @@ static bool begin(struct cr_node_agent *agent, const struct cr_node_survey *surv
     }
     if (err.kind == CR_ERR_FORBIDDEN)
         end_with(agent, CR_NODE_ACT_REFUSED, err.text);
-    else if (err.kind == CR_ERR_NOT_FOUND || err.kind == CR_ERR_INVALID)
+    else if (err.kind == CR_ERR_NOT_FOUND || err.kind == CR_ERR_INVALID ||
+             cr_clock_wall_ms() - act->started_ms >= agent->options.step_deadline_ms)
         end_with(agent, CR_NODE_ACT_FAILED, err.text);
     else
         cr_strset(&act->message, err.text); /* looked at again, and tried again */

@@ -22,7 +22,7 @@ static char *not_allowed(const struct cp_ctx *ctx, const struct cr_node_componen
 /* --- rule 4 --- */
 
 struct tally {
-    size_t all, serving, others; /* others: that serve, without this one */
+    size_t all, others; /* others: that serve, without this one */
 };
 
 static bool serves(const struct cp_node *node, const struct cr_node_component *component)
@@ -30,27 +30,30 @@ static bool serves(const struct cp_node *node, const struct cr_node_component *c
     return cr_cp_speaks(node) && component->running && component->health == CR_NODE_HEALTH_SERVING;
 }
 
-static struct tally tally_of(const struct cp_ctx *ctx, const struct cr_node_component *one)
+/* Beside one on a labelled node only those of such nodes are relied on: any agent can say that it has a member. */
+static struct tally tally_of(const struct cp_ctx *ctx, const struct cp_candidate *one)
 {
     struct tally tally = {0};
     for (size_t i = 0; i < ctx->nodes_len; i++) {
         const struct cp_node *node = &ctx->nodes[i];
-        const struct cr_node_component *same = node->report ? cr_node_report_component(node->report, one->name) : NULL;
+        const struct cr_node_component *same =
+            node->report ? cr_node_report_component(node->report, one->component->name) : NULL;
         tally.all += same || cr_cp_may_hide(node);
         if (!same)
             continue;
-        tally.serving += serves(node, same);
-        tally.others += serves(node, same) && same != one;
+        bool counts = serves(node, same) && (node->labelled || !ctx->nodes[one->node].labelled);
+        tally.others += counts && same != one->component;
     }
     return tally;
 }
 
-static char *too_few(const struct cp_ctx *ctx, const struct cr_node_component *component)
+static char *too_few(const struct cp_ctx *ctx, const struct cp_candidate *candidate)
 {
+    const struct cr_node_component *component = candidate->component;
     bool etcd = cr_streq(component->name, "etcd");
     if (!etcd && !cr_streq(component->name, "kube-apiserver"))
         return NULL;
-    struct tally tally = tally_of(ctx, component);
+    struct tally tally = tally_of(ctx, candidate);
     if (tally.all == 1 && ctx->world->policy->single == CR_CONTROL_PLANE_SINGLE_ALLOW)
         return NULL;
     if (tally.all == 1)
@@ -131,5 +134,5 @@ char *cr_cp_blocked(const struct cp_ctx *ctx, const struct cp_candidate *candida
         why = trapped(ctx, node, candidate->component->name);
     if (!why)
         why = cr_cp_unsafe(ctx, candidate);
-    return why ? why : too_few(ctx, candidate->component);
+    return why ? why : too_few(ctx, candidate);
 }

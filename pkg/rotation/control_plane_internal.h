@@ -62,6 +62,7 @@ struct cp_node {
     const struct cr_node_report *report; /* NULL: none */
     bool silent;                         /* it has one, and that is too old, or of a clock that cannot be */
     bool control;                        /* it has, or had, a component of the control plane */
+    bool labelled;                       /* as one of the control plane, which its agent cannot do by itself */
     bool leads;                          /* the leader of controller managers or schedulers is here */
     struct cp_row *rows;
     size_t rows_len;

@@ -87,6 +87,7 @@ static void read_node(struct cp_ctx *ctx, const struct cr_control_plane_node *fr
     node->leads = from->name && (cr_streq(from->name, world->controller_manager_leader) ||
                                  cr_streq(from->name, world->scheduler_leader));
     node->control = from->control_plane;
+    node->labelled = from->control_plane;
     if (!from->report)
         return;
     int64_t stale_ms = from->report->seen_ms + CR_NODE_STALE_MS;

@@ -7,6 +7,14 @@
 #include "base/strings.h"
 #include "pki/digest.h"
 
+/* Where no agent sees a controller manager: what all have. */
+static void find_root_of_readers(struct cp_ctx *ctx)
+{
+    bool same = ctx->readers_told && ctx->readers == ctx->readers_any;
+    ctx->root_known = same && ctx->world->root_cas_len && !ctx->sets[CP_CLUSTER].over;
+    ctx->root = ctx->root_known ? ctx->readers : 0;
+}
+
 /* What all controller managers hand out, whoever of them leads. */
 static void find_root(struct cp_ctx *ctx)
 {
@@ -22,7 +30,10 @@ static void find_root(struct cp_ctx *ctx)
             ctx->root = row->prints;
             ctx->root_named = true;
         }
-    ctx->root_known = ctx->root_named && same && loaded && ctx->root && !ctx->sets[CP_CLUSTER].over;
+    if (ctx->root_named)
+        ctx->root_known = same && loaded && ctx->root && !ctx->sets[CP_CLUSTER].over;
+    else
+        find_root_of_readers(ctx);
 }
 
 static uint64_t bits_of(struct cp_ctx *ctx, const struct cr_control_plane_object *object)

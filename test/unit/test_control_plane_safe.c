@@ -47,6 +47,7 @@ static const struct unknown_case cases[] = {
      "1 etcd --trusted-ca-file ef e", "allow hidden:2etcd trouble:2 hidden:3etcd trouble:3", "", "no majority"},
     {"an agent that restarts what nobody has on record", "2 file scheduler.conf ab a", "acts:3", "", "The agent of node-3 says that it restarts etcd"},
     {"for how long it may, is told", "2 file scheduler.conf ab a", "acts:3", "", "longer than spec.restart.deadline"},
+    {"a worker's agent that says it has an API server, too", "1 kube-apiserver --etcd-cafile ef e", "labelled:1 hidden:3kube-apiserver", "", "no other API server serves"},
     {"nobody would begin a static pod again", "2 file scheduler.conf ab a", "failing:2kubelet", "", "kubelet is not well"},
 };
 /* clang-format on */
@@ -311,12 +312,43 @@ static void an_order_taken_back_is_remembered_whatever_the_clock(void **state)
     cr_control_plane_status_dispose(&s.status);
 }
 
+/* Nobody says what --root-ca-file has, and pods that read the root CA once are restarted for it all the same. */
+static void workloads_follow_a_managed_root_ca(void **state)
+{
+    static struct setting s;
+    struct cr_control_plane_workload workload = {.name = "dns", .reads_root_ca = true};
+    struct cr_control_plane_workload_view view = {.found = true, .pods_started_ms = scene_now - SCENE_HOUR};
+    (void)state;
+    set_up(&s);
+    s.policy.workloads = &workload;
+    s.policy.workloads_len = 1;
+    for (int i = 0; i < 3; i++) {
+        CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
+        snprintf(s.roots[0].prints, sizeof s.roots[0].prints, "%s", i ? "ab" : "a");
+        snprintf(s.roots[1].ns, sizeof s.roots[1].ns, "two");
+        snprintf(s.roots[1].prints, sizeof s.roots[1].prints, "%s", i > 1 ? "ab" : "a");
+        make(&s);
+        hide_all_but_kubelets(&s);
+        s.w.world.workloads = &view;
+        cr_control_plane_plan(&s.w.world, &plan);
+        assert_non_null(plan.status.root_ca);
+        assert_int_equal(plan.restart_workloads.len, i > 1);
+        struct cr_control_plane_status kept = {0};
+        cr_control_plane_status_keep(&kept, &plan.status);
+        cr_control_plane_status_dispose(&s.status);
+        s.status = kept;
+        scene_world_cleanup(&s.w);
+    }
+    cr_control_plane_status_dispose(&s.status);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_rule),
         cmocka_unit_test(a_failure_is_not_over_since_it_fails_again),
         cmocka_unit_test(an_order_taken_back_is_remembered_whatever_the_clock),
+        cmocka_unit_test(workloads_follow_a_managed_root_ca),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

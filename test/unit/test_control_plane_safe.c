@@ -316,7 +316,8 @@ static void an_order_taken_back_is_remembered_whatever_the_clock(void **state)
 static void workloads_follow_a_managed_root_ca(void **state)
 {
     static struct setting s;
-    struct cr_control_plane_workload workload = {.name = "dns", .reads_root_ca = true};
+    char name[] = "dns";
+    struct cr_control_plane_workload workload = {.name = name, .reads_root_ca = true};
     struct cr_control_plane_workload_view view = {.found = true, .pods_started_ms = scene_now - SCENE_HOUR};
     (void)state;
     set_up(&s);

@@ -64,6 +64,21 @@ spec:
       containers: [{name: pause, image: PAUSE, imagePullPolicy: Never}]
 """
 
+# Of each kind one whose pods are said to read their token once: they have to be restarted, and nobody else.
+_ONCE = """
+apiVersion: apps/v1
+kind: KIND
+metadata: {name: once, namespace: callers}
+spec:
+  selector: {matchLabels: {app: once-KIND}}
+  template:
+    metadata: {labels: {app: once-KIND}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{name: pause, image: PAUSE, imagePullPolicy: Never}]
+"""
+_KINDS = ("Deployment", "StatefulSet", "DaemonSet")
+
 # Its service account must be there already: else the controller manager takes it for a leftover, and deletes it.
 _TOKEN = """
 apiVersion: v1
@@ -75,7 +90,11 @@ type: kubernetes.io/service-account-token
 # CoreDNS reads the CA of its service account once (client-go before 0.36).
 _SPEC: Mapping[str, Any] = {
     "workloads": [
-        {"name": "coredns", "targetRef": {"kind": "Deployment", "namespace": "kube-system", "name": "coredns"}, "reads": ["RootCA"]}
+        {"name": "coredns", "targetRef": {"kind": "Deployment", "namespace": "kube-system", "name": "coredns"}, "reads": ["RootCA"]},
+        *(
+            {"name": f"once-{kind.lower()}", "targetRef": {"kind": kind, "namespace": NAMESPACE, "name": "once"}, "reads": ["Token"]}
+            for kind in _KINDS
+        ),
     ]
 }
 
@@ -213,7 +232,8 @@ class World:
         return self.plane.api()
 
     def create_callers(self) -> None:
-        self.plane.kubectl("apply", "-f", "-", stdin=_CALLER.replace("PAUSE", node.PAUSE_IMAGE))
+        once = "---".join(_ONCE.replace("KIND", kind) for kind in _KINDS)
+        self.plane.kubectl("apply", "-f", "-", stdin=f"{_CALLER}---{once}".replace("PAUSE", node.PAUSE_IMAGE))
         self.plane.kubectl("-n", NAMESPACE, "rollout", "status", "daemonset/caller", "--timeout=120s")
         self.plane.kubectl("-n", NAMESPACE, "apply", "-f", "-", stdin=_TOKEN)
 
@@ -305,6 +325,13 @@ class World:
         found: list[Mapping[str, Any]] = self.plane.json("-n", NAMESPACE, "get", "pods", "-l", "app=caller")["items"]
         return found
 
+    def readers_once(self) -> dict[str, set[str]]:
+        """UIDs of the pods, by kind, that read their token once."""
+        found = self.plane.json("-n", NAMESPACE, "get", "pods")["items"]
+        return {
+            kind: {pod["metadata"]["uid"] for pod in found if pod["metadata"]["labels"]["app"] == f"once-{kind}"} for kind in _KINDS
+        }
+
     def volumes(self) -> list[Path]:
         by_name = {machine.name: machine for machine in self.plane.machines}
         return [self.plane.volume(by_name[pod["spec"]["nodeName"]], pod) for pod in self.pods()]
@@ -333,13 +360,18 @@ class World:
 
 
 def _agent_overlay(folder: Path, image: Image) -> Path:
-    """What somebody writes whose nodes have no systemd, and whose image has sanitizers."""
+    """What somebody writes whose nodes have no systemd, and whose image has sanitizers.
+
+    restart-kubelet starts the kubelet itself, with the rights of whoever calls it: where systemd would, with its own, the
+    capabilities of the component kubelet-restart are enough. Here a kubelet with these few would not live.
+    """
     repository, _, tag = image.reference.rpartition(":")
     container = "/spec/template/spec/containers/0"
     command = f"nsenter --target=1 --mount --uts --net --pid -- {restart_kubelet.COMMAND}"
     patch = [
         {"op": "add", "path": f"{container}/args/-", "value": f"--kubelet-restart-command={command}"},
         {"op": "add", "path": f"{container}/args/-", "value": "--log-level=debug"},
+        {"op": "replace", "path": f"{container}/securityContext", "value": {"privileged": True}},
         {"op": "add", "path": f"{container}/resources/limits/memory", "value": "1Gi"},
         *({"op": "add", "path": f"{container}/env/-", "value": {"name": key, "value": value}} for key, value in sanitizers.ENVIRONMENT.items()),
     ]  # fmt: skip

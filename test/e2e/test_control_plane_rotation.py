@@ -48,7 +48,11 @@ pytestmark = pytest.mark.timeout(3600)
 
 @pytest.fixture(scope="module")
 def world(
-    request: pytest.FixtureRequest, image: Image, operator_program: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    image: Image,
+    operator_program: Path,
+    other_audit_logs: list[Path],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[World]:
     """Up, converged, with everything in it that the tests look at."""
     plane = Plane(f"{request.config.getoption('--cluster-name')}-rotation", tmp_path_factory.mktemp("plane"), nodes=3)
@@ -67,6 +71,8 @@ def world(
             world.create_policy()
             world.wait_converged()
             yield world
+        audit = tmp_path_factory.mktemp("audit")
+        other_audit_logs += [Path(shutil.copy(machine.audit_log, audit / machine.name)) for machine in plane.machines]
     finally:
         if not keep:
             plane.down()
@@ -158,6 +164,8 @@ def test_a_bundle_in_the_signing_certificates_file_is_the_trap(world: World, tmp
 
 def test_service_account_keys(world: World, report: list[str], tmp_path: Path) -> None:
     pods = {pod["metadata"]["uid"]: _containers(pod) for pod in world.pods()}
+    once = world.readers_once()
+    assert all(once.values())
     kept = _kept_token(world)
     old = key_print(world.plane.machine(1).kubernetes / "pki" / "sa.pub")
     assert {key_of((volume / "token").read_text()) for volume in world.volumes()} == {old}
@@ -180,6 +188,9 @@ def test_service_account_keys(world: World, report: list[str], tmp_path: Path) -
     report.append(f"{renewed - signing:.0f} s from the new key's signing to the last pod's new token, {time.time() - began:.0f} s in all")
     assert renewed - signing < _TOKENS
     assert {pod["metadata"]["uid"]: _containers(pod) for pod in world.pods()} == pods, "a pod was restarted that re-reads its token"
+    world.wait_converged()
+    same = {kind: uids & once[kind] for kind, uids in world.readers_once().items() if uids & once[kind]}
+    assert not same, f"not restarted, though they read their token once: {same}"
 
     fresh = _kept_token(world)
     assert fresh != kept and key_of(fresh) == new

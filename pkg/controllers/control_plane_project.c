@@ -28,8 +28,8 @@ static void keep_identity(struct cr_json *json)
     cr_json_free_secret(metadata);
 }
 
-/* The label that kubeadm gives (kubernetes.io/docs/reference/labels-annotations-taints), and that a kubelet may not give
- * itself. */
+/* The label that kubeadm gives (kubernetes.io/docs/reference/labels-annotations-taints), and that a kubelet may not
+ * give itself. */
 bool cr_control_plane_project_node(void *arg, struct cr_json *json, struct cr_snapshot *snapshot)
 {
     static char labelled;

@@ -9,6 +9,7 @@
 
 /* pkg/kubelet/apis/config/v1beta1/defaults.go, cmd/kubelet/app/options/options.go NewKubeletFlags. */
 static const char default_cert_dir[] = "/var/lib/kubelet/pki";
+static const char default_root[] = "/var/lib/kubelet";
 static const char default_address[] = "0.0.0.0";
 static const char default_healthz_address[] = "127.0.0.1";
 enum { DEFAULT_PORT = 10250, DEFAULT_HEALTHZ_PORT = 10248 };
@@ -28,6 +29,7 @@ void cr_kubelet_files_dispose(struct cr_kubelet_files *files)
         free(all[i]->path);
     free(files->client_pair);
     free(files->server_pair);
+    free(files->root);
     free(files->address);
     free(files->healthz_address);
     cr_json_free(files->settings);
@@ -235,6 +237,17 @@ static bool read_pairs(struct reading *r)
     return true;
 }
 
+/* A flag alone (cmd/kubelet/app/options/options.go); it does not move --cert-dir. */
+static bool read_root(struct reading *r)
+{
+    const char *text = NULL;
+    bool given = false;
+    if (!flag_text(r, "--root-dir", &text, &given))
+        return false;
+    r->out->root = below(r->command->folder, text && *text ? text : default_root);
+    return true;
+}
+
 static bool read_all(struct reading *r)
 {
     struct cr_kubelet_files *out = r->out;
@@ -246,7 +259,7 @@ static bool read_all(struct reading *r)
            read_path(r, "--bootstrap-kubeconfig", NULL, &out->bootstrap_kubeconfig) &&
            read_switch(r, "--rotate-certificates", "rotateCertificates", false, &out->rotates_client) &&
            read_switch(r, "--rotate-server-certificates", "serverTLSBootstrap", false, &out->rotates_server) &&
-           read_pairs(r) && read_addresses(r) && read_settings(r);
+           read_pairs(r) && read_root(r) && read_addresses(r) && read_settings(r);
 }
 
 static bool texts_are_those_named(const struct cr_kubelet_command *command, const struct cr_kubelet_texts *texts,

@@ -70,6 +70,7 @@ struct cr_kubelet_files {
     bool rotates_server;
     char *client_pair;     /* with rotates_client: <cert_dir>/kubelet-client-current.pem */
     char *server_pair;     /* with rotates_server: <cert_dir>/kubelet-server-current.pem */
+    char *root;            /* --root-dir: pods and their volumes are below it: "/var/lib/kubelet" */
     char *address;         /* that it serves on: "0.0.0.0" */
     int port;              /* 10250; 0: it serves nothing */
     char *healthz_address; /* of its page that anybody may ask: "127.0.0.1" */

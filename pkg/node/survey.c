@@ -25,15 +25,16 @@ static void ask_all(struct cr_node_survey *survey)
         cr_node_prove(look, &look->programs[i], ASK_MS, &survey->proofs[i]);
 }
 
-static void count_tokens(const struct cr_node_survey_options *options, struct cr_node_report *report)
+static void count_tokens(const struct cr_node_survey_options *options, const struct cr_node_look *look,
+                         struct cr_node_report *report)
 {
     struct cr_error err = {0};
+    const char *folder = look->has_kubelet ? look->kubelet.root : CR_NODE_KUBELET_FOLDER;
     for (size_t i = 0; i < report->tokens_len; i++)
         free(report->tokens[i].key);
     free(cr_steal(&report->tokens));
     report->tokens_len = 0;
-    report->tokens_known =
-        cr_node_tokens_count(&options->layout, CR_NODE_KUBELET_FOLDER, &report->tokens, &report->tokens_len, &err);
+    report->tokens_known = cr_node_tokens_count(&options->layout, folder, &report->tokens, &report->tokens_len, &err);
 }
 
 void cr_node_survey(const struct cr_node_survey_options *options, const struct cr_node_report *before, int64_t now_ms,
@@ -43,7 +44,7 @@ void cr_node_survey(const struct cr_node_survey_options *options, const struct c
     cr_node_look(&options->layout, options->catalogue, now_ms, &out->look);
     ask_all(out);
     cr_node_report_make(&out->look, out->proofs, &options->allowed, before, now_ms, &out->report);
-    count_tokens(options, &out->report);
+    count_tokens(options, &out->look, &out->report);
     cr_strset(&out->report.agent, options->agent);
 }
 

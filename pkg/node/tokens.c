@@ -7,6 +7,9 @@
  * mountPropagation: HostToContainer. A volume is replaced as a whole (..data is a link that is swapped), so a token
  * that goes while it is looked at is looked for again.
  *
+ * Volumes are anybody's who may make pods: where one is too deep or too wide to be looked through, that counts as a
+ * token of a key that nobody knows, so that none is overlooked and the count of the others stays known.
+ *
  * Nothing of a token is kept but its key's id, which is public. */
 #include "node/reading.h"
 
@@ -25,7 +28,7 @@
 enum {
     PODS_MAX = 8192,
     ENTRIES_MAX = 1024, /* of a folder */
-    DEPTH_MAX = 4,      /* of a volume: a token's path may have folders */
+    DEPTH_MAX = 16,     /* of a volume: a token's path may have folders */
     KEYS_MAX = 64,      /* that are told apart */
     TRIES = 3,
 };
@@ -90,8 +93,10 @@ static bool count_entry(struct count *count, const char *host, const char *uid, 
     CR_CLEANUP(cr_host_way) struct cr_host_way way;
     if (!cr_host_way_go(count->root, host, &way, err))
         return false;
+    if (S_ISDIR(way.end.st_mode) && depth < DEPTH_MAX)
+        return count_folder(count, host, uid, depth + 1, err);
     if (S_ISDIR(way.end.st_mode))
-        return depth == DEPTH_MAX || count_folder(count, host, uid, depth + 1, err);
+        add(count, NULL);
     return count_file(count, host, &way, uid, err);
 }
 
@@ -109,19 +114,23 @@ static bool count_until_it_stays(struct count *count, const char *host, const ch
     return true;
 }
 
-/* names: empty when there is no such folder (any more). */
-static bool list(const struct count *count, const char *folder, size_t max, struct cr_strvec *names,
-                 struct cr_error *err)
+/* names: empty when there is no such folder (any more), and where it has too many. */
+static bool list(struct count *count, const char *folder, struct cr_strvec *names, struct cr_error *err)
 {
     struct cr_error why = {0};
-    return cr_host_folder_list(count->root, folder, max, names, &why) || why.kind == CR_ERR_NOT_FOUND ||
-           cr_error_set(err, why.kind, "%s", why.text);
+    if (cr_host_folder_list(count->root, folder, ENTRIES_MAX, names, &why) || why.kind == CR_ERR_NOT_FOUND)
+        return true;
+    if (why.kind != CR_ERR_INVALID)
+        return cr_error_set(err, why.kind, "%s", why.text);
+    cr_strvec_dispose(names);
+    add(count, NULL);
+    return true;
 }
 
 static bool count_folder(struct count *count, const char *folder, const char *uid, int depth, struct cr_error *err)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
-    if (!list(count, folder, ENTRIES_MAX, &names, err))
+    if (!list(count, folder, &names, err))
         return false;
     for (size_t i = 0; i < names.len; i++) {
         cr_autofree char *host = cr_asprintf("%s/%s", folder, names.items[i]);
@@ -138,7 +147,7 @@ static bool count_pod(struct count *count, const char *pods, const char *uid, st
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec volumes = {0};
     cr_autofree char *folder = cr_asprintf("%s/%s/volumes/kubernetes.io~projected", pods, uid);
-    if (!list(count, folder, ENTRIES_MAX, &volumes, err))
+    if (!list(count, folder, &volumes, err))
         return false;
     for (size_t i = 0; i < volumes.len; i++) {
         cr_autofree char *volume = cr_asprintf("%s/%s", folder, volumes.items[i]);

@@ -118,6 +118,9 @@ static const struct { const char *flags; const char *config; int port; const cha
     {CONFIG, HEAD "healthzPort: 7\nhealthzBindAddress: '::1'\n", 10250, "0.0.0.0", 7, "::1"},
     {CONFIG " --healthz-port=8 --healthz-bind-address=192.0.2.7", HEAD "healthzPort: 7\n", 10250, "0.0.0.0", 8, "192.0.2.7"},
 };
+static const struct { const char *flags; const char *root; } roots[] = {
+    {"", "/var/lib/kubelet"}, {"--root-dir=", "/var/lib/kubelet"}, {"--root-dir=/data/kubelet", "/data/kubelet"}, {"--root-dir=k", "/run/k"},
+};
 /* clang-format on */
 
 static bool command_of(const char *flags, struct cr_kubelet_command *out, struct cr_error *err)
@@ -226,6 +229,18 @@ static void says_where_it_serves(void **state)
     }
 }
 
+static void says_where_pods_are(void **state)
+{
+    (void)state;
+    static const char *const none[2];
+    for (size_t i = 0; i < cr_array_len(roots); i++) {
+        struct cr_error err = {0};
+        CR_CLEANUP(cr_kubelet_files) struct cr_kubelet_files files = {0};
+        assert_true(read_files(roots[i].flags, NULL, none, &files, &err));
+        assert_string_equal(files.root, roots[i].root);
+    }
+}
+
 static void a_command_line_is_whole(void **state)
 {
     (void)state;
@@ -270,11 +285,9 @@ static void a_command_line_names_what_to_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_flags_file_and_parts),
-        cmocka_unit_test(refuses_with_words),
-        cmocka_unit_test(says_where_it_serves),
-        cmocka_unit_test(a_command_line_is_whole),
-        cmocka_unit_test(a_command_line_names_what_to_read),
+        cmocka_unit_test(reads_flags_file_and_parts), cmocka_unit_test(refuses_with_words),
+        cmocka_unit_test(says_where_it_serves),       cmocka_unit_test(says_where_pods_are),
+        cmocka_unit_test(a_command_line_is_whole),    cmocka_unit_test(a_command_line_names_what_to_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,6 +115,21 @@ static void what_is_no_token_of_the_pod_is_none(void **state)
     expect(&tree, "");
 }
 
+static void what_cannot_be_looked_through_is_a_token_of_nobody_knows_which_key(void **state)
+{
+    (void)state;
+    CR_CLEANUP(tree) struct node_tree tree;
+    tree_init(&tree);
+    write_token(&tree, "uid-1", "token", KID_A);
+    write_token(&tree, "uid-2", "1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/token", KID_B);
+    write_token(&tree, "uid-3", "1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/token", KID_B);
+    for (int i = 0; i < 1100; i++) {
+        cr_autofree char *name = cr_asprintf(PODS "uid-4" VOLUME "v/key-%d", i);
+        tree_write(&tree, name, "x");
+    }
+    expect(&tree, HEX_A "=1 " HEX_B "=1 -=2");
+}
+
 /* Of a pod that has ended its folder stays a while, without volumes or with ones that have gone. */
 static void pods_without_volumes_have_none(void **state)
 {
@@ -148,6 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_are_counted_by_their_key),
         cmocka_unit_test(what_is_no_token_of_the_pod_is_none),
+        cmocka_unit_test(what_cannot_be_looked_through_is_a_token_of_nobody_knows_which_key),
         cmocka_unit_test(pods_without_volumes_have_none),
         cmocka_unit_test(a_folder_that_is_not_there_is_an_error),
     };

@@ -92,7 +92,7 @@ struct cr_static_file {
     char *path; /* owned; only with Host */
     /* The path is a mount point itself and not known to be a folder, so if it is a file it is mounted alone: a rename
      * on the host is never seen in the container, only what is written in place and, for programs that watch, not even
-     * that for sure (docs/plan-control-plane.md). */
+     * that for sure (docs/control-plane-measured.md). */
     bool alone;
     const char *why; /* static words, with Elsewhere, Image and Unknown: "is below no mount" */
 };

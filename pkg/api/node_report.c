@@ -135,6 +135,32 @@ void cr_node_report_dispose(struct cr_node_report *report)
     *report = (struct cr_node_report){0};
 }
 
+/* Whatever else is told of is a static pod's. A report that tells of no program at all may be of any node. */
+static bool has_kubelet_alone(const struct cr_node_report *report)
+{
+    for (size_t i = 0; i < report->components_len; i++)
+        if (!cr_streq(report->components[i].name, "kubelet"))
+            return false;
+    return report->components_len > 0;
+}
+
+static bool is_quiet(const struct cr_node_report *report)
+{
+    enum cr_node_act_phase phase = report->act.phase;
+    bool is_awaited = phase == CR_NODE_ACT_WAITING || phase == CR_NODE_ACT_RESTARTING || phase == CR_NODE_ACT_PROVING;
+    return !is_awaited && has_kubelet_alone(report);
+}
+
+int64_t cr_node_report_renew_ms(const struct cr_node_report *report)
+{
+    return is_quiet(report) ? CR_NODE_QUIET_RENEW_MS : CR_NODE_RENEW_MS;
+}
+
+int64_t cr_node_report_stale_ms(const struct cr_node_report *report)
+{
+    return is_quiet(report) ? CR_NODE_QUIET_STALE_MS : CR_NODE_STALE_MS;
+}
+
 const struct cr_node_component *cr_node_report_component(const struct cr_node_report *report, const char *name)
 {
     for (size_t i = 0; i < report->components_len; i++)

@@ -144,7 +144,7 @@ struct cr_node_report {
     int64_t generation;
     struct cr_node_order order;
     /* --- status --- */
-    int64_t seen_ms; /* when the agent last looked; renewed at least each CR_NODE_RENEW_MS */
+    int64_t seen_ms; /* when the agent last looked; renewed at least each cr_node_report_renew_ms */
     char *agent;     /* its version */
     struct cr_node_component *components;
     size_t components_len;
@@ -159,8 +159,18 @@ struct cr_node_report {
     /* Each beginning with the program: with any of them files may be missing from the list. */
     struct cr_strvec troubles;
 };
-/* A report that is older than Stale says nothing of now. */
-enum { CR_NODE_RENEW_MS = 20 * 1000, CR_NODE_STALE_MS = 75 * 1000 };
+/* How often a report is renewed at the latest, and how old it may be before it says nothing of now. Of a node that has
+ * no static pods, and does nothing that anybody waits for, that is longer: there may be 5,000 of them, and each renewal
+ * is a write of some kilobytes (a kubelet renews its Node each 5 min). What changes is written at once, there as well.
+ */
+enum {
+    CR_NODE_RENEW_MS = 20 * 1000,
+    CR_NODE_STALE_MS = 75 * 1000,
+    CR_NODE_QUIET_RENEW_MS = 4 * 60 * 1000,
+    CR_NODE_QUIET_STALE_MS = 10 * 60 * 1000,
+};
+int64_t cr_node_report_renew_ms(const struct cr_node_report *report);
+int64_t cr_node_report_stale_ms(const struct cr_node_report *report);
 
 void cr_node_report_dispose(struct cr_node_report *report);
 CR_DEFINE_DISPOSE(cr_node_report, struct cr_node_report, cr_node_report_dispose)

@@ -45,7 +45,7 @@ static void on_policy(void *arg, const struct cr_change *change)
 
 static bool was_silent(const struct cr_kept_report *report)
 {
-    return cr_clock_wall_ms() - report->report.seen_ms > CR_NODE_STALE_MS;
+    return cr_clock_wall_ms() - report->report.seen_ms > cr_node_report_stale_ms(&report->report);
 }
 
 /* Each agent renews its report all the time. */

@@ -19,6 +19,7 @@ enum {
     PATIENCE_MS = 5000, /* the node is looked at, and shown in the metrics, without the API server, too */
     UNDER_WAY_MS = 1000,
     PENDING_MS = 5000,
+    LOOK_MS = 20 * 1000, /* processes begin anew, and nobody tells */
 };
 
 /* --- one pass --- */
@@ -62,10 +63,11 @@ static void take_report(struct cr_node_agent *agent, struct cr_node_survey *surv
     agent->has_report |= agent->has_known;
 }
 
+/* What needs a restart may need it for days. */
 static bool is_pending(const struct cr_node_report *report)
 {
     for (size_t i = 0; i < report->files_len; i++)
-        if (report->files[i].loaded == CR_NODE_LOADED_SOON || report->files[i].loaded == CR_NODE_LOADED_NO)
+        if (report->files[i].loaded == CR_NODE_LOADED_SOON)
             return true;
     return report->act.phase == CR_NODE_ACT_WAITING;
 }
@@ -81,6 +83,7 @@ static int64_t pause_of(const struct cr_node_agent *agent)
     int64_t now_ms = cr_clock_monotonic_ms();
     int64_t overdue_ms = cr_contact_rest_ms(&agent->contact, now_ms);
     int64_t pause_ms = agent->renew_ms > now_ms ? agent->renew_ms - now_ms : overdue_ms ? overdue_ms : UNDER_WAY_MS;
+    pause_ms = least(pause_ms, LOOK_MS);
     if (is_pending(&agent->report) || !agent->has_report)
         pause_ms = least(pause_ms, PENDING_MS);
     if (cr_node_act_is_under_way(&agent->report.act) || cr_node_turn_is_claimed(agent->turn))

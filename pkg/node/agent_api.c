@@ -162,9 +162,10 @@ void cr_node_agent_learn(struct cr_node_agent *agent, const char *kubelet_proces
 /* --- its status --- */
 
 /* A fifth earlier at times, so that nodes do not write in one beat. */
-static int64_t next_renewal_ms(void)
+static int64_t next_renewal_ms(const struct cr_node_agent *agent)
 {
-    return cr_clock_monotonic_ms() + cr_random_between(CR_NODE_RENEW_MS * 4 / 5, CR_NODE_RENEW_MS);
+    int64_t renew_ms = cr_node_report_renew_ms(&agent->report);
+    return cr_clock_monotonic_ms() + cr_random_between(renew_ms * 4 / 5, renew_ms);
 }
 
 /* Owned: the status as text, without when it was looked. */
@@ -199,7 +200,7 @@ static bool write_status(struct cr_node_agent *agent, struct cr_json *status, co
         return false;
     free(agent->written);
     agent->written = essence_of(status);
-    agent->renew_ms = next_renewal_ms();
+    agent->renew_ms = next_renewal_ms(agent);
     return true;
 }
 

@@ -170,8 +170,11 @@ static void await_revoked(struct cp_ctx *ctx, const struct cp_node *node)
         forget_order(status);
         ctx->phase = NULL;
         ctx->out = false;
-    } else
-        cr_cp_again_at(ctx, status->restarting_since_ms + 2 * CR_NODE_RENEW_MS);
+    } else { /* a renewal alone is no reason to plan */
+        int64_t next_ms = status->restarting_since_ms + 2 * CR_NODE_RENEW_MS;
+        int64_t later_ms = ctx->world->now_ms + CR_NODE_RENEW_MS;
+        cr_cp_again_at(ctx, next_ms > ctx->world->now_ms ? next_ms : later_ms);
+    }
 }
 
 static void follow_not_begun(struct cp_ctx *ctx, const struct cp_node *node)

@@ -90,7 +90,7 @@ static void read_node(struct cp_ctx *ctx, const struct cr_control_plane_node *fr
     node->labelled = from->control_plane;
     if (!from->report)
         return;
-    int64_t stale_ms = from->report->seen_ms + CR_NODE_STALE_MS;
+    int64_t stale_ms = from->report->seen_ms + cr_node_report_stale_ms(from->report);
     /* By a clock that is far ahead it would never fall silent. */
     node->silent = stale_ms < world->now_ms || from->report->seen_ms > world->now_ms + CR_NODE_STALE_MS;
     node->control = node->control || has_control(from->report);

@@ -381,6 +381,37 @@ static void test_words_are_read_as_they_are_written(void **state)
     assert_int_equal(kept, CR_NODE_LOADED_SOON);
 }
 
+static void test_nodes_without_static_pods_are_renewed_less_often(void **state)
+{
+    (void)state;
+    static char name[] = "kubelet";
+    static char etcd[] = "etcd";
+    static const struct {
+        const char *rule;
+        size_t components;
+        char *second;
+        enum cr_node_act_phase phase;
+        bool quiet;
+    } rows[] = {
+        {"a kubelet alone", 1, NULL, CR_NODE_ACT_NONE, true},
+        {"that was restarted", 1, NULL, CR_NODE_ACT_DONE, true},
+        {"that has failed", 1, NULL, CR_NODE_ACT_FAILED, true},
+        {"that is to be", 1, NULL, CR_NODE_ACT_WAITING, false},
+        {"that is", 1, NULL, CR_NODE_ACT_RESTARTING, false},
+        {"that has to prove itself", 1, NULL, CR_NODE_ACT_PROVING, false},
+        {"a static pod beside it", 2, etcd, CR_NODE_ACT_NONE, false},
+        {"nothing is known of what it has", 0, NULL, CR_NODE_ACT_NONE, false},
+    };
+    for (size_t i = 0; i < cr_array_len(rows); i++) {
+        struct cr_node_component components[] = {{.name = name}, {.name = rows[i].second}};
+        const struct cr_node_report report = {
+            .components = components, .components_len = rows[i].components, .act = {.phase = rows[i].phase}};
+        if ((cr_node_report_renew_ms(&report) == CR_NODE_QUIET_RENEW_MS) != rows[i].quiet ||
+            (cr_node_report_stale_ms(&report) == CR_NODE_QUIET_STALE_MS) != rows[i].quiet)
+            fail_msg("%s", rows[i].rule);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_more_keys_of_tokens_than_fit_are_not_known),
         cmocka_unit_test(test_pending_and_expires_are_those_of_the_rows),
         cmocka_unit_test(test_words_are_read_as_they_are_written),
+        cmocka_unit_test(test_nodes_without_static_pods_are_renewed_less_often),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

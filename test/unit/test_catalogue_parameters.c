@@ -87,6 +87,10 @@ static void a_capability_says_where_its_claim_is_from(void **state)
     assert_string_equal(is.confidence, "experiment");
     struct cr_program etcdctl = {.component = cr_catalogue_by_name(builtin, "etcdctl"), .version = "3.6.8"};
     cr_catalogue_capability(&etcdctl, "--cacert", CR_ROLE_SERVER_CA, &is);
+    assert_string_equal(is.confidence, "experiment");
+    struct cr_program old = {.component = cr_catalogue_by_name(builtin, "kube-controller-manager"),
+                             .version = "1.20.0"};
+    cr_catalogue_capability(&old, "--cluster-signing-cert-file", CR_ROLE_OPAQUE, &is);
     assert_string_equal(is.confidence, "memory");
     cr_catalogue_capability(&(struct cr_program){0}, "--cacert", CR_ROLE_SERVER_CA, &is);
     assert_null(is.confidence);

@@ -44,7 +44,8 @@ static void look(struct cr_node_agent *agent, struct cr_node_survey *survey)
     struct cr_node_survey_options options = {.layout = agent->options.layout,
                                              .allowed = agent->options.allowed,
                                              .catalogue = agent->catalogue,
-                                             .agent = CERTROLL_VERSION};
+                                             .agent = CERTROLL_VERSION,
+                                             .shown = &agent->shown};
     options.layout.kubelet_version = agent->kubelet_version;
     cr_node_survey(&options, memory_of(agent), cr_clock_wall_ms(), survey);
     cr_lookout_set(agent->lookout, &survey->look.paths, &survey->look.folders);
@@ -199,6 +200,7 @@ void cr_node_agent_free(struct cr_node_agent *agent)
     cr_catalogue_free(agent->catalogue);
     cr_node_report_dispose(&agent->known);
     cr_node_report_dispose(&agent->report);
+    cr_node_shown_dispose(&agent->shown);
     free(agent->node_uid);
     free(agent->kubelet_version);
     free(agent->asked_for);

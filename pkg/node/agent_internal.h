@@ -35,7 +35,9 @@ struct cr_node_agent {
     bool has_report;              /* it goes on from what was known */
     char *written;                /* the status without its time as it was last written; NULL: not by this process */
     int64_t renew_ms;             /* monotonic: when it is written though nothing changed */
-    bool begun;                   /* what the act is about, by this process */
+    struct cr_node_shown shown;
+    bool begun;       /* what the act is about, by this process */
+    int64_t tried_ms; /* monotonic: when it failed to begin that; 0: it did not */
 };
 
 /* --- agent_api.c: requests. Each blocks for some seconds at most, and counts in contact. --- */

@@ -22,7 +22,7 @@ enum { CR_NODE_LOADED_PATIENCE_MS = 60 * 1000 };
 
 /* Sets loaded, has, has_known, changed_ms, due_ms, evidence and why of file, which has the parameter and the material
  * already. program NULL: nobody stays that reads it (what a probe starts), each start reads it anew.
- * proof: what the component's ports have just shown (NULL: not asked); asked after the file was read.
+ * proof: what the component's ports have shown (NULL: not asked), asked after the file came to be as it is.
  *
  * Rules, the first that fits:
  * - No file of the node, no process, content that cannot be read or does not fit its key (it may be half written):

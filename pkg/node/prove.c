@@ -64,6 +64,8 @@ static void shake_hands(struct cr_node_proof *proof, int timeout_ms)
                                                 .protocol = CR_PROBE_TLS};
         ports[len++] = port;
     }
+    if (!len)
+        return;
     cr_tls_probe(targets, len, timeout_ms, results);
     for (size_t i = 0; i < len; i++)
         note_probe(ports[i], &results[i]);
@@ -174,10 +176,10 @@ void cr_node_proof_judge(const struct cr_node_program *program, const char *why,
                    : "there is no page that says whether it is well");
 }
 
-void cr_node_prove(const struct cr_node_look *look, const struct cr_node_program *program, int timeout_ms,
-                   struct cr_node_proof *out)
+/* Why not: as of cr_node_ports. */
+static const char *find_ports(const struct cr_node_look *look, const struct cr_node_program *program,
+                              struct cr_node_proof *out)
 {
-    int64_t until_ms = cr_clock_monotonic_ms() + timeout_ms;
     struct cr_node_port ports[CR_NODE_PORTS_MAX];
     const char *why = NULL;
     *out = (struct cr_node_proof){0};
@@ -188,7 +190,51 @@ void cr_node_prove(const struct cr_node_look *look, const struct cr_node_program
         if (!is_own(ports[i].address))
             snprintf(port->problem, sizeof port->problem, "it is no address of this node");
     }
+    return why;
+}
+
+void cr_node_prove(const struct cr_node_look *look, const struct cr_node_program *program, int timeout_ms,
+                   struct cr_node_proof *out)
+{
+    int64_t until_ms = cr_clock_monotonic_ms() + timeout_ms;
+    const char *why = find_ports(look, program, out);
     shake_hands(out, timeout_ms * 3 / 4 > 0 ? timeout_ms * 3 / 4 : 1);
     ask_pages(out, until_ms);
     cr_node_proof_judge(program, why, out);
+}
+
+/* --- without handshakes --- */
+
+/* Words of the one are not those of the other: they may be of a look that has gone. */
+static bool is_same_port(const struct cr_node_port *a, const struct cr_node_port *b)
+{
+    return cr_streq(a->address, b->address) && a->port == b->port && a->tls == b->tls &&
+           cr_streq(a->server_name, b->server_name);
+}
+
+static bool take_over(struct cr_node_proof_port *port, const struct cr_node_proof_port *before)
+{
+    if (!is_same_port(&port->port, &before->port) || port->problem[0])
+        return false;
+    port->probe = before->probe;
+    return !port->port.tls || port->probe.outcome == CR_PROBE_SERVED;
+}
+
+bool cr_node_prove_pages(const struct cr_node_look *look, const struct cr_node_program *program,
+                         const struct cr_node_proof *before, int timeout_ms, struct cr_node_proof *out)
+{
+    const char *why = find_ports(look, program, out);
+    size_t pages = 0;
+    if (out->len != before->len)
+        return false;
+    for (size_t i = 0; i < out->len; i++) {
+        if (!take_over(&out->ports[i], &before->ports[i]))
+            return false;
+        pages += has_page(&out->ports[i]);
+    }
+    if (!pages)
+        return false;
+    ask_pages(out, cr_clock_monotonic_ms() + timeout_ms);
+    cr_node_proof_judge(program, why, out);
+    return true;
 }

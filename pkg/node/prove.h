@@ -1,9 +1,9 @@
 /* Proof by asking: what a component serves on its node, and whether it is well. Handshakes without a client certificate
  * and health pages that anybody may ask; nothing of the peer is trusted, and no credential is sent.
  *
- * etcd logs each handshake without a client certificate as a rejected connection, so one asks after a change and now
- * and then, not each second. How many of its members answer is told by nobody who has no certificate of it; the
- * operator counts the etcd components of all reports instead. */
+ * etcd logs each handshake without a client certificate as a rejected connection, so it is asked after a change and now
+ * and then, not with each look (node/survey.h). How many of its members answer is told by nobody who has no certificate
+ * of it; the operator counts the etcd components of all reports instead. */
 #ifndef CR_NODE_PROVE_H
 #define CR_NODE_PROVE_H
 
@@ -57,6 +57,12 @@ struct cr_node_proof {
  * Asked are addresses of this machine alone. Blocks for timeout_ms at most. Any thread. */
 void cr_node_prove(const struct cr_node_look *look, const struct cr_node_program *program, int timeout_ms,
                    struct cr_node_proof *out);
+
+/* As cr_node_prove, but the handshakes are not made anew: what was seen in those of before is taken over, and pages are
+ * asked. False, and nothing was asked: a handshake of before has failed, the ports are others, or no page would tell
+ * whether it is well. */
+bool cr_node_prove_pages(const struct cr_node_look *look, const struct cr_node_program *program,
+                         const struct cr_node_proof *before, int timeout_ms, struct cr_node_proof *out) CR_MUST_USE;
 
 /* The verdict of what the ports have shown: health and message. why: as of cr_node_ports. Pure. */
 void cr_node_proof_judge(const struct cr_node_program *program, const char *why, struct cr_node_proof *proof);

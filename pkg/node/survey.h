@@ -8,11 +8,21 @@
 
 #define CR_NODE_KUBELET_FOLDER "/var/lib/kubelet"
 
+/* What etcd has shown in handshakes, each of which it logs as a rejected connection: while its process and its files
+ * are the same it would show it again, so it is asked each 5 min only, and its page each time. Zeroed at first. */
+struct cr_node_shown {
+    char *state; /* of process and files, as they were; NULL: nothing was shown */
+    int64_t asked_ms;
+    struct cr_node_proof proof;
+};
+void cr_node_shown_dispose(struct cr_node_shown *shown);
+
 struct cr_node_survey_options {
     struct cr_node_layout layout;
     struct cr_node_allowed allowed;
     const struct cr_catalogue *catalogue; /* outlives the survey */
     const char *agent;                    /* its version; NULL: none is told */
+    struct cr_node_shown *shown;          /* kept from survey to survey; NULL: all is asked */
 };
 
 struct cr_node_survey {

@@ -153,7 +153,7 @@ class PaperNode:
 
     def _start_etcd(self) -> None:
         words = [f"--{key}={value.replace(_PKI, str(self.pki))}" for key, value in self._words.items()]
-        own = [f"--data-dir={self.folder}/etcd", "--unsafe-no-fsync", "--log-level=error"]
+        own = [f"--data-dir={self.folder}/etcd", "--unsafe-no-fsync", "--log-level=warn"]
         with (self.folder / "etcd.log").open("a") as log:
             self._etcd = self.plane.popen([self.plane.bin / "etcd", *words, *own], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         # Before it is etcd it is nsenter for a moment.

@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
 from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
 from operators import api_server_stopped  # noqa: E402
 from paper_node import ACCOUNT, LEASE, NAMESPACE, PROGRAM, Agent, PaperNode, node_kubeconfig  # noqa: E402
-from test_metrics import check, parse, promtool  # noqa: E402, F401
+from test_metrics import check, parse, promtool, value  # noqa: E402, F401
 from write_proxy import Trap, WriteProxy  # noqa: E402
 
 _numbers = itertools.count(1)
@@ -130,6 +130,33 @@ def test_a_report_is_made_and_kept(node: PaperNode, start: Callable[..., Agent])
 def served_another(node: PaperNode, before: list[str]) -> bool:
     row = node.rows("--cert-file")[0]
     return row["fingerprints"] != before and (row["loaded"], row["evidence"]) == ("Loaded", "Verified")
+
+
+def test_etcd_is_asked_for_handshakes_only_when_something_is_another(node: PaperNode, start: Callable[..., Agent]) -> None:
+    agent = start()
+    wait_until("a report", lambda: reported(node))
+    wait_until("etcd to serve", lambda: node.etcd()["health"] == "Serving" and loaded(node, "--cert-file") == "Loaded")
+
+    def looks() -> float:
+        return value(agent.get("/metrics")[1], "certroll_node_look_duration_seconds_count")
+
+    def rejected() -> int:
+        return (node.folder / "etcd.log").read_text().count("rejected connection")
+
+    def look() -> None:
+        before = looks()
+        (node.manifest.parent / ".of-nobody").write_text("x")
+        wait_until("another look", lambda: looks() > before)
+
+    look()
+    before = rejected()
+    assert before
+    for _ in range(3):
+        look()
+    assert rejected() == before and node.etcd()["health"] == "Serving"
+    node.put_leaf()
+    wait_until("its new leaf to be seen", lambda: rejected() > before)
+    wait_until("it to be told", lambda: node.rows("--cert-file")[0]["evidence"] == "Verified" and loaded(node, "--cert-file") == "Loaded")
 
 
 def test_a_second_agent_of_the_node_does_not_start(node: PaperNode, start: Callable[..., Agent]) -> None:
@@ -267,6 +294,17 @@ def test_it_fails_when_the_kubelet_does_not_follow(node: PaperNode, pending: Age
     wait_until("etcd to be there again", lambda: node.starts == 2)
     node.order("next")
     node.wait_phase("Done", "next")
+
+
+def test_what_cannot_be_begun_fails_in_the_end(node: PaperNode, pending: Agent, start: Callable[..., Agent]) -> None:
+    pending.kill()
+    start("--step-deadline=6s")
+    (node.manifest.parent.parent / ".etcd.yaml.certroll").mkdir()  # nothing can be written beside the folder
+    text = node.manifest.read_text()
+    node.order("stuck")
+    assert "remove what a restart before has left" in node.wait_phase("Failed", "stuck")["message"]
+    assert node.starts == 1 and node.manifest.read_text() == text
+    wait_until("the turn to be given up", lambda: holder(node.plane) == "")
 
 
 def test_it_goes_on_while_the_api_server_does_not_answer(node: PaperNode, pending: Agent) -> None:

@@ -429,6 +429,47 @@ static void a_server_that_demands_certificates_announces_whose(void **state)
     assert_memory_equal(proof.ports[0].probe.announced.names[0], name, sizeof name);
 }
 
+static void handshakes_are_not_made_again_where_a_page_tells(void **state)
+{
+    (void)state;
+    CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){.cn = "etcd"});
+    struct page page = {.status = 200};
+    struct test_server *server = test_server_new(&(struct test_server_options){.cert = cert});
+    CR_CLEANUP(test_server)
+    struct test_server *pages = test_server_new(&(struct test_server_options){.serve = serve_page, .arg = &page});
+    cr_autofree char *words = cr_asprintf(
+        "command: [etcd, '--listen-client-urls=https://127.0.0.1:%d', '--listen-metrics-urls=http://127.0.0.1:%d']",
+        test_server_port(server), test_server_port(pages));
+    cr_autofree char *manifest = cr_asprintf(HOST(ETCD, "%s"), words);
+    cr_autofree char *without = cr_asprintf(HOST(ETCD, "command: [etcd, '--listen-client-urls=https://127.0.0.1:%d']"),
+                                            test_server_port(server));
+    CR_CLEANUP(node) struct node node;
+    CR_CLEANUP(node) struct node no_page;
+    struct cr_node_proof first;
+    struct cr_node_proof again;
+    struct cr_node_proof other;
+    node_init(&node, "etcd", manifest);
+    node_init(&no_page, "etcd", without);
+    cr_node_prove(&node.look, &node.program, PATIENCE_MS, &first);
+    prove(&no_page, PATIENCE_MS, &other);
+    test_server_free(server);
+    assert_int_equal(first.health, CR_NODE_HEALTH_SERVING);
+
+    assert_true(cr_node_prove_pages(&node.look, &node.program, &first, PATIENCE_MS, &again));
+    assert_int_equal(again.health, CR_NODE_HEALTH_SERVING);
+    assert_string_equal(again.ports[0].probe.leaf, first.ports[0].probe.leaf);
+    page.status = 503;
+    assert_true(cr_node_prove_pages(&node.look, &node.program, &first, PATIENCE_MS, &again));
+    assert_int_equal(again.health, CR_NODE_HEALTH_FAILING);
+
+    assert_false(cr_node_prove_pages(&no_page.look, &no_page.program, &other, PATIENCE_MS, &again));
+    assert_false(cr_node_prove_pages(&node.look, &node.program, &other, PATIENCE_MS, &again));
+    cr_node_prove(&node.look, &node.program, PATIENCE_MS, &other);
+    assert_int_equal(other.health, CR_NODE_HEALTH_FAILING);
+    assert_false(cr_node_prove_pages(&node.look, &node.program, &other, PATIENCE_MS, &again));
+    free(page.head);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -443,6 +484,7 @@ int main(void)
         cmocka_unit_test(who_is_away_fails),
         cmocka_unit_test(an_address_of_another_machine_is_not_asked),
         cmocka_unit_test(a_server_that_demands_certificates_announces_whose),
+        cmocka_unit_test(handshakes_are_not_made_again_where_a_page_tells),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,10 @@
 #include "node/agent_internal.h"
 #include "node/order.h"
 
-enum { STEPS_MAX = 8 /* of one pass: it always comes to an end by itself, this is for a bug */ };
+enum {
+    STEPS_MAX = 8, /* of one pass: it always comes to an end by itself, this is for a bug */
+    TRY_AGAIN_MS = 5000,
+};
 
 /* --- what is seen --- */
 
@@ -59,13 +62,19 @@ static void count_end(struct cr_node_agent *agent)
     cr_metric_add(agent->metrics.restarts, CR_LABELS(act->component, cr_node_act_phase_name(act->phase)), 1);
 }
 
+static void forget_tries(struct cr_node_agent *agent)
+{
+    agent->begun = false;
+    agent->tried_ms = 0;
+}
+
 static void end_with(struct cr_node_agent *agent, enum cr_node_act_phase phase, const char *message)
 {
     struct cr_node_act *act = &agent->report.act;
     act->phase = phase;
     act->finished_ms = cr_clock_wall_ms();
     cr_strset(&act->message, message);
-    agent->begun = false;
+    forget_tries(agent);
     log_phase(act);
     count_end(agent);
 }
@@ -88,7 +97,7 @@ static bool accept(struct cr_node_agent *agent)
     clear(act);
     *act = (struct cr_node_act){
         .token = cr_strdup(order->token), .component = cr_strdup(order->component), .phase = CR_NODE_ACT_WAITING};
-    agent->begun = false;
+    forget_tries(agent);
     log_phase(act);
     return true;
 }
@@ -130,6 +139,13 @@ static bool record(struct cr_node_agent *agent, const struct cr_node_survey *sur
     return false;
 }
 
+/* A command that fails is not run each second; a manifest that was just written is only to be looked at again. */
+static void try_again_later(struct cr_node_agent *agent, const struct cr_error *err)
+{
+    agent->tried_ms = err->kind == CR_ERR_CONFLICT ? 0 : cr_clock_monotonic_ms();
+    cr_strset(&agent->report.act.message, err->text);
+}
+
 static bool begin(struct cr_node_agent *agent, const struct cr_node_survey *survey)
 {
     struct cr_error err = {0};
@@ -139,6 +155,8 @@ static bool begin(struct cr_node_agent *agent, const struct cr_node_survey *surv
         end_with(agent, CR_NODE_ACT_REFUSED, "there is no such component on this node");
         return false;
     }
+    if (agent->tried_ms && cr_clock_monotonic_ms() < agent->tried_ms + TRY_AGAIN_MS)
+        return false;
     if (cr_node_restart_begin(&agent->options.layout, &survey->look, program, act, &agent->options.allowed, &err)) {
         agent->begun = true;
         act->started_ms = cr_clock_wall_ms(); /* it may have waited long for this */
@@ -150,7 +168,7 @@ static bool begin(struct cr_node_agent *agent, const struct cr_node_survey *surv
              cr_clock_wall_ms() - act->started_ms >= agent->options.step_deadline_ms)
         end_with(agent, CR_NODE_ACT_FAILED, err.text);
     else
-        cr_strset(&act->message, err.text); /* looked at again, and tried again */
+        try_again_later(agent, &err);
     return false;
 }
 
@@ -192,7 +210,10 @@ static bool do_step(struct cr_node_agent *agent, const struct cr_node_survey *su
         end_with(agent, CR_NODE_ACT_REFUSED, refusal);
         return false;
     case CR_NODE_NEXT_FORGET:
+        if (cr_node_act_is_under_way(&agent->report.act))
+            cr_metric_remove(agent->metrics.under_way, CR_LABELS(agent->report.act.component));
         clear(&agent->report.act);
+        forget_tries(agent);
         return true;
     case CR_NODE_NEXT_TAKE:
         return take_turn(agent);

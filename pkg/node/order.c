@@ -13,11 +13,15 @@ bool cr_node_act_equal(const struct cr_node_act *a, const struct cr_node_act *b)
            cr_streq(a->process, b->process);
 }
 
-static enum cr_node_next under_way(const struct cr_node_act *act, const struct cr_node_order_view *view)
+static enum cr_node_next under_way(const struct cr_node_order *order, const struct cr_node_act *act,
+                                   const struct cr_node_order_view *view)
 {
     bool begun = act->phase == CR_NODE_ACT_PROVING || view->begun || view->other_process;
     if (begun)
         return CR_NODE_NEXT_FOLLOW;
+    /* An agent that died in between may come back long after, to a cluster that is not as it was then. */
+    if (!cr_streq(order->token, act->token))
+        return CR_NODE_NEXT_FORGET;
     if (!view->recorded)
         return CR_NODE_NEXT_NOTHING;
     return view->ours ? CR_NODE_NEXT_BEGIN : CR_NODE_NEXT_TAKE;
@@ -36,7 +40,7 @@ enum cr_node_next cr_node_order_next(const struct cr_node_order *order, const st
                                      const struct cr_node_order_view *view)
 {
     if (cr_node_act_is_under_way(act))
-        return under_way(act, view);
+        return under_way(order, act, view);
     if (order->token && !cr_streq(order->token, act->token))
         return CR_NODE_NEXT_ACCEPT;
     if (act->phase == CR_NODE_ACT_WAITING)

@@ -4,7 +4,7 @@
  * An order is: accepted (phase Waiting, which is written), then waits for the turn; Restarting is written with the
  * process that is to go, before anything is done; then it is begun, and followed to Done or Failed, which is written;
  * then the turn is given up. A token that came to its end is not taken up again. What has been begun is brought to its
- * end, whatever the order says by then. */
+ * end, whatever the order says by then; what is not known to have been is forgotten when the order is taken back. */
 #ifndef CR_NODE_ORDER_H
 #define CR_NODE_ORDER_H
 

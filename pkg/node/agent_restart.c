@@ -55,11 +55,13 @@ static void log_phase(const struct cr_node_act *act)
            {"phase", cr_node_act_phase_name(act->phase)}, {"message", act->message});
 }
 
+/* An order may name anything; a series for each such name would stay for ever. */
 static void count_end(struct cr_node_agent *agent)
 {
     const struct cr_node_act *act = &agent->report.act;
+    const char *component = cr_node_report_component(&agent->report, act->component) ? act->component : "unknown";
     cr_metric_remove(agent->metrics.under_way, CR_LABELS(act->component));
-    cr_metric_add(agent->metrics.restarts, CR_LABELS(act->component, cr_node_act_phase_name(act->phase)), 1);
+    cr_metric_add(agent->metrics.restarts, CR_LABELS(component, cr_node_act_phase_name(act->phase)), 1);
 }
 
 static void forget_tries(struct cr_node_agent *agent)

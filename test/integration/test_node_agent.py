@@ -271,6 +271,9 @@ def test_an_order_that_is_taken_back_is_forgotten(node: PaperNode, pending: Agen
 def test_what_is_not_there_is_refused(node: PaperNode, pending: Agent, component: str, words: str) -> None:
     node.order("no", component)
     assert words in node.wait_phase("Refused", "no")["message"]
+    known = {each["name"] for each in node.report()["status"]["components"]}
+    counted = component if component in known else "unknown"
+    wait_until("it to be counted", lambda: value(pending.get("/metrics")[1], "certroll_node_restarts_total", component=counted, result="Refused") == 1)
 
 
 def test_what_is_not_allowed_is_refused(node: PaperNode, start: Callable[..., Agent]) -> None:

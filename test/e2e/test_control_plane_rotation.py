@@ -36,8 +36,9 @@ from world import steadily
 _LONG = os.environ.get("CERTROLL_LONG") == "1"
 _LOGS = paths.REPOSITORY / "build" / "test-logs" / "test_control_plane_rotation"
 # Each is a restart, a minute on a busy machine: the other ones with CERTROLL_LONG=1.
-_DEATHS = [("agent", "Restarting"), ("operator", "Restarting")]
-_DEATHS += [(victim, phase) for victim in ("agent", "operator") for phase in ("Waiting", "Proving")] if _LONG else []
+_DEATHS = [("agent", "Restarting")]
+if _LONG:
+    _DEATHS += [("operator", "Restarting"), *((victim, phase) for victim in ("agent", "operator") for phase in ("Waiting", "Proving"))]
 _KUBELET_PORT = 10250
 _HOT = 60.0  # seconds in which what reloads by itself has done so (the seed's promise)
 _TOKENS = 300.0  # seconds in which every pod has a token of the new key (the seed's promise)

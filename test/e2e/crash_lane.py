@@ -27,7 +27,7 @@ from certroll_dev.demo.waiting import wait_for
 from certroll_dev.demo.workloads import is_rolled_out
 from certroll_dev.operator_image import Image
 from certroll_dev.ui import DevError
-from operator_pods import FAST_ELECTION, OperatorPods
+from operator_pods import FASTEST_ELECTION, OperatorPods
 from write_points import Point, Write
 from write_proxy import Trap, When, WriteProxy
 
@@ -166,7 +166,7 @@ class Lane:
     def _new_operator(self) -> OperatorPods:
         host, port = self.proxy.endpoint
         return OperatorPods(
-            self._cluster, self._api, self._image, [self.namespace], self.log, self._own_namespace, FAST_ELECTION,
+            self._cluster, self._api, self._image, [self.namespace], self.log, self._own_namespace, FASTEST_ELECTION,
             # What a kubelet sets leads to the API server itself.
             {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": str(port)},
         )  # fmt: skip

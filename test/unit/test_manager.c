@@ -18,7 +18,7 @@ struct fixture {
     struct cr_manager *manager;
     pthread_mutex_t lock;
     struct cr_buf seen; /* keys in the order of work */
-    const char *until;  /* stops the manager once seen */
+    const char *until;  /* stops the manager once seen; what comes until it has stopped is not counted */
     struct cr_error last;
 };
 
@@ -26,10 +26,12 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
 {
     struct fixture *f = arg;
     pthread_mutex_lock(&f->lock);
-    cr_buf_printf(&f->seen, "%s ", key);
-    bool again = f->until && strcmp(f->seen.data, f->until) == 0;
+    bool stopping = f->until && strcmp(cr_buf_text(&f->seen), f->until) == 0;
+    if (!stopping)
+        cr_buf_printf(&f->seen, "%s ", key);
+    bool over = f->until && strcmp(cr_buf_text(&f->seen), f->until) == 0;
     pthread_mutex_unlock(&f->lock);
-    if (again)
+    if (over)
         cr_manager_stop(f->manager);
     switch (key[0]) {
     case 'a': /* once more, soon */

@@ -164,6 +164,7 @@ def test_a_bundle_in_the_signing_certificates_file_is_the_trap(world: World, tmp
 # --- service accounts
 
 
+@pytest.mark.skipif(not _LONG, reason="nine restarts of API servers in turn, 7 min: with CERTROLL_LONG=1")
 def test_service_account_keys(world: World, report: list[str], tmp_path: Path) -> None:
     pods = {pod["metadata"]["uid"]: _containers(pod) for pod in world.pods()}
     once = world.readers_once()

@@ -142,15 +142,8 @@ struct cr_domain_object_status *cr_domain_status_object_add(struct cr_domain_sta
 void cr_domain_status_condition(struct cr_domain_status *status, const char *type, bool value, const char *reason,
                                 const char *message, int64_t generation, int64_t now_ms)
 {
-    cr_autofree char *its_reason = cr_strdup_or_null(reason);
-    cr_autofree char *its_message = cr_strdup_or_null(message);
-    struct cr_condition condition = {.type = type,
-                                     .status = value,
-                                     .reason = its_reason,
-                                     .message = its_message,
-                                     .transition_ms = now_ms,
-                                     .observed_generation = generation};
-    cr_conditions_set(status->conditions, cr_domain_condition_types, CR_DOMAIN_CONDITIONS, &condition);
+    cr_conditions_tell(status->conditions, cr_domain_condition_types, CR_DOMAIN_CONDITIONS,
+                       &(struct cr_condition_text){type, value, reason, message}, generation, now_ms);
 }
 
 void cr_domain_status_history_add(struct cr_domain_status *status, const struct cr_domain_rotation *record)

@@ -1,4 +1,5 @@
 /* The words of the API for the values of C: one table each, so that a name is written once. */
+#include "api/names.h"
 #include "api/policy.h"
 #include "api/status.h"
 
@@ -57,13 +58,12 @@ const char *const cr_condition_types[CR_CONDITIONS] = {
     "Ready", "Converged", "Rotating", "Blocked", "Degraded", "ExpiringSoon", "Conflict",
 };
 
-/* "" for a value that is none of the enumeration's. */
-static const char *name_of(const char *const *names, size_t count, size_t value)
+const char *cr_word_of(const char *const *names, size_t count, size_t value)
 {
     return value < count ? names[value] : "";
 }
 
-static bool value_of(const char *const *names, size_t count, const char *text, unsigned *value)
+bool cr_word_find(const char *const *names, size_t count, const char *text, unsigned *value)
 {
     for (size_t i = 0; text && i < count; i++) {
         if (cr_streq(names[i], text)) {
@@ -76,13 +76,13 @@ static bool value_of(const char *const *names, size_t count, const char *text, u
 
 const char *cr_role_name(enum cr_role role)
 {
-    return name_of(roles, cr_array_len(roles), role);
+    return cr_word_of(roles, cr_array_len(roles), role);
 }
 
 bool cr_role_parse(const char *text, enum cr_role *role)
 {
     unsigned value = 0;
-    if (!value_of(roles, cr_array_len(roles), text, &value))
+    if (!cr_word_find(roles, cr_array_len(roles), text, &value))
         return false;
     *role = (enum cr_role)value;
     return true;
@@ -90,13 +90,13 @@ bool cr_role_parse(const char *text, enum cr_role *role)
 
 const char *cr_method_name(enum cr_method method)
 {
-    return name_of(methods, cr_array_len(methods), method);
+    return cr_word_of(methods, cr_array_len(methods), method);
 }
 
 bool cr_method_parse(const char *text, enum cr_method *method)
 {
     unsigned value = 0;
-    if (!value_of(methods, cr_array_len(methods), text, &value))
+    if (!cr_word_find(methods, cr_array_len(methods), text, &value))
         return false;
     *method = (enum cr_method)value;
     return true;
@@ -104,13 +104,13 @@ bool cr_method_parse(const char *text, enum cr_method *method)
 
 const char *cr_stage_name(enum cr_stage stage)
 {
-    return name_of(stages, cr_array_len(stages), stage);
+    return cr_word_of(stages, cr_array_len(stages), stage);
 }
 
 bool cr_stage_parse(const char *text, enum cr_stage *stage)
 {
     unsigned value = 0;
-    if (!value_of(stages, cr_array_len(stages), text, &value))
+    if (!cr_word_find(stages, cr_array_len(stages), text, &value))
         return false;
     *stage = (enum cr_stage)value;
     return true;
@@ -118,13 +118,13 @@ bool cr_stage_parse(const char *text, enum cr_stage *stage)
 
 const char *cr_decision_name(enum cr_decision_kind kind)
 {
-    return name_of(decisions, cr_array_len(decisions), kind);
+    return cr_word_of(decisions, cr_array_len(decisions), kind);
 }
 
 bool cr_decision_parse(const char *text, enum cr_decision_kind *kind)
 {
     unsigned value = 0;
-    if (!value_of(decisions, cr_array_len(decisions), text, &value))
+    if (!cr_word_find(decisions, cr_array_len(decisions), text, &value))
         return false;
     *kind = (enum cr_decision_kind)value;
     return true;
@@ -132,13 +132,13 @@ bool cr_decision_parse(const char *text, enum cr_decision_kind *kind)
 
 const char *cr_consumer_state_name(enum cr_consumer_state state)
 {
-    return name_of(consumer_states, cr_array_len(consumer_states), state);
+    return cr_word_of(consumer_states, cr_array_len(consumer_states), state);
 }
 
 bool cr_consumer_state_parse(const char *text, enum cr_consumer_state *state)
 {
     unsigned value = 0;
-    if (!value_of(consumer_states, cr_array_len(consumer_states), text, &value))
+    if (!cr_word_find(consumer_states, cr_array_len(consumer_states), text, &value))
         return false;
     *state = (enum cr_consumer_state)value;
     return true;
@@ -146,13 +146,13 @@ bool cr_consumer_state_parse(const char *text, enum cr_consumer_state *state)
 
 const char *cr_settled_by_name(enum cr_settled_by by)
 {
-    return name_of(settled_by, cr_array_len(settled_by), by);
+    return cr_word_of(settled_by, cr_array_len(settled_by), by);
 }
 
 bool cr_settled_by_parse(const char *text, enum cr_settled_by *by)
 {
     unsigned value = 0;
-    if (!value_of(settled_by, cr_array_len(settled_by), text, &value))
+    if (!cr_word_find(settled_by, cr_array_len(settled_by), text, &value))
         return false;
     *by = (enum cr_settled_by)value;
     return true;
@@ -169,7 +169,7 @@ const char *cr_change_name(enum cr_change_bit bit)
 bool cr_change_parse(const char *text, enum cr_change_bit *bit)
 {
     unsigned value = 0;
-    if (!value_of(changes, cr_array_len(changes), text, &value))
+    if (!cr_word_find(changes, cr_array_len(changes), text, &value))
         return false;
     *bit = (enum cr_change_bit)(1u << value);
     return true;

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "api/names.h"
 #include "base/strings.h"
 
 /* --- words --- */
@@ -36,32 +37,16 @@ static const char *const healths[] = {
     [CR_NODE_HEALTH_FAILING] = "Failing",
 };
 
-static const char *name_of(const char *const *names, size_t count, size_t value)
-{
-    return value < count ? names[value] : "";
-}
-
-static bool value_of(const char *const *names, size_t count, const char *text, unsigned *value)
-{
-    for (size_t i = 0; text && i < count; i++) {
-        if (cr_streq(names[i], text)) {
-            *value = (unsigned)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* A pair of functions for an enumeration, so that each word is written once. */
 #define DEFINE_WORDS(what, type, table)                                                                                \
     const char *cr_node_##what##_name(type value)                                                                      \
     {                                                                                                                  \
-        return name_of(table, cr_array_len(table), value);                                                             \
+        return cr_word_of(table, cr_array_len(table), value);                                                          \
     }                                                                                                                  \
     bool cr_node_##what##_parse(const char *text, type *value)                                                         \
     {                                                                                                                  \
         unsigned found = 0;                                                                                            \
-        if (!value_of(table, cr_array_len(table), text, &found))                                                       \
+        if (!cr_word_find(table, cr_array_len(table), text, &found))                                                   \
             return false;                                                                                              \
         *value = (type)found;                                                                                          \
         return true;                                                                                                   \

@@ -189,15 +189,8 @@ static size_t condition_index(const char *type)
 void cr_status_condition(struct cr_policy_status *status, const char *type, bool value, const char *reason,
                          const char *message, int64_t generation, int64_t now_ms)
 {
-    cr_autofree char *its_reason = cr_strdup_or_null(reason);
-    cr_autofree char *its_message = cr_strdup_or_null(message);
-    struct cr_condition condition = {.type = type,
-                                     .status = value,
-                                     .reason = its_reason,
-                                     .message = its_message,
-                                     .transition_ms = now_ms,
-                                     .observed_generation = generation};
-    cr_conditions_set(status->conditions, cr_condition_types, CR_CONDITIONS, &condition);
+    cr_conditions_tell(status->conditions, cr_condition_types, CR_CONDITIONS,
+                       &(struct cr_condition_text){type, value, reason, message}, generation, now_ms);
 }
 
 const struct cr_condition *cr_status_condition_get(const struct cr_policy_status *status, const char *type)

@@ -126,6 +126,20 @@ void cr_conditions_set(struct cr_condition *conditions, const char *const *types
     cr_strset(&condition->message, cr_or_empty(value->message));
 }
 
+void cr_conditions_tell(struct cr_condition *conditions, const char *const *types, size_t count,
+                        const struct cr_condition_text *text, int64_t generation, int64_t now_ms)
+{
+    cr_autofree char *reason = cr_strdup_or_null(text->reason);
+    cr_autofree char *message = cr_strdup_or_null(text->message);
+    const struct cr_condition condition = {.type = text->type,
+                                           .status = text->status,
+                                           .reason = reason,
+                                           .message = message,
+                                           .transition_ms = now_ms,
+                                           .observed_generation = generation};
+    cr_conditions_set(conditions, types, count, &condition);
+}
+
 void cr_conditions_dispose(struct cr_condition *conditions, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

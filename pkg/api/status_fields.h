@@ -32,6 +32,15 @@ char *cr_status_text_or_null(const struct cr_json *object, const char *key);
 
 void cr_conditions_set(struct cr_condition *conditions, const char *const *types, size_t count,
                        const struct cr_condition *value);
+/* The same in borrowed words. */
+struct cr_condition_text {
+    const char *type;
+    bool status;
+    const char *reason;
+    const char *message;
+};
+void cr_conditions_tell(struct cr_condition *conditions, const char *const *types, size_t count,
+                        const struct cr_condition_text *text, int64_t generation, int64_t now_ms);
 void cr_conditions_dispose(struct cr_condition *conditions, size_t count);
 /* to has been copied byte by byte: its texts become its own. */
 void cr_conditions_own(struct cr_condition *to, size_t count);

@@ -12,6 +12,10 @@ from rows.planes import Planes, pair
 from rows.row import Row
 from rows.tap import Tap
 
+# A reflector of client-go that is refused comes back after 30 s, by its jitter after twice as many, and only then reads
+# its bundle again (transport/ca_rotation.go); the next leaf that it is shown is, by turns, the old one.
+_TWO_CALLS = 120.0  # seconds
+
 
 def serving(planes: Planes, seed: int, program: Beside, port: int, page: str) -> list[Row]:
     """`page` is one that only somebody may see whom the program knows."""
@@ -63,6 +67,6 @@ def kubeconfig_rows(planes: Planes, seed: int, component: str, files: Folder, ta
         Row(
             seed, component, {"kubeconfig certificate-authority": files / "server-ca.crt"}, "serverCA",
             lambda: files.write({"server-ca.crt": planes.pki.bundle}), tap.is_new_taken,
-            via="--kubeconfig", note=note, works=tap.is_old_taken, tap=tap,
+            via="--kubeconfig", note=note, works=tap.is_old_taken, tap=tap, patience=_TWO_CALLS,
         ),
     ]  # fmt: skip

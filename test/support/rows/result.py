@@ -9,7 +9,7 @@ from typing import Any
 
 from programs.observe import differs
 from rows.predict import NOT_OBSERVABLE
-from rows.run import SLACK, Outcome
+from rows.run import Outcome, slack
 
 Line = Mapping[str, Any]
 
@@ -20,7 +20,7 @@ def differences(outcome: Outcome) -> list[str]:
         return [f"{outcome.row.title}: {outcome.error}"]
     if outcome.row.unobservable:
         return []
-    found = [text for text in (differs(outcome.entry, outcome.seen, SLACK),) if text]
+    found = [text for text in (differs(outcome.entry, outcome.seen, slack(outcome.row)),) if text]
     passive = outcome.seen.by_itself is None
     if passive and outcome.row.restart and outcome.seen.restarted is None:
         found.append("not even a restart takes it up")

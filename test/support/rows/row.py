@@ -48,6 +48,8 @@ class Row:
     program: Beside | None = None  # that it is about, beside the cluster's own
     # Not a static pod's nor the kubelet's of a node, so that only the catalogue itself says something: with these settings.
     by_catalogue: Sequence[str] = ()
+    # Seconds that a client which may take the new leaf may leave until it does.
+    patience: float = 0.0
     # In words, why nobody outside can see it; `seen` then says that this is so.
     unobservable: str = ""
 

@@ -18,7 +18,7 @@ from rows.row import Row
 
 _READY = 90.0  # seconds until a look shows what was there before
 _WINDOW = 30.0  # in which what is read once must not show
-SLACK = 15.0  # of a busy machine
+_SLACK = 15.0  # of a busy machine
 _TRIGGERED = 20.0
 _RESTARTED = 60.0
 _AT_ONCE = 4  # rows that are taken up in no time
@@ -116,14 +116,14 @@ def _by_itself(outcome: Outcome) -> None:
     row.swap()
     began = time.monotonic()
     row.refresh()
-    limit = entry["maxDelayMs"] / 1000 + SLACK if entry["method"] in BY_ITSELF else _WINDOW
+    limit = entry["maxDelayMs"] / 1000 + slack(row) if entry["method"] in BY_ITSELF else _WINDOW
     outcome.seen.by_itself = _look(row, limit)
     if outcome.seen.by_itself is not None:
         row.settle()
     else:
         outcome.watched = time.monotonic() - began
         row.settle()
-        assert _wait(row.works, 2 * SLACK) is not None, "that it was not taken up means nothing: neither is the old one seen"
+        assert _wait(row.works, 2 * _SLACK) is not None, "that it was not taken up means nothing: neither is the old one seen"
 
 
 def _triggered(outcome: Outcome) -> None:
@@ -156,6 +156,11 @@ def _restarted(outcome: Outcome, began: Mapping[str, float]) -> None:
 
 def _program(row: Row) -> str:
     return row.program.name if row.program else row.component
+
+
+def slack(row: Row) -> float:
+    """Seconds that may go by beyond what was predicted."""
+    return _SLACK + row.patience
 
 
 def _look(row: Row, limit: float) -> float | None:

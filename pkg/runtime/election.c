@@ -6,6 +6,8 @@
 /* client-go's JitterFactor. */
 static const double jitter = 1.2;
 
+enum { TRIES_LEFT = 3 }; /* of a leader whose renewal fails, until its time is over */
+
 static bool must_be_longer(const char *what, int64_t ms, const char *than, int64_t other_ms, struct cr_error *err)
 {
     char longer[CR_TIME_TEXT];
@@ -153,14 +155,30 @@ int64_t cr_election_acts_until_ms(const struct cr_election *election)
     return election->role == CR_ELECTION_LEADER ? election->renewed_ms + election->times.renew_ms : 0;
 }
 
+/* Between the beginnings of two renewals, while all goes well. */
+static int64_t calm_ms(const struct cr_election_times *times)
+{
+    int64_t longest_ms = times->renew_ms - TRIES_LEFT * times->retry_ms;
+    int64_t ms = times->retry_ms * 5 / 2;
+    ms = ms < longest_ms ? ms : longest_ms;
+    return ms > times->retry_ms ? ms : times->retry_ms;
+}
+
+static int64_t leader_pause_ms(const struct cr_election *election, int64_t now_ms)
+{
+    int64_t left_ms = cr_election_acts_until_ms(election) - now_ms;
+    int64_t calm_left_ms = election->renewed_ms + calm_ms(&election->times) - now_ms;
+    int64_t pause_ms = calm_left_ms > 0 ? calm_left_ms : election->times.retry_ms;
+    return left_ms < pause_ms ? left_ms : pause_ms;
+}
+
 int64_t cr_election_pause_ms(const struct cr_election *election, int64_t now_ms, double random)
 {
     int64_t pause_ms = election->times.retry_ms;
-    int64_t due_ms = cr_election_acts_until_ms(election);
     /* Neither the end of our own time nor that of the holder's is overslept. */
     if (election->role == CR_ELECTION_LEADER)
-        return due_ms - now_ms < pause_ms ? due_ms - now_ms : pause_ms;
+        return leader_pause_ms(election, now_ms);
     pause_ms += (int64_t)(random * jitter * (double)pause_ms);
-    due_ms = expires_ms(election);
+    int64_t due_ms = expires_ms(election);
     return must_wait_for_holder(election, now_ms) && due_ms - now_ms < pause_ms ? due_ms - now_ms : pause_ms;
 }

@@ -5,7 +5,8 @@
  * One turn is cr_election_begin, then a request and its outcome until the step is Wait or Lost. Where the rules are
  * stricter than client-go's: a leader that finds another in the Lease is Lost at once; its time counts from when its
  * last renewal was begun, not answered; and a Lease that is deleted while another holds it is free only when that one's
- * time is over. */
+ * time is over. Where they are laxer: a leader that has just renewed comes back after two and a half retry periods (less,
+ * when three tries would not be left after that), as it is nearly all that a process costs that has nothing to do. */
 #ifndef CR_RUNTIME_ELECTION_H
 #define CR_RUNTIME_ELECTION_H
 
@@ -18,7 +19,7 @@
 struct cr_election_times {
     int64_t lease_ms; /* others wait so long before they take over; whole seconds */
     int64_t renew_ms; /* the leader gives up when it could not renew for so long */
-    int64_t retry_ms; /* between two tries */
+    int64_t retry_ms; /* between two tries, of candidates and of a leader whose renewal failed */
 };
 /* lease > renew > 1.2 × retry > 0. Invalid, in words. */
 bool cr_election_check_times(const struct cr_election_times *times, struct cr_error *err) CR_MUST_USE;

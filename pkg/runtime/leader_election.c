@@ -17,8 +17,9 @@
 #include "kube/event.h"
 #include "kube/lease.h"
 
-/* The defaults of Kubernetes' own components. */
-static const struct cr_election_times default_times = {.lease_ms = 15000, .renew_ms = 10000, .retry_ms = 2000};
+/* Those of Kubernetes' own components, but the renew deadline, which they have at 10 s: the pause of 5 s between renewals
+ * (election.h) must not leave less time for an outage of the API server than theirs of 2 s does. */
+static const struct cr_election_times default_times = {.lease_ms = 15000, .renew_ms = 12000, .retry_ms = 2000};
 
 enum {
     REQUEST_MS = 3000,  /* or half of the renew deadline, so that there is a second try */
@@ -178,7 +179,7 @@ static void note_turn(struct cr_leader_election *election, const struct cr_error
     pthread_mutex_unlock(&election->lock);
 }
 
-/* Once per problem, not each two seconds. */
+/* Once per problem, not at each try. */
 static void tell_problem(struct cr_leader_election *election, const struct cr_error *problem)
 {
     const char *text = problem->kind == CR_ERR_NONE ? NULL : problem->text;

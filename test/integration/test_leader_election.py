@@ -239,7 +239,7 @@ def test_outside_of_a_pod_it_must_be_told_its_namespace(
     [
         ("--leader-elect=perhaps", "--leader-elect must be true or false, not 'perhaps'"),
         ("--leader-elect-renew-deadline=15s", "the lease duration (15s) must be longer than the renew deadline (15s)"),
-        ("--leader-elect-retry-period=9s", "the renew deadline (10s) must be longer than 1.2 times the retry period"),
+        ("--leader-elect-retry-period=11s", "the renew deadline (12s) must be longer than 1.2 times the retry period"),
         ("--leader-elect-lease-duration=15", "--leader-elect-lease-duration: "),
         ("--leader-elect-lease-duration=15s500ms", "must be whole seconds"),
         ("--leader-elect-lease-name=a/b", "'a/b' is no name of a Lease"),

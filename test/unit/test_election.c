@@ -337,17 +337,44 @@ static void pauses_are_spread_and_oversleep_no_deadline(void **state)
         {"held, but for less than the pause", {{0, BEGIN, G}, {0, GOT, W, "other", "1"}}, 14000, 0.5, 1000},
         {"expired, and another was faster", {{0, BEGIN, G}, {0, GOT, W, "other", "1"}}, 15000, 0.5, 3200},
         {"given up, and another was faster", {{0, BEGIN, G}, {0, GOT, U, "", "1"}}, 0, 0.5, 3200},
-        {"a leader, without jitter", {LEADS}, 0, 0.5, 2000},
-        {"a leader near its deadline", {LEADS}, 9500, 0.5, 500},
-        {"a leader beyond it", {LEADS}, 10500, 0.5, -500},
+        {"a leader that has renewed, without jitter", {LEADS}, 0, 0.5, 5000},
+        {"counted from when the renewal was begun", {LEADS}, 1200, 0.5, 3800},
+        {"whose answer took longer than the pause", {LEADS}, 5500, 0.5, 2000},
+        {"whose renewal failed", {LEADS, {5000, BEGIN, U}, {5003, FAILED, W}}, 5003, 0.5, 2000},
+        {"near its deadline", {LEADS}, 11500, 0.5, 500},
+        {"beyond it", {LEADS}, 12500, 0.5, -500},
     };
+    const struct cr_election_times defaults = {15000, 12000, 2000};
     for (size_t i = 0; i < cr_array_len(cases); i++) {
-        struct cr_election election = {.times = times, .identity = "me"};
+        struct cr_election election = {.times = defaults, .identity = "me"};
         for (const struct move *move = cases[i].moves; move->outcome != END; move++)
             assert_int_equal(play(&election, move), move->want);
         int64_t pause_ms = cr_election_pause_ms(&election, cases[i].now_ms, cases[i].random);
         if (pause_ms != cases[i].want)
             fail_msg("%s: %lld", cases[i].rule, (long long)pause_ms);
+        cr_election_dispose(&election);
+    }
+}
+
+static void a_pause_leaves_three_tries(void **state)
+{
+    (void)state;
+    static const struct {
+        struct cr_election_times times;
+        int64_t want_ms;
+    } cases[] = {
+        {{15000, 12000, 2000}, 5000},
+        {{15000, 10000, 2000}, 4000}, /* then 6 s and 8 s: the time is over at 10 s */
+        {{137000, 107000, 26000}, 29000},
+        {{6000, 5000, 500}, 1250},
+        {{15000, 5000, 2000}, 2000},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct cr_election election = {.times = cases[i].times, .identity = "me"};
+        static const struct move leads[] = {LEADS};
+        for (size_t k = 0; k < cr_array_len(leads); k++)
+            assert_int_equal(play(&election, &leads[k]), leads[k].want);
+        assert_int_equal(cr_election_pause_ms(&election, 0, 0.5), cases[i].want_ms);
         cr_election_dispose(&election);
     }
 }
@@ -433,6 +460,7 @@ int main(void)
         cmocka_unit_test(the_game),
         cmocka_unit_test(a_claim_counts_transitions_and_keeps_when_it_was_acquired),
         cmocka_unit_test(pauses_are_spread_and_oversleep_no_deadline),
+        cmocka_unit_test(a_pause_leaves_three_tries),
         cmocka_unit_test(no_two_act_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -138,7 +138,7 @@ static void a_leader_says_so_and_gives_the_lease_up(void **state)
     start(&f);
     wait_answered(&f, 3);
     assert_true(atomic_load(&f.started));
-    assert_in_range(cr_leader_election_left_ms(f.election), 1, 10000);
+    assert_in_range(cr_leader_election_left_ms(f.election), 1, 12000);
     assert_true(leader_metric_is(&f, "1"));
     cr_leader_election_stop(f.election);
     assert_int_equal(cr_leader_election_left_ms(f.election), 0);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "kube/lease.h"
+#include "runtime/election_request.h"
 
 const struct cr_election_times cr_node_turn_times = {.lease_ms = 30000, .renew_ms = 20000, .retry_ms = 5000};
 
@@ -37,31 +38,6 @@ void cr_node_turn_free(struct cr_node_turn *turn)
 static struct cr_lease_place place_of(const struct cr_node_turn *turn)
 {
     return (struct cr_lease_place){turn->client, CR_NODE_TURN_NAMESPACE, CR_NODE_TURN_LEASE};
-}
-
-static enum cr_election_step request(struct cr_node_turn *turn, enum cr_election_step step, struct cr_error *problem)
-{
-    struct cr_election *rules = &turn->rules;
-    const struct cr_lease_place place = place_of(turn);
-    const struct cr_lease_claim claim = cr_election_claim(rules);
-    CR_CLEANUP(cr_lease) struct cr_lease lease = {0};
-    struct cr_error err = {0};
-    int64_t began_ms = cr_clock_boot_ms();
-    bool ok;
-    if (step == CR_ELECTION_GET)
-        ok = cr_lease_get(&place, &lease, &err);
-    else if (step == CR_ELECTION_CREATE)
-        ok = cr_lease_create(&place, &claim, &lease, &err);
-    else
-        ok = cr_lease_update(&place, rules->seen.resource_version, &claim, &lease, &err);
-    int64_t now_ms = cr_clock_boot_ms();
-    if (ok)
-        return step == CR_ELECTION_GET ? cr_election_got(rules, &lease, now_ms)
-                                       : cr_election_wrote(rules, &lease, began_ms, now_ms);
-    if (err.kind == CR_ERR_NOT_FOUND && step != CR_ELECTION_CREATE)
-        return cr_election_absent(rules, now_ms);
-    *problem = err;
-    return cr_election_failed(rules, err.kind, now_ms);
 }
 
 bool cr_node_turn_is_ours(const struct cr_node_turn *turn)
@@ -108,8 +84,9 @@ bool cr_node_turn_take(struct cr_node_turn *turn, struct cr_error *err)
         begin_again_if_lost(&turn->rules);
         step = cr_election_begin(&turn->rules, cr_clock_boot_ms());
     }
+    const struct cr_lease_place place = place_of(turn);
     while (step != CR_ELECTION_WAIT && step != CR_ELECTION_LOST)
-        step = request(turn, step, &problem);
+        step = cr_election_request(&turn->rules, step, &place, &problem);
     return cr_node_turn_is_ours(turn) || say_why_not(turn, &problem, err);
 }
 

@@ -16,6 +16,7 @@
 #include "kube/backoff.h"
 #include "kube/event.h"
 #include "kube/lease.h"
+#include "runtime/election_request.h"
 
 /* Those of Kubernetes' own components, but the renew deadline, which they have at 10 s: the pause of 5 s between renewals
  * (election.h) must not leave less time for an outage of the API server than theirs of 2 s does. */
@@ -199,29 +200,12 @@ static void tell_problem(struct cr_leader_election *election, const struct cr_er
 static enum cr_election_step request(struct cr_leader_election *election, enum cr_election_step step,
                                      struct cr_error *problem)
 {
-    struct cr_election *rules = &election->rules;
     const struct cr_lease_place place = {election->client, election->ns, election->name};
-    const struct cr_lease_claim claim = cr_election_claim(rules);
-    CR_CLEANUP(cr_lease) struct cr_lease lease = {0};
-    struct cr_error err = {0};
-    int64_t began_ms = cr_clock_boot_ms();
-    bool ok;
-    if (step == CR_ELECTION_GET)
-        ok = cr_lease_get(&place, &lease, &err);
-    else if (step == CR_ELECTION_CREATE)
-        ok = cr_lease_create(&place, &claim, &lease, &err);
-    else
-        ok = cr_lease_update(&place, rules->seen.resource_version, &claim, &lease, &err);
-    int64_t now_ms = cr_clock_boot_ms();
     cr_error_clear(problem);
-    if (ok)
-        return step == CR_ELECTION_GET ? cr_election_got(rules, &lease, now_ms)
-                                       : cr_election_wrote(rules, &lease, began_ms, now_ms);
-    if (err.kind == CR_ERR_NOT_FOUND && step != CR_ELECTION_CREATE)
-        return cr_election_absent(rules, now_ms);
-    if (err.kind != CR_ERR_CONFLICT) /* somebody was faster: part of the game */
-        *problem = err;
-    return cr_election_failed(rules, err.kind, now_ms);
+    step = cr_election_request(&election->rules, step, &place, problem);
+    if (problem->kind == CR_ERR_CONFLICT) /* somebody was faster: part of the game */
+        cr_error_clear(problem);
+    return step;
 }
 
 /* --- changes of role --- */

@@ -3,14 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/token_key.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/strings.h"
 #include "codec/base64.h"
 #include "kube/object.h"
 #include "pki/ca_set.h"
-
-enum { HEADER_MAX = 4096, SHA256_BYTES = 32 };
 
 /* --- metadata --- */
 
@@ -140,57 +139,12 @@ bool cr_control_plane_project_root_ca(void *arg, struct cr_json *json, struct cr
 
 /* --- tokens --- */
 
-/* RFC 4648, section 5, without padding (RFC 7515, section 2): as the other alphabet, padded. */
-static bool decode_url(const char *text, size_t len, struct cr_buf *out)
-{
-    CR_CLEANUP(cr_buf) struct cr_buf plain = {.secret = true};
-    for (size_t i = 0; i < len; i++) {
-        char c = text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i];
-        if (!cr_buf_append(&plain, &c, 1))
-            return false;
-    }
-    while (plain.len % 4)
-        cr_buf_puts(&plain, "=");
-    return plain.len && cr_base64_decode(cr_buf_text(&plain), plain.len, out, NULL);
-}
-
-static void write_hex(const struct cr_buf *bytes, char out[CR_SHA256_HEX])
-{
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < SHA256_BYTES; i++) {
-        unsigned char byte = (unsigned char)bytes->data[i];
-        out[2 * i] = digits[byte >> 4];
-        out[2 * i + 1] = digits[byte & 0xf];
-    }
-    out[CR_SHA256_HEX - 1] = '\0';
-}
-
-static bool key_of_header(const struct cr_json *header, char out[CR_SHA256_HEX])
-{
-    const char *kid = cr_json_string_at(header, "kid");
-    CR_CLEANUP(cr_buf) struct cr_buf digest = {0};
-    if (!kid || !decode_url(kid, strlen(kid), &digest) || digest.len != SHA256_BYTES)
-        return false;
-    write_hex(&digest, out);
-    return true;
-}
-
-bool cr_token_key(const char *token, char out[CR_SHA256_HEX])
-{
-    CR_CLEANUP(cr_buf) struct cr_buf text = {.secret = true};
-    size_t len = strcspn(token, ".");
-    if (!token[len] || len > HEADER_MAX || !decode_url(token, len, &text))
-        return false;
-    CR_CLEANUP(cr_json) struct cr_json *header = cr_json_parse(cr_buf_text(&text), text.len, NULL);
-    return key_of_header(header, out);
-}
-
 static void read_token(const char *base64, struct cr_kept_trust *kept)
 {
     char key[CR_SHA256_HEX];
     CR_CLEANUP(cr_buf) struct cr_buf token = {.secret = true};
-    if (base64 && cr_base64_decode(base64, strlen(base64), &token, NULL) && token.len &&
-        cr_token_key(cr_buf_text(&token), key))
+    if (base64 && cr_base64_decode(base64, strlen(base64), &token, NULL) &&
+        cr_token_key(cr_buf_text(&token), token.len, key))
         kept->key = cr_strdup(key);
 }
 

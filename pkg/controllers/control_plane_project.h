@@ -35,9 +35,4 @@ bool cr_control_plane_project_token_secret(void *arg, struct cr_json *json, stru
 bool cr_control_plane_project_node(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
 bool cr_control_plane_project_namespace(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
 
-/* The key that signed a service account's token (a JWT, RFC 7519): the "kid" of its header, which Kubernetes makes of
- * the key (pkg/serviceaccount/jwt.go, keyIDFromPublicKey: base64url of the SHA-256 of the SubjectPublicKeyInfo), as
- * hexadecimal. False: it has none, or one that is no such digest. The token is not verified. */
-bool cr_token_key(const char *token, char out[CR_SHA256_HEX]);
-
 #endif

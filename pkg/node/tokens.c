@@ -18,11 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/token_key.h"
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "node/host_files.h"
 #include "node/host_way.h"
-#include "node/token_key.h"
 #include "sys/file.h"
 
 enum {
@@ -79,10 +79,9 @@ static bool count_file(struct count *count, const char *host, const struct cr_ho
         return true;
     if (!cr_file_read(way->path, CR_TOKEN_MAX, &text, err))
         return err->kind == CR_ERR_INVALID || cr_error_wrap(err, "%s", host);
-    char *key = NULL;
-    if (cr_token_key(cr_buf_text(&text), text.len, uid, &key))
-        add(count, key);
-    free(key);
+    char key[CR_SHA256_HEX];
+    if (cr_pod_token_key(cr_buf_text(&text), text.len, uid, key))
+        add(count, *key ? key : NULL);
     return true;
 }
 

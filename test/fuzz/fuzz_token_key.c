@@ -3,14 +3,15 @@
 
 #include <string.h>
 
-#include "node/token_key.h"
+#include "api/token_key.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *key = NULL;
-    bool is_token = cr_token_key((const char *)data, size, "uid", &key);
-    require(is_token || !key);
-    require(!key || (strlen(key) == 64 && strspn(key, "0123456789abcdef") == 64));
-    free(key);
+    char key[CR_SHA256_HEX] = "";
+    char same[CR_SHA256_HEX] = "";
+    bool is_token = cr_pod_token_key((const char *)data, size, "uid", key);
+    require(is_token || !*key);
+    require(!*key || (strlen(key) == 64 && strspn(key, "0123456789abcdef") == 64));
+    require(!*key || (cr_token_key((const char *)data, size, same) && strcmp(key, same) == 0));
     return 0;
 }

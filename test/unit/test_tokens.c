@@ -1,6 +1,7 @@
 #include "node/reading.h"
 
 #include "support/nodetree.h"
+#include "support/testjwt.h"
 
 #define PODS   "/var/lib/kubelet/pods/"
 #define VOLUME "/volumes/kubernetes.io~projected/"
@@ -11,25 +12,13 @@
 #define KID_B "-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_8"
 #define HEX_B "fbffbffbffbffbffbffbffbffbffbffbffbffbffbffbffbffbffbffbffbffbff"
 
-/* RFC 7515's, without padding. Owned. */
-static char *url(const char *text)
-{
-    char *out = tree_base64(text);
-    for (char *p = out; *p; p++)
-        *p = (char)(*p == '+' ? '-' : *p == '/' ? '_' : *p);
-    out[strcspn(out, "=")] = '\0';
-    return out;
-}
-
 static char *token_of(const char *header, const char *uid)
 {
     cr_autofree char *claims =
         cr_asprintf("{\"iss\":\"https://kubernetes.default.svc\",\"kubernetes.io\":{\"namespace\":"
                     "\"n\",\"pod\":{\"name\":\"p\",\"uid\":\"%s\"}}}",
                     uid);
-    cr_autofree char *first = url(header);
-    cr_autofree char *second = url(claims);
-    return cr_asprintf("%s.%s.c2lnbmF0dXJl", first, second);
+    return test_jwt(header, claims);
 }
 
 /* As a kubelet writes it (pkg/volume/util/atomic_writer.go). file: of the volume, "token". */
@@ -98,10 +87,9 @@ static void what_is_no_token_of_the_pod_is_none(void **state)
     tree_init(&tree);
     cr_autofree char *of_another = token_of("{\"alg\":\"RS256\",\"kid\":\"" KID_A "\"}", "uid-2");
     cr_autofree char *no_alg = token_of("{\"kid\":\"" KID_A "\"}", "uid-1");
-    cr_autofree char *header = url("{\"alg\":\"RS256\",\"kid\":\"" KID_A "\"}");
-    cr_autofree char *legacy_claims = url("{\"iss\":\"kubernetes/serviceaccount\"}");
-    cr_autofree char *legacy = cr_asprintf("%s.%s.c2ln", header, legacy_claims);
-    cr_autofree char *cut = cr_asprintf("%s.%s", header, legacy_claims);
+    cr_autofree char *legacy =
+        test_jwt("{\"alg\":\"RS256\",\"kid\":\"" KID_A "\"}", "{\"iss\":\"kubernetes/serviceaccount\"}");
+    cr_autofree char *cut = cr_strndup(legacy, (size_t)(strrchr(legacy, '.') - legacy));
     cr_autofree char *huge = cr_malloc(100 * 1024 + 1);
     memset(huge, 'a', 100 * 1024);
     huge[100 * 1024] = '\0';

@@ -1,14 +1,14 @@
-#include "node/token_key.h"
+#include "api/token_key.h"
 
+#include <stdint.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/strings.h"
 #include "codec/base64.h"
 #include "codec/json.h"
 
-enum { DIGEST = 32 };
+enum { DIGEST = (CR_SHA256_HEX - 1) / 2 };
 
 static void json_secret_cleanup(struct cr_json **j)
 {
@@ -42,22 +42,44 @@ static struct cr_json *next_part(const char **at, const char *end)
     return cr_json_parse(cr_buf_text(&text), text.len, NULL);
 }
 
-bool cr_token_key(const char *text, size_t len, const char *uid, char **key)
+static void write_hex(const struct cr_buf *bytes, char out[CR_SHA256_HEX])
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < DIGEST; i++) {
+        uint8_t byte = (uint8_t)bytes->data[i];
+        out[2 * i] = digits[byte >> 4];
+        out[2 * i + 1] = digits[byte & 0xf];
+    }
+    out[CR_SHA256_HEX - 1] = '\0';
+}
+
+static bool key_of_header(const struct cr_json *header, char key[CR_SHA256_HEX])
+{
+    const char *kid = cr_or_empty(cr_json_string_at(header, "kid"));
+    CR_CLEANUP(cr_buf) struct cr_buf digest = {0};
+    if (!decode_url(kid, strlen(kid), &digest) || digest.len != DIGEST)
+        return false;
+    write_hex(&digest, key);
+    return true;
+}
+
+bool cr_token_key(const char *text, size_t len, char key[CR_SHA256_HEX])
+{
+    const char *at = text;
+    __attribute__((cleanup(json_secret_cleanup))) struct cr_json *header = next_part(&at, text + len);
+    return key_of_header(header, key);
+}
+
+bool cr_pod_token_key(const char *text, size_t len, const char *uid, char key[CR_SHA256_HEX])
 {
     const char *at = text;
     const char *end = text + len;
     __attribute__((cleanup(json_secret_cleanup))) struct cr_json *header = next_part(&at, end);
     __attribute__((cleanup(json_secret_cleanup))) struct cr_json *claims = header ? next_part(&at, end) : NULL;
-    *key = NULL;
+    *key = '\0';
     if (!cr_json_string_at(header, "alg") || !cr_streq(cr_json_string_at(claims, "kubernetes.io", "pod", "uid"), uid))
         return false;
-    const char *kid = cr_or_empty(cr_json_string_at(header, "kid"));
-    CR_CLEANUP(cr_buf) struct cr_buf digest = {0};
-    if (!decode_url(kid, strlen(kid), &digest) || digest.len != DIGEST)
-        return true;
-    CR_CLEANUP(cr_buf) struct cr_buf hex = {0};
-    for (size_t i = 0; i < digest.len; i++)
-        cr_buf_printf(&hex, "%02x", (unsigned char)digest.data[i]);
-    *key = cr_buf_steal(&hex);
+    if (!key_of_header(header, key))
+        *key = '\0';
     return true;
 }

@@ -1,12 +1,9 @@
 /* A node's report: whatever was decoded, written and read again it is the same, and its order is whole or none. */
-#include "fuzz.h"
-
-#include <string.h>
+#include "written_again.h"
 
 #include "api/node_report.h"
-#include "codec/yaml.h"
 
-static struct cr_json *once_more(struct cr_json *status)
+static struct cr_json *once_more(const struct cr_json *status)
 {
     static const char head[] = "{\"kind\":\"NodeCertificateReport\",\"metadata\":{\"name\":\"n\"}}";
     struct cr_error err = {0};
@@ -22,12 +19,6 @@ static struct cr_json *once_more(struct cr_json *status)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct cr_error err = {0};
-    CR_CLEANUP(cr_json) struct cr_json *status = cr_yaml_parse((const char *)data, size, &err);
-    if (!status)
-        return 0;
-    CR_CLEANUP(cr_json) struct cr_json *first = once_more(status);
-    CR_CLEANUP(cr_json) struct cr_json *second = once_more(first);
-    require(cr_json_equal(first, second));
+    require_the_same_again(data, size, once_more);
     return 0;
 }

@@ -1,10 +1,7 @@
 /* The status is what the operator remembers: whatever was decoded, written and read again it is the same. */
-#include "fuzz.h"
-
-#include <string.h>
+#include "written_again.h"
 
 #include "api/status.h"
-#include "codec/yaml.h"
 
 static struct cr_json *once_more(const struct cr_json *status)
 {
@@ -15,12 +12,6 @@ static struct cr_json *once_more(const struct cr_json *status)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct cr_error err = {0};
-    CR_CLEANUP(cr_json) struct cr_json *status = cr_yaml_parse((const char *)data, size, &err);
-    if (!status)
-        return 0;
-    CR_CLEANUP(cr_json) struct cr_json *first = once_more(status);
-    CR_CLEANUP(cr_json) struct cr_json *second = once_more(first);
-    require(cr_json_equal(first, second));
+    require_the_same_again(data, size, once_more);
     return 0;
 }

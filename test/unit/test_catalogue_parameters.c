@@ -7,23 +7,7 @@
 #include <cmocka.h>
 
 #include "base/strings.h"
-
-static struct cr_catalogue *builtin;
-
-static int load_builtin(void **state)
-{
-    (void)state;
-    struct cr_error err = {0};
-    builtin = cr_catalogue_builtin(&err);
-    return builtin ? 0 : -1;
-}
-
-static int free_builtin(void **state)
-{
-    (void)state;
-    cr_catalogue_free(builtin);
-    return 0;
-}
+#include "support/builtin.h"
 
 /* clang-format off */
 static const struct {

@@ -193,10 +193,7 @@ static bool check(const struct order_case *c)
 static void each_rule(void **state)
 {
     (void)state;
-    size_t bad = 0;
-    for (size_t i = 0; i < cr_array_len(cases); i++)
-        bad += !check(&cases[i]);
-    assert_int_equal(bad, 0);
+    scene_check_each(cases, check);
 }
 
 /* --- failures --- */

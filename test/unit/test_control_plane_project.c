@@ -12,17 +12,9 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "codec/base64.h"
+#include "support/jsontext.h"
 #include "support/testcerts.h"
 #include "support/testjwt.h"
-
-static struct cr_json *parse(const char *text)
-{
-    struct cr_error err = {0};
-    struct cr_json *json = cr_json_parse(text, strlen(text), &err);
-    if (!json)
-        fail_msg("the test's own JSON: %s in %s", err.text, text);
-    return json;
-}
 
 /* --- objects --- */
 
@@ -41,7 +33,7 @@ static struct cr_json *object(const char *kind)
         cr_asprintf("{\"kind\":\"%s\",\"metadata\":{\"name\":\"a\",\"namespace\":\"b\",\"uid\":\"u\","
                     "\"resourceVersion\":\"7\",\"labels\":{\"l\":\"1\"},\"annotations\":{\"token\":\"x\"}}}",
                     kind);
-    return parse(text);
+    return test_json(text);
 }
 
 static void expect_identity_alone(const struct cr_snapshot *snapshot)
@@ -149,7 +141,7 @@ static struct cr_snapshot *report(const char *rest)
 {
     cr_autofree char *text = cr_asprintf(
         "{\"kind\":\"NodeCertificateReport\",\"metadata\":{\"name\":\"node-1\",\"resourceVersion\":\"7\"},%s}", rest);
-    return project(parse(text), cr_control_plane_project_report);
+    return project(test_json(text), cr_control_plane_project_report);
 }
 
 static const char *content_of(const struct cr_snapshot *snapshot)

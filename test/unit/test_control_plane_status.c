@@ -11,6 +11,7 @@
 #include "api/status_fields.h"
 #include "base/alloc.h"
 #include "base/strings.h"
+#include "support/jsontext.h"
 
 #define NOW INT64_C(1795241421000) /* 2026-11-21T06:10:21Z, a whole second */
 
@@ -95,25 +96,6 @@ static void fill(struct cr_control_plane_status *status)
     fill_condition(status, "Blocked", trap, signs);
 }
 
-static struct cr_json *parse(const char *text, size_t len)
-{
-    struct cr_error err = {0};
-    struct cr_json *json = cr_json_parse(text, len, &err);
-    if (!json)
-        fail_msg("the test's own JSON: %s in %s", err.text, text);
-    return json;
-}
-
-static struct cr_json *read_json(const char *path)
-{
-    static char text[64 * 1024];
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    size_t len = fread(text, 1, sizeof text, file);
-    fclose(file);
-    return parse(text, len);
-}
-
 static char *encode_text(const struct cr_control_plane_status *status)
 {
     CR_CLEANUP(cr_json) struct cr_json *json = cr_control_plane_status_encode(status);
@@ -127,13 +109,7 @@ static void test_every_field_is_written_as_the_file_says(void **state)
     CR_CLEANUP(cr_control_plane_status) struct cr_control_plane_status full = {0};
     fill(&full);
     CR_CLEANUP(cr_json) struct cr_json *json = cr_control_plane_status_encode(&full);
-    CR_CLEANUP(cr_json)
-    struct cr_json *expected = read_json(CERTROLL_SOURCE_DIR "/test/testdata/control-plane-status-full.json");
-    if (!cr_json_equal(json, expected)) {
-        cr_autofree char *text = cr_json_print(json);
-        fprintf(stderr, "encoded: %s\n", text); /* whole: cmocka cuts its messages */
-        fail_msg("test/testdata/control-plane-status-full.json is not what is encoded");
-    }
+    test_json_is_as_in_file(json, "control-plane-status-full.json");
 }
 
 static void test_encode_of_decode_is_the_same_text(void **state)
@@ -188,7 +164,7 @@ static void test_what_is_broken_reads_as_absent(void **state)
     const struct cr_control_plane_status none = {0};
     cr_autofree char *expected = encode_text(&none);
     for (size_t i = 0; i < cr_array_len(cases); i++) {
-        CR_CLEANUP(cr_json) struct cr_json *json = parse(cases[i], strlen(cases[i]));
+        CR_CLEANUP(cr_json) struct cr_json *json = test_json(cases[i]);
         CR_CLEANUP(cr_control_plane_status) struct cr_control_plane_status status = {0};
         cr_control_plane_status_decode(json, &status);
         cr_autofree char *text = encode_text(&status);

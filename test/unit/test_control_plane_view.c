@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/buffer.h"
+#include "support/chance.h"
 
 static struct scene_cluster cluster;
 static const struct scene_object roots[SCENE_OBJECTS] = {{.ns = "one", .prints = "a"}, {.ns = "two", .prints = "a"}};
@@ -95,16 +96,6 @@ static void thousands_of_kubelets_are_planned_at_once(void **state)
 /* --- anything --- */
 
 enum { ODD_WORLDS = 200 };
-
-static uint64_t seed = 88172645463325252u;
-
-static unsigned draw(unsigned below)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (unsigned)(seed >> 11) % below;
-}
 
 static const char *const odd_texts[] = {"",     ",",    "etcd",     "kubelet",  "kube-apiserver", "--client-ca-file",
                                         "%s%n", "Host", "Embedded", "\xff\xfe", "node-1"};

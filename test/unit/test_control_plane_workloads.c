@@ -9,15 +9,7 @@
 #include <string.h>
 
 #include "base/strings.h"
-
-static struct cr_json *parse(const char *text)
-{
-    struct cr_error err = {0};
-    struct cr_json *json = cr_json_parse(text, strlen(text), &err);
-    if (!json)
-        fail_msg("the test's own JSON: %s in %s", err.text, text);
-    return json;
-}
+#include "support/jsontext.h"
 
 #define DEPLOYMENT(observed, updated)                                                                                  \
     "{\"metadata\":{\"name\":\"a\",\"namespace\":\"b\",\"generation\":2},\"spec\":{\"replicas\":2,\"template\":"       \
@@ -39,8 +31,8 @@ static void a_rollout_is_over_when_its_controller_says_so(void **state)
         {DEPLOYMENT("2", "1"), true},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
-        CR_CLEANUP(cr_json) struct cr_json *workload = parse(cases[i].workload);
-        CR_CLEANUP(cr_json) struct cr_json *pods = parse("{\"items\":[]}");
+        CR_CLEANUP(cr_json) struct cr_json *workload = test_json(cases[i].workload);
+        CR_CLEANUP(cr_json) struct cr_json *pods = test_json("{\"items\":[]}");
         struct cr_control_plane_workload_view view = cr_control_plane_workload_read("Deployment", workload, pods);
         assert_true(view.found);
         assert_int_equal(view.rolling, cases[i].rolling);
@@ -53,10 +45,10 @@ static void a_rollout_is_over_when_its_controller_says_so(void **state)
 static void the_oldest_pod_that_runs_tells_since_when(void **state)
 {
     (void)state;
-    CR_CLEANUP(cr_json) struct cr_json *workload = parse(DEPLOYMENT("2", "2"));
+    CR_CLEANUP(cr_json) struct cr_json *workload = test_json(DEPLOYMENT("2", "2"));
     CR_CLEANUP(cr_json)
     struct cr_json *pods =
-        parse("{\"items\":[" POD("Running", "30") "," POD("Running", "21") "," POD("Failed", "01") "]}");
+        test_json("{\"items\":[" POD("Running", "30") "," POD("Running", "21") "," POD("Failed", "01") "]}");
     struct cr_control_plane_workload_view view = cr_control_plane_workload_read("Deployment", workload, pods);
     assert_int_equal(view.pods_started_ms, INT64_C(1795241421000));
 }
@@ -64,7 +56,7 @@ static void the_oldest_pod_that_runs_tells_since_when(void **state)
 static void pods_that_cannot_be_asked_for_are_old(void **state)
 {
     (void)state;
-    CR_CLEANUP(cr_json) struct cr_json *workload = parse(DEPLOYMENT("2", "2"));
+    CR_CLEANUP(cr_json) struct cr_json *workload = test_json(DEPLOYMENT("2", "2"));
     assert_int_equal(cr_control_plane_workload_read("Deployment", workload, NULL).pods_started_ms, 1);
     assert_false(cr_control_plane_workload_read("Deployment", NULL, NULL).found);
 }

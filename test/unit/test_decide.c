@@ -12,24 +12,8 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "rotation/diff.h"
+#include "support/builtin.h"
 #include "support/yamltext.h"
-
-static struct cr_catalogue *catalogue;
-
-static int load_catalogue(void **state)
-{
-    (void)state;
-    struct cr_error err = {0};
-    catalogue = cr_catalogue_builtin(&err);
-    return catalogue ? 0 : -1;
-}
-
-static int free_catalogue(void **state)
-{
-    (void)state;
-    cr_catalogue_free(catalogue);
-    return 0;
-}
 
 enum {
     LEAF = CR_CHANGE_LEAF_RENEWED,
@@ -349,7 +333,7 @@ static void decide(const struct decide_case *c, const struct cr_json *spec, stru
     const struct cr_secret_change changes[] = {{&secrets[0], c->changes}, {&secrets[1], c->changes_2}};
     const struct cr_decide_input input = {.consumer = &consumer,
                                           .pod_spec = spec,
-                                          .catalogue = catalogue,
+                                          .catalogue = builtin,
                                           .changes = changes,
                                           .changes_len = c->changes_2 ? 2 : 1};
     cr_decide(&input, out);
@@ -565,7 +549,7 @@ static void test_opaque_keys(void **state)
         CR_CLEANUP(cr_decision) struct cr_decision decision = {0};
         cr_decide(
             &(struct cr_decide_input){
-                .consumer = &consumer, .pod_spec = spec, .catalogue = catalogue, .changes = &change, .changes_len = 1},
+                .consumer = &consumer, .pod_spec = spec, .catalogue = builtin, .changes = &change, .changes_len = 1},
             &decision);
         if ((int)decision.kind != c->kind || decision.secrets[0].restart_classes != c->restart)
             fail_msg("%s: %s, classes %u: %s", c->rule, cr_decision_name(decision.kind),
@@ -588,7 +572,7 @@ static void test_an_immutable_secret_that_was_replaced_never_refreshes(void **st
         CR_CLEANUP(cr_decision) struct cr_decision decision = {0};
         cr_decide(
             &(struct cr_decide_input){
-                .consumer = &consumer, .pod_spec = spec, .catalogue = catalogue, .changes = &change, .changes_len = 1},
+                .consumer = &consumer, .pod_spec = spec, .catalogue = builtin, .changes = &change, .changes_len = 1},
             &decision);
         assert_int_equal(decision.kind, CR_DECISION_RESTART);
         assert_false(decision.secrets[0].refreshes);
@@ -625,7 +609,7 @@ static void software_refuses_keys_in_the_roles_that_it_plays(void **state)
     for (size_t i = 0; i < cr_array_len(refusals); i++) {
         CR_CLEANUP(cr_json) struct cr_json *pod = test_yaml(refusals[i].pod);
         cr_autofree char *refused =
-            cr_decide_refuses_key(&consumer, pod, catalogue, &secret, refusals[i].key_type, refusals[i].roles);
+            cr_decide_refuses_key(&consumer, pod, builtin, &secret, refusals[i].key_type, refusals[i].roles);
         if (!cr_streq(refused, refusals[i].component))
             fail_msg("%s: %s", refusals[i].rule, cr_or_empty(refused));
     }
@@ -645,5 +629,5 @@ int main(void)
         cmocka_unit_test(test_reasons_are_cut_between_characters),
         cmocka_unit_test(test_nonsense_restarts_and_breaks_nothing),
     };
-    return cmocka_run_group_tests(tests, load_catalogue, free_catalogue);
+    return cmocka_run_group_tests(tests, load_builtin, free_builtin);
 }

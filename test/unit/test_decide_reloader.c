@@ -11,24 +11,8 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "rotation/diff.h"
+#include "support/builtin.h"
 #include "support/yamltext.h"
-
-static struct cr_catalogue *catalogue;
-
-static int load_catalogue(void **state)
-{
-    (void)state;
-    struct cr_error err = {0};
-    catalogue = cr_catalogue_builtin(&err);
-    return catalogue ? 0 : -1;
-}
-
-static int free_catalogue(void **state)
-{
-    (void)state;
-    cr_catalogue_free(catalogue);
-    return 0;
-}
 
 enum {
     LEAF = CR_CHANGE_LEAF_RENEWED,
@@ -224,7 +208,7 @@ static void decide(const struct trigger_case *c, const struct cr_json *spec, str
     const struct cr_secret_change change = {.secret = &secret, .changes = c->changes};
     cr_decide(
         &(struct cr_decide_input){
-            .consumer = &consumer, .pod_spec = spec, .catalogue = catalogue, .changes = &change, .changes_len = 1},
+            .consumer = &consumer, .pod_spec = spec, .catalogue = builtin, .changes = &change, .changes_len = 1},
         out);
 }
 
@@ -282,5 +266,5 @@ int main(void)
         cmocka_unit_test(test_what_a_reloader_makes_of_the_decision),
         cmocka_unit_test(test_what_only_the_reloader_mounts_is_used_and_refreshes),
     };
-    return cmocka_run_group_tests(tests, load_catalogue, free_catalogue);
+    return cmocka_run_group_tests(tests, load_builtin, free_builtin);
 }

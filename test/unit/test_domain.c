@@ -12,17 +12,9 @@
 #include "base/buffer.h"
 #include "base/strings.h"
 #include "pki/issue.h"
+#include "support/jsontext.h"
 
 #define HOUR INT64_C(3600000)
-
-static struct cr_json *parse(const char *text)
-{
-    struct cr_error err = {0};
-    struct cr_json *json = cr_json_parse(text, strlen(text), &err);
-    if (!json)
-        fail_msg("the test's own JSON: %s in %s", err.text, text);
-    return json;
-}
 
 /* A domain whose spec is the given JSON. Owned; NULL with err set when it is refused. */
 static struct cr_domain *decode(bool cluster, const char *spec, struct cr_error *err)
@@ -31,7 +23,7 @@ static struct cr_domain *decode(bool cluster, const char *spec, struct cr_error 
         cr_asprintf("{\"kind\":\"%s\",\"metadata\":{%s\"name\":\"mesh\",\"uid\":\"u-1\",\"resourceVersion\":\"42\","
                     "\"generation\":7,\"creationTimestamp\":\"2026-11-21T06:10:21Z\"},\"spec\":%s}",
                     cluster ? "ClusterTrustDomain" : "TrustDomain", cluster ? "" : "\"namespace\":\"shop\",", spec);
-    CR_CLEANUP(cr_json) struct cr_json *json = parse(text);
+    CR_CLEANUP(cr_json) struct cr_json *json = test_json(text);
     return cr_domain_decode(json, err);
 }
 
@@ -392,7 +384,7 @@ static void test_an_object_without_identity_is_refused(void **state)
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct cr_error err = {0};
-        CR_CLEANUP(cr_json) struct cr_json *object = parse(cases[i][0]);
+        CR_CLEANUP(cr_json) struct cr_json *object = test_json(cases[i][0]);
         assert_null(cr_domain_decode(object, &err));
         assert_string_equal(err.text, cases[i][1]);
     }

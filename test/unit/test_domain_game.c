@@ -15,29 +15,13 @@
 #include "base/strings.h"
 #include "rotation/domain_plan.h"
 #include "rotation/evidence.h"
+#include "support/chance.h"
 
 enum { LEAVES = 3, TARGETS = 2, OBJECTS = LEAVES + TARGETS, UNCOVERED = OBJECTS - 1, PODS = 3, CAS = 24 };
 enum { GAMES = 100, MANY_GAMES = 3000, TROUBLE_STEPS = 50, CALM_STEPS = 600, REST_STEPS = 8 };
 enum { SECOND = 1000, STEP_MS = 4 * SECOND, REFRESH_MS = 80 * SECOND, SLOW_MS = 300 * SECOND };
 static const int64_t start_ms = 1800000000000;
 static const int64_t year_ms = 365LL * 24 * 3600 * SECOND;
-
-/* --- chance --- */
-
-static uint64_t seed;
-
-static unsigned draw(unsigned below)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (unsigned)(seed >> 11) % below;
-}
-
-static bool one_in(unsigned n)
-{
-    return draw(n) == 0;
-}
 
 /* --- the model --- */
 

@@ -10,6 +10,7 @@
 #include "api/node_report.h"
 #include "base/alloc.h"
 #include "base/strings.h"
+#include "support/jsontext.h"
 
 #define NOW    INT64_C(1795241421000) /* 2026-11-21T06:10:21Z, a whole second */
 #define HEX(c) "00000000000000000000000000000000000000000000000000000000000000" c
@@ -108,32 +109,12 @@ static void fill(struct cr_node_report *report)
     add_others(report);
 }
 
-static struct cr_json *parse(const char *text)
-{
-    struct cr_error err = {0};
-    struct cr_json *json = cr_json_parse(text, strlen(text), &err);
-    if (!json)
-        fail_msg("%s: %s", text, err.text);
-    return json;
-}
-
-static struct cr_json *read_json(const char *path)
-{
-    static char text[64 * 1024];
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    size_t len = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[len] = '\0';
-    return parse(text);
-}
-
 /* The object with this status, decoded. */
 static void decode(struct cr_json *status, struct cr_node_report *out)
 {
     struct cr_error err = {0};
     CR_CLEANUP(cr_json)
-    struct cr_json *object = parse("{\"kind\":\"NodeCertificateReport\",\"metadata\":{\"name\":\"one\"}}");
+    struct cr_json *object = test_json("{\"kind\":\"NodeCertificateReport\",\"metadata\":{\"name\":\"one\"}}");
     cr_json_set(object, "status", status);
     assert_true(cr_node_report_decode(object, out, &err));
 }
@@ -151,13 +132,7 @@ static void test_every_field_is_written_as_the_file_says(void **state)
     CR_CLEANUP(cr_node_report) struct cr_node_report full = {0};
     fill(&full);
     CR_CLEANUP(cr_json) struct cr_json *json = cr_node_report_encode_status(&full);
-    CR_CLEANUP(cr_json)
-    struct cr_json *expected = read_json(CERTROLL_SOURCE_DIR "/test/testdata/node-report-status-full.json");
-    if (!cr_json_equal(json, expected)) {
-        cr_autofree char *text = cr_json_print(json);
-        fprintf(stderr, "encoded: %s\n", text); /* whole: cmocka cuts its messages */
-        fail_msg("test/testdata/node-report-status-full.json is not what is encoded");
-    }
+    test_json_is_as_in_file(json, "node-report-status-full.json");
 }
 
 static void test_encode_of_decode_is_the_same_text(void **state)
@@ -167,7 +142,7 @@ static void test_encode_of_decode_is_the_same_text(void **state)
     CR_CLEANUP(cr_node_report) struct cr_node_report again = {0};
     fill(&full);
     cr_autofree char *first = encode_text(&full);
-    decode(parse(first), &again);
+    decode(test_json(first), &again);
     cr_autofree char *second = encode_text(&again);
     assert_string_equal(first, second);
     /* What is left out when it says nothing new. */
@@ -185,9 +160,10 @@ static void test_the_object_around_it_is_read(void **state)
     struct cr_error err = {0};
     CR_CLEANUP(cr_node_report) struct cr_node_report report = {0};
     CR_CLEANUP(cr_json)
-    struct cr_json *object = parse("{\"kind\":\"NodeCertificateReport\",\"metadata\":{\"name\":\"one\",\"uid\":\"u\","
-                                   "\"resourceVersion\":\"7\",\"generation\":3},"
-                                   "\"spec\":{\"restart\":{\"token\":\"t\",\"component\":\"etcd\"}}}");
+    struct cr_json *object =
+        test_json("{\"kind\":\"NodeCertificateReport\",\"metadata\":{\"name\":\"one\",\"uid\":\"u\","
+                  "\"resourceVersion\":\"7\",\"generation\":3},"
+                  "\"spec\":{\"restart\":{\"token\":\"t\",\"component\":\"etcd\"}}}");
     assert_true(cr_node_report_decode(object, &report, &err));
     assert_string_equal(report.node, "one");
     assert_string_equal(report.uid, "u");
@@ -212,8 +188,8 @@ static void test_half_an_order_is_none(void **state)
         struct cr_error err = {0};
         CR_CLEANUP(cr_node_report) struct cr_node_report report = {0};
         CR_CLEANUP(cr_json)
-        struct cr_json *object = parse("{\"kind\":\"NodeCertificateReport\",\"metadata\":{\"name\":\"one\"}}");
-        cr_json_set(object, "spec", parse(specs[i]));
+        struct cr_json *object = test_json("{\"kind\":\"NodeCertificateReport\",\"metadata\":{\"name\":\"one\"}}");
+        cr_json_set(object, "spec", test_json(specs[i]));
         assert_true(cr_node_report_decode(object, &report, &err));
         assert_null(report.order.token);
         assert_null(report.order.component);
@@ -229,7 +205,7 @@ static void test_what_is_no_report_is_refused(void **state)
     for (size_t i = 0; i < cr_array_len(objects); i++) {
         struct cr_error err = {0};
         struct cr_node_report report;
-        CR_CLEANUP(cr_json) struct cr_json *object = parse(objects[i]);
+        CR_CLEANUP(cr_json) struct cr_json *object = test_json(objects[i]);
         assert_false(cr_node_report_decode(object, &report, &err));
         assert_int_equal(err.kind, CR_ERR_INVALID);
         cr_node_report_dispose(&report);
@@ -272,7 +248,7 @@ static void test_what_is_broken_is_never_a_reason_to_act(void **state)
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         CR_CLEANUP(cr_node_report) struct cr_node_report report = {0};
-        decode(parse(cases[i].status), &report);
+        decode(test_json(cases[i].status), &report);
         assert_int_equal(report.files_len + report.components_len + report.tokens_len, 0);
         assert_int_equal(report.act.phase, CR_NODE_ACT_NONE);
         assert_false(report.tokens_known);
@@ -284,9 +260,9 @@ static void test_a_row_with_a_broken_fingerprint_is_unknown(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_node_report) struct cr_node_report report = {0};
-    decode(parse("{\"files\":[{\"component\":\"a\",\"parameter\":\"-b\",\"role\":\"opaque\",\"kind\":\"Leaf\","
-                 "\"fingerprints\":[\"" HEX("0a") "\",\"zz\"],\"loaded\":\"RestartNeeded\",\"hasKnown\":true,"
-                                                  "\"has\":[\"zz\"]}]}"),
+    decode(test_json("{\"files\":[{\"component\":\"a\",\"parameter\":\"-b\",\"role\":\"opaque\",\"kind\":\"Leaf\","
+                     "\"fingerprints\":[\"" HEX("0a") "\",\"zz\"],\"loaded\":\"RestartNeeded\",\"hasKnown\":true,"
+                                                      "\"has\":[\"zz\"]}]}"),
            &report);
     assert_int_equal(report.files_len, 1);
     assert_int_equal(report.files[0].loaded, CR_NODE_LOADED_UNKNOWN);

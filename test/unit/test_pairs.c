@@ -1,23 +1,7 @@
 #include "node/pairs.h"
 
+#include "support/builtin.h"
 #include "support/nodescene.h"
-
-static struct cr_catalogue *catalogue;
-
-static int load(void **state)
-{
-    (void)state;
-    struct cr_error err = {0};
-    catalogue = cr_catalogue_builtin(&err);
-    return catalogue ? 0 : -1;
-}
-
-static int unload(void **state)
-{
-    (void)state;
-    cr_catalogue_free(catalogue);
-    return 0;
-}
 
 /* Rows by words "parameter path", and which of them is whose partner: "0-1 2-3". */
 static char *pairs_of(const struct cr_node_parameters *all)
@@ -67,7 +51,7 @@ static void certificates_have_their_keys(void **state)
     (void)state;
     for (size_t i = 0; i < cr_array_len(rows); i++) {
         CR_CLEANUP(cr_node_parameters) struct cr_node_parameters all = {0};
-        scene_add_pod(&all, catalogue, rows[i].manifest, NULL);
+        scene_add_pod(&all, builtin, rows[i].manifest, NULL);
         cr_autofree char *is = pairs_of(&all);
         if (!cr_streq(is, rows[i].want))
             fail_msg("%s: want %s, is %s", rows[i].rule, rows[i].want, is);
@@ -78,12 +62,12 @@ static void a_kubelet_s_pair_may_be_said_in_two_places(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_node_parameters) struct cr_node_parameters all = {0};
-    scene_add_kubelet(&all, catalogue, "--config=/config.yaml --tls-cert-file=/c --tls-private-key-file=/k",
+    scene_add_kubelet(&all, builtin, "--config=/config.yaml --tls-cert-file=/c --tls-private-key-file=/k",
                       "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n", "v1.36.3", NULL);
     cr_autofree char *flags = pairs_of(&all);
     assert_string_equal(flags, "/c+/k");
     cr_node_parameters_dispose(&all);
-    scene_add_kubelet(&all, catalogue, "--config=/config.yaml --tls-cert-file=/c",
+    scene_add_kubelet(&all, builtin, "--config=/config.yaml --tls-cert-file=/c",
                       "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ntlsPrivateKeyFile: /k\n",
                       "v1.36.3", NULL);
     cr_autofree char *mixed = pairs_of(&all);
@@ -94,8 +78,8 @@ static void two_pods_are_two(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_node_parameters) struct cr_node_parameters all = {0};
-    scene_add_pod(&all, catalogue, POD("etcd, --cert-file=/p/a"), NULL);
-    scene_add_pod(&all, catalogue,
+    scene_add_pod(&all, builtin, POD("etcd, --cert-file=/p/a"), NULL);
+    scene_add_pod(&all, builtin,
                   "apiVersion: v1\nkind: Pod\nmetadata: {name: q}\nspec:\n  containers:\n  - name: c\n"
                   "    image: x:v1.36.3\n    command: [etcd, --key-file=/p/b]\n",
                   NULL);
@@ -114,7 +98,7 @@ static void every_pair_of_the_catalogue_is_known(void **state)
     for (size_t i = 0; i < cr_array_len(programs); i++) {
         struct cr_known_parameter one;
         CR_CLEANUP(cr_node_parameters) struct cr_node_parameters all = {0};
-        for (size_t k = 0; cr_component_parameter(cr_catalogue_by_name(catalogue, programs[i]), k, &one); k++) {
+        for (size_t k = 0; cr_component_parameter(cr_catalogue_by_name(builtin, programs[i]), k, &one); k++) {
             bool leaf = one.roles & (CR_ROLE_BIT(CR_ROLE_SERVER_LEAF) | CR_ROLE_BIT(CR_ROLE_CLIENT_LEAF));
             bool signer = cr_starts_with(one.name, "--cluster-signing");
             /* A kubeconfig is no pair, and of SNI's flag there is one for both. */
@@ -141,5 +125,5 @@ int main(void)
         cmocka_unit_test(two_pods_are_two),
         cmocka_unit_test(every_pair_of_the_catalogue_is_known),
     };
-    return cmocka_run_group_tests(tests, load, unload);
+    return cmocka_run_group_tests(tests, load_builtin, free_builtin);
 }

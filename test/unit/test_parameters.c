@@ -1,26 +1,10 @@
 #include "node/parameters.h"
 
+#include "support/builtin.h"
 #include "support/nodescene.h"
 
 #include "codec/yaml.h"
 #include "sys/file.h"
-
-static struct cr_catalogue *catalogue;
-
-static int load(void **state)
-{
-    (void)state;
-    struct cr_error err = {0};
-    catalogue = cr_catalogue_builtin(&err);
-    return catalogue ? 0 : -1;
-}
-
-static int unload(void **state)
-{
-    (void)state;
-    cr_catalogue_free(catalogue);
-    return 0;
-}
 
 #define CONFIG_OF(ca, leaf)                                                                                            \
     "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"                                      \
@@ -126,9 +110,9 @@ static void all_of_kubeadm_s_node(void **state)
                                         "kubeadm-kube-scheduler"};
     for (size_t i = 0; i < cr_array_len(names); i++) {
         cr_autofree char *text = test_data(names[i]);
-        scene_add_pod(&all, catalogue, text, kubeadm_files);
+        scene_add_pod(&all, builtin, text, kubeadm_files);
     }
-    scene_add_kubelet(&all, catalogue,
+    scene_add_kubelet(&all, builtin,
                       "--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf "
                       "--kubeconfig=/etc/kubernetes/kubelet.conf --config=/config.yaml",
                       KUBELET_CONFIG, "v1.36.3", kubeadm_files);
@@ -322,7 +306,7 @@ static void each_shape_of_a_program(void **state)
     (void)state;
     for (size_t i = 0; i < cr_array_len(rows); i++) {
         CR_CLEANUP(cr_node_parameters) struct cr_node_parameters all = {0};
-        scene_add_pod(&all, catalogue, rows[i].pod, files);
+        scene_add_pod(&all, builtin, rows[i].pod, files);
         cr_autofree char *is = scene_lines(&all, rows[i].component);
         expect_lines(rows[i].rule, rows[i].lines, is);
         const char *trouble = all.troubles.len ? all.troubles.items[0] : NULL;
@@ -336,7 +320,7 @@ static void says_whose_each_is(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_node_parameters) struct cr_node_parameters all = {0};
-    scene_add_pod(&all, catalogue, POD("kube-scheduler:v1.36.3", "command: [kube-scheduler, --tls-cert-file=/k/s]"),
+    scene_add_pod(&all, builtin, POD("kube-scheduler:v1.36.3", "command: [kube-scheduler, --tls-cert-file=/k/s]"),
                   files);
     assert_int_equal(all.len, 1);
     assert_string_equal(all.items[0].component, "kube-scheduler");
@@ -351,7 +335,7 @@ static void what_is_not_in_the_catalogue_adds_nothing(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_node_parameters) struct cr_node_parameters all = {0};
-    scene_add_pod(&all, catalogue, POD("acme/agent:1", "command: [agent, --tls-cert-file=/k/s]"), files);
+    scene_add_pod(&all, builtin, POD("acme/agent:1", "command: [agent, --tls-cert-file=/k/s]"), files);
     assert_int_equal(all.len, 0);
     assert_int_equal(all.troubles.len, 0);
 }
@@ -406,7 +390,7 @@ static void each_way_of_a_kubelet(void **state)
     (void)state;
     for (size_t i = 0; i < cr_array_len(kubelets); i++) {
         CR_CLEANUP(cr_node_parameters) struct cr_node_parameters all = {0};
-        scene_add_kubelet(&all, catalogue, kubelets[i].flags, kubelets[i].config, kubelets[i].version, files);
+        scene_add_kubelet(&all, builtin, kubelets[i].flags, kubelets[i].config, kubelets[i].version, files);
         cr_autofree char *is = scene_lines(&all, "kubelet");
         expect_lines(kubelets[i].rule, kubelets[i].lines, is);
         if (all.troubles.len)
@@ -449,9 +433,9 @@ static void one_file_that_signs_and_is_a_bundle_is_flagged(void **state)
             POD("kube-controller-manager:v1.36.3", "command: [kube-controller-manager, %s]"), traps[i].manager);
         cr_autofree char *apiserver =
             cr_asprintf(POD("kube-apiserver:v1.36.3", "command: [kube-apiserver, %s]"), traps[i].apiserver);
-        scene_add_pod(&all, catalogue, manager, files);
-        scene_add_pod(&all, catalogue, apiserver, files);
-        scene_add_kubelet(&all, catalogue, traps[i].kubelet, NULL, "v1.36.3", files);
+        scene_add_pod(&all, builtin, manager, files);
+        scene_add_pod(&all, builtin, apiserver, files);
+        scene_add_kubelet(&all, builtin, traps[i].kubelet, NULL, "v1.36.3", files);
         CR_CLEANUP(cr_buf) struct cr_buf is = CR_BUF_INIT(0);
         for (size_t k = 0; k < all.len; k++)
             if (all.items[k].signs_and_trusts)
@@ -528,9 +512,9 @@ static void every_parameter_of_the_table_has_a_row(void **state)
                         "/host/k}]}\n  volumes: [{name: k, hostPath: {path: /host/k, type: Directory}}]\n",
                         table[i].component, flags);
         if (kubelet)
-            scene_add_kubelet(&all, catalogue, flags, NULL, "v1.36.3", files);
+            scene_add_kubelet(&all, builtin, flags, NULL, "v1.36.3", files);
         else
-            scene_add_pod(&all, catalogue, pod, files);
+            scene_add_pod(&all, builtin, pod, files);
         for (size_t k = 0; k < cr_array_len(table[i].parameters) && table[i].parameters[k]; k++) {
             bool found = false;
             for (size_t n = 0; n < all.len; n++)
@@ -555,5 +539,5 @@ int main(void)
         cmocka_unit_test(one_file_that_signs_and_is_a_bundle_is_flagged),
         cmocka_unit_test(every_parameter_of_the_table_has_a_row),
     };
-    return cmocka_run_group_tests(tests, load, unload);
+    return cmocka_run_group_tests(tests, load_builtin, free_builtin);
 }

@@ -5,24 +5,10 @@
 #include "support/controlplanescene.h"
 
 #include "codec/json.h"
+#include "support/chance.h"
 
 enum { GAMES = 4, MANY_GAMES = 100, TICK_MS = 2 * SCENE_SECOND, TROUBLE_TICKS = 700, TICKS_MAX = 6000 };
 enum { ROOTS = 2, SECRETS = 2, WORKLOADS = 1, TOKENS_MAX = 512 };
-
-static uint64_t seed;
-
-static unsigned draw(unsigned below)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (unsigned)(seed >> 11) % below;
-}
-
-static bool one_in(unsigned n)
-{
-    return draw(n) == 0;
-}
 
 /* --- the model --- */
 

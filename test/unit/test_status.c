@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/strings.h"
+#include "support/jsontext.h"
 
 #define NOW INT64_C(1795241421000) /* 2026-11-21T06:10:21Z, a whole second: most times lose their milliseconds */
 
@@ -139,15 +140,6 @@ static void fill(struct cr_policy_status *status)
     add_record(status, 0xabc, "envoy");
 }
 
-static struct cr_json *parse(const char *text)
-{
-    struct cr_error err = {0};
-    struct cr_json *json = cr_json_parse(text, strlen(text), &err);
-    if (!json)
-        fail_msg("the test's own JSON: %s in %s", err.text, text);
-    return json;
-}
-
 static char *encode_text(const struct cr_policy_status *status)
 {
     CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(status);
@@ -215,17 +207,6 @@ static void test_remembered_material_survives(void **state)
     assert_int_equal(again.history[0].changes, CR_CHANGE_KEY_CHANGED);
 }
 
-static struct cr_json *read_json(const char *path)
-{
-    static char text[64 * 1024];
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    size_t len = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[len] = '\0';
-    return parse(text);
-}
-
 /* What the demo, the end-to-end test and people's scripts read. test/integration/test_crd.py puts the same file through
  * the CRD's schema. */
 static void test_the_json_contract(void **state)
@@ -234,13 +215,7 @@ static void test_the_json_contract(void **state)
     CR_CLEANUP(cr_policy_status) struct cr_policy_status full = {0};
     fill(&full);
     CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&full);
-    CR_CLEANUP(cr_json)
-    struct cr_json *expected = read_json(CERTROLL_SOURCE_DIR "/test/testdata/status-full.json");
-    if (!cr_json_equal(json, expected)) {
-        cr_autofree char *text = cr_json_print(json);
-        fprintf(stderr, "encoded: %s\n", text); /* whole: cmocka cuts its messages */
-        fail_msg("test/testdata/status-full.json is not what is encoded");
-    }
+    test_json_is_as_in_file(json, "status-full.json");
 }
 
 /* A merge patch that leaves a member out would leave the old value standing. */
@@ -296,7 +271,7 @@ static void test_broken_settled_material_reads_as_first_sight(void **state)
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         cr_autofree char *text = cr_asprintf("{\"secrets\":[{\"name\":\"s\",\"settled\":%s}]}", cases[i].settled);
-        CR_CLEANUP(cr_json) struct cr_json *json = parse(text);
+        CR_CLEANUP(cr_json) struct cr_json *json = test_json(text);
         CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
         cr_policy_status_decode(json, &status);
         assert_int_equal(status.secrets_len, 1);
@@ -331,7 +306,7 @@ static void test_a_broken_pending_change_is_forgotten(void **state)
             cr_asprintf("{\"secrets\":[{\"name\":\"s\"," SETTLED
                         ",\"pending\":{\"id\":%s,\"since\":\"%s\",\"changes\":%s,\"target\":%s}}]}",
                         cases[i].id, cases[i].since, cases[i].changes, cases[i].target);
-        CR_CLEANUP(cr_json) struct cr_json *json = parse(text);
+        CR_CLEANUP(cr_json) struct cr_json *json = test_json(text);
         CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
         cr_policy_status_decode(json, &status);
         assert_true(status.secrets[0].has_settled);
@@ -347,7 +322,7 @@ static void test_of_a_secret_that_comes_twice_the_first_counts(void **state)
     cr_autofree char *text = cr_asprintf("{\"secrets\":[{\"name\":\"s\"," SETTLED "},{\"name\":\"s\",\"settled\":"
                                          "{\"leaf\":\"%064x\"}}]}",
                                          0xbb);
-    CR_CLEANUP(cr_json) struct cr_json *json = parse(text);
+    CR_CLEANUP(cr_json) struct cr_json *json = test_json(text);
     CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
     cr_policy_status_decode(json, &status);
     assert_int_equal(status.secrets_len, 1);
@@ -358,8 +333,8 @@ static void test_pending_without_settled_is_first_sight(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_json)
-    struct cr_json *json = parse("{\"secrets\":[{\"name\":\"s\",\"pending\":{\"id\":\"ab\",\"since\":"
-                                 "\"2026-11-21T06:10:21Z\",\"changes\":[],\"target\":{}}}]}");
+    struct cr_json *json = test_json("{\"secrets\":[{\"name\":\"s\",\"pending\":{\"id\":\"ab\",\"since\":"
+                                     "\"2026-11-21T06:10:21Z\",\"changes\":[],\"target\":{}}}]}");
     CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
     cr_policy_status_decode(json, &status);
     assert_false(status.secrets[0].pending.set);
@@ -384,7 +359,7 @@ static void test_garbage_reads_as_absent(void **state)
     struct cr_policy_status empty = {0};
     cr_autofree char *expected = encode_text(&empty);
     for (size_t i = 0; i < cr_array_len(cases); i++) {
-        CR_CLEANUP(cr_json) struct cr_json *json = parse(cases[i]);
+        CR_CLEANUP(cr_json) struct cr_json *json = test_json(cases[i]);
         CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
         cr_policy_status_decode(json, &status);
         cr_autofree char *text = encode_text(&status);
@@ -400,9 +375,9 @@ static void test_a_broken_consumer_keeps_what_can_be_read(void **state)
     (void)state;
     CR_CLEANUP(cr_json)
     struct cr_json *json =
-        parse("{\"consumers\":[{\"name\":\"c\",\"targetRef\":7,\"decision\":\"Explode\",\"state\":[],"
-              "\"pods\":{\"total\":-1,\"stale\":1e300,\"verified\":2},\"since\":\"soon\","
-              "\"examples\":[7,\"a\",\"b\",\"c\",\"d\",\"e\",\"f\"]},{\"name\":\"c\"}]}");
+        test_json("{\"consumers\":[{\"name\":\"c\",\"targetRef\":7,\"decision\":\"Explode\",\"state\":[],"
+                  "\"pods\":{\"total\":-1,\"stale\":1e300,\"verified\":2},\"since\":\"soon\","
+                  "\"examples\":[7,\"a\",\"b\",\"c\",\"d\",\"e\",\"f\"]},{\"name\":\"c\"}]}");
     CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
     cr_policy_status_decode(json, &status);
     assert_int_equal(status.consumers_len, 1); /* the name again: the first counts */
@@ -591,7 +566,7 @@ static void test_the_largest_status_fits_into_etcd(void **state)
         if (strlen(text) > LARGEST)
             fail_msg("%u consumers: %zu bytes", cases[c].consumers, strlen(text));
         /* Memory survives: the same set, and the change is still seen as one. */
-        CR_CLEANUP(cr_json) struct cr_json *json = parse(text);
+        CR_CLEANUP(cr_json) struct cr_json *json = test_json(text);
         CR_CLEANUP(cr_policy_status) struct cr_policy_status again = {0};
         cr_policy_status_decode(json, &again);
         assert_int_equal(again.secrets_len, SECRETS);
@@ -750,7 +725,7 @@ static void test_texts_are_cut_between_characters(void **state)
         assert_int_equal(strlen(message), cases[i].len);
         assert_true(cr_ends_with(message, cases[i].end));
         cr_autofree char *printed = cr_json_print(json);
-        CR_CLEANUP(cr_json) struct cr_json *reread = parse(printed);
+        CR_CLEANUP(cr_json) struct cr_json *reread = test_json(printed);
         assert_non_null(reread);
     }
 }

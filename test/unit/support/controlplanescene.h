@@ -25,6 +25,15 @@ enum { SCENE_SECOND = 1000, SCENE_MINUTE = 60 * SCENE_SECOND, SCENE_HOUR = 60 * 
 static const char *const scene_components[SCENE_COMPONENTS] = {"etcd", "kube-apiserver", "kube-controller-manager",
                                                                "kube-scheduler", "kubelet"};
 
+/* All cases are told that fail, not the first alone. */
+#define scene_check_each(cases, check)                                                                                 \
+    do {                                                                                                               \
+        size_t bad = 0;                                                                                                \
+        for (size_t i = 0; i < cr_array_len(cases); i++)                                                               \
+            bad += !check(&(cases)[i]);                                                                                \
+        assert_int_equal(bad, 0);                                                                                      \
+    } while (0)
+
 enum scene_kind {
     TRUST = CR_NODE_FILE_TRUST,
     LEAF = CR_NODE_FILE_LEAF,

@@ -91,16 +91,20 @@ def figures(final_report: list[str]) -> Iterator[Figures]:
 
 
 def test_each_handshake_that_fails_is_counted(mesh: Mesh, report: list[str]) -> None:
-    """Trust broken on purpose, once on each side. What the clients count is what the Envoys count."""
+    """Trust broken on purpose, once on each side. What the clients count is what the Envoys count.
+
+    With a connection that could not be made an Envoy fails all requests that wait for one at that moment: those are counted
+    beside the handshakes.
+    """
     stranger = pki.new_authority(99)
     leaves = mesh.leaves(mesh.authorities[-1])
     mesh.write(leaves, mesh.authorities[-1].certificate)
     with handshakes(mesh) as seen:
-        for broken, counter_of, counter, blind in (
-            (FRONTEND, BACKEND, "listener.mtls.ssl.fail_verify_error", BATCH),
-            (BACKEND, FRONTEND, "cluster.backend.ssl.fail_verify_error", None),
+        for broken, counter_of, handshakes_of, calls_of, blind in (
+            (FRONTEND, BACKEND, "listener.mtls.ssl.fail_verify_error", "listener.mtls.ssl.fail_verify_error", BATCH),
+            (BACKEND, FRONTEND, "cluster.backend.ssl.fail_verify_error", "cluster.backend.upstream_rq_pending_failure_eject", None),
         ):
-            counted = mesh.counters(counter_of, counter).get("", 0)
+            before = [mesh.counters(counter_of, name).get("", 0) for name in (handshakes_of, calls_of)]
             began = time.time()
             leaf = stranger.issue(broken.name, namespace=broken.name)
             mesh.write({broken.name: leaf}, mesh.authorities[-1].certificate)
@@ -110,9 +114,10 @@ def test_each_handshake_that_fails_is_counted(mesh: Mesh, report: list[str]) -> 
             mesh.wait_holds(broken, _serial(leaves[broken.name]), {mesh.authorities[-1].serial()}, nudge=True)
             seen.wait_succeed()
             count = seen.since(began)
-            counted = mesh.counters(counter_of, counter)[""] - counted
-            report.append(f"{broken.name} with a leaf of a stranger: {_in_short(count)}; {counter}: +{counted}")
-            assert count.failed_of(FRONTEND.name) == counted, count.describe(began)
+            after = [mesh.counters(counter_of, name)[""] for name in (handshakes_of, calls_of)]
+            refused, failed = (late - early for late, early in zip(after, before, strict=True))
+            report.append(f"{broken.name} with a leaf of a stranger: {_in_short(count)}; {handshakes_of}: +{refused}, {calls_of}: +{failed}")
+            assert 0 < refused <= failed == count.failed_of(FRONTEND.name), count.describe(began)
             assert (count.failed_of(BATCH.name) == 0) == (blind == BATCH), count.describe(began)
 
 

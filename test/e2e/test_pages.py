@@ -20,7 +20,7 @@ from certroll_dev.demo.policy import Status
 from certroll_dev.demo.waiting import wait_for
 from certroll_dev.operator_image import Image
 from operator_pods import FAST_ELECTION, OperatorPods
-from write_proxy import WriteProxy
+from paged import pages_only
 
 _NAMESPACE = "certroll-pages"
 _OWN_NAMESPACE = "certroll-pages-operator"
@@ -111,12 +111,7 @@ def _meta(name: str) -> Object:
 @pytest.fixture
 def operator(cluster: LocalCluster, api: API, image: Image, logs: Path) -> Iterator[OperatorPods]:
     logs.mkdir(parents=True, exist_ok=True)
-    kubeconfig = json.loads(cluster.kubectl("config", "view", "--raw", "--minify", "-o", "json")) | {"users": [{"user": {}}]}
-    certificate = cluster.layout.pki / "apiserver.crt"
-    with WriteProxy(kubeconfig, logs, str(cluster.layout.machine(1).address), certificate, streaming_lists=False) as proxy:
-        host, port = proxy.endpoint
-        # What a kubelet sets leads to the API server itself.
-        env = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": str(port)}
+    with pages_only(cluster, logs) as env:
         operator = OperatorPods(cluster, api, image, [_NAMESPACE], logs / "operator.log", _OWN_NAMESPACE, FAST_ELECTION, env)
         operator.start()
         yield operator

@@ -7,11 +7,9 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import sanitizers
 from certroll_dev import install
 from certroll_dev.demo import pki
 from certroll_dev.demo.api import API, Object
@@ -19,7 +17,7 @@ from certroll_dev.demo.cluster import LocalCluster
 from certroll_dev.demo.waiting import wait_for
 from certroll_dev.install import Operator
 from certroll_dev.operator_image import Image
-from write_proxy import WriteProxy
+from paged import operator_of_all_namespaces
 
 _SPACE = "certroll-trust"
 _OWNER = "certroll.dev/trust-domain"
@@ -54,21 +52,8 @@ def place(cluster: LocalCluster) -> Iterator[str]:
 def operated(
     cluster: LocalCluster, place: str, image: Image, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Operator]:
-    kubeconfig = json.loads(cluster.kubectl("config", "view", "--raw", "--minify", "-o", "json")) | {"users": [{"user": {}}]}
-    folder: Path = tmp_path_factory.mktemp("trust-rights")
-    certificate = cluster.layout.pki / "apiserver.crt"
-    with WriteProxy(kubeconfig, folder, str(cluster.layout.machine(1).address), certificate, streaming_lists=False) as proxy:
-        host, port = proxy.endpoint
-        # What a kubelet sets leads to the API server itself.
-        env = sanitizers.ENVIRONMENT | {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": str(port)}
-        components = ("trust-domains", "ca-bundles")
-        operator = Operator(cluster.layout, image, overlay="cluster-wide", components=components, env=env)
-        operator.forget_logs()  # of other tests
-        operator.install()
+    with operator_of_all_namespaces(cluster, image, tmp_path_factory.mktemp("trust-rights"), ("trust-domains", "ca-bundles")) as operator:
         yield operator
-        operator.uninstall()
-    found = [line for line in operator.logs().splitlines() if "Sanitizer" in line or "runtime error:" in line]
-    assert not found, found
 
 
 def _create(cluster: LocalCluster, *objects: Object) -> None:

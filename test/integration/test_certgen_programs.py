@@ -14,6 +14,7 @@ import os
 import socket
 import ssl
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -123,10 +124,10 @@ class Pair:
         """A fresh one, with what Envoy's volume holds now, both sides verified; the fingerprint of Contour's leaf."""
         data = self.volumes.held["envoycert"]
         context = ssl.create_default_context(cadata=data["ca.crt"].decode())
-        identity = self._folder / "identity.pem"
-        identity.touch(mode=0o600)
-        identity.write_bytes(data["tls.key"] + data["tls.crt"])
-        context.load_cert_chain(identity)
+        with tempfile.NamedTemporaryFile(dir=self._folder, suffix=".pem") as identity:  # mode 0600; one for each who calls at a time
+            identity.write(data["tls.key"] + data["tls.crt"])
+            identity.flush()
+            context.load_cert_chain(identity.name)
         context.set_alpn_protocols(["h2"])
         with socket.create_connection(("127.0.0.1", _PORT), timeout=5) as plain, context.wrap_socket(plain, server_hostname="contour") as tls:
             # In TLS 1.3 a refusal comes behind the handshake: only an answer is consent.

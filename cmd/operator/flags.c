@@ -149,7 +149,7 @@ bool flags_parse(int argc, char **argv, struct flags *flags, struct cr_error *er
     *flags = (struct flags){
         .leader_elect = true,
         .lease_name = "certroll-operator",
-        .times = {.lease_ms = 15000, .renew_ms = 10000, .retry_ms = 2000},
+        .times = cr_election_default_times,
         .metrics_address = ":8080",
         .log_level = CR_LOG_INFO,
         .workers = 4,

@@ -21,6 +21,8 @@ struct cr_election_times {
     int64_t renew_ms; /* the leader gives up when it could not renew for so long */
     int64_t retry_ms; /* between two tries, of candidates and of a leader whose renewal failed */
 };
+/* 15 s, 12 s, 2 s. */
+extern const struct cr_election_times cr_election_default_times;
 /* lease > renew > 1.2 × retry > 0. Invalid, in words. */
 bool cr_election_check_times(const struct cr_election_times *times, struct cr_error *err) CR_MUST_USE;
 

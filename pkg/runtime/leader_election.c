@@ -18,10 +18,6 @@
 #include "kube/lease.h"
 #include "runtime/election_request.h"
 
-/* Those of Kubernetes' own components, but the renew deadline, which they have at 10 s: the pause of 5 s between renewals
- * (election.h) must not leave less time for an outage of the API server than theirs of 2 s does. */
-static const struct cr_election_times default_times = {.lease_ms = 15000, .renew_ms = 12000, .retry_ms = 2000};
-
 enum {
     REQUEST_MS = 3000,  /* or half of the renew deadline, so that there is a second try */
     STUCK_LEASES = 4,   /* times of a lease; a turn with all its time-outs and pauses takes less */
@@ -88,7 +84,7 @@ struct cr_leader_election *cr_leader_election_new(struct cr_client *client, stru
 {
     struct cr_election_times times = options->times;
     if (!times.lease_ms && !times.renew_ms && !times.retry_ms)
-        times = default_times;
+        times = cr_election_default_times;
     if (!cr_election_check_times(&times, err)) {
         cr_error_wrap(err, "leader election");
         return NULL;

@@ -19,7 +19,7 @@ from operator_pods import OperatorPods
 from world import World, assert_rolled_once
 
 _DEFAULT_ELECTION = "--log-level=info"  # the default, too: no word about the times
-_LEASE = 15.0  # seconds, of a leader that is silent; cmd/operator/flags.c
+_LEASE = 15.0  # seconds, of a leader that is silent; pkg/runtime/election.c
 _RETRY = 2.0 * 1.2  # a standby looks so often, with jitter
 _SLACK = 8.0  # of a slow machine
 _LOST = 3  # exit status of one that does not lead any more

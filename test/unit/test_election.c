@@ -344,9 +344,8 @@ static void pauses_are_spread_and_oversleep_no_deadline(void **state)
         {"near its deadline", {LEADS}, 11500, 0.5, 500},
         {"beyond it", {LEADS}, 12500, 0.5, -500},
     };
-    const struct cr_election_times defaults = {15000, 12000, 2000};
     for (size_t i = 0; i < cr_array_len(cases); i++) {
-        struct cr_election election = {.times = defaults, .identity = "me"};
+        struct cr_election election = {.times = cr_election_default_times, .identity = "me"};
         for (const struct move *move = cases[i].moves; move->outcome != END; move++)
             assert_int_equal(play(&election, move), move->want);
         int64_t pause_ms = cr_election_pause_ms(&election, cases[i].now_ms, cases[i].random);
@@ -363,11 +362,8 @@ static void a_pause_leaves_three_tries(void **state)
         struct cr_election_times times;
         int64_t want_ms;
     } cases[] = {
-        {{15000, 12000, 2000}, 5000},
-        {{15000, 10000, 2000}, 4000}, /* then 6 s and 8 s: the time is over at 10 s */
-        {{137000, 107000, 26000}, 29000},
-        {{6000, 5000, 500}, 1250},
-        {{15000, 5000, 2000}, 2000},
+        {{15000, 12000, 2000}, 5000},     {{15000, 10000, 2000}, 4000}, /* then 6 s and 8 s: the time is over at 10 s */
+        {{137000, 107000, 26000}, 29000}, {{6000, 5000, 500}, 1250},    {{15000, 5000, 2000}, 2000},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct cr_election election = {.times = cases[i].times, .identity = "me"};

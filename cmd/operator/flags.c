@@ -39,7 +39,7 @@ const char flags_help[] =
     "      --leader-elect-lease-name NAME       the Lease, in the operator's namespace (default certroll-operator)\n"
     "      --leader-elect-lease-duration TIME   how long others wait for a leader that is silent (default 15s)\n"
     "      --leader-elect-renew-deadline TIME   how long a leader goes on that cannot renew (default 12s)\n"
-    "      --leader-elect-retry-period TIME     between two tries; 2.5 times that after a renewal (default 2s)\n"
+    "      --leader-elect-retry-period TIME     between two tries; up to 2.5 times that after a renewal (default 2s)\n"
     "      --metrics-bind-address ADDR  where /metrics, /healthz and /readyz are served, such as 127.0.0.1:8080; 0 "
     "for\n"
     "                                   nowhere (default \":8080\")\n"

@@ -36,7 +36,7 @@ static struct cr_json *next_part(const char **at, const char *end)
 {
     CR_CLEANUP(cr_buf) struct cr_buf text = {.max = CR_TOKEN_MAX, .secret = true};
     const char *dot = memchr(*at, '.', (size_t)(end - *at));
-    if (!dot || !decode_url(*at, (size_t)(dot - *at), &text))
+    if (!dot || dot - *at > CR_TOKEN_MAX || !decode_url(*at, (size_t)(dot - *at), &text))
         return NULL;
     *at = dot + 1;
     return cr_json_parse(cr_buf_text(&text), text.len, NULL);
@@ -76,10 +76,9 @@ bool cr_pod_token_key(const char *text, size_t len, const char *uid, char key[CR
     const char *end = text + len;
     __attribute__((cleanup(json_secret_cleanup))) struct cr_json *header = next_part(&at, end);
     __attribute__((cleanup(json_secret_cleanup))) struct cr_json *claims = header ? next_part(&at, end) : NULL;
-    *key = '\0';
+    *key = '\0'; /* it stays so unless the header has one */
     if (!cr_json_string_at(header, "alg") || !cr_streq(cr_json_string_at(claims, "kubernetes.io", "pod", "uid"), uid))
         return false;
-    if (!key_of_header(header, key))
-        *key = '\0';
+    (void)key_of_header(header, key);
     return true;
 }

@@ -7,16 +7,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/error.h"
 #include "pki/digest.h"
 
 enum { CR_TOKEN_MAX = 64 * 1024 };
 
-/* Of a JWT (RFC 7515, section 3.1). False: it is none, or its key is no such digest (an external signer's). */
-bool cr_token_key(const char *text, size_t len, char key[CR_SHA256_HEX]);
+/* Of what begins as a JWT does (RFC 7515, section 3.1): of its header alone. False: it has none, or its key is no such
+ * digest (an external signer's); key is then left alone. */
+bool cr_token_key(const char *text, size_t len, char key[CR_SHA256_HEX]) CR_MUST_USE;
 
 /* Whether the text is a token that is bound to the pod with this UID: a JWT whose claim kubernetes.io.pod.uid says so
- * (KEP-1205), as every one that a kubelet asks for. Other JWTs that a projected Secret may have are not the kubelet's to
- * renew. key: empty when it is no such digest, and of what is no such token. */
-bool cr_pod_token_key(const char *text, size_t len, const char *uid, char key[CR_SHA256_HEX]);
+ * (KEP-1205), as every one that a kubelet asks for. Other JWTs that a projected Secret may have are not the kubelet's
+ * to renew. key: empty when it is no such digest, and of what is no such token. */
+bool cr_pod_token_key(const char *text, size_t len, const char *uid, char key[CR_SHA256_HEX]) CR_MUST_USE;
 
 #endif

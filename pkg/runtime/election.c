@@ -3,14 +3,17 @@
 #include "base/clock.h"
 #include "base/strings.h"
 
-/* Those of Kubernetes' own components, but for the renew deadline, which they have at 10 s: the pause of 5 s between
- * renewals must not leave less time for an outage of the API server than theirs of 2 s does. */
+/* Those of Kubernetes' own components, but for the renew deadline: a pause of 5 s and 12 s leave as many tries as 2 s
+ * and 10 s would, counted from the beginning of a renewal. */
 const struct cr_election_times cr_election_default_times = {.lease_ms = 15000, .renew_ms = 12000, .retry_ms = 2000};
 
 /* client-go's JitterFactor. */
 static const double jitter = 1.2;
 
-enum { TRIES_LEFT = 3 }; /* of a leader whose renewal fails, until its time is over */
+enum {
+    TRIES_LEFT = 3, /* of a leader whose renewal fails, until its time is over */
+    REQUEST_MS = 3000,
+};
 
 static bool must_be_longer(const char *what, int64_t ms, const char *than, int64_t other_ms, struct cr_error *err)
 {
@@ -166,6 +169,12 @@ static int64_t calm_ms(const struct cr_election_times *times)
     int64_t ms = times->retry_ms * 5 / 2;
     ms = ms < longest_ms ? ms : longest_ms;
     return ms > times->retry_ms ? ms : times->retry_ms;
+}
+
+int64_t cr_election_request_ms(const struct cr_election_times *times)
+{
+    int64_t half_ms = (times->renew_ms - calm_ms(times)) / 2;
+    return half_ms < REQUEST_MS ? half_ms : REQUEST_MS;
 }
 
 static int64_t leader_pause_ms(const struct cr_election *election, int64_t now_ms)

@@ -5,8 +5,9 @@
  * One turn is cr_election_begin, then a request and its outcome until the step is Wait or Lost. Where the rules are
  * stricter than client-go's: a leader that finds another in the Lease is Lost at once; its time counts from when its
  * last renewal was begun, not answered; and a Lease that is deleted while another holds it is free only when that one's
- * time is over. Where they are laxer: a leader that has just renewed comes back after two and a half retry periods (less,
- * when three tries would not be left after that), as it is nearly all that a process costs that has nothing to do. */
+ * time is over. Where they are laxer: a leader that has just renewed comes back after two and a half retry periods
+ * (less, when three tries would not be left after that), as renewals are nearly all that a process costs that has
+ * nothing to do. */
 #ifndef CR_RUNTIME_ELECTION_H
 #define CR_RUNTIME_ELECTION_H
 
@@ -25,6 +26,9 @@ struct cr_election_times {
 extern const struct cr_election_times cr_election_default_times;
 /* lease > renew > 1.2 × retry > 0. Invalid, in words. */
 bool cr_election_check_times(const struct cr_election_times *times, struct cr_error *err) CR_MUST_USE;
+
+/* How long a request may take: 3 s, or less, so that a leader whose renewal is not answered has a second try. */
+int64_t cr_election_request_ms(const struct cr_election_times *times);
 
 enum cr_election_role { CR_ELECTION_STANDBY, CR_ELECTION_LEADER, CR_ELECTION_ENDED };
 

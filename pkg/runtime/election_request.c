@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 
-static bool send(const struct cr_election *election, enum cr_election_step step, const struct cr_lease_place *place,
-                 struct cr_lease *lease, struct cr_error *err)
+static bool send_request(const struct cr_election *election, enum cr_election_step step,
+                         const struct cr_lease_place *place, struct cr_lease *lease, struct cr_error *err)
 {
     if (step == CR_ELECTION_GET)
         return cr_lease_get(place, lease, err);
@@ -19,7 +19,7 @@ enum cr_election_step cr_election_request(struct cr_election *election, enum cr_
     CR_CLEANUP(cr_lease) struct cr_lease lease = {0};
     struct cr_error problem = {0};
     int64_t began_ms = cr_clock_boot_ms();
-    bool ok = send(election, step, place, &lease, &problem);
+    bool ok = send_request(election, step, place, &lease, &problem);
     int64_t now_ms = cr_clock_boot_ms();
     if (ok)
         return step == CR_ELECTION_GET ? cr_election_got(election, &lease, now_ms)

@@ -19,7 +19,7 @@
 #include "runtime/election_request.h"
 
 enum {
-    REQUEST_MS = 3000,  /* or half of the renew deadline, so that there is a second try */
+    ORDERLY_MS = 1000,  /* in which a process that must not act any more can end by itself */
     STUCK_LEASES = 4,   /* times of a lease; a turn with all its time-outs and pauses takes less */
     MAX_IDENTITY = 320, /* host name, '_', UUID */
 };
@@ -73,11 +73,6 @@ static int64_t write_gate(void *arg)
     return cr_leader_election_left_ms(arg);
 }
 
-static int request_ms(const struct cr_election_times *times)
-{
-    return times->renew_ms / 2 < REQUEST_MS ? (int)(times->renew_ms / 2) : REQUEST_MS;
-}
-
 struct cr_leader_election *cr_leader_election_new(struct cr_client *client, struct cr_metrics *metrics,
                                                   const struct cr_leader_election_options *options,
                                                   struct cr_error *err)
@@ -99,7 +94,7 @@ struct cr_leader_election *cr_leader_election_new(struct cr_client *client, stru
                                         "Whether this process holds the Lease of that name: of all replicas, one does.",
                                         CR_LABELS("name"));
     cr_metric_set(election->leader, CR_LABELS(election->name), 0);
-    election->client = cr_client_new_dedicated(client, NULL, request_ms(&times));
+    election->client = cr_client_new_dedicated(client, NULL, (int)cr_election_request_ms(&times));
     election->recorder = cr_recorder_new(election->client, "certroll");
     cr_cond_init(&election->changed);
     pthread_mutex_init(&election->lock, NULL);
@@ -256,6 +251,16 @@ static bool pause_for(struct cr_leader_election *election, int64_t ms)
     return stop;
 }
 
+/* Until others may lead; longer for who wakes up when they do. */
+static int64_t time_to_end_ms(const struct cr_leader_election *election)
+{
+    const struct cr_election *rules = &election->rules;
+    int64_t longest_ms = rules->times.lease_ms - rules->times.renew_ms;
+    int64_t left_ms = rules->renewed_ms + rules->times.lease_ms - cr_clock_boot_ms();
+    left_ms = left_ms > ORDERLY_MS ? left_ms : ORDERLY_MS;
+    return left_ms < longest_ms ? left_ms : longest_ms;
+}
+
 /* No Event: who does not lead writes nothing more. */
 static void end_leading(struct cr_leader_election *election, const struct cr_error *problem)
 {
@@ -267,8 +272,7 @@ static void end_leading(struct cr_leader_election *election, const struct cr_err
            {"error", why});
     if (election->handler.on_lost)
         election->handler.on_lost(election->handler.arg, why);
-    const struct cr_election_times *times = &election->rules.times;
-    if (pause_for(election, times->lease_ms - times->renew_ms) || !election->exit_status)
+    if (pause_for(election, time_to_end_ms(election)) || !election->exit_status)
         return;
     cr_log(CR_LOG_ERROR, "this process should have ended by now, it is ended");
     _exit(election->exit_status);

@@ -29,7 +29,7 @@ FAST_ELECTION = (
 )  # fmt: skip
 # For dozens of kills, by who copes with a Lease that is lost in between.
 FASTEST_ELECTION = (
-    "--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms",
+    "--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=300ms",
 )  # fmt: skip
 _LEADS_NO_MORE = 3  # exit status, cmd/operator/main.c
 _TOLD_DEADLINE = 60.0

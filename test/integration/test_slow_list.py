@@ -24,7 +24,7 @@ from toxiproxy import Toxiproxy  # noqa: E402
 RATE = 5000  # kB/s of a connection
 COUNT = 100  # Deployments with as much as an object may carry: 25 MB, which take 5 s
 FAST = 0.25  # a bucket of the histogram; the figure itself is recorded, since this machine may be busy
-RENEWALS = ("--leader-elect-retry-period=40ms", "--leader-elect-renew-deadline=5s", "--leader-elect-lease-duration=8s")
+RENEWALS = ("--leader-elect-retry-period=40ms", "--leader-elect-renew-deadline=5s", "--leader-elect-lease-duration=8s")  # each 100 ms
 
 
 def deployment(namespace: str, number: int) -> Object:

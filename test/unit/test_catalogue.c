@@ -14,26 +14,8 @@
 #include "base/strings.h"
 #include "rotation/usage.h"
 #include "rotation/version.h"
+#include "support/builtin.h"
 #include "support/yamltext.h"
-
-static struct cr_catalogue *builtin;
-
-static int load_builtin(void **state)
-{
-    (void)state;
-    struct cr_error err = {0};
-    builtin = cr_catalogue_builtin(&err);
-    if (!builtin)
-        fprintf(stderr, "the built-in catalogue: %s\n", err.text);
-    return builtin ? 0 : -1;
-}
-
-static int free_builtin(void **state)
-{
-    (void)state;
-    cr_catalogue_free(builtin);
-    return 0;
-}
 
 /* --- versions of image tags --- */
 

@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <string.h>
 
 #include "base/strings.h"
 #include "support/jsontext.h"

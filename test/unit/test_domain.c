@@ -5,7 +5,6 @@
 #include <cmocka.h>
 
 #include <stdio.h>
-#include <string.h>
 
 #include "api/domain.h"
 #include "base/alloc.h"

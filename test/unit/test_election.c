@@ -20,6 +20,7 @@ static void times_must_leave_room_for_each_other(void **state)
         const char *problem; /* NULL: valid */
     } cases[] = {
         {{15000, 10000, 2000}, NULL},
+        {{15000, 12000, 2000}, NULL},
         {{3000, 2000, 500}, NULL},
         {{137000, 107000, 26000}, NULL}, /* OpenShift's */
         {{15000, 15000, 2000}, "the lease duration (15s) must be longer than the renew deadline (15s)"},
@@ -375,6 +376,21 @@ static void a_pause_leaves_three_tries(void **state)
     }
 }
 
+static void an_unanswered_request_leaves_a_second_try(void **state)
+{
+    (void)state;
+    static const struct {
+        struct cr_election_times times;
+        int64_t want_ms;
+    } cases[] = {
+        {{15000, 12000, 2000}, 3000}, {{15000, 10000, 2000}, 3000},
+        {{6000, 5000, 500}, 1875}, /* from 1.25 s on, and again from 3.625 s on */
+        {{4000, 3000, 300}, 1125},    {{5000, 3000, 700}, 1050},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++)
+        assert_int_equal(cr_election_request_ms(&cases[i].times), cases[i].want_ms);
+}
+
 /* Each of these moves by itself is allowed to any process at any time; together they must never let two act. */
 static void no_two_act_at_a_time(void **state)
 {
@@ -389,7 +405,7 @@ static void no_two_act_at_a_time(void **state)
     unsigned elected = 0;
     srand(4711);
     for (int i = 0; i < PLAYERS; i++)
-        players[i] = (struct cr_election){.times = times, .identity = names[i]};
+        players[i] = (struct cr_election){.times = cr_election_default_times, .identity = names[i]};
     for (int i = 0; i < MOVES; i++) {
         int p = rand() % PLAYERS;
         struct cr_election *me = &players[p];
@@ -400,7 +416,7 @@ static void no_two_act_at_a_time(void **state)
             continue;
         if (me->role == CR_ELECTION_ENDED) { /* it starts anew */
             cr_election_dispose(me);
-            *me = (struct cr_election){.times = times, .identity = names[p]};
+            *me = (struct cr_election){.times = cr_election_default_times, .identity = names[p]};
         }
         bool led = me->role == CR_ELECTION_LEADER;
         enum cr_election_step step = cr_election_begin(me, now_ms);
@@ -457,6 +473,7 @@ int main(void)
         cmocka_unit_test(a_claim_counts_transitions_and_keeps_when_it_was_acquired),
         cmocka_unit_test(pauses_are_spread_and_oversleep_no_deadline),
         cmocka_unit_test(a_pause_leaves_three_tries),
+        cmocka_unit_test(an_unanswered_request_leaves_a_second_try),
         cmocka_unit_test(no_two_act_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <string.h>
+
+#include "base/alloc.h"
 #include "base/strings.h"
 #include "support/testjwt.h"
 
@@ -59,7 +62,7 @@ static void a_pod_s_token_has_the_same_or_none_that_is_known(void **state)
 static void what_is_no_token_has_no_key(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"",    ".",       "e30",   "....",     "a b.c.d",
+    static const char *const bad[] = {"",    ".",      "e30",   "....",     "a b.c.d",
                                       "=.=", "\x01.a", "a.b.c", "e30.e30.", "-----BEGIN CERTIFICATE-----\n"};
     char key[CR_SHA256_HEX];
     for (size_t i = 0; i < cr_array_len(bad); i++) {

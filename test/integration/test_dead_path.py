@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from control_plane import ControlPlane, wait_until
 from operators import LEASES, RULES, Operator, account
 
 REPLACED = 30.0  # what the design promises; TCP finds a dead path in 25 s
+BUSY = 30.0  # what a busy machine may take to show it
 QUIET_MS = 6000  # longer than between two renewals of the Lease
 LEASE = "certroll-operator"
 
@@ -140,28 +142,34 @@ def test_watches_on_dead_connections_are_replaced_and_the_lease_is_kept(
 ) -> None:
     operator, network = start("leader")
     operator.wait_line("became leader")
-    watches = wait_until("the watches to be quiet", network.quiet)
-    assert watches < set(network.connections())  # the Lease has one of its own
+    # The Lease has one of its own, which is quiet, too, when a renewal is late.
+    watches = wait_until("the watches alone to be quiet", lambda: (quiet := network.quiet()) < set(network.connections()) and quiet)
     oldest = 0.0
     with network.dead(watches):
-        began = time.monotonic()
+        began = time.time()
         create_policy(control_plane, namespace, "late")
         while not is_seen(control_plane, namespace, "late"):
-            assert time.monotonic() - began < REPLACED, "the watches were not replaced"
+            assert time.time() - began < REPLACED + BUSY, "the watches were not replaced"
             oldest = max(oldest, lease_age(control_plane, namespace))
             time.sleep(0.2)
         assert not watches & set(network.connections())
+        assert found_dead(operator) - began < REPLACED
     lease = control_plane.get("lease", LEASE, "-n", namespace)["spec"]
     assert lease["leaseTransitions"] == 0 and oldest < 8.0
     assert operator.process.poll() is None
-    assert operator.lines("a watch is interrupted")
+
+
+def found_dead(operator: Operator) -> float:
+    """When the last of its watches was, by its log."""
+    return max(datetime.fromisoformat(line["ts"]).timestamp() for line in operator.lines("a watch is interrupted"))
 
 
 def lease_age(plane: ControlPlane, namespace: str) -> float:
+    asked = time.time()
     renewed = plane.get("lease", LEASE, "-n", namespace)["spec"]["renewTime"]
     whole, _, rest = renewed.partition(".")
     at = time.mktime(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) - time.timezone + float("0." + rest.rstrip("Z"))
-    return time.time() - at
+    return asked - at
 
 
 def test_a_leader_whose_connections_are_all_dead_opens_others_in_time(
@@ -172,12 +180,13 @@ def test_a_leader_whose_connections_are_all_dead_opens_others_in_time(
     operator.wait_line("became leader")
     dead = set(network.connections())
     with network.dead(dead):
-        began = time.monotonic()
+        began = time.time()
         create_policy(control_plane, namespace, "late")
-        wait_until("the policy to be seen", lambda: is_seen(control_plane, namespace, "late"), REPLACED)
+        wait_until("the policy to be seen", lambda: is_seen(control_plane, namespace, "late"), REPLACED + BUSY)
+        assert found_dead(operator) - began < REPLACED
         assert operator.process.poll() is None, "the Lease was lost"
         assert control_plane.get("lease", LEASE, "-n", namespace)["spec"]["leaseTransitions"] == 0
-        assert not dead & set(network.connections()), f"after {time.monotonic() - began:.1f} s"
+        assert not dead & set(network.connections()), f"after {time.time() - began:.1f} s"
 
 
 def test_a_path_that_is_dead_for_all_is_told_and_goes_on_when_packets_pass(
@@ -185,9 +194,9 @@ def test_a_path_that_is_dead_for_all_is_told_and_goes_on_when_packets_pass(
 ) -> None:
     operator, network = start("single", "--leader-elect=false")
     with network.dead():
-        began = time.monotonic()
+        began = time.time()
         create_policy(control_plane, namespace, "late")
         operator.wait_line("a watch is interrupted", REPLACED)
-        assert time.monotonic() - began > 5, "this is not what silence looks like"
+        assert time.time() - began > 5, "this is not what silence looks like"
         assert not is_seen(control_plane, namespace, "late")
     wait_until("the policy to be seen", lambda: is_seen(control_plane, namespace, "late"), REPLACED)

@@ -312,7 +312,9 @@ def test_what_does_not_stay_as_it_was_written_is_written_ever_more_seldom(domain
         return sum(line["object"] == f"ConfigMap {domains.namespace}/trust" for line in operator.lines("published"))
 
     with emptied_bundles(domains.api, domains.namespace):
-        time.sleep(2)  # until the API server knows the policy
+        probe = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "trust"}, "data": {"ca.crt": "x"}}
+        dry = f"/api/v1/namespaces/{domains.namespace}/configmaps?dryRun=All"
+        wait_until("the API server to know the policy", lambda: not domains.api.request("POST", dry, probe)["data"]["ca.crt"])
         domains.apply(authority=authority(), trustTargets=[{"kind": "ConfigMap", "name": "trust"}])
         wait_until("it is tried", lambda: writes() > 0)
         time.sleep(10)

@@ -107,8 +107,8 @@ def test_clients_are_told_with_their_next_answer(folder: Path) -> None:
         for client in (http1, idle, http2):
             client.get()
         late, stream = Http1(_EDGE), Http2(_EDGE)
-        late.send("/?seconds=1")
-        number = stream.send("/?seconds=1")
+        late.send("/?seconds=6")  # under way until the drain has begun, on a busy machine, too
+        number = stream.send("/?seconds=6")
         wait_open(haproxy, 7)
         assert [each["ok"] for each in attempts("begin,begin", *haproxy.flags)] == [True, True]
         with pytest.raises(ConnectionRefusedError):
@@ -140,7 +140,7 @@ def test_who_asks_all_the_time_is_told_in_time(folder: Path) -> None:
         wait_for("all know", busy.all_told)
         busy.stop()
         assert not busy.cut and busy.told == 40
-        assert attempt("count", *haproxy.flags)["open"] == 0
+        wait_for("all have gone", lambda: attempt("count", *haproxy.flags)["open"] == 0)
 
 
 def test_idle_connections_end_with_their_time_out(folder: Path) -> None:
@@ -199,11 +199,11 @@ def test_a_reload_in_mid_drain_is_not_drained(folder: Path) -> None:
     """The old process still has the client; the new one, which answers, has none."""
     with HAProxy(options=("-W",)).running(folder) as haproxy, talk() as plain:
         wait_open(haproxy, 1)
-        hook = Hook(*haproxy.flags, "--min-drain-duration", "0s", "--drain-timeout", "6s")
+        hook = Hook(*haproxy.flags, "--min-drain-duration", "0s", "--drain-timeout", "15s")
         wait_for("it drains", lambda: haproxy.column("status")["plain"] == "STOP")
         reload(haproxy)
         status, log = hook.wait()
-        assert status == 1 and hook.seconds >= 6 and "open again" in log, log
+        assert status == 1 and hook.seconds >= 15 and "open again" in log, log
         assert is_open(plain)
 
 
@@ -253,7 +253,7 @@ def test_a_connection_that_never_ends_is_ended_at_the_time_out(folder: Path) -> 
         wait_open(haproxy, 1)
         hook = Hook(*haproxy.flags, "--min-drain-duration", "1s", "--drain-timeout", "4s")
         status, log = hook.wait()
-        assert status == 1 and 4 <= hook.seconds < 10
+        assert status == 1 and 4 <= hook.seconds < 30
         assert is_open(plain)
         assert "TimedOut" in log.splitlines()[-1], log
 

@@ -196,7 +196,7 @@ def test_a_connection_that_never_ends_is_ended_at_the_time_out(folder: Path) -> 
     with Nginx().running(folder) as nginx, talk() as plain:
         hook = Hook(*nginx.flags, "--min-drain-duration", "1s", "--drain-timeout", "4s")
         status, log = hook.wait()
-        assert status == 1 and 4 <= hook.seconds < 10
+        assert status == 1 and 4 <= hook.seconds < 30
         assert is_open(plain)
         assert "TimedOut" in log.splitlines()[-1], log
 

@@ -3,12 +3,14 @@ end, and says the same after it was killed. Their nodes are of paper, so that a 
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from certroll_dev.demo.api import APIError
 from control_plane import ControlPlane, wait_until
 from operators import Operator
 from paper_pods import PaperPods
@@ -36,7 +38,8 @@ class PaperNode(PaperPods):
         self._api.delete("nodes", "", _NODE)
 
     def tick(self) -> bool:
-        self._beat()
+        with contextlib.suppress(APIError):  # the next makes up for it
+            self._beat()
         return super().tick()
 
     def _beat(self) -> None:
@@ -130,9 +133,8 @@ def test_a_restart_is_over_when_the_old_pods_have_drained(control_plane: Control
         assert lane.condition("Converged")["status"] == "False"
         wait_until("who comes after it to wait", lambda: lane.consumer("next").get("blockedBy") == "after: waits for c")
         wait_until("the metric", lambda: 'reason="Drain"} 1' in operator.get("/metrics")[1])
-        version = lane.policy()["metadata"]["resourceVersion"]
-
         operator.end()
+        version = lane.policy()["metadata"]["resourceVersion"]
         operator = _start(control_plane, lane, tmp_path, 2)
         wait_until("it to have planned", lambda: 'reason="Drain"} 1' in _metrics(operator))
         assert lane.says() == said

@@ -100,6 +100,7 @@ def test_pod_after_pod_within_the_budget_whoever_is_killed(control_plane: Contro
         operator.end()
     assert 2 < number <= 1 + _PODS, "killed more than once; two of them may have gone between two looks"
     assert fewest >= _PODS - 1
+    seen |= lane.ready()  # the last may have come between two looks
     assert lane.ready() == seen - old and len(seen) == 2 * _PODS, "each went once"
     assert lane.restarts() == lane.made, "no workload was changed"
     assert len(lane.consumer()["restarts"]) == 1, "for the breaker it is one"

@@ -16,11 +16,11 @@ from control_plane import ControlPlane, wait_until
 from operators import LEASES, PROGRAM, RULES, Operator, account, api_server_stopped, writes_of
 
 LEASE = "certroll-operator"
-# The mechanism is the same with shorter times.
-SHORT = {"lease-duration": 5.0, "renew-deadline": 3.0, "retry-period": 0.7}
-PAUSE = SHORT["renew-deadline"] - 3 * SHORT["retry-period"]  # between two renewals
+# The mechanism is the same with shorter times; the API server of a busy machine may be silent for 5 s.
+SHORT = {"lease-duration": 8.0, "renew-deadline": 7.0, "retry-period": 0.7}
+PAUSE = min(2.5 * SHORT["retry-period"], SHORT["renew-deadline"] - 3 * SHORT["retry-period"])  # between two renewals
 JITTER = 1.2
-SLACK = 2.0  # of a slow machine
+SLACK = 5.0  # of a slow machine
 
 Start = Callable[..., Operator]
 
@@ -84,7 +84,7 @@ def test_one_leads_and_says_so(control_plane: ControlPlane, namespace: str, pair
     leader, standby = pair
     spec = lease(control_plane, namespace)
     assert spec["holderIdentity"] == identity(leader)
-    assert spec["leaseDurationSeconds"] == 5 and spec["leaseTransitions"] == 0
+    assert spec["leaseDurationSeconds"] == SHORT["lease-duration"] and spec["leaseTransitions"] == 0
     for each, leads in (leader, 1), (standby, 0):
         assert f'leader_election_master_status{{name="{LEASE}"}} {leads}\n' in each.get("/metrics")[1]
     for each in pair:
@@ -118,7 +118,7 @@ def test_a_killed_leader_is_followed_when_its_time_is_over(
     assert took < SHORT["lease-duration"] + SHORT["retry-period"] * (1 + JITTER) + SLACK
     spec = lease(control_plane, namespace)
     assert spec["holderIdentity"] == identity(standby) and spec["leaseTransitions"] == 1
-    wait_until("the work to go on", lambda: has_status(control_plane, namespace, "p"), timeout=5)
+    wait_until("the work to go on", lambda: has_status(control_plane, namespace, "p"))
 
 
 def test_a_leader_that_is_asked_to_end_hands_over_at_once(
@@ -163,7 +163,7 @@ def test_a_leader_that_was_stopped_writes_nothing_when_it_wakes_up(
     wait_until("the other to do the work", lambda: all(has_status(control_plane, namespace, name) for name in done), timeout=120)
     woken = time.time()
     leader.signal(signal.SIGCONT)
-    assert leader.wait(10) == 3
+    assert leader.wait() == 3
     assert writes_of(control_plane, leader.user, woken) == []
     assert leader.lines("stopped leading: nothing more is done here")
     assert lease(control_plane, namespace)["holderIdentity"] == identity(standby)
@@ -180,7 +180,7 @@ def test_a_leader_without_api_server_ends_before_another_could_lead(
         took = time.monotonic() - stopped
     assert took < SHORT["lease-duration"] + SLACK
     lost = leader.wait_line("stopped leading")
-    assert "could not be renewed for 3s" in lost["error"] and "no answer within" in lost["error"]
+    assert f"could not be renewed for {SHORT['renew-deadline']:g}s" in lost["error"] and "no answer within" in lost["error"]
 
 
 def test_a_lease_taken_by_another_ends_the_leader(control_plane: ControlPlane, namespace: str, start: Start) -> None:
@@ -188,7 +188,7 @@ def test_a_lease_taken_by_another_ends_the_leader(control_plane: ControlPlane, n
     leader.wait_line("all caches are in sync")
     patch = '{"spec":{"holderIdentity":"somebody else"}}'
     control_plane.kubectl("patch", "lease", LEASE, "-n", namespace, "--type=merge", "-p", patch)
-    assert leader.wait(10) == 3
+    assert leader.wait() == 3
     assert f"the Lease {namespace}/{LEASE} is held by somebody else now" in leader.wait_line("stopped leading")["error"]
     assert lease(control_plane, namespace)["holderIdentity"] == "somebody else"
 

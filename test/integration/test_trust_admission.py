@@ -32,7 +32,7 @@ def admission(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     control_plane.kubectl("apply", "--server-side", "-f", str(POLICY))
     control_plane.kubectl("create", "clusterrolebinding", "certroll-test-admission", "--clusterrole=cluster-admin", *accounts)
     forbidden = made("ConfigMap", "probe")
-    wait_until("the policy to be in force", lambda: attempt(control_plane, USER, "default", create(forbidden)).returncode != 0)
+    wait_until("the policy to be in force", lambda: "may not do this" in attempt(control_plane, USER, "default", create(forbidden)).stderr)
     yield control_plane
     control_plane.kubectl("delete", "clusterrolebinding", "certroll-test-admission")
     control_plane.kubectl("delete", "-f", str(POLICY))

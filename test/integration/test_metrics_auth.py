@@ -45,20 +45,27 @@ def token(control_plane: ControlPlane, namespace: str) -> Iterator[str]:
         {**kind, "kind": "ClusterRole", "rules": [rule]},
         {**kind, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": [subject]},
     )
+    right = ("auth", "can-i", "get", "/metrics", f"--as=system:serviceaccount:{namespace}:prometheus")
+    wait_until("the right to be known", lambda: control_plane.kubectl(*right, check=False).returncode == 0)
     yield control_plane.kubectl("create", "token", "prometheus", "-n", namespace).stdout.strip()
     control_plane.kubectl("delete", "clusterrole,clusterrolebinding", READER)
+
+
+def asked(operator: Operator, token: str) -> tuple[int, str]:
+    """What the API server has decided: the page has 3 s to ask it, and is 503 else."""
+    return wait_until("the API server's word", lambda: (found := operator.get("/metrics", *bearer(token)))[0] != 503 and found)
 
 
 def test_metrics_are_for_those_who_may_get_them(
     control_plane: ControlPlane, namespace: str, operator: Operator, token: str
 ) -> None:
-    status, page = operator.get("/metrics", *bearer(token))
+    status, page = asked(operator, token)
     assert status == 200 and "certroll_reconcile_duration_seconds" in page
     assert operator.get("/metrics")[0] == 401
-    assert operator.get("/metrics", *bearer("not-a-token"))[0] == 401
+    assert asked(operator, "not-a-token")[0] == 401
     control_plane.kubectl("create", "serviceaccount", "stranger", "-n", namespace)
     stranger = control_plane.kubectl("create", "token", "stranger", "-n", namespace).stdout.strip()
-    assert operator.get("/metrics", *bearer(stranger))[0] == 403
+    assert asked(operator, stranger)[0] == 403
 
 
 def test_probes_need_no_token_and_have_an_address_of_their_own(operator: Operator) -> None:

@@ -168,8 +168,8 @@ def _rotate(case: Case, sandbox: Sandbox, reloader: Reloader, old: Generation, n
     sandbox.check()
     assert sandbox.pid == pid and page["delivered"]["leafProven"]
     assert _holder(reloader)["delivered"]["trustProven"] is case.announces
-    assert server.leaf() == new.program_leaf
     # Workers that are on their way out may still answer for a moment.
+    wait_for("the new leaf is served", lambda: server.leaf() == new.program_leaf)
     wait_for("a client of the new CA is accepted", lambda: server.accepts(new.client))
     wait_for("a client of the CA that has gone is refused", lambda: not server.accepts(old.client))
     for client in clients:

@@ -71,7 +71,7 @@ def test_a_workload_that_is_scaled_while_it_rolls_is_rolled_once(
         pods.held = True
         lane.change()
         lane.wait_state("Restarting")
-        assert lane.revision() == 2
+        wait_until("the rollout", lambda: lane.revision() == 2)
         for replicas in (5, 2):
             lane.scale(replicas)
             _stays_restarting(lane)

@@ -366,7 +366,7 @@ def test_named_needs_only_the_rights_to_these_names(place: Place, start: Start) 
 
     role = {"rules": rules_for(["mine", "theirs", "other"])}
     place.plane.kubectl("patch", "role", "operator", "-n", place.namespace, "--type=merge", "-p", json.dumps(role))
-    place.wait_known("theirs", "other", "theirs")
+    wait_until("theirs to be known: a refused watch comes back after 30 s", lambda: place.knows("theirs", "other", "theirs"), 90)
     wait_until("that it is ready", lambda: place.ready("theirs")["status"] == "True")
 
 

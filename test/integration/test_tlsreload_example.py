@@ -36,6 +36,7 @@ def test_the_example_serves_what_its_files_hold(tmp_path: Path) -> None:
             (tmp_path / "fresh").symlink_to("b")
             os.replace(tmp_path / "fresh", tmp_path / "current")
             wait_until("the example has reloaded", lambda: _served(port) == second, 60)
+            wait_until("it has told so", lambda: log.read_text().endswith("\n"), 60)
         finally:
             server.terminate()
     (line,) = log.read_text().splitlines()

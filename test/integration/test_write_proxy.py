@@ -138,9 +138,9 @@ def test_a_watch_is_streamed(control_plane: ControlPlane, namespace: str, proxy:
     try:
         for name in ("one", "two"):
             control_plane.kubectl("-n", namespace, "create", "configmap", name)
-            wait_until(f"the watch to show {name}", lambda: f"configmap/{name}" in lines, timeout=10)
+            wait_until(f"the watch to show {name}", lambda: f"configmap/{name}" in lines, timeout=60)
         proxy.disconnect()
-        assert watch.wait(timeout=10) is not None
+        assert watch.wait(timeout=60) is not None
     finally:
         watch.kill()
         watch.wait()

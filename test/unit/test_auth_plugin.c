@@ -205,13 +205,13 @@ static void the_loop_never_waits_and_is_told_of_the_end(void **state)
 {
     (void)state;
     struct fixture f;
-    open_fixture(&f, "sleep 0.3; " PRINT("{\"token\":\"t\"}"));
+    open_fixture(&f, "sleep 3; " PRINT("{\"token\":\"t\"}"));
     struct asked stays = {.f = &f};
     struct asked goes = {.f = &f, .cancel = true};
     int64_t start = cr_clock_monotonic_ms();
     assert_int_equal(answer_in_loop(&stays), CR_AUTH_PENDING);
     assert_int_equal(answer_in_loop(&goes), CR_AUTH_PENDING);
-    assert_in_range(cr_clock_monotonic_ms() - start, 0, 250);
+    assert_in_range(cr_clock_monotonic_ms() - start, 0, 2500);
     while (!atomic_load(&stays.ended))
         usleep(1000);
     assert_int_equal(answer_in_loop(&stays), CR_AUTH_READY);
@@ -373,12 +373,12 @@ static void whoever_cannot_wait_that_long_is_told_and_the_plugin_goes_on(void **
 {
     (void)state;
     struct fixture f;
-    open_fixture(&f, COUNT "sleep 0.5; " PRINT("{\"token\":\"t'$n'\"}"));
+    open_fixture(&f, COUNT "sleep 3; " PRINT("{\"token\":\"t'$n'\"}"));
     struct cr_credential none;
     struct cr_error err;
     int64_t start = cr_clock_monotonic_ms();
     assert_false(get(&f, 50, &none, &err));
-    assert_in_range(cr_clock_monotonic_ms() - start, 50, 450);
+    assert_in_range(cr_clock_monotonic_ms() - start, 50, 2500);
     assert_int_equal(err.kind, CR_ERR_TRANSIENT);
     assert_string_equal(err.text, "test: the credential plugin has not answered yet");
     assert_token(&f, "t1");

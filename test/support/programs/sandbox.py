@@ -114,7 +114,7 @@ class Sandbox:
 
     def run(self, words: Sequence[str], stdin: bytes = b"") -> bytes:
         """Another command in the same surroundings, to its end."""
-        done = subprocess.run(self._command(words), input=stdin, capture_output=True, env=self._environment(), timeout=60)
+        done = subprocess.run(self._command(words), input=stdin, capture_output=True, env=self._environment(), timeout=300)
         if done.returncode != 0:
             raise AssertionError(f"{shlex.join(words)} ended with {done.returncode}: {(done.stderr or done.stdout)[-2000:].decode()}")
         return done.stdout

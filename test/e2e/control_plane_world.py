@@ -126,7 +126,7 @@ class Plane(LocalCluster):
         return self.layout.machine(number)
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        return commands.run([self.layout.bin / "kubectl", *arguments], stdin=stdin, env=self.environment(), timeout=120)
+        return commands.run([self.layout.bin / "kubectl", *arguments], stdin=stdin, env=self.environment(), timeout=_PATIENCE)
 
     def json(self, *words: str) -> Any:
         return json.loads(self.kubectl(*words, "--output=json"))

@@ -33,7 +33,7 @@ from write_proxy import Trap, When, WriteProxy
 
 POLICY = "crash"
 _MANIFESTS = paths.HACK / "demo.d"
-_START_DEADLINE = 120.0
+_START_DEADLINE = 300.0
 _CONVERGE_DEADLINE = 180.0  # with a load of 30 on two cores, a rotation was seen to take 77
 # After so long without a write the operator has said all it had to say: it writes a status at most once a second.
 _QUIET = 1.3

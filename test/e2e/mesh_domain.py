@@ -118,7 +118,7 @@ class Domain:
 
         return wait_for(what, see, deadline=deadline, every=0.1, missing=self.describe)
 
-    def wait_stage(self, stage: str, deadline: float = 60.0) -> Status:
+    def wait_stage(self, stage: str, deadline: float = 180.0) -> Status:
         return self.wait(f"stage {stage}", lambda status: status.stage == stage, deadline)
 
     def wait_rotated(self, token: str, deadline: float = 180.0) -> Rotation:

@@ -85,11 +85,16 @@ class OperatorPods:
     def stop(self) -> None:
         """It must end well: as asked, with a log of JSON lines and without a sanitizer's report."""
         self.check()
+        wait_for("the operator's pods to begin", self._have_begun, deadline=_TOLD_DEADLINE)
         self._scale_to_none()
         self.write_log()
         for uid in self._installed.seen - self._killed:
             self._assert_ended_well(uid)
         self.assert_clean()
+
+    def _have_begun(self) -> bool:
+        """Whoever is taken away before it heeds signals leaves no last words: what replaces a killed replica may still be starting."""
+        return all('"msg":"serving"' in self._installed.logs(pod.uid) for pod in self._installed.pods() if not pod.ending)
 
     def abandon(self) -> None:
         """The test has failed already: end it without a further judgement."""

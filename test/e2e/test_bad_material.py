@@ -13,7 +13,7 @@ from certroll_dev.demo.workloads import ENVOY, WORKLOADS
 from world import World, openssl, steadily
 
 _QUIET = 5.0  # seconds in which it is watched that nothing is touched
-_SAID_WITHIN = 15.0
+_SAID_WITHIN = 60.0
 
 
 def _mismatched_key(good: Material, ca: Authority) -> Material:

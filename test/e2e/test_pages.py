@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from certroll_dev import argo_rollouts
+from certroll_dev import argo_rollouts, controlplane
 from certroll_dev.demo import pki, pods, workloads
 from certroll_dev.demo.api import API, Object
 from certroll_dev.demo.cluster import LocalCluster
@@ -37,7 +37,7 @@ def gateways(cluster: LocalCluster) -> Iterator[None]:
     """The Gateway API, as far as its Gateways name Secrets, and Argo's Rollout; a cluster has none of it by itself."""
     for crd in (_gateway_crd(), argo_rollouts.crd("Rollout", "rollouts")):
         cluster.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(crd))
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{_GATEWAYS}", f"crd/{_ROLLOUTS}")
+    controlplane.wait_for_crds(cluster.layout, f"crd/{_GATEWAYS}", f"crd/{_ROLLOUTS}")
     yield
     cluster.kubectl("delete", "crd", _GATEWAYS, _ROLLOUTS)
 

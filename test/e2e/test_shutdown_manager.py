@@ -181,6 +181,12 @@ def _said(world: World, edge: Edge) -> str:
     return world.status(edge).consumers[edge.name].blocked_by
 
 
+def _said_of_drain(world: World, edge: Edge) -> str | None:
+    """Another word may come first, where a kubelet gave a new pod the Secret of before."""
+    said = _said(world, edge)
+    return said if said.startswith("drain:") else None
+
+
 # --- rolled by certroll
 
 
@@ -205,7 +211,7 @@ def _rolled(world: World, edge: Edge, drains: bool) -> _Rolled:
         change = world.renew(edge)
         if drains:
             memory = _wait_held_back(world, edge, old, clients)
-            said = _said(world, edge)
+            said = wait_for("the operator to say what it waits for", lambda: _said_of_drain(world, edge), deadline=60)
             after = _let_go(world, edge, old, clients)
         else:
             _wait_as_long(world, edge, old)

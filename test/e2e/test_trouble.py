@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from certroll_dev.demo import pods, workloads
+from certroll_dev.demo.api import Object
 from certroll_dev.demo.pki import NAMESPACE
 from certroll_dev.demo.waiting import wait_for
 from certroll_dev.demo.workloads import is_rolled_out
@@ -16,7 +17,8 @@ from world import World, steadily
 
 _QUIET = 12.0  # seconds; longer than the coalescing time after which a restart would have come
 _UNDONE = 6.0  # nothing else holds a restart then
-_SUSPENDED = 4.0  # as long as it is suspended; longer than what it would have waited for otherwise
+_COALESCE = 8  # seconds: time to suspend it in, also where the API server does not answer for some
+_SUSPENDED = _COALESCE + 2.0  # as long as it is suspended; longer than what it would have waited for otherwise
 
 
 @pytest.fixture
@@ -34,10 +36,15 @@ def test_a_new_pod_that_serves_the_old_leaf_is_evicted(web: Web) -> None:
         web.install_policy()
         mark = web.world.audit.mark()
         revisions = web.rollouts()
+        earlier = {event["metadata"]["uid"] for event in web.events("EvictedStale")}
         material, version = web.renew()
-        event = wait_for("a stale new pod to be evicted", lambda: web.events("EvictedStale"), deadline=60)[0]
-        assert f'certroll_evictions_total{{namespace="{NAMESPACE}",reason="repair"}}' in operator.page("/metrics")
+
+        def news() -> list[Object]:
+            return [event for event in web.events("EvictedStale") if event["metadata"]["uid"] not in earlier]
+
+        event = wait_for("a stale new pod to be evicted", news, deadline=60)[0]
         web.world.api.apply("secrets", material.secret(COPY))
+        assert f'certroll_evictions_total{{namespace="{NAMESPACE}",reason="repair"}}' in operator.page("/metrics")
         evicted = event["involvedObject"]["uid"]
         assert event["type"] == "Warning"
         wait_for("that pod to go", lambda: evicted not in {pod.uid for pod in web.pods()}, deadline=60)
@@ -81,7 +88,7 @@ def test_a_policy_deleted_in_the_middle_ends_the_work(web: Web) -> None:
 def test_suspended_in_the_middle_it_stands_still_and_goes_on_when_resumed(web: Web) -> None:
     """While changes are coalesced, and in the rollout, so that the verification comes to stand still as well."""
     with web.world.operator():
-        web.install_policy(coalesce="2s")
+        web.install_policy(coalesce=f"{_COALESCE}s")
         material, version = web.renew()
         web.wait_consumer("Pending")
         mark = _suspend(web)

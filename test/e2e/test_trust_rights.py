@@ -90,7 +90,7 @@ def test_a_domain_of_the_cluster_writes_where_it_may(cluster: LocalCluster, api:
     }
     metadata = {"name": "extensions"}
     _create(cluster, {"apiVersion": "certroll.dev/v1alpha1", "kind": "ClusterTrustDomain", "metadata": metadata, "spec": spec})
-    wait_for("the CA in all places", lambda: _bundles(cluster) == {_held(api, install.NAMESPACE, _CA, "tls.crt")}, deadline=_DEADLINE)
+    wait_for("the CA in all places", lambda: (held := _held(api, install.NAMESPACE, _CA, "tls.crt")) and _bundles(cluster) == {held}, deadline=_DEADLINE)
     assert all(value for value in _bundles(cluster))
     cluster.kubectl("patch", "ctd", "extensions", "--type=merge", "-p", json.dumps({"spec": {"rotate": {"token": "1", "what": "CA"}}}))
     wait_for("two CAs in all places", lambda: [each.count("BEGIN CERT") for each in _bundles(cluster)] == [2], deadline=_DEADLINE)

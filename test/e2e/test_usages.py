@@ -28,7 +28,7 @@ _COPY_IMAGE = "certroll.test/copy:1"
 _PORT = 10443
 _NGINX_PORT = 8443
 _START = 120.0
-_ARRIVES = 30.0  # a nudged volume takes about a second; the machine is small
+_ARRIVES = 90.0  # a nudged volume takes about a second; the machine is small
 _STAYS = 8.0  # so long after it has arrived elsewhere it is watched that it does not arrive here
 
 _NGINX_CONF = f"""

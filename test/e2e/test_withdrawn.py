@@ -53,13 +53,14 @@ def test_the_crd_goes_in_the_middle_and_comes_back(world: World) -> None:
         world.install_policy()
         world.wait_settled(versions)
         world.wait_at_rest()
-        assert [write.name for write in _restarts(world, mark)] == [NGINX.deployment]
+        assert [write.name for write in _restarts(world, mark) if write.code < 400] == [NGINX.deployment]
         after = world.seen()
         rolled = {w.consumer for w in WORKLOADS if after[w.consumer].replica_sets != before[w.consumer].replica_sets}
         assert rolled == {NGINX.consumer}
         assert world.serves(NGINX, leaf)
         operator.wait_all_ready()
-        assert {pod.uid for pod in operator.pods()} == pods and not any(pod.restarts for pod in operator.pods())
+        assert {pod.uid for pod in operator.pods()} == pods
+        operator.check()  # only who could not renew its Lease may have ended
 
 
 def _asks_for_crd(operator: OperatorPods) -> bool:

@@ -20,7 +20,7 @@ from certroll_dev.demo.scenario import wait_calls_succeed
 from certroll_dev.demo.waiting import wait_for
 
 PORT = 8443
-_UP = 120.0  # seconds, for tens of pods on a small machine
+_UP = 300.0  # seconds, for tens of pods on a small machine
 _CONF = f"""
 worker_processes 1; pid /tmp/nginx.pid; error_log stderr warn;
 events {{}}

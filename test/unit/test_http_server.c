@@ -294,7 +294,11 @@ static void assert_served(int fd)
  * served, and at the preferred server before. Each connection counts twice here: both its ends are in this process. */
 static void connections_beyond_the_cap_wait(void **state)
 {
-    enum { IDLE = 70, PAUSED_MS = 150, AT_ONCE_MS = 5000 }; /* of a busy machine; the idle ones are hung up after 15 s */
+    enum {
+        IDLE = 70,
+        PAUSED_MS = 150,
+        AT_ONCE_MS = 5000
+    }; /* of a busy machine; the idle ones are hung up after 15 s */
     static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
     struct fixture *f = *state;
     int idle[IDLE];

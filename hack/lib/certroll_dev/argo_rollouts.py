@@ -39,7 +39,7 @@ class ArgoRollouts:
         program = tools.ensure(["argo-rollouts"])["argo-rollouts"]
         try:
             self._kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(_crds()))
-            self._kubectl("wait", "--for=condition=Established", "--timeout=60s", *_crd_names())
+            controlplane.wait_for_crds(self._cluster, *_crd_names())
             self._start([str(program), *self._arguments()])
         except BaseException:
             self.__exit__()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,21 +113,11 @@ def _end_controllers(cluster: Cluster) -> None:
 
 def _apply(world: World) -> None:
     world.kubectl("apply", "--server-side", "-k", str(paths.CRDS))
-    _wait_for_crd(world)
+    controlplane.wait_for_crds(world.cluster, *paths.crd_names())
     overlay = paths.REPOSITORY / "manifests" / "overlays" / "cluster-wide"
     documents = world.kubectl("kustomize", str(overlay)).split("\n---\n")
     wanted = [text for text in documents if not _NOT_APPLIED.search(text)]
     world.kubectl("apply", "--server-side", "-f", "-", stdin="\n---\n".join(wanted))
-
-
-def _wait_for_crd(world: World) -> None:
-    """kubectl fails at once while there are no conditions at all."""
-    words = ("wait", "--for=condition=Established", "--timeout=5s", *paths.crd_names())
-    end = time.monotonic() + 60
-    while not controlplane.holds(world.cluster, world.cluster.bin / "kubectl", *words):
-        if time.monotonic() > end:
-            raise DevError("the CRDs were not established within 60 s, see hack/cluster logs-dir")
-        time.sleep(0.2)
 
 
 def _write_credentials(world: World) -> None:

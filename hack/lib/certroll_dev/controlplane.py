@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -60,6 +61,16 @@ def holds(cluster: Cluster, program: Path, *words: str) -> bool:
     except DevError:
         return False
     return True
+
+
+def wait_for_crds(cluster: Cluster, *names: str) -> None:
+    """`names`: crd/certrotationpolicies.certroll.dev. kubectl fails at once while there are no conditions at all."""
+    words = ("wait", "--for=condition=Established", "--timeout=5s", *names)
+    end = time.monotonic() + 60
+    while not holds(cluster, cluster.bin / "kubectl", *words):
+        if time.monotonic() > end:
+            raise DevError(f"not established within 60 s: {' '.join(names)}; see hack/cluster logs-dir")
+        time.sleep(0.2)
 
 
 def wait_for_controllers(cluster: Cluster, programs: Mapping[str, Path]) -> None:

@@ -117,7 +117,7 @@ class Operator:
             node.ensure_image(machine, self._setup.image, self._archive)
         install_overlay.write(self.overlay, self._setup)
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=self._manifests())
-        self.kubectl("wait", "--for=condition=Established", "--timeout=30s", *paths.crd_names())
+        controlplane.wait_for_crds(self._cluster, *paths.crd_names())
         self.wait_ready()
         self._withdraw_other_rights()
 

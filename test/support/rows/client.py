@@ -15,7 +15,7 @@ from typing import Any
 
 from rows.leaves import Leaf
 
-_TIMEOUT = 5.0
+_TIMEOUT = 15.0
 
 
 @dataclass(frozen=True)

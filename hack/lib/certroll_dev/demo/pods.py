@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from certroll_dev.demo.api import API, Object
 
-_TIMEOUT = 2.0
+_TIMEOUT = 10.0
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from certroll_dev import paths
+from certroll_dev import controlplane, paths
 from certroll_dev.demo.api import API, Object
 from certroll_dev.demo.cluster import LocalCluster
 from certroll_dev.demo.component_images import Image
@@ -61,7 +61,7 @@ def install(cluster: LocalCluster, api: API, images: list[Image], materials: Map
 
 def install_crds(cluster: LocalCluster) -> None:
     cluster.kubectl("apply", "--server-side", "-k", str(paths.CRDS))
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", *paths.crd_names())
+    controlplane.wait_for_crds(cluster.layout, *paths.crd_names())
 
 
 def install_policy(cluster: LocalCluster) -> None:

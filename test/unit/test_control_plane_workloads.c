@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-
 #include "base/strings.h"
 #include "support/jsontext.h"
 

@@ -4,7 +4,7 @@
     GET /silent    nothing at all until it is let go
     GET /drips     head at once, then a piece of the body each second; the last one when it is let go
     STREAM         one line, by TCP: a line each second, and "end" when it is let go; then it hangs up
-    GET /state     for the test: who is held, by the address that asks
+    GET /state     for the test: who is held, and how many were answered at once, by the address that asks
     POST /release?over=SECONDS    for the test: lets all go who are held now, one after the other
 """
 
@@ -29,6 +29,7 @@ class Upstream:
     def __init__(self) -> None:
         self._held: dict[asyncio.Event, str] = {}  # to whom, by its address
         self._gone = 0  # hung up while they were held
+        self._answered: Counter[str] = Counter()  # at once
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
@@ -50,10 +51,11 @@ class Upstream:
             writer.write(_HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
             await self._hold(reader, writer, _PIECE, _LAST)
         elif path == "/state":
-            _say(writer, json.dumps({"held": Counter(self._held.values()), "gone": self._gone}))
+            _say(writer, json.dumps({"held": Counter(self._held.values()), "gone": self._gone, "answered": self._answered}))
         elif path.startswith("/release?over="):
             _say(writer, str(self._release(float(path.partition("=")[2]))))
         else:
+            self._answered[writer.get_extra_info("peername")[0]] += 1
             _say(writer, "ok")
         await writer.drain()
 

@@ -270,8 +270,16 @@ class Upstream:
 
     def held(self, ip: str = "") -> int:
         """How many wait to be let go, of those that come through this pod, or all."""
-        held: dict[str, int] = json.loads(self._ask("GET", "/state"))["held"]
+        held = self._state("held")
         return held.get(ip, 0) if ip else sum(held.values())
+
+    def answered(self, ip: str) -> int:
+        """How many that came through this pod were answered at once."""
+        return self._state("answered").get(ip, 0)
+
+    def _state(self, what: str) -> dict[str, int]:
+        state: dict[str, dict[str, int]] = json.loads(self._ask("GET", "/state"))
+        return state[what]
 
     def release(self, over: float) -> int:
         """All who are held now, one after the other within so many seconds. Returns at once, how many they are."""

@@ -6,6 +6,7 @@ come all the time.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
@@ -204,8 +205,11 @@ class _Rolled:
 def _rolled(world: World, edge: Edge, drains: bool) -> _Rolled:
     """A new leaf, and what becomes of all who are connected."""
     said, memory, after = "", 0, 0.0
-    with world.calls(edge, _RATE) as calls, world.clients(edge, _REQUESTS, _STREAMS) as clients:
-        old = world.pods(edge)
+    with contextlib.ExitStack() as stack:
+        calls, old = stack.enter_context(world.calls(edge, _RATE)), world.pods(edge)
+        # A node's proxy hears of a pod a moment after it is ready.
+        wait_for("the Service to lead to each pod", lambda: all(world.upstream.answered(pod.ip) for pod in old), deadline=60)
+        clients = stack.enter_context(world.clients(edge, _REQUESTS, _STREAMS))
         held = {pod.name: world.upstream.held(pod.ip) for pod in old}
         assert min(held.values()) > (_REQUESTS + _STREAMS) / 10, held
         change = world.renew(edge)

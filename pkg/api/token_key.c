@@ -1,6 +1,5 @@
 #include "api/token_key.h"
 
-#include <stdint.h>
 #include <string.h>
 
 #include "base/buffer.h"
@@ -9,11 +8,6 @@
 #include "codec/json.h"
 
 enum { DIGEST = (CR_SHA256_HEX - 1) / 2 };
-
-static void json_secret_cleanup(struct cr_json **j)
-{
-    cr_json_free_secret(*j);
-}
 
 /* RFC 4648, section 5, without padding: a part of a JWT (RFC 7515, section 2). */
 static bool decode_url(const char *text, size_t len, struct cr_buf *out)
@@ -42,31 +36,20 @@ static struct cr_json *next_part(const char **at, const char *end)
     return cr_json_parse(cr_buf_text(&text), text.len, NULL);
 }
 
-static void write_hex(const struct cr_buf *bytes, char out[CR_SHA256_HEX])
-{
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < DIGEST; i++) {
-        uint8_t byte = (uint8_t)bytes->data[i];
-        out[2 * i] = digits[byte >> 4];
-        out[2 * i + 1] = digits[byte & 0xf];
-    }
-    out[CR_SHA256_HEX - 1] = '\0';
-}
-
 static bool key_of_header(const struct cr_json *header, char key[CR_SHA256_HEX])
 {
     const char *kid = cr_or_empty(cr_json_string_at(header, "kid"));
     CR_CLEANUP(cr_buf) struct cr_buf digest = {0};
     if (!decode_url(kid, strlen(kid), &digest) || digest.len != DIGEST)
         return false;
-    write_hex(&digest, key);
+    cr_digest_hex((const unsigned char *)digest.data, key);
     return true;
 }
 
 bool cr_token_key(const char *text, size_t len, char key[CR_SHA256_HEX])
 {
     const char *at = text;
-    __attribute__((cleanup(json_secret_cleanup))) struct cr_json *header = next_part(&at, text + len);
+    CR_CLEANUP(cr_json_secret) struct cr_json *header = next_part(&at, text + len);
     return key_of_header(header, key);
 }
 
@@ -74,8 +57,8 @@ bool cr_pod_token_key(const char *text, size_t len, const char *uid, char key[CR
 {
     const char *at = text;
     const char *end = text + len;
-    __attribute__((cleanup(json_secret_cleanup))) struct cr_json *header = next_part(&at, end);
-    __attribute__((cleanup(json_secret_cleanup))) struct cr_json *claims = header ? next_part(&at, end) : NULL;
+    CR_CLEANUP(cr_json_secret) struct cr_json *header = next_part(&at, end);
+    CR_CLEANUP(cr_json_secret) struct cr_json *claims = header ? next_part(&at, end) : NULL;
     *key = '\0'; /* it stays so unless the header has one */
     if (!cr_json_string_at(header, "alg") || !cr_streq(cr_json_string_at(claims, "kubernetes.io", "pod", "uid"), uid))
         return false;

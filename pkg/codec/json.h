@@ -42,6 +42,7 @@ void cr_json_free(struct cr_json *j);
 CR_DEFINE_CLEANUP(cr_json, struct cr_json, cr_json_free)
 /* Wipes every string below j before freeing: for objects that carry keys. */
 void cr_json_free_secret(struct cr_json *j);
+CR_DEFINE_CLEANUP(cr_json_secret, struct cr_json, cr_json_free_secret)
 
 struct cr_json *cr_json_new_object(void);
 struct cr_json *cr_json_new_array(void);

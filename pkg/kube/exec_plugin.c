@@ -48,11 +48,6 @@ void cr_exec_credential_dispose(struct cr_exec_credential *credential)
 
 /* --- what it printed --- */
 
-static void json_secret_cleanup(struct cr_json **j)
-{
-    cr_json_free_secret(*j);
-}
-
 /* Absent, null and "" are all no text, as in client-go. */
 static bool status_text(const struct cr_json *status, const char *field, char **slot, struct cr_error *err)
 {
@@ -124,7 +119,7 @@ bool cr_exec_credential_decode(const char *api_version, const char *text, size_t
                                struct cr_error *err)
 {
     *out = (struct cr_exec_credential){0};
-    __attribute__((cleanup(json_secret_cleanup))) struct cr_json *credential = cr_json_parse(text, len, err);
+    CR_CLEANUP(cr_json_secret) struct cr_json *credential = cr_json_parse(text, len, err);
     if (!credential)
         return cr_error_wrap(err, "what it printed is no JSON");
     if (decode(api_version, credential, out, err))

@@ -12,11 +12,6 @@
 #include "kube/kubeconfig_reader.h"
 #include "sys/file.h"
 
-static void json_secret_cleanup(struct cr_json **j)
-{
-    cr_json_free_secret(*j);
-}
-
 /* `field`-data holds it inline and wins over the path in `field`, as in client-go. */
 static bool pem_field(const struct cr_kubeconfig_reader *in, const struct cr_json *object, const char *field,
                       char **pem, char **file)
@@ -144,8 +139,7 @@ struct cr_kube_config *cr_kube_config_from_file(const char *path, const char *co
         cr_error_wrap(err, "kubeconfig");
         return NULL;
     }
-    __attribute__((cleanup(json_secret_cleanup))) struct cr_json *file =
-        cr_yaml_parse(cr_buf_text(&text), text.len, err);
+    CR_CLEANUP(cr_json_secret) struct cr_json *file = cr_yaml_parse(cr_buf_text(&text), text.len, err);
     if (!file) {
         cr_error_wrap(err, "kubeconfig %s", path);
         return NULL;

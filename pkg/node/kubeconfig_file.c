@@ -4,11 +4,6 @@
 #include "codec/yaml.h"
 #include "kube/kubeconfig_reader.h"
 
-static void json_secret_cleanup(struct cr_json **j)
-{
-    cr_json_free_secret(*j);
-}
-
 static void item_dispose(struct cr_kubeconfig_item *item)
 {
     free(item->path);
@@ -117,7 +112,7 @@ bool cr_kubeconfig_file_read(const char *path, const char *text, size_t len, str
                              struct cr_error *err)
 {
     *out = (struct cr_kubeconfig_file){0};
-    __attribute__((cleanup(json_secret_cleanup))) struct cr_json *file = cr_yaml_parse(text, len, err);
+    CR_CLEANUP(cr_json_secret) struct cr_json *file = cr_yaml_parse(text, len, err);
     if (!file)
         return cr_error_wrap(err, "%s", path);
     if (read_file(path, file, out, err))

@@ -10,11 +10,6 @@
 #include "node/kubeconfig_file.h"
 #include "rotation/settings.h"
 
-static void json_secret_cleanup(struct cr_json **j)
-{
-    cr_json_free_secret(*j);
-}
-
 /* The text of the file that the program sees at path. */
 static bool read_file(const struct cr_node_reader *program, const char *path, struct cr_buf *out, struct cr_error *err)
 {
@@ -187,8 +182,7 @@ bool cr_node_reader_follow_config(const struct cr_node_reader *program, const st
             continue;
         const char *path = config_path(&configs[i], flags, settings);
         struct cr_error err = {0};
-        __attribute__((cleanup(json_secret_cleanup))) struct cr_json *config =
-            path ? read_yaml(program, path, &err) : NULL;
+        CR_CLEANUP(cr_json_secret) struct cr_json *config = path ? read_yaml(program, path, &err) : NULL;
         if (config)
             return configs[i].follow(program, config);
         if (path)

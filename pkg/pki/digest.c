@@ -22,7 +22,7 @@ static _Noreturn void no_crypto(void)
     _exit(70);
 }
 
-static void to_hex(const unsigned char *digest, char out[CR_SHA256_HEX])
+void cr_digest_hex(const unsigned char *digest, char out[CR_SHA256_HEX])
 {
     static const char digits[] = "0123456789abcdef";
     for (size_t i = 0; i < 32; i++) {
@@ -59,7 +59,7 @@ void cr_sha256_hex_pieces(const struct cr_sha256_piece *pieces, size_t count, ch
     if (!EVP_DigestFinal_ex(ctx, digest, NULL))
         no_crypto();
     EVP_MD_CTX_free(ctx);
-    to_hex(digest, out);
+    cr_digest_hex(digest, out);
 }
 
 void cr_sha256_hex(const void *data, size_t len, char out[CR_SHA256_HEX])
@@ -74,7 +74,7 @@ void cr_hmac_sha256_hex(const void *key, size_t key_len, const void *data, size_
     /* HMAC takes a NULL key for "the same as before": an empty one needs an address. */
     if (key_len > INT_MAX || !HMAC(sha256(), key_len ? key : "", (int)key_len, data, len, digest, &size))
         no_crypto();
-    to_hex(digest, out);
+    cr_digest_hex(digest, out);
 }
 
 struct cr_hmac {
@@ -107,7 +107,7 @@ void cr_hmac_hex(struct cr_hmac *hmac, char out[CR_SHA256_HEX])
     size_t size = 0;
     if (!EVP_MAC_final(hmac->ctx, digest, &size, sizeof digest))
         no_crypto();
-    to_hex(digest, out);
+    cr_digest_hex(digest, out);
 }
 
 void cr_hmac_free(struct cr_hmac *hmac)

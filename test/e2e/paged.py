@@ -34,5 +34,5 @@ def operator_of_all_namespaces(cluster: LocalCluster, image: Image, folder: Path
         operator.install()
         yield operator
         operator.uninstall()
-    found = [line for line in operator.logs().splitlines() if "Sanitizer" in line or "runtime error:" in line]
+    found = sanitizers.reports(operator.logs())
     assert not found, found

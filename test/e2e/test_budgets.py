@@ -90,19 +90,19 @@ def _stories(below: dict[str, str]) -> str:
     return "\n".join(f"{name}\n{story}" for name, story in below.items())
 
 
-def _replaced_stale(webs: Webs, came: set[str]) -> int:
-    """Of these, who mounted the Secret of before from the kubelet's cache, and was replaced once more."""
-    found = webs.api.list("events", webs.namespace)  # those of earlier tests, too
-    return len(came & {event["involvedObject"].get("uid") for event in found if event.get("reason") == "EvictedStale"})
+def _replaced_stale(webs: Webs) -> set[str]:
+    """UIDs of those who mounted the Secret of before from the kubelet's cache, and were replaced once more; in earlier tests, too."""
+    return {each["involvedObject"].get("uid") for each in webs.api.list("events", webs.namespace) if each.get("reason") == "EvictedStale"}
 
 
 def _assert_restarted(webs: Webs, record: PodRecord, found: Sequence[Web], times: int, since: int = 0) -> None:
     record.catch_up()
-    new = {web.name: set(record.came(web.labels, since)) for web in found}
+    new = {web.name: record.came(web.labels, since) for web in found}
     wanted = {web.name: web.replicas * times for web in found}
 
     def count() -> dict[str, int]:
-        return {name: len(uids) - _replaced_stale(webs, uids) for name, uids in new.items()}
+        stale = _replaced_stale(webs)
+        return {name: len(uids - stale) for name, uids in new.items()}
 
     # Events are sent behind all other work.
     wait_for("each pod to have been replaced as often as it should", lambda: count() == wanted, deadline=30, missing=lambda: str(count()))

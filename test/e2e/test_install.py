@@ -65,7 +65,7 @@ class Installer:
             operator = self._now[1]
             self._now = None
             operator.uninstall()
-            found = [line for line in operator.logs().splitlines() if "Sanitizer" in line or "runtime error:" in line]
+            found = sanitizers.reports(operator.logs())
             assert not found, found
 
 

@@ -163,16 +163,21 @@ def test_a_replaced_immutable_secret_asks_for_a_person(world: World) -> None:
         assert not world.serves(ENVOY, material), "the kubelet does refresh it: the rule and its documentation are wrong"
         operator.check()
 
-        # What a person does about it: no pod of it is left, and then new ones.
-        replicas = world.deployment(ENVOY)["spec"]["replicas"]
-        world.api.merge("deployments", NAMESPACE, ENVOY.deployment, {"spec": {"replicas": 0}})
-        wait_for("the pods to go", lambda: not world.pods(ENVOY), deadline=120)
-        gone = time.monotonic()
-        wait_for("the kubelet to forget the Secret", lambda: time.monotonic() - gone > 3, deadline=10)
-        world.api.merge("deployments", NAMESPACE, ENVOY.deployment, {"spec": {"replicas": replicas}})
-        workloads.wait_rolled_out(world.api, ENVOY.deployment)
+        _none_and_then_new_ones(world)  # what a person does about it
         world.wait_settled(versions, deadline=180)
         assert world.serves(ENVOY, material)
+
+
+def _none_and_then_new_ones(world: World) -> None:
+    """One pod that is still leaving is enough for the kubelet to keep the Secret, and to give it to those that start."""
+    replicas = world.deployment(ENVOY)["spec"]["replicas"]
+    world.api.merge("deployments", NAMESPACE, ENVOY.deployment, {"spec": {"replicas": 0}})
+    selector = f"app={ENVOY.deployment}"
+    wait_for("the pods to be gone", lambda: not world.api.list("pods", NAMESPACE, selector), deadline=120)
+    gone = time.monotonic()
+    wait_for("the kubelet to forget the Secret", lambda: time.monotonic() - gone > 3, deadline=10)
+    world.api.merge("deployments", NAMESPACE, ENVOY.deployment, {"spec": {"replicas": replicas}})
+    workloads.wait_rolled_out(world.api, ENVOY.deployment)
 
 
 def _immutable_on_record(world: World) -> bool:

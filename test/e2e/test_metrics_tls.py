@@ -134,8 +134,8 @@ class Scene:
 
     def end(self) -> None:
         self.operator.uninstall()
-        log = self.operator.logs()
-        assert not [line for line in log.splitlines() if "Sanitizer" in line or "runtime error:" in line]
+        found = sanitizers.reports(self.operator.logs())
+        assert not found, found
 
 
 @pytest.fixture

@@ -74,9 +74,16 @@ class ControlPlane:
 
     def apply_crds(self) -> None:
         self.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(paths.CRDS))  # a test may have changed them
-        established = ("wait", "--for=condition=Established", "--timeout=30s", *paths.crd_names())
-        # kubectl fails at once while there are no conditions at all
-        wait_until("the CRDs are established", lambda: self.kubectl(*established, check=False).returncode == 0)
+        self.wait_for_crds(*paths.crd_names())
+
+    def wait_for_crds(self, *names: str) -> None:
+        """`names`: crd/certrotationpolicies.certroll.dev; none: all. kubectl fails at once while there are no conditions at all."""
+        established = ("wait", "--for=condition=Established", "--timeout=30s", *(names or ("crd", "--all")))
+        wait_until("the CRDs are established", lambda: self.kubectl(*established, check=False).returncode == 0, 60)
+
+    def audit_lines(self) -> list[str]:
+        """Of the API server's audit log; without the last, which may be being written."""
+        return self.audit_log.read_text().rpartition("\n")[0].splitlines()
 
 
 def reserve(name: str) -> tuple[str, socket.socket]:

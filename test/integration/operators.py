@@ -118,7 +118,7 @@ def api_server_stopped(plane: ControlPlane) -> Iterator[None]:
 def writes_of(plane: ControlPlane, user: str, since: float) -> list[str]:
     """What that user wrote, by the API server's audit log, from that time (Unix) on."""
     writes = []
-    for line in plane.audit_log.read_text().rpartition("\n")[0].splitlines():
+    for line in plane.audit_lines():
         event: Mapping[str, Any] = json.loads(line)
         reads = event["verb"] in ("get", "list", "watch")
         # Whoever was refused by 401 has no name.

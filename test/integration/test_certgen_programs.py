@@ -187,8 +187,7 @@ def _envoy(folder: Path, gate: Gate) -> Sandbox:
 @pytest.fixture
 def certgen(control_plane: ControlPlane, namespace: str) -> Certgen:
     control_plane.kubectl("apply", "-f", "-", input="".join(json.dumps(crd) for crd in clouds.contour_crds()))
-    established = ("wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
-    wait_until("the CRDs are established", lambda: control_plane.kubectl(*established, check=False).returncode == 0, 60)
+    control_plane.wait_for_crds()
     own = Certgen(control_plane, namespace, ("--profile", "contour"))
     own.run()
     return own

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from control_plane import ROOT, ControlPlane, wait_until
+from control_plane import ROOT, ControlPlane
 
 sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
 
@@ -66,8 +66,7 @@ def cases(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
     """All at once: each waits most of its time. They are in the network of the control plane, where nobody else is."""
     folder = tmp_path_factory.mktemp("programs")
     control_plane.kubectl("apply", "-f", "-", input="".join(json.dumps(crd) for crd in clouds.contour_crds()))
-    established = ("wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
-    wait_until("the CRDs are established", lambda: control_plane.kubectl(*established, check=False).returncode == 0, 60)
+    control_plane.wait_for_crds()
     network = Path("/run/netns") / control_plane.netns
     generations = Generations(folder)
 

@@ -140,7 +140,7 @@ class Place:
     def watches(self, operator: Operator) -> list[str]:
         """Selectors of the watches of Secrets that are open, by the audit log."""
         selectors: dict[str, str] = {}
-        for line in self.plane.audit_log.read_text().rpartition("\n")[0].splitlines():
+        for line in self.plane.audit_lines():
             if operator.user not in line or '"secrets"' not in line or '"watch"' not in line:
                 continue
             event = json.loads(line)

@@ -1,4 +1,4 @@
-"""An initial list that takes long: each connection brings 2.5 MB/s (toxiproxy), and no request has to wait for the list."""
+"""An initial list that takes long: each connection brings 5 MB/s (toxiproxy), and no request has to wait for the list."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
 from certroll_dev import tools  # noqa: E402
 from toxiproxy import Toxiproxy  # noqa: E402
 
-RATE = 2500  # kB/s of a connection
-COUNT = 100  # Deployments with as much as an object may carry: 25 MB, which take 10 s
+RATE = 5000  # kB/s of a connection
+COUNT = 100  # Deployments with as much as an object may carry: 25 MB, which take 5 s
 FAST = 0.25  # a bucket of the histogram; the figure itself is recorded, since this machine may be busy
 RENEWALS = ("--leader-elect-retry-period=40ms", "--leader-elect-renew-deadline=5s", "--leader-elect-lease-duration=8s")  # each 100 ms
 
@@ -83,8 +83,7 @@ def test_a_request_does_not_wait_for_a_list(slow: Operator, record_property) -> 
     record_property("mean_ms", round(mean * 1000, 2))
     record_property("requests", int(count))
     print(f"{count:.0f} requests during a list of {time.monotonic() - began:.1f} s: {mean * 1000:.1f} ms each")
-    # Behind the list each would wait for what lies in the buffers; on a busy machine a single one may be slow.
-    assert fast >= 0.9 * count and mean < FAST
+    assert fast == count and mean < 0.05
     assert slow.leads()
 
 

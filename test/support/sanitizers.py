@@ -14,7 +14,9 @@ ENVIRONMENT = {
 
 def report_in(log: Path) -> str | None:
     """The first line of a sanitizer's report."""
-    for line in log.read_text(errors="replace").splitlines():
-        if "Sanitizer" in line or "runtime error:" in line:
-            return line
-    return None
+    return next(iter(reports(log.read_text(errors="replace"))), None)
+
+
+def reports(log: str) -> list[str]:
+    """The lines of a log that are a sanitizer's."""
+    return [line for line in log.splitlines() if "Sanitizer" in line or "runtime error:" in line]

@@ -27,7 +27,7 @@ _BY_TRIGGER = frozenset({"Signal", "HTTP", "Command"})
 _QUICKEST_FIRST = ("serverLeaf", "clientCA", "clientLeaf", "serverCA")
 _START = 60.0
 _WINDOW = 10.0  # in which nothing may show without a reason; the polls of these programs are shorter
-_SLACK = 15.0  # of a busy machine
+_SLACK = 5.0  # of a busy machine
 _TRIGGERED = 10.0  # after a trigger
 
 

@@ -164,14 +164,16 @@ def slack(row: Row) -> float:
 
 
 def _look(row: Row, limit: float) -> float | None:
-    """Seconds until it was seen: to the beginning of the look that saw it, as some take seconds themselves."""
+    """Seconds until it was seen: to the end of the look that saw it."""
     return _wait(row.seen, limit)
 
 
 def _wait(call: Callable[[], bool], limit: float) -> float | None:
     began = time.monotonic()
-    while (now := time.monotonic() - began) <= limit:
+    while True:
         if call():
-            return now
+            return time.monotonic() - began
+        now = time.monotonic() - began
+        if now > limit:
+            return None
         time.sleep(_QUICK if now < 2 else _SLOW)
-    return None

@@ -6,7 +6,6 @@ import dataclasses
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from certroll_dev import paths
 
@@ -100,10 +99,12 @@ def _ctest(name: str, preset: str, follows: Sequence[str] = ()) -> Step:
 
 
 def _clusters(wanted: Wanted) -> Iterator[Step]:
-    """All that runs real servers, side by side: each waits for kubelets and timers more than it computes."""
+    """All that runs real servers, side by side: each waits for kubelets and timers more than it computes. The soak computes,
+    and comes behind the first that ends."""
     if wanted.has("soak"):
         options = ["--minutes", f"{wanted.minutes:g}", "-s"]
-        yield _pytest("soak", "test/soak", options, needs=["build-dev", "build-tsan", "build-release"], before=_POLITE)
+        builds = ["build-dev", "build-tsan", "build-release"]
+        yield _pytest("soak", "test/soak", options, needs=builds, follows=["e2e-1"], before=_POLITE)
     if wanted.has("e2e"):
         yield from _e2e(wanted)
     if wanted.has("integration"):
@@ -122,10 +123,15 @@ def _e2e(wanted: Wanted) -> Iterator[Step]:
 
 
 def _pytest(
-    name: str, what: str, options: Sequence[str], needs: Sequence[str] = ("build-dev",), before: Sequence[str] = ()
+    name: str,
+    what: str,
+    options: Sequence[str],
+    needs: Sequence[str] = ("build-dev",),
+    follows: Sequence[str] = (),
+    before: Sequence[str] = (),
 ) -> Step:
     report = BUILD / f"{name}-pytest.xml"
     argv = [*before, _PYTHON, "-u", "-m", "pytest", what, "--junit-xml", report, "-ra", *options]
     return Step(
-        name, argv, needs=["venv", "programs", *needs], follows=["unit", "tsan"], report=report, ran=_TESTS_RAN
+        name, argv, needs=["venv", "programs", *needs], follows=["unit", "tsan", *follows], report=report, ran=_TESTS_RAN
     )

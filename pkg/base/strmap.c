@@ -1,15 +1,18 @@
 #include "base/strmap.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
+#include "base/intern.h"
 
 /* Open addressing with linear probing; removal shifts the run back, so there are no tombstones. Each policy is in some
- * fifteen maps: slots are small, hashes are computed again when they are needed, and a map grows by half. */
+ * twenty maps: they share its key, slots are small, hashes are computed again when they are needed, and a map grows by
+ * a quarter. */
 struct slot {
-    char *key; /* NULL: free */
+    const char *key; /* interned; NULL: free */
     void *value;
 };
 
@@ -17,7 +20,7 @@ struct cr_strmap {
     struct slot *slots;
     size_t cap;
     size_t len;
-    uint64_t seed; /* names come from users: a fixed seed would let them choose collisions */
+    uint64_t seed;
     void (*free_value)(void *);
 };
 
@@ -29,8 +32,7 @@ struct cr_strmap *cr_strmap_new(void (*free_value)(void *))
     map->cap = FIRST_CAP;
     map->slots = cr_calloc(map->cap, sizeof *map->slots);
     map->free_value = free_value;
-    if (getrandom(&map->seed, sizeof map->seed, GRND_NONBLOCK) != (ssize_t)sizeof map->seed)
-        map->seed = (uint64_t)(uintptr_t)map;
+    map->seed = cr_hash_seed();
     return map;
 }
 
@@ -45,7 +47,7 @@ void cr_strmap_clear(struct cr_strmap *map)
     for (size_t i = 0; i < map->cap; i++) {
         if (!map->slots[i].key)
             continue;
-        free(map->slots[i].key);
+        cr_intern_release(map->slots[i].key);
         drop_value(map, map->slots[i].value);
         map->slots[i] = (struct slot){0};
     }
@@ -61,21 +63,9 @@ void cr_strmap_free(struct cr_strmap *map)
     free(map);
 }
 
-/* FNV-1a, seeded and mixed. */
-static uint64_t hash_key(const struct cr_strmap *map, const char *key)
-{
-    uint64_t h = 14695981039346656037ULL ^ map->seed;
-    for (const unsigned char *p = (const unsigned char *)key; *p; p++)
-        h = (h ^ *p) * 1099511628211ULL;
-    h ^= h >> 32;
-    h *= 0x9e3779b97f4a7c15ULL;
-    return h ^ (h >> 29);
-}
-
-/* The hash as a fraction of 2^32, of the slots: cap need be no power of two. */
 static size_t home_of(const struct cr_strmap *map, const char *key)
 {
-    return (size_t)(((hash_key(map, key) >> 32) * map->cap) >> 32);
+    return cr_hash_place(cr_hash_text(map->seed, key), map->cap);
 }
 
 static size_t after(const struct cr_strmap *map, size_t i)
@@ -95,7 +85,7 @@ static void grow(struct cr_strmap *map)
 {
     struct slot *old = map->slots;
     size_t old_cap = map->cap;
-    map->cap += old_cap / 2;
+    map->cap += old_cap / 4;
     map->slots = cr_calloc(map->cap, sizeof *map->slots);
     for (size_t i = 0; i < old_cap; i++)
         if (old[i].key)
@@ -116,7 +106,7 @@ void cr_strmap_set(struct cr_strmap *map, const char *key, void *value)
         grow(map);
         slot = find(map, key);
     }
-    *slot = (struct slot){.key = cr_strdup(key), .value = value};
+    *slot = (struct slot){.key = cr_intern(key), .value = value};
     map->len++;
 }
 
@@ -125,17 +115,11 @@ void *cr_strmap_get(const struct cr_strmap *map, const char *key)
     return find(map, key)->value;
 }
 
-/* How many slots on from one to another, around the end. */
-static size_t steps(const struct cr_strmap *map, size_t from, size_t to)
-{
-    return to >= from ? to - from : to + map->cap - from;
-}
-
 static void close_gap(struct cr_strmap *map, size_t gap)
 {
     for (size_t i = after(map, gap); map->slots[i].key; i = after(map, i)) {
         /* May move only when its home does not lie cyclically between the gap and itself. */
-        if (steps(map, home_of(map, map->slots[i].key), i) < steps(map, gap, i))
+        if (cr_hash_steps(home_of(map, map->slots[i].key), i, map->cap) < cr_hash_steps(gap, i, map->cap))
             continue;
         map->slots[gap] = map->slots[i];
         gap = i;
@@ -149,7 +133,7 @@ static bool take(struct cr_strmap *map, const char *key, void **value)
     if (!slot->key)
         return false;
     *value = slot->value;
-    free(slot->key);
+    cr_intern_release(slot->key);
     close_gap(map, (size_t)(slot - map->slots));
     map->len--;
     return true;

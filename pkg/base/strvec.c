@@ -16,7 +16,7 @@ void cr_strvec_dispose(struct cr_strvec *v)
 void cr_strvec_add(struct cr_strvec *v, const char *s)
 {
     if (v->len == v->cap) {
-        v->cap = v->cap ? v->cap * 2 : 4;
+        v->cap = v->cap ? v->cap * 2 : 1; /* most that are kept have one */
         v->items = cr_reallocarray(v->items, v->cap, sizeof *v->items);
     }
     v->items[v->len++] = cr_strdup(s);

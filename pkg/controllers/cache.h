@@ -71,6 +71,7 @@ void cr_cache_keys(struct cr_cache *cache, enum cr_cached what, const char *ns, 
  * reference, or NULL. */
 struct cr_packed *cr_cache_workload_packed(struct cr_cache *cache, const char *ns, const char *kind, const char *name);
 struct cr_packed *cr_cache_policy_packed(struct cr_cache *cache, const char *ns, const char *name);
+struct cr_packed *cr_cache_secret_packed(struct cr_cache *cache, const char *ns, const char *name);
 const char *cr_cached_kind(enum cr_cached what); /* "Deployment" */
 /* Whose template an Argo Rollout takes by its workloadRef: a Deployment. extra: of the Rollout. A reference; NULL: its
  * own, or there is none. */

@@ -157,6 +157,11 @@ void cr_cache_expect_secrets(struct cr_cache *cache, const struct cr_policy *pol
     cr_secret_refs_add(cache->refs, policy);
 }
 
+struct cr_packed *cr_cache_secret_packed(struct cr_cache *cache, const char *ns, const char *name)
+{
+    return cr_secret_watches_get_packed(cache->secrets, ns, name);
+}
+
 struct cr_secret_refs *cr_cache_secret_refs(struct cr_cache *cache)
 {
     return cache->refs;

@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "base/strmap.h"
 #include "base/strvec.h"
+#include "codec/packing.h"
 
 enum { STATES = CR_CONSUMER_ABSENT + 1, DECISIONS = CR_DECISION_RESTART + 1, EVIDENCE = 4 };
 
@@ -84,6 +85,12 @@ struct shown {
     struct cr_strvec secrets; /* with a leaf */
 };
 
+/* The same, kept for each policy: most of its numbers are 0. */
+struct kept {
+    size_t size;
+    char bytes[];
+};
+
 /* Of one namespace: the sums over its policies. */
 struct town {
     struct tally sums;
@@ -102,16 +109,56 @@ struct cr_policy_metrics {
     struct cr_metric *restart_seconds;
 
     pthread_mutex_t lock;    /* guards what is below */
-    struct cr_strmap *shown; /* by namespace/name */
+    struct cr_strmap *shown; /* by namespace/name: struct kept */
     struct cr_strmap *towns;
     struct cr_strmap *secrets; /* by namespace/name: a size_t, the policies that show it */
 };
 
-static void shown_free(void *p)
+static void shown_dispose(struct shown *shown)
 {
-    struct shown *shown = p;
     cr_strvec_dispose(&shown->secrets);
-    free(shown);
+}
+CR_DEFINE_DISPOSE(shown, struct shown, shown_dispose)
+
+static void pack_counts(struct cr_buf *out, const int *counts, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        cr_pack_int(out, counts[i]);
+}
+
+static void unpack_counts(struct cr_unpacking *from, int *counts, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        counts[i] = (int)cr_unpack_int(from);
+}
+
+/* Owned. */
+static struct kept *keep(const struct shown *shown)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf packed = {0};
+    pack_counts(&packed, shown->tally.states, STATES);
+    pack_counts(&packed, shown->tally.blocked, BLOCKS);
+    pack_counts(&packed, shown->tally.decisions, DECISIONS);
+    pack_counts(&packed, shown->tally.pods, EVIDENCE);
+    pack_counts(&packed, &shown->tally.pending, 1);
+    cr_pack_texts(&packed, &shown->secrets);
+    struct kept *kept = cr_malloc(sizeof *kept + packed.len);
+    kept->size = packed.len;
+    memcpy(kept->bytes, packed.data, packed.len);
+    return kept;
+}
+
+static struct shown recall(const struct kept *kept)
+{
+    struct shown shown = {0};
+    struct cr_unpacking from = cr_unpacking_of(kept->bytes, kept->size);
+    unpack_counts(&from, shown.tally.states, STATES);
+    unpack_counts(&from, shown.tally.blocked, BLOCKS);
+    unpack_counts(&from, shown.tally.decisions, DECISIONS);
+    unpack_counts(&from, shown.tally.pods, EVIDENCE);
+    unpack_counts(&from, &shown.tally.pending, 1);
+    cr_unpack_texts(&from, &shown.secrets);
+    return shown;
 }
 
 static void register_gauges(struct cr_policy_metrics *m, struct cr_metrics *metrics)
@@ -157,7 +204,7 @@ struct cr_policy_metrics *cr_policy_metrics_new(struct cr_metrics *metrics)
     register_gauges(m, metrics);
     register_totals(m, metrics);
     pthread_mutex_init(&m->lock, NULL);
-    m->shown = cr_strmap_new(shown_free);
+    m->shown = cr_strmap_new(free);
     m->towns = cr_strmap_new(free);
     m->secrets = cr_strmap_new(free);
     return m;
@@ -304,15 +351,14 @@ static void show_secrets(struct cr_policy_metrics *m, const char *ns, struct sho
     cr_strvec_dispose(&before);
 }
 
-static struct shown *shown_of(struct cr_policy_metrics *m, const char *ns, const char *key)
+/* Of a policy that is new, nothing. */
+static struct shown shown_of(struct cr_policy_metrics *m, const char *ns, const char *key)
 {
-    struct shown *shown = cr_strmap_get(m->shown, key);
-    if (shown)
-        return shown;
-    shown = cr_new(struct shown);
-    cr_strmap_set(m->shown, key, shown);
+    const struct kept *kept = cr_strmap_get(m->shown, key);
+    if (kept)
+        return recall(kept);
     town_of(m, ns)->policies++;
-    return shown;
+    return (struct shown){0};
 }
 
 /* --- gauges --- */
@@ -328,13 +374,14 @@ void cr_policy_metrics_show(struct cr_policy_metrics *m, const struct cr_world *
     struct tally tally = {0};
     count(status, &tally);
     pthread_mutex_lock(&m->lock);
-    struct shown *shown = shown_of(m, ns, key);
+    CR_CLEANUP(shown) struct shown shown = shown_of(m, ns, key);
     struct town *town = town_of(m, ns);
-    show_policy(m, ns, name, &shown->tally, &tally);
-    move_sums(&town->sums, &shown->tally, &tally);
+    show_policy(m, ns, name, &shown.tally, &tally);
+    move_sums(&town->sums, &shown.tally, &tally);
     show_town(m, ns, town);
-    show_secrets(m, ns, shown, world);
-    shown->tally = tally;
+    show_secrets(m, ns, &shown, world);
+    shown.tally = tally;
+    cr_strmap_set(m->shown, key, keep(&shown));
     pthread_mutex_unlock(&m->lock);
 }
 
@@ -345,13 +392,13 @@ void cr_policy_metrics_forget(struct cr_policy_metrics *m, const char *ns, const
     static const struct tally none = {0};
     cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
     pthread_mutex_lock(&m->lock);
-    struct shown *shown = cr_strmap_take(m->shown, key);
-    if (shown) {
+    cr_autofree struct kept *kept = cr_strmap_take(m->shown, key);
+    if (kept) {
+        CR_CLEANUP(shown) struct shown shown = recall(kept);
         struct town *town = town_of(m, ns);
-        show_policy(m, ns, name, &shown->tally, &none);
-        move_sums(&town->sums, &shown->tally, &none);
-        show_secrets(m, ns, shown, NULL);
-        shown_free(shown);
+        show_policy(m, ns, name, &shown.tally, &none);
+        move_sums(&town->sums, &shown.tally, &none);
+        show_secrets(m, ns, &shown, NULL);
         if (--town->policies) {
             show_town(m, ns, town);
         } else {

@@ -5,6 +5,7 @@
 #include <sys/queue.h>
 
 #include "base/alloc.h"
+#include "base/intern.h"
 #include "base/strings.h"
 #include "base/strmap.h"
 
@@ -21,9 +22,9 @@ struct town {
 struct slot {
     TAILQ_ENTRY(slot) link;
     struct town *town;
-    char *key; /* "ns/kind/name" */
-    char *kind;
-    char *name;
+    const char *key; /* "ns/kind/name"; interned, as are the others */
+    const char *kind;
+    const char *name;
     int claims;  /* policies that restart it */
     bool rolls;  /* a rollout was begun here */
     bool evicts; /* its pods are evicted from here */
@@ -41,7 +42,7 @@ struct claim {
 
 struct party { /* a policy */
     TAILQ_ENTRY(party) link;
-    char *policy;
+    const char *policy; /* interned */
     struct town *town;
     struct claim *claims;
     size_t claims_len;
@@ -77,9 +78,9 @@ static void town_free(void *value)
 static void slot_free(void *value)
 {
     struct slot *slot = value;
-    free(slot->key);
-    free(slot->kind);
-    free(slot->name);
+    cr_intern_release(slot->key);
+    cr_intern_release(slot->kind);
+    cr_intern_release(slot->name);
     free(slot);
 }
 
@@ -89,7 +90,7 @@ static void party_free(void *value)
     for (size_t i = 0; i < party->claims_len; i++)
         free(party->claims[i].version);
     free(party->claims);
-    free(party->policy);
+    cr_intern_release(party->policy);
     free(party);
 }
 
@@ -139,7 +140,7 @@ static struct party *party_of(struct cr_reservations *all, const char *policy)
     if (party)
         return party;
     party = cr_new(struct party);
-    party->policy = cr_strdup(policy);
+    party->policy = cr_intern(policy);
     cr_strmap_set(all->parties, policy, party);
     return party;
 }
@@ -174,10 +175,9 @@ static void count(const struct cr_reservations *all, struct town *town, int more
 static struct slot *add_slot(struct cr_reservations *all, struct town *town, struct cr_reserved workload)
 {
     struct slot *slot = cr_new(struct slot);
-    *slot = (struct slot){.town = town,
-                          .key = cr_asprintf("%s/%s/%s", town->ns, workload.kind, workload.name),
-                          .kind = cr_strdup(workload.kind),
-                          .name = cr_strdup(workload.name)};
+    cr_autofree char *key = cr_asprintf("%s/%s/%s", town->ns, workload.kind, workload.name);
+    *slot = (struct slot){
+        .town = town, .key = cr_intern(key), .kind = cr_intern(workload.kind), .name = cr_intern(workload.name)};
     cr_strmap_set(all->slots, slot->key, slot);
     TAILQ_INSERT_TAIL(&town->slots, slot, link);
     count(all, town, 1);

@@ -98,6 +98,12 @@ static bool can_digest(struct cr_secret_source *source)
     return known;
 }
 
+/* Owned. */
+static struct cr_secret_view *view_in(const struct cr_snapshot *fetched, const struct cr_policy_secret *names)
+{
+    return fetched ? cr_secret_view_find(fetched->extra, names) : NULL;
+}
+
 /* A leaf that was not yet valid when it was read may be valid now. */
 static bool usable(struct cr_secret_source *source, const struct cr_secret_view *view)
 {
@@ -107,39 +113,38 @@ static bool usable(struct cr_secret_source *source, const struct cr_secret_view 
 }
 
 bool cr_secret_source_get(struct cr_secret_source *source, const char *ns, const struct cr_policy_secret *names,
-                          const char *not_before, struct cr_snapshot **snapshot, const struct cr_secret_view **view,
-                          struct cr_error *err)
+                          const char *not_before, struct cr_secret_view **view, struct cr_error *err)
 {
-    *snapshot = NULL;
     *view = NULL;
     cr_autofree char *key = cr_asprintf("%s/%s", ns, names->name);
-    CR_CLEANUP(cr_snapshot)
-    struct cr_snapshot *cached = cr_cache_get(source->cache, CR_CACHED_SECRETS, ns, names->name);
+    CR_CLEANUP(cr_packed) struct cr_packed *cached = cr_cache_secret_packed(source->cache, ns, names->name);
     if (!cached) {
         cr_secret_source_forget(source, key);
         return true;
     }
-    *view = cr_secret_view_find(cached, names);
+    const char *version = cr_packed_resource_version(cached);
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *seen = cr_secret_view_find(cr_packed_extra(cached), names);
     /* resourceVersions of one cluster grow and may be compared as numbers (KEP-5504, since 1.35; with etcd always so).
      * It is only a reason to ask the API server: after a restore of etcd the older one may be the truth. */
-    bool lags = cr_decimal_less(cr_obj_resource_version(cached->json), not_before);
-    if (usable(source, *view) && !lags) {
-        *snapshot = cr_steal(&cached);
+    bool lags = cr_decimal_less(version, not_before);
+    if (usable(source, seen) && !lags) {
+        *view = cr_steal(&seen);
         cr_secret_source_forget(source, key); /* it need not be kept twice */
         return true;
     }
-    CR_CLEANUP(cr_snapshot)
-    struct cr_snapshot *fetched = remembered(source, key, cr_obj_resource_version(cached->json));
-    if (!fetched || lags || !usable(source, cr_secret_view_find(fetched, names))) {
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *fetched = remembered(source, key, version);
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *again = view_in(fetched, names);
+    if (lags || !usable(source, again)) {
         cr_snapshot_unref(fetched);
         fetched = fetch(source, ns, names->name, err);
         if (!fetched)
             return false;
         remember(source, key, fetched);
+        cr_secret_view_free(again);
+        again = view_in(fetched, names);
     }
-    *view = cr_secret_view_find(fetched, names);
-    if (!*view)
+    if (!again)
         return cr_error_set(err, CR_ERR_INTERNAL, "Secret %s was not read through the policy's key names", key);
-    *snapshot = cr_steal(&fetched);
+    *view = cr_steal(&again);
     return true;
 }

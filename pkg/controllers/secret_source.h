@@ -14,11 +14,10 @@ CR_DEFINE_CLEANUP(cr_secret_source, struct cr_secret_source, cr_secret_source_fr
 
 /* not_before: the resourceVersion at which the Secret was last put on record (NULL: none). A cache that lags behind it,
  * in a process that was paused or is one of two, must not take the change back: then the API server is asked.
- * *snapshot: owned reference that keeps *view alive; both NULL when the Secret does not exist. May block for one
- * request, and the first time that there is opaque material for those that read or make the key of its digests. */
+ * *view: owned; NULL when the Secret does not exist. May block for one request, and the first time that there is opaque
+ * material for those that read or make the key of its digests. */
 bool cr_secret_source_get(struct cr_secret_source *source, const char *ns, const struct cr_policy_secret *names,
-                          const char *not_before, struct cr_snapshot **snapshot, const struct cr_secret_view **view,
-                          struct cr_error *err) CR_MUST_USE;
+                          const char *not_before, struct cr_secret_view **view, struct cr_error *err) CR_MUST_USE;
 /* No policy has it any more. key: "ns/name". */
 void cr_secret_source_forget(struct cr_secret_source *source, const char *key);
 /* Why opaque material cannot be digested (see digest_key.h); static. NULL: nothing is known against it. */

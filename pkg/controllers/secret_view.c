@@ -1,142 +1,15 @@
 #include "controllers/secret_view.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
-#include "base/strmap.h"
 #include "codec/base64.h"
 #include "codec/json_text.h"
+#include "codec/packing.h"
 #include "kube/object.h"
-
-/* --- references --- */
-
-/* Each is one more reading of the Secret, in the thread of the loop; whoever edits a policy may ask for any number. */
-enum { NAMES_MAX = 16 };
-
-struct name_set {
-    struct cr_policy_secret *items; /* the one that was asked for last is the last */
-    size_t len;
-};
-
-struct cr_secret_refs {
-    pthread_mutex_t lock;
-    struct cr_strmap *by_key; /* "ns/name" → struct name_set */
-    bool has_key;
-    unsigned char key[CR_VIEW_KEY];
-};
-
-static void dispose_names(struct cr_policy_secret *names)
-{
-    free(names->certificate);
-    free(names->private_key);
-    free(names->trust);
-    cr_strvec_dispose(&names->opaque);
-}
-
-static void name_set_free(void *value)
-{
-    struct name_set *set = value;
-    for (size_t i = 0; i < set->len; i++)
-        dispose_names(&set->items[i]);
-    free(set->items);
-    free(set);
-}
-
-struct cr_secret_refs *cr_secret_refs_new(void)
-{
-    struct cr_secret_refs *refs = cr_new(struct cr_secret_refs);
-    pthread_mutex_init(&refs->lock, NULL);
-    refs->by_key = cr_strmap_new(name_set_free);
-    return refs;
-}
-
-void cr_secret_refs_free(struct cr_secret_refs *refs)
-{
-    if (!refs)
-        return;
-    cr_strmap_free(refs->by_key);
-    explicit_bzero(refs->key, sizeof refs->key);
-    pthread_mutex_destroy(&refs->lock);
-    free(refs);
-}
-
-void cr_secret_refs_use_key(struct cr_secret_refs *refs, const unsigned char key[CR_VIEW_KEY])
-{
-    pthread_mutex_lock(&refs->lock);
-    memcpy(refs->key, key, sizeof refs->key);
-    refs->has_key = true;
-    pthread_mutex_unlock(&refs->lock);
-}
-
-static bool same_names(const struct cr_policy_secret *a, const struct cr_policy_secret *b)
-{
-    return cr_streq(a->certificate, b->certificate) && cr_streq(a->private_key, b->private_key) &&
-           cr_streq(a->trust, b->trust) && a->has_opaque == b->has_opaque && cr_strvec_equal(&a->opaque, &b->opaque);
-}
-
-/* The key names alone: the Secret's own name is the map's key. */
-static struct cr_policy_secret copy_of(const struct cr_policy_secret *names)
-{
-    struct cr_policy_secret copy = {.certificate = cr_strdup_or_null(names->certificate),
-                                    .private_key = cr_strdup_or_null(names->private_key),
-                                    .trust = cr_strdup_or_null(names->trust),
-                                    .has_opaque = names->has_opaque};
-    cr_strvec_copy(&copy.opaque, &names->opaque);
-    return copy;
-}
-
-/* Takes it out of the set; owned by the caller. */
-static struct cr_policy_secret take_out(struct name_set *set, size_t index)
-{
-    struct cr_policy_secret taken = set->items[index];
-    memmove(&set->items[index], &set->items[index + 1], (--set->len - index) * sizeof *set->items);
-    return taken;
-}
-
-/* The names as an element of its own: that of the set, or new. Of too many, those go that were not asked for the
- * longest. */
-static struct cr_policy_secret renew(struct name_set *set, const struct cr_policy_secret *names)
-{
-    for (size_t i = 0; i < set->len; i++)
-        if (same_names(&set->items[i], names))
-            return take_out(set, i);
-    if (set->len == NAMES_MAX) {
-        struct cr_policy_secret oldest = take_out(set, 0);
-        dispose_names(&oldest);
-    }
-    return copy_of(names);
-}
-
-static void add_names(struct cr_secret_refs *refs, const char *ns, const struct cr_policy_secret *names)
-{
-    cr_autofree char *key = cr_asprintf("%s/%s", ns, names->name);
-    struct name_set *set = cr_strmap_get(refs->by_key, key);
-    if (!set) {
-        set = cr_new(struct name_set);
-        cr_strmap_set(refs->by_key, key, set);
-    }
-    struct cr_policy_secret last = renew(set, names);
-    set->items = cr_reallocarray(set->items, set->len + 1, sizeof *set->items);
-    set->items[set->len++] = last;
-}
-
-void cr_secret_refs_add(struct cr_secret_refs *refs, const struct cr_policy *policy)
-{
-    pthread_mutex_lock(&refs->lock);
-    for (size_t i = 0; i < policy->secrets_len; i++)
-        add_names(refs, policy->ns, &policy->secrets[i]);
-    pthread_mutex_unlock(&refs->lock);
-}
-
-void cr_secret_refs_remove(struct cr_secret_refs *refs, const char *key)
-{
-    pthread_mutex_lock(&refs->lock);
-    cr_strmap_remove(refs->by_key, key);
-    pthread_mutex_unlock(&refs->lock);
-}
+#include "pki/material_packing.h"
 
 /* --- views --- */
 
@@ -145,10 +18,6 @@ void cr_secret_view_free(struct cr_secret_view *view)
     if (!view)
         return;
     free(view->resource_version);
-    free(view->certificate);
-    free(view->private_key);
-    free(view->trust);
-    cr_strvec_dispose(&view->opaque);
     cr_material_dispose(&view->material);
     free(view->problem_text);
     free(view);
@@ -320,28 +189,16 @@ static void derive_key(const struct reading *r, const unsigned char *key, char o
     cr_hmac_sha256_hex(key, CR_VIEW_KEY, text, strlen(text), out);
 }
 
-static struct cr_secret_view *new_view(const struct cr_json *secret, const struct cr_policy_secret *names)
-{
-    struct cr_secret_view *view = cr_new(struct cr_secret_view);
-    struct cr_policy_secret copy = copy_of(names);
-    view->resource_version = cr_strdup_or_null(cr_obj_resource_version(secret));
-    view->certificate = copy.certificate;
-    view->private_key = copy.private_key;
-    view->trust = copy.trust;
-    view->opaque = copy.opaque;
-    view->has_opaque = copy.has_opaque;
-    view->immutable = cr_json_bool_at(secret, false, "immutable");
-    return view;
-}
-
 static struct cr_secret_view *read_view(const struct cr_json *secret, const struct entries *entries,
                                         const struct cr_policy_secret *names, const unsigned char *key)
 {
-    struct cr_secret_view *view = new_view(secret, names);
+    struct cr_secret_view *view = cr_new(struct cr_secret_view);
     __attribute__((cleanup(reading_cleanup))) struct reading r = {.secret = secret, .entries = entries, .names = names};
     struct cr_material_input input = {.names = {names->certificate, names->private_key, names->trust}};
     struct cr_error err = {0};
     char derived[CR_SHA256_HEX];
+    view->resource_version = cr_strdup_or_null(cr_obj_resource_version(secret));
+    view->immutable = cr_json_bool_at(secret, false, "immutable");
     if (!read_entry(&r, names->certificate, &input.certificate) ||
         !read_entry(&r, names->private_key, &input.private_key) || !read_entry(&r, names->trust, &input.trust)) {
         view->problem = CR_MATERIAL_UNPARSABLE;
@@ -372,72 +229,74 @@ struct cr_secret_view *cr_secret_view_read(const struct cr_json *secret, const s
 
 /* --- projection --- */
 
-struct view_list {
-    struct cr_secret_view **items;
+static void pack_view(struct cr_buf *out, const struct cr_secret_view *view)
+{
+    cr_pack_text(out, view->resource_version);
+    cr_pack_int(out, view->immutable);
+    cr_pack_int(out, view->problem);
+    cr_pack_text(out, view->problem_text);
+    cr_material_pack(out, &view->material);
+}
+
+static struct cr_secret_view *unpack_view(struct cr_unpacking *from)
+{
+    struct cr_secret_view *view = cr_new(struct cr_secret_view);
+    view->resource_version = cr_unpack_text(from);
+    view->immutable = cr_unpack_int(from);
+    view->problem = (enum cr_material_problem)cr_unpack_int(from);
+    view->problem_text = cr_unpack_text(from);
+    cr_material_unpack(from, &view->material);
+    return view;
+}
+
+/* The views of a Secret: each the key names, then what is seen through them. */
+struct cr_secret_views {
     size_t len;
+    char bytes[];
 };
 
-static void view_list_free(void *value)
+static void add_view(struct cr_buf *out, const struct cr_policy_secret *names, const struct cr_secret_view *view)
 {
-    struct view_list *list = value;
-    if (!list)
-        return;
-    for (size_t i = 0; i < list->len; i++)
-        cr_secret_view_free(list->items[i]);
-    free(list->items);
-    free(list);
+    CR_CLEANUP(cr_buf) struct cr_buf through = {0};
+    CR_CLEANUP(cr_buf) struct cr_buf seen = {0};
+    cr_key_names_pack(&through, names);
+    pack_view(&seen, view);
+    cr_pack_bytes(out, through.data, through.len);
+    cr_pack_bytes(out, seen.data, seen.len);
 }
 
-static void copy_names(const struct name_set *from, struct name_set *to)
+static struct cr_secret_views *views_of(const struct cr_buf *packed)
 {
-    to->items = cr_calloc(from->len, sizeof *to->items);
-    for (size_t i = 0; i < from->len; i++)
-        to->items[to->len++] = copy_of(&from->items[i]);
+    struct cr_secret_views *views = cr_malloc(sizeof *views + packed->len);
+    views->len = packed->len;
+    memcpy(views->bytes, packed->data, packed->len);
+    return views;
 }
 
-/* A copy, so that nobody waits for the lock while certificates are read. Owned; NULL when no policy names the Secret.
- */
-static struct name_set *names_of(struct cr_secret_refs *refs, const char *key, unsigned char digest_key[CR_VIEW_KEY],
-                                 bool *has_digest_key)
-{
-    struct name_set *copy = NULL;
-    pthread_mutex_lock(&refs->lock);
-    memcpy(digest_key, refs->key, CR_VIEW_KEY);
-    *has_digest_key = refs->has_key;
-    const struct name_set *set = cr_strmap_get(refs->by_key, key);
-    if (set) {
-        copy = cr_new(struct name_set);
-        copy_names(set, copy);
-    }
-    pthread_mutex_unlock(&refs->lock);
-    return copy;
-}
-
-static struct view_list *read_views(struct cr_secret_refs *refs, const struct cr_json *secret)
+/* Owned; NULL when no policy names the Secret. */
+static struct cr_secret_views *read_views(struct cr_secret_refs *refs, const struct cr_json *secret)
 {
     cr_autofree char *key = cr_obj_key(secret);
-    unsigned char digest_key[CR_VIEW_KEY];
-    bool has_digest_key = false;
-    struct name_set *names = names_of(refs, key, digest_key, &has_digest_key);
-    if (!names) {
-        explicit_bzero(digest_key, sizeof digest_key);
+    CR_CLEANUP(cr_secret_ways) struct cr_secret_ways ways = {0};
+    cr_secret_refs_ways(refs, key, &ways);
+    if (!ways.len)
         return NULL;
-    }
     __attribute__((cleanup(entries_cleanup))) struct entries entries = {0};
     list_entries(secret, &entries);
-    struct view_list *list = cr_new(struct view_list);
-    list->items = cr_calloc(names->len, sizeof(struct cr_secret_view *));
-    for (size_t i = 0; i < names->len; i++)
-        list->items[list->len++] = read_view(secret, &entries, &names->items[i], has_digest_key ? digest_key : NULL);
-    explicit_bzero(digest_key, sizeof digest_key);
-    name_set_free(names);
-    return list;
+    CR_CLEANUP(cr_buf) struct cr_buf packed = {0};
+    for (size_t i = 0; i < ways.len; i++) {
+        const unsigned char *digest_key = ways.has_digest_key ? ways.digest_key : NULL;
+        CR_CLEANUP(cr_secret_view)
+        struct cr_secret_view *view = read_view(secret, &entries, &ways.items[i], digest_key);
+        add_view(&packed, &ways.items[i], view);
+    }
+    return views_of(&packed);
 }
 
 void cr_secret_project(struct cr_secret_refs *refs, struct cr_json *json, struct cr_snapshot *snapshot)
 {
     snapshot->extra = read_views(refs, json);
-    snapshot->free_extra = view_list_free;
+    snapshot->free_extra = free;
     static const char *const carriers[] = {"data", "stringData"};
     for (size_t i = 0; i < cr_array_len(carriers); i++)
         cr_json_free_secret(cr_json_take(json, carriers[i]));
@@ -446,24 +305,18 @@ void cr_secret_project(struct cr_secret_refs *refs, struct cr_json *json, struct
     cr_json_remove(cr_json_edit(json, "metadata"), "managedFields");
 }
 
-static bool is_through(const struct cr_secret_view *view, const struct cr_policy_secret *names)
+struct cr_secret_view *cr_secret_view_find(const struct cr_secret_views *views, const struct cr_policy_secret *names)
 {
-    const struct cr_policy_secret own = {.certificate = view->certificate,
-                                         .private_key = view->private_key,
-                                         .trust = view->trust,
-                                         .opaque = view->opaque,
-                                         .has_opaque = view->has_opaque};
-    return same_names(&own, names);
-}
-
-const struct cr_secret_view *cr_secret_view_find(const struct cr_snapshot *snapshot,
-                                                 const struct cr_policy_secret *names)
-{
-    const struct view_list *list = snapshot->extra;
-    for (size_t i = 0; list && i < list->len; i++) {
-        const struct cr_secret_view *view = list->items[i];
-        if (is_through(view, names))
-            return view;
+    if (!views)
+        return NULL;
+    CR_CLEANUP(cr_buf) struct cr_buf wanted = {0};
+    cr_key_names_pack(&wanted, names);
+    struct cr_unpacking from = cr_unpacking_of(views->bytes, views->len);
+    while (!cr_unpacking_at_end(&from)) {
+        struct cr_unpacking through = cr_unpack_bytes(&from);
+        struct cr_unpacking seen = cr_unpack_bytes(&from);
+        if (cr_unpacking_is(&through, wanted.data, wanted.len))
+            return unpack_view(&seen);
     }
     return NULL;
 }

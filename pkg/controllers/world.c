@@ -45,12 +45,11 @@ static char *seen_version(struct cr_gathered *gathered, const char *secret)
 static bool gather_secret(const struct cr_world_source *source, const struct cr_policy *policy, size_t i,
                           struct cr_gathered *out, struct cr_error *err)
 {
-    const struct cr_secret_view *view = NULL;
     cr_autofree char *not_before = seen_version(out, policy->secrets[i].name);
-    if (!cr_secret_source_get(source->secrets, policy->ns, &policy->secrets[i], not_before, &out->secret_snapshots[i],
-                              &view, err))
+    if (!cr_secret_source_get(source->secrets, policy->ns, &policy->secrets[i], not_before, &out->secret_views[i], err))
         /* Deleted between the cache and the request: as good as absent. */
         return err->kind == CR_ERR_NOT_FOUND;
+    const struct cr_secret_view *view = out->secret_views[i];
     if (!view)
         return true;
     out->secrets[i] = (struct cr_world_secret){.found = true,
@@ -281,7 +280,7 @@ static void make_room(const struct cr_world_source *source, const struct cr_poli
     *out = (struct cr_gathered){.scope = scope,
                                 .secrets = cr_calloc(policy->secrets_len, sizeof(struct cr_world_secret)),
                                 .consumers = cr_calloc(consumers, sizeof(struct cr_world_consumer)),
-                                .secret_snapshots = cr_calloc(policy->secrets_len, sizeof(struct cr_snapshot *)),
+                                .secret_views = cr_calloc(policy->secrets_len, sizeof(struct cr_secret_view *)),
                                 .workload_snapshots = cr_calloc(consumers, sizeof(struct cr_snapshot *)),
                                 .workload_overrides = cr_calloc(consumers, sizeof(struct cr_json *)),
                                 .pods = cr_calloc(consumers, sizeof(struct cr_snapshots)),
@@ -346,7 +345,7 @@ void cr_world_dispose(struct cr_gathered *gathered)
 {
     const struct cr_policy *policy = gathered->world.policy;
     for (size_t i = 0; policy && i < policy->secrets_len; i++)
-        cr_snapshot_unref(gathered->secret_snapshots[i]);
+        cr_secret_view_free(gathered->secret_views[i]);
     for (size_t i = 0; policy && i < policy->consumers_len; i++) {
         cr_snapshot_unref(gathered->workload_snapshots[i]);
         cr_json_free(gathered->workload_overrides[i]);
@@ -366,7 +365,7 @@ void cr_world_dispose(struct cr_gathered *gathered)
     cr_policy_status_dispose(&gathered->status);
     free(gathered->secrets);
     free(gathered->consumers);
-    free(gathered->secret_snapshots);
+    free(gathered->secret_views);
     free(gathered->workload_snapshots);
     free(gathered->workload_overrides);
     free(gathered->pods);

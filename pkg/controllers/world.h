@@ -27,7 +27,7 @@ struct cr_gathered {
     struct cr_world_secret *secrets;
     struct cr_world_consumer *consumers;
     /* What keeps it alive. */
-    struct cr_snapshot **secret_snapshots;
+    struct cr_secret_view **secret_views;
     struct cr_snapshot **workload_snapshots;
     struct cr_json **workload_overrides; /* newer than the cache: what our own patch returned */
     struct cr_snapshots *pods;

@@ -12,11 +12,12 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/text.h"
+#include "codec/model.h"
 #include "kube/backoff.h"
 #include "pki/digest.h"
 
 enum {
-    REPEAT_MS = 10 * 60 * 1000,
+    REPEAT_S = 10 * 60,
     MAX_REMEMBERED = 2048, /* beyond it the oldest is forgotten: it may come twice */
     FEW_REMEMBERED = 64,
     MAX_NAME = 200,  /* of the object's part of the Event's name: at most 253 in all */
@@ -25,27 +26,40 @@ enum {
     MAX_WAITING = 2048,
 };
 
-/* The beginning of a digest of what makes two events the same: 96 bits of it are as good as all. */
+/* The beginning of a digest of what makes two events the same: of so few 64 bits are as good as all. */
 struct repeat_key {
-    char hex[24];
+    char hex[16];
 };
 
 enum { TEXTS = 7 };
 
-/* An Event that is to be sent, as small as can be, since thousands may wait after a burst. */
+/* An Event that is to be sent. */
 struct letter {
-    STAILQ_ENTRY(letter) link;
     struct repeat_key key;
     int64_t at_ms; /* wall */
     bool warning;
     uint8_t given; /* which of the texts, by bits */
-    char texts[];  /* one behind the other, in the order of event_of */
+    size_t len;
+    char *texts; /* owned; one behind the other, in the order of event_of */
 };
 
-/* In one array, since there may be thousands for minutes: 32 bytes each, and not 150 in a map. */
+/* One that waits, as small as can be, since there may be thousands after a burst: they resemble each other. */
+struct envelope {
+    STAILQ_ENTRY(envelope) link;
+    struct cr_model *model; /* a reference: what the texts are deflated by; NULL: by nothing */
+    int64_t at_ms;
+    uint32_t len;  /* of the texts */
+    uint32_t size; /* of bytes */
+    struct repeat_key key;
+    bool warning;
+    uint8_t given;
+    char bytes[];
+};
+
+/* In one array, since there may be thousands for minutes: 20 bytes each, and not 150 in a map. */
 struct sent {
     struct repeat_key key;
-    int64_t at_ms; /* monotonic */
+    uint32_t at_s; /* monotonic */
 };
 
 struct cr_recorder {
@@ -56,33 +70,36 @@ struct cr_recorder {
     struct sent *sent;    /* the oldest first */
     size_t sent_len;
     size_t sent_cap;
-    STAILQ_HEAD(letters, letter) waiting;
+    STAILQ_HEAD(, envelope) waiting;
     size_t waiting_len;
+    struct cr_model *model;        /* the first of those that wait; NULL: none waits */
     void (*on_waiting)(void *arg); /* NULL: nothing waits */
     void *on_waiting_arg;
 };
 
-static struct letter *letter_new(const struct cr_event *event, const struct repeat_key *key)
+static struct letter letter_of(const struct cr_event *event, const struct repeat_key *key)
 {
     cr_autofree char *message = cr_text_clip(cr_or_empty(event->message), MAX_NOTE);
     const char *const texts[TEXTS] = {event->api_version, event->kind,   event->ns, event->name,
                                       event->uid,         event->reason, message};
-    size_t size = 0;
+    struct letter letter = {.key = *key, .at_ms = cr_clock_wall_ms(), .warning = event->warning};
     for (size_t i = 0; i < TEXTS; i++)
-        size += texts[i] ? strlen(texts[i]) + 1 : 0;
-    struct letter *letter = cr_calloc(1, sizeof *letter + size);
-    letter->key = *key;
-    letter->at_ms = cr_clock_wall_ms();
-    letter->warning = event->warning;
-    char *at = letter->texts;
+        letter.len += texts[i] ? strlen(texts[i]) + 1 : 0;
+    char *at = letter.texts = cr_malloc(letter.len);
     for (size_t i = 0; i < TEXTS; i++) {
         if (!texts[i])
             continue;
-        letter->given |= (uint8_t)(1u << i);
+        letter.given |= (uint8_t)(1u << i);
         at = stpcpy(at, texts[i]) + 1;
     }
     return letter;
 }
+
+static void letter_dispose(struct letter *letter)
+{
+    free(letter->texts);
+}
+CR_DEFINE_DISPOSE(letter, struct letter, letter_dispose)
 
 /* Borrowed from the letter. */
 static struct cr_event event_of(const struct letter *letter)
@@ -105,11 +122,41 @@ static struct cr_event event_of(const struct letter *letter)
                              .message = texts[6]};
 }
 
-static void letter_free(struct letter *letter)
+/* model: a reference, which is taken; NULL: none. Owned. */
+static struct envelope *put_into_envelope(const struct letter *letter, struct cr_model *model)
 {
-    free(letter);
+    size_t size = 0;
+    cr_autofree void *data = cr_model_deflate(model, letter->texts, letter->len, &size);
+    struct envelope *envelope = cr_malloc(sizeof *envelope + size);
+    *envelope = (struct envelope){.model = model,
+                                  .key = letter->key,
+                                  .warning = letter->warning,
+                                  .given = letter->given,
+                                  .len = (uint32_t)letter->len,
+                                  .size = (uint32_t)size,
+                                  .at_ms = letter->at_ms};
+    memcpy(envelope->bytes, data, size);
+    return envelope;
 }
-CR_DEFINE_CLEANUP(letter, struct letter, letter_free)
+
+static void envelope_free(struct envelope *envelope)
+{
+    if (!envelope)
+        return;
+    cr_model_unref(envelope->model);
+    free(envelope);
+}
+CR_DEFINE_CLEANUP(envelope, struct envelope, envelope_free)
+
+static struct letter take_out(const struct envelope *envelope)
+{
+    return (struct letter){.key = envelope->key,
+                           .at_ms = envelope->at_ms,
+                           .warning = envelope->warning,
+                           .given = envelope->given,
+                           .len = envelope->len,
+                           .texts = cr_model_inflate(envelope->model, envelope->bytes, envelope->size, envelope->len)};
+}
 
 struct cr_recorder *cr_recorder_new(struct cr_client *client, const char *component)
 {
@@ -129,10 +176,11 @@ void cr_recorder_free(struct cr_recorder *recorder)
 {
     if (!recorder)
         return;
-    for (struct letter *letter; (letter = STAILQ_FIRST(&recorder->waiting));) {
+    for (struct envelope *envelope; (envelope = STAILQ_FIRST(&recorder->waiting));) {
         STAILQ_REMOVE_HEAD(&recorder->waiting, link);
-        letter_free(letter);
+        envelope_free(envelope);
     }
+    cr_model_unref(recorder->model);
     free(recorder->component);
     free(recorder->instance);
     free(recorder->sent);
@@ -164,10 +212,10 @@ static void forget_first(struct cr_recorder *recorder, size_t count)
 }
 
 /* Those that are no repeats any more. When they are few, so is the room. */
-static void forget_old(struct cr_recorder *recorder, int64_t now_ms)
+static void forget_old(struct cr_recorder *recorder, uint32_t now_s)
 {
     size_t old = 0;
-    while (old < recorder->sent_len && now_ms - recorder->sent[old].at_ms >= REPEAT_MS)
+    while (old < recorder->sent_len && now_s - recorder->sent[old].at_s >= REPEAT_S)
         old++;
     if (old)
         forget_first(recorder, old);
@@ -186,7 +234,7 @@ static size_t find_sent(const struct cr_recorder *recorder, const struct repeat_
     return i;
 }
 
-static void remember(struct cr_recorder *recorder, const struct repeat_key *key, int64_t now_ms)
+static void remember(struct cr_recorder *recorder, const struct repeat_key *key, uint32_t now_s)
 {
     if (recorder->sent_len == MAX_REMEMBERED)
         forget_first(recorder, 1);
@@ -194,7 +242,7 @@ static void remember(struct cr_recorder *recorder, const struct repeat_key *key,
         recorder->sent_cap = recorder->sent_cap ? recorder->sent_cap * 2 : FEW_REMEMBERED;
         recorder->sent = cr_reallocarray(recorder->sent, recorder->sent_cap, sizeof *recorder->sent);
     }
-    recorder->sent[recorder->sent_len++] = (struct sent){*key, now_ms};
+    recorder->sent[recorder->sent_len++] = (struct sent){*key, now_s};
 }
 
 /* --- without it --- */
@@ -202,12 +250,12 @@ static void remember(struct cr_recorder *recorder, const struct repeat_key *key,
 /* True for whoever is to send it; of two threads only one. */
 static bool claim(struct cr_recorder *recorder, const struct repeat_key *key)
 {
-    int64_t now_ms = cr_clock_monotonic_ms();
+    uint32_t now_s = (uint32_t)(cr_clock_monotonic_ms() / 1000);
     pthread_mutex_lock(&recorder->lock);
-    forget_old(recorder, now_ms);
+    forget_old(recorder, now_s);
     bool ours = find_sent(recorder, key) == recorder->sent_len;
     if (ours)
-        remember(recorder, key, now_ms);
+        remember(recorder, key, now_s);
     pthread_mutex_unlock(&recorder->lock);
     return ours;
 }
@@ -294,30 +342,45 @@ static void send(struct cr_recorder *recorder, const struct letter *letter)
            {"reason", event.reason}, {"error", err.text});
 }
 
-/* The oldest; NULL: none waits. */
-static struct letter *take_letter(struct cr_recorder *recorder, bool *more)
+/* The oldest, owned; NULL: none waits. */
+static struct envelope *take_envelope(struct cr_recorder *recorder, bool *more)
 {
     pthread_mutex_lock(&recorder->lock);
-    struct letter *letter = STAILQ_FIRST(&recorder->waiting);
-    if (letter) {
+    struct envelope *envelope = STAILQ_FIRST(&recorder->waiting);
+    if (envelope) {
         STAILQ_REMOVE_HEAD(&recorder->waiting, link);
         recorder->waiting_len--;
     }
     *more = recorder->waiting_len != 0;
+    if (!*more) {
+        cr_model_unref(recorder->model);
+        recorder->model = NULL;
+    }
     pthread_mutex_unlock(&recorder->lock);
-    return letter;
+    return envelope;
 }
 
-/* Takes letter. */
-static void put_letter(struct cr_recorder *recorder, struct letter *letter)
+/* A reference to what those that wait are deflated by; for the first of them this becomes it. */
+static struct cr_model *model_for(struct cr_recorder *recorder, const struct letter *letter)
 {
     pthread_mutex_lock(&recorder->lock);
-    STAILQ_INSERT_TAIL(&recorder->waiting, letter, link);
+    if (!recorder->model)
+        recorder->model = cr_model_new(letter->texts, letter->len);
+    struct cr_model *model = cr_model_ref(recorder->model);
+    pthread_mutex_unlock(&recorder->lock);
+    return model;
+}
+
+static void let_wait(struct cr_recorder *recorder, const struct letter *letter)
+{
+    struct envelope *envelope = put_into_envelope(letter, model_for(recorder, letter));
+    pthread_mutex_lock(&recorder->lock);
+    STAILQ_INSERT_TAIL(&recorder->waiting, envelope, link);
     bool too_many = ++recorder->waiting_len > MAX_WAITING;
     pthread_mutex_unlock(&recorder->lock);
     if (too_many) {
         bool more = false;
-        letter_free(take_letter(recorder, &more));
+        envelope_free(take_envelope(recorder, &more));
     }
     recorder->on_waiting(recorder->on_waiting_arg);
 }
@@ -331,9 +394,11 @@ void cr_recorder_defer(struct cr_recorder *recorder, void (*on_waiting)(void *ar
 bool cr_recorder_send(struct cr_recorder *recorder)
 {
     bool more = false;
-    CR_CLEANUP(letter) struct letter *letter = take_letter(recorder, &more);
-    if (letter)
-        send(recorder, letter);
+    CR_CLEANUP(envelope) struct envelope *envelope = take_envelope(recorder, &more);
+    if (envelope) {
+        CR_CLEANUP(letter) struct letter letter = take_out(envelope);
+        send(recorder, &letter);
+    }
     return more;
 }
 
@@ -344,9 +409,9 @@ void cr_recorder_emit(struct cr_recorder *recorder, const struct cr_event *event
     const struct repeat_key key = repeat_key(event);
     if (!claim(recorder, &key))
         return;
-    CR_CLEANUP(letter) struct letter *letter = letter_new(event, &key);
+    CR_CLEANUP(letter) struct letter letter = letter_of(event, &key);
     if (recorder->on_waiting)
-        put_letter(recorder, cr_steal(&letter));
+        let_wait(recorder, &letter);
     else
-        send(recorder, letter);
+        send(recorder, &letter);
 }

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/intern.h"
 #include "base/strmap.h"
 #include "kube/backoff.h"
 #include "kube/cause.h"
@@ -17,12 +18,12 @@
 struct item {
     struct cr_delay delay;
     TAILQ_ENTRY(item) link; /* while ready */
-    char *key;
-    bool ready;       /* waits for a worker */
-    bool working;     /* a worker has it */
-    bool again;       /* was added meanwhile */
-    bool low;         /* what it waits or is delayed for may come after other work */
-    int64_t ready_ms; /* since when it is ready */
+    const char *key;        /* interned, as the map has it */
+    bool ready;             /* waits for a worker */
+    bool working;           /* a worker has it */
+    bool again;             /* was added meanwhile */
+    bool low;               /* what it waits or is delayed for may come after other work */
+    int64_t ready_ms;       /* since when it is ready */
     unsigned failures;
     int64_t added_ns;   /* since when it is wanted by a worker, which may be another one's still; 0: it is not */
     int64_t started_ns; /* while working */
@@ -39,6 +40,7 @@ struct cr_queue {
     size_t ready_len[2];
     bool low_had_turn; /* the last one that was taken was one of low priority that had waited long */
     struct cr_delays delays;
+    int64_t watched_ms; /* a worker sleeps until then and no longer; INT64_MAX: none does */
     int64_t backoff_first_ms;
     int64_t backoff_max_ms;
     bool shut_down;
@@ -53,7 +55,7 @@ static struct item *item_of(struct cr_delay *delay)
 static void item_free(void *p)
 {
     struct item *item = p;
-    free(item->key);
+    cr_intern_release(item->key);
     free(item);
 }
 
@@ -65,6 +67,7 @@ struct cr_queue *cr_queue_new(int64_t backoff_first_ms, int64_t backoff_max_ms)
     queue->items = cr_strmap_new(item_free);
     TAILQ_INIT(&queue->ready[false]);
     TAILQ_INIT(&queue->ready[true]);
+    queue->watched_ms = INT64_MAX;
     queue->backoff_first_ms = backoff_first_ms;
     queue->backoff_max_ms = backoff_max_ms;
     return queue;
@@ -89,7 +92,7 @@ static struct item *find_or_add(struct cr_queue *queue, const char *key)
     if (item)
         return item;
     item = cr_new(struct item);
-    item->key = cr_strdup(key);
+    item->key = cr_intern(key);
     cr_strmap_set(queue->items, key, item);
     return item;
 }
@@ -182,13 +185,17 @@ static struct item *first_ready(struct cr_queue *queue)
     return normal && !turn ? normal : low;
 }
 
+/* One worker watches the next delay; to wake them all for it would be for nothing. */
 static void wait_for_change(struct cr_queue *queue)
 {
     const struct cr_delay *first = cr_delays_first(&queue->delays);
-    if (first)
-        (void)cr_cond_wait_until(&queue->changed, &queue->lock, first->due_ms);
-    else
+    if (!first || first->due_ms >= queue->watched_ms) {
         pthread_cond_wait(&queue->changed, &queue->lock);
+        return;
+    }
+    queue->watched_ms = first->due_ms;
+    (void)cr_cond_wait_until(&queue->changed, &queue->lock, first->due_ms);
+    queue->watched_ms = INT64_MAX; /* who watches an earlier one wakes by itself */
 }
 
 /* Ready already: nothing to delay. An earlier time stays, and of two priorities the higher. */
@@ -275,8 +282,8 @@ char *cr_queue_take(struct cr_queue *queue)
         item->working = true;
         note_taken(queue, item);
         key = cr_strdup(item->key);
-        /* This worker may have been the one that slept until the next delay. */
-        if (cr_delays_first(&queue->delays))
+        /* This worker may have been the one that watched it. */
+        if (cr_delays_first(&queue->delays) && queue->watched_ms == INT64_MAX)
             pthread_cond_signal(&queue->changed);
     }
     pthread_mutex_unlock(&queue->lock);

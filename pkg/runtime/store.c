@@ -7,17 +7,10 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "base/strmap.h"
-#include "codec/deflate.h"
-
-/* The text of an object, which those that are packed after it resemble. */
-struct model {
-    int refs; /* atomic */
-    size_t len;
-    char text[];
-};
+#include "codec/model.h"
 
 struct cr_store {
-    struct model *model; /* NULL: none yet; with packs the loop's */
+    struct cr_model *model; /* NULL: none yet; with packs the loop's */
     uint64_t packs;
 
     pthread_mutex_t lock;         /* guards the rest */
@@ -30,9 +23,9 @@ struct cr_packed {
     bool secret;
     void *extra;
     void (*free_extra)(void *);
-    struct model *model;   /* that the text was deflated by; NULL: it is as it is */
-    uint32_t version_size; /* with its NUL */
-    uint32_t text_size;    /* in bytes; with its NUL when it is as it is */
+    struct cr_model *model; /* that the text was deflated by; NULL: it is as it is */
+    uint32_t version_size;  /* with its NUL */
+    uint32_t text_size;     /* in bytes; with its NUL when it is as it is */
     size_t text_len;
     char bytes[]; /* the resourceVersion, then the text */
 };
@@ -81,33 +74,16 @@ struct cr_snapshot *cr_snapshot_new(struct cr_json *json)
 
 /* --- packed objects --- */
 
-static void model_unref(struct model *model)
-{
-    if (model && let_go(&model->refs))
-        free(model);
-}
-
-static struct model *model_new(const char *text)
-{
-    size_t len = strlen(text);
-    size_t kept = len < CR_DEFLATE_MODEL_MAX ? len : CR_DEFLATE_MODEL_MAX;
-    struct model *model = cr_malloc(sizeof *model + kept);
-    *model = (struct model){.refs = 1, .len = kept};
-    memcpy(model->text, text + len - kept, kept);
-    return model;
-}
-
 /* Every 2^n-th is the model of those that follow: what objects look like changes with time (the first ones of a new
  * cluster have no status), and most are packed by a recent one. */
-static struct model *model_for(struct cr_store *store, const char *text)
+static struct cr_model *model_for(struct cr_store *store, const char *text)
 {
     uint64_t packs = ++store->packs;
     if ((packs & (packs - 1)) == 0) {
-        model_unref(store->model);
-        store->model = model_new(text);
+        cr_model_unref(store->model);
+        store->model = cr_model_new(text, strlen(text));
     }
-    hold(&store->model->refs);
-    return store->model;
+    return cr_model_ref(store->model);
 }
 
 /* One block of just the size: there are many of them. */
@@ -125,9 +101,9 @@ static struct cr_packed *pack(const char *version, const void *text, size_t text
 
 static struct cr_packed *pack_deflated(struct cr_store *store, const char *version, const char *text)
 {
-    struct model *model = model_for(store, text);
+    struct cr_model *model = model_for(store, text);
     size_t size = 0;
-    cr_autofree void *data = cr_deflate(text, strlen(text), model->text, model->len, &size);
+    cr_autofree void *data = cr_model_deflate(model, text, strlen(text), &size);
     struct cr_packed *packed = pack(version, data, size);
     packed->model = model;
     return packed;
@@ -166,7 +142,7 @@ void cr_packed_unref(struct cr_packed *packed)
         packed->free_extra(packed->extra);
     if (packed->secret)
         explicit_bzero(packed->bytes, packed->version_size + packed->text_size);
-    model_unref(packed->model);
+    cr_model_unref(packed->model);
     free(packed);
 }
 
@@ -174,10 +150,9 @@ struct cr_snapshot *cr_packed_open(struct cr_packed *packed)
 {
     if (!packed)
         return NULL;
-    const struct model *model = packed->model;
     const char *text = packed->bytes + packed->version_size;
     cr_autofree char *inflated =
-        model ? cr_inflate(text, packed->text_size, model->text, model->len, packed->text_len) : NULL;
+        packed->model ? cr_model_inflate(packed->model, text, packed->text_size, packed->text_len) : NULL;
     struct cr_snapshot *snapshot = cr_snapshot_new(cr_json_parse_printed(inflated ? inflated : text, packed->text_len));
     snapshot->secret = packed->secret;
     snapshot->extra = packed->extra;
@@ -220,7 +195,7 @@ void cr_store_free(struct cr_store *store)
     if (!store)
         return;
     cr_strmap_free(store->namespaces);
-    model_unref(store->model);
+    cr_model_unref(store->model);
     pthread_mutex_destroy(&store->lock);
     free(store);
 }

@@ -20,15 +20,15 @@
 
 struct cr_cache {
     struct cr_secret_refs *refs;
-    struct cr_snapshot *cached; /* NULL: it knows of no such Secret */
+    struct cr_store *store;
+    struct cr_packed *cached; /* NULL: it knows of no such Secret */
 };
 
-struct cr_snapshot *cr_cache_get(struct cr_cache *cache, enum cr_cached what, const char *ns, const char *name)
+struct cr_packed *cr_cache_secret_packed(struct cr_cache *cache, const char *ns, const char *name)
 {
-    assert_int_equal(what, CR_CACHED_SECRETS);
     assert_string_equal(ns, "ns");
     assert_string_equal(name, "web-tls");
-    return cache->cached ? cr_snapshot_ref(cache->cached) : NULL;
+    return cr_packed_ref(cache->cached);
 }
 
 void cr_cache_project_secret(struct cr_cache *cache, struct cr_snapshot *snapshot)
@@ -133,13 +133,25 @@ static void add_policy(struct fixture *f, const char *keys)
     cr_secret_refs_add(f->cache.refs, policy);
 }
 
+/* Takes json. */
+static void cache_keeps(struct fixture *f, struct cr_json *json, bool read)
+{
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_snapshot_new(json);
+    if (read)
+        cr_cache_project_secret(&f->cache, snapshot);
+    cr_packed_unref(f->cache.cached);
+    f->cache.cached = cr_store_pack(f->cache.store, snapshot);
+}
+
 /* Takes json; NULL: it is gone. */
 static void cache_has(struct fixture *f, struct cr_json *json)
 {
-    cr_snapshot_unref(f->cache.cached);
-    f->cache.cached = json ? cr_snapshot_new(json) : NULL;
-    if (json)
-        cr_cache_project_secret(&f->cache, f->cache.cached);
+    if (json) {
+        cache_keeps(f, json, true);
+        return;
+    }
+    cr_packed_unref(f->cache.cached);
+    f->cache.cached = NULL;
 }
 
 static void begin(struct fixture *f, const char *own_namespace)
@@ -148,6 +160,7 @@ static void begin(struct fixture *f, const char *own_namespace)
     f->loop = cr_loop_new();
     f->client = fake_client(f->loop, f->api.port);
     f->cache.refs = cr_secret_refs_new();
+    f->cache.store = cr_store_new();
     add_policy(f, "");
     f->source = cr_secret_source_new(&f->cache, f->client, own_namespace);
     assert_int_equal(pthread_create(&f->thread, NULL, run_loop, f->loop), 0);
@@ -160,7 +173,8 @@ static void end(struct fixture *f)
     cr_loop_stop(f->loop);
     pthread_join(f->thread, NULL);
     cr_secret_source_free(f->source);
-    cr_snapshot_unref(f->cache.cached);
+    cr_packed_unref(f->cache.cached);
+    cr_store_free(f->cache.store);
     cr_secret_refs_free(f->cache.refs);
     cr_client_free(f->client);
     cr_loop_free(f->loop);
@@ -175,12 +189,10 @@ static void end(struct fixture *f)
 static const char *get(struct fixture *f, const struct cr_policy_secret *through, const char *not_before)
 {
     static char version[32];
-    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = NULL;
-    const struct cr_secret_view *view = NULL;
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = NULL;
     struct cr_error err = {0};
-    if (!cr_secret_source_get(f->source, "ns", through, not_before, &snapshot, &view, &err))
+    if (!cr_secret_source_get(f->source, "ns", through, not_before, &view, &err))
         fail_msg("%s", err.text);
-    assert_int_equal(snapshot != NULL, view != NULL);
     if (!view)
         return NULL;
     snprintf(version, sizeof version, "%s", view->resource_version);
@@ -256,10 +268,8 @@ static void a_policy_that_came_later_costs_one_request_per_version(void **state)
     assert_string_equal(get(&f, &other_names, NULL), "7");
     assert_string_equal(get(&f, &other_names, NULL), "7");
     /* By now it is read through both policies' names, wherever it comes from. */
-    struct cr_snapshot *old = f.cache.cached;
-    f.cache.cached = cr_snapshot_new(secret("8", leaf, NULL)); /* but this one came before */
+    cache_keeps(&f, secret("8", leaf, NULL), false); /* but this one came before */
     assert_string_equal(get(&f, &other_names, NULL), "8");
-    cr_snapshot_unref(old);
     cache_has(&f, secret("9", leaf, NULL));
     assert_string_equal(get(&f, &other_names, NULL), "9");
     end(&f);
@@ -307,13 +317,12 @@ static void what_the_api_server_refuses_is_told(void **state)
         will_refuse(&f, SECRET_PATH, cases[i].status, cases[i].reason);
         begin(&f, "own");
         cache_has(&f, secret("7", leaf, NULL));
-        CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = NULL;
-        const struct cr_secret_view *view = NULL;
+        CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = NULL;
         struct cr_error err = {0};
-        assert_false(cr_secret_source_get(f.source, "ns", &names, "8", &snapshot, &view, &err));
+        assert_false(cr_secret_source_get(f.source, "ns", &names, "8", &view, &err));
         assert_int_equal(err.kind, cases[i].kind);
         assert_non_null(strstr(err.text, "cannot read Secret ns/web-tls"));
-        assert_null(snapshot);
+        assert_null(view);
         end(&f);
     }
 }
@@ -324,10 +333,9 @@ static void what_the_api_server_refuses_is_told(void **state)
 
 static bool is_digested(struct fixture *f)
 {
-    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = NULL;
-    const struct cr_secret_view *view = NULL;
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = NULL;
     struct cr_error err = {0};
-    if (!cr_secret_source_get(f->source, "ns", &names, NULL, &snapshot, &view, &err))
+    if (!cr_secret_source_get(f->source, "ns", &names, NULL, &view, &err))
         fail_msg("%s", err.text);
     assert_true(view->material.opaque[0]);
     return !cr_streq(view->material.opaque, CR_OPAQUE_UNREAD);

@@ -102,6 +102,12 @@ static struct cr_snapshot *projected(struct cr_secret_refs *refs, struct cr_json
     return snapshot;
 }
 
+static bool is_seen(const struct cr_snapshot *snapshot, const struct cr_policy_secret *through)
+{
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = cr_secret_view_find(snapshot->extra, through);
+    return view != NULL;
+}
+
 /* --- what is kept --- */
 
 static void nothing_that_carries_data_survives_the_projection(void **state)
@@ -198,7 +204,7 @@ static void nothing_is_left_of_data_that_was_text(void **state)
     CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of("{name: web-tls}");
     static const char text[] = "{\"metadata\":{\"name\":\"web-tls\",\"namespace\":\"ns\"},\"data\":{\"p\":\"eA==\"}}";
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, with_text(text));
-    assert_non_null(cr_secret_view_find(snapshot, &defaults));
+    assert_true(is_seen(snapshot, &defaults));
     assert_null(cr_json_get(snapshot->json, "data"));
 }
 
@@ -217,8 +223,7 @@ static void a_secret_that_no_policy_names_is_dropped_unread(void **state)
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of(cases[i].secrets);
         CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, tls_secret(leaf, leaf));
-        if ((snapshot->extra != NULL) != cases[i].read ||
-            (cr_secret_view_find(snapshot, &defaults) != NULL) != cases[i].read)
+        if ((snapshot->extra != NULL) != cases[i].read || is_seen(snapshot, &defaults) != cases[i].read)
             fail_msg("%s: read %d", cases[i].rule, snapshot->extra != NULL);
     }
 }
@@ -275,7 +280,7 @@ static void fingerprints_are_those_of_the_certificates(void **state)
     (void)state;
     CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of("{name: web-tls}");
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, tls_secret(leaf, leaf));
-    const struct cr_secret_view *view = cr_secret_view_find(snapshot, &defaults);
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = cr_secret_view_find(snapshot->extra, &defaults);
     assert_non_null(view);
     char digest[CR_SHA256_HEX];
     assert_int_equal(view->problem, CR_MATERIAL_OK);
@@ -305,8 +310,9 @@ static void each_policy_sees_the_secret_through_its_own_key_names(void **state)
     put(secret, "server.key", other->key_pem);
 
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, secret);
-    const struct cr_secret_view *by_default = cr_secret_view_find(snapshot, &defaults);
-    const struct cr_secret_view *by_second = cr_secret_view_find(snapshot, &second->secrets[0]);
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *by_default = cr_secret_view_find(snapshot->extra, &defaults);
+    CR_CLEANUP(cr_secret_view)
+    struct cr_secret_view *by_second = cr_secret_view_find(snapshot->extra, &second->secrets[0]);
     assert_non_null(by_default);
     assert_non_null(by_second);
     char digest[CR_SHA256_HEX];
@@ -320,9 +326,9 @@ static void each_policy_sees_the_secret_through_its_own_key_names(void **state)
     /* A mixture of both is nobody's. */
     struct cr_policy_secret mixture = defaults;
     mixture.trust = second->secrets[0].trust;
-    assert_null(cr_secret_view_find(snapshot, &mixture));
+    assert_false(is_seen(snapshot, &mixture));
     mixture.trust = NULL;
-    assert_null(cr_secret_view_find(snapshot, &mixture));
+    assert_false(is_seen(snapshot, &mixture));
 }
 
 static void a_policy_that_came_later_finds_no_view(void **state)
@@ -332,8 +338,8 @@ static void a_policy_that_came_later_finds_no_view(void **state)
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, tls_secret(leaf, leaf));
     CR_CLEANUP(cr_policy) struct cr_policy *later = policy_naming("{name: web-tls, keys: {certificate: server.pem}}");
     cr_secret_refs_add(refs, later);
-    assert_null(cr_secret_view_find(snapshot, &later->secrets[0]));
-    assert_non_null(cr_secret_view_find(snapshot, &defaults));
+    assert_false(is_seen(snapshot, &later->secrets[0]));
+    assert_true(is_seen(snapshot, &defaults));
 }
 
 static void what_nobody_names_any_more_is_not_read(void **state)
@@ -373,11 +379,11 @@ static void the_ways_to_read_a_secret_are_bounded_and_those_asked_for_last_stay(
         cr_secret_refs_add(refs, in_use);
     }
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, tls_secret(leaf, leaf));
-    assert_non_null(cr_secret_view_find(snapshot, &defaults));
+    assert_true(is_seen(snapshot, &defaults));
     for (int i = 0; i < EDITS; i++) {
         struct cr_policy_secret names = defaults;
         cr_autofree char *trust = names.trust = cr_asprintf("ca-%d", i);
-        bool found = cr_secret_view_find(snapshot, &names) != NULL;
+        bool found = is_seen(snapshot, &names);
         read += found;
         if (i == EDITS - 1)
             assert_true(found);
@@ -497,8 +503,9 @@ static void the_key_comes_later_for_those_that_are_read_then(void **state)
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *early = projected(refs, cr_json_copy(secret));
     cr_secret_refs_use_key(refs, digest_key);
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *late = projected(refs, secret);
-    assert_string_equal(cr_secret_view_find(early, &defaults)->material.opaque, CR_OPAQUE_UNREAD);
-    const struct cr_secret_view *view = cr_secret_view_find(late, &defaults);
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *unread = cr_secret_view_find(early->extra, &defaults);
+    assert_string_equal(unread->material.opaque, CR_OPAQUE_UNREAD);
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = cr_secret_view_find(late->extra, &defaults);
     assert_true(cr_opaque_is_valid(view->material.opaque));
     assert_string_not_equal(view->material.opaque, CR_OPAQUE_UNREAD);
 }

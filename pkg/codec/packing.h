@@ -1,0 +1,42 @@
+/* Values one behind the other in as few bytes as they need, for what a cache keeps by the thousand and reads once in a
+ * while. It is read by the same process that wrote it, value by value in the same order; it is no format for others. */
+#ifndef CR_CODEC_PACKING_H
+#define CR_CODEC_PACKING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/strvec.h"
+
+/* Each appends to out, which has no cap. */
+void cr_pack_int(struct cr_buf *out, int64_t value);
+void cr_pack_bytes(struct cr_buf *out, const void *data, size_t len);
+void cr_pack_text(struct cr_buf *out, const char *text); /* NULL stays NULL */
+/* Any text; half as long where it is lower-case hexadecimal, as digests are. */
+void cr_pack_hex(struct cr_buf *out, const char *text);
+void cr_pack_texts(struct cr_buf *out, const struct cr_strvec *texts);
+void cr_pack_hexes(struct cr_buf *out, const struct cr_strvec *texts);
+
+/* What is left to be read. To read what was not written ends the program: memory is broken. */
+struct cr_unpacking {
+    const char *at;
+    const char *end;
+};
+struct cr_unpacking cr_unpacking_of(const void *data, size_t len);
+bool cr_unpacking_at_end(const struct cr_unpacking *from);
+/* Whether what is left is these bytes. */
+bool cr_unpacking_is(const struct cr_unpacking *from, const void *data, size_t len);
+
+int64_t cr_unpack_int(struct cr_unpacking *from);
+struct cr_unpacking cr_unpack_bytes(struct cr_unpacking *from); /* borrowed: what cr_pack_bytes took */
+char *cr_unpack_text(struct cr_unpacking *from);                /* owned */
+/* Into an array that has room for it, as it had before. */
+void cr_unpack_hex(struct cr_unpacking *from, char *out, size_t size);
+void cr_unpack_short(struct cr_unpacking *from, char *out, size_t size); /* of cr_pack_text, not NULL */
+/* Adds to out. */
+void cr_unpack_texts(struct cr_unpacking *from, struct cr_strvec *out);
+void cr_unpack_hexes(struct cr_unpacking *from, struct cr_strvec *out);
+
+#endif

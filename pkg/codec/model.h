@@ -8,8 +8,9 @@
 #include "base/cleanup.h"
 
 struct cr_model;
-/* One reference. Copied, but only so much of its end as counts. */
-struct cr_model *cr_model_new(const char *text, size_t len);
+/* The text behind what there is of another (NULL: none), but only so much of the end as counts. Copied; one reference.
+ */
+struct cr_model *cr_model_new(const struct cr_model *before, const char *text, size_t len);
 struct cr_model *cr_model_ref(struct cr_model *model);
 void cr_model_unref(struct cr_model *model);
 CR_DEFINE_CLEANUP(cr_model, struct cr_model, cr_model_unref)

@@ -9,7 +9,7 @@
 #include "base/strings.h"
 #include "base/strmap.h"
 #include "base/strvec.h"
-#include "codec/packing.h"
+#include "base/packing.h"
 
 enum { STATES = CR_CONSUMER_ABSENT + 1, DECISIONS = CR_DECISION_RESTART + 1, EVIDENCE = 4 };
 

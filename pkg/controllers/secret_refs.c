@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/strmap.h"
-#include "codec/packing.h"
+#include "base/packing.h"
 
 /* Each is one more reading of the Secret, in the thread of the loop; whoever edits a policy may ask for any number. */
 enum { NAMES_MAX = 16 };

@@ -9,7 +9,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 
-/* Of the names of one policy's Secret those of its keys, packed (codec/packing.h): the same bytes for the same names.
+/* Of the names of one policy's Secret those of its keys, packed (base/packing.h): the same bytes for the same names.
  */
 void cr_key_names_pack(struct cr_buf *out, const struct cr_policy_secret *names);
 

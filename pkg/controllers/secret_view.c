@@ -7,7 +7,7 @@
 #include "base/strings.h"
 #include "codec/base64.h"
 #include "codec/json_text.h"
-#include "codec/packing.h"
+#include "base/packing.h"
 #include "kube/object.h"
 #include "pki/material_packing.h"
 
@@ -303,6 +303,7 @@ void cr_secret_project(struct cr_secret_refs *refs, struct cr_json *json, struct
     /* kubectl apply keeps a copy of the whole object, data included, in an annotation. */
     cr_json_free_secret(cr_json_take(cr_json_edit(json, "metadata"), "annotations"));
     cr_json_remove(cr_json_edit(json, "metadata"), "managedFields");
+    snapshot->secret = false; /* what is left may be kept like any other object */
 }
 
 struct cr_secret_view *cr_secret_view_find(const struct cr_secret_views *views, const struct cr_policy_secret *names)

@@ -11,8 +11,9 @@
 #include "pki/material.h"
 #include "runtime/store.h"
 
-/* The informer's projection: strips data from json (wiped) and leaves the views in the snapshot: its extra is a struct
- * cr_secret_views, packed, as there are thousands; NULL when no policy names the Secret. */
+/* The informer's projection: strips data from json (wiped), which is none of a secret any more, and leaves the views in
+ * the snapshot: its extra is a struct cr_secret_views, packed, as there are thousands; NULL when no policy names the
+ * Secret. */
 struct cr_secret_views;
 void cr_secret_project(struct cr_secret_refs *refs, struct cr_json *json, struct cr_snapshot *snapshot);
 

@@ -24,6 +24,7 @@ enum {
     MAX_NOTE = 1024, /* the API's own limit */
     MAX_REASON = 128,
     MAX_WAITING = 2048,
+    MODELS = 12,
 };
 
 /* The beginning of a digest of what makes two events the same: of so few 64 bits are as good as all. */
@@ -35,7 +36,6 @@ enum { TEXTS = 7 };
 
 /* An Event that is to be sent. */
 struct letter {
-    struct repeat_key key;
     int64_t at_ms; /* wall */
     bool warning;
     uint8_t given; /* which of the texts, by bits */
@@ -50,7 +50,6 @@ struct envelope {
     int64_t at_ms;
     uint32_t len;  /* of the texts */
     uint32_t size; /* of bytes */
-    struct repeat_key key;
     bool warning;
     uint8_t given;
     char bytes[];
@@ -72,17 +71,18 @@ struct cr_recorder {
     size_t sent_cap;
     STAILQ_HEAD(, envelope) waiting;
     size_t waiting_len;
-    struct cr_model *model;        /* the first of those that wait; NULL: none waits */
+    struct cr_model *model;        /* the first few of those that wait; NULL: none waits */
+    unsigned models;               /* how many */
     void (*on_waiting)(void *arg); /* NULL: nothing waits */
     void *on_waiting_arg;
 };
 
-static struct letter letter_of(const struct cr_event *event, const struct repeat_key *key)
+static struct letter letter_of(const struct cr_event *event)
 {
     cr_autofree char *message = cr_text_clip(cr_or_empty(event->message), MAX_NOTE);
     const char *const texts[TEXTS] = {event->api_version, event->kind,   event->ns, event->name,
                                       event->uid,         event->reason, message};
-    struct letter letter = {.key = *key, .at_ms = cr_clock_wall_ms(), .warning = event->warning};
+    struct letter letter = {.at_ms = cr_clock_wall_ms(), .warning = event->warning};
     for (size_t i = 0; i < TEXTS; i++)
         letter.len += texts[i] ? strlen(texts[i]) + 1 : 0;
     char *at = letter.texts = cr_malloc(letter.len);
@@ -129,7 +129,6 @@ static struct envelope *put_into_envelope(const struct letter *letter, struct cr
     cr_autofree void *data = cr_model_deflate(model, letter->texts, letter->len, &size);
     struct envelope *envelope = cr_malloc(sizeof *envelope + size);
     *envelope = (struct envelope){.model = model,
-                                  .key = letter->key,
                                   .warning = letter->warning,
                                   .given = letter->given,
                                   .len = (uint32_t)letter->len,
@@ -150,8 +149,7 @@ CR_DEFINE_CLEANUP(envelope, struct envelope, envelope_free)
 
 static struct letter take_out(const struct envelope *envelope)
 {
-    return (struct letter){.key = envelope->key,
-                           .at_ms = envelope->at_ms,
+    return (struct letter){.at_ms = envelope->at_ms,
                            .warning = envelope->warning,
                            .given = envelope->given,
                            .len = envelope->len,
@@ -190,14 +188,10 @@ void cr_recorder_free(struct cr_recorder *recorder)
 
 /* --- repeats --- */
 
-/* The newline stands in no name or reason. */
-static struct repeat_key repeat_key(const struct cr_event *event)
+static struct repeat_key repeat_key(const struct letter *letter)
 {
-    cr_autofree char *text = cr_asprintf("%s\n%s\n%s\n%s\n%s\n%s", cr_or_empty(event->kind), cr_or_empty(event->ns),
-                                         cr_or_empty(event->name), cr_or_empty(event->uid), cr_or_empty(event->reason),
-                                         cr_or_empty(event->message));
     char digest[CR_SHA256_HEX];
-    cr_sha256_hex(text, strlen(text), digest);
+    cr_sha256_hex(letter->texts, letter->len, digest);
     struct repeat_key key;
     memcpy(key.hex, digest, sizeof key.hex);
     return key;
@@ -337,7 +331,8 @@ static void send(struct cr_recorder *recorder, const struct letter *letter)
     struct cr_json *made = cr_client_create(recorder->client, &cr_res_events, ns, object, &err);
     if (made)
         return;
-    give_back(recorder, &letter->key);
+    const struct repeat_key key = repeat_key(letter);
+    give_back(recorder, &key);
     cr_log(CR_LOG_WARN, "an Event could not be written", {"namespace", ns}, {"object", event.name},
            {"reason", event.reason}, {"error", err.text});
 }
@@ -355,18 +350,23 @@ static struct envelope *take_envelope(struct cr_recorder *recorder, bool *more)
     if (!*more) {
         cr_model_unref(recorder->model);
         recorder->model = NULL;
+        recorder->models = 0;
     }
     pthread_mutex_unlock(&recorder->lock);
     return envelope;
 }
 
-/* A reference to what those that wait are deflated by; for the first of them this becomes it. */
+/* A reference to what those that wait are deflated by. The first ones become it: among them is each kind that one
+ * change brings. */
 static struct cr_model *model_for(struct cr_recorder *recorder, const struct letter *letter)
 {
     pthread_mutex_lock(&recorder->lock);
-    if (!recorder->model)
-        recorder->model = cr_model_new(letter->texts, letter->len);
     struct cr_model *model = cr_model_ref(recorder->model);
+    if (recorder->models < MODELS) {
+        cr_model_unref(recorder->model);
+        recorder->model = cr_model_new(model, letter->texts, letter->len);
+        recorder->models++;
+    }
     pthread_mutex_unlock(&recorder->lock);
     return model;
 }
@@ -406,10 +406,10 @@ void cr_recorder_emit(struct cr_recorder *recorder, const struct cr_event *event
 {
     if (!recorder || !event->name)
         return;
-    const struct repeat_key key = repeat_key(event);
+    CR_CLEANUP(letter) struct letter letter = letter_of(event);
+    const struct repeat_key key = repeat_key(&letter);
     if (!claim(recorder, &key))
         return;
-    CR_CLEANUP(letter) struct letter letter = letter_of(event, &key);
     if (recorder->on_waiting)
         let_wait(recorder, &letter);
     else

@@ -1,8 +1,8 @@
-/* Material as small as it gets (codec/packing.h), for a cache of thousands: a third of the struct and its lists. */
+/* Material as small as it gets (base/packing.h), for a cache of thousands: a third of the struct and its lists. */
 #ifndef CR_PKI_MATERIAL_PACKING_H
 #define CR_PKI_MATERIAL_PACKING_H
 
-#include "codec/packing.h"
+#include "base/packing.h"
 #include "pki/material.h"
 
 /* Appends to out. */

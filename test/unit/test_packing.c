@@ -1,4 +1,4 @@
-#include "codec/packing.h"
+#include "base/packing.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

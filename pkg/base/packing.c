@@ -1,4 +1,4 @@
-#include "codec/packing.h"
+#include "base/packing.h"
 
 #include <stdlib.h>
 #include <string.h>

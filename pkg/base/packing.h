@@ -1,7 +1,7 @@
 /* Values one behind the other in as few bytes as they need, for what a cache keeps by the thousand and reads once in a
  * while. It is read by the same process that wrote it, value by value in the same order; it is no format for others. */
-#ifndef CR_CODEC_PACKING_H
-#define CR_CODEC_PACKING_H
+#ifndef CR_BASE_PACKING_H
+#define CR_BASE_PACKING_H
 
 #include <stdbool.h>
 #include <stddef.h>

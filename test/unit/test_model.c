@@ -1,0 +1,71 @@
+#include "codec/model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "codec/deflate.h"
+
+static const char first[] = "Deployment bench/web: restarted, because tls.crt of Secret bench/web is another";
+static const char second[] = "CertRotationPolicy bench/web: all pods are verified";
+
+static size_t size_by(const struct cr_model *model, const char *text)
+{
+    size_t size = 0;
+    cr_autofree void *data = cr_model_deflate(model, text, strlen(text), &size);
+    cr_autofree char *again = cr_model_inflate(model, data, size, strlen(text));
+    assert_string_equal(again, text);
+    return size;
+}
+
+static void what_resembles_any_of_its_texts_is_small(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_model) struct cr_model *one = cr_model_new(NULL, first, strlen(first));
+    CR_CLEANUP(cr_model) struct cr_model *both = cr_model_new(one, second, strlen(second));
+    assert_true(size_by(NULL, first) > 40 && size_by(NULL, second) > 30);
+    assert_true(size_by(one, first) < 10 && size_by(one, second) > 20);
+    assert_true(size_by(both, first) < 10 && size_by(both, second) < 10);
+}
+
+static void it_lives_as_long_as_somebody_holds_it(void **state)
+{
+    (void)state;
+    struct cr_model *model = cr_model_new(NULL, first, strlen(first));
+    CR_CLEANUP(cr_model) struct cr_model *held = cr_model_ref(model);
+    cr_model_unref(model);
+    assert_true(size_by(held, first) < 10);
+    assert_null(cr_model_ref(NULL));
+    cr_model_unref(NULL);
+}
+
+/* The same bytes whatever came before them: only the end counts. */
+static void of_more_than_counts_the_beginning_goes(void **state)
+{
+    (void)state;
+    enum { LONG = CR_DEFLATE_MODEL_MAX };
+    cr_autofree char *text = cr_malloc(LONG);
+    for (size_t i = 0; i < LONG; i++)
+        text[i] = (char)('a' + i * i % 26);
+    CR_CLEANUP(cr_model) struct cr_model *one = cr_model_new(NULL, first, strlen(first));
+    CR_CLEANUP(cr_model) struct cr_model *full = cr_model_new(one, text, LONG);
+    CR_CLEANUP(cr_model) struct cr_model *alone = cr_model_new(NULL, text, LONG);
+    assert_int_equal(size_by(full, first), size_by(alone, first));
+    CR_CLEANUP(cr_model) struct cr_model *again = cr_model_new(full, second, strlen(second));
+    assert_true(size_by(again, second) < 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_resembles_any_of_its_texts_is_small),
+        cmocka_unit_test(it_lives_as_long_as_somebody_holds_it),
+        cmocka_unit_test(of_more_than_counts_the_beginning_goes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -91,6 +91,15 @@ void cr_pack_hexes(struct cr_buf *out, const struct cr_strvec *texts)
     pack_each(out, texts, cr_pack_hex);
 }
 
+struct cr_pack *cr_pack_keep(const struct cr_buf *packed)
+{
+    struct cr_pack *pack = cr_malloc(sizeof *pack + packed->len);
+    pack->len = packed->len;
+    if (packed->len)
+        memcpy(pack->bytes, packed->data, packed->len);
+    return pack;
+}
+
 /* --- reading --- */
 
 static void check(bool good)
@@ -105,6 +114,11 @@ static void check(bool good)
 struct cr_unpacking cr_unpacking_of(const void *data, size_t len)
 {
     return (struct cr_unpacking){.at = data, .end = (const char *)data + len};
+}
+
+struct cr_unpacking cr_pack_open(const struct cr_pack *pack)
+{
+    return pack ? cr_unpacking_of(pack->bytes, pack->len) : cr_unpacking_of("", 0);
 }
 
 bool cr_unpacking_at_end(const struct cr_unpacking *from)

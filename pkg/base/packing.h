@@ -19,12 +19,21 @@ void cr_pack_hex(struct cr_buf *out, const char *text);
 void cr_pack_texts(struct cr_buf *out, const struct cr_strvec *texts);
 void cr_pack_hexes(struct cr_buf *out, const struct cr_strvec *texts);
 
+/* What was packed, in one block of just the size. */
+struct cr_pack {
+    size_t len;
+    char bytes[];
+};
+/* A copy; owned, for free(). */
+struct cr_pack *cr_pack_keep(const struct cr_buf *packed);
+
 /* What is left to be read. To read what was not written ends the program: memory is broken. */
 struct cr_unpacking {
     const char *at;
     const char *end;
 };
 struct cr_unpacking cr_unpacking_of(const void *data, size_t len);
+struct cr_unpacking cr_pack_open(const struct cr_pack *pack); /* NULL: nothing */
 bool cr_unpacking_at_end(const struct cr_unpacking *from);
 /* Whether what is left is these bytes. */
 bool cr_unpacking_is(const struct cr_unpacking *from, const void *data, size_t len);

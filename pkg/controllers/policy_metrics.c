@@ -85,12 +85,6 @@ struct shown {
     struct cr_strvec secrets; /* with a leaf */
 };
 
-/* The same, kept for each policy: most of its numbers are 0. */
-struct kept {
-    size_t size;
-    char bytes[];
-};
-
 /* Of one namespace: the sums over its policies. */
 struct town {
     struct tally sums;
@@ -109,7 +103,7 @@ struct cr_policy_metrics {
     struct cr_metric *restart_seconds;
 
     pthread_mutex_t lock;    /* guards what is below */
-    struct cr_strmap *shown; /* by namespace/name: struct kept */
+    struct cr_strmap *shown; /* by namespace/name: struct cr_pack of a struct shown, most of whose numbers are 0 */
     struct cr_strmap *towns;
     struct cr_strmap *secrets; /* by namespace/name: a size_t, the policies that show it */
 };
@@ -133,7 +127,7 @@ static void unpack_counts(struct cr_unpacking *from, int *counts, size_t len)
 }
 
 /* Owned. */
-static struct kept *keep(const struct shown *shown)
+static struct cr_pack *keep(const struct shown *shown)
 {
     CR_CLEANUP(cr_buf) struct cr_buf packed = {0};
     pack_counts(&packed, shown->tally.states, STATES);
@@ -142,16 +136,13 @@ static struct kept *keep(const struct shown *shown)
     pack_counts(&packed, shown->tally.pods, EVIDENCE);
     pack_counts(&packed, &shown->tally.pending, 1);
     cr_pack_texts(&packed, &shown->secrets);
-    struct kept *kept = cr_malloc(sizeof *kept + packed.len);
-    kept->size = packed.len;
-    memcpy(kept->bytes, packed.data, packed.len);
-    return kept;
+    return cr_pack_keep(&packed);
 }
 
-static struct shown recall(const struct kept *kept)
+static struct shown recall(const struct cr_pack *kept)
 {
     struct shown shown = {0};
-    struct cr_unpacking from = cr_unpacking_of(kept->bytes, kept->size);
+    struct cr_unpacking from = cr_pack_open(kept);
     unpack_counts(&from, shown.tally.states, STATES);
     unpack_counts(&from, shown.tally.blocked, BLOCKS);
     unpack_counts(&from, shown.tally.decisions, DECISIONS);
@@ -354,7 +345,7 @@ static void show_secrets(struct cr_policy_metrics *m, const char *ns, struct sho
 /* Of a policy that is new, nothing. */
 static struct shown shown_of(struct cr_policy_metrics *m, const char *ns, const char *key)
 {
-    const struct kept *kept = cr_strmap_get(m->shown, key);
+    const struct cr_pack *kept = cr_strmap_get(m->shown, key);
     if (kept)
         return recall(kept);
     town_of(m, ns)->policies++;
@@ -392,7 +383,7 @@ void cr_policy_metrics_forget(struct cr_policy_metrics *m, const char *ns, const
     static const struct tally none = {0};
     cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
     pthread_mutex_lock(&m->lock);
-    cr_autofree struct kept *kept = cr_strmap_take(m->shown, key);
+    cr_autofree struct cr_pack *kept = cr_strmap_take(m->shown, key);
     if (kept) {
         CR_CLEANUP(shown) struct shown shown = recall(kept);
         struct town *town = town_of(m, ns);

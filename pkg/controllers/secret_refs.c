@@ -11,15 +11,9 @@
 /* Each is one more reading of the Secret, in the thread of the loop; whoever edits a policy may ask for any number. */
 enum { NAMES_MAX = 16 };
 
-/* Packed, one behind the other, as each Secret has one; the one that was asked for last is the last. */
-struct name_set {
-    size_t size;
-    char bytes[];
-};
-
 struct cr_secret_refs {
     pthread_mutex_t lock;
-    struct cr_strmap *by_key; /* "ns/name" → struct name_set */
+    struct cr_strmap *by_key; /* "ns/name" → struct cr_pack of key names; those that were asked for last are the last */
     bool has_key;
     unsigned char key[CR_VIEW_KEY];
 };
@@ -72,17 +66,12 @@ static struct cr_policy_secret unpack_names(struct cr_unpacking from)
     return names;
 }
 
-static struct cr_unpacking all_of(const struct name_set *set)
-{
-    return set ? cr_unpacking_of(set->bytes, set->size) : cr_unpacking_of("", 0);
-}
-
 /* --- with the lock held --- */
 
-static size_t count_others(const struct name_set *set, const struct cr_buf *names)
+static size_t count_others(const struct cr_pack *set, const struct cr_buf *names)
 {
     size_t count = 0;
-    for (struct cr_unpacking from = all_of(set); !cr_unpacking_at_end(&from);) {
+    for (struct cr_unpacking from = cr_pack_open(set); !cr_unpacking_at_end(&from);) {
         struct cr_unpacking one = cr_unpack_bytes(&from);
         count += !cr_unpacking_is(&one, names->data, names->len);
     }
@@ -90,10 +79,10 @@ static size_t count_others(const struct name_set *set, const struct cr_buf *name
 }
 
 /* The set's others, without so many of the first, and then the names. Owned. */
-static struct name_set *renewed(const struct name_set *set, size_t dropped, const struct cr_buf *names)
+static struct cr_pack *renewed(const struct cr_pack *set, size_t dropped, const struct cr_buf *names)
 {
     CR_CLEANUP(cr_buf) struct cr_buf all = {0};
-    for (struct cr_unpacking from = all_of(set); !cr_unpacking_at_end(&from);) {
+    for (struct cr_unpacking from = cr_pack_open(set); !cr_unpacking_at_end(&from);) {
         struct cr_unpacking one = cr_unpack_bytes(&from);
         if (cr_unpacking_is(&one, names->data, names->len))
             continue;
@@ -103,10 +92,7 @@ static struct name_set *renewed(const struct name_set *set, size_t dropped, cons
             cr_pack_bytes(&all, one.at, (size_t)(one.end - one.at));
     }
     cr_pack_bytes(&all, names->data, names->len);
-    struct name_set *made = cr_malloc(sizeof *made + all.len);
-    made->size = all.len;
-    memcpy(made->bytes, all.data, all.len);
-    return made;
+    return cr_pack_keep(&all);
 }
 
 static void add_names(struct cr_secret_refs *refs, const char *ns, const struct cr_policy_secret *secret)
@@ -114,7 +100,7 @@ static void add_names(struct cr_secret_refs *refs, const char *ns, const struct 
     cr_autofree char *key = cr_asprintf("%s/%s", ns, secret->name);
     CR_CLEANUP(cr_buf) struct cr_buf names = {0};
     cr_key_names_pack(&names, secret);
-    const struct name_set *set = cr_strmap_get(refs->by_key, key);
+    const struct cr_pack *set = cr_strmap_get(refs->by_key, key);
     size_t others = count_others(set, &names);
     if (set && !others)
         return;
@@ -141,7 +127,7 @@ void cr_secret_refs_remove(struct cr_secret_refs *refs, const char *key)
 void cr_secret_refs_ways(struct cr_secret_refs *refs, const char *key, struct cr_secret_ways *ways)
 {
     pthread_mutex_lock(&refs->lock);
-    for (struct cr_unpacking from = all_of(cr_strmap_get(refs->by_key, key)); !cr_unpacking_at_end(&from);) {
+    for (struct cr_unpacking from = cr_pack_open(cr_strmap_get(refs->by_key, key)); !cr_unpacking_at_end(&from);) {
         ways->items = cr_reallocarray(ways->items, ways->len + 1, sizeof *ways->items);
         ways->items[ways->len++] = unpack_names(cr_unpack_bytes(&from));
     }

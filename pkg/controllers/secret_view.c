@@ -249,12 +249,7 @@ static struct cr_secret_view *unpack_view(struct cr_unpacking *from)
     return view;
 }
 
-/* The views of a Secret: each the key names, then what is seen through them. */
-struct cr_secret_views {
-    size_t len;
-    char bytes[];
-};
-
+/* Each the key names, then what is seen through them. */
 static void add_view(struct cr_buf *out, const struct cr_policy_secret *names, const struct cr_secret_view *view)
 {
     CR_CLEANUP(cr_buf) struct cr_buf through = {0};
@@ -265,16 +260,8 @@ static void add_view(struct cr_buf *out, const struct cr_policy_secret *names, c
     cr_pack_bytes(out, seen.data, seen.len);
 }
 
-static struct cr_secret_views *views_of(const struct cr_buf *packed)
-{
-    struct cr_secret_views *views = cr_malloc(sizeof *views + packed->len);
-    views->len = packed->len;
-    memcpy(views->bytes, packed->data, packed->len);
-    return views;
-}
-
 /* Owned; NULL when no policy names the Secret. */
-static struct cr_secret_views *read_views(struct cr_secret_refs *refs, const struct cr_json *secret)
+static struct cr_pack *read_views(struct cr_secret_refs *refs, const struct cr_json *secret)
 {
     cr_autofree char *key = cr_obj_key(secret);
     CR_CLEANUP(cr_secret_ways) struct cr_secret_ways ways = {0};
@@ -290,7 +277,7 @@ static struct cr_secret_views *read_views(struct cr_secret_refs *refs, const str
         struct cr_secret_view *view = read_view(secret, &entries, &ways.items[i], digest_key);
         add_view(&packed, &ways.items[i], view);
     }
-    return views_of(&packed);
+    return cr_pack_keep(&packed);
 }
 
 void cr_secret_project(struct cr_secret_refs *refs, struct cr_json *json, struct cr_snapshot *snapshot)
@@ -306,13 +293,11 @@ void cr_secret_project(struct cr_secret_refs *refs, struct cr_json *json, struct
     snapshot->secret = false; /* what is left may be kept like any other object */
 }
 
-struct cr_secret_view *cr_secret_view_find(const struct cr_secret_views *views, const struct cr_policy_secret *names)
+struct cr_secret_view *cr_secret_view_find(const struct cr_pack *views, const struct cr_policy_secret *names)
 {
-    if (!views)
-        return NULL;
     CR_CLEANUP(cr_buf) struct cr_buf wanted = {0};
     cr_key_names_pack(&wanted, names);
-    struct cr_unpacking from = cr_unpacking_of(views->bytes, views->len);
+    struct cr_unpacking from = cr_pack_open(views);
     while (!cr_unpacking_at_end(&from)) {
         struct cr_unpacking through = cr_unpack_bytes(&from);
         struct cr_unpacking seen = cr_unpack_bytes(&from);

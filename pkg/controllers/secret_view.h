@@ -5,6 +5,7 @@
 
 #include "api/policy.h"
 #include "base/cleanup.h"
+#include "base/packing.h"
 #include "codec/json.h"
 #include "controllers/secret_refs.h"
 #include "kube/client.h"
@@ -12,9 +13,8 @@
 #include "runtime/store.h"
 
 /* The informer's projection: strips data from json (wiped), which is none of a secret any more, and leaves the views in
- * the snapshot: its extra is a struct cr_secret_views, packed, as there are thousands; NULL when no policy names the
+ * the snapshot: its extra is a struct cr_pack, as there are thousands; NULL when no policy names the
  * Secret. */
-struct cr_secret_views;
 void cr_secret_project(struct cr_secret_refs *refs, struct cr_json *json, struct cr_snapshot *snapshot);
 
 /* What one Secret holds, seen through one policy's key names. */
@@ -29,7 +29,7 @@ void cr_secret_view_free(struct cr_secret_view *view);
 CR_DEFINE_CLEANUP(cr_secret_view, struct cr_secret_view, cr_secret_view_free)
 
 /* Owned; NULL when the projection did not read it through these names (then it must be fetched). views: may be NULL. */
-struct cr_secret_view *cr_secret_view_find(const struct cr_secret_views *views, const struct cr_policy_secret *names);
+struct cr_secret_view *cr_secret_view_find(const struct cr_pack *views, const struct cr_policy_secret *names);
 /* Reads a whole Secret object, the data of which may be a text (cr_json_text). key NULL: opaque material is only named.
  * Owned; never NULL.
  *

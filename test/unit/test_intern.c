@@ -35,6 +35,30 @@ static void equal_texts_are_one(void **state)
     cr_intern_release(empty);
 }
 
+static void a_list_has_each_once(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_interned) struct cr_interned one = {0};
+    CR_CLEANUP(cr_interned) struct cr_interned other = {0};
+    assert_true(cr_interned_equal(&one, &other));
+    cr_interned_add_unique(&one, "ns/Secret/a");
+    cr_interned_add_unique(&one, "ns/Secret/b");
+    cr_interned_add_unique(&one, "ns/Secret/a");
+    assert_int_equal(one.len, 2);
+    assert_string_equal(one.items[1], "ns/Secret/b");
+    assert_false(cr_interned_equal(&one, &other));
+    cr_interned_add_unique(&other, "ns/Secret/b");
+    cr_interned_add_unique(&other, "ns/Secret/a");
+    assert_false(cr_interned_equal(&one, &other)); /* another order */
+    cr_interned_dispose(&other);
+    cr_interned_add_unique(&other, "ns/Secret/a");
+    cr_interned_add_unique(&other, "ns/Secret/b");
+    assert_true(cr_interned_equal(&one, &other));
+    cr_interned_dispose(&one);
+    cr_interned_dispose(&other);
+    assert_int_equal(cr_intern_count(), 0);
+}
+
 enum { NAMES = 3000 };
 
 /* Many of them come and go in another order, so that runs are closed from their middles. */
@@ -97,6 +121,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_texts_are_one),
+        cmocka_unit_test(a_list_has_each_once),
         cmocka_unit_test(all_are_found_while_others_come_and_go),
         cmocka_unit_test(threads_share_them),
     };

@@ -175,6 +175,31 @@ static void a_sooner_delay_wakes_a_worker_that_waits_for_a_later_one(void **stat
     free(key);
 }
 
+/* Whoever watched the delay may be the one that gets the other key, and does not come back. */
+static void a_delay_is_watched_whoever_is_called_away(void **state)
+{
+    (void)state;
+    enum { TIMES = 30, WORKERS = 3 };
+    for (int i = 0; i < TIMES; i++) {
+        CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+        pthread_t workers[WORKERS];
+        size_t near = 0;
+        cr_queue_add_after(queue, i % 2 ? "far" : "near", i % 2 ? 3600 * 1000 : 10);
+        for (size_t w = 0; w < WORKERS; w++)
+            assert_int_equal(pthread_create(&workers[w], NULL, take_one, queue), 0);
+        cr_queue_add(queue, "now");
+        cr_queue_add_after(queue, "near", 10);
+        cr_queue_add(queue, "as well");
+        for (size_t w = 0; w < WORKERS; w++) {
+            void *key = NULL;
+            pthread_join(workers[w], &key);
+            near += strcmp(key, "near") == 0;
+            free(key);
+        }
+        assert_int_equal(near, 1);
+    }
+}
+
 /* --- two priorities --- */
 
 static void a_key_of_low_priority_comes_when_no_other_waits(void **state)
@@ -451,6 +476,7 @@ int main(void)
         cmocka_unit_test(backoff_doubles_to_its_cap_until_the_key_is_forgotten),
         cmocka_unit_test(shutdown_wakes_the_waiting_and_hands_out_nothing_more),
         cmocka_unit_test(a_sooner_delay_wakes_a_worker_that_waits_for_a_later_one),
+        cmocka_unit_test(a_delay_is_watched_whoever_is_called_away),
         cmocka_unit_test(a_key_of_low_priority_comes_when_no_other_waits),
         cmocka_unit_test(of_two_priorities_the_higher_wins),
         cmocka_unit_test(a_key_of_low_priority_does_not_wait_for_ever),

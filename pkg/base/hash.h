@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Random. */
+/* Random, once the kernel has randomness; before, an address. */
 uint64_t cr_hash_seed(void);
 uint64_t cr_hash_text(uint64_t seed, const char *text);
 /* The hash's place in a table of so many slots, which need be no power of two. */

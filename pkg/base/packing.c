@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/broken.h"
 
 static void append(struct cr_buf *out, const void *data, size_t len)
 {
@@ -104,11 +104,8 @@ struct cr_pack *cr_pack_keep(const struct cr_buf *packed)
 
 static void check(bool good)
 {
-    if (good)
-        return;
-    cr_log(CR_LOG_ERROR, "what is kept in memory cannot be read; ending, a restart loses nothing",
-           {"what", "packed values"});
-    abort();
+    if (!good)
+        cr_broken_memory("packed values");
 }
 
 struct cr_unpacking cr_unpacking_of(const void *data, size_t len)
@@ -124,6 +121,11 @@ struct cr_unpacking cr_pack_open(const struct cr_pack *pack)
 bool cr_unpacking_at_end(const struct cr_unpacking *from)
 {
     return from->at == from->end;
+}
+
+void cr_unpacking_end(const struct cr_unpacking *from)
+{
+    check(cr_unpacking_at_end(from));
 }
 
 bool cr_unpacking_is(const struct cr_unpacking *from, const void *data, size_t len)

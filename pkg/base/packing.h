@@ -1,5 +1,6 @@
 /* Values one behind the other in as few bytes as they need, for what a cache keeps by the thousand and reads once in a
- * while. It is read by the same process that wrote it, value by value in the same order; it is no format for others. */
+ * while. It is read by the same process that wrote it, value by value in the same order; it is no format for
+ * others. Pure: any thread, each with values of its own. */
 #ifndef CR_BASE_PACKING_H
 #define CR_BASE_PACKING_H
 
@@ -10,7 +11,7 @@
 #include "base/buffer.h"
 #include "base/strvec.h"
 
-/* Each appends to out, which has no cap. */
+/* Each appends to out; one with a cap that is reached ends the program. */
 void cr_pack_int(struct cr_buf *out, int64_t value);
 void cr_pack_bytes(struct cr_buf *out, const void *data, size_t len);
 void cr_pack_text(struct cr_buf *out, const char *text); /* NULL stays NULL */
@@ -35,6 +36,8 @@ struct cr_unpacking {
 struct cr_unpacking cr_unpacking_of(const void *data, size_t len);
 struct cr_unpacking cr_pack_open(const struct cr_pack *pack); /* NULL: nothing */
 bool cr_unpacking_at_end(const struct cr_unpacking *from);
+/* For who has read all that was written: to leave something ends the program, too. */
+void cr_unpacking_end(const struct cr_unpacking *from);
 /* Whether what is left is these bytes. */
 bool cr_unpacking_is(const struct cr_unpacking *from, const void *data, size_t len);
 

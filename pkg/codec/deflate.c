@@ -6,7 +6,7 @@
 #include <zlib.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/broken.h"
 
 /* No header and no checksum (negative: RFC 1950's are left out), and a window as long as a model. That and the level
  * of memory let a call take 50 kB for its time, of which the higher levels make no better use: texts are short. */
@@ -32,23 +32,17 @@ static z_stream new_stream(const void *in, size_t in_len)
                       .avail_in = (uInt)in_len};
 }
 
-static _Noreturn void broken(const char *what)
-{
-    cr_log(CR_LOG_ERROR, "what is kept in memory cannot be read; ending, a restart loses nothing", {"what", what});
-    abort();
-}
-
 static void check(bool good, const char *what)
 {
     if (!good)
-        broken(what);
+        cr_broken_memory(what);
 }
 
 static const Bytef *end_of(const char *model, size_t *len)
 {
     size_t cut = *len > CR_DEFLATE_MODEL_MAX ? *len - CR_DEFLATE_MODEL_MAX : 0;
     *len -= cut;
-    return (const Bytef *)model + cut;
+    return (const Bytef *)(cut ? model + cut : model); /* NULL has no end */
 }
 
 void *cr_deflate(const char *text, size_t len, const char *model, size_t model_len, size_t *size)

@@ -8,8 +8,8 @@
 #include "base/cleanup.h"
 
 struct cr_model;
-/* The text behind what there is of another (NULL: none), but only so much of the end as counts. Copied; one reference.
- */
+/* One reference. The text behind that of another model (borrowed; NULL: none), but only so much of the end as counts.
+ * Copied. */
 struct cr_model *cr_model_new(const struct cr_model *before, const char *text, size_t len);
 struct cr_model *cr_model_ref(struct cr_model *model);
 void cr_model_unref(struct cr_model *model);

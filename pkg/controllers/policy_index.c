@@ -15,8 +15,8 @@
 struct entry {
     const char *key; /* "ns/name"; interned, as is the next */
     const char *ns;  /* its first part */
-    struct cr_interned
-        places; /* keys of by_place under which it is found; those of Secrets also when it is not usable */
+    /* Keys of by_place under which it is found; those of Secrets also when it is not usable. */
+    struct cr_interned places;
     struct cr_policy *policy; /* of one with a selector; NULL: names say all */
     bool usable;
     bool discovers;

@@ -6,10 +6,10 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/packing.h"
 #include "base/strings.h"
 #include "base/strmap.h"
 #include "base/strvec.h"
-#include "base/packing.h"
 
 enum { STATES = CR_CONSUMER_ABSENT + 1, DECISIONS = CR_DECISION_RESTART + 1, EVIDENCE = 4 };
 
@@ -149,6 +149,7 @@ static struct shown recall(const struct cr_pack *kept)
     unpack_counts(&from, shown.tally.pods, EVIDENCE);
     unpack_counts(&from, &shown.tally.pending, 1);
     cr_unpack_texts(&from, &shown.secrets);
+    cr_unpacking_end(&from);
     return shown;
 }
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/strmap.h"
 #include "base/packing.h"
+#include "base/strmap.h"
 
 /* Each is one more reading of the Secret, in the thread of the loop; whoever edits a policy may ask for any number. */
 enum { NAMES_MAX = 16 };

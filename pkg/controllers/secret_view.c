@@ -4,10 +4,10 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/packing.h"
 #include "base/strings.h"
 #include "codec/base64.h"
 #include "codec/json_text.h"
-#include "base/packing.h"
 #include "kube/object.h"
 #include "pki/material_packing.h"
 
@@ -246,6 +246,7 @@ static struct cr_secret_view *unpack_view(struct cr_unpacking *from)
     view->problem = (enum cr_material_problem)cr_unpack_int(from);
     view->problem_text = cr_unpack_text(from);
     cr_material_unpack(from, &view->material);
+    cr_unpacking_end(from);
     return view;
 }
 

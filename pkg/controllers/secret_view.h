@@ -12,9 +12,9 @@
 #include "pki/material.h"
 #include "runtime/store.h"
 
-/* The informer's projection: strips data from json (wiped), which is none of a secret any more, and leaves the views in
- * the snapshot: its extra is a struct cr_pack, as there are thousands; NULL when no policy names the
- * Secret. */
+/* The informer's projection: strips data from json (wiped). What is left is no secret, and the snapshot says so; its
+ * extra is a struct cr_pack of pairs, the key names of each way to read the Secret and what is seen through them; NULL
+ * when no policy names it. */
 void cr_secret_project(struct cr_secret_refs *refs, struct cr_json *json, struct cr_snapshot *snapshot);
 
 /* What one Secret holds, seen through one policy's key names. */

@@ -84,13 +84,11 @@ static struct letter letter_of(const struct cr_event *event)
                                       event->uid,         event->reason, message};
     struct letter letter = {.at_ms = cr_clock_wall_ms(), .warning = event->warning};
     for (size_t i = 0; i < TEXTS; i++)
-        letter.len += texts[i] ? strlen(texts[i]) + 1 : 0;
+        letter.len += strlen(cr_or_empty(texts[i])) + 1;
     char *at = letter.texts = cr_malloc(letter.len);
     for (size_t i = 0; i < TEXTS; i++) {
-        if (!texts[i])
-            continue;
-        letter.given |= (uint8_t)(1u << i);
-        at = stpcpy(at, texts[i]) + 1;
+        letter.given |= (uint8_t)(texts[i] ? 1u << i : 0);
+        at = stpcpy(at, cr_or_empty(texts[i])) + 1;
     }
     return letter;
 }
@@ -106,12 +104,8 @@ static struct cr_event event_of(const struct letter *letter)
 {
     const char *texts[TEXTS] = {0};
     const char *at = letter->texts;
-    for (size_t i = 0; i < TEXTS; i++) {
-        if (!(letter->given & (1u << i)))
-            continue;
-        texts[i] = at;
-        at += strlen(at) + 1;
-    }
+    for (size_t i = 0; i < TEXTS; i++, at += strlen(at) + 1)
+        texts[i] = letter->given & (1u << i) ? at : NULL;
     return (struct cr_event){.api_version = texts[0],
                              .kind = texts[1],
                              .ns = texts[2],

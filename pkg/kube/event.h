@@ -1,5 +1,5 @@
 /* Kubernetes Events (events.k8s.io/v1 as core/v1 shape), best effort: a failed Event never fails the work. Repeats of
- * the same event (object, reason, note) within 10 minutes are dropped. Thread-safe. */
+ * the same event (object, reason, note as sent) within 10 minutes are dropped. Thread-safe. */
 #ifndef CR_KUBE_EVENT_H
 #define CR_KUBE_EVENT_H
 

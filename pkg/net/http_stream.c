@@ -7,7 +7,7 @@
 #include "base/clock.h"
 
 enum {
-    KEEP_INBOX = 4 * 1024, /* a bigger inbox is given back after delivery */
+    KEEP_INBOX = 4 * 1024, /* a bigger inbox is given back after delivery: a watch has one, and mostly waits */
 };
 
 static void mark_ready(struct cr_http_stream *stream)

@@ -1,4 +1,5 @@
-/* Material as small as it gets (base/packing.h), for a cache of thousands: a third of the struct and its lists. */
+/* Material as small as it gets (base/packing.h), for a cache of thousands: a leaf takes 0.25 KB, as a struct with its
+ * lists three times as much. Pure. */
 #ifndef CR_PKI_MATERIAL_PACKING_H
 #define CR_PKI_MATERIAL_PACKING_H
 

@@ -40,7 +40,9 @@ struct cr_queue {
     size_t ready_len[2];
     bool low_had_turn; /* the last one that was taken was one of low priority that had waited long */
     struct cr_delays delays;
-    int64_t watched_ms; /* a worker sleeps until then and no longer; INT64_MAX: none does */
+    /* A worker sleeps until then; INT64_MAX: none. Whoever wakes sets it back, so that there may be one more than it
+     * says, and never one less. */
+    int64_t watched_ms;
     int64_t backoff_first_ms;
     int64_t backoff_max_ms;
     bool shut_down;
@@ -210,7 +212,7 @@ static void delay(struct cr_queue *queue, struct item *item, int64_t delay_ms, b
     if (pending && item->delay.due_ms <= due)
         return;
     cr_delays_set(&queue->delays, &item->delay, due);
-    /* The workers sleep until the one that was first. */
+    /* Who watches sleeps until the one that was first. */
     if (cr_delays_first(&queue->delays) == &item->delay)
         pthread_cond_signal(&queue->changed);
 }

@@ -195,6 +195,48 @@ static void deferred_ones_wait_until_they_are_sent(void **state)
         fail_msg("%s", api.problem);
 }
 
+/* More than become the model of the others; of two kinds, one without a namespace; and all of it once more. */
+static void many_that_wait_come_as_they_were(void **state)
+{
+    (void)state;
+    enum { EVENTS = 40, TIMES = 2 };
+    static char has[EVENTS][96];
+    static char messages[EVENTS][64];
+    struct fake_answer script[EVENTS];
+    struct cr_event events[EVENTS];
+    for (int i = 0; i < EVENTS; i++) {
+        snprintf(messages[i], sizeof messages[i], "Secret web-tls has leaf %08x", 0x12345u * (unsigned)i);
+        snprintf(has[i], sizeof has[i], "\"reason\":\"%s\",\"message\":\"%s\"", i % 2 ? "Restarting" : "Settled",
+                 messages[i]);
+        events[i] = about_web(i % 2 ? "Restarting" : "Settled", messages[i]);
+        events[i].ns = i % 2 ? NULL : "ns";
+        script[i] = (struct fake_answer){
+            .expect = i % 2 ? "namespaces/default/" : "namespaces/ns/", .has = has[i], .body = "{}"};
+    }
+    struct fake_api api;
+    int told = 0;
+    assert_true(fake_api_start(&api, script, EVENTS));
+    CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
+    CR_CLEANUP(cr_client) struct cr_client *client = fake_client(loop, api.port);
+    CR_CLEANUP(cr_recorder) struct cr_recorder *recorder = cr_recorder_new(client, "certroll");
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run_loop, loop), 0);
+    cr_recorder_defer(recorder, count, &told);
+    for (int time = 0; time < TIMES; time++) {
+        for (int i = 0; i < EVENTS / TIMES; i++)
+            cr_recorder_emit(recorder, &events[time * (EVENTS / TIMES) + i]);
+        while (cr_recorder_send(recorder))
+            ;
+    }
+    assert_int_equal(told, EVENTS);
+    assert_int_equal(atomic_load(&api.answered), EVENTS);
+    cr_loop_stop(loop);
+    pthread_join(thread, NULL);
+    fake_api_stop(&api);
+    if (api.problem[0])
+        fail_msg("%s", api.problem);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +247,7 @@ int main(void)
         cmocka_unit_test(a_long_message_is_cut_between_characters),
         cmocka_unit_test(control_characters_of_a_message_are_not_shown),
         cmocka_unit_test(deferred_ones_wait_until_they_are_sent),
+        cmocka_unit_test(many_that_wait_come_as_they_were),
         cmocka_unit_test(nobody_to_record_or_nothing_to_name_is_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

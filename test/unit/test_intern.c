@@ -61,7 +61,7 @@ static void a_list_has_each_once(void **state)
 
 enum { NAMES = 3000 };
 
-/* Many of them come and go in another order, so that runs are closed from their middles. */
+/* Two of three go, so that runs are closed from their middles. */
 static void all_are_found_while_others_come_and_go(void **state)
 {
     (void)state;

@@ -44,7 +44,7 @@ static void it_lives_as_long_as_somebody_holds_it(void **state)
     cr_model_unref(NULL);
 }
 
-/* The same bytes whatever came before them: only the end counts. */
+/* As deflating would cut it, too, this shows only that the right end is kept. */
 static void of_more_than_counts_the_beginning_goes(void **state)
 {
     (void)state;

@@ -131,6 +131,7 @@ static void nothing_that_carries_data_survives_the_projection(void **state)
         struct cr_json *left = test_yaml("{apiVersion: v1, kind: Secret, type: kubernetes.io/tls,"
                                          " metadata: {name: web-tls, namespace: ns, uid: u, resourceVersion: \"7\","
                                          " labels: {app: web}}}");
+        assert_false(snapshot->secret); /* so it is kept like any other object */
         if (!cr_json_equal(snapshot->json, left)) {
             cr_autofree char *text = cr_json_print(snapshot->json);
             fail_msg("%s: %s", policies[i], text);
@@ -149,13 +150,22 @@ static struct cr_json *with_text(const char *text)
     return secret;
 }
 
+/* As the cache gives it: packed, and unpacked again. */
+static struct cr_secret_view *view_of_cache(const struct cr_json *secret)
+{
+    CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of("{name: web-tls}");
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, cr_json_copy(secret));
+    return cr_secret_view_find(snapshot->extra, &defaults);
+}
+
 static void assert_same_view(const char *rule, const struct cr_secret_view *a, const struct cr_secret_view *b)
 {
     const struct cr_material *m = &a->material;
     const struct cr_material *n = &b->material;
-    if (!cr_streq(a->problem_text, b->problem_text) || strcmp(m->leaf, n->leaf) != 0 || strcmp(m->key, n->key) != 0 ||
-        strcmp(m->opaque, n->opaque) != 0 || !cr_strvec_equal(&m->opaque_keys, &n->opaque_keys) ||
-        m->trust_len != n->trust_len)
+    if (!cr_streq(a->resource_version, b->resource_version) || a->immutable != b->immutable ||
+        a->problem != b->problem || !cr_streq(a->problem_text, b->problem_text) || strcmp(m->leaf, n->leaf) != 0 ||
+        strcmp(m->key, n->key) != 0 || strcmp(m->opaque, n->opaque) != 0 ||
+        !cr_strvec_equal(&m->opaque_keys, &n->opaque_keys) || m->trust_len != n->trust_len)
         fail_msg("%s: not the same", rule);
 }
 
@@ -521,6 +531,24 @@ static void an_immutable_secret_is_told(void **state)
     assert_true(frozen->immutable);
 }
 
+static void the_cache_gives_what_was_read(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_json) struct cr_json *good = tls_secret(leaf, leaf);
+    CR_CLEANUP(cr_json) struct cr_json *frozen = tls_secret(leaf, leaf);
+    CR_CLEANUP(cr_json) struct cr_json *broken = tls_secret(leaf, leaf);
+    cr_json_set_bool(frozen, "immutable", true);
+    cr_json_set_string(cr_json_object_in(broken, "data"), "tls.crt", "no base64");
+    const struct cr_json *secrets[] = {good, frozen, broken};
+    for (size_t i = 0; i < cr_array_len(secrets); i++) {
+        CR_CLEANUP(cr_secret_view) struct cr_secret_view *read = cr_secret_view_read(secrets[i], &defaults, NULL);
+        CR_CLEANUP(cr_secret_view) struct cr_secret_view *found = view_of_cache(secrets[i]);
+        assert_same_view("found", read, found);
+        assert_int_equal(found->immutable, secrets[i] == frozen);
+        assert_int_equal(found->problem_text != NULL, secrets[i] == broken);
+    }
+}
+
 /* --- what cannot be used --- */
 
 static void is_problem(const char *rule, const struct cr_json *secret, enum cr_material_problem problem,
@@ -634,6 +662,7 @@ int main(void)
         cmocka_unit_test(data_may_have_any_bytes_in_any_number_of_keys),
         cmocka_unit_test(the_key_comes_later_for_those_that_are_read_then),
         cmocka_unit_test(an_immutable_secret_is_told),
+        cmocka_unit_test(the_cache_gives_what_was_read),
         cmocka_unit_test(a_problem_gives_words_and_no_material),
         cmocka_unit_test(what_is_not_named_is_not_looked_at),
         cmocka_unit_test(references_may_come_while_secrets_are_read),

@@ -6,7 +6,6 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from certroll_dev.demo.api import API
 from control_plane import ControlPlane, b64, etcd, kill_api_server, start_api_server

@@ -168,13 +168,7 @@ struct cr_unpacking cr_unpack_bytes(struct cr_unpacking *from)
 char *cr_unpack_text(struct cr_unpacking *from)
 {
     uint64_t size = take_size(from);
-    if (!size)
-        return NULL;
-    const char *packed = take(from, size - 1); /* no C string */
-    char *text = cr_malloc((size_t)size);
-    memcpy(text, packed, (size_t)size - 1);
-    text[size - 1] = '\0';
-    return text;
+    return size ? cr_strndup(take(from, size - 1), (size_t)size - 1) : NULL;
 }
 
 void cr_unpack_short(struct cr_unpacking *from, char *out, size_t size)

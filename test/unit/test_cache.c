@@ -419,7 +419,7 @@ static void see_policies(struct cr_cache *cache)
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *secret = cr_cache_get(cache, CR_CACHED_SECRETS, "ns", "s1");
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *unnamed = cr_cache_get(cache, CR_CACHED_SECRETS, "ns", "unnamed");
     assert_non_null(secret);
-    assert_true(secret->secret);
+    assert_false(secret->secret);
     assert_null(cr_json_get(secret->json, "data"));
     assert_non_null(secret->extra);
     assert_null(unnamed);

@@ -9,6 +9,7 @@
 
 #include <openssl/x509v3.h>
 
+#include "base/alloc.h"
 #include "pki/issue.h"
 #include "pki/x509.h"
 
@@ -84,7 +85,7 @@ static inline char *test_extension(const X509 *cert, int nid)
         BIO_puts(bio, "critical, ");
     X509V3_EXT_print(bio, X509_get_ext(cert, at), 0, 0);
     long len = BIO_get_mem_data(bio, &data);
-    char *text = strndup(data, (size_t)len);
+    char *text = cr_strndup(data, (size_t)len);
     BIO_free(bio);
     return text;
 }

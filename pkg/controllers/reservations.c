@@ -209,8 +209,7 @@ static void drop_claim(struct cr_reservations *all, struct party *party, struct 
         return;
     TAILQ_REMOVE(&slot->town->slots, slot, link);
     count(all, slot->town, -1);
-    cr_autofree char *key = cr_strdup(slot->key); /* it goes with the slot */
-    cr_strmap_remove(all->slots, key);
+    cr_strmap_remove(all->slots, slot->key);
 }
 
 /* --- limits --- */

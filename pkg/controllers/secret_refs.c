@@ -63,6 +63,7 @@ static struct cr_policy_secret unpack_names(struct cr_unpacking from)
     names.trust = cr_unpack_text(&from);
     names.has_opaque = cr_unpack_int(&from);
     cr_unpack_texts(&from, &names.opaque);
+    cr_unpacking_end(&from);
     return names;
 }
 

@@ -18,24 +18,45 @@ static void *run_loop(void *loop)
     return NULL;
 }
 
+/* A recorder and the API server that it writes to. */
+struct desk {
+    struct fake_api api;
+    struct cr_loop *loop;
+    pthread_t thread;
+    struct cr_client *client;
+    struct cr_recorder *recorder;
+};
+
+static void desk_open(struct desk *desk, const struct fake_answer *script, size_t len)
+{
+    assert_true(fake_api_start(&desk->api, script, len));
+    desk->loop = cr_loop_new();
+    desk->client = fake_client(desk->loop, desk->api.port);
+    desk->recorder = cr_recorder_new(desk->client, "certroll");
+    assert_int_equal(pthread_create(&desk->thread, NULL, run_loop, desk->loop), 0);
+}
+
+static void desk_close(struct desk *desk)
+{
+    cr_loop_stop(desk->loop);
+    pthread_join(desk->thread, NULL);
+    fake_api_stop(&desk->api);
+    cr_recorder_free(desk->recorder);
+    cr_client_free(desk->client);
+    cr_loop_free(desk->loop);
+    if (desk->api.problem[0])
+        fail_msg("%s", desk->api.problem);
+}
+
 /* Emits the events against the script; all answers of it must be used. */
 static void emit(const struct fake_answer *script, size_t script_len, const struct cr_event *events, size_t len)
 {
-    struct fake_api api;
-    assert_true(fake_api_start(&api, script, script_len));
-    CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
-    CR_CLEANUP(cr_client) struct cr_client *client = fake_client(loop, api.port);
-    CR_CLEANUP(cr_recorder) struct cr_recorder *recorder = cr_recorder_new(client, "certroll");
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, run_loop, loop), 0);
+    struct desk desk;
+    desk_open(&desk, script, script_len);
     for (size_t i = 0; i < len; i++)
-        cr_recorder_emit(recorder, &events[i]);
-    assert_int_equal(atomic_load(&api.answered), script_len);
-    cr_loop_stop(loop);
-    pthread_join(thread, NULL);
-    fake_api_stop(&api);
-    if (api.problem[0])
-        fail_msg("%s", api.problem);
+        cr_recorder_emit(desk.recorder, &events[i]);
+    assert_int_equal(atomic_load(&desk.api.answered), script_len);
+    desk_close(&desk);
 }
 
 static struct cr_event about_web(const char *reason, const char *message)
@@ -161,38 +182,29 @@ static void deferred_ones_wait_until_they_are_sent(void **state)
         {.has = "\"reason\":\"B\"", .status = 500, .body = "{}"},
         {.has = "\"reason\":\"B\"", .body = "{}"},
     };
-    struct fake_api api;
+    struct desk desk;
     int told = 0;
-    assert_true(fake_api_start(&api, script, cr_array_len(script)));
-    CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
-    CR_CLEANUP(cr_client) struct cr_client *client = fake_client(loop, api.port);
-    CR_CLEANUP(cr_recorder) struct cr_recorder *recorder = cr_recorder_new(client, "certroll");
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, run_loop, loop), 0);
-    cr_recorder_defer(recorder, count, &told);
+    desk_open(&desk, script, cr_array_len(script));
+    cr_recorder_defer(desk.recorder, count, &told);
     const struct cr_event a = about_web("A", "one");
     const struct cr_event b = about_web("B", "one");
-    cr_recorder_emit(recorder, &a);
-    cr_recorder_emit(recorder, &a); /* a repeat */
-    cr_recorder_emit(recorder, &b);
+    cr_recorder_emit(desk.recorder, &a);
+    cr_recorder_emit(desk.recorder, &a); /* a repeat */
+    cr_recorder_emit(desk.recorder, &b);
     assert_int_equal(told, 2);
-    assert_int_equal(atomic_load(&api.answered), 0);
-    assert_true(cr_recorder_send(recorder));
-    assert_false(cr_recorder_send(recorder));
-    assert_false(cr_recorder_send(recorder));
-    assert_int_equal(atomic_load(&api.answered), 2);
-    cr_recorder_emit(recorder, &b); /* could not be written, so it is no repeat */
-    assert_false(cr_recorder_send(recorder));
-    assert_int_equal(atomic_load(&api.answered), 3);
-    cr_recorder_emit(recorder, &a); /* is one */
+    assert_int_equal(atomic_load(&desk.api.answered), 0);
+    assert_true(cr_recorder_send(desk.recorder));
+    assert_false(cr_recorder_send(desk.recorder));
+    assert_false(cr_recorder_send(desk.recorder));
+    assert_int_equal(atomic_load(&desk.api.answered), 2);
+    cr_recorder_emit(desk.recorder, &b); /* could not be written, so it is no repeat */
+    assert_false(cr_recorder_send(desk.recorder));
+    assert_int_equal(atomic_load(&desk.api.answered), 3);
+    cr_recorder_emit(desk.recorder, &a); /* is one */
     const struct cr_event c = about_web("C", "one");
-    cr_recorder_emit(recorder, &c); /* never sent */
+    cr_recorder_emit(desk.recorder, &c); /* never sent */
     assert_int_equal(told, 4);
-    cr_loop_stop(loop);
-    pthread_join(thread, NULL);
-    fake_api_stop(&api);
-    if (api.problem[0])
-        fail_msg("%s", api.problem);
+    desk_close(&desk);
 }
 
 /* More than become the model of the others; of two kinds, one without a namespace; and all of it once more. */
@@ -213,28 +225,19 @@ static void many_that_wait_come_as_they_were(void **state)
         script[i] = (struct fake_answer){
             .expect = i % 2 ? "namespaces/default/" : "namespaces/ns/", .has = has[i], .body = "{}"};
     }
-    struct fake_api api;
+    struct desk desk;
     int told = 0;
-    assert_true(fake_api_start(&api, script, EVENTS));
-    CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
-    CR_CLEANUP(cr_client) struct cr_client *client = fake_client(loop, api.port);
-    CR_CLEANUP(cr_recorder) struct cr_recorder *recorder = cr_recorder_new(client, "certroll");
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, run_loop, loop), 0);
-    cr_recorder_defer(recorder, count, &told);
+    desk_open(&desk, script, EVENTS);
+    cr_recorder_defer(desk.recorder, count, &told);
     for (int time = 0; time < TIMES; time++) {
         for (int i = 0; i < EVENTS / TIMES; i++)
-            cr_recorder_emit(recorder, &events[time * (EVENTS / TIMES) + i]);
-        while (cr_recorder_send(recorder))
+            cr_recorder_emit(desk.recorder, &events[time * (EVENTS / TIMES) + i]);
+        while (cr_recorder_send(desk.recorder))
             ;
     }
     assert_int_equal(told, EVENTS);
-    assert_int_equal(atomic_load(&api.answered), EVENTS);
-    cr_loop_stop(loop);
-    pthread_join(thread, NULL);
-    fake_api_stop(&api);
-    if (api.problem[0])
-        fail_msg("%s", api.problem);
+    assert_int_equal(atomic_load(&desk.api.answered), EVENTS);
+    desk_close(&desk);
 }
 
 int main(void)

@@ -130,7 +130,7 @@ static bool run_kube(const struct flags *flags, const struct cr_certgen_set *set
         return false;
     CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
     CR_CLEANUP(cr_client) struct cr_client *base = cr_client_new(loop, cr_steal(&config), USER_AGENT);
-    CR_CLEANUP(cr_client) struct cr_client *client = cr_client_new_dedicated(base, NULL, REQUEST_MS);
+    CR_CLEANUP(cr_client) struct cr_client *client = cr_client_new_dedicated(base, REQUEST_MS);
     CR_CLEANUP(cr_certgen_store) struct cr_certgen_store *store = cr_certgen_store_kube(client, set);
     struct cr_certgen_job job = job_of(flags, set);
     job.store = store;

@@ -236,7 +236,7 @@ struct cr_access_guard *cr_access_guard_new(const struct cr_access_guard_options
         guard->options.yes_ms = YES_MS;
     if (!guard->options.no_ms)
         guard->options.no_ms = NO_MS;
-    guard->client = cr_client_new_dedicated(options->client, options->loop, REQUEST_MS);
+    guard->client = cr_client_new_dedicated(options->client, REQUEST_MS);
     guard->answers = cr_strmap_new(free);
     STAILQ_INIT(&guard->jobs);
     pthread_mutex_init(&guard->lock, NULL);

@@ -10,20 +10,19 @@
 #include "kube/client_internal.h"
 #include "kube/config_internal.h"
 #include "kube/status.h"
-#include "net/http_line.h"
+#include "net/http_requests.h"
 
 enum { TIMEOUT_MS = 30 * 1000 };
 
 struct cr_client {
     struct cr_loop *loop;
     struct cr_auth *auth;
-    bool owns_auth;                  /* not when dedicated */
-    struct cr_auth_user user;        /* of auth */
-    struct cr_http_client *requests; /* NULL: by the line */
-    struct cr_http_client *streams;  /* NULL: dedicated */
-    struct cr_http_line *line;       /* NULL: by requests, on the loop */
-    int timeout_ms;                  /* of a request, with all its tries */
-    cr_write_gate_fn gate;           /* NULL: always open */
+    bool owns_auth;           /* not when dedicated */
+    struct cr_auth_user user; /* of auth */
+    struct cr_http_requests *requests;
+    struct cr_http_client *streams; /* NULL: dedicated */
+    int timeout_ms;                 /* of a request, with all its tries */
+    cr_write_gate_fn gate;          /* NULL: always open */
     void *gate_arg;
     char *user_agent;
     struct cr_client_metrics *metrics; /* NULL: none */
@@ -46,10 +45,7 @@ static void on_credentials_changed(void *arg, const struct cr_kube_config *confi
 {
     struct cr_client *client = arg;
     struct cr_http_tls tls = tls_of(config);
-    if (client->line)
-        cr_http_line_set_tls(client->line, &tls);
-    if (client->requests)
-        cr_http_client_set_tls(client->requests, &tls);
+    cr_http_requests_set_tls(client->requests, &tls);
     if (client->streams)
         cr_http_client_set_tls(client->streams, &tls);
 }
@@ -67,7 +63,7 @@ struct cr_client *cr_client_new(struct cr_loop *loop, struct cr_kube_config *con
     client->loop = loop;
     client->user_agent = cr_strdup_or_null(user_agent);
     client->timeout_ms = TIMEOUT_MS;
-    client->requests = cr_http_client_new(loop, NULL, user_agent);
+    client->requests = cr_http_requests_new(NULL, user_agent);
     client->streams = cr_http_client_new(loop, NULL, user_agent);
     client->auth = cr_auth_new(config);
     client->owns_auth = true;
@@ -75,16 +71,12 @@ struct cr_client *cr_client_new(struct cr_loop *loop, struct cr_kube_config *con
     return client;
 }
 
-struct cr_client *cr_client_new_dedicated(struct cr_client *client, struct cr_loop *loop, int timeout_ms)
+struct cr_client *cr_client_new_dedicated(struct cr_client *client, int timeout_ms)
 {
     struct cr_client *dedicated = cr_new(struct cr_client);
-    dedicated->loop = loop;
     dedicated->user_agent = cr_strdup_or_null(client->user_agent);
     dedicated->timeout_ms = timeout_ms;
-    if (loop)
-        dedicated->requests = cr_http_client_new(loop, NULL, client->user_agent);
-    else
-        dedicated->line = cr_http_line_new(NULL, client->user_agent);
+    dedicated->requests = cr_http_requests_new(NULL, client->user_agent);
     dedicated->auth = client->auth;
     dedicated->metrics = client->metrics;
     join_credentials(dedicated);
@@ -96,9 +88,8 @@ void cr_client_free(struct cr_client *client)
     if (!client)
         return;
     cr_auth_leave(client->auth, &client->user);
-    cr_http_client_free(client->requests);
+    cr_http_requests_free(client->requests);
     cr_http_client_free(client->streams);
-    cr_http_line_free(client->line);
     if (client->owns_auth)
         cr_auth_free(client->auth);
     if (client->owns_metrics)
@@ -110,8 +101,7 @@ void cr_client_free(struct cr_client *client)
 void cr_client_cancel(struct cr_client *client)
 {
     cr_auth_cancel(client->auth, &client->user);
-    cr_http_client_cancel(client->requests);
-    cr_http_line_cancel(client->line);
+    cr_http_requests_cancel(client->requests);
 }
 
 void cr_client_set_write_gate(struct cr_client *client, cr_write_gate_fn gate, void *arg)
@@ -191,8 +181,7 @@ static bool measure(struct cr_client *client, const struct cr_call *call, const 
     if (!cr_streq(call->method, "GET"))
         cr_client_metrics_write(client->metrics, call->resource);
     int64_t begun_ns = cr_clock_monotonic_ns();
-    bool sent = client->line ? cr_http_line_do(client->line, request, response, err)
-                             : cr_http_do(client->requests, request, response, err);
+    bool sent = cr_http_do(client->requests, request, response, err);
     const struct cr_exchange_size size = {.took_ns = cr_clock_monotonic_ns() - begun_ns,
                                           .sent = request->body_len,
                                           .received = sent ? response->body.len : 0};

@@ -18,15 +18,14 @@
 
 struct cr_client;
 
-/* Connections: one pool for requests, one for watches (so that a big list does not delay a patch). Takes config. Any
- * thread. */
+/* Connections: one for each thread that asks at the same time (net/http_requests.h), and a pool for watches
+ * (net/http.h), on the loop. Takes config. Any thread. */
 struct cr_client *cr_client_new(struct cr_loop *loop, struct cr_kube_config *config, const char *user_agent);
-/* A client of the same server with the same credentials, but with a connection of its own, on this loop, and with
- * timeout_ms for each request as a whole: for what must neither wait behind other requests nor for long (a Lease). It
- * has no watches and no write gate. The other client must outlive it; cancelling one does not cancel the other, so a
- * Lease can still be given up when all else has ended. loop NULL: without one, the thread that asks does the exchange,
- * one at a time (net/http_line.h). Any thread. */
-struct cr_client *cr_client_new_dedicated(struct cr_client *client, struct cr_loop *loop, int timeout_ms);
+/* A client of the same server with the same credentials, but with connections of its own, and with timeout_ms for each
+ * request as a whole: for what may not wait for long (a Lease). It has no watches and no write gate. The other client
+ * must outlive it; cancelling one does not cancel the other, so a Lease can still be given up when all else has ended.
+ * Any thread. */
+struct cr_client *cr_client_new_dedicated(struct cr_client *client, int timeout_ms);
 /* After the loop has ended, or in its thread. */
 void cr_client_free(struct cr_client *client);
 CR_DEFINE_CLEANUP(cr_client, struct cr_client, cr_client_free)

@@ -31,9 +31,8 @@ struct cr_http_client;
 /* A client is one connection pool: requests of one client share connections. Streams that live long (watches) and big
  * lists get a client of their own so that they do not delay others. Any thread. */
 struct cr_http_client *cr_http_client_new(struct cr_loop *loop, const struct cr_http_tls *tls, const char *user_agent);
-/* The first step of a shutdown. Any thread: calls that wait in cr_http_do return Cancelled at once, also when the loop
- * no longer runs; streams end with Cancelled in the loop's thread (before this returns when called there); whatever is
- * started later ends likewise. The client still has to be freed. */
+/* The first step of a shutdown. Any thread: streams end with Cancelled in the loop's thread (before this returns when
+ * called there); whatever is started later ends likewise. The client still has to be freed. */
 void cr_http_client_cancel(struct cr_http_client *client);
 /* Cancels it, and ends the streams before it returns. Loop thread, or after the loop has ended but before cr_loop_free.
  * Other threads that use the client must have ended: cr_http_client_cancel, join them, then free. */
@@ -55,7 +54,7 @@ struct cr_http_request {
     size_t body_len;
     int timeout_ms;      /* of the whole request, with the wait for a connection; 0: none (streams) */
     int64_t begin_by_ms; /* of cr_clock_boot_ms: not sent at all when its turn comes later: Transient; 0: always sent */
-    size_t max_body;     /* of the response, decompressed; 0: 64 MiB, for streams no cap. More is Invalid */
+    size_t max_body;     /* of the response; 0: 64 MiB, for streams no cap. More is Invalid */
     bool secret;         /* request and response bodies are wiped */
 };
 
@@ -66,14 +65,6 @@ struct cr_http_response {
 };
 void cr_http_response_dispose(struct cr_http_response *response);
 CR_DEFINE_DISPOSE(cr_http_response, struct cr_http_response, cr_http_response_dispose)
-
-/* Blocks the calling thread (never the loop's: that is Internal) until the response is complete. True for any HTTP
- * status, and for one from 400 on also when its body was cut off; redirects are not followed. False with Transient for
- * what the network does (also a server certificate that does not verify: it may be rotated, or our CA), Invalid for a
- * URL, header or TLS set-up that can never work and for a response beyond its cap, Cancelled on shutdown. response is
- * overwritten, and empty on failure. A write that failed as Transient may have been done. */
-bool cr_http_do(struct cr_http_client *client, const struct cr_http_request *request, struct cr_http_response *response,
-                struct cr_error *err) CR_MUST_USE;
 
 /* A response that is consumed as it arrives. The callbacks run in the loop's thread and may call anything, also
  * cr_http_stream_cancel of their own stream. */

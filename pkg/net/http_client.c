@@ -18,7 +18,6 @@ struct cr_http_client *cr_http_client_new(struct cr_loop *loop, const struct cr_
     client->identity = cr_http_identity_new(tls);
     pthread_mutex_init(&client->lock, NULL);
     TAILQ_INIT(&client->waiting);
-    TAILQ_INIT(&client->calls);
     TAILQ_INIT(&client->pools);
     TAILQ_INIT(&client->running);
     TAILQ_INIT(&client->ready);
@@ -161,7 +160,6 @@ static void mark_cancelled(struct cr_http_client *client)
 {
     pthread_mutex_lock(&client->lock);
     client->cancelled = true;
-    cr_http_call_wake_all(client);
     pthread_mutex_unlock(&client->lock);
 }
 

@@ -35,9 +35,6 @@ static const char *hint_for(CURLcode code)
         return "the CA bundle cannot be used: ";
     case CURLE_UNSUPPORTED_PROTOCOL: /* of the answer: the URL's was looked at before */
         return "the answer is not HTTP: ";
-    case CURLE_OUT_OF_MEMORY: /* when memory is gone the program ends; what is left is a decoder that is not linked */
-    case CURLE_BAD_CONTENT_ENCODING:
-        return "the answer is compressed in a way that nobody asked for, or broken: ";
     case CURLE_PARTIAL_FILE:
         return "the response was cut off: ";
     default:
@@ -48,7 +45,7 @@ static const char *hint_for(CURLcode code)
 static bool fail(const struct cr_http_exchange *x, CURLcode code, struct cr_error *err)
 {
     const char *problem = x->problem[0] ? x->problem : curl_easy_strerror(code);
-    return cr_error_set(err, kind_of(code), "%s: %s%s", cr_or_empty(x->origin), hint_for(code), problem);
+    return cr_error_set(err, kind_of(code), "%s: %s%s", cr_or_empty(x->head.origin), hint_for(code), problem);
 }
 
 const char *cr_http_exchange_phase(const struct cr_http_exchange *x)
@@ -74,12 +71,12 @@ const char *cr_http_exchange_phase(const struct cr_http_exchange *x)
 bool cr_http_exchange_over_cap(const struct cr_http_exchange *x, size_t cap, struct cr_error *err)
 {
     return cr_error_set(err, CR_ERR_INVALID, "%s: the response is longer than the %zu bytes that are allowed",
-                        x->origin, cap);
+                        x->head.origin, cap);
 }
 
 bool cr_http_exchange_timed_out(const struct cr_http_exchange *x, int timeout_ms, struct cr_error *err)
 {
-    return cr_error_set(err, CR_ERR_TRANSIENT, "%s: no answer within %d ms (%s)", x->origin, timeout_ms,
+    return cr_error_set(err, CR_ERR_TRANSIENT, "%s: no answer within %d ms (%s)", x->head.origin, timeout_ms,
                         cr_http_exchange_phase(x));
 }
 
@@ -98,5 +95,5 @@ bool cr_http_exchange_ended(const struct cr_http_exchange *x, CURLcode result, i
     if (result != CURLE_OK && !is_cut_refusal(result, status))
         return fail(x, result, err);
     return status || /* curl takes headers that were cut off for a response */
-           cr_error_set(err, CR_ERR_TRANSIENT, "%s: the response was cut off in its headers", x->origin);
+           cr_error_set(err, CR_ERR_TRANSIENT, "%s: the response was cut off in its headers", x->head.origin);
 }

@@ -1,11 +1,9 @@
 #include "net/http_internal.h"
 
-#include <ctype.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 
 #include "base/alloc.h"
@@ -23,85 +21,6 @@ enum {
     SEND_SIZE = 16 * 1024,
     LONGEST_RETRY_AFTER_S = 3600,
 };
-
-/* What may stand in a header value (RFC 9110, section 5.5): anything else would let a value add headers. */
-static bool is_header_text(const char *value)
-{
-    for (const unsigned char *p = (const unsigned char *)value; *p; p++)
-        if ((*p < 0x20 && *p != '\t') || *p == 0x7f)
-            return false;
-    return true;
-}
-
-static bool is_method(const char *method)
-{
-    const char *p = method;
-    while (*p >= 'A' && *p <= 'Z')
-        p++;
-    return p != method && !*p;
-}
-
-static void add_line(struct cr_http_exchange *x, const char *line)
-{
-    x->headers = curl_slist_append(x->headers, line);
-}
-
-/* RFC 9110, section 5.1: a token. */
-static bool is_header_name(const char *name, size_t len)
-{
-    static const char allowed[] = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    return len && strspn(name, allowed) >= len;
-}
-
-bool cr_http_exchange_has_header(const struct cr_http_exchange *x, const char *name)
-{
-    size_t len = strlen(name);
-    for (const struct curl_slist *line = x->headers; line; line = line->next)
-        if (strncasecmp(line->data, name, len) == 0 && line->data[len] == ':')
-            return true;
-    return false;
-}
-
-static bool add_header(struct cr_http_exchange *x, const char *name, const char *prefix, const char *value,
-                       struct cr_error *err)
-{
-    if (!value || cr_http_exchange_has_header(x, name))
-        return true;
-    if (!is_header_text(value))
-        return cr_error_set(err, CR_ERR_INVALID, "the value for the header %s holds a line break or control character",
-                            name);
-    char *line = cr_asprintf("%s: %s%s", name, prefix, value);
-    add_line(x, line);
-    explicit_bzero(line, strlen(line));
-    free(line);
-    return true;
-}
-
-static bool add_own(struct cr_http_exchange *x, const struct cr_http_request *request, struct cr_error *err)
-{
-    for (size_t i = 0; i < request->headers_len; i++) {
-        const char *line = request->headers[i];
-        size_t name = strcspn(line, ":");
-        if (line[name] != ':' || !is_header_name(line, name) || !is_header_text(line + name))
-            return cr_error_set(err, CR_ERR_INVALID, "header %zu is not of the form 'Name: value' on one line", i + 1);
-        add_line(x, line);
-    }
-    return true;
-}
-
-static bool add_headers(struct cr_http_exchange *x, const struct cr_http_request *request, struct cr_error *err)
-{
-    const char *bearer = request->bearer && *request->bearer ? request->bearer : NULL;
-    if (!add_own(x, request, err))
-        return false;
-    /* Without this curl waits up to a second for "100 Continue" before it sends a big body. */
-    add_line(x, "Expect:");
-    if (!request->content_type && !cr_http_exchange_has_header(x, "Content-Type"))
-        add_line(x, "Content-Type:"); /* curl would call it a form */
-    return add_header(x, "Accept", "", request->accept, err) &&
-           add_header(x, "Content-Type", "", request->content_type, err) &&
-           add_header(x, "Authorization", "Bearer ", bearer, err);
-}
 
 static void drop_body(struct cr_http_exchange *x)
 {
@@ -134,41 +53,6 @@ static void set_method(struct cr_http_exchange *x, const struct cr_http_request 
     if (request->body || cr_streq(method, "POST") || cr_streq(method, "PUT") || cr_streq(method, "PATCH"))
         set_body(x, request);
     curl_easy_setopt(x->easy, CURLOPT_CUSTOMREQUEST, method);
-}
-
-static char *url_part(CURLU *url, CURLUPart part, unsigned flags)
-{
-    char *text = NULL;
-    return curl_url_get(url, part, &text, flags) == CURLUE_OK ? text : NULL;
-}
-
-/* "host:port" as in the URL; an IPv6 literal in brackets. Owned. */
-static char *authority(CURLU *url)
-{
-    char *host = url_part(url, CURLUPART_HOST, 0);
-    char *port = url_part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
-    char *text = cr_asprintf("%s:%s", cr_or_empty(host), cr_or_empty(port));
-    curl_free(host);
-    curl_free(port);
-    return text;
-}
-
-static bool parse_url(struct cr_http_exchange *x, const struct cr_http_request *request, struct cr_error *err)
-{
-    x->url = curl_url();
-    CURLUcode code = curl_url_set(x->url, CURLUPART_URL, request->url, CURLU_PATH_AS_IS | CURLU_DISALLOW_USER);
-    if (code == CURLUE_USER_NOT_ALLOWED) /* and not repeated in a log */
-        return cr_error_set(err, CR_ERR_INVALID, "a URL may not hold a user name or password");
-    if (code != CURLUE_OK)
-        return cr_error_set(err, CR_ERR_INVALID, "'%s' is not a URL that can be used: %s", request->url,
-                            curl_url_strerror(code));
-    char *scheme = url_part(x->url, CURLUPART_SCHEME, 0);
-    x->https = cr_streq(scheme, "https");
-    bool known = x->https || cr_streq(scheme, "http");
-    cr_autofree char *where = authority(x->url);
-    x->origin = cr_asprintf("%s %s://%s", request->method, cr_or_empty(scheme), where);
-    curl_free(scheme);
-    return known || cr_error_set(err, CR_ERR_INVALID, "'%s' is neither an https nor an http URL", request->url);
 }
 
 /* CURLOPT_SOCKOPTFUNCTION: what curl has no options for. */
@@ -217,31 +101,25 @@ static void set_connection_options(CURL *easy)
 }
 
 bool cr_http_exchange_init(struct cr_http_exchange *x, const struct cr_http_request *request, const char *user_agent,
-                           bool compressed, struct cr_error *err)
+                           struct cr_error *err)
 {
     x->secret = request->secret;
     x->begin_by_ms = request->begin_by_ms;
-    if (!is_method(request->method))
-        return cr_error_set(err, CR_ERR_INVALID, "'%s' is not an HTTP method", request->method);
-    if (!parse_url(x, request, err))
+    if (!cr_http_head_init(&x->head, request, err))
         return false;
     x->easy = curl_easy_init();
-    if (!x->easy || !add_headers(x, request, err))
-        return x->easy ? false : cr_error_set(err, CR_ERR_INTERNAL, "libcurl cannot be initialised");
+    if (!x->easy)
+        return cr_error_set(err, CR_ERR_INTERNAL, "libcurl cannot be initialised");
     set_connection_options(x->easy);
-    /* Requests wait for a handshake under way, and share the connection when it brings HTTP/2. Without TLS there is
-     * none to share, and curl would wait for the first response. */
-    curl_easy_setopt(x->easy, CURLOPT_PIPEWAIT, x->https ? 1L : 0L);
+    /* Streams wait for a handshake under way, and share the connection when it brings HTTP/2. Without TLS there is none
+     * to share, and curl would wait for the first response. */
+    curl_easy_setopt(x->easy, CURLOPT_PIPEWAIT, x->head.https ? 1L : 0L);
     set_method(x, request);
     curl_easy_setopt(x->easy, CURLOPT_PATH_AS_IS, 1L);
-    curl_easy_setopt(x->easy, CURLOPT_HTTPHEADER, x->headers);
     curl_easy_setopt(x->easy, CURLOPT_USERAGENT, user_agent);
     curl_easy_setopt(x->easy, CURLOPT_ERRORBUFFER, x->problem);
     curl_easy_setopt(x->easy, CURLOPT_PREREQFUNCTION, may_begin);
     curl_easy_setopt(x->easy, CURLOPT_PREREQDATA, x);
-    /* Only gzip: the other decoders are code that hostile input need not reach. */
-    if (compressed)
-        curl_easy_setopt(x->easy, CURLOPT_ACCEPT_ENCODING, "gzip");
     return true;
 }
 
@@ -263,35 +141,6 @@ static void set_blob(CURL *easy, CURLoption option, char *pem)
 {
     struct curl_blob blob = {.data = pem, .len = strlen(pem), .flags = CURL_BLOB_NOCOPY};
     curl_easy_setopt(easy, option, &blob);
-}
-
-static bool is_ip6(const char *host)
-{
-    return strchr(host, ':') && host[0] != '[';
-}
-
-/* The name to verify becomes the name in the URL, so that curl itself sends it as SNI and verifies it; the connection
- * goes to where the URL pointed, and the Host header stays, as kubectl does it. */
-static bool rename_server(struct cr_http_exchange *x, const char *name, struct cr_error *err)
-{
-    cr_autofree char *real = authority(x->url);
-    char *host = url_part(x->url, CURLUPART_HOST, 0);
-    char *port = url_part(x->url, CURLUPART_PORT, 0);
-    cr_autofree char *header = cr_asprintf(port ? "Host: %s:%s" : "Host: %s", cr_or_empty(host), port);
-    cr_autofree char *bracketed = is_ip6(name) ? cr_asprintf("[%s]", name) : cr_strdup(name);
-    cr_autofree char *connect_to = cr_asprintf("::%s", real);
-    curl_free(host);
-    curl_free(port);
-    CURLUcode code = curl_url_set(x->url, CURLUPART_HOST, bracketed, 0);
-    if (code != CURLUE_OK)
-        return cr_error_set(err, CR_ERR_INVALID, "'%s' is not a server name for TLS: %s", name,
-                            curl_url_strerror(code));
-    x->connect_to = curl_slist_append(x->connect_to, connect_to);
-    curl_easy_setopt(x->easy, CURLOPT_CONNECT_TO, x->connect_to);
-    if (!cr_http_exchange_has_header(x, "Host"))
-        add_line(x, header);
-    curl_easy_setopt(x->easy, CURLOPT_HTTPHEADER, x->headers);
-    return true;
 }
 
 static void set_trust(CURL *easy, const struct cr_http_identity *identity)
@@ -345,9 +194,11 @@ bool cr_http_exchange_use(struct cr_http_exchange *x, const struct cr_http_ident
     set_trust(x->easy, identity);
     if (!set_proxy(x->easy, identity->proxy, err) || !set_client_certificate(x->easy, identity, err))
         return false;
-    if (identity->server_name && *identity->server_name && !rename_server(x, identity->server_name, err))
+    if (!cr_http_head_use(&x->head, identity, err))
         return false;
-    curl_easy_setopt(x->easy, CURLOPT_CURLU, x->url);
+    curl_easy_setopt(x->easy, CURLOPT_HTTPHEADER, x->head.lines);
+    curl_easy_setopt(x->easy, CURLOPT_CONNECT_TO, x->head.connect_to);
+    curl_easy_setopt(x->easy, CURLOPT_CURLU, x->head.url);
     return true;
 }
 
@@ -355,10 +206,7 @@ void cr_http_exchange_dispose(struct cr_http_exchange *x)
 {
     if (x->easy)
         curl_easy_cleanup(x->easy);
-    curl_url_cleanup(x->url);
-    curl_slist_free_all(x->headers); /* wiped by our allocator, see http_memory.c */
-    curl_slist_free_all(x->connect_to);
+    cr_http_head_dispose(&x->head);
     drop_body(x);
-    free(x->origin);
     *x = (struct cr_http_exchange){0};
 }

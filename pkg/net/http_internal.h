@@ -1,5 +1,6 @@
 /* What the files of the HTTP client share. A client has a pool of connections per set of credentials (one curl multi
- * handle each); a stream is one exchange on such a pool; a blocking call is a stream that a thread waits for.
+ * handle each); a stream is one exchange on such a pool. Requests that a thread waits for are another way
+ * (http_line.h).
  *
  * Handlers never run inside of a curl callback: bytes are put into the stream's inbox, and delivered once curl has
  * returned. curl refuses to add or remove handles from within its callbacks, handlers may do both. */
@@ -12,6 +13,7 @@
 #include <sys/queue.h>
 
 #include "net/http.h"
+#include "net/http_head.h"
 
 enum {
     CR_HTTP_MAX_BODY = 64 * 1024 * 1024, /* of a blocking request's answer, when it says nothing else */
@@ -40,32 +42,22 @@ bool cr_http_identity_equal(const struct cr_http_identity *a, const struct cr_ht
 /* One request as curl wants it. */
 struct cr_http_exchange {
     CURL *easy;
-    CURLU *url;
-    struct curl_slist *headers;
-    struct curl_slist *connect_to;
+    struct cr_http_head head;
     char *body;
     size_t body_len;
     bool secret;
-    bool https;
-    char *origin;        /* "GET https://host:port", for error texts: paths and queries may be long */
     int64_t begin_by_ms; /* 0: whenever */
     char problem[CURL_ERROR_SIZE];
 };
 /* All that does not depend on the credentials. Any thread. */
 bool cr_http_exchange_init(struct cr_http_exchange *x, const struct cr_http_request *request, const char *user_agent,
-                           bool compressed, struct cr_error *err) CR_MUST_USE;
-/* Whether the request has it already; names in any case (RFC 9110, section 5.1). */
-bool cr_http_exchange_has_header(const struct cr_http_exchange *x, const char *name);
+                           struct cr_error *err) CR_MUST_USE;
 /* identity must live until the exchange is disposed. */
 bool cr_http_exchange_use(struct cr_http_exchange *x, const struct cr_http_identity *identity,
                           struct cr_error *err) CR_MUST_USE;
 void cr_http_exchange_dispose(struct cr_http_exchange *x);
 /* Of the answer; 0 as long as there is none. */
 void cr_http_exchange_status(const struct cr_http_exchange *x, int *status, int *retry_after_ms);
-/* A request's head as HTTP/1.1 has it, without its end and its Content-Length; out is appended to. x: initialised, and
- * used with its identity. */
-void cr_http_exchange_head(const struct cr_http_exchange *x, const char *method, const char *user_agent,
-                           struct cr_buf *out);
 /* What became of it once curl is done; true: there is an answer. status: as told by cr_http_exchange_status. */
 bool cr_http_exchange_ended(const struct cr_http_exchange *x, CURLcode result, int status,
                             struct cr_error *err) CR_MUST_USE;
@@ -97,10 +89,6 @@ void cr_http_pool_list_add(struct cr_http_pool_list *list, struct cr_http_pool *
 void cr_http_pool_retire(struct cr_http_pool *pool);
 
 TAILQ_HEAD(cr_http_stream_list, cr_http_stream);
-/* Those that threads wait for. */
-TAILQ_HEAD(cr_http_call_list, cr_http_call);
-/* With the client's lock held: it was cancelled. */
-void cr_http_call_wake_all(struct cr_http_client *client);
 
 struct cr_http_client {
     struct cr_loop *loop;
@@ -108,12 +96,11 @@ struct cr_http_client {
 
     pthread_mutex_t lock;
     /* Guarded by lock. */
-    unsigned refs; /* the owner, posts, streams and blocking calls */
+    unsigned refs; /* the owner, posts and streams */
     bool cancelled;
     bool start_posted;
     struct cr_http_identity *identity;
     struct cr_http_stream_list waiting;
-    struct cr_http_call_list calls;
 
     /* Loop thread only. */
     struct cr_http_pool_list pools; /* all made with the same identity */
@@ -147,7 +134,6 @@ struct cr_http_stream {
     struct cr_buf inbox;
     size_t received;
     size_t max_body; /* 0: no cap */
-    bool compressed; /* what comes may be longer than what was read */
     bool over_cap;
     bool complete; /* curl is done with it, with result */
     CURLcode result;
@@ -159,7 +145,7 @@ struct cr_http_stream {
     int idle_ms;
 };
 struct cr_http_stream *cr_http_stream_new(struct cr_http_client *client, const struct cr_http_request *request,
-                                          const struct cr_http_stream_handler *handler, int idle_ms, bool compressed);
+                                          const struct cr_http_stream_handler *handler, int idle_ms);
 /* Any thread. */
 void cr_http_stream_queue(struct cr_http_stream *stream);
 /* The rest: loop thread. */

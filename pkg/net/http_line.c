@@ -1,59 +1,58 @@
 #include "net/http_line.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/strings.h"
 #include "net/http_internal.h"
 #include "net/http_link.h"
-#include "net/http_memory.h"
 #include "wire/http_parse.h"
 
 enum { READ_SIZE = 4 * 1024, LONGEST_RETRY_AFTER_S = 3600, REFUSED = 400 };
 
-/* What a head was made of. Owned. */
-struct prepared {
-    char *method;
-    char *url;
-    char *bearer; /* wiped */
-    char *content_type;
-    char *accept;
-    bool has_body;
-};
-
 struct cr_http_line {
-    char *user_agent;
-    int wake_fd; /* eventfd: cancelled */
-    pthread_mutex_t lock;
-    /* Guarded by lock. */
-    struct cr_http_identity *newest;
-    bool cancelled;
-    /* Of the thread that does requests. */
-    struct cr_http_identity *identity; /* of link */
+    const char *user_agent;            /* borrowed */
+    struct cr_http_identity *identity; /* of link; NULL: not used yet */
     struct cr_http_link link;
-    char *origin; /* "GET https://host:port", for error texts */
-    struct prepared prepared;
-    struct cr_buf head; /* of the last request, but for its Content-Length; empty: of none. Wiped */
+    char *origin; /* of the last request: "GET https://host:port" */
 };
 
-/* --- the set-up --- */
-
-static void prepared_dispose(struct prepared *p)
+struct cr_http_line *cr_http_line_new(const char *user_agent, int wake_fd)
 {
-    free(p->method);
-    free(p->url);
-    cr_http_free_secret(p->bearer);
-    free(p->content_type);
-    free(p->accept);
-    *p = (struct prepared){0};
+    struct cr_http_line *line = cr_new(struct cr_http_line);
+    line->user_agent = user_agent;
+    cr_http_link_init(&line->link, wake_fd);
+    return line;
+}
+
+void cr_http_line_free(struct cr_http_line *line)
+{
+    if (!line)
+        return;
+    cr_http_link_close(&line->link);
+    if (line->identity)
+        cr_http_identity_unref(line->identity);
+    free(line->origin);
+    free(line);
+}
+
+/* A connection made with other credentials is closed. */
+static void take_identity(struct cr_http_line *line, struct cr_http_identity *identity)
+{
+    if (line->identity == identity)
+        return;
+    cr_http_link_close(&line->link);
+    if (line->identity)
+        cr_http_identity_unref(line->identity);
+    line->identity = cr_http_identity_ref(identity);
+}
+
+static bool same_server(const char *a, const char *b)
+{
+    return a && cr_streq(strchr(a, ' '), strchr(b, ' '));
 }
 
 static bool may_have_content(const struct cr_http_request *request)
@@ -62,154 +61,31 @@ static bool may_have_content(const struct cr_http_request *request)
            cr_streq(request->method, "PATCH");
 }
 
-static bool is_prepared(const struct cr_http_line *line, const struct cr_http_request *request)
+/* As it goes to the server, and the token with it: out is wiped. */
+static bool write_request(struct cr_http_line *line, const struct cr_http_request *request, struct cr_buf *out,
+                          struct cr_error *err)
 {
-    const struct prepared *p = &line->prepared;
-    return line->head.len && cr_streq(p->method, request->method) && cr_streq(p->url, request->url) &&
-           cr_streq(p->bearer, request->bearer) && cr_streq(p->content_type, request->content_type) &&
-           cr_streq(p->accept, request->accept) && p->has_body == may_have_content(request) && !request->headers_len;
-}
-
-static void forget(struct cr_http_line *line)
-{
-    cr_buf_reset(&line->head);
-    prepared_dispose(&line->prepared);
-}
-
-struct cr_http_line *cr_http_line_new(const struct cr_http_tls *tls, const char *user_agent)
-{
-    cr_http_global_init();
-    struct cr_http_line *line = cr_new(struct cr_http_line);
-    line->user_agent = cr_strdup(user_agent ? user_agent : "certroll");
-    line->newest = cr_http_identity_new(tls);
-    line->head.secret = true;
-    line->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (line->wake_fd < 0) {
-        cr_log(CR_LOG_ERROR, "no file descriptor for HTTP requests");
-        abort();
-    }
-    cr_http_link_init(&line->link, line->wake_fd);
-    pthread_mutex_init(&line->lock, NULL);
-    return line;
-}
-
-void cr_http_line_free(struct cr_http_line *line)
-{
-    if (!line)
-        return;
-    forget(line);
-    cr_buf_dispose(&line->head);
-    cr_http_link_close(&line->link);
-    cr_http_identity_unref(line->identity);
-    cr_http_identity_unref(line->newest);
-    pthread_mutex_destroy(&line->lock);
-    close(line->wake_fd);
-    free(line->origin);
-    free(line->user_agent);
-    free(line);
-}
-
-void cr_http_line_set_tls(struct cr_http_line *line, const struct cr_http_tls *tls)
-{
-    struct cr_http_identity *unused = cr_http_identity_new(tls);
-    pthread_mutex_lock(&line->lock);
-    if (!cr_http_identity_equal(line->newest, unused)) {
-        struct cr_http_identity *newest = unused;
-        unused = line->newest;
-        line->newest = newest;
-    }
-    pthread_mutex_unlock(&line->lock);
-    cr_http_identity_unref(unused);
-}
-
-void cr_http_line_cancel(struct cr_http_line *line)
-{
-    if (!line)
-        return;
-    pthread_mutex_lock(&line->lock);
-    line->cancelled = true;
-    pthread_mutex_unlock(&line->lock);
-    uint64_t one = 1;
-    ssize_t ignored = write(line->wake_fd, &one, sizeof one);
-    (void)ignored; /* EAGAIN: it is readable already */
-}
-
-static bool is_cancelled(struct cr_http_line *line)
-{
-    pthread_mutex_lock(&line->lock);
-    bool cancelled = line->cancelled;
-    pthread_mutex_unlock(&line->lock);
-    return cancelled;
-}
-
-/* Takes the newest credentials; a connection made with others is closed. */
-static void take_identity(struct cr_http_line *line)
-{
-    pthread_mutex_lock(&line->lock);
-    if (line->identity != line->newest) {
+    CR_CLEANUP(cr_http_head) struct cr_http_head head = {0};
+    if (!cr_http_head_init(&head, request, err) || !cr_http_head_use(&head, line->identity, err))
+        return false;
+    if (!same_server(line->origin, head.origin))
         cr_http_link_close(&line->link);
-        forget(line); /* a server name may be part of it */
-        cr_http_identity_unref(line->identity);
-        line->identity = cr_http_identity_ref(line->newest);
-    }
-    pthread_mutex_unlock(&line->lock);
-}
-
-static bool same_server(const char *a, const char *b)
-{
-    return a && cr_streq(strchr(a, ' '), strchr(b, ' '));
-}
-
-static void take_head(struct cr_http_line *line, const struct cr_http_exchange *x,
-                      const struct cr_http_request *request)
-{
-    if (!same_server(line->origin, x->origin))
-        cr_http_link_close(&line->link);
-    cr_strset(&line->origin, x->origin);
-    cr_http_exchange_head(x, request->method, line->user_agent, &line->head);
-    line->prepared = (struct prepared){
-        .method = cr_strdup(request->method),
-        .url = cr_strdup(request->url),
-        .bearer = cr_strdup_or_null(request->bearer),
-        .content_type = cr_strdup_or_null(request->content_type),
-        .accept = cr_strdup_or_null(request->accept),
-        .has_body = may_have_content(request),
-    };
-}
-
-/* Whether a request can be sent at all, and as what, is decided where it is for all others. */
-static bool prepare(struct cr_http_line *line, const struct cr_http_request *request, struct cr_error *err)
-{
-    take_identity(line);
-    if (is_prepared(line, request))
-        return true;
-    forget(line);
-    struct cr_http_exchange x = {0};
-    bool ok = cr_http_exchange_init(&x, request, line->user_agent, false, err) &&
-              cr_http_exchange_use(&x, line->identity, err);
-    if (ok)
-        take_head(line, &x, request);
-    cr_http_exchange_dispose(&x);
-    return ok;
+    cr_strset(&line->origin, head.origin);
+    size_t body_len = request->body ? request->body_len : 0;
+    cr_http_head_write(&head, request->method, line->user_agent, out);
+    if (may_have_content(request))
+        cr_buf_printf(out, "Content-Length: %zu\r\n", body_len);
+    cr_buf_puts(out, "\r\n");
+    return !body_len || cr_buf_append(out, request->body, body_len); /* it has no cap */
 }
 
 /* --- the exchange --- */
-
-static void write_request(const struct cr_http_line *line, const struct cr_http_request *request, struct cr_buf *out)
-{
-    cr_buf_puts(out, cr_buf_text(&line->head));
-    size_t body_len = request->body ? request->body_len : 0;
-    if (line->prepared.has_body)
-        cr_buf_printf(out, "Content-Length: %zu\r\n", body_len);
-    cr_buf_puts(out, "\r\n");
-    bool ok = !body_len || cr_buf_append(out, request->body, body_len);
-    (void)ok; /* it has no cap */
-}
 
 /* One try. Of the thread's stack, so that what was read can be wiped. */
 struct trial {
     struct cr_http_line *line;
     const struct cr_http_request *request;
+    const struct cr_buf *text; /* of the request */
     struct cr_http_response *response;
     struct cr_http_parse parse;
     bool heard;    /* something has come */
@@ -249,6 +125,9 @@ static bool take(struct trial *trial, const char *data, size_t len, bool *more, 
     if (len && !cr_http_parse_feed(parse, data, len, &trial->response->body, err))
         return not_understood(trial, err);
     struct cr_error cut = {0};
+    if (parse->encoded)
+        return cr_error_set(err, CR_ERR_TRANSIENT, "%s: the answer is compressed, which nobody asked for",
+                            trial->line->origin);
     *more = len ? !cr_http_parse_is_done(parse) : !cr_http_parse_end(parse, false, &cut);
     return len || !*more || explain(trial, CR_HTTP_LINK_BROKEN, err);
 }
@@ -269,9 +148,7 @@ static bool hear(struct trial *trial, struct cr_error *err)
 
 static bool say(struct trial *trial, struct cr_error *err)
 {
-    CR_CLEANUP(cr_buf) struct cr_buf text = {.secret = true}; /* with the token */
-    write_request(trial->line, trial->request, &text);
-    enum cr_http_link_end end = cr_http_link_send(&trial->line->link, text.data, text.len);
+    enum cr_http_link_end end = cr_http_link_send(&trial->line->link, trial->text->data, trial->text->len);
     return end == CR_HTTP_LINK_OK || explain(trial, end, err);
 }
 
@@ -322,11 +199,11 @@ static bool try_once(struct trial *trial, struct cr_error *err)
 
 /* *stale: a connection that had been used before, and said nothing: it may have been closed in the moment that it was
  * used, and then nothing was done. libcurl tries again in the same case. */
-static bool run(struct cr_http_line *line, const struct cr_http_request *request, struct cr_http_response *response,
-                bool *stale, struct cr_error *err)
+static bool run(struct cr_http_line *line, const struct cr_http_request *request, const struct cr_buf *text,
+                struct cr_http_response *response, bool *stale, struct cr_error *err)
 {
     bool used = cr_http_link_is_quiet(&line->link);
-    struct trial trial = {.line = line, .request = request, .response = response};
+    struct trial trial = {.line = line, .request = request, .text = text, .response = response};
     cr_http_parse_init(&trial.parse, request->method, request->max_body ? request->max_body : CR_HTTP_MAX_BODY);
     bool ok = try_once(&trial, err);
     *stale = used && !ok && !trial.heard && line->link.fd == CURL_SOCKET_BAD && err->kind == CR_ERR_TRANSIENT &&
@@ -338,17 +215,19 @@ static bool run(struct cr_http_line *line, const struct cr_http_request *request
 static bool exchange(struct cr_http_line *line, const struct cr_http_request *request,
                      struct cr_http_response *response, struct cr_error *err)
 {
+    CR_CLEANUP(cr_buf) struct cr_buf text = {.secret = true};
     bool stale = false;
     line->link.deadline_ms = request->timeout_ms ? cr_clock_monotonic_ms() + request->timeout_ms : INT64_MAX;
-    return run(line, request, response, &stale, err) || (stale && run(line, request, response, &stale, err));
+    return write_request(line, request, &text, err) && (run(line, request, &text, response, &stale, err) ||
+                                                        (stale && run(line, request, &text, response, &stale, err)));
 }
 
-bool cr_http_line_do(struct cr_http_line *line, const struct cr_http_request *request,
-                     struct cr_http_response *response, struct cr_error *err)
+bool cr_http_line_do(struct cr_http_line *line, struct cr_http_identity *identity,
+                     const struct cr_http_request *request, struct cr_http_response *response, struct cr_error *err)
 {
     *response = (struct cr_http_response){.body.secret = request->secret};
-    bool ok = is_cancelled(line) ? cr_error_set(err, CR_ERR_CANCELLED, "shutting down")
-                                 : prepare(line, request, err) && exchange(line, request, response, err);
+    take_identity(line, identity);
+    bool ok = exchange(line, request, response, err);
     if (!ok)
         cr_http_response_dispose(response);
     return ok;

@@ -51,7 +51,7 @@ static bool prepare(struct cr_http_link *link, const struct cr_http_request *req
     /* Neither its token nor its body: they would stay as long as the connection. */
     const struct cr_http_request bare = {
         .method = request->method, .url = request->url, .begin_by_ms = request->begin_by_ms};
-    if (!cr_http_exchange_init(&link->opener, &bare, user_agent, false, err) ||
+    if (!cr_http_exchange_init(&link->opener, &bare, user_agent, err) ||
         !cr_http_exchange_use(&link->opener, identity, err))
         return false;
     CURL *easy = link->opener.easy;

@@ -30,7 +30,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
 static bool prepare(struct once *once, const struct cr_http_tls *tls, struct cr_error *err)
 {
     once->identity = cr_http_identity_new(tls);
-    if (!cr_http_exchange_init(&once->exchange, once->request, "certroll", false, err) ||
+    if (!cr_http_exchange_init(&once->exchange, once->request, "certroll", err) ||
         !cr_http_exchange_use(&once->exchange, once->identity, err))
         return false;
     CURL *easy = once->exchange.easy;

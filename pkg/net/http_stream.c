@@ -48,7 +48,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
     struct cr_http_stream *stream = arg;
     size_t len = size * count;
     note_byte(stream);
-    cr_http_pool_note_body(stream->pool, stream->compressed || len >= CR_HTTP_READ_SIZE);
+    cr_http_pool_note_body(stream->pool, len >= CR_HTTP_READ_SIZE);
     if (stream->max_body && len > stream->max_body - stream->received) {
         stream->over_cap = true;
         return CURL_WRITEFUNC_ERROR;
@@ -61,7 +61,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
 }
 
 struct cr_http_stream *cr_http_stream_new(struct cr_http_client *client, const struct cr_http_request *request,
-                                          const struct cr_http_stream_handler *handler, int idle_ms, bool compressed)
+                                          const struct cr_http_stream_handler *handler, int idle_ms)
 {
     struct cr_http_stream *stream = cr_new(struct cr_http_stream);
     cr_http_client_ref(client);
@@ -69,11 +69,10 @@ struct cr_http_stream *cr_http_stream_new(struct cr_http_client *client, const s
     stream->handler = *handler;
     stream->inbox.secret = request->secret;
     stream->max_body = request->max_body;
-    stream->compressed = compressed;
     stream->started_ms = stream->last_byte_ms = cr_clock_monotonic_ms();
     stream->timeout_ms = request->timeout_ms;
     stream->idle_ms = idle_ms;
-    if (!cr_http_exchange_init(&stream->exchange, request, client->user_agent, compressed, &stream->broken))
+    if (!cr_http_exchange_init(&stream->exchange, request, client->user_agent, &stream->broken))
         return stream;
     CURL *easy = stream->exchange.easy;
     curl_easy_setopt(easy, CURLOPT_PRIVATE, stream);
@@ -157,7 +156,7 @@ static void time_out(struct cr_http_stream *stream, int64_t now)
     if (stream->timeout_ms && now >= stream->started_ms + stream->timeout_ms)
         cr_http_exchange_timed_out(&stream->exchange, stream->timeout_ms, &err);
     else
-        cr_error_set(&err, CR_ERR_TRANSIENT, "%s: silent for %d ms (%s)", stream->exchange.origin, stream->idle_ms,
+        cr_error_set(&err, CR_ERR_TRANSIENT, "%s: silent for %d ms (%s)", stream->exchange.head.origin, stream->idle_ms,
                      cr_http_exchange_phase(&stream->exchange));
     suspect_path(stream);
     end(stream, &err);
@@ -274,7 +273,7 @@ void cr_http_stream_deliver_all(struct cr_http_client *client)
 struct cr_http_stream *cr_http_stream_start(struct cr_http_client *client, const struct cr_http_request *request,
                                             const struct cr_http_stream_handler *handler, int idle_ms)
 {
-    struct cr_http_stream *stream = cr_http_stream_new(client, request, handler, idle_ms, false);
+    struct cr_http_stream *stream = cr_http_stream_new(client, request, handler, idle_ms);
     cr_http_stream_queue(stream);
     return stream;
 }

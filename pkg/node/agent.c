@@ -167,7 +167,7 @@ static bool start(struct cr_node_agent *agent, struct cr_error *err)
     if (!agent->catalogue)
         return false;
     cr_node_agent_metrics_init(&agent->metrics, options->metrics);
-    agent->client = cr_client_new_dedicated(options->client, NULL, REQUEST_MS);
+    agent->client = cr_client_new_dedicated(options->client, REQUEST_MS);
     agent->turn = cr_node_turn_new(agent->client, options->node, NULL);
     agent->queue = cr_manager_queue(options->manager);
     add_informer(agent);

@@ -94,7 +94,7 @@ struct cr_leader_election *cr_leader_election_new(struct cr_client *client, stru
                                         "Whether this process holds the Lease of that name: of all replicas, one does.",
                                         CR_LABELS("name"));
     cr_metric_set(election->leader, CR_LABELS(election->name), 0);
-    election->client = cr_client_new_dedicated(client, NULL, (int)cr_election_request_ms(&times));
+    election->client = cr_client_new_dedicated(client, (int)cr_election_request_ms(&times));
     election->recorder = cr_recorder_new(election->client, "certroll");
     cr_cond_init(&election->changed);
     pthread_mutex_init(&election->lock, NULL);

@@ -67,7 +67,7 @@ static bool end_head(struct cr_http_parse *parse, struct cr_error *err)
 static bool take_status_line(struct cr_http_parse *parse, struct cr_error *err)
 {
     parse->part = CR_HTTP_FIELD;
-    parse->has_fields = parse->last_is_framing = parse->chunked = parse->has_length = false;
+    parse->has_fields = parse->last_is_framing = parse->chunked = parse->has_length = parse->encoded = false;
     parse->retry_after[0] = '\0';
     return cr_http_status_line(cr_buf_text(&parse->line), parse->line.len, &parse->code, &parse->is_1_0, err);
 }
@@ -130,6 +130,8 @@ static bool take_field(struct cr_http_parse *parse, struct cr_error *err)
         return true;
     if (is_named(line, name_len, "Retry-After"))
         take_retry_after(parse, value);
+    if (is_named(line, name_len, "Content-Encoding"))
+        parse->encoded = strcasecmp(value, "identity") != 0;
     if (is_length)
         return take_length(parse, value, err);
     return !is_coding || take_coding(parse, value, err);

@@ -139,7 +139,7 @@ static void a_request_waits_for_a_plugin_no_longer_than_it_may_take(void **state
     struct fixture f;
     struct cr_error err = {0};
     open_with_plugin(&f, NULL, 0, "exec sleep 600");
-    struct cr_client *dedicated = cr_client_new_dedicated(f.client, f.loop, 200);
+    struct cr_client *dedicated = cr_client_new_dedicated(f.client, 200);
     int64_t start = cr_clock_monotonic_ms();
     assert_null(cr_client_get(dedicated, &cr_res_pods, "ns", "p", &err));
     assert_in_range(cr_clock_monotonic_ms() - start, 190, 5000);
@@ -424,13 +424,13 @@ static void a_request_in_the_loop_s_thread_is_refused_before_it_waits(void **sta
     assert_int_equal(blocked.err.kind, CR_ERR_INTERNAL);
 }
 
-/* On the loop, or without one. */
-static void check_dedicated(bool on_loop)
+static void a_dedicated_client_has_a_time_out_and_an_end_of_its_own(void **state)
 {
+    (void)state;
     static const struct fake_answer script[] = {{.body = NAMED("p")}, {.body = "{", .hold = true}};
     struct fixture f;
     open_fixture(&f, script, cr_array_len(script), NULL);
-    struct cr_client *dedicated = cr_client_new_dedicated(f.client, on_loop ? f.loop : NULL, 300);
+    struct cr_client *dedicated = cr_client_new_dedicated(f.client, 300);
     cr_client_cancel(f.client);
     struct cr_error err = {0};
     CR_CLEANUP(cr_json) struct cr_json *pod = cr_client_get(dedicated, &cr_res_pods, "ns", "p", &err);
@@ -448,13 +448,6 @@ static void check_dedicated(bool on_loop)
     cr_client_free(f.client);
     cr_loop_free(f.loop);
     fake_api_stop(&f.api);
-}
-
-static void a_dedicated_client_has_a_time_out_and_an_end_of_its_own(void **state)
-{
-    (void)state;
-    check_dedicated(true);
-    check_dedicated(false);
 }
 
 static int64_t gate_of(void *arg)
@@ -488,7 +481,7 @@ static void a_closed_gate_keeps_writes_back_and_lets_reads_pass(void **state)
     struct cr_json *written = cr_client_merge_patch(f.client, &cr_res_pods, "ns", "p", NULL, patch, &err);
     assert_non_null(written);
     left_ms = 0;
-    struct cr_client *dedicated = cr_client_new_dedicated(f.client, f.loop, 10 * 1000);
+    struct cr_client *dedicated = cr_client_new_dedicated(f.client, 10 * 1000);
     CR_CLEANUP(cr_json) struct cr_json *other = cr_client_get(dedicated, &cr_res_pods, "ns", "p", &err);
     assert_non_null(other);
     cr_loop_stop(f.loop);
@@ -501,15 +494,10 @@ static void a_closed_gate_keeps_writes_back_and_lets_reads_pass(void **state)
         fail_msg("%s", f.api.problem);
 }
 
-static void sleep_in_loop(void *arg)
+static int64_t soon_over(void *arg)
 {
     (void)arg;
     usleep(200 * 1000);
-}
-
-static int64_t soon_over(void *loop)
-{
-    cr_loop_post(loop, sleep_in_loop, NULL);
     return 50;
 }
 
@@ -520,7 +508,7 @@ static void a_write_whose_turn_comes_too_late_is_not_sent(void **state)
     struct fixture f;
     struct cr_error err = {0};
     open_fixture(&f, NULL, 0, NULL);
-    cr_client_set_write_gate(f.client, soon_over, f.loop);
+    cr_client_set_write_gate(f.client, soon_over, NULL);
     CR_CLEANUP(cr_json) struct cr_json *patch = cr_json_new_object();
     assert_null(cr_client_merge_patch(f.client, &cr_res_pods, "ns", "p", NULL, patch, &err));
     assert_int_equal(err.kind, CR_ERR_TRANSIENT); /* the Lease may have been renewed: the work must be done */

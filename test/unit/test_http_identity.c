@@ -1,5 +1,5 @@
 /* Who is trusted, and as whom we speak: TLS servers with certificates made here. */
-#include "net/http.h"
+#include "net/http_requests.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -18,8 +18,6 @@
 enum { PATIENCE_MS = 20 * 1000 };
 
 struct fixture {
-    struct cr_loop *loop;
-    pthread_t thread;
     struct test_cert *ca;
     struct test_cert *other_ca;
     struct test_cert *server;   /* of ca, for 127.0.0.1 */
@@ -28,23 +26,15 @@ struct fixture {
     struct test_cert *client_b;
 };
 
-static void *run_loop(void *arg)
-{
-    cr_loop_run(arg);
-    return NULL;
-}
-
 static int set_up(void **state)
 {
     struct fixture *f = cr_new(struct fixture);
-    f->loop = cr_loop_new();
     f->ca = test_cert_new(&(struct test_cert_spec){.cn = "ca", .ca = true});
     f->other_ca = test_cert_new(&(struct test_cert_spec){.cn = "other ca", .ca = true});
     f->server = test_cert_new(&(struct test_cert_spec){.cn = "s", .ips = {"127.0.0.1"}, .issuer = f->ca});
     f->by_name = test_cert_new(&(struct test_cert_spec){.cn = "n", .dns = {"api.internal"}, .issuer = f->ca});
     f->client_a = test_cert_new(&(struct test_cert_spec){.cn = "client a", .issuer = f->ca});
     f->client_b = test_cert_new(&(struct test_cert_spec){.cn = "client b", .issuer = f->ca, .key_type = "RSA"});
-    pthread_create(&f->thread, NULL, run_loop, f->loop);
     *state = f;
     return 0;
 }
@@ -52,9 +42,6 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
-    cr_loop_stop(f->loop);
-    pthread_join(f->thread, NULL);
-    cr_loop_free(f->loop);
     test_cert_free(f->client_b);
     test_cert_free(f->client_a);
     test_cert_free(f->by_name);
@@ -63,11 +50,6 @@ static int tear_down(void **state)
     test_cert_free(f->ca);
     free(f);
     return 0;
-}
-
-static void free_client(void *arg)
-{
-    cr_http_client_free(arg);
 }
 
 /* "<SNI>|<client's CN>|<Host>" of each request. */
@@ -82,7 +64,7 @@ static void serve_who(struct test_conn *conn, void *arg)
     }
 }
 
-static bool ask(struct cr_http_client *client, const struct test_server *server, struct cr_buf *text,
+static bool ask(struct cr_http_requests *client, const struct test_server *server, struct cr_buf *text,
                 struct cr_error *err)
 {
     cr_autofree char *url = test_server_url(server, "/");
@@ -95,13 +77,13 @@ static bool ask(struct cr_http_client *client, const struct test_server *server,
     return response.status == 200 && cr_buf_append(text, response.body.data, response.body.len);
 }
 
-/* One request with these credentials, by a client of its own. */
-static bool ask_as(struct fixture *f, const struct cr_http_tls *tls, const struct test_server *server,
-                   struct cr_buf *text, struct cr_error *err)
+/* One request with these credentials, by connections of its own. */
+static bool ask_as(const struct cr_http_tls *tls, const struct test_server *server, struct cr_buf *text,
+                   struct cr_error *err)
 {
-    struct cr_http_client *client = cr_http_client_new(f->loop, tls, NULL);
+    struct cr_http_requests *client = cr_http_requests_new(tls, NULL);
     bool ok = ask(client, server, text, err);
-    cr_loop_post(f->loop, free_client, client);
+    cr_http_requests_free(client);
     return ok;
 }
 
@@ -150,7 +132,7 @@ static void the_server_must_be_of_our_ca_and_of_its_name(void **state)
         CR_CLEANUP(test_server) struct test_server *server = server_with(cases[i].cert, NULL);
         CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
         struct cr_error err;
-        bool ok = ask_as(f, &cases[i].tls, server, &text, &err);
+        bool ok = ask_as(&cases[i].tls, server, &text, &err);
         if (ok != (cases[i].sees != NULL))
             fail_msg("%s: %s", cases[i].rule, ok ? "was accepted" : err.text);
         if (!ok && (err.kind != CR_ERR_TRANSIENT || !strstr(err.text, "is not trusted: ")))
@@ -169,7 +151,7 @@ static void an_expired_server_certificate_is_refused(void **state)
     CR_CLEANUP(test_server) struct test_server *server = server_with(cert, NULL);
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     struct cr_error err;
-    assert_false(ask_as(f, &(struct cr_http_tls){.ca_pem = f->ca->cert_pem}, server, &text, &err));
+    assert_false(ask_as(&(struct cr_http_tls){.ca_pem = f->ca->cert_pem}, server, &text, &err));
     assert_int_equal(err.kind, CR_ERR_TRANSIENT);
     assert_non_null(strstr(err.text, "expired"));
 }
@@ -194,7 +176,7 @@ static void the_client_certificate_is_presented(void **state)
         tls.ca_pem = f->ca->cert_pem;
         CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
         struct cr_error err;
-        if (!ask_as(f, &tls, server, &text, &err))
+        if (!ask_as(&tls, server, &text, &err))
             fail_msg("case %zu: %s", i, err.text);
         assert_true(cr_starts_with(cr_buf_text(&text), cases[i].sees));
     }
@@ -207,7 +189,7 @@ static void a_missing_client_certificate_is_transient(void **state)
     CR_CLEANUP(test_server) struct test_server *server = server_with(f->server, f->ca);
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     struct cr_error err;
-    assert_false(ask_as(f, &(struct cr_http_tls){.ca_pem = f->ca->cert_pem}, server, &text, &err));
+    assert_false(ask_as(&(struct cr_http_tls){.ca_pem = f->ca->cert_pem}, server, &text, &err));
     assert_int_equal(err.kind, CR_ERR_TRANSIENT);
 }
 
@@ -246,7 +228,7 @@ static void credentials_that_cannot_work_are_invalid(void **state)
         CR_CLEANUP(test_server) struct test_server *server = server_with(f->server, NULL);
         CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
         struct cr_error err;
-        if (ask_as(f, &cases[i].tls, server, &text, &err))
+        if (ask_as(&cases[i].tls, server, &text, &err))
             fail_msg("%s: was accepted", cases[i].rule);
         if (err.kind != CR_ERR_INVALID || !strstr(err.text, cases[i].words))
             fail_msg("%s: %s: %s", cases[i].rule, cr_error_kind_name(err.kind), err.text);
@@ -255,11 +237,11 @@ static void credentials_that_cannot_work_are_invalid(void **state)
 
 static void a_server_without_tls_is_told(void **state)
 {
-    struct fixture *f = *state;
+    (void)state;
     CR_CLEANUP(test_server)
     struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_who});
     cr_autofree char *url = cr_asprintf("https://127.0.0.1:%d/", test_server_port(server));
-    struct cr_http_client *client = cr_http_client_new(f->loop, NULL, NULL);
+    struct cr_http_requests *client = cr_http_requests_new(NULL, NULL);
     const struct cr_http_request request = {.method = "GET", .url = url, .timeout_ms = 300};
     struct cr_http_response response;
     struct cr_error err = {0};
@@ -267,7 +249,7 @@ static void a_server_without_tls_is_told(void **state)
     assert_int_equal(err.kind, CR_ERR_TRANSIENT);
     if (!strstr(err.text, "(in the TLS handshake)"))
         fail_msg("%s", err.text);
-    cr_loop_post(f->loop, free_client, client);
+    cr_http_requests_free(client);
 }
 
 /* --- new credentials --- */
@@ -282,20 +264,20 @@ static void new_credentials_open_new_connections(void **state)
     CR_CLEANUP(test_server) struct test_server *server = server_with(f->server, f->ca);
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     struct cr_error err;
-    struct cr_http_client *client = cr_http_client_new(f->loop, &a, NULL);
+    struct cr_http_requests *client = cr_http_requests_new(&a, NULL);
     for (int i = 0; i < 3; i++) {
         assert_true(ask(client, server, &text, &err));
         assert_true(cr_starts_with(cr_buf_text(&text), "|client a|"));
-        cr_http_client_set_tls(client, &a); /* read again, nothing new */
+        cr_http_requests_set_tls(client, &a); /* read again, nothing new */
     }
     assert_int_equal(test_server_accepted(server), 1);
-    cr_http_client_set_tls(client, &b);
+    cr_http_requests_set_tls(client, &b);
     for (int i = 0; i < 3; i++) {
         assert_true(ask(client, server, &text, &err));
         assert_true(cr_starts_with(cr_buf_text(&text), "|client b|"));
     }
     assert_int_equal(test_server_accepted(server), 2);
-    cr_loop_post(f->loop, free_client, client);
+    cr_http_requests_free(client);
 }
 
 static void a_ca_that_is_withdrawn_is_not_trusted_by_old_connections(void **state)
@@ -304,14 +286,14 @@ static void a_ca_that_is_withdrawn_is_not_trusted_by_old_connections(void **stat
     CR_CLEANUP(test_server) struct test_server *server = server_with(f->server, NULL);
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     struct cr_error err;
-    struct cr_http_client *client = cr_http_client_new(f->loop, &(struct cr_http_tls){.ca_pem = f->ca->cert_pem}, NULL);
+    struct cr_http_requests *client = cr_http_requests_new(&(struct cr_http_tls){.ca_pem = f->ca->cert_pem}, NULL);
     assert_true(ask(client, server, &text, &err));
-    cr_http_client_set_tls(client, &(struct cr_http_tls){.ca_pem = f->other_ca->cert_pem});
+    cr_http_requests_set_tls(client, &(struct cr_http_tls){.ca_pem = f->other_ca->cert_pem});
     assert_false(ask(client, server, &text, &err));
     assert_non_null(strstr(err.text, "is not trusted"));
-    cr_http_client_set_tls(client, &(struct cr_http_tls){.ca_pem = f->ca->cert_pem});
+    cr_http_requests_set_tls(client, &(struct cr_http_tls){.ca_pem = f->ca->cert_pem});
     assert_true(ask(client, server, &text, &err));
-    cr_loop_post(f->loop, free_client, client);
+    cr_http_requests_free(client);
 }
 
 /* A request under way while the credentials change. */
@@ -352,7 +334,7 @@ static void serve_behind_gate(struct test_conn *conn, void *arg)
 
 struct slow_call {
     pthread_t thread;
-    struct cr_http_client *client;
+    struct cr_http_requests *client;
     struct test_server *server;
     struct cr_buf text;
     struct cr_error err;
@@ -377,10 +359,10 @@ static void what_is_under_way_goes_on_with_its_old_credentials(void **state)
     CR_CLEANUP(test_server)
     struct test_server *server = test_server_new(
         &(struct test_server_options){.cert = f->server, .client_ca = f->ca, .serve = serve_behind_gate, .arg = &gate});
-    struct slow_call slow = {.client = cr_http_client_new(f->loop, &a, NULL), .server = server};
+    struct slow_call slow = {.client = cr_http_requests_new(&a, NULL), .server = server};
     assert_int_equal(pthread_create(&slow.thread, NULL, ask_slowly, &slow), 0);
     gate_wait(&gate, &gate.asked);
-    cr_http_client_set_tls(slow.client, &b);
+    cr_http_requests_set_tls(slow.client, &b);
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     struct cr_error err;
     assert_true(ask(slow.client, server, &text, &err));
@@ -390,7 +372,7 @@ static void what_is_under_way_goes_on_with_its_old_credentials(void **state)
     assert_true(slow.ok);
     assert_string_equal(slow.text.data, "client a");
     cr_buf_dispose(&slow.text);
-    cr_loop_post(f->loop, free_client, slow.client);
+    cr_http_requests_free(slow.client);
 }
 
 int main(void)

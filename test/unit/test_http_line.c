@@ -1,4 +1,4 @@
-#include "net/http_line.h"
+#include "net/http_requests.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -19,13 +19,13 @@ enum { PATIENCE_MS = 20 * 1000 };
 
 static int set_up(void **state)
 {
-    *state = cr_http_line_new(NULL, "certroll-test/1");
+    *state = cr_http_requests_new(NULL, "certroll-test/1");
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    cr_http_line_free(*state);
+    cr_http_requests_free(*state);
     return 0;
 }
 
@@ -49,7 +49,7 @@ static void serve_told(struct test_conn *conn, void *arg)
     }
 }
 
-static void assert_answer(struct cr_http_line *line, const char *url, const struct cr_http_request *like,
+static void assert_answer(struct cr_http_requests *requests, const char *url, const struct cr_http_request *like,
                           const char *expected)
 {
     struct cr_error err = {0};
@@ -58,7 +58,7 @@ static void assert_answer(struct cr_http_line *line, const char *url, const stru
     request.url = url;
     request.body_len = request.body ? strlen(request.body) : 0;
     request.timeout_ms = PATIENCE_MS;
-    if (!cr_http_line_do(line, &request, &response, &err))
+    if (!cr_http_do(requests, &request, &response, &err))
         fail_msg("%s: %s", expected, err.text);
     assert_int_equal(response.status, 200);
     assert_string_equal(cr_buf_text(&response.body), expected);
@@ -113,7 +113,7 @@ static void other_credentials_open_a_connection_and_the_same_do_not(void **state
     struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_told, .arg = &all});
     cr_autofree char *url = test_server_url(server, "/");
     for (size_t i = 0; i < cr_array_len(cases); i++) {
-        cr_http_line_set_tls(*state, &cases[i].tls);
+        cr_http_requests_set_tls(*state, &cases[i].tls);
         assert_answer(*state, url, &(struct cr_http_request){.method = "GET"}, "GET||");
         assert_int_equal(test_server_accepted(server), cases[i].connections);
     }
@@ -158,7 +158,7 @@ static void what_fails_says_why_and_leaves_nothing_behind(void **state)
         struct cr_http_response response = {.status = 1};
         for (int twice = 0; twice < 2; twice++) {
             struct cr_error err = {0};
-            assert_false(cr_http_line_do(*state, &request, &response, &err));
+            assert_false(cr_http_do(*state, &request, &response, &err));
             assert_says(&err, cases[i].kind, cases[i].words);
             assert_int_equal(response.status, 0);
             assert_null(response.body.data);
@@ -177,7 +177,7 @@ static void a_refusal_that_is_cut_off_is_an_answer(void **state)
     struct cr_error err = {0};
     CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
     const struct cr_http_request request = {.method = "GET", .url = url, .timeout_ms = PATIENCE_MS};
-    if (!cr_http_line_do(*state, &request, &response, &err))
+    if (!cr_http_do(*state, &request, &response, &err))
         fail_msg("%s", err.text);
     assert_int_equal(response.status, 429);
     assert_int_equal(response.retry_after_ms, 7000);
@@ -208,7 +208,7 @@ static void a_used_connection_that_says_nothing_is_tried_again_and_a_new_one_is_
     struct cr_error err = {0};
     struct cr_http_response response;
     const struct cr_http_request request = {.method = "GET", .url = nowhere, .timeout_ms = PATIENCE_MS};
-    assert_false(cr_http_line_do(*state, &request, &response, &err));
+    assert_false(cr_http_do(*state, &request, &response, &err));
     assert_says(&err, CR_ERR_TRANSIENT, "no answer came");
     assert_int_equal(test_server_accepted(mute), 1);
 }
@@ -240,17 +240,17 @@ static void a_server_is_verified_and_told_who_asks(void **state)
                               .cert_pem = client->cert_pem,
                               .key_pem = client->key_pem,
                               .server_name = "api.internal"};
-    cr_http_line_set_tls(*state, &tls);
+    cr_http_requests_set_tls(*state, &tls);
     cr_autofree char *expected = cr_asprintf("api.internal|me|127.0.0.1:%d", test_server_port(server));
     for (int i = 0; i < 3; i++)
         assert_answer(*state, url, &(struct cr_http_request){.method = "PATCH", .body = "b", .bearer = "t"}, expected);
     assert_int_equal(test_server_handshakes(server), 1);
     tls.ca_pem = other->cert_pem;
-    cr_http_line_set_tls(*state, &tls);
+    cr_http_requests_set_tls(*state, &tls);
     struct cr_error err = {0};
     struct cr_http_response response;
     const struct cr_http_request request = {.method = "GET", .url = url, .timeout_ms = PATIENCE_MS};
-    assert_false(cr_http_line_do(*state, &request, &response, &err));
+    assert_false(cr_http_do(*state, &request, &response, &err));
     assert_says(&err, CR_ERR_TRANSIENT, "the server's certificate is not trusted");
     assert_int_equal(test_server_handshakes(server), 1);
 }
@@ -276,69 +276,8 @@ static void who_says_more_than_was_asked_is_asked_on_a_new_connection(void **sta
     }
 }
 
-static void retry_after_is_read_and_capped(void **state)
-{
-    static const struct {
-        const char *value;
-        int least_ms;
-        int most_ms;
-    } cases[] = {
-        {"0", 0, 0},
-        {"12", 12000, 12000},
-        {"99999999999999999999", 3600000, 3600000},
-        {"Fri, 31 Dec 2100 23:59:59 GMT", 3600000, 3600000},
-        {"Fri, 31 Dec 1999 23:59:59 GMT", 0, 0},
-        {"soon", 0, 0},
-        {"a text that is longer than any date that could stand here", 0, 0},
-    };
-    for (size_t i = 0; i < cr_array_len(cases); i++) {
-        cr_autofree char *raw =
-            cr_asprintf("HTTP/1.1 503 Later\r\nRetry-After: %s\r\nContent-Length: 0\r\n\r\n", cases[i].value);
-        CR_CLEANUP(test_server)
-        struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_raw, .arg = raw});
-        cr_autofree char *url = test_server_url(server, "/");
-        struct cr_error err = {0};
-        CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
-        const struct cr_http_request request = {.method = "GET", .url = url, .timeout_ms = PATIENCE_MS};
-        assert_true(cr_http_line_do(*state, &request, &response, &err));
-        assert_in_range(response.retry_after_ms, cases[i].least_ms, cases[i].most_ms);
-    }
-}
-
-static void count_and_answer(struct test_conn *conn, void *arg)
-{
-    while (test_conn_request(conn)) {
-        atomic_fetch_add((atomic_int *)arg, 1);
-        test_conn_answer(conn, 200, "", "{}");
-    }
-}
-
-/* Also on a connection that is there already. */
-static void what_comes_too_late_is_not_sent(void **state)
-{
-    static const int from_now_ms[] = {PATIENCE_MS, -1, PATIENCE_MS, -1, 0};
-    atomic_int served = 0;
-    int expected = 0;
-    CR_CLEANUP(test_server)
-    struct test_server *server =
-        test_server_new(&(struct test_server_options){.serve = count_and_answer, .arg = &served});
-    cr_autofree char *url = test_server_url(server, "/");
-    for (size_t i = 0; i < cr_array_len(from_now_ms); i++) {
-        struct cr_http_request request = {.method = "PATCH", .url = url, .body = "b", .body_len = 1};
-        request.begin_by_ms = from_now_ms[i] ? cr_clock_boot_ms() + from_now_ms[i] : 0;
-        struct cr_error err = {0};
-        CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
-        bool sent = cr_http_line_do(*state, &request, &response, &err);
-        assert_int_equal(sent, from_now_ms[i] >= 0);
-        if (!sent)
-            assert_says(&err, CR_ERR_TRANSIENT, "not sent: the time to begin it is over");
-        expected += sent;
-        assert_int_equal(atomic_load(&served), expected);
-    }
-}
-
 struct asker {
-    struct cr_http_line *line;
+    struct cr_http_requests *requests;
     const char *url;
     struct cr_error err;
     bool ok;
@@ -349,7 +288,7 @@ static void *ask(void *arg)
     struct asker *asker = arg;
     struct cr_http_response response;
     const struct cr_http_request request = {.method = "GET", .url = asker->url, .timeout_ms = PATIENCE_MS};
-    asker->ok = cr_http_line_do(asker->line, &request, &response, &asker->err);
+    asker->ok = cr_http_do(asker->requests, &request, &response, &asker->err);
     return NULL;
 }
 
@@ -367,13 +306,13 @@ static void the_end_cancels_what_is_under_way_and_what_comes_later(void **state)
     CR_CLEANUP(test_server)
     struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_and_tell, .arg = &asked});
     cr_autofree char *url = test_server_url(server, "/");
-    struct asker asker = {.line = *state, .url = url};
+    struct asker asker = {.requests = *state, .url = url};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, ask, &asker), 0);
     while (!atomic_load(&asked))
         usleep(1000);
     int64_t start_ms = cr_clock_monotonic_ms();
-    cr_http_line_cancel(*state);
+    cr_http_requests_cancel(*state);
     pthread_join(thread, NULL);
     assert_true(cr_clock_monotonic_ms() - start_ms < PATIENCE_MS / 2);
     assert_false(asker.ok);
@@ -395,9 +334,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_used_connection_that_says_nothing_is_tried_again_and_a_new_one_is_not, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(who_says_more_than_was_asked_is_asked_on_a_new_connection, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(retry_after_is_read_and_capped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_server_is_verified_and_told_who_asks, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_comes_too_late_is_not_sent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_end_cancels_what_is_under_way_and_what_comes_later, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

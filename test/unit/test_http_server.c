@@ -19,7 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
-#include "net/http.h"
+#include "net/http_requests.h"
 
 enum { PATIENCE_MS = 20 * 1000 };
 
@@ -28,7 +28,7 @@ struct fixture {
     pthread_t thread;
     struct cr_http_server *server;
     struct cr_http_server *preferred;
-    struct cr_http_client *client;
+    struct cr_http_requests *client;
     atomic_bool misplaced; /* a handler ran outside of the loop's thread */
 };
 
@@ -90,7 +90,7 @@ static int set_up_on(void **state, const char *address)
     cr_http_server_handle(f->preferred, "/metrics", metrics, f);
     if (!cr_http_server_listen(f->preferred, address, &err))
         fail_msg("%s", err.text);
-    f->client = cr_http_client_new(f->loop, NULL, NULL);
+    f->client = cr_http_requests_new(NULL, NULL);
     assert_int_equal(pthread_create(&f->thread, NULL, run_loop, f->loop), 0);
     *state = f;
     return 0;
@@ -111,7 +111,7 @@ static int tear_down(void **state)
     struct fixture *f = *state;
     cr_loop_stop(f->loop);
     pthread_join(f->thread, NULL);
-    cr_http_client_free(f->client);
+    cr_http_requests_free(f->client);
     cr_http_server_free(f->server);
     cr_http_server_free(f->preferred);
     cr_loop_free(f->loop);

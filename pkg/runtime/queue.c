@@ -34,15 +34,15 @@ TAILQ_HEAD(ready, item);
 
 struct cr_queue {
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    pthread_cond_t changed; /* for workers that wait for nothing else */
+    pthread_cond_t due;     /* for the one that watches the next delay */
+    size_t idle;            /* wait for changed; some may have been called already */
+    bool watching;          /* one waits for due */
     struct cr_strmap *items;
     struct ready ready[2]; /* [low] */
     size_t ready_len[2];
     bool low_had_turn; /* the last one that was taken was one of low priority that had waited long */
     struct cr_delays delays;
-    /* A worker sleeps until then; INT64_MAX: none. Whoever wakes sets it back, so that there may be one more than it
-     * says, and never one less. */
-    int64_t watched_ms;
     int64_t backoff_first_ms;
     int64_t backoff_max_ms;
     bool shut_down;
@@ -65,11 +65,11 @@ struct cr_queue *cr_queue_new(int64_t backoff_first_ms, int64_t backoff_max_ms)
 {
     struct cr_queue *queue = cr_new(struct cr_queue);
     cr_cond_init(&queue->changed);
+    cr_cond_init(&queue->due);
     pthread_mutex_init(&queue->lock, NULL);
     queue->items = cr_strmap_new(item_free);
     TAILQ_INIT(&queue->ready[false]);
     TAILQ_INIT(&queue->ready[true]);
-    queue->watched_ms = INT64_MAX;
     queue->backoff_first_ms = backoff_first_ms;
     queue->backoff_max_ms = backoff_max_ms;
     return queue;
@@ -81,6 +81,7 @@ void cr_queue_free(struct cr_queue *queue)
         return;
     cr_strmap_free(queue->items);
     cr_delays_dispose(&queue->delays);
+    pthread_cond_destroy(&queue->due);
     pthread_cond_destroy(&queue->changed);
     pthread_mutex_destroy(&queue->lock);
     free(queue);
@@ -146,8 +147,19 @@ static void step_out(struct cr_queue *queue, struct item *item)
     queue->ready_len[item->low]--;
 }
 
-/* Normal beats low, whichever was first. cause_ns: what it is for, 0: nothing that came. */
-static void make_ready(struct cr_queue *queue, struct item *item, bool low, int64_t cause_ns)
+/* The one that watches is called last: another would have to take its place. Of two calls one may be lost, so who takes
+ * something calls the next when there is more. */
+static void call_worker(struct cr_queue *queue)
+{
+    if (queue->idle)
+        pthread_cond_signal(&queue->changed);
+    else if (queue->watching)
+        pthread_cond_signal(&queue->due);
+}
+
+/* Normal beats low, whichever was first. cause_ns: what it is for, 0: nothing that came. True: it was not ready before.
+ */
+static bool make_ready(struct cr_queue *queue, struct item *item, bool low, int64_t cause_ns)
 {
     if (cr_delay_pending(&item->delay)) {
         cr_delays_remove(&queue->delays, &item->delay);
@@ -157,24 +169,25 @@ static void make_ready(struct cr_queue *queue, struct item *item, bool low, int6
     if (item->working) {
         item->low = low && (item->low || !item->again);
         item->again = true;
-        return;
+        return false;
     }
     if (item->ready && (low || !item->low))
-        return;
+        return false;
     bool woken = item->ready;
     if (woken)
         step_out(queue, item);
     line_up(queue, item, low);
-    if (!woken)
-        pthread_cond_signal(&queue->changed);
+    return !woken;
 }
 
-/* What is due becomes ready; not for what the thread that happens to look works for. */
-static void promote(struct cr_queue *queue)
+/* What is due becomes ready; not for what the thread that happens to look works for. True: something was due. */
+static bool promote(struct cr_queue *queue)
 {
+    bool any = false;
     int64_t now = cr_clock_monotonic_ms();
     for (struct cr_delay *first; (first = cr_delays_first(&queue->delays)) && first->due_ms <= now;)
-        make_ready(queue, item_of(first), item_of(first)->low, 0);
+        any = make_ready(queue, item_of(first), item_of(first)->low, 0) || any;
+    return any;
 }
 
 /* The next to be worked on; NULL: none is ready. One of low priority that has waited long has every other turn. */
@@ -191,13 +204,15 @@ static struct item *first_ready(struct cr_queue *queue)
 static void wait_for_change(struct cr_queue *queue)
 {
     const struct cr_delay *first = cr_delays_first(&queue->delays);
-    if (!first || first->due_ms >= queue->watched_ms) {
+    if (!first || queue->watching) {
+        queue->idle++;
         pthread_cond_wait(&queue->changed, &queue->lock);
+        queue->idle--;
         return;
     }
-    queue->watched_ms = first->due_ms;
-    (void)cr_cond_wait_until(&queue->changed, &queue->lock, first->due_ms);
-    queue->watched_ms = INT64_MAX; /* who watches an earlier one wakes by itself */
+    queue->watching = true;
+    (void)cr_cond_wait_until(&queue->due, &queue->lock, first->due_ms);
+    queue->watching = false;
 }
 
 /* Ready already: nothing to delay. An earlier time stays, and of two priorities the higher. */
@@ -212,9 +227,12 @@ static void delay(struct cr_queue *queue, struct item *item, int64_t delay_ms, b
     if (pending && item->delay.due_ms <= due)
         return;
     cr_delays_set(&queue->delays, &item->delay, due);
-    /* Who watches sleeps until the one that was first. */
-    if (cr_delays_first(&queue->delays) == &item->delay)
-        pthread_cond_signal(&queue->changed);
+    if (cr_delays_first(&queue->delays) != &item->delay)
+        return;
+    if (queue->watching) /* and sleeps until the one that was first */
+        pthread_cond_signal(&queue->due);
+    else
+        call_worker(queue);
 }
 
 /* --- the interface --- */
@@ -224,8 +242,8 @@ static void add(struct cr_queue *queue, const char *key, int64_t delay_ms, bool 
     pthread_mutex_lock(&queue->lock);
     if (!queue->shut_down && delay_ms > 0)
         delay(queue, find_or_add(queue, key), delay_ms, low);
-    else if (!queue->shut_down)
-        make_ready(queue, find_or_add(queue, key), low, cr_cause_get());
+    else if (!queue->shut_down && make_ready(queue, find_or_add(queue, key), low, cr_cause_get()))
+        call_worker(queue);
     pthread_mutex_unlock(&queue->lock);
 }
 
@@ -272,11 +290,11 @@ char *cr_queue_take(struct cr_queue *queue)
 {
     char *key = NULL;
     pthread_mutex_lock(&queue->lock);
-    promote(queue);
+    (void)promote(queue);
     struct item *item = first_ready(queue);
     while (!queue->shut_down && !item) {
         wait_for_change(queue);
-        promote(queue);
+        (void)promote(queue);
         item = first_ready(queue);
     }
     if (!queue->shut_down) {
@@ -284,9 +302,9 @@ char *cr_queue_take(struct cr_queue *queue)
         item->working = true;
         note_taken(queue, item);
         key = cr_strdup(item->key);
-        /* This worker may have been the one that watched it. */
-        if (cr_delays_first(&queue->delays) && queue->watched_ms == INT64_MAX)
-            pthread_cond_signal(&queue->changed);
+        /* This worker may have been the one that watched. */
+        if (queue->ready_len[false] || queue->ready_len[true] || (cr_delays_first(&queue->delays) && !queue->watching))
+            call_worker(queue);
     }
     pthread_mutex_unlock(&queue->lock);
     return key;
@@ -301,7 +319,8 @@ void cr_queue_done(struct cr_queue *queue, const char *key)
         note_done(queue, item);
         if (item->again && !queue->shut_down) {
             item->again = false;
-            make_ready(queue, item, item->low, 0);
+            if (make_ready(queue, item, item->low, 0))
+                call_worker(queue);
         }
         drop_if_idle(queue, item);
     }
@@ -313,13 +332,15 @@ void cr_queue_shutdown(struct cr_queue *queue)
     pthread_mutex_lock(&queue->lock);
     queue->shut_down = true;
     pthread_cond_broadcast(&queue->changed);
+    pthread_cond_broadcast(&queue->due);
     pthread_mutex_unlock(&queue->lock);
 }
 
 static size_t count_ready(struct cr_queue *queue, bool with_low)
 {
     pthread_mutex_lock(&queue->lock);
-    promote(queue);
+    if (promote(queue))
+        call_worker(queue);
     size_t len = queue->ready_len[false] + (with_low ? queue->ready_len[true] : 0);
     pthread_mutex_unlock(&queue->lock);
     return len;
@@ -342,7 +363,8 @@ static void collect(void *arg)
     struct cr_queue *queue = arg;
     struct cr_queue_state state = {0};
     pthread_mutex_lock(&queue->lock);
-    promote(queue);
+    if (promote(queue))
+        call_worker(queue);
     int64_t now_ns = cr_clock_monotonic_ns();
     for (struct cr_strmap_iter it = {0}; cr_strmap_next(queue->items, &it);) {
         const struct item *item = it.value;

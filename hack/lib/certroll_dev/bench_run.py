@@ -19,6 +19,8 @@ from .ui import DevError, Step
 
 Figures = dict[str, Any]
 _BURST = 900.0  # seconds, on a busy machine
+_REST = 3.0  # seconds in which nothing is asked but for the Lease; for the API server and etcd to come to rest, too
+_REST_WITHIN = 120.0
 _EVENT_TO_PATCH = "certroll_watch_to_write_seconds"
 _OWN_COST = {
     "restarts": ("count", 'resource="deployments"'),
@@ -75,6 +77,7 @@ def _turn(world: World, plan: Plan, start: Callable[[], Client], program: Path |
         figures["received_in_sync"] = client.use().received
         if program:
             drive(world, "settle", policies)  # what changed while the floor had its turn
+        _rest(world, client, program)
         figures["memory_in_sync"] = bench_client.as_dict(client.memory())
         cost = _own_cost(world, client) if program else None
         figures["latency"] = drive(world, "latency", policies, str(plan.changes), str(plan.pause_ms))
@@ -82,6 +85,7 @@ def _turn(world: World, plan: Plan, start: Callable[[], Client], program: Path |
             figures["event_to_patch"] = _difference(cost, _own_cost(world, client))
         if program:
             drive(world, "settle", policies)
+        _rest(world, client, program)
         before = client.use()
         figures["burst"] = drive(world, "burst-status" if program else "burst", policies)
         after = client.use()
@@ -90,6 +94,25 @@ def _turn(world: World, plan: Plan, start: Callable[[], Client], program: Path |
         if program:
             drive(world, "settle", policies)
     return figures
+
+
+def _rest(world: World, client: Client, program: Path | None) -> None:
+    """Waits until nothing is under way that would be measured with what comes: certroll tells Events behind all else, for
+    seconds after the last status of many. The floor rests as long, at least."""
+    deadline = time.monotonic() + _REST_WITHIN
+    time.sleep(0 if program else _REST)
+    before = -2.0
+    while program and (now := _requests(world, client)) - before > 1:
+        if time.monotonic() > deadline:
+            raise DevError(f"certroll has not come to rest within {_REST_WITHIN:g} s")
+        before = now
+        time.sleep(_REST)
+
+
+def _requests(world: World, client: Client) -> float:
+    """How many requests it has made."""
+    text = namespaces.in_network(world.cluster.netns_path, lambda: _metrics(client))
+    return sum(float(count) for count in re.findall(r"^rest_client_requests_total{[^}]*} (\S+)$", text, re.MULTILINE))
 
 
 def _settle(world: World, program: Path, plan: Plan) -> None:

@@ -74,6 +74,7 @@ struct cr_client *cr_client_new(struct cr_loop *loop, struct cr_kube_config *con
 struct cr_client *cr_client_new_dedicated(struct cr_client *client, int timeout_ms)
 {
     struct cr_client *dedicated = cr_new(struct cr_client);
+    dedicated->loop = client->loop;
     dedicated->user_agent = cr_strdup_or_null(client->user_agent);
     dedicated->timeout_ms = timeout_ms;
     dedicated->requests = cr_http_requests_new(NULL, client->user_agent);
@@ -245,11 +246,11 @@ static bool exchange(struct cr_client *client, const struct cr_call *call, struc
     return cr_error_wrap(err, "%s", what);
 }
 
-/* Credentials may have to be waited for, before cr_http_do could say this. */
+/* What blocks the loop holds up all watches. */
 static bool check_thread(const struct cr_client *client, struct cr_error *err)
 {
     return !client->loop || !cr_loop_in_thread(client->loop) ||
-           cr_error_set(err, CR_ERR_INTERNAL, "a blocking request in the loop's thread would never end");
+           cr_error_set(err, CR_ERR_INTERNAL, "a request that blocks, in the loop's thread");
 }
 
 struct cr_json *cr_client_request(struct cr_client *client, const struct cr_call *call, struct cr_error *err)

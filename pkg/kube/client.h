@@ -26,7 +26,7 @@ struct cr_client *cr_client_new(struct cr_loop *loop, struct cr_kube_config *con
  * must outlive it; cancelling one does not cancel the other, so a Lease can still be given up when all else has ended.
  * Any thread. */
 struct cr_client *cr_client_new_dedicated(struct cr_client *client, int timeout_ms);
-/* After the loop has ended, or in its thread. */
+/* After the loop has ended, or in its thread; when no thread asks any more: cr_client_cancel, join them, then free. */
 void cr_client_free(struct cr_client *client);
 CR_DEFINE_CLEANUP(cr_client, struct cr_client, cr_client_free)
 /* rest_client_* of its requests, and certroll_watch_* of its watches (docs/metrics.md); also of what is made of it
@@ -34,8 +34,7 @@ CR_DEFINE_CLEANUP(cr_client, struct cr_client, cr_client_free)
 void cr_client_count_in(struct cr_client *client, struct cr_metrics *metrics);
 /* Borrowed. server, ns and source may be read at any time; credentials and CAs change while the client lives. */
 const struct cr_kube_config *cr_client_config(const struct cr_client *client);
-/* Shutdown: requests under way and all that come later end with Cancelled. Watches go on. Loop thread, or after the
- * loop has ended. */
+/* Shutdown: requests under way and all that come later end with Cancelled. Watches go on. Any thread. */
 void cr_client_cancel(struct cr_client *client);
 
 /* For how many ms from now a write (any method but GET) may still be sent; 0 or less: no more. Any thread. */

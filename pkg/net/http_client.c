@@ -185,6 +185,12 @@ void cr_http_client_free(struct cr_http_client *client)
     cr_http_client_unref(client);
 }
 
+void cr_http_response_dispose(struct cr_http_response *response)
+{
+    cr_buf_dispose(&response->body);
+    *response = (struct cr_http_response){0};
+}
+
 char *cr_http_escape(const char *value)
 {
     if (cr_streq(value, "."))

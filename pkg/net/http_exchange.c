@@ -19,7 +19,6 @@ enum {
     USER_TIMEOUT_MS = 25 * 1000,
     /* The least that curl takes: its own 64 KiB are allocated, and wiped, for each write, of a Lease as of anything. */
     SEND_SIZE = 16 * 1024,
-    LONGEST_RETRY_AFTER_S = 3600,
 };
 
 static void drop_body(struct cr_http_exchange *x)
@@ -49,8 +48,7 @@ static void set_method(struct cr_http_exchange *x, const struct cr_http_request 
         curl_easy_setopt(x->easy, CURLOPT_NOBODY, 1L);
         return;
     }
-    /* POST, PUT and PATCH without a body still say Content-Length: 0. */
-    if (request->body || cr_streq(method, "POST") || cr_streq(method, "PUT") || cr_streq(method, "PATCH"))
+    if (cr_http_has_content(request))
         set_body(x, request);
     curl_easy_setopt(x->easy, CURLOPT_CUSTOMREQUEST, method);
 }
@@ -131,8 +129,8 @@ void cr_http_exchange_status(const struct cr_http_exchange *x, int *status, int 
     if (code < 200) /* 1xx: the response is still to come */
         return;
     curl_easy_getinfo(x->easy, CURLINFO_RETRY_AFTER, &retry_after_s);
-    if (retry_after_s > LONGEST_RETRY_AFTER_S)
-        retry_after_s = LONGEST_RETRY_AFTER_S;
+    if (retry_after_s > CR_HTTP_LONGEST_RETRY_AFTER_S)
+        retry_after_s = CR_HTTP_LONGEST_RETRY_AFTER_S;
     *status = (int)code;
     *retry_after_ms = retry_after_s > 0 ? (int)retry_after_s * 1000 : 0;
 }

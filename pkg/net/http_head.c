@@ -128,6 +128,12 @@ static bool parse_url(struct cr_http_head *head, const struct cr_http_request *r
     return known || cr_error_set(err, CR_ERR_INVALID, "'%s' is neither an https nor an http URL", text);
 }
 
+bool cr_http_has_content(const struct cr_http_request *request)
+{
+    const char *method = request->method;
+    return request->body || cr_streq(method, "POST") || cr_streq(method, "PUT") || cr_streq(method, "PATCH");
+}
+
 bool cr_http_head_init(struct cr_http_head *head, const struct cr_http_request *request, struct cr_error *err)
 {
     *head = (struct cr_http_head){0};

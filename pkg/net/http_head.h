@@ -17,6 +17,8 @@ struct cr_http_head {
     bool https;
 };
 
+/* Whether its Content-Length is said: of POST, PUT and PATCH without a body it is 0 (RFC 9110, section 8.6). */
+bool cr_http_has_content(const struct cr_http_request *request);
 /* All that does not depend on the credentials. Invalid: a request that can never be sent. Any thread. */
 bool cr_http_head_init(struct cr_http_head *head, const struct cr_http_request *request,
                        struct cr_error *err) CR_MUST_USE;

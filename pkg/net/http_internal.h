@@ -1,6 +1,6 @@
 /* What the files of the HTTP client share. A client has a pool of connections per set of credentials (one curl multi
- * handle each); a stream is one exchange on such a pool. Requests that a thread waits for are another way
- * (http_line.h).
+ * handle each); a stream is one exchange on such a pool. Requests that a thread waits for have connections of their own
+ * (http_requests.h); with streams they share credentials, and how a connection is opened.
  *
  * Handlers never run inside of a curl callback: bytes are put into the stream's inbox, and delivered once curl has
  * returned. curl refuses to add or remove handles from within its callbacks, handlers may do both. */
@@ -20,6 +20,7 @@ enum {
     /* curl reads up to 100 of these before it returns, all of which lie in an inbox then: with its own 16 KiB that may
      * be 1.6 MB of what the receiver would have dropped. */
     CR_HTTP_READ_SIZE = 4 * 1024,
+    CR_HTTP_LONGEST_RETRY_AFTER_S = 3600, /* longer is taken for that */
 };
 
 /* Credentials, shared by a client and the pools made with them. Immutable, counted. */

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -11,7 +10,12 @@
 #include "net/http_link.h"
 #include "wire/http_parse.h"
 
-enum { READ_SIZE = 4 * 1024, LONGEST_RETRY_AFTER_S = 3600, REFUSED = 400 };
+enum {
+    READ_SIZE = 4 * 1024,
+    REFUSED = 400,
+    /* A server that closes an idle connection while a request is on its way says so within a round trip. */
+    AT_ONCE_MS = 100,
+};
 
 struct cr_http_line {
     const char *user_agent;            /* borrowed */
@@ -55,12 +59,6 @@ static bool same_server(const char *a, const char *b)
     return a && cr_streq(strchr(a, ' '), strchr(b, ' '));
 }
 
-static bool may_have_content(const struct cr_http_request *request)
-{
-    return request->body || cr_streq(request->method, "POST") || cr_streq(request->method, "PUT") ||
-           cr_streq(request->method, "PATCH");
-}
-
 /* As it goes to the server, and the token with it: out is wiped. */
 static bool write_request(struct cr_http_line *line, const struct cr_http_request *request, struct cr_buf *out,
                           struct cr_error *err)
@@ -73,7 +71,7 @@ static bool write_request(struct cr_http_line *line, const struct cr_http_reques
     cr_strset(&line->origin, head.origin);
     size_t body_len = request->body ? request->body_len : 0;
     cr_http_head_write(&head, request->method, line->user_agent, out);
-    if (may_have_content(request))
+    if (cr_http_has_content(request))
         cr_buf_printf(out, "Content-Length: %zu\r\n", body_len);
     cr_buf_puts(out, "\r\n");
     return !body_len || cr_buf_append(out, request->body, body_len); /* it has no cap */
@@ -88,6 +86,7 @@ struct trial {
     const struct cr_buf *text; /* of the request */
     struct cr_http_response *response;
     struct cr_http_parse parse;
+    bool said;     /* the request is sent */
     bool heard;    /* something has come */
     bool unspoken; /* what came could not be understood, and err says why */
 };
@@ -97,10 +96,10 @@ static bool explain(const struct trial *trial, enum cr_http_link_end end, struct
     const char *origin = trial->line->origin;
     if (end == CR_HTTP_LINK_CANCELLED)
         return cr_error_set(err, CR_ERR_CANCELLED, "shutting down");
+    const char *phase = trial->said ? "waiting for the response" : "sending the request";
     if (end == CR_HTTP_LINK_LATE)
         return cr_error_set(err, CR_ERR_TRANSIENT, "%s: no answer within %d ms (%s)", origin,
-                            trial->request->timeout_ms,
-                            trial->heard ? "reading the response" : "waiting for the response");
+                            trial->request->timeout_ms, trial->heard ? "reading the response" : phase);
     return cr_error_set(err, CR_ERR_TRANSIENT, trial->heard ? "%s: the response was cut off" : "%s: no answer came",
                         origin);
 }
@@ -125,9 +124,6 @@ static bool take(struct trial *trial, const char *data, size_t len, bool *more, 
     if (len && !cr_http_parse_feed(parse, data, len, &trial->response->body, err))
         return not_understood(trial, err);
     struct cr_error cut = {0};
-    if (parse->encoded)
-        return cr_error_set(err, CR_ERR_TRANSIENT, "%s: the answer is compressed, which nobody asked for",
-                            trial->line->origin);
     *more = len ? !cr_http_parse_is_done(parse) : !cr_http_parse_end(parse, false, &cut);
     return len || !*more || explain(trial, CR_HTTP_LINK_BROKEN, err);
 }
@@ -146,10 +142,16 @@ static bool hear(struct trial *trial, struct cr_error *err)
     return ok;
 }
 
-static bool say(struct trial *trial, struct cr_error *err)
+static bool talk(struct trial *trial, struct cr_error *err)
 {
     enum cr_http_link_end end = cr_http_link_send(&trial->line->link, trial->text->data, trial->text->len);
-    return end == CR_HTTP_LINK_OK || explain(trial, end, err);
+    trial->said = end == CR_HTTP_LINK_OK;
+    if (trial->said)
+        return hear(trial, err);
+    struct cr_error ignored = {0};
+    if (end == CR_HTTP_LINK_BROKEN) /* It may have refused, and hung up, before it had all. */
+        (void)!hear(trial, &ignored);
+    return explain(trial, end, err);
 }
 
 /* Asked last: this process may be stopped at any moment. */
@@ -172,9 +174,21 @@ static int retry_after_ms(const char *text)
     bool seconds = !text[strspn(text, "0123456789")];
     int64_t at_s = seconds ? 0 : (int64_t)curl_getdate(text, NULL); /* -1: no date either */
     int64_t wait_s = seconds ? strtoll(text, NULL, 10) : at_s - cr_clock_wall_ms() / 1000;
-    if (wait_s > LONGEST_RETRY_AFTER_S)
-        wait_s = LONGEST_RETRY_AFTER_S;
+    if (wait_s > CR_HTTP_LONGEST_RETRY_AFTER_S)
+        wait_s = CR_HTTP_LONGEST_RETRY_AFTER_S;
     return wait_s > 0 ? (int)wait_s * 1000 : 0;
+}
+
+/* A refusal is one, whatever its words. */
+static bool can_be_read(struct trial *trial, struct cr_error *err)
+{
+    struct cr_buf *body = &trial->response->body;
+    if (!trial->parse.encoded || !body->len)
+        return true;
+    cr_buf_reset(body);
+    return trial->parse.status >= REFUSED ||
+           cr_error_set(err, CR_ERR_TRANSIENT, "%s: the answer is compressed, which nobody asked for",
+                        trial->line->origin);
 }
 
 static bool try_once(struct trial *trial, struct cr_error *err)
@@ -184,11 +198,10 @@ static bool try_once(struct trial *trial, struct cr_error *err)
         !may_begin(trial->request, err))
         return false;
     struct cr_error problem = {0};
-    bool whole = say(trial, &problem) && hear(trial, &problem);
-    bool answered = is_answer(trial, whole, &problem);
-    if (!whole || trial->parse.surplus)
+    bool whole = talk(trial, &problem);
+    if (!whole || trial->parse.surplus || trial->parse.last)
         cr_http_link_close(&line->link);
-    if (!answered) {
+    if (!is_answer(trial, whole, &problem) || !can_be_read(trial, &problem)) {
         *err = problem;
         return false;
     }
@@ -197,17 +210,26 @@ static bool try_once(struct trial *trial, struct cr_error *err)
     return true;
 }
 
-/* *stale: a connection that had been used before, and said nothing: it may have been closed in the moment that it was
- * used, and then nothing was done. libcurl tries again in the same case. */
+/* A connection that had been used before, and then ends without a byte of an answer, was most likely idle for too long:
+ * it was closed when the request came, and nothing was done. Of what only reads that need not be sure; of a write it is
+ * unlikely when the end did not come at once. */
+static bool may_repeat(const struct trial *trial, int64_t began_ms)
+{
+    int64_t now_ms = cr_clock_monotonic_ms();
+    bool reads = cr_streq(trial->request->method, "GET") || cr_streq(trial->request->method, "HEAD");
+    return !trial->heard && now_ms < trial->line->link.deadline_ms && (reads || now_ms - began_ms < AT_ONCE_MS);
+}
+
 static bool run(struct cr_http_line *line, const struct cr_http_request *request, const struct cr_buf *text,
                 struct cr_http_response *response, bool *stale, struct cr_error *err)
 {
     bool used = cr_http_link_is_quiet(&line->link);
+    int64_t began_ms = cr_clock_monotonic_ms();
     struct trial trial = {.line = line, .request = request, .text = text, .response = response};
     cr_http_parse_init(&trial.parse, request->method, request->max_body ? request->max_body : CR_HTTP_MAX_BODY);
     bool ok = try_once(&trial, err);
-    *stale = used && !ok && !trial.heard && line->link.fd == CURL_SOCKET_BAD && err->kind == CR_ERR_TRANSIENT &&
-             cr_clock_monotonic_ms() < line->link.deadline_ms;
+    *stale =
+        used && !ok && !cr_http_line_is_open(line) && err->kind == CR_ERR_TRANSIENT && may_repeat(&trial, began_ms);
     cr_http_parse_dispose(&trial.parse);
     return ok;
 }
@@ -220,6 +242,11 @@ static bool exchange(struct cr_http_line *line, const struct cr_http_request *re
     line->link.deadline_ms = request->timeout_ms ? cr_clock_monotonic_ms() + request->timeout_ms : INT64_MAX;
     return write_request(line, request, &text, err) && (run(line, request, &text, response, &stale, err) ||
                                                         (stale && run(line, request, &text, response, &stale, err)));
+}
+
+bool cr_http_line_is_open(const struct cr_http_line *line)
+{
+    return line->link.fd != CURL_SOCKET_BAD;
 }
 
 bool cr_http_line_do(struct cr_http_line *line, struct cr_http_identity *identity,

@@ -89,7 +89,7 @@ static bool reach(const struct cr_http_link *link, CURLcode *result)
 static bool judge(const struct cr_http_link *link, CURLcode result, int timeout_ms, struct cr_error *err)
 {
     enum { CONNECTED = 200 /* as if there were an answer already */ };
-    if (result == CURLE_OPERATION_TIMEDOUT)
+    if (result == CURLE_OPERATION_TIMEDOUT && !left_ms(link)) /* not only of the attempt to connect */
         return cr_http_exchange_timed_out(&link->opener, timeout_ms, err);
     return cr_http_exchange_ended(&link->opener, result, CONNECTED, err);
 }

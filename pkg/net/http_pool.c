@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 
 enum {
-    /* Idle connections that are kept: with curl's default (four times what runs just now) workers that speak HTTP/1.1
-     * would close each other's. */
+    /* Idle connections that are kept: curl's default is four times what runs just now, so over HTTP/1.1 streams that
+     * end would close each other's. */
     KEPT_CONNECTIONS = 32,
     /* The API server takes 100 streams on an HTTP/2 connection. Once they are used up, libcurl 7.88 opens one
      * connection for each further request: so the rest goes to a pool of its own before. */

@@ -5,18 +5,21 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "net/http_internal.h"
 #include "net/http_line.h"
 #include "net/http_memory.h"
 
-/* A line that no thread has. */
-struct idle {
-    SLIST_ENTRY(idle) link;
+enum { KEEP_MS = 60 * 1000 /* an idle connection; kube-apiserver closes it after 90 s */ };
+
+struct slot {
+    SLIST_ENTRY(slot) link; /* while no thread has it */
     struct cr_http_line *line;
+    int64_t used_ms; /* when it was given back */
 };
-SLIST_HEAD(idle_list, idle);
+SLIST_HEAD(slots, slot);
 
 struct cr_http_requests {
     char *user_agent;
@@ -24,7 +27,8 @@ struct cr_http_requests {
     pthread_mutex_t lock;
     /* Guarded by lock. */
     struct cr_http_identity *identity;
-    struct idle_list idle; /* the one used last is the first */
+    struct slots idle;   /* the one used last is the first */
+    struct slots unused; /* to be closed, outside of the lock, by who comes next */
     bool cancelled;
 };
 
@@ -40,23 +44,23 @@ struct cr_http_requests *cr_http_requests_new(const struct cr_http_tls *tls, con
         abort();
     }
     SLIST_INIT(&requests->idle);
+    SLIST_INIT(&requests->unused);
     pthread_mutex_init(&requests->lock, NULL);
     return requests;
 }
 
-void cr_http_response_dispose(struct cr_http_response *response)
+static void slot_free(struct slot *slot)
 {
-    cr_buf_dispose(&response->body);
-    *response = (struct cr_http_response){0};
+    cr_http_line_free(slot->line);
+    free(slot);
 }
 
-static void hang_up(struct idle_list *lines)
+static void hang_up(struct slots *slots)
 {
-    struct idle *idle = NULL;
-    while ((idle = SLIST_FIRST(lines))) {
-        SLIST_REMOVE_HEAD(lines, link);
-        cr_http_line_free(idle->line);
-        free(idle);
+    struct slot *slot = NULL;
+    while ((slot = SLIST_FIRST(slots))) {
+        SLIST_REMOVE_HEAD(slots, link);
+        slot_free(slot);
     }
 }
 
@@ -65,6 +69,7 @@ void cr_http_requests_free(struct cr_http_requests *requests)
     if (!requests)
         return;
     hang_up(&requests->idle);
+    hang_up(&requests->unused);
     cr_http_identity_unref(requests->identity);
     pthread_mutex_destroy(&requests->lock);
     close(requests->wake_fd);
@@ -72,20 +77,50 @@ void cr_http_requests_free(struct cr_http_requests *requests)
     free(requests);
 }
 
+/* --- with the lock held --- */
+
+static void move_all(struct slots *from, struct slots *to)
+{
+    struct slot *slot = NULL;
+    while ((slot = SLIST_FIRST(from))) {
+        SLIST_REMOVE_HEAD(from, link);
+        SLIST_INSERT_HEAD(to, slot, link);
+    }
+}
+
+static struct slots take_unused(struct cr_http_requests *requests)
+{
+    struct slots taken = requests->unused;
+    SLIST_INIT(&requests->unused);
+    return taken;
+}
+
+/* Those behind one that was not used for so long were not, either. */
+static void retire_old(struct cr_http_requests *requests)
+{
+    int64_t kept_since_ms = cr_clock_monotonic_ms() - KEEP_MS;
+    struct slot *last = SLIST_FIRST(&requests->idle); /* given back just now */
+    while (SLIST_NEXT(last, link) && SLIST_NEXT(last, link)->used_ms >= kept_since_ms)
+        last = SLIST_NEXT(last, link);
+    struct slots old = {.slh_first = SLIST_NEXT(last, link)};
+    SLIST_NEXT(last, link) = NULL;
+    move_all(&old, &requests->unused);
+}
+
+/* --- */
+
+/* Closing is left to who asks next: the credentials' own lock may be held here. */
 void cr_http_requests_set_tls(struct cr_http_requests *requests, const struct cr_http_tls *tls)
 {
     struct cr_http_identity *unused = cr_http_identity_new(tls);
-    struct idle_list old = SLIST_HEAD_INITIALIZER(old);
     pthread_mutex_lock(&requests->lock);
     if (!cr_http_identity_equal(requests->identity, unused)) {
         struct cr_http_identity *newest = unused;
         unused = requests->identity;
         requests->identity = newest;
-        old = requests->idle;
-        SLIST_INIT(&requests->idle);
+        move_all(&requests->idle, &requests->unused);
     }
     pthread_mutex_unlock(&requests->lock);
-    hang_up(&old);
     cr_http_identity_unref(unused);
 }
 
@@ -99,28 +134,43 @@ void cr_http_requests_cancel(struct cr_http_requests *requests)
     (void)ignored; /* EAGAIN: it is readable already */
 }
 
-/* NULL: cancelled. */
-static struct idle *take(struct cr_http_requests *requests, struct cr_http_identity **identity)
+static struct slot *slot_new(const struct cr_http_requests *requests)
+{
+    struct slot *slot = cr_new(struct slot);
+    slot->line = cr_http_line_new(requests->user_agent, requests->wake_fd);
+    return slot;
+}
+
+/* NULL: cancelled. identity: counted. */
+static struct slot *take(struct cr_http_requests *requests, struct cr_http_identity **identity)
 {
     pthread_mutex_lock(&requests->lock);
     bool cancelled = requests->cancelled;
-    struct idle *taken = cancelled ? NULL : SLIST_FIRST(&requests->idle);
-    if (taken)
+    struct slot *slot = cancelled ? NULL : SLIST_FIRST(&requests->idle);
+    if (slot)
         SLIST_REMOVE_HEAD(&requests->idle, link);
     *identity = cancelled ? NULL : cr_http_identity_ref(requests->identity);
+    struct slots unused = take_unused(requests);
     pthread_mutex_unlock(&requests->lock);
-    if (!taken && !cancelled) {
-        taken = cr_new(struct idle);
-        taken->line = cr_http_line_new(requests->user_agent, requests->wake_fd);
-    }
-    return taken;
+    hang_up(&unused);
+    return slot || cancelled ? slot : slot_new(requests);
 }
 
-static void give_back(struct cr_http_requests *requests, struct idle *idle, struct cr_http_identity *identity)
+/* One that is of no use any more does not come before those that are. */
+static void give_back(struct cr_http_requests *requests, struct slot *slot, struct cr_http_identity *identity)
 {
+    slot->used_ms = cr_clock_monotonic_ms();
     pthread_mutex_lock(&requests->lock);
-    SLIST_INSERT_HEAD(&requests->idle, idle, link);
+    bool keep = identity == requests->identity && cr_http_line_is_open(slot->line);
+    if (keep) {
+        SLIST_INSERT_HEAD(&requests->idle, slot, link);
+        retire_old(requests);
+    }
+    struct slots unused = take_unused(requests);
     pthread_mutex_unlock(&requests->lock);
+    if (!keep)
+        slot_free(slot);
+    hang_up(&unused);
     cr_http_identity_unref(identity);
 }
 
@@ -129,10 +179,10 @@ bool cr_http_do(struct cr_http_requests *requests, const struct cr_http_request 
 {
     *response = (struct cr_http_response){0};
     struct cr_http_identity *identity = NULL;
-    struct idle *taken = take(requests, &identity);
-    if (!taken)
+    struct slot *slot = take(requests, &identity);
+    if (!slot)
         return cr_error_set(err, CR_ERR_CANCELLED, "shutting down");
-    bool ok = cr_http_line_do(taken->line, identity, request, response, err);
-    give_back(requests, taken, identity);
+    bool ok = cr_http_line_do(slot->line, identity, request, response, err);
+    give_back(requests, slot, identity);
     return ok;
 }

@@ -51,6 +51,7 @@ static bool begin_body(struct cr_http_parse *parse, struct cr_error *err)
         parse->part = CR_HTTP_CHUNK_SIZE;
     else
         parse->part = parse->has_length ? CR_HTTP_BODY_OF_LENGTH : CR_HTTP_BODY_UNTIL_END;
+    parse->last = parse->last || parse->part == CR_HTTP_BODY_UNTIL_END;
     return true;
 }
 
@@ -69,7 +70,9 @@ static bool take_status_line(struct cr_http_parse *parse, struct cr_error *err)
     parse->part = CR_HTTP_FIELD;
     parse->has_fields = parse->last_is_framing = parse->chunked = parse->has_length = parse->encoded = false;
     parse->retry_after[0] = '\0';
-    return cr_http_status_line(cr_buf_text(&parse->line), parse->line.len, &parse->code, &parse->is_1_0, err);
+    bool ok = cr_http_status_line(cr_buf_text(&parse->line), parse->line.len, &parse->code, &parse->is_1_0, err);
+    parse->last = parse->is_1_0;
+    return ok;
 }
 
 static bool take_length(struct cr_http_parse *parse, const char *value, struct cr_error *err)
@@ -105,6 +108,16 @@ static void take_retry_after(struct cr_http_parse *parse, const char *value)
         strcpy(parse->retry_after, value);
 }
 
+static void take_connection(struct cr_http_parse *parse, const char *options)
+{
+    static const char between[] = ", \t";
+    for (const char *at = options; *at; at += strcspn(at, between)) {
+        at += strspn(at, between);
+        if (strcspn(at, between) == strlen("close") && strncasecmp(at, "close", strlen("close")) == 0)
+            parse->last = true;
+    }
+}
+
 /* A line that begins with white space goes on with the field before it (RFC 9112, section 5.2). */
 static bool take_folded(struct cr_http_parse *parse, struct cr_error *err)
 {
@@ -130,8 +143,10 @@ static bool take_field(struct cr_http_parse *parse, struct cr_error *err)
         return true;
     if (is_named(line, name_len, "Retry-After"))
         take_retry_after(parse, value);
+    if (is_named(line, name_len, "Connection"))
+        take_connection(parse, value);
     if (is_named(line, name_len, "Content-Encoding"))
-        parse->encoded = strcasecmp(value, "identity") != 0;
+        parse->encoded = parse->encoded || strcasecmp(value, "identity") != 0;
     if (is_length)
         return take_length(parse, value, err);
     return !is_coding || take_coding(parse, value, err);

@@ -27,7 +27,8 @@ struct cr_http_parse {
     int status; /* of the final answer, once its head is there; 0 before */
     /* Its Retry-After, as it stands (RFC 9110, section 10.2.3); "": none, or none that is so short. */
     char retry_after[CR_HTTP_RETRY_AFTER];
-    bool encoded;  /* its body is not what was asked for, but compressed or the like (RFC 9110, section 8.4) */
+    bool encoded;  /* if it has a body, that is compressed or the like (RFC 9110, section 8.4) */
+    bool last;     /* nothing more may be asked on this connection (RFC 9112, section 9.6) */
     bool too_long; /* what was refused is the length of the body */
     bool surplus;  /* something came behind a whole answer: nothing more can be asked on this connection */
     /* The rest is its own. */

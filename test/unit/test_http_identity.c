@@ -330,6 +330,7 @@ static void serve_behind_gate(struct test_conn *conn, void *arg)
         gate_wait(gate, &gate->open);
     }
     test_conn_answer(conn, 200, "", cr_or_empty(conn->client_cn));
+    test_conn_wait_closed(conn);
 }
 
 struct slow_call {
@@ -371,6 +372,7 @@ static void what_is_under_way_goes_on_with_its_old_credentials(void **state)
     pthread_join(slow.thread, NULL);
     assert_true(slow.ok);
     assert_string_equal(slow.text.data, "client a");
+    assert_true(test_server_wait_ended(server, 1, NULL)); /* nobody uses it any more */
     cr_buf_dispose(&slow.text);
     cr_http_requests_free(slow.client);
 }

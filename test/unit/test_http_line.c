@@ -255,6 +255,114 @@ static void a_server_is_verified_and_told_who_asks(void **state)
     assert_int_equal(test_server_handshakes(server), 1);
 }
 
+/* Answers each request, the first one slowly, and hangs up on the second after a while. */
+static void serve_one_and_hang_up_late(struct test_conn *conn, void *arg)
+{
+    atomic_int *seen = arg;
+    if (!test_conn_request(conn) || !test_conn_answer(conn, 200, "", "{}") || !test_conn_request(conn))
+        return;
+    atomic_fetch_add(seen, 1);
+    usleep(300 * 1000);
+}
+
+/* It may be done already. */
+static void a_write_that_was_taken_and_then_dropped_is_not_sent_again_and_a_read_is(void **state)
+{
+    static const struct {
+        const char *method;
+        bool ok;
+        unsigned connections;
+    } cases[] = {{"PATCH", false, 1}, {"GET", true, 2}};
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        atomic_int seen = 0;
+        CR_CLEANUP(test_server)
+        struct test_server *server =
+            test_server_new(&(struct test_server_options){.serve = serve_one_and_hang_up_late, .arg = &seen});
+        cr_autofree char *url = test_server_url(server, "/");
+        const struct cr_http_request request = {.method = cases[i].method, .url = url, .timeout_ms = PATIENCE_MS};
+        assert_answer(*state, url, &request, "{}");
+        struct cr_error err = {0};
+        CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
+        assert_int_equal(cr_http_do(*state, &request, &response, &err), cases[i].ok);
+        assert_int_equal(atomic_load(&seen), 1);
+        assert_int_equal(test_server_accepted(server), cases[i].connections);
+        if (!cases[i].ok)
+            assert_says(&err, CR_ERR_TRANSIENT, "no answer came");
+    }
+}
+
+enum { BIG = 8 * 1024 * 1024 };
+
+/* As priority and fairness does it: without having read the body. */
+static void serve_refusal_of_what_is_not_read(struct test_conn *conn, void *arg)
+{
+    (void)arg;
+    if (test_conn_read(conn, 1000))
+        test_conn_puts(conn, "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 4\r\n\r\nbusy");
+}
+
+static void a_refusal_that_comes_before_all_was_sent_is_an_answer(void **state)
+{
+    CR_CLEANUP(test_server)
+    struct test_server *server =
+        test_server_new(&(struct test_server_options){.serve = serve_refusal_of_what_is_not_read});
+    cr_autofree char *url = test_server_url(server, "/");
+    cr_autofree char *body = cr_calloc(BIG, 1);
+    const struct cr_http_request request = {
+        .method = "POST", .url = url, .body = body, .body_len = BIG, .timeout_ms = PATIENCE_MS};
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
+    if (!cr_http_do(*state, &request, &response, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(response.status, 429);
+    assert_int_equal(response.retry_after_ms, 1000);
+    assert_int_equal(test_server_accepted(server), 1);
+}
+
+static void serve_last_words(struct test_conn *conn, void *arg)
+{
+    (void)arg;
+    while (test_conn_request(conn))
+        test_conn_answer(conn, 200, "Connection: close\r\n", "{}");
+}
+
+static void who_says_that_it_closes_is_asked_on_a_new_connection(void **state)
+{
+    CR_CLEANUP(test_server)
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_last_words});
+    cr_autofree char *url = test_server_url(server, "/");
+    for (int i = 1; i <= 3; i++) {
+        assert_answer(*state, url, &(struct cr_http_request){.method = "PATCH", .body = "b"}, "{}");
+        assert_true(test_server_wait_ended(server, (unsigned)i, NULL));
+    }
+}
+
+static void what_is_compressed_is_no_answer_unless_it_is_a_refusal(void **state)
+{
+    static const struct {
+        const char *raw;
+        int status; /* 0: none */
+    } cases[] = {
+        {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n\x1f\x8b", 0},
+        {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n", 200},
+        {"HTTP/1.1 401 No\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n\x1f\x8b", 401},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(test_server)
+        struct test_server *server =
+            test_server_new(&(struct test_server_options){.serve = serve_raw, .arg = (void *)(uintptr_t)cases[i].raw});
+        cr_autofree char *url = test_server_url(server, "/");
+        struct cr_error err = {0};
+        CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
+        const struct cr_http_request request = {.method = "GET", .url = url, .timeout_ms = PATIENCE_MS};
+        assert_int_equal(cr_http_do(*state, &request, &response, &err), cases[i].status != 0);
+        assert_int_equal(response.status, cases[i].status);
+        assert_int_equal(response.body.len, 0);
+        if (!cases[i].status)
+            assert_says(&err, CR_ERR_TRANSIENT, "is compressed, which nobody asked for");
+    }
+}
+
 static void serve_more_than_asked(struct test_conn *conn, void *arg)
 {
     static const char twice[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -333,6 +441,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_refusal_that_is_cut_off_is_an_answer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_used_connection_that_says_nothing_is_tried_again_and_a_new_one_is_not, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_write_that_was_taken_and_then_dropped_is_not_sent_again_and_a_read_is, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_refusal_that_comes_before_all_was_sent_is_an_answer, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_says_that_it_closes_is_asked_on_a_new_connection, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_compressed_is_no_answer_unless_it_is_a_refusal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_says_more_than_was_asked_is_asked_on_a_new_connection, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_server_is_verified_and_told_who_asks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_end_cancels_what_is_under_way_and_what_comes_later, set_up, tear_down),

@@ -269,6 +269,8 @@ static void what_else_an_answer_tells(void **state)
         const char *retry_after;
         bool surplus;
         bool too_long;
+        bool encoded;
+        bool last;
     } cases[] = {
         {STATUS "Content-Length: 2\r\n\r\n{}", "", false, false},
         {STATUS "retry-after:  7 \r\nContent-Length: 2\r\n\r\n{}", "7", false, false},
@@ -280,6 +282,15 @@ static void what_else_an_answer_tells(void **state)
         {STATUS "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n\r\n", "", true, false},
         {STATUS "Content-Length: 33\r\n\r\n", "", false, true},
         {STATUS "Content-Length: x\r\n\r\n", "", false, false},
+        {STATUS "Content-Encoding: gzip\r\nContent-Length: 0\r\n\r\n", "", .encoded = true},
+        {STATUS "Content-Encoding: br\r\nContent-Encoding: identity\r\nContent-Length: 0\r\n\r\n", "", .encoded = true},
+        {STATUS "Content-Encoding: Identity\r\nContent-Length: 0\r\n\r\n", ""},
+        {"HTTP/1.1 103 Hints\r\nContent-Encoding: gzip\r\n\r\n" STATUS "Content-Length: 0\r\n\r\n", ""},
+        {STATUS "Connection: close\r\nContent-Length: 0\r\n\r\n", "", .last = true},
+        {STATUS "connection: a,\tClose , b\r\nContent-Length: 0\r\n\r\n", "", .last = true},
+        {STATUS "Connection: keep-alive, closed\r\nContent-Length: 0\r\n\r\n", ""},
+        {STATUS "\r\n{}", "", .last = true},
+        {"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", "", .last = true},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         CR_CLEANUP(cr_http_parse) struct cr_http_parse parse;
@@ -291,6 +302,8 @@ static void what_else_an_answer_tells(void **state)
         assert_string_equal(parse.retry_after, cases[i].retry_after);
         assert_int_equal(parse.surplus, cases[i].surplus);
         assert_int_equal(parse.too_long, cases[i].too_long);
+        assert_int_equal(parse.encoded, cases[i].encoded);
+        assert_int_equal(parse.last, cases[i].last);
     }
 }
 

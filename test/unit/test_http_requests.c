@@ -18,7 +18,7 @@
 
 enum { PATIENCE_MS = 20 * 1000 };
 
-/* A loop in a thread and a client on it, as in the operator. */
+/* Of one pool, as in the operator; there is no loop. */
 static int set_up(void **state)
 {
     *state = cr_http_requests_new(NULL, "certroll-test/1");
@@ -110,7 +110,7 @@ static void retry_after_is_read_and_capped(void **state)
         {"retry-after: 17\r\n", 17000, 17000},
         {"Retry-After: 3600\r\n", 3600000, 3600000},
         {"Retry-After: 3601\r\n", 3600000, 3600000},
-        {"Retry-After: 99999999999999999999\r\n", 0, 3600000},
+        {"Retry-After: 99999999999999999999\r\n", 3600000, 3600000},
         {"Retry-After: soon\r\n", 0, 0},
         {"Retry-After: -5\r\n", 0, 0},
         {soon, 95000, 100000},

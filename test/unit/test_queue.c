@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/cleanup.h"
@@ -212,6 +213,127 @@ static void a_delay_is_watched_whoever_is_called_away(void **state)
             near += cr_streq(key, "near");
         }
         assert_int_equal(near, 1);
+    }
+}
+
+/* --- who is called --- */
+
+/* A thread that works, and whether it sleeps, which is seen from outside: the queue tells nobody who waits for what. */
+struct worker {
+    struct cr_queue *queue;
+    pthread_t thread;
+    atomic_int tid;
+    atomic_int asked; /* times it went to the queue */
+    atomic_int taken;
+};
+
+static char *ask(struct worker *worker)
+{
+    atomic_store(&worker->tid, gettid());
+    atomic_fetch_add(&worker->asked, 1);
+    return cr_queue_take(worker->queue);
+}
+
+static void *take_one_only(void *arg)
+{
+    return ask(arg);
+}
+
+static void *take_one_after_the_other(void *arg)
+{
+    struct worker *worker = arg;
+    for (char *key; (key = ask(worker)); free(key)) {
+        atomic_fetch_add(&worker->taken, 1);
+        cr_queue_done(worker->queue, key);
+    }
+    return NULL;
+}
+
+/* Who is woken runs at once by this account, even when it has no CPU yet. */
+static bool sleeps(const struct worker *worker)
+{
+    char path[64];
+    char stat[256] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", atomic_load(&worker->tid));
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false;
+    size_t len = fread(stat, 1, sizeof stat - 1, file);
+    fclose(file);
+    stat[len] = '\0';
+    const char *end_of_name = strrchr(stat, ')');
+    return end_of_name && cr_starts_with(end_of_name, ") S");
+}
+
+/* Nobody has the lock then, so who sleeps has been to the queue and waits. False: not within seconds. */
+static bool all_wait(const struct worker *workers, size_t len, int asked)
+{
+    int64_t deadline = cr_clock_monotonic_ms() + 20 * 1000;
+    while (cr_clock_monotonic_ms() < deadline) {
+        int so_far = 0;
+        bool asleep = true;
+        for (size_t i = 0; i < len; i++)
+            so_far += atomic_load(&workers[i].asked);
+        for (size_t i = 0; i < len; i++)
+            asleep = asleep && sleeps(&workers[i]);
+        if (asleep && so_far == asked)
+            return true;
+        sched_yield();
+    }
+    return false;
+}
+
+/* Another would have to take its place, for nothing. */
+static void the_one_that_watches_a_delay_is_not_called_while_another_is_idle(void **state)
+{
+    (void)state;
+    enum { TIMES = 200 };
+    CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+    struct worker workers[] = {{.queue = queue}, {.queue = queue}};
+    bool ok = true;
+    cr_queue_add_after(queue, "far", 3600 * 1000);
+    for (int i = 0; i < 2; i++) { /* the first that finds nothing to do watches */
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, take_one_after_the_other, &workers[i]), 0);
+        ok = ok && all_wait(workers, (size_t)i + 1, i + 1);
+    }
+    for (int n = 1; ok && n <= TIMES; n++) {
+        cr_queue_add(queue, n % 2 ? "a" : "b");
+        ok = all_wait(workers, 2, 2 + n);
+    }
+    cr_queue_shutdown(queue);
+    for (int i = 0; i < 2; i++)
+        pthread_join(workers[i].thread, NULL);
+    assert_true(ok);
+    assert_int_equal(atomic_load(&workers[0].taken), 0);
+    assert_int_equal(atomic_load(&workers[1].taken), TIMES);
+}
+
+/* It does not come back; whoever is the next to have time watches, whether the near time is there by then or not. */
+static void the_one_that_watches_is_called_when_all_others_work_and_the_delay_is_watched_again(void **state)
+{
+    (void)state;
+    for (int before = 0; before < 2; before++) {
+        CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+        struct worker first = {.queue = queue};
+        struct worker next = {.queue = queue};
+        cr_queue_add(queue, "busy");
+        cr_autofree char *busy = cr_queue_take(queue);
+        cr_queue_add_after(queue, "far", 3600 * 1000);
+        assert_int_equal(pthread_create(&first.thread, NULL, take_one_only, &first), 0);
+        bool watched = all_wait(&first, 1, 1);
+        cr_queue_add(queue, "now");
+        cr_autofree char *now = taken_by(first.thread, queue);
+        if (before)
+            cr_queue_add_after(queue, "near", 10);
+        cr_queue_done(queue, busy);
+        assert_int_equal(pthread_create(&next.thread, NULL, take_one_only, &next), 0);
+        bool watched_again = before || all_wait(&next, 1, 1);
+        if (!before)
+            cr_queue_add_after(queue, "near", 10);
+        cr_autofree char *near = taken_by(next.thread, queue);
+        assert_true(watched && watched_again);
+        assert_string_equal(now, "now");
+        assert_string_equal(near, "near");
     }
 }
 
@@ -492,6 +614,8 @@ int main(void)
         cmocka_unit_test(shutdown_wakes_the_waiting_and_hands_out_nothing_more),
         cmocka_unit_test(a_sooner_delay_wakes_a_worker_that_waits_for_a_later_one),
         cmocka_unit_test(a_delay_is_watched_whoever_is_called_away),
+        cmocka_unit_test(the_one_that_watches_a_delay_is_not_called_while_another_is_idle),
+        cmocka_unit_test(the_one_that_watches_is_called_when_all_others_work_and_the_delay_is_watched_again),
         cmocka_unit_test(a_key_of_low_priority_comes_when_no_other_waits),
         cmocka_unit_test(of_two_priorities_the_higher_wins),
         cmocka_unit_test(a_key_of_low_priority_does_not_wait_for_ever),

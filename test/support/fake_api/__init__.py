@@ -1,7 +1,7 @@
 """An API server for tests that lies: a real one seen through a recorder, or its recording alone, broken by a schedule of faults.
 
-    operator ── HTTP/2 ──> server ──> schedule ──> fault ──> source: upstream (a real API server) or replay (a tape)
-                                                     └──────> tape, and what tests ask of it
+    operator ── watches: HTTP/2 ────> server ──> schedule ──> fault ──> source: upstream (a real API server) or replay (a tape)
+             └─ requests: HTTP/1.1 ─┘                           └──────> tape, and what tests ask of it
 
 It stands only where a fault cannot be had otherwise: what is kept and decided is the real API server's, or was. By hand:
 

@@ -1,5 +1,6 @@
-/* The HTTP client: libcurl's multi interface on the event loop, HTTP/2 where the server has it. The only user of
- * libcurl. A multi handle belongs to the loop: other threads queue and wake it. */
+/* Streams over HTTP: libcurl's multi interface on the event loop, HTTP/2 where the server has it. A multi handle
+ * belongs to the loop: other threads queue and wake it. Requests that a thread waits for are made in another way
+ * (http_requests.h), of the same parts. */
 #ifndef CR_NET_HTTP_H
 #define CR_NET_HTTP_H
 
@@ -22,14 +23,14 @@ struct cr_http_tls {
     const char *server_name; /* overrides the name that is verified (kubeconfig's tls-server-name); NULL: the URL's */
     bool insecure;           /* insecure-skip-tls-verify */
     const char *proxy;       /* "http://", "https://" (verified with the system's CAs) or "socks5://", with user and
-                              * password if need be; https goes through it as a tunnel, and socks5 gets the name, not an
+                              * password if need be; https goes through it as a tunnel, as do all requests that a
+                              * thread waits for, and socks5 gets the name, not an
                               * address, as in client-go; NULL: none */
 };
 
 struct cr_http_client;
 
-/* A client is one connection pool: requests of one client share connections. Streams that live long (watches) and big
- * lists get a client of their own so that they do not delay others. Any thread. */
+/* A client is one connection pool: streams of one client share connections. Any thread. */
 struct cr_http_client *cr_http_client_new(struct cr_loop *loop, const struct cr_http_tls *tls, const char *user_agent);
 /* The first step of a shutdown. Any thread: streams end with Cancelled in the loop's thread (before this returns when
  * called there); whatever is started later ends likewise. The client still has to be freed. */

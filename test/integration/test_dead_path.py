@@ -56,7 +56,8 @@ class Network:
         return {int(re.search(r":(\d+) ", line).group(1)): line for line in text.splitlines()}  # type: ignore[union-attr]
 
     def quiet(self) -> set[int]:
-        """Those on which the operator has sent nothing for a while: its watches'. The Lease is renewed each five seconds."""
+        """Those on which the operator has sent nothing for a while: its watches', and those of requests that nobody makes just now.
+        The Lease is renewed each five seconds."""
 
         def since(line: str) -> int:
             return int(re.search(r"lastsnd:(\d+)", line).group(1))  # type: ignore[union-attr]
@@ -142,7 +143,7 @@ def test_watches_on_dead_connections_are_replaced_and_the_lease_is_kept(
 ) -> None:
     operator, network = start("leader")
     operator.wait_line("became leader")
-    # The Lease has one of its own, which is quiet, too, when a renewal is late.
+    # The Lease's, which is used for nothing else, is quiet, too, when a renewal is late.
     watches = wait_until("the watches alone to be quiet", lambda: (quiet := network.quiet()) < set(network.connections()) and quiet)
     oldest = 0.0
     with network.dead(watches):

@@ -194,6 +194,7 @@ FAULTS: dict[str, Lay] = {
     "503 to the restart, twice": restart(Refuse(503), times=2),
     "401 to the restart": restart(Refuse(401)),
     "401 to the restart, twice": restart(Refuse(401), times=2),
+    # A request has its connection alone (HTTP/1.1): reset or lost is the same, its end without a byte of an answer.
     "the restart is done, its answer reset": restart(LoseAnswer("reset")),
     "the restart is done, the connection lost": restart(LoseAnswer("drop")),
     "the restart is done, its answer broken gzip": restart(BrokenGzip("checksum")),

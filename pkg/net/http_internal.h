@@ -136,6 +136,7 @@ struct cr_http_stream {
     size_t received;
     size_t max_body; /* 0: no cap */
     bool over_cap;
+    bool packed;   /* the answer is compressed */
     bool complete; /* curl is done with it, with result */
     CURLcode result;
 

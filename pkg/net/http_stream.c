@@ -2,12 +2,15 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 
 enum {
     KEEP_INBOX = 4 * 1024, /* a bigger inbox is given back after delivery: a watch has one, and mostly waits */
+    REFUSED = 400,
 };
 
 static void mark_ready(struct cr_http_stream *stream)
@@ -31,12 +34,39 @@ static void note_status(struct cr_http_stream *stream)
         mark_ready(stream);
 }
 
+/* Whether a line of the head is this field, and says anything but the one value. */
+static bool says_other(const char *line, size_t len, const char *field, const char *value)
+{
+    size_t field_len = strlen(field);
+    if (len < field_len || strncasecmp(line, field, field_len) != 0)
+        return false;
+    for (line += field_len, len -= field_len; len && strchr(" \t", *line); len--)
+        line++;
+    while (len && strchr(" \t\r\n", line[len - 1]))
+        len--;
+    return len != strlen(value) || strncasecmp(line, value, len) != 0;
+}
+
+/* The body is compressed, on its way (RFC 9112, section 6.1) or for good (RFC 9110, section 8.4), which nobody asks
+ * for. libcurl 7.88 unpacks the first kind all the same, 400 MB of 400 KB, and hands the second one over as it is. A
+ * refusal is one whatever its words. */
+static bool says_packed(const struct cr_http_stream *stream, const char *line, size_t len)
+{
+    long code = 0;
+    curl_easy_getinfo(stream->exchange.easy, CURLINFO_RESPONSE_CODE, &code);
+    return says_other(line, len, "Transfer-Encoding:", "chunked") ||
+           (code < REFUSED && says_other(line, len, "Content-Encoding:", "identity"));
+}
+
 /* CURLOPT_HEADERFUNCTION: line by line; an empty one ends the headers (and later the trailers). */
 static size_t on_header(char *line, size_t size, size_t count, void *arg)
 {
     struct cr_http_stream *stream = arg;
     size_t len = size * count;
     note_byte(stream);
+    stream->packed = !stream->status && says_packed(stream, line, len);
+    if (stream->packed)
+        return CURL_WRITEFUNC_ERROR;
     if (!stream->status && len && (line[0] == '\r' || line[0] == '\n'))
         note_status(stream);
     return len;
@@ -108,7 +138,8 @@ static void detach(struct cr_http_stream *stream)
     cr_timer_free(stream->timer);
     stream->timer = NULL;
     if (stream->added)
-        cr_http_pool_remove(stream->pool, cr_steal(&stream->exchange.easy), !stream->complete || stream->over_cap);
+        cr_http_pool_remove(stream->pool, cr_steal(&stream->exchange.easy),
+                            !stream->complete || stream->over_cap || stream->packed);
     stream->added = false;
     stream->pool = NULL;
     cr_http_exchange_dispose(&stream->exchange);
@@ -218,6 +249,12 @@ void cr_http_stream_complete(struct cr_http_stream *stream, CURLcode result)
 static void complete(struct cr_http_stream *stream)
 {
     struct cr_error err = {0};
+    if (stream->packed) {
+        cr_error_set(&err, CR_ERR_TRANSIENT, "%s: the answer is compressed, which nobody asked for",
+                     stream->exchange.head.origin);
+        end(stream, &err);
+        return;
+    }
     bool ok = stream->over_cap ? cr_http_exchange_over_cap(&stream->exchange, stream->max_body, &err)
                                : cr_http_exchange_ended(&stream->exchange, stream->result, stream->status, &err);
     end(stream, ok ? NULL : &err);

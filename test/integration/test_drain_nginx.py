@@ -77,8 +77,8 @@ def test_clients_are_told_with_their_answer(folder: Path) -> None:
     with Nginx().running(folder) as nginx, talk() as plain:
         idle, late, stream = Http1(_EDGE), Http1(_EDGE), Http2(_EDGE2)
         idle.get()
-        late.send("/?drip=1&seconds=1")
-        number = stream.send("/?drip=1&seconds=1")
+        late.send("/?drip=1&seconds=5")
+        number = stream.send("/?drip=1&seconds=5")
         for client in (late, stream):
             client.sock.recv(1, 2)
         hook = Hook(*nginx.flags, "--min-drain-duration", "0s", "--drain-timeout", "50s")

@@ -21,6 +21,7 @@ _NODE = "paper"
 _PODS = 2
 _TIMEOUT = "2m"
 _GRACE = 180
+_STILL = 2.5  # seconds; a status is written at most once a second
 _STUCK = 30.0  # seconds behind its grace period a pod should have ended
 
 
@@ -116,6 +117,20 @@ def _start(plane: ControlPlane, lane: Drained, folder: Path, number: int = 1) ->
     return Operator(plane, lane.namespace, f"operator-{number}", plane.kubeconfig, folder, "--leader-elect=false")
 
 
+def _wait_written(lane: Drained) -> None:
+    """Until nothing of the policy's status is left to be written."""
+    seen, since = "", 0.0
+
+    def is_still() -> bool:
+        nonlocal seen, since
+        version = lane.policy()["metadata"]["resourceVersion"]
+        if version != seen:
+            seen, since = version, time.monotonic()
+        return time.monotonic() - since > _STILL
+
+    wait_until("the status to be written", is_still, 60)
+
+
 def test_a_restart_is_over_when_the_old_pods_have_drained(control_plane: ControlPlane, lane: Drained, tmp_path: Path) -> None:
     lane.create()
     _add_next(lane)
@@ -133,6 +148,7 @@ def test_a_restart_is_over_when_the_old_pods_have_drained(control_plane: Control
         assert lane.condition("Converged")["status"] == "False"
         wait_until("who comes after it to wait", lambda: lane.consumer("next").get("blockedBy") == "after: waits for c")
         wait_until("the metric", lambda: 'reason="Drain"} 1' in operator.get("/metrics")[1])
+        _wait_written(lane)
         operator.end()
         version = lane.policy()["metadata"]["resourceVersion"]
         operator = _start(control_plane, lane, tmp_path, 2)

@@ -76,8 +76,11 @@ class Http1:
         return Answer(int(status.split()[1]), headers, body)
 
     def get(self, path: str = "/") -> Answer:
-        self.send(path)
-        return self.answer()
+        try:
+            self.send(path)
+            return self.answer()
+        except ConnectionError as error:  # who asks on a connection that was closed is told by a reset, or by its end
+            raise Cut(str(error)) from error
 
     def is_open(self) -> bool:
         return is_open(self.sock)

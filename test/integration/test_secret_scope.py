@@ -34,6 +34,7 @@ TLS, OPAQUE = "kubernetes.io/tls", "Opaque"
 WIDE_TLS = "type=kubernetes.io/tls"
 LIMIT = 50  # watch_scope.h
 PER_POLICY = 60
+_WORKERS = 4  # --workers, by default
 _BURST = 0.1  # policies that come together are one decision (secret_watches.c)
 
 
@@ -385,8 +386,8 @@ def test_many_names_share_few_connections(place: Place, start: Start) -> None:
         place.change(name)
     for number, part in enumerate(parts):
         place.wait_known(f"part-{number}", *part)
-    # Three of watches, and one of all other requests.
-    assert _connections(place.plane, operator) == 4
+    # Three of watches, and one for each worker that had something to ask while others did.
+    assert 3 < _connections(place.plane, operator) <= 3 + _WORKERS
 
 
 def _connections(plane: ControlPlane, operator: Operator) -> int:

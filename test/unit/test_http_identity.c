@@ -52,18 +52,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* "<SNI>|<client's CN>|<Host>" of each request. */
-static void serve_who(struct test_conn *conn, void *arg)
-{
-    (void)arg;
-    while (test_conn_request(conn)) {
-        const char *host = strcasestr(conn->head, "\r\nHost: ");
-        cr_autofree char *text = cr_asprintf("%s|%s|%.*s", cr_or_empty(conn->server_name), cr_or_empty(conn->client_cn),
-                                             host ? (int)strcspn(host + 8, "\r") : 0, host ? host + 8 : "");
-        test_conn_answer(conn, 200, "", text);
-    }
-}
-
 static bool ask(struct cr_http_requests *client, const struct test_server *server, struct cr_buf *text,
                 struct cr_error *err)
 {
@@ -89,7 +77,8 @@ static bool ask_as(const struct cr_http_tls *tls, const struct test_server *serv
 
 static struct test_server *server_with(const struct test_cert *cert, const struct test_cert *client_ca)
 {
-    return test_server_new(&(struct test_server_options){.cert = cert, .client_ca = client_ca, .serve = serve_who});
+    return test_server_new(
+        &(struct test_server_options){.cert = cert, .client_ca = client_ca, .serve = test_serve_who});
 }
 
 static void the_server_must_be_of_our_ca_and_of_its_name(void **state)
@@ -239,7 +228,7 @@ static void a_server_without_tls_is_told(void **state)
 {
     (void)state;
     CR_CLEANUP(test_server)
-    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_who});
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = test_serve_who});
     cr_autofree char *url = cr_asprintf("https://127.0.0.1:%d/", test_server_port(server));
     struct cr_http_requests *client = cr_http_requests_new(NULL, NULL);
     const struct cr_http_request request = {.method = "GET", .url = url, .timeout_ms = 300};

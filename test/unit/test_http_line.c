@@ -213,18 +213,6 @@ static void a_used_connection_that_says_nothing_is_tried_again_and_a_new_one_is_
     assert_int_equal(test_server_accepted(mute), 1);
 }
 
-/* "<SNI>|<client's CN>|<Host>" of each request. */
-static void serve_who(struct test_conn *conn, void *arg)
-{
-    (void)arg;
-    while (test_conn_request(conn)) {
-        const char *host = strstr(conn->head, "\r\nHost: ");
-        cr_autofree char *text = cr_asprintf("%s|%s|%.*s", cr_or_empty(conn->server_name), cr_or_empty(conn->client_cn),
-                                             host ? (int)strcspn(host + 8, "\r") : 0, host ? host + 8 : "");
-        test_conn_answer(conn, 200, "", text);
-    }
-}
-
 static void a_server_is_verified_and_told_who_asks(void **state)
 {
     CR_CLEANUP(test_cert) struct test_cert *ca = test_cert_new(&(struct test_cert_spec){.cn = "ca", .ca = true});
@@ -234,7 +222,7 @@ static void a_server_is_verified_and_told_who_asks(void **state)
     CR_CLEANUP(test_cert) struct test_cert *client = test_cert_new(&(struct test_cert_spec){.cn = "me", .issuer = ca});
     CR_CLEANUP(test_server)
     struct test_server *server =
-        test_server_new(&(struct test_server_options){.serve = serve_who, .cert = leaf, .client_ca = ca});
+        test_server_new(&(struct test_server_options){.serve = test_serve_who, .cert = leaf, .client_ca = ca});
     cr_autofree char *url = test_server_url(server, "/");
     struct cr_http_tls tls = {.ca_pem = ca->cert_pem,
                               .cert_pem = client->cert_pem,

@@ -68,21 +68,10 @@ static int tear_down_papers(void **state)
 
 /* --- who is trusted, and as whom we speak --- */
 
-/* "<SNI>|<client's CN>|<Host>" of each request. */
-static void serve_who(struct test_conn *conn, void *arg)
-{
-    (void)arg;
-    while (test_conn_request(conn)) {
-        const char *host = strcasestr(conn->head, "\r\nHost: ");
-        cr_autofree char *text = cr_asprintf("%s|%s|%.*s", cr_or_empty(conn->server_name), cr_or_empty(conn->client_cn),
-                                             host ? (int)strcspn(host + 8, "\r") : 0, host ? host + 8 : "");
-        test_conn_answer(conn, 200, "", text);
-    }
-}
-
 static struct test_server *server_with(const struct test_cert *cert, const struct test_cert *client_ca)
 {
-    return test_server_new(&(struct test_server_options){.cert = cert, .client_ca = client_ca, .serve = serve_who});
+    return test_server_new(
+        &(struct test_server_options){.cert = cert, .client_ca = client_ca, .serve = test_serve_who});
 }
 
 static struct cr_http_tls credentials(const struct papers *p, const struct test_cert *client)

@@ -403,3 +403,14 @@ void test_serve_half(struct test_conn *conn, void *arg)
     if (test_conn_request(conn) && test_conn_puts(conn, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"))
         test_conn_wait_closed(conn);
 }
+
+void test_serve_who(struct test_conn *conn, void *arg)
+{
+    (void)arg;
+    while (test_conn_request(conn)) {
+        const char *host = strcasestr(conn->head, "\r\nHost: ");
+        cr_autofree char *text = cr_asprintf("%s|%s|%.*s", cr_or_empty(conn->server_name), cr_or_empty(conn->client_cn),
+                                             host ? (int)strcspn(host + 8, "\r") : 0, host ? host + 8 : "");
+        test_conn_answer(conn, 200, "", text);
+    }
+}

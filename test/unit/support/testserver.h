@@ -68,5 +68,7 @@ void test_conn_wait_closed(struct test_conn *conn);
 /* What a server may do to a request: answer nothing, or begin an answer of 9 bytes with "half". */
 void test_serve_silence(struct test_conn *conn, void *arg);
 void test_serve_half(struct test_conn *conn, void *arg);
+/* Or to each: "<SNI>|<client's CN>|<Host>". */
+void test_serve_who(struct test_conn *conn, void *arg);
 
 #endif

@@ -152,8 +152,10 @@ static int run(const struct flags *flags, struct cr_error *err)
     };
     controller = cr_policy_controller_new(&options, err);
     if (controller)
+        /* NOLINTNEXTLINE(clang-analyzer-deadcode.DeadStores): the cleanup reads it */
         domains = new_domains(controller, &options);
     if (controller && flags->control_plane)
+        /* NOLINTNEXTLINE(clang-analyzer-deadcode.DeadStores): the cleanup reads it */
         control_plane = new_control_plane(&options);
     if (controller && cr_manager_run(manager, err))
         return 0;

@@ -97,7 +97,7 @@ bool cr_node_required(const struct cr_node *node, const char *key, char **slot, 
 
 bool cr_node_list(const struct cr_node *node, const char *key, size_t max, struct cr_strvec *out, struct cr_error *err)
 {
-    struct cr_node array;
+    struct cr_node array = {0};
     if (!cr_node_array(node, key, max, &array, err))
         return false;
     for (const struct cr_json *item = cr_json_first(array.json); item; item = cr_json_next(item)) {

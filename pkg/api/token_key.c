@@ -14,7 +14,7 @@ static bool decode_url(const char *text, size_t len, struct cr_buf *out)
 {
     CR_CLEANUP(cr_buf) struct cr_buf plain = {.secret = true};
     for (size_t i = 0; i < len; i++) {
-        char c = text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i];
+        char c = (char)(text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i]);
         /* White space would be skipped, and the two of plain base64 are none here. */
         if (text[i] == '+' || text[i] == '/' || text[i] == '=' || text[i] <= ' ' || !cr_buf_append(&plain, &c, 1))
             return false;

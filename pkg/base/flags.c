@@ -95,6 +95,7 @@ static bool take(const struct parse *p, const struct cr_flag *flag, const char *
                  struct cr_error *err)
 {
     void *field = (char *)p->out + flag->offset;
+    const char *needed = cr_or_empty(value);
     if (p->flags->seen && !p->flags->seen(p->out, flag, err))
         return false;
     if (flag->check && !flag->check(name, value, err))
@@ -113,13 +114,13 @@ static bool take(const struct parse *p, const struct cr_flag *flag, const char *
         return take_bool(name, value, field, err);
     case CR_FLAG_DURATION:
     case CR_FLAG_SECONDS:
-        return take_duration(flag, name, value, field, err);
+        return take_duration(flag, name, needed, field, err);
     case CR_FLAG_NUMBER:
-        return take_number(flag, name, value, field, err);
+        return take_number(flag, name, needed, field, err);
     case CR_FLAG_CHOICE:
-        return take_choice(flag, name, value, field, err);
+        return take_choice(flag, name, needed, field, err);
     case CR_FLAG_LOG_LEVEL:
-        return cr_log_level_parse(value, field, err);
+        return cr_log_level_parse(needed, field, err);
     case CR_FLAG_OWN:
         return flag->take(field, name, value, err);
     default:

@@ -15,10 +15,10 @@ struct field {
     const char *name;
     int min;
     int max;
-    int again; /* so many of the last values are the first ones once more, and no part of an open range ("*", "1/2") */
     const char *const *words; /* parallel to the values from words_from on; NULL: none */
     int words_from;
     int words_len;
+    int again; /* so many of the last values are the first ones once more, and no part of an open range ("*", "1/2") */
     bool takes_any; /* "?" */
 };
 
@@ -113,7 +113,8 @@ static bool has_date(uint64_t days, uint64_t months)
     return false;
 }
 
-static bool split(char *text, char *words[FIELDS], struct cr_error *err)
+/* How many words there are; the first FIELDS of them are put into words. */
+static int split(char *text, char *words[FIELDS])
 {
     int count = 0;
     for (char *word; (word = strsep(&text, " "));) {
@@ -123,19 +124,18 @@ static bool split(char *text, char *words[FIELDS], struct cr_error *err)
             words[count] = word;
         count++;
     }
-    return count == FIELDS ||
-           cr_error_set(
-               err, CR_ERR_INVALID,
-               "has %d fields; it must have five: minute hour day-of-month month day-of-week, such as '0 2 * * *'",
-               count);
+    return count;
 }
 
 bool cr_cron_parse(const char *text, struct cr_cron *out, struct cr_error *err)
 {
     cr_autofree char *copy = cr_strdup(text);
     char *words[FIELDS] = {0};
-    if (!split(copy, words, err))
-        return false;
+    int count = split(copy, words);
+    if (count != FIELDS)
+        return cr_error_set(
+            err, CR_ERR_INVALID,
+            "has %d fields; it must have five: minute hour day-of-month month day-of-week, such as '0 2 * * *'", count);
     *out = (struct cr_cron){.either_day = !begins_with_star(words[2]) && !begins_with_star(words[4])};
     uint64_t *const bits[FIELDS] = {&out->minutes, &out->hours, &out->days, &out->months, &out->weekdays};
     for (int i = 0; i < FIELDS; i++)

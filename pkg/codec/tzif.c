@@ -159,7 +159,7 @@ static bool read_footer(struct cursor *in, struct cr_tzif *zone, struct cr_error
 /* A file of version 1 has one block, of 32 bits. Later ones have it for old readers, and another behind it. */
 static bool read_file(struct cursor *in, struct cr_tzif *zone, struct cr_error *err)
 {
-    struct header header;
+    struct header header = {0};
     if (!read_header(in, &header, err))
         return false;
     if (!header.version)

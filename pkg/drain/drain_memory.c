@@ -9,7 +9,7 @@ static bool read_process(const char *text, struct cr_proc *out)
 {
     int pid = 0;
     *out = (struct cr_proc){0};
-    bool ok = sscanf(text, "process %d %" SCNu64, &pid, &out->started) == 2;
+    bool ok = sscanf(text, "process %9d %19" SCNu64, &pid, &out->started) == 2;
     out->pid = pid;
     return ok;
 }

@@ -133,9 +133,10 @@ static bool read_row(const char *line, const struct columns *columns, const stru
 /* "Name: HAProxy" and so on, up to an empty line. *text is behind it then. */
 static bool read_info(const char **text, pid_t *pid, struct cr_error *err)
 {
+    static const char first[] = "Name: ";
     static const char label[] = "Pid: ";
     uint64_t number = 0;
-    if (!cr_starts_with(*text, "Name: "))
+    if (strncmp(*text, first, strlen(first)) != 0)
         return not_understood(*text, err);
     for (;;) {
         cr_autofree char *line = next_line(text);

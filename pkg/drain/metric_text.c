@@ -231,7 +231,7 @@ bool cr_metric_sum(const char *text, size_t len, const char *metric, uint64_t *s
     struct span name;
     struct span labels;
     struct span rest = {text, text + len};
-    struct span line;
+    struct span line = {0};
     struct sample sample;
     double total = 0;
     bool found = false;

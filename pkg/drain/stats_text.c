@@ -45,7 +45,8 @@ static bool not_understood(const char *what, const char *text, size_t len, struc
 {
     cr_autofree char *copy = cr_strndup(text, len);
     cr_autofree char *shown = cr_text_clip(copy, SHOWN);
-    return cr_error_set(err, CR_ERR_INVALID, "%s: '%s'", what, shown);
+    cr_error_set(err, CR_ERR_INVALID, "%s: '%s'", what, shown);
+    return false;
 }
 
 bool cr_stats_number(const char *text, size_t len, uint64_t *open, struct cr_error *err)

@@ -20,9 +20,9 @@ struct cr_watch {
     char *ns;
     char *label_selector;
     char *field_selector;
-    char *what; /* "watch /api/v1/pods": for errors */
-    bool secret;
+    char *what;        /* "watch /api/v1/pods": for errors */
     const char *apart; /* NULL: none */
+    bool secret;
     bool optional;
     struct cr_watch_handler handler;
 
@@ -33,8 +33,8 @@ struct cr_watch {
     bool no_stream_list; /* the server was found not to have it */
     int unmarked;        /* streaming lists in a row that ended without their mark */
     struct cr_backoff backoff;
-    bool bad_data; /* what came could not be read: events alone do not reset the backoff */
     struct cr_timer *timer;
+    bool bad_data; /* what came could not be read: events alone do not reset the backoff */
     bool closing;
 
     /* The connection. */

@@ -124,13 +124,9 @@ struct cr_http_pool *cr_http_client_pool(struct cr_http_client *client)
 
 void cr_http_client_set_tls(struct cr_http_client *client, const struct cr_http_tls *tls)
 {
-    struct cr_http_identity *identity = cr_http_identity_new(tls);
+    struct cr_http_identity *unused = cr_http_identity_new(tls);
     pthread_mutex_lock(&client->lock);
-    struct cr_http_identity *unused = identity;
-    if (!cr_http_identity_equal(client->identity, identity)) {
-        unused = client->identity;
-        client->identity = identity;
-    }
+    (void)cr_http_identity_renew(&client->identity, &unused);
     pthread_mutex_unlock(&client->lock);
     cr_http_identity_unref(unused);
 }

@@ -79,6 +79,11 @@ bool cr_http_exchange_over_cap(const struct cr_http_exchange *x, size_t cap, str
                         x->head.origin, cap);
 }
 
+bool cr_http_answer_packed(const char *origin, struct cr_error *err)
+{
+    return cr_error_set(err, CR_ERR_TRANSIENT, "%s: the answer is compressed, which nobody asked for", origin);
+}
+
 bool cr_http_exchange_timed_out(const struct cr_http_exchange *x, int timeout_ms, struct cr_error *err)
 {
     return cr_error_set(err, CR_ERR_TRANSIENT, "%s: no answer within %d ms (%s)", x->head.origin, timeout_ms,
@@ -90,7 +95,7 @@ bool cr_http_exchange_timed_out(const struct cr_http_exchange *x, int timeout_ms
  * write must not look like trouble of the network. */
 static bool is_cut_refusal(CURLcode result, int status)
 {
-    return status >= 400 && (result == CURLE_PARTIAL_FILE || result == CURLE_HTTP2_STREAM);
+    return status >= CR_HTTP_REFUSED && (result == CURLE_PARTIAL_FILE || result == CURLE_HTTP2_STREAM);
 }
 
 bool cr_http_exchange_ended(const struct cr_http_exchange *x, CURLcode result, int status, struct cr_error *err)

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "net/http_internal.h"
+#include "wire/http_field.h"
 
 /* --- its lines --- */
 
@@ -30,13 +31,6 @@ static bool is_method(const char *method)
 static void add_line(struct cr_http_head *head, const char *line)
 {
     head->lines = curl_slist_append(head->lines, line);
-}
-
-/* RFC 9110, section 5.1: a token. */
-static bool is_header_name(const char *name, size_t len)
-{
-    static const char allowed[] = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    return len && strspn(name, allowed) >= len;
 }
 
 /* Whether the request has it already; names in any case (RFC 9110, section 5.1). */
@@ -69,7 +63,7 @@ static bool add_own(struct cr_http_head *head, const struct cr_http_request *req
     for (size_t i = 0; i < request->headers_len; i++) {
         const char *line = request->headers[i];
         size_t name = strcspn(line, ":");
-        if (line[name] != ':' || !is_header_name(line, name) || !is_header_text(line + name))
+        if (line[name] != ':' || !cr_http_is_token(line, name) || !is_header_text(line + name))
             return cr_error_set(err, CR_ERR_INVALID, "header %zu is not of the form 'Name: value' on one line", i + 1);
         add_line(head, line);
     }

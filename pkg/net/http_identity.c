@@ -48,8 +48,18 @@ void cr_http_identity_unref(struct cr_http_identity *identity)
     free(identity);
 }
 
-bool cr_http_identity_equal(const struct cr_http_identity *a, const struct cr_http_identity *b)
+static bool is_equal(const struct cr_http_identity *a, const struct cr_http_identity *b)
 {
     return cr_streq(a->ca_pem, b->ca_pem) && cr_streq(a->cert_pem, b->cert_pem) && cr_streq(a->key_pem, b->key_pem) &&
            cr_streq(a->server_name, b->server_name) && cr_streq(a->proxy, b->proxy) && a->insecure == b->insecure;
+}
+
+bool cr_http_identity_renew(struct cr_http_identity **newest, struct cr_http_identity **other)
+{
+    if (is_equal(*newest, *other))
+        return false;
+    struct cr_http_identity *before = *newest;
+    *newest = *other;
+    *other = before;
+    return true;
 }

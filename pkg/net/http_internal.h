@@ -20,6 +20,7 @@ enum {
     /* curl reads up to 100 of these before it returns, all of which lie in an inbox then: with its own 16 KiB that may
      * be 1.6 MB of what the receiver would have dropped. */
     CR_HTTP_READ_SIZE = 4 * 1024,
+    CR_HTTP_REFUSED = 400,                /* the least status of a refusal */
     CR_HTTP_LONGEST_RETRY_AFTER_S = 3600, /* longer is taken for that */
 };
 
@@ -38,7 +39,8 @@ struct cr_http_identity *cr_http_identity_ref(struct cr_http_identity *identity)
 void cr_http_identity_unref(struct cr_http_identity *identity);
 /* Wiped. */
 void cr_http_free_secret(char *text);
-bool cr_http_identity_equal(const struct cr_http_identity *a, const struct cr_http_identity *b);
+/* True: *newest and *other differed, and have changed places. */
+bool cr_http_identity_renew(struct cr_http_identity **newest, struct cr_http_identity **other);
 
 /* One request as curl wants it. */
 struct cr_http_exchange {
@@ -64,6 +66,7 @@ bool cr_http_exchange_ended(const struct cr_http_exchange *x, CURLcode result, i
                             struct cr_error *err) CR_MUST_USE;
 /* False, for the caller to return. */
 bool cr_http_exchange_over_cap(const struct cr_http_exchange *x, size_t cap, struct cr_error *err);
+bool cr_http_answer_packed(const char *origin, struct cr_error *err);
 bool cr_http_exchange_timed_out(const struct cr_http_exchange *x, int timeout_ms, struct cr_error *err);
 /* What the exchange was doing: "connecting", "waiting for the response", … */
 const char *cr_http_exchange_phase(const struct cr_http_exchange *x);
@@ -146,8 +149,6 @@ struct cr_http_stream {
     int timeout_ms;
     int idle_ms;
 };
-struct cr_http_stream *cr_http_stream_new(struct cr_http_client *client, const struct cr_http_request *request,
-                                          const struct cr_http_stream_handler *handler, int idle_ms);
 /* Any thread. */
 void cr_http_stream_queue(struct cr_http_stream *stream);
 /* The rest: loop thread. */

@@ -12,22 +12,22 @@
 
 enum {
     READ_SIZE = 4 * 1024,
-    REFUSED = 400,
     /* A server that closes an idle connection while a request is on its way says so within a round trip. */
     AT_ONCE_MS = 100,
 };
 
 struct cr_http_line {
-    const char *user_agent;            /* borrowed */
-    struct cr_http_identity *identity; /* of link; NULL: not used yet */
+    const char *user_agent; /* borrowed */
+    struct cr_http_identity *identity;
     struct cr_http_link link;
     char *origin; /* of the last request: "GET https://host:port" */
 };
 
-struct cr_http_line *cr_http_line_new(const char *user_agent, int wake_fd)
+struct cr_http_line *cr_http_line_new(const char *user_agent, struct cr_http_identity *identity, int wake_fd)
 {
     struct cr_http_line *line = cr_new(struct cr_http_line);
     line->user_agent = user_agent;
+    line->identity = cr_http_identity_ref(identity);
     cr_http_link_init(&line->link, wake_fd);
     return line;
 }
@@ -37,21 +37,9 @@ void cr_http_line_free(struct cr_http_line *line)
     if (!line)
         return;
     cr_http_link_close(&line->link);
-    if (line->identity)
-        cr_http_identity_unref(line->identity);
+    cr_http_identity_unref(line->identity);
     free(line->origin);
     free(line);
-}
-
-/* A connection made with other credentials is closed. */
-static void take_identity(struct cr_http_line *line, struct cr_http_identity *identity)
-{
-    if (line->identity == identity)
-        return;
-    cr_http_link_close(&line->link);
-    if (line->identity)
-        cr_http_identity_unref(line->identity);
-    line->identity = cr_http_identity_ref(identity);
 }
 
 static bool same_server(const char *a, const char *b)
@@ -164,7 +152,7 @@ static bool may_begin(const struct cr_http_request *request, struct cr_error *er
 /* A refusal whose body is cut off is one. */
 static bool is_answer(const struct trial *trial, bool whole, const struct cr_error *err)
 {
-    return whole || (trial->parse.status >= REFUSED && !trial->unspoken && err->kind == CR_ERR_TRANSIENT);
+    return whole || (trial->parse.status >= CR_HTTP_REFUSED && !trial->unspoken && err->kind == CR_ERR_TRANSIENT);
 }
 
 static int retry_after_ms(const char *text)
@@ -186,9 +174,7 @@ static bool can_be_read(struct trial *trial, struct cr_error *err)
     if (!trial->parse.encoded || !body->len)
         return true;
     cr_buf_reset(body);
-    return trial->parse.status >= REFUSED ||
-           cr_error_set(err, CR_ERR_TRANSIENT, "%s: the answer is compressed, which nobody asked for",
-                        trial->line->origin);
+    return trial->parse.status >= CR_HTTP_REFUSED || cr_http_answer_packed(trial->line->origin, err);
 }
 
 static bool try_once(struct trial *trial, struct cr_error *err)
@@ -249,11 +235,15 @@ bool cr_http_line_is_open(const struct cr_http_line *line)
     return line->link.fd != CURL_SOCKET_BAD;
 }
 
-bool cr_http_line_do(struct cr_http_line *line, struct cr_http_identity *identity,
-                     const struct cr_http_request *request, struct cr_http_response *response, struct cr_error *err)
+const struct cr_http_identity *cr_http_line_identity(const struct cr_http_line *line)
+{
+    return line->identity;
+}
+
+bool cr_http_line_do(struct cr_http_line *line, const struct cr_http_request *request,
+                     struct cr_http_response *response, struct cr_error *err)
 {
     *response = (struct cr_http_response){.body.secret = request->secret};
-    take_identity(line, identity);
     bool ok = exchange(line, request, response, err);
     if (!ok)
         cr_http_response_dispose(response);

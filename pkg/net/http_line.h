@@ -7,14 +7,14 @@
 
 struct cr_http_line;
 
-/* Borrowed: user_agent, and wake_fd, which is readable when all requests are to end. */
-struct cr_http_line *cr_http_line_new(const char *user_agent, int wake_fd);
+/* Borrowed: user_agent, and wake_fd, which is readable when all requests are to end. identity is counted. */
+struct cr_http_line *cr_http_line_new(const char *user_agent, struct cr_http_identity *identity, int wake_fd);
 void cr_http_line_free(struct cr_http_line *line);
 /* Whether there is a connection, as far as is known. */
 bool cr_http_line_is_open(const struct cr_http_line *line);
-/* As cr_http_do, with the connection that there is when it is of this identity, which is counted. */
-bool cr_http_line_do(struct cr_http_line *line, struct cr_http_identity *identity,
-                     const struct cr_http_request *request, struct cr_http_response *response,
-                     struct cr_error *err) CR_MUST_USE;
+const struct cr_http_identity *cr_http_line_identity(const struct cr_http_line *line);
+/* As cr_http_do. */
+bool cr_http_line_do(struct cr_http_line *line, const struct cr_http_request *request,
+                     struct cr_http_response *response, struct cr_error *err) CR_MUST_USE;
 
 #endif

@@ -226,8 +226,10 @@ struct cr_http_pool *cr_http_pool_new(struct cr_http_client *client, struct cr_l
 static void pool_free(struct cr_http_pool *pool)
 {
     curl_multi_cleanup(pool->multi);
-    while (!LIST_EMPTY(&pool->sockets))
-        unwatch(LIST_FIRST(&pool->sockets));
+    for (struct watched *watched = LIST_FIRST(&pool->sockets), *next = NULL; watched; watched = next) {
+        next = LIST_NEXT(watched, link);
+        unwatch(watched);
+    }
     cr_timer_free(pool->timer);
     cr_timer_free(pool->flush);
     cr_timer_free(pool->look_again);

@@ -49,18 +49,13 @@ struct cr_http_requests *cr_http_requests_new(const struct cr_http_tls *tls, con
     return requests;
 }
 
-static void slot_free(struct slot *slot)
-{
-    cr_http_line_free(slot->line);
-    free(slot);
-}
-
 static void hang_up(struct slots *slots)
 {
     struct slot *slot = NULL;
     while ((slot = SLIST_FIRST(slots))) {
         SLIST_REMOVE_HEAD(slots, link);
-        slot_free(slot);
+        cr_http_line_free(slot->line);
+        free(slot);
     }
 }
 
@@ -114,12 +109,8 @@ void cr_http_requests_set_tls(struct cr_http_requests *requests, const struct cr
 {
     struct cr_http_identity *unused = cr_http_identity_new(tls);
     pthread_mutex_lock(&requests->lock);
-    if (!cr_http_identity_equal(requests->identity, unused)) {
-        struct cr_http_identity *newest = unused;
-        unused = requests->identity;
-        requests->identity = newest;
+    if (cr_http_identity_renew(&requests->identity, &unused))
         move_all(&requests->idle, &requests->unused);
-    }
     pthread_mutex_unlock(&requests->lock);
     cr_http_identity_unref(unused);
 }
@@ -134,55 +125,50 @@ void cr_http_requests_cancel(struct cr_http_requests *requests)
     (void)ignored; /* EAGAIN: it is readable already */
 }
 
-static struct slot *slot_new(const struct cr_http_requests *requests)
+static struct slot *slot_new(const struct cr_http_requests *requests, struct cr_http_identity *identity)
 {
     struct slot *slot = cr_new(struct slot);
-    slot->line = cr_http_line_new(requests->user_agent, requests->wake_fd);
+    slot->line = cr_http_line_new(requests->user_agent, identity, requests->wake_fd);
     return slot;
 }
 
-/* NULL: cancelled. identity: counted. */
-static struct slot *take(struct cr_http_requests *requests, struct cr_http_identity **identity)
+/* NULL: cancelled. */
+static struct slot *take(struct cr_http_requests *requests)
 {
     pthread_mutex_lock(&requests->lock);
-    bool cancelled = requests->cancelled;
-    struct slot *slot = cancelled ? NULL : SLIST_FIRST(&requests->idle);
+    struct slot *slot = requests->cancelled ? NULL : SLIST_FIRST(&requests->idle);
     if (slot)
         SLIST_REMOVE_HEAD(&requests->idle, link);
-    *identity = cancelled ? NULL : cr_http_identity_ref(requests->identity);
+    else if (!requests->cancelled)
+        slot = slot_new(requests, requests->identity);
     struct slots unused = take_unused(requests);
     pthread_mutex_unlock(&requests->lock);
     hang_up(&unused);
-    return slot || cancelled ? slot : slot_new(requests);
+    return slot;
 }
 
 /* One that is of no use any more does not come before those that are. */
-static void give_back(struct cr_http_requests *requests, struct slot *slot, struct cr_http_identity *identity)
+static void give_back(struct cr_http_requests *requests, struct slot *slot)
 {
     slot->used_ms = cr_clock_monotonic_ms();
     pthread_mutex_lock(&requests->lock);
-    bool keep = identity == requests->identity && cr_http_line_is_open(slot->line);
-    if (keep) {
-        SLIST_INSERT_HEAD(&requests->idle, slot, link);
+    bool keep = cr_http_line_identity(slot->line) == requests->identity && cr_http_line_is_open(slot->line);
+    SLIST_INSERT_HEAD(keep ? &requests->idle : &requests->unused, slot, link);
+    if (keep)
         retire_old(requests);
-    }
     struct slots unused = take_unused(requests);
     pthread_mutex_unlock(&requests->lock);
-    if (!keep)
-        slot_free(slot);
     hang_up(&unused);
-    cr_http_identity_unref(identity);
 }
 
 bool cr_http_do(struct cr_http_requests *requests, const struct cr_http_request *request,
                 struct cr_http_response *response, struct cr_error *err)
 {
     *response = (struct cr_http_response){0};
-    struct cr_http_identity *identity = NULL;
-    struct slot *slot = take(requests, &identity);
+    struct slot *slot = take(requests);
     if (!slot)
         return cr_error_set(err, CR_ERR_CANCELLED, "shutting down");
-    bool ok = cr_http_line_do(slot->line, identity, request, response, err);
-    give_back(requests, slot, identity);
+    bool ok = cr_http_line_do(slot->line, request, response, err);
+    give_back(requests, slot);
     return ok;
 }

@@ -10,7 +10,6 @@
 
 enum {
     KEEP_INBOX = 4 * 1024, /* a bigger inbox is given back after delivery: a watch has one, and mostly waits */
-    REFUSED = 400,
 };
 
 static void mark_ready(struct cr_http_stream *stream)
@@ -55,7 +54,7 @@ static bool says_packed(const struct cr_http_stream *stream, const char *line, s
     long code = 0;
     curl_easy_getinfo(stream->exchange.easy, CURLINFO_RESPONSE_CODE, &code);
     return says_other(line, len, "Transfer-Encoding:", "chunked") ||
-           (code < REFUSED && says_other(line, len, "Content-Encoding:", "identity"));
+           (code < CR_HTTP_REFUSED && says_other(line, len, "Content-Encoding:", "identity"));
 }
 
 /* CURLOPT_HEADERFUNCTION: line by line; an empty one ends the headers (and later the trailers). */
@@ -90,8 +89,8 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
     return len;
 }
 
-struct cr_http_stream *cr_http_stream_new(struct cr_http_client *client, const struct cr_http_request *request,
-                                          const struct cr_http_stream_handler *handler, int idle_ms)
+static struct cr_http_stream *stream_new(struct cr_http_client *client, const struct cr_http_request *request,
+                                         const struct cr_http_stream_handler *handler, int idle_ms)
 {
     struct cr_http_stream *stream = cr_new(struct cr_http_stream);
     cr_http_client_ref(client);
@@ -145,10 +144,16 @@ static void detach(struct cr_http_stream *stream)
     cr_http_exchange_dispose(&stream->exchange);
 }
 
-static void end(struct cr_http_stream *stream, const struct cr_error *err)
+/* Leaves the stream to be freed by its caller. */
+static void tell_end(struct cr_http_stream *stream, const struct cr_error *err)
 {
     detach(stream);
     stream->handler.on_end(stream->handler.arg, err);
+}
+
+static void end(struct cr_http_stream *stream, const struct cr_error *err)
+{
+    tell_end(stream, err);
     if (!stream->delivering)
         stream_free(stream);
 }
@@ -246,18 +251,28 @@ void cr_http_stream_complete(struct cr_http_stream *stream, CURLcode result)
     mark_ready(stream);
 }
 
+/* --- within deliver, which frees the stream --- */
+
+static void refuse(struct cr_http_stream *stream)
+{
+    struct cr_error err = {0};
+    if (stream->state == CR_HTTP_ENDED)
+        return;
+    cr_error_set(&err, CR_ERR_CANCELLED, "the response was refused by its receiver");
+    tell_end(stream, &err);
+}
+
 static void complete(struct cr_http_stream *stream)
 {
     struct cr_error err = {0};
     if (stream->packed) {
-        cr_error_set(&err, CR_ERR_TRANSIENT, "%s: the answer is compressed, which nobody asked for",
-                     stream->exchange.head.origin);
-        end(stream, &err);
+        cr_http_answer_packed(stream->exchange.head.origin, &err);
+        tell_end(stream, &err);
         return;
     }
     bool ok = stream->over_cap ? cr_http_exchange_over_cap(&stream->exchange, stream->max_body, &err)
                                : cr_http_exchange_ended(&stream->exchange, stream->result, stream->status, &err);
-    end(stream, ok ? NULL : &err);
+    tell_end(stream, ok ? NULL : &err);
 }
 
 /* True while the stream goes on. */
@@ -266,9 +281,8 @@ static bool deliver_status(struct cr_http_stream *stream)
     if (!stream->status || stream->status_told)
         return true;
     stream->status_told = true;
-    if (!stream->handler.on_status(stream->handler.arg, stream->status, stream->retry_after_ms) &&
-        stream->state != CR_HTTP_ENDED)
-        cr_http_stream_abort(stream, "the response was refused by its receiver");
+    if (!stream->handler.on_status(stream->handler.arg, stream->status, stream->retry_after_ms))
+        refuse(stream);
     return stream->state != CR_HTTP_ENDED;
 }
 
@@ -276,9 +290,8 @@ static bool deliver_data(struct cr_http_stream *stream)
 {
     if (!stream->inbox.len)
         return true;
-    if (!stream->handler.on_data(stream->handler.arg, stream->inbox.data, stream->inbox.len) &&
-        stream->state != CR_HTTP_ENDED)
-        cr_http_stream_abort(stream, "the response was refused by its receiver");
+    if (!stream->handler.on_data(stream->handler.arg, stream->inbox.data, stream->inbox.len))
+        refuse(stream);
     if (stream->inbox.cap > KEEP_INBOX)
         cr_buf_dispose(&stream->inbox);
     else
@@ -310,7 +323,7 @@ void cr_http_stream_deliver_all(struct cr_http_client *client)
 struct cr_http_stream *cr_http_stream_start(struct cr_http_client *client, const struct cr_http_request *request,
                                             const struct cr_http_stream_handler *handler, int idle_ms)
 {
-    struct cr_http_stream *stream = cr_http_stream_new(client, request, handler, idle_ms);
+    struct cr_http_stream *stream = stream_new(client, request, handler, idle_ms);
     cr_http_stream_queue(stream);
     return stream;
 }

@@ -37,10 +37,10 @@ enum cr_probe_request { CR_PROBE_NO_REQUEST, CR_PROBE_HTTP1, CR_PROBE_HTTP2 };
 struct cr_probe_target {
     const char *address; /* an IP literal, from a pod's status */
     int port;
-    const char *server_name; /* SNI; NULL or an IP literal: none (RFC 6066, section 3) */
-    enum cr_probe_protocol protocol;
+    const char *server_name;              /* SNI; NULL or an IP literal: none (RFC 6066, section 3) */
     const struct cr_probe_client *client; /* presented when the server asks for a certificate; NULL: none */
-    enum cr_probe_request request;        /* with CR_PROBE_TLS only */
+    enum cr_probe_protocol protocol;
+    enum cr_probe_request request; /* with CR_PROBE_TLS only */
 };
 
 enum cr_probe_outcome {
@@ -82,13 +82,13 @@ struct cr_probe_answer {
 
 struct cr_probe_result {
     enum cr_probe_outcome outcome;
-    enum cr_probe_consent consent; /* with CR_PROBE_SERVED */
-    char leaf[CR_PROBE_DIGEST];    /* SHA-256 of the DER, lower-case hex; "" unless served */
+    enum cr_probe_consent consent;       /* with CR_PROBE_SERVED */
+    struct cr_probe_announced announced; /* with CR_PROBE_SERVED */
+    struct cr_probe_answer answer;       /* with CR_PROBE_SERVED and a request */
+    char leaf[CR_PROBE_DIGEST];          /* SHA-256 of the DER, lower-case hex; "" unless served */
     /* One line for a person when not served or when the client was denied, of printable ASCII; else "". The same for
      * the same trouble: no times, no counters. */
     char detail[160];
-    struct cr_probe_announced announced; /* with CR_PROBE_SERVED */
-    struct cr_probe_answer answer;       /* with CR_PROBE_SERVED and a request */
 };
 
 /* Probes all at once (nonblocking, poll; at most CR_PROBE_AT_ONCE connections at a time, fewer when there are no file

@@ -41,12 +41,12 @@ static char *absolute(const char *folder, const char *path)
 }
 
 /* "/usr/bin/kubelet-1.36 --…" and "hyperkube kubelet --…" are one. 0: it is none. */
-static size_t first_flag(const struct cr_strvec *words)
+static size_t first_flag(const char *program, const struct cr_strvec *words)
 {
     if (words->len > 1 && cr_streq(words->items[1], "kubelet"))
         return 2;
-    const char *slash = strrchr(words->items[0], '/');
-    return strstr(slash ? slash : words->items[0], "kubelet") ? 1 : 0;
+    const char *slash = strrchr(program, '/');
+    return strstr(slash ? slash : program, "kubelet") ? 1 : 0;
 }
 
 bool cr_kubelet_command_read(const char *cmdline, size_t len, const char *folder, struct cr_kubelet_command *out,
@@ -56,13 +56,14 @@ bool cr_kubelet_command_read(const char *cmdline, size_t len, const char *folder
     CR_CLEANUP(cr_strvec) struct cr_strvec words = {0};
     if (!split(cmdline, len, &words, err))
         return false;
-    size_t first = first_flag(&words);
+    const char *program = cmdline; /* the first word */
+    size_t first = first_flag(program, &words);
     if (!first)
-        return cr_error_set(err, CR_ERR_INVALID, "'%s' is no kubelet's command line", words.items[0]);
+        return cr_error_set(err, CR_ERR_INVALID, "'%s' is no kubelet's command line", program);
     cr_given_flags_read(words.items + first, words.len - first, &out->flags);
     const char *stray = out->flags.stray;
     if (stray || out->flags.cut) {
-        cr_error_set(err, CR_ERR_INVALID, "'%s' is no kubelet's command line: %s%s", words.items[0],
+        cr_error_set(err, CR_ERR_INVALID, "'%s' is no kubelet's command line: %s%s", program,
                      stray ? "a word without a flag: " : "too many flags", cr_or_empty(stray));
         cr_kubelet_command_dispose(out);
         return false;

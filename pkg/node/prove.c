@@ -103,7 +103,7 @@ static void ask_pages(struct cr_node_proof *proof, int64_t until_ms)
     size_t left = 0;
     for (size_t i = 0; i < proof->len; i++)
         left += has_page(&proof->ports[i]);
-    for (size_t i = 0; i < proof->len; i++) {
+    for (size_t i = 0; left && i < proof->len; i++) {
         int64_t time_ms = until_ms - cr_clock_monotonic_ms();
         if (!has_page(&proof->ports[i]))
             continue;

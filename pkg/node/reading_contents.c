@@ -164,7 +164,7 @@ static void collect_cas(const struct contents *c)
     for (size_t i = 0; i < c->len; i++) {
         struct cr_error err = {0};
         const struct source *source = &c->sources[i];
-        if (look->contents[i].material.kind != CR_NODE_FILE_TRUST || !source->pem.data ||
+        if (look->contents[i].material.kind != CR_NODE_FILE_TRUST || !source->file || !source->pem.data ||
             cr_ca_set_add(look->cas, &source->pem, NULL, &err))
             continue;
         cr_node_sight_trouble(c->sight, "%s: %s: %s", look->parameters.items[i].component, source->file->host,

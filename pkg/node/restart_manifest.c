@@ -56,10 +56,10 @@ static bool fail(const struct rewrite *r, const char *doing)
 static bool open_folders(struct rewrite *r, const struct cr_node_layout *layout)
 {
     const char *slash = strrchr(r->manifest, '/');
-    if (!slash || !slash[1])
-        return cr_error_set(r->err, CR_ERR_INVALID, "%s: it is no manifest's path", r->manifest);
-    r->name = slash + 1;
+    r->name = slash ? slash + 1 : r->manifest;
     r->beside = cr_asprintf(".%s.certroll", r->name);
+    if (!slash || !*r->name)
+        return cr_error_set(r->err, CR_ERR_INVALID, "%s: it is no manifest's path", r->manifest);
     cr_autofree char *host =
         slash == r->manifest ? cr_strdup("/") : cr_strndup(r->manifest, (size_t)(slash - r->manifest));
     CR_CLEANUP(cr_host_way) struct cr_host_way way;

@@ -120,7 +120,7 @@ bool cr_static_mounts(const struct cr_json *pod, struct cr_static_container *con
     if (len > CR_STATIC_POD_MOUNTS_MAX)
         return cr_error_set(err, CR_ERR_INVALID, "the manifest's container %.64s has more than %d mounts",
                             container->name, CR_STATIC_POD_MOUNTS_MAX);
-    container->mounts = len ? cr_calloc(len, sizeof *container->mounts) : NULL;
+    container->mounts = cr_calloc(len, sizeof *container->mounts);
     for (const struct cr_json *mount = cr_json_first(mounts); mount; mount = cr_json_next(mount))
         container->mounts[container->mounts_len++] = read_mount(pod, container->json, mount);
     return true;

@@ -13,6 +13,7 @@ struct work {
     const struct cr_bundle_input *in;
     int64_t now_ms;
     STACK_OF(X509) * cas;       /* current, then previous */
+    int current;                /* so many of them are current */
     struct cr_bundle_ca *facts; /* of each */
     bool *verifies;
     enum cr_bundle_fate *fates;
@@ -52,13 +53,20 @@ static bool take(struct work *w, const struct cr_pem_input *in)
                : cr_error_set(w->err, CR_ERR_INVALID, "there are more than %d CAs", CR_BUNDLE_CAS_MAX);
 }
 
-static void describe(struct work *w, int at, bool current)
+static void describe(struct work *w, int at)
 {
     X509 *ca = sk_X509_value(w->cas, at);
     struct cr_bundle_ca *fact = &w->facts[at];
     *fact = (struct cr_bundle_ca){
-        .not_after_ms = cr_x509_not_after_ms(ca), .current = current, .root = cr_x509_is_root(ca)};
+        .not_after_ms = cr_x509_not_after_ms(ca), .current = at < w->current, .root = cr_x509_is_root(ca)};
     cr_x509_fingerprint(ca, fact->fingerprint);
+}
+
+static void describe_all(struct work *w)
+{
+    w->facts = cr_calloc((size_t)sk_X509_num(w->cas), sizeof *w->facts);
+    for (int i = 0; i < sk_X509_num(w->cas); i++)
+        describe(w, i);
 }
 
 static bool read_cas(struct work *w)
@@ -68,13 +76,10 @@ static bool read_cas(struct work *w)
         return cr_error_set(w->err, CR_ERR_INTERNAL, "no memory for certificates");
     if (!take(w, &w->in->current))
         return cr_error_wrap(w->err, "the new CA");
-    int current = sk_X509_num(w->cas);
+    w->current = sk_X509_num(w->cas);
     for (size_t i = 0; i < w->in->previous_len; i++)
         if (w->in->previous[i].len && !take(w, &w->in->previous[i]))
             return cr_error_wrap(w->err, "a previous CA");
-    w->facts = cr_calloc((size_t)sk_X509_num(w->cas), sizeof *w->facts);
-    for (int i = 0; i < sk_X509_num(w->cas); i++)
-        describe(w, i, i < current);
     return true;
 }
 
@@ -179,7 +184,10 @@ static bool write_kept(struct work *w)
 
 static bool make(struct work *w)
 {
-    if (!read_cas(w) || !look_at_leaves(w))
+    if (!read_cas(w))
+        return false;
+    describe_all(w);
+    if (!look_at_leaves(w))
         return false;
     size_t len = (size_t)sk_X509_num(w->cas);
     w->fates = cr_calloc(len, sizeof *w->fates);

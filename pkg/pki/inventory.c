@@ -79,7 +79,8 @@ static bool add_key(const struct cr_pem_block *block, enum cr_inventory_kind kin
 /* The certificates are read all at once, and stand where their blocks do. */
 struct reading {
     unsigned kinds;
-    struct cr_certificates *certs;
+    struct cr_certificate *const *certs;
+    size_t certs_len;
     size_t next;
     struct cr_inventory *out;
 };
@@ -90,7 +91,7 @@ static bool take_block(struct reading *r, const struct cr_pem_block *block, stru
     if (!(kind & r->kinds))
         return true;
     if (kind == CR_INVENTORY_CERTIFICATE)
-        return r->next == r->certs->len || add_certificate(r->certs->items[r->next++], r->out, err);
+        return r->next == r->certs_len || add_certificate(r->certs[r->next++], r->out, err);
     return add_key(block, (enum cr_inventory_kind)kind, r->out, err);
 }
 
@@ -145,7 +146,10 @@ bool cr_inventory_read(const struct cr_pem_input *in, unsigned kinds, struct cr_
     bool wanted = certs && (kinds & CR_INVENTORY_CERTIFICATE);
     CR_CLEANUP(cr_certificates)
     struct cr_certificates *read = wanted ? cr_certificates_read(in, CR_INVENTORY_MAX, err) : NULL;
-    r.certs = read;
+    if (read) {
+        r.certs = read->items;
+        r.certs_len = read->len;
+    }
     if ((!wanted || read) && take_all(&r, in, err))
         return true;
     cr_inventory_dispose(out);

@@ -41,7 +41,8 @@ bool cr_trigger_command(const struct cr_trigger_job *job, struct cr_error *err)
     struct cr_process_end end;
     if (!expand(job, &argv, err))
         return false;
-    cr_autofree char *path = cr_process_find(argv.items[0], err);
+    const char *program = argv.len ? argv.items[0] : "";
+    cr_autofree char *path = cr_process_find(program, err);
     if (!path)
         return false;
     cr_process_environment(&as_it_is, &environment);
@@ -52,6 +53,6 @@ bool cr_trigger_command(const struct cr_trigger_job *job, struct cr_error *err)
                                        .max_output = OUTPUT_MAX,
                                        .cancel_fd = job->cancel_fd};
     if (!cr_process_run(&process, &output, &end, err))
-        return cr_error_wrap(err, "%s", argv.items[0]);
+        return cr_error_wrap(err, "%s", program);
     return judge(job, &end, err);
 }

@@ -157,7 +157,7 @@ static bool parse_version(const char *info, int *major, int *minor)
 {
     static const char label[] = "\nVersion: ";
     const char *at = strstr(info, label);
-    return at && sscanf(at + strlen(label), "%d.%d", major, minor) == 2;
+    return at && sscanf(at + strlen(label), "%9d.%9d", major, minor) == 2;
 }
 
 static bool may_replace_cas(const struct cr_trigger_job *job, struct cr_error *err)

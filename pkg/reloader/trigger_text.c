@@ -204,7 +204,7 @@ void cr_trigger_words(const struct cr_trigger_job *job, const char *said, size_t
         bool gap = c <= ' ' || c == 0x7f;
         if (gap && (!n || out[n - 1] == ' '))
             continue;
-        out[n++] = gap ? ' ' : c < 0x80 ? (char)c : '?';
+        out[n++] = (char)(gap ? ' ' : c < 0x80 ? c : '?');
     }
     while (n && out[n - 1] == ' ')
         n--;

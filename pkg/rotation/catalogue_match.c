@@ -152,6 +152,6 @@ const struct cr_component *cr_catalogue_by_image(const struct cr_catalogue *cata
     cr_autofree char *name = cr_strndup(image, len);
     struct match best = {0};
     for (size_t i = 0; i < cr_catalogue_len(catalogue); i++)
-        consider(&best, &catalogue->items[i], name, len ? name[len - 1] : '\0');
+        consider(&best, &catalogue->items[i], name, (char)(len ? name[len - 1] : '\0'));
     return best.component;
 }

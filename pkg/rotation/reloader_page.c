@@ -78,7 +78,7 @@ static void keep_words(const char *text, char *out, size_t size)
     for (; *text && len < size - 1; text++) {
         bool continues = ((unsigned char)*text & 0xc0) == 0x80; /* a character of several bytes is one dot */
         if (!continues)
-            out[len++] = *text >= ' ' && *text <= '~' ? *text : '.';
+            out[len++] = (char)(*text >= ' ' && *text <= '~' ? *text : '.');
     }
     out[len] = '\0';
 }

@@ -121,7 +121,7 @@ bool cr_restart_annotation_is_rekeyed(const char *value, const struct cr_materia
 
 bool cr_restart_annotation_is_version(const char *text)
 {
-    return cr_decimal_less("0", text) && strlen(text) <= VERSION_DIGITS;
+    return text && cr_decimal_less("0", text) && strlen(text) <= VERSION_DIGITS;
 }
 
 /* At which version a class was restarted for; false: that is not told. */

@@ -347,7 +347,7 @@ void cr_catalogue_roles(const struct cr_component *component, const struct cr_js
     }
     /* Of what was not even read, nothing is told. */
     unsigned shown = search.settings.cut ? 0 : told(&search);
-    if (out->len) {
+    if (component && out->len) {
         add_hidden(&search, files & ~shown);
         add_picked(&search);
     } else {

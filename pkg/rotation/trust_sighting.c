@@ -198,11 +198,10 @@ static void judge_added(const struct cr_trust_change *change, const struct cr_en
                         int64_t at_ms, struct finding *out)
 {
     bool alone = false;
-    if (!canary_speaks(change, endpoint, at_ms, &alone))
-        judge_added_names(change, &endpoint->announced, at_ms, out);
-    else if (endpoint->canary == CR_CANARY_UNTRUSTED)
+    bool speaks = canary_speaks(change, endpoint, at_ms, &alone);
+    if (speaks && endpoint->canary == CR_CANARY_UNTRUSTED)
         add(out, meant ? CR_SHOWN_OLD : CR_SHOWN_NOTHING, "refuses a client certificate of the new CA");
-    else if (alone)
+    else if (speaks && alone)
         add(out, CR_SHOWN_NEW, "");
     else
         judge_added_names(change, &endpoint->announced, at_ms, out);

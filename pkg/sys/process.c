@@ -205,7 +205,7 @@ static void take_words(struct child *child, const char *data, size_t len)
         if (c == '\n')
             end_line(child);
         else if (child->line_len + 1 < sizeof child->line && (isprint(c) || (c == '\t' && child->line_len)))
-            child->line[child->line_len++] = c == '\t' ? ' ' : (char)c;
+            child->line[child->line_len++] = (char)(c == '\t' ? ' ' : c);
     }
 }
 

@@ -104,8 +104,9 @@ static bool is_named(const struct cr_buf *line, size_t name_len, const char *nam
 
 static void take_retry_after(struct cr_http_parse *parse, const char *value)
 {
-    if (strlen(value) < sizeof parse->retry_after)
-        strcpy(parse->retry_after, value);
+    size_t len = strlen(value);
+    if (len < sizeof parse->retry_after)
+        memcpy(parse->retry_after, value, len + 1);
 }
 
 static void take_connection(struct cr_http_parse *parse, const char *options)

@@ -88,9 +88,11 @@ static int bound_port(int fd)
     socklen_t len = sizeof at;
     if (getsockname(fd, (struct sockaddr *)&at, &len) != 0)
         return 0;
-    in_port_t port =
-        at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port : ((struct sockaddr_in *)&at)->sin_port;
-    return ntohs(port);
+    struct sockaddr_in ip4;
+    struct sockaddr_in6 ip6;
+    memcpy(&ip4, &at, sizeof ip4);
+    memcpy(&ip6, &at, sizeof ip6);
+    return ntohs(at.ss_family == AF_INET6 ? ip6.sin6_port : ip4.sin_port);
 }
 
 int cr_listen(const char *address, int *port, struct cr_error *err)

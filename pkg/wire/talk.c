@@ -25,11 +25,13 @@ static short wait_for(struct cr_talk *talk, short events, const char *doing, str
         int n = left > 0 ? poll(fds, cr_array_len(fds), wait) : 0;
         if (n < 0 && errno == EINTR)
             continue;
-        if (n > 0 && fds[1].revents)
+        if (n > 0 && !fds[1].revents)
+            return fds[0].revents;
+        if (n > 0)
             cr_error_set(err, CR_ERR_CANCELLED, "shutting down");
-        else if (n <= 0)
+        else
             cr_error_set(err, CR_ERR_TRANSIENT, "%s: the time is over while %s", talk->address, doing);
-        return n > 0 && !fds[1].revents ? fds[0].revents : 0;
+        return 0;
     }
 }
 

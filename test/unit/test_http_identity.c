@@ -17,38 +17,15 @@
 
 enum { PATIENCE_MS = 20 * 1000 };
 
-struct fixture {
-    struct test_cert *ca;
-    struct test_cert *other_ca;
-    struct test_cert *server;   /* of ca, for 127.0.0.1 */
-    struct test_cert *by_name;  /* of ca, for api.internal only */
-    struct test_cert *client_a; /* of ca */
-    struct test_cert *client_b;
-};
-
 static int set_up(void **state)
 {
-    struct fixture *f = cr_new(struct fixture);
-    f->ca = test_cert_new(&(struct test_cert_spec){.cn = "ca", .ca = true});
-    f->other_ca = test_cert_new(&(struct test_cert_spec){.cn = "other ca", .ca = true});
-    f->server = test_cert_new(&(struct test_cert_spec){.cn = "s", .ips = {"127.0.0.1"}, .issuer = f->ca});
-    f->by_name = test_cert_new(&(struct test_cert_spec){.cn = "n", .dns = {"api.internal"}, .issuer = f->ca});
-    f->client_a = test_cert_new(&(struct test_cert_spec){.cn = "client a", .issuer = f->ca});
-    f->client_b = test_cert_new(&(struct test_cert_spec){.cn = "client b", .issuer = f->ca, .key_type = "RSA"});
-    *state = f;
+    *state = test_papers_new();
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    struct fixture *f = *state;
-    test_cert_free(f->client_b);
-    test_cert_free(f->client_a);
-    test_cert_free(f->by_name);
-    test_cert_free(f->server);
-    test_cert_free(f->other_ca);
-    test_cert_free(f->ca);
-    free(f);
+    test_papers_free(*state);
     return 0;
 }
 
@@ -83,7 +60,7 @@ static struct test_server *server_with(const struct test_cert *cert, const struc
 
 static void the_server_must_be_of_our_ca_and_of_its_name(void **state)
 {
-    struct fixture *f = *state;
+    struct test_papers *f = *state;
     cr_autofree char *both = test_concat(f->other_ca->cert_pem, f->ca->cert_pem, NULL);
     const struct {
         const char *rule;
@@ -133,7 +110,7 @@ static void the_server_must_be_of_our_ca_and_of_its_name(void **state)
 
 static void an_expired_server_certificate_is_refused(void **state)
 {
-    struct fixture *f = *state;
+    struct test_papers *f = *state;
     CR_CLEANUP(test_cert)
     struct test_cert *cert =
         test_cert_new(&(struct test_cert_spec){.ips = {"127.0.0.1"}, .issuer = f->ca, .from_s = -7200, .until_s = -60});
@@ -147,7 +124,7 @@ static void an_expired_server_certificate_is_refused(void **state)
 
 static void the_client_certificate_is_presented(void **state)
 {
-    struct fixture *f = *state;
+    struct test_papers *f = *state;
     cr_autofree char *chain = test_concat(f->client_b->cert_pem, f->ca->cert_pem, NULL);
     cr_autofree char *sec1 = test_cert_key_as(f->client_a, "SEC1");
     cr_autofree char *pkcs1 = test_cert_key_as(f->client_b, "PKCS#1");
@@ -174,7 +151,7 @@ static void the_client_certificate_is_presented(void **state)
 /* Its words may be the alert, or be overtaken by the reset: a person may have to grant something, so it is retried. */
 static void a_missing_client_certificate_is_transient(void **state)
 {
-    struct fixture *f = *state;
+    struct test_papers *f = *state;
     CR_CLEANUP(test_server) struct test_server *server = server_with(f->server, f->ca);
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     struct cr_error err;
@@ -184,7 +161,7 @@ static void a_missing_client_certificate_is_transient(void **state)
 
 static void credentials_that_cannot_work_are_invalid(void **state)
 {
-    struct fixture *f = *state;
+    struct test_papers *f = *state;
     cr_autofree char *encrypted = test_cert_key_as(f->client_a, "PKCS#8 encrypted");
     cr_autofree char *old_encrypted = test_cert_key_as(f->client_a, "Proc-Type encrypted");
     const char *ca = f->ca->cert_pem;
@@ -245,7 +222,7 @@ static void a_server_without_tls_is_told(void **state)
 
 static void new_credentials_open_new_connections(void **state)
 {
-    struct fixture *f = *state;
+    struct test_papers *f = *state;
     const struct cr_http_tls a = {
         .ca_pem = f->ca->cert_pem, .cert_pem = f->client_a->cert_pem, .key_pem = f->client_a->key_pem};
     const struct cr_http_tls b = {
@@ -271,7 +248,7 @@ static void new_credentials_open_new_connections(void **state)
 
 static void a_ca_that_is_withdrawn_is_not_trusted_by_old_connections(void **state)
 {
-    struct fixture *f = *state;
+    struct test_papers *f = *state;
     CR_CLEANUP(test_server) struct test_server *server = server_with(f->server, NULL);
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     struct cr_error err;
@@ -340,7 +317,7 @@ static void *ask_slowly(void *arg)
 
 static void what_is_under_way_goes_on_with_its_old_credentials(void **state)
 {
-    struct fixture *f = *state;
+    struct test_papers *f = *state;
     const struct cr_http_tls a = {
         .ca_pem = f->ca->cert_pem, .cert_pem = f->client_a->cert_pem, .key_pem = f->client_a->key_pem};
     const struct cr_http_tls b = {

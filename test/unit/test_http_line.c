@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
+#include "support/says.h"
 #include "support/testserver.h"
 
 enum { PATIENCE_MS = 20 * 1000 };
@@ -27,13 +28,6 @@ static int tear_down(void **state)
 {
     cr_http_requests_free(*state);
     return 0;
-}
-
-static void assert_says(const struct cr_error *err, enum cr_error_kind kind, const char *words)
-{
-    if (err->kind != kind || !strstr(err->text, words))
-        fail_msg("expected %s with '%s', got %s: %s", cr_error_kind_name(kind), words, cr_error_kind_name(err->kind),
-                 err->text);
 }
 
 /* "METHOD|token|body" of each request, as many as it is told (0: all); then the connection is closed. */

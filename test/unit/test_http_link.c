@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "net/http_memory.h"
+#include "support/says.h"
 #include "support/testserver.h"
 
 enum {
@@ -55,13 +56,6 @@ static bool open_through(struct fixture *f, const struct test_server *proxy, int
     f->identity = cr_http_identity_new(&(struct cr_http_tls){.proxy = url});
     f->link.deadline_ms = cr_clock_monotonic_ms() + within_ms;
     return cr_http_link_open(&f->link, &request, "certroll-test/1", f->identity, err);
-}
-
-static void assert_says(const struct cr_error *err, enum cr_error_kind kind, const char *words)
-{
-    if (err->kind != kind || !strstr(err->text, words))
-        fail_msg("expected %s with '%s', got %s: %s", cr_error_kind_name(kind), words, cr_error_kind_name(err->kind),
-                 err->text);
 }
 
 /* A request that is tried once more has not its whole time again. */

@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
+#include "support/says.h"
 #include "support/testserver.h"
 
 enum { PATIENCE_MS = 20 * 1000 };
@@ -47,13 +48,6 @@ static bool ask(struct cr_http_requests *requests, void (*serve)(struct test_con
         request.timeout_ms = PATIENCE_MS;
     *err = (struct cr_error){0};
     return cr_http_do(requests, &request, response, err);
-}
-
-static void assert_says(const struct cr_error *err, enum cr_error_kind kind, const char *words)
-{
-    if (err->kind != kind || !strstr(err->text, words))
-        fail_msg("expected %s with '%s', got %s: %s", cr_error_kind_name(kind), words, cr_error_kind_name(err->kind),
-                 err->text);
 }
 
 struct answer {

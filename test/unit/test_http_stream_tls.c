@@ -14,53 +14,18 @@
 #include "base/strings.h"
 #include "support/streamscene.h"
 
-/* The certificates of the tests with TLS. */
-struct papers {
-    struct test_cert *ca;
-    struct test_cert *other_ca;
-    struct test_cert *server;   /* of ca, for 127.0.0.1 */
-    struct test_cert *by_name;  /* of ca, for api.internal only */
-    struct test_cert *client_a; /* of ca */
-    struct test_cert *client_b;
-};
-
-static struct papers *papers_new(void)
-{
-    struct papers *p = cr_new(struct papers);
-    p->ca = test_cert_new(&(struct test_cert_spec){.cn = "ca", .ca = true});
-    p->other_ca = test_cert_new(&(struct test_cert_spec){.cn = "other ca", .ca = true});
-    p->server = test_cert_new(&(struct test_cert_spec){.cn = "s", .ips = {"127.0.0.1"}, .issuer = p->ca});
-    p->by_name = test_cert_new(&(struct test_cert_spec){.cn = "n", .dns = {"api.internal"}, .issuer = p->ca});
-    p->client_a = test_cert_new(&(struct test_cert_spec){.cn = "client a", .issuer = p->ca});
-    p->client_b = test_cert_new(&(struct test_cert_spec){.cn = "client b", .issuer = p->ca});
-    return p;
-}
-
-static void papers_free(struct papers *p)
-{
-    if (!p)
-        return;
-    test_cert_free(p->client_b);
-    test_cert_free(p->client_a);
-    test_cert_free(p->by_name);
-    test_cert_free(p->server);
-    test_cert_free(p->other_ca);
-    test_cert_free(p->ca);
-    free(p);
-}
-
 static int set_up_papers(void **state)
 {
     set_up(state);
-    ((struct fixture *)*state)->papers = papers_new();
+    ((struct fixture *)*state)->papers = test_papers_new();
     return 0;
 }
 
 static int tear_down_papers(void **state)
 {
-    struct papers *papers = ((struct fixture *)*state)->papers;
+    struct test_papers *papers = ((struct fixture *)*state)->papers;
     tear_down(state);
-    papers_free(papers);
+    test_papers_free(papers);
     return 0;
 }
 
@@ -74,7 +39,7 @@ static struct test_server *server_with(const struct test_cert *cert, const struc
         &(struct test_server_options){.cert = cert, .client_ca = client_ca, .serve = test_serve_who});
 }
 
-static struct cr_http_tls credentials(const struct papers *p, const struct test_cert *client)
+static struct cr_http_tls credentials(const struct test_papers *p, const struct test_cert *client)
 {
     return (struct cr_http_tls){.ca_pem = p->ca->cert_pem, .cert_pem = client->cert_pem, .key_pem = client->key_pem};
 }
@@ -123,7 +88,7 @@ static void assert_tls_cases(struct fixture *f, const struct tls_case *cases, si
 static void the_server_must_be_of_our_ca_and_of_its_name(void **state)
 {
     static const char refused[] = "the server's certificate is not trusted: ";
-    const struct papers *p = ((struct fixture *)*state)->papers;
+    const struct test_papers *p = ((struct fixture *)*state)->papers;
     const char *ca = p->ca->cert_pem;
     const char *other_ca = p->other_ca->cert_pem;
     CR_CLEANUP(test_cert)
@@ -150,7 +115,7 @@ static void the_server_must_be_of_our_ca_and_of_its_name(void **state)
 
 static void we_speak_as_our_certificate_says(void **state)
 {
-    const struct papers *p = ((struct fixture *)*state)->papers;
+    const struct test_papers *p = ((struct fixture *)*state)->papers;
     const char *ca = p->ca->cert_pem;
     const struct cr_http_tls ours = credentials(p, p->client_a);
     struct cr_http_tls by_name = ours;
@@ -167,7 +132,7 @@ static void we_speak_as_our_certificate_says(void **state)
 
 static void credentials_that_cannot_work_are_invalid(void **state)
 {
-    const struct papers *p = ((struct fixture *)*state)->papers;
+    const struct test_papers *p = ((struct fixture *)*state)->papers;
     const struct test_cert *server = p->server;
     const char *cert = p->client_a->cert_pem;
     const char *key = p->client_a->key_pem;
@@ -205,7 +170,7 @@ static void read_in_turn(struct fixture *f, struct test_server *server, struct r
 
 static void new_credentials_open_a_new_connection_and_the_same_do_not(void **state)
 {
-    const struct papers *p = ((struct fixture *)*state)->papers;
+    const struct test_papers *p = ((struct fixture *)*state)->papers;
     const struct cr_http_tls a = credentials(p, p->client_a);
     const struct cr_http_tls b = credentials(p, p->client_b);
     struct reader readers[] = {{.renew = &a}, {.renew = &a}, {0}, {.renew = &b}, {.renew = &b}};
@@ -223,7 +188,7 @@ static void new_credentials_open_a_new_connection_and_the_same_do_not(void **sta
 
 static void a_ca_that_is_withdrawn_is_not_trusted_by_an_old_connection(void **state)
 {
-    const struct papers *p = ((struct fixture *)*state)->papers;
+    const struct test_papers *p = ((struct fixture *)*state)->papers;
     const struct cr_http_tls right = {.ca_pem = p->ca->cert_pem};
     const struct cr_http_tls wrong = {.ca_pem = p->other_ca->cert_pem};
     struct reader readers[] = {{.renew = &right}, {.renew = &wrong}, {.renew = &right}};
@@ -249,7 +214,7 @@ static void serve_behind_gate(struct test_conn *conn, void *arg)
     test_conn_puts(conn, "5\r\n, end\r\n0\r\n\r\n");
 }
 
-static struct test_server *server_behind_gate(const struct papers *p, sem_t *gate)
+static struct test_server *server_behind_gate(const struct test_papers *p, sem_t *gate)
 {
     return test_server_new(
         &(struct test_server_options){.cert = p->server, .client_ca = p->ca, .serve = serve_behind_gate, .arg = gate});
@@ -257,7 +222,7 @@ static struct test_server *server_behind_gate(const struct papers *p, sem_t *gat
 
 static void a_stream_under_way_goes_on_while_credentials_change(void **state)
 {
-    const struct papers *p = ((struct fixture *)*state)->papers;
+    const struct test_papers *p = ((struct fixture *)*state)->papers;
     const struct cr_http_tls a = credentials(p, p->client_a);
     const struct cr_http_tls b = credentials(p, p->client_b);
     sem_t gate;
@@ -282,7 +247,7 @@ static void a_stream_under_way_goes_on_while_credentials_change(void **state)
  * shared: test_shared_connection.py. */
 static void streams_over_tls_without_http_2_do_not_wait_for_each_other(void **state)
 {
-    const struct papers *p = ((struct fixture *)*state)->papers;
+    const struct test_papers *p = ((struct fixture *)*state)->papers;
     const struct cr_http_tls a = credentials(p, p->client_a);
     sem_t gate;
     sem_init(&gate, 0, 0);

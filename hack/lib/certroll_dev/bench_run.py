@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 import re
 import time
@@ -75,17 +76,13 @@ def _turn(world: World, plan: Plan, start: Callable[[], Client], program: Path |
     with start() as client:
         figures: Figures = {"in_sync_s": client.wait_in_sync()}
         figures["received_in_sync"] = client.use().received
-        if program:
-            drive(world, "settle", policies)  # what changed while the floor had its turn
-        _rest(world, client, program)
+        _rest(world, client, plan, bool(program))  # also from what changed while the floor had its turn
         figures["memory_in_sync"] = bench_client.as_dict(client.memory())
         cost = _own_cost(world, client) if program else None
         figures["latency"] = drive(world, "latency", policies, str(plan.changes), str(plan.pause_ms))
         if cost:
             figures["event_to_patch"] = _difference(cost, _own_cost(world, client))
-        if program:
-            drive(world, "settle", policies)
-        _rest(world, client, program)
+        _rest(world, client, plan, bool(program))
         before = client.use()
         figures["burst"] = drive(world, "burst-status" if program else "burst", policies)
         after = client.use()
@@ -96,17 +93,20 @@ def _turn(world: World, plan: Plan, start: Callable[[], Client], program: Path |
     return figures
 
 
-def _rest(world: World, client: Client, program: Path | None) -> None:
-    """Waits until nothing is under way that would be measured with what comes: certroll tells Events behind all else, for
-    seconds after the last status of many. The floor rests as long, at least."""
+def _rest(world: World, client: Client, plan: Plan, certroll: bool) -> None:
+    """Waits until nothing is under way that would be measured with what comes: statuses of what changed before, and Events,
+    which certroll tells behind all else. The floor rests as long, at least."""
+    if not certroll:
+        time.sleep(_REST)
+        return
+    drive(world, "settle", str(plan.policies))
     deadline = time.monotonic() + _REST_WITHIN
-    time.sleep(0 if program else _REST)
-    before = -2.0
-    while program and (now := _requests(world, client)) - before > 1:
+    before, now = -math.inf, _requests(world, client)
+    while now - before > 1:  # the Lease's
         if time.monotonic() > deadline:
             raise DevError(f"certroll has not come to rest within {_REST_WITHIN:g} s")
-        before = now
         time.sleep(_REST)
+        before, now = now, _requests(world, client)
 
 
 def _requests(world: World, client: Client) -> float:

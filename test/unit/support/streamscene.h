@@ -19,15 +19,13 @@
 
 enum { PATIENCE_MS = 20 * 1000, MOST_AT_ONCE = 16 };
 
-struct papers;
-
 /* The test's thread is the loop's: nothing here needs a lock. */
 struct fixture {
     struct cr_loop *loop;
     struct cr_http_client *client;
-    struct cr_timer *guard; /* a stream that never ends fails the test instead of hanging it */
-    unsigned live;          /* streams that have not ended */
-    struct papers *papers;  /* of the tests with TLS, which make and free them; NULL: none */
+    struct cr_timer *guard;     /* a stream that never ends fails the test instead of hanging it */
+    unsigned live;              /* streams that have not ended */
+    struct test_papers *papers; /* of the tests with TLS, which make and free them; NULL: none */
 };
 
 /* A stream and what it brought. */

@@ -203,3 +203,28 @@ char *test_concat(const char *first, ...)
     va_end(args);
     return cr_buf_steal(&out);
 }
+
+struct test_papers *test_papers_new(void)
+{
+    struct test_papers *p = cr_new(struct test_papers);
+    p->ca = test_cert_new(&(struct test_cert_spec){.cn = "ca", .ca = true});
+    p->other_ca = test_cert_new(&(struct test_cert_spec){.cn = "other ca", .ca = true});
+    p->server = test_cert_new(&(struct test_cert_spec){.cn = "s", .ips = {"127.0.0.1"}, .issuer = p->ca});
+    p->by_name = test_cert_new(&(struct test_cert_spec){.cn = "n", .dns = {"api.internal"}, .issuer = p->ca});
+    p->client_a = test_cert_new(&(struct test_cert_spec){.cn = "client a", .issuer = p->ca});
+    p->client_b = test_cert_new(&(struct test_cert_spec){.cn = "client b", .issuer = p->ca, .key_type = "RSA"});
+    return p;
+}
+
+void test_papers_free(struct test_papers *papers)
+{
+    if (!papers)
+        return;
+    test_cert_free(papers->client_b);
+    test_cert_free(papers->client_a);
+    test_cert_free(papers->by_name);
+    test_cert_free(papers->server);
+    test_cert_free(papers->other_ca);
+    test_cert_free(papers->ca);
+    free(papers);
+}

@@ -44,4 +44,16 @@ char *test_cert_key_as(const struct test_cert *cert, const char *form);
 /* Texts one after the other, NULL-terminated arguments. Owned. */
 char *test_concat(const char *first, ...) __attribute__((sentinel));
 
+/* What tests of clients and servers with TLS need. All are of ca but other_ca. */
+struct test_papers {
+    struct test_cert *ca;
+    struct test_cert *other_ca;
+    struct test_cert *server;  /* for 127.0.0.1 */
+    struct test_cert *by_name; /* for api.internal only */
+    struct test_cert *client_a;
+    struct test_cert *client_b; /* with an RSA key */
+};
+struct test_papers *test_papers_new(void);
+void test_papers_free(struct test_papers *papers);
+
 #endif

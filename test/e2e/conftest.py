@@ -27,7 +27,6 @@ from certroll_dev.demo.pki import NAMESPACE, Authority  # noqa: E402
 from certroll_dev.demo.workloads import ENVOY  # noqa: E402
 from certroll_dev.operator_image import Image  # noqa: E402
 from mesh import Mesh  # noqa: E402
-from shards import Shard  # noqa: E402
 from world import World  # noqa: E402
 
 _LOGS = REPOSITORY / "build" / "test-logs"
@@ -43,7 +42,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--check-rights", action="store_true",
         help="hold the rights of the manifests against all that the cluster has seen, also after some tests only (test_rights.py)",
     )  # fmt: skip
-    group.addoption("--shard", type=Shard.parse, metavar="I/N", help="only the modules of part I of N; without test_rights.py")
     group.addoption("--keep-audit-logs", type=Path, metavar="DIR", help="copy the audit log of each cluster into this folder")
     group.addoption(
         "--audit-logs", type=Path, metavar="DIR", help="of all other tests, which ran before: test_rights.py needs no cluster then"
@@ -188,19 +186,22 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         item.certroll_failed = True
         world: World | Mesh | None = getattr(item, "certroll_world", None) or getattr(item.module, "certroll_world", None)
         if world:
-            collect(world.cluster, world.api, world.logs, world.namespaces)
-            result.sections.append(("logs", f"the logs of every component are in {world.logs}"))
+            result.sections.append(("logs", _collected(world)))
     return result
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What looks at all the others comes last; of several shards, none can."""
+def _collected(world: World | Mesh) -> str:
+    """What has failed may be the cluster itself: its logs are not worth the tests that are still to come."""
+    try:
+        collect(world.cluster, world.api, world.logs, world.namespaces)
+    except Exception as error:
+        return f"not all logs could be collected into {world.logs}: {error}"
+    return f"the logs of every component are in {world.logs}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What looks at all the others comes last."""
     items.sort(key=lambda item: item.path.stem == "test_rights")
-    shard: Shard | None = config.getoption("--shard")
-    if shard:
-        mine = shard.modules({item.path.stem for item in items} - {"test_rights"})
-        config.hook.pytest_deselected(items=[item for item in items if item.path.stem not in mine])
-        items[:] = [item for item in items if item.path.stem in mine]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

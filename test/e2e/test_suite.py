@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+import functools
 import signal
 import subprocess
 import sys
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 from certroll_dev import paths
 from certroll_dev.demo.waiting import wait_for
-from certroll_dev.suite import cli, plan, timeline
+from certroll_dev.suite import cli, plan, selection, timeline
 from certroll_dev.suite.schedule import Schedule
 from certroll_dev.suite.step import Counts, Outcome, Step
 
@@ -178,9 +180,94 @@ def test_each_module_is_in_one_shard() -> None:
     assert sum(map(len, parts)) == len(modules) and set.union(*parts) == modules
 
 
-def test_all_end_to_end_tests_are_in_a_whole_run() -> None:
-    steps = {step.name: [str(word) for word in step.argv] for step in plan.steps(plan.Wanted(plan.SUITES, 20.0))}
-    given = [argv[argv.index("--shard") + 1] for argv in steps.values() if "--shard" in argv]
-    shards = [Shard.parse(text) for text in given]
+@pytest.mark.parametrize("everything", [False, True], ids=["gate", "all"])
+@pytest.mark.parametrize("folder", ["integration", "e2e"])
+def test_each_module_is_in_one_step_of_a_run(folder: str, everything: bool) -> None:
+    steps = _argvs(plan.Wanted(plan.SUITES if everything else plan.GATE, everything))
+    parts = {name: argv for name, argv in steps.items() if f"test/{folder}" in argv}
+    shards = [Shard.parse(argv[argv.index("--shard") + 1]) for argv in parts.values()]
     assert sorted(shard.number for shard in shards) == list(range(1, shards[0].count + 1))
+    assert all(("--gate" in argv) != everything for argv in parts.values())
     assert "test/e2e/test_rights.py" in steps["e2e-rights"]
+    assert ("soak" in steps) == everything
+
+
+def test_quick_needs_no_cluster() -> None:
+    steps = _argvs(plan.Wanted(plan.QUICK))
+    assert {"lint-layers", "lint-format", "lint-docs", "lint-tidy", "unit"} <= steps.keys()
+    assert not any("pytest" in argv or "hack/tools/ensure" in argv for argv in steps.values())
+
+
+def test_a_step_with_chosen_modules_has_these_only() -> None:
+    modules = ["e2e/test_mesh.py", "e2e/test_rights.py", "integration/test_crd.py", "integration/test_client.py", "integration/test_probe.py"]
+    steps = _argvs(plan.Wanted(plan.SUITES, True, modules=modules))
+    assert {name for name, argv in steps.items() if "pytest" in argv} == {"e2e-1", "integration-1", "integration-2"}
+    assert "test/e2e/test_mesh.py" in steps["e2e-1"] and "test/e2e/test_rights.py" not in steps["e2e-1"]
+
+
+def _argvs(wanted: plan.Wanted) -> dict[str, list[str]]:
+    return {step.name: [str(word) for word in step.argv] for step in plan.steps(wanted)}
+
+
+# --- what a run has ---
+
+_AREAS = [
+    selection.Area("mesh", ["pkg/*/domain_*", "test/e2e/mesh.py"], ["e2e/test_mesh.py", "integration/test_crd*.py"]),
+    selection.Area("documentation", ["docs/*"], []),
+]
+_KNOWN = ["e2e/test_mesh.py", "e2e/test_other.py", "integration/test_crd.py", "integration/test_crd_more.py"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "concerned"),
+    [
+        ([], []),
+        (["docs/design.md"], []),
+        (["docs/design.md", "pkg/rotation/domain_plan.c"], ["e2e/test_mesh.py", "integration/test_crd.py", "integration/test_crd_more.py"]),
+        (["test/e2e/test_other.py"], ["e2e/test_other.py"]),
+        (["test/e2e/mesh.py"], ["e2e/test_mesh.py", "integration/test_crd.py", "integration/test_crd_more.py"]),
+        (["pkg/new/file.c"], _KNOWN),
+        (["test/e2e/of_no_area.py"], _KNOWN),
+    ],
+)
+def test_a_change_concerns_the_tests_of_its_areas_and_all_when_it_is_in_none(changed: list[str], concerned: list[str]) -> None:
+    assert selection.concerned(selection.Selection(_AREAS, [], []), changed, _KNOWN) == concerned
+
+
+def test_a_test_is_named_by_itself_its_module_or_its_case() -> None:
+    names = ["e2e/test_a.py::test_b", "e2e/test_c.py", "e2e/test_d.py::test_e[1-x]"]
+    chosen = selection.Selection([], [selection.OnlyAll(names, "", [], but=["e2e/test_c.py::test_g"])], [])
+    out = ["e2e/test_a.py::test_b", "e2e/test_a.py::test_b[3]", "e2e/test_c.py::test_f", "e2e/test_d.py::test_e[1-x]"]
+    kept = ["e2e/test_c.py::test_g", "e2e/test_a.py::test_bc", "e2e/test_d.py::test_e[1-xy]", "e2e/test_d.py::test_e", "integration/test_c.py::test_f"]
+    assert not any(chosen.is_in_gate(test) for test in out)
+    assert all(chosen.is_in_gate(test) for test in kept)
+
+
+def test_the_selection_names_only_what_is_there() -> None:
+    """A test that was renamed would come into the gate again, unnoticed."""
+    chosen = selection.load()
+    known = selection.modules()
+    collected = _collected()
+    gone = [name for each in chosen.only_all for name in each.tests if not any(selection.is_of(test, name) for test in collected)]
+    gone += [name for each in chosen.only_all for name in each.but if not any(selection.is_of(test, name) for test in collected)]
+    gone += [each.test for each in chosen.slow if each.test not in collected]
+    gone += [pattern for area in chosen.areas for pattern in area.tests if not fnmatch.filter(known, pattern)]
+    assert not gone
+
+
+def test_the_gate_is_what_the_selection_leaves() -> None:
+    everything, gate = _collected(), _collected("--gate")
+    chosen = selection.load()
+    assert gate == {test for test in everything if chosen.is_in_gate(test)}
+    assert gate < everything
+
+
+@functools.cache
+def _collected(*options: str) -> frozenset[str]:
+    """By pytest itself."""
+    words = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--no-header", *options]
+    found: set[str] = set()
+    for folder in selection.FOLDERS:
+        done = subprocess.run([*words, paths.REPOSITORY / "test" / folder], capture_output=True, text=True)
+        found.update(line for line in done.stdout.splitlines() if "::" in line)
+    return frozenset(found)

@@ -18,7 +18,6 @@ from certroll_dev.demo import programs as sources
 
 HTTP, TCP, HTTP6, STATS, HTTP2 = 10080, 10081, 10082, 10083, 10084
 UPSTREAM_HTTP, UPSTREAM_TCP = 10090, 10091
-_PACKAGES = ("haproxy", "nginx-light", "libnginx-mod-stream")
 
 _HAPROXY = """
 global
@@ -121,7 +120,7 @@ class HAProxy(_Program):
 
     @contextlib.contextmanager
     def running(self, folder: Path) -> Iterator[HAProxy]:
-        root = sources.debian(_PACKAGES).root
+        root = sources.debian(sources.EDGE).root
         config = folder / "haproxy.cfg"
         config.write_text(_HAPROXY.format(folder=folder, level=self.level, keep_alive=self.keep_alive, **globals()))
         words = [str(root / "usr/sbin/haproxy"), *self.options, "-db", "-f", str(config)]
@@ -155,7 +154,7 @@ class Nginx(_Program):
 
     @contextlib.contextmanager
     def running(self, folder: Path) -> Iterator[Nginx]:
-        root = sources.debian(_PACKAGES).root
+        root = sources.debian(sources.EDGE).root
         config = folder / "nginx.conf"
         for file in ("usr/sbin/nginx", "usr/lib/nginx/modules/ngx_stream_module.so"):
             shutil.copy(root / file, folder)  # nobody may look into the cache

@@ -69,7 +69,7 @@ def documented() -> dict[str, tuple[str, set[str]]]:
 @pytest.fixture(scope="session")
 def promtool() -> Path:
     """Of Debian's package prometheus, unpacked and not installed."""
-    return programs.debian(("prometheus",)).root / "usr" / "bin" / "promtool"
+    return programs.debian(programs.PROMETHEUS).root / "usr" / "bin" / "promtool"
 
 
 def check(promtool: Path, *words: str | Path, input: str | None = None) -> None:

@@ -74,7 +74,7 @@ def _daemon(cluster: Cluster, control_plane: Sequence[Machine]) -> Daemon:
     servers = "\n".join(f"    server {node.name} {node.address}:{layout.API_PORT}" for node in control_plane)
     text = _CONFIG.format(address=layout.BALANCER_ADDRESS, port=layout.BALANCER_PORT, servers=servers)
     config = files.put(_config(cluster), text)
-    debian = programs.debian(("haproxy",))
+    debian = programs.debian(programs.BALANCER)
     libraries = {str(library.parent) for library in (debian.root / "usr" / "lib").glob("**/*.so*")}
     return Daemon(
         name="haproxy",

@@ -16,6 +16,7 @@ from .ui import DevError, Step
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "build": (
+        "ccache",  # hack/build
         "clang-format",
         "clang-tidy",
         "cmake",
@@ -79,6 +80,12 @@ def run(arguments: list[str]) -> int:
     if missing:
         _install(missing)
     return 0
+
+
+def versions(group: str) -> str:
+    """A line for each installed package of the group, with its version."""
+    query = ["dpkg-query", "--show", "--showformat=${Package} ${Version}\n", *GROUPS[group]]
+    return subprocess.run(query, capture_output=True, text=True).stdout
 
 
 def _packages(groups: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from . import tools, ui
+from .demo import programs
 
 
 def run(arguments: list[str]) -> int:
@@ -14,11 +15,13 @@ def run(arguments: list[str]) -> int:
         description="Finds programs, or builds them into the cache, and prints their paths.",
         epilog="Programs: " + " ".join(tools.known()),
     )
-    parser.add_argument("names", metavar="NAME", nargs="*", help="default: all of them")
+    parser.add_argument("names", metavar="NAME", nargs="*", help="default: all of them, and what the demo and the tests run of Debian's packages and Envoy's")
     parser.add_argument("--assets", type=Path, metavar="DIR", help="look here first, then in KUBEBUILDER_ASSETS")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     options = parser.parse_args(arguments)
     ui.be_quiet(options.quiet)
+    if not options.names:
+        programs.fetch_all()
     for path in tools.ensure(options.names or tools.known(), options.assets).values():
         print(path)
     return 0

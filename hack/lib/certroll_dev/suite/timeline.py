@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from . import junit, selection
 from .step import Outcome
 
 _EVERY = 1.0  # seconds between two looks at the machine
@@ -51,6 +52,15 @@ def draw(outcomes: Sequence[Outcome], seconds: float, busy: Busy) -> str:
         lines.append(f"{each.step.name:16} {_clock(each.began):>6} {_clock(each.seconds):>6} {cores:6.1f}  {_bar(each, seconds)}")
     lines.append(f"{'in all':16} {'':6} {_clock(seconds):>6} {busy.cores(0, seconds):6.1f}  of {os.cpu_count()}")
     return "\n".join(lines)
+
+
+def draw_slow(outcomes: Sequence[Outcome], chosen: selection.Selection) -> str:
+    """The tests of the gate that took longer than one may, and whether docs/development.md says why; empty: none did."""
+    reports = [each.step.report for each in outcomes if each.step.report]
+    tests = [(seconds, test) for report in reports for test, seconds in junit.durations(report) if seconds > selection.SLOW_S]
+    slow = [(seconds, test) for seconds, test in sorted(tests, reverse=True) if chosen.is_in_gate(test)]
+    lines = [f"  {_clock(s)}  {test}{'' if chosen.is_known_slow(test) else '   (not in test/selection.toml)'}" for s, test in slow]
+    return "\n".join([f"of the gate, longer than {selection.SLOW_S:g} s:", *lines]) if slow else ""
 
 
 def _bar(outcome: Outcome, seconds: float) -> str:

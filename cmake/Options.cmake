@@ -27,6 +27,9 @@ target_compile_options(certroll_options INTERFACE
   -Wno-missing-field-initializers
   # Cutting text to its field is what snprintf is used for here; clang has no such warning.
   $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation>)
+# Sources are named from the top of the checkout, which is where a debugger is to be started: so the same source gives the
+# same object in every checkout, and ccache (hack/build) has it.
+target_compile_options(certroll_options INTERFACE -fdebug-prefix-map=${CMAKE_SOURCE_DIR}=.)
 if(CERTROLL_WERROR)
   target_compile_options(certroll_options INTERFACE -Werror)
 endif()

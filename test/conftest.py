@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,10 +23,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left_out = [*_not_of_gate(config, items), *_of_other_shards(config, items)]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+    mine = _of_shard(config, _of_gate(config, items))
+    if len(mine) < len(items):
+        kept = set(mine)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = mine
 
 
 def name_of(item: pytest.Item) -> str:
@@ -34,15 +35,17 @@ def name_of(item: pytest.Item) -> str:
     return item.path.relative_to(_TEST).as_posix() + "::" + item.nodeid.partition("::")[2]
 
 
-def _not_of_gate(config: pytest.Config, items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    if config.getoption("--gate"):
-        chosen = selection.load()
-        yield from (item for item in items if not chosen.is_in_gate(name_of(item)))
+def _of_gate(config: pytest.Config, items: Sequence[pytest.Item]) -> Sequence[pytest.Item]:
+    if not config.getoption("--gate"):
+        return items
+    chosen = selection.load()
+    return [item for item in items if chosen.is_in_gate(name_of(item))]
 
 
-def _of_other_shards(config: pytest.Config, items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """What looks at all the others (test_rights.py) is in none."""
+def _of_shard(config: pytest.Config, items: Sequence[pytest.Item]) -> Sequence[pytest.Item]:
+    """test_rights.py judges all other tests and belongs to no shard."""
     shard: Shard | None = config.getoption("--shard")
-    if shard:
-        mine = shard.modules({item.path.stem for item in items} - {"test_rights"})
-        yield from (item for item in items if item.path.stem not in mine)
+    if not shard:
+        return items
+    modules = shard.modules({item.path.stem for item in items} - {"test_rights"})
+    return [item for item in items if item.path.stem in modules]

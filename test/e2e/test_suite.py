@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import functools
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from certroll_dev.demo.waiting import wait_for
 from certroll_dev.suite import cli, plan, selection, timeline
 from certroll_dev.suite.schedule import Schedule
 from certroll_dev.suite.step import Counts, Outcome, Step
+from certroll_dev.ui import DevError
 
 from shards import Shard
 
@@ -199,10 +201,10 @@ def test_quick_needs_no_cluster() -> None:
 
 
 def test_a_step_with_chosen_modules_has_these_only() -> None:
-    modules = ["e2e/test_mesh.py", "e2e/test_rights.py", "integration/test_crd.py", "integration/test_client.py", "integration/test_probe.py"]
+    modules = ["e2e/test_mesh.py", "integration/test_crd.py", "integration/test_client.py", "integration/test_probe.py"]
     steps = _argvs(plan.Wanted(plan.SUITES, True, modules=modules))
     assert {name for name, argv in steps.items() if "pytest" in argv} == {"e2e-1", "integration-1", "integration-2"}
-    assert "test/e2e/test_mesh.py" in steps["e2e-1"] and "test/e2e/test_rights.py" not in steps["e2e-1"]
+    assert "test/e2e/test_mesh.py" in steps["e2e-1"]
 
 
 def _argvs(wanted: plan.Wanted) -> dict[str, list[str]]:
@@ -236,7 +238,7 @@ def test_a_change_concerns_the_tests_of_its_areas_and_all_when_it_is_in_none(cha
 
 def test_a_test_is_named_by_itself_its_module_or_its_case() -> None:
     names = ["e2e/test_a.py::test_b", "e2e/test_c.py", "e2e/test_d.py::test_e[1-x]"]
-    chosen = selection.Selection([], [selection.OnlyAll(names, "", [], but=["e2e/test_c.py::test_g"])], [])
+    chosen = selection.Selection([], [selection.OnlyAll(names, "", but=["e2e/test_c.py::test_g"])], [])
     out = ["e2e/test_a.py::test_b", "e2e/test_a.py::test_b[3]", "e2e/test_c.py::test_f", "e2e/test_d.py::test_e[1-x]"]
     kept = ["e2e/test_c.py::test_g", "e2e/test_a.py::test_bc", "e2e/test_d.py::test_e[1-xy]", "e2e/test_d.py::test_e", "integration/test_c.py::test_f"]
     assert not any(chosen.is_in_gate(test) for test in out)
@@ -246,13 +248,54 @@ def test_a_test_is_named_by_itself_its_module_or_its_case() -> None:
 def test_the_selection_names_only_what_is_there() -> None:
     """A test that was renamed would come into the gate again, unnoticed."""
     chosen = selection.load()
-    known = selection.modules()
     collected = _collected()
-    gone = [name for each in chosen.only_all for name in each.tests if not any(selection.is_of(test, name) for test in collected)]
-    gone += [name for each in chosen.only_all for name in each.but if not any(selection.is_of(test, name) for test in collected)]
-    gone += [each.test for each in chosen.slow if each.test not in collected]
-    gone += [pattern for area in chosen.areas for pattern in area.tests if not fnmatch.filter(known, pattern)]
+    names = [name for each in chosen.only_all for name in (*each.tests, *each.but)]
+    gone = [name for name in names if not any(selection.is_of(test, name) for test in collected)]
+    gone += [name for each in chosen.only_all for name in each.but if not any(selection.is_of(name, test) for test in each.tests)]
+    gone += [each.test for each in chosen.slow if each.test not in collected or not chosen.is_in_gate(each.test)]
+    gone += [pattern for area in chosen.areas for pattern in area.tests if not fnmatch.filter(selection.modules(), pattern)]
     assert not gone
+
+
+def test_an_area_has_all_that_use_its_files() -> None:
+    """Of files in Python, by their imports. What more modules use is in no area."""
+    chosen = selection.load()
+    known = selection.modules()
+    missing = {}
+    for module in known:
+        for file in _imported(paths.REPOSITORY / "test" / module):
+            name = file.relative_to(paths.REPOSITORY).as_posix()
+            if not name.startswith("test/") or name.removeprefix("test/") not in known:
+                if module not in selection.concerned(chosen, [name], known):
+                    missing.setdefault(name, []).append(module)
+    assert not missing
+
+
+_IMPORT = re.compile(r"^\s*(?:from (\.*)([\w.]*) import ([\w, ()]+)|import ([\w.]+))", re.MULTILINE)
+
+
+@functools.cache
+def _imported(file: Path) -> frozenset[Path]:
+    """The files of ours that it imports, and those that these import."""
+    found: set[Path] = set()
+    todo = [file]
+    while todo:
+        new = _imports(todo.pop()) - found
+        found |= new
+        todo += new
+    return frozenset(found)
+
+
+@functools.cache
+def _imports(file: Path) -> frozenset[Path]:
+    test = paths.REPOSITORY / "test"
+    absolute = [paths.HACK / "lib", test / "support", file.parent, *([test / "integration"] if file.parent.name == "soak" else [])]
+    found = set()
+    for dots, package, members, alone in _IMPORT.findall(file.read_text()):
+        roots = [[file, *file.parents][len(dots)]] if dots else absolute
+        names = [package or alone, *(f"{package}.{member.split()[0]}".strip(".") for member in members.strip("()").split(",") if member.strip())]
+        found |= {root / (name.replace(".", "/") + ".py") for name in names for root in roots if name}
+    return frozenset(each for each in found if each.is_file())
 
 
 def test_the_gate_is_what_the_selection_leaves() -> None:
@@ -262,6 +305,57 @@ def test_the_gate_is_what_the_selection_leaves() -> None:
     assert gate < everything
 
 
+@pytest.mark.parametrize(
+    ("words", "suites", "everything"),
+    [
+        ("", plan.GATE, False),
+        ("quick", plan.QUICK, False),
+        ("unit tsan", ("unit", "tsan"), False),
+        ("integration -- -k x", ("integration",), False),
+        ("all", plan.SUITES, True),
+        ("all --since HEAD integration", ("integration",), True),
+        ("--minutes 5 all soak", ("soak",), True),
+        ("soak tsan", ("soak", "tsan"), True),
+    ],
+)
+def test_a_command_line(words: str, suites: Sequence[str], everything: bool) -> None:
+    wanted = cli._parse(words.split())
+    assert (tuple(wanted.suites), wanted.everything) == (suites, everything)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("uint", "there is no run or suite 'uint'"),
+        ("quick e2e", "quick takes no suites"),
+        ("--since HEAD", "--since goes with `all`"),
+        ("unit -- -k x", "arguments for pytest go to the suites that are named"),
+        ("-- -k x", "arguments for pytest go to the suites that are named"),
+        ("all integration -- -k x", "arguments for pytest go to the suites that are named"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli._parse(words.split())
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("revision", ["no-such-branch", "HEAD..HEAD", "--cached"])
+def test_since_takes_a_commit(revision: str) -> None:
+    with pytest.raises(DevError, match="--since takes a commit"):
+        selection.changed_since(revision)
+
+
+def test_rights_are_judged_when_they_are_concerned() -> None:
+    known = selection.modules()
+    modules = selection.concerned(selection.load(), ["manifests/base/role.yaml"], known)
+    assert {module for module in known if module.startswith("e2e/")} <= set(modules)
+    assert "e2e-rights" in _argvs(plan.Wanted(plan.SUITES, True, modules=modules))
+
+
+_NONE = 5  # pytest: no tests were collected
+
+
 @functools.cache
 def _collected(*options: str) -> frozenset[str]:
     """By pytest itself."""
@@ -269,5 +363,6 @@ def _collected(*options: str) -> frozenset[str]:
     found: set[str] = set()
     for folder in selection.FOLDERS:
         done = subprocess.run([*words, paths.REPOSITORY / "test" / folder], capture_output=True, text=True)
+        assert done.returncode == 0 or (done.returncode == _NONE and folder == "soak"), done.stdout + done.stderr
         found.update(line for line in done.stdout.splitlines() if "::" in line)
     return frozenset(found)

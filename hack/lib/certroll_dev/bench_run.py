@@ -95,7 +95,7 @@ def _turn(world: World, plan: Plan, start: Callable[[], Client], program: Path |
 
 def _rest(world: World, client: Client, plan: Plan, certroll: bool) -> None:
     """Waits until nothing is under way that would be measured with what comes: statuses of what changed before, and Events,
-    which certroll tells behind all else. The floor rests as long, at least."""
+    which certroll sends last. The floor rests as long, at least."""
     if not certroll:
         time.sleep(_REST)
         return

@@ -82,9 +82,9 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-def versions(group: str) -> str:
-    """A line for each installed package of the group, with its version."""
-    query = ["dpkg-query", "--show", "--showformat=${Package} ${Version}\n", *GROUPS[group]]
+def versions(group: str, patterns: Sequence[str] = ()) -> str:
+    """A line for each installed package of the group and of these names, with its version."""
+    query = ["dpkg-query", "--show", "--showformat=${Package} ${Version}\n", *GROUPS[group], *patterns]
     return subprocess.run(query, capture_output=True, text=True).stdout
 
 

@@ -1,7 +1,7 @@
 """hack/mutations: small faults put into the product, to see whether the tests notice.
 
 A mutation is one line or one statement of pkg/ changed: a check dropped, a comparison swapped, a precondition removed, a
-wake-up forgotten. Which ones is decided by a seed, in turn from each folder and of each kind.
+wake-up forgotten. A seed chooses them, rotating through folders and kinds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import paths
+from . import commands, paths
 from .ui import DevError
 
 _FUNCTION = re.compile(r"^[a-z].*?\b(\w+)\([^;]*$")
@@ -21,12 +21,14 @@ _GUARD = re.compile(r"^\s+if \(.*\)$")
 _LEAVES = re.compile(r"^\s+(return|continue|break)\b.*;$")
 _CALL = re.compile(r"^\s+[a-z]\w*\(.*\);$")
 _STATEMENT = re.compile(r"^\s+[\w>.\[\]\-*]+( [|+]?= .*|\(.*\));$")
-_WAKES = re.compile(r"wake|notify|signal|broadcast|queue_add|add_after|schedule|tell|post|renew|hasten|look_again", re.IGNORECASE)
-_PRECONDITION = re.compile(r"precondition|resource_version|resourceVersion|\buid\b|generation|fence", re.IGNORECASE)
+_WAKES = re.compile(r"^\s+\w*(wake|notify|signal|broadcast|queue_add|add_after|schedule|tell|post|renew|hasten|timer_arm)\w*\(")
+_PRECONDITION = re.compile(r"precondition|resource_version|resourceVersion|\buid\b|generation|fence")
+_FREES = re.compile(r"^\s+(\w*free|\w*dispose|\w*unref|close|memset|memcpy)\(")
 _SWAPS = ((" < ", " <= "), (" <= ", " < "), (" > ", " >= "), (" >= ", " > "), (" == ", " != "), (" != ", " == "), (" && ", " || "), (" || ", " && "))
 _DESCRIPTION = """\
 Prints small faults of the product that a seed chooses, or puts one of them into the working tree. To judge the tests: put
-one in, build, and run what executes its function; the fault is found when a test fails. `git checkout pkg` takes it away."""
+one in, build, and run what executes its function; the fault is found when a test fails. `git checkout pkg` takes it away,
+so pkg/ must be as committed."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ def run(arguments: list[str]) -> int:
         return 0
     if not 1 <= options.apply <= len(chosen):
         raise DevError(f"--apply takes a number from 1 to {len(chosen)}")
+    if commands.run(["git", "status", "--porcelain", "--", "pkg"], cwd=paths.REPOSITORY):
+        raise DevError("pkg/ has changes that are not committed: which mutations there are hangs on them, and they could be lost")
     apply(chosen[options.apply - 1])
     print(chosen[options.apply - 1])
     return 0
@@ -65,8 +69,6 @@ def apply(mutation: Mutation, root: Path = paths.REPOSITORY) -> None:
     file = root / mutation.path
     lines = file.read_text().split("\n")
     first = mutation.line - 1
-    if lines[first : first + len(mutation.before)] != list(mutation.before):
-        raise DevError(f"{mutation.path} is not as it was when the mutation was chosen")
     lines[first : first + len(mutation.before)] = mutation.after
     file.write_text("\n".join(lines))
 
@@ -117,11 +119,17 @@ def _inside_functions(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
             yield number, name
 
 
+def _is_alone(lines: Sequence[str], first: int) -> bool:
+    """Whether the statement is not the body of the line before."""
+    before = lines[first - 1].strip()
+    return not before or before.endswith((";", "{", "}", "*/"))
+
+
 _Change = tuple[Sequence[str], Sequence[str]]
 
 
 def _drop_check(lines: Sequence[str], first: int) -> _Change | None:
-    if _GUARD.match(lines[first]) and _LEAVES.match(lines[first + 1]) and not lines[first + 2].strip().startswith("else"):
+    if _is_alone(lines, first) and _GUARD.match(lines[first]) and _LEAVES.match(lines[first + 1]) and not lines[first + 2].strip().startswith("else"):
         return lines[first : first + 2], []
     return None
 
@@ -139,10 +147,9 @@ def _swap(lines: Sequence[str], first: int) -> _Change | None:
 def _remove(pattern: re.Pattern[str], statement: re.Pattern[str]) -> Callable[[Sequence[str], int], _Change | None]:
     def remove(lines: Sequence[str], first: int) -> _Change | None:
         text = lines[first]
-        if '"' in text:  # a log line
+        if '"' in text or _FREES.match(text):  # a log line; a leak is what sanitizers find
             return None
-        alone = lines[first - 1].rstrip().endswith((";", "{", "}")) or not lines[first - 1].strip()
-        return ([text], []) if alone and statement.match(text) and pattern.search(text) else None
+        return ([text], []) if _is_alone(lines, first) and statement.match(text) and pattern.search(text) else None
 
     return remove
 

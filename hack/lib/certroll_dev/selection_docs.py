@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,8 +15,11 @@ _END = "<!-- end -->\n"
 def render(page: str, root: Path) -> str:
     chosen = selection.load(root)
     parts = {
-        "only all": "| tests | what they protect | to be run before a change is called done of |\n| --- | --- | --- |\n"
-        + "".join(f"| {_names(each.tests)}{_but(each)} | {each.protects} | {', '.join(each.areas)} |\n" for each in chosen.only_all),
+        "only all": "| tests | what they protect | run them before you finish a change of |\n| --- | --- | --- |\n"
+        + "".join(
+            f"| {_names(each.tests)}{_but(each)} | {each.protects} | {', '.join(chosen.areas_of(each)) or 'shared code'} |\n"
+            for each in chosen.only_all
+        ),
         "slow": "| test | why it takes more than a minute |\n| --- | --- |\n"
         + "".join(f"| {_names([each.test])} | {each.why} |\n" for each in chosen.slow),
     }
@@ -35,4 +37,4 @@ def _but(each: selection.OnlyAll) -> str:
 
 
 def _names(tests: Iterable[str]) -> str:
-    return "<br>".join(f"`{re.sub(r'[|]', '/', test)}`" for test in tests)
+    return "<br>".join(f"`{test}`" for test in tests)

@@ -35,7 +35,7 @@ class Outcome:
 
 
 def run(outcomes: Sequence[Outcome], turns: Sequence[str] = ()) -> None:
-    """Looks at each row; `turns` are programs that must not run beside each other.
+    """Looks at each row that has not been looked at; `turns` are programs that must not run beside each other.
 
     In the network of this thread.
     """
@@ -52,11 +52,18 @@ def run(outcomes: Sequence[Outcome], turns: Sequence[str] = ()) -> None:
                     _quick(mine)
                     _slow(mine)
 
-    _quick(of_turn(None))
+    run_at_once(outcomes, turns)
     with ThreadPoolExecutor(max_workers=1) as executor:  # while others wait for a poll
         others = executor.submit(take_turns)
         _slow(of_turn(None))
         others.result()
+
+
+def run_at_once(outcomes: Sequence[Outcome], turns: Sequence[str] = ()) -> list[Outcome]:
+    """Looks at the rows that are predicted to be taken up at once, of programs that run all the time, and returns them."""
+    quick = [each for each in outcomes if _turn(each.row, turns) is None and _is_quick(each)]
+    _quick([each for each in quick if each.seen.by_itself is None and not each.error])
+    return quick
 
 
 def _turn(row: Row, turns: Sequence[str]) -> str | None:

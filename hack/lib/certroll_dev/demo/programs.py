@@ -38,7 +38,7 @@ class DebianPrograms:
 
 
 def fetch_all() -> None:
-    """All that is downloaded here, ahead of its use: tests run in networks that reach nothing beyond themselves."""
+    """Downloads everything in advance, because the network namespaces of tests reach no registry."""
     with Step("Envoy"):
         envoy()
     for packages in _SETS:

@@ -24,26 +24,28 @@ runs:
 suites (also after `all`; default: those of the run):
   lint          include direction, headers that compile alone, clang-format, clang-tidy, generated pages
   unit          cmocka, with AddressSanitizer and UBSan
-  tsan          those of them that have threads, with ThreadSanitizer
+  tsan          the unit tests that start threads, with ThreadSanitizer
   integration   against a real API server, and the catalogue against real programs
   e2e           on real local clusters: kubelet, Envoy, Rate Limit, nginx
   soak          churn and faults: nothing missed, nothing repeated, memory and descriptors flat (only of `all`)
 
-Steps that do not need one another run side by side; unit and tsan come before what needs a cluster. Arguments for pytest
-go to integration and e2e, and choose among all of their tests. Needs root for the local cluster.
+Steps that do not need one another run side by side; integration waits for unit and tsan. Arguments for pytest go to
+integration and e2e, and choose among all of their tests. Needs root for the local cluster.
 
 Logs: build/test-steps/<step>.log, and of failed tests build/test-logs/<test>/; the soak's samples: build/soak.csv; when
 each step ran, and which tests took long: build/test-timeline.txt. Ends with a line "N passed, N failed, N skipped"; exit
 status 0 only when nothing failed, all ran, and something passed.
 """
 _USAGE = """\
-hack/test [suite...] [-- pytest arguments]
+hack/test [suite...]
+       hack/test integration|e2e -- pytest arguments
        hack/test quick
        hack/test all [--since REVISION] [--minutes N] [suite...]"""
 
 
 def run(arguments: list[str]) -> int:
     wanted = _parse(arguments)
+    chosen = selection.load()
     can_be_ended()
     if wanted.everything:
         os.environ["CERTROLL_LONG"] = "1"
@@ -55,7 +57,8 @@ def run(arguments: list[str]) -> int:
     schedule = Schedule(plan.steps(wanted), logs)
     schedule.run()
     outcomes = list(schedule.outcomes.values())
-    drawn = "\n\n".join(filter(None, [timeline.draw(outcomes, schedule.seconds, busy), timeline.draw_slow(outcomes, selection.load())]))
+    slow = "" if wanted.everything else timeline.draw_slow(outcomes, chosen)
+    drawn = "\n\n".join(filter(None, [timeline.draw(outcomes, schedule.seconds, busy), slow]))
     (plan.BUILD / "test-timeline.txt").write_text(drawn + "\n")
     print(f"\n{drawn}\n")
     return conclude(schedule.outcomes.values())
@@ -98,30 +101,32 @@ def _parse(arguments: list[str]) -> plan.Wanted:
     parser.add_argument("--since", metavar="REVISION", help="with `all`: only what the files changed since that commit concern")
     parser.add_argument("--minutes", type=_minutes, default=20.0, metavar="N", help="how long the soak takes (default: %(default)g)")
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
-    options = parser.parse_args(ours)
+    options = parser.parse_intermixed_args(ours)
     which = options.words[0] if options.words and options.words[0] in _RUNS else "gate"
     suites = options.words if which == "gate" else options.words[1:]
     for unknown in (suite for suite in suites if suite not in plan.SUITES):
         parser.error(f"there is no run or suite '{unknown}'; runs: {', '.join(_RUNS)}; suites: {', '.join(plan.SUITES)}")
     if options.since and which != "all":
         parser.error("--since goes with `all`: hack/test all --since REVISION")
-    if pytest and (which == "quick" or options.since):
-        parser.error("arguments for pytest choose the tests themselves: hack/test integration -- ARGUMENTS")
+    if which == "quick" and suites:
+        parser.error("quick takes no suites; for some of the gate: hack/test SUITE...")
+    if pytest and (which != "gate" or not suites or not set(suites) <= {"integration", "e2e"}):
+        parser.error("arguments for pytest go to the suites that are named: hack/test integration -- ARGUMENTS")
     return plan.Wanted(
         suites or _RUNS.get(which, plan.GATE),
-        everything=which == "all" or suites == ["soak"],
+        everything=which == "all" or "soak" in suites,
         minutes=options.minutes,
         modules=_since(options.since) if options.since else None,
         pytest=pytest,
     )
 
 
-def _since(revision: str) -> list[str]:
+def _since(revision: str) -> list[str] | None:
     changed = selection.changed_since(revision)
     known = selection.modules()
     chosen = selection.concerned(selection.load(), changed, known)
     print(f"since {revision}: {len(changed)} files changed, which concern {len(chosen)} of {len(known)} modules of tests")
-    return chosen
+    return None if chosen == known else chosen
 
 
 def _minutes(text: str) -> float:

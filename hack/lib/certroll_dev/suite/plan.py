@@ -22,7 +22,6 @@ _SHARDS = {"integration": 2, "e2e": 2}  # each on a cluster of its own: most tes
 _NEEDS = {"integration": ("build-dev",), "e2e": ("build-dev", "build-release"), "soak": ("build-dev", "build-tsan", "build-release")}
 # A cluster with nodes takes a minute to come up, in which the unit tests have the machine; a control plane takes seconds.
 _FOLLOWS = {"integration": ("unit", "tsan"), "e2e": ()}
-_RIGHTS = "e2e/test_rights.py"
 _TESTS_RAN = frozenset({0, 1})  # pytest: 1 is that some failed
 _CTEST_RAN = frozenset({0, 8})
 _POLITE = ("nice", "-n", "10")
@@ -39,13 +38,18 @@ class Wanted:
     def has(self, *suites: str) -> bool:
         return any(suite in self.suites for suite in suites)
 
-    def folder(self, name: str) -> Sequence[str] | None:
-        """What of a folder of pytest's tests is run, as paths; None: nothing."""
+    @property
+    def rights(self) -> bool:
+        """Whether the rights of the manifests are judged, which takes all end-to-end tests."""
+        return self.has("e2e") and not self.pytest and (self.modules is None or selection.RIGHTS in self.modules)
+
+    def folder(self, name: str) -> Sequence[str]:
+        """The paths of this folder to give to pytest; empty if it is not run."""
         if not self.has(name):
-            return None
+            return []
         if self.modules is None:
             return [f"test/{name}"]
-        return [f"test/{module}" for module in self.modules if module.startswith(f"{name}/") and module != _RIGHTS] or None
+        return [f"test/{module}" for module in self.modules if module.startswith(f"{name}/") and module != selection.RIGHTS]
 
 
 def steps(wanted: Wanted) -> list[Step]:
@@ -88,13 +92,14 @@ def _builds(wanted: Wanted, clusters: Sequence[str]) -> Iterator[Step]:
     operator = ["certroll-operator"]
     if clusters or wanted.has("lint", "unit"):
         yield _build("dev", operator if clusters == ["soak"] and not wanted.has("lint", "unit") else [])
-    if wanted.has("tsan") or "soak" in clusters:
-        tests = [] if wanted.everything else ["tests-with-threads"]
-        yield _build("tsan", tests if wanted.has("tsan") else operator, follows=["build-dev"])
     if "e2e" in clusters or "soak" in clusters:
         # The shutdown manager is linked statically in this build only.
         soak = [*operator, "certroll-reloader"] if "soak" in clusters else []
-        yield _build("release", ["certroll-shutdown-manager", *soak], follows=["build-dev", "build-tsan"])
+        yield _build("release", ["certroll-shutdown-manager", *soak], follows=["build-dev"])
+    if wanted.has("tsan") or "soak" in clusters:
+        tests = ["tests-with-threads"] if wanted.has("tsan") else []
+        targets = [*tests, *(operator if "soak" in clusters else [])]
+        yield _build("tsan", [] if wanted.everything and wanted.has("tsan") else targets, follows=["build-dev", "build-release"])
 
 
 def _build(preset: str, targets: Sequence[str], follows: Sequence[str] = ()) -> Step:
@@ -111,9 +116,9 @@ def _lint() -> Iterator[Step]:
 
 
 def _ctest(name: str, preset: str, which: Sequence[str] = (), follows: Sequence[str] = ()) -> Step:
-    """Half of a unit test's time is waiting for timers of its own."""
+    """Half of a unit test's time is waiting for timers of its own. ThreadSanitizer is too slow for CERTROLL_LONG."""
     report = BUILD / f"{preset}-ctest.xml"
-    argv = ["ctest", "--preset", preset, "--parallel", str(2 * (os.cpu_count() or 1)), "--output-junit", report, *which]
+    argv = [*(["env", "--unset=CERTROLL_LONG"] if name == "tsan" else []), "ctest", "--preset", preset, "--parallel", str(2 * (os.cpu_count() or 1)), "--output-junit", report, *which]
     return Step(name, argv, needs=[f"build-{preset}"], follows=follows, report=report, ran=_CTEST_RAN)
 
 
@@ -140,8 +145,8 @@ def _folder(wanted: Wanted, folder: str) -> Iterator[Step]:
         options += [] if wanted.everything else ["--gate"]
         options += ["--keep-audit-logs", AUDIT] if folder == "e2e" else []
         yield _pytest(name, which, options, needs=_NEEDS[folder], follows=_FOLLOWS[folder])
-    if folder == "e2e" and wanted.modules is None:  # all of them together use all rights
-        yield _pytest("e2e-rights", [f"test/{_RIGHTS}"], ["--audit-logs", AUDIT], needs=["build-dev", *names])
+    if folder == "e2e" and wanted.rights:
+        yield _pytest("e2e-rights", [f"test/{selection.RIGHTS}"], ["--audit-logs", AUDIT], needs=["build-dev", *names])
 
 
 def _pytest(

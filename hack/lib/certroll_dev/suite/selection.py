@@ -17,6 +17,7 @@ from certroll_dev import commands, paths
 from certroll_dev.ui import DevError
 
 FILE = Path("test/selection.toml")
+RIGHTS = "e2e/test_rights.py"
 FOLDERS = ("integration", "e2e", "soak")  # of test/, with pytest's tests
 SLOW_S = 60.0  # a test of the gate that takes longer is listed with its reason
 
@@ -36,7 +37,6 @@ class OnlyAll:
 
     tests: Sequence[str]
     protects: str
-    areas: Sequence[str]  # a change of these is done when they have passed
     but: Sequence[str] = ()  # those among them that the gate keeps
 
     def has(self, test: str) -> bool:
@@ -58,6 +58,11 @@ class Selection:
     def is_in_gate(self, test: str) -> bool:
         return not any(each.has(test) for each in self.only_all)
 
+    def areas_of(self, entry: OnlyAll) -> list[str]:
+        """The areas whose change is not finished before these tests have passed."""
+        modules = {name.partition("::")[0] for name in entry.tests}
+        return [area.name for area in self.areas if any(_matches(module, area.tests) for module in modules)]
+
     def is_known_slow(self, test: str) -> bool:
         return any(is_of(test, each.test) for each in self.slow)
 
@@ -68,29 +73,28 @@ def is_of(test: str, name: str) -> bool:
 
 
 def load(root: Path = paths.REPOSITORY) -> Selection:
-    """Raises DevError where the file contradicts itself."""
-    with (root / FILE).open("rb") as file:
-        data: Mapping[str, Any] = tomllib.load(file)
-    selection = Selection(
-        [Area(**each) for each in data["area"]],
-        [OnlyAll(**each) for each in data["only-all"]],
-        [Slow(**each) for each in data["slow"]],
-    )
-    names = {area.name for area in selection.areas}
-    for each in selection.only_all:
-        for unknown in set(each.areas) - names:
-            raise DevError(f"{FILE}: there is no area '{unknown}' ({each.tests[0]})")
-    return selection
+    """Raises DevError when the file is malformed."""
+    try:
+        with (root / FILE).open("rb") as file:
+            data: Mapping[str, Any] = tomllib.load(file)
+        return Selection(
+            [Area(**each) for each in data["area"]],
+            [OnlyAll(**each) for each in data["only-all"]],
+            [Slow(**each) for each in data["slow"]],
+        )
+    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise DevError(f"{FILE}: {error}") from error
 
 
 def changed_since(revision: str, root: Path = paths.REPOSITORY) -> list[str]:
-    """Files that differ from the commit, those that git does not know yet among them."""
+    """Files that differ from the commit, with both names of a renamed one, and files that git does not know yet."""
     try:
-        changed = commands.run(["git", "diff", "--name-only", revision, "--"], cwd=root)
-        new = commands.run(["git", "ls-files", "--others", "--exclude-standard"], cwd=root)
+        commit = commands.run(["git", "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"], cwd=root)
     except DevError as error:
-        raise DevError(f"--since {revision}: {error}") from error
-    return sorted({*changed.splitlines(), *new.splitlines()})
+        raise DevError(f"--since takes a commit, a branch or a tag; '{revision}' is none") from error
+    changed = commands.run(["git", "diff", "--name-only", "--no-renames", "-z", commit.strip(), "--"], cwd=root)
+    new = commands.run(["git", "ls-files", "--others", "--exclude-standard", "-z"], cwd=root)
+    return sorted({*changed.split("\0"), *new.split("\0")} - {""})
 
 
 def modules(root: Path = paths.REPOSITORY) -> list[str]:
@@ -99,10 +103,13 @@ def modules(root: Path = paths.REPOSITORY) -> list[str]:
 
 
 def concerned(selection: Selection, changed: Iterable[str], known: Sequence[str]) -> list[str]:
-    """The modules that the changed files concern; all of them where a file belongs to no area."""
+    """The modules that the changed files concern; all of them where a file belongs to no area. What judges all end-to-end
+    tests needs all of them."""
     found: set[str] = set()
     for path in changed:
         found.update(_of_file(selection, path, known))
+    if RIGHTS in found:
+        found.update(module for module in known if module.startswith("e2e/"))
     return sorted(found)
 
 
@@ -110,7 +117,11 @@ def _of_file(selection: Selection, path: str, known: Sequence[str]) -> Iterable[
     below = PurePosixPath(path).relative_to("test").as_posix() if path.startswith("test/") else ""
     if below in known:
         return [below]
-    areas = [area for area in selection.areas if any(fnmatch.fnmatchcase(path, pattern) for pattern in area.paths)]
+    areas = [area for area in selection.areas if _matches(path, area.paths)]
     if not areas:
         return known
-    return [module for module in known for area in areas if any(fnmatch.fnmatchcase(module, pattern) for pattern in area.tests)]
+    return [module for module in known for area in areas if _matches(module, area.tests)]
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)

@@ -56,7 +56,7 @@ def draw(outcomes: Sequence[Outcome], seconds: float, busy: Busy) -> str:
 
 def draw_slow(outcomes: Sequence[Outcome], chosen: selection.Selection) -> str:
     """The tests of the gate that took longer than one may, and whether docs/development.md says why; empty: none did."""
-    reports = [each.step.report for each in outcomes if each.step.report]
+    reports = [each.step.report for each in outcomes if each.step.report and each.seconds and "pytest" in each.step.report.name]
     tests = [(seconds, test) for report in reports for test, seconds in junit.durations(report) if seconds > selection.SLOW_S]
     slow = [(seconds, test) for seconds, test in sorted(tests, reverse=True) if chosen.is_in_gate(test)]
     lines = [f"  {_clock(s)}  {test}{'' if chosen.is_known_slow(test) else '   (not in test/selection.toml)'}" for s, test in slow]

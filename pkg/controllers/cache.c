@@ -523,7 +523,6 @@ const char *cr_cached_kind(enum cr_cached what)
 struct pods_of {
     const char *kind;
     const char *name;
-    bool active, ending;      /* which of them */
     struct cr_packed **found; /* owned references; parsed when the lock is free again */
     size_t len;
 };
@@ -537,41 +536,37 @@ static void collect_pod(void *arg, const char *ns, const char *name, struct cr_p
     const char *owner = NULL;
     const void *extra = cr_packed_extra(pod);
     if (!cr_projected_owner(extra, &owner_kind, &owner) || !cr_streq(owner, of->name) ||
-        !cr_streq(owner_kind, of->kind) || !(cr_projected_active(extra) ? of->active : of->ending))
+        !cr_streq(owner_kind, of->kind))
         return;
     of->found = cr_reallocarray(of->found, of->len + 1, sizeof(struct cr_packed *));
     of->found[of->len++] = cr_packed_ref(pod);
 }
 
-static void find_pods(struct cr_cache *cache, const char *ns, struct pods_of *of, struct cr_snapshots *out)
-{
-    cr_cache_visit(cache, CR_CACHED_PODS, ns, collect_pod, of);
-    out->items = cr_calloc(of->len, sizeof(struct cr_snapshot *));
-    for (size_t i = 0; i < of->len; i++) {
-        out->items[out->len++] = cr_packed_open(of->found[i]);
-        cr_packed_unref(of->found[i]);
-    }
-    free(of->found);
-}
-
-void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name, struct cr_snapshots *out)
-{
-    struct pods_of of = {.kind = kind, .name = name, .active = true};
-    find_pods(cache, ns, &of, out);
-}
-
-void cr_cache_ending_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
-                          struct cr_snapshots *out)
-{
-    struct pods_of of = {.kind = kind, .name = name, .ending = true};
-    find_pods(cache, ns, &of, out);
-}
-
 void cr_cache_all_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
                        struct cr_snapshots *out)
 {
-    struct pods_of of = {.kind = kind, .name = name, .active = true, .ending = true};
-    find_pods(cache, ns, &of, out);
+    struct pods_of of = {.kind = kind, .name = name};
+    cr_cache_visit(cache, CR_CACHED_PODS, ns, collect_pod, &of);
+    out->items = cr_calloc(of.len, sizeof(struct cr_snapshot *));
+    for (size_t i = 0; i < of.len; i++) {
+        out->items[out->len++] = cr_packed_open(of.found[i]);
+        cr_packed_unref(of.found[i]);
+    }
+    free(of.found);
+}
+
+void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
+                   struct cr_snapshots *active, struct cr_snapshots *ending)
+{
+    struct cr_snapshots all = {0};
+    cr_cache_all_pods(cache, ns, kind, name, &all);
+    active->items = cr_calloc(all.len, sizeof(struct cr_snapshot *));
+    ending->items = cr_calloc(all.len, sizeof(struct cr_snapshot *));
+    for (size_t i = 0; i < all.len; i++) {
+        struct cr_snapshots *to = cr_projected_active(all.items[i]->extra) ? active : ending;
+        to->items[to->len++] = all.items[i];
+    }
+    free(all.items); /* what was in it is theirs now */
 }
 
 void cr_snapshots_dispose(struct cr_snapshots *snapshots)

@@ -76,13 +76,11 @@ const char *cr_cached_kind(enum cr_cached what); /* "Deployment" */
 /* Whose template an Argo Rollout takes by its workloadRef: a Deployment. extra: of the Rollout. A reference; NULL: its
  * own, or there is none. */
 struct cr_packed *cr_cache_template_of(struct cr_cache *cache, const char *ns, const void *extra);
-/* The active pods of a workload, by their owner. */
+/* The pods of a workload, by their owner, of one look at the cache: the active ones, and those that have ended or are
+ * being deleted. */
 void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
-                   struct cr_snapshots *out);
-/* The others: those that have ended or are being deleted. */
-void cr_cache_ending_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
-                          struct cr_snapshots *out);
-/* Both. */
+                   struct cr_snapshots *active, struct cr_snapshots *ending);
+/* Both in one list. */
 void cr_cache_all_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
                        struct cr_snapshots *out);
 

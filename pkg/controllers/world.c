@@ -140,12 +140,10 @@ static bool view_ending(const struct cr_snapshot *snapshot, struct cr_world_endi
     return true;
 }
 
-static void gather_ending(const struct cr_world_source *source, const struct cr_policy *policy, size_t i,
-                          struct cr_gathered *out)
+/* Whatever is on record of the consumer: a restart may have replaced its pods before it is. */
+static void view_all_ending(size_t i, struct cr_gathered *out)
 {
-    const struct cr_policy_consumer *spec = &policy->consumers[i];
     struct cr_snapshots *pods = &out->ending[i];
-    cr_cache_ending_pods(source->cache, policy->ns, spec->kind, spec->target, pods);
     out->ending_views[i] = cr_calloc(pods->len, sizeof(struct cr_world_ending));
     out->consumers[i].ending = out->ending_views[i];
     for (size_t p = 0; p < pods->len; p++)
@@ -165,16 +163,14 @@ static void gather_consumer(const struct cr_world_source *source, const struct c
     consumer->workload = out->workload_snapshots[i]->json;
     consumer->others = out->scope.others[i];
     if (!cr_policy_kind_by_api(spec->kind))
-        cr_cache_pods(source->cache, policy->ns, spec->kind, spec->target, &out->pods[i]);
+        cr_cache_pods(source->cache, policy->ns, spec->kind, spec->target, &out->pods[i], &out->ending[i]);
     out->pod_views[i] = cr_calloc(out->pods[i].len, sizeof(struct cr_world_pod));
     out->sightings[i] = cr_calloc(out->pods[i].len * spec->verify.endpoints_len, sizeof(struct cr_sighting));
     out->trusts[i] = cr_calloc(out->pods[i].len, sizeof(struct cr_trust_sighting));
     out->reloaders[i] = cr_calloc(out->pods[i].len, sizeof(struct cr_reloader_sighting));
     consumer->pods = out->pod_views[i];
     consumer->pods_len = out->pods[i].len;
-    const struct cr_consumer_status *status = cr_status_consumer(&out->status, spec->name);
-    if (status && status->since_ms && !cr_policy_kind_by_api(spec->kind))
-        gather_ending(source, policy, i, out);
+    view_all_ending(i, out);
 }
 
 /* What was done and refused lately. */

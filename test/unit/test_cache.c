@@ -328,7 +328,8 @@ static void what_happens_concerns_just_the_policies_that_name_it(void **state)
 static size_t count_pods(struct cr_cache *cache, const char *kind, const char *name)
 {
     CR_CLEANUP(cr_snapshots) struct cr_snapshots pods = {0};
-    cr_cache_pods(cache, "ns", kind, name, &pods);
+    CR_CLEANUP(cr_snapshots) struct cr_snapshots ending = {0};
+    cr_cache_pods(cache, "ns", kind, name, &pods, &ending);
     for (size_t i = 0; i < pods.len; i++)
         assert_null(cr_json_get(pods.items[i]->json, "spec")); /* may carry secrets in its environment */
     return pods.len;

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "node/lookout.h"
 
-enum { PATIENCE_MS = 20 * 1000, QUIET_MS = 400 };
+enum { PATIENCE_MS = 20 * 1000, FREED_WITHIN_MS = 5 * 1000, QUIET_MS = 400 };
 
 struct world {
     char root[64];
@@ -94,7 +94,10 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct world *world = *state;
+    int64_t began_ms = cr_clock_monotonic_ms();
     cr_lookout_free(world->lookout);
+    assert_true(cr_clock_monotonic_ms() - began_ms <
+                FREED_WITHIN_MS); /* it is woken, and waits for no timer of its own */
     cr_autofree char *command = cr_asprintf("rm -r %s", world->root);
     int gone = system(command);
     free(world);

@@ -7,7 +7,7 @@ uint64_t cr_hash_seed(void)
     uint64_t seed = 0;
     if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != (ssize_t)sizeof seed)
         seed = (uint64_t)(uintptr_t)&seed;
-    /* NOLINTNEXTLINE(clang-analyzer-core.StackAddressEscape): only a number, which nobody follows */
+    /* NOLINTNEXTLINE(clang-analyzer-core.StackAddressEscape): its value alone is used, as a number */
     return seed;
 }
 

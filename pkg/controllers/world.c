@@ -140,7 +140,7 @@ static bool view_ending(const struct cr_snapshot *snapshot, struct cr_world_endi
     return true;
 }
 
-/* Whatever is on record of the consumer: a restart may have replaced its pods before it is. */
+/* Independent of the recorded status: a restart may replace all pods before the status that records it is written. */
 static void view_all_ending(size_t i, struct cr_gathered *out)
 {
     struct cr_snapshots *pods = &out->ending[i];

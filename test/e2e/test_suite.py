@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from certroll_dev import paths
+from certroll_dev import files, paths
 from certroll_dev.demo.waiting import wait_for
 from certroll_dev.suite import cli, plan, selection, timeline
 from certroll_dev.suite.schedule import Schedule
@@ -263,11 +263,10 @@ def test_an_area_has_all_that_use_its_files() -> None:
     known = selection.modules()
     missing = {}
     for module in known:
-        for file in _imported(paths.REPOSITORY / "test" / module):
+        for file in files.reached(paths.REPOSITORY / "test" / module, _imports):
             name = file.relative_to(paths.REPOSITORY).as_posix()
-            if not name.startswith("test/") or name.removeprefix("test/") not in known:
-                if module not in selection.concerned(chosen, [name], known):
-                    missing.setdefault(name, []).append(module)
+            if name.removeprefix("test/") not in known and module not in selection.concerned(chosen, [name], known):
+                missing.setdefault(name, []).append(module)
     assert not missing
 
 
@@ -275,19 +274,8 @@ _IMPORT = re.compile(r"^\s*(?:from (\.*)([\w.]*) import ([\w, ()]+)|import ([\w.
 
 
 @functools.cache
-def _imported(file: Path) -> frozenset[Path]:
-    """The files of ours that it imports, and those that these import."""
-    found: set[Path] = set()
-    todo = [file]
-    while todo:
-        new = _imports(todo.pop()) - found
-        found |= new
-        todo += new
-    return frozenset(found)
-
-
-@functools.cache
 def _imports(file: Path) -> frozenset[Path]:
+    """The files of ours that it imports itself."""
     test = paths.REPOSITORY / "test"
     absolute = [paths.HACK / "lib", test / "support", file.parent, *([test / "integration"] if file.parent.name == "soak" else [])]
     found = set()

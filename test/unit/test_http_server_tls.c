@@ -373,12 +373,13 @@ static int open_files(void)
 static int open_files_at_rest(void)
 {
     enum { LOOKS = 5 };
+    const int64_t end = cr_clock_monotonic_ms() + PATIENCE_MS;
     int count = open_files();
-    for (int same = 0; same < LOOKS; same++) {
+    for (int same = 0; same < LOOKS;) {
+        assert_true(cr_clock_monotonic_ms() < end);
         poll(NULL, 0, 20);
         int now = open_files();
-        if (now != count)
-            same = 0;
+        same = now == count ? same + 1 : 0;
         count = now;
     }
     return count;

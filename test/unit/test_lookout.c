@@ -96,8 +96,8 @@ static int tear_down(void **state)
     struct world *world = *state;
     int64_t began_ms = cr_clock_monotonic_ms();
     cr_lookout_free(world->lookout);
-    assert_true(cr_clock_monotonic_ms() - began_ms <
-                FREED_WITHIN_MS); /* it is woken, and waits for no timer of its own */
+    /* Its thread is woken, and waits for no timer of its own. */
+    assert_true(cr_clock_monotonic_ms() - began_ms < FREED_WITHIN_MS);
     cr_autofree char *command = cr_asprintf("rm -r %s", world->root);
     int gone = system(command);
     free(world);

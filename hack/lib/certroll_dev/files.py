@@ -1,8 +1,9 @@
-"""Writing files that others read meanwhile."""
+"""Writing files that others read meanwhile; following the ones that a file includes."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 
@@ -21,3 +22,14 @@ def put(path: Path, text: str, mode: int = 0o644) -> Path:
         file.write(text)
     os.replace(half, path)
     return path
+
+
+def reached(start: Path, direct: Callable[[Path], Iterable[Path]]) -> set[Path]:
+    """All files that `start` names by `direct`, those that these name, and so on."""
+    found: set[Path] = set()
+    todo = [start]
+    while todo:
+        new = set(direct(todo.pop())) - found
+        found |= new
+        todo += new
+    return found

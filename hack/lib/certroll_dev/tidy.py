@@ -15,11 +15,10 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import commands, debian, paths, ui
+from . import commands, debian, files, paths, ui
 from .ui import DevError, Step
 
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
@@ -118,7 +117,8 @@ def _sources(build: Path, wanted: set[Path]) -> list[_Source]:
 
 def _digest_of_tools() -> bytes:
     digest = hashlib.sha256()
-    for file in [Path(__file__), *sorted(paths.REPOSITORY.glob(".clang-tidy")), *sorted(paths.REPOSITORY.glob("*/**/.clang-tidy"))]:
+    checks = [each for folder in _FOLDERS for each in sorted((paths.REPOSITORY / folder).rglob(".clang-tidy"))]
+    for file in [Path(__file__), paths.REPOSITORY / ".clang-tidy", *checks]:
         digest.update(file.read_bytes())
     digest.update(commands.run(["clang-tidy", "--version"]).encode())
     digest.update(debian.versions("build", _TOOLS).encode())
@@ -129,25 +129,14 @@ def _key(base: bytes, path: Path, command: str) -> str:
     """The same for the same sources in another checkout."""
     digest = hashlib.sha256(base)
     digest.update(command.replace(str(paths.REPOSITORY), "").encode())
-    for each in sorted({path, *_headers(path)}):
+    for each in sorted({path, *files.reached(path, _included)}):
         digest.update(str(each.relative_to(paths.REPOSITORY)).encode() + b"\0" + _content(each) + b"\0")
     return digest.hexdigest()
 
 
-def _headers(path: Path) -> Iterable[Path]:
-    """All headers of ours that it includes, and those that these include."""
-    found: set[Path] = set()
-    todo = [path]
-    while todo:
-        for header in _included(todo.pop()):
-            if header not in found:
-                found.add(header)
-                todo.append(header)
-    return found
-
-
 @functools.cache
 def _included(path: Path) -> tuple[Path, ...]:
+    """The headers of ours that it includes itself."""
     names = [name.decode() for name in _INCLUDE.findall(_content(path))]
     candidates = [folder / name for name in names for folder in (path.parent, paths.REPOSITORY / "pkg", paths.REPOSITORY / "cmd")]
     return tuple(each.resolve() for each in candidates if each.is_file())

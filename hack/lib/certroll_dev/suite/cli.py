@@ -61,7 +61,7 @@ def run(arguments: list[str]) -> int:
     drawn = "\n\n".join(filter(None, [timeline.draw(outcomes, schedule.seconds, busy), slow]))
     (plan.BUILD / "test-timeline.txt").write_text(drawn + "\n")
     print(f"\n{drawn}\n")
-    return conclude(schedule.outcomes.values())
+    return conclude(outcomes)
 
 
 def can_be_ended() -> None:

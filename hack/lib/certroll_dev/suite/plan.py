@@ -21,7 +21,7 @@ _PYTHON = BUILD / "venv" / "bin" / "python"
 _SHARDS = {"integration": 2, "e2e": 2}  # each on a cluster of its own: most tests wait, and several wait at once
 _NEEDS = {"integration": ("build-dev",), "e2e": ("build-dev", "build-release"), "soak": ("build-dev", "build-tsan", "build-release")}
 # Unit tests mind a machine that is busy with clusters; the end-to-end tests take longest, and do not wait for the other ones.
-_FOLLOWS = {"integration": ("unit", "tsan"), "e2e": ("unit",)}
+_FOLLOWS = {"integration": ("unit", "tsan"), "e2e": ("unit",), "soak": ("unit", "tsan", "e2e-1")}
 _TESTS_RAN = frozenset({0, 1})  # pytest: 1 is that some failed
 _CTEST_RAN = frozenset({0, 8})
 _POLITE = ("nice", "-n", "10")
@@ -127,7 +127,7 @@ def _clusters(wanted: Wanted, folders: Sequence[str]) -> Iterator[Step]:
     and comes behind the first that ends."""
     if "soak" in folders:
         options = ["--minutes", f"{wanted.minutes:g}", "-s"]
-        yield _pytest("soak", wanted.folder("soak"), options, needs=_NEEDS["soak"], follows=["unit", "tsan", "e2e-1"], before=_POLITE)
+        yield _pytest("soak", wanted.folder("soak"), options, needs=_NEEDS["soak"], follows=_FOLLOWS["soak"], before=_POLITE)
     for folder in ("e2e", "integration"):
         if folder in folders:
             yield from _folder(wanted, folder)
@@ -159,6 +159,4 @@ def _pytest(
 ) -> Step:
     report = BUILD / f"{name}-pytest.xml"
     argv = [*before, _PYTHON, "-u", "-m", "pytest", *which, "--junit-xml", report, "-ra", *options]
-    return Step(
-        name, argv, needs=["venv", "programs", *needs], follows=follows, report=report, ran=_TESTS_RAN
-    )
+    return Step(name, argv, needs=["venv", "programs", *needs], follows=follows, report=report, ran=_TESTS_RAN)

@@ -10,7 +10,7 @@ import fnmatch
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from certroll_dev import commands, paths
@@ -114,9 +114,9 @@ def concerned(selection: Selection, changed: Iterable[str], known: Sequence[str]
 
 
 def _of_file(selection: Selection, path: str, known: Sequence[str]) -> Iterable[str]:
-    below = PurePosixPath(path).relative_to("test").as_posix() if path.startswith("test/") else ""
-    if below in known:
-        return [below]
+    module = path.removeprefix("test/")
+    if module in known:
+        return [module]
     areas = [area for area in selection.areas if _matches(path, area.paths)]
     if not areas:
         return known

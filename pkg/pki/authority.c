@@ -5,8 +5,9 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "pki/builder.h"
+#include "pki/key.h"
+#include "pki/paths.h"
 #include "pki/private_key_internal.h"
-#include "pki/verify.h"
 #include "pki/x509.h"
 
 enum {
@@ -152,7 +153,7 @@ bool cr_authority_check(X509 *ca, int64_t now_ms, struct cr_error *err)
         return cr_error_set(err, CR_ERR_INVALID, "the CA has an empty subject (RFC 5280, section 4.1.2.6)");
     if (!X509_get0_pubkey(ca))
         return cr_error_set(err, CR_ERR_INVALID, "the CA's key is of a kind that is not supported");
-    if (!cr_key_check(X509_get0_pubkey(ca), err))
+    if (!cr_key_check(X509_get0_pubkey(ca), err) || !cr_key_is_affordable(X509_get0_pubkey(ca), err))
         return cr_error_wrap(err, "the CA cannot be used");
     return check_times(ca, now_ms, err);
 }

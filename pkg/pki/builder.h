@@ -11,7 +11,7 @@ struct evp_pkey_st;  /* OpenSSL's EVP_PKEY */
 struct x509_st;      /* OpenSSL's X509 */
 struct X509_name_st; /* OpenSSL's X509_NAME */
 
-/* Clocks of those who verify may be behind ours. The same as what we grant to others' (pki/verify.h). */
+/* Clocks of those who verify may be behind ours. The same as what we grant to others' (pki/paths.h). */
 enum { CR_BACKDATED_MS = 5 * 60 * 1000 };
 /* What RFC 5280 (appendix A.1, ub-common-name and ub-organization-name) allows, in characters. */
 enum { CR_NAME_PART_MAX = 64 };

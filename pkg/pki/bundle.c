@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "pki/openssl_internal.h"
+#include "pki/paths.h"
 #include "pki/x509.h"
 
 enum { CHAIN_MAX = 32 };
@@ -85,35 +86,39 @@ static bool read_cas(struct work *w)
 
 /* --- leaves --- */
 
-/* What stands behind the leaf, and all CAs. Borrowed certificates. */
-static STACK_OF(X509) * helpers(const struct work *w, STACK_OF(X509) * chain)
-{
-    STACK_OF(X509) *all = sk_X509_new_null();
-    for (int i = 1; all && i < sk_X509_num(chain); i++)
-        sk_X509_push(all, sk_X509_value(chain, i));
-    for (int i = 0; all && i < sk_X509_num(w->cas); i++)
-        sk_X509_push(all, sk_X509_value(w->cas, i));
-    return all;
-}
-
 struct found {
     bool now;
     bool ever;
 };
 
-static struct found verify_chain(const struct work *w, STACK_OF(X509) * chain, bool *verifies)
+/* Behind the leaf stand the rest of its chain, then all CAs. */
+static struct cr_paths *paths_of(const struct work *w, STACK_OF(X509) * chain)
 {
-    struct found found = {0};
-    X509 *leaf = sk_X509_value(chain, 0);
-    STACK_OF(X509) *between = helpers(w, chain);
-    for (int i = 0; i < sk_X509_num(w->cas); i++) {
-        X509 *ca = sk_X509_value(w->cas, i);
-        verifies[i] = cr_x509_chains_to(leaf, between, ca, cr_x509_when_valid(leaf, ca, w->now_ms));
-        found.now |= verifies[i];
-        found.ever |= verifies[i] || cr_x509_chains_to(leaf, between, ca, CR_X509_ANY_TIME);
+    size_t sent = (size_t)sk_X509_num(chain) - 1;
+    size_t len = sent + (size_t)sk_X509_num(w->cas);
+    cr_autofree struct cr_paths_above *above = cr_calloc(len, sizeof *above);
+    for (size_t i = 0; i < len; i++)
+        above[i] = (struct cr_paths_above){.x509 = i < sent ? sk_X509_value(chain, (int)i + 1)
+                                                            : sk_X509_value(w->cas, (int)(i - sent)),
+                                           .between = true};
+    return cr_paths_new(sk_X509_value(chain, 0), above, len, w->err);
+}
+
+static bool verify_chain(const struct work *w, STACK_OF(X509) * chain, bool *verifies, struct found *found)
+{
+    CR_CLEANUP(cr_paths) struct cr_paths *paths = paths_of(w, chain);
+    if (!paths)
+        return false;
+    size_t sent = (size_t)sk_X509_num(chain) - 1;
+    for (size_t i = 0; i < (size_t)sk_X509_num(w->cas); i++) {
+        bool ever = false;
+        if (!cr_paths_verify(paths, sent + i, CR_PATHS_WHEN_BOTH, w->now_ms, &verifies[i], NULL, w->err) ||
+            (!verifies[i] && !cr_paths_verify(paths, sent + i, CR_PATHS_AT_NO_TIME, 0, &ever, NULL, w->err)))
+            return false;
+        found->now |= verifies[i];
+        found->ever |= verifies[i] || ever;
     }
-    sk_X509_free(between);
-    return found;
+    return true;
 }
 
 static struct found compare_anchors(const struct work *w, const struct cr_strvec *anchors, bool *verifies)
@@ -137,10 +142,9 @@ static bool find_for(struct work *w, const struct cr_bundle_leaf *leaf, bool *ve
         return true;
     }
     CR_CLEANUP(cr_x509_list) STACK_OF(X509) *chain = cr_x509_read(&leaf->chain, CHAIN_MAX, w->err);
-    if (!chain)
-        return cr_error_wrap(w->err, "%s", leaf->name);
-    *found = verify_chain(w, chain, verifies);
-    return true;
+    if (chain && verify_chain(w, chain, verifies, found))
+        return true;
+    return cr_error_wrap(w->err, "%s", leaf->name);
 }
 
 static bool look_at_leaves(struct work *w)

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "pki/openssl_internal.h"
+#include "pki/paths.h"
 #include "pki/x509.h"
 
 enum { CHAIN_MAX = 32, SUBJECT_MAX = 200 };
@@ -126,29 +127,28 @@ void cr_ca_set_sort(struct cr_ca_set *set)
 
 /* --- what to trust for a CA --- */
 
-/* Borrowed certificates: what stands behind the first of chain, then more (may be NULL). */
-static STACK_OF(X509) * helpers_of(STACK_OF(X509) * chain, STACK_OF(X509) * more)
+/* Finds the first root of trust (NULL: there is none) that the first of chain verifies against. Borrowed; NULL: none.
+ */
+static bool find_root(STACK_OF(X509) * chain, STACK_OF(X509) * trust, X509 **root, struct cr_error *err)
 {
-    STACK_OF(X509) *all = sk_X509_new_null();
-    for (int i = 1; all && i < sk_X509_num(chain); i++)
-        sk_X509_push(all, sk_X509_value(chain, i));
-    for (int i = 0; all && i < sk_X509_num(more); i++)
-        sk_X509_push(all, sk_X509_value(more, i));
-    return all;
-}
-
-/* Borrowed. */
-static X509 *root_above(STACK_OF(X509) * chain, STACK_OF(X509) * trust)
-{
-    X509 *found = NULL;
-    STACK_OF(X509) *helpers = helpers_of(chain, trust);
-    for (int i = 0; !found && i < sk_X509_num(trust); i++) {
-        X509 *root = sk_X509_value(trust, i);
-        if (cr_x509_is_root(root) && cr_x509_chains_to(sk_X509_value(chain, 0), helpers, root, CR_X509_ANY_TIME))
-            found = root;
+    size_t sent = (size_t)sk_X509_num(chain) - 1;
+    size_t len = sent + (size_t)(trust ? sk_X509_num(trust) : 0);
+    bool found = false;
+    *root = NULL;
+    cr_autofree struct cr_paths_above *above = cr_calloc(len + 1, sizeof *above);
+    for (size_t i = 0; i < len; i++)
+        above[i] = (struct cr_paths_above){.x509 = i < sent ? sk_X509_value(chain, (int)i + 1)
+                                                            : sk_X509_value(trust, (int)(i - sent)),
+                                           .between = true};
+    CR_CLEANUP(cr_paths) struct cr_paths *paths = cr_paths_new(sk_X509_value(chain, 0), above, len, err);
+    for (size_t i = sent; paths && !found && i < len; i++) {
+        if (!cr_x509_is_root(above[i].x509))
+            continue;
+        if (!cr_paths_verify(paths, i, CR_PATHS_AT_NO_TIME, 0, &found, NULL, err))
+            return false;
+        *root = found ? above[i].x509 : NULL;
     }
-    sk_X509_free(helpers);
-    return found;
+    return paths;
 }
 
 bool cr_ca_set_add_anchor(struct cr_ca_set *set, const struct cr_pem_input *chain, const struct cr_pem_input *trust,
@@ -161,7 +161,9 @@ bool cr_ca_set_add_anchor(struct cr_ca_set *set, const struct cr_pem_input *chai
     CR_CLEANUP(cr_x509_list)
     STACK_OF(X509) *others = trust->len ? cr_x509_read(trust, CR_BUNDLE_CAS_MAX, NULL) : NULL;
     X509 *top = sk_X509_value(own, sk_X509_num(own) - 1);
-    X509 *root = cr_x509_is_root(top) ? top : root_above(own, others);
+    X509 *root = top;
+    if (!cr_x509_is_root(top) && !find_root(own, others, &root, err))
+        return false;
     cr_x509_fingerprint(root ? root : top, out);
     return add(set, root ? root : top, NULL, err);
 }
@@ -185,20 +187,32 @@ bool cr_ca_set_compare(const struct cr_ca_set *set, const struct cr_pem_input *i
     return exact;
 }
 
+/* The rest of the chain stands in between, each CA of the set can only be the anchor: that of a CA is at the index of
+ * the rest's length and the CA's. */
+static struct cr_paths *paths_to(const struct cr_ca_set *set, STACK_OF(X509) * chain, struct cr_error *err)
+{
+    size_t sent = (size_t)sk_X509_num(chain) - 1;
+    cr_autofree struct cr_paths_above *above = cr_calloc(sent + set->len + 1, sizeof *above);
+    for (size_t i = 0; i < sent; i++)
+        above[i] = (struct cr_paths_above){.x509 = sk_X509_value(chain, (int)i + 1), .between = true};
+    for (size_t i = 0; i < set->len; i++)
+        above[sent + i].x509 = set->items[i].cert;
+    return cr_paths_new(sk_X509_value(chain, 0), above, sent + set->len, err);
+}
+
 bool cr_ca_set_verify(const struct cr_ca_set *set, const struct cr_pem_input *chain, int64_t now_ms,
                       struct cr_chain_facts *facts, bool *verifies, struct cr_error *err)
 {
     CR_OPENSSL_SCOPE;
     CR_CLEANUP(cr_x509_list) STACK_OF(X509) *read = cr_x509_read(chain, CHAIN_MAX, err);
-    if (!read)
+    CR_CLEANUP(cr_paths) struct cr_paths *paths = read ? paths_to(set, read, err) : NULL;
+    if (!paths)
         return false;
     X509 *leaf = sk_X509_value(read, 0);
-    STACK_OF(X509) *helpers = helpers_of(read, NULL);
-    for (size_t i = 0; i < set->len; i++) {
-        X509 *ca = set->items[i].cert;
-        verifies[i] = cr_x509_chains_to(leaf, helpers, ca, cr_x509_when_valid(leaf, ca, now_ms));
-    }
-    sk_X509_free(helpers);
+    size_t sent = (size_t)sk_X509_num(read) - 1;
+    for (size_t i = 0; i < set->len; i++)
+        if (!cr_paths_verify(paths, sent + i, CR_PATHS_WHEN_BOTH, now_ms, &verifies[i], NULL, err))
+            return false;
     cr_x509_fingerprint(leaf, facts->fingerprint);
     facts->not_before_ms = cr_x509_not_before_ms(leaf);
     facts->not_after_ms = cr_x509_not_after_ms(leaf);
@@ -210,10 +224,10 @@ bool cr_ca_set_knows_issuer(const struct cr_ca_set *set, const struct cr_pem_inp
     CR_OPENSSL_SCOPE;
     bool known = false;
     CR_CLEANUP(cr_x509_list) STACK_OF(X509) *read = cr_x509_read(chain, CHAIN_MAX, NULL);
-    STACK_OF(X509) *helpers = helpers_of(read, NULL);
-    for (size_t i = 0; read && !known && i < set->len; i++)
-        known = cr_x509_chains_to(sk_X509_value(read, 0), helpers, set->items[i].cert, CR_X509_ANY_TIME);
-    sk_X509_free(helpers);
+    CR_CLEANUP(cr_paths) struct cr_paths *paths = read ? paths_to(set, read, NULL) : NULL;
+    for (size_t i = 0; paths && !known && i < set->len; i++)
+        if (!cr_paths_verify(paths, (size_t)sk_X509_num(read) - 1 + i, CR_PATHS_AT_NO_TIME, 0, &known, NULL, NULL))
+            return false;
     return known;
 }
 

@@ -273,9 +273,19 @@ void cr_certificates_digest(const struct cr_certificates *certs, char out[CR_SHA
 
 /* --- facts --- */
 
-bool cr_certificate_names_issuer(const struct cr_certificate *cert, const struct cr_certificate *ca)
+const struct X509_name_st *cr_certificate_subject(const struct cr_certificate *cert)
 {
-    return X509_NAME_cmp(cert->asn1->tbs->issuer, ca->asn1->tbs->subject) == 0;
+    return cert->asn1->tbs->subject;
+}
+
+const struct X509_name_st *cr_certificate_issuer(const struct cr_certificate *cert)
+{
+    return cert->asn1->tbs->issuer;
+}
+
+size_t cr_certificate_size(const struct cr_certificate *cert)
+{
+    return cert->der.len;
 }
 
 /* Two digits an octet, without the zero that may come first. */

@@ -4,8 +4,9 @@
 
 #include "pki/material.h"
 
-struct x509_st;     /* OpenSSL's X509 */
-struct evp_pkey_st; /* OpenSSL's EVP_PKEY */
+struct X509_name_st; /* OpenSSL's X509_NAME */
+struct x509_st;      /* OpenSSL's X509 */
+struct evp_pkey_st;  /* OpenSSL's EVP_PKEY */
 
 /* One certificate. It stays as it was read; what is asked for is decoded when it is asked for, so it belongs to one
  * thread. */
@@ -36,8 +37,12 @@ struct evp_pkey_st *cr_certificate_key(struct cr_certificate *cert);
  * The certificate holds it, too, then. */
 void cr_certificate_offer_key(struct cr_certificate *cert, struct evp_pkey_st *key);
 
-/* The issuer that cert names has the name of ca. */
-bool cr_certificate_names_issuer(const struct cr_certificate *cert, const struct cr_certificate *ca);
+/* Borrowed. */
+const struct X509_name_st *cr_certificate_subject(const struct cr_certificate *cert);
+const struct X509_name_st *cr_certificate_issuer(const struct cr_certificate *cert);
+
+/* Bytes of the DER. */
+size_t cr_certificate_size(const struct cr_certificate *cert);
 
 /* SHA-256 of the DER. */
 void cr_certificate_fingerprint(const struct cr_certificate *cert, char out[CR_SHA256_HEX]);

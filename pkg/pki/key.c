@@ -121,21 +121,41 @@ static enum form form_of(const struct cr_pem_block *block)
     return form;
 }
 
-/* What a PKCS#8 key says it is. */
-static enum type type_inside(const struct cr_buf *der)
+/* Kinds that a certificate signs with. Of DSA and DH OpenSSL computes the public half while it decodes them, however
+ * large the prime is. */
+static bool is_for_signing(int algorithm)
+{
+    static const int kinds[] = {NID_X9_62_id_ecPublicKey, NID_rsaEncryption, NID_rsassaPss, NID_ED25519, NID_ED448};
+    for (size_t i = 0; i < cr_array_len(kinds); i++)
+        if (kinds[i] == algorithm)
+            return true;
+    return false;
+}
+
+/* False: PKCS#8 says that it is of another kind. NULL in *key: it is corrupt. */
+static bool decode_pkcs8(const struct cr_buf *der, EVP_PKEY **key)
 {
     const unsigned char *at = (const unsigned char *)der->data;
     const X509_ALGOR *algorithm = NULL;
+    const ASN1_OBJECT *oid = NULL;
     PKCS8_PRIV_KEY_INFO *info = d2i_PKCS8_PRIV_KEY_INFO(NULL, &at, (long)der->len);
-    enum type type = info && PKCS8_pkey_get0(NULL, NULL, NULL, &algorithm, info) ? type_of(algorithm) : ANY;
+    if (!info || !PKCS8_pkey_get0(&oid, NULL, NULL, &algorithm, info)) {
+        PKCS8_PRIV_KEY_INFO_free(info);
+        return true;
+    }
+    bool is_ours = is_for_signing(OBJ_obj2nid(oid));
+    if (is_ours)
+        *key = decode(PKCS8, type_of(algorithm), der->data, der->len);
     PKCS8_PRIV_KEY_INFO_free(info);
-    return type;
+    return is_ours;
 }
 
-static EVP_PKEY *decode_private(enum form form, const struct cr_buf *der)
+static bool decode_private(enum form form, const struct cr_buf *der, EVP_PKEY **key)
 {
-    enum type type = form == SEC1 ? EC : form == PKCS1 ? RSA_KEY : type_inside(der);
-    return decode(form, type, der->data, der->len);
+    if (form == PKCS8)
+        return decode_pkcs8(der, key);
+    *key = decode(form, form == SEC1 ? EC : RSA_KEY, der->data, der->len);
+    return true;
 }
 
 static bool is_encrypted(const struct cr_pem_block *block)
@@ -162,7 +182,11 @@ static bool read_block(const struct cr_pem_block *block, EVP_PKEY **key, enum cr
     CR_CLEANUP(cr_buf) struct cr_buf der = {.secret = true};
     if (!cr_pem_decode(block, &der, err))
         return false;
-    *key = decode_private(form, &der);
+    if (!decode_private(form, &der, key))
+        return cr_error_set(err, CR_ERR_INVALID,
+                            "block %zu is a key of a kind that certificates are not signed with: use RSA, ECDSA, "
+                            "Ed25519 or Ed448",
+                            block->number);
     if (*key)
         return true;
     return cr_error_set(err, CR_ERR_INVALID, "block %zu (%.*s, line %zu) is corrupt: it holds no key of that form",
@@ -220,6 +244,12 @@ struct evp_pkey_st *cr_key_read(const struct cr_pem_input *in, enum cr_material_
     struct cr_pem_reader reader;
     __attribute__((cleanup(pkey_cleanup))) EVP_PKEY *key = NULL;
     *problem = CR_MATERIAL_UNPARSABLE;
+    if (in->len > CR_KEY_TEXT_MAX) {
+        *problem = CR_MATERIAL_TOO_COSTLY;
+        cr_error_set(err, CR_ERR_INVALID, "has %zu bytes, more than the %d that are read of a private key", in->len,
+                     CR_KEY_TEXT_MAX);
+        return NULL;
+    }
     cr_pem_begin(&reader, in->data, in->len);
     if (!read_all(&reader, &key, problem, err))
         return NULL;
@@ -232,6 +262,58 @@ struct evp_pkey_st *cr_key_read(const struct cr_pem_input *in, enum cr_material_
     *problem = CR_MATERIAL_OK;
     return cr_steal(&key);
 }
+
+/* --- what they cost --- */
+
+static bool refuse_bits(const char *kind, int bits, int most, struct cr_error *err)
+{
+    return cr_error_set(err, CR_ERR_INVALID, "%s of %d bits costs too much: at most %d are used", kind, bits, most);
+}
+
+static bool is_affordable_rsa(const EVP_PKEY *key, struct cr_error *err)
+{
+    BIGNUM *exponent = NULL;
+    if (EVP_PKEY_get_bits(key) > CR_KEY_RSA_BITS_MAX)
+        return refuse_bits("an RSA key", EVP_PKEY_get_bits(key), CR_KEY_RSA_BITS_MAX, err);
+    int bits = EVP_PKEY_get_bn_param(key, OSSL_PKEY_PARAM_RSA_E, &exponent) ? BN_num_bits(exponent) : 0;
+    BN_free(exponent);
+    return bits <= CR_KEY_RSA_EXPONENT_BITS_MAX ||
+           refuse_bits("an RSA key with a public exponent", bits, CR_KEY_RSA_EXPONENT_BITS_MAX, err);
+}
+
+static bool is_affordable_ec(const EVP_PKEY *key, struct cr_error *err)
+{
+    char text[64];
+    int is_explicit = 0;
+    if (!EVP_PKEY_get_group_name(key, text, sizeof text, NULL) ||
+        (EVP_PKEY_get_int_param(key, OSSL_PKEY_PARAM_EC_DECODED_FROM_EXPLICIT_PARAMS, &is_explicit) && is_explicit))
+        return cr_error_set(err, CR_ERR_INVALID,
+                            "an ECDSA key on a curve without a name (explicit parameters, RFC 5480, section 2.1.1) is "
+                            "not used");
+    if (!EVP_PKEY_get_utf8_string_param(key, OSSL_PKEY_PARAM_EC_FIELD_TYPE, text, sizeof text, NULL) ||
+        strcmp(text, SN_X9_62_prime_field) != 0)
+        return cr_error_set(err, CR_ERR_INVALID, "an ECDSA key on a curve over a binary field costs too much");
+    int bits = EVP_PKEY_get_bits(key);
+    return bits <= CR_KEY_EC_BITS_MAX || refuse_bits("an ECDSA key", bits, CR_KEY_EC_BITS_MAX, err);
+}
+
+bool cr_key_is_affordable(const struct evp_pkey_st *key, struct cr_error *err)
+{
+    switch (EVP_PKEY_get_base_id(key)) {
+    case EVP_PKEY_RSA:
+    case EVP_PKEY_RSA_PSS:
+        return is_affordable_rsa(key, err);
+    case EVP_PKEY_EC:
+        return is_affordable_ec(key, err);
+    case EVP_PKEY_DSA:
+        return EVP_PKEY_get_bits(key) <= CR_KEY_DSA_BITS_MAX ||
+               refuse_bits("a DSA key", EVP_PKEY_get_bits(key), CR_KEY_DSA_BITS_MAX, err);
+    default:
+        return true; /* Ed25519 and Ed448 have one size; what cannot sign fails at once */
+    }
+}
+
+/* --- what they are called --- */
 
 /* The names people use for curves, by those of OpenSSL. */
 static const char *curve_name(const char *group)

@@ -12,8 +12,9 @@ struct evp_pkey_st;   /* OpenSSL's EVP_PKEY */
 struct X509_algor_st; /* OpenSSL's X509_ALGOR */
 
 /* The one private key of a PEM text: PKCS#8, SEC1 or PKCS#1; other blocks (EC PARAMETERS, certificates) are skipped.
- * Owned by the caller, who frees it at once. NULL: *problem is Unparsable or Encrypted, err says why, without the name
- * of the entry. Never prompts. */
+ * Only kinds of keys that a certificate signs with are decoded: RSA, ECDSA, Ed25519, Ed448. OpenSSL computes the public
+ * half of a DSA key as it decodes it, at any size. Owned by the caller, who frees it at once. NULL: *problem is
+ * Unparsable, Encrypted or TooCostly, err says why, without the name of the entry. Never prompts. */
 struct evp_pkey_st *cr_key_read(const struct cr_pem_input *in, enum cr_material_problem *problem, struct cr_error *err);
 
 /* The same of one block, which is a private key; and of one that is a public key (a SubjectPublicKeyInfo; PKCS#1's form
@@ -30,6 +31,19 @@ struct evp_pkey_st *cr_key_decode_public(const struct X509_algor_st *algorithm, 
  * all else that is read of a Secret. False also when it cannot be told: of any key but one on a curve with a name. */
 bool cr_key_has_public(const struct evp_pkey_st *key, const struct X509_algor_st *algorithm, const void *bits,
                        size_t len);
+
+/* Limits of the keys that signatures are checked with or made: what one operation costs is then at most some
+ * milliseconds. */
+enum {
+    CR_KEY_RSA_BITS_MAX = 8192,
+    CR_KEY_RSA_EXPONENT_BITS_MAX = 64,
+    CR_KEY_EC_BITS_MAX = 521,
+    CR_KEY_DSA_BITS_MAX = 3072,
+    CR_KEY_TEXT_MAX = 64 * 1024, /* bytes of PEM; an RSA key of 16384 bits has 12 KB */
+};
+/* Whether a key, public or private, is within them, and on a curve with a name over a prime field. Errors: Invalid, the
+ * text names the limit. */
+bool cr_key_is_affordable(const struct evp_pkey_st *key, struct cr_error *err) CR_MUST_USE;
 
 enum { CR_KEY_TYPE = 16 };
 /* "RSA-2048", "ECDSA-P256", "Ed25519", … */

@@ -13,8 +13,8 @@
 #include "pki/certificate.h"
 #include "pki/key.h"
 #include "pki/opaque.h"
+#include "pki/paths.h"
 #include "pki/trust_read.h"
-#include "pki/verify.h"
 
 /* More than the API server stores in a Secret or ConfigMap (1 MiB for all of its keys together). */
 enum { MAX_ENTRY = 1024 * 1024, MAX_CHAIN = 32, MAX_TRUST = 1000 };
@@ -107,6 +107,7 @@ const char *cr_material_problem_name(enum cr_material_problem problem)
         [CR_MATERIAL_EXPIRED] = "Expired",
         [CR_MATERIAL_NOT_YET] = "NotYetValid",
         [CR_MATERIAL_INCOMPLETE] = "IncompleteMaterial",
+        [CR_MATERIAL_TOO_COSTLY] = "TooCostly",
     };
     return (size_t)problem < cr_array_len(names) ? names[problem] : "UnparsableMaterial";
 }
@@ -251,6 +252,9 @@ static bool read_leaf(struct work *w)
     w->chain = cr_certificates_read(&w->in->certificate, MAX_CHAIN, w->err);
     if (!w->chain)
         return refuse_entry(w, CERTIFICATE, CR_MATERIAL_UNPARSABLE);
+    if (cr_certificate_size(leaf_of(w)) > CR_PATHS_CERTIFICATE_BYTES_MAX)
+        return refuse(w, CR_MATERIAL_TOO_COSTLY, "the certificate in %s has %zu bytes, more than the %d that are read",
+                      name_of(w, CERTIFICATE), cr_certificate_size(leaf_of(w)), CR_PATHS_CERTIFICATE_BYTES_MAX);
     enum cr_material_problem problem;
     struct cr_error unread = {0}; /* told after what is wrong with the certificate */
     __attribute__((cleanup(key_cleanup))) EVP_PKEY *key = cr_key_read(&w->in->private_key, &problem, &unread);
@@ -307,76 +311,75 @@ static bool read_trust(struct work *w)
 
 /* --- who signed the leaf, and what trusts it --- */
 
-static bool find_issuer(struct work *w, const struct cr_certificates *among)
+/* Above the leaf: the chain that a server sends first, then the bundle. */
+static size_t sent_above(const struct work *w)
 {
-    for (size_t i = 0; among && i < among->len; i++) {
-        if (!cr_verify_signed_by(leaf_of(w), among->items[i]))
-            continue;
-        cr_certificate_identity(among->items[i], w->out->issuer);
-        return true;
-    }
-    return false;
+    return w->chain->len - 1;
 }
 
-/* What verified has shown it already. The chain is searched from its front, so that a self-signed leaf is its own
- * issuer. */
-static void describe_issuer(struct work *w)
+static struct cr_certificate *above_leaf(const struct work *w, size_t i)
 {
-    if (!w->out->issuer[0] && !find_issuer(w, w->chain) && !find_issuer(w, w->trust))
-        cr_certificate_issuer_digest(leaf_of(w), w->out->issuer);
+    return i < sent_above(w) ? w->chain->items[i + 1] : w->trust->items[i - sent_above(w)];
 }
 
-static void add_helpers(STACK_OF(X509) * helpers, const struct cr_certificates *certs, size_t first)
+static struct cr_paths *paths_of(struct work *w)
 {
-    for (size_t i = first; helpers && i < certs->len; i++) {
-        X509 *helper = cr_certificate_x509(certs->items[i]);
-        if (helper)
-            sk_X509_push(helpers, helper);
-    }
+    size_t len = sent_above(w) + (w->trust ? w->trust->len : 0);
+    cr_autofree struct cr_paths_above *above = cr_calloc(len + 1, sizeof *above);
+    for (size_t i = 0; i < len; i++)
+        above[i] = (struct cr_paths_above){.cert = above_leaf(w, i), .between = true};
+    return cr_paths_new(cr_certificate_x509(leaf_of(w)), above, len, w->err);
 }
 
-static void note_issuer(struct work *w, const struct cr_certificates *among, const X509 *issuer)
-{
-    for (size_t i = 0; issuer && i < among->len; i++)
-        if (cr_certificate_x509(among->items[i]) == issuer)
-            cr_certificate_identity(among->items[i], w->out->issuer);
-}
-
-static void describe_anchor(struct work *w, STACK_OF(X509) * helpers, struct cr_certificate *ca)
+/* What verifies shows the issuer already. */
+static bool describe_anchors(struct work *w, struct cr_paths *paths)
 {
     char identity[CR_SHA256_HEX];
-    X509 *issuer = NULL;
-    X509 *leaf = cr_certificate_x509(leaf_of(w));
-    X509 *anchor = cr_certificate_x509(ca);
-    if (!leaf || !anchor || !cr_verify_chains_to(leaf, helpers, anchor, w->now_ms, &issuer))
-        return;
-    cr_certificate_identity(ca, identity);
-    cr_strvec_add_unique(&w->out->anchors, identity);
-    note_issuer(w, w->chain, issuer);
-    note_issuer(w, w->trust, issuer);
+    for (size_t i = 0; w->trust && i < w->trust->len; i++) {
+        bool verifies = false;
+        size_t issuer = CR_PATHS_NOBODY;
+        if (!cr_paths_verify(paths, sent_above(w) + i, CR_PATHS_NOW, w->now_ms, &verifies, &issuer, w->err))
+            return false;
+        if (!verifies)
+            continue;
+        cr_certificate_identity(w->trust->items[i], identity);
+        cr_strvec_add_unique(&w->out->anchors, identity);
+        if (issuer != CR_PATHS_NOBODY)
+            cr_certificate_identity(above_leaf(w, issuer), w->out->issuer);
+    }
+    return true;
 }
 
-/* What may stand between the leaf and an anchor: the chain a server sends first, then the bundle's intermediates. */
-static void describe_anchors(struct work *w)
+static bool describe_issuer(struct work *w, struct cr_paths *paths)
 {
-    if (!w->trust)
-        return;
-    STACK_OF(X509) *helpers = sk_X509_new_null();
-    add_helpers(helpers, w->chain, 1);
-    add_helpers(helpers, w->trust, 0);
-    for (size_t i = 0; i < w->trust->len; i++)
-        describe_anchor(w, helpers, w->trust->items[i]);
-    sk_X509_free(helpers);
+    size_t signer;
+    if (w->out->issuer[0])
+        return true;
+    if (!cr_paths_find_signer(paths, &signer, w->err))
+        return false;
+    if (signer == CR_PATHS_NOBODY)
+        cr_certificate_issuer_digest(leaf_of(w), w->out->issuer);
+    else
+        cr_certificate_identity(signer == CR_PATHS_ITSELF ? leaf_of(w) : above_leaf(w, signer), w->out->issuer);
+    return true;
+}
+
+static bool describe_paths(struct work *w)
+{
+    if (!cr_certificate_x509(leaf_of(w)))
+        return refuse(w, CR_MATERIAL_UNPARSABLE, "%s: OpenSSL cannot read the leaf", name_of(w, CERTIFICATE));
+    CR_CLEANUP(cr_paths) struct cr_paths *paths = paths_of(w);
+    if (paths && describe_anchors(w, paths) && describe_issuer(w, paths))
+        return true;
+    return refuse_entry(w, CERTIFICATE, CR_MATERIAL_TOO_COSTLY);
 }
 
 static bool read_material(struct work *w)
 {
     if (!check_presence(w) || !read_leaf(w) || !read_trust(w))
         return false;
-    if (w->chain) {
-        describe_anchors(w);
-        describe_issuer(w);
-    }
+    if (w->chain && !describe_paths(w))
+        return false;
     cr_opaque_digest(w->in, w->out);
     return true;
 }

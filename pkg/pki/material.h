@@ -129,6 +129,7 @@ enum cr_material_problem {
     CR_MATERIAL_EXPIRED,      /* "Expired": the leaf */
     CR_MATERIAL_NOT_YET,      /* "NotYetValid": the leaf, beyond 5 minutes of clock skew */
     CR_MATERIAL_INCOMPLETE,   /* "IncompleteMaterial": a certificate without a key, or the other way round */
+    CR_MATERIAL_TOO_COSTLY, /* "TooCostly": it passes a limit of what may be computed for it (pki/paths.h, pki/key.h) */
 };
 const char *cr_material_problem_name(enum cr_material_problem problem);
 
@@ -139,7 +140,8 @@ const char *cr_material_problem_name(enum cr_material_problem problem);
  * Text before, between and behind PEM blocks is allowed, and blocks of other kinds (a private key beside the
  * certificates) are skipped as TLS libraries do; a block that is cut, corrupt or joined to the next without a new line
  * is refused. Exactly one private key is expected. Expired CAs in the trust and certificates there that are no CAs (a
- * self-signed leaf) are no problem. Caps: 1 MiB an entry, 32 certificates of a chain, 1000 of a bundle.
+ * self-signed leaf) are no problem. Caps: 1 MiB an entry, 64 KiB of a private key, 32 certificates of a chain, 1000 of
+ * a bundle, and those of pki/paths.h for what may stand above the leaf.
  * now_ms: wall clock. Thread-safe. */
 bool cr_material_parse(const struct cr_material_input *in, int64_t now_ms, struct cr_material *out,
                        enum cr_material_problem *problem, struct cr_error *err) CR_MUST_USE;

@@ -95,30 +95,6 @@ bool cr_x509_signed_by(struct x509_st *cert, struct x509_st *ca)
            X509_verify(cert, key) == 1;
 }
 
-static bool verify(X509_STORE_CTX *ctx, X509 *leaf, STACK_OF(X509) * helpers, STACK_OF(X509) * trusted, int64_t at_ms)
-{
-    if (!X509_STORE_CTX_init(ctx, NULL, leaf, helpers))
-        return false;
-    X509_STORE_CTX_set0_trusted_stack(ctx, trusted);
-    X509_VERIFY_PARAM *param = X509_STORE_CTX_get0_param(ctx);
-    X509_VERIFY_PARAM_set_flags(param, X509_V_FLAG_PARTIAL_CHAIN);
-    if (at_ms == CR_X509_ANY_TIME)
-        X509_VERIFY_PARAM_set_flags(param, X509_V_FLAG_NO_CHECK_TIME);
-    else
-        X509_VERIFY_PARAM_set_time(param, (time_t)(at_ms / 1000));
-    return X509_verify_cert(ctx) == 1;
-}
-
-bool cr_x509_chains_to(struct x509_st *leaf, struct stack_st_X509 *helpers, struct x509_st *anchor, int64_t at_ms)
-{
-    STACK_OF(X509) *trusted = sk_X509_new_null();
-    X509_STORE_CTX *ctx = X509_STORE_CTX_new();
-    bool verified = trusted && ctx && sk_X509_push(trusted, anchor) > 0 && verify(ctx, leaf, helpers, trusted, at_ms);
-    X509_STORE_CTX_free(ctx);
-    sk_X509_free(trusted);
-    return verified;
-}
-
 int64_t cr_x509_when_valid(const struct x509_st *leaf, const struct x509_st *ca, int64_t now_ms)
 {
     int64_t began[] = {now_ms, cr_x509_not_before_ms(leaf), cr_x509_not_before_ms(ca)};

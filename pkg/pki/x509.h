@@ -26,10 +26,6 @@ int64_t cr_x509_not_after_ms(const struct x509_st *cert);
 
 /* ca is named as cert's issuer, and its key made the signature. Says nothing of times. */
 bool cr_x509_signed_by(struct x509_st *cert, struct x509_st *ca);
-/* Whether leaf verifies at that time (wall clock; CR_X509_ANY_TIME: times are not looked at) with anchor alone trusted,
- * a root or not, and helpers in between, for any purpose. */
-#define CR_X509_ANY_TIME INT64_MIN
-bool cr_x509_chains_to(struct x509_st *leaf, struct stack_st_X509 *helpers, struct x509_st *anchor, int64_t at_ms);
 /* When to ask whether a leaf that is in use verifies against ca: now, or as soon as both are valid, since an issuer's
  * clock may be ahead of ours. */
 int64_t cr_x509_when_valid(const struct x509_st *leaf, const struct x509_st *ca, int64_t now_ms);

@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "pki/authority_internal.h"
 #include "pki/builder.h"
+#include "pki/paths.h"
 #include "pki/private_key_internal.h"
 #include "support/issuing.h"
 #include "support/testcerts.h"
@@ -289,6 +290,17 @@ static void what_limits_the_new_ca_limits_the_cross_certificate(void **state)
 static char *names[] = {(char[]){"web"}};
 static const struct cr_strvec web = {names, 1, 1};
 
+static bool chains_to(X509 *leaf, X509 *bridge, X509 *anchor, int64_t now_ms)
+{
+    const struct cr_paths_above above[] = {{.x509 = anchor}, {.x509 = bridge, .between = true}};
+    bool verifies = false;
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_paths) struct cr_paths *paths = cr_paths_new(leaf, above, bridge ? 2 : 1, &err);
+    assert_non_null(paths);
+    assert_true(cr_paths_verify(paths, 0, CR_PATHS_NOW, now_ms, &verifies, NULL, &err));
+    return verifies;
+}
+
 /* What the cross-certificate is for, and when it ends. */
 static void who_trusts_only_the_old_ca_takes_leaves_of_the_new_one(void **state)
 {
@@ -306,14 +318,13 @@ static void who_trusts_only_the_old_ca_takes_leaves_of_the_new_one(void **state)
     AUTO_X509 leaf_cert = test_certificate(leaf.pem, 0);
     AUTO_X509 old_cert = test_certificate(cr_authority_certificate(old), 0);
     AUTO_X509 new_cert = test_certificate(cr_authority_certificate(fresh), 0);
-    struct cr_pem_input in = test_entry(issued.pem);
-    CR_CLEANUP(cr_x509_list) STACK_OF(X509) *bridge = cr_x509_read(&in, 8, &err);
+    AUTO_X509 bridge = test_certificate(issued.pem, 0);
     int64_t now_ms = TEST_NOW_MS + TEST_HOUR;
-    assert_true(cr_x509_chains_to(leaf_cert, bridge, old_cert, now_ms));
-    assert_true(cr_x509_chains_to(leaf_cert, bridge, new_cert, now_ms));
-    assert_false(cr_x509_chains_to(leaf_cert, NULL, old_cert, now_ms));
-    assert_false(cr_x509_chains_to(leaf_cert, bridge, old_cert, TEST_NOW_MS + TEST_DAY + TEST_HOUR));
-    assert_true(cr_x509_chains_to(leaf_cert, bridge, new_cert, TEST_NOW_MS + TEST_DAY + TEST_HOUR));
+    assert_true(chains_to(leaf_cert, bridge, old_cert, now_ms));
+    assert_true(chains_to(leaf_cert, bridge, new_cert, now_ms));
+    assert_false(chains_to(leaf_cert, NULL, old_cert, now_ms));
+    assert_false(chains_to(leaf_cert, bridge, old_cert, now_ms + TEST_DAY));
+    assert_true(chains_to(leaf_cert, bridge, new_cert, now_ms + TEST_DAY));
 }
 
 int main(void)

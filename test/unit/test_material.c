@@ -703,6 +703,64 @@ static void a_cross_signed_ca_gives_both_anchors(void **state)
     assert_true(cr_strvec_has(&m.anchors, identity(&m, 0)) && cr_strvec_has(&m.anchors, identity(&m, 1)));
 }
 
+/* --- what it may cost --- */
+
+/* As many CAs of one name as make 65 chains; test_paths has the limits. */
+static void what_passes_a_limit_is_too_costly(void **state)
+{
+    (void)state;
+    AUTO_CERT top = make(.cn = "top", .ca = true);
+    AUTO_CERT leaf = make(.cn = "leaf", .issuer = top);
+    CR_CLEANUP(cr_buf) struct cr_buf bundle = {0};
+    for (int i = 0; i < 64; i++) {
+        char cn[32];
+        snprintf(cn, sizeof cn, "other %d", i);
+        AUTO_CERT other = make(.cn = cn, .ca = true, .key_of = top);
+        AUTO_CERT cross = make(.cn = "top", .ca = true, .issuer = other, .key_of = top);
+        cr_buf_puts(&bundle, cross->cert_pem);
+    }
+    AUTO_MATERIAL most = {0};
+    accept("64 above the leaf", leaf->cert_pem, leaf->key_pem, bundle.data, &most);
+    assert_int_equal(most.anchors.len, 1);
+    cr_buf_puts(&bundle, top->cert_pem);
+    refuse("65 above the leaf", leaf->cert_pem, leaf->key_pem, bundle.data, CR_MATERIAL_TOO_COSTLY,
+           "tls.crt: more than 64 certificates may stand above the leaf");
+    AUTO_MATERIAL trust = {0};
+    accept("without a leaf nothing is verified", NULL, NULL, bundle.data, &trust);
+    cr_autofree char *filler = cr_malloc(64 * 1024 + 1);
+    memset(filler, '\n', 64 * 1024);
+    filler[64 * 1024] = '\0';
+    cr_autofree char *key = test_concat(filler, leaf->key_pem, NULL);
+    refuse("a large key", leaf->cert_pem, key, NULL, CR_MATERIAL_TOO_COSTLY, "more than the 65536 that are read");
+}
+
+/* Random numbers of 512 bits. */
+static const char dsa_key[] = "-----BEGIN PRIVATE KEY-----\n"
+                              "MIHeAgEAMIGUBgcqhkjOOAQBMIGIAkEA2A3oOM7n8EIqLkab7n3nMqt3hQ0RYInU\n"
+                              "sKcq76aIJTdWsQBTz437Cq0SA81pxls5pkbvguUfaL56C5506CUtJQJACx9SqcIB\n"
+                              "/gSVSY7mvivyfJB8nJkna7sSqzYMTaox29QhNuIprZuNDbZyTUDi4Wn+ya/StrUA\n"
+                              "/FtqJKDIH7Mr+wIBAgRCAkAZQD8NjWaXDSGKJpqNv5upP0w1cluN24izB4+2aDz6\n"
+                              "nx3Rc7IhkoIpi4qhYE3pwhSAIS/bTVY4CqhSB4mYIjtF\n"
+                              "-----END PRIVATE KEY-----\n";
+
+/* OpenSSL computes the public half of a DSA key as it reads it: with 40,000 bits, which 20 KB hold, that takes 26 s. */
+static void a_key_that_no_certificate_signs_with_is_not_decoded(void **state)
+{
+    (void)state;
+    static const char words[] = "tls.key: block 1 is a key of a kind that certificates are not signed with";
+    AUTO_CERT leaf = make(.cn = "leaf");
+    EVP_PKEY *exchange = EVP_PKEY_Q_keygen(NULL, NULL, "X25519");
+    char *text = NULL;
+    BIO *bio = BIO_new(BIO_s_mem());
+    assert_int_equal(PEM_write_bio_PKCS8PrivateKey(bio, exchange, NULL, NULL, 0, NULL, NULL), 1);
+    long len = BIO_get_mem_data(bio, &text);
+    cr_autofree char *x25519 = cr_strndup(text, (size_t)len);
+    BIO_free(bio);
+    EVP_PKEY_free(exchange);
+    refuse("DSA", leaf->cert_pem, dsa_key, NULL, CR_MATERIAL_UNPARSABLE, words);
+    refuse("X25519", leaf->cert_pem, x25519, NULL, CR_MATERIAL_UNPARSABLE, words);
+}
+
 /* --- opaque --- */
 
 static void opaque_digest(const struct cr_opaque_entry *entries, size_t count, const char *key,
@@ -960,6 +1018,8 @@ int main(void)
         cmocka_unit_test(a_self_signed_leaf_is_its_own_issuer_and_anchor),
         cmocka_unit_test(anchors_are_all_cas_that_the_leaf_verifies_to),
         cmocka_unit_test(a_ca_that_expired_or_is_no_ca_is_no_anchor),
+        cmocka_unit_test(what_passes_a_limit_is_too_costly),
+        cmocka_unit_test(a_key_that_no_certificate_signs_with_is_not_decoded),
         cmocka_unit_test(a_cross_signed_ca_gives_both_anchors),
         cmocka_unit_test(opaque_entries_are_digested_with_a_key_whatever_their_order),
         cmocka_unit_test(an_opaque_digest_names_its_key),

@@ -91,12 +91,13 @@ static bool trusts(const struct domain_ctx *ctx, size_t object, const bool *veri
 }
 
 /* What was taken from us has readers that trust what we published there last. So has what was deleted, until it is made
- * anew; that is not blocked by others that were deleted, or none would be. */
+ * anew. A leaf that is made is not blocked by others that were deleted, or none would be; but by a target that was,
+ * which can be made without a leaf: as long as it may not be written, its readers keep the bundle that they have. */
 static bool blocks(const struct domain_ctx *ctx, size_t at, bool is_made, const bool *verifies)
 {
     const struct cr_domain_object *object = &ctx->world->objects[at];
     if (cr_domain_is_missed(ctx, at))
-        return !is_made;
+        return !is_made || !object->is_leaf;
     if (cr_domain_is_foreign(object))
         return *ctx->plan->status.objects[at].trust != '\0';
     return cr_domain_is_there(ctx, at) && cr_domain_has_bundle(ctx, object) && !trusts(ctx, at, verifies);

@@ -214,6 +214,29 @@ static void what_was_deleted_has_readers_and_is_made_anew_first(void **state)
     assert_int_equal(plan.status.objects[1].written_ms, s->world.now_ms);
 }
 
+/* A target needs no leaf to be made; until it is, its readers have the old bundle. */
+static void a_new_leaf_waits_for_a_deleted_target_that_may_not_be_written(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {
+        .spec = "", .cas = "ab", .objects = {{NULL, "", NULL, .source = "2b"}, {"a", NULL, "a"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    s->objects[1].found = false;
+    s->objects[1].evidence = NULL;
+    s->objects[1].refused_reason = "Forbidden";
+    memset(s->bundles[1], 0, sizeof s->bundles[1]);
+    go_on(s, 1000, &plan);
+    go_on(s, 1000, &plan);
+    cr_autofree char *told = tell(s, &plan);
+    assert_string_equal(told, "");
+    assert_non_null(strstr(plan.status.objects[0].waits_for, "ConfigMap ns/o1, which has been deleted"));
+    s->objects[1].refused_reason = NULL;
+    go_on(s, 1000, &plan);
+    cr_autofree char *allowed = tell(s, &plan);
+    assert_string_equal(allowed, "1:b");
+}
+
 static void nobody_waits_for_what_was_deleted_without_consent(void **state)
 {
     (void)state;
@@ -323,6 +346,7 @@ int main(void)
         cmocka_unit_test(what_is_refused_is_told_once_and_names_the_object),
         cmocka_unit_test(what_was_taken_from_us_has_readers),
         cmocka_unit_test(what_was_deleted_has_readers_and_is_made_anew_first),
+        cmocka_unit_test(a_new_leaf_waits_for_a_deleted_target_that_may_not_be_written),
         cmocka_unit_test(nobody_waits_for_what_was_deleted_without_consent),
         cmocka_unit_test(what_cannot_be_read_stops_all),
         cmocka_unit_test(when_a_certificate_is_renewed),

@@ -398,6 +398,7 @@ struct cr_cache *cr_cache_new(struct cr_manager *manager, struct cr_client *clie
     cache->client = client;
     cache->loop = loop;
     cache->refs = cr_secret_refs_new();
+    cache->reader = cr_secret_reader_new(cache->refs);
     cache->index = cr_policy_index_new();
     cache->domain_index = cr_domain_index_new();
     cache->secrets = cr_cache_watch_secrets(cache, manager, client, loop);
@@ -431,6 +432,7 @@ void cr_cache_free(struct cr_cache *cache)
     cr_secret_watches_free(cache->secrets);
     cr_domain_index_free(cache->domain_index);
     cr_policy_index_free(cache->index);
+    cr_secret_reader_free(cache->reader);
     cr_secret_refs_free(cache->refs);
     free(cache);
 }

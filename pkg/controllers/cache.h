@@ -97,7 +97,8 @@ char *cr_cache_budgets_unseen(struct cr_cache *cache, const char *ns);
 
 /* From now on Secrets are read through the key names of this policy, also of one in force that is not cached. */
 void cr_cache_expect_secrets(struct cr_cache *cache, const struct cr_policy *policy);
-/* Projects a Secret that was fetched outside of the informers: snapshot->json is the whole object and is stripped. */
+/* Projects a Secret that was fetched outside of the informers: snapshot->json is the whole object and is stripped.
+ * Reads it before it returns, so not on the loop. */
 void cr_cache_project_secret(struct cr_cache *cache, struct cr_snapshot *snapshot);
 
 /* The decoded policy of a snapshot from CR_CACHED_POLICIES; NULL with the reason in *problem when it cannot be used.

@@ -7,7 +7,7 @@
 #include "controllers/cache.h"
 #include "controllers/domain_index.h"
 #include "controllers/policy_index.h"
-#include "controllers/secret_view.h"
+#include "controllers/secret_reader.h"
 #include "controllers/secret_watches.h"
 
 struct cache_informer;
@@ -16,6 +16,7 @@ struct cr_cache_domains;
 struct cr_cache {
     struct cr_cache_options options;
     struct cr_secret_refs *refs;
+    struct cr_secret_reader *reader;
     struct cr_client *client;
     struct cr_loop *loop;
     struct cr_policy_index *index;

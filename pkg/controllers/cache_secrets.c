@@ -8,7 +8,7 @@ enum { NAMES_TOLD = 5 }; /* in one sentence */
 static bool project(void *arg, struct cr_json *json, struct cr_snapshot *snapshot)
 {
     const struct cr_cache *cache = arg;
-    cr_secret_project(cache->refs, json, snapshot);
+    cr_secret_reader_project(cache->reader, json, snapshot);
     cr_project_secret(json);
     return true;
 }
@@ -169,5 +169,6 @@ struct cr_secret_refs *cr_cache_secret_refs(struct cr_cache *cache)
 
 void cr_cache_project_secret(struct cr_cache *cache, struct cr_snapshot *snapshot)
 {
-    project(cache, snapshot->json, snapshot);
+    cr_secret_reader_project_now(cache->reader, snapshot->json, snapshot);
+    cr_project_secret(snapshot->json);
 }

@@ -8,7 +8,7 @@
 #include "base/packing.h"
 #include "base/strmap.h"
 
-/* Each is one more reading of the Secret, in the thread of the loop; whoever edits a policy may ask for any number. */
+/* Each is one more reading of the Secret; whoever edits a policy may ask for any number. */
 enum { NAMES_MAX = 16 };
 
 struct cr_secret_refs {
@@ -123,6 +123,14 @@ void cr_secret_refs_remove(struct cr_secret_refs *refs, const char *key)
     pthread_mutex_lock(&refs->lock);
     cr_strmap_remove(refs->by_key, key);
     pthread_mutex_unlock(&refs->lock);
+}
+
+bool cr_secret_refs_has(struct cr_secret_refs *refs, const char *key)
+{
+    pthread_mutex_lock(&refs->lock);
+    bool has = cr_strmap_get(refs->by_key, key) != NULL;
+    pthread_mutex_unlock(&refs->lock);
+    return has;
 }
 
 void cr_secret_refs_ways(struct cr_secret_refs *refs, const char *key, struct cr_secret_ways *ways)

@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "base/strmap.h"
 #include "controllers/digest_key.h"
+#include "controllers/secret_reader.h"
 #include "kube/object.h"
 
 struct cr_secret_source {
@@ -101,7 +102,7 @@ static bool can_digest(struct cr_secret_source *source)
 /* Owned. */
 static struct cr_secret_view *view_in(const struct cr_snapshot *fetched, const struct cr_policy_secret *names)
 {
-    return fetched ? cr_secret_view_find(fetched->extra, names) : NULL;
+    return fetched ? cr_secret_reader_view(fetched->extra, names) : NULL;
 }
 
 /* A leaf that was not yet valid when it was read may be valid now. */
@@ -123,7 +124,7 @@ bool cr_secret_source_get(struct cr_secret_source *source, const char *ns, const
         return true;
     }
     const char *version = cr_packed_resource_version(cached);
-    CR_CLEANUP(cr_secret_view) struct cr_secret_view *seen = cr_secret_view_find(cr_packed_extra(cached), names);
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *seen = cr_secret_reader_view(cr_packed_extra(cached), names);
     /* resourceVersions of one cluster grow and may be compared as numbers (KEP-5504, since 1.35; with etcd always so).
      * It is only a reason to ask the API server: after a restore of etcd the older one may be the truth. */
     bool lags = cr_decimal_less(version, not_before);

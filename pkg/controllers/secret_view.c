@@ -261,8 +261,7 @@ static void add_view(struct cr_buf *out, const struct cr_policy_secret *names, c
     cr_pack_bytes(out, seen.data, seen.len);
 }
 
-/* Owned; NULL when no policy names the Secret. */
-static struct cr_pack *read_views(struct cr_secret_refs *refs, const struct cr_json *secret)
+struct cr_pack *cr_secret_views_read(struct cr_secret_refs *refs, const struct cr_json *secret)
 {
     cr_autofree char *key = cr_obj_key(secret);
     CR_CLEANUP(cr_secret_ways) struct cr_secret_ways ways = {0};
@@ -281,17 +280,14 @@ static struct cr_pack *read_views(struct cr_secret_refs *refs, const struct cr_j
     return cr_pack_keep(&packed);
 }
 
-void cr_secret_project(struct cr_secret_refs *refs, struct cr_json *json, struct cr_snapshot *snapshot)
+void cr_secret_strip(struct cr_json *json)
 {
-    snapshot->extra = read_views(refs, json);
-    snapshot->free_extra = free;
     static const char *const carriers[] = {"data", "stringData"};
     for (size_t i = 0; i < cr_array_len(carriers); i++)
         cr_json_free_secret(cr_json_take(json, carriers[i]));
     /* kubectl apply keeps a copy of the whole object, data included, in an annotation. */
     cr_json_free_secret(cr_json_take(cr_json_edit(json, "metadata"), "annotations"));
     cr_json_remove(cr_json_edit(json, "metadata"), "managedFields");
-    snapshot->secret = false; /* what is left may be kept like any other object */
 }
 
 struct cr_secret_view *cr_secret_view_find(const struct cr_pack *views, const struct cr_policy_secret *names)

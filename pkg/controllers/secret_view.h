@@ -8,14 +8,10 @@
 #include "base/packing.h"
 #include "codec/json.h"
 #include "controllers/secret_refs.h"
-#include "kube/client.h"
 #include "pki/material.h"
-#include "runtime/store.h"
 
-/* The informer's projection: strips data from json (wiped). What is left is no secret, and the snapshot says so; its
- * extra is a struct cr_pack of pairs, the key names of each way to read the Secret and what is seen through them; NULL
- * when no policy names it. */
-void cr_secret_project(struct cr_secret_refs *refs, struct cr_json *json, struct cr_snapshot *snapshot);
+/* Takes out, wiped, whatever carries data: what is left of a Secret is none. */
+void cr_secret_strip(struct cr_json *json);
 
 /* What one Secret holds, seen through one policy's key names. */
 struct cr_secret_view {
@@ -28,7 +24,10 @@ struct cr_secret_view {
 void cr_secret_view_free(struct cr_secret_view *view);
 CR_DEFINE_CLEANUP(cr_secret_view, struct cr_secret_view, cr_secret_view_free)
 
-/* Owned; NULL when the projection did not read it through these names (then it must be fetched). views: may be NULL. */
+/* Reads the Secret's data for each way in which policies name it: pairs of the key names and what is seen through them.
+ * Owned; NULL when no policy names it. Not on the loop: certificates are verified. */
+struct cr_pack *cr_secret_views_read(struct cr_secret_refs *refs, const struct cr_json *secret);
+/* Owned; NULL when it was not read through these names. views: may be NULL. */
 struct cr_secret_view *cr_secret_view_find(const struct cr_pack *views, const struct cr_policy_secret *names);
 /* Reads a whole Secret object, the data of which may be a text (cr_json_text). key NULL: opaque material is only named.
  * Owned; never NULL.

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "codec/base64.h"
+#include "controllers/secret_reader.h"
 #include "kube/object.h"
 #include "support/fakeapi.h"
 #include "support/testcerts.h"
@@ -20,6 +21,7 @@
 
 struct cr_cache {
     struct cr_secret_refs *refs;
+    struct cr_secret_reader *reader;
     struct cr_store *store;
     struct cr_packed *cached; /* NULL: it knows of no such Secret */
 };
@@ -33,7 +35,7 @@ struct cr_packed *cr_cache_secret_packed(struct cr_cache *cache, const char *ns,
 
 void cr_cache_project_secret(struct cr_cache *cache, struct cr_snapshot *snapshot)
 {
-    cr_secret_project(cache->refs, snapshot->json, snapshot);
+    cr_secret_reader_project_now(cache->reader, snapshot->json, snapshot);
 }
 
 struct cr_secret_refs *cr_cache_secret_refs(struct cr_cache *cache)
@@ -160,6 +162,7 @@ static void begin(struct fixture *f, const char *own_namespace)
     f->loop = cr_loop_new();
     f->client = fake_client(f->loop, f->api.port);
     f->cache.refs = cr_secret_refs_new();
+    f->cache.reader = cr_secret_reader_new(f->cache.refs);
     f->cache.store = cr_store_new();
     add_policy(f, "");
     f->source = cr_secret_source_new(&f->cache, f->client, own_namespace);
@@ -175,6 +178,7 @@ static void end(struct fixture *f)
     cr_secret_source_free(f->source);
     cr_packed_unref(f->cache.cached);
     cr_store_free(f->cache.store);
+    cr_secret_reader_free(f->cache.reader);
     cr_secret_refs_free(f->cache.refs);
     cr_client_free(f->client);
     cr_loop_free(f->loop);

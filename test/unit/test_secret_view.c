@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "codec/base64.h"
+#include "controllers/secret_reader.h"
 #include "kube/object.h"
 #include "support/testcerts.h"
 #include "support/yamltext.h"
@@ -93,18 +94,19 @@ static struct cr_secret_refs *refs_of(const char *secrets)
     return refs;
 }
 
-/* As the informer does it. */
+/* As a worker does it; the snapshot needs no reader any more. */
 static struct cr_snapshot *projected(struct cr_secret_refs *refs, struct cr_json *secret)
 {
+    CR_CLEANUP(cr_secret_reader) struct cr_secret_reader *reader = cr_secret_reader_new(refs);
     struct cr_snapshot *snapshot = cr_snapshot_new(secret);
     snapshot->secret = true;
-    cr_secret_project(refs, secret, snapshot);
+    cr_secret_reader_project_now(reader, secret, snapshot);
     return snapshot;
 }
 
 static bool is_seen(const struct cr_snapshot *snapshot, const struct cr_policy_secret *through)
 {
-    CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = cr_secret_view_find(snapshot->extra, through);
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = cr_secret_reader_view(snapshot->extra, through);
     return view != NULL;
 }
 
@@ -155,7 +157,7 @@ static struct cr_secret_view *view_of_cache(const struct cr_json *secret)
 {
     CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of("{name: web-tls}");
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, cr_json_copy(secret));
-    return cr_secret_view_find(snapshot->extra, &defaults);
+    return cr_secret_reader_view(snapshot->extra, &defaults);
 }
 
 static void assert_same_view(const char *rule, const struct cr_secret_view *a, const struct cr_secret_view *b)
@@ -290,7 +292,7 @@ static void fingerprints_are_those_of_the_certificates(void **state)
     (void)state;
     CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of("{name: web-tls}");
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, tls_secret(leaf, leaf));
-    CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = cr_secret_view_find(snapshot->extra, &defaults);
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = cr_secret_reader_view(snapshot->extra, &defaults);
     assert_non_null(view);
     char digest[CR_SHA256_HEX];
     assert_int_equal(view->problem, CR_MATERIAL_OK);
@@ -320,9 +322,9 @@ static void each_policy_sees_the_secret_through_its_own_key_names(void **state)
     put(secret, "server.key", other->key_pem);
 
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, secret);
-    CR_CLEANUP(cr_secret_view) struct cr_secret_view *by_default = cr_secret_view_find(snapshot->extra, &defaults);
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *by_default = cr_secret_reader_view(snapshot->extra, &defaults);
     CR_CLEANUP(cr_secret_view)
-    struct cr_secret_view *by_second = cr_secret_view_find(snapshot->extra, &second->secrets[0]);
+    struct cr_secret_view *by_second = cr_secret_reader_view(snapshot->extra, &second->secrets[0]);
     assert_non_null(by_default);
     assert_non_null(by_second);
     char digest[CR_SHA256_HEX];
@@ -513,9 +515,9 @@ static void the_key_comes_later_for_those_that_are_read_then(void **state)
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *early = projected(refs, cr_json_copy(secret));
     cr_secret_refs_use_key(refs, digest_key);
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *late = projected(refs, secret);
-    CR_CLEANUP(cr_secret_view) struct cr_secret_view *unread = cr_secret_view_find(early->extra, &defaults);
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *unread = cr_secret_reader_view(early->extra, &defaults);
     assert_string_equal(unread->material.opaque, CR_OPAQUE_UNREAD);
-    CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = cr_secret_view_find(late->extra, &defaults);
+    CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = cr_secret_reader_view(late->extra, &defaults);
     assert_true(cr_opaque_is_valid(view->material.opaque));
     assert_string_not_equal(view->material.opaque, CR_OPAQUE_UNREAD);
 }

@@ -23,21 +23,12 @@ void cr_status_set_digest(struct cr_json *object, const char *key, const char *d
         cr_json_set_string(object, key, digest);
 }
 
-/* A certificate may end in a year that RFC 3339 has no digits for; the API server would refuse the whole status for it.
- */
-static int64_t writable(int64_t wall_ms)
-{
-    static const int64_t first = INT64_C(-30610224000000); /* 1000-01-01T00:00:00Z */
-    static const int64_t last = INT64_C(253402300799000);  /* 9999-12-31T23:59:59Z */
-    return wall_ms < first ? first : wall_ms > last ? last : wall_ms;
-}
-
 void cr_status_set_time(struct cr_json *object, const char *key, int64_t wall_ms)
 {
     char text[CR_TIME_TEXT];
     if (wall_ms == 0)
         return;
-    cr_time_format(writable(wall_ms), text);
+    cr_time_format(wall_ms, text);
     cr_json_set_string(object, key, text);
 }
 
@@ -46,14 +37,14 @@ void cr_status_set_time_micro(struct cr_json *object, const char *key, int64_t w
     char text[CR_TIME_TEXT];
     if (wall_ms == 0)
         return;
-    cr_time_format_micro(writable(wall_ms), text);
+    cr_time_format_micro(wall_ms, text);
     cr_json_set_string(object, key, text);
 }
 
 void cr_status_add_time_micro(struct cr_json *array, int64_t wall_ms)
 {
     char text[CR_TIME_TEXT];
-    cr_time_format_micro(writable(wall_ms), text);
+    cr_time_format_micro(wall_ms, text);
     cr_json_add_string(array, text);
 }
 
@@ -166,7 +157,7 @@ struct cr_json *cr_conditions_encode(const struct cr_condition *conditions, size
             continue;
         struct cr_json *object = cr_json_add(array, cr_json_new_object());
         char time[CR_TIME_TEXT];
-        cr_time_format(writable(condition->transition_ms), time);
+        cr_time_format(condition->transition_ms, time);
         cr_json_set_string(object, "type", condition->type);
         cr_json_set_string(object, "status", condition->status ? "True" : "False");
         cr_json_set_int(object, "observedGeneration", condition->observed_generation);

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/civil.h"
+
 static int64_t now_ms(clockid_t id)
 {
     struct timespec ts;
@@ -34,30 +36,37 @@ int64_t cr_clock_wall_ms(void)
     return now_ms(CLOCK_REALTIME);
 }
 
-static int64_t floor_div(int64_t a, int64_t b)
+/* RFC 3339 has four digits for a year. */
+static const int64_t first_ms = INT64_C(-62167219200000); /* 0000-01-01T00:00:00Z */
+static const int64_t last_ms = INT64_C(253402300799999);  /* 9999-12-31T23:59:59.999Z */
+
+static int64_t clamp(int64_t wall_ms)
 {
-    return a / b - (a % b < 0);
+    return wall_ms < first_ms ? first_ms : wall_ms > last_ms ? last_ms : wall_ms;
 }
 
-static struct tm utc(int64_t wall_ms)
+/* All but the fraction; not by strftime, whose %Y writes the year 226 as "226". Returns what was written. */
+static size_t format_seconds(int64_t wall_ms, char out[CR_TIME_TEXT])
 {
-    time_t seconds = (time_t)floor_div(wall_ms, 1000);
-    struct tm tm = {0};
-    gmtime_r(&seconds, &tm);
-    return tm;
+    int64_t seconds = cr_floor_div(wall_ms, 1000);
+    int64_t day = cr_floor_div(seconds, CR_DAY_S);
+    int of_day = (int)(seconds - day * CR_DAY_S);
+    struct cr_civil date = cr_civil_from_days(day);
+    return (size_t)snprintf(out, CR_TIME_TEXT, "%04d-%02d-%02dT%02d:%02d:%02d", (int)date.year, date.month, date.day,
+                            of_day / 3600, of_day / 60 % 60, of_day % 60);
 }
 
 void cr_time_format(int64_t wall_ms, char out[CR_TIME_TEXT])
 {
-    struct tm tm = utc(wall_ms);
-    strftime(out, CR_TIME_TEXT, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    size_t n = format_seconds(clamp(wall_ms), out);
+    snprintf(out + n, CR_TIME_TEXT - n, "Z");
 }
 
 void cr_time_format_micro(int64_t wall_ms, char out[CR_TIME_TEXT])
 {
-    struct tm tm = utc(wall_ms);
-    size_t n = strftime(out, CR_TIME_TEXT, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(out + n, CR_TIME_TEXT - n, ".%03d000Z", (int)(wall_ms - floor_div(wall_ms, 1000) * 1000));
+    int64_t at = clamp(wall_ms);
+    size_t n = format_seconds(at, out);
+    snprintf(out + n, CR_TIME_TEXT - n, ".%03d000Z", (int)(at - cr_floor_div(at, 1000) * 1000));
 }
 
 /* strptime and sscanf take spaces and missing digits, which RFC 3339 does not. '0' stands for a digit. */
@@ -117,7 +126,10 @@ bool cr_time_parse(const char *text, int64_t *wall_ms, struct cr_error *err)
     int64_t seconds = 0;
     if (!rest || !parse_offset(rest, &offset) || !to_seconds(&tm, &seconds))
         return cr_error_set(err, CR_ERR_INVALID, "'%s' is not an RFC 3339 time", text);
-    *wall_ms = (seconds - offset) * 1000 + ms;
+    int64_t at = (seconds - offset) * 1000 + ms;
+    if (at != clamp(at))
+        return cr_error_set(err, CR_ERR_INVALID, "'%s' is in UTC not within the years 0000 to 9999", text);
+    *wall_ms = at;
     return true;
 }
 

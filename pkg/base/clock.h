@@ -17,11 +17,14 @@ int64_t cr_clock_wall_ms(void);
 
 enum { CR_TIME_TEXT = 32 };
 
-/* RFC 3339 in UTC with seconds, as metav1.Time: "2026-11-21T06:10:21Z". */
+/* RFC 3339 in UTC with seconds, as metav1.Time: "2026-11-21T06:10:21Z". The year has four digits (section 5.6): what is
+ * before 0000 or after 9999 gives the first or the last moment that can be written. */
 void cr_time_format(int64_t wall_ms, char out[CR_TIME_TEXT]);
 /* RFC 3339 with microseconds, as metav1.MicroTime. */
 void cr_time_format_micro(int64_t wall_ms, char out[CR_TIME_TEXT]);
-/* RFC 3339 with any offset and fraction. */
+/* RFC 3339 with any offset and fraction, which is cut to milliseconds. Errors: Invalid, also for what is in UTC not
+ * within the years 0000 to 9999 ("0000-01-01T00:00:00+01:00"): cr_time_format_micro writes each time that is taken here
+ * so that it reads the same. */
 bool cr_time_parse(const char *text, int64_t *wall_ms, struct cr_error *err) CR_MUST_USE;
 
 /* GEP-2257 durations ("1h30m", "10s", "500ms"), the subset of Go's that Gateway API defines. */

@@ -100,6 +100,12 @@ static void times_are_those_of_rfc_3339(void **state)
         {"2026-11-21T06:10:21+00:00", true, 1795241421000},
         {"2024-02-29T00:00:00Z", true, 1709164800000},
         {"2100-01-01T00:00:00Z", true, 4102444800000},
+        {"0226-01-01T00:00:00Z", true, -55035331200000},
+        {"0000-01-01T00:00:00Z", true, -62167219200000},
+        {"9999-12-31T23:59:59.999999Z", true, 253402300799999},
+        {"0000-01-01T00:00:00+00:01", false, 0}, /* in UTC of the year before */
+        {"9999-12-31T23:59:59-00:01", false, 0}, /* and after */
+        {"0000-01-01T01:00:00+01:00", true, -62167219200000},
         {"", false, 0},
         {"2026-11-21", false, 0},
         {"2026-11-21T06:10:21", false, 0},
@@ -147,6 +153,11 @@ static void times_are_written_as_the_api_writes_them(void **state)
         {1795241421123, "2026-11-21T06:10:21Z", "2026-11-21T06:10:21.123000Z"},
         {-1, "1969-12-31T23:59:59Z", "1969-12-31T23:59:59.999000Z"},
         {1709164799999, "2024-02-28T23:59:59Z", "2024-02-28T23:59:59.999000Z"},
+        {1709164800000, "2024-02-29T00:00:00Z", "2024-02-29T00:00:00.000000Z"},
+        /* A year has four digits. */
+        {-55035331200000, "0226-01-01T00:00:00Z", "0226-01-01T00:00:00.000000Z"},
+        {-62167219200000, "0000-01-01T00:00:00Z", "0000-01-01T00:00:00.000000Z"},
+        {253402300799999, "9999-12-31T23:59:59Z", "9999-12-31T23:59:59.999000Z"},
     };
     (void)state;
     for (size_t i = 0; i < cr_array_len(cases); i++) {
@@ -158,6 +169,28 @@ static void times_are_written_as_the_api_writes_them(void **state)
         int64_t back = 0;
         assert_true(cr_time_parse(text, &back, NULL));
         assert_int_equal(back, cases[i].ms);
+    }
+}
+
+static void a_time_that_has_no_text_gives_the_nearest_that_has_one(void **state)
+{
+    static const struct {
+        int64_t ms;
+        const char *seconds;
+        const char *micro;
+    } cases[] = {
+        {-62167219200001, "0000-01-01T00:00:00Z", "0000-01-01T00:00:00.000000Z"},
+        {INT64_MIN, "0000-01-01T00:00:00Z", "0000-01-01T00:00:00.000000Z"},
+        {253402300800000, "9999-12-31T23:59:59Z", "9999-12-31T23:59:59.999000Z"},
+        {INT64_MAX, "9999-12-31T23:59:59Z", "9999-12-31T23:59:59.999000Z"},
+    };
+    (void)state;
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        char text[CR_TIME_TEXT];
+        cr_time_format(cases[i].ms, text);
+        assert_string_equal(text, cases[i].seconds);
+        cr_time_format_micro(cases[i].ms, text);
+        assert_string_equal(text, cases[i].micro);
     }
 }
 
@@ -180,6 +213,7 @@ int main(void)
         cmocka_unit_test(a_duration_is_written_as_short_as_can_be),
         cmocka_unit_test(times_are_those_of_rfc_3339),
         cmocka_unit_test(times_are_written_as_the_api_writes_them),
+        cmocka_unit_test(a_time_that_has_no_text_gives_the_nearest_that_has_one),
         cmocka_unit_test(clocks_move_forward_and_know_the_date),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,7 @@
 #include "codec/base64.h"
 #include "codec/json.h"
 
-enum { DIGEST = (CR_SHA256_HEX - 1) / 2 };
+enum { DIGEST = (CR_SHA256_HEX - 1) / 2, PART_VALUES = 1000 /* JSON; a service account's token has 20 */ };
 
 /* RFC 4648, section 5, without padding: a part of a JWT (RFC 7515, section 2). */
 static bool decode_url(const char *text, size_t len, struct cr_buf *out)
@@ -33,7 +33,8 @@ static struct cr_json *next_part(const char **at, const char *end)
     if (!dot || dot - *at > CR_TOKEN_MAX || !decode_url(*at, (size_t)(dot - *at), &text))
         return NULL;
     *at = dot + 1;
-    return cr_json_parse(cr_buf_text(&text), text.len, NULL);
+    struct cr_json_budget budget = {.values = PART_VALUES};
+    return cr_json_parse_within(cr_buf_text(&text), text.len, &budget, NULL);
 }
 
 static bool key_of_header(const struct cr_json *header, char key[CR_SHA256_HEX])

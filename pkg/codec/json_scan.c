@@ -15,6 +15,7 @@ struct scanner {
     size_t depth;
     const char *problem;
     size_t nul_escapes;
+    size_t values;
 };
 
 static bool fail(struct scanner *s, const char *problem)
@@ -222,6 +223,7 @@ static bool scan_open(struct scanner *s, char closer, bool *inside)
 static bool scan_value(struct scanner *s, bool *inside)
 {
     *inside = false;
+    s->values++;
     skip_space(s);
     switch (peek(s)) {
     case -1:
@@ -280,7 +282,7 @@ bool cr_json_scan(const char *data, size_t len, struct cr_json_scan *result)
     const unsigned char *start = (const unsigned char *)data;
     struct scanner s = {.at = start, .end = start ? start + len : NULL};
     bool valid = scan_text(&s);
-    *result = (struct cr_json_scan){.problem = s.problem, .nul_escapes = s.nul_escapes};
+    *result = (struct cr_json_scan){.problem = s.problem, .nul_escapes = s.nul_escapes, .values = s.values};
     if (!valid)
         result->offset = (size_t)(s.at - start);
     return valid;

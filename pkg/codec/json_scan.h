@@ -15,6 +15,7 @@ struct cr_json_scan {
     const char *problem; /* static text; NULL when the text is one JSON value */
     size_t offset;       /* of the problem */
     size_t nul_escapes;  /* how many \u0000 the strings have */
+    size_t values;       /* how many it has, members and elements of all depths included */
 };
 
 /* True when the whole of data is exactly one JSON value, white space around it apart. */

@@ -50,24 +50,51 @@ static void skip_value(struct cr_json_members *m)
     } while (m->at < m->end && (depth || !ends_scalar(*m->at)));
 }
 
-struct cr_json_members cr_json_members_of(const char *text, size_t len)
+static struct cr_json_members walk(const char *text, size_t len, char opener)
 {
     struct cr_json_members m = {.at = text, .end = text + len};
     skip_space(&m);
-    if (m.at < m.end && *m.at == '{')
+    if (m.at < m.end && *m.at == opener)
         m.at++;
     else
         m.at = m.end;
     return m;
 }
 
+struct cr_json_members cr_json_members_of(const char *text, size_t len)
+{
+    return walk(text, len, '{');
+}
+
+struct cr_json_members cr_json_elements_of(const char *text, size_t len)
+{
+    return walk(text, len, '[');
+}
+
+/* Behind the comma in front of what comes next. */
+static void skip_comma(struct cr_json_members *m)
+{
+    skip_space(m);
+    if (m->at < m->end && *m->at == ',') {
+        m->at++;
+        skip_space(m);
+    }
+}
+
+bool cr_json_elements_next(struct cr_json_members *elements, struct cr_json_slice *value)
+{
+    skip_comma(elements);
+    if (elements->at >= elements->end || *elements->at == ']')
+        return false;
+    value->text = elements->at;
+    skip_value(elements);
+    value->len = (size_t)(elements->at - value->text);
+    return true;
+}
+
 bool cr_json_members_next(struct cr_json_members *members, struct cr_json_slice *key, struct cr_json_slice *value)
 {
-    skip_space(members);
-    if (members->at < members->end && *members->at == ',') {
-        members->at++;
-        skip_space(members);
-    }
+    skip_comma(members);
     if (members->at >= members->end || *members->at != '"')
         return false;
     key->text = members->at + 1;
@@ -96,7 +123,7 @@ static bool is(const struct cr_json_slice *slice, const char *text)
 
 /* The first of that key, as the parser has it. False also when a key in front of it is not plain: it may be the same.
  */
-static bool find_member(const struct cr_json_slice *object, const char *name, struct cr_json_slice *value)
+bool cr_json_members_find(const struct cr_json_slice *object, const char *name, struct cr_json_slice *value)
 {
     struct cr_json_members members = cr_json_members_of(object->text, object->len);
     struct cr_json_slice key;
@@ -118,7 +145,7 @@ static struct cr_json_slice find(const char *data, size_t len, const char *const
         return none;
     for (; *path; path++) {
         struct cr_json_slice object = value;
-        if (!find_member(&object, *path, &value))
+        if (!cr_json_members_find(&object, *path, &value))
             return none;
     }
     return value;
@@ -169,16 +196,39 @@ static void leave_out(struct cr_json *j, const char *const *path)
     cr_json_remove(object, *path);
 }
 
+/* Of a part that is no empty slice and stays out of the tree, but for one null. */
+static size_t values_beside(const struct cr_json_slice *part)
+{
+    struct cr_json_scan scan;
+    return part->len && cr_json_scan(part->text, part->len, &scan) ? scan.values - 1 : 0;
+}
+
+/* Before there is memory for any value. */
+static bool spend(struct cr_json_budget *budget, size_t values, struct cr_error *err)
+{
+    budget->exceeded = values > budget->values;
+    if (budget->exceeded)
+        return cr_error_set(err, CR_ERR_INVALID, "JSON of %zu values, more than the %zu that are read", values,
+                            budget->values);
+    budget->values -= values;
+    return true;
+}
+
 struct cr_json *cr_json_parse_parts(const char *data, size_t len, const struct cr_json_parts *parts,
                                     struct cr_error *err)
 {
     struct cr_json_scan scan;
+    struct cr_json_budget usual = {.values = CR_JSON_VALUES_MAX};
+    struct cr_json_budget *budget = parts->budget ? parts->budget : &usual;
+    budget->exceeded = false;
     if (!cr_json_scan(data, len, &scan)) {
         cr_error_set(err, CR_ERR_INVALID, "not JSON: %s at byte %zu of %zu", scan.problem, scan.offset, len);
         return NULL;
     }
     const struct cr_json_slice apart = find(data, len, parts->apart);
     const struct cr_json_slice without = find(data, len, parts->without);
+    if (!spend(budget, scan.values - values_beside(&apart) - values_beside(&without), err))
+        return NULL;
     if (!apart.len && !without.len)
         return cr_json_parse_scanned(data, len, &scan, err);
     struct cr_json *j = parse_rest(data, len, &apart, &without, &scan, err);

@@ -49,7 +49,8 @@ void cr_act_read_looks(const struct cr_actor *actor, struct cr_page_look *looks,
     size_t asked = keep_askable(actor, looks, len < max ? len : max, seen, arg);
     cr_autofree struct cr_page_target *targets = cr_calloc(asked, sizeof *targets);
     for (size_t i = 0; i < asked; i++)
-        targets[i] = (struct cr_page_target){.address = looks[i].pod->ip, .port = looks[i].port, .path = looks[i].path};
+        targets[i] = (struct cr_page_target){
+            .address = looks[i].pod->ip, .port = looks[i].port, .path = looks[i].path, .max = looks[i].max};
     struct reading reading = {.looks = looks, .seen = seen, .arg = arg};
     cr_page_fetch(targets, asked, PAGES_MS, on_page, &reading);
 }

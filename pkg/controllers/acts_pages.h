@@ -14,6 +14,7 @@ struct cr_page_look {
     int port;
     const char *path;
     int64_t read_ms;   /* wall clock: when it was read last; 0: never */
+    size_t max;        /* bytes of the longest page that is taken; 0: CR_PAGE_MAX */
     const void *extra; /* the caller's */
 };
 

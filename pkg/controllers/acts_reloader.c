@@ -53,6 +53,7 @@ static struct cr_page_look *looks_of(const struct cr_gathered *gathered, const s
             looks[(*len)++] = (struct cr_page_look){.pod = pod,
                                                     .port = what->reloader_port,
                                                     .path = CR_RELOADER_PATH,
+                                                    .max = CR_RELOADER_PAGE_MAX,
                                                     .read_ms = pod->reloader ? pod->reloader->at_ms : 0};
     }
     return looks;

@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "kube/client_internal.h"
 #include "kube/config_internal.h"
+#include "kube/object.h"
 #include "kube/status.h"
 #include "net/http_requests.h"
 
@@ -260,9 +261,14 @@ struct cr_json *cr_client_request(struct cr_client *client, const struct cr_call
         return NULL;
     static const char *const managers[] = {"metadata", "managedFields", NULL}; /* nobody here reads them */
     const char *const apart[] = {call->apart, NULL};
-    const struct cr_json_parts parts = {.apart = call->apart ? apart : NULL, .without = managers};
+    struct cr_json_budget of_object = {.values = CR_OBJECT_VALUES_MAX};
+    struct cr_json_budget *budget = call->budget ? call->budget : &of_object;
+    const struct cr_json_parts parts = {.apart = call->apart ? apart : NULL, .without = managers, .budget = budget};
     struct cr_json *object = cr_json_parse_parts(cr_buf_text(&response.body), response.body.len, &parts, err);
-    if (!object) {
+    if (!object && budget->exceeded) {
+        cr_autofree char *what = describe(call);
+        cr_error_wrap(err, "%s", what);
+    } else if (!object) {
         cr_autofree char *what = describe(call);
         cr_error_wrap(err, "%s: the answer (HTTP %d) is no JSON; is %s a Kubernetes API server?", what, response.status,
                       cr_client_config(client)->server);

@@ -18,6 +18,7 @@ struct cr_call {
     /* A member of the object that stays text, and where the answer goes that it lies in; NULL: none. */
     const char *apart;
     struct cr_buf *answer;
+    struct cr_json_budget *budget; /* of the answer; NULL: that of one object */
 };
 /* The object that was answered, owned; with a second try after a 401. */
 struct cr_json *cr_client_request(struct cr_client *client, const struct cr_call *call,

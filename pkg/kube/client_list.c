@@ -8,9 +8,10 @@
 #include "kube/client_internal.h"
 
 enum {
-    PAGE = 500,        /* client-go's default for lists in pages */
-    MAX_RELISTS = 3,   /* of one list whose continue token expired in between */
-    MAX_PAGES = 10000, /* a server that never ends a list is broken */
+    PAGE = 500,               /* client-go's default for lists in pages */
+    PAGE_VALUES = 200 * 1000, /* JSON; a page that has more is asked for again with half as many objects */
+    MAX_RELISTS = 3,          /* of one list whose continue token expired in between */
+    MAX_PAGES = 10000,        /* a server that never ends a list is broken */
 };
 
 struct list_query {
@@ -20,20 +21,39 @@ struct list_query {
     const char *field_selector;
 };
 
-static struct cr_json *list_page(struct cr_client *client, const struct list_query *query, const char *continue_token,
-                                 struct cr_error *err)
+/* *exceeded: it has more values than are read. */
+static struct cr_json *ask_for_page(struct cr_client *client, const struct list_query *query,
+                                    const char *continue_token, int most, bool *exceeded, struct cr_error *err)
 {
+    struct cr_json_budget budget = {.values = PAGE_VALUES};
     CR_CLEANUP(cr_buf) struct cr_buf path = CR_BUF_INIT(0);
     cr_autofree char *base = cr_resource_path(query->resource, query->ns, NULL, NULL);
     cr_buf_puts(&path, base);
     char limit[16];
-    snprintf(limit, sizeof limit, "%d", PAGE);
+    snprintf(limit, sizeof limit, "%d", most);
     cr_query_add(&path, "limit", limit);
     cr_query_add(&path, "labelSelector", query->label_selector);
     cr_query_add(&path, "fieldSelector", query->field_selector);
     cr_query_add(&path, "continue", continue_token);
-    struct cr_call call = {.method = "GET", .path = path.data, .secret = cr_resource_is_secret(query->resource)};
-    return cr_client_request(client, &call, err);
+    struct cr_call call = {
+        .method = "GET", .path = path.data, .secret = cr_resource_is_secret(query->resource), .budget = &budget};
+    struct cr_json *page = cr_client_request(client, &call, err);
+    *exceeded = budget.exceeded;
+    return page;
+}
+
+static struct cr_json *list_page(struct cr_client *client, const struct list_query *query, const char *continue_token,
+                                 struct cr_error *err)
+{
+    bool exceeded = true;
+    struct cr_json *page = NULL;
+    for (int most = PAGE; exceeded && most; most /= 2) {
+        struct cr_error problem = {0};
+        page = ask_for_page(client, query, continue_token, most, &exceeded, &problem);
+        if (!page && err)
+            *err = problem;
+    }
+    return page;
 }
 
 static void free_page(const struct list_query *query, struct cr_json *page)

@@ -37,7 +37,7 @@ void cr_client_metrics_write(const struct cr_client_metrics *m, const struct cr_
 
 /* Bytes of a watch or its list. */
 void cr_client_metrics_received(const struct cr_client_metrics *m, const struct cr_resource *resource, size_t bytes);
-/* type: the event's, or "passed_over" when nobody wants its object. */
+/* type: the event's, "passed_over" when nobody wants its object, or "too_large" when it is more than is read. */
 void cr_client_metrics_event(const struct cr_client_metrics *m, const struct cr_resource *resource, const char *type);
 /* A full state is complete. */
 void cr_client_metrics_listed(const struct cr_client_metrics *m, const struct cr_resource *resource);

@@ -16,6 +16,7 @@
 enum {
     TIMEOUT_MS = 60 * 1000, /* some ask a server of their own */
     MAX_OUTPUT = 1024 * 1024,
+    CREDENTIAL_VALUES = 1000, /* JSON; an ExecCredential has ten */
 };
 
 /* People put keys there, and a proxy's address may have a password. */
@@ -119,9 +120,10 @@ bool cr_exec_credential_decode(const char *api_version, const char *text, size_t
                                struct cr_error *err)
 {
     *out = (struct cr_exec_credential){0};
-    CR_CLEANUP(cr_json_secret) struct cr_json *credential = cr_json_parse(text, len, err);
+    struct cr_json_budget budget = {.values = CREDENTIAL_VALUES};
+    CR_CLEANUP(cr_json_secret) struct cr_json *credential = cr_json_parse_within(text, len, &budget, err);
     if (!credential)
-        return cr_error_wrap(err, "what it printed is no JSON");
+        return cr_error_wrap(err, budget.exceeded ? "what it printed" : "what it printed is no JSON");
     if (decode(api_version, credential, out, err))
         return true;
     cr_exec_credential_dispose(out);

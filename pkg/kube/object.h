@@ -7,6 +7,10 @@
 
 #include "codec/json.h"
 
+/* JSON values of one object that are read, without metadata.managedFields: of what API servers store (etcd takes
+ * 1.5 MiB) every second byte may be a value ("0,"), and nothing that people write has a tenth of these. */
+enum { CR_OBJECT_VALUES_MAX = 100 * 1000 };
+
 const char *cr_obj_name(const struct cr_json *object);
 const char *cr_obj_namespace(const struct cr_json *object);
 const char *cr_obj_uid(const struct cr_json *object);

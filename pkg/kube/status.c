@@ -6,6 +6,9 @@
 
 #include "base/strings.h"
 
+/* JSON, of which the details of a big object that was refused have the most. */
+enum { STATUS_VALUES = 10 * 1000 };
+
 struct answer {
     int code;
     int retry_after_ms;
@@ -127,7 +130,8 @@ static void first_line(const char *body, size_t len, char *line, size_t size)
 bool cr_status_from_response(const char *what, int http_status, int retry_after_ms, const char *body, size_t len,
                              struct cr_error *err)
 {
-    CR_CLEANUP(cr_json) struct cr_json *status = len ? cr_json_parse(body, len, NULL) : NULL;
+    struct cr_json_budget budget = {.values = STATUS_VALUES};
+    CR_CLEANUP(cr_json) struct cr_json *status = len ? cr_json_parse_within(body, len, &budget, NULL) : NULL;
     if (cr_streq(cr_json_string_at(status, "kind"), "Status")) {
         struct answer answer = from_status(status, http_status, retry_after_ms);
         return set(what, &answer, err);

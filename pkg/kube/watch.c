@@ -14,8 +14,8 @@
 #include "kube/watch_internal.h"
 
 enum {
-    MAX_FRAME = 4 * 1024 * 1024, /* etcd takes 1.5 MiB; JSON may double what it stores */
-    MAX_PAGE = 64 * 1024 * 1024,
+    MAX_FRAME = 4 * 1024 * 1024, /* etcd takes 1.5 MiB; JSON may double what it stores. Of more the name is read */
+    MAX_PAGE = 16 * 1024 * 1024, /* else the next has half as many objects. One has 9 MiB when all of it is escaped */
     MAX_ERROR = 64 * 1024,
     PAGE = 500,
     PAGE_IDLE_MS = 60 * 1000,
@@ -358,6 +358,7 @@ struct cr_watch *cr_watch_start(struct cr_client *client, struct cr_loop *loop, 
     const struct cr_frames_handler frames = {.on_frame = cr_watch_take_frame,
                                              .wants = handler->wants ? cr_watch_wants : NULL,
                                              .on_passed = cr_watch_pass_over,
+                                             .on_too_long = cr_watch_take_name,
                                              .arg = watch};
     cr_frames_init(&watch->frames, MAX_FRAME, options->secret, &frames);
     cr_autofree char *path = cr_resource_path(watch->resource, watch->ns, NULL, NULL);

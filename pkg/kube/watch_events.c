@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/strings.h"
+#include "codec/json_text.h"
 #include "kube/client_internal.h"
 #include "kube/object.h"
 #include "kube/status.h"
@@ -83,6 +85,43 @@ void cr_watch_pass_over(void *arg, const struct cr_watch_head *head)
     cr_client_metrics_event(cr_client_metrics(watch->client), watch->resource, "passed_over");
 }
 
+/* --- what is too much to be read --- */
+
+/* Whoever may write an object may make it large; that must not end the watch of all others. What is told is an object
+ * without anything that somebody could rely on. Owned. */
+static struct cr_json *name_alone(const struct cr_watch *watch, const struct cr_watch_head *head)
+{
+    struct cr_json *object = cr_json_new_object();
+    struct cr_json *metadata = cr_json_object_in(object, "metadata");
+    cr_json_set_string(metadata, "name", head->name);
+    cr_json_set_string(metadata, "namespace", head->ns[0] ? head->ns : NULL);
+    cr_json_set_string(metadata, "resourceVersion", head->resource_version);
+    cr_resource_stamp(watch->resource, object);
+    return object;
+}
+
+static void note_too_large(const struct cr_watch *watch, const char *ns, const char *name)
+{
+    cr_client_metrics_event(cr_client_metrics(watch->client), watch->resource, "too_large");
+    cr_log(CR_LOG_WARN, "an object is too large to be read, and counts as empty", {"resource", watch->resource->plural},
+           {"namespace", ns}, {"name", name});
+}
+
+void cr_watch_take_name(void *arg, const struct cr_watch_head *head)
+{
+    struct cr_watch *watch = arg;
+    struct cr_json *object = name_alone(watch, head);
+    note_event(watch);
+    note_too_large(watch, head->ns, head->name);
+    advance(watch, head->resource_version);
+    if (!head->deleted) {
+        watch->handler.on_object(watch->handler.arg, object);
+        return;
+    }
+    watch->handler.on_delete(watch->handler.arg, object);
+    cr_json_free(object);
+}
+
 /* The server does not choose what labels there are. */
 static void count(const struct cr_watch *watch, const char *type)
 {
@@ -120,21 +159,42 @@ static bool take_event(struct cr_watch *watch, struct cr_json *envelope, struct 
     return true;
 }
 
-static struct cr_json *parse_frame(const struct cr_watch *watch, const char *frame, size_t len, struct cr_error *err)
+static struct cr_json *parse_frame(const struct cr_watch *watch, const char *frame, size_t len,
+                                   struct cr_json_budget *budget, struct cr_error *err)
 {
     /* Who set which field: often half of an object, and read by nobody here. */
     static const char *const managers[] = {"object", "metadata", "managedFields", NULL};
     const char *const apart[] = {"object", watch->apart, NULL};
-    const struct cr_json_parts parts = {.apart = watch->apart ? apart : NULL, .without = managers};
+    const struct cr_json_parts parts = {.apart = watch->apart ? apart : NULL, .without = managers, .budget = budget};
     return cr_json_parse_parts(frame, len, &parts, err);
+}
+
+/* A frame of too many values. False: it is not written as API servers do. */
+static bool take_name_of(struct cr_watch *watch, const char *frame, size_t len)
+{
+    struct cr_watch_head head;
+    if (cr_watch_head_read(frame, len, &head) != CR_WATCH_HEAD_OBJECT)
+        return false;
+    if (watch->handler.wants && !cr_watch_wants(watch, &head))
+        cr_watch_pass_over(watch, &head);
+    else
+        cr_watch_take_name(watch, &head);
+    return true;
 }
 
 bool cr_watch_take_frame(void *arg, const char *frame, size_t len, struct cr_error *err)
 {
     struct cr_watch *watch = arg;
-    struct cr_json *envelope = parse_frame(watch, frame, len, err);
-    if (!envelope)
+    struct cr_json_budget budget = {.values = CR_OBJECT_VALUES_MAX};
+    struct cr_error problem = {0};
+    struct cr_json *envelope = parse_frame(watch, frame, len, &budget, &problem);
+    if (budget.exceeded && take_name_of(watch, frame, len))
+        return true;
+    if (!envelope) {
+        if (err)
+            *err = problem;
         return bad_data(watch, err, "an event cannot be read");
+    }
     bool more = take_event(watch, envelope, err);
     discard(watch, envelope);
     return more;
@@ -142,25 +202,75 @@ bool cr_watch_take_frame(void *arg, const char *frame, size_t len, struct cr_err
 
 /* --- pages --- */
 
-static bool take_items(struct cr_watch *watch, struct cr_json *page, struct cr_error *err)
+/* One of the list, from its text, so that there is a tree of one at a time; NULL: it is too much to be read. Owned. */
+static struct cr_json *parse_item(const struct cr_json_slice *item)
 {
-    struct cr_json *items = cr_json_edit(page, "items");
-    if (!cr_json_is_array(items) && !cr_json_is_null(items))
+    static const char *const managers[] = {"metadata", "managedFields", NULL};
+    struct cr_json_budget budget = {.values = CR_OBJECT_VALUES_MAX};
+    const struct cr_json_parts parts = {.without = managers, .budget = &budget};
+    return cr_json_parse_parts(item->text, item->len, &parts, NULL);
+}
+
+/* A member of an object, if it is a plain string that fits; else "". */
+static void copy_member(const struct cr_json_slice *object, const char *name, char *out, size_t size)
+{
+    struct cr_json_slice value;
+    out[0] = '\0';
+    if (cr_json_members_find(object, name, &value) && value.len > 2 && value.len - 2 < size &&
+        cr_json_slice_is_plain(&value) && *value.text == '"') {
+        memcpy(out, value.text + 1, value.len - 2);
+        out[value.len - 2] = '\0';
+    }
+}
+
+/* As of a frame that is too much. */
+static struct cr_json *name_of_item(const struct cr_watch *watch, const struct cr_json_slice *item)
+{
+    struct cr_watch_head head = {0};
+    struct cr_json_slice metadata;
+    if (!cr_json_members_find(item, "metadata", &metadata))
+        return cr_json_new_object();
+    copy_member(&metadata, "namespace", head.ns, sizeof head.ns);
+    copy_member(&metadata, "name", head.name, sizeof head.name);
+    copy_member(&metadata, "resourceVersion", head.resource_version, sizeof head.resource_version);
+    if (!head.name[0])
+        return cr_json_new_object();
+    note_too_large(watch, head.ns, head.name);
+    return name_alone(watch, &head);
+}
+
+static bool take_item(struct cr_watch *watch, const struct cr_json_slice *text, struct cr_error *err)
+{
+    struct cr_json *item = parse_item(text);
+    if (!item)
+        item = name_of_item(watch, text);
+    if (!cr_obj_name(item)) {
+        discard(watch, item);
+        return cr_error_set(err, CR_ERR_TRANSIENT, "an object without a name");
+    }
+    if (!wanted(watch, item)) {
+        discard(watch, item);
+        return true;
+    }
+    cr_resource_stamp(watch->resource, item);
+    watch->handler.on_object(watch->handler.arg, item);
+    return true;
+}
+
+static bool take_items(struct cr_watch *watch, const struct cr_json *page, struct cr_error *err)
+{
+    const struct cr_json *items = cr_json_get(page, "items");
+    size_t len = 0;
+    const char *text = cr_json_text(items, &len);
+    if ((!text || *text != '[') && (!text || strncmp(text, "null", 4) != 0))
         return cr_error_set(err, CR_ERR_TRANSIENT, "the list has no items");
     if (!watch->continue_token)
         watch->handler.on_replace(watch->handler.arg);
-    for (struct cr_json *item = cr_json_take_first(items); item; item = cr_json_take_first(items)) {
-        if (!cr_obj_name(item)) {
-            discard(watch, item);
-            return cr_error_set(err, CR_ERR_TRANSIENT, "an object without a name");
-        }
-        if (!wanted(watch, item)) {
-            discard(watch, item);
-            continue;
-        }
-        cr_resource_stamp(watch->resource, item);
-        watch->handler.on_object(watch->handler.arg, item);
-    }
+    struct cr_json_members elements = cr_json_elements_of(text, len);
+    struct cr_json_slice item;
+    while (cr_json_elements_next(&elements, &item))
+        if (!take_item(watch, &item, err))
+            return false;
     return true;
 }
 
@@ -184,11 +294,13 @@ static bool finish_page(struct cr_watch *watch, const struct cr_json *page, stru
 
 bool cr_watch_take_page(struct cr_watch *watch, struct cr_error *err)
 {
-    struct cr_json *page = cr_json_parse(cr_buf_text(&watch->body), watch->body.len, err);
-    cr_buf_dispose(&watch->body);
+    static const char *const items[] = {"items", NULL};
+    struct cr_json *page = cr_json_parse_apart(cr_buf_text(&watch->body), watch->body.len, items, err);
+    bool ok = page && take_items(watch, page, err);
+    cr_buf_dispose(&watch->body); /* which has the items' text */
     if (!page)
         return bad_data(watch, err, "a list cannot be read");
-    bool ok = take_items(watch, page, err) && finish_page(watch, page, err);
+    ok = ok && finish_page(watch, page, err);
     discard(watch, page);
     if (!ok)
         cr_strset(&watch->continue_token, NULL);

@@ -19,6 +19,7 @@ void cr_frames_reset(struct cr_frames *frames)
     cr_buf_dispose(&frames->partial);
     frames->look_at = 0;
     frames->passing = false;
+    frames->too_long = false;
 }
 
 bool cr_frames_partial(const struct cr_frames *frames)
@@ -26,9 +27,15 @@ bool cr_frames_partial(const struct cr_frames *frames)
     return frames->passing || frames->partial.len > 0;
 }
 
-static bool too_long(const struct cr_frames *frames, struct cr_error *err)
+/* start: the first max bytes of it. What is still to come of it is not kept. */
+static bool too_long(struct cr_frames *frames, const char *start, struct cr_error *err)
 {
-    return cr_error_set(err, CR_ERR_INVALID, "an event is longer than %zu bytes", frames->partial.max);
+    size_t max = frames->partial.max;
+    if (!frames->handler.on_too_long || cr_watch_head_read(start, max, &frames->head) != CR_WATCH_HEAD_OBJECT)
+        return cr_error_set(err, CR_ERR_INVALID, "an event is longer than %zu bytes", max);
+    frames->passing = frames->too_long = true;
+    cr_buf_dispose(&frames->partial);
+    return true;
 }
 
 static bool blank(const char *frame, size_t len)
@@ -63,7 +70,9 @@ static void look(struct cr_frames *frames, const char *start, size_t len, bool a
 static bool finish(struct cr_frames *frames, const char *frame, size_t len, struct cr_error *err)
 {
     bool more = true;
-    if (frames->passing)
+    if (frames->too_long)
+        frames->handler.on_too_long(frames->handler.arg, &frames->head);
+    else if (frames->passing)
         frames->handler.on_passed(frames->handler.arg, &frames->head);
     else if (!blank(frame, len))
         more = frames->handler.on_frame(frames->handler.arg, frame, len, err);
@@ -71,19 +80,21 @@ static bool finish(struct cr_frames *frames, const char *frame, size_t len, stru
     return more;
 }
 
-/* A piece of a frame, without its newline, that is not all of it. False when it is too long. */
-static bool keep(struct cr_frames *frames, const char *piece, size_t len, bool last)
+/* A piece of a frame, without its newline, that is not all of it. False when it is too long, and cannot be told. */
+static bool keep(struct cr_frames *frames, const char *piece, size_t len, bool last, struct cr_error *err)
 {
     if (!frames->partial.len)
         look(frames, piece, len, false);
     if (frames->passing)
         return true;
-    if (!cr_buf_append(&frames->partial, piece, len))
+    size_t room = frames->partial.max - frames->partial.len;
+    bool fits = len <= room;
+    if (!cr_buf_append(&frames->partial, piece, fits ? len : room))
         return false;
-    look(frames, frames->partial.data, frames->partial.len, last);
+    look(frames, frames->partial.data, frames->partial.len, last || !fits);
     if (frames->passing)
         cr_buf_dispose(&frames->partial);
-    return true;
+    return fits || frames->passing || too_long(frames, cr_buf_text(&frames->partial), err);
 }
 
 bool cr_frames_feed(struct cr_frames *frames, const char *data, size_t len, struct cr_error *err)
@@ -94,8 +105,10 @@ bool cr_frames_feed(struct cr_frames *frames, const char *data, size_t len, stru
         bool whole = newline && !cr_frames_partial(frames);
         if (whole)
             look(frames, data, piece, true);
-        if (!frames->passing && (piece > frames->partial.max || (!whole && !keep(frames, data, piece, newline))))
-            return too_long(frames, err);
+        if (whole && !frames->passing && piece > frames->partial.max && !too_long(frames, data, err))
+            return false;
+        if (!whole && !frames->passing && !keep(frames, data, piece, newline, err))
+            return false;
         if (!newline)
             return true;
         if (!finish(frames, whole ? data : cr_buf_text(&frames->partial), whole ? piece : frames->partial.len, err))

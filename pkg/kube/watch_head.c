@@ -103,6 +103,7 @@ static bool is(const struct slice *string, const char *text)
 
 /* What the object is called. Of a member that comes twice the first counts, as for the parser. */
 struct found {
+    bool deleted;
     struct slice ns;
     struct slice name;
     struct slice resource_version;
@@ -188,6 +189,7 @@ static bool read_envelope(struct cursor *c, struct found *found)
         return false;
     if (!is_of_an_object(&type))
         return stop(c, CR_WATCH_HEAD_OTHER);
+    found->deleted = is(&type, "DELETED");
     return expect(c, ",\"object\":{") && read_object(c, found);
 }
 
@@ -203,6 +205,7 @@ static bool copy(const struct slice *from, char *to, size_t size)
 
 static bool tell(const struct found *found, struct cr_watch_head *head)
 {
+    head->deleted = found->deleted;
     return found->name.len && found->resource_version.len && copy(&found->ns, head->ns, sizeof head->ns) &&
            copy(&found->name, head->name, sizeof head->name) &&
            copy(&found->resource_version, head->resource_version, sizeof head->resource_version);

@@ -7,9 +7,11 @@
 #ifndef CR_KUBE_WATCH_HEAD_H
 #define CR_KUBE_WATCH_HEAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct cr_watch_head {
+    bool deleted;
     char ns[64]; /* "": none. A namespace is a DNS label (RFC 1123) */
     char name[254];
     char resource_version[65];

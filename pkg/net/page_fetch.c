@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <curl/curl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,6 +18,9 @@ struct fetching {
     CURL *easy; /* NULL: the slot is free */
     size_t index;
     struct cr_page page;
+    struct round *round;
+    bool large;  /* it may grow beyond CR_PAGE_SMALL: one of the round's few */
+    bool paused; /* it would, and waits until it may */
 };
 
 struct round {
@@ -27,6 +31,9 @@ struct round {
     CURLM *multi;
     struct fetching slots[CR_PAGES_AT_ONCE];
     size_t running;
+    size_t large; /* of the slots */
+    size_t held;  /* bytes of all pages */
+    size_t most_held;
     void (*on_page)(void *arg, size_t index, const struct cr_page *page);
     void *arg;
 };
@@ -38,9 +45,12 @@ static void explain(struct cr_page *page, const char *text)
 
 static void tell(struct round *round, size_t index, struct cr_page *page)
 {
+    static pthread_mutex_t one_reader = PTHREAD_MUTEX_INITIALIZER;
     if (page->problem[0])
-        cr_buf_reset(&page->body);
+        cr_buf_dispose(&page->body);
+    pthread_mutex_lock(&one_reader);
     round->on_page(round->arg, index, page);
+    pthread_mutex_unlock(&one_reader);
     cr_buf_dispose(&page->body);
     *page = (struct cr_page){0};
 }
@@ -69,13 +79,48 @@ static bool is_target(const struct cr_page_target *target)
            target->port > 0 && target->port <= UINT16_MAX && is_path(target->path);
 }
 
+/* Whether a page may have so many bytes now. */
+static bool may_grow_to(struct fetching *fetching, size_t len)
+{
+    struct round *round = fetching->round;
+    if (len <= CR_PAGE_SMALL || fetching->large)
+        return true;
+    if (round->large == CR_PAGES_LARGE)
+        return false;
+    round->large++;
+    return fetching->large = true;
+}
+
+/* What is not taken now comes again. */
 static size_t on_body(char *data, size_t size, size_t count, void *arg)
 {
     struct fetching *fetching = arg;
-    if (cr_buf_append(&fetching->page.body, data, size * count))
-        return size * count;
-    explain(&fetching->page, "it is too large");
-    return 0;
+    struct cr_buf *body = &fetching->page.body;
+    size_t len = size * count;
+    if (len > body->max - body->len) {
+        snprintf(fetching->page.problem, sizeof fetching->page.problem, "it is longer than the %zu bytes that are read",
+                 body->max);
+        return 0;
+    }
+    fetching->paused = !may_grow_to(fetching, body->len + len);
+    if (fetching->paused)
+        return CURL_WRITEFUNC_PAUSE;
+    if (!cr_buf_append(body, data, len))
+        return 0;
+    fetching->round->held += len;
+    if (fetching->round->held > fetching->round->most_held)
+        fetching->round->most_held = fetching->round->held;
+    return len;
+}
+
+/* One more may become large. */
+static void resume(struct round *round)
+{
+    for (size_t i = 0; i < CR_PAGES_AT_ONCE && round->large < CR_PAGES_LARGE; i++) {
+        struct fetching *fetching = &round->slots[i];
+        if (fetching->easy && fetching->paused)
+            curl_easy_pause(fetching->easy, CURLPAUSE_CONT); /* calls on_body */
+    }
 }
 
 static void write_url(const struct cr_page_target *target, char *url, size_t size)
@@ -114,7 +159,9 @@ static void set_options(struct fetching *fetching, const struct cr_page_target *
 static bool begin(struct round *round, struct fetching *fetching, const struct cr_page_target *target,
                   int64_t allowed_ms)
 {
-    fetching->page = (struct cr_page){.body = CR_BUF_INIT(CR_PAGE_MAX)};
+    fetching->page = (struct cr_page){.body = CR_BUF_INIT(target->max ? target->max : CR_PAGE_MAX)};
+    fetching->round = round;
+    fetching->large = fetching->paused = false;
     if (!is_target(target)) {
         explain(&fetching->page, "it has no address with a port and a path");
         return false;
@@ -145,6 +192,8 @@ static void end(struct round *round, struct fetching *fetching, CURLcode result)
     curl_easy_cleanup(fetching->easy);
     fetching->easy = NULL;
     round->running--;
+    round->large -= fetching->large;
+    round->held -= page->body.len;
     tell(round, fetching->index, page);
 }
 
@@ -193,6 +242,7 @@ static void run(struct round *round)
         int ignored = 0;
         bool works = curl_multi_perform(round->multi, &ignored) == CURLM_OK;
         collect(round);
+        resume(round);
         works = works && (!round->running || curl_multi_poll(round->multi, NULL, 0, LONGEST_POLL_MS, NULL) == CURLM_OK);
         for (size_t i = 0; !works && i < CR_PAGES_AT_ONCE; i++)
             if (round->slots[i].easy)
@@ -200,11 +250,11 @@ static void run(struct round *round)
     }
 }
 
-void cr_page_fetch(const struct cr_page_target *targets, size_t count, int timeout_ms,
-                   void (*on_page)(void *arg, size_t index, const struct cr_page *page), void *arg)
+size_t cr_page_fetch(const struct cr_page_target *targets, size_t count, int timeout_ms,
+                     void (*on_page)(void *arg, size_t index, const struct cr_page *page), void *arg)
 {
     if (!count)
-        return;
+        return 0;
     cr_http_global_init();
     struct round round = {.targets = targets,
                           .count = count,
@@ -214,4 +264,5 @@ void cr_page_fetch(const struct cr_page_target *targets, size_t count, int timeo
                           .arg = arg};
     run(&round);
     curl_multi_cleanup(round.multi);
+    return round.most_held;
 }

@@ -129,7 +129,10 @@ bool cr_certs_page_read(const char *text, size_t len, struct cr_trust_sighting *
 {
     struct cr_error ignored = {0};
     struct cr_trust_sighting read = {0};
-    CR_CLEANUP(cr_json) struct cr_json *page = cr_json_parse(text, len, &ignored);
+    struct cr_json_budget budget = {.values = CR_CERTS_VALUES_MAX};
+    CR_CLEANUP(cr_json) struct cr_json *page = cr_json_parse_within(text, len, &budget, &ignored);
+    if (budget.exceeded)
+        return cr_error_set(err, CR_ERR_INVALID, "it has more than %d JSON values", CR_CERTS_VALUES_MAX);
     if (!page)
         return cr_error_set(err, CR_ERR_INVALID, "it is not JSON");
     if (!read_contexts(page, &read, err)) {

@@ -7,8 +7,14 @@
 #include "rotation/trust_sighting.h"
 
 /* What is kept of one pod's page, so that a thousand pods cost little: TLS contexts that differ, serial numbers in all
- * of them, bytes of a path. */
-enum { CR_CERTS_CONTEXTS_MAX = 64, CR_CERTS_SERIALS_MAX = 1024, CR_CERTS_PATH_MAX = 512 };
+ * of them, bytes of a path. And of what is read for it: JSON values, of which Envoy has some 10 for each certificate.
+ */
+enum {
+    CR_CERTS_CONTEXTS_MAX = 64,
+    CR_CERTS_SERIALS_MAX = 1024,
+    CR_CERTS_PATH_MAX = 512,
+    CR_CERTS_VALUES_MAX = 40 * 1000,
+};
 
 /* Sets page_read and contexts; alike ones are there once. False, with nothing set: it is no such page, or more than can
  * be kept, of which a part could speak for what it does not show. Errors: Invalid, never with its content. */

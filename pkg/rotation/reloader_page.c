@@ -133,7 +133,10 @@ bool cr_reloader_page_read(const char *text, size_t len, struct cr_reloader_sigh
     struct cr_reloader_sighting read = {0};
     if (len > CR_RELOADER_PAGE_MAX)
         return cr_error_set(err, CR_ERR_INVALID, "it is longer than a reloader's page can be");
-    CR_CLEANUP(cr_json) struct cr_json *page = cr_json_parse(text, len, &ignored);
+    struct cr_json_budget budget = {.values = CR_RELOADER_VALUES_MAX};
+    CR_CLEANUP(cr_json) struct cr_json *page = cr_json_parse_within(text, len, &budget, &ignored);
+    if (budget.exceeded)
+        return cr_error_set(err, CR_ERR_INVALID, "it has more than %d JSON values", CR_RELOADER_VALUES_MAX);
     if (!page)
         return cr_error_set(err, CR_ERR_INVALID, "it is not JSON");
     if (!read_entries(page, &read, err)) {

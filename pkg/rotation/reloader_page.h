@@ -15,7 +15,12 @@
 
 #define CR_RELOADER_PAGE_VERSION "reloader.certroll.dev/v1"
 /* What is kept of one pod's page, so that a thousand pods cost little. */
-enum { CR_RELOADER_ENTRIES_MAX = 16, CR_RELOADER_PAGE_MAX = 64 * 1024, CR_RELOADER_NAME = 63 + 1 };
+enum {
+    CR_RELOADER_ENTRIES_MAX = 16,
+    CR_RELOADER_PAGE_MAX = 64 * 1024,
+    CR_RELOADER_VALUES_MAX = 2000, /* JSON values; a reloader's page has some 20 for each material */
+    CR_RELOADER_NAME = 63 + 1,
+};
 
 enum cr_reloader_state {
     CR_RELOADER_PENDING,   /* "Pending": it is at it */

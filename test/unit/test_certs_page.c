@@ -145,12 +145,33 @@ static void what_is_kept_has_bounds_and_alike_ones_are_kept_once(void **state)
     }
 }
 
+/* Two bytes of text could become 144 of memory. */
+static void a_page_of_more_json_values_than_are_read_is_refused(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    cr_buf_puts(&text, "{\"x\":[0");
+    for (int i = 3; i < CR_CERTS_VALUES_MAX; i++)
+        cr_buf_puts(&text, ",0");
+    cr_buf_puts(&text, "]}");
+    for (int more = 0; more < 2; more++) {
+        struct cr_error err = {0};
+        CR_CLEANUP(cr_trust_sighting) struct cr_trust_sighting seen;
+        bool read = read_page(text.data, &seen, &err);
+        assert_int_equal(read, !more);
+        assert_string_equal(err.text, more ? "it has more than 40000 JSON values" : "");
+        cr_buf_cut(&text, text.len - 2);
+        cr_buf_puts(&text, ",0]}");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_page_of_envoy_is_read),
         cmocka_unit_test(a_page_without_certificates_is_one),
         cmocka_unit_test(what_is_no_such_page_is_refused_as_a_whole),
+        cmocka_unit_test(a_page_of_more_json_values_than_are_read_is_refused),
         cmocka_unit_test(what_is_kept_has_bounds_and_alike_ones_are_kept_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -174,6 +174,62 @@ static void nests_100_deep_and_no_further(void **state)
     }
 }
 
+static void a_text_has_no_more_values_than_its_budget(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        const char *text;
+        size_t values;
+    } cases[] = {
+        {"a scalar", "1", 1},
+        {"an empty container", "{}", 1},
+        {"elements", "[0,\"\",null]", 4},
+        {"members, of which the key is a part", "{\"a\":1,\"b\":[]}", 3},
+        {"of all depths", "[[[0],{\"a\":{\"b\":true}}]]", 7},
+        {"no commas or brackets of strings", "[\"[0,0,0]\"]", 2},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        for (size_t less = 0; less < 2; less++) {
+            struct cr_json_budget budget = {.values = cases[i].values - less};
+            struct cr_error err = {0};
+            CR_CLEANUP(cr_json)
+            struct cr_json *j = cr_json_parse_within(cases[i].text, strlen(cases[i].text), &budget, &err);
+            if ((j != NULL) != !less || budget.exceeded != less)
+                fail_msg("%s: %zu values are left, '%s'", cases[i].rule, budget.values, err.text);
+            assert_int_equal(budget.values, less ? cases[i].values - 1 : 0);
+            assert_true(!less || (err.kind == CR_ERR_INVALID && strstr(err.text, "more than the")));
+        }
+    }
+}
+
+static void what_is_no_json_does_not_exceed_its_budget(void **state)
+{
+    (void)state;
+    struct cr_json_budget budget = {.values = 2};
+    assert_null(cr_json_parse_within("[0,0,0,0", 8, &budget, NULL));
+    assert_false(budget.exceeded);
+    assert_int_equal(budget.values, 2);
+}
+
+/* Who says nothing has a bound, too. */
+static void a_text_without_a_budget_has_a_bound(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    cr_buf_puts(&text, "[0");
+    for (size_t i = 2; i < CR_JSON_VALUES_MAX; i++)
+        cr_buf_puts(&text, ",0");
+    cr_buf_puts(&text, "]");
+    CR_CLEANUP(cr_json) struct cr_json *most = cr_json_parse(text.data, text.len, NULL);
+    assert_non_null(most);
+    text.data[text.len - 1] = ',';
+    cr_buf_puts(&text, "0]");
+    struct cr_error err = {0};
+    assert_null(cr_json_parse(text.data, text.len, &err));
+    assert_string_equal(err.text, "JSON of 100001 values, more than the 100000 that are read");
+}
+
 static void an_error_names_the_byte_and_never_the_text(void **state)
 {
     (void)state;
@@ -359,6 +415,9 @@ int main(void)
         cmocka_unit_test(refuses_what_rfc_8259_refuses),
         cmocka_unit_test(prints_what_it_read),
         cmocka_unit_test(nests_100_deep_and_no_further),
+        cmocka_unit_test(a_text_has_no_more_values_than_its_budget),
+        cmocka_unit_test(what_is_no_json_does_not_exceed_its_budget),
+        cmocka_unit_test(a_text_without_a_budget_has_a_bound),
         cmocka_unit_test(an_error_names_the_byte_and_never_the_text),
         cmocka_unit_test(reads_absent_values_as_absent),
         cmocka_unit_test(of_a_repeated_key_the_first_is_read),

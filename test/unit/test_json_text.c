@@ -123,6 +123,47 @@ static void what_is_left_out_is_not_in_the_tree(void **state)
     }
 }
 
+/* Of what stays out of the tree there is no tree, whatever it has. */
+static void what_is_not_in_the_tree_counts_as_one_value(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"m\":{\"f\":[0,0,0],\"n\":1},\"data\":{\"k\":1,\"l\":2}}";
+    static const char *const apart[] = {"data", NULL};
+    static const char *const without[] = {"m", "f", NULL};
+    for (size_t values = 4; values <= 5; values++) {
+        struct cr_json_budget budget = {.values = values}; /* the whole, m, f, n and data are five */
+        CR_CLEANUP(cr_json)
+        struct cr_json *j =
+            cr_json_parse_parts(text, sizeof text - 1,
+                                &(struct cr_json_parts){.apart = apart, .without = without, .budget = &budget}, NULL);
+        assert_int_equal(j != NULL, values == 5);
+        assert_int_equal(budget.exceeded, values == 4);
+    }
+}
+
+static void elements_are_walked_as_they_are_written(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *elements; /* each with a ";" */
+    } cases[] = {
+        {"[]", ""},
+        {" [ ] ", ""},
+        {"[1,\"a,]\", {\"b\":[2]} ,[3,4],null ]", "1;\"a,]\";{\"b\":[2]};[3,4];null;"},
+        {"{\"a\":1}", ""},
+        {"null", ""},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct cr_json_members elements = cr_json_elements_of(cases[i].text, strlen(cases[i].text));
+        struct cr_json_slice value;
+        CR_CLEANUP(cr_buf) struct cr_buf seen = CR_BUF_INIT(0);
+        while (cr_json_elements_next(&elements, &value))
+            cr_buf_printf(&seen, "%.*s;", (int)value.len, value.text);
+        assert_string_equal(cr_buf_text(&seen), cases[i].elements);
+    }
+}
+
 static void a_text_is_no_other_kind_and_is_not_wiped(void **state)
 {
     (void)state;
@@ -157,6 +198,8 @@ int main(void)
         cmocka_unit_test(members_are_walked_as_they_are_written),
         cmocka_unit_test(a_member_apart_stays_text_and_the_rest_is_a_tree),
         cmocka_unit_test(what_is_left_out_is_not_in_the_tree),
+        cmocka_unit_test(what_is_not_in_the_tree_counts_as_one_value),
+        cmocka_unit_test(elements_are_walked_as_they_are_written),
         cmocka_unit_test(a_text_is_no_other_kind_and_is_not_wiped),
         cmocka_unit_test(what_is_no_json_is_refused_also_in_the_member_apart),
     };

@@ -1,5 +1,6 @@
 #include "net/page_fetch.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -150,7 +151,7 @@ static void what_is_no_page_is_told(void **state)
     } cases[] = {
         {"nothing leads elsewhere", redirect, "it answered HTTP 302"},
         {"it is refused", refuse, "it answered HTTP 403"},
-        {"it is longer than can be", flood, "it is too large"},
+        {"it is longer than can be", flood, "it is longer than the 2097152 bytes that are read"},
         {"half of it", test_serve_half, "Timeout was reached"},
         {"it promises what never comes", promise_much, "Timeout was reached"},
         {"it says nothing", test_serve_silence, "Timeout was reached"},
@@ -198,6 +199,79 @@ static void the_silent_starve_nobody(void **state)
     }
 }
 
+/* --- memory --- */
+
+enum { LARGE_PAGE = 8 * CR_PAGE_SMALL, LARGE_PAGES = 3 * CR_PAGES_AT_ONCE };
+
+/* Each connection of a wave answers when all of the wave are there, so that they come side by side. */
+struct waves {
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    size_t asked;
+};
+
+static void wait_for_wave(struct waves *waves)
+{
+    pthread_mutex_lock(&waves->lock);
+    size_t wave = ++waves->asked > CR_PAGES_AT_ONCE ? 0 : CR_PAGES_AT_ONCE; /* the first one only */
+    pthread_cond_broadcast(&waves->more);
+    while (waves->asked < wave)
+        pthread_cond_wait(&waves->more, &waves->lock);
+    pthread_mutex_unlock(&waves->lock);
+}
+
+static void answer_large(struct test_conn *conn, void *arg)
+{
+    static char page[LARGE_PAGE];
+    if (!test_conn_request(conn))
+        return;
+    wait_for_wave(arg);
+    test_conn_puts(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
+    test_conn_write(conn, page, sizeof page);
+}
+
+static void keep_len(void *arg, size_t index, const struct cr_page *page)
+{
+    size_t *lens = arg;
+    assert_string_equal(page->problem, "");
+    lens[index] += page->body.len;
+}
+
+/* Those that wait for their turn come whole, too. */
+static void large_pages_are_in_memory_a_few_at_a_time(void **state)
+{
+    (void)state;
+    struct waves waves = {.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER};
+    CR_CLEANUP(test_server)
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = answer_large, .arg = &waves});
+    struct cr_page_target targets[LARGE_PAGES];
+    size_t lens[LARGE_PAGES] = {0};
+    for (size_t i = 0; i < LARGE_PAGES; i++)
+        targets[i] =
+            (struct cr_page_target){.address = "127.0.0.1", .port = test_server_port(server), .path = "/certs"};
+    size_t most = cr_page_fetch(targets, LARGE_PAGES, 3 * PATIENCE_MS, keep_len, lens);
+    for (size_t i = 0; i < LARGE_PAGES; i++)
+        assert_int_equal(lens[i], LARGE_PAGE);
+    const size_t small = CR_PAGES_AT_ONCE - CR_PAGES_LARGE;
+    assert_in_range(most, LARGE_PAGE, CR_PAGES_LARGE * (size_t)LARGE_PAGE + small * CR_PAGE_SMALL);
+}
+
+/* A page that its reader would refuse for its length is not taken at all. */
+static void a_target_may_have_a_smaller_bound(void **state)
+{
+    (void)state;
+    struct waves waves = {
+        .lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER, .asked = CR_PAGES_AT_ONCE};
+    CR_CLEANUP(test_server)
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = answer_large, .arg = &waves});
+    const struct cr_page_target target = {
+        .address = "127.0.0.1", .port = test_server_port(server), .path = "/certs", .max = 1000};
+    struct got got = {0};
+    assert_in_range(cr_page_fetch(&target, 1, PATIENCE_MS, keep, &got), 0, 1000);
+    assert_string_equal(got.problem, "it is longer than the 1000 bytes that are read");
+    free(got.body);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +279,8 @@ int main(void)
         cmocka_unit_test(what_is_no_path_or_address_is_not_tried),
         cmocka_unit_test(what_is_no_page_is_told),
         cmocka_unit_test(the_silent_starve_nobody),
+        cmocka_unit_test(large_pages_are_in_memory_a_few_at_a_time),
+        cmocka_unit_test(a_target_may_have_a_smaller_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

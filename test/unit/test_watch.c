@@ -327,6 +327,56 @@ static void servers_without_streaming_lists_are_listed_in_pages(void **state)
     play(scenes, cr_array_len(scenes));
 }
 
+/* Owned: an object with so many more values. */
+static char *object_of(size_t values, const char *before, const char *behind)
+{
+    struct cr_buf text = CR_BUF_INIT(0);
+    cr_buf_puts(&text, before);
+    cr_buf_puts(&text,
+                "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"big\",\"namespace\":\"ns\",\"resourceVersion\":\"13\"},"
+                "\"spec\":[0");
+    for (size_t i = 1; i < values; i++)
+        cr_buf_puts(&text, ",0");
+    cr_buf_puts(&text, "]}");
+    cr_buf_puts(&text, behind);
+    return cr_buf_steal(&text);
+}
+
+/* It counts as empty, and the watch goes on behind it on the same connection. */
+static void an_object_that_is_too_large_ends_no_watch(void **state)
+{
+    (void)state;
+    cr_autofree char *many =
+        object_of(CR_OBJECT_VALUES_MAX + 1, MARK("10") "{\"type\":\"ADDED\",\"object\":", "}\n" ADDED("c", "14"));
+    cr_autofree char *gone =
+        object_of(CR_OBJECT_VALUES_MAX + 1, MARK("10") "{\"type\":\"DELETED\",\"object\":", "}\n" ADDED("c", "14"));
+    cr_autofree char *bytes =
+        object_of(3 * 1024 * 1024, MARK("10") "{\"type\":\"ADDED\",\"object\":", "}\n" ADDED("c", "14"));
+    cr_autofree char *page = object_of(
+        CR_OBJECT_VALUES_MAX + 1, "{\"metadata\":{\"resourceVersion\":\"13\"},\"items\":[", "," OBJECT("a", "1") "]}");
+    const struct scene scenes[] = {
+        {"too many values",
+         "replace synced +big@13 +c@14",
+         NULL,
+         {{.expect = STREAM_LIST, .body = many, .hold = true}}},
+        {"too many values, deleted",
+         "replace synced -big +c@14",
+         NULL,
+         {{.expect = STREAM_LIST, .body = gone, .hold = true}}},
+        {"too many bytes",
+         "replace synced +big@13 +c@14",
+         NULL,
+         {{.expect = STREAM_LIST, .body = bytes, .hold = true}}},
+        {"in a page",
+         "replace +big@13 +a@1 synced",
+         NULL,
+         {{.expect = STREAM_LIST, .status = 400, .body = STATUS(400, "BadRequest")},
+          {.expect = PAGES, .body = page},
+          {.expect = FROM("13"), .body = "\n", .hold = true}}},
+    };
+    play(scenes, cr_array_len(scenes));
+}
+
 static void what_is_too_old_is_listed_again(void **state)
 {
     (void)state;
@@ -457,6 +507,7 @@ int main(void)
         cmocka_unit_test(a_cut_loses_nothing),
         cmocka_unit_test(a_list_that_is_cut_short_is_never_taken_for_the_whole),
         cmocka_unit_test(servers_without_streaming_lists_are_listed_in_pages),
+        cmocka_unit_test(an_object_that_is_too_large_ends_no_watch),
         cmocka_unit_test(what_is_too_old_is_listed_again),
         cmocka_unit_test(other_trouble_keeps_the_place),
         cmocka_unit_test(retry_after_is_honoured_without_listing_again),

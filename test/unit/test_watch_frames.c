@@ -40,11 +40,19 @@ static void note_passed(void *arg, const struct cr_watch_head *head)
     cr_strvec_add(&sink->frames, text);
 }
 
+static void note_too_long(void *arg, const struct cr_watch_head *head)
+{
+    struct sink *sink = arg;
+    cr_autofree char *text =
+        cr_asprintf("too long %s@%s%s", head->name, head->resource_version, head->deleted ? " deleted" : "");
+    cr_strvec_add(&sink->frames, text);
+}
+
 static struct cr_frames frames_of(size_t max, bool secret, struct sink *sink)
 {
     struct cr_frames frames;
     const struct cr_frames_handler handler = {
-        .on_frame = collect, .wants = wants, .on_passed = note_passed, .arg = sink};
+        .on_frame = collect, .wants = wants, .on_passed = note_passed, .on_too_long = note_too_long, .arg = sink};
     cr_frames_init(&frames, max, secret, &handler);
     return frames;
 }
@@ -199,9 +207,36 @@ static void a_wanted_frame_is_capped_also_when_others_are_not(void **state)
     static const char wanted[] =
         FRAME("a", "1", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA") "\n";
     assert_true(feed(&frames, big, sizeof big - 1, &err));
-    assert_false(feed(&frames, wanted, sizeof wanted - 1, &err));
-    assert_int_equal(err.kind, CR_ERR_INVALID);
+    assert_true(feed(&frames, wanted, sizeof wanted - 1, &err));
+    assert_int_equal(sink.frames.len, 2);
+    assert_string_equal(sink.frames.items[0], "passed x@1");
+    assert_string_equal(sink.frames.items[1], "too long a@1");
     cr_strvec_dispose(&sink.frames);
+}
+
+/* Whoever may write an object may make a long one: what follows must come all the same. */
+static void of_a_frame_that_is_too_long_the_name_is_told_wherever_it_is_cut(void **state)
+{
+    (void)state;
+#define LONG "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+    static const char text[] = FRAME("a", "1", LONG LONG) "\n" FRAME("x1", "2", LONG LONG) "\n" FRAME(
+        "b", "3", "") "\n"
+                      "{\"type\":\"DELETED\",\"object\":{\"metadata\":{\"name\":\"c\",\"namespace\":\"ns\","
+                      "\"resourceVersion\":\"4\"},"
+                      "\"k\":\"" LONG LONG "\"}}\n";
+    static const char *const wanted[] = {"too long a@1", "passed x1@2", FRAME("b", "3", ""), "too long c@4 deleted"};
+    size_t len = sizeof text - 1;
+    for (size_t first = 0; first <= len; first++) {
+        struct sink sink = {0};
+        CR_CLEANUP(cr_frames) struct cr_frames frames = frames_of(150, first % 2, &sink);
+        assert_true(feed(&frames, text, first, NULL));
+        assert_true(frames.partial.len <= 150);
+        assert_true(feed(&frames, text + first, len - first, NULL));
+        assert_int_equal(sink.frames.len, cr_array_len(wanted));
+        for (size_t i = 0; i < cr_array_len(wanted); i++)
+            assert_string_equal(sink.frames.items[i], wanted[i]);
+        cr_strvec_dispose(&sink.frames);
+    }
 }
 
 int main(void)
@@ -214,6 +249,7 @@ int main(void)
         cmocka_unit_test(what_is_not_wanted_is_passed_over_wherever_it_is_cut),
         cmocka_unit_test(what_is_not_wanted_costs_no_memory),
         cmocka_unit_test(a_wanted_frame_is_capped_also_when_others_are_not),
+        cmocka_unit_test(of_a_frame_that_is_too_long_the_name_is_told_wherever_it_is_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 #include "controllers/secret_view.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -26,13 +27,17 @@ void cr_secret_view_free(struct cr_secret_view *view)
 /* An entry of data: base64 that is still where it was parsed. */
 struct entry {
     char *key;
+    size_t place;     /* among the entries as they are written */
     const char *text; /* no C string; NULL: the value is no string */
     size_t len;
 };
 
+/* By key, once they are listed. */
 struct entries {
     struct entry *items;
     size_t len;
+    size_t cap;
+    bool too_many;        /* more than CR_SECRET_KEYS_MAX: not all are there */
     struct cr_json *tree; /* what the texts are of, when data was a text that had to be parsed after all */
 };
 
@@ -44,31 +49,64 @@ static void entries_cleanup(struct entries *entries)
     cr_json_free_secret(entries->tree);
 }
 
-static const struct entry *find_entry(const struct entries *entries, const char *key)
+static int by_key(const void *a, const void *b)
 {
-    for (size_t i = 0; key && i < entries->len; i++)
-        if (cr_streq(entries->items[i].key, key))
-            return &entries->items[i];
-    return NULL;
+    return strcmp(((const struct entry *)a)->key, ((const struct entry *)b)->key);
 }
 
-/* Of a key that comes twice the first counts. Takes the key. */
-static void add_entry(struct entries *entries, char *key, const char *text, size_t len)
+static int by_key_and_place(const void *a, const void *b)
 {
-    if (find_entry(entries, key)) {
+    size_t first = ((const struct entry *)a)->place;
+    size_t second = ((const struct entry *)b)->place;
+    int order = by_key(a, b);
+    return order ? order : (first > second) - (first < second);
+}
+
+static const struct entry *find_entry(const struct entries *entries, char *key)
+{
+    const struct entry wanted = {.key = key};
+    return key && entries->len ? bsearch(&wanted, entries->items, entries->len, sizeof wanted, by_key) : NULL;
+}
+
+/* Takes the key. False: there are too many, and it is not there. */
+static bool add_entry(struct entries *entries, char *key, const char *text, size_t len)
+{
+    if (entries->len == CR_SECRET_KEYS_MAX) {
         free(key);
-        return;
+        entries->too_many = true;
+        return false;
     }
-    entries->items = cr_reallocarray(entries->items, entries->len + 1, sizeof *entries->items);
-    entries->items[entries->len++] = (struct entry){key, text, len};
+    if (entries->len == entries->cap) {
+        entries->cap = entries->cap ? entries->cap * 2 : 4;
+        entries->items = cr_reallocarray(entries->items, entries->cap, sizeof *entries->items);
+    }
+    entries->items[entries->len] = (struct entry){key, entries->len, text, len};
+    entries->len++;
+    return true;
+}
+
+/* Of a key that comes twice the first counts. */
+static void sort_entries(struct entries *entries)
+{
+    size_t kept = 0;
+    if (entries->len)
+        qsort(entries->items, entries->len, sizeof *entries->items, by_key_and_place);
+    for (size_t i = 0; i < entries->len; i++) {
+        if (kept && cr_streq(entries->items[kept - 1].key, entries->items[i].key))
+            free(entries->items[i].key);
+        else
+            entries->items[kept++] = entries->items[i];
+    }
+    entries->len = kept;
 }
 
 static void list_tree(const struct cr_json *data, struct entries *entries)
 {
     for (const struct cr_json *value = cr_json_first(data); value; value = cr_json_next(value)) {
         const char *text = cr_json_string(value);
-        if (!cr_json_is_null(value))
-            add_entry(entries, cr_strdup(cr_json_key(value)), text, text ? strlen(text) : 0);
+        if (!cr_json_is_null(value) &&
+            !add_entry(entries, cr_strdup(cr_json_key(value)), text, text ? strlen(text) : 0))
+            return;
     }
 }
 
@@ -81,9 +119,19 @@ static bool list_text(const char *text, size_t len, struct entries *entries)
     while (cr_json_members_next(&members, &key, &value)) {
         if (!cr_json_slice_is_plain(&key) || !cr_json_slice_is_plain(&value) || *value.text != '"')
             return false;
-        add_entry(entries, cr_strndup(key.text, key.len), value.text + 1, value.len - 2);
+        if (!add_entry(entries, cr_strndup(key.text, key.len), value.text + 1, value.len - 2))
+            return true;
     }
     return true;
+}
+
+static void parse_text(const char *text, size_t len, struct entries *entries)
+{
+    struct cr_json_budget budget = {.values = 1 + CR_SECRET_KEYS_MAX};
+    entries_cleanup(entries);
+    *entries = (struct entries){.tree = cr_json_parse_within(text, len, &budget, NULL)};
+    entries->too_many = budget.exceeded;
+    list_tree(entries->tree, entries);
 }
 
 /* From the text of data, if it is one, without a tree of it: it may have a megabyte. */
@@ -92,15 +140,11 @@ static void list_entries(const struct cr_json *secret, struct entries *entries)
     const struct cr_json *data = cr_json_get(secret, "data");
     size_t len = 0;
     const char *text = cr_json_text(data, &len);
-    if (!text) {
+    if (!text)
         list_tree(data, entries);
-        return;
-    }
-    if (list_text(text, len, entries))
-        return;
-    entries_cleanup(entries);
-    *entries = (struct entries){.tree = cr_json_parse(text, len, NULL)};
-    list_tree(entries->tree, entries);
+    else if (!list_text(text, len, entries))
+        parse_text(text, len, entries);
+    sort_entries(entries);
 }
 
 /* One reading: what was decoded, wiped at the end. */
@@ -124,7 +168,7 @@ static void reading_cleanup(struct reading *r)
 }
 
 /* False: it is not base64. All as secrets: some put the key into the same PEM file. */
-static bool read_entry(struct reading *r, const char *key, struct cr_pem_input *out)
+static bool read_entry(struct reading *r, char *key, struct cr_pem_input *out)
 {
     const struct entry *entry = find_entry(r->entries, key);
     if (!entry)
@@ -199,6 +243,11 @@ static struct cr_secret_view *read_view(const struct cr_json *secret, const stru
     char derived[CR_SHA256_HEX];
     view->resource_version = cr_strdup_or_null(cr_obj_resource_version(secret));
     view->immutable = cr_json_bool_at(secret, false, "immutable");
+    if (entries->too_many) {
+        view->problem = CR_MATERIAL_TOO_COSTLY;
+        view->problem_text = cr_asprintf("it has more than the %d keys that are read", CR_SECRET_KEYS_MAX);
+        return view;
+    }
     if (!read_entry(&r, names->certificate, &input.certificate) ||
         !read_entry(&r, names->private_key, &input.private_key) || !read_entry(&r, names->trust, &input.trust)) {
         view->problem = CR_MATERIAL_UNPARSABLE;

@@ -13,6 +13,10 @@
 /* Takes out, wiped, whatever carries data: what is left of a Secret is none. */
 void cr_secret_strip(struct cr_json *json);
 
+/* Keys of a Secret that are read: API servers count the bytes of values, but not how many there are. One that has more
+ * is TooCostly. */
+enum { CR_SECRET_KEYS_MAX = 10 * 1000 };
+
 /* What one Secret holds, seen through one policy's key names. */
 struct cr_secret_view {
     char *resource_version;

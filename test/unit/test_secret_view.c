@@ -599,6 +599,42 @@ static void a_problem_gives_words_and_no_material(void **state)
     is_problem("no data", bare, CR_MATERIAL_EMPTY, "tls.crt");
 }
 
+/* API servers bound the bytes of values, not the number of keys. */
+static void more_keys_than_are_read_are_too_costly(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        int keys;
+        const char *value;
+        bool too_costly;
+    } cases[] = {
+        {"as many as are read", CR_SECRET_KEYS_MAX, "", false},
+        {"one more", CR_SECRET_KEYS_MAX + 1, "", true},
+        {"as many, written in another way", CR_SECRET_KEYS_MAX, "e\\u0041==", false},
+        {"one more, written in another way", CR_SECRET_KEYS_MAX + 1, "e\\u0041==", true},
+        {"many more", 7 * CR_SECRET_KEYS_MAX, "", true},
+    };
+    const struct cr_policy_secret opaque = {.certificate = (char[]){"k1"}, .has_opaque = true};
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+        cr_buf_puts(&text, "{\"metadata\":{\"name\":\"s\",\"namespace\":\"ns\"},\"data\":{");
+        for (int k = 0; k < cases[i].keys; k++)
+            cr_buf_printf(&text, "%s\"k%d\":\"%s\"", k ? "," : "", k, cases[i].value);
+        cr_buf_puts(&text, "}}");
+        CR_CLEANUP(cr_json) struct cr_json *apart = with_text(text.data);
+        CR_CLEANUP(cr_json) struct cr_json *tree = cr_json_parse(text.data, text.len, NULL);
+        const struct cr_json *forms[] = {apart, tree};
+        for (size_t f = 0; f < cr_array_len(forms); f++) {
+            CR_CLEANUP(cr_secret_view) struct cr_secret_view *view = cr_secret_view_read(forms[f], &opaque, NULL);
+            if ((view->problem == CR_MATERIAL_TOO_COSTLY) != cases[i].too_costly)
+                fail_msg("%s: %s", cases[i].rule, cr_material_problem_name(view->problem));
+        }
+        if (cases[i].too_costly)
+            is_problem(cases[i].rule, apart, CR_MATERIAL_TOO_COSTLY, "more than the 10000 keys");
+    }
+}
+
 static void what_is_not_named_is_not_looked_at(void **state)
 {
     (void)state;
@@ -666,6 +702,7 @@ int main(void)
         cmocka_unit_test(an_immutable_secret_is_told),
         cmocka_unit_test(the_cache_gives_what_was_read),
         cmocka_unit_test(a_problem_gives_words_and_no_material),
+        cmocka_unit_test(more_keys_than_are_read_are_too_costly),
         cmocka_unit_test(what_is_not_named_is_not_looked_at),
         cmocka_unit_test(references_may_come_while_secrets_are_read),
     };

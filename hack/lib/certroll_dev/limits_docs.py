@@ -1,0 +1,83 @@
+"""Of docs/limits.md the table: each number comes from the code that holds it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from .ui import DevError
+
+_BEGIN = "<!-- limits: made by `hack/docs limits` from the code -->\n"
+_END = "<!-- end -->\n"
+
+
+@dataclass(frozen=True)
+class _Limit:
+    of: str  # what somebody writes
+    what: str  # is bounded
+    file: str
+    name: str  # of the constant there
+    beyond: str
+
+
+_PAGE = "the pod counts as not read; the condition says so"
+_OBJECT = "the object counts as one with a name alone; a warning in the log and `too_large` in `certroll_watch_events_total` name it"
+_REFUSED = "refused, with the place in the text"
+
+_LIMITS = (
+    _Limit("a pod's page of certificates", "bytes", "pkg/net/page_fetch.h", "CR_PAGE_MAX", _PAGE),
+    _Limit("", "JSON values", "pkg/rotation/certs_page.h", "CR_CERTS_VALUES_MAX", _PAGE),
+    _Limit("", "TLS contexts that differ", "pkg/rotation/certs_page.h", "CR_CERTS_CONTEXTS_MAX", _PAGE),
+    _Limit("", "serial numbers in them", "pkg/rotation/certs_page.h", "CR_CERTS_SERIALS_MAX", _PAGE),
+    _Limit("a reloader's page", "bytes", "pkg/rotation/reloader_page.h", "CR_RELOADER_PAGE_MAX", _PAGE),
+    _Limit("", "JSON values", "pkg/rotation/reloader_page.h", "CR_RELOADER_VALUES_MAX", _PAGE),
+    _Limit("", "materials", "pkg/rotation/reloader_page.h", "CR_RELOADER_ENTRIES_MAX", _PAGE),
+    _Limit("a Secret", "keys", "pkg/controllers/secret_view.h", "CR_SECRET_KEYS_MAX", "its problem is `TooCostly`"),
+    _Limit("any API object", "JSON values", "pkg/kube/object.h", "CR_OBJECT_VALUES_MAX", _OBJECT),
+    _Limit("", "bytes of an event", "pkg/kube/watch.c", "MAX_FRAME", _OBJECT),
+    _Limit("", "bytes of a page of a list", "pkg/kube/watch.c", "MAX_PAGE", "the next page has half as many objects"),
+    _Limit("the answer to a request", "bytes", "pkg/net/http_internal.h", "CR_HTTP_MAX_BODY", "the request fails"),
+    _Limit("a credential plugin's answer", "bytes", "pkg/kube/exec_plugin.c", "MAX_OUTPUT", "the plugin fails"),
+    _Limit("", "JSON values", "pkg/kube/exec_plugin.c", "CREDENTIAL_VALUES", "the plugin fails"),
+    _Limit("any other JSON", "JSON values", "pkg/codec/json.h", "CR_JSON_VALUES_MAX", _REFUSED),
+    _Limit("", "levels", "pkg/codec/json_scan.h", "CR_JSON_MAX_DEPTH", _REFUSED),
+    _Limit("YAML (catalogue, kubeconfig, manifests, a reloader's file)", "bytes", "pkg/codec/yaml.h", "CR_YAML_MAX_BYTES", _REFUSED),
+    _Limit("", "nodes, with keys", "pkg/codec/yaml.h", "CR_YAML_MAX_NODES", _REFUSED),
+    _Limit("", "keys of a mapping", "pkg/codec/yaml.h", "CR_YAML_MAX_KEYS", _REFUSED),
+    _Limit("", "levels", "pkg/codec/yaml.h", "CR_YAML_MAX_DEPTH", _REFUSED),
+    _Limit("", "anchors and aliases", "", "0", _REFUSED),
+    _Limit("an HTTP answer's head", "bytes", "pkg/wire/http_parse.h", "CR_HTTP_HEAD_MAX", "the request fails"),
+    _Limit("a proxy's answer to a shutdown manager", "bytes, Envoy", "pkg/drain/envoy.c", "PAGE_MAX", "it counts as not drained"),
+    _Limit("", "bytes, HAProxy", "pkg/drain/haproxy.c", "ANSWER_MAX", "it counts as not drained"),
+    _Limit("", "bytes, others", "pkg/drain/generic.c", "ANSWER_MAX", "it counts as not drained"),
+    _Limit("a file of a time zone", "bytes", "pkg/codec/tzif.h", "CR_TZIF_MAX", "the zone is not known"),
+)
+
+
+def render(page: str, root: Path) -> str:
+    if _BEGIN not in page:
+        raise DevError(f"docs/limits.md has lost its line '{_BEGIN.strip()}'")
+    head, _, rest = page.partition(_BEGIN)
+    table = "| of | at most | | beyond |\n| --- | ---: | --- | --- |\n"
+    table += "".join(f"| {each.of} | {_number(each, root)} | {each.what} | {each.beyond} |\n" for each in _LIMITS)
+    return head + _BEGIN + table + _END + rest.partition(_END)[2]
+
+
+def _number(limit: _Limit, root: Path) -> str:
+    value = _value(limit, root)
+    if limit.what.startswith("bytes") and value % 1024 == 0:
+        return f"{value >> 20} MiB" if value % (1 << 20) == 0 else f"{value >> 10} KiB"
+    return f"{value:,}"
+
+
+def _value(limit: _Limit, root: Path) -> int:
+    if not limit.file:
+        return int(limit.name)
+    found = re.search(rf"\b{limit.name} = ([0-9 *]+)", (root / limit.file).read_text())
+    if not found:
+        raise DevError(f"{limit.file} has no number {limit.name}")
+    value = 1
+    for factor in found[1].split("*"):
+        value *= int(factor)
+    return value

@@ -23,6 +23,9 @@ class _Limit:
 
 _PAGE = "the pod counts as not read; the condition says so"
 _OBJECT = "the object counts as one with a name alone; a warning in the log and `too_large` in `certroll_watch_events_total` name it"
+_COSTLY = "its problem is `TooCostly`"
+_UNPARSABLE = "its problem is `UnparsableMaterial`"
+_WAITS = "it is got from the API server when it is needed"
 _REFUSED = "refused, with the place in the text"
 
 _LIMITS = (
@@ -33,7 +36,20 @@ _LIMITS = (
     _Limit("a reloader's page", "bytes", "pkg/rotation/reloader_page.h", "CR_RELOADER_PAGE_MAX", _PAGE),
     _Limit("", "JSON values", "pkg/rotation/reloader_page.h", "CR_RELOADER_VALUES_MAX", _PAGE),
     _Limit("", "materials", "pkg/rotation/reloader_page.h", "CR_RELOADER_ENTRIES_MAX", _PAGE),
-    _Limit("a Secret", "keys", "pkg/controllers/secret_view.h", "CR_SECRET_KEYS_MAX", "its problem is `TooCostly`"),
+    _Limit("a Secret", "keys", "pkg/controllers/secret_view.h", "CR_SECRET_KEYS_MAX", _COSTLY),
+    _Limit("", "bytes of a private key's entry", "pkg/pki/key.h", "CR_KEY_TEXT_MAX", _COSTLY),
+    _Limit("", "bytes of a certificate that is verified, or verifies", "pkg/pki/paths.h", "CR_PATHS_CERTIFICATE_BYTES_MAX", _COSTLY),
+    _Limit("", "certificates above a leaf, by their names", "pkg/pki/paths.h", "CR_PATHS_CERTIFICATES_MAX", _COSTLY),
+    _Limit("", "signatures checked for a leaf", "pkg/pki/paths.h", "CR_PATHS_SIGNATURES_MAX", _COSTLY),
+    _Limit("", "names × bytes of name constraints above a leaf", "pkg/pki/paths.h", "CR_PATHS_NAME_STEPS_MAX", _COSTLY),
+    _Limit("", "bits of an RSA key that verifies", "pkg/pki/key.h", "CR_KEY_RSA_BITS_MAX", _COSTLY),
+    _Limit("", "bits of its public exponent", "pkg/pki/key.h", "CR_KEY_RSA_EXPONENT_BITS_MAX", _COSTLY),
+    _Limit("", "bits of an ECDSA key that verifies, on a named curve over a prime field", "pkg/pki/key.h", "CR_KEY_EC_BITS_MAX", _COSTLY),
+    _Limit("", "bytes of an entry", "pkg/pki/material.c", "MAX_ENTRY", _UNPARSABLE),
+    _Limit("", "certificates of a chain", "pkg/pki/material.c", "MAX_CHAIN", _UNPARSABLE),
+    _Limit("", "certificates of a bundle", "pkg/pki/material.c", "MAX_TRUST", _UNPARSABLE),
+    _Limit("Secrets of a namespace that wait to be read", "bytes", "pkg/controllers/secret_reader.h", "CR_SECRET_READER_NAMESPACE_BYTES_MAX", _WAITS),
+    _Limit("of all namespaces", "bytes", "pkg/controllers/secret_reader.h", "CR_SECRET_READER_BYTES_MAX", _WAITS),
     _Limit("any API object", "JSON values", "pkg/kube/object.h", "CR_OBJECT_VALUES_MAX", _OBJECT),
     _Limit("", "bytes of an event", "pkg/kube/watch.c", "MAX_FRAME", _OBJECT),
     _Limit("", "bytes of a page of a list", "pkg/kube/watch.c", "MAX_PAGE", "the next page has half as many objects"),

@@ -1,6 +1,5 @@
 #include "controllers/acts_probe.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +16,7 @@ enum {
     TARGETS_MAX = 4 * CR_PROBE_AT_ONCE, /* of one round; the rest comes with the next */
     ONE_WAVE_MS = 1500,
     ALL_WAVES_MS = 3000,
-    /* Rounds at the same time in this process: a worker waits for each, and others must be left for restarts. */
-    ROUNDS_MAX = 2,
-    TRY_AGAIN_MS = 100,
+    CLIENTS_MS = 2000, /* for reading clients' Secrets, of which each consumer may have one */
 };
 
 /* One endpoint of one pod. */
@@ -147,6 +144,10 @@ static enum cr_probe_seen seen_of(enum cr_probe_outcome outcome)
         return CR_SEEN_LEAF;
     case CR_PROBE_NOT_TLS:
         return CR_SEEN_NOT_TLS;
+    case CR_PROBE_UNPROVED:
+        return CR_SEEN_UNPROVED;
+    case CR_PROBE_TOO_COSTLY:
+        return CR_SEEN_TOO_COSTLY;
     default:
         return CR_SEEN_UNREACHABLE;
     }
@@ -163,10 +164,9 @@ static enum cr_client_verdict verdict_of(enum cr_probe_consent consent)
 
 static const char *outcome_word(enum cr_probe_outcome outcome)
 {
-    static const char *const words[] = {[CR_PROBE_SERVED] = "served",
-                                        [CR_PROBE_UNREACHABLE] = "unreachable",
-                                        [CR_PROBE_NOT_TLS] = "not_tls",
-                                        [CR_PROBE_REFUSED] = "refused"};
+    static const char *const words[] = {
+        [CR_PROBE_SERVED] = "served",     [CR_PROBE_UNREACHABLE] = "unreachable", [CR_PROBE_NOT_TLS] = "not_tls",
+        [CR_PROBE_UNPROVED] = "unproved", [CR_PROBE_TOO_COSTLY] = "too_costly",   [CR_PROBE_REFUSED] = "refused"};
     return words[outcome];
 }
 
@@ -218,12 +218,14 @@ static void look_at_trust(const struct cr_actor *actor, const struct cr_gathered
 
 /* --- the round --- */
 
-/* What may not be asked is told so at once; the rest becomes targets, looks moved to the front with them. */
+/* What may not be asked is told so at once; the rest becomes targets, looks moved to the front with them. Those that
+ * are left when the time for clients is over come with the next round. */
 static size_t make_targets(const struct cr_actor *actor, const struct cr_gathered *gathered, struct look *looks,
                            size_t count, struct presented *presented, struct cr_probe_target *targets)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < count; i++) {
+    int64_t until_ms = cr_clock_monotonic_ms() + CLIENTS_MS;
+    for (size_t i = 0; i < count && (!i || cr_clock_monotonic_ms() < until_ms); i++) {
         const struct look look = looks[i];
         const struct cr_verify_endpoint *endpoint = &verify_of(gathered, look.consumer)->endpoints[look.endpoint];
         if (!cr_pod_may_be_asked(actor->client, look.pod, endpoint->port)) {
@@ -268,14 +270,16 @@ static void run_round(const struct cr_actor *actor, const struct cr_gathered *ga
 
 bool cr_act_probe(const struct cr_actor *actor, const struct cr_gathered *gathered, struct cr_plan *plan)
 {
-    static atomic_int rounds;
+    const char *ns = gathered->world.policy->ns;
     if (!plan->probes_len)
         return false;
-    bool room = atomic_fetch_add(&rounds, 1) < ROUNDS_MAX;
-    if (room)
-        run_round(actor, gathered, plan);
-    else if (!plan->requeue_after_ms || plan->requeue_after_ms > TRY_AGAIN_MS)
-        plan->requeue_after_ms = TRY_AGAIN_MS;
-    atomic_fetch_sub(&rounds, 1);
-    return room;
+    if (actor->turns && !cr_probe_turns_take(actor->turns, ns, cr_clock_monotonic_ms())) {
+        if (!plan->requeue_after_ms || plan->requeue_after_ms > CR_PROBE_TURN_AGAIN_MS)
+            plan->requeue_after_ms = CR_PROBE_TURN_AGAIN_MS;
+        return false;
+    }
+    run_round(actor, gathered, plan);
+    if (actor->turns)
+        cr_probe_turns_give_back(actor->turns, ns);
+    return true;
 }

@@ -97,6 +97,7 @@ struct asking {
     size_t count;
     int64_t deadline_ms;
     int waves; /* still to come, and this one */
+    struct cr_probe_strangers strangers;
     /* Of this wave. */
     struct cr_probe_target *targets;
     struct cr_probe_result *results;
@@ -153,7 +154,9 @@ static void ask_others(struct asking *asking)
         const struct cr_probe_answer *canary = &question->answers[CANARY].answer;
         bool more = false;
         (void)cr_canary_judge(canary, NULL, NULL, &more);
-        question->stranger = more ? cr_probe_client_stranger(question->target.client) : NULL;
+        bool in_time = cr_clock_monotonic_ms() < asking->deadline_ms;
+        question->stranger =
+            more && in_time ? cr_probe_client_stranger(question->target.client, &asking->strangers) : NULL;
         if (!question->stranger)
             continue;
         add(asking, question, STRANGER);
@@ -201,6 +204,7 @@ void cr_canary_probe(const struct cr_probe_target *targets, size_t count, int ti
     }
     ask_canaries(&asking);
     ask_others(&asking);
+    cr_probe_strangers_dispose(&asking.strangers);
     for (size_t i = 0; i < count; i++) {
         trusts[i] = judge(&questions[i]);
         cr_probe_client_free(questions[i].stranger);

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
+
 static void remember(struct cr_probe_wire *wire, const char *data, size_t len)
 {
     size_t room = sizeof wire->first - wire->first_len;
@@ -22,8 +24,16 @@ static int wire_read(BIO *bio, char *data, int size)
 {
     struct cr_probe_wire *wire = BIO_get_data(bio);
     BIO_clear_retry_flags(bio);
-    ssize_t n = recv(wire->fd, data, (size_t)size, 0);
+    if (cr_clock_monotonic_ms() >= wire->end_ms) {
+        BIO_set_retry_read(bio);
+        return -1;
+    }
+    wire->over = wire->left == 0;
+    if (wire->over)
+        return -1;
+    ssize_t n = recv(wire->fd, data, (size_t)size < wire->left ? (size_t)size : wire->left, 0);
     if (n > 0) {
+        wire->left -= (size_t)n;
         remember(wire, data, (size_t)n);
         return (int)n;
     }

@@ -1,16 +1,21 @@
 /* The transport of a TLS probe: a nonblocking socket that raises no SIGPIPE and remembers how the peer began, so that
- * an answer that is not TLS can be told from one that is. */
+ * an answer that is not TLS can be told from one that is. It looks at the clock and at what was read before it reads
+ * on: OpenSSL asks it for each record of a handshake, and goes on for as long as there is one. */
 #ifndef CR_NET_PROBE_BIO_H
 #define CR_NET_PROBE_BIO_H
 
 #include <openssl/bio.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct cr_probe_wire {
     int fd;
-    bool closed; /* the peer hung up */
-    int error;   /* errno of the last failure, 0: none */
+    int64_t end_ms; /* monotonic: nothing is read from then on */
+    size_t left;    /* bytes that may still be read */
+    bool over;      /* there was more than that */
+    bool closed;    /* the peer hung up */
+    int error;      /* errno of the last failure, 0: none */
     unsigned char first[48];
     size_t first_len;
 };

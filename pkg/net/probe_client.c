@@ -8,6 +8,8 @@
 #include <stdio.h>
 
 #include "base/alloc.h"
+#include "base/strings.h"
+#include "net/tls_limits.h"
 
 struct cr_probe_client {
     X509 *leaf;
@@ -49,10 +51,14 @@ static bool read_certificates(struct cr_probe_client *client, const void *pem, s
     client->leaf = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL);
     client->chain = sk_X509_new_null();
     X509 *next = NULL;
-    while (client->leaf && (next = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL)))
+    while (client->leaf && sk_X509_num(client->chain) < CR_TLS_CERTIFICATES &&
+           (next = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL)))
         sk_X509_push(client->chain, next);
-    bool whole = at_end();
+    bool full = sk_X509_num(client->chain) == CR_TLS_CERTIFICATES;
+    bool whole = full || at_end();
     BIO_free(bio);
+    if (full)
+        return cr_error_set(err, CR_ERR_INVALID, "it has more than %d certificates", (int)CR_TLS_CERTIFICATES);
     return client->leaf && whole ? true : cr_error_set(err, CR_ERR_INVALID, "its certificate cannot be read");
 }
 
@@ -64,6 +70,9 @@ static bool read_key(struct cr_probe_client *client, const void *pem, size_t len
     ERR_clear_error();
     if (!client->key)
         return cr_error_set(err, CR_ERR_INVALID, "its key cannot be read, or is encrypted");
+    char words[CR_TLS_LIMIT_WORDS];
+    if (!cr_tls_client_key_fits(client->key, words))
+        return cr_error_set(err, CR_ERR_INVALID, "its %s", words);
     bool fits = X509_check_private_key(client->leaf, client->key) == 1;
     ERR_clear_error();
     return fits ? true : cr_error_set(err, CR_ERR_INVALID, "its key is not that of its certificate");
@@ -72,10 +81,13 @@ static bool read_key(struct cr_probe_client *client, const void *pem, size_t len
 struct cr_probe_client *cr_probe_client_new(const void *certificate, size_t certificate_len, const void *key,
                                             size_t key_len, struct cr_error *err)
 {
-    enum { LONGEST = 1 << 20 };
     CR_CLEANUP(cr_probe_client) struct cr_probe_client *client = cr_new(struct cr_probe_client);
-    if (!certificate_len || !key_len || certificate_len > LONGEST || key_len > LONGEST) {
+    if (!certificate_len || !key_len) {
         cr_error_set(err, CR_ERR_INVALID, "it has no certificate and key");
+        return NULL;
+    }
+    if (certificate_len > CR_TLS_CLIENT_BYTES || key_len > CR_TLS_CLIENT_KEY_BYTES) {
+        cr_error_set(err, CR_ERR_INVALID, "it is too large: a client's certificates may take 64 KiB, its key 16 KiB");
         return NULL;
     }
     ERR_clear_error();
@@ -93,8 +105,33 @@ bool cr_probe_client_use(const struct cr_probe_client *client, SSL *ssl)
 
 /* --- a stranger --- */
 
-/* Of the type that signed the certificate: a server may not take others. */
-static EVP_PKEY *new_ca_key(const X509 *like, const EVP_MD **digest)
+void cr_probe_strangers_dispose(struct cr_probe_strangers *strangers)
+{
+    for (size_t i = 0; i < cr_array_len(strangers->keys); i++)
+        EVP_PKEY_free(strangers->keys[i]);
+    *strangers = (struct cr_probe_strangers){0};
+}
+
+static EVP_PKEY *new_key(enum cr_probe_stranger_kind kind)
+{
+    if (kind == CR_STRANGER_RSA)
+        return EVP_RSA_gen(2048);
+    if (kind == CR_STRANGER_ED25519)
+        return EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
+    return EVP_EC_gen(kind == CR_STRANGER_P384 ? "P-384" : "P-256");
+}
+
+static EVP_PKEY *key_of(struct cr_probe_strangers *strangers, enum cr_probe_stranger_kind kind)
+{
+    if (!strangers->keys[kind]) {
+        strangers->keys[kind] = new_key(kind);
+        strangers->made++;
+    }
+    return strangers->keys[kind];
+}
+
+/* Of the type that signed the certificate: a server may not take others. Borrowed. */
+static EVP_PKEY *ca_key(const X509 *like, struct cr_probe_strangers *strangers, const EVP_MD **digest)
 {
     int hash = NID_undef;
     int type = NID_undef;
@@ -102,10 +139,10 @@ static EVP_PKEY *new_ca_key(const X509 *like, const EVP_MD **digest)
         return NULL;
     *digest = hash == NID_undef ? NULL : EVP_get_digestbynid(hash);
     if (type == NID_rsaEncryption)
-        return EVP_RSA_gen(2048);
+        return key_of(strangers, CR_STRANGER_RSA);
     if (type == NID_X9_62_id_ecPublicKey)
-        return EVP_EC_gen(hash == NID_sha384 ? "P-384" : "P-256");
-    return type == NID_ED25519 ? EVP_PKEY_Q_keygen(NULL, NULL, "ED25519") : NULL;
+        return key_of(strangers, hash == NID_sha384 ? CR_STRANGER_P384 : CR_STRANGER_P256);
+    return type == NID_ED25519 ? key_of(strangers, CR_STRANGER_ED25519) : NULL;
 }
 
 /* A name and an identifier that no CA has. */
@@ -129,17 +166,17 @@ static bool set_issuer(X509 *cert)
     return done;
 }
 
-struct cr_probe_client *cr_probe_client_stranger(const struct cr_probe_client *like)
+struct cr_probe_client *cr_probe_client_stranger(const struct cr_probe_client *like,
+                                                 struct cr_probe_strangers *strangers)
 {
     const EVP_MD *digest = NULL;
     CR_CLEANUP(cr_probe_client) struct cr_probe_client *stranger = cr_new(struct cr_probe_client);
     ERR_clear_error();
     stranger->leaf = X509_dup(like->leaf);
     stranger->key = EVP_PKEY_up_ref(like->key) == 1 ? like->key : NULL;
-    EVP_PKEY *ca = new_ca_key(like->leaf, &digest);
+    EVP_PKEY *ca = ca_key(like->leaf, strangers, &digest);
     bool made =
         stranger->leaf && stranger->key && ca && set_issuer(stranger->leaf) && X509_sign(stranger->leaf, ca, digest);
-    EVP_PKEY_free(ca);
     ERR_clear_error();
     return made ? cr_steal(&stranger) : NULL;
 }

@@ -110,9 +110,11 @@ static void linger(struct cr_probe_conn *probe)
 {
     char ignored[2048];
     ssize_t n = 1;
-    for (int i = 0; i < READS && n > 0; i++)
+    for (int i = 0; i < READS && n > 0 && probe->wire.left; i++) {
         n = recv(probe->wire.fd, ignored, sizeof ignored, 0);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        probe->wire.left -= n > 0 && (size_t)n < probe->wire.left ? (size_t)n : n > 0 ? probe->wire.left : 0;
+    }
+    if (!probe->wire.left || n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         close_probe(probe);
 }
 
@@ -189,12 +191,28 @@ static void serve(struct cr_probe_conn *probe)
     probe->result->outcome = CR_PROBE_SERVED;
 }
 
+/* What was seen until then is no evidence of anything. */
+static void disown(struct cr_probe_conn *probe, enum cr_probe_outcome outcome, const char *why)
+{
+    *probe->result = (struct cr_probe_result){.answer.alert = -1};
+    explain(probe->result, outcome, why);
+}
+
+/* A certificate was shown, and that is all. */
+static void end_unproved(struct cr_probe_conn *probe, const char *why)
+{
+    char text[sizeof probe->result->detail];
+    snprintf(text, sizeof text, "did not prove that it has its certificate's key: %s", why);
+    disown(probe, CR_PROBE_UNPROVED, text);
+}
+
 static void shaken(struct cr_probe_conn *probe, int64_t now)
 {
     if (!probe->result->leaf[0]) {
         fail(probe, CR_PROBE_UNREACHABLE, "the TLS handshake brought no certificate");
         return;
     }
+    probe->proved = true;
     serve(probe);
     if (probe->client_asked)
         probe->result->consent = SSL_version(probe->ssl) < TLS1_3_VERSION ? CR_PROBE_ACCEPTED : CR_PROBE_SILENT;
@@ -220,20 +238,56 @@ static void fail_not_tls(struct cr_probe_conn *probe, int64_t now)
     begin_linger(probe, now);
 }
 
+static const char *reason_of(unsigned long error)
+{
+    const char *reason = ERR_reason_error_string(error);
+    return reason ? reason : "no reason given";
+}
+
+/* What a server says that has nothing in common with us, of key exchanges for example. */
+static bool is_of_offer(unsigned long error)
+{
+    int reason = ERR_GET_REASON(error);
+    return ERR_GET_LIB(error) == ERR_LIB_SSL &&
+           (reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE || reason == SSL_R_TLSV1_ALERT_INSUFFICIENT_SECURITY);
+}
+
 static void fail_in_tls(struct cr_probe_conn *probe, unsigned long error)
 {
     char text[sizeof probe->result->detail];
-    const char *reason = ERR_reason_error_string(error);
-    snprintf(text, sizeof text, "the TLS handshake failed before any certificate came: %s",
-             reason ? reason : "no reason given");
+    if (is_of_offer(error))
+        snprintf(text, sizeof text,
+                 "the TLS handshake failed before any certificate came: %s (probes offer ECDHE and RSA, "
+                 "not DHE)",
+                 reason_of(error));
+    else
+        snprintf(text, sizeof text, "the TLS handshake failed before any certificate came: %s", reason_of(error));
     fail(probe, CR_PROBE_UNREACHABLE, text);
+}
+
+/* The limit that has ended the handshake; NULL: none. */
+static const char *limit_of(const struct cr_probe_conn *probe, unsigned long error)
+{
+    if (probe->limit[0])
+        return probe->limit;
+    if (probe->wire.over)
+        return "it sends more than 256 KiB";
+    bool long_message = ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) == SSL_R_EXCESSIVE_MESSAGE_SIZE;
+    return long_message ? "its certificates, or the CAs that it names, take more than 64 KiB" : NULL;
 }
 
 static void handshake_failed(struct cr_probe_conn *probe, unsigned long error, int64_t now)
 {
     const struct cr_probe_wire *wire = &probe->wire;
-    if (probe->result->leaf[0]) {
+    const char *limit = limit_of(probe, error);
+    if (limit) {
+        disown(probe, CR_PROBE_TOO_COSTLY, limit);
+        begin_linger(probe, now);
+    } else if (probe->proved) {
         serve(probe);
+        begin_linger(probe, now);
+    } else if (probe->result->leaf[0]) {
+        end_unproved(probe, wire->error ? strerror(wire->error) : wire->closed ? "it hung up" : reason_of(error));
         begin_linger(probe, now);
     } else if (wire->first_len && !cr_probe_wire_is_tls(wire)) {
         fail_not_tls(probe, now);
@@ -348,13 +402,13 @@ static void finish_connect(struct cr_probe_conn *probe, SSL_CTX *ctx, int64_t no
 }
 
 bool cr_probe_conn_begin(struct cr_probe_conn *probe, const struct cr_probe_target *target,
-                         struct cr_probe_result *result, int64_t now, int64_t allowed_ms)
+                         struct cr_probe_result *result, int64_t now, int64_t allowed_ms, int64_t round_end_ms)
 {
     *result = (struct cr_probe_result){.outcome = CR_PROBE_UNREACHABLE, .answer.alert = -1};
     *probe = (struct cr_probe_conn){.step = CR_PROBE_CONNECTING,
                                     .target = target,
                                     .result = result,
-                                    .wire = {.fd = -1},
+                                    .wire = {.fd = -1, .end_ms = round_end_ms, .left = CR_TLS_BYTES},
                                     .wants = POLLOUT,
                                     .deadline_ms = now + allowed_ms,
                                     .end_ms = now + allowed_ms};
@@ -397,10 +451,13 @@ static void time_out(struct cr_probe_conn *probe, int64_t now)
         end_of_listening(probe, now);
     } else if (known && left && (probe->step == CR_PROBE_PARTING || probe->step == CR_PROBE_ASKING)) {
         begin_linger(probe, now);
-    } else if (known || probe->result->leaf[0]) {
-        /* Also a leaf that was shown by a server that then says nothing more. */
+    } else if (known || probe->proved) {
+        /* Also a server that says nothing more once it has proved its leaf. */
         if (!known)
             serve(probe);
+        close_probe(probe);
+    } else if (probe->result->leaf[0]) {
+        end_unproved(probe, "nothing more came in time");
         close_probe(probe);
     } else {
         fail(probe, CR_PROBE_UNREACHABLE, texts[probe->step]);
@@ -409,7 +466,7 @@ static void time_out(struct cr_probe_conn *probe, int64_t now)
 
 void cr_probe_conn_advance(struct cr_probe_conn *probe, SSL_CTX *ctx, short happened, int64_t now)
 {
-    if (happened) {
+    if (happened && now < probe->wire.end_ms) {
         if (probe->step == CR_PROBE_CONNECTING)
             finish_connect(probe, ctx, now);
         else if (probe->step == CR_PROBE_GREETING)

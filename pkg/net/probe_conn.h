@@ -9,6 +9,7 @@
 
 #include "net/probe_bio.h"
 #include "net/probe_greeting.h"
+#include "net/tls_limits.h"
 #include "net/tls_probe.h"
 
 enum cr_probe_step {
@@ -42,18 +43,22 @@ struct cr_probe_conn {
     struct cr_probe_result *result;       /* borrowed; complete when ended */
     struct cr_probe_wire wire;
     SSL *ssl;
-    struct cr_probe_talk *talk; /* owned; databases only */
-    struct cr_probe_ask *ask;   /* owned; with a request only */
-    bool client_asked;          /* the server asked for a certificate, and there was one to present */
-    short wants;                /* POLLIN, POLLOUT */
-    int64_t deadline_ms;        /* of this step */
-    int64_t end_ms;             /* of all */
+    struct cr_probe_talk *talk;     /* owned; databases only */
+    struct cr_probe_ask *ask;       /* owned; with a request only */
+    bool client_asked;              /* the server asked for a certificate, and there was one to present */
+    bool proved;                    /* that the server has the key of result->leaf, see tls_probe.h */
+    bool decoded;                   /* OpenSSL has decoded the server's certificates */
+    char limit[CR_TLS_LIMIT_WORDS]; /* why the handshake was given up; "" */
+    short wants;                    /* POLLIN, POLLOUT */
+    int64_t deadline_ms;            /* of this step */
+    int64_t end_ms;                 /* of all */
 };
 
-/* May end at once. The conn must not move until it has ended. False: no socket is to be had now, and nothing was begun.
+/* What has come when its own time is over is still looked at, but nothing any more at round_end_ms. May end at once.
+ * The conn must not move until it has ended. False: no socket is to be had now, and nothing was begun.
  */
 bool cr_probe_conn_begin(struct cr_probe_conn *probe, const struct cr_probe_target *target,
-                         struct cr_probe_result *result, int64_t now_ms, int64_t allowed_ms);
+                         struct cr_probe_result *result, int64_t now_ms, int64_t allowed_ms, int64_t round_end_ms);
 /* With what poll reported (0: nothing); ends it when its time is over. */
 void cr_probe_conn_advance(struct cr_probe_conn *probe, SSL_CTX *ctx, short happened, int64_t now_ms);
 /* Ends it without having asked. */

@@ -1,4 +1,4 @@
-/* The TLS side of a probe: as permissive as can be, and what the peer shows and says is noted. */
+/* The TLS side of a probe: as permissive as its limits allow, and what the peer shows, proves and says is noted. */
 #include "net/probe_conn.h"
 
 #include <arpa/inet.h>
@@ -9,23 +9,34 @@
 
 #include "net/probe_client.h"
 #include "net/probe_request.h"
+#include "net/tls_chain.h"
 
 static struct cr_probe_conn *probe_of(const SSL *ssl)
 {
     return SSL_get_app_data(ssl);
 }
 
-/* Called with the peer's chain in the middle of the handshake, before a client certificate is sent: so the leaf is seen
- * even where the server then refuses us. Nothing is verified, on purpose. */
+/* False: probe->limit says what it is over. */
+static bool is_within_limits(struct cr_probe_conn *probe, const X509 *leaf)
+{
+    char words[CR_TLS_LIMIT_WORDS];
+    if (!probe->limit[0] && !cr_tls_leaf_key_fits(X509_get0_pubkey(leaf), words))
+        snprintf(probe->limit, sizeof probe->limit, "its %.*s", (int)sizeof probe->limit - 5, words);
+    return !probe->limit[0];
+}
+
+/* Called with the peer's chain in the middle of the handshake, before anything is done with the leaf's key, and before
+ * a client certificate is sent: so the leaf is seen even where the server then refuses us. Nothing is verified, on
+ * purpose. */
 static int capture_leaf(X509_STORE_CTX *chain, void *arg)
 {
     (void)arg;
-    const struct cr_probe_conn *probe =
-        probe_of(X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx()));
+    struct cr_probe_conn *probe = probe_of(X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx()));
     const X509 *leaf = X509_STORE_CTX_get0_cert(chain);
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned len = 0;
-    if (!leaf || X509_digest(leaf, EVP_sha256(), digest, &len) != 1)
+    probe->decoded = true;
+    if (!leaf || !is_within_limits(probe, leaf) || X509_digest(leaf, EVP_sha256(), digest, &len) != 1)
         return 0;
     for (unsigned i = 0; i < len; i++)
         snprintf(probe->result->leaf + (size_t)2 * i, 3, "%02x", digest[i]);
@@ -76,6 +87,28 @@ static void note_alert(const SSL *ssl, int where, int value)
     snprintf(probe->result->detail, sizeof probe->result->detail, "alert %s", SSL_alert_desc_string_long(value));
 }
 
+/* Called with the whole message, right before OpenSSL decodes it, from where it does: it has no other place to look at
+ * what is encrypted in TLS 1.3, and none to say no. A chain that is over a limit is made one that cannot be read: the
+ * first byte is the length of an empty context in TLS 1.3, and before that a part of the list's length. */
+static void judge_chain(struct cr_probe_conn *probe, const unsigned char *message, size_t len, bool tls13)
+{
+    if (len > SSL3_HM_HEADER_LENGTH &&
+        !cr_tls_chain_fits(message + SSL3_HM_HEADER_LENGTH, len - SSL3_HM_HEADER_LENGTH, tls13, probe->limit))
+        ((unsigned char *)(uintptr_t)message)[SSL3_HM_HEADER_LENGTH] ^= 0xff;
+}
+
+/* What we send after the server's first flight says that OpenSSL has verified what is in it. In TLS 1.3 that is all
+ * that the server proves; of TLS 1.2 the signature over an ECDHE share, which has both randoms in it. With RSA key
+ * exchange there is nothing to verify before the server's Finished. */
+static void note_proof(struct cr_probe_conn *probe, const SSL *ssl, unsigned char sent)
+{
+    const SSL_CIPHER *cipher = SSL_get_pending_cipher(ssl);
+    if (sent == SSL3_MT_CLIENT_HELLO || !cipher || !probe->result->leaf[0])
+        return;
+    probe->proved =
+        probe->proved || SSL_version(ssl) >= TLS1_3_VERSION || SSL_CIPHER_get_kx_nid(cipher) == NID_kx_ecdhe;
+}
+
 /* A server issues tickets to whom it has let in. A Certificate message that has nothing but its header and the lengths
  * of empty lists (RFC 8446, section 4.4.2; RFC 5246, section 7.4.6) presents none. */
 static void note_message(int sent, int version, int content_type, const void *data, size_t len, SSL *ssl, void *arg)
@@ -87,6 +120,10 @@ static void note_message(int sent, int version, int content_type, const void *da
     if (content_type != SSL3_RT_HANDSHAKE || !len)
         return;
     unsigned char type = *(const unsigned char *)data;
+    if (sent)
+        note_proof(probe, ssl, type);
+    else if (type == SSL3_MT_CERTIFICATE)
+        judge_chain(probe, data, len, SSL_version(ssl) >= TLS1_3_VERSION);
     if (sent && type == SSL3_MT_CERTIFICATE && len > EMPTY)
         probe->result->answer.presented = true;
     bool ticket = !sent && type == SSL3_MT_NEWSESSION_TICKET;
@@ -94,22 +131,23 @@ static void note_message(int sent, int version, int content_type, const void *da
         probe->result->consent = CR_PROBE_ACCEPTED;
 }
 
-/* A key that is too short is still a leaf that is served. No ALPN but for a request that needs it: a server that knows
- * none of the protocols offered would answer with an alert instead of its certificate. */
+/* No ALPN but for a request that needs it: a server that knows none of the protocols offered would answer with an alert
+ * instead of its certificate. SSL_VERIFY_PEER is for capture_leaf to end a handshake; it never does for what is in a
+ * certificate otherwise. */
 SSL_CTX *cr_probe_context_new(void)
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
-    if (!ctx)
+    if (!ctx || !cr_tls_limit_context(ctx)) {
+        SSL_CTX_free(ctx);
         return NULL;
-    SSL_CTX_set_security_level(ctx, 0);
+    }
     SSL_CTX_set_min_proto_version(ctx, TLS1_VERSION);
     SSL_CTX_set_max_proto_version(ctx, 0);
-    SSL_CTX_set_cipher_list(ctx, "ALL:!aNULL:!eNULL:@SECLEVEL=0");
     SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_LEGACY_SERVER_CONNECT | SSL_OP_IGNORE_UNEXPECTED_EOF);
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY); /* one record at a time: a server may send tickets without end */
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_cert_verify_callback(ctx, capture_leaf, NULL);
     SSL_CTX_set_cert_cb(ctx, present_client, NULL);
     SSL_CTX_set_info_callback(ctx, note_alert);

@@ -44,7 +44,8 @@ static bool fill_slot(struct round *round, struct cr_probe_conn *slot, int64_t n
     while (slot->step == CR_PROBE_ENDED && round->next < round->count) {
         int64_t share = fair_share_ms(round, now);
         size_t at = round->next++;
-        if (cr_probe_conn_begin(slot, &round->targets[at], &round->results[at], now, share) || !any_runs(round))
+        if (cr_probe_conn_begin(slot, &round->targets[at], &round->results[at], now, share, round->deadline_ms) ||
+            !any_runs(round))
             continue;
         round->next = at;
         return false;
@@ -93,9 +94,8 @@ static bool poll_once(struct round *round)
     if (poll(fds, (nfds_t)count, wait_ms(round, cr_clock_monotonic_ms())) < 0)
         for (size_t i = 0; i < count; i++)
             fds[i].revents = 0;
-    int64_t now = cr_clock_monotonic_ms();
     for (size_t i = 0; i < count; i++)
-        cr_probe_conn_advance(polled[i], round->ctx, fds[i].revents, now);
+        cr_probe_conn_advance(polled[i], round->ctx, fds[i].revents, cr_clock_monotonic_ms());
     return true;
 }
 

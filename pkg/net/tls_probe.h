@@ -1,7 +1,14 @@
 /* The TLS probe: what leaf does each address serve, and of which CAs does it want its clients? A handshake needs no
- * client certificate for that, also where the server demands one: its certificate and its request come first. Nothing
- * of the peer is trusted; only digests are kept. No resumption. The probe itself has no policy about where it may go:
- * whoever takes addresses from the cluster asks cr_probe_address_allowed first. */
+ * client certificate for that, also where the server demands one: its certificate, the proof that it has the key, and
+ * its request come first. Nothing of the peer is trusted; only digests are kept. No resumption. The probe itself has no
+ * policy about where it may go: whoever takes addresses from the cluster asks cr_probe_address_allowed first.
+ *
+ * A leaf counts as served when the handshake proved that whoever answered has its key, or asks somebody who has:
+ * TLS 1.3   the server's CertificateVerify and Finished were verified (RFC 8446, section 4.4)
+ * TLS 1.2   ECDHE: the signature in its ServerKeyExchange was verified (RFC 8422, section 5.4); RSA key exchange: its
+ *           Finished was verified, so that a server that demands a client certificate, gets none and breaks off has
+ *           proved nothing
+ * A certificate that was only shown is none that is served. What a handshake may cost is limited (tls_limits.h). */
 #ifndef CR_NET_TLS_PROBE_H
 #define CR_NET_TLS_PROBE_H
 
@@ -24,7 +31,9 @@ enum cr_probe_protocol {
 /* A client's certificate and key. Immutable; any thread. */
 struct cr_probe_client;
 /* PEM texts; the chain may follow the leaf. The key may be PKCS#8, SEC1 or PKCS#1, never encrypted. Owned. Errors:
- * Invalid, in words and without content. OpenSSL wipes the key when it is freed; the texts are the caller's to wipe. */
+ * Invalid, in words and without content: what cannot be read, or is over a limit (tls_limits.h: 64 KiB and 32
+ * certificates, RSA of 4096 bits, named curves). OpenSSL wipes the key when it is freed; the texts are the caller's to
+ * wipe. */
 struct cr_probe_client *cr_probe_client_new(const void *certificate, size_t certificate_len, const void *key,
                                             size_t key_len, struct cr_error *err) CR_MUST_USE;
 void cr_probe_client_free(struct cr_probe_client *client);
@@ -44,9 +53,11 @@ struct cr_probe_target {
 };
 
 enum cr_probe_outcome {
-    CR_PROBE_SERVED,      /* leaf is set, whatever became of the handshake afterwards */
+    CR_PROBE_SERVED,      /* leaf is set, and proved, whatever became of the handshake afterwards */
     CR_PROBE_UNREACHABLE, /* refused, time-out, no route, hung up, an alert or an error before any certificate */
     CR_PROBE_NOT_TLS,     /* it answered, but not with TLS */
+    CR_PROBE_UNPROVED,    /* it showed a certificate, and did not prove that it has the key */
+    CR_PROBE_TOO_COSTLY,  /* given up for a limit, which is in detail */
     CR_PROBE_REFUSED,     /* never by cr_tls_probe: for callers that did not ask since the address is not allowed */
 };
 
@@ -92,8 +103,9 @@ struct cr_probe_result {
 };
 
 /* Probes all at once (nonblocking, poll; at most CR_PROBE_AT_ONCE connections at a time, fewer when there are no file
- * descriptors, which share the time fairly), blocks the calling thread at most timeout_ms. results[i] answers
- * targets[i]. Any thread. */
+ * descriptors, which share the time fairly), blocks the calling thread at most timeout_ms and what one step of one
+ * handshake takes: the clock is read before each record and each connection. results[i] answers targets[i]. Any
+ * thread. */
 enum { CR_PROBE_AT_ONCE = 64 };
 void cr_tls_probe(const struct cr_probe_target *targets, size_t count, int timeout_ms, struct cr_probe_result *results);
 

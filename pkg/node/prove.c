@@ -44,7 +44,7 @@ static bool is_own(const char *literal)
 static void note_probe(struct cr_node_proof_port *port, const struct cr_probe_result *result)
 {
     port->probe = *result;
-    if (result->outcome == CR_PROBE_UNREACHABLE || result->outcome == CR_PROBE_NOT_TLS)
+    if (result->outcome != CR_PROBE_SERVED)
         snprintf(port->problem, sizeof port->problem, "%s", result->detail);
 }
 

@@ -53,6 +53,12 @@ static enum cr_shown judge_endpoint(const struct cr_sightings_input *in, size_t 
     *text = "cannot be reached";
     if (sighting->seen == CR_SEEN_UNREACHABLE)
         return CR_SHOWN_UNKNOWN;
+    *text = "has not proved a leaf";
+    if (sighting->seen == CR_SEEN_UNPROVED)
+        return CR_SHOWN_UNKNOWN;
+    *text = "is over a limit of probes";
+    if (sighting->seen == CR_SEEN_TOO_COSTLY)
+        return CR_SHOWN_UNKNOWN;
     *text = "does not speak TLS";
     if (sighting->seen == CR_SEEN_NOT_TLS || !sighting->leaf[0])
         return CR_SHOWN_UNKNOWN;

@@ -15,6 +15,8 @@ enum cr_probe_seen {
     CR_SEEN_LEAF,
     CR_SEEN_UNREACHABLE,
     CR_SEEN_NOT_TLS,
+    CR_SEEN_UNPROVED,   /* a certificate was shown, but not the proof that the pod has its key */
+    CR_SEEN_TOO_COSTLY, /* given up for a limit of probes */
 };
 
 /* What became of the client certificate that was presented. */
@@ -63,8 +65,9 @@ struct cr_shown_leaf {
     char why[CR_SHOWN_WHY]; /* old, unknown: "port 8443 (web.example) still serves the old leaf" */
 };
 
-/* A leaf that is seen speaks for the Secret whose it is; one of another Secret of the policy says nothing, unless the
- * endpoint names the Secret that it must show. What shows no leaf at all could be of any Secret, so it is unknown. */
+/* A leaf that is seen, which includes the proof of its key (net/tls_probe.h), speaks for the Secret whose it is; one of
+ * another Secret of the policy says nothing, unless the endpoint names the Secret that it must show. What shows no leaf
+ * at all could be of any Secret, so it is unknown. */
 void cr_sightings_judge(const struct cr_sightings_input *input, struct cr_shown_leaf *out);
 
 /* "port 8443 (web.example)", for people. */

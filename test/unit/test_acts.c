@@ -16,6 +16,7 @@
 #include "net/tls_probe.h"
 #include "support/fakeapi.h"
 #include "support/ownnet.h"
+#include "support/rawtls.h"
 #include "support/testserver.h"
 #include "support/yamltext.h"
 
@@ -1114,6 +1115,8 @@ static void what_a_probe_saw_is_remembered(void **state)
 {
     (void)state;
     CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){.cn = "web"});
+    struct raw_flight alone = {.cert = cert, .certificate_only = true};
+    struct raw_flight chain = {.cert = cert, .copies = 40};
     const struct {
         const char *rule;
         struct test_server_options options;
@@ -1124,6 +1127,16 @@ static void what_a_probe_saw_is_remembered(void **state)
         {"a leaf", {.cert = cert, .address = POD_ADDRESS}, false, CR_SEEN_LEAF, "outcome=\"served\"} 1\n"},
         {"no TLS", {.serve = serve_plain, .address = POD_ADDRESS}, false, CR_SEEN_NOT_TLS, "outcome=\"not_tls\"} 1\n"},
         {"nobody there", {.cert = cert}, true, CR_SEEN_UNREACHABLE, "outcome=\"unreachable\"} 1\n"},
+        {"a certificate alone",
+         {.serve = raw_tls_serve, .arg = &alone, .address = POD_ADDRESS},
+         false,
+         CR_SEEN_UNPROVED,
+         "outcome=\"unproved\"} 1\n"},
+        {"a chain that is too long",
+         {.serve = raw_tls_serve, .arg = &chain, .address = POD_ADDRESS},
+         false,
+         CR_SEEN_TOO_COSTLY,
+         "outcome=\"too_costly\"} 1\n"},
     };
     if (!own_network)
         skip();

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/strings.h"
+#include "net/probe_client.h"
 #include "support/testserver.h"
 
 enum { PATIENCE_MS = 12 * 1000 };
@@ -239,6 +240,24 @@ static void keys_of_every_type_have_strangers(void **state)
     }
 }
 
+/* An RSA key takes a tenth of a second, and 64 servers may be asked at a time. */
+static void one_key_of_a_kind_is_made_for_all_strangers(void **state)
+{
+    static const char *const types[] = {"RSA", "RSA", "P-256", "RSA", "P-256"};
+    (void)state;
+    CR_CLEANUP(cr_probe_strangers) struct cr_probe_strangers strangers = {0};
+    for (size_t i = 0; i < cr_array_len(types); i++) {
+        struct cr_error err = {0};
+        CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){.key_type = types[i]});
+        CR_CLEANUP(cr_probe_client)
+        struct cr_probe_client *like =
+            cr_probe_client_new(cert->cert_pem, strlen(cert->cert_pem), cert->key_pem, strlen(cert->key_pem), &err);
+        CR_CLEANUP(cr_probe_client) struct cr_probe_client *stranger = cr_probe_client_stranger(like, &strangers);
+        assert_non_null(stranger);
+    }
+    assert_int_equal(strangers.made, 2);
+}
+
 static void what_cannot_be_reached_or_asked_is_unknown(void **state)
 {
     (void)state;
@@ -292,6 +311,7 @@ int main(void)
         cmocka_unit_test(a_server_is_asked_in_both_versions),
         cmocka_unit_test(two_cas_of_one_subject_are_told_apart),
         cmocka_unit_test(keys_of_every_type_have_strangers),
+        cmocka_unit_test(one_key_of_a_kind_is_made_for_all_strangers),
         cmocka_unit_test(what_cannot_be_reached_or_asked_is_unknown),
         cmocka_unit_test(a_canary_takes_no_more_than_its_time),
     };

@@ -15,6 +15,8 @@ enum { SINCE = 1000 * 1000, AT = SINCE + 500, BEFORE = SINCE - 1, ENDPOINTS = 3 
 /* What an endpoint showed. */
 static const char NONE[] = "(not TLS)";
 static const char GONE[] = "(unreachable)";
+static const char UNPROVED[] = "(a certificate, but no proof)";
+static const char COSTLY[] = "(over a limit)";
 static const char NEVER[] = "(never asked)";
 static const char EARLY[] = "(the new leaf, before the change)";
 static const char SENT_AWAY[] = "(the new leaf, but the client was refused)";
@@ -76,6 +78,10 @@ static const struct shown_case cases[] = {
     {"unless the endpoint names one", {"both"}, {"web"}, CR_SHOWN_NEW, ""},
 
     /* The client certificate. */
+    {"a certificate without proof of its key is neither new nor old", {UNPROVED}, {0}, CR_SHOWN_UNKNOWN,
+     "port 8440 has not proved a leaf: nobody there"},
+    {"nor is what is over a limit", {"new", COSTLY}, {0}, CR_SHOWN_UNKNOWN,
+     "port 8441 (name1.example) is over a limit of probes: nobody there"},
     {"who refuses our client is not verified", {SENT_AWAY}, {0}, CR_SHOWN_UNKNOWN,
      "port 8440 refuses the client certificate: alert unknown CA"},
     {"also one of several", {"new", SENT_AWAY}, {0}, CR_SHOWN_UNKNOWN, "refuses the client certificate"},
@@ -89,8 +95,11 @@ static struct cr_sighting sighting_of(const char *seen)
     const char *leaf = seen;
     if (seen == NEVER)
         return (struct cr_sighting){0};
-    if (seen == NONE || seen == GONE) {
-        sighting.seen = seen == NONE ? CR_SEEN_NOT_TLS : CR_SEEN_UNREACHABLE;
+    if (seen == NONE || seen == GONE || seen == UNPROVED || seen == COSTLY) {
+        sighting.seen = seen == NONE       ? CR_SEEN_NOT_TLS
+                        : seen == GONE     ? CR_SEEN_UNREACHABLE
+                        : seen == UNPROVED ? CR_SEEN_UNPROVED
+                                           : CR_SEEN_TOO_COSTLY;
         snprintf(sighting.words, sizeof sighting.words, "nobody there");
         return sighting;
     }

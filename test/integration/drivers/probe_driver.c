@@ -86,8 +86,11 @@ static void print_result(const struct cr_probe_target *target, const struct cr_p
                                          [CR_PROBE_TRUSTED] = "trusted",
                                          [CR_PROBE_UNTRUSTED] = "untrusted",
                                          [CR_PROBE_TRUST_UNKNOWN] = "unknown"};
-    static const char *const outcomes[] = {
-        [CR_PROBE_SERVED] = "served", [CR_PROBE_UNREACHABLE] = "unreachable", [CR_PROBE_NOT_TLS] = "not TLS"};
+    static const char *const outcomes[] = {[CR_PROBE_SERVED] = "served",
+                                           [CR_PROBE_UNREACHABLE] = "unreachable",
+                                           [CR_PROBE_NOT_TLS] = "not TLS",
+                                           [CR_PROBE_UNPROVED] = "unproved",
+                                           [CR_PROBE_TOO_COSTLY] = "too costly"};
     static const char *const consents[] = {[CR_PROBE_NO_CLIENT] = "none",
                                            [CR_PROBE_ACCEPTED] = "accepted",
                                            [CR_PROBE_SILENT] = "silent",

@@ -108,6 +108,19 @@ bool test_conn_read(struct test_conn *conn, size_t len)
     return true;
 }
 
+bool test_conn_take(struct test_conn *conn, void *data, size_t len)
+{
+    char *at = data;
+    while (len) {
+        int n = read_some(conn->io, at, len);
+        if (n <= 0)
+            return false;
+        at += n;
+        len -= (size_t)n;
+    }
+    return true;
+}
+
 void test_conn_wait_closed(struct test_conn *conn)
 {
     char ignored[4096];

@@ -62,6 +62,8 @@ bool test_conn_puts(struct test_conn *conn, const char *text);
 bool test_conn_answer(struct test_conn *conn, int status, const char *headers, const char *body);
 /* Reads and drops just so many bytes; false when the peer ended before. */
 bool test_conn_read(struct test_conn *conn, size_t len);
+/* Reads just so many bytes; false when the peer ended before. */
+bool test_conn_take(struct test_conn *conn, void *data, size_t len);
 /* Reads and drops until the peer ends or the server is stopped. */
 void test_conn_wait_closed(struct test_conn *conn);
 

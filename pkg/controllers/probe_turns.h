@@ -1,0 +1,31 @@
+/* Whose turn it is to probe: rounds of probes take a worker each, and a namespace whose pods make them long must not
+ * keep the others from theirs. At most CR_PROBE_TURNS rounds run at a time, of one namespace one fewer; whoever finds
+ * no place waits, and namespaces that wait are served in the order in which they began to. Of n that wait, one waits
+ * for at most n - 1 others, however many policies each of them has. Thread-safe. */
+#ifndef CR_CONTROLLERS_PROBE_TURNS_H
+#define CR_CONTROLLERS_PROBE_TURNS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+
+enum {
+    CR_PROBE_TURNS = 2,           /* workers must be left for restarts */
+    CR_PROBE_TURN_AGAIN_MS = 100, /* when to ask again */
+    /* A namespace that waits and does not ask again for so long has lost its place: its change may be settled. */
+    CR_PROBE_TURN_FORGOTTEN_MS = 5000,
+};
+
+struct cr_probe_turns;
+struct cr_probe_turns *cr_probe_turns_new(void);
+void cr_probe_turns_free(struct cr_probe_turns *turns);
+CR_DEFINE_CLEANUP(cr_probe_turns, struct cr_probe_turns, cr_probe_turns_free)
+
+/* True: a round may run, until it is given back. False: the namespace waits; ask again in CR_PROBE_TURN_AGAIN_MS.
+ * now_ms: monotonic. */
+bool cr_probe_turns_take(struct cr_probe_turns *turns, const char *ns, int64_t now_ms) CR_MUST_USE;
+void cr_probe_turns_give_back(struct cr_probe_turns *turns, const char *ns);
+
+#endif

@@ -1,0 +1,142 @@
+#include "controllers/probe_turns.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "base/strings.h"
+
+enum { NOW = 1000 * 1000 };
+
+static void of_one_namespace_one_round_runs(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_probe_turns) struct cr_probe_turns *turns = cr_probe_turns_new();
+    assert_true(cr_probe_turns_take(turns, "hostile", NOW));
+    assert_false(cr_probe_turns_take(turns, "hostile", NOW));
+    assert_true(cr_probe_turns_take(turns, "a", NOW));
+    assert_false(cr_probe_turns_take(turns, "b", NOW));
+    cr_probe_turns_give_back(turns, "a");
+    assert_false(cr_probe_turns_take(turns, "hostile", NOW));
+    assert_true(cr_probe_turns_take(turns, "b", NOW));
+    cr_probe_turns_give_back(turns, "b");
+    cr_probe_turns_give_back(turns, "hostile");
+    assert_true(cr_probe_turns_take(turns, "hostile", NOW));
+}
+
+/* Those that run, in the order in which they began. */
+struct town {
+    struct cr_probe_turns *turns;
+    const char *running[CR_PROBE_TURNS];
+    size_t len;
+};
+
+static bool ask(struct town *town, const char *ns, int64_t now)
+{
+    if (!cr_probe_turns_take(town->turns, ns, now))
+        return false;
+    assert_in_range(town->len, 0, CR_PROBE_TURNS - 1);
+    town->running[town->len++] = ns;
+    return true;
+}
+
+static void end_the_oldest(struct town *town)
+{
+    if (!town->len)
+        return;
+    cr_probe_turns_give_back(town->turns, town->running[0]);
+    town->running[0] = town->running[1];
+    town->len--;
+}
+
+/* Fifty policies of one namespace ask each time that a turn is given back, and before anybody else does. */
+static void many_policies_of_one_namespace_get_no_more_turns(void **state)
+{
+    enum { TURNS = 400, POLICIES = 50 };
+    static const char *const others[] = {"a", "b", "c"};
+    (void)state;
+    CR_CLEANUP(cr_probe_turns) struct cr_probe_turns *turns = cr_probe_turns_new();
+    struct town town = {.turns = turns};
+    unsigned got[4] = {0};
+    for (int64_t turn = 0; turn < TURNS; turn++) {
+        int64_t now = NOW + turn * CR_PROBE_TURN_AGAIN_MS;
+        end_the_oldest(&town);
+        for (int i = 0; i < POLICIES; i++)
+            got[3] += ask(&town, "hostile", now);
+        for (size_t i = 0; i < cr_array_len(others); i++)
+            got[i] += ask(&town, others[i], now);
+    }
+    for (size_t i = 0; i < cr_array_len(got); i++)
+        if (got[i] < TURNS / 4 - 2 || got[i] > TURNS / 4 + 2)
+            fail_msg("namespace %zu had %u of %d turns", i, got[i], TURNS);
+}
+
+/* A namespace that waits sees at most one turn of each of the others. */
+static void who_waits_is_passed_once_by_each(void **state)
+{
+    enum { NAMESPACES = 20 };
+    (void)state;
+    CR_CLEANUP(cr_probe_turns) struct cr_probe_turns *turns = cr_probe_turns_new();
+    char names[NAMESPACES][8];
+    unsigned had[NAMESPACES] = {0};
+    for (size_t i = 0; i < NAMESPACES; i++)
+        snprintf(names[i], sizeof names[i], "ns-%zu", i);
+    assert_true(cr_probe_turns_take(turns, "first", NOW));
+    assert_true(cr_probe_turns_take(turns, "second", NOW));
+    for (size_t i = 0; i < NAMESPACES; i++)
+        assert_false(cr_probe_turns_take(turns, names[i], NOW));
+    assert_false(cr_probe_turns_take(turns, "patient", NOW));
+    cr_probe_turns_give_back(turns, "first");
+    unsigned passed = 0;
+    /* The last of the others asks first, every time. */
+    while (!cr_probe_turns_take(turns, "patient", NOW)) {
+        for (size_t i = NAMESPACES; i-- > 0;)
+            if (cr_probe_turns_take(turns, names[i], NOW)) {
+                passed++;
+                had[i]++;
+                cr_probe_turns_give_back(turns, names[i]);
+            }
+        assert_in_range(passed, 1, NAMESPACES + 1);
+    }
+    for (size_t i = 0; i < NAMESPACES; i++)
+        assert_in_range(had[i], 0, 2);
+}
+
+static void who_does_not_come_back_loses_its_place(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_probe_turns) struct cr_probe_turns *turns = cr_probe_turns_new();
+    int64_t later = NOW + CR_PROBE_TURN_FORGOTTEN_MS;
+    assert_true(cr_probe_turns_take(turns, "a", NOW));
+    assert_true(cr_probe_turns_take(turns, "b", NOW));
+    assert_false(cr_probe_turns_take(turns, "gone", NOW));
+    assert_false(cr_probe_turns_take(turns, "here", NOW + 1));
+    cr_probe_turns_give_back(turns, "a");
+    assert_false(cr_probe_turns_take(turns, "here", later));
+    assert_true(cr_probe_turns_take(turns, "here", later + 1));
+}
+
+/* A place that its namespace cannot take, since a round of it runs, is kept for nobody. */
+static void a_place_is_not_kept_for_who_has_its_round(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_probe_turns) struct cr_probe_turns *turns = cr_probe_turns_new();
+    assert_true(cr_probe_turns_take(turns, "hostile", NOW));
+    assert_false(cr_probe_turns_take(turns, "hostile", NOW));
+    assert_true(cr_probe_turns_take(turns, "a", NOW));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_one_namespace_one_round_runs),
+        cmocka_unit_test(many_policies_of_one_namespace_get_no_more_turns),
+        cmocka_unit_test(who_waits_is_passed_once_by_each),
+        cmocka_unit_test(who_does_not_come_back_loses_its_place),
+        cmocka_unit_test(a_place_is_not_kept_for_who_has_its_round),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

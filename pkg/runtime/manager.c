@@ -333,11 +333,16 @@ struct pages {
     struct cr_tlsreload *tls; /* NULL: plain HTTP */
     void (*serve)(struct cr_http_server *server, struct cr_health *health);
     const char *names;
+    size_t connections; /* 0: as many as other pages have */
 };
+
+/* Of the probes, which have no other pages there: enough that in a flood a kubelet has the time to ask. */
+enum { PROBE_CONNECTIONS = 512 };
 
 static struct cr_http_server *listen_on(struct cr_manager *manager, const struct pages *pages, struct cr_error *err)
 {
     CR_CLEANUP(cr_http_server) struct cr_http_server *server = cr_http_server_new(manager->loop);
+    cr_http_server_limit(server, &(struct cr_http_limits){.connections = pages->connections});
     if (pages->tls)
         cr_http_server_use_tls(server, pages->tls);
     pages->serve(server, &manager->health);
@@ -362,16 +367,16 @@ static bool serve(struct cr_manager *manager, struct cr_error *err)
         .serve = together ? cr_health_serve_all : cr_health_serve_metrics,
         .names = together ? "/metrics, /healthz and /readyz" : "/metrics",
     };
-    const struct pages probes = {manager->health_address, NULL, cr_health_serve_probes, "/healthz and /readyz"};
+    const struct pages probes = {.address = manager->health_address,
+                                 .serve = cr_health_serve_probes,
+                                 .names = "/healthz and /readyz",
+                                 .connections = PROBE_CONNECTIONS};
     if (metrics.address && !(manager->server = listen_on(manager, &metrics, err)))
         return false;
     if (!probes.address)
         return true;
     manager->health_server = listen_on(manager, &probes, err);
-    if (!manager->health_server)
-        return false;
-    cr_http_server_prefer(manager->health_server);
-    return true;
+    return manager->health_server != NULL;
 }
 
 static void start(struct cr_manager *manager)

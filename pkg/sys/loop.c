@@ -134,6 +134,7 @@ void cr_loop_free(struct cr_loop *loop)
             event_free(loop->signals[i]);
     event_free(loop->wake);
     close(loop->wake_fd);
+    event_base_loop(loop->base, EVLOOP_NONBLOCK); /* libevent frees connections a turn after they were closed */
     event_base_free(loop->base);
     pthread_mutex_destroy(&loop->lock);
     free(loop);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cleanup.h"
 #include "base/strings.h"
@@ -113,6 +114,19 @@ bool cr_http_length(const char *value, uint64_t *out, struct cr_error *err)
             rest = NULL;
     }
     return (rest && !*rest) || refuse("its Content-Length is not a number", value, err);
+}
+
+bool cr_http_has_option(const char *list, const char *option)
+{
+    static const char between[] = ", \t";
+    size_t len = strlen(option);
+    for (const char *at = list + strspn(list, between); *at; at += strspn(at, between)) {
+        size_t part = strcspn(at, between);
+        if (part == len && strncasecmp(at, option, len) == 0)
+            return true;
+        at += part;
+    }
+    return false;
 }
 
 /* --- chunks --- */

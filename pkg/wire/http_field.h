@@ -1,4 +1,4 @@
-/* The lines of an answer's head, one by one (RFC 9112, sections 4, 5 and 7.1). Pure. */
+/* The lines of a head, one by one (RFC 9112, sections 4, 5 and 7.1). Pure. */
 #ifndef CR_WIRE_HTTP_FIELD_H
 #define CR_WIRE_HTTP_FIELD_H
 
@@ -20,6 +20,8 @@ bool cr_http_field(char *line, size_t len, size_t *name_len, const char **value,
 bool cr_http_length(const char *value, uint64_t *out, struct cr_error *err) CR_MUST_USE;
 /* The line before a chunk: a hexadecimal number, and extensions that mean nothing here. */
 bool cr_http_chunk_size(const char *line, size_t len, uint64_t *out, struct cr_error *err) CR_MUST_USE;
+/* Whether a list of options, as Connection has it (RFC 9110, section 7.6.1), has that one, in any case. */
+bool cr_http_has_option(const char *list, const char *option);
 /* A token (RFC 9110, section 5.6.2), as methods and the names of fields are. */
 bool cr_http_is_token(const char *text, size_t len);
 

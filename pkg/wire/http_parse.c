@@ -109,16 +109,6 @@ static void take_retry_after(struct cr_http_parse *parse, const char *value)
         memcpy(parse->retry_after, value, len + 1);
 }
 
-static void take_connection(struct cr_http_parse *parse, const char *options)
-{
-    static const char between[] = ", \t";
-    for (const char *at = options; *at; at += strcspn(at, between)) {
-        at += strspn(at, between);
-        if (strcspn(at, between) == strlen("close") && strncasecmp(at, "close", strlen("close")) == 0)
-            parse->last = true;
-    }
-}
-
 /* A line that begins with white space goes on with the field before it (RFC 9112, section 5.2). */
 static bool take_folded(struct cr_http_parse *parse, struct cr_error *err)
 {
@@ -145,7 +135,7 @@ static bool take_field(struct cr_http_parse *parse, struct cr_error *err)
     if (is_named(line, name_len, "Retry-After"))
         take_retry_after(parse, value);
     if (is_named(line, name_len, "Connection"))
-        take_connection(parse, value);
+        parse->last = parse->last || cr_http_has_option(value, "close");
     if (is_named(line, name_len, "Content-Encoding"))
         parse->encoded = parse->encoded || strcasecmp(value, "identity") != 0;
     if (is_length)

@@ -1,201 +1,124 @@
+/* Routes, and when the pages are made. */
 #include "wire/http_server.h"
 
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
-#include <event2/event.h>
-#include <event2/http.h>
-#include <event2/listener.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/strings.h"
 #include "wire/http_server_internal.h"
-#include "wire/listen.h"
 
 enum {
-    MAX_HEADERS = 16 * 1024,
-    MAX_BODY = 64 * 1024, /* no request that we answer has one */
-    SILENCE_S = 15,
-    MAX_FILES = 1024, /* open in the process, or half of its limit: then connections wait in the kernel */
-    PAUSE_MS = 500,
-    UNAUTHORIZED = 401, /* libevent has no name for it */
+    CONNECTIONS = 256,
+    CONNECTIONS_MIN = 8,
+    FILES_SHARE = 4, /* the rest is for work */
+    HEAD_MS = 10 * 1000,
+    IDLE_MS = 15 * 1000,
+    ANSWER_MS = 20 * 1000,
+    OUT_MAX = 8 * 1024 * 1024,
+    SMALL_ANSWER = 4096, /* such always goes out: probes, and what says why not */
+    GIVE_WAY_MS = 2000,
 };
 
-void cr_http_server_reply(struct evhttp_request *request, int status, const char *content_type,
-                          const struct cr_buf *body)
-{
-    struct evkeyvalq *headers = evhttp_request_get_output_headers(request);
-    char length[32];
-    snprintf(length, sizeof length, "%zu", body->len);
-    evhttp_add_header(headers, "Content-Type", content_type);
-    evhttp_add_header(headers, "Content-Length", length);
-    evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
-    /* HEAD: the same headers, without the body (RFC 9110, section 9.3.2). */
-    if (evhttp_request_get_command(request) != EVHTTP_REQ_HEAD)
-        evbuffer_add(evhttp_request_get_output_buffer(request), cr_buf_text(body), body->len);
-    evhttp_send_reply(request, status, NULL, NULL);
-}
+enum { NOT_FOUND = 404, BAD_METHOD = 405, UNAVAILABLE = 503 };
 
-static void answer_text(struct evhttp_request *request, int status, const char *text)
-{
-    CR_CLEANUP(cr_buf) struct cr_buf body = CR_BUF_INIT(0);
-    cr_buf_puts(&body, text);
-    cr_http_server_reply(request, status, "text/plain; charset=utf-8", &body);
-}
+/* --- answering --- */
 
-static void serve(struct evhttp_request *request, const struct cr_http_route *route)
+static void answer(struct cr_http_connection *connection)
 {
+    const struct cr_http_route *route = connection->route;
     CR_CLEANUP(cr_buf) struct cr_buf body = CR_BUF_INIT(0);
     const char *content_type = "text/plain; charset=utf-8";
     int status = route->handler(route->arg, &body, &content_type);
-    cr_http_server_reply(request, status, content_type, &body);
-}
-
-static void ask_guard(struct evhttp_request *request, const struct cr_http_route *route)
-{
-    struct cr_http_pending *pending = cr_new(struct cr_http_pending);
-    *pending = (struct cr_http_pending){.request = request, .route = route};
-    evhttp_connection_set_closecb(evhttp_request_get_connection(request), cr_http_pending_on_closed, pending);
-    const char *authorization = evhttp_find_header(evhttp_request_get_input_headers(request), "Authorization");
-    route->guard(route->guard_arg, authorization, pending);
-}
-
-/* What is left of pending: the request, NULL when nobody waits for its answer. */
-static struct evhttp_request *settle(struct cr_http_pending *pending)
-{
-    struct evhttp_request *request = pending->request;
-    if (request)
-        evhttp_connection_set_closecb(evhttp_request_get_connection(request), NULL, NULL);
-    free(pending);
-    return request;
-}
-
-void cr_http_pending_allow(struct cr_http_pending *pending)
-{
-    const struct cr_http_route *route = pending->route;
-    struct evhttp_request *request = settle(pending);
-    if (request)
-        serve(request, route);
-}
-
-void cr_http_pending_refuse(struct cr_http_pending *pending, int status, const char *text)
-{
-    struct evhttp_request *request = settle(pending);
-    if (!request)
-        return;
-    if (status == UNAUTHORIZED)
-        evhttp_add_header(evhttp_request_get_output_headers(request), "WWW-Authenticate", "Bearer");
-    cr_autofree char *line = cr_asprintf("%s\n", text);
-    answer_text(request, status, line);
-}
-
-static void refuse_method(struct evhttp_request *request, const char *allowed, const char *line)
-{
-    evhttp_add_header(evhttp_request_get_output_headers(request), "Allow", allowed);
-    answer_text(request, HTTP_BADMETHOD, line);
-}
-
-static void on_request(struct evhttp_request *request, void *arg)
-{
-    struct cr_http_server *server = arg;
-    enum evhttp_cmd_type command = evhttp_request_get_command(request);
-    const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(request));
-    const struct cr_http_route *route = path ? cr_strmap_get(server->routes, path) : NULL;
-    if (!route) {
-        answer_text(request, HTTP_NOTFOUND, "not found\n");
-        return;
-    }
-    if (route->waiter && command != EVHTTP_REQ_GET)
-        refuse_method(request, "GET", "only GET\n");
-    else if (command != EVHTTP_REQ_GET && command != EVHTTP_REQ_HEAD)
-        refuse_method(request, "GET, HEAD", "only GET and HEAD\n");
-    else if (route->waiter)
-        cr_http_server_wait(server, request, route);
-    else if (route->guard)
-        ask_guard(request, route);
+    if (connection->server->out >= OUT_MAX && body.len > SMALL_ANSWER)
+        cr_http_connection_reply_text(connection, UNAVAILABLE, "", "too many do not take their answers\n");
     else
-        serve(request, route);
+        cr_http_connection_reply(connection, status, content_type, "", &body);
 }
 
-/* The kernel gives out the lowest number that is free: so many files are open at least. */
-static bool is_crowded(const struct cr_http_server *server)
+void cr_http_server_turn(struct cr_http_server *server)
 {
-    cr_autofd int lowest = eventfd(0, EFD_CLOEXEC);
-    return lowest < 0 || lowest >= server->max_files;
+    if (!TAILQ_EMPTY(&server->queue))
+        cr_timer_arm(server->turn, 0);
 }
 
-static void listen_again(void *arg)
+/* Of those whose page is to be made; NULL: none. */
+static struct cr_http_connection *next_in_turn(struct cr_http_server *server)
+{
+    struct cr_http_connection *next = TAILQ_FIRST(&server->queue);
+    struct cr_http_connection *at;
+    TAILQ_FOREACH(at, &server->queue, queue)
+    if (cr_http_place_goes_first(&at->place, &next->place))
+        next = at;
+    return next;
+}
+
+/* How long next's page has to wait for answers to go out. */
+static int64_t wait_for_readers(struct cr_http_server *server, const struct cr_http_connection *next)
+{
+    while (server->out >= OUT_MAX) {
+        struct cr_http_connection *slow = cr_http_server_victim(server, CR_HTTP_ANSWERING, CR_HTTP_ANSWERING, NULL);
+        if (!slow)
+            return 0;
+        bool greedy = cr_http_place_may_replace(&next->place, &slow->place);
+        int64_t left_ms = slow->answered_ms + GIVE_WAY_MS - cr_clock_monotonic_ms();
+        if (!greedy && left_ms > 0)
+            return left_ms;
+        cr_http_server_give_way(slow);
+    }
+    return 0;
+}
+
+static void on_turn(void *arg)
 {
     struct cr_http_server *server = arg;
-    if (is_crowded(server)) {
-        cr_timer_arm(server->pause, PAUSE_MS);
+    struct cr_http_connection *next = next_in_turn(server);
+    if (!next)
+        return;
+    int64_t wait_ms = wait_for_readers(server, next);
+    if (wait_ms > 0) {
+        cr_timer_arm(server->turn, wait_ms);
         return;
     }
-    for (size_t i = 0; i < server->addresses; i++)
-        evconnlistener_enable(server->listeners[i]);
+    answer(next); /* which takes it from the queue, since its stage is another then */
+    cr_http_server_turn(server);
 }
 
-static void pause_listening(struct cr_http_server *server)
+void cr_http_server_serve(struct cr_http_connection *connection)
 {
-    for (size_t i = 0; i < server->addresses; i++)
-        evconnlistener_disable(server->listeners[i]);
-    cr_timer_arm(server->pause, PAUSE_MS);
-}
-
-/* Work needs file descriptors, too. libevent 2.1 has no cap and counts no connections, but asks here for each. */
-static struct bufferevent *on_connection(struct event_base *base, void *arg)
-{
-    struct cr_http_server *server = arg;
-    if (is_crowded(server))
-        pause_listening(server);
-    return server->make ? server->make(base, server->make_arg) : NULL; /* libevent makes its own */
-}
-
-static int max_files(void)
-{
-    struct rlimit limit = {0};
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 2 > MAX_FILES)
-        return MAX_FILES;
-    return (int)(limit.rlim_cur / 2);
-}
-
-void cr_http_server_prefer(struct cr_http_server *server)
-{
-    server->max_files = max_files() + max_files() / 4;
-}
-
-struct cr_http_server *cr_http_server_new(struct cr_loop *loop)
-{
-    struct cr_http_server *server = cr_new(struct cr_http_server);
-    server->pause = cr_timer_new(loop, listen_again, server);
-    server->max_files = max_files();
-    server->routes = cr_strmap_new(free);
-    server->http = evhttp_new(cr_loop_base(loop));
-    evhttp_set_max_headers_size(server->http, MAX_HEADERS);
-    evhttp_set_max_body_size(server->http, MAX_BODY);
-    cr_http_server_set_silence(server, SILENCE_S);
-    /* All that libevent knows, so that it is us who answer 405. */
-    evhttp_set_allowed_methods(server->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST | EVHTTP_REQ_PUT |
-                                                 EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS | EVHTTP_REQ_TRACE |
-                                                 EVHTTP_REQ_CONNECT | EVHTTP_REQ_PATCH);
-    evhttp_set_bevcb(server->http, on_connection, server);
-    evhttp_set_gencb(server->http, on_request, server);
-    return server;
-}
-
-void cr_http_server_free(struct cr_http_server *server)
-{
-    if (!server)
+    struct cr_http_server *server = connection->server;
+    if (!connection->route->in_turn) {
+        answer(connection);
         return;
-    evhttp_free(server->http);
-    cr_timer_free(server->pause);
-    cr_strmap_free(server->routes);
-    free(server);
+    }
+    cr_http_connection_move(connection, CR_HTTP_QUEUED, -1);
+    cr_http_server_turn(server);
 }
+
+void cr_http_server_dispatch(struct cr_http_connection *connection)
+{
+    const struct cr_http_ask *ask = &connection->ask;
+    bool is_get = cr_streq(ask->method, "GET");
+    const struct cr_http_route *route = cr_strmap_get(connection->server->routes, ask->path);
+    connection->route = route;
+    if (!route)
+        cr_http_connection_reply_text(connection, NOT_FOUND, "", "not found\n");
+    else if (route->waiter && !is_get)
+        cr_http_connection_reply_text(connection, BAD_METHOD, "Allow: GET\r\n", "only GET\n");
+    else if (!is_get && !cr_streq(ask->method, "HEAD"))
+        cr_http_connection_reply_text(connection, BAD_METHOD, "Allow: GET, HEAD\r\n", "only GET and HEAD\n");
+    else if (route->waiter)
+        cr_http_server_ask_waiter(connection);
+    else if (route->guard)
+        cr_http_server_ask_guard(connection);
+    else
+        cr_http_server_serve(connection);
+}
+
+/* --- routes --- */
 
 void cr_http_server_handle_guarded(struct cr_http_server *server, const char *path, cr_http_handler handler, void *arg,
                                    cr_http_guard guard, void *guard_arg)
@@ -205,15 +128,72 @@ void cr_http_server_handle_guarded(struct cr_http_server *server, const char *pa
     cr_strmap_set(server->routes, path, route);
 }
 
-void cr_http_server_set_silence(struct cr_http_server *server, int seconds)
-{
-    server->silence_s = seconds;
-    evhttp_set_timeout(server->http, seconds);
-}
-
 void cr_http_server_handle(struct cr_http_server *server, const char *path, cr_http_handler handler, void *arg)
 {
     cr_http_server_handle_guarded(server, path, handler, arg, NULL, NULL);
+}
+
+void cr_http_server_handle_waiting(struct cr_http_server *server, const char *path, cr_http_waiter waiter, void *arg)
+{
+    struct cr_http_route *route = cr_new(struct cr_http_route);
+    *route = (struct cr_http_route){.waiter = waiter, .arg = arg};
+    cr_strmap_set(server->routes, path, route);
+}
+
+void cr_http_server_make_in_turn(struct cr_http_server *server, const char *path)
+{
+    struct cr_http_route *route = cr_strmap_get(server->routes, path);
+    route->in_turn = true;
+}
+
+/* --- life --- */
+
+static size_t cap_connections(size_t wanted)
+{
+    struct rlimit files = {0};
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && wanted > files.rlim_cur / FILES_SHARE)
+        wanted = files.rlim_cur / FILES_SHARE;
+    return wanted < CONNECTIONS_MIN ? CONNECTIONS_MIN : wanted;
+}
+
+void cr_http_server_limit(struct cr_http_server *server, const struct cr_http_limits *limits)
+{
+    server->limits = (struct cr_http_limits){
+        .connections = cap_connections(limits->connections ? limits->connections : CONNECTIONS),
+        .head_ms = limits->head_ms ? limits->head_ms : HEAD_MS,
+        .idle_ms = limits->idle_ms ? limits->idle_ms : IDLE_MS,
+        .answer_ms = limits->answer_ms ? limits->answer_ms : ANSWER_MS,
+    };
+    cr_http_room_dispose(&server->room);
+    cr_http_room_init(&server->room, server->limits.connections);
+}
+
+struct cr_http_server *cr_http_server_new(struct cr_loop *loop)
+{
+    struct cr_http_server *server = cr_new(struct cr_http_server);
+    server->loop = loop;
+    server->spare = -1;
+    server->routes = cr_strmap_new(free);
+    server->turn = cr_timer_new(loop, on_turn, server);
+    LIST_INIT(&server->connections);
+    TAILQ_INIT(&server->queue);
+    cr_http_server_limit(server, &(struct cr_http_limits){0});
+    return server;
+}
+
+void cr_http_server_free(struct cr_http_server *server)
+{
+    if (!server)
+        return;
+    cr_http_server_free_listeners(server);
+    for (struct cr_http_connection *at; (at = LIST_FIRST(&server->connections));)
+        cr_http_connection_free(at);
+    if (server->spare >= 0)
+        close(server->spare);
+    cr_timer_free(server->turn);
+    cr_strmap_free(server->routes);
+    cr_http_room_dispose(&server->room);
+    free(server);
 }
 
 void cr_http_server_use_connections(struct cr_http_server *server,
@@ -223,26 +203,19 @@ void cr_http_server_use_connections(struct cr_http_server *server,
     server->make_arg = arg;
 }
 
-bool cr_http_server_listen(struct cr_http_server *server, const char *address, struct cr_error *err)
-{
-    int port = 0;
-    if (server->addresses == CR_HTTP_MAX_ADDRESSES)
-        return cr_error_set(err, CR_ERR_INVALID, "cannot listen on '%s': already on %d addresses", address,
-                            CR_HTTP_MAX_ADDRESSES);
-    int fd = cr_listen(address, &port, err);
-    if (fd < 0)
-        return false;
-    struct evhttp_bound_socket *bound = evhttp_accept_socket_with_handle(server->http, fd);
-    if (!bound) {
-        close(fd);
-        return cr_error_set(err, CR_ERR_INTERNAL, "cannot accept connections on '%s'", address);
-    }
-    server->listeners[server->addresses++] = evhttp_bound_socket_get_listener(bound);
-    server->port = port;
-    return true;
-}
-
 int cr_http_server_port(const struct cr_http_server *server)
 {
     return server->port;
+}
+
+size_t cr_http_server_waiting(const struct cr_http_server *server)
+{
+    return server->waiting;
+}
+
+struct cr_http_counts cr_http_server_counts(const struct cr_http_server *server)
+{
+    struct cr_http_counts counts = server->counts;
+    counts.open = server->room.taken;
+    return counts;
 }

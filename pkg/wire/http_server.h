@@ -1,5 +1,15 @@
-/* A small HTTP server on the loop (libevent) for /metrics, /healthz, /readyz; net/http_server_tls.h gives it TLS.
- * Anyone in the cluster may reach it: sizes, times and connections are capped. */
+/* A small HTTP/1 server on the loop for /metrics, /healthz, /readyz; net/http_server_tls.h gives it TLS. Anyone in the
+ * cluster may reach it, and a kubelet must be answered within a second whatever they do:
+ *
+ *  - Connections have places (http_room.h). When they are taken, the one that has done least for its own gives way to
+ * the newcomer, so that a listener never has to wait.
+ *  - Each stage of a connection has a deadline that begins with the stage; what the other side sends does not put it
+ * off.
+ *  - In one turn of the loop a server takes so many new connections, reads so many bytes and answers one request of
+ * each connection, and makes one of its costly pages (cr_http_server_make_in_turn).
+ *  - Answers that are not out yet have so many bytes together; kernel buffers are small.
+ *
+ * Each server has its own places: metrics cannot take those of the probes when they have another address. */
 #ifndef CR_WIRE_HTTP_SERVER_H
 #define CR_WIRE_HTTP_SERVER_H
 
@@ -42,28 +52,50 @@ struct cr_http_server *cr_http_server_new(struct cr_loop *loop);
 /* In the loop's thread or after it has ended, but before cr_loop_free. Open connections are closed. */
 void cr_http_server_free(struct cr_http_server *server);
 CR_DEFINE_CLEANUP(cr_http_server, struct cr_http_server, cr_http_server_free)
-/* GET and HEAD of an exact path; anything else answers 404 or 405. */
+/* GET and HEAD of an exact path; anything else answers 404 or 405. A request with a body is answered, and its
+ * connection then closed. */
 void cr_http_server_handle(struct cr_http_server *server, const char *path, cr_http_handler handler, void *arg);
-/* The same behind a guard. */
+/* The same behind a guard. A quarter of the connections may wait for guards and waiters; beyond that one of the peer
+ * that has the most of them is told 503, or the newcomer when its own has as many. */
 void cr_http_server_handle_guarded(struct cr_http_server *server, const char *path, cr_http_handler handler, void *arg,
                                    cr_http_guard guard, void *guard_arg);
 /* GET alone: what begins something must not begin by a HEAD, which promises to change nothing (RFC 9110, section
- * 9.2.1). However long the answer takes, silence does not end its connection. */
+ * 9.2.1). However long the answer takes, no deadline ends its connection. */
 void cr_http_server_handle_waiting(struct cr_http_server *server, const char *path, cr_http_waiter waiter, void *arg);
-/* Requests of such pages that somebody waits for, and answers that are not out yet. */
+/* A page of handler's that costs milliseconds: one of them is made in a turn of the loop, and none while 8 MiB of
+ * answers are not out; then one that has had 2 s to take its answer gives way. After it is handled. */
+void cr_http_server_make_in_turn(struct cr_http_server *server, const char *path);
+/* Requests of pages that take their time that somebody waits for, and answers that are not out yet. */
 size_t cr_http_server_waiting(const struct cr_http_server *server);
-/* How long a connection may be silent, in seconds (default 15). Before it listens. */
-void cr_http_server_set_silence(struct cr_http_server *server, int seconds);
+/* Milliseconds; 0 stands for the default. */
+struct cr_http_limits {
+    size_t connections; /* 256, and never more than a quarter of the files that the process may open; at least 8 */
+    int head_ms;   /* 10,000: from accepting it to the whole head of its first request, a TLS handshake included; of
+                      later requests from their first byte on */
+    int idle_ms;   /* 15,000: between an answer and the first byte of another request */
+    int answer_ms; /* 20,000: to take an answer */
+};
+/* Before it listens. */
+void cr_http_server_limit(struct cr_http_server *server, const struct cr_http_limits *limits);
+
+/* Since it began, but for open. Loop thread. */
+struct cr_http_counts {
+    size_t open;
+    size_t accepted;
+    size_t gave_way; /* closed for others */
+    size_t late;     /* closed by a deadline */
+    size_t refused;  /* that might not wait for us, since too many do */
+};
+struct cr_http_counts cr_http_server_counts(const struct cr_http_server *server);
+
 /* What each new connection, on all its addresses, is spoken through: make returns a bufferevent without a descriptor,
- * which libevent then owns; it must not fail. Before it listens. */
+ * that closes its descriptor (BEV_OPT_CLOSE_ON_FREE), which the server then owns; it must not fail. Before it listens.
+ */
 void cr_http_server_use_connections(struct cr_http_server *server,
                                     struct bufferevent *(*make)(struct event_base *base, void *arg), void *arg);
 /* "host:port", ":8080" (all addresses), "[::1]:0"; errors name the address. Call before the loop runs or in its thread;
  * may be called for several addresses. */
 bool cr_http_server_listen(struct cr_http_server *server, const char *address, struct cr_error *err) CR_MUST_USE;
-/* Its connections are let in while those of this process's other servers have to wait already: whoever floods one page
- * must not keep a kubelet from its probes. Before the loop runs. */
-void cr_http_server_prefer(struct cr_http_server *server);
 /* The port that was bound last (for :0); 0 before. */
 int cr_http_server_port(const struct cr_http_server *server);
 

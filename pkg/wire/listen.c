@@ -12,7 +12,9 @@
 #include "base/cleanup.h"
 #include "base/strings.h"
 
-enum { BACKLOG = 128 };
+/* What Linux allows (net.core.somaxconn): a connection that finds no place here is tried again after a second, which is
+ * too late for a probe. */
+enum { BACKLOG = 4096 };
 
 /* Cuts "host:port" in place; the host is without brackets, "" for all addresses. */
 static bool split(char *text, char **host, char **port)

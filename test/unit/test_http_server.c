@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdatomic.h>
 #include <stdarg.h>
@@ -12,14 +13,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/strings.h"
 #include "net/http_requests.h"
+#include "wire/http_room.h"
 
 enum { PATIENCE_MS = 20 * 1000 };
 
@@ -27,9 +31,11 @@ struct fixture {
     struct cr_loop *loop;
     pthread_t thread;
     struct cr_http_server *server;
-    struct cr_http_server *preferred;
     struct cr_http_requests *client;
     atomic_bool misplaced; /* a handler ran outside of the loop's thread */
+    atomic_int big_ones;   /* how often that page was made */
+    struct cr_http_counts counts;
+    sem_t counted;
 };
 
 static int metrics(void *arg, struct cr_buf *body, const char **content_type)
@@ -60,7 +66,8 @@ static int silent(void *arg, struct cr_buf *body, const char **content_type)
 
 static int big(void *arg, struct cr_buf *body, const char **content_type)
 {
-    (void)arg;
+    struct fixture *f = arg;
+    atomic_fetch_add(&f->big_ones, 1);
     (void)content_type;
     for (int i = 0; i < 100000; i++)
         cr_buf_printf(body, "metric_%d 1\n", i);
@@ -73,27 +80,34 @@ static void *run_loop(void *arg)
     return NULL;
 }
 
-static int set_up_on(void **state, const char *address)
+static struct fixture *new_fixture(void)
 {
     struct fixture *f = cr_new(struct fixture);
+    sem_init(&f->counted, 0, 0);
     f->loop = cr_loop_new();
     f->server = cr_http_server_new(f->loop);
     cr_http_server_handle(f->server, "/metrics", metrics, f);
     cr_http_server_handle(f->server, "/readyz", not_ready, f);
     cr_http_server_handle(f->server, "/silent", silent, f);
     cr_http_server_handle(f->server, "/big", big, f);
+    cr_http_server_make_in_turn(f->server, "/big");
+    f->client = cr_http_requests_new(NULL, NULL);
+    return f;
+}
+
+static int start(struct fixture *f, const char *address)
+{
     struct cr_error err = {0};
     if (!cr_http_server_listen(f->server, address, &err))
         fail_msg("%s", err.text);
-    f->preferred = cr_http_server_new(f->loop);
-    cr_http_server_prefer(f->preferred);
-    cr_http_server_handle(f->preferred, "/metrics", metrics, f);
-    if (!cr_http_server_listen(f->preferred, address, &err))
-        fail_msg("%s", err.text);
-    f->client = cr_http_requests_new(NULL, NULL);
-    assert_int_equal(pthread_create(&f->thread, NULL, run_loop, f->loop), 0);
+    return pthread_create(&f->thread, NULL, run_loop, f->loop);
+}
+
+static int set_up_on(void **state, const char *address)
+{
+    struct fixture *f = new_fixture();
     *state = f;
-    return 0;
+    return start(f, address);
 }
 
 static int set_up(void **state)
@@ -113,8 +127,8 @@ static int tear_down(void **state)
     pthread_join(f->thread, NULL);
     cr_http_requests_free(f->client);
     cr_http_server_free(f->server);
-    cr_http_server_free(f->preferred);
     cr_loop_free(f->loop);
+    sem_destroy(&f->counted);
     free(f);
     return 0;
 }
@@ -177,21 +191,21 @@ static void a_big_answer_arrives_whole(void **state)
 
 /* --- on the wire --- */
 
-static int connect_to_server(const struct cr_http_server *server)
+static void connect_socket(const struct fixture *f, int fd)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)cr_http_server_port(server)),
+                             .sin_port = htons((uint16_t)cr_http_server_port(f->server)),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
     if (connect(fd, (struct sockaddr *)&at, sizeof at) != 0)
         fail_msg("%s", strerror(errno));
-    return fd;
 }
 
 static int connect_to(const struct fixture *f)
 {
-    return connect_to_server(f->server);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    connect_socket(f, fd);
+    return fd;
 }
 
 /* Sends it, says no more, and reads to the end. */
@@ -263,63 +277,222 @@ static void garbage_is_refused_and_hurts_nobody(void **state)
     assert_int_equal(ask(f, "GET", "/metrics", &answer), 200);
 }
 
-enum { FILES = 256 };
+/* --- floods --- */
 
-static int set_up_with_few_files(void **state)
+enum { PLACES = 16, FLOOD = 3 * PLACES, LEFT = CR_HTTP_ROOM_FREE(PLACES) };
+
+/* With few places, so that a flood is small; and with deadlines that no test waits for, or all. */
+static int set_up_small(void **state, int deadline_ms)
 {
-    struct rlimit limit;
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    limit.rlim_cur = FILES;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    return set_up(state);
+    struct fixture *f = new_fixture();
+    const struct cr_http_limits limits = {
+        .connections = PLACES, .head_ms = deadline_ms, .idle_ms = deadline_ms, .answer_ms = deadline_ms};
+    cr_http_server_limit(f->server, &limits);
+    *state = f;
+    return start(f, "127.0.0.1:0");
 }
 
-static int tear_down_with_few_files(void **state)
+static int set_up_with_few_places(void **state)
 {
-    struct rlimit limit;
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    limit.rlim_cur = limit.rlim_max < 1024 ? limit.rlim_max : 1024;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    return tear_down(state);
+    return set_up_small(state, 3600 * 1000);
+}
+
+static int set_up_with_deadlines(void **state)
+{
+    return set_up_small(state, 300);
 }
 
 static void assert_served(int fd)
 {
+    struct pollfd answered = {.fd = fd, .events = POLLIN};
+    assert_int_equal(poll(&answered, 1, PATIENCE_MS), 1);
     char answer[64] = "";
     assert_true(recv(fd, answer, sizeof answer - 1, 0) > 0);
     assert_true(cr_starts_with(answer, "HTTP/1.1 200"));
 }
 
-/* Whoever opens connections and says nothing may not take the files that work needs; when they go, the others are
- * served, and at the preferred server before. Each connection counts twice here: both its ends are in this process. */
-static void connections_beyond_the_cap_wait(void **state)
+static void say(int fd, const char *text)
 {
-    enum {
-        IDLE = 70,
-        PAUSED_MS = 150,
-        AT_ONCE_MS = 5000
-    }; /* of a busy machine; the idle ones are hung up after 15 s */
-    static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+static void read_counts(void *arg)
+{
+    struct fixture *f = arg;
+    f->counts = cr_http_server_counts(f->server);
+    sem_post(&f->counted);
+}
+
+static struct cr_http_counts counts_of(struct fixture *f)
+{
+    cr_loop_post(f->loop, read_counts, f);
+    assert_int_equal(sem_wait(&f->counted), 0);
+    return f->counts;
+}
+
+/* Accepted by the server, in the order in which they connected. */
+static void wait_for_accepted(struct fixture *f, size_t n)
+{
+    const int64_t end = cr_clock_monotonic_ms() + PATIENCE_MS;
+    while (counts_of(f).accepted < n)
+        assert_true(cr_clock_monotonic_ms() < end);
+}
+
+static const char half[] = "GET /metrics HTTP/1.1\r\nHost: x\r\nX: ";
+static const char whole[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+static const char big_ones[] = "GET /big HTTP/1.1\r\nHost: x\r\n\r\n";
+
+/* Whatever others began and did not end, a newcomer gets a place and its answer, and there are never more connections
+ * than places. */
+static void a_newcomer_is_served_in_a_flood(void **state)
+{
+    static const struct {
+        const char *what;
+        const char *said;
+        bool ends;
+    } floods[] = {
+        {"say nothing", "", false},
+        {"begin a head", half, false},
+        {"begin a head and say no more", half, true},
+        {"have their answer and stay", whole, false},
+        {"do not read", big_ones, false},
+        {"do not read, and say no more", big_ones, true},
+    };
     struct fixture *f = *state;
-    int idle[IDLE];
-    for (size_t i = 0; i < IDLE; i++)
-        idle[i] = connect_to(f);
-    int late = connect_to(f);
-    assert_int_equal(send(late, request, strlen(request), MSG_NOSIGNAL), strlen(request));
-    struct pollfd answered = {.fd = late, .events = POLLIN};
-    assert_int_equal(poll(&answered, 1, PAUSED_MS), 0);
-    for (int i = 0; i < 3; i++) { /* a server that is crowded notices with the first that it lets in */
-        cr_autofd int probe = connect_to_server(f->preferred);
-        assert_int_equal(send(probe, request, strlen(request), MSG_NOSIGNAL), strlen(request));
-        struct pollfd served = {.fd = probe, .events = POLLIN};
-        assert_int_equal(poll(&served, 1, AT_ONCE_MS), 1);
-        assert_served(probe);
+    int fds[cr_array_len(floods)][FLOOD];
+    size_t accepted = 0;
+    for (size_t i = 0; i < cr_array_len(floods); i++) {
+        for (size_t k = 0; k < FLOOD; k++) {
+            fds[i][k] = connect_to(f);
+            (void)send(fds[i][k], floods[i].said, strlen(floods[i].said), MSG_NOSIGNAL);
+            if (floods[i].ends)
+                shutdown(fds[i][k], SHUT_WR);
+        }
+        cr_autofd int fd = connect_to(f);
+        say(fd, whole);
+        assert_served(fd);
+        accepted += FLOOD + 1;
+        struct cr_http_counts counts = counts_of(f);
+        if (counts.accepted != accepted || counts.open > PLACES)
+            fail_msg("%s: %zu of %zu are in, %zu open", floods[i].what, counts.accepted, accepted, counts.open);
     }
-    assert_int_equal(poll(&answered, 1, 0), 0);
-    for (size_t i = 0; i < IDLE; i++)
-        close(idle[i]);
-    assert_served(late);
-    close(late);
+    assert_true(counts_of(f).gave_way >= FLOOD - PLACES);
+    for (size_t i = 0; i < cr_array_len(floods); i++)
+        for (size_t k = 0; k < FLOOD; k++)
+            close(fds[i][k]);
+}
+
+/* A kubelet that is slow itself: its request comes when as many others have come as there are places for those that
+ * have not asked yet; slow readers take none of these. */
+static void a_newcomer_has_time_to_ask(void **state)
+{
+    struct fixture *f = *state;
+    int slow[FLOOD];
+    int silent[LEFT - 1];
+    for (size_t i = 0; i < FLOOD; i++) {
+        slow[i] = connect_to(f);
+        (void)send(slow[i], big_ones, strlen(big_ones), MSG_NOSIGNAL);
+    }
+    wait_for_accepted(f, FLOOD);
+    cr_autofd int fd = connect_to(f);
+    for (size_t i = 0; i < LEFT - 1; i++)
+        silent[i] = connect_to(f);
+    wait_for_accepted(f, FLOOD + LEFT);
+    say(fd, whole);
+    assert_served(fd);
+    for (size_t i = 0; i < FLOOD; i++)
+        close(slow[i]);
+    for (size_t i = 0; i < LEFT - 1; i++)
+        close(silent[i]);
+}
+
+/* Deadlines are of the whole: what comes, a byte at a time, puts none off. */
+static void no_deadline_is_put_off(void **state)
+{
+    static const char *const starts[] = {"", half, whole};
+    struct fixture *f = *state;
+    for (size_t i = 0; i < cr_array_len(starts); i++) {
+        cr_autofd int fd = connect_to(f);
+        say(fd, starts[i]);
+        if (starts[i] == whole)
+            assert_served(fd);
+        const int64_t end = cr_clock_monotonic_ms() + PATIENCE_MS;
+        struct pollfd hung_up = {.fd = fd, .events = POLLRDHUP};
+        while (poll(&hung_up, 1, 10) == 0) { /* a byte each 10 ms, of a head that never ends */
+            assert_true(cr_clock_monotonic_ms() < end);
+            (void)send(fd, "y", 1, MSG_NOSIGNAL);
+        }
+        assert_int_equal(counts_of(f).late, i + 1);
+    }
+}
+
+static void a_slow_reader_has_a_deadline(void **state)
+{
+    struct fixture *f = *state;
+    cr_autofd int fd = connect_to(f);
+    say(fd, big_ones);
+    const int64_t end = cr_clock_monotonic_ms() + PATIENCE_MS;
+    char byte;
+    while (counts_of(f).late == 0) {
+        assert_true(cr_clock_monotonic_ms() < end);
+        (void)recv(fd, &byte, 1, MSG_DONTWAIT);
+    }
+}
+
+/* One connection cannot ask for more than it reads: of what it asks ahead a part is read, and one answer is made. */
+static void who_asks_ahead_is_answered_one_by_one(void **state)
+{
+    enum { ASKED = 4096 };
+    struct fixture *f = *state;
+    cr_autofd int fd = connect_to(f);
+    for (int i = 0; i < ASKED; i++)
+        if (send(fd, big_ones, strlen(big_ones), MSG_NOSIGNAL | MSG_DONTWAIT) <= 0)
+            break;
+    cr_autofd int other = connect_to(f);
+    say(other, whole);
+    assert_served(other);
+    assert_true(atomic_load(&f->big_ones) <= 1);
+}
+
+enum { FILES = 128, FILES_OF_OTHERS = 1024 };
+
+static void set_files(rlim_t files)
+{
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = files;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* All that there are; out: those taken, -1 at their end. */
+static void use_up_descriptors(int out[FILES + 1])
+{
+    size_t len = 0;
+    set_files(FILES);
+    while (len < FILES && (out[len] = eventfd(0, EFD_CLOEXEC)) >= 0)
+        len++;
+    out[len] = -1;
+}
+
+/* The first takes the one that the server keeps for that, the second the one of the first, which has its answer. */
+static void without_descriptors_it_still_answers(void **state)
+{
+    struct fixture *f = *state;
+    cr_autofd int first = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    cr_autofd int second = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)counts_of(f); /* the loop has opened what it needs */
+    int taken[FILES + 1];
+    use_up_descriptors(taken);
+    connect_socket(f, first);
+    say(first, whole);
+    assert_served(first);
+    connect_socket(f, second);
+    say(second, whole);
+    assert_served(second);
+    for (size_t i = 0; taken[i] >= 0; i++)
+        close(taken[i]);
+    set_files(FILES_OF_OTHERS);
+    assert_int_equal(counts_of(f).gave_way, 1);
 }
 
 static void free_server(void *arg)
@@ -332,7 +505,6 @@ static void freeing_closes_open_connections(void **state)
 {
     struct fixture *f = *state;
     cr_autofd int fd = connect_to(f);
-    static const char half[] = "GET /metrics HTTP/1.1\r\nHo";
     assert_int_equal(send(fd, half, strlen(half), MSG_NOSIGNAL), strlen(half));
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     assert_int_equal(ask(f, "GET", "/metrics", &text), 200); /* so the first was accepted, too */
@@ -401,7 +573,8 @@ static void all_addresses_means_ipv4_too(void **state)
     assert_int_equal(ask(*state, "GET", "/metrics", &text), 200);
 }
 
-#define with_loop(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define with_loop(test)       cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define with_few_places(test) cmocka_unit_test_setup_teardown(test, set_up_with_few_places, tear_down)
 
 int main(void)
 {
@@ -411,8 +584,12 @@ int main(void)
         with_loop(a_head_request_says_how_long_the_body_would_be),
         with_loop(another_method_is_told_which_are_allowed),
         with_loop(garbage_is_refused_and_hurts_nobody),
-        cmocka_unit_test_setup_teardown(connections_beyond_the_cap_wait, set_up_with_few_files,
-                                        tear_down_with_few_files),
+        with_few_places(a_newcomer_is_served_in_a_flood),
+        with_few_places(a_newcomer_has_time_to_ask),
+        with_few_places(who_asks_ahead_is_answered_one_by_one),
+        with_few_places(without_descriptors_it_still_answers),
+        cmocka_unit_test_setup_teardown(no_deadline_is_put_off, set_up_with_deadlines, tear_down),
+        cmocka_unit_test_setup_teardown(a_slow_reader_has_a_deadline, set_up_with_deadlines, tear_down),
         with_loop(freeing_closes_open_connections),
         cmocka_unit_test(addresses_are_read_as_flags_have_them),
         with_loop(an_address_in_use_is_named),

@@ -15,9 +15,10 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/strings.h"
+#include "wire/http_room.h"
 #include "wire/http_server.h"
 
-enum { PATIENCE_MS = 20 * 1000, SILENCE_S = 1, PENDING_MAX = 4 };
+enum { PATIENCE_MS = 20 * 1000, PENDING_MAX = 8, PLACES = 16, WAIT_MAX = CR_HTTP_ROOM_ASKED(PLACES) };
 
 struct fixture {
     struct cr_loop *loop;
@@ -52,7 +53,7 @@ static int set_up(void **state)
     cr_cond_init(&f->changed);
     f->loop = cr_loop_new();
     f->server = cr_http_server_new(f->loop);
-    cr_http_server_set_silence(f->server, SILENCE_S);
+    cr_http_server_limit(f->server, &(struct cr_http_limits){.connections = PLACES, .head_ms = 1000, .idle_ms = 1000});
     cr_http_server_handle_waiting(f->server, "/wait", on_asked, f);
     struct cr_error err = {0};
     if (!cr_http_server_listen(f->server, "127.0.0.1:0", &err))
@@ -238,6 +239,79 @@ static void only_get_begins_it(void **state)
     assert_int_equal(f->asked, 0);
 }
 
+/* From 127.0.0.n, so that it is another peer. */
+static int ask_from(const struct fixture *f, unsigned n)
+{
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + n)};
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)cr_http_server_port(f->server)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+    say(fd, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
+    return fd;
+}
+
+static void hear_refusal(int fd)
+{
+    char text[512];
+    assert_true(hear(fd, text, sizeof text) > 0);
+    assert_true(cr_starts_with(text, "HTTP/1.1 503 "));
+}
+
+/* Those who wait for a drain's end are legitimate, and none of them may be kept out by one peer that asks without end:
+ * the one with the most gives up a place, whoever came first stays, and nothing is begun for who is refused. */
+static void so_many_may_wait(void **state)
+{
+    enum { KUBELET = 1, HOSTILE = 2, LATE = 3 };
+    struct fixture *f = *state;
+    cr_autofd int kubelet = ask_from(f, KUBELET);
+    wait_for_asked(f, 1);
+    int hostile[WAIT_MAX - 1];
+    for (size_t i = 0; i < WAIT_MAX - 1; i++)
+        hostile[i] = ask_from(f, HOSTILE);
+    wait_for_asked(f, WAIT_MAX);
+    cr_autofd int more = ask_from(f, HOSTILE);
+    hear_refusal(more);
+    assert_int_equal(f->asked, WAIT_MAX);
+    cr_autofd int late = ask_from(f, LATE);
+    hear_refusal(hostile[WAIT_MAX - 2]); /* the youngest of that peer */
+    wait_for_asked(f, WAIT_MAX + 1);
+    assert_int_equal(waiting(f), WAIT_MAX);
+    cr_loop_post(f->loop, answer_all, f);
+    const int both[] = {kubelet, late};
+    for (size_t i = 0; i < 2; i++) {
+        char text[512];
+        assert_true(hear(both[i], text, sizeof text) > 0);
+        assert_true(cr_starts_with(text, "HTTP/1.1 200 "));
+    }
+    for (size_t i = 0; i < WAIT_MAX - 1; i++)
+        close(hostile[i]);
+}
+
+/* Nor does a flood of those who ask nothing. */
+static void who_waits_keeps_his_place_in_a_flood(void **state)
+{
+    enum { FLOOD = 2 * PLACES };
+    struct fixture *f = *state;
+    int flood[FLOOD];
+    cr_autofd int fd = ask(f);
+    wait_for_asked(f, 1);
+    for (size_t i = 0; i < FLOOD; i++)
+        flood[i] = connect_to(f);
+    cr_autofd int last = ask(f);
+    wait_for_asked(f, 2);
+    assert_int_equal(waiting(f), 2);
+    cr_loop_post(f->loop, answer_all, f);
+    char text[512];
+    assert_true(hear(fd, text, sizeof text) > 0);
+    assert_true(cr_starts_with(text, "HTTP/1.1 200 "));
+    for (size_t i = 0; i < FLOOD; i++)
+        close(flood[i]);
+}
+
 /* Whether it is answered afterwards or before. */
 static void a_server_may_go_while_somebody_waits(void **state)
 {
@@ -261,6 +335,7 @@ int main(void)
         with_loop(each_who_asked_is_answered), with_loop(silence_does_not_end_a_wait),
         with_loop(who_hangs_up_waits_no_more), with_loop(what_comes_meanwhile_is_kept),
         with_loop(only_get_begins_it),         with_loop(a_server_may_go_while_somebody_waits),
+        with_loop(so_many_may_wait),           with_loop(who_waits_keeps_his_place_in_a_flood),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,8 @@
  * cluster may reach it, and a kubelet must be answered within a second whatever they do:
  *
  *  - Connections have places (http_room.h). When they are taken, the one that has done least for its own gives way to
- * the newcomer, so that a listener never has to wait.
+ * the newcomer, so that listening never stops for long: 25 ms
+ *    at most, for a newcomer to ask before it can have to give way itself.
  *  - Each stage of a connection has a deadline that begins with the stage; what the other side sends does not put it
  * off.
  *  - In one turn of the loop a server takes so many new connections, reads so many bytes and answers one request of

@@ -18,6 +18,7 @@ enum {
     AT_ONCE = 64,    /* new ones in a turn of the loop, on each address */
     TLS_AT_ONCE = 4, /* each of them costs a signature sooner or later */
     PAUSE_MS = 100,
+    YOUNG_MS = 25, /* so long a newcomer may ask before it can have to give way */
     /* Of the kernel for each connection: requests are small, and who does not read his answer must not fill memory. */
     RECEIVE_BUFFER = 8 * 1024,
     SEND_BUFFER = 64 * 1024,
@@ -85,6 +86,12 @@ void cr_http_server_keep_spare(struct cr_http_server *server)
         server->spare = eventfd(0, EFD_CLOEXEC);
 }
 
+static void pause_listening(struct cr_http_server *server, int64_t ms)
+{
+    set_listening(server, false);
+    cr_timer_arm(server->pause, ms);
+}
+
 /* No descriptor is to be had: somebody gives way, or the spare one does, or the newcomers wait. Those of a TLS
  * connection come back a turn later. */
 static void make_descriptor(struct cr_http_server *server)
@@ -96,20 +103,33 @@ static void make_descriptor(struct cr_http_server *server)
         close(server->spare);
         server->spare = -1;
     } else {
-        set_listening(server, false);
-        cr_timer_arm(server->pause, PAUSE_MS);
+        pause_listening(server, PAUSE_MS);
     }
+}
+
+/* False: whoever would have to give way has just come. The others wait in the kernel, whose queue is far longer than
+ * what comes in that time. */
+static bool make_room(struct cr_http_server *server)
+{
+    if (!cr_http_room_is_full(&server->room))
+        return true;
+    struct cr_http_connection *victim = cr_http_server_victim(server, CR_HTTP_IDLE, CR_HTTP_ASKED, NULL);
+    int64_t young_ms = victim->came_ms + YOUNG_MS - cr_clock_monotonic_ms();
+    if (victim->place.stage == CR_HTTP_READING && young_ms > 0) {
+        pause_listening(server, young_ms);
+        return false;
+    }
+    cr_http_server_give_way(victim);
+    return true;
 }
 
 static void let_in(struct cr_http_server *server, int fd, const struct sockaddr *from)
 {
-    if (cr_http_room_is_full(&server->room))
-        cr_http_server_give_way(cr_http_server_victim(server, CR_HTTP_IDLE, CR_HTTP_ASKED, NULL));
     server->counts.accepted++;
     cr_http_connection_new(server, fd, from);
 }
 
-/* Linux says that descriptors are used up before it looks whether anybody is there. */
+/* Looked at first: nobody gives way for nobody, and Linux says that descriptors are used up before it looks. */
 static bool has_newcomers(int listening)
 {
     struct pollfd queue = {.fd = listening, .events = POLLIN};
@@ -127,15 +147,14 @@ static void on_acceptable(evutil_socket_t listening, short what, void *arg)
     (void)what;
     struct cr_http_server *server = arg;
     int most = server->make ? TLS_AT_ONCE : AT_ONCE;
-    for (int i = 0; i < most; i++) {
+    for (int i = 0; i < most && has_newcomers(listening) && make_room(server); i++) {
         struct sockaddr_storage from = {0};
         socklen_t len = sizeof from;
         int fd = accept4(listening, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
             let_in(server, fd, (const struct sockaddr *)&from);
         } else if (lacks_descriptors(errno)) {
-            if (has_newcomers(listening))
-                make_descriptor(server);
+            make_descriptor(server);
             return;
         } else if (errno == EAGAIN) {
             return;

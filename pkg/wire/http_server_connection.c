@@ -315,6 +315,7 @@ void cr_http_connection_new(struct cr_http_server *server, int fd, const struct 
 {
     struct cr_http_connection *connection = cr_new(struct cr_http_connection);
     connection->server = server;
+    connection->came_ms = cr_clock_monotonic_ms();
     connection->stream = new_stream(server);
     connection->deadline = cr_timer_new(server->loop, on_deadline, connection);
     cr_http_ask_init(&connection->ask);

@@ -38,6 +38,7 @@ struct cr_http_connection {
     struct cr_http_ask ask;
     const struct cr_http_route *route;
     struct cr_http_pending *pending; /* NULL: nobody has it; owned by who has it */
+    int64_t came_ms;                 /* when it was accepted */
     int64_t answered_ms;             /* when its answer began */
     size_t out;                      /* bytes of its answer, until all are out */
     bool last;                       /* nothing is asked after this answer */

@@ -75,6 +75,7 @@ struct cr_queue *cr_manager_add_controller(struct cr_manager *manager, const str
     *added = (struct controller){.options = *options, .queue = cr_queue_new(BACKOFF_FIRST_MS, BACKOFF_MAX_MS)};
     if (added->options.workers <= 0)
         added->options.workers = DEFAULT_WORKERS;
+    cr_queue_limit_namespaces(added->queue, added->options.workers);
     if (manager->health.metrics)
         cr_queue_count_in(added->queue, manager->health.metrics, options->name);
     return added->queue;

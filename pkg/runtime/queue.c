@@ -13,17 +13,19 @@
 #include "kube/cause.h"
 #include "runtime/delays.h"
 #include "runtime/queue_metrics.h"
+#include "runtime/round_robin.h"
 
 /* A key that is ready, worked on, delayed or has failed; others are not remembered. */
 struct item {
     struct cr_delay delay;
-    TAILQ_ENTRY(item) link; /* while ready */
-    const char *key;        /* interned, as the map has it */
-    bool ready;             /* waits for a worker */
-    bool working;           /* a worker has it */
-    bool again;             /* was added meanwhile */
-    bool low;               /* what it waits or is delayed for may come after other work */
-    int64_t ready_ms;       /* since when it is ready */
+    struct cr_round_robin_item place; /* while ready or worked on */
+    TAILQ_ENTRY(item) by_age;         /* while ready */
+    const char *key;                  /* interned, as the map has it */
+    bool ready;                       /* waits for a worker */
+    bool working;                     /* a worker has it */
+    bool again;                       /* was added meanwhile */
+    bool low;                         /* what it waits or is delayed for may come after other work */
+    int64_t ready_ms;                 /* since when it is ready */
     unsigned failures;
     int64_t added_ns;   /* since when it is wanted by a worker, which may be another one's still; 0: it is not */
     int64_t started_ns; /* while working */
@@ -39,9 +41,10 @@ struct cr_queue {
     size_t idle;            /* wait for changed; some may have been called already */
     bool watching;          /* one waits for due */
     struct cr_strmap *items;
-    struct ready ready[2]; /* [low] */
+    struct ready ready[2]; /* [low], the oldest first */
     size_t ready_len[2];
-    bool low_had_turn; /* the last one that was taken was one of low priority that had waited long */
+    struct cr_round_robin *order; /* in which they are taken: by namespace */
+    bool low_had_turn;            /* the last one that was taken was one of low priority that had waited long */
     struct cr_delays delays;
     int64_t backoff_first_ms;
     int64_t backoff_max_ms;
@@ -70,6 +73,7 @@ struct cr_queue *cr_queue_new(int64_t backoff_first_ms, int64_t backoff_max_ms)
     queue->items = cr_strmap_new(item_free);
     TAILQ_INIT(&queue->ready[false]);
     TAILQ_INIT(&queue->ready[true]);
+    queue->order = cr_round_robin_new(SIZE_MAX);
     queue->backoff_first_ms = backoff_first_ms;
     queue->backoff_max_ms = backoff_max_ms;
     return queue;
@@ -79,6 +83,7 @@ void cr_queue_free(struct cr_queue *queue)
 {
     if (!queue)
         return;
+    cr_round_robin_free(queue->order);
     cr_strmap_free(queue->items);
     cr_delays_dispose(&queue->delays);
     pthread_cond_destroy(&queue->due);
@@ -133,17 +138,20 @@ static void note_done(const struct cr_queue *queue, const struct item *item)
 
 static void line_up(struct cr_queue *queue, struct item *item, bool low)
 {
+    cr_autofree char *ns = cr_strndup(item->key, strcspn(item->key, "/"));
     item->ready = true;
     item->low = low;
     item->ready_ms = cr_clock_monotonic_ms();
-    TAILQ_INSERT_TAIL(&queue->ready[low], item, link);
+    TAILQ_INSERT_TAIL(&queue->ready[low], item, by_age);
     queue->ready_len[low]++;
+    cr_round_robin_add(queue->order, &item->place, ns, low);
 }
 
+/* What becomes of its place is the caller's. */
 static void step_out(struct cr_queue *queue, struct item *item)
 {
     item->ready = false;
-    TAILQ_REMOVE(&queue->ready[item->low], item, link);
+    TAILQ_REMOVE(&queue->ready[item->low], item, by_age);
     queue->ready_len[item->low]--;
 }
 
@@ -174,8 +182,10 @@ static bool make_ready(struct cr_queue *queue, struct item *item, bool low, int6
     if (item->ready && (low || !item->low))
         return false;
     bool woken = item->ready;
-    if (woken)
+    if (woken) {
         step_out(queue, item);
+        cr_round_robin_remove(queue->order, &item->place);
+    }
     line_up(queue, item, low);
     return !woken;
 }
@@ -190,12 +200,20 @@ static bool promote(struct cr_queue *queue)
     return any;
 }
 
-/* The next to be worked on; NULL: none is ready. One of low priority that has waited long has every other turn. */
+static struct item *next_in_order(struct cr_queue *queue, bool low)
+{
+    struct cr_round_robin_item *place = cr_round_robin_next(queue->order, low);
+    return place ? (struct item *)(void *)((char *)place - offsetof(struct item, place)) : NULL;
+}
+
+/* The next to be worked on; NULL: none is ready, or their namespaces have as many workers as they may. When one of low
+ * priority has waited long, these have every other turn. */
 static struct item *first_ready(struct cr_queue *queue)
 {
-    struct item *normal = TAILQ_FIRST(&queue->ready[false]);
-    struct item *low = TAILQ_FIRST(&queue->ready[true]);
-    bool turn = low && !queue->low_had_turn && low->ready_ms + CR_QUEUE_LOW_WAIT_MS <= cr_clock_monotonic_ms();
+    const struct item *oldest = TAILQ_FIRST(&queue->ready[true]);
+    struct item *normal = next_in_order(queue, false);
+    struct item *low = next_in_order(queue, true);
+    bool turn = low && !queue->low_had_turn && oldest->ready_ms + CR_QUEUE_LOW_WAIT_MS <= cr_clock_monotonic_ms();
     queue->low_had_turn = normal && turn;
     return normal && !turn ? normal : low;
 }
@@ -236,6 +254,13 @@ static void delay(struct cr_queue *queue, struct item *item, int64_t delay_ms, b
 }
 
 /* --- the interface --- */
+
+void cr_queue_limit_namespaces(struct cr_queue *queue, int workers)
+{
+    pthread_mutex_lock(&queue->lock);
+    cr_round_robin_limit(queue->order, workers > 1 ? (size_t)workers - 1 : 1);
+    pthread_mutex_unlock(&queue->lock);
+}
 
 static void add(struct cr_queue *queue, const char *key, int64_t delay_ms, bool low)
 {
@@ -299,6 +324,7 @@ char *cr_queue_take(struct cr_queue *queue)
     }
     if (!queue->shut_down) {
         step_out(queue, item);
+        cr_round_robin_start(queue->order, &item->place);
         item->working = true;
         note_taken(queue, item);
         key = cr_strdup(item->key);
@@ -316,13 +342,16 @@ void cr_queue_done(struct cr_queue *queue, const char *key)
     struct item *item = cr_strmap_get(queue->items, key);
     if (item) {
         item->working = false;
+        cr_round_robin_done(queue->order, &item->place);
         note_done(queue, item);
         if (item->again && !queue->shut_down) {
             item->again = false;
-            if (make_ready(queue, item, item->low, 0))
-                call_worker(queue);
+            (void)make_ready(queue, item, item->low, 0);
         }
         drop_if_idle(queue, item);
+        /* Also one that waited for its namespace to have a worker less. */
+        if (queue->ready_len[false] || queue->ready_len[true])
+            call_worker(queue);
     }
     pthread_mutex_unlock(&queue->lock);
 }

@@ -1,6 +1,7 @@
 /* The work queue: keys, each at most once waiting and never worked on by two at a time (client-go's workqueue
  * semantics): a key added while it is worked on is worked on again afterwards. Delays, per-key exponential backoff, and
- * two priorities, as controller-runtime's priority queue has them. Thread-safe. */
+ * two priorities, as controller-runtime's priority queue has them. Namespaces ("ns/name") take turns, so that the keys
+ * of one, however many, delay no other's. Thread-safe. */
 #ifndef CR_RUNTIME_QUEUE_H
 #define CR_RUNTIME_QUEUE_H
 
@@ -19,6 +20,9 @@ struct cr_queue *cr_queue_new(int64_t backoff_first_ms, int64_t backoff_max_ms);
 void cr_queue_free(struct cr_queue *queue);
 CR_DEFINE_CLEANUP(cr_queue, struct cr_queue, cr_queue_free)
 
+/* Of so many workers all but one (at least one) work for one namespace at a time: one is left for the others, whatever
+ * its reconciles wait for. Once, before the first key; without it there is no limit. */
+void cr_queue_limit_namespaces(struct cr_queue *queue, int workers);
 /* Counts in workqueue_* (queue_metrics.h) under this name, static. Once, before the first key; metrics is not written
  * any more once the queue is freed. */
 void cr_queue_count_in(struct cr_queue *queue, struct cr_metrics *metrics, const char *name);

@@ -220,15 +220,18 @@ def dated(signer: pki.Authority, begins: int, ends: int) -> Material:
 
 
 def bulky_authority(generation: int) -> pki.Authority:
-    """One whose certificate is most of what a Secret can hold."""
+    """One whose bundle, the CA itself and ten more, is most of what a Secret can hold."""
     key = pki.new_key()
     with tempfile.TemporaryDirectory(prefix="certroll-test-") as scratch:
         folder = Path(scratch)
         (folder / "key").write_bytes(key)
-        (folder / "config").write_text(_BULKY_CONFIG + "2.999.1 = ASN1:UTF8String:" + "x" * 450_000 + "\n")
-        _openssl("req", "-x509", "-new", "-key", folder / "key", "-subj", f"/CN=bulky {generation}", "-days", "30",
-                 "-config", folder / "config", "-out", folder / "crt")  # fmt: skip
-        return pki.Authority(generation, (folder / "crt").read_bytes(), key)
+        (folder / "config").write_text(_BULKY_CONFIG + "2.999.1 = ASN1:UTF8String:" + "x" * 41_000 + "\n")
+        bundle = b""
+        for name in ("", *(f" {number}" for number in range(10))):
+            _openssl("req", "-x509", "-new", "-key", folder / "key", "-subj", f"/CN=bulky {generation}{name}", "-days", "30",
+                     "-config", folder / "config", "-out", folder / "crt")  # fmt: skip
+            bundle += (folder / "crt").read_bytes()
+        return pki.Authority(generation, bundle, key)
 
 
 _BULKY_CONFIG = """

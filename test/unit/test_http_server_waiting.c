@@ -270,9 +270,10 @@ static void so_many_may_wait(void **state)
     cr_autofd int kubelet = ask_from(f, KUBELET);
     wait_for_asked(f, 1);
     int hostile[WAIT_MAX - 1];
-    for (size_t i = 0; i < WAIT_MAX - 1; i++)
+    for (size_t i = 0; i < WAIT_MAX - 1; i++) {
         hostile[i] = ask_from(f, HOSTILE);
-    wait_for_asked(f, WAIT_MAX);
+        wait_for_asked(f, i + 2); /* so that the last one is the youngest */
+    }
     cr_autofd int more = ask_from(f, HOSTILE);
     hear_refusal(more);
     assert_int_equal(f->asked, WAIT_MAX);

@@ -111,6 +111,75 @@ static void a_delay_that_ends_during_the_work_counts_as_added(void **state)
     take_and_finish(queue, "a");
 }
 
+/* --- namespaces --- */
+
+static void namespaces_take_turns(void **state)
+{
+    (void)state;
+    static const char *const added[] = {"a/1", "a/2", "a/3", "a/4", "b/1", "c/1", "b/2", "/cluster"};
+    static const char *const order[] = {"a/1", "b/1", "c/1", "/cluster", "a/2", "b/2", "a/3", "a/4"};
+    for (int low = 0; low < 2; low++) {
+        CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+        for (size_t i = 0; i < cr_array_len(added); i++) {
+            if (low)
+                cr_queue_add_low(queue, added[i], 0);
+            else
+                cr_queue_add(queue, added[i]);
+        }
+        for (size_t i = 0; i < cr_array_len(order); i++)
+            take_and_finish(queue, order[i]);
+    }
+}
+
+static void *take_later(void *queue)
+{
+    return cr_queue_take(queue);
+}
+
+/* Four workers, of which three are left to a namespace that has many keys. */
+static void one_worker_is_left_for_other_namespaces(void **state)
+{
+    (void)state;
+    pthread_t fourth;
+    char *keys[3];
+    void *taken = NULL;
+    CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+    cr_queue_limit_namespaces(queue, 4);
+    for (char i = '1'; i <= '9'; i++)
+        cr_queue_add(queue, (const char[]){'a', '/', i, '\0'});
+    for (size_t i = 0; i < cr_array_len(keys); i++)
+        keys[i] = cr_queue_take(queue);
+    assert_int_equal(pthread_create(&fourth, NULL, take_later, queue), 0);
+    cr_queue_add(queue, "b/1");
+    pthread_join(fourth, &taken);
+    assert_string_equal(taken, "b/1");
+    cr_queue_done(queue, taken);
+    free(taken);
+    /* It goes on as soon as it has a worker less. */
+    assert_int_equal(pthread_create(&fourth, NULL, take_later, queue), 0);
+    cr_queue_done(queue, keys[0]);
+    pthread_join(fourth, &taken);
+    assert_string_equal(taken, "a/4");
+    cr_queue_done(queue, taken);
+    free(taken);
+    for (size_t i = 1; i < cr_array_len(keys); i++)
+        cr_queue_done(queue, keys[i]);
+    for (size_t i = 0; i < cr_array_len(keys); i++)
+        free(keys[i]);
+    assert_int_equal(cr_queue_len(queue), 5);
+}
+
+static void a_single_worker_works_for_everybody(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_queue) struct cr_queue *queue = cr_queue_new(1, 10);
+    cr_queue_limit_namespaces(queue, 1);
+    cr_queue_add(queue, "a/1");
+    cr_queue_add(queue, "a/2");
+    take_and_finish(queue, "a/1");
+    take_and_finish(queue, "a/2");
+}
+
 /* From adding with backoff to being handed out. */
 static int64_t backoff_ms(struct cr_queue *queue, int64_t min_delay_ms)
 {
@@ -610,6 +679,9 @@ int main(void)
         cmocka_unit_test(of_two_delays_the_earlier_wins),
         cmocka_unit_test(adding_now_takes_the_place_of_the_delay),
         cmocka_unit_test(a_delay_that_ends_during_the_work_counts_as_added),
+        cmocka_unit_test(namespaces_take_turns),
+        cmocka_unit_test(one_worker_is_left_for_other_namespaces),
+        cmocka_unit_test(a_single_worker_works_for_everybody),
         cmocka_unit_test(backoff_doubles_to_its_cap_until_the_key_is_forgotten),
         cmocka_unit_test(shutdown_wakes_the_waiting_and_hands_out_nothing_more),
         cmocka_unit_test(a_sooner_delay_wakes_a_worker_that_waits_for_a_later_one),

@@ -234,4 +234,6 @@ void raw_tls_serve(struct test_conn *conn, void *arg)
     }
     if (flight->silent || flight->alert)
         test_conn_wait_closed(conn);
+    else
+        test_conn_hang_up(conn);
 }

@@ -128,6 +128,13 @@ void test_conn_wait_closed(struct test_conn *conn)
         ;
 }
 
+/* Closed at once with something unread, the kernel would send a reset. */
+void test_conn_hang_up(struct test_conn *conn)
+{
+    shutdown(conn->io->fd, SHUT_WR);
+    test_conn_wait_closed(conn);
+}
+
 static bool fill(struct test_conn_io *io)
 {
     char chunk[4096];

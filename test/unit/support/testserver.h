@@ -66,6 +66,8 @@ bool test_conn_read(struct test_conn *conn, size_t len);
 bool test_conn_take(struct test_conn *conn, void *data, size_t len);
 /* Reads and drops until the peer ends or the server is stopped. */
 void test_conn_wait_closed(struct test_conn *conn);
+/* Sends the end, and no reset whatever the client still sends; waits for its end. */
+void test_conn_hang_up(struct test_conn *conn);
 
 /* What a server may do to a request: answer nothing, or begin an answer of 9 bytes with "half". */
 void test_serve_silence(struct test_conn *conn, void *arg);

@@ -461,7 +461,7 @@ def test_envoys_certificates_are_relayed_and_nothing_else(tmp_path: Path, socket
         assert reloader.get("/quitquitquit")[0] == 404
         assert _Envoy.asked == ["GET /certs None"]
         _Envoy.page = b"x" * 3 * 1024 * 1024
-        assert reloader.get("/certs") == (502, "Envoy's admin interface: it is too large\n")
+        assert reloader.get("/certs") == (502, "Envoy's admin interface: it is longer than the 2097152 bytes that are read\n")
         envoy.shutdown()
         envoy.server_close()
         assert reloader.get("/certs")[0] == 502

@@ -15,6 +15,10 @@ from control_plane import ROOT, ControlPlane, wait_until
 POLICY = ROOT / "manifests" / "base" / "admission.yaml"
 USER = "system:serviceaccount:certroll-system:certroll-operator"
 OTHER_USER = "system:serviceaccount:certroll-system:somebody"
+PLACE = "trust-admission"
+# As kustomize's namePrefix and nameSuffix make them, and whose namespace only has the name.
+RENAMED = [f"system:serviceaccount:{PLACE}:{name}" for name in ("blue-certroll-operator", "certroll-operator-2", "a.certroll-operator.b")]
+NAMESAKE = "system:serviceaccount:certroll-operator:somebody"
 OURS = {"certroll.dev/trust-domain": "shop/mesh"}
 STAGED = {"certroll.dev/staging": "true"}
 
@@ -28,7 +32,7 @@ CERTIFICATE = subprocess.run(
 
 @pytest.fixture(scope="module")
 def admission(control_plane: ControlPlane) -> Iterator[ControlPlane]:
-    accounts = [f"--serviceaccount={user.removeprefix('system:serviceaccount:')}" for user in (USER, OTHER_USER)]
+    accounts = [f"--serviceaccount={user.removeprefix('system:serviceaccount:')}" for user in (USER, OTHER_USER, *RENAMED, NAMESAKE)]
     control_plane.kubectl("apply", "--server-side", "-f", str(POLICY))
     control_plane.kubectl("create", "clusterrolebinding", "certroll-test-admission", "--clusterrole=cluster-admin", *accounts)
     forbidden = made("ConfigMap", "probe")
@@ -63,7 +67,7 @@ def attempt(plane: ControlPlane, user: str, namespace: str, request: tuple[tuple
 
 @pytest.fixture(scope="module")
 def place(admission: ControlPlane) -> Iterator[str]:
-    name = "trust-admission"
+    name = PLACE
     admission.kubectl("create", "namespace", name)
     objects = [
         made("Secret", "ours", OURS),
@@ -222,3 +226,17 @@ def test_the_operator_is_pinned_and_nobody_else(admission: ControlPlane, place: 
     assert "the certroll operator may" in done.stderr and message in done.stderr
     other = attempt(admission, OTHER_USER, place, request)
     assert other.returncode == 0, other.stderr
+
+
+@pytest.mark.parametrize("user", RENAMED)
+def test_an_account_with_a_prefix_or_a_suffix_is_pinned(admission: ControlPlane, place: str, user: str) -> None:
+    done = attempt(admission, user, place, create(made("ConfigMap", "new")))
+    assert done.returncode != 0 and "the certroll operator may" in done.stderr
+    key = create(made("Secret", "certroll-digest-key", type="Opaque"))
+    assert attempt(admission, user, place, key).returncode == 0
+    assert attempt(admission, user, "default", key).returncode != 0
+
+
+def test_a_namespace_of_the_operators_name_pins_nobody(admission: ControlPlane, place: str) -> None:
+    done = attempt(admission, NAMESAKE, place, create(made("ConfigMap", "new")))
+    assert done.returncode == 0, done.stderr

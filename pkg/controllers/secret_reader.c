@@ -23,7 +23,7 @@ struct reading {
     enum state state;
     struct cr_json *secret; /* wiped once it is read */
     char *text;             /* of data, which secret borrows; NULL when data is a tree */
-    size_t bytes;           /* of text */
+    size_t bytes;           /* of data */
     struct cr_pack *views;  /* once it is read; NULL: it was dropped, or nobody names it any more */
     struct tenant *tenant;  /* while it waits */
     TAILQ_ENTRY(reading) entry;
@@ -85,6 +85,15 @@ static void leave(struct cr_secret_reader *reader)
     free(reader);
 }
 
+/* Of data that is a tree, about. */
+static size_t size_of(const struct cr_json *data)
+{
+    size_t bytes = 0;
+    for (const struct cr_json *value = cr_json_first(data); value; value = cr_json_next(value))
+        bytes += strlen(cr_or_empty(cr_json_key(value))) + strlen(cr_or_empty(cr_json_string(value)));
+    return bytes;
+}
+
 /* What is needed of it to be read, with a copy of the text of data. */
 static struct reading *reading_new(struct cr_secret_reader *reader, struct cr_json *json)
 {
@@ -104,6 +113,7 @@ static struct reading *reading_new(struct cr_secret_reader *reader, struct cr_js
     struct cr_json *data = cr_json_take(json, "data");
     const char *text = cr_json_text(data, &reading->bytes);
     if (!text) {
+        reading->bytes = size_of(data);
         if (data)
             cr_json_set(reading->secret, "data", data);
         return reading;

@@ -17,6 +17,9 @@ struct cr_watch_handler {
     bool (*wants)(void *arg, const char *ns, const char *name);
     /* Added or modified; takes the object. */
     void (*on_object)(void *arg, struct cr_json *object);
+    /* It is there, and too large to be read (CR_OBJECT_VALUES_MAX, or the bytes of an event): what is known of it from
+     * before is older. Borrowed. Optional. */
+    void (*on_unreadable)(void *arg, const char *ns, const char *name);
     /* Deleted; the object is borrowed. */
     void (*on_delete)(void *arg, const struct cr_json *object);
     /* A full state begins: what on_object does not bring until on_synced is gone. */

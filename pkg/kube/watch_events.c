@@ -87,39 +87,36 @@ void cr_watch_pass_over(void *arg, const struct cr_watch_head *head)
 
 /* --- what is too much to be read --- */
 
-/* Whoever may write an object may make it large; that must not end the watch of all others. What is told is an object
- * without anything that somebody could rely on. Owned. */
-static struct cr_json *name_alone(const struct cr_watch *watch, const struct cr_watch_head *head)
+/* Whoever may write an object may make it large; that must not end the watch of all others. */
+static void tell_unreadable(const struct cr_watch *watch, const char *ns, const char *name)
 {
-    struct cr_json *object = cr_json_new_object();
+    cr_client_metrics_event(cr_client_metrics(watch->client), watch->resource, "too_large");
+    cr_log(CR_LOG_WARN, "an object is too large to be read: what was read of it last stays",
+           {"resource", watch->resource->plural}, {"namespace", ns}, {"name", name});
+    if (watch->handler.on_unreadable)
+        watch->handler.on_unreadable(watch->handler.arg, ns, name);
+}
+
+static void tell_deleted(const struct cr_watch *watch, const struct cr_watch_head *head)
+{
+    CR_CLEANUP(cr_json) struct cr_json *object = cr_json_new_object();
     struct cr_json *metadata = cr_json_object_in(object, "metadata");
     cr_json_set_string(metadata, "name", head->name);
     cr_json_set_string(metadata, "namespace", head->ns[0] ? head->ns : NULL);
     cr_json_set_string(metadata, "resourceVersion", head->resource_version);
     cr_resource_stamp(watch->resource, object);
-    return object;
-}
-
-static void note_too_large(const struct cr_watch *watch, const char *ns, const char *name)
-{
-    cr_client_metrics_event(cr_client_metrics(watch->client), watch->resource, "too_large");
-    cr_log(CR_LOG_WARN, "an object is too large to be read, and counts as empty", {"resource", watch->resource->plural},
-           {"namespace", ns}, {"name", name});
+    watch->handler.on_delete(watch->handler.arg, object);
 }
 
 void cr_watch_take_name(void *arg, const struct cr_watch_head *head)
 {
     struct cr_watch *watch = arg;
-    struct cr_json *object = name_alone(watch, head);
     note_event(watch);
-    note_too_large(watch, head->ns, head->name);
     advance(watch, head->resource_version);
-    if (!head->deleted) {
-        watch->handler.on_object(watch->handler.arg, object);
-        return;
-    }
-    watch->handler.on_delete(watch->handler.arg, object);
-    cr_json_free(object);
+    if (head->deleted)
+        tell_deleted(watch, head);
+    else
+        tell_unreadable(watch, head->ns, head->name);
 }
 
 /* The server does not choose what labels there are. */
@@ -203,11 +200,12 @@ bool cr_watch_take_frame(void *arg, const char *frame, size_t len, struct cr_err
 /* --- pages --- */
 
 /* One of the list, from its text, so that there is a tree of one at a time; NULL: it is too much to be read. Owned. */
-static struct cr_json *parse_item(const struct cr_json_slice *item)
+static struct cr_json *parse_item(const struct cr_watch *watch, const struct cr_json_slice *item)
 {
     static const char *const managers[] = {"metadata", "managedFields", NULL};
+    const char *const apart[] = {watch->apart, NULL};
     struct cr_json_budget budget = {.values = CR_OBJECT_VALUES_MAX};
-    const struct cr_json_parts parts = {.without = managers, .budget = &budget};
+    const struct cr_json_parts parts = {.apart = watch->apart ? apart : NULL, .without = managers, .budget = &budget};
     return cr_json_parse_parts(item->text, item->len, &parts, NULL);
 }
 
@@ -223,27 +221,27 @@ static void copy_member(const struct cr_json_slice *object, const char *name, ch
     }
 }
 
-/* As of a frame that is too much. */
-static struct cr_json *name_of_item(const struct cr_watch *watch, const struct cr_json_slice *item)
+/* As of a frame that is too much. False: it has no name. */
+static bool take_name_of_item(const struct cr_watch *watch, const struct cr_json_slice *item)
 {
     struct cr_watch_head head = {0};
     struct cr_json_slice metadata;
     if (!cr_json_members_find(item, "metadata", &metadata))
-        return cr_json_new_object();
+        return false;
     copy_member(&metadata, "namespace", head.ns, sizeof head.ns);
     copy_member(&metadata, "name", head.name, sizeof head.name);
-    copy_member(&metadata, "resourceVersion", head.resource_version, sizeof head.resource_version);
     if (!head.name[0])
-        return cr_json_new_object();
-    note_too_large(watch, head.ns, head.name);
-    return name_alone(watch, &head);
+        return false;
+    if (!watch->handler.wants || watch->handler.wants(watch->handler.arg, head.ns, head.name))
+        tell_unreadable(watch, head.ns, head.name);
+    return true;
 }
 
 static bool take_item(struct cr_watch *watch, const struct cr_json_slice *text, struct cr_error *err)
 {
-    struct cr_json *item = parse_item(text);
-    if (!item)
-        item = name_of_item(watch, text);
+    struct cr_json *item = parse_item(watch, text);
+    if (!item && take_name_of_item(watch, text))
+        return true;
     if (!cr_obj_name(item)) {
         discard(watch, item);
         return cr_error_set(err, CR_ERR_TRANSIENT, "an object without a name");

@@ -6,6 +6,7 @@
 #include <openssl/rsa.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/strings.h"
@@ -62,14 +63,71 @@ static bool read_certificates(struct cr_probe_client *client, const void *pem, s
     return client->leaf && whole ? true : cr_error_set(err, CR_ERR_INVALID, "its certificate cannot be read");
 }
 
+static bool is_for_signing(int algorithm)
+{
+    static const int kinds[] = {NID_X9_62_id_ecPublicKey, NID_rsaEncryption, NID_rsassaPss, NID_ED25519, NID_ED448};
+    for (size_t i = 0; i < cr_array_len(kinds); i++)
+        if (kinds[i] == algorithm)
+            return true;
+    return false;
+}
+
+/* Of a DSA or DH key OpenSSL computes the public half as it decodes it, however large the prime is. Owned. */
+static EVP_PKEY *decode_pkcs8(const unsigned char *der, long len)
+{
+    const ASN1_OBJECT *algorithm = NULL;
+    PKCS8_PRIV_KEY_INFO *info = d2i_PKCS8_PRIV_KEY_INFO(NULL, &der, len);
+    bool known = info && PKCS8_pkey_get0(&algorithm, NULL, NULL, NULL, info) && is_for_signing(OBJ_obj2nid(algorithm));
+    EVP_PKEY *key = known ? EVP_PKCS82PKEY(info) : NULL;
+    PKCS8_PRIV_KEY_INFO_free(info);
+    return key;
+}
+
+/* NULL: it is encrypted, of another kind, or corrupt. */
+static EVP_PKEY *decode_key(const char *label, const char *header, const unsigned char *der, long len)
+{
+    if (*header)
+        return NULL;
+    if (strcmp(label, PEM_STRING_PKCS8INF) == 0)
+        return decode_pkcs8(der, len);
+    return d2i_PrivateKey(strcmp(label, PEM_STRING_RSA) == 0 ? EVP_PKEY_RSA : EVP_PKEY_EC, NULL, &der, len);
+}
+
+static bool is_private_key(const char *label)
+{
+    return strcmp(label, PEM_STRING_PKCS8INF) == 0 || strcmp(label, PEM_STRING_RSA) == 0 ||
+           strcmp(label, PEM_STRING_ECPRIVATEKEY) == 0;
+}
+
+/* The first private key of the text; other blocks are passed over. Owned; NULL: there is none that can be used. */
+static EVP_PKEY *find_key(BIO *bio)
+{
+    char *label = NULL;
+    char *header = NULL;
+    unsigned char *der = NULL;
+    long len = 0;
+    EVP_PKEY *key = NULL;
+    bool found = false;
+    while (!found && PEM_read_bio(bio, &label, &header, &der, &len)) {
+        found = is_private_key(label);
+        if (found)
+            key = decode_key(label, header, der, len);
+        OPENSSL_free(label);
+        OPENSSL_free(header);
+        OPENSSL_clear_free(der, (size_t)len);
+    }
+    return key;
+}
+
 static bool read_key(struct cr_probe_client *client, const void *pem, size_t len, struct cr_error *err)
 {
     BIO *bio = BIO_new_mem_buf(pem, (int)len);
-    client->key = PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL);
+    client->key = find_key(bio);
     BIO_free(bio);
     ERR_clear_error();
     if (!client->key)
-        return cr_error_set(err, CR_ERR_INVALID, "its key cannot be read, or is encrypted");
+        return cr_error_set(err, CR_ERR_INVALID,
+                            "its key cannot be read, is encrypted, or is none of RSA, ECDSA and EdDSA");
     char words[CR_TLS_LIMIT_WORDS];
     if (!cr_tls_client_key_fits(client->key, words))
         return cr_error_set(err, CR_ERR_INVALID, "its %s", words);

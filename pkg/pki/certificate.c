@@ -172,7 +172,7 @@ struct cr_certificates *cr_certificates_read(const struct cr_pem_input *in, size
 struct x509_st *cr_certificate_x509(struct cr_certificate *cert)
 {
     const unsigned char *at = cert->der.data;
-    if (!cert->x509)
+    if (!cert->x509 && cr_key_is_decodable(cert->asn1->tbs->spki->algorithm)) /* as it is made, its key is decoded */
         cert->x509 = d2i_X509(NULL, &at, (long)cert->der.len);
     return cert->x509;
 }

@@ -28,7 +28,8 @@ struct cr_certificates *cr_certificates_ref(struct cr_certificates *certs) CR_MU
 void cr_certificates_free(struct cr_certificates *certs); /* of one owner */
 CR_DEFINE_CLEANUP(cr_certificates, struct cr_certificates, cr_certificates_free)
 
-/* OpenSSL's own view of it, for what OpenSSL does with it. Borrowed; NULL when it has no memory. */
+/* OpenSSL's own view of it, for what OpenSSL does with it. Borrowed; NULL when it has no memory, or the public key is
+ * on a curve without a name. */
 struct x509_st *cr_certificate_x509(struct cr_certificate *cert);
 /* The public key. Borrowed; NULL when it is of a kind that OpenSSL does not know. */
 struct evp_pkey_st *cr_certificate_key(struct cr_certificate *cert);

@@ -86,11 +86,6 @@ static EVP_PKEY *decode(enum form form, enum type type, const void *der, size_t 
     return key;
 }
 
-struct evp_pkey_st *cr_key_decode_public(const struct X509_algor_st *algorithm, const void *der, size_t len)
-{
-    return decode(PUBLIC, type_of(algorithm), der, len);
-}
-
 /* RFC 5480, section 2.1.1: a curve by its name. */
 static int curve_of(const X509_ALGOR *algorithm)
 {
@@ -98,6 +93,18 @@ static int curve_of(const X509_ALGOR *algorithm)
     int type = V_ASN1_UNDEF;
     X509_ALGOR_get0(NULL, &type, &parameter, algorithm);
     return type == V_ASN1_OBJECT ? OBJ_obj2nid(parameter) : NID_undef;
+}
+
+bool cr_key_is_decodable(const struct X509_algor_st *algorithm)
+{
+    int parameters = V_ASN1_UNDEF;
+    X509_ALGOR_get0(NULL, &parameters, NULL, algorithm);
+    return type_of(algorithm) != EC || parameters == V_ASN1_OBJECT; /* a curve's name, known or not */
+}
+
+struct evp_pkey_st *cr_key_decode_public(const struct X509_algor_st *algorithm, const void *der, size_t len)
+{
+    return cr_key_is_decodable(algorithm) ? decode(PUBLIC, type_of(algorithm), der, len) : NULL;
 }
 
 bool cr_key_has_public(const struct evp_pkey_st *key, const struct X509_algor_st *algorithm, const void *bits,

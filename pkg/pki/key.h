@@ -23,8 +23,11 @@ struct evp_pkey_st *cr_key_read_block(const struct cr_pem_block *block, enum cr_
                                       struct cr_error *err);
 struct evp_pkey_st *cr_key_read_public_block(const struct cr_pem_block *block, struct cr_error *err);
 
+/* Whether OpenSSL may decode a public key of this algorithm. A point on a curve of which the parameters are written out
+ * may cost it seconds: the prime is then its author's choice (RFC 5480, section 2.1.1, forbids them). */
+bool cr_key_is_decodable(const struct X509_algor_st *algorithm);
 /* The public key of a SubjectPublicKeyInfo's DER, whose algorithm the caller knows. Owned by the caller; NULL when
- * OpenSSL cannot read it. */
+ * OpenSSL cannot read it, or may not. */
 struct evp_pkey_st *cr_key_decode_public(const struct X509_algor_st *algorithm, const void *der, size_t len);
 
 /* Whether these bits are the public half of the private key, told without decoding them, which takes OpenSSL as long as

@@ -367,7 +367,9 @@ static bool describe_issuer(struct work *w, struct cr_paths *paths)
 static bool describe_paths(struct work *w)
 {
     if (!cr_certificate_x509(leaf_of(w)))
-        return refuse(w, CR_MATERIAL_UNPARSABLE, "%s: OpenSSL cannot read the leaf", name_of(w, CERTIFICATE));
+        return refuse(w, CR_MATERIAL_UNPARSABLE,
+                      "%s: OpenSSL cannot read the leaf, or its key is on a curve without a name",
+                      name_of(w, CERTIFICATE));
     CR_CLEANUP(cr_paths) struct cr_paths *paths = paths_of(w);
     if (paths && describe_anchors(w, paths) && describe_issuer(w, paths))
         return true;

@@ -25,6 +25,8 @@ struct cr_paths {
     STACK_OF(X509) * between; /* borrowed certificates */
     size_t reached;
     size_t signatures;
+    size_t name_steps_each; /* of one verification */
+    size_t name_steps;
 };
 
 void cr_paths_free(struct cr_paths *paths)
@@ -119,39 +121,29 @@ static bool check_size(X509 *cert, struct cr_error *err)
                         CR_PATHS_CERTIFICATE_BYTES_MAX);
 }
 
-static size_t count_names(X509 *cert)
+static size_t extension_bytes(const X509 *cert, int nid)
 {
-    GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
-    size_t count = names ? (size_t)sk_GENERAL_NAME_num(names) : 0;
-    GENERAL_NAMES_free(names);
-    return count + (size_t)X509_NAME_entry_count(X509_get_subject_name(cert));
-}
-
-static size_t constraint_bytes(const X509 *cert)
-{
-    int at = X509_get_ext_by_NID(cert, NID_name_constraints, -1);
+    int at = X509_get_ext_by_NID(cert, nid, -1);
     const X509_EXTENSION *found = at < 0 ? NULL : X509_get_ext(cert, at);
     return found ? (size_t)ASN1_STRING_length(X509_EXTENSION_get_data((X509_EXTENSION *)(uintptr_t)found)) : 0;
 }
 
-/* Each CA's constraints are compared with the names of everybody below it. */
-static bool check_names(const struct cr_paths *paths, struct cr_error *err)
+static size_t name_bytes(X509 *cert)
 {
-    size_t bytes = 0;
-    size_t names = 0;
-    for (size_t i = 0; i < paths->len; i++)
-        bytes += paths->items[i].x509 ? constraint_bytes(paths->items[i].x509) : 0;
-    if (!bytes)
-        return true;
-    for (size_t i = 0; i < paths->len; i++)
-        names += paths->items[i].x509 ? count_names(paths->items[i].x509) : 0;
-    names += count_names(paths->leaf);
-    if (names <= CR_PATHS_NAME_STEPS_MAX / bytes)
-        return true;
-    return cr_error_set(
-        err, CR_ERR_INVALID,
-        "the chain has %zu names and %zu bytes of name constraints: their product passes the limit of %d", names, bytes,
-        CR_PATHS_NAME_STEPS_MAX);
+    int subject = i2d_X509_NAME(X509_get_subject_name(cert), NULL);
+    return extension_bytes(cert, NID_subject_alt_name) + (subject > 0 ? (size_t)subject : 0);
+}
+
+/* Each CA's constraints are compared with the names of everybody below it, byte by byte. */
+static void count_name_steps(struct cr_paths *paths)
+{
+    size_t constraints = 0;
+    size_t names = name_bytes(paths->leaf);
+    for (size_t i = 0; i < paths->len; i++) {
+        constraints += paths->items[i].x509 ? extension_bytes(paths->items[i].x509, NID_name_constraints) : 0;
+        names += paths->items[i].x509 ? name_bytes(paths->items[i].x509) : 0;
+    }
+    paths->name_steps_each = names * constraints; /* each at most 64 times 64 KiB */
 }
 
 /* One whose key OpenSSL does not know verifies nothing. */
@@ -188,9 +180,9 @@ struct cr_paths *cr_paths_new(struct x509_st *leaf, const struct cr_paths_above 
     *paths = (struct cr_paths){.leaf = leaf, .items = cr_calloc(len + 1, sizeof *paths->items), .len = len};
     for (size_t i = 0; i < len; i++)
         paths->items[i] = candidate_of(&above[i]);
-    if (!check_size(leaf, err) || !reach_all(paths, err) || !open_reached(paths, above, err) ||
-        !check_names(paths, err))
+    if (!check_size(leaf, err) || !reach_all(paths, err) || !open_reached(paths, above, err))
         return NULL;
+    count_name_steps(paths);
     return cr_steal(&paths);
 }
 
@@ -202,6 +194,16 @@ static bool may_check(const struct cr_paths *paths, struct cr_error *err)
         return true;
     return cr_error_set(err, CR_ERR_INVALID, "more than %d signatures would have to be checked for one leaf",
                         CR_PATHS_SIGNATURES_MAX);
+}
+
+static bool may_compare_names(struct cr_paths *paths, struct cr_error *err)
+{
+    paths->name_steps += paths->name_steps_each;
+    if (paths->name_steps <= CR_PATHS_NAME_STEPS_MAX)
+        return true;
+    return cr_error_set(err, CR_ERR_INVALID,
+                        "names and name constraints above the leaf would take more than %d steps to compare",
+                        CR_PATHS_NAME_STEPS_MAX);
 }
 
 /* Lets a certificate of an issuer whose clock is ahead of ours through. The time to check at comes from the
@@ -261,7 +263,7 @@ bool cr_paths_verify(struct cr_paths *paths, size_t anchor, enum cr_paths_time w
     X509 *x509 = paths->items[anchor].x509;
     if (!x509)
         return true;
-    if (!may_check(paths, err))
+    if (!may_check(paths, err) || !may_compare_names(paths, err))
         return false;
     STACK_OF(X509) *trusted = sk_X509_new_null();
     X509_STORE_CTX *ctx = X509_STORE_CTX_new();

@@ -25,7 +25,8 @@ enum {
                                      * are 30 */
     CR_PATHS_SIGNATURES_MAX = 256,  /* checked for one leaf; the last chain is finished, so up to 64 more */
     CR_PATHS_CERTIFICATE_BYTES_MAX = 64 * 1024, /* DER of a leaf or of what may stand above it; thousands of names */
-    CR_PATHS_NAME_STEPS_MAX = 4 * 1024 * 1024,  /* names × bytes of name constraints (RFC 5280, section 4.2.1.10) */
+    CR_PATHS_NAME_STEPS_MAX = 64 * 1024 * 1024, /* bytes of names × bytes of name constraints (RFC 5280, section
+                                                 * 4.2.1.10), for each verification of one leaf */
 };
 
 /* A certificate that may stand above a leaf, borrowed: cert, which is opened only if it may, or x509. */

@@ -17,7 +17,8 @@ void cr_x509_list_free(struct stack_st_X509 *certs)
 static bool push(STACK_OF(X509) * certs, X509 *cert, struct cr_error *err)
 {
     if (!cert)
-        return cr_error_set(err, CR_ERR_INVALID, "has a certificate that OpenSSL cannot read");
+        return cr_error_set(err, CR_ERR_INVALID,
+                            "has a certificate that OpenSSL cannot read, or whose key is on a curve without a name");
     if (sk_X509_push(certs, cert) <= 0)
         return cr_openssl_fail(err, "no memory for certificates");
     X509_up_ref(cert);

@@ -165,6 +165,15 @@ static void on_object(void *arg, struct cr_json *object)
     take_object(informer, key, after);
 }
 
+/* It is not gone: what the store has of it stays. */
+static void on_unreadable(void *arg, const char *ns, const char *name)
+{
+    struct cr_informer *informer = arg;
+    cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
+    if (informer->seen)
+        cr_strmap_set(informer->seen, key, informer);
+}
+
 static void on_delete(void *arg, const struct cr_json *object)
 {
     struct cr_informer *informer = arg;
@@ -345,6 +354,7 @@ void cr_informer_start(struct cr_informer *informer)
     const struct cr_watch_handler handler = {
         .wants = informer->options.wants ? wants : NULL, /* then no head need be looked at */
         .on_object = on_object,
+        .on_unreadable = on_unreadable,
         .on_delete = on_delete,
         .on_replace = on_replace,
         .on_synced = on_synced,

@@ -138,7 +138,9 @@ static void note_done(const struct cr_queue *queue, const struct item *item)
 
 static void line_up(struct cr_queue *queue, struct item *item, bool low)
 {
-    cr_autofree char *ns = cr_strndup(item->key, strcspn(item->key, "/"));
+    size_t len = strcspn(item->key, "/");
+    /* Those of the cluster have nothing in common. */
+    cr_autofree char *ns = len ? cr_strndup(item->key, len) : cr_strdup(item->key);
     item->ready = true;
     item->low = low;
     item->ready_ms = cr_clock_monotonic_ms();

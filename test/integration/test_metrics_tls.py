@@ -164,7 +164,7 @@ def test_who_has_a_session_of_a_ca_that_is_dropped_is_refused(
 def test_a_thousand_connections_cost_neither_probes_nor_memory(
     control_plane: ControlPlane, api: API, namespace: str, files: Files, tmp_path: Path
 ) -> None:
-    """Those beyond the cap wait, and all are served in the end; the kubelet's probe never waits."""
+    """Those that ask nothing give way, and whoever asks is served; the kubelet's probe never waits."""
     authority = pki.new_authority(1)
     files.write(authority.issue(_SERVICE))
     with running(control_plane, namespace, tmp_path, files.flags[:2]) as operator, contextlib.ExitStack() as stack:
@@ -181,7 +181,6 @@ def test_a_thousand_connections_cost_neither_probes_nor_memory(
         assert grown < 256, "with AddressSanitizer ten times what it is without: 12.4 MiB"
         for connection in idle:
             connection.close()
-        page.read(held[-1])  # the first may have been silent for so long that it was hung up
         page.get(context)
 
 

@@ -22,7 +22,7 @@ class _Limit:
 
 
 _PAGE = "the pod counts as not read; the condition says so"
-_OBJECT = "the object counts as one with a name alone; a warning in the log and `too_large` in `certroll_watch_events_total` name it"
+_OBJECT = "what was read of it last stays; a warning in the log and `too_large` in `certroll_watch_events_total` tell of it"
 _COSTLY = "its problem is `TooCostly`"
 _UNPARSABLE = "its problem is `UnparsableMaterial`"
 _WAITS = "it is got from the API server when it is needed"
@@ -41,7 +41,7 @@ _LIMITS = (
     _Limit("", "bytes of a certificate that is verified, or verifies", "pkg/pki/paths.h", "CR_PATHS_CERTIFICATE_BYTES_MAX", _COSTLY),
     _Limit("", "certificates above a leaf, by their names", "pkg/pki/paths.h", "CR_PATHS_CERTIFICATES_MAX", _COSTLY),
     _Limit("", "signatures checked for a leaf", "pkg/pki/paths.h", "CR_PATHS_SIGNATURES_MAX", _COSTLY),
-    _Limit("", "names × bytes of name constraints above a leaf", "pkg/pki/paths.h", "CR_PATHS_NAME_STEPS_MAX", _COSTLY),
+    _Limit("", "bytes of names × bytes of name constraints, of all verifications of a leaf", "pkg/pki/paths.h", "CR_PATHS_NAME_STEPS_MAX", _COSTLY),
     _Limit("", "bits of an RSA key that verifies", "pkg/pki/key.h", "CR_KEY_RSA_BITS_MAX", _COSTLY),
     _Limit("", "bits of its public exponent", "pkg/pki/key.h", "CR_KEY_RSA_EXPONENT_BITS_MAX", _COSTLY),
     _Limit("", "bits of an ECDSA key that verifies, on a named curve over a prime field", "pkg/pki/key.h", "CR_KEY_EC_BITS_MAX", _COSTLY),

@@ -56,7 +56,7 @@ bool cr_watch_take_frame(void *arg, const char *frame, size_t len, struct cr_err
 bool cr_watch_wants(void *arg, const struct cr_watch_head *head);
 /* Nothing of it is looked at, but the watch has seen it. */
 void cr_watch_pass_over(void *arg, const struct cr_watch_head *head);
-/* Too much of an object came to read it: it is told with its name alone. */
+/* An event of an object that is too large to be read. */
 void cr_watch_take_name(void *arg, const struct cr_watch_head *head);
 /* The page in watch->body. */
 bool cr_watch_take_page(struct cr_watch *watch, struct cr_error *err) CR_MUST_USE;

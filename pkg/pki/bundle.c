@@ -91,25 +91,12 @@ struct found {
     bool ever;
 };
 
-/* Behind the leaf stand the rest of its chain, then all CAs. */
-static struct cr_paths *paths_of(const struct work *w, STACK_OF(X509) * chain)
-{
-    size_t sent = (size_t)sk_X509_num(chain) - 1;
-    size_t len = sent + (size_t)sk_X509_num(w->cas);
-    cr_autofree struct cr_paths_above *above = cr_calloc(len, sizeof *above);
-    for (size_t i = 0; i < len; i++)
-        above[i] = (struct cr_paths_above){.x509 = i < sent ? sk_X509_value(chain, (int)i + 1)
-                                                            : sk_X509_value(w->cas, (int)(i - sent)),
-                                           .between = true};
-    return cr_paths_new(sk_X509_value(chain, 0), above, len, w->err);
-}
-
 static bool verify_chain(const struct work *w, STACK_OF(X509) * chain, bool *verifies, struct found *found)
 {
-    CR_CLEANUP(cr_paths) struct cr_paths *paths = paths_of(w, chain);
+    CR_CLEANUP(cr_paths) struct cr_paths *paths = cr_paths_of_chain(chain, w->cas, true, w->err);
     if (!paths)
         return false;
-    size_t sent = (size_t)sk_X509_num(chain) - 1;
+    size_t sent = cr_paths_sent(chain);
     for (size_t i = 0; i < (size_t)sk_X509_num(w->cas); i++) {
         bool ever = false;
         if (!cr_paths_verify(paths, sent + i, CR_PATHS_WHEN_BOTH, w->now_ms, &verifies[i], NULL, w->err) ||

@@ -131,22 +131,16 @@ void cr_ca_set_sort(struct cr_ca_set *set)
  */
 static bool find_root(STACK_OF(X509) * chain, STACK_OF(X509) * trust, X509 **root, struct cr_error *err)
 {
-    size_t sent = (size_t)sk_X509_num(chain) - 1;
-    size_t len = sent + (size_t)(trust ? sk_X509_num(trust) : 0);
     bool found = false;
     *root = NULL;
-    cr_autofree struct cr_paths_above *above = cr_calloc(len + 1, sizeof *above);
-    for (size_t i = 0; i < len; i++)
-        above[i] = (struct cr_paths_above){.x509 = i < sent ? sk_X509_value(chain, (int)i + 1)
-                                                            : sk_X509_value(trust, (int)(i - sent)),
-                                           .between = true};
-    CR_CLEANUP(cr_paths) struct cr_paths *paths = cr_paths_new(sk_X509_value(chain, 0), above, len, err);
-    for (size_t i = sent; paths && !found && i < len; i++) {
-        if (!cr_x509_is_root(above[i].x509))
+    CR_CLEANUP(cr_paths) struct cr_paths *paths = cr_paths_of_chain(chain, trust, true, err);
+    for (int i = 0; paths && trust && !found && i < sk_X509_num(trust); i++) {
+        X509 *one = sk_X509_value(trust, i);
+        if (!cr_x509_is_root(one))
             continue;
-        if (!cr_paths_verify(paths, i, CR_PATHS_AT_NO_TIME, 0, &found, NULL, err))
+        if (!cr_paths_verify(paths, cr_paths_sent(chain) + (size_t)i, CR_PATHS_AT_NO_TIME, 0, &found, NULL, err))
             return false;
-        *root = found ? above[i].x509 : NULL;
+        *root = found ? one : NULL;
     }
     return paths;
 }
@@ -187,17 +181,19 @@ bool cr_ca_set_compare(const struct cr_ca_set *set, const struct cr_pem_input *i
     return exact;
 }
 
-/* The rest of the chain stands in between, each CA of the set can only be the anchor: that of a CA is at the index of
- * the rest's length and the CA's. */
+/* Each CA of the set can only be the anchor. */
 static struct cr_paths *paths_to(const struct cr_ca_set *set, STACK_OF(X509) * chain, struct cr_error *err)
 {
-    size_t sent = (size_t)sk_X509_num(chain) - 1;
-    cr_autofree struct cr_paths_above *above = cr_calloc(sent + set->len + 1, sizeof *above);
-    for (size_t i = 0; i < sent; i++)
-        above[i] = (struct cr_paths_above){.x509 = sk_X509_value(chain, (int)i + 1), .between = true};
+    STACK_OF(X509) *anchors = sk_X509_new_reserve(NULL, (int)set->len); /* borrowed certificates */
+    if (!anchors) {
+        cr_error_set(err, CR_ERR_INTERNAL, "no memory for certificates");
+        return NULL;
+    }
     for (size_t i = 0; i < set->len; i++)
-        above[sent + i].x509 = set->items[i].cert;
-    return cr_paths_new(sk_X509_value(chain, 0), above, sent + set->len, err);
+        sk_X509_push(anchors, set->items[i].cert);
+    struct cr_paths *paths = cr_paths_of_chain(chain, anchors, false, err);
+    sk_X509_free(anchors);
+    return paths;
 }
 
 bool cr_ca_set_verify(const struct cr_ca_set *set, const struct cr_pem_input *chain, int64_t now_ms,
@@ -209,7 +205,7 @@ bool cr_ca_set_verify(const struct cr_ca_set *set, const struct cr_pem_input *ch
     if (!paths)
         return false;
     X509 *leaf = sk_X509_value(read, 0);
-    size_t sent = (size_t)sk_X509_num(read) - 1;
+    size_t sent = cr_paths_sent(read);
     for (size_t i = 0; i < set->len; i++)
         if (!cr_paths_verify(paths, sent + i, CR_PATHS_WHEN_BOTH, now_ms, &verifies[i], NULL, err))
             return false;
@@ -226,7 +222,7 @@ bool cr_ca_set_knows_issuer(const struct cr_ca_set *set, const struct cr_pem_inp
     CR_CLEANUP(cr_x509_list) STACK_OF(X509) *read = cr_x509_read(chain, CHAIN_MAX, NULL);
     CR_CLEANUP(cr_paths) struct cr_paths *paths = read ? paths_to(set, read, NULL) : NULL;
     for (size_t i = 0; paths && !known && i < set->len; i++)
-        if (!cr_paths_verify(paths, (size_t)sk_X509_num(read) - 1 + i, CR_PATHS_AT_NO_TIME, 0, &known, NULL, NULL))
+        if (!cr_paths_verify(paths, cr_paths_sent(read) + i, CR_PATHS_AT_NO_TIME, 0, &known, NULL, NULL))
             return false;
     return known;
 }

@@ -186,6 +186,24 @@ struct cr_paths *cr_paths_new(struct x509_st *leaf, const struct cr_paths_above 
     return cr_steal(&paths);
 }
 
+size_t cr_paths_sent(const struct stack_st_X509 *chain)
+{
+    return (size_t)sk_X509_num(chain) - 1;
+}
+
+struct cr_paths *cr_paths_of_chain(struct stack_st_X509 *chain, struct stack_st_X509 *anchors, bool between,
+                                   struct cr_error *err)
+{
+    size_t sent = cr_paths_sent(chain);
+    size_t len = sent + (size_t)(anchors ? sk_X509_num(anchors) : 0);
+    cr_autofree struct cr_paths_above *above = cr_calloc(len + 1, sizeof *above);
+    for (size_t i = 0; i < sent; i++)
+        above[i] = (struct cr_paths_above){.x509 = sk_X509_value(chain, (int)i + 1), .between = true};
+    for (size_t i = sent; i < len; i++)
+        above[i] = (struct cr_paths_above){.x509 = sk_X509_value(anchors, (int)(i - sent)), .between = between};
+    return cr_paths_new(sk_X509_value(chain, 0), above, len, err);
+}
+
 /* --- signatures --- */
 
 static bool may_check(const struct cr_paths *paths, struct cr_error *err)

@@ -45,6 +45,14 @@ CR_DEFINE_CLEANUP(cr_paths, struct cr_paths, cr_paths_free)
 struct cr_paths *cr_paths_new(struct x509_st *leaf, const struct cr_paths_above *above, size_t len,
                               struct cr_error *err) CR_MUST_USE;
 
+/* The same of certificates of OpenSSL's: the leaf is the first of chain, between it and an anchor may stand the rest of
+ * chain, and anchors, too, if between says so. The index of an anchor is its place in anchors and
+ * cr_paths_sent(chain). anchors: NULL for none. */
+struct cr_paths *cr_paths_of_chain(struct stack_st_X509 *chain, struct stack_st_X509 *anchors, bool between,
+                                   struct cr_error *err) CR_MUST_USE;
+/* How many certificates stand behind the first. */
+size_t cr_paths_sent(const struct stack_st_X509 *chain);
+
 /* When a leaf must be valid. */
 enum cr_paths_time {
     CR_PATHS_NOW,        /* at at_ms; a certificate that begins within CR_CLOCK_SKEW_MS after it counts */

@@ -734,15 +734,6 @@ static void what_passes_a_limit_is_too_costly(void **state)
     refuse("a large key", leaf->cert_pem, key, NULL, CR_MATERIAL_TOO_COSTLY, "more than the 65536 that are read");
 }
 
-/* Random numbers of 512 bits. */
-static const char dsa_key[] = "-----BEGIN PRIVATE KEY-----\n"
-                              "MIHeAgEAMIGUBgcqhkjOOAQBMIGIAkEA2A3oOM7n8EIqLkab7n3nMqt3hQ0RYInU\n"
-                              "sKcq76aIJTdWsQBTz437Cq0SA81pxls5pkbvguUfaL56C5506CUtJQJACx9SqcIB\n"
-                              "/gSVSY7mvivyfJB8nJkna7sSqzYMTaox29QhNuIprZuNDbZyTUDi4Wn+ya/StrUA\n"
-                              "/FtqJKDIH7Mr+wIBAgRCAkAZQD8NjWaXDSGKJpqNv5upP0w1cluN24izB4+2aDz6\n"
-                              "nx3Rc7IhkoIpi4qhYE3pwhSAIS/bTVY4CqhSB4mYIjtF\n"
-                              "-----END PRIVATE KEY-----\n";
-
 /* OpenSSL computes the public half of a DSA key as it reads it: with 40,000 bits, which 20 KB hold, that takes 26 s. */
 static void a_key_that_no_certificate_signs_with_is_not_decoded(void **state)
 {
@@ -757,7 +748,7 @@ static void a_key_that_no_certificate_signs_with_is_not_decoded(void **state)
     cr_autofree char *x25519 = cr_strndup(text, (size_t)len);
     BIO_free(bio);
     EVP_PKEY_free(exchange);
-    refuse("DSA", leaf->cert_pem, dsa_key, NULL, CR_MATERIAL_UNPARSABLE, words);
+    refuse("DSA", leaf->cert_pem, test_dsa_key, NULL, CR_MATERIAL_UNPARSABLE, words);
     refuse("X25519", leaf->cert_pem, x25519, NULL, CR_MATERIAL_UNPARSABLE, words);
 }
 

@@ -429,22 +429,13 @@ static void a_clients_key_has_a_bounded_cost(void **state)
     }
 }
 
-/* Random numbers of 512 bits. */
-static const char dsa_key[] = "-----BEGIN PRIVATE KEY-----\n"
-                              "MIHeAgEAMIGUBgcqhkjOOAQBMIGIAkEA2A3oOM7n8EIqLkab7n3nMqt3hQ0RYInU\n"
-                              "sKcq76aIJTdWsQBTz437Cq0SA81pxls5pkbvguUfaL56C5506CUtJQJACx9SqcIB\n"
-                              "/gSVSY7mvivyfJB8nJkna7sSqzYMTaox29QhNuIprZuNDbZyTUDi4Wn+ya/StrUA\n"
-                              "/FtqJKDIH7Mr+wIBAgRCAkAZQD8NjWaXDSGKJpqNv5upP0w1cluN24izB4+2aDz6\n"
-                              "nx3Rc7IhkoIpi4qhYE3pwhSAIS/bTVY4CqhSB4mYIjtF\n"
-                              "-----END PRIVATE KEY-----\n";
-
 /* OpenSSL computes the public half of one as it decodes it: 26 s for the 40,000 bits that fit in 20 KB. */
 static void a_clients_dsa_key_is_not_decoded(void **state)
 {
     (void)state;
     struct cr_error err = {0};
     CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){0});
-    assert_null(cr_probe_client_new(cert->cert_pem, strlen(cert->cert_pem), dsa_key, strlen(dsa_key), &err));
+    assert_null(cr_probe_client_new(cert->cert_pem, strlen(cert->cert_pem), test_dsa_key, strlen(test_dsa_key), &err));
     assert_string_equal(err.text, "its key cannot be read, is encrypted, or is none of RSA, ECDSA and EdDSA");
 }
 

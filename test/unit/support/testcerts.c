@@ -24,6 +24,14 @@
         }                                                                                                              \
     } while (0)
 
+const char test_dsa_key[] = "-----BEGIN PRIVATE KEY-----\n"
+                            "MIHeAgEAMIGUBgcqhkjOOAQBMIGIAkEA2A3oOM7n8EIqLkab7n3nMqt3hQ0RYInU\n"
+                            "sKcq76aIJTdWsQBTz437Cq0SA81pxls5pkbvguUfaL56C5506CUtJQJACx9SqcIB\n"
+                            "/gSVSY7mvivyfJB8nJkna7sSqzYMTaox29QhNuIprZuNDbZyTUDi4Wn+ya/StrUA\n"
+                            "/FtqJKDIH7Mr+wIBAgRCAkAZQD8NjWaXDSGKJpqNv5upP0w1cluN24izB4+2aDz6\n"
+                            "nx3Rc7IhkoIpi4qhYE3pwhSAIS/bTVY4CqhSB4mYIjtF\n"
+                            "-----END PRIVATE KEY-----\n";
+
 /* For PSS signatures only (RFC 4055, section 1.2). */
 static EVP_PKEY *new_pss_key(void)
 {

@@ -41,6 +41,9 @@ CR_DEFINE_CLEANUP(test_cert, struct test_cert, test_cert_free)
  * "PKCS#8 encrypted", "Proc-Type encrypted". */
 char *test_cert_key_as(const struct test_cert *cert, const char *form);
 
+/* A DSA key in PKCS#8 that stands for one of any size: random numbers of 512 bits. */
+extern const char test_dsa_key[];
+
 /* Texts one after the other, NULL-terminated arguments. Owned. */
 char *test_concat(const char *first, ...) __attribute__((sentinel));
 

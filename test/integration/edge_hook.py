@@ -31,6 +31,11 @@ class Hook:
         self._began = time.monotonic()
         self.seconds = 0.0
 
+    def wait_line(self, words: str) -> None:
+        """Until its log says so, or it has ended, which its own time-out bounds. Lines up to there are not in wait()'s log."""
+        assert self.process.stderr
+        assert any(words in line for line in self.process.stderr), words
+
     def wait(self) -> tuple[int, str]:
         """Its exit status and its log."""
         _, log = self.process.communicate(timeout=PATIENCE_S)

@@ -264,6 +264,7 @@ def test_its_end_is_the_end_of_the_drain(folder: Path) -> None:
         wait_open(haproxy, 1)
         hook = Hook(*haproxy.flags, "--min-drain-duration", "1s", "--drain-timeout", "50s")
         wait_for("it drains", lambda: haproxy.column("status")["plain"] == "STOP")
+        hook.wait_line("the proxy is draining")  # it has its answer
         haproxy.process.kill()
         haproxy.process.wait()
         status, log = hook.wait()

@@ -33,6 +33,9 @@ const char flags_help[] =
     "      --control-plane              follow the ControlPlanePolicy in kube-system: restart the cluster's own "
     "components, as\n"
     "                                   far as node agents report and allow it (default false)\n"
+    "      --require-admission-policy   write nothing before it was seen that an admission policy guards this account\n"
+    "                                   (manifests/base/admission.yaml); =false for an install without one (default "
+    "true)\n"
     "      --leader-elect               of several operators, one acts: the one that holds the Lease (default true); "
     "=false\n"
     "                                   for an operator that is the only one\n"
@@ -111,6 +114,7 @@ static const struct cr_flag table[] = {
     CR_FLAG(TEXT, "catalogue-configmap", struct flags, catalogue_configmap, .check = check_configmap),
     CR_FLAG(CHOICE, "secret-scope", struct flags, secret_scope, .choices = scopes),
     CR_FLAG(BOOL, "control-plane", struct flags, control_plane),
+    CR_FLAG(BOOL, "require-admission-policy", struct flags, require_admission_policy),
     CR_FLAG(BOOL, "leader-elect", struct flags, leader_elect),
     CR_FLAG(TEXT, "leader-elect-lease-name", struct flags, lease_name, .check = check_lease),
     CR_FLAG(DURATION, "leader-elect-lease-duration", struct flags, times.lease_ms),
@@ -147,6 +151,7 @@ bool flags_parse(int argc, char **argv, struct flags *flags, struct cr_error *er
 {
     static const struct cr_flags line = {.program = "certroll-operator", .table = table, .len = cr_array_len(table)};
     *flags = (struct flags){
+        .require_admission_policy = true,
         .leader_elect = true,
         .lease_name = "certroll-operator",
         .times = cr_election_default_times,

@@ -20,6 +20,7 @@ struct flags {
     const char *catalogue_configmap; /* NULL: by its usual name; "": none */
     enum cr_secret_scope secret_scope;
     bool control_plane;
+    bool require_admission_policy;
     bool leader_elect;
     const char *lease_name;
     struct cr_election_times times;

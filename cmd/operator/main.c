@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "controllers/admission_check.h"
 #include "controllers/control_plane_controller.h"
 #include "controllers/domain_controller.h"
 #include "controllers/policy_controller.h"
@@ -59,6 +60,20 @@ static bool make_election(const struct flags *flags, const char *ns, struct cr_c
         .ns = ns, .name = flags->lease_name, .times = flags->times, .exit_status = EXIT_LEASE_LOST};
     *election = cr_leader_election_new(client, metrics, &options, err);
     return *election != NULL;
+}
+
+/* *check stays NULL when there is to be none. */
+static bool make_admission_check(const struct flags *flags, const char *ns, struct cr_client *client,
+                                 struct cr_metrics *metrics, struct cr_admission_check **check, struct cr_error *err)
+{
+    if (!flags->require_admission_policy)
+        return true;
+    if (!ns)
+        return cr_error_set(err, CR_ERR_INVALID,
+                            "the check of the admission policy needs the operator's namespace, and outside of a pod "
+                            "nothing tells it: give --operator-namespace, or --require-admission-policy=false");
+    *check = cr_admission_check_new(client, metrics, ns, flags->lease_name);
+    return true;
 }
 
 /* *tls stays NULL for plain HTTP. */
@@ -117,6 +132,9 @@ static int run(const struct flags *flags, struct cr_error *err)
     CR_CLEANUP(cr_leader_election) struct cr_leader_election *election = NULL;
     if (!make_election(flags, operator_namespace, client, metrics, &election, err))
         return EXIT_NOT_STARTED;
+    CR_CLEANUP(cr_admission_check) struct cr_admission_check *admission = NULL;
+    if (!make_admission_check(flags, operator_namespace, client, metrics, &admission, err))
+        return EXIT_NOT_STARTED;
     CR_CLEANUP(cr_access_guard) struct cr_access_guard *guard = NULL;
     if (flags->metrics_token)
         guard =
@@ -136,6 +154,7 @@ static int run(const struct flags *flags, struct cr_error *err)
         .metrics_guard = guard,
         .metrics_tls = tls ? cr_tls_serving_reload(tls) : NULL,
         .election = election,
+        .start_check = admission ? cr_admission_check_start_check(admission) : NULL,
     };
     CR_CLEANUP(cr_manager) struct cr_manager *manager = cr_manager_new(loop, client, metrics, &manager_options);
     struct cr_policy_controller_options options = {

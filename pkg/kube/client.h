@@ -64,6 +64,10 @@ struct cr_json *cr_client_list(struct cr_client *client, const struct cr_resourc
                                struct cr_error *err) CR_MUST_USE;
 struct cr_json *cr_client_create(struct cr_client *client, const struct cr_resource *resource, const char *ns,
                                  const struct cr_json *object, struct cr_error *err) CR_MUST_USE;
+/* A create that is a dry run: authorization and admission answer as for a real one, and nothing is stored. False: why
+ * not. */
+bool cr_client_try_create(struct cr_client *client, const struct cr_resource *resource, const char *ns,
+                          const struct cr_json *object, struct cr_error *err) CR_MUST_USE;
 /* Merge patch (RFC 7386) of the object or, with subresource, of "status". Preconditions (metadata.uid,
  * metadata.resourceVersion) are members of the patch, put there by the caller. Owned new object. A precondition that
  * fails is Conflict. */

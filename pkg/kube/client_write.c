@@ -47,6 +47,20 @@ struct cr_json *cr_client_create(struct cr_client *client, const struct cr_resou
     return write_object(client, "POST", path, json_type, resource, object, err);
 }
 
+bool cr_client_try_create(struct cr_client *client, const struct cr_resource *resource, const char *ns,
+                          const struct cr_json *object, struct cr_error *err)
+{
+    if (!cr_client_check_target(ns, NULL, err))
+        return false;
+    cr_autofree char *base = cr_resource_path(resource, ns, NULL, NULL);
+    CR_CLEANUP(cr_buf) struct cr_buf path = CR_BUF_INIT(0);
+    cr_buf_puts(&path, base);
+    cr_query_add(&path, "dryRun", "All");
+    CR_CLEANUP(cr_json)
+    struct cr_json *answer = write_object(client, "POST", path.data, json_type, resource, object, err);
+    return answer != NULL;
+}
+
 struct cr_json *cr_client_merge_patch(struct cr_client *client, const struct cr_resource *resource, const char *ns,
                                       const char *name, const char *subresource, const struct cr_json *patch,
                                       struct cr_error *err)

@@ -36,7 +36,9 @@ static int readyz(void *arg, struct cr_buf *body, const char **content_type)
             cr_buf_printf(body, "%s\n", err.text);
     }
     struct cr_error err = {0};
-    if (health->election && !cr_leader_election_ready(health->election, &err))
+    if (health->start_check && !cr_start_check_passed(health->start_check, &err))
+        cr_buf_printf(body, "%s\n", err.text);
+    else if (health->election && !cr_leader_election_ready(health->election, &err))
         cr_buf_printf(body, "%s\n", err.text);
     return ok_or_why_not(body);
 }

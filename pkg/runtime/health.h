@@ -10,12 +10,14 @@
 #include "wire/http_server.h"
 #include "runtime/informer.h"
 #include "runtime/leader_election.h"
+#include "runtime/start_check.h"
 
 /* What the pages show; borrowed, in the loop's thread. */
 struct cr_health {
     struct cr_informer **informers;
     size_t informers_len;
     struct cr_leader_election *election; /* may be NULL */
+    struct cr_start_check *start_check;  /* may be NULL */
     struct cr_metrics *metrics;          /* may be NULL */
     struct cr_access_guard *guard;       /* of /metrics; may be NULL */
     struct cr_metric *informer_objects;  /* {resource} */

@@ -44,6 +44,7 @@ struct cr_manager {
     bool started;                         /* the workers */
     size_t working;                       /* controllers whose workers have not ended */
     struct cr_timer *grace;
+    bool checked; /* options.start_check has passed */
     bool leads;
 
     pthread_mutex_t lock; /* guards finished */
@@ -98,8 +99,10 @@ struct cr_manager *cr_manager_new(struct cr_loop *loop, struct cr_client *client
         manager->options.grace_ms = DEFAULT_GRACE_MS;
     manager->metrics_address = address_of(options->metrics_address);
     manager->health_address = address_of(options->health_address);
+    manager->checked = !options->start_check;
     manager->leads = !options->election;
     manager->health.election = options->election;
+    manager->health.start_check = options->start_check;
     manager->health.guard = options->metrics_guard;
     manager->health.metrics = metrics;
     register_metrics(manager, metrics);
@@ -282,7 +285,8 @@ static void start_workers(struct cr_manager *manager, struct controller *control
 static void start_workers_when_synced(void *arg)
 {
     struct cr_manager *manager = arg;
-    if (manager->started || manager->health.stopping || !manager->leads || !all_of(manager, cr_informer_answered))
+    bool may = manager->checked && manager->leads && !manager->health.stopping;
+    if (manager->started || !may || !all_of(manager, cr_informer_answered))
         return;
     for (size_t i = 0; i < manager->controllers_len; i++)
         if (manager->controllers[i].options.reconcile)
@@ -380,15 +384,35 @@ static bool serve(struct cr_manager *manager, struct cr_error *err)
     return manager->health_server != NULL;
 }
 
+static void start_election(struct cr_manager *manager)
+{
+    const struct cr_leader_election_handler handler = {on_started_leading, on_lost, manager};
+    if (manager->options.election && !manager->health.stopping)
+        cr_leader_election_start(manager->options.election, &handler);
+}
+
+static void check_passed(void *arg)
+{
+    struct cr_manager *manager = arg;
+    manager->checked = true;
+    start_election(manager);
+    start_workers_when_synced(manager);
+}
+
+static void on_check_passed(void *arg)
+{
+    post(arg, check_passed);
+}
+
 static void start(struct cr_manager *manager)
 {
     for (size_t i = 0; i < manager->health.informers_len; i++)
         cr_informer_start(manager->health.informers[i]);
     cr_loop_post(manager->loop, start_workers_when_synced, manager); /* there may be no informers */
-    if (!manager->options.election)
-        return;
-    const struct cr_leader_election_handler handler = {on_started_leading, on_lost, manager};
-    cr_leader_election_start(manager->options.election, &handler);
+    if (manager->options.start_check)
+        cr_start_check_start(manager->options.start_check, on_check_passed, manager);
+    else
+        start_election(manager);
 }
 
 /* The workers have ended. */
@@ -411,5 +435,7 @@ bool cr_manager_run(struct cr_manager *manager, struct cr_error *err)
     cr_loop_run(manager->loop);
     cr_http_server_free(cr_steal(&manager->server)); /* answered to the end why it was not ready */
     cr_http_server_free(cr_steal(&manager->health_server));
+    if (manager->options.start_check)
+        cr_start_check_stop(manager->options.start_check);
     return end_election(manager->options.election, err);
 }

@@ -10,6 +10,7 @@
 #include "runtime/informer.h"
 #include "runtime/leader_election.h"
 #include "runtime/queue.h"
+#include "runtime/start_check.h"
 
 struct cr_manager;
 struct cr_tlsreload;
@@ -25,6 +26,9 @@ struct cr_manager_options {
     /* Workers start when it leads, informers before: a standby is warm. Started by run, which gives the Lease up when
      * all has ended. Borrowed, outlives the manager; NULL: this process is the only one. */
     struct cr_leader_election *election;
+    /* Neither leads nor works before it has passed; /readyz says why not. Started and stopped by run. Borrowed,
+     * outlives the manager; NULL: none. */
+    struct cr_start_check *start_check;
 };
 
 /* Takes nothing; client, loop and metrics outlive it. Registers the metrics

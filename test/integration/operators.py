@@ -16,6 +16,9 @@ from control_plane import ROOT, ControlPlane, Object, daemon_pid, wait_until
 
 PROGRAM = Path(os.environ.get("CERTROLL_BUILD", ROOT / "build" / "dev")) / "bin" / "certroll-operator"
 
+# Most tests are about something else, and some users here are no service account of that name.
+UNGUARDED = ("--require-admission-policy=false",)
+
 Line = dict[str, Any]
 
 RULES: list[Object] = [
@@ -54,13 +57,14 @@ class Operator:
         program: Path = PROGRAM,
         extra_environment: Mapping[str, str] | None = None,
         everywhere: bool = False,
+        guarded: bool = False,
     ) -> None:
-        """`everywhere`: it watches all namespaces, not just that of its user."""
+        """`everywhere`: it watches all namespaces, not just that of its user. `guarded`: only by an admission policy does it write."""
         self.name = name
         self.user = f"system:serviceaccount:{namespace}:{name}"
         self._plane = plane
         self.log = folder / f"{name}.log"
-        own = ["--kubeconfig", kubeconfig, "--metrics-bind-address", "127.0.0.1:0"]
+        own = ["--kubeconfig", kubeconfig, "--metrics-bind-address", "127.0.0.1:0", *(() if guarded else UNGUARDED)]
         watched = [] if everywhere else ["--namespace", namespace]
         words = [program, *own, *watched, *flags]
         environment = {key: value for key, value in plane.environment().items() if key != "POD_NAMESPACE"}

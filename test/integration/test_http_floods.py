@@ -17,6 +17,7 @@ import pytest
 
 from control_plane import ROOT, wait_until
 from floods import KINDS, flood
+from operators import UNGUARDED
 from shutdown_pod import Manager, Proxy, a_proxy
 
 PROGRAMS = Path(os.environ.get("CERTROLL_BUILD", ROOT / "build" / "dev")) / "bin"
@@ -97,7 +98,7 @@ def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     folder = tmp_path_factory.mktemp("operator")
     (folder / "kubeconfig").write_text(json.dumps(_KUBECONFIG))
     addresses = ["--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0"]
-    flags = ["--kubeconfig", str(folder / "kubeconfig"), "--namespace", "default", "--leader-elect=false", *addresses]
+    flags = ["--kubeconfig", str(folder / "kubeconfig"), "--namespace", "default", "--leader-elect=false", *UNGUARDED, *addresses]
     with running(folder / "log", "certroll-operator", *flags) as operator:
         yield operator
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from control_plane import ROOT, ControlPlane, wait_until
-from operators import PROGRAM, Operator
+from operators import PROGRAM, UNGUARDED, Operator
 from test_metrics import documented, parse, value
 
 sys.path[:0] = [str(ROOT / "hack" / "lib"), str(ROOT / "test" / "support")]
@@ -209,6 +209,6 @@ def test_what_cannot_be_served_is_said_at_the_start(
     files.write(pki.new_authority(1).issue(_SERVICE))
     folder = str(tmp_path / "tls")
     words = [word.replace("FOLDER", folder) for flag in flags for word in (files.flags[:2] if flag == "TLS" else [flag])]
-    own = ["--kubeconfig", str(control_plane.kubeconfig), "--leader-elect=false", "--metrics-bind-address=127.0.0.1:0"]
+    own = ["--kubeconfig", str(control_plane.kubeconfig), "--leader-elect=false", *UNGUARDED, "--metrics-bind-address=127.0.0.1:0"]
     done = subprocess.run([PROGRAM, *own, *words], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == status and says.replace("FOLDER", folder) in done.stderr, done.stderr

@@ -132,7 +132,7 @@ def floor(world: World, policies: int) -> Client:
 
 def certroll(world: World, program: Path, *flags: str) -> Client:
     own = ["--kubeconfig", world.kubeconfig, "--operator-namespace", "certroll-system", "--metrics-bind-address", "127.0.0.1:0"]
-    argv = [program, *own, *_without_limits(program), *flags]
+    argv = [program, *own, *_without_limits(program), *_without_policy(program), *flags]
     return Client(world, "certroll", argv, "all caches are in sync", _as_installed())
 
 
@@ -141,6 +141,12 @@ def _as_installed() -> dict[str, str]:
     deployment = (paths.REPOSITORY / "manifests" / "base" / "deployment.yaml").read_text()
     tunables = re.search(r"\{name: GLIBC_TUNABLES, value: ([^}]+)\}", deployment)
     return {"GLIBC_TUNABLES": tunables[1]} if tunables else {}
+
+
+def _without_policy(program: Path) -> list[str]:
+    """No admission policy guards the account here; an older program does not ask."""
+    flag = "--require-admission-policy"
+    return [f"{flag}=false"] if flag in commands.run([program, "--help"]) else []
 
 
 def _without_limits(program: Path) -> list[str]:

@@ -28,6 +28,8 @@ struct slot {
     int claims;  /* policies that restart it */
     bool rolls;  /* a rollout was begun here */
     bool evicts; /* its pods are evicted from here */
+    bool held;   /* it counts against the limit of all namespaces */
+    int64_t since_ms;
 };
 
 /* What one policy has of a slot. */
@@ -62,6 +64,7 @@ struct cr_reservations {
     struct cr_strmap *parties; /* by policy */
     TAILQ_HEAD(, party) line;
     int called;
+    int held; /* slots */
     size_t expected;
     bool expects;
     int64_t began_ms; /* with that */
@@ -172,12 +175,18 @@ static void count(const struct cr_reservations *all, struct town *town, int more
         cr_metric_remove(all->in_flight, CR_LABELS(town->ns));
 }
 
-static struct slot *add_slot(struct cr_reservations *all, struct town *town, struct cr_reserved workload)
+static struct slot *add_slot(struct cr_reservations *all, struct town *town, struct cr_reserved workload,
+                             int64_t now_ms)
 {
     struct slot *slot = cr_new(struct slot);
     cr_autofree char *key = cr_asprintf("%s/%s/%s", town->ns, workload.kind, workload.name);
-    *slot = (struct slot){
-        .town = town, .key = cr_intern(key), .kind = cr_intern(workload.kind), .name = cr_intern(workload.name)};
+    *slot = (struct slot){.town = town,
+                          .key = cr_intern(key),
+                          .kind = cr_intern(workload.kind),
+                          .name = cr_intern(workload.name),
+                          .held = true,
+                          .since_ms = now_ms};
+    all->held++;
     cr_strmap_set(all->slots, slot->key, slot);
     TAILQ_INSERT_TAIL(&town->slots, slot, link);
     count(all, town, 1);
@@ -186,14 +195,14 @@ static struct slot *add_slot(struct cr_reservations *all, struct town *town, str
 
 /* Taken, or seen to be under way. */
 static struct claim *claim(struct cr_reservations *all, struct party *party, struct town *town,
-                           struct cr_reserved workload)
+                           struct cr_reserved workload, int64_t now_ms)
 {
     struct slot *slot = find_slot(all, town->ns, workload);
     struct claim *known = find_claim(party, slot);
     if (known)
         return known;
     if (!slot)
-        slot = add_slot(all, town, workload);
+        slot = add_slot(all, town, workload, now_ms);
     slot->claims++;
     party->claims = cr_reallocarray(party->claims, party->claims_len + 1, sizeof *party->claims);
     party->claims[party->claims_len] = (struct claim){.slot = slot};
@@ -207,6 +216,7 @@ static void drop_claim(struct cr_reservations *all, struct party *party, struct 
     *gone = party->claims[--party->claims_len];
     if (--slot->claims)
         return;
+    all->held -= slot->held;
     TAILQ_REMOVE(&slot->town->slots, slot, link);
     count(all, slot->town, -1);
     cr_strmap_remove(all->slots, slot->key);
@@ -232,13 +242,17 @@ static int free_in(const struct cr_reservations *all, const struct town *town, i
 
 static int free_in_all(const struct cr_reservations *all, int own)
 {
-    return all->options.limits.total - (int)cr_strmap_len(all->slots) - all->called + own;
+    return all->options.limits.total - all->held - all->called + own;
+}
+
+static bool has_room_in_all(const struct cr_reservations *all, int own)
+{
+    return !is_unknown(all) && (!all->options.limits.total || free_in_all(all, own) > 0);
 }
 
 static bool has_room(const struct cr_reservations *all, const struct town *town, int own)
 {
-    return !is_unknown(all) && (!all->options.limits.per_namespace || free_in(all, town, own) > 0) &&
-           (!all->options.limits.total || free_in_all(all, own) > 0);
+    return has_room_in_all(all, own) && (!all->options.limits.per_namespace || free_in(all, town, own) > 0);
 }
 
 /* --- the line --- */
@@ -253,16 +267,29 @@ static void step_out(struct cr_reservations *all, struct party *party)
     party->in_line = party->called = false;
 }
 
-/* As many as there is room for. Who waits for his namespace keeps nobody of another one waiting. */
-static void call_next(struct cr_reservations *all, int64_t now_ms)
+/* Of the namespace with the fewest places, the one that waits longest: a namespace that has a thousand in the line
+ * keeps no other one waiting. NULL: nobody, or there is no room. */
+static struct party *next_in_line(const struct cr_reservations *all)
 {
+    struct party *next = NULL;
     struct party *party;
-    if (is_unknown(all))
-        return;
+    if (!has_room_in_all(all, 0))
+        return NULL;
     TAILQ_FOREACH(party, &all->line, link)
     {
-        if (party->called || !has_room(all, party->town, 0))
+        const struct town *town = party->town;
+        if (party->called || !has_room(all, town, 0))
             continue;
+        if (!next || town->taken + town->called < next->town->taken + next->town->called)
+            next = party;
+    }
+    return next;
+}
+
+/* As many as there is room for. */
+static void call_next(struct cr_reservations *all, int64_t now_ms)
+{
+    for (struct party *party; (party = next_in_line(all));) {
         party->called = true;
         party->called_ms = now_ms;
         all->called++;
@@ -311,7 +338,7 @@ void cr_reservations_put_off(struct cr_reservations *all, const char *policy, co
         struct cr_reserved workload = {.kind = consumer->kind, .name = consumer->target};
         if (consumer->state == CR_CONSUMER_RESTARTING && workload.kind && workload.name &&
             !find_claim(party, find_slot(all, ns, workload)))
-            claim(all, party, town_of(all, ns), workload)->seen_ms = now_ms;
+            claim(all, party, town_of(all, ns), workload, now_ms)->seen_ms = now_ms;
     }
     if (!soon || now_ms - all->began_ms >= CR_RESERVATIONS_EXPECTED_MS)
         expect_no_more(all, party);
@@ -430,7 +457,7 @@ void cr_reservations_follow(struct cr_reservations *all, const char *policy, con
     pthread_mutex_lock(&all->lock);
     struct party *party = party_of(all, policy);
     for (size_t i = 0; i < len; i++)
-        claim(all, party, town_of(all, ns), workloads[i])->seen_ms = now_ms;
+        claim(all, party, town_of(all, ns), workloads[i], now_ms)->seen_ms = now_ms;
     for (size_t i = party->claims_len; i-- > 0;)
         if (!lists(workloads, len, party->claims[i].slot))
             drop_claim(all, party, &party->claims[i]);
@@ -451,7 +478,7 @@ bool cr_reservations_take(struct cr_reservations *all, const struct cr_reservati
     if (may) {
         if (!had)
             step_out(all, party);
-        struct claim *mine = claim(all, party, town, what->workload);
+        struct claim *mine = claim(all, party, town, what->workload, now_ms);
         mine->slot->rolls = mine->slot->rolls || !what->evicts;
         mine->slot->evicts = mine->slot->evicts || what->evicts;
         free(mine->version);
@@ -533,11 +560,21 @@ static void sweep(struct cr_reservations *all, struct party *party, int64_t now_
         step_out(all, party);
 }
 
+static void let_go(struct cr_reservations *all, struct slot *slot, int64_t now_ms)
+{
+    if (!slot->held || now_ms - slot->since_ms < CR_RESERVATIONS_HELD_MS)
+        return;
+    slot->held = false;
+    all->held--;
+}
+
 void cr_reservations_sweep(struct cr_reservations *all, int64_t now_ms)
 {
     pthread_mutex_lock(&all->lock);
     for (struct cr_strmap_iter it = {0}; cr_strmap_next(all->parties, &it);)
         sweep(all, it.value, now_ms);
+    for (struct cr_strmap_iter it = {0}; cr_strmap_next(all->slots, &it);)
+        let_go(all, it.value, now_ms);
     call_next(all, now_ms);
     pthread_mutex_unlock(&all->lock);
 }

@@ -1,7 +1,7 @@
 /* Restarts under way, over all policies and by workload: how many may still begin, and who is next. A place is taken
  * under a lock right before the write that begins a restart, and given back by the next plan of that policy that sees
- * it finished: its rollout is complete, has failed, or waits for a person. Who waits for a place is called first come,
- * first served. Thread-safe.
+ * it finished: its rollout is complete, has failed, or waits for a person. Of those who wait for a place, the
+ * namespace with the fewest is called, and in it who came first. Thread-safe.
  *
  * Nothing of it is written anywhere. After a start, as after a change of leader, what is under way is found by the
  * first plan of each policy; until then no restart begins where there is a limit. Times are monotonic. */
@@ -26,6 +26,10 @@ enum {
     CR_RESERVATIONS_KEPT_MS = 10 * 60 * 1000,
     /* After a start, for a policy that waits for what is still to be listed. */
     CR_RESERVATIONS_EXPECTED_MS = 10 * 1000,
+    /* For so long a restart counts against the limit of all namespaces; then it counts in its own namespace only, so
+     * that rollouts which never end stop those of nobody else. Longer than a Deployment may be without progress
+     * (progressDeadlineSeconds, 10 min by default), after which it has failed. */
+    CR_RESERVATIONS_HELD_MS = 15 * 60 * 1000,
     /* Who is called and does not come is passed over. */
     CR_RESERVATIONS_CALLED_MS = 60 * 1000,
 };

@@ -359,6 +359,60 @@ static void who_waits_for_his_namespace_keeps_no_other_waiting(void **state)
     end(&f);
 }
 
+static void the_namespace_with_the_fewest_places_comes_next(void **state)
+{
+    (void)state;
+    struct fixture f;
+    start(&f, 3, 3);
+    assert_true(take(&f, "many/a"));
+    assert_true(take(&f, "many/b"));
+    assert_true(take(&f, "few/a"));
+    static const char *const line[] = {"many/c", "many/d", "few/b", "none/a", "none/b"};
+    for (size_t i = 0; i < cr_array_len(line); i++)
+        wait_for(&f, line[i]);
+    assert_called(&f, "");
+    plan(&f, "many/a", false); /* many 1, few 1, none 0 */
+    assert_called(&f, "none/a ");
+    plan(&f, "few/a", false); /* many 1, few 0, none 1 */
+    assert_called(&f, "few/b ");
+    plan(&f, "many/b", false); /* many 0, few 1, none 1 */
+    assert_called(&f, "many/c ");
+    end(&f);
+}
+
+static void rollouts_that_never_end_hold_up_their_own_namespace_only(void **state)
+{
+    (void)state;
+    struct fixture f;
+    int64_t later = NOW + CR_RESERVATIONS_HELD_MS;
+    static const char *const stuck[] = {"stuck/a", "stuck/b"};
+    start(&f, 2, 2);
+    for (size_t i = 0; i < cr_array_len(stuck); i++)
+        assert_true(take(&f, stuck[i]));
+    wait_for(&f, "stuck/c");
+    wait_for(&f, "other/a");
+    for (int64_t now = NOW; now < later; now += 60 * 1000) {
+        for (size_t i = 0; i < cr_array_len(stuck); i++) {
+            struct cr_reserved workload = own(stuck[i]);
+            cr_reservations_follow(f.all, stuck[i], "stuck", &workload, 1, now); /* still under way */
+        }
+        cr_reservations_sweep(f.all, now);
+    }
+    assert_called(&f, "");
+    cr_reservations_sweep(f.all, later);
+    assert_called(&f, "other/a ");
+    assert_true(take(&f, "other/a"));
+    assert_false(take(&f, "stuck/c"));
+    assert_true(take(&f, "other/b"));
+    assert_false(take(&f, "third/a")); /* there are two of them, again */
+    plan(&f, "stuck/a", false);        /* ended after all: its place was given away already */
+    assert_false(take(&f, "third/a"));
+    assert_called(&f, "");
+    plan(&f, "other/a", false);
+    assert_called(&f, "stuck/c ");
+    end(&f);
+}
+
 static void a_place_that_was_given_back_before_the_wait_is_not_missed(void **state)
 {
     (void)state;
@@ -603,6 +657,8 @@ int main(void)
         cmocka_unit_test(only_who_was_planned_is_remembered),
         cmocka_unit_test(who_came_first_is_called_first_and_his_place_is_kept),
         cmocka_unit_test(who_waits_for_his_namespace_keeps_no_other_waiting),
+        cmocka_unit_test(the_namespace_with_the_fewest_places_comes_next),
+        cmocka_unit_test(rollouts_that_never_end_hold_up_their_own_namespace_only),
         cmocka_unit_test(a_place_that_was_given_back_before_the_wait_is_not_missed),
         cmocka_unit_test(who_is_gone_is_not_called),
         cmocka_unit_test(what_was_weighed_without_others_does_not_begin),

@@ -114,6 +114,7 @@ static bool renew_tokens(const struct cr_control_plane_actor *actor, const struc
                          const struct cr_control_plane_plan *plan, struct cr_control_plane_acted *acted,
                          struct cr_error *err)
 {
+    struct cr_error first = {0}; /* of a Secret that is refused: the others are written all the same */
     for (size_t i = 0; i < plan->renew_tokens.len; i++) {
         const char *key = plan->renew_tokens.items[i];
         cr_autofree char *ns = cr_strndup(key, strcspn(key, "/"));
@@ -124,12 +125,19 @@ static bool renew_tokens(const struct cr_control_plane_actor *actor, const struc
             continue;
         bool done = renew_token(actor, ns, name, packed, &failed);
         acted->renewed += done;
-        if (!done && !is_passing(&failed)) {
+        if (done || is_passing(&failed))
+            continue;
+        if (failed.kind != CR_ERR_INVALID && failed.kind != CR_ERR_FORBIDDEN) {
             *err = failed;
             return false;
         }
+        if (first.kind == CR_ERR_NONE)
+            first = failed;
     }
-    return true;
+    if (first.kind == CR_ERR_NONE)
+        return true;
+    *err = first;
+    return false;
 }
 
 /* --- workloads --- */

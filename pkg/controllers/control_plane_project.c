@@ -156,7 +156,10 @@ bool cr_control_plane_project_token_secret(void *arg, struct cr_json *json, stru
     CR_CLEANUP(cr_buf) struct cr_buf bundle = {0};
     if (ca && cr_base64_decode(ca, strlen(ca), &bundle, NULL))
         read_bundle(cr_buf_text(&bundle), bundle.len, kept);
-    read_token(cr_json_string_at(json, "data", "token"), kept);
+    const char *token = cr_json_string_at(json, "data", "token");
+    kept->has_token = token && *token;
+    kept->immutable = cr_json_bool_at(json, false, "immutable");
+    read_token(token, kept);
     keep(json, kept, snapshot);
     return true;
 }

@@ -73,7 +73,9 @@ static void gather_token_secrets(struct cr_control_plane_gathered *out)
             .name = secret->name,
             .terminating = is_terminating(cr_packed_list_find(&out->namespaces, "", secret->ns)),
             .prints = kept->readable ? &kept->prints : NULL,
-            .key = kept->key};
+            .key = kept->key,
+            .has_token = kept->has_token,
+            .immutable = kept->immutable};
     }
     out->world.token_secrets = out->token_secrets;
     out->world.token_secrets_len = out->secret_list.len;

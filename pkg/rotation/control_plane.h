@@ -44,7 +44,10 @@ struct cr_control_plane_object {
     const char *ns, *name;
     bool terminating;               /* its namespace is */
     const struct cr_strvec *prints; /* of its ca.crt, sorted; NULL: none, or unreadable */
-    const char *key; /* a token Secret's: the key that signed its token, hexadecimal; NULL: no token, or not known */
+    /* Of a token Secret: */
+    const char *key; /* the key that signed its token, hexadecimal; NULL: no token, or not known */
+    bool has_token;
+    bool immutable; /* nobody can make its token anew, or put another CA into it: it is told, and holds nobody up */
 };
 
 struct cr_control_plane_node {

@@ -113,6 +113,17 @@ static const char *pending_of(const struct cr_control_plane_status *status)
     return NULL;
 }
 
+/* What can never follow is named, and waited for by nobody. */
+static void set_but_for_frozen(struct cp_ctx *ctx, bool holds, const char *reason, const char *text)
+{
+    cr_autofree char *frozen = NULL;
+    if (ctx->frozen)
+        frozen = cr_asprintf(" Immutable token Secrets that do not have it, and cannot be made anew: %zu, one is %s.",
+                             ctx->frozen, ctx->frozen_example);
+    cr_autofree char *whole = cr_asprintf("%s%s", text, cr_or_empty(frozen));
+    set(ctx, "Converged", holds, reason, whole);
+}
+
 static void converged(struct cp_ctx *ctx)
 {
     const struct cr_control_plane_status *status = &ctx->plan->status;
@@ -144,9 +155,9 @@ static void converged(struct cp_ctx *ctx)
     else if (keys)
         set(ctx, "Converged", false, "KeysDiffer", "Not every API server verifies by the same keys.");
     else if (tokens)
-        set(ctx, "Converged", false, "TokensOfAnotherKey", "Tokens in use are of another key than all sign with.");
+        set_but_for_frozen(ctx, false, "TokensOfAnotherKey", "Tokens in use are of another key than all sign with.");
     else
-        set(ctx, "Converged", true, "AllLoaded", "Everything has what its files have.");
+        set_but_for_frozen(ctx, true, "AllLoaded", "Everything has what its files have.");
 }
 
 /* What is under way is not on record. */

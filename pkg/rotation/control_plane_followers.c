@@ -3,11 +3,12 @@
 #include "rotation/control_plane_internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/strings.h"
 
-enum { RENEWED_AT_ONCE = 20, NEXT_BATCH_MS = 5000 };
+enum { RENEWED_AT_ONCE = 20, RENEWED_OF_NAMESPACE = 5, NEXT_BATCH_MS = 5000 };
 
 static bool has_root(const struct cp_ctx *ctx, const struct cr_control_plane_object *object)
 {
@@ -41,19 +42,38 @@ static bool is_old(const struct cp_ctx *ctx, const struct cr_control_plane_objec
     return ctx->world->policy->renew_token_secrets && ctx->keys.one && !cr_streq(secret->key, ctx->keys.one);
 }
 
-/* One without a token is on its way to one. */
+/* Of those that are renewed, how many are of the namespace: Secrets come sorted by it. */
+static size_t renewed_of(const struct cr_strvec *renewed, const char *ns)
+{
+    size_t len = strlen(ns);
+    size_t count = 0;
+    for (size_t i = renewed->len; i-- > 0 && strncmp(renewed->items[i], ns, len) == 0 && renewed->items[i][len] == '/';)
+        count++;
+    return count;
+}
+
+/* One without a token is on its way to one. A token that no API server verifies by any key is awaited by nobody:
+ * whoever writes such ones again and again keeps nobody waiting. */
 static void renew(struct cp_ctx *ctx, const struct cr_control_plane_object *secret)
 {
     struct cr_strvec *renewed = &ctx->plan->renew_tokens;
-    ctx->renewing = true;
-    if (!secret->key || !ctx->acts)
+    ctx->renewing = ctx->renewing || !secret->has_token || cr_cp_bit_in(&ctx->sets[CP_KEYS], secret->key);
+    if (!secret->has_token || !ctx->acts)
         return;
-    if (renewed->len == RENEWED_AT_ONCE) {
+    if (renewed->len == RENEWED_AT_ONCE || renewed_of(renewed, cr_or_empty(secret->ns)) == RENEWED_OF_NAMESPACE) {
         cr_cp_again_at(ctx, ctx->world->now_ms + NEXT_BATCH_MS);
         return;
     }
     cr_autofree char *name = cr_asprintf("%s/%s", cr_or_empty(secret->ns), cr_or_empty(secret->name));
     cr_strvec_add(renewed, name);
+}
+
+/* It stays as it is. */
+static void tell_frozen(struct cp_ctx *ctx, const struct cr_control_plane_object *secret)
+{
+    ctx->frozen++;
+    if (!ctx->frozen_example)
+        ctx->frozen_example = cr_asprintf("%s/%s", cr_or_empty(secret->ns), cr_or_empty(secret->name));
 }
 
 void cr_cp_followers(struct cp_ctx *ctx)
@@ -65,6 +85,11 @@ void cr_cp_followers(struct cp_ctx *ctx)
         if (secret->terminating)
             continue;
         bool old = is_old(ctx, secret);
+        if (secret->immutable) {
+            if (old || !has_root(ctx, secret))
+                tell_frozen(ctx, secret);
+            continue;
+        }
         if (old)
             renew(ctx, secret);
         count(&ctx->plan->status.token_secrets, secret, !old && has_root(ctx, secret), cr_or_empty(secret->name));

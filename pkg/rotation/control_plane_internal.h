@@ -22,6 +22,7 @@ bool cr_cp_is_print(const char *text);
 /* Its bit; it is added when it is new. 0: no fingerprint, or one too many. */
 uint64_t cr_cp_bit(struct cp_set *set, const char *print);
 uint64_t cr_cp_bits(struct cp_set *set, const struct cr_strvec *prints);
+uint64_t cr_cp_bit_in(const struct cp_set *set, const char *print); /* 0: it is not in the set */
 /* Those that the set has. */
 uint64_t cr_cp_bits_in(const struct cp_set *set, const struct cr_strvec *prints);
 /* Of a text as below: those that the set has. */
@@ -155,6 +156,8 @@ struct cp_ctx {
     uint64_t readers, readers_any;   /* of the cluster's CA beside the nodes: what all of them have, what any has */
     bool readers_told;               /* all of them are known */
     bool renewing;                   /* a token Secret is to be made anew, or its token is awaited */
+    size_t frozen;                   /* immutable token Secrets that do not have what others have */
+    char *frozen_example;            /* owned: "ns/name" of one; NULL */
     struct cp_candidate *candidates; /* in the order in which they are restarted */
     size_t candidates_len;
     char *trap; /* owned: a signing file has several certificates; NULL: none */

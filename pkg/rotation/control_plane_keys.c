@@ -63,6 +63,17 @@ static void signing(struct cp_ctx *ctx)
         ctx->keys.one = cr_cp_first(&ctx->sets[CP_KEYS], signs);
 }
 
+/* Whoever may make a pod or a Secret may put into it what looks like a token of any key. One of a key that no API
+ * server verifies by is taken by none, so that nothing is lost with it; and it takes no place in the set. key: NULL
+ * when it is not known. */
+static void count_token(struct cp_ctx *ctx, const char *key)
+{
+    uint64_t bit = cr_cp_bit_in(&ctx->sets[CP_KEYS], key);
+    ctx->keys.tokens |= bit;
+    if (!bit && (!key || !ctx->keys.known_is_all))
+        ctx->keys.tokens_complete = false;
+}
+
 static void count_tokens(struct cp_ctx *ctx, const struct cp_node *node)
 {
     if (!cr_cp_speaks(node) || !node->report->tokens_known) {
@@ -71,24 +82,18 @@ static void count_tokens(struct cp_ctx *ctx, const struct cp_node *node)
     }
     for (size_t i = 0; i < node->report->tokens_len; i++) {
         const struct cr_node_token_count *count = &node->report->tokens[i];
-        uint64_t bit = cr_cp_bit(&ctx->sets[CP_KEYS], count->key);
-        if (count->tokens <= 0)
-            continue;
-        ctx->keys.tokens |= bit;
-        ctx->keys.tokens_complete = ctx->keys.tokens_complete && bit;
+        if (count->tokens > 0)
+            count_token(ctx, count->key);
     }
 }
 
-/* One without a token is about to get one: of which key, nobody knows. */
+/* One without a token is about to get one: of which key, nobody knows. An immutable one gets none. */
 static void count_secrets(struct cp_ctx *ctx)
 {
     for (size_t i = 0; i < ctx->world->token_secrets_len; i++) {
         const struct cr_control_plane_object *secret = &ctx->world->token_secrets[i];
-        uint64_t bit = cr_cp_bit(&ctx->sets[CP_KEYS], secret->key);
-        if (secret->terminating)
-            continue;
-        ctx->keys.tokens |= bit;
-        ctx->keys.tokens_complete = ctx->keys.tokens_complete && bit;
+        if (!secret->terminating && (secret->has_token || !secret->immutable))
+            count_token(ctx, secret->key);
     }
 }
 
@@ -125,13 +130,13 @@ static void record_key(struct cp_ctx *ctx)
 void cr_cp_service_accounts(struct cp_ctx *ctx)
 {
     struct cp_keys *keys = &ctx->keys;
+    keys->complete = ctx->authorities[CP_CLUSTER].complete && !ctx->sets[CP_KEYS].over;
+    verifying(ctx);
+    signing(ctx);
     keys->tokens_complete = true;
     for (size_t i = 0; i < ctx->nodes_len; i++)
         count_tokens(ctx, &ctx->nodes[i]);
     count_secrets(ctx);
-    keys->complete = ctx->authorities[CP_CLUSTER].complete && !ctx->sets[CP_KEYS].over;
-    verifying(ctx);
-    signing(ctx);
     if (keys->complete && keys->tokens_complete && keys->signing && sign_surely(ctx))
         keys->removable = keys->verifying & ~keys->signing & ~keys->tokens;
     if (keys->one)

@@ -100,7 +100,7 @@ static bool has_old_tokens(const struct cp_ctx *ctx, const struct cp_node *node,
         !cr_streq(component->name, "kubelet") || (since_ms && component->started_ms >= since_ms))
         return false;
     for (size_t i = 0; i < node->report->tokens_len; i++)
-        if (node->report->tokens[i].tokens > 0 && cr_cp_is_print(node->report->tokens[i].key) &&
+        if (node->report->tokens[i].tokens > 0 && cr_cp_bit_in(&ctx->sets[CP_KEYS], node->report->tokens[i].key) &&
             !cr_streq(node->report->tokens[i].key, ctx->keys.one))
             return true;
     return false;

@@ -36,19 +36,26 @@ static void find_root(struct cp_ctx *ctx)
         find_root_of_readers(ctx);
 }
 
-static uint64_t bits_of(struct cp_ctx *ctx, const struct cr_control_plane_object *object)
+static void read_object(struct cp_ctx *ctx, const struct cr_control_plane_object *object, uint64_t bits)
 {
-    return object->prints ? cr_cp_bits(&ctx->sets[CP_CLUSTER], object->prints) : 0;
-}
-
-static void read_object(struct cp_ctx *ctx, const struct cr_control_plane_object *object)
-{
-    uint64_t bits = bits_of(ctx, object);
     if (object->terminating)
         return;
     ctx->readers &= bits;
     ctx->readers_any |= bits;
     ctx->readers_told = ctx->readers_told && bits;
+}
+
+static void read_root_ca(struct cp_ctx *ctx, const struct cr_control_plane_object *object)
+{
+    read_object(ctx, object, object->prints ? cr_cp_bits(&ctx->sets[CP_CLUSTER], object->prints) : 0);
+}
+
+/* Anybody may put what he likes into a Secret of his namespace. What no node and no kube-root-ca.crt has takes no place
+ * in the set, and an immutable one is followed by nobody. */
+static void read_token_secret(struct cp_ctx *ctx, const struct cr_control_plane_object *object)
+{
+    if (!object->immutable)
+        read_object(ctx, object, object->prints ? cr_cp_bits_in(&ctx->sets[CP_CLUSTER], object->prints) : 0);
 }
 
 static bool have_all_root(const struct cp_ctx *ctx)
@@ -84,9 +91,9 @@ void cr_cp_readers(struct cp_ctx *ctx)
     ctx->readers = ~(uint64_t)0;
     ctx->readers_told = true;
     for (size_t i = 0; i < world->root_cas_len; i++)
-        read_object(ctx, &world->root_cas[i]);
+        read_root_ca(ctx, &world->root_cas[i]);
     for (size_t i = 0; i < world->token_secrets_len; i++)
-        read_object(ctx, &world->token_secrets[i]);
+        read_token_secret(ctx, &world->token_secrets[i]);
     find_root(ctx);
     record_root(ctx);
 }

@@ -18,9 +18,14 @@ static uint64_t find(const struct cp_set *set, const char *print, size_t len)
     return 0;
 }
 
+uint64_t cr_cp_bit_in(const struct cp_set *set, const char *print)
+{
+    return print ? find(set, print, strlen(print)) : 0;
+}
+
 uint64_t cr_cp_bit(struct cp_set *set, const char *print)
 {
-    uint64_t bit = print ? find(set, print, strlen(print)) : 0;
+    uint64_t bit = cr_cp_bit_in(set, print);
     if (bit || !cr_cp_is_print(print))
         return bit;
     if (set->len == CP_SET_MAX) {

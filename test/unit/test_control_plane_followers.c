@@ -7,7 +7,7 @@ struct follow_case {
     const char *rule;
     const char *edits;
     const char *roots;   /* kube-root-ca.crt of two namespaces: "ab ab" */
-    const char *secrets; /* ca.crt and key of two token Secrets: "ax ax"; key "-": none */
+    const char *secrets; /* ca.crt and key of two token Secrets: "ax ax"; key "-": none; "!" behind it: immutable */
     /* "pods" and "more", which read both: "young" (began after the change), "old", "rolling", "none" (no pods),
      * "missing", "done" (restarted for what there is) */
     const char *pods[WORKLOADS];
@@ -38,6 +38,10 @@ static const struct follow_case cases[] = {
      "1 file sa.pub xy xy; 2 file sa.pub xy xy; * file sa.key y y", "a a", "ax ay", {"none", "none"}, "", "", "", "2 2 2"},
     {"one that waits for its token has not got it",
      BOTH_KEYS "* file sa.key y y", "a a", "a- ay", {"none", "none"}, "", "", "", "2 1 2"},
+    {"an immutable one of another key: told, and not written",
+     BOTH_KEYS "* file sa.key y y", "a a", "ax! ay", {"none", "none"}, "", "", "", "2 1 2"},
+    {"of a key that no API server verifies by: made anew as well",
+     BOTH_KEYS "* file sa.key y y", "a a", "aq ay", {"none", "none"}, "", "s-0/token", "", "2 1 2"},
     {"its ca.crt is another", BUNDLE, "ab ab", "ax abx", {"none", "none"}, "", "", "", "2 1 2"},
 
     /* workloads */
@@ -48,6 +52,11 @@ static const struct follow_case cases[] = {
     {"not before its namespaces have it", "", "a -", "ax ax", {"old", "old"}, "changed", "", "", "1 2 0"},
     {"not before its token Secrets are new",
      BOTH_KEYS "* file sa.key y y", "a a", "ax ay", {"old", "old"}, "changed", "s-0/token", "", "2 1 0"},
+    {"an immutable one is not waited for",
+     BOTH_KEYS "* file sa.key y y", "a a", "ax! ay", {"old", "old"}, "changed", "", "pods", "2 1 0"},
+    {"nor one that gets a foreign token again and again",
+     BOTH_KEYS "* file sa.key y y", "a a", "aq ay", {"old", "old"}, "changed", "s-0/token", "pods", "2 1 0"},
+    {"an immutable one with another CA", "", "a a", "bx! ax", {"old", "old"}, "changed", "", "pods", "2 1 0"},
     {"one that is not there", "", "a a", "ax ax", {"missing", "none"}, "changed", "", "", "2 2 2"},
     {"mode: Plan", "", "a a", "ax ax", {"old", "old"}, "changed plan", "", "", "2 2 0"},
 };
@@ -81,6 +90,8 @@ static void read_objects(const char *text, bool keys, struct scene_object object
         fail_msg("the test's own objects: %s", text);
     for (size_t i = 0; i < 2; i++) {
         size_t len = strlen(one[i]);
+        objects[i].immutable = one[i][len - 1] == '!';
+        len -= objects[i].immutable;
         snprintf(objects[i].ns, sizeof objects[i].ns, "%s-%zu", keys ? "s" : "ns", i);
         snprintf(objects[i].name, sizeof objects[i].name, "token");
         objects[i].key = keys && one[i][len - 1] != '-' ? one[i][len - 1] : '\0';

@@ -1,11 +1,13 @@
 /* What a plan tells of the keys of service accounts. */
+#include <ctype.h>
+
 #include "support/controlplanescene.h"
 
 struct keys_case {
     const char *rule;
     const char *edits;
     const char *tokens;  /* on all nodes; NULL: "x"; "?": an agent does not look */
-    const char *secrets; /* keys of token Secrets; "-": none known. NULL: no Secret */
+    const char *secrets; /* keys of token Secrets; "-": none known; "!" and capitals: immutable. NULL: no Secret */
     const char *words;   /* "silent", "absent" */
     const char *status;  /* verifying/known/signing/tokens/removable */
     char signing_key;    /* that is published; 0: none */
@@ -31,6 +33,14 @@ static const struct keys_case cases[] = {
      "* file sa.pub xy xy; * file sa.key y y", .tokens = "y", .status = "xy/xy/y/y/x", .signing_key = 'y'},
     {"but one of a Secret",
      "* file sa.pub xy xy; * file sa.key y y", .tokens = "y", .secrets = "yx", .status = "xy/xy/y/xy/", .signing_key = 'y'},
+    {"of a key that no API server verifies by: taken by none",
+     "* file sa.pub xy xy; * file sa.key y y", .tokens = "yq", .secrets = "yqr", .status = "xy/xy/y/y/x", .signing_key = 'y'},
+    {"but what they verify by must be known",
+     "* file sa.pub xy xy; * file sa.key y y; 3 kube-apiserver --service-account-key-file xy ?", .tokens = "yq", .status = "//y/y/", .signing_key = 0},
+    {"an immutable Secret with a token of the old one",
+     "* file sa.pub xy xy; * file sa.key y y", .tokens = "y", .secrets = "yX", .status = "xy/xy/y/xy/", .signing_key = 'y'},
+    {"an immutable one without a token gets none",
+     "* file sa.pub xy xy; * file sa.key y y", .tokens = "y", .secrets = "y!", .status = "xy/xy/y/y/x", .signing_key = 'y'},
     {"dropped by one: known till the last has",
      "* file sa.pub xy xy; * file sa.key y y; 1 file sa.pub y y", .tokens = "y", .status = "y/xy/y/y/", .signing_key = 'y'},
 
@@ -56,8 +66,11 @@ static const struct keys_case cases[] = {
 static void put_secrets(const char *keys, struct scene_object secrets[SCENE_OBJECTS])
 {
     for (size_t i = 0; i < strlen(cr_or_empty(keys)) && i < SCENE_OBJECTS; i++)
-        secrets[i] = (struct scene_object){
-            .ns = "one", .name = {'t', (char)('0' + i)}, .prints = "a", .key = keys[i] == '-' ? '\0' : keys[i]};
+        secrets[i] = (struct scene_object){.ns = "one",
+                                           .name = {'t', (char)('0' + i)},
+                                           .prints = "a",
+                                           .key = isalpha((unsigned char)keys[i]) ? (char)tolower(keys[i]) : '\0',
+                                           .immutable = keys[i] == '!' || isupper((unsigned char)keys[i])};
 }
 
 static void tell(const struct cr_control_plane_keys *keys, char *out, size_t size)

@@ -103,6 +103,25 @@ static void what_is_no_token_of_the_pod_is_none(void **state)
     expect(&tree, "");
 }
 
+static void write_keys(struct node_tree *tree, const char *uid, const char *volume, int len)
+{
+    for (int i = 0; i < len; i++) {
+        cr_autofree char *name = cr_asprintf(PODS "%s" VOLUME "%s/key-%d", uid, volume, i);
+        tree_write(tree, name, "x");
+    }
+}
+
+static void volumes_with_many_keys_hide_no_token(void **state)
+{
+    (void)state;
+    CR_CLEANUP(tree) struct node_tree tree;
+    tree_init(&tree);
+    write_keys(&tree, "uid-1", "v", 9 * 1024);
+    write_keys(&tree, "uid-2", "v", 9 * 1024);
+    write_token(&tree, "uid-2", "token", KID_A);
+    expect(&tree, HEX_A "=1");
+}
+
 static void what_cannot_be_looked_through_is_a_token_of_nobody_knows_which_key(void **state)
 {
     (void)state;
@@ -111,10 +130,8 @@ static void what_cannot_be_looked_through_is_a_token_of_nobody_knows_which_key(v
     write_token(&tree, "uid-1", "token", KID_A);
     write_token(&tree, "uid-2", "1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/token", KID_B);
     write_token(&tree, "uid-3", "1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/token", KID_B);
-    for (int i = 0; i < 1100; i++) {
-        cr_autofree char *name = cr_asprintf(PODS "uid-4" VOLUME "v/key-%d", i);
-        tree_write(&tree, name, "x");
-    }
+    write_keys(&tree, "uid-4", "v", 9 * 1024);
+    write_keys(&tree, "uid-4", "w", 9 * 1024);
     expect(&tree, HEX_A "=1 " HEX_B "=1 -=2");
 }
 
@@ -151,6 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_are_counted_by_their_key),
         cmocka_unit_test(what_is_no_token_of_the_pod_is_none),
+        cmocka_unit_test(volumes_with_many_keys_hide_no_token),
         cmocka_unit_test(what_cannot_be_looked_through_is_a_token_of_nobody_knows_which_key),
         cmocka_unit_test(pods_without_volumes_have_none),
         cmocka_unit_test(a_folder_that_is_not_there_is_an_error),

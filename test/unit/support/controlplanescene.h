@@ -307,6 +307,7 @@ struct scene_object {
     char prints[SCENE_TEXT];
     char key; /* 0: none */
     bool terminating;
+    bool immutable;
 };
 
 struct scene_world {
@@ -360,7 +361,9 @@ static inline void scene_world_make(const struct scene_cluster *cluster, const s
         if (secrets[i].key) {
             scene_print(secrets[i].key, w->keys[i]);
             w->objects[at].key = w->keys[i];
+            w->objects[at].has_token = true;
         }
+        w->objects[at].immutable = secrets[i].immutable;
         world->token_secrets_len++;
     }
 }

@@ -23,6 +23,12 @@ static int healthz(void *arg, struct cr_buf *body, const char **content_type)
     return ok_or_why_not(body);
 }
 
+static bool may_act(const struct cr_health *health, struct cr_error *err)
+{
+    return (!health->start_check || cr_start_check_passed(health->start_check, err)) &&
+           (!health->election || cr_leader_election_ready(health->election, err));
+}
+
 /* A standby is ready, too: when it could take over. */
 static int readyz(void *arg, struct cr_buf *body, const char **content_type)
 {
@@ -36,9 +42,7 @@ static int readyz(void *arg, struct cr_buf *body, const char **content_type)
             cr_buf_printf(body, "%s\n", err.text);
     }
     struct cr_error err = {0};
-    if (health->start_check && !cr_start_check_passed(health->start_check, &err))
-        cr_buf_printf(body, "%s\n", err.text);
-    else if (health->election && !cr_leader_election_ready(health->election, &err))
+    if (!may_act(health, &err))
         cr_buf_printf(body, "%s\n", err.text);
     return ok_or_why_not(body);
 }

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from certroll_dev import files, paths
+from certroll_dev import files, paths, proofs
 from certroll_dev.demo.waiting import wait_for
 from certroll_dev.suite import cli, plan, selection, timeline
 from certroll_dev.suite.schedule import Schedule
@@ -192,6 +192,20 @@ def test_each_module_is_in_one_step_of_a_run(folder: str, everything: bool) -> N
     assert all(("--gate" in argv) != everything for argv in parts.values())
     assert "test/e2e/test_rights.py" in steps["e2e-rights"]
     assert ("soak" in steps) == everything
+
+
+def test_only_all_proves_the_parsers() -> None:
+    assert {"proofs", "proofs-broken"} <= _argvs(plan.Wanted(plan.SUITES, everything=True)).keys()
+    assert "proofs" not in _argvs(plan.Wanted(plan.GATE))
+
+
+def test_each_fault_of_a_proof_fits_its_parser(tmp_path: Path) -> None:
+    known = proofs.load()
+    assert known and all(proof.broken for proof in known)
+    for proof in known:
+        for fault in proof.broken:
+            copies = list(proofs.with_fault(proof, fault, tmp_path))
+            assert [copy.read_text() for copy in copies] != [(paths.REPOSITORY / source).read_text() for source in proof.sources]
 
 
 def test_quick_needs_no_cluster() -> None:

@@ -19,7 +19,7 @@ runs:
   (none)        the gate: lint, unit, tsan, integration, e2e. Half an hour on two cores
   quick         lint and unit; minutes
   all           the gate, and what docs/development.md lists: long matrices, the soak, TSan of all programs,
-                CERTROLL_LONG=1. Hours. With --since, only what the changes since that commit concern
+                proofs (hack/prove), CERTROLL_LONG=1. Hours. With --since, only what the changes since that commit concern
 
 suites (also after `all`; default: those of the run):
   lint          include direction, headers that compile alone, clang-format, clang-tidy, generated pages

@@ -78,6 +78,9 @@ def _all(wanted: Wanted) -> Iterator[Step]:
         yield _ctest("unit", "dev")
     if wanted.has("tsan"):
         yield _ctest("tsan", "tsan", [] if wanted.everything else ["--label-regex", "^threads$"], follows=["unit"])
+    if wanted.everything and wanted.has("unit"):
+        yield Step("proofs", [*_POLITE, "hack/prove"], needs=["deps"], is_test=True)
+        yield Step("proofs-broken", [*_POLITE, "hack/prove", "--broken"], needs=["proofs"], is_test=True)
     yield from _clusters(wanted, clusters)
 
 

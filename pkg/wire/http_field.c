@@ -55,14 +55,13 @@ bool cr_http_may_be_status_line(const char *line, size_t len)
 
 bool cr_http_status_line(const char *line, size_t len, int *status, bool *is_1_0, struct cr_error *err)
 {
-    enum { VERSION = sizeof "HTTP/1.1" - 1, CODE = 3 };
-    const char *code = line + VERSION + 1;
-    bool ok = len >= VERSION + 1 + CODE && !has_nul_or_cr(line, len) && cr_starts_with(line, beginning) &&
-              is_digit(line[VERSION - 1]) && line[VERSION] == ' ' && code[0] >= '1' && is_digit(code[0]) &&
-              is_digit(code[1]) && is_digit(code[2]) && (!code[CODE] || code[CODE] == ' ');
+    enum { VERSION = sizeof "HTTP/1.1" - 1, CODE = VERSION + 1, CODE_END = CODE + 3 };
+    bool ok = len >= CODE_END && !has_nul_or_cr(line, len) && cr_starts_with(line, beginning) &&
+              is_digit(line[VERSION - 1]) && line[VERSION] == ' ' && line[CODE] >= '1' && is_digit(line[CODE]) &&
+              is_digit(line[CODE + 1]) && is_digit(line[CODE + 2]) && (!line[CODE_END] || line[CODE_END] == ' ');
     if (!ok)
         return refuse("it answers with something that is not HTTP/1", line, err);
-    *status = ((code[0] - '0') * 10 + (code[1] - '0')) * 10 + (code[2] - '0');
+    *status = ((line[CODE] - '0') * 10 + (line[CODE + 1] - '0')) * 10 + (line[CODE + 2] - '0');
     *is_1_0 = line[VERSION - 1] == '0';
     return true;
 }

@@ -48,7 +48,7 @@ bool cr_error_wrap(struct cr_error *err, const char *fmt, ...)
     return false;
 }
 
-/* Reads all of the text, as the real one does, which has a proof of its own. */
+/* Reads all of the text, as the real one does. */
 char *cr_text_clip(const char *text, size_t max)
 {
     require(max >= 4);

@@ -150,11 +150,19 @@ static int take_any_chain(X509_STORE_CTX *chain, void *arg)
     return 1;
 }
 
-/* CURLOPT_SSL_CTX_FUNCTION, of a server that is not verified: anybody may have answered. */
-static CURLcode limit_cost(CURL *easy, void *ctx, void *arg)
+/* CURLOPT_SSL_CTX_FUNCTION. What was decrypted does not stay in OpenSSL's buffer until the next record comes. */
+static CURLcode keep_nothing(CURL *easy, void *ctx, void *arg)
 {
     (void)easy;
     (void)arg;
+    SSL_CTX_set_options(ctx, SSL_OP_CLEANSE_PLAINTEXT);
+    return CURLE_OK;
+}
+
+/* Likewise, of a server that is not verified: anybody may have answered. */
+static CURLcode limit_cost(CURL *easy, void *ctx, void *arg)
+{
+    (void)keep_nothing(easy, ctx, arg);
     SSL_CTX_set_cert_verify_callback(ctx, take_any_chain, NULL);
     return cr_tls_limit_context(ctx) ? CURLE_OK : CURLE_SSL_CONNECT_ERROR;
 }
@@ -167,6 +175,7 @@ static void set_trust(CURL *easy, const struct cr_http_identity *identity)
         curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
         curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
     }
+    curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, keep_nothing);
     if (identity->insecure) {
         curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, limit_cost);
         curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);

@@ -83,7 +83,10 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
         return CURL_WRITEFUNC_ERROR;
     }
     stream->received += len;
-    if (!cr_buf_append(&stream->inbox, data, len))
+    bool kept = cr_buf_append(&stream->inbox, data, len);
+    if (stream->inbox.secret) /* in libcurl's own buffer, which lasts as long as the watch */
+        explicit_bzero(data, len);
+    if (!kept)
         return CURL_WRITEFUNC_ERROR;
     mark_ready(stream);
     return len;

@@ -43,19 +43,22 @@ const char flags_help[] =
     "      --leader-elect-lease-duration TIME   how long others wait for a leader that is silent (default 15s)\n"
     "      --leader-elect-renew-deadline TIME   how long a leader goes on that cannot renew (default 12s)\n"
     "      --leader-elect-retry-period TIME     between two tries; up to 2.5 times that after a renewal (default 2s)\n"
-    "      --metrics-bind-address ADDR  where /metrics, /healthz and /readyz are served, such as 127.0.0.1:8080; 0 "
-    "for\n"
-    "                                   nowhere (default \":8080\")\n"
-    "      --health-probe-bind-address ADDR  where /healthz and /readyz are served instead, such as :8081; 0 for "
-    "nowhere\n"
-    "                                   (default: with the metrics)\n"
-    "      --metrics-auth none|token    token: /metrics wants a bearer token whose user may get the nonResourceURL "
+    "      --metrics-bind-address ADDR  where /metrics is served, over TLS, such as 127.0.0.1:8080; 0 for nowhere\n"
+    "                                   (default \":8080\")\n"
+    "      --health-probe-bind-address ADDR  where /healthz and /readyz are served, by plain HTTP; 0 for nowhere, "
+    "empty\n"
+    "                                   for with the metrics (default \":8081\")\n"
+    "      --metrics-auth token|none    token: /metrics wants a bearer token whose user may get the nonResourceURL "
     "/metrics,\n"
-    "                                   asked by TokenReview and SubjectAccessReview (default none)\n"
-    "      --metrics-tls-cert-file FILE         certificate and chain (PEM) of the metrics' address, which then speaks "
-    "TLS\n"
+    "                                   asked by TokenReview and SubjectAccessReview (default token)\n"
+    "      --metrics-tls-cert-file FILE         certificate and chain (PEM) of the metrics' address (default: one that "
+    "is\n"
+    "                                           made in memory at the start, and that nobody can verify)\n"
     "      --metrics-tls-private-key-file FILE  its key; both are read again as soon as they change\n"
     "      --metrics-client-ca-file FILE        who asks must have a certificate of one of these CAs; also read again\n"
+    "      --metrics-open               the metrics by plain HTTP, to whoever asks: for a machine of one's own, and "
+    "tests\n"
+    "                                   (default false)\n"
     "      --max-restarts N             workloads that are restarted at a time, over all policies; 0: no limit "
     "(default "
     "50)\n"
@@ -100,9 +103,9 @@ static const char *const scopes[] = {[CR_SECRET_SCOPE_AUTO] = "auto", [CR_SECRET
 
 static bool take_metrics_auth(void *field, const char *flag, const char *value, struct cr_error *err)
 {
-    bool *token = field;
-    *token = cr_streq(value, "token");
-    return *token || cr_streq(value, "none") ||
+    enum metrics_auth *auth = field;
+    *auth = cr_streq(value, "token") ? METRICS_AUTH_TOKEN : METRICS_AUTH_NONE;
+    return *auth == METRICS_AUTH_TOKEN || cr_streq(value, "none") ||
            cr_error_set(err, CR_ERR_INVALID, "%s must be none or token, not '%s'", flag, value);
 }
 
@@ -122,10 +125,11 @@ static const struct cr_flag table[] = {
     CR_FLAG(DURATION, "leader-elect-retry-period", struct flags, times.retry_ms),
     CR_FLAG(TEXT, "metrics-bind-address", struct flags, metrics_address),
     CR_FLAG(TEXT, "health-probe-bind-address", struct flags, health_address),
-    CR_FLAG(OWN, "metrics-auth", struct flags, metrics_token, .take = take_metrics_auth),
+    CR_FLAG(OWN, "metrics-auth", struct flags, metrics_auth, .take = take_metrics_auth),
     CR_FLAG(TEXT, "metrics-tls-cert-file", struct flags, metrics_files.certificate),
     CR_FLAG(TEXT, "metrics-tls-private-key-file", struct flags, metrics_files.private_key),
     CR_FLAG(TEXT, "metrics-client-ca-file", struct flags, metrics_files.client_ca),
+    CR_FLAG(BOOL, "metrics-open", struct flags, metrics_open),
     CR_FLAG(NUMBER, "max-restarts", struct flags, limits.total, .most = RESTARTS_MAX),
     CR_FLAG(NUMBER, "max-restarts-per-namespace", struct flags, limits.per_namespace, .most = RESTARTS_MAX),
     CR_FLAG(NUMBER, "workers", struct flags, workers, .least = 1, .most = WORKERS_MAX),
@@ -134,13 +138,22 @@ static const struct cr_flag table[] = {
     CR_FLAG(SWITCH, "help", struct flags, help, .letter = 'h'),
 };
 
-/* Kubelets have no certificate to show. */
-static bool check_metrics_files(const struct flags *flags, struct cr_error *err)
+/* Whoever asks for TLS or a token in one flag must not be served openly because of another. */
+static bool check_open(const struct flags *flags, struct cr_error *err)
 {
-    if (!cr_tls_files_check(&flags->metrics_files, "--metrics-", err))
+    const char *other = flags->metrics_files.certificate            ? "--metrics-tls-cert-file"
+                        : flags->metrics_auth == METRICS_AUTH_TOKEN ? "--metrics-auth=token"
+                                                                    : NULL;
+    return !flags->metrics_open || !other ||
+           cr_error_set(err, CR_ERR_INVALID, "--metrics-open is plain HTTP for whoever asks: it excludes %s", other);
+}
+
+/* Kubelets have no certificate to show. */
+static bool check_metrics(const struct flags *flags, struct cr_error *err)
+{
+    if (!cr_tls_files_check(&flags->metrics_files, "--metrics-", err) || !check_open(flags, err))
         return false;
-    bool health_too = !flags->health_address || !*flags->health_address;
-    return !flags->metrics_files.client_ca || !health_too ||
+    return !flags->metrics_files.client_ca || *flags->health_address ||
            cr_error_set(
                err, CR_ERR_INVALID,
                "--metrics-client-ca-file would shut the kubelet's probes out of /healthz and /readyz, which are "
@@ -156,13 +169,14 @@ bool flags_parse(int argc, char **argv, struct flags *flags, struct cr_error *er
         .lease_name = "certroll-operator",
         .times = cr_election_default_times,
         .metrics_address = ":8080",
+        .health_address = ":8081",
         .log_level = CR_LOG_INFO,
         .workers = 4,
         .limits = {.per_namespace = 10, .total = 50},
     };
     if (!cr_flags_parse(&line, argc, argv, flags, NULL, err))
         return false;
-    if (!check_metrics_files(flags, err))
+    if (!check_metrics(flags, err))
         return false;
     return cr_election_check_times(&flags->times, err) || cr_error_wrap(err, "leader election");
 }

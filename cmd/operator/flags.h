@@ -12,6 +12,8 @@
 #include "net/tls_serving.h"
 #include "runtime/leader_election.h"
 
+enum metrics_auth { METRICS_AUTH_DEFAULT, METRICS_AUTH_NONE, METRICS_AUTH_TOKEN }; /* not given: as TOKEN */
+
 struct flags {
     const char *kubeconfig; /* borrowed from argv; NULL: as kubectl finds it, or in-cluster */
     const char *context;
@@ -25,9 +27,10 @@ struct flags {
     const char *lease_name;
     struct cr_election_times times;
     const char *metrics_address;
-    bool metrics_token; /* --metrics-auth=token */
-    struct cr_tls_files metrics_files;
-    const char *health_address; /* NULL: with the metrics */
+    enum metrics_auth metrics_auth;
+    struct cr_tls_files metrics_files; /* without any, a certificate is made in memory */
+    bool metrics_open;                 /* plain HTTP, and nobody is asked for a token */
+    const char *health_address;        /* "": with the metrics */
     enum cr_log_level log_level;
     int workers;
     struct cr_restart_limits limits;

@@ -10,13 +10,12 @@
 #include "controllers/domain_controller.h"
 #include "controllers/policy_controller.h"
 #include "flags.h"
-#include "kube/access_guard.h"
 #include "kube/client.h"
 #include "kube/config.h"
 #include "kube/own_namespace.h"
 #include "metrics/metrics.h"
 #include "metrics/process_metrics.h"
-#include "net/tls_serving.h"
+#include "metrics_page.h"
 #include "runtime/manager.h"
 #include "sys/loop.h"
 #include "sys/process.h"
@@ -76,16 +75,6 @@ static bool make_admission_check(const struct flags *flags, const char *ns, stru
     return true;
 }
 
-/* *tls stays NULL for plain HTTP. */
-static bool make_tls(const struct flags *flags, struct cr_metrics *metrics, struct cr_tls_serving **tls,
-                     struct cr_error *err)
-{
-    if (!flags->metrics_files.certificate)
-        return true;
-    *tls = cr_tls_serving_new(&flags->metrics_files, "certroll-operator", metrics, err);
-    return *tls || cr_error_wrap(err, "TLS of the metrics");
-}
-
 /* Beside the policies' controller, on the same manager. */
 static struct cr_domain_controller *new_domains(struct cr_policy_controller *policies,
                                                 const struct cr_policy_controller_options *options)
@@ -135,12 +124,8 @@ static int run(const struct flags *flags, struct cr_error *err)
     CR_CLEANUP(cr_admission_check) struct cr_admission_check *admission = NULL;
     if (!make_admission_check(flags, operator_namespace, client, metrics, &admission, err))
         return EXIT_NOT_STARTED;
-    CR_CLEANUP(cr_access_guard) struct cr_access_guard *guard = NULL;
-    if (flags->metrics_token)
-        guard =
-            cr_access_guard_new(&(struct cr_access_guard_options){.loop = loop, .client = client, .path = "/metrics"});
-    CR_CLEANUP(cr_tls_serving) struct cr_tls_serving *tls = NULL;
-    if (!make_tls(flags, metrics, &tls, err))
+    CR_CLEANUP(metrics_page) struct metrics_page page;
+    if (!metrics_page_init(&page, flags, loop, client, metrics, err))
         return EXIT_NOT_STARTED;
     CR_CLEANUP(cr_canaries) struct cr_canaries *canaries = cr_canaries_new();
     CR_CLEANUP(cr_policy_controller) struct cr_policy_controller *controller = NULL;
@@ -151,8 +136,8 @@ static int run(const struct flags *flags, struct cr_error *err)
         .name = "certrotationpolicy",
         .metrics_address = flags->metrics_address,
         .health_address = flags->health_address,
-        .metrics_guard = guard,
-        .metrics_tls = tls ? cr_tls_serving_reload(tls) : NULL,
+        .metrics_guard = page.guard,
+        .metrics_tls = metrics_page_tls(&page),
         .election = election,
         .start_check = admission ? cr_admission_check_start_check(admission) : NULL,
     };

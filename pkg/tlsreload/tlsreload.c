@@ -174,26 +174,49 @@ enum cr_tls_look cr_tlsreload_look(struct cr_tlsreload *tls, struct cr_tls_refus
 
 /* --- for everybody --- */
 
-static bool read_first(struct cr_tlsreload *tls, struct cr_error *err)
+static struct cr_tlsreload *new_empty(void)
 {
-    CR_CLEANUP(cr_tls_texts) struct cr_tls_texts texts;
-    if (!cr_tls_texts_read(&tls->options, &texts, err))
-        return false;
-    struct cr_tls_context *first = make_context(tls, &texts, &tls->sessions, err);
+    struct cr_tlsreload *tls = cr_new(struct cr_tlsreload);
+    pthread_mutex_init(&tls->lock, NULL);
+    pthread_mutex_init(&tls->watcher.starting, NULL);
+    tls->watcher.stop_fd = -1;
+    return tls;
+}
+
+static bool serve_first(struct cr_tlsreload *tls, const struct cr_tls_texts *texts, struct cr_error *err)
+{
+    struct cr_tls_context *first = make_context(tls, texts, &tls->sessions, err);
     if (first)
         (void)swap(tls, first); /* there was none before */
     return first != NULL;
+}
+
+static bool read_first(struct cr_tlsreload *tls, struct cr_error *err)
+{
+    CR_CLEANUP(cr_tls_texts) struct cr_tls_texts texts;
+    return cr_tls_texts_read(&tls->options, &texts, err) && serve_first(tls, &texts, err);
 }
 
 struct cr_tlsreload *cr_tlsreload_new(const struct cr_tlsreload_options *options, struct cr_error *err)
 {
     if (!check_options(options, err))
         return NULL;
-    CR_CLEANUP(cr_tlsreload) struct cr_tlsreload *tls = cr_new(struct cr_tlsreload);
-    pthread_mutex_init(&tls->lock, NULL);
-    pthread_mutex_init(&tls->watcher.starting, NULL);
-    tls->watcher.stop_fd = -1;
+    CR_CLEANUP(cr_tlsreload) struct cr_tlsreload *tls = new_empty();
     return take_options(tls, options, err) && read_first(tls, err) ? cr_steal(&tls) : NULL;
+}
+
+struct cr_tlsreload *cr_tlsreload_new_fixed(const char *name, const char *certificate, const char *private_key,
+                                            struct cr_error *err)
+{
+    CR_CLEANUP(cr_tlsreload) struct cr_tlsreload *tls = new_empty();
+    tls->fixed = true;
+    tls->paths[0] = cr_strdup(name);
+    tls->paths[1] = cr_asprintf("the key of %s", name);
+    tls->options = (struct cr_tlsreload_options){.certificate = tls->paths[0], .private_key = tls->paths[1]};
+    CR_CLEANUP(cr_tls_texts) struct cr_tls_texts texts = {.private_key.secret = true};
+    cr_buf_puts(&texts.certificate, certificate);
+    cr_buf_puts(&texts.private_key, private_key);
+    return serve_first(tls, &texts, err) ? cr_steal(&tls) : NULL;
 }
 
 void cr_tlsreload_free(struct cr_tlsreload *tls)
@@ -212,7 +235,7 @@ void cr_tlsreload_free(struct cr_tlsreload *tls)
 
 bool cr_tlsreload_start(struct cr_tlsreload *tls, struct cr_error *err)
 {
-    return cr_tls_watcher_start(tls, err);
+    return tls->fixed || cr_tls_watcher_start(tls, err);
 }
 
 struct ssl_ctx_st *cr_tlsreload_context(struct cr_tlsreload *tls)

@@ -56,13 +56,18 @@ struct cr_tlsreload;
  * to 8192 bits), ECDSA (P-256, P-384, P-521) and Ed25519; a certificate of the chain or of the bundle cannot be read;
  * the options contradict each other. Owned. */
 struct cr_tlsreload *cr_tlsreload_new(const struct cr_tlsreload_options *options, struct cr_error *err) CR_MUST_USE;
+/* The same of texts that lie in memory, for a server whose material nobody has in files: it stays what it is, and
+ * cr_tlsreload_start does nothing. No client is asked for a certificate. name: of the material, in errors. All is
+ * borrowed for the call. Errors: Invalid. Owned. */
+struct cr_tlsreload *cr_tlsreload_new_fixed(const char *name, const char *certificate, const char *private_key,
+                                            struct cr_error *err) CR_MUST_USE;
 /* Ends the watcher, and waits for it: not from its callbacks. Contexts that were handed out live on for who holds them.
  */
 void cr_tlsreload_free(struct cr_tlsreload *tls);
 CR_DEFINE_CLEANUP(cr_tlsreload, struct cr_tlsreload, cr_tlsreload_free)
 
-/* Starts the one watcher; again, and from any thread, it does nothing and is true. Errors: Transient, no inotify
- * instance or thread was to be had; what was read stays served. */
+/* Starts the one watcher; again, from any thread, or of fixed material, it does nothing and is true. Errors: Transient,
+ * no inotify instance or thread was to be had; what was read stays served. */
 bool cr_tlsreload_start(struct cr_tlsreload *tls, struct cr_error *err) CR_MUST_USE;
 
 /* The context for a connection that begins now. A reference: give it back with SSL_CTX_free. Never blocks on a reload,

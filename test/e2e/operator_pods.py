@@ -57,7 +57,7 @@ class OperatorPods:
         self._killed: set[str] = set()  # uids of pods
         self._installed = Operator(
             cluster.layout, image, overlay=overlay, namespaces=namespaces, components=components, args=args, replicas=REPLICAS,
-            env=sanitizers.ENVIRONMENT | (env or {}), namespace=own_namespace,
+            env=sanitizers.ENVIRONMENT | (env or {}), namespace=own_namespace, open_metrics=True,
         )  # fmt: skip
 
     # --- life

@@ -34,7 +34,8 @@ _SECRET = "certroll-operator-metrics-tls"
 _POLICY = "certroll"
 _NAME = "certroll-operator-metrics"  # of the Service
 _PORT = 8080
-_CLIENT_CA = "--metrics-client-ca-file=/etc/certroll/metrics-tls/ca.crt"
+# Of the files of the Secret; who shows a certificate is asked for no token.
+_ARGS = ["--metrics-bind-address=:8080", "--metrics-auth=none", "--metrics-client-ca-file=/etc/certroll/metrics-tls/ca.crt"]
 _KUBELET_ALONE = 180.0  # seconds; 67 to 79 were measured
 
 
@@ -45,7 +46,7 @@ class Scene:
         self.api = api
         self.authority = pki.new_authority(1)
         self.operator = Operator(
-            cluster.layout, image, namespaces=[_SPACE], namespace=_SPACE, components=["metrics-tls"], args=[_CLIENT_CA],
+            cluster.layout, image, namespaces=[_SPACE], namespace=_SPACE, components=["metrics-tls"], args=_ARGS,
             env=sanitizers.ENVIRONMENT,
         )  # fmt: skip
         cluster.kubectl("create", "namespace", _SPACE)

@@ -54,7 +54,8 @@ def _is_selection(request: pytest.FixtureRequest) -> bool:
 def _manifests(folder: Path) -> list[Mapping[str, Any]]:
     """Of each overlay, and of each component on top of one."""
     setups = [{"overlay": path.name} for path in sorted((MANIFESTS / "overlays").iterdir())]
-    components = [{"overlay": "cluster-wide", "components": (path.name,)} for path in sorted((MANIFESTS / "components").iterdir())]
+    beside = [path.name for path in sorted((MANIFESTS / "components").iterdir()) if path.name != "metrics"]  # which cluster-wide has
+    components = [{"overlay": "cluster-wide", "components": (name,)} for name in beside]
     kubectl = tools.ensure(["kubectl"])["kubectl"]
     found: list[Mapping[str, Any]] = []
     for number, setup in enumerate([*setups, *components]):

@@ -58,13 +58,17 @@ class Operator:
         extra_environment: Mapping[str, str] | None = None,
         everywhere: bool = False,
         guarded: bool = False,
+        open_metrics: bool = True,
     ) -> None:
-        """`everywhere`: it watches all namespaces, not just that of its user. `guarded`: only by an admission policy does it write."""
+        """`everywhere`: it watches all namespaces, not just that of its user. `guarded`: only by an admission policy does it write.
+        `open_metrics`: one address has all its pages, by plain HTTP and for whoever asks; otherwise /metrics is as by default, and
+        the probes have an address of their own."""
         self.name = name
         self.user = f"system:serviceaccount:{namespace}:{name}"
         self._plane = plane
         self.log = folder / f"{name}.log"
         own = ["--kubeconfig", kubeconfig, "--metrics-bind-address", "127.0.0.1:0", *(() if guarded else UNGUARDED)]
+        own += ["--metrics-open", "--health-probe-bind-address="] if open_metrics else ["--health-probe-bind-address=127.0.0.1:0"]
         watched = [] if everywhere else ["--namespace", namespace]
         words = [program, *own, *watched, *flags]
         environment = {key: value for key, value in plane.environment().items() if key != "POD_NAMESPACE"}
@@ -86,10 +90,10 @@ class Operator:
         return bool(self.lines("became leader"))
 
     def get(self, path: str, *words: str, page: str = "/metrics") -> tuple[int, str]:
-        """Status and body of a page of its HTTP server that serves `page`."""
+        """Status and body of a page of its HTTP server that serves `page`. Whose certificate it has is not looked at."""
         serving = next(line for line in self.lines("serving") if page in line["pages"])
         url = f"{serving['scheme']}://127.0.0.1:{serving['port']}{path}"
-        done = self._plane.run("curl", "-sS", "--max-time", "20", "-w", "\n%{http_code}", *words, url)
+        done = self._plane.run("curl", "-sSk", "--max-time", "20", "-w", "\n%{http_code}", *words, url)
         body, _, status = done.stdout.rpartition("\n")
         return int(status), body
 

@@ -14,7 +14,7 @@ from control_plane import ROOT, ControlPlane
 
 Object = dict[str, Any]
 _ROLES = {"cluster-wide": "ClusterRole", "namespaced": "Role"}
-_COMPONENTS = ("evict-only", "metrics-auth", "named-secrets")
+_COMPONENTS = ("evict-only", "named-secrets")
 
 
 @pytest.fixture(scope="module")
@@ -94,21 +94,49 @@ def test_only_its_component_lets_trust_domains_write(control_plane: ControlPlane
     assert alone - without == _PUBLISHED | more
 
 
+def _operator(built: list[Object]) -> Object:
+    [pod] = [obj["spec"]["template"]["spec"] for obj in built if obj["kind"] == "Deployment"]
+    container: Object = pod["containers"][0]
+    return container
+
+
+def _port_of_the_service(built: list[Object]) -> list[Object]:
+    return [port for obj in built if obj["kind"] == "Service" for port in obj["spec"]["ports"]]
+
+
+def test_metrics_come_with_the_right_to_ask_who_wants_them(control_plane: ControlPlane, copies: Path) -> None:
+    """Over TLS and for a token, the program's own default; where nobody may be asked, no port is open but that of the probes."""
+    reviews = {("tokenreviews", "create"), ("subjectaccessreviews", "create")}
+    for overlay, components in (("cluster-wide", ()), ("namespaced", ("metrics",)), ("evict-only", ())):
+        built = _built(control_plane, copies, overlay, components)
+        container = _operator(built)
+        assert "--metrics-bind-address=:8080" in container["args"]
+        assert not {"--metrics-open", "--metrics-auth=none", "--metrics-bind-address=0"} & set(container["args"])
+        assert {port["name"]: port["containerPort"] for port in container["ports"]} == {"health": 8081, "metrics": 8080}
+        assert [(port["targetPort"], port["appProtocol"]) for port in _port_of_the_service(built)] == [("metrics", "https")]
+        [role] = [obj for obj in built if obj["kind"] == "ClusterRole" and obj["metadata"]["name"] == "certroll-operator-metrics"]
+        assert _granted(role["rules"]) == reviews
+    built = _built(control_plane, copies, "namespaced", ())
+    assert _operator(built)["args"][0] == "--metrics-bind-address=0"
+    assert [port["name"] for port in _operator(built)["ports"]] == ["health"] and not _port_of_the_service(built)
+    assert not reviews & _granted([rule for obj in built for rule in obj.get("rules", [])])
+
+
 def test_metrics_over_tls_need_no_right(control_plane: ControlPlane, copies: Path) -> None:
     """The flags name files of a Secret's whole folder, which is what is refreshed."""
-    without = _rules(_built(control_plane, copies, "cluster-wide", ("metrics-auth",)), "ClusterRole")
-    for components in itertools.permutations(("metrics-auth", "metrics-tls")):
-        built = _built(control_plane, copies, "cluster-wide", components)
-        assert _rules(built, "ClusterRole") == without
+    both = ("metrics", "metrics-tls")
+    expected = _rules(_built(control_plane, copies, "namespaced", ()), "Role")
+    for overlay, components in (("cluster-wide", both[1:]), ("namespaced", both), ("namespaced", both[::-1])):
+        built = _built(control_plane, copies, overlay, components)
+        if overlay == "namespaced":
+            assert _rules(built, "Role") == expected
         [pod] = [obj["spec"]["template"]["spec"] for obj in built if obj["kind"] == "Deployment"]
         [mount], [volume] = pod["containers"][0]["volumeMounts"], pod["volumes"]
         assert "subPath" not in mount and mount["name"] == volume["name"] and volume["secret"] == {"secretName": "certroll-operator-metrics-tls"}
         wanted = {f"--metrics-tls-cert-file={mount['mountPath']}/tls.crt", f"--metrics-tls-private-key-file={mount['mountPath']}/tls.key"}
         args = pod["containers"][0]["args"]
-        assert wanted | {"--metrics-auth=token", "--health-probe-bind-address=:8081"} <= set(args)
+        assert wanted | {"--metrics-bind-address=:8080", "--health-probe-bind-address=:8081"} <= set(args)
         assert {probe["httpGet"].get("scheme", "HTTP") for probe in (pod["containers"][0][f"{kind}Probe"] for kind in ("liveness", "readiness"))} == {"HTTP"}
-        [port] = [obj["spec"]["ports"][0] for obj in built if obj["kind"] == "Service"]
-        assert port["appProtocol"] == "https"
 
 
 # --- the reloader's, which is for other people's workloads

@@ -97,7 +97,7 @@ def running(log: Path, *words: str) -> Iterator[Program]:
 def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     folder = tmp_path_factory.mktemp("operator")
     (folder / "kubeconfig").write_text(json.dumps(_KUBECONFIG))
-    addresses = ["--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0"]
+    addresses = ["--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0", "--metrics-open"]
     flags = ["--kubeconfig", str(folder / "kubeconfig"), "--namespace", "default", "--leader-elect=false", *UNGUARDED, *addresses]
     with running(folder / "log", "certroll-operator", *flags) as operator:
         yield operator

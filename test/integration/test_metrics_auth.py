@@ -22,10 +22,10 @@ def bearer(token: str) -> tuple[str, str]:
 
 @pytest.fixture
 def operator(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Operator]:
-    """One whose /metrics wants a token, and whose probes are elsewhere."""
-    flags = ("--leader-elect=false", "--metrics-auth=token", "--health-probe-bind-address=127.0.0.1:0")
+    """One as it is by default: /metrics wants a token over TLS, and the probes are elsewhere."""
+    flags = ("--leader-elect=false", "--log-level=debug")
     kubeconfig = control_plane.kubeconfig
-    running = Operator(control_plane, namespace, "operator", kubeconfig, tmp_path, *flags, "--log-level=debug")
+    running = Operator(control_plane, namespace, "operator", kubeconfig, tmp_path, *flags, open_metrics=False)
     try:
         running.wait_line("all caches are in sync")
         yield running
@@ -68,6 +68,30 @@ def test_metrics_are_for_those_who_may_get_them(
     assert asked(operator, stranger)[0] == 403
 
 
+def test_metrics_are_encrypted_and_probes_are_not(control_plane: ControlPlane, operator: Operator) -> None:
+    """By default, with a certificate that was made in memory: another one in each process, and of nobody's CA."""
+    served = {line["pages"]: line for line in operator.lines("serving")}
+    assert {pages: line["scheme"] for pages, line in served.items()} == {"/metrics": "https", "/healthz and /readyz": "http"}
+    port = served["/metrics"]["port"]
+    words = ("curl", "-sS", "--max-time", "20")
+    plain = control_plane.run(*words, f"http://127.0.0.1:{port}/metrics", check=False)
+    assert plain.returncode != 0 and plain.stdout == ""
+    verified = control_plane.run(*words, f"https://127.0.0.1:{port}/metrics", check=False)
+    assert verified.returncode == 60, verified.stderr  # the peer's certificate cannot be authenticated
+    assert operator.lines("the metrics have a certificate that was made in memory")
+
+
+def test_open_metrics_are_asked_for(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
+    kubeconfig = control_plane.kubeconfig
+    operator = Operator(control_plane, namespace, "open", kubeconfig, tmp_path, "--leader-elect=false", open_metrics=True)
+    try:
+        operator.wait_line("serving")
+        assert [(line["pages"], line["scheme"]) for line in operator.lines("serving")] == [("/metrics, /healthz and /readyz", "http")]
+        assert operator.get("/metrics")[0] == 200
+    finally:
+        operator.end()
+
+
 def test_probes_need_no_token_and_have_an_address_of_their_own(operator: Operator) -> None:
     assert operator.get("/healthz", page="/healthz") == (200, "ok\n")
     assert operator.get("/readyz", page="/healthz") == (200, "ok\n")
@@ -93,9 +117,9 @@ def test_an_operator_that_may_not_ask_says_so(
     config["users"][0]["user"] = {"token": weak}
     (tmp_path / "weak.kubeconfig").write_text(json.dumps(config))
     flags = ("--leader-elect=false", "--metrics-auth=token")
-    operator = Operator(control_plane, namespace, "weak", tmp_path / "weak.kubeconfig", tmp_path, *flags)
+    operator = Operator(control_plane, namespace, "weak", tmp_path / "weak.kubeconfig", tmp_path, *flags, open_metrics=False)
     try:
-        operator.wait_line("serving")
+        wait_until("the metrics to be served", lambda: any("/metrics" in line["pages"] for line in operator.lines("serving")))
         assert operator.get("/metrics", *bearer(token))[0] == 503
         told = operator.wait_line("who asks for this page cannot be checked")
         assert "tokenreviews" in told["error"] and "forbidden" in told["error"]

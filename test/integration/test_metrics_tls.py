@@ -57,8 +57,8 @@ def files(tmp_path: Path) -> Files:
 
 @contextlib.contextmanager
 def running(plane: ControlPlane, namespace: str, folder: Path, flags: Sequence[str], program: Path = PROGRAM) -> Iterator[Operator]:
-    own = ("--leader-elect=false", "--health-probe-bind-address=127.0.0.1:0")
-    operator = Operator(plane, namespace, "operator", plane.kubeconfig, folder, *own, *flags, program=program)
+    own = ("--leader-elect=false", "--metrics-auth=none")
+    operator = Operator(plane, namespace, "operator", plane.kubeconfig, folder, *own, *flags, program=program, open_metrics=False)
     try:
         operator.wait_line("all caches are in sync")
         yield operator
@@ -196,7 +196,9 @@ def _resident(operator: Operator) -> int:
         (["--metrics-tls-cert-file=a"], 2, "needs --metrics-tls-private-key-file"),
         (["--metrics-tls-private-key-file=a"], 2, "needs --metrics-tls-cert-file"),
         (["--metrics-client-ca-file=a"], 2, "needs --metrics-tls-cert-file"),
-        (["TLS", "--metrics-client-ca-file=a"], 2, "give --health-probe-bind-address"),
+        (["TLS", "--metrics-client-ca-file=a", "--health-probe-bind-address="], 2, "give --health-probe-bind-address"),
+        (["TLS", "--metrics-open"], 2, "it excludes --metrics-tls-cert-file"),
+        (["--metrics-open", "--metrics-auth=token"], 2, "it excludes --metrics-auth=token"),
         (["TLS", "--metrics-client-ca-file=FOLDER/none", "--health-probe-bind-address=127.0.0.1:0"], 1, "FOLDER/none"),
         (["--metrics-tls-cert-file=FOLDER/none", "--metrics-tls-private-key-file=FOLDER/tls.key"], 1, "FOLDER/none"),
         (["--metrics-tls-cert-file=FOLDER/tls.crt", "--metrics-tls-private-key-file=FOLDER/tls.crt"], 1, "FOLDER/tls.crt"),

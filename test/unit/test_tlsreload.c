@@ -209,6 +209,21 @@ static void mtls_ca_rotation(void **state)
     }
 }
 
+static void fixed_material_is_checked_as_files_are(void **state)
+{
+    struct tls_scene *scene = *state;
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_tlsreload)
+    struct cr_tlsreload *tls = cr_tlsreload_new_fixed("built in", scene->leaf->cert_pem, scene->leaf->key_pem, &err);
+    assert_non_null(tls);
+    assert_true(cr_tlsreload_start(tls, &err));
+    tls_scene_assert_serves(tls, scene->leaf);
+    assert_null(cr_tlsreload_new_fixed("built in", scene->leaf->cert_pem, scene->next->key_pem, &err));
+    assert_int_equal(err.kind, CR_ERR_INVALID);
+    assert_string_equal(err.text, "the key of built in does not belong to the certificate in built in");
+    assert_null(cr_tlsreload_new_fixed("built in", "", scene->next->key_pem, &err));
+}
+
 static void a_handshake_goes_on_with_the_context_that_it_began_with(void **state)
 {
     struct tls_scene *scene = *state;
@@ -311,6 +326,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(cert_rotation_detection, tls_scene_set_up, tls_scene_tear_down),
         cmocka_unit_test_setup_teardown(file_watcher_change_detection, tls_scene_set_up, tls_scene_tear_down),
         cmocka_unit_test_setup_teardown(mtls_ca_rotation, tls_scene_set_up, tls_scene_tear_down),
+        cmocka_unit_test_setup_teardown(fixed_material_is_checked_as_files_are, tls_scene_set_up, tls_scene_tear_down),
         cmocka_unit_test_setup_teardown(a_handshake_goes_on_with_the_context_that_it_began_with, tls_scene_set_up,
                                         tls_scene_tear_down),
         cmocka_unit_test_setup_teardown(there_is_one_watcher_however_many_start_it, tls_scene_set_up,

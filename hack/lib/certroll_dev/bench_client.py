@@ -132,7 +132,7 @@ def floor(world: World, policies: int) -> Client:
 
 def certroll(world: World, program: Path, *flags: str) -> Client:
     own = ["--kubeconfig", world.kubeconfig, "--operator-namespace", "certroll-system", "--metrics-bind-address", "127.0.0.1:0"]
-    argv = [program, *own, *_without_limits(program), *_without_policy(program), *flags]
+    argv = [program, *own, *_if_known(program), *flags]
     return Client(world, "certroll", argv, "all caches are in sync", _as_installed())
 
 
@@ -143,17 +143,18 @@ def _as_installed() -> dict[str, str]:
     return {"GLIBC_TUNABLES": tunables[1]} if tunables else {}
 
 
-def _without_policy(program: Path) -> list[str]:
-    """No admission policy guards the account here; an older program does not ask."""
-    flag = "--require-admission-policy"
-    return [f"{flag}=false"] if flag in commands.run([program, "--help"]) else []
+# What is measured is how fast restarts can be, and no controller ends a rollout here: no limits. Its metrics are read as they are,
+# and no admission policy guards its account.
+_NEWER_FLAGS = {
+    "--max-restarts": "0", "--max-restarts-per-namespace": "0", "--metrics-open": "true", "--health-probe-bind-address": "",
+    "--require-admission-policy": "false",
+}  # fmt: skip
 
 
-def _without_limits(program: Path) -> list[str]:
-    """What is measured is how fast restarts can be; and no controller ends a rollout here. An older program has no limits."""
-    limits = ["--max-restarts", "--max-restarts-per-namespace"]
+def _if_known(program: Path) -> list[str]:
+    """An older program has none of them."""
     usage = commands.run([program, "--help"])
-    return [f"{limit}=0" for limit in limits if limit in usage]
+    return [f"{flag}={value}" for flag, value in _NEWER_FLAGS.items() if flag in usage]
 
 
 def cpu_over(client: Client, seconds: float) -> float:

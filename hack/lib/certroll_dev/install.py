@@ -81,10 +81,12 @@ class Operator:
         env: Mapping[str, str] | None = None,
         replicas: int | None = None,
         namespace: str = NAMESPACE,
+        open_metrics: bool = False,
     ) -> None:
         """Either an overlay of manifests/overlays, or the namespaces to watch. `args` come after the manifest's own.
 
-        `namespace` is the operator's own: several, each with one of its own, live side by side.
+        `namespace` is the operator's own: several, each with one of its own, live side by side. `open_metrics`: /metrics is
+        there by plain HTTP, for whoever asks (`page`).
         """
         self._cluster = cluster
         self.namespace = namespace
@@ -102,6 +104,7 @@ class Operator:
             replicas=replicas,
             memory=_SANITIZED_MEMORY if image.sanitized else None,
             revision=image.archive.stem,  # of an image from the cache, a digest of its content
+            open_metrics=open_metrics,
         )
 
     @property
@@ -158,7 +161,7 @@ class Operator:
         return found[0]
 
     def page(self, pod: Pod, path: str, port: int = 8080) -> str:
-        """One of its own pages, such as /metrics; OSError when it does not answer."""
+        """One of its own pages by plain HTTP: /metrics with `open_metrics`; OSError when it does not answer."""
 
         def fetch() -> str:
             with urllib.request.urlopen(f"http://{pod.ip}:{port}{path}", timeout=5) as response:

@@ -21,6 +21,7 @@ MANIFESTS = paths.REPOSITORY / "manifests"
 NAMESPACE = "certroll-system"
 NAME = "certroll-operator"
 _KUSTOMIZE = "kustomize.config.k8s.io/v1beta1"
+_OPEN_METRICS = ("--metrics-bind-address=:8080", "--metrics-open")
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Setup:
     replicas: int | None = None  # None: as the manifest says
     memory: str | None = None  # the limit; None: as the manifest says
     revision: str = ""  # another one makes other pods, though the image has the same tag
+    open_metrics: bool = False  # at port 8080, by plain HTTP and for whoever asks
 
 
 def write(folder: Path, setup: Setup) -> Path:
@@ -77,7 +79,7 @@ def _namespace(folder: Path, name: str) -> str:
 def _patch(setup: Setup) -> list[dict[str, Any]]:
     """RFC 6902; the Deployment has one container, and `args` and `env` in it."""
     container = "/spec/template/spec/containers/0"
-    arguments = [*(f"--namespace={name}" for name in setup.namespaces), *setup.args]
+    arguments = [*(f"--namespace={name}" for name in setup.namespaces), *(_OPEN_METRICS if setup.open_metrics else ()), *setup.args]
     patch = [_add(f"{container}/args/-", argument) for argument in arguments]
     patch += [_add(f"{container}/env/-", {"name": key, "value": value}) for key, value in setup.env.items()]
     if setup.replicas is not None:

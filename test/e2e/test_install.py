@@ -449,7 +449,7 @@ def test_an_uninstall_takes_nothing_that_is_the_users(
 
 
 _KINDS = (
-    "deployments,services,serviceaccounts,poddisruptionbudgets,roles,rolebindings,clusterroles,clusterrolebindings,"
+    "deployments,services,serviceaccounts,poddisruptionbudgets,networkpolicies,roles,rolebindings,clusterroles,clusterrolebindings,"
     "validatingadmissionpolicies,validatingadmissionpolicybindings"
 )
 

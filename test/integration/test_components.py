@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,15 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _built(plane: ControlPlane, copies: Path, overlay: str, components: tuple[str, ...]) -> list[Object]:
-    folder = copies / "-".join(("built", overlay, *components))
+    return _kustomized(plane, copies, [f"overlays/{overlay}"], [f"components/{name}" for name in components])
+
+
+def _kustomized(plane: ControlPlane, copies: Path, resources: Sequence[str], components: Sequence[str]) -> list[Object]:
+    """Of folders of manifests/."""
+    folder = copies / "-".join(("built", *resources, *components)).replace("/", "-")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    kustomization = {
-        "resources": [f"../overlays/{overlay}"],
-        "components": [f"../components/{name}" for name in components],
-    }
+    kustomization = {"resources": [f"../{name}" for name in resources], "components": [f"../{name}" for name in components]}
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     return [obj for obj in yaml.safe_load_all(plane.kubectl("kustomize", str(folder)).stdout) if obj]
 
@@ -137,6 +140,102 @@ def test_metrics_over_tls_need_no_right(control_plane: ControlPlane, copies: Pat
         args = pod["containers"][0]["args"]
         assert wanted | {"--metrics-bind-address=:8080", "--health-probe-bind-address=:8081"} <= set(args)
         assert {probe["httpGet"].get("scheme", "HTTP") for probe in (pod["containers"][0][f"{kind}Probe"] for kind in ("liveness", "readiness"))} == {"HTTP"}
+
+
+# --- who may reach whom
+
+
+def _policies(built: list[Object]) -> dict[str, Object]:
+    return {obj["metadata"]["name"]: obj["spec"] for obj in built if obj["kind"] == "NetworkPolicy"}
+
+
+def _labels(built: list[Object], kind: str) -> Object:
+    [template] = [obj["spec"]["template"] for obj in built if obj["kind"] == kind]
+    labels: Object = template["metadata"]["labels"]
+    return labels
+
+
+def _ways_in(policies: dict[str, Object]) -> set[tuple[int, str]]:
+    """Ports, and who may reach them."""
+    rules = [rule for spec in policies.values() if "Ingress" in spec["policyTypes"] for rule in spec.get("ingress", [])]
+    return {(port["port"], str(rule.get("from", "anybody"))) for rule in rules for port in rule["ports"]}
+
+
+_SCRAPERS = str([{"namespaceSelector": {"matchLabels": {"metrics": "enabled"}}}])
+
+
+@pytest.mark.parametrize(
+    ("overlay", "components", "ways_in"),
+    [
+        ("namespaced", (), {(8081, "anybody")}),
+        ("namespaced", ("metrics",), {(8081, "anybody"), (8080, _SCRAPERS)}),
+        ("cluster-wide", (), {(8081, "anybody"), (8080, _SCRAPERS)}),
+        ("cluster-wide", ("network-policy",), {(8080, _SCRAPERS)}),
+        ("namespaced", ("network-policy", "metrics"), {(8080, _SCRAPERS)}),
+        ("namespaced", ("network-policy",), set()),
+    ],
+)
+def test_each_port_of_the_operator_has_one_way_in(
+    control_plane: ControlPlane, copies: Path, overlay: str, components: tuple[str, ...], ways_in: set[tuple[int, str]]
+) -> None:
+    """No CNI of ours enforces it: this holds what is written to the pods and ports that it is for."""
+    built = _built(control_plane, copies, overlay, components)
+    policies = _policies(built)
+    assert _ways_in(policies) == ways_in
+    assert all(spec["podSelector"]["matchLabels"].items() <= _labels(built, "Deployment").items() for spec in policies.values())
+    assert {port for port, _ in ways_in} <= {port["containerPort"] for port in _operator(built)["ports"]}
+    # What may be left is said by the component alone; without it nothing is cut off.
+    out = [spec for spec in policies.values() if "Egress" in spec["policyTypes"]]
+    assert len(out) == ("network-policy" in components)
+    for spec in out:
+        pods, api, names = spec["egress"]
+        assert pods == {"to": [{"namespaceSelector": {}}]}
+        assert {port["port"] for port in api["ports"]} == {443, 6443} and {port["port"] for port in names["ports"]} == {53}
+
+
+@pytest.mark.parametrize("profile", ["contour", "envoy-gateway"])
+def test_nobody_may_reach_certgen(control_plane: ControlPlane, copies: Path, profile: str) -> None:
+    for components, ways in (((), ["Ingress"]), (("network-policy",), ["Ingress", "Egress"])):
+        built = _kustomized(control_plane, copies, [f"certgen/{profile}"], [f"certgen/{name}" for name in components])
+        [spec] = _policies(built).values()
+        assert spec["policyTypes"] == ways and "ingress" not in spec
+        assert spec["podSelector"]["matchLabels"].items() <= _labels(built, "Job").items()
+
+
+# --- an API server takes all of it
+
+_ALL = (
+    *(((f"overlays/{path.name}",), ()) for path in sorted((ROOT / "manifests" / "overlays").iterdir())),
+    # Of a kind that only the Prometheus operator brings: prometheus-rules (test_metrics.py).
+    *(
+        (("overlays/namespaced",), (f"components/{path.name}",))
+        for path in sorted((ROOT / "manifests" / "components").iterdir())
+        if path.name != "prometheus-rules"
+    ),
+    *(((f"certgen/{profile}",), ("certgen/staged", "certgen/network-policy")) for profile in ("contour", "envoy-gateway")),
+)
+
+
+@pytest.fixture(scope="module")
+def namespaces(control_plane: ControlPlane) -> Iterator[None]:
+    """Those of the manifests: a dry run makes none for what follows."""
+    names = ("certroll-system", "envoy-gateway-system", "projectcontour")
+    missing = [name for name in names if control_plane.kubectl("get", "namespace", name, check=False).returncode]
+    for name in missing:
+        control_plane.kubectl("create", "namespace", name)
+    yield
+    for name in missing:
+        control_plane.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.mark.parametrize(("resources", "components"), _ALL, ids=lambda names: "+".join(names) or "alone")
+def test_an_api_server_takes_the_manifests(
+    control_plane: ControlPlane, copies: Path, namespaces: None, resources: tuple[str, ...], components: tuple[str, ...]
+) -> None:
+    """By a dry run, which validates each field, unknown ones too."""
+    built = _kustomized(control_plane, copies, resources, components)
+    words = ("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", "-")
+    control_plane.kubectl(*words, input=yaml.safe_dump_all(built))
 
 
 # --- the reloader's, which is for other people's workloads

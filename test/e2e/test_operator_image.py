@@ -86,6 +86,13 @@ def test_the_programs_run_in_it(archive: Path, buildah: Buildah, operator_progra
         assert _run(*inside, f"/usr/bin/{name}", "--version") == _run(operator_program.with_name(name), "--version")
 
 
+def test_its_digest_is_the_one_that_other_tools_find(archive: Path, buildah: Buildah, operator_program: Path, tmp_path: Path) -> None:
+    same = tmp_path / "same.tar"
+    told = _run(_HACK_IMAGE, "--quiet", "--digest", "--program", operator_program, "--tag", "1", "--output", same).strip()
+    container = buildah("from", f"oci-archive:{archive}")
+    assert buildah("inspect", "--format", "{{.FromImageDigest}}", container) == told
+
+
 def test_nothing_else_in_it_could_be_run(archive: Path) -> None:
     """No shell and no tools: the programs, and libraries."""
     _, files = _docker(archive)

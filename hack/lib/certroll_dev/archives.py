@@ -37,6 +37,16 @@ def write(out: Path, name: str, entries: Sequence[Entry], config: Mapping[str, A
         os.replace(archive, out)
 
 
+def digest(archive: Path) -> str:
+    """sha256:… of the image's manifest: what a registry calls it by when it is copied there as it is."""
+    with tarfile.open(archive) as tar:
+        index = tar.extractfile("index.json")
+        assert index, archive
+        [manifest] = json.load(index)["manifests"]
+    found: str = manifest["digest"]
+    return found
+
+
 def _put_image(tar: tarfile.TarFile, name: str, layer: Path, config: Mapping[str, Any]) -> None:
     with layer.open("rb") as file:
         layer_digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from . import commands, node_agent_image, paths, shutdown_manager_image, ui
+from . import archives, commands, node_agent_image, paths, shutdown_manager_image, ui
 from .image_recipe import PRESETS, Image, Recipe
 from .ui import DevError, Step
 
@@ -24,9 +24,12 @@ could run; that of the shutdown manager one static program; that of the node age
 archive is OCI's and Docker's at once:
 
     ctr -n k8s.io images import FILE        docker load -i FILE        hack/cluster load-image FILE
-    skopeo copy oci-archive:FILE docker://registry.example.org/certroll/operator:TAG
+    skopeo copy --preserve-digests oci-archive:FILE docker://registry.example.org/certroll/operator:TAG
 
-The same programs, libraries and time zones give the same bytes. The path of what was built is printed."""
+The same programs, libraries and time zones give the same bytes, and so the same digest. The path of what was built is
+printed; with --digest that of its manifest, by which a registry has it when it was copied there as it is:
+
+    kustomize edit set image certroll.dev/operator=registry.example.org/certroll/operator@$(hack/image --digest)"""
 
 
 def run(arguments: list[str]) -> int:
@@ -41,8 +44,9 @@ def run(arguments: list[str]) -> int:
     out = options.output or paths.REPOSITORY / "build" / "image" / f"{recipe.program}-{reference.rpartition(':')[2]}.tar"
     with Step(f"image {reference}"):
         recipe.build(out, program, reference)
-    ui.say(f"{reference}: {out.stat().st_size / 1e6:.1f} MB")
-    print(out)
+    digest = archives.digest(out)
+    ui.say(f"{reference}: {out.stat().st_size / 1e6:.1f} MB, {digest}")
+    print(digest if options.digest else out)
     return 0
 
 
@@ -73,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     target.add_argument(
         "--rootfs", type=Path, metavar="DIR", help="write the files into this new folder instead, for the Dockerfile"
     )
+    parser.add_argument("--digest", action="store_true", help="print the digest of the image in the place of its path")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     return parser
 

@@ -30,6 +30,8 @@ const char flags_help[] =
     "the\n"
     "                                 kubelet is not restarted)\n"
     "      --kubelet-restart-timeout TIME    for that command (default 1m)\n"
+    "      --count-tokens             read the service account tokens of the node's pods, to count them by their keys\n"
+    "                                 (default true; false: they are reported as unknown)\n"
     "      --step-deadline TIME       a restart that is not proved by then has failed (default 5m)\n"
     "      --root DIR                 where the host's files are mounted (default: its paths are ours)\n"
     "      --proc DIR                 its processes (default /proc)\n"
@@ -111,6 +113,7 @@ static const struct cr_flag table[] = {
     CR_FLAG(OWN, "allow-restart", struct flags, allow_restart, .take = take_allowed),
     CR_FLAG(OWN, "kubelet-restart-command", struct flags, kubelet_command, .take = take_command),
     CR_FLAG(DURATION, "kubelet-restart-timeout", struct flags, command_timeout_ms, .least = 1000),
+    CR_FLAG(BOOL, "count-tokens", struct flags, count_tokens),
     CR_FLAG(DURATION, "step-deadline", struct flags, step_deadline_ms, .least = 1000),
     CR_FLAG(TEXT, "root", struct flags, root, .check = check_root),
     CR_FLAG(TEXT, "proc", struct flags, proc, .check = check_absolute),
@@ -155,6 +158,7 @@ bool flags_parse(int argc, char **argv, struct flags *flags, struct cr_error *er
     *flags = (struct flags){
         .root = "",
         .proc = "/proc",
+        .count_tokens = true,
         .command_timeout_ms = 60 * 1000,
         .step_deadline_ms = 5 * 60 * 1000,
         .metrics_address = "127.0.0.1:9951",

@@ -23,6 +23,7 @@ struct flags {
     struct cr_strvec kubelet_command;
     int64_t command_timeout_ms;
     int64_t step_deadline_ms;
+    bool count_tokens;
     bool any_network;
     const char *metrics_address;
     const char *health_address; /* NULL: with the metrics */

@@ -52,8 +52,11 @@ static bool inspect(const struct flags *flags, struct cr_error *err)
     if (!catalogue)
         return false;
     CR_CLEANUP(cr_node_survey) struct cr_node_survey survey;
-    const struct cr_node_survey_options options = {
-        .layout = layout_of(flags), .allowed = allowed_of(flags), .catalogue = catalogue, .agent = CERTROLL_VERSION};
+    const struct cr_node_survey_options options = {.layout = layout_of(flags),
+                                                   .allowed = allowed_of(flags),
+                                                   .catalogue = catalogue,
+                                                   .agent = CERTROLL_VERSION,
+                                                   .count_tokens = flags->count_tokens};
     int64_t now_ms = cr_clock_wall_ms();
     cr_node_survey(&options, NULL, now_ms, &survey);
     if (flags->json)
@@ -97,6 +100,7 @@ static bool run(const struct flags *flags, struct cr_error *err)
                                                           .node = flags->node_name,
                                                           .layout = layout_of(flags),
                                                           .allowed = allowed_of(flags),
+                                                          .count_tokens = flags->count_tokens,
                                                           .step_deadline_ms = flags->step_deadline_ms},
                           err);
     return agent && cr_manager_run(manager, err);

@@ -45,6 +45,7 @@ static void look(struct cr_node_agent *agent, struct cr_node_survey *survey)
                                              .allowed = agent->options.allowed,
                                              .catalogue = agent->catalogue,
                                              .agent = CERTROLL_VERSION,
+                                             .count_tokens = agent->options.count_tokens,
                                              .shown = &agent->shown};
     options.layout.kubelet_version = agent->kubelet_version;
     cr_node_survey(&options, memory_of(agent), cr_clock_wall_ms(), survey);

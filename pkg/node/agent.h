@@ -24,6 +24,7 @@ struct cr_node_agent_options {
     const char *node;
     struct cr_node_layout layout;   /* kubelet_version is found by the agent */
     struct cr_node_allowed allowed; /* borrowed, as are all texts */
+    bool count_tokens;              /* false: those of the node's pods are not read */
     int64_t step_deadline_ms;       /* a restart that is not proved by then has failed */
 };
 

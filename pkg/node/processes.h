@@ -1,4 +1,5 @@
-/* The processes that the node's programs are, by a /proc that may be the host's (hostPID). Private to pkg/node.
+/* The processes that the node's programs are, by a /proc that may be the host's (a mount of it, or hostPID). Private to
+ * pkg/node.
  *
  * A static pod's container is found by its program's name among the processes of this agent's own network namespace,
  * since a control plane's pods are hostNetwork and the agent is: what other pods run by the same name (a control plane

@@ -98,7 +98,8 @@ static void count_tokens(const struct cr_node_survey_options *options, const str
         free(report->tokens[i].key);
     free(cr_steal(&report->tokens));
     report->tokens_len = 0;
-    report->tokens_known = cr_node_tokens_count(&options->layout, folder, &report->tokens, &report->tokens_len, &err);
+    report->tokens_known = options->count_tokens &&
+                           cr_node_tokens_count(&options->layout, folder, &report->tokens, &report->tokens_len, &err);
 }
 
 void cr_node_survey(const struct cr_node_survey_options *options, const struct cr_node_report *before, int64_t now_ms,

@@ -23,6 +23,7 @@ struct cr_node_survey_options {
     const struct cr_catalogue *catalogue; /* outlives the survey */
     const char *agent;                    /* its version; NULL: none is told */
     struct cr_node_shown *shown;          /* kept from survey to survey; NULL: all is asked */
+    bool count_tokens;                    /* false: they are not read, and said to be unknown */
 };
 
 struct cr_node_survey {

@@ -124,6 +124,26 @@ static void set_but_for_frozen(struct cp_ctx *ctx, bool holds, const char *reaso
     set(ctx, "Converged", holds, reason, whole);
 }
 
+/* Tokens matter while there is more than one key that they may be of. NULL: all agents count them, or it does not. */
+static const char *one_that_counts_no_tokens(const struct cp_ctx *ctx)
+{
+    uint64_t one = ctx->keys.one ? cr_cp_bits_of_text(&ctx->sets[CP_KEYS], ctx->keys.one) : 0;
+    if (!one || !(ctx->keys.known & ~one))
+        return NULL;
+    for (size_t i = 0; i < ctx->nodes_len; i++)
+        if (cr_cp_speaks(&ctx->nodes[i]) && !ctx->nodes[i].report->tokens_known)
+            return ctx->nodes[i].name;
+    return NULL;
+}
+
+static void set_not_counted(struct cp_ctx *ctx, const char *node)
+{
+    cr_autofree char *text = cr_asprintf("Of which key the tokens in use on %s are is not known: its agent does not "
+                                         "count them (--count-tokens). So no key is removable.",
+                                         node);
+    set(ctx, "Converged", false, "TokensNotCounted", text);
+}
+
 static void converged(struct cp_ctx *ctx)
 {
     const struct cr_control_plane_status *status = &ctx->plan->status;
@@ -146,6 +166,7 @@ static void converged(struct cp_ctx *ctx)
     const char *pending = pending_of(status);
     uint64_t keys = ctx->keys.known & ~ctx->keys.verifying;
     uint64_t tokens = ctx->keys.one ? ctx->keys.tokens & ~cr_cp_bits_of_text(&ctx->sets[CP_KEYS], ctx->keys.one) : 0;
+    const char *uncounted = one_that_counts_no_tokens(ctx);
     if (ctx->out)
         set(ctx, "Converged", false, "Restarting", "A component is restarted.");
     else if (!ctx->nodes_len)
@@ -156,6 +177,8 @@ static void converged(struct cp_ctx *ctx)
         set(ctx, "Converged", false, "KeysDiffer", "Not every API server verifies by the same keys.");
     else if (tokens)
         set_but_for_frozen(ctx, false, "TokensOfAnotherKey", "Tokens in use are of another key than all sign with.");
+    else if (uncounted)
+        set_not_counted(ctx, uncounted);
     else
         set_but_for_frozen(ctx, true, "AllLoaded", "Everything has what its files have.");
 }

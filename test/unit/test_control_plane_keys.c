@@ -11,6 +11,7 @@ struct keys_case {
     const char *words;   /* "silent", "absent" */
     const char *status;  /* verifying/known/signing/tokens/removable */
     char signing_key;    /* that is published; 0: none */
+    const char *reason;  /* of Converged; NULL: any */
 };
 
 /* clang-format off */
@@ -30,7 +31,7 @@ static const struct keys_case cases[] = {
     {"all sign with it, and tokens are of the old one",
      "* file sa.pub xy xy; * file sa.key y y", .status = "xy/xy/y/x/", .signing_key = 'y'},
     {"all tokens are new",
-     "* file sa.pub xy xy; * file sa.key y y", .tokens = "y", .status = "xy/xy/y/y/x", .signing_key = 'y'},
+     "* file sa.pub xy xy; * file sa.key y y", .tokens = "y", .status = "xy/xy/y/y/x", .signing_key = 'y', .reason = "AllLoaded"},
     {"but one of a Secret",
      "* file sa.pub xy xy; * file sa.key y y", .tokens = "y", .secrets = "yx", .status = "xy/xy/y/xy/", .signing_key = 'y'},
     {"of a key that no API server verifies by: taken by none",
@@ -48,7 +49,10 @@ static const struct keys_case cases[] = {
     {"a Secret's token is awaited",
      "* file sa.pub xy xy; * file sa.key y y", .tokens = "y", .secrets = "y-", .status = "xy/xy/y/y/", .signing_key = 'y'},
     {"an agent does not look at tokens",
-     "* file sa.pub xy xy; * file sa.key y y", .tokens = "?", .status = "xy/xy/y//", .signing_key = 'y'},
+     "* file sa.pub xy xy; * file sa.key y y", .tokens = "?", .status = "xy/xy/y//", .signing_key = 'y', .reason = "TokensNotCounted"},
+    {"nor need it while they can be of one key only", "", .tokens = "?", .status = "x/x/x//", .signing_key = 'x', .reason = "AllLoaded"},
+    {"a token that is seen is told of all the same", "* file sa.pub xy xy; * file sa.key y y",
+     .tokens = "?", .secrets = "x", .status = "xy/xy/y/x/", .signing_key = 'y', .reason = "TokenSecrets"},
     {"a node is silent",
      "* file sa.pub xy xy; * file sa.key y y", .tokens = "y", .words = "silent", .status = "//y/y/", .signing_key = 0},
     {"a node has no report",
@@ -84,6 +88,14 @@ static void tell(const struct cr_control_plane_keys *keys, char *out, size_t siz
     }
 }
 
+static const char *reason_of(const struct cr_control_plane_status *status, const char *type)
+{
+    for (size_t i = 0; i < CR_CONTROL_PLANE_CONDITIONS; i++)
+        if (cr_streq(cr_control_plane_condition_types[i], type))
+            return cr_or_empty(status->conditions[i].reason);
+    return "";
+}
+
 static bool check(const struct keys_case *c)
 {
     static struct scene_cluster cluster;
@@ -106,9 +118,12 @@ static bool check(const struct keys_case *c)
     cr_control_plane_plan(&w.world, &plan);
     tell(&plan.status.service_accounts, told, sizeof told);
     scene_letters(plan.signing_key, published, sizeof published);
+    const char *reason = reason_of(&plan.status, "Converged");
     bool good = cr_streq(told, c->status) && published[0] == c->signing_key;
+    good = good && (!c->reason || cr_streq(reason, c->reason));
     if (!good)
-        print_error("%s: %s with '%s', and not %s\n", c->rule, told, published, c->status);
+        print_error("%s: %s with '%s', %s, and not %s, %s\n", c->rule, told, published, reason, c->status,
+                    cr_or_empty(c->reason));
     scene_world_cleanup(&w);
     return good;
 }

@@ -1,13 +1,16 @@
 #include "node/processes.h"
 
 #include <grp.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -46,9 +49,9 @@ static void stop(pid_t pid)
 }
 
 /* The pids that are found, by spaces, the youngest first; or the error. Owned. */
-static char *find(bool own_network_only)
+static char *find_in(const char *proc, bool own_network_only)
 {
-    const struct cr_node_layout layout = {.root = "", .proc = "/proc", .own_network_only = own_network_only};
+    const struct cr_node_layout layout = {.root = "", .proc = proc, .own_network_only = own_network_only};
     CR_CLEANUP(cr_procs) struct cr_procs found;
     struct cr_error err = {0};
     struct cr_buf out = CR_BUF_INIT(0);
@@ -57,6 +60,11 @@ static char *find(bool own_network_only)
     for (size_t i = 0; i < found.len; i++)
         cr_buf_printf(&out, "%s%d", i ? " " : "", (int)found.items[i].pid);
     return cr_buf_steal(&out);
+}
+
+static char *find(bool own_network_only)
+{
+    return find_in("/proc", own_network_only);
 }
 
 static void expect(bool own_network_only, const char *want)
@@ -82,6 +90,55 @@ static bool same_for_nobody(const char *want)
     }
     waitpid(pid, &status, 0);
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool give_up_capabilities(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
+    return syscall(SYS_capset, &head, none) == 0;
+}
+
+/* As the manifest of workers has it: root without capabilities, among processes of its own, and the host's /proc
+ * elsewhere. 0: it is so. */
+static int look_as_a_worker(const char *host_proc, const char *want, pid_t wanted)
+{
+    int status = 0;
+    if (unshare(CLONE_NEWNS | CLONE_NEWPID) != 0 || mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("/proc", host_proc, NULL, MS_BIND | MS_REC, NULL) != 0)
+        return 2;
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (mount("proc", "/proc", "proc", 0, NULL) != 0 || !give_up_capabilities())
+            _exit(3);
+        char *is = find_in(host_proc, true);
+        bool out_of_reach = kill(wanted, 0) != 0;
+        _exit(!cr_streq(is, want) ? 1 : out_of_reach ? 0 : 4);
+    }
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 5;
+}
+
+static void a_worker_s_agent_sees_the_host_s_and_cannot_reach_them(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip(); /* so are mounts */
+    char folder[] = "/tmp/certroll-proc-XXXXXX";
+    int status = 0;
+    assert_non_null(mkdtemp(folder));
+    pid_t here = start(false);
+    pid_t there = start(true);
+    cr_autofree char *want = cr_asprintf("%d", (int)here);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(look_as_a_worker(folder, want, here));
+    waitpid(pid, &status, 0);
+    stop(here);
+    stop(there);
+    assert_int_equal(rmdir(folder), 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void those_of_another_network_are_somebody_else_s(void **state)
@@ -146,6 +203,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(those_of_another_network_are_somebody_else_s),
+        cmocka_unit_test(a_worker_s_agent_sees_the_host_s_and_cannot_reach_them),
         cmocka_unit_test(identity_is_the_process_s_own),
         cmocka_unit_test(words_and_folder_are_the_process_s_own),
     };

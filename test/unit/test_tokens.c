@@ -3,6 +3,9 @@
 #include "support/nodetree.h"
 #include "support/testjwt.h"
 
+#include "base/clock.h"
+#include "node/survey.h"
+
 #define PODS   "/var/lib/kubelet/pods/"
 #define VOLUME "/volumes/kubernetes.io~projected/"
 
@@ -163,6 +166,29 @@ static void a_folder_that_is_not_there_is_an_error(void **state)
     assert_int_equal(err.kind, CR_ERR_INVALID);
 }
 
+/* Where an agent does not count, none is not told for none: its pods' volumes may be covered. */
+static void who_does_not_count_does_not_know(void **state)
+{
+    (void)state;
+    CR_CLEANUP(tree) struct node_tree tree;
+    struct cr_error err = {0};
+    tree_init(&tree);
+    write_token(&tree, "uid-1", "token", KID_A);
+    CR_CLEANUP(cr_catalogue) struct cr_catalogue *catalogue = cr_catalogue_builtin(&err);
+    assert_non_null(catalogue);
+    struct cr_node_survey_options options = {
+        .layout = {.root = tree.root, .proc = tree.proc}, .catalogue = catalogue, .count_tokens = true};
+    CR_CLEANUP(cr_node_survey) struct cr_node_survey counted;
+    CR_CLEANUP(cr_node_survey) struct cr_node_survey not_counted;
+    cr_node_survey(&options, NULL, cr_clock_wall_ms(), &counted);
+    assert_true(counted.report.tokens_known);
+    assert_int_equal(counted.report.tokens_len, 1);
+    options.count_tokens = false;
+    cr_node_survey(&options, &counted.report, cr_clock_wall_ms(), &not_counted);
+    assert_false(not_counted.report.tokens_known);
+    assert_int_equal(not_counted.report.tokens_len, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +198,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_looked_through_is_a_token_of_nobody_knows_which_key),
         cmocka_unit_test(pods_without_volumes_have_none),
         cmocka_unit_test(a_folder_that_is_not_there_is_an_error),
+        cmocka_unit_test(who_does_not_count_does_not_know),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

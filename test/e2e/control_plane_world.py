@@ -31,7 +31,7 @@ from operator_pods import OperatorPods
 EXAMPLES = paths.REPOSITORY / "manifests" / "node-agent" / "examples"
 NAMESPACE = "callers"
 AGENTS = "certroll-nodes"
-_AGENT = "certroll-node-agent"
+_AGENTS = ("certroll-node-agent-control-plane", "certroll-node-agent-workers")
 POLICY = "control-plane"
 _POLICY = f"controlplanepolicy/{POLICY}"
 _PATIENCE = 240.0  # seconds, on a machine that has much else to do
@@ -257,7 +257,8 @@ class World:
             node.ensure_image(machine, agent.reference, agent.archive)
         folder = _agent_overlay(self.plane.folder / "node-agent", agent)
         self.plane.kubectl("apply", "--server-side", "-k", str(folder))
-        self.plane.kubectl("-n", AGENTS, "rollout", "status", f"daemonset/{_AGENT}", "--timeout=180s")
+        for agents in _AGENTS:
+            self.plane.kubectl("-n", AGENTS, "rollout", "status", f"daemonset/{agents}", "--timeout=180s")
 
     def kill(self, victim: str, machine: Machine) -> None:
         """SIGKILL: the agent of that node, or the operator that leads. Its kubelet starts another container, later each time, so
@@ -368,7 +369,7 @@ def _agent_overlay(folder: Path, image: Image) -> Path:
     repository, _, tag = image.reference.rpartition(":")
     container = "/spec/template/spec/containers/0"
     command = f"nsenter --target=1 --mount --uts --net --pid -- {restart_kubelet.COMMAND}"
-    patch = [
+    patch: list[dict[str, Any]] = [
         {"op": "add", "path": f"{container}/args/-", "value": f"--kubelet-restart-command={command}"},
         {"op": "add", "path": f"{container}/args/-", "value": "--log-level=debug"},
         {"op": "replace", "path": f"{container}/securityContext", "value": {"privileged": True}},
@@ -378,9 +379,9 @@ def _agent_overlay(folder: Path, image: Image) -> Path:
     base = os.path.relpath(install_overlay.MANIFESTS / "node-agent", folder.resolve())
     document = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
-        "resources": [f"{base}/base"], "components": [f"{base}/kubelet-restart"],
+        "resources": [base], "components": [f"{base}/kubelet-restart"],
         "images": [{"name": node_agent_image.REPOSITORY, "newName": repository, "newTag": tag}],
-        "patches": [{"target": {"kind": "DaemonSet", "name": _AGENT}, "patch": json.dumps(patch)}],
+        "patches": [{"target": {"kind": "DaemonSet"}, "patch": json.dumps(patch)}],
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "kustomization.yaml").write_text(json.dumps(document))

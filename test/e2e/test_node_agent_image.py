@@ -54,17 +54,8 @@ def test_both_run_with_what_is_there(root: Path) -> None:
     assert run(root, "nsenter", "--version").stdout.startswith("nsenter ")
 
 
-def test_the_manifests_name_it() -> None:
-    text = (REPOSITORY / "manifests" / "node-agent" / "base" / "daemonset.yaml").read_text()
+@pytest.mark.parametrize("nodes", ["control-plane", "workers"])
+def test_the_manifests_name_it(nodes: str) -> None:
+    text = (REPOSITORY / "manifests" / "node-agent" / nodes / "daemonset.yaml").read_text()
     [container] = yaml.safe_load(text)["spec"]["template"]["spec"]["containers"]
     assert container["image"].startswith(f"{node_agent_image.REPOSITORY}:")
-
-
-def test_the_component_adds_the_kubelet_and_nothing_to_others(tmp_path: Path) -> None:
-    """The patches go by place: a new argument in the manifest must not end up in their way."""
-    folder = REPOSITORY / "manifests" / "node-agent"
-    [container] = yaml.safe_load((folder / "base" / "daemonset.yaml").read_text())["spec"]["template"]["spec"]["containers"]
-    [patch] = yaml.safe_load((folder / "kubelet-restart" / "kustomization.yaml").read_text())["patches"]
-    operations = yaml.safe_load(patch["patch"])
-    assert operations[0]["path"].endswith("/args/0")
-    assert operations[0]["value"] == container["args"][0] + ",kubelet"

@@ -15,7 +15,8 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ from certroll_dev.demo import pki
 
 PROGRAM = Path(os.environ.get("CERTROLL_BUILD", ROOT / "build" / "dev")).absolute() / "bin" / "certroll-node-agent"
 NAMESPACE = "certroll-nodes"
-ACCOUNT = "certroll-node-agent"
+ACCOUNT = "certroll-node-agent-control-plane"  # which may take turns
+WORKER = "certroll-node-agent-workers"
+MANIFESTS = ROOT / "manifests" / "node-agent"
 LEASE = ("lease", "certroll-control-plane", "-n", "kube-system")
 ANNOTATION = "certroll.dev/restart"
 _PKI = "/etc/kubernetes/pki/etcd"
@@ -227,12 +230,25 @@ def _replace(path: Path, content: bytes) -> None:
     os.replace(new, path)
 
 
-def node_kubeconfig(plane: ControlPlane, node: str | None, folder: Path) -> Path:
-    """Of the agent's account, as its pod on that node has it; None: of no node."""
-    config = json.loads(plane.kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json").stdout)
+@contextmanager
+def node_agents(plane: ControlPlane) -> Iterator[ControlPlane]:
+    """Their manifests; there is nobody who would make pods of them. Their namespace may still be on its way out, after others."""
+    apply = ("apply", "--server-side", "--force-conflicts", "-k", str(MANIFESTS))
+    wait_until("the manifests to be taken", lambda: plane.kubectl(*apply, check=False).returncode == 0, timeout=120, pause=1.0)
+    yield plane
+    plane.kubectl("delete", "-k", str(MANIFESTS), "--wait=false", check=False)
+
+
+def node_token(plane: ControlPlane, node: str | None, account: str = ACCOUNT) -> str:
+    """As an agent's pod on that node has it; None: of no node."""
     bound = ["--bound-object-kind=Node", f"--bound-object-name={node}"] if node else []
-    token = plane.kubectl("create", "token", ACCOUNT, "-n", NAMESPACE, *bound).stdout.strip()
-    config["users"][0]["user"] = {"token": token}
+    return plane.kubectl("create", "token", account, "-n", NAMESPACE, *bound).stdout.strip()
+
+
+def node_kubeconfig(plane: ControlPlane, node: str | None, folder: Path) -> Path:
+    """Of the account of control-plane nodes' agents."""
+    config = json.loads(plane.kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json").stdout)
+    config["users"][0]["user"] = {"token": node_token(plane, node)}
     path = folder / f"{node or 'nowhere'}.kubeconfig"
     path.write_text(json.dumps(config))
     return path

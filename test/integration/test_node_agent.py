@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
 
 from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
 from operators import api_server_stopped  # noqa: E402
-from paper_node import ACCOUNT, LEASE, NAMESPACE, PROGRAM, Agent, PaperNode, node_kubeconfig  # noqa: E402
+from paper_node import ACCOUNT, LEASE, NAMESPACE, PROGRAM, WORKER, Agent, PaperNode, node_agents, node_kubeconfig  # noqa: E402
 from test_metrics import check, parse, promtool, value  # noqa: E402, F401
 from write_proxy import Trap, WriteProxy  # noqa: E402
 
@@ -34,10 +34,8 @@ pytestmark = pytest.mark.timeout(600)
 
 @pytest.fixture(scope="module")
 def installed(control_plane: ControlPlane) -> Iterator[ControlPlane]:
-    """The manifests; there is nobody who would make pods of them."""
-    control_plane.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(ROOT / "manifests" / "node-agent"))
-    yield control_plane
-    control_plane.kubectl("delete", "-k", str(ROOT / "manifests" / "node-agent"), "--wait=false", check=False)
+    with node_agents(control_plane):
+        yield control_plane
 
 
 @contextmanager
@@ -467,7 +465,11 @@ def test_the_turn_is_taken_for_the_own_node(installed: ControlPlane, refused: Ca
     assert "may take the turn for its own node only" in refused("create", {**turn, "spec": {"holderIdentity": "another_agent"}})
 
 
-def test_the_account_has_no_other_rights(installed: ControlPlane) -> None:
-    user = f"--as=system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
-    for words in (("get", "secrets", "-A"), ("patch", "nodes"), ("delete", "ncr"), ("update", "ncr"), ("create", "pods", "-A")):
+@pytest.mark.parametrize("account", [ACCOUNT, WORKER])
+def test_the_account_has_no_other_rights(installed: ControlPlane, account: str) -> None:
+    user = f"--as=system:serviceaccount:{NAMESPACE}:{account}"
+    turns = [("patch", "/".join(LEASE[:2]), *LEASE[2:]), ("create", "lease", *LEASE[2:])]
+    refused = [("get", "secrets", "-A"), ("patch", "nodes"), ("delete", "ncr"), ("update", "ncr"), ("create", "pods", "-A")]
+    refused += [] if account == ACCOUNT else turns
+    for words in refused:
         assert installed.kubectl("auth", "can-i", *words, user, check=False).stdout.strip() == "no", words

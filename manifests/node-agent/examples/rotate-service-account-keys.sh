@@ -1,7 +1,8 @@
 #!/bin/bash
 # Replaces the key of a kubeadm cluster's service accounts without an outage: the new one verifies everywhere, then
 # signs, then tokens are renewed, then the old one is dropped. It only writes files; certroll makes the components follow,
-# and says when the next step is safe (docs/control-plane.md).
+# and says when the next step is safe (docs/control-plane.md). Where there are workers, their agents have to count tokens
+# meanwhile: the component count-tokens.
 #
 #   rotate-service-account-keys.sh FOLDER        FOLDER gets the new key: keep it safe. Interrupted? Run it again.
 set -euo pipefail

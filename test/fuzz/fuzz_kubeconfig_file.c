@@ -1,11 +1,11 @@
+/* A component's kubeconfig: what is a file has a path, what is embedded has none, and a key is never kept; a text that
+ * is refused leaves nothing. */
 #include "fuzz.h"
 
 #include <string.h>
 
 #include "node/kubeconfig_file.h"
 
-/* What is a file has a path, what is embedded has none, and a key is never kept; a text that is refused leaves nothing.
- */
 static void check_item(const struct cr_kubeconfig_item *item)
 {
     require((item->source == CR_KUBECONFIG_FILE) == (item->path != NULL));

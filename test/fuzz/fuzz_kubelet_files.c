@@ -1,3 +1,5 @@
+/* Up to the first empty word a kubelet's command line, then a configuration, and behind "\n---\n" a part of one:
+ * refused with words, or files with absolute paths. */
 #include "fuzz.h"
 
 #include <string.h>
@@ -27,7 +29,6 @@ static void check(const struct cr_kubelet_files *files)
     require(cr_json_len(cr_json_get(files->settings, "command")) >= 2);
 }
 
-/* Up to the first empty word the command line, then a configuration, and behind "\n---\n" a part of one. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *text = (const char *)data;

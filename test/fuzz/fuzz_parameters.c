@@ -1,3 +1,5 @@
+/* A static pod's manifest, and behind "\n---\n" what each file that it names holds: parameters in bounds, each with a
+ * place on the host or with words why there is none. */
 #include "fuzz.h"
 
 #include <string.h>

@@ -49,7 +49,16 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "runc",
         "util-linux",
     ),
-    "test": ("buildah", "curl", "git", "openssl", "python3-venv"),
+    "test": (
+        "buildah",
+        "clang",  # hack/fuzz
+        "curl",
+        "git",
+        "libclang-rt-dev",  # libFuzzer and the sanitizers of clang
+        "llvm",  # names the functions of findings and of coverage
+        "openssl",
+        "python3-venv",
+    ),
 }
 
 # Asked by Debian's maintainer scripts whether a service may be started; 101 is "no".

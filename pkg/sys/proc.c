@@ -1,5 +1,6 @@
 #include "sys/proc.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,6 +9,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/strings.h"
+
+/* Ticks of 2,900 years: no kernel writes more, and the milliseconds of more cannot be counted. */
+#define STARTED_MAX ((unsigned long long)INT64_MAX / 1000000)
 
 /* The fields of /proc/<pid>/stat behind the name, which is in parentheses and may hold any character: state is the
  * first of them, starttime the 20th. */
@@ -18,9 +22,10 @@ static bool parse_stat(const char *text, struct cr_proc *out)
     unsigned long long started = 0;
     const char *open = strchr(text, '(');
     const char *close = strrchr(text, ')');
-    if (!open || !close ||
+    if (!open || !close || close < open ||
         sscanf(close + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state,
-               &parent, &started) != 3)
+               &parent, &started) != 3 ||
+        started > STARTED_MAX)
         return false;
     snprintf(out->name, sizeof out->name, "%.*s", (int)(close - open - 1), open + 1);
     out->parent = parent;

@@ -57,7 +57,7 @@ def targets(root: Path = REPOSITORY) -> list[str]:
 
 
 def seeds(target: str, root: Path = REPOSITORY) -> list[Path]:
-    return sorted(each for each in (root / CORPUS / target).iterdir() if each.is_file()) if (root / CORPUS / target).is_dir() else []
+    return sorted(each for each in (root / CORPUS / target).glob("*") if each.is_file())
 
 
 def about(target: str, root: Path = REPOSITORY) -> str:
@@ -117,4 +117,5 @@ def _there(folders: Sequence[Path]) -> list[str]:
 def _start(target: str, arguments: Sequence[str], **how: object) -> subprocess.CompletedProcess[str]:
     program = BUILD / "fuzz" / f"fuzz_{target}"
     environment = {**os.environ, "TZ": "UTC", "LC_ALL": "C.UTF-8"}
-    return subprocess.run([program, *arguments], cwd=REPOSITORY, stdin=subprocess.DEVNULL, env=environment, **how)  # type: ignore[call-overload,no-any-return]
+    words = [str(program), *arguments]
+    return subprocess.run(words, cwd=REPOSITORY, stdin=subprocess.DEVNULL, env=environment, **how)  # type: ignore[call-overload,no-any-return]

@@ -103,11 +103,14 @@ def _measure(target: str) -> tuple[fuzz.Coverage, fuzz.Coverage]:
 
 
 def _table(ended: Sequence[fuzz.Ended], reached: Sequence[tuple[fuzz.Coverage, fuzz.Coverage]] | None) -> str:
-    lines = [f"{'target':28} {'runs':>10} {'a second':>9}  {'edges, by the seeds':>22}  {'by all inputs':>22}"]
+    lines = [f"{'target':28} {'runs':>10} {'a second':>9}" + (f"  {'edges, by the seeds':>22}  {'by all inputs':>22}" if reached else "")]
     for at, each in enumerate(ended):
         speed = f"{each.runs / each.seconds:.0f}" if each.seconds else ""
-        seeds, everything = reached[at] if reached else ("", "" if each.ok else "FAILED")
-        lines.append(f"{each.target:28} {each.runs:>10} {speed:>9}  {seeds!s:>22}  {everything!s:>22}")
+        line = f"{each.target:28} {each.runs:>10} {speed:>9}" + ("" if each.ok else "  FAILED")
+        if reached:
+            seeds, everything = reached[at]
+            line += f"  {seeds!s:>22}  {everything!s:>22}"
+        lines.append(line)
     return "\n".join(lines)
 
 

@@ -20,7 +20,8 @@ def render(page: str, root: Path) -> str:
     head, _, rest = page.partition(_BEGIN)
     path = root / RESULT
     figures = json.loads(path.read_text()) if path.exists() else {}
-    table = "| target | what comes in, and what must hold | of | edges | by the seeds | by a run |\n| --- | --- | --- | ---: | ---: | ---: |\n"
+    table = "| target | what comes in, and what must hold | of | edges | by the seeds | by a run |\n"
+    table += "| --- | --- | --- | ---: | ---: | ---: |\n"
     table += "".join(_line(target, figures.get(target), root) for target in fuzz.targets(root))
     return head + _BEGIN + table + _END + rest.partition(_END)[2]
 

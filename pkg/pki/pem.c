@@ -144,8 +144,9 @@ static bool find_end(struct cr_pem_reader *r, struct cr_pem_block *b, struct cr_
 void cr_pem_begin(struct cr_pem_reader *reader, const char *data, size_t len)
 {
     static const char bom[] = "\xEF\xBB\xBF";
-    size_t skip = len >= 3 && memcmp(data, bom, 3) == 0 ? 3 : 0;
-    *reader = (struct cr_pem_reader){.at = data + skip, .end = data + len};
+    const char *text = len ? data : ""; /* an entry that is absent has no address, and nothing is counted from it */
+    size_t skip = len >= 3 && memcmp(text, bom, 3) == 0 ? 3 : 0;
+    *reader = (struct cr_pem_reader){.at = text + skip, .end = text + len};
 }
 
 enum cr_pem_step cr_pem_next(struct cr_pem_reader *reader, struct cr_pem_block *block, struct cr_error *err)

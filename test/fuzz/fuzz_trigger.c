@@ -5,9 +5,11 @@
 
 #include "fuzz.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -40,12 +42,14 @@ struct server {
     int over;       /* atomic */
 };
 
-/* An answer for each word of the client's, until there is none. */
+/* An answer for each word of the client's, and one more when it waits, until there is none. */
 static void talk(struct server *server, int fd)
 {
+    static const struct timeval moment = {.tv_usec = 5000};
     char heard[4096];
     bool open = true;
-    while (read(fd, heard, sizeof heard) > 0) {
+    require(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &moment, sizeof moment) == 0);
+    for (ssize_t len = 0; (len = read(fd, heard, sizeof heard)) > 0 || (len < 0 && errno == EAGAIN);) {
         const struct cr_pem_input answer = open ? split_next(&server->answers) : (struct cr_pem_input){0};
         if (answer.len)
             (void)send(fd, answer.data, answer.len, MSG_NOSIGNAL);

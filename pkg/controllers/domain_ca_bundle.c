@@ -9,9 +9,10 @@ static bool is_webhook(const struct cr_domain_target *target)
     return target->kind == CR_TARGET_VALIDATING_WEBHOOK || target->kind == CR_TARGET_MUTATING_WEBHOOK;
 }
 
+/* What is no object can have no caBundle. */
 static bool is_meant(const struct cr_domain_target *target, const struct cr_json *webhook)
 {
-    return !target->key || cr_streq(cr_json_string_at(webhook, "name"), target->key);
+    return cr_json_is_object(webhook) && (!target->key || cr_streq(cr_json_string_at(webhook, "name"), target->key));
 }
 
 /* What has a caBundle in the two other kinds. */

@@ -64,6 +64,7 @@ static void what_cannot_have_the_bundle_is_refused_in_words(void **state)
          "[{name: one, clientConfig: {}}]}",
          "OtherWriter", "cert-manager.io/inject-ca-from"},
         {all, MUTATING, "{" OURS "}", "NoCABundle", "no webhooks"},
+        {all, MUTATING, "{" OURS ", webhooks: [one]}", "NoCABundle", "no webhooks"}, /* found by the fuzzer */
         {api, API_SERVICE, "{" OURS ", spec: {insecureSkipTLSVerify: true, service: {name: x}}}", "NoCABundle",
          "insecureSkipTLSVerify"},
         {api, API_SERVICE, "{" OURS ", spec: {group: example.com}}", "NoCABundle", "no service"},

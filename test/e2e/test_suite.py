@@ -214,6 +214,13 @@ def test_quick_needs_no_cluster() -> None:
     assert not any("pytest" in argv or "hack/tools/ensure" in argv for argv in steps.values())
 
 
+def test_fuzzing_takes_nothing_from_what_minds_a_busy_machine() -> None:
+    steps = {step.name: step for step in plan.steps(plan.Wanted(plan.GATE))}
+    assert {"unit", "tsan"} <= set(steps["build-fuzz"].follows) and list(steps["fuzz"].needs) == ["build-fuzz"]
+    assert all(steps[name].argv[0] == "nice" for name in ("build-fuzz", "fuzz"))
+    assert not any({"build-fuzz", "fuzz"} & {*step.needs, *step.follows} for step in steps.values() if step.name != "fuzz")
+
+
 def test_a_step_with_chosen_modules_has_these_only() -> None:
     modules = ["e2e/test_mesh.py", "integration/test_crd.py", "integration/test_client.py", "integration/test_probe.py"]
     steps = _argvs(plan.Wanted(plan.SUITES, True, modules=modules))

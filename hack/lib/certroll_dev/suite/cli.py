@@ -16,7 +16,7 @@ from .step import Counts, Outcome
 _RUNS = {"quick": plan.QUICK, "all": plan.SUITES}
 _EPILOG = """\
 runs:
-  (none)        the gate: lint, unit, tsan, integration, e2e. Half an hour on two cores
+  (none)        the gate: lint, unit, tsan, fuzz, integration, e2e. Half an hour on two cores
   quick         lint and unit; minutes
   all           the gate, and what docs/development.md lists: long matrices, the soak, TSan of all programs,
                 proofs (hack/prove), CERTROLL_LONG=1. Hours. With --since, only what the changes since that commit concern
@@ -25,6 +25,7 @@ suites (also after `all`; default: those of the run):
   lint          include direction, headers that compile alone, clang-format, clang-tidy, generated pages
   unit          cmocka, with AddressSanitizer and UBSan
   tsan          the unit tests that start threads, with ThreadSanitizer
+  fuzz          the fuzz targets: their seeds, and some seconds of each (hack/fuzz runs them for longer)
   integration   against a real API server, and the catalogue against real programs
   e2e           on real local clusters: kubelet, Envoy, Rate Limit, nginx
   soak          churn and faults: nothing missed, nothing repeated, memory and descriptors flat (only of `all`)

@@ -12,9 +12,9 @@ from certroll_dev import paths
 from . import selection
 from .step import Step
 
-SUITES = ("lint", "unit", "tsan", "integration", "e2e", "soak")
+SUITES = ("lint", "unit", "tsan", "fuzz", "integration", "e2e", "soak")
 QUICK = ("lint", "unit")
-GATE = ("lint", "unit", "tsan", "integration", "e2e")
+GATE = ("lint", "unit", "tsan", "fuzz", "integration", "e2e")
 BUILD = paths.REPOSITORY / "build"
 AUDIT = BUILD / "audit-logs"
 _PYTHON = BUILD / "venv" / "bin" / "python"
@@ -76,6 +76,8 @@ def _all(wanted: Wanted) -> Iterator[Step]:
         yield from _lint()
     if wanted.has("unit"):
         yield _ctest("unit", "dev")
+    if wanted.has("fuzz"):
+        yield from _fuzz()
     if wanted.has("tsan"):
         yield _ctest("tsan", "tsan", [] if wanted.everything else ["--label-regex", "^threads$"], follows=["unit"])
     if wanted.everything and wanted.has("unit"):
@@ -116,6 +118,16 @@ def _lint() -> Iterator[Step]:
     yield Step("lint-format", ["bash", "-o", "pipefail", "-ec", format_all], needs=["deps"], is_test=True)
     yield Step("lint-docs", [_PYTHON, "hack/docs", "--check"], needs=["venv"], is_test=True)
     yield Step("lint-tidy", [*_POLITE, "hack/check-tidy"], needs=["build-dev"], is_test=True)
+
+
+def _fuzz() -> Iterator[Step]:
+    """Beside the clusters, in the time in which these wait: nothing waits for it."""
+    before = ("build-dev", "build-release", "build-tsan", "unit", "tsan")
+    build = ["hack/build", "--no-deps", "--preset", "fuzz", "fuzzers"]
+    yield Step("build-fuzz", [*_POLITE, *build], needs=["deps"], follows=before)
+    report = BUILD / "fuzz-junit.xml"
+    run = ["hack/fuzz", "--gate", "--no-build", "--report", report]
+    yield Step("fuzz", [*_POLITE, *run], needs=["build-fuzz"], report=report, ran=_TESTS_RAN)
 
 
 def _ctest(name: str, preset: str, which: Sequence[str] = (), follows: Sequence[str] = ()) -> Step:

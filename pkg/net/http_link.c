@@ -88,8 +88,11 @@ static bool reach(const struct cr_http_link *link, CURLcode *result)
 
 static bool judge(const struct cr_http_link *link, CURLcode result, int timeout_ms, struct cr_error *err)
 {
-    enum { CONNECTED = 200 /* as if there were an answer already */ };
-    if (result == CURLE_OPERATION_TIMEDOUT && !left_ms(link)) /* not only of the attempt to connect */
+    enum {
+        CONNECTED = 200, /* as if there were an answer already */
+        ROUNDED_MS = 2,  /* libcurl's clock is another one */
+    };
+    if (result == CURLE_OPERATION_TIMEDOUT && left_ms(link) <= ROUNDED_MS) /* not only of the attempt to connect */
         return cr_http_exchange_timed_out(&link->opener, timeout_ms, err);
     return cr_http_exchange_ended(&link->opener, result, CONNECTED, err);
 }

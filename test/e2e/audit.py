@@ -39,8 +39,8 @@ class Audit:
         return list(self._writes(mark))
 
     def disruptive_since(self, mark: int) -> list[Write]:
-        """All but what tells people something: status of the policy, Events, and the operator's Lease."""
-        harmless = {"certrotationpolicies/status", "events", "leases"}
+        """All but what tells people something: status of the policy, Events, and the operator's Lease; and who it is, which it asks."""
+        harmless = {"certrotationpolicies/status", "events", "leases", "selfsubjectreviews"}
         return [write for write in self._writes(mark) if write.resource not in harmless]
 
     def _writes(self, mark: int) -> Iterator[Write]:
@@ -50,7 +50,8 @@ class Audit:
                 if not line.endswith(b"\n"):
                     return  # still being written
                 event = json.loads(line)
-                if event["user"].get("username") == self._user and event["verb"] in _WRITES and event["stage"] == "ResponseComplete":
+                ours = event["user"].get("username") == self._user and event["verb"] in _WRITES
+                if ours and event["stage"] == "ResponseComplete" and "dryRun=" not in event["requestURI"]:
                     yield _write(event)
 
 

@@ -19,7 +19,7 @@ BUILD = paths.REPOSITORY / "build"
 AUDIT = BUILD / "audit-logs"
 _PYTHON = BUILD / "venv" / "bin" / "python"
 _SHARDS = {"integration": 2, "e2e": 2}  # each on a cluster of its own: most tests wait, and several wait at once
-_NEEDS = {"integration": ("build-dev",), "e2e": ("build-dev", "build-release"), "soak": ("build-dev", "build-tsan", "build-release")}
+_NEEDS = {"integration": ("build-dev", "build-release"), "e2e": ("build-dev", "build-release"), "soak": ("build-dev", "build-tsan", "build-release")}
 # Unit tests mind a machine that is busy with clusters; the end-to-end tests take longest, and do not wait for the other ones.
 _FOLLOWS = {"integration": ("unit", "tsan"), "e2e": ("unit",), "soak": ("unit", "tsan", "e2e-1")}
 _TESTS_RAN = frozenset({0, 1})  # pytest: 1 is that some failed

@@ -97,10 +97,10 @@ def _builds(wanted: Wanted, clusters: Sequence[str]) -> Iterator[Step]:
     operator = ["certroll-operator"]
     if clusters or wanted.has("lint", "unit"):
         yield _build("dev", operator if clusters == ["soak"] and not wanted.has("lint", "unit") else [])
-    if "e2e" in clusters or "soak" in clusters:
-        # The shutdown manager is linked statically in this build only.
-        soak = [*operator, "certroll-reloader"] if "soak" in clusters else []
-        yield _build("release", ["certroll-shutdown-manager", *soak], follows=["build-dev"])
+    if clusters:
+        # The shutdown manager is linked statically in this build only, and only its operator has no more memory than it needs.
+        soak = ["certroll-reloader"] if "soak" in clusters else []
+        yield _build("release", ["certroll-shutdown-manager", *operator, *soak], follows=["build-dev"])
     if wanted.has("tsan") or "soak" in clusters:
         tests = ["tests-with-threads"] if wanted.has("tsan") else []
         targets = [*tests, *(operator if "soak" in clusters else [])]

@@ -27,10 +27,9 @@
 
 enum {
     PODS_MAX = 8192,
-    ENTRIES_MAX =
-        16 * 1024,  /* of a pod's volumes: ConfigMaps of some thousand keys are projected, and 0.3 s are spent on it */
-    DEPTH_MAX = 16, /* of a volume: a token's path may have folders */
-    KEYS_MAX = 64,  /* that are told apart */
+    ENTRIES_MAX = 16384, /* of a pod's volumes: some ConfigMaps have thousands of keys, and 0.3 s are spent on it */
+    DEPTH_MAX = 16,      /* of a volume: a token's path may have folders */
+    KEYS_MAX = 64,       /* that are told apart */
     TRIES = 3,
 };
 

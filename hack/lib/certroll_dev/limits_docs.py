@@ -25,6 +25,8 @@ _PAGE = "the pod counts as not read; the condition says so"
 _OBJECT = "what was read of it last stays; a warning in the log and `too_large` in `certroll_watch_events_total` tell of it"
 _COSTLY = "its problem is `TooCostly`"
 _UNPARSABLE = "its problem is `UnparsableMaterial`"
+_HANDSHAKE = "the pod counts as not proved; the condition says so"
+_CLIENT = "the policy's condition says so; nothing is presented"
 _WAITS = "it is got from the API server when it is needed"
 _REFUSED = "refused, with the place in the text"
 
@@ -64,6 +66,17 @@ _LIMITS = (
     _Limit("", "levels", "pkg/codec/yaml.h", "CR_YAML_MAX_DEPTH", _REFUSED),
     _Limit("", "anchors and aliases", "", "0", _REFUSED),
     _Limit("an HTTP answer's head", "bytes", "pkg/wire/http_parse.h", "CR_HTTP_HEAD_MAX", "the request fails"),
+    _Limit("a handshake with a pod", "bits of its RSA key", "pkg/net/tls_limits.h", "CR_TLS_LEAF_RSA_BITS", _HANDSHAKE),
+    _Limit("", "bits of its public exponent", "pkg/net/tls_limits.h", "CR_TLS_RSA_EXPONENT_BITS", _HANDSHAKE),
+    _Limit("", "bytes of a message with certificates", "pkg/net/tls_limits.h", "CR_TLS_MESSAGE_BYTES", _HANDSHAKE),
+    _Limit("", "certificates of its chain", "pkg/net/tls_limits.h", "CR_TLS_CERTIFICATES", _HANDSHAKE),
+    _Limit("", "bytes of the connection", "pkg/net/tls_limits.h", "CR_TLS_BYTES", _HANDSHAKE),
+    _Limit("a client's certificate for it", "bytes of PEM", "pkg/net/tls_limits.h", "CR_TLS_CLIENT_BYTES", _CLIENT),
+    _Limit("", "bytes of its key's PEM", "pkg/net/tls_limits.h", "CR_TLS_CLIENT_KEY_BYTES", _CLIENT),
+    _Limit("", "bits of its RSA key", "pkg/net/tls_limits.h", "CR_TLS_CLIENT_RSA_BITS", _CLIENT),
+    _Limit("a request to a port of ours", "bytes of its head", "pkg/wire/http_request.h", "CR_HTTP_REQUEST_MAX", "it is answered with 431"),
+    _Limit("projected volumes of a pod, to a node agent", "entries", "pkg/node/tokens.c", "ENTRIES_MAX", "one token of a key that is not known"),
+    _Limit("", "keys of tokens on a node that are told apart", "pkg/node/tokens.c", "KEYS_MAX", "tokens of a key that is not known"),
     _Limit("a proxy's answer to a shutdown manager", "bytes, Envoy", "pkg/drain/envoy.c", "PAGE_MAX", "it counts as not drained"),
     _Limit("", "bytes, HAProxy", "pkg/drain/haproxy.c", "ANSWER_MAX", "it counts as not drained"),
     _Limit("", "bytes, others", "pkg/drain/generic.c", "ANSWER_MAX", "it counts as not drained"),

@@ -1,7 +1,6 @@
 #include "controllers/secret_reader.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -10,6 +9,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/strmap.h"
+#include "base/thread.h"
 #include "codec/json_text.h"
 #include "kube/object.h"
 
@@ -241,17 +241,12 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Locked. Without a thread what waits is read by whoever needs it. Signals belong to the loop's thread. */
+/* Locked. Without a thread what waits is read by whoever needs it. */
 static void start_thread(struct cr_secret_reader *reader)
 {
-    sigset_t all;
-    sigset_t before;
     if (reader->has_thread)
         return;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    reader->has_thread = pthread_create(&reader->thread, NULL, run, reader) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    reader->has_thread = cr_thread_start(&reader->thread, run, reader) == 0;
     if (!reader->has_thread)
         cr_log(CR_LOG_WARN, "the thread that reads Secrets cannot be started");
 }

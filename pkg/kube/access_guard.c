@@ -1,7 +1,6 @@
 #include "kube/access_guard.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -13,6 +12,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/strmap.h"
+#include "base/thread.h"
 #include "kube/access_review.h"
 #include "kube/config_internal.h"
 #include "pki/digest.h"
@@ -213,16 +213,9 @@ void cr_access_guard_check(void *arg, const char *authorization, struct cr_http_
 
 /* --- life --- */
 
-/* Signals belong to the loop's thread. */
 static void start_thread(struct cr_access_guard *guard)
 {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&guard->thread, NULL, run, guard) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (started)
+    if (cr_thread_start(&guard->thread, run, guard) == 0)
         return;
     cr_log(CR_LOG_ERROR, "no thread can be started for the guard of a page");
     abort();

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -13,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "tlsreload/folder_watch.h"
 
 enum { NO_WATCH_MS = 10 * 1000 /* without inotify it is asked for anew so often */ };
@@ -190,12 +190,7 @@ static void *run(void *arg)
 
 static bool start_thread(struct cr_lookout *lookout, struct cr_error *err)
 {
-    sigset_t all; /* signals belong to the main loop's thread */
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&lookout->thread, NULL, run, lookout);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = cr_thread_start(&lookout->thread, run, lookout);
     return error == 0 || cr_error_set(err, CR_ERR_TRANSIENT, "cannot start a thread: %s", strerror(error));
 }
 

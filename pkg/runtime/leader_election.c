@@ -1,7 +1,6 @@
 #include "runtime/leader_election.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "base/cond.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "base/thread.h"
 #include "kube/backoff.h"
 #include "kube/event.h"
 #include "kube/lease.h"
@@ -339,7 +339,7 @@ static void *run(void *arg)
 
 static void start_thread(struct cr_leader_election *election)
 {
-    if (pthread_create(&election->thread, NULL, run, election) == 0)
+    if (cr_thread_start(&election->thread, run, election) == 0)
         return;
     cr_log(CR_LOG_ERROR, "no thread can be started for leader election");
     abort();
@@ -354,12 +354,7 @@ void cr_leader_election_start(struct cr_leader_election *election, const struct 
     pthread_mutex_unlock(&election->lock);
     cr_log(CR_LOG_INFO, "leader election: standing by", {"namespace", election->ns}, {"lease", election->name},
            {"identity", election->identity});
-    sigset_t all; /* signals belong to the main loop's thread */
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     start_thread(election);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void cr_leader_election_stop(struct cr_leader_election *election)

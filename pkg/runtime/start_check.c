@@ -1,7 +1,6 @@
 #include "runtime/start_check.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "kube/backoff.h"
 
 struct cr_start_check {
@@ -94,15 +94,10 @@ void cr_start_check_start(struct cr_start_check *check, void (*on_passed)(void *
 {
     check->on_passed = on_passed;
     check->on_passed_arg = arg;
-    sigset_t all; /* signals belong to the main loop's thread */
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&check->thread, NULL, run, check) != 0) {
+    if (cr_thread_start(&check->thread, run, check) != 0) {
         cr_log(CR_LOG_ERROR, "no thread can be started for the check at the start");
         abort();
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_mutex_lock(&check->lock);
     check->started = true;
     pthread_mutex_unlock(&check->lock);

@@ -1,13 +1,13 @@
 #include "runtime/workers.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 
 /* Errors that only a person or another change heals are not tried again at the pace of the network's. */
 enum { PERSON_MS = 10 * 1000 };
@@ -83,17 +83,11 @@ static void *worker(void *arg)
     return NULL;
 }
 
-/* Signals belong to the loop's thread. */
 static void start_threads(struct cr_workers *workers)
 {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (int i = 0; i < workers->options.count; i++)
-        if (pthread_create(&workers->threads[workers->started], NULL, worker, workers) == 0)
+        if (cr_thread_start(&workers->threads[workers->started], worker, workers) == 0)
             workers->started++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 struct cr_workers *cr_workers_start(struct cr_loop *loop, const struct cr_workers_options *options)

@@ -2,12 +2,12 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 enum {
     TRIES = 4, /* of a consistent reading, before it is told that there is none */
@@ -106,18 +106,6 @@ static void *watch_on(void *arg)
     }
 }
 
-/* Signals are for the threads of whoever uses the library. */
-static int start_thread(struct cr_tlsreload *tls)
-{
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&tls->watcher.thread, NULL, watch_on, tls);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 static bool start(struct cr_tlsreload *tls, struct cr_error *err)
 {
     struct cr_tls_watcher *watcher = &tls->watcher;
@@ -129,7 +117,7 @@ static bool start(struct cr_tlsreload *tls, struct cr_error *err)
     if (watcher->stop_fd < 0)
         return cr_error_set(err, CR_ERR_TRANSIENT, "files cannot be watched: %s", strerror(errno));
     watcher->watch = watch;
-    int error = start_thread(tls);
+    int error = cr_thread_start(&watcher->thread, watch_on, tls);
     if (!error) {
         (void)cr_steal(&watch);
         return true;

@@ -1,0 +1,11 @@
+/* Threads that take no signals: those are for the thread of the main loop, or for the threads of a library's user. */
+#ifndef CR_BASE_THREAD_H
+#define CR_BASE_THREAD_H
+
+#include <pthread.h>
+
+/* As pthread_create without attributes, whose error it returns (0: started); in the thread all signals are blocked. The
+ * caller's mask is what it was. Any thread. */
+int cr_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
+
+#endif

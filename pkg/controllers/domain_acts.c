@@ -91,9 +91,13 @@ static bool write_all(const struct cr_domain_actor *actor, struct cr_domain_gath
                       const struct cr_domain_plan *plan, struct cr_error *err)
 {
     struct cr_error first = {0};
-    for (size_t i = 0; i < plan->writes_len; i++) {
+    int64_t end_ms = cr_clock_monotonic_ms() + CR_DOMAIN_WORK_MS;
+    bool any = false; /* one that fails again and again keeps none of the others from being tried */
+    for (size_t i = 0; i < plan->writes_len && (!any || cr_clock_monotonic_ms() < end_ms); i++) {
         struct cr_error failed = {0};
-        if (!write_one(actor, gathered, &plan->writes[i], &failed) && first.kind == CR_ERR_NONE)
+        if (write_one(actor, gathered, &plan->writes[i], &failed))
+            any = true;
+        else if (first.kind == CR_ERR_NONE)
             first = failed;
     }
     if (first.kind != CR_ERR_NONE)

@@ -7,6 +7,10 @@
 #include "controllers/domain_world.h"
 #include "runtime/own_writes.h"
 
+/* After so long a domain lets others have its worker. A key of RSA with 4,096 bits takes a second or two, and of 64
+ * leaves each may have one. */
+enum { CR_DOMAIN_WORK_MS = 2000 };
+
 struct cr_domain_actor {
     struct cr_client *client;
     struct cr_memory *memory;         /* of domains */
@@ -16,8 +20,9 @@ struct cr_domain_actor {
 
 /* Does the first that is to be done of: a CA made, objects written, the next CA promoted, staging deleted. What each
  * write came to is noted in gathered->status. *did: something was done, so the plan is to be made anew. Of several
- * objects all are tried; the first error that must be retried is returned. What the API server refuses for good is
- * remembered, and is no error. */
+ * objects those are tried that can be begun within CR_DOMAIN_WORK_MS, and until one succeeds; the plan has the others
+ * again. The first error that must be retried is returned. What the API server refuses for good is remembered, and is
+ * no error. */
 bool cr_domain_act(const struct cr_domain_actor *actor, struct cr_domain_gathered *gathered,
                    const struct cr_domain_plan *plan, bool *did, struct cr_error *err) CR_MUST_USE;
 

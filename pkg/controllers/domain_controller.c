@@ -241,6 +241,15 @@ static void forget_circle(const struct turn *turn)
     cr_memory_drop_note(turn->controller->memory, key);
 }
 
+/* Not at rest yet, and long enough at it: what was done is put on record, and the rest comes after others. */
+static bool let_others(struct turn *turn, const struct cr_domain_gathered *gathered, struct cr_error *err)
+{
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    cr_domain_plan_make(&gathered->world, &plan);
+    requeue(turn, PACE_MS);
+    return report(turn, &plan, err);
+}
+
 static bool run(struct turn *turn, struct cr_error *err)
 {
     struct cr_domain_controller *controller = turn->controller;
@@ -261,6 +270,7 @@ static bool run(struct turn *turn, struct cr_error *err)
         return report_unread(turn, &failed, err);
     cr_cache_domain_wants(controller->options.cache, turn->key, &gathered.secrets);
     requeue(turn, RESYNC_MS);
+    int64_t end_ms = cr_clock_monotonic_ms() + CR_DOMAIN_WORK_MS;
     for (int i = 0; i < ROUNDS_MAX; i++) {
         bool again = false;
         if (!round_of(turn, &gathered, &again, err))
@@ -270,6 +280,8 @@ static bool run(struct turn *turn, struct cr_error *err)
             return true;
         }
         cr_domain_world_refresh(&source, &gathered);
+        if (cr_clock_monotonic_ms() >= end_ms)
+            return let_others(turn, &gathered, err);
     }
     note_circle(turn);
     return true;

@@ -325,6 +325,19 @@ def test_what_does_not_stay_as_it_was_written_is_written_ever_more_seldom(domain
     assert published().encode() == domains.secret("mesh-ca")["tls.crt"]
 
 
+def test_a_domain_of_many_large_keys_lets_others_have_its_worker(domains: Domains) -> None:
+    """One worker for all of a namespace, and minutes of work for one of its domains."""
+    settle_issuing(domains, "server")
+    before = serial(domains.secret("server")["tls.crt"])
+    large = [f"large-{number}" for number in range(40)]
+    key = {"algorithm": "RSA", "size": 4096}
+    domains.apply("greedy", authority=authority(caSecretName="greedy-ca"), leaves=[{"name": each, "source": issue(privateKey=key)} for each in large])
+    wait_until("it issues", lambda: domains.secret(large[0]))
+    domains.rotate("Leaves", "one")
+    domains.wait("a new leaf", lambda _: serial(domains.secret("server")["tls.crt"]) != before)
+    assert not domains.secret(large[-1])
+
+
 def test_without_the_right_to_domains_policies_work_as_before(
     control_plane: ControlPlane, api: API, namespace: str, tmp_path: Path
 ) -> None:

@@ -44,6 +44,8 @@ def run(arguments: list[str]) -> int:
     if options.gate:
         return _gate(which, options.jobs, options.report)
     ended = _each(which, options.jobs, f"fuzzing, {options.seconds} s each", lambda target: _long(target, options.seconds))
+    if options.report:
+        _write_report(ended, options.report)
     reached = _each(which, options.jobs, "measuring coverage", _measure) if all(each.ok for each in ended) else None
     print(_table(ended, reached))
     if options.write_docs and reached:
@@ -59,7 +61,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=60, help="how long each runs (default: %(default)s)")
     parser.add_argument("--jobs", "-j", type=int, default=min(2, os.cpu_count() or 1), help="so many at once (default: %(default)s)")
     parser.add_argument("--gate", action="store_true", help="the seeds, and a few seconds of each; nothing is kept")
-    parser.add_argument("--report", type=Path, help="with --gate: JUnit, into this file")
+    parser.add_argument("--report", type=Path, help="JUnit, into this file")
     parser.add_argument("--write-docs", action="store_true", help="write the figures of docs/fuzzing.md")
     parser.add_argument("--no-build", action="store_true", help="they are built")
     parser.add_argument("--quiet", action="store_true", help="no progress")

@@ -25,7 +25,7 @@ suites (also after `all`; default: those of the run):
   lint          include direction, headers that compile alone, clang-format, clang-tidy, generated pages
   unit          cmocka, with AddressSanitizer and UBSan
   tsan          the unit tests that start threads, with ThreadSanitizer
-  fuzz          the fuzz targets: their seeds, and some seconds of each (hack/fuzz runs them for longer)
+  fuzz          the fuzz targets: their seeds, and some seconds of each; with all a minute of each
   integration   against a real API server, and the catalogue against real programs
   e2e           on real local clusters: kubelet, Envoy, Rate Limit, nginx
   soak          churn and faults: nothing missed, nothing repeated, memory and descriptors flat (only of `all`)

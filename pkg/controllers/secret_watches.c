@@ -455,29 +455,37 @@ static bool has_handed_over(const struct cr_secret_watch *watch)
     return handover.complete;
 }
 
-/* wanted NULL: what it has may be wanted for another reason. */
+/* wanted NULL: what it has may be wanted for another reason. One by one: what one has handed over to another, which
+ * ends as well, that one has to hand over. */
 static void end_own(struct cr_strmap *map, const struct cr_strmap *wanted, bool replaced, struct cr_strvec *held)
 {
-    CR_CLEANUP(cr_strvec) struct cr_strvec over = {0};
+    CR_CLEANUP(cr_strvec) struct cr_strvec undesired = {0};
     for (struct cr_strmap_iter it = {0}; cr_strmap_next(map, &it);) {
         const struct cr_secret_watch *watch = it.value;
-        bool unwanted = wanted && !cr_strmap_get(wanted, it.key);
-        if (!watch->desired && (unwanted || (replaced && has_handed_over(watch))))
-            cr_strvec_add(&over, it.key);
+        if (!watch->desired)
+            cr_strvec_add(&undesired, it.key);
     }
-    for (size_t i = 0; i < over.len; i++)
-        end(cr_strmap_take(map, over.items[i]), held);
+    for (size_t i = 0; i < undesired.len; i++) {
+        const char *key = undesired.items[i];
+        bool unwanted = wanted && !cr_strmap_get(wanted, key);
+        if (unwanted || (replaced && has_handed_over(cr_strmap_get(map, key))))
+            end(cr_strmap_take(map, key), held);
+    }
 }
 
 static void end_wides(struct cr_secret_group *group, struct cr_strvec *held)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < group->wides_len; i++)
-        if (group->wides[i]->desired || !has_handed_over(group->wides[i]))
-            group->wides[kept++] = group->wides[i];
-        else
-            end(group->wides[i], held);
-    group->wides_len = kept;
+    for (size_t i = 0; i < group->wides_len;) {
+        struct cr_secret_watch *wide = group->wides[i];
+        if (wide->desired || !has_handed_over(wide)) {
+            i++;
+            continue;
+        }
+        /* The next one is asked what all others hold: this one is none of them any more. */
+        group->wides_len--;
+        memmove(group->wides + i, group->wides + i + 1, (group->wides_len - i) * sizeof(struct cr_secret_watch *));
+        end(wide, held);
+    }
 }
 
 static void end_replaced(struct cr_secret_group *group)

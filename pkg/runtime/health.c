@@ -29,6 +29,13 @@ static bool may_act(const struct cr_health *health, struct cr_error *err)
            (!health->election || cr_leader_election_ready(health->election, err));
 }
 
+/* A cache that comes later, with a policy, has to be filled before that policy is acted on, and nobody else waits for
+ * it: or whoever writes policies in one namespace could keep the operator from being ready. */
+static bool is_waited_for(const struct cr_health *health, struct cr_informer *informer, struct cr_error *err)
+{
+    return !cr_informer_ready(informer, err) && !(health->filled && cr_informer_begins(informer));
+}
+
 /* A standby is ready, too: when it could take over. */
 static int readyz(void *arg, struct cr_buf *body, const char **content_type)
 {
@@ -38,7 +45,7 @@ static int readyz(void *arg, struct cr_buf *body, const char **content_type)
         cr_buf_puts(body, "shutting down\n");
     for (size_t i = 0; i < health->informers_len; i++) {
         struct cr_error err = {0};
-        if (!cr_informer_ready(health->informers[i], &err))
+        if (is_waited_for(health, health->informers[i], &err))
             cr_buf_printf(body, "%s\n", err.text);
     }
     struct cr_error err = {0};

@@ -23,6 +23,7 @@ struct cr_health {
     struct cr_metric *informer_objects;  /* {resource} */
     struct cr_metric *informer_healthy;  /* {resource} */
     bool stopping;
+    bool filled; /* all caches were in sync once, or known to be refused */
 };
 
 /* An informer of the resource goes: the next page counts those that are left, and shows nothing when none is. */

@@ -327,6 +327,14 @@ bool cr_informer_ready(struct cr_informer *informer, struct cr_error *err)
     return cr_informer_healthy(informer, err) || (informer->options.on_demand && err->kind == CR_ERR_FORBIDDEN);
 }
 
+bool cr_informer_begins(struct cr_informer *informer)
+{
+    pthread_mutex_lock(&informer->lock);
+    bool stopped = matters(&informer->trouble, cr_clock_monotonic_ms() - informer->trouble_ms);
+    pthread_mutex_unlock(&informer->lock);
+    return !stopped && !cr_informer_synced(informer);
+}
+
 bool cr_informer_answered(struct cr_informer *informer)
 {
     struct cr_error err = {0};

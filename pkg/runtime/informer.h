@@ -56,6 +56,8 @@ struct cr_store *cr_informer_store(struct cr_informer *informer);
 bool cr_informer_healthy(struct cr_informer *informer, struct cr_error *err) CR_MUST_USE;
 /* The same, but that one on demand which is refused stands in nobody's way. */
 bool cr_informer_ready(struct cr_informer *informer, struct cr_error *err) CR_MUST_USE;
+/* The first full state is on its way, and nothing has gone wrong meanwhile that would stop it. Any thread. */
+bool cr_informer_begins(struct cr_informer *informer);
 const struct cr_resource *cr_informer_resource(const struct cr_informer *informer);
 
 /* For the manager. Whether its first full state is in, or is partial and refused, or its patience is over. Any thread.

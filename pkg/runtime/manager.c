@@ -286,7 +286,9 @@ static void start_workers_when_synced(void *arg)
 {
     struct cr_manager *manager = arg;
     bool may = manager->checked && manager->leads && !manager->health.stopping;
-    if (manager->started || !may || !all_of(manager, cr_informer_answered))
+    bool filled = all_of(manager, cr_informer_answered);
+    manager->health.filled = manager->health.filled || filled;
+    if (manager->started || !may || !filled)
         return;
     for (size_t i = 0; i < manager->controllers_len; i++)
         if (manager->controllers[i].options.reconcile)

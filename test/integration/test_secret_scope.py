@@ -268,6 +268,29 @@ def test_policies_that_come_faster_than_lists(control_plane: ControlPlane, place
     assert fake.errors == []
 
 
+def test_a_list_that_a_policy_asks_for_keeps_nobody_from_being_ready(control_plane: ControlPlane, place: Place, tmp_path: Path) -> None:
+    """At the start all are waited for; of what comes later, whoever writes policies says how long it takes."""
+    first, late = names("first", 2), names("late", LIMIT + 1)
+    place.secrets([*first, *late])
+    place.policy("first", first)
+    config = json.loads(control_plane.kubectl("config", "view", "--raw", "--minify", "-o", "json").stdout)
+    with LocalCluster(control_plane.name).network(), FakeApi(tmp_path, config) as fake:
+        hold = Hold()
+        wide = fake.fault(_is_wide, hold, is_list_mark, times=ALWAYS)
+        kubeconfig = fake.kubeconfig(tmp_path / "kubeconfig")
+        operator = Operator(control_plane, place.namespace, "operator", kubeconfig, tmp_path, "--leader-elect=false")
+        try:
+            operator.wait_line("all caches are in sync")
+            place.policy("late", late)
+            wait_until("the wide list", lambda: wide.struck > 0)
+            assert operator.get("/readyz", page="/readyz") == (200, "ok\n")
+            hold.release()
+            place.wait_known("late", *late)
+        finally:
+            operator.end()
+    assert fake.errors == []
+
+
 def _policies_seen(operator: Operator) -> int:
     found = re.search(r'^certroll_informer_objects\{resource="certrotationpolicies"\} (\d+)$', operator.get("/metrics")[1], re.MULTILINE)
     return int(found[1]) if found else 0

@@ -20,26 +20,36 @@ from certroll_dev.demo.api import API, APIError  # noqa: E402
 from ticker import Ticker  # noqa: E402
 
 _PAUSE = 0.2
+_NODE = "10.97.0.4"  # its address
+
+
+EVERYWHERE = ("",)
 
 
 class PaperPods(Ticker):
-    """Makes every pod of these namespaces ready. Use it as a context, within the network of the API server."""
+    """Makes every pod of these namespaces ready, or those of them that have these labels. Use it as a context, within the network of
+    the API server. `address`: that all of them have."""
 
-    def __init__(self, api: API, namespaces: Sequence[str], pause: float = _PAUSE) -> None:
+    def __init__(self, api: API, namespaces: Sequence[str], pause: float = _PAUSE, labels: str = "", address: str = "") -> None:
         super().__init__("paper-pods", pause)
         self._api = api
         self._namespaces = namespaces
+        self._labels = labels
+        self._address = {"podIP": address, "podIPs": [{"ip": address}], "hostIP": _NODE} if address else {}
 
     def tick(self) -> bool:
         for namespace in self._namespaces:
-            with contextlib.suppress(APIError):  # while the API server is away, or for a pod that has gone meanwhile
+            with contextlib.suppress(APIError):  # while the API server is away
                 self._make_ready(namespace)
         return True
 
     def _make_ready(self, namespace: str) -> None:
-        for pod in self._api.list("pods", namespace):
-            if pod.get("status", {}).get("phase") == "Pending" and "deletionTimestamp" not in pod["metadata"]:
-                self._api.merge("pods", namespace, pod["metadata"]["name"], {"status": _ready(pod)}, subresource="status")
+        for pod in self._api.list("pods", namespace, self._labels):
+            metadata = pod["metadata"]
+            if pod.get("status", {}).get("phase") == "Pending" and "deletionTimestamp" not in metadata:
+                status = _ready(pod) | self._address
+                with contextlib.suppress(APIError):  # it has gone meanwhile
+                    self._api.merge("pods", metadata["namespace"], metadata["name"], {"status": status}, subresource="status")
 
 
 def _ready(pod: dict[str, Any]) -> dict[str, Any]:

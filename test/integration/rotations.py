@@ -32,6 +32,11 @@ def leaves(count: int) -> list[Object]:
     return [_data(authority.issue("rotations")) for _ in range(count)]
 
 
+def leaf(data: Object) -> bytes:
+    """The certificate of a Secret's data."""
+    return base64.b64decode(data["tls.crt"])
+
+
 def _data(material: pki.Material) -> Object:
     content = {"tls.crt": material.certificate, "tls.key": material.key, "ca.crt": material.trust}
     return {key: base64.b64encode(value).decode() for key, value in content.items()}

@@ -29,7 +29,7 @@ _GROUPS = {
     "clustertrustdomains": "/apis/certroll.dev/v1alpha1", "rollouts": "/apis/argoproj.io/v1alpha1",
     "nodecertificatereports": "/apis/certroll.dev/v1alpha1", "controlplanepolicies": "/apis/certroll.dev/v1alpha1",
     "namespaces": "/api/v1", "leases": "/apis/coordination.k8s.io/v1",
-    "poddisruptionbudgets": "/apis/policy/v1",
+    "poddisruptionbudgets": "/apis/policy/v1", "ingresses": "/apis/networking.k8s.io/v1",
 }
 _FIELD_MANAGER = "certroll-demo"
 _IDLE = 30.0  # seconds; the API server closes a connection that is idle for 90, and a write is not sent twice

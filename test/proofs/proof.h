@@ -31,13 +31,33 @@ static inline char *any_bytes(size_t len)
     return malloc(len);
 }
 
-/* Any string of at most len bytes, with its NUL as the last byte that may be read. */
-static inline char *any_string(size_t max)
+/* Any text of at most max bytes, with NULs among them too, and a NUL behind it as the last byte that may be read. */
+static inline char *any_text(size_t max, size_t *len)
 {
-    size_t len = any_size(max);
-    char *text = malloc(len + 1);
-    text[len] = '\0';
+    *len = any_size(max);
+    char *text = malloc(*len + 1);
+    text[*len] = '\0';
     return text;
 }
+
+/* Any string of at most max bytes. */
+static inline char *any_string(size_t max)
+{
+    size_t len;
+    return any_text(max, &len);
+}
+
+#ifdef BEGINNING
+enum { BEGINNING_LEN = sizeof BEGINNING - 1, WHOLE_LEN = BEGINNING_LEN + MAX };
+
+/* WHOLE_LEN bytes: the beginning, and any behind it. There is no room around them, nor a NUL behind them. */
+static inline char *any_bytes_behind(void)
+{
+    char *text = malloc(WHOLE_LEN);
+    for (size_t i = 0; i < BEGINNING_LEN; i++)
+        text[i] = BEGINNING[i];
+    return text;
+}
+#endif
 
 #endif

@@ -42,6 +42,10 @@ _HOP_BY_HOP = frozenset({
 })
 
 
+# A Lease is renewed all the time; who one is is a question, though it is posted.
+_NO_WRITES = frozenset({"leases", "selfsubjectreviews"})
+
+
 class Trap:
     """Springs once. `strike` is called in the proxy's thread with the client's address, and must have ended it on return.
 
@@ -319,7 +323,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_OPTIONS = do_POST = do_PUT = do_PATCH = do_DELETE = pass_on
 
     def _is_recorded(self) -> bool:
-        return self.command not in READS and Target.of(self.path).kind != "leases"
+        return self.command not in READS and Target.of(self.path).kind not in _NO_WRITES and "dryRun=" not in self.path
 
     def _is_of_lease(self) -> bool:
         return self.command not in READS and Target.of(self.path).kind == "leases"

@@ -26,6 +26,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "libcmocka-dev",
         "libcurl4-openssl-dev",
         "libevent-dev",
+        "libgnutls28-dev",  # a client in tests
         "libssl-dev",
         "libyaml-dev",
         "ninja-build",

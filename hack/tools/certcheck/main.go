@@ -4,6 +4,7 @@
 //	certcheck verify -roots FILE -chain FILE -usage server|client [-names NAME,…]
 //	certcheck keystore FILE PASSWORD
 //	certcheck truststore FILE PASSWORD
+//	certcheck clients
 package main
 
 import (
@@ -22,7 +23,7 @@ import (
 
 func main() {
 	commands := map[string]func([]string) (string, error){
-		"verify": verify, "keystore": keystore, "truststore": truststore,
+		"verify": verify, "keystore": keystore, "truststore": truststore, "clients": clients,
 	}
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
 		fmt.Fprintln(os.Stderr, "usage: certcheck verify|keystore|truststore …")

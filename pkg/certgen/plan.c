@@ -190,20 +190,22 @@ static bool refuse_foreign(const struct work *w)
 
 /* --- the bundle --- */
 
-/* Leaves that are published and verify against a CA at hand. Of one that does not nothing can be kept: it is told. */
 static size_t leaves_in_use(struct work *w, struct cr_bundle_leaf *leaves)
 {
     size_t len = 0;
-    for (size_t i = 0; i < w->plan->len; i++) {
-        const struct cr_material *m = &w->plan->materials[i];
-        if (m->has_leaf && m->anchors.len)
+    for (size_t i = 0; i < w->plan->len; i++)
+        if (w->plan->materials[i].has_leaf)
             leaves[len++] = (struct cr_bundle_leaf){
                 .name = name_of(w, i), .chain = cr_certgen_entry(&w->q->found[i], CR_CERTGEN_DATA_CERTIFICATE)};
-        else if (m->has_leaf)
-            warn(w, "Secret %s: its leaf verifies against no CA of the set, so nobody can be made to trust it longer",
-                 name_of(w, i));
-    }
     return len;
+}
+
+/* Of one that verifies against nothing at hand nothing can be kept: it is told. */
+static void warn_strangers(struct work *w, const struct cr_strvec *strangers)
+{
+    for (size_t i = 0; i < strangers->len; i++)
+        warn(w, "Secret %s: its leaf verifies against no CA of the set, so nobody can be made to trust it longer",
+             strangers->items[i]);
 }
 
 static bool make_bundle(struct work *w)
@@ -214,10 +216,12 @@ static bool make_bundle(struct work *w)
                                        .previous_len = w->plan->len,
                                        .retain_previous = RETAIN_PREVIOUS,
                                        .leaves = leaves,
-                                       .leaves_len = leaves_in_use(w, leaves)};
+                                       .leaves_len = leaves_in_use(w, leaves),
+                                       .strangers = true};
     CR_CLEANUP(cr_bundle) struct cr_bundle bundle = {0};
     if (!cr_bundle_make(&in, w->q->now_ms, &bundle, w->err))
         return cr_error_wrap(w->err, "ca.crt");
+    warn_strangers(w, &bundle.strangers);
     w->plan->bundle_len = bundle.len;
     w->plan->bundle = cr_steal(&bundle.pem);
     return true;

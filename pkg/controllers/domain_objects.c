@@ -70,6 +70,7 @@ void cr_domain_objects_free(struct cr_domain_objects *objects)
     cr_held_ca_dispose(&objects->next);
     cr_ca_set_free(objects->set);
     free(objects->cas);
+    free(objects->issued);
     free(objects->views);
     free(objects->cannot_renew);
     free(objects->cannot_cross_sign);

@@ -52,6 +52,12 @@ struct cr_held_ca {
     char *problem;
 };
 
+/* What is known of replacing one bundle by another. */
+struct cr_domain_proof {
+    char digest[CR_SHA256_HEX]; /* of both texts */
+    enum cr_bundle_proof proof;
+};
+
 struct cr_domain_objects {
     struct cr_client *client;
     const struct cr_domain *domain;
@@ -69,6 +75,9 @@ struct cr_domain_objects {
     /* The view. */
     struct cr_ca_set *set;
     struct cr_domain_ca *cas;
+    bool *issued;
+    struct cr_domain_proof proofs[8];
+    size_t proofs_next;
     struct cr_domain_object *views;
     struct cr_held_ca current, next;
     char *cannot_renew;
@@ -104,6 +113,11 @@ bool cr_domain_get(const struct cr_domain_objects *objects, const struct cr_reso
 bool cr_domain_owns(const struct cr_domain_objects *objects, const struct cr_json *object);
 /* Fills refused_reason and refused of the view. */
 void cr_domain_consent_judge(const struct cr_domain_objects *objects, struct cr_domain_item *item);
+
+/* domain_order.c: the bundle of this write, in an order in which it cuts off nobody who verifies a leaf of the domain
+ * with what the object has now. Errors: Invalid, there is none. */
+bool cr_domain_bundle_write(struct cr_domain_objects *objects, const struct cr_domain_item *item,
+                            const struct cr_domain_write *write, struct cr_buf *out, struct cr_error *err) CR_MUST_USE;
 
 /* domain_target.c: whether the object has the bundle, and its text. Texts of several places (webhooks) are compared by
  * the caller: each is one element, absent ones too. Owned array of len. */

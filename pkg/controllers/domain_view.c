@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "controllers/domain_objects_internal.h"
@@ -10,9 +12,12 @@ static void forget(struct cr_domain_objects *objects)
     cr_held_ca_dispose(&objects->next);
     cr_ca_set_free(objects->set);
     free(objects->cas);
+    free(objects->issued);
     free(objects->views);
     objects->set = cr_ca_set_new();
     objects->cas = NULL;
+    objects->issued = NULL;
+    memset(objects->proofs, 0, sizeof objects->proofs); /* leaves may have changed */
     objects->views = NULL;
 }
 
@@ -73,6 +78,8 @@ static void list_cas(struct cr_domain_objects *objects)
                                     .root = facts->root};
         memcpy(ca->fingerprint, facts->fingerprint, sizeof ca->fingerprint);
     }
+    objects->issued = cr_calloc(len * len + 1, sizeof *objects->issued);
+    cr_ca_set_find_issuers(objects->set, objects->issued);
 }
 
 /* --- objects --- */
@@ -130,6 +137,7 @@ void cr_domain_objects_view(struct cr_domain_objects *objects, struct cr_domain_
         view_item(objects, &objects->items[i], &objects->views[i]);
     world->cas = objects->cas;
     world->cas_len = cr_ca_set_len(objects->set);
+    world->issued = objects->issued;
     world->objects = objects->views;
     world->objects_len = objects->items_len;
     cr_domain_authority_view(objects, &world->authority);

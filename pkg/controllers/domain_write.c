@@ -5,32 +5,6 @@
 
 /* --- the bundle --- */
 
-enum rank { NEXT, CURRENT, PREVIOUS, RANKS };
-
-static enum rank rank_of(const struct cr_domain_objects *objects, size_t ca)
-{
-    const struct cr_held_ca *held = cr_domain_authority_of(objects, ca);
-    if (held == &objects->next)
-        return NEXT;
-    return held || objects->cas[ca].in_source ? CURRENT : PREVIOUS;
-}
-
-/* [next, current…, previous], each the newest first, as the set is. */
-static bool write_bundle(const struct cr_domain_objects *objects, const bool *chosen, struct cr_buf *out,
-                         struct cr_error *err)
-{
-    size_t len = cr_ca_set_len(objects->set);
-    cr_autofree size_t *order = cr_calloc(len + 1, sizeof *order);
-    size_t ordered = 0;
-    for (int rank = NEXT; rank < RANKS; rank++)
-        for (size_t i = 0; i < len; i++)
-            if (chosen[i] && rank_of(objects, i) == (enum rank)rank)
-                order[ordered++] = i;
-    if (!ordered)
-        return cr_error_set(err, CR_ERR_INVALID, "a bundle without a CA would make everybody refuse everybody");
-    return cr_ca_set_write(objects->set, order, ordered, out, err);
-}
-
 /* The last look before it is written: who has the bundle and the leaf must be able to verify the one with the other. */
 static bool check_leaf(const struct cr_domain_objects *objects, const struct cr_stored_leaf *leaf, const bool *chosen,
                        int64_t now_ms, struct cr_error *err)
@@ -164,7 +138,7 @@ static bool write_item(struct cr_domain_objects *objects, struct cr_domain_item 
     CR_CLEANUP(cr_buf) struct cr_buf bundle = {0};
     if (item->refused_reason)
         return cr_error_set(err, CR_ERR_INVALID, "%s", item->refused);
-    if (!write_bundle(objects, write->bundle, &bundle, err))
+    if (!cr_domain_bundle_write(objects, item, write, &bundle, err))
         return false;
     return item->is_leaf ? write_leaf(objects, item, write, &bundle, now_ms, err)
                          : cr_domain_target_write(objects, item, &bundle, err);

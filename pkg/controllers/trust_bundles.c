@@ -215,18 +215,18 @@ static void warn_of_gaps(const struct turn *turn, const struct cr_policy_trust_t
 }
 
 static bool write_target(struct turn *turn, const struct cr_policy_trust_target *target, const struct cr_json *held,
-                         const struct cr_trust_made *made)
+                         const struct cr_bundle *bundle)
 {
     struct cr_error err = {0};
-    warn_of_gaps(turn, target, &made->gaps);
-    CR_CLEANUP(cr_secret_json) struct cr_json *body = body_of(turn, target, held, &made->bundle);
+    warn_of_gaps(turn, target, &bundle->gaps);
+    CR_CLEANUP(cr_secret_json) struct cr_json *body = body_of(turn, target, held, bundle);
     if (!send(turn, target, held, body, &err)) {
         cr_error_wrap(&err, "spec.trust: cannot %s %s %s", held ? "patch" : "create", resource_of(target)->kind,
                       target->name);
         return fail(turn, &err);
     }
     cr_autofree char *message = cr_asprintf("%s %s has %zu CAs now, %zu of them of before", resource_of(target)->kind,
-                                            target->name, made->bundle.len, made->bundle.previous);
+                                            target->name, bundle->len, bundle->previous);
     say(turn, false, "TrustPublished", message);
     return true;
 }
@@ -272,14 +272,14 @@ static bool publish_target(struct turn *turn, const struct cr_policy_trust_targe
         (held && !check_owner(turn, target, held)))
         return false;
     CR_CLEANUP(cr_entry) struct cr_entry entry;
-    CR_CLEANUP(cr_trust_made) struct cr_trust_made made = {0};
+    CR_CLEANUP(cr_bundle) struct cr_bundle bundle = {0};
     cr_entry_read(held, target->is_secret, target->key, &entry);
     const struct cr_pem_input previous = cr_entry_pem(&entry);
-    if (!cr_trust_sources_make(sources, &previous, retained(turn), cr_clock_wall_ms(), &made, &err)) {
+    if (!cr_trust_sources_make(sources, &previous, retained(turn), cr_clock_wall_ms(), &bundle, &err)) {
         cr_error_wrap(&err, "spec.trust: no bundle can be made for %s %s", resource_of(target)->kind, target->name);
         return fail(turn, &err);
     }
-    return is_held(&entry, &made.bundle) || write_target(turn, target, held, &made);
+    return is_held(&entry, &bundle) || write_target(turn, target, held, &bundle);
 }
 
 static void publish(struct turn *turn)

@@ -21,21 +21,11 @@ CR_DEFINE_DISPOSE(cr_trust_sources, struct cr_trust_sources, cr_trust_sources_di
 /* Takes what the entries hold. Either may be absent. */
 void cr_trust_sources_add(struct cr_trust_sources *sources, const char *secret, struct cr_entry *trust,
                           struct cr_entry *chain);
-struct cr_trust_made {
-    struct cr_bundle bundle;
-    /* Leaves of now that nothing in the target verified so far: whoever has not read the new bundle when they are shown
-     * refuses them. */
-    struct cr_strvec gaps;
-};
-void cr_trust_made_dispose(struct cr_trust_made *made);
-CR_DEFINE_DISPOSE(cr_trust_made, struct cr_trust_made, cr_trust_made_dispose)
-
 /* [current, previous], where previous is what the target holds (empty: nothing), by the rule of bundle.h. A leaf that
  * verifies against no CA at hand has nothing to lose by it, and counts for nothing: it may be of a public CA, beside a
- * bundle that is for others. Errors (Invalid): an entry cannot be read, or no CA of now is valid; then nothing may be
- * published. out need not be initialised. */
+ * bundle that is for others. Errors: as cr_bundle_make's. out need not be initialised. */
 bool cr_trust_sources_make(const struct cr_trust_sources *sources, const struct cr_pem_input *previous,
-                           size_t retain_previous, int64_t now_ms, struct cr_trust_made *out,
+                           size_t retain_previous, int64_t now_ms, struct cr_bundle *out,
                            struct cr_error *err) CR_MUST_USE;
 
 #endif

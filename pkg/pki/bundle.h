@@ -11,7 +11,8 @@
 /* A leaf that is in use: published, or seen in a handshake. Borrowed. */
 struct cr_bundle_leaf {
     const char *name;          /* for messages: "Secret envoy", "pod web-0" */
-    struct cr_pem_input chain; /* the leaf, then what it is served with. Where only digests are remembered: absent */
+    struct cr_pem_input chain; /* the leaf, then what it is served with. Where only digests are remembered: absent, and
+                                * then only the CAs at hand are counted: no client can be asked */
     const struct cr_strvec *anchors; /* and then identities of CAs, as cr_material.anchors */
 };
 
@@ -24,6 +25,15 @@ struct cr_bundle_input {
     size_t retain_previous;
     const struct cr_bundle_leaf *leaves;
     size_t leaves_len;
+    bool strangers; /* a leaf that verifies against no CA at hand is left out, and no error */
+};
+
+/* Whether everybody verifies with it who verifies with what is published now, each of `previous`. */
+enum cr_bundle_proof {
+    CR_BUNDLE_PROVED,        /* every leaf was verified with it, as each client does (bundle_clients.h) */
+    CR_BUNDLE_TOO_COSTLY,    /* that would take more than its limits allow: all that is published stays, and what is new
+                              * comes behind it */
+    CR_BUNDLE_WOULD_CUT_OFF, /* of an error: no order and no choice of the CAs at hand keeps everybody */
 };
 
 /* What a Secret or ConfigMap can hold in all its entries together (Kubernetes, MaxSecretSize). */
@@ -35,16 +45,29 @@ struct cr_bundle {
     size_t previous;         /* of the len, those that are not current */
     struct cr_strvec beyond; /* names of leaves that no bundle can help: they, or each CA at hand that they verified
                               * against, have expired */
+    struct cr_strvec gaps; /* of leaves that no CA of the first of `previous` verified, expired or not: whoever has not
+                            * read the new bundle yet refuses them */
+    struct cr_strvec strangers; /* of leaves that were left out */
+    enum cr_bundle_proof proof; /* also of an error */
 };
 
 void cr_bundle_dispose(struct cr_bundle *bundle);
 CR_DEFINE_DISPOSE(cr_bundle, struct cr_bundle, cr_bundle_dispose)
 
-/* By the rule of cr_bundle_choose. now_ms: wall clock. Errors: Invalid, and then nothing may be published:
+/* By the rule of cr_bundle_choose, [new, previous…]; but nobody is cut off by it: where a leaf in use that verifies
+ * with what is published would not verify with that, more of it is kept, or the new CAs come last. now_ms: wall clock.
+ * Errors: Invalid, and then nothing may be published:
  *   an entry cannot be read; no current CA is valid any more; more than 1 MiB or 1000 CAs;
- *   a leaf in use verifies against no CA at hand, expired or not: the bundle would be without the CA it needs.
- * out need not be initialised. */
+ *   a leaf in use verifies against no CA at hand, expired or not: the bundle would be without the CA it needs;
+ *   whatever is kept, a client of a leaf would be cut off.
+ * out need not be initialised; of an error only proof and nothing that is owned. */
 bool cr_bundle_make(const struct cr_bundle_input *in, int64_t now_ms, struct cr_bundle *out,
                     struct cr_error *err) CR_MUST_USE;
+
+/* Whether everybody who verifies one of the leaves with what is published (as cr_bundle_make asks them) would with
+ * next; leaves of which no chain is known are passed over. Errors: Invalid, a text cannot be read. */
+bool cr_bundle_check(const struct cr_pem_input *published, const struct cr_pem_input *next,
+                     const struct cr_bundle_leaf *leaves, size_t leaves_len, bool strict, int64_t now_ms,
+                     enum cr_bundle_proof *proof, struct cr_error *err) CR_MUST_USE;
 
 #endif

@@ -11,9 +11,9 @@
 /* A CA at hand, in the order of the bundle: the new ones, then the previous, newest first. */
 struct cr_bundle_ca {
     char fingerprint[CR_SHA256_HEX];
-    int64_t not_after_ms; /* wall clock */
-    bool current;         /* one of the new ones */
-    bool root;            /* self-signed. Another counts for verifiers that accept partial chains, as Go's does */
+    int64_t not_before_ms, not_after_ms; /* wall clock */
+    bool current;                        /* one of the new ones */
+    bool root; /* self-signed. Another counts for verifiers that accept partial chains, as Go's does */
 };
 
 enum cr_bundle_fate {
@@ -28,6 +28,7 @@ enum cr_bundle_fate {
 struct cr_bundle_question {
     const struct cr_bundle_ca *cas;
     size_t cas_len;
+    const bool *issued; /* issued[ca * cas_len + issuer]: of those that are no roots, by whom. NULL: nobody knows */
     const bool *verifies;
     size_t leaves_len;
     size_t retain_previous;
@@ -36,9 +37,9 @@ struct cr_bundle_question {
 
 /* Fills fates[cas_len]. Expired CAs and duplicates go (one expired CA in a bundle made a gateway refuse it all:
  * envoyproxy/gateway#7608). Of the rest all current ones stay, then of the previous those that a leaf in use needs,
- * however many: one root for each leaf, the newest where there is a choice, and with it all intermediates at hand on
- * its way, which not every leaf is sent with. Places that are left up to retain_previous go to the newest of the
- * others. The order of the leaves is no matter. */
+ * however many: one root for each leaf, the newest that has begun where there is a choice, and with it all
+ * intermediates at hand on its way, which not every leaf is sent with. Places that are left up to retain_previous go to
+ * the newest of the others. The order of the leaves is no matter. */
 void cr_bundle_choose(const struct cr_bundle_question *question, enum cr_bundle_fate *fates);
 
 #endif

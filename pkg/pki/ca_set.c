@@ -181,6 +181,32 @@ bool cr_ca_set_compare(const struct cr_ca_set *set, const struct cr_pem_input *i
     return exact;
 }
 
+size_t cr_ca_set_list(const struct cr_ca_set *set, const struct cr_pem_input *in, size_t *at)
+{
+    CR_OPENSSL_SCOPE;
+    char fingerprint[CR_SHA256_HEX];
+    size_t len = 0;
+    cr_autofree bool *listed = cr_calloc(set->len + 1, sizeof *listed);
+    CR_CLEANUP(cr_x509_list) STACK_OF(X509) *read = cr_x509_read(in, CR_BUNDLE_CAS_MAX, NULL);
+    for (int i = 0; read && i < sk_X509_num(read); i++) {
+        cr_x509_fingerprint(sk_X509_value(read, i), fingerprint);
+        size_t found = cr_ca_set_find(set, fingerprint);
+        if (found == set->len || listed[found])
+            continue;
+        listed[found] = true;
+        at[len++] = found;
+    }
+    return len;
+}
+
+void cr_ca_set_find_issuers(const struct cr_ca_set *set, bool *issued)
+{
+    cr_autofree X509 **certs = cr_calloc(set->len + 1, sizeof(X509 *));
+    for (size_t i = 0; i < set->len; i++)
+        certs[i] = set->items[i].cert;
+    cr_x509_find_issuers(certs, set->len, issued);
+}
+
 /* Each CA of the set can only be the anchor. */
 static struct cr_paths *paths_to(const struct cr_ca_set *set, STACK_OF(X509) * chain, struct cr_error *err)
 {

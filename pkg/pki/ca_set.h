@@ -44,6 +44,12 @@ size_t cr_ca_set_find(const struct cr_ca_set *set, const char *fingerprint);
 /* has[len]: which of the set a bundle's text has. False: it cannot be read, or has another certificate or one twice. */
 bool cr_ca_set_compare(const struct cr_ca_set *set, const struct cr_pem_input *in, bool *has);
 
+/* Which of the set a bundle's text has, in its order, each once: indexes into at, which has room for the length. How
+ * many; 0 too when it cannot be read. */
+size_t cr_ca_set_list(const struct cr_ca_set *set, const struct cr_pem_input *in, size_t *at);
+/* issued[len * len], as cr_x509_find_issuers. */
+void cr_ca_set_find_issuers(const struct cr_ca_set *set, bool *issued);
+
 struct cr_chain_facts {
     char fingerprint[CR_SHA256_HEX]; /* of the leaf */
     int64_t not_before_ms, not_after_ms;

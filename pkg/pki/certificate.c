@@ -98,6 +98,22 @@ static bool refuse_label(const struct cr_pem_block *block, struct cr_error *err)
                         block->number, (int)block->label_len, block->label);
 }
 
+static bool is_time(const ASN1_TIME *at)
+{
+    struct tm tm;
+    return at && ASN1_TIME_to_tm(at, &tm);
+}
+
+/* What never verifies, as its time cannot be read, would count as valid for ever. */
+static bool check_times(const CR_ASN1_CERTIFICATE *cert, const struct cr_pem_block *block, struct cr_error *err)
+{
+    const char *which = !is_time(cert->tbs->validity->notBefore)  ? "notBefore"
+                        : !is_time(cert->tbs->validity->notAfter) ? "notAfter"
+                                                                  : NULL;
+    return !which || cr_error_set(err, CR_ERR_INVALID, "block %zu (CERTIFICATE, line %zu) has a %s that is no time",
+                                  block->number, block->line, which);
+}
+
 static CR_ASN1_CERTIFICATE *decode_certificate(const struct cr_pem_block *block, struct cr_error *err)
 {
     CR_CLEANUP(cr_buf) struct cr_buf der = {0};
@@ -106,10 +122,12 @@ static CR_ASN1_CERTIFICATE *decode_certificate(const struct cr_pem_block *block,
     const unsigned char *start = (const unsigned char *)der.data;
     const unsigned char *at = start;
     CR_ASN1_CERTIFICATE *cert = der.len <= INT_MAX ? d2i_CR_ASN1_CERTIFICATE(NULL, &at, (long)der.len) : NULL;
-    if (cert && at == start + der.len)
+    bool whole = cert && at == start + der.len;
+    if (whole && check_times(cert, block, err))
         return cert;
-    cr_error_set(err, CR_ERR_INVALID, "block %zu (CERTIFICATE, line %zu) is corrupt: %s", block->number, block->line,
-                 cert ? "there is more behind the certificate" : "it holds no certificate");
+    if (!whole)
+        cr_error_set(err, CR_ERR_INVALID, "block %zu (CERTIFICATE, line %zu) is corrupt: %s", block->number,
+                     block->line, cert ? "there is more behind the certificate" : "it holds no certificate");
     CR_ASN1_CERTIFICATE_free(cert);
     return NULL;
 }
@@ -191,6 +209,13 @@ struct evp_pkey_st *cr_certificate_key(struct cr_certificate *cert)
     CLEANUP_DER der = key_der(cert);
     cert->key = cr_key_decode_public(cert->asn1->tbs->spki->algorithm, der.data, der.len);
     return cert->key;
+}
+
+void cr_certificate_key_algorithm(const struct cr_certificate *cert, char *out, size_t size)
+{
+    char name[CR_KEY_ALGORITHM_TEXT];
+    cr_key_algorithm_name(cert->asn1->tbs->spki->algorithm, name);
+    (void)snprintf(out, size, "%s", name);
 }
 
 void cr_certificate_offer_key(struct cr_certificate *cert, struct evp_pkey_st *key)
@@ -307,20 +332,22 @@ void cr_certificate_serial(const struct cr_certificate *cert, char out[CR_SERIAL
     snprintf(out, CR_SERIAL_HEX, "%s", len ? text + (text[0] == '0') : "0");
 }
 
-static int64_t time_ms(const ASN1_TIME *at, int64_t fallback)
+/* It was read when the certificate was. */
+static int64_t time_ms(const ASN1_TIME *at)
 {
-    struct tm tm;
-    return at && ASN1_TIME_to_tm(at, &tm) ? (int64_t)timegm(&tm) * 1000 : fallback;
+    struct tm tm = {0};
+    (void)ASN1_TIME_to_tm(at, &tm);
+    return (int64_t)timegm(&tm) * 1000;
 }
 
 int64_t cr_certificate_not_before_ms(const struct cr_certificate *cert)
 {
-    return time_ms(cert->asn1->tbs->validity->notBefore, INT64_MIN);
+    return time_ms(cert->asn1->tbs->validity->notBefore);
 }
 
 int64_t cr_certificate_not_after_ms(const struct cr_certificate *cert)
 {
-    return time_ms(cert->asn1->tbs->validity->notAfter, INT64_MAX);
+    return time_ms(cert->asn1->tbs->validity->notAfter);
 }
 
 /* What is shown to people must not be able to forge lines or hide behind a NUL. */

@@ -34,6 +34,9 @@ struct x509_st *cr_certificate_x509(struct cr_certificate *cert);
 /* The public key. Borrowed; NULL when it is of a kind that OpenSSL does not know. */
 struct evp_pkey_st *cr_certificate_key(struct cr_certificate *cert);
 
+/* Its algorithm, as cr_key_algorithm_name. */
+void cr_certificate_key_algorithm(const struct cr_certificate *cert, char *out, size_t size);
+
 /* Has a private key stand for the public one, if they belong together and that can be told without decoding the latter.
  * The certificate holds it, too, then. */
 void cr_certificate_offer_key(struct cr_certificate *cert, struct evp_pkey_st *key);
@@ -61,7 +64,7 @@ void cr_certificate_serial(const struct cr_certificate *cert, char out[CR_SERIAL
 /* SHA-256 of all of them in order. */
 void cr_certificates_digest(const struct cr_certificates *certs, char out[CR_SHA256_HEX]);
 
-/* Wall clock; INT64_MIN and INT64_MAX for what is no time. */
+/* Wall clock. */
 int64_t cr_certificate_not_before_ms(const struct cr_certificate *cert);
 int64_t cr_certificate_not_after_ms(const struct cr_certificate *cert);
 

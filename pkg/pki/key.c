@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <openssl/core_names.h>
+#include <openssl/crypto.h>
 #include <openssl/decoder.h>
 #include <openssl/evp.h>
 #include <openssl/x509.h>
@@ -139,8 +140,8 @@ static bool is_for_signing(int algorithm)
     return false;
 }
 
-/* False: PKCS#8 says that it is of another kind. NULL in *key: it is corrupt. */
-static bool decode_pkcs8(const struct cr_buf *der, EVP_PKEY **key)
+/* False: PKCS#8 says that it is of another kind, by that name. NULL in *key: it is corrupt. */
+static bool decode_pkcs8(const struct cr_buf *der, EVP_PKEY **key, char name[CR_KEY_ALGORITHM_TEXT])
 {
     const unsigned char *at = (const unsigned char *)der->data;
     const X509_ALGOR *algorithm = NULL;
@@ -153,14 +154,16 @@ static bool decode_pkcs8(const struct cr_buf *der, EVP_PKEY **key)
     bool is_ours = is_for_signing(OBJ_obj2nid(oid));
     if (is_ours)
         *key = decode(PKCS8, type_of(algorithm), der->data, der->len);
+    else
+        cr_key_algorithm_name(algorithm, name);
     PKCS8_PRIV_KEY_INFO_free(info);
     return is_ours;
 }
 
-static bool decode_private(enum form form, const struct cr_buf *der, EVP_PKEY **key)
+static bool decode_private(enum form form, const struct cr_buf *der, EVP_PKEY **key, char name[CR_KEY_ALGORITHM_TEXT])
 {
     if (form == PKCS8)
-        return decode_pkcs8(der, key);
+        return decode_pkcs8(der, key, name);
     *key = decode(form, form == SEC1 ? EC : RSA_KEY, der->data, der->len);
     return true;
 }
@@ -180,6 +183,10 @@ static bool read_block(const struct cr_pem_block *block, EVP_PKEY **key, enum cr
                             "passphrase: store it decrypted (openssl pkey)",
                             block->number);
     }
+    if (block->headers)
+        return cr_error_set(err, CR_ERR_INVALID,
+                            "block %zu has headers that are no encryption's: servers cannot load such a key",
+                            block->number);
     enum form form = form_of(block);
     if (form == PUBLIC)
         return cr_error_set(err, CR_ERR_INVALID,
@@ -189,11 +196,13 @@ static bool read_block(const struct cr_pem_block *block, EVP_PKEY **key, enum cr
     CR_CLEANUP(cr_buf) struct cr_buf der = {.secret = true};
     if (!cr_pem_decode(block, &der, err))
         return false;
-    if (!decode_private(form, &der, key))
-        return cr_error_set(err, CR_ERR_INVALID,
-                            "block %zu is a key of a kind that certificates are not signed with: use RSA, ECDSA, "
-                            "Ed25519 or Ed448",
-                            block->number);
+    char name[CR_KEY_ALGORITHM_TEXT];
+    if (!decode_private(form, &der, key, name))
+        return cr_error_set(
+            err, CR_ERR_INVALID,
+            "block %zu is a key for %s, with which certificates are not signed, or which OpenSSL %s does "
+            "not have: use RSA, ECDSA, Ed25519 or Ed448",
+            block->number, name, OPENSSL_VERSION_STR);
     if (*key)
         return true;
     return cr_error_set(err, CR_ERR_INVALID, "block %zu (%.*s, line %zu) is corrupt: it holds no key of that form",
@@ -270,6 +279,32 @@ struct evp_pkey_st *cr_key_read(const struct cr_pem_input *in, enum cr_material_
     return cr_steal(&key);
 }
 
+/* --- whether the halves belong together --- */
+
+static bool verify(EVP_MD_CTX *ctx, EVP_PKEY *key, const unsigned char *signature, size_t len,
+                   const unsigned char *text, size_t text_len)
+{
+    EVP_MD_CTX_reset(ctx);
+    return EVP_DigestVerifyInit_ex(ctx, NULL, NULL, NULL, NULL, key, NULL) == 1 &&
+           EVP_DigestVerify(ctx, signature, len, text, text_len) == 1;
+}
+
+bool cr_key_signs_for(struct evp_pkey_st *key, struct evp_pkey_st *public_key)
+{
+    static const unsigned char text[] = "certroll";
+    unsigned char signature[CR_KEY_RSA_PROVED_BITS_MAX / 8];
+    size_t len = sizeof signature;
+    bool is_rsa = EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA || EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA_PSS;
+    if (is_rsa && EVP_PKEY_get_bits(key) > CR_KEY_RSA_PROVED_BITS_MAX)
+        return true;
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    bool signs = ctx && EVP_DigestSignInit_ex(ctx, NULL, NULL, NULL, NULL, key, NULL) == 1 &&
+                 EVP_DigestSign(ctx, signature, &len, text, sizeof text) == 1 &&
+                 verify(ctx, public_key, signature, len, text, sizeof text);
+    EVP_MD_CTX_free(ctx);
+    return signs;
+}
+
 /* --- what they cost --- */
 
 static bool refuse_bits(const char *kind, int bits, int most, struct cr_error *err)
@@ -321,6 +356,33 @@ bool cr_key_is_affordable(const struct evp_pkey_st *key, struct cr_error *err)
 }
 
 /* --- what they are called --- */
+
+/* FIPS 204 and 205, by the numbers of the NIST; OpenSSL has them since 3.5. */
+static const char *new_algorithm(const char *number)
+{
+    static const char *const names[][2] = {
+        {"2.16.840.1.101.3.4.3.17", "ML-DSA-44"},
+        {"2.16.840.1.101.3.4.3.18", "ML-DSA-65"},
+        {"2.16.840.1.101.3.4.3.19", "ML-DSA-87"},
+    };
+    for (size_t i = 0; i < cr_array_len(names); i++)
+        if (strcmp(number, names[i][0]) == 0)
+            return names[i][1];
+    return NULL;
+}
+
+void cr_key_algorithm_name(const struct X509_algor_st *algorithm, char out[CR_KEY_ALGORITHM_TEXT])
+{
+    char number[CR_KEY_ALGORITHM_TEXT / 2] = "";
+    const ASN1_OBJECT *oid = NULL;
+    X509_ALGOR_get0(&oid, NULL, NULL, algorithm);
+    (void)OBJ_obj2txt(number, sizeof number, oid, 1);
+    const char *name = new_algorithm(number);
+    if (!name && OBJ_obj2nid(oid) != NID_undef)
+        name = OBJ_nid2sn(OBJ_obj2nid(oid));
+    (void)snprintf(out, CR_KEY_ALGORITHM_TEXT, "%.40s%s%s%s", name ? name : number, name ? " (" : "",
+                   name ? number : "", name ? ")" : "");
+}
 
 /* The names people use for curves, by those of OpenSSL. */
 static const char *curve_name(const char *group)

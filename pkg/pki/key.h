@@ -35,6 +35,17 @@ struct evp_pkey_st *cr_key_decode_public(const struct X509_algor_st *algorithm, 
 bool cr_key_has_public(const struct evp_pkey_st *key, const struct X509_algor_st *algorithm, const void *bits,
                        size_t len);
 
+/* Whether what the private key signs verifies with the public one: a file may have the public half of one key and the
+ * private half of another, and a server with it fails every handshake. RSA keys above CR_KEY_RSA_PROVED_BITS_MAX, of
+ * which one signature costs too much, are taken to. */
+enum { CR_KEY_RSA_PROVED_BITS_MAX = 4096 };
+bool cr_key_signs_for(struct evp_pkey_st *key, struct evp_pkey_st *public_key);
+
+/* An algorithm that this build's OpenSSL has no keys of, for people: "ML-DSA-65 (2.16.840.1.101.3.4.3.18)", or its
+ * number alone. */
+enum { CR_KEY_ALGORITHM_TEXT = 96 };
+void cr_key_algorithm_name(const struct X509_algor_st *algorithm, char out[CR_KEY_ALGORITHM_TEXT]);
+
 /* Limits of the keys that signatures are checked with or made: what one operation costs is then at most some
  * milliseconds. */
 enum {

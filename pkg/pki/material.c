@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/x509.h>
 
@@ -245,6 +246,26 @@ static void describe_leaf(struct work *w)
     cr_certificate_dns_names(leaf, &out->dns_names);
 }
 
+static bool refuse_unknown_key(struct work *w)
+{
+    char algorithm[CR_KEY_ALGORITHM_TEXT];
+    cr_certificate_key_algorithm(leaf_of(w), algorithm, sizeof algorithm);
+    return refuse(w, CR_MATERIAL_UNPARSABLE,
+                  "%s: the certificate has a public key for %s that OpenSSL %s cannot read or does not have",
+                  name_of(w, CERTIFICATE), algorithm, OPENSSL_VERSION_STR);
+}
+
+/* The public halves are the same; whoever serves it needs the private one. */
+static bool check_use(struct work *w, EVP_PKEY *key)
+{
+    return cr_key_signs_for(key, cr_certificate_key(leaf_of(w))) ||
+           refuse(
+               w, CR_MATERIAL_KEY_MISMATCH,
+               "what %s signs does not verify with the certificate in %s: it has the public half of its key, and the "
+               "private half of another",
+               name_of(w, PRIVATE_KEY), name_of(w, CERTIFICATE));
+}
+
 static bool read_leaf(struct work *w)
 {
     if (!w->in->certificate.data)
@@ -262,14 +283,13 @@ static bool read_leaf(struct work *w)
         cr_certificate_offer_key(leaf_of(w), key);
     /* Only of the leaf: a CA with a key that we cannot read is none of our business. */
     if (!cr_certificate_key(leaf_of(w)))
-        return refuse(w, CR_MATERIAL_UNPARSABLE, "%s: the certificate has a public key of an unknown kind",
-                      name_of(w, CERTIFICATE));
+        return refuse_unknown_key(w);
     describe_leaf(w);
     if (!key) {
         cr_error_set(w->err, unread.kind, "%s", unread.text);
         return refuse_entry(w, PRIVATE_KEY, problem);
     }
-    return (has_key(leaf_of(w), key) || refuse_mismatch(w, key)) && check_times(w);
+    return (has_key(leaf_of(w), key) || refuse_mismatch(w, key)) && check_use(w, key) && check_times(w);
 }
 
 /* --- trust --- */

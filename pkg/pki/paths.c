@@ -18,10 +18,17 @@ struct candidate {
     bool between;
 };
 
+/* Whether one certificate is another's issuer, by names, key identifiers, key usage and signature. */
+enum link { LINK_UNKNOWN, LINK_NONE, LINK_SIGNED };
+
 struct cr_paths {
     X509 *leaf; /* borrowed */
     struct candidate *items;
     size_t len;
+    size_t *nodes; /* of the search: indexes of items that are opened; the leaf is node nodes_len */
+    size_t nodes_len;
+    unsigned char *links; /* enum link by [child node][issuer node]; NULL: none was asked for yet */
+    bool as_go;
     STACK_OF(X509) * between; /* borrowed certificates */
     size_t reached;
     size_t signatures;
@@ -35,7 +42,14 @@ void cr_paths_free(struct cr_paths *paths)
         return;
     sk_X509_free(paths->between);
     free(paths->items);
+    free(paths->nodes);
+    free(paths->links);
     free(paths);
+}
+
+void cr_paths_ask_as_go(struct cr_paths *paths)
+{
+    paths->as_go = true;
 }
 
 size_t cr_paths_signatures(const struct cr_paths *paths)
@@ -157,6 +171,7 @@ static bool open_one(struct cr_paths *paths, struct candidate *one, const struct
     if (!check_size(x509, err) || !cr_key_is_affordable(key, err))
         return false;
     one->x509 = x509;
+    paths->nodes[paths->nodes_len++] = (size_t)(one - paths->items);
     return !one->between || sk_X509_push(paths->between, x509) > 0
                ? true
                : cr_error_set(err, CR_ERR_INTERNAL, "no memory for certificates");
@@ -165,6 +180,7 @@ static bool open_one(struct cr_paths *paths, struct candidate *one, const struct
 static bool open_reached(struct cr_paths *paths, const struct cr_paths_above *above, struct cr_error *err)
 {
     paths->between = sk_X509_new_null();
+    paths->nodes = cr_calloc(paths->reached + 1, sizeof *paths->nodes);
     if (!paths->between)
         return cr_error_set(err, CR_ERR_INTERNAL, "no memory for certificates");
     for (size_t i = 0; i < paths->len; i++)
@@ -257,38 +273,235 @@ static size_t index_of(const struct cr_paths *paths, const X509 *x509, size_t ot
     return otherwise;
 }
 
-static bool verify(struct cr_paths *paths, X509_STORE_CTX *ctx, STACK_OF(X509) * trusted, enum cr_paths_time when,
-                   int64_t at_ms, size_t *issuer)
+struct question {
+    size_t anchor; /* of items */
+    enum cr_paths_time when;
+    int64_t at_ms;
+    size_t *issuer; /* may be NULL */
+};
+
+static bool verify(struct cr_paths *paths, X509_STORE_CTX *ctx, STACK_OF(X509) * trusted, STACK_OF(X509) * between,
+                   const struct question *q)
 {
-    if (!X509_STORE_CTX_init(ctx, NULL, paths->leaf, paths->between))
+    if (!X509_STORE_CTX_init(ctx, NULL, paths->leaf, between))
         return false;
     X509_STORE_CTX_set0_trusted_stack(ctx, trusted);
     X509_VERIFY_PARAM_set_flags(X509_STORE_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);
-    set_time(ctx, paths->leaf, sk_X509_value(trusted, 0), when, at_ms);
+    set_time(ctx, paths->leaf, sk_X509_value(trusted, 0), q->when, q->at_ms);
     bool verifies = X509_verify_cert(ctx) == 1;
     STACK_OF(X509) *chain = X509_STORE_CTX_get0_chain(ctx);
     /* At most one for each: signatures are checked once the chain ends in the anchor. */
     paths->signatures += chain ? (size_t)sk_X509_num(chain) : 0;
-    if (verifies && issuer && sk_X509_num(chain) > 1)
-        *issuer = index_of(paths, sk_X509_value(chain, 1), *issuer);
+    if (verifies && q->issuer && sk_X509_num(chain) > 1)
+        *q->issuer = index_of(paths, sk_X509_value(chain, 1), *q->issuer);
     return verifies;
+}
+
+/* OpenSSL takes the first issuer that fits, and never goes back: where several do, it can miss the way. */
+static bool verify_with(struct cr_paths *paths, STACK_OF(X509) * between, const struct question *q, bool *verifies,
+                        struct cr_error *err)
+{
+    if (!may_check(paths, err) || !may_compare_names(paths, err))
+        return false;
+    STACK_OF(X509) *trusted = sk_X509_new_null();
+    X509_STORE_CTX *ctx = X509_STORE_CTX_new();
+    *verifies = trusted && ctx && sk_X509_push(trusted, paths->items[q->anchor].x509) > 0 &&
+                verify(paths, ctx, trusted, between, q);
+    X509_STORE_CTX_free(ctx);
+    sk_X509_free(trusted);
+    return true;
+}
+
+/* --- all ways --- */
+
+static X509 *node_x509(const struct cr_paths *paths, size_t node)
+{
+    return node == paths->nodes_len ? paths->leaf : paths->items[paths->nodes[node]].x509;
+}
+
+static bool find_link(struct cr_paths *paths, size_t child, size_t issuer, enum link *found, struct cr_error *err)
+{
+    *found = LINK_NONE;
+    if (X509_check_issued(node_x509(paths, issuer), node_x509(paths, child)) != X509_V_OK)
+        return true;
+    if (!may_check(paths, err))
+        return false;
+    paths->signatures++;
+    if (X509_verify(node_x509(paths, child), X509_get0_pubkey(node_x509(paths, issuer))) == 1)
+        *found = LINK_SIGNED;
+    return true;
+}
+
+/* Each is looked at once. */
+static bool is_linked(struct cr_paths *paths, size_t child, size_t issuer, bool *linked, struct cr_error *err)
+{
+    unsigned char *known = &paths->links[child * paths->nodes_len + issuer];
+    enum link found = *known;
+    if (found == LINK_UNKNOWN && !find_link(paths, child, issuer, &found, err))
+        return false;
+    *known = (unsigned char)found;
+    *linked = found == LINK_SIGNED;
+    return true;
+}
+
+struct search {
+    struct cr_paths *paths;
+    const struct question *q;
+    size_t anchor;                             /* node */
+    bool leads[CR_PATHS_CERTIFICATES_MAX + 1]; /* by links, to the anchor */
+    bool used[CR_PATHS_CERTIFICATES_MAX + 1];
+    STACK_OF(X509) * way; /* from the leaf's issuer on, without the anchor */
+    bool verifies;
+    struct cr_error *err;
+};
+
+/* So that no way is tried that cannot hold. */
+static bool is_valid(const struct search *s, size_t node)
+{
+    const X509 *cert = node_x509(s->paths, node);
+    int64_t at_ms = s->q->at_ms;
+    if (s->q->when == CR_PATHS_AT_NO_TIME)
+        return true;
+    if (s->q->when == CR_PATHS_WHEN_BOTH)
+        at_ms = cr_x509_when_valid(s->paths->leaf, node_x509(s->paths, s->anchor), at_ms);
+    return cr_x509_not_before_ms(cert) <= at_ms + CR_CLOCK_SKEW_MS && cr_x509_not_after_ms(cert) >= at_ms;
+}
+
+/* OpenSSL goes by names and key identifiers, Go by the signature. */
+static bool is_root(struct search *s, size_t node, bool *root)
+{
+    *root = cr_x509_is_root(node_x509(s->paths, node));
+    return !*root || !s->paths->as_go || is_linked(s->paths, node, node, root, s->err);
+}
+
+/* A root ends each chain, whoever else may have signed it. */
+static bool may_go_on_from(struct search *s, size_t node, bool *may)
+{
+    bool root = false;
+    *may = is_valid(s, node);
+    if (node == s->paths->nodes_len || !*may)
+        return true;
+    if (!is_root(s, node, &root))
+        return false;
+    *may = !root && s->paths->items[s->paths->nodes[node]].between;
+    return true;
+}
+
+static bool look_for_lead(struct search *s, size_t node, bool *any)
+{
+    for (size_t issuer = 0; issuer < s->paths->nodes_len && !s->leads[node]; issuer++) {
+        if (issuer == node || !s->leads[issuer])
+            continue;
+        if (!is_linked(s->paths, node, issuer, &s->leads[node], s->err))
+            return false;
+        *any |= s->leads[node];
+    }
+    return true;
+}
+
+/* Down from the anchor, so that no way is tried that cannot end there. */
+static bool find_leads(struct search *s)
+{
+    bool any = is_valid(s, s->anchor);
+    s->leads[s->anchor] = any;
+    while (any) {
+        any = false;
+        for (size_t node = 0; node <= s->paths->nodes_len; node++) {
+            bool may = false;
+            if (!s->leads[node] && (!may_go_on_from(s, node, &may) || (may && !look_for_lead(s, node, &any))))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* RFC 5280, section 6.1.4, of one CA with so many others below it. Signatures and times were checked on the way. */
+static bool may_sign(X509 *leaf, X509 *ca, long below)
+{
+    NAME_CONSTRAINTS *constraints = X509_get_ext_d2i(ca, NID_name_constraints, NULL, NULL);
+    long most = X509_get_pathlen(ca); /* -1: any */
+    bool may = X509_check_ca(ca) == 1 && !(X509_get_extension_flags(ca) & EXFLAG_CRITICAL) &&
+               (most < 0 || below <= most) && (!constraints || NAME_CONSTRAINTS_check(leaf, constraints) == X509_V_OK);
+    NAME_CONSTRAINTS_free(constraints);
+    return may;
+}
+
+static bool holds_as_go(const struct search *s)
+{
+    X509 *leaf = s->paths->leaf;
+    for (int i = 0; i < sk_X509_num(s->way); i++)
+        if (!may_sign(leaf, sk_X509_value(s->way, i), i))
+            return false;
+    return !(X509_get_extension_flags(leaf) & EXFLAG_CRITICAL) &&
+           may_sign(leaf, node_x509(s->paths, s->anchor), sk_X509_num(s->way));
+}
+
+static bool climb(struct search *s, size_t node);
+
+static bool climb_by(struct search *s, size_t issuer)
+{
+    if (issuer == s->anchor) {
+        if (!verify_with(s->paths, s->way, s->q, &s->verifies, s->err))
+            return false;
+        s->verifies = s->verifies || (s->paths->as_go && holds_as_go(s));
+        return true;
+    }
+    if (sk_X509_push(s->way, node_x509(s->paths, issuer)) <= 0)
+        return cr_error_set(s->err, CR_ERR_INTERNAL, "no memory for certificates");
+    s->used[issuer] = true;
+    bool done = climb(s, issuer);
+    s->used[issuer] = false;
+    (void)sk_X509_pop(s->way);
+    return done;
+}
+
+static bool climb(struct search *s, size_t node)
+{
+    for (size_t issuer = 0; issuer < s->paths->nodes_len && !s->verifies; issuer++) {
+        bool linked = false;
+        bool may = issuer == s->anchor;
+        if (s->used[issuer] || !s->leads[issuer])
+            continue;
+        if (!may && !may_go_on_from(s, issuer, &may))
+            return false;
+        if (!may)
+            continue;
+        if (!is_linked(s->paths, node, issuer, &linked, s->err) || (linked && !climb_by(s, issuer)))
+            return false;
+    }
+    return true;
+}
+
+static size_t node_of(const struct cr_paths *paths, size_t item)
+{
+    size_t node = 0;
+    while (paths->nodes[node] != item)
+        node++;
+    return node;
+}
+
+/* As verifiers that go back do, Go's among them. */
+static bool search(struct cr_paths *paths, const struct question *q, bool *verifies, struct cr_error *err)
+{
+    if (!paths->links)
+        paths->links = cr_calloc((paths->nodes_len + 1) * (paths->nodes_len + 1), 1);
+    struct search s = {.paths = paths, .q = q, .anchor = node_of(paths, q->anchor), .err = err};
+    s.way = sk_X509_new_null();
+    bool done = s.way ? find_leads(&s) && (!s.leads[paths->nodes_len] || climb(&s, paths->nodes_len))
+                      : cr_error_set(err, CR_ERR_INTERNAL, "no memory for certificates");
+    sk_X509_free(s.way);
+    *verifies = s.verifies;
+    return done;
 }
 
 bool cr_paths_verify(struct cr_paths *paths, size_t anchor, enum cr_paths_time when, int64_t at_ms, bool *verifies,
                      size_t *issuer, struct cr_error *err)
 {
+    const struct question q = {.anchor = anchor, .when = when, .at_ms = at_ms, .issuer = issuer};
     *verifies = false;
-    X509 *x509 = paths->items[anchor].x509;
-    if (!x509)
+    if (!paths->items[anchor].x509)
         return true;
-    if (!may_check(paths, err) || !may_compare_names(paths, err))
-        return false;
-    STACK_OF(X509) *trusted = sk_X509_new_null();
-    X509_STORE_CTX *ctx = X509_STORE_CTX_new();
-    *verifies = trusted && ctx && sk_X509_push(trusted, x509) > 0 && verify(paths, ctx, trusted, when, at_ms, issuer);
-    X509_STORE_CTX_free(ctx);
-    sk_X509_free(trusted);
-    return true;
+    return verify_with(paths, paths->between, &q, verifies, err) && (*verifies || search(paths, &q, verifies, err));
 }
 
 /* By the key of the one with that subject. */

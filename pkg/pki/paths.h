@@ -53,6 +53,10 @@ struct cr_paths *cr_paths_of_chain(struct stack_st_X509 *chain, struct stack_st_
 /* How many certificates stand behind the first. */
 size_t cr_paths_sent(const struct stack_st_X509 *chain);
 
+/* From now on a way counts that Go's crypto/x509 takes and OpenSSL does not: up through certificates that are called as
+ * their issuers are and have no key identifiers, which OpenSSL holds for roots. */
+void cr_paths_ask_as_go(struct cr_paths *paths);
+
 /* When a leaf must be valid. */
 enum cr_paths_time {
     CR_PATHS_NOW,        /* at at_ms; a certificate that begins within CR_CLOCK_SKEW_MS after it counts */
@@ -63,7 +67,8 @@ enum cr_paths_time {
 enum { CR_CLOCK_SKEW_MS = 5 * 60 * 1000 };
 
 /* Whether the leaf verifies when above[anchor] is the only certificate trusted (a root or not: partial chains count)
- * and those that may stand between do. Any purpose. at_ms: wall clock. issuer (may be NULL) becomes the index in above
+ * and those that may stand between do, by any way: RFC 5280 leaves it to the verifier which of several it takes, and
+ * Go's tries them all. Any purpose. at_ms: wall clock. issuer (may be NULL) becomes the index in above
  * of the CA that signed the leaf when it verifies and is no anchor itself; else it stays.
  * False: a limit is passed (Invalid, named). */
 bool cr_paths_verify(struct cr_paths *paths, size_t anchor, enum cr_paths_time when, int64_t at_ms, bool *verifies,

@@ -104,6 +104,16 @@ static bool find_begin(struct cr_pem_reader *r, struct cr_pem_block *b, struct c
     return true;
 }
 
+/* OpenSSL takes an empty line for the end of headers, and what stood before it for headers (PEM_read_bio_ex): a server
+ * loads only a block whose one empty line is the first or ends its headers. */
+static bool refuse_empty_line(const struct cr_pem_reader *r, const struct cr_pem_block *b, struct cr_error *err)
+{
+    return cr_error_set(
+        err, CR_ERR_INVALID,
+        "block %zu (%.*s, line %zu) has an empty line within its base64, line %zu: servers cannot load it", b->number,
+        (int)(b->label_len < 40 ? b->label_len : 40), b->label, b->line, r->line);
+}
+
 /* Headers are lines with a colon, and what continues them, up to an empty line (RFC 1421, section 4.4). */
 static void note_header(struct cr_pem_block *b, const struct line *line)
 {
@@ -131,6 +141,8 @@ static bool find_end(struct cr_pem_reader *r, struct cr_pem_block *b, struct cr_
         bool first = line.text == b->body;
         if (memchr(line.text, ':', line.len) && (first || in_headers))
             in_headers = true;
+        if (!in_headers && !line.len && !first)
+            return refuse_empty_line(r, b, err);
         if (!in_headers)
             continue;
         note_header(b, &line);

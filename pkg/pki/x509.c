@@ -3,8 +3,10 @@
 #include <time.h>
 
 #include <openssl/pem.h>
+#include <openssl/x509v3.h>
 
 #include "pki/certificate.h"
+#include "pki/key.h"
 #include "pki/openssl_internal.h"
 
 void cr_x509_list_free(struct stack_st_X509 *certs)
@@ -94,6 +96,24 @@ bool cr_x509_signed_by(struct x509_st *cert, struct x509_st *ca)
     EVP_PKEY *key = X509_get0_pubkey(ca);
     return key && X509_NAME_cmp(X509_get_issuer_name(cert), X509_get_subject_name(ca)) == 0 &&
            X509_verify(cert, key) == 1;
+}
+
+static bool is_issued_by(X509 *cert, X509 *issuer, size_t *signatures)
+{
+    EVP_PKEY *key = X509_get0_pubkey(issuer);
+    if (X509_check_issued(issuer, cert) != X509_V_OK || !key || !cr_key_is_affordable(key, NULL))
+        return false;
+    return (*signatures)++ >= CR_X509_ISSUERS_MAX || X509_verify(cert, key) == 1;
+}
+
+void cr_x509_find_issuers(struct x509_st *const *certs, size_t len, bool *issued)
+{
+    CR_OPENSSL_SCOPE;
+    size_t signatures = 0;
+    for (size_t cert = 0; cert < len; cert++)
+        for (size_t issuer = 0; issuer < len; issuer++)
+            issued[cert * len + issuer] = cert != issuer && !cr_x509_is_root(certs[cert]) &&
+                                          is_issued_by(certs[cert], certs[issuer], &signatures);
 }
 
 int64_t cr_x509_when_valid(const struct x509_st *leaf, const struct x509_st *ca, int64_t now_ms)

@@ -26,6 +26,10 @@ int64_t cr_x509_not_after_ms(const struct x509_st *cert);
 
 /* ca is named as cert's issuer, and its key made the signature. Says nothing of times. */
 bool cr_x509_signed_by(struct x509_st *cert, struct x509_st *ca);
+/* Which of these issued which: issued[len * len], issued[cert * len + issuer], of those that are no roots. By names,
+ * key identifiers, key usage and signature; beyond CR_X509_ISSUERS_MAX signatures without that. */
+enum { CR_X509_ISSUERS_MAX = 256 };
+void cr_x509_find_issuers(struct x509_st *const *certs, size_t len, bool *issued);
 /* When to ask whether a leaf that is in use verifies against ca: now, or as soon as both are valid, since an issuer's
  * clock may be ahead of ours. */
 int64_t cr_x509_when_valid(const struct x509_st *leaf, const struct x509_st *ca, int64_t now_ms);

@@ -60,12 +60,14 @@ static void choose(const struct domain_ctx *ctx, const struct leaves_in_use *lea
         const struct cr_domain_ca *at_hand = &ctx->world->cas[ca];
         bool counts = ctx->current[ca] || ctx->anywhere[ca] || is_verified_by(ctx, leaves, ca);
         memcpy(cas[ca].fingerprint, at_hand->fingerprint, sizeof cas[ca].fingerprint);
+        cas[ca].not_before_ms = at_hand->not_before_ms;
         cas[ca].not_after_ms = counts ? at_hand->not_after_ms : ctx->world->now_ms;
         cas[ca].current = ctx->newest[ca];
         cas[ca].root = at_hand->root;
     }
     cr_bundle_choose(&(struct cr_bundle_question){.cas = cas,
                                                   .cas_len = len,
+                                                  .issued = ctx->world->issued,
                                                   .verifies = leaves->verifies,
                                                   .leaves_len = leaves->len,
                                                   .retain_previous = retain,

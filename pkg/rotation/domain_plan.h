@@ -77,6 +77,7 @@ struct cr_domain_world {
     const struct cr_domain_status *status;
     const struct cr_domain_ca *cas;
     size_t cas_len;
+    const bool *issued; /* as cr_bundle_question's; NULL: nobody knows */
     const struct cr_domain_object *objects;
     size_t objects_len;
     struct cr_domain_authority_view authority;

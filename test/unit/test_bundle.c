@@ -257,6 +257,110 @@ static void what_a_cross_certificate_bridges_needs_no_old_ca(void **state)
     assert_string_equal(back.pem, old->cert_pem);
 }
 
+/* --- clients with the whole bundle --- */
+
+/* What clients trust so far, what is to be trusted, the leaf in use with what it is sent with, and the names that are
+ * to be published: P1 to P3 of the generated PKIs that showed OpenSSL's clients cut off. */
+static void expect_kept(const char *published, const char *current, size_t retain, const char *chain, const char *want)
+{
+    const struct cr_pem_input previous = test_entry(published);
+    const struct cr_bundle_leaf leaf = {.name = "web", .chain = test_entry(chain)};
+    AUTO_BUNDLE bundle = {0};
+    make_bundle(&(struct cr_bundle_input){test_entry(current), &previous, 1, retain, &leaf, 1}, &bundle);
+    assert_string_equal(bundle.pem, want);
+    assert_int_equal(bundle.proof, CR_BUNDLE_PROVED);
+    AUTO_BUNDLE again = {0};
+    const struct cr_pem_input itself = test_entry(bundle.pem);
+    make_bundle(&(struct cr_bundle_input){test_entry(current), &itself, 1, retain, &leaf, 1}, &again);
+    assert_string_equal(again.pem, want);
+}
+
+/* ISRG X1 and DST X3: OpenSSL would go up by the certificate that A has signed, and find no A. */
+static void a_cross_certificate_keeps_its_root(void **state)
+{
+    (void)state;
+    AUTO_CERT a = make_ca(.cn = "A");
+    AUTO_CERT x = make_ca(.cn = "X");
+    AUTO_CERT cross = make_ca(.cn = "X", .key_of = x, .issuer = a);
+    AUTO_CERT n = make_ca(.cn = "N");
+    AUTO_CERT leaf = make(.cn = "web", .issuer = x);
+    cr_autofree char *published = test_concat(cross->cert_pem, x->cert_pem, a->cert_pem, NULL);
+    cr_autofree char *want = test_concat(n->cert_pem, cross->cert_pem, x->cert_pem, a->cert_pem, NULL);
+    expect_kept(published, n->cert_pem, 0, leaf->cert_pem, want);
+}
+
+static void an_intermediate_keeps_the_root_that_clients_go_to(void **state)
+{
+    (void)state;
+    AUTO_CERT r1 = make_ca(.cn = "R1");
+    AUTO_CERT r2 = make_ca(.cn = "R2");
+    AUTO_CERT by_r1 = make_ca(.cn = "I", .issuer = r1);
+    AUTO_CERT by_r2 = make_ca(.cn = "I", .key_of = by_r1, .issuer = r2);
+    AUTO_CERT leaf = make(.cn = "web", .issuer = by_r1);
+    cr_autofree char *published = test_concat(by_r2->cert_pem, r2->cert_pem, NULL);
+    cr_autofree char *chain = test_concat(leaf->cert_pem, by_r1->cert_pem, NULL);
+    cr_autofree char *both = test_concat(r1->cert_pem, by_r2->cert_pem, r2->cert_pem, NULL);
+    expect_kept(published, r1->cert_pem, 1, chain, both);
+    /* The new CA leads to nothing, and would be taken first. */
+    cr_autofree char *want = test_concat(by_r2->cert_pem, r2->cert_pem, by_r1->cert_pem, NULL);
+    expect_kept(published, by_r1->cert_pem, 1, leaf->cert_pem, want);
+}
+
+static void a_root_that_has_not_begun_replaces_none(void **state)
+{
+    (void)state;
+    AUTO_CERT old = make_ca(.cn = "root");
+    AUTO_CERT renewed = make_ca(.cn = "root", .key_of = old, .from_s = DAY_S / 2);
+    AUTO_CERT leaf = make(.cn = "web", .issuer = old);
+    cr_autofree char *want = test_concat(renewed->cert_pem, old->cert_pem, NULL);
+    expect_kept(old->cert_pem, renewed->cert_pem, 0, leaf->cert_pem, want);
+}
+
+/* Nothing tells them apart but the signature, at which no client goes back: the old one has to come first. */
+static void a_successor_that_clients_take_for_the_old_one_comes_last(void **state)
+{
+    (void)state;
+    AUTO_CERT old = make_ca(.cn = "ca", .no_key_ids = true);
+    AUTO_CERT fresh = make_ca(.cn = "ca", .no_key_ids = true);
+    AUTO_CERT leaf = make(.cn = "web", .issuer = old, .no_key_ids = true);
+    AUTO_CERT other = make(.cn = "api", .issuer = fresh, .no_key_ids = true);
+    cr_autofree char *want = test_concat(old->cert_pem, fresh->cert_pem, NULL);
+    expect_kept(old->cert_pem, fresh->cert_pem, 0, leaf->cert_pem, want);
+    /* Of leaves of both, each trusted by a bundle of its own, one would be cut off. */
+    const struct cr_pem_input previous[] = {test_entry(old->cert_pem), test_entry(fresh->cert_pem)};
+    const struct cr_bundle_leaf leaves[] = {leaf_of("web", leaf), leaf_of("api", other)};
+    struct cr_error err = {0};
+    AUTO_BUNDLE bundle;
+    assert_false(
+        try_make(&(struct cr_bundle_input){test_entry(fresh->cert_pem), previous, 2, 1, leaves, 2}, &bundle, &err));
+    assert_int_equal(bundle.proof, CR_BUNDLE_WOULD_CUT_OFF);
+    assert_non_null(strstr(err.text, "OpenSSL verifies its leaf with what is published"));
+}
+
+/* Nothing is retired while nobody can say whom that would cut off. */
+static void beyond_its_limits_all_that_is_published_stays(void **state)
+{
+    (void)state;
+    enum { MANY = 70 };
+    AUTO_CERT top = make_ca(.cn = "top");
+    AUTO_CERT fresh = make_ca(.cn = "new");
+    AUTO_CERT leaf = make(.cn = "web", .issuer = top);
+    CR_CLEANUP(cr_buf) struct cr_buf published = CR_BUF_INIT(0);
+    for (int i = 0; i < MANY; i++) {
+        cr_autofree char *cn = cr_asprintf("other %d", i);
+        AUTO_CERT other = make_ca(.cn = cn, .key_of = top);
+        AUTO_CERT cross = make_ca(.cn = "top", .key_of = top, .issuer = other);
+        cr_buf_puts(&published, cross->cert_pem);
+    }
+    const struct cr_pem_input previous = test_entry(published.data);
+    const struct cr_bundle_leaf leaves[] = {leaf_of("web", leaf)};
+    AUTO_BUNDLE bundle = {0};
+    make_bundle(&(struct cr_bundle_input){test_entry(fresh->cert_pem), &previous, 1, 0, leaves, 1}, &bundle);
+    assert_int_equal(bundle.proof, CR_BUNDLE_TOO_COSTLY);
+    cr_autofree char *want = test_concat(published.data, fresh->cert_pem, NULL);
+    assert_string_equal(bundle.pem, want);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +374,11 @@ int main(void)
         cmocka_unit_test(what_would_cut_somebody_off_or_is_nothing_is_refused),
         cmocka_unit_test(a_bundle_that_no_secret_can_hold_is_refused),
         cmocka_unit_test(what_a_cross_certificate_bridges_needs_no_old_ca),
+        cmocka_unit_test(a_cross_certificate_keeps_its_root),
+        cmocka_unit_test(an_intermediate_keeps_the_root_that_clients_go_to),
+        cmocka_unit_test(a_root_that_has_not_begun_replaces_none),
+        cmocka_unit_test(a_successor_that_clients_take_for_the_old_one_comes_last),
+        cmocka_unit_test(beyond_its_limits_all_that_is_published_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,8 +12,8 @@
 
 enum { CAS = 6, LEAVES = 3, NOW_MS = 1000000 };
 
-/* Per CA a word: its name, then N(ew), x for expired, i for an intermediate. Per leaf the names of the CAs that it
- * verifies against. Expected: the names that are kept. */
+/* Per CA a word: its name, then N(ew), x for expired, f for one that has not begun, i for an intermediate. Per leaf the
+ * names of the CAs that it verifies against. Expected: the names that are kept. */
 static const struct scenario {
     const char *what;
     const char *cas[CAS];
@@ -49,6 +49,10 @@ static const struct scenario {
     {"both ways to one root stay", {"dN", "ci", "bi", "a"}, 0, {"cba"}, "dcba"},
     {"room is counted in previous ones that stay", {"dN", "c", "b", "a"}, 2, {"a"}, "dca"},
     {"order is that of the input, whoever is needed", {"dN", "c", "b", "a"}, 3, {"a", "b"}, "dcba"},
+    {"one that has not begun takes no place of another", {"bNf", "a"}, 0, {"ba"}, "ba"},
+    {"one that has not begun is enough where there is no other", {"cN", "bf", "a"}, 0, {"b"}, "cb"},
+    {"of two that have not begun the newer", {"cN", "bf", "af"}, 0, {"ba"}, "cb"},
+    {"one that has not begun beside an expired one", {"cN", "bf", "ax"}, 0, {"ba"}, "cb"},
     {"a leaf that verifies against nothing keeps nothing", {"bN", "a"}, 0, {""}, "b"},
 };
 
@@ -57,7 +61,8 @@ static size_t load(const struct scenario *s, struct cr_bundle_ca *cas)
     size_t len = 0;
     for (; len < CAS && s->cas[len]; len++) {
         const char *word = s->cas[len];
-        cas[len] = (struct cr_bundle_ca){.not_after_ms = strchr(word, 'x') ? NOW_MS : NOW_MS + 1,
+        cas[len] = (struct cr_bundle_ca){.not_before_ms = strchr(word, 'f') ? NOW_MS + 1 : NOW_MS,
+                                         .not_after_ms = strchr(word, 'x') ? NOW_MS : NOW_MS + 2,
                                          .current = strchr(word, 'N'),
                                          .root = !strchr(word, 'i')};
         cas[len].fingerprint[0] = word[0];
@@ -85,7 +90,7 @@ static void the_bundle_of_each_scenario(void **state)
         char kept[CAS + 1] = "";
         size_t len = load(s, cas);
         size_t leaves = load_leaves(s, cas, len, verifies);
-        cr_bundle_choose(&(struct cr_bundle_question){cas, len, verifies, leaves, s->retain, NOW_MS}, fates);
+        cr_bundle_choose(&(struct cr_bundle_question){cas, len, NULL, verifies, leaves, s->retain, NOW_MS}, fates);
         for (size_t ca = 0; ca < len; ca++)
             if (fates[ca] == CR_BUNDLE_KEPT)
                 strncat(kept, cas[ca].fingerprint, 1);
@@ -97,10 +102,10 @@ static void the_bundle_of_each_scenario(void **state)
 static void each_that_goes_has_its_reason(void **state)
 {
     (void)state;
-    struct cr_bundle_ca cas[] = {{"c", NOW_MS + 1, true, true},
-                                 {"c", NOW_MS + 1, false, true},
-                                 {"b", NOW_MS, false, true},
-                                 {"a", NOW_MS + 1, false, true}};
+    struct cr_bundle_ca cas[] = {{"c", 0, NOW_MS + 1, true, true},
+                                 {"c", 0, NOW_MS + 1, false, true},
+                                 {"b", 0, NOW_MS, false, true},
+                                 {"a", 0, NOW_MS + 1, false, true}};
     enum cr_bundle_fate fates[4];
     cr_bundle_choose(&(struct cr_bundle_question){.cas = cas, .cas_len = 4, .now_ms = NOW_MS}, fates);
     assert_int_equal(fates[0], CR_BUNDLE_KEPT);

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include <openssl/err.h>
@@ -55,12 +56,19 @@ static void compare(struct cr_certificate *cert, X509 *x509, size_t at)
         fail_msg("byte %zu: another certificate", at);
 }
 
+/* OpenSSL reads it, and verifies nothing by it. */
+static bool has_a_time_that_is_none(const X509 *x509)
+{
+    struct tm tm;
+    return !ASN1_TIME_to_tm(X509_get0_notBefore(x509), &tm) || !ASN1_TIME_to_tm(X509_get0_notAfter(x509), &tm);
+}
+
 /* Whether the certificate is read, and as which, is OpenSSL's word. */
 static void ask_both(const unsigned char *der, long len, size_t at)
 {
     const unsigned char *end = der;
     X509 *x509 = d2i_X509(NULL, &end, len);
-    if (x509 && end != der + len) {
+    if (x509 && (end != der + len || has_a_time_that_is_none(x509))) {
         X509_free(x509);
         x509 = NULL;
     }

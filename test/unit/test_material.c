@@ -10,13 +10,16 @@
 #include <cmocka.h>
 
 #include <openssl/bio.h>
+#include <openssl/core_names.h>
 #include <openssl/err.h>
+#include <openssl/param_build.h>
 #include <openssl/pem.h>
 
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/strings.h"
+#include "pki/x509.h"
 #include "support/testcerts.h"
 
 enum { MINUTE = 60, HOUR = 3600, DAY = 24 * HOUR };
@@ -239,7 +242,8 @@ static void what_is_only_another_text_is_the_same_material(void **state)
         cr_strndup(chain, strlen(chain) - 1),
         replaced(chain, "-----END CERTIFICATE-----\n", "-----END CERTIFICATE-----  \t\n"),
         test_concat(leaf->cert_pem, leaf->key_pem, ca->cert_pem, NULL),
-        replaced(chain, "\n", "\n\n"),
+        replaced(chain, "-----BEGIN CERTIFICATE-----\n", "-----BEGIN CERTIFICATE-----\n\n"),
+        replaced(chain, "-----END CERTIFICATE-----\n", "-----END CERTIFICATE-----\n\n\n"),
     };
     for (size_t i = 0; i < cr_array_len(texts); i++) {
         AUTO_MATERIAL m = {0};
@@ -282,6 +286,10 @@ static void a_corrupt_block_is_an_error_and_not_the_end(void **state)
          "block 2 (CERTIFICATE"},
         {"headers on a certificate", "-----BEGIN CERTIFICATE-----\n",
          "-----BEGIN CERTIFICATE-----\nProc-Type: 4,ENCRYPTED\n\n", "has headers"},
+        {"an empty line before the END", "-----END CERTIFICATE", "\n-----END CERTIFICATE", "has an empty line within"},
+        {"blanks within it", "-----END CERTIFICATE", " \t\r\n-----END CERTIFICATE", "has an empty line within"},
+        {"two empty lines", "-----BEGIN CERTIFICATE-----\n", "-----BEGIN CERTIFICATE-----\n\n\n",
+         "has an empty line within"},
         {"a form of OpenSSL's own", "BEGIN CERTIFICATE-----", "BEGIN TRUSTED CERTIFICATE-----", "block 2"},
     };
     (void)state;
@@ -320,6 +328,123 @@ static char *with_a_byte_behind(const char *pem)
     BIO_free(in);
     BIO_free(out);
     return copy;
+}
+
+/* Owned: the one block of a text with another object identifier of the same length, everywhere. */
+static char *with_other_oid(const char *pem, const unsigned char *from, const unsigned char *to, size_t oid_len)
+{
+    char *name = NULL;
+    char *header = NULL;
+    unsigned char *der = NULL;
+    long len = 0;
+    char *text = NULL;
+    BIO *in = BIO_new_mem_buf(pem, -1);
+    BIO *out = BIO_new(BIO_s_mem());
+    assert_true(PEM_read_bio(in, &name, &header, &der, &len));
+    for (unsigned char *at = der; (at = memmem(at, (size_t)(der + len - at), from, oid_len));)
+        memcpy(at, to, oid_len);
+    assert_true(PEM_write_bio(out, name, "", der, len) > 0);
+    long text_len = BIO_get_mem_data(out, &text);
+    char *copy = cr_strndup(text, (size_t)text_len);
+    OPENSSL_free(name);
+    OPENSSL_free(header);
+    OPENSSL_free(der);
+    BIO_free(in);
+    BIO_free(out);
+    return copy;
+}
+
+static void an_algorithm_that_openssl_does_not_have_is_named(void **state)
+{
+    static const unsigned char rsa[] = {0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01};
+    static const unsigned char ml_dsa_65[] = {0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x03, 0x12};
+    static const unsigned char nobodys[] = {0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x7F, 0x7F};
+    (void)state;
+    AUTO_CERT leaf = make(.cn = "leaf", .key_type = "RSA");
+    cr_autofree char *cert = with_other_oid(leaf->cert_pem, rsa, ml_dsa_65, sizeof rsa);
+    cr_autofree char *key = with_other_oid(leaf->key_pem, rsa, ml_dsa_65, sizeof rsa);
+    cr_autofree char *nobodys_key = with_other_oid(leaf->key_pem, rsa, nobodys, sizeof rsa);
+    refuse("a leaf", cert, leaf->key_pem, NULL, CR_MATERIAL_UNPARSABLE, "ML-DSA-65 (2.16.840.1.101.3.4.3.18)");
+    refuse("a key", leaf->cert_pem, key, NULL, CR_MATERIAL_UNPARSABLE, "a key for ML-DSA-65 (2.16.840.1.101.3.4.3.18)");
+    refuse("no name", leaf->cert_pem, nobodys_key, NULL, CR_MATERIAL_UNPARSABLE,
+           "a key for 2.16.840.1.101.3.4.127.127,");
+}
+
+/* Owned: a key file with the public half of one, and the private half of the other. */
+static char *halves_of(const struct test_cert *public, const struct test_cert *private)
+{
+    unsigned char point[128];
+    size_t point_len = 0;
+    BIGNUM *scalar = NULL;
+    EVP_PKEY *key = NULL;
+    char *text = NULL;
+    assert_true(EVP_PKEY_get_octet_string_param(public->key, OSSL_PKEY_PARAM_PUB_KEY, point, sizeof point, &point_len));
+    assert_true(EVP_PKEY_get_bn_param(private->key, OSSL_PKEY_PARAM_PRIV_KEY, &scalar));
+    OSSL_PARAM_BLD *builder = OSSL_PARAM_BLD_new();
+    assert_true(OSSL_PARAM_BLD_push_utf8_string(builder, OSSL_PKEY_PARAM_GROUP_NAME, "prime256v1", 0) &&
+                OSSL_PARAM_BLD_push_octet_string(builder, OSSL_PKEY_PARAM_PUB_KEY, point, point_len) &&
+                OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_PRIV_KEY, scalar));
+    OSSL_PARAM *params = OSSL_PARAM_BLD_to_param(builder);
+    EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(NULL, "EC", NULL);
+    BIO *out = BIO_new(BIO_s_mem());
+    assert_true(EVP_PKEY_fromdata_init(ctx) == 1 && EVP_PKEY_fromdata(ctx, &key, EVP_PKEY_KEYPAIR, params) == 1);
+    assert_true(PEM_write_bio_PKCS8PrivateKey(out, key, NULL, NULL, 0, NULL, NULL));
+    long len = BIO_get_mem_data(out, &text);
+    char *copy = cr_strndup(text, (size_t)len);
+    BIO_free(out);
+    EVP_PKEY_free(key);
+    EVP_PKEY_CTX_free(ctx);
+    OSSL_PARAM_free(params);
+    OSSL_PARAM_BLD_free(builder);
+    BN_clear_free(scalar);
+    return copy;
+}
+
+static void a_key_is_proved_by_use(void **state)
+{
+    static const char *const types[] = {"P-256", "P-521", "RSA", "RSA-PSS", "ED25519", "ED448"};
+    (void)state;
+    for (size_t i = 0; i < cr_array_len(types); i++) {
+        AUTO_CERT good = make(.cn = "leaf", .key_type = types[i]);
+        AUTO_MATERIAL m = {0};
+        accept(types[i], good->cert_pem, good->key_pem, NULL, &m);
+    }
+    AUTO_CERT leaf = make(.cn = "leaf");
+    AUTO_CERT other = make(.cn = "other");
+    cr_autofree char *key = halves_of(leaf, other);
+    refuse("two halves", leaf->cert_pem, key, NULL, CR_MATERIAL_KEY_MISMATCH,
+           "what tls.key signs does not verify with the certificate in tls.crt");
+}
+
+static void a_key_that_no_server_can_load_is_refused(void **state)
+{
+    (void)state;
+    AUTO_CERT leaf = make(.cn = "leaf");
+    cr_autofree char *headed =
+        replaced(leaf->key_pem, "-----BEGIN PRIVATE KEY-----\n", "-----BEGIN PRIVATE KEY-----\nComment: mine\n\n");
+    cr_autofree char *parted = replaced(leaf->key_pem, "-----END", "\n-----END");
+    refuse("a header", leaf->cert_pem, headed, NULL, CR_MATERIAL_UNPARSABLE, "has headers that are no encryption's");
+    refuse("an empty line", leaf->cert_pem, parted, NULL, CR_MATERIAL_UNPARSABLE, "has an empty line within");
+}
+
+/* A month that is none. */
+static void a_time_that_cannot_be_read_is_refused(void **state)
+{
+    (void)state;
+    for (int after = 0; after < 2; after++) {
+        AUTO_CERT leaf = make(.cn = "leaf");
+        struct cr_error err = {0};
+        ASN1_TIME *at = ASN1_TIME_set(NULL, 0);
+        assert_true(ASN1_STRING_set(at, "261323000000Z", -1));
+        assert_true(after ? X509_set1_notAfter(leaf->x509, at) : X509_set1_notBefore(leaf->x509, at));
+        assert_true(X509_sign(leaf->x509, leaf->key, EVP_sha256()) > 0);
+        CR_CLEANUP(cr_buf) struct cr_buf pem = CR_BUF_INIT(0);
+        assert_true(cr_x509_write(leaf->x509, &pem, &err));
+        const char *words = after ? "has a notAfter that is no time" : "has a notBefore that is no time";
+        refuse("a leaf", pem.data, leaf->key_pem, NULL, CR_MATERIAL_UNPARSABLE, words);
+        refuse("a CA", NULL, NULL, pem.data, CR_MATERIAL_UNPARSABLE, words);
+        ASN1_STRING_free(at);
+    }
 }
 
 static void what_is_behind_the_der_of_a_block_makes_it_corrupt(void **state)
@@ -738,7 +863,6 @@ static void what_passes_a_limit_is_too_costly(void **state)
 static void a_key_that_no_certificate_signs_with_is_not_decoded(void **state)
 {
     (void)state;
-    static const char words[] = "tls.key: block 1 is a key of a kind that certificates are not signed with";
     AUTO_CERT leaf = make(.cn = "leaf");
     EVP_PKEY *exchange = EVP_PKEY_Q_keygen(NULL, NULL, "X25519");
     char *text = NULL;
@@ -748,8 +872,9 @@ static void a_key_that_no_certificate_signs_with_is_not_decoded(void **state)
     cr_autofree char *x25519 = cr_strndup(text, (size_t)len);
     BIO_free(bio);
     EVP_PKEY_free(exchange);
-    refuse("DSA", leaf->cert_pem, test_dsa_key, NULL, CR_MATERIAL_UNPARSABLE, words);
-    refuse("X25519", leaf->cert_pem, x25519, NULL, CR_MATERIAL_UNPARSABLE, words);
+    refuse("DSA", leaf->cert_pem, test_dsa_key, NULL, CR_MATERIAL_UNPARSABLE,
+           "tls.key: block 1 is a key for DSA (1.2.840.10040.4.1), with which certificates are not signed");
+    refuse("X25519", leaf->cert_pem, x25519, NULL, CR_MATERIAL_UNPARSABLE, "block 1 is a key for X25519 (1.3.101.110)");
 }
 
 /* --- opaque --- */
@@ -993,6 +1118,10 @@ int main(void)
         cmocka_unit_test(exactly_one_private_key_is_expected),
         cmocka_unit_test(what_is_only_another_text_is_the_same_material),
         cmocka_unit_test(a_corrupt_block_is_an_error_and_not_the_end),
+        cmocka_unit_test(an_algorithm_that_openssl_does_not_have_is_named),
+        cmocka_unit_test(a_key_is_proved_by_use),
+        cmocka_unit_test(a_key_that_no_server_can_load_is_refused),
+        cmocka_unit_test(a_time_that_cannot_be_read_is_refused),
         cmocka_unit_test(what_is_behind_the_der_of_a_block_makes_it_corrupt),
         cmocka_unit_test(a_text_cut_anywhere_is_refused_or_shorter_never_wrong),
         cmocka_unit_test(sizes_and_counts_are_capped),

@@ -154,6 +154,47 @@ static void a_leaf_can_be_its_own_anchor(void **state)
     assert_false(verifies(another, 0));
 }
 
+/* The first of two certificates of one intermediate leads nowhere, and OpenSSL does not go back. */
+static void a_way_is_found_that_is_not_the_first(void **state)
+{
+    (void)state;
+    AUTO_ABOVE above = {0};
+    AUTO_CERT absent = make(.cn = "absent", .ca = true);
+    struct test_cert *astray = add(&above, make(.cn = "middle", .ca = true, .issuer = absent));
+    struct test_cert *root = add(&above, make(.cn = "root", .ca = true));
+    struct test_cert *upper = add(&above, make(.cn = "upper", .ca = true, .issuer = root));
+    add(&above, make(.cn = "middle", .ca = true, .issuer = upper, .key_of = astray));
+    AUTO_CERT leaf = make(.cn = "leaf", .issuer = astray);
+    struct cr_error err = {0};
+    AUTO_PATHS paths = paths_of(leaf, &above, &err);
+    for (size_t i = 0; i < above.len; i++)
+        assert_true(verifies(paths, i));
+    size_t issuer = above.len;
+    bool found = false;
+    assert_true(cr_paths_verify(paths, 1, CR_PATHS_NOW, cr_clock_wall_ms(), &found, &issuer, &err));
+    assert_int_equal(issuer, 3);
+    above.items[3].between = false;
+    AUTO_PATHS cut = paths_of(leaf, &above, &err);
+    assert_false(verifies(cut, 1));
+}
+
+/* Each has signed the other, and neither leads to the root. */
+static void a_loop_ends(void **state)
+{
+    (void)state;
+    AUTO_ABOVE above = {0};
+    AUTO_CERT one = make(.cn = "one", .ca = true);
+    AUTO_CERT two = make(.cn = "two", .ca = true);
+    add(&above, make(.cn = "one", .ca = true, .issuer = two, .key_of = one));
+    add(&above, make(.cn = "two", .ca = true, .issuer = one, .key_of = two));
+    add(&above, make(.cn = "root", .ca = true));
+    AUTO_CERT leaf = make(.cn = "leaf", .issuer = one);
+    struct cr_error err = {0};
+    AUTO_PATHS paths = paths_of(leaf, &above, &err);
+    assert_true(verifies(paths, 0) && verifies(paths, 1));
+    assert_false(verifies(paths, 2));
+}
+
 static void what_may_only_be_an_anchor_stands_in_between_nothing(void **state)
 {
     (void)state;
@@ -379,6 +420,8 @@ int main(void)
         cmocka_unit_test(a_leaf_verifies_against_what_stands_above_it),
         cmocka_unit_test(what_names_do_not_lead_to_costs_nothing),
         cmocka_unit_test(a_leaf_can_be_its_own_anchor),
+        cmocka_unit_test(a_way_is_found_that_is_not_the_first),
+        cmocka_unit_test(a_loop_ends),
         cmocka_unit_test(what_may_only_be_an_anchor_stands_in_between_nothing),
         cmocka_unit_test(times_are_looked_at_as_asked),
         cmocka_unit_test(at_most_64_certificates_may_stand_above_a_leaf),

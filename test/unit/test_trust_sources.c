@@ -37,18 +37,18 @@ static void expect(const struct cr_trust_sources *sources, const char *published
                    const char *gaps)
 {
     struct cr_error err = {0};
-    CR_CLEANUP(cr_trust_made) struct cr_trust_made made = {0};
+    CR_CLEANUP(cr_bundle) struct cr_bundle made = {0};
     const struct cr_pem_input previous = {published, published ? strlen(published) : 0};
     if (!cr_trust_sources_make(sources, &previous, retain, cr_clock_wall_ms(), &made, &err))
         fail_msg("%s", err.text);
     cr_autofree char *names = cr_strvec_join(&made.gaps, ", ");
-    assert_string_equal(made.bundle.pem, want);
+    assert_string_equal(made.pem, want);
     assert_string_equal(names, gaps);
     /* Published, it is what comes of it again: nothing is written twice. */
-    CR_CLEANUP(cr_trust_made) struct cr_trust_made again = {0};
-    const struct cr_pem_input same = {made.bundle.pem, strlen(made.bundle.pem)};
+    CR_CLEANUP(cr_bundle) struct cr_bundle again = {0};
+    const struct cr_pem_input same = {made.pem, strlen(made.pem)};
     assert_true(cr_trust_sources_make(sources, &same, retain, cr_clock_wall_ms(), &again, &err));
-    assert_string_equal(again.bundle.pem, made.bundle.pem);
+    assert_string_equal(again.pem, made.pem);
     assert_int_equal(again.gaps.len, 0);
 }
 
@@ -119,13 +119,13 @@ static void what_cannot_be_read_is_refused(void **state)
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct cr_error err = {0};
-        struct cr_trust_made made;
+        struct cr_bundle made;
         CR_CLEANUP(cr_trust_sources) struct cr_trust_sources sources = {0};
         add(&sources, "web-tls", cases[i].trust, NULL);
         const struct cr_pem_input previous = {cases[i].published, strlen(cr_or_empty(cases[i].published))};
         assert_false(cr_trust_sources_make(&sources, &previous, 1, cr_clock_wall_ms(), &made, &err));
         assert_int_equal(err.kind, CR_ERR_INVALID);
-        assert_null(made.bundle.pem);
+        assert_null(made.pem);
     }
 }
 

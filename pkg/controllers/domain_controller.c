@@ -20,6 +20,7 @@ enum {
      * undoes each write. It is gone round ever more seldom. */
     ROUNDS_MAX = 8,
     CIRCLE_DOUBLINGS_MAX = 7,
+    LONG_TURNS_MAX = 64, /* so many leaves may each take a turn; more of them without a rest are a circle as well */
     /* Policies write their status many times while they roll, and each tells the domain, which reads all that it has by
      * requests: so a domain is looked at again after this at the earliest, and after more where there is more to read.
      */
@@ -238,7 +239,9 @@ static void note_circle(struct turn *turn)
 static void forget_circle(const struct turn *turn)
 {
     cr_autofree char *key = note_key(turn, "circle");
+    cr_autofree char *long_key = note_key(turn, "long");
     cr_memory_drop_note(turn->controller->memory, key);
+    cr_memory_drop_note(turn->controller->memory, long_key);
 }
 
 /* Not at rest yet, and long enough at it: what was done is put on record, and the rest comes after others. */
@@ -246,7 +249,10 @@ static bool let_others(struct turn *turn, const struct cr_domain_gathered *gathe
 {
     CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
     cr_domain_plan_make(&gathered->world, &plan);
-    requeue(turn, PACE_MS);
+    cr_autofree char *key = note_key(turn, "long");
+    cr_memory_take_note(turn->controller->memory, key, cr_clock_monotonic_ms(), NULL);
+    CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(turn->controller->memory, key);
+    requeue(turn, note.count > LONG_TURNS_MAX ? circle_pause_ms(note.count - LONG_TURNS_MAX) : PACE_MS);
     return report(turn, &plan, err);
 }
 

@@ -115,7 +115,8 @@ bool cr_domain_owns(const struct cr_domain_objects *objects, const struct cr_jso
 void cr_domain_consent_judge(const struct cr_domain_objects *objects, struct cr_domain_item *item);
 
 /* domain_order.c: the bundle of this write, in an order in which it cuts off nobody who verifies a leaf of the domain
- * with what the object has now. Errors: Invalid, there is none. */
+ * with what the object has now; where there is none, with all that is published and at hand. Errors: Invalid, it has no
+ * CA. */
 bool cr_domain_bundle_write(struct cr_domain_objects *objects, const struct cr_domain_item *item,
                             const struct cr_domain_write *write, struct cr_buf *out, struct cr_error *err) CR_MUST_USE;
 

@@ -164,42 +164,64 @@ static struct cr_entry *published_of(const struct cr_domain_objects *objects, co
     return cr_domain_owns(objects, item->object) ? cr_domain_bundles_read(objects, item, len) : NULL;
 }
 
-/* The new CAs first, then last. *good: nobody is cut off, or nobody can say. */
-static bool try_both(struct cr_domain_objects *objects, const struct question *q, struct cr_buf *out, bool *good,
-                     struct cr_error *err)
+static bool try_one(struct cr_domain_objects *objects, const struct question *q, bool new_last, struct cr_buf *out,
+                    enum cr_bundle_proof *proof, struct cr_error *err)
 {
-    enum cr_bundle_proof proof = CR_BUNDLE_PROVED;
     cr_buf_reset(out);
-    if (!write_in_order(objects, q->chosen, NULL, out, err) || !check(objects, q, out, &proof, err))
-        return false;
-    *good = proof == CR_BUNDLE_PROVED;
-    if (*good)
-        return true;
-    cr_buf_reset(out);
-    if (!write_in_order(objects, q->chosen, &q->published, out, err) || !check(objects, q, out, &proof, err))
-        return false;
-    *good = proof != CR_BUNDLE_WOULD_CUT_OFF;
+    return write_in_order(objects, q->chosen, new_last ? &q->published : NULL, out, err) &&
+           check(objects, q, out, proof, err);
+}
+
+/* The new CAs first, then last; all clients, then those that must be kept. *good: nobody is cut off. */
+static bool try_all(struct cr_domain_objects *objects, struct question *q, struct cr_buf *out, bool *good,
+                    struct cr_error *err)
+{
+    *good = false;
+    for (int attempt = 0; attempt < 4 && !*good; attempt++) {
+        enum cr_bundle_proof proof = CR_BUNDLE_PROVED;
+        q->strict = attempt < 2;
+        if (!try_one(objects, q, attempt % 2, out, &proof, err))
+            return false;
+        *good = proof == CR_BUNDLE_PROVED;
+    }
     return true;
 }
 
-/* Where not all clients can be kept, those that must be. The leaf that is replaced in the same write can lose its
- * clients when the plan says that it may go; no other can. */
+/* What is published and at hand stays beside it: what the plan knows of who trusts whom says nothing of a client that
+ * takes one CA for another. */
+static bool keep_published(struct cr_domain_objects *objects, struct question *q, struct cr_buf *out,
+                           struct cr_error *err)
+{
+    size_t len = cr_ca_set_len(objects->set);
+    cr_autofree bool *more = cr_calloc(len + 1, sizeof *more);
+    cr_autofree size_t *held = cr_calloc(len + 1, sizeof *held);
+    size_t held_len = cr_ca_set_list(objects->set, &q->published, held);
+    memcpy(more, q->chosen, len * sizeof *more);
+    for (size_t i = 0; i < held_len; i++)
+        more[held[i]] = more[held[i]] || objects->cas[held[i]].not_after_ms > objects->now_ms;
+    const bool *chosen = q->chosen;
+    bool good = false;
+    q->chosen = more;
+    bool done = try_all(objects, q, out, &good, err);
+    if (done && !good) { /* nothing helps, or nobody can say: then as little moves as can */
+        cr_buf_reset(out);
+        done = write_in_order(objects, more, &q->published, out, err);
+    }
+    q->chosen = chosen;
+    return done;
+}
+
+/* The leaf that is replaced in the same write can lose its clients when the plan says that it may go; no other can. */
 static bool arrange(struct cr_domain_objects *objects, struct question *q, const struct cr_domain_item *replaced,
                     struct cr_buf *out, struct cr_error *err)
 {
     bool good = false;
-    q->strict = true;
-    if (!try_both(objects, q, out, &good, err))
-        return false;
-    q->strict = false;
-    if (!good && !try_both(objects, q, out, &good, err))
+    if (!try_all(objects, q, out, &good, err))
         return false;
     q->replaced = replaced;
-    if (!good && replaced && !try_both(objects, q, out, &good, err))
+    if (!good && replaced && !try_all(objects, q, out, &good, err))
         return false;
-    return good || cr_error_set(err, CR_ERR_INVALID,
-                                "BundleWouldCutOff: a leaf of the domain verifies with the bundle that is published "
-                                "there, and would not with the next one, in whatever order");
+    return good || keep_published(objects, q, out, err);
 }
 
 bool cr_domain_bundle_write(struct cr_domain_objects *objects, const struct cr_domain_item *item,

@@ -10,7 +10,10 @@
 #include "pki/paths.h"
 #include "pki/x509.h"
 
-enum { CHAIN_MAX = 32 };
+enum {
+    CHAIN_MAX = 32,
+    DROPS_MAX = 64, /* tries to do without one: each loads the whole bundle once more */
+};
 
 struct work {
     const struct cr_bundle_input *in;
@@ -164,9 +167,9 @@ static bool find_for(struct work *w, size_t at, bool *verifies, struct found *fo
         return true;
     }
     struct cr_error err = {0};
-    w->chains[at] = cr_x509_read(&leaf->chain, CHAIN_MAX, w->err);
+    w->chains[at] = cr_x509_read(&leaf->chain, CHAIN_MAX, w->in->strangers ? NULL : w->err);
     if (!w->chains[at])
-        return cr_error_wrap(w->err, "%s", leaf->name);
+        return w->in->strangers || cr_error_wrap(w->err, "%s", leaf->name);
     if (verify_chain(w, w->chains[at], verifies, found, &err))
         return true;
     w->costly = err.kind == CR_ERR_INVALID;
@@ -305,12 +308,14 @@ static void keep_everything(struct work *w)
 static bool drop_what_may_go(struct work *w, const enum cr_bundle_fate *rule, struct guard *guard)
 {
     bool any = true;
+    int tries = 0;
     while (any && !guard->spent) {
         any = false;
         for (int i = sk_X509_num(w->cas) - 1; i >= 0 && !guard->spent; i--) {
             bool good;
-            if (rule[i] != CR_BUNDLE_RETIRED || w->fates[i] != CR_BUNDLE_KEPT)
+            if (rule[i] != CR_BUNDLE_RETIRED || w->fates[i] != CR_BUNDLE_KEPT || tries >= DROPS_MAX)
                 continue;
+            tries++;
             w->fates[i] = CR_BUNDLE_RETIRED;
             if (!try_it(w, guard, &good))
                 return false;
@@ -371,9 +376,10 @@ static bool cut_off_nobody(struct work *w)
     bool good = true;
     if (!add_published(w, cutoff) || !add_leaves(w, cutoff, asked, &guard.spent))
         return false;
-    if (!guard.spent && !try_it(w, &guard, &good))
+    bool tried = !guard.spent;
+    if (tried && !try_it(w, &guard, &good))
         return false;
-    if (good && !guard.spent)
+    if (tried && good)
         return true;
     return guard.spent ? give_up(w) : mend(w, &guard);
 }

@@ -289,6 +289,27 @@ static bool verify(EVP_MD_CTX *ctx, EVP_PKEY *key, const unsigned char *signatur
            EVP_DigestVerify(ctx, signature, len, text, text_len) == 1;
 }
 
+static bool is_within(const EVP_PKEY *key, const char *name, int bits)
+{
+    BIGNUM *value = NULL;
+    bool within = !EVP_PKEY_get_bn_param(key, name, &value) || BN_num_bits(value) <= bits;
+    BN_clear_free(value);
+    return within;
+}
+
+/* What one signature costs is said by all numbers of the file, and only the modulus is the certificate's. */
+static bool is_as_large_as_it_says(const EVP_PKEY *key)
+{
+    static const char *const halves[] = {OSSL_PKEY_PARAM_RSA_FACTOR1, OSSL_PKEY_PARAM_RSA_FACTOR2,
+                                         OSSL_PKEY_PARAM_RSA_EXPONENT1, OSSL_PKEY_PARAM_RSA_EXPONENT2,
+                                         OSSL_PKEY_PARAM_RSA_COEFFICIENT1};
+    int bits = EVP_PKEY_get_bits(key);
+    for (size_t i = 0; i < cr_array_len(halves); i++)
+        if (!is_within(key, halves[i], bits))
+            return false;
+    return is_within(key, OSSL_PKEY_PARAM_RSA_D, bits);
+}
+
 bool cr_key_signs_for(struct evp_pkey_st *key, struct evp_pkey_st *public_key)
 {
     static const unsigned char text[] = "certroll";
@@ -297,6 +318,8 @@ bool cr_key_signs_for(struct evp_pkey_st *key, struct evp_pkey_st *public_key)
     bool is_rsa = EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA || EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA_PSS;
     if (is_rsa && EVP_PKEY_get_bits(key) > CR_KEY_RSA_PROVED_BITS_MAX)
         return true;
+    if (!cr_key_is_affordable(key, NULL) || (is_rsa && !is_as_large_as_it_says(key)))
+        return false;
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
     bool signs = ctx && EVP_DigestSignInit_ex(ctx, NULL, NULL, NULL, NULL, key, NULL) == 1 &&
                  EVP_DigestSign(ctx, signature, &len, text, sizeof text) == 1 &&

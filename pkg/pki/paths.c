@@ -29,6 +29,7 @@ struct cr_paths {
     size_t nodes_len;
     unsigned char *links; /* enum link by [child node][issuer node]; NULL: none was asked for yet */
     bool as_go;
+    size_t steps;
     STACK_OF(X509) * between; /* borrowed certificates */
     size_t reached;
     size_t signatures;
@@ -455,8 +456,20 @@ static bool climb_by(struct search *s, size_t issuer)
     return done;
 }
 
+/* A way that cannot end costs no signature, and there can be as many as orders of what stands above the leaf. */
+static bool may_step(struct search *s)
+{
+    if (s->paths->steps++ < CR_PATHS_STEPS_MAX)
+        return true;
+    return cr_error_set(s->err, CR_ERR_INVALID,
+                        "more than %d steps would have to be made from certificate to certificate for one leaf",
+                        CR_PATHS_STEPS_MAX);
+}
+
 static bool climb(struct search *s, size_t node)
 {
+    if (!may_step(s))
+        return false;
     for (size_t issuer = 0; issuer < s->paths->nodes_len && !s->verifies; issuer++) {
         bool linked = false;
         bool may = issuer == s->anchor;

@@ -24,6 +24,8 @@ enum {
     CR_PATHS_CERTIFICATES_MAX = 64, /* above one leaf, by their names; ten generations of a CA with cross-signed ones
                                      * are 30 */
     CR_PATHS_SIGNATURES_MAX = 256,  /* checked for one leaf; the last chain is finished, so up to 64 more */
+    CR_PATHS_STEPS_MAX =
+        16384, /* of the search for a way that is not the first, for one leaf: certificates looked at */
     CR_PATHS_CERTIFICATE_BYTES_MAX = 64 * 1024, /* DER of a leaf or of what may stand above it; thousands of names */
     CR_PATHS_NAME_STEPS_MAX = 64 * 1024 * 1024, /* bytes of names × bytes of name constraints (RFC 5280, section
                                                  * 4.2.1.10), for each verification of one leaf */

@@ -265,5 +265,5 @@ def test_an_old_leaf_past_the_deadline_is_restarted_for(scene: Scene, authority:
     scene.publish(new)
     scene.page.says("Failing", digests(new), before, before["leaf"], message="SIGHUP to nginx: no such process")
     wait_until("the restart", lambda: scene.restarts() == 1, 300)
-    assert scene.consumer()["decision"] == "Restart"
+    wait_until("it is on record", lambda: scene.consumer()["decision"] == "Restart")
     assert "did not happen in time: restarted" in scene.consumer()["reason"]

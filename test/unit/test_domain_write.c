@@ -151,7 +151,7 @@ static void what_would_cut_somebody_off_is_not_written(void **state)
         const char *rule, *words;
         struct cr_domain_write write;
     } cases[] = {
-        {"the published leaf without its CA", "BundleWouldCutOff", {.bundle = only_new}},
+        {"the published leaf without its CA", "verifies against no CA of the bundle", {.bundle = only_new}},
         {"the next leaf without its CA",
          "verifies against no CA of the bundle",
          {.bundle = only_old, .leaf = CR_LEAF_ACT_MIRROR}},

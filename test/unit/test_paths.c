@@ -195,6 +195,34 @@ static void a_loop_ends(void **state)
     assert_false(verifies(paths, 2));
 }
 
+/* Many ways up and none to the end: the one certificate that leads to the anchor, which may not have another CA below
+ * it, is the first of each way. */
+static void ways_without_an_end_are_not_all_tried(void **state)
+{
+    (void)state;
+    enum { SIDES = 9 };
+    AUTO_ABOVE above = {0};
+    AUTO_CERT key_m = make(.cn = "M", .ca = true, .no_key_ids = true);
+    AUTO_CERT key_p = make(.cn = "P", .ca = true, .no_key_ids = true);
+    add(&above, make(.cn = "P", .ca = true, .issuer = key_m, .key_of = key_p, .no_key_ids = true));
+    AUTO_CERT leaf = make(.cn = "leaf", .issuer = key_p, .no_key_ids = true);
+    for (int i = 0; i < SIDES; i++) {
+        add(&above, make(.cn = "M", .ca = true, .issuer = key_p, .key_of = key_m, .no_key_ids = true));
+        add(&above, make(.cn = "P", .ca = true, .issuer = key_m, .key_of = key_p, .no_key_ids = true));
+    }
+    AUTO_CERT elsewhere = make(.cn = "M", .ca = true);
+    add(&above, make(.cn = "M", .ca = true, .key_of = elsewhere, .no_key_ids = true));
+    struct cr_error err = {0};
+    AUTO_PATHS paths = paths_of(leaf, &above, &err);
+    assert_non_null(paths);
+    bool found = false;
+    int64_t began = cr_clock_monotonic_ms();
+    (void)!cr_paths_verify(paths, above.len - 1, CR_PATHS_NOW, cr_clock_wall_ms(), &found, NULL, &err);
+    assert_false(found);
+    assert_true(cr_paths_signatures(paths) <= CR_PATHS_SIGNATURES_MAX + CR_PATHS_CERTIFICATES_MAX);
+    assert_true(cr_clock_monotonic_ms() - began < 60 * 1000);
+}
+
 static void what_may_only_be_an_anchor_stands_in_between_nothing(void **state)
 {
     (void)state;
@@ -422,6 +450,7 @@ int main(void)
         cmocka_unit_test(a_leaf_can_be_its_own_anchor),
         cmocka_unit_test(a_way_is_found_that_is_not_the_first),
         cmocka_unit_test(a_loop_ends),
+        cmocka_unit_test(ways_without_an_end_are_not_all_tried),
         cmocka_unit_test(what_may_only_be_an_anchor_stands_in_between_nothing),
         cmocka_unit_test(times_are_looked_at_as_asked),
         cmocka_unit_test(at_most_64_certificates_may_stand_above_a_leaf),

@@ -25,12 +25,12 @@ suites (also after `all`; default: those of the run):
   lint          include direction, headers that compile alone, clang-format, clang-tidy, generated pages
   unit          cmocka, with AddressSanitizer and UBSan
   tsan          the unit tests that start threads, with ThreadSanitizer
-  fuzz          the fuzz targets: their seeds, and some seconds of each; with all a minute of each
+  fuzz          the fuzz targets: their seeds, and some seconds of each; with all ten seconds of each
   integration   against a real API server, and the catalogue against real programs
   e2e           on real local clusters: kubelet, Envoy, Rate Limit, nginx
   soak          churn and faults: nothing missed, nothing repeated, memory and descriptors flat (only of `all`)
 
-Steps that do not need one another run side by side; e2e waits for unit, integration also for tsan. Arguments for pytest go to
+Steps that do not need one another run side by side; e2e waits for unit, integration also for tsan, and with all for e2e. Arguments for pytest go to
 integration and e2e, and choose among all of their tests. Needs root for the local cluster.
 
 Logs: build/test-steps/<step>.log, and of failed tests build/test-logs/<test>/; the soak's samples: build/soak.csv; when

@@ -21,7 +21,7 @@ _PYTHON = BUILD / "venv" / "bin" / "python"
 _SHARDS = {"integration": 2, "e2e": 2}  # each on a cluster of its own: most tests wait, and several wait at once
 _NEEDS = {"integration": ("build-dev", "build-release"), "e2e": ("build-dev", "build-release"), "soak": ("build-dev", "build-tsan", "build-release")}
 # Unit tests mind a machine that is busy with clusters; the end-to-end tests take longest, and do not wait for the other ones.
-_FOLLOWS = {"integration": ("unit", "tsan"), "e2e": ("unit",), "soak": ("unit", "tsan", "e2e-1")}
+_FOLLOWS = {"integration": ("unit", "tsan"), "e2e": ("unit",), "soak": ("unit", "tsan", "e2e-1", "e2e-2", "integration-1", "integration-2")}
 _TESTS_RAN = frozenset({0, 1})  # pytest: 1 is that some failed
 _CTEST_RAN = frozenset({0, 8})
 _POLITE = ("nice", "-n", "10")
@@ -122,12 +122,12 @@ def _lint() -> Iterator[Step]:
 
 
 def _fuzz(everything: bool) -> Iterator[Step]:
-    """Beside the clusters, in the time in which these wait: nothing waits for it. With everything an hour, a minute of each."""
+    """Beside the clusters, in the time in which these wait: nothing waits for it. With everything ten seconds of each target."""
     before = ("build-dev", "build-release", "build-tsan", "unit", "tsan")
     build = ["hack/build", "--no-deps", "--preset", "fuzz", "fuzzers"]
     yield Step("build-fuzz", [*_POLITE, *build], needs=["deps"], follows=before)
     report = BUILD / "fuzz-junit.xml"
-    how = [*_LEFT_OVER, "hack/fuzz", "--seconds", "60", "--jobs", "1"] if everything else [*_POLITE, "hack/fuzz", "--gate"]
+    how = [*_LEFT_OVER, "hack/fuzz", "--seconds", "10", "--jobs", "1"] if everything else [*_POLITE, "hack/fuzz", "--gate"]
     yield Step("fuzz", [*how, "--no-build", "--report", report], needs=["build-fuzz"], report=report, ran=_TESTS_RAN)
 
 
@@ -139,8 +139,8 @@ def _ctest(name: str, preset: str, which: Sequence[str] = (), follows: Sequence[
 
 
 def _clusters(wanted: Wanted, folders: Sequence[str]) -> Iterator[Step]:
-    """All that runs real servers, side by side: each waits for kubelets and timers more than it computes. The soak computes,
-    and comes behind the first that ends."""
+    """All that runs real servers, side by side: each waits for kubelets and timers more than it computes. With everything the
+    integration tests follow the end-to-end tests, because the long matrices compute. The soak has the machine to itself."""
     if "soak" in folders:
         options = ["--minutes", f"{wanted.minutes:g}", "-s"]
         yield _pytest("soak", wanted.folder("soak"), options, needs=_NEEDS["soak"], follows=_FOLLOWS["soak"], before=_POLITE)
@@ -156,11 +156,12 @@ def _folder(wanted: Wanted, folder: str) -> Iterator[Step]:
         return
     count = _SHARDS[folder] if wanted.modules is None else min(_SHARDS[folder], len(which))
     names = [f"{folder}-{number}" for number in range(1, count + 1)]
+    follows = [*_FOLLOWS[folder], *(("e2e-1", "e2e-2") if wanted.everything and folder == "integration" else ())]
     for number, name in enumerate(names, 1):
         options = ["--durations", "5", "--shard", f"{number}/{count}", "--cluster-name", f"certroll-{name}"]
         options += [] if wanted.everything else ["--gate"]
         options += ["--keep-audit-logs", AUDIT] if folder == "e2e" else []
-        yield _pytest(name, which, options, needs=_NEEDS[folder], follows=_FOLLOWS[folder])
+        yield _pytest(name, which, options, needs=_NEEDS[folder], follows=follows)
     if folder == "e2e" and wanted.rights:
         yield _pytest("e2e-rights", [f"test/{selection.RIGHTS}"], ["--audit-logs", AUDIT], needs=["build-dev", *names])
 

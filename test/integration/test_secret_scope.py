@@ -268,6 +268,42 @@ def test_policies_that_come_faster_than_lists(control_plane: ControlPlane, place
     assert fake.errors == []
 
 
+def test_two_wide_watches_that_are_replaced_at_the_same_time(control_plane: ControlPlane, place: Place, tmp_path: Path) -> None:
+    """Each hands over to the one that stays: the second was once compared with the first, which was freed."""
+    groups = {"first": names("first", LIMIT + 1), "second": names("second", LIMIT), "third": names("third", LIMIT)}
+    place.secrets([name for group in groups.values() for name in group])
+    place.secret("slow", OPAQUE)
+    place.policy("first", groups["first"])
+    config = json.loads(control_plane.kubectl("config", "view", "--raw", "--minify", "-o", "json").stdout)
+    with LocalCluster(control_plane.name).network(), FakeApi(tmp_path, config) as fake:
+        hold = Hold()  # as long as a list is missing, no watch ends
+        by_name = fake.fault(_is_of_slow, hold, is_list_mark, times=ALWAYS)
+        kubeconfig = fake.kubeconfig(tmp_path / "kubeconfig")
+        operator = Operator(control_plane, place.namespace, "operator", kubeconfig, tmp_path, "--leader-elect=false")
+        try:
+            operator.wait_line("all caches are in sync")
+            place.policy("slow", ["slow"])
+            wait_until("the list that is missing", lambda: by_name.struck > 0)
+            for group in ("second", "third"):
+                place.policy(group, groups[group])
+                place.wait_known(group, *groups[group])
+            wides = [call for call in fake.calls(lists("secrets")) if _is_wide(call.request)]
+            assert len(wides) == len(groups)
+            hold.release()
+            place.wait_known("slow", "slow")
+            summary = _summary({WIDE_TLS, "slow"})
+            wait_until("the others to end", lambda: [line["watches"] for line in operator.lines("watches of Secrets")][-1] == summary)
+            place.change("first-0")
+            place.wait_known("first", "first-0")
+        finally:
+            operator.end()
+    assert fake.errors == []
+
+
+def _is_of_slow(request: Request) -> bool:
+    return lists("secrets")(request) and "metadata.name%3Dslow" in request.path
+
+
 def test_a_list_that_a_policy_asks_for_keeps_nobody_from_being_ready(control_plane: ControlPlane, place: Place, tmp_path: Path) -> None:
     """At the start all are waited for; of what comes later, whoever writes policies says how long it takes."""
     first, late = names("first", 2), names("late", LIMIT + 1)

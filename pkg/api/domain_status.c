@@ -39,7 +39,6 @@ static void dispose_object(struct cr_domain_object_status *object)
     free(object->trust_evidence);
     free(object->leaf_evidence);
     free(object->waits_for);
-    free(object->problem_reason);
     free(object->problem_message);
     *object = (struct cr_domain_object_status){0};
 }
@@ -81,7 +80,6 @@ static void copy_object(struct cr_domain_object_status *to, const struct cr_doma
     to->trust_evidence = cr_strdup_or_null(from->trust_evidence);
     to->leaf_evidence = cr_strdup_or_null(from->leaf_evidence);
     to->waits_for = cr_strdup_or_null(from->waits_for);
-    to->problem_reason = cr_strdup_or_null(from->problem_reason);
     to->problem_message = cr_strdup_or_null(from->problem_message);
 }
 

@@ -5,6 +5,7 @@
 #define CR_API_DOMAIN_STATUS_H
 
 #include "api/status.h"
+#include "api/trust_problem.h"
 
 /* Of more objects than STATUS_OBJECTS_MAX the others are listed with what must be remembered alone: what was
  * written and whether it has arrived. */
@@ -36,10 +37,10 @@ struct cr_domain_object_status {
     char trust[CR_SHA256_HEX]; /* cr_material_trust_digest of what is published; "" */
     char *trust_evidence;      /* "Verified", "Inferred" or NULL: not all have it */
     char *leaf_evidence;
-    int64_t leaf_not_after_ms; /* 0: no leaf */
-    char *waits_for;           /* one sentence; NULL: nothing */
-    char *problem_reason;      /* why it is not written: "NotOurs", "NoConsent", "InvalidSource", … NULL: none */
-    char *problem_message;
+    int64_t leaf_not_after_ms;    /* 0: no leaf */
+    char *waits_for;              /* one sentence; NULL: nothing */
+    enum cr_trust_reason problem; /* why it is not written as it should be */
+    char *problem_message;        /* beside it; NULL: none */
 };
 
 /* A leaf of a source that was put back, so it is not published again before the source or the token changes. */

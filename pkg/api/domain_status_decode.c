@@ -64,8 +64,7 @@ static void decode_object(const struct cr_json *json, struct cr_domain_status *s
     out->leaf_evidence = cr_status_text_or_null(json, "leafEvidence");
     out->leaf_not_after_ms = cr_status_time_or_0(json, "leafNotAfter");
     out->waits_for = cr_status_text_or_null(json, "waitsFor");
-    out->problem_reason = cr_status_text_or_null(problem, "reason");
-    if (out->problem_reason)
+    if (cr_trust_reason_parse(cr_json_string(cr_json_get(problem, "reason")), &out->problem))
         out->problem_message = cr_status_text_or_null(problem, "message");
 }
 

@@ -77,9 +77,9 @@ static struct cr_json *encode_object(const struct cr_domain_object_status *objec
     struct cr_json *out = encode_brief(object);
     cr_status_set_time(out, "leafNotAfter", object->leaf_not_after_ms);
     cr_status_set_text(out, "waitsFor", object->waits_for, CR_STATUS_SENTENCE_MAX);
-    if (object->problem_reason) {
+    if (object->problem) {
         struct cr_json *problem = cr_json_object_in(out, "problem");
-        cr_status_set_text(problem, "reason", object->problem_reason, CR_STATUS_WORD_MAX);
+        cr_json_set_string(problem, "reason", cr_trust_reason_name(object->problem));
         cr_status_set_text(problem, "message", cr_or_empty(object->problem_message), CR_STATUS_SENTENCE_MAX);
     }
     return out;
@@ -90,14 +90,14 @@ static bool has_converged(const struct cr_domain_object_status *object)
 {
     bool leaf = *object->leaf != '\0';
     bool trust = *object->trust != '\0';
-    return !object->problem_reason && (leaf || trust) && (!leaf || object->leaf_evidence) &&
+    return !object->problem && (leaf || trust) && (!leaf || object->leaf_evidence) &&
            (!trust || object->trust_evidence);
 }
 
 /* What a person has to look at comes before what only needs time; last, of what nothing is known. */
 static int urgency(const struct cr_domain_object_status *object)
 {
-    if (object->problem_reason)
+    if (object->problem)
         return 0;
     if (has_converged(object))
         return 2;

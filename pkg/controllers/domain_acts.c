@@ -53,7 +53,8 @@ static void remember_refusal(const struct cr_domain_actor *actor, const struct c
                              const struct cr_domain_object *object, const struct cr_error *err)
 {
     cr_autofree char *key = cr_domain_refused_key(domain, object);
-    cr_autofree char *text = cr_asprintf("%s %s", cr_error_kind_name(err->kind), err->text);
+    enum cr_trust_reason reason = err->kind == CR_ERR_FORBIDDEN ? CR_TRUST_FORBIDDEN : CR_TRUST_INVALID;
+    cr_autofree char *text = cr_asprintf("%s %s", cr_trust_reason_name(reason), err->text);
     cr_memory_take_note(actor->memory, key, cr_clock_monotonic_ms(), text);
 }
 

@@ -62,17 +62,17 @@ static char *refuse_kind(const struct cr_domain_target *target, const struct cr_
 }
 
 char *cr_domain_ca_bundle_refuse(const struct cr_domain_target *target, const struct cr_json *object,
-                                 const char **reason)
+                                 enum cr_trust_reason *reason)
 {
     const char *kind = cr_trust_target_kind_name(target->kind);
     if (!object) {
-        *reason = "NotFound";
+        *reason = CR_TRUST_NOT_FOUND;
         return cr_asprintf("%s %s is not there: its owner makes it, with its caBundle empty", kind, target->name);
     }
-    *reason = "OtherWriter";
+    *reason = CR_TRUST_OTHER_WRITER;
     cr_autofree char *words = refuse_other_writer(object);
     if (!words) {
-        *reason = "NoCABundle";
+        *reason = CR_TRUST_NO_CA_BUNDLE;
         words = refuse_kind(target, object);
     }
     return words ? cr_asprintf("%s %s cannot have the bundle: %s", kind, target->name, words) : NULL;

@@ -160,10 +160,14 @@ static bool report(struct turn *turn, const struct cr_domain_plan *plan, struct 
 /* --- the rounds --- */
 
 /* Acts by nothing, for something that is needed cannot be read, or may not be written. */
-static bool report_problem(struct turn *turn, const char *problem, struct cr_error *err)
+static bool report_problem(struct turn *turn, const struct cr_error *problem, struct cr_error *err)
 {
-    const struct cr_domain_world world = {
-        .domain = turn->domain, .status = &turn->status, .problem = problem, .now_ms = cr_clock_wall_ms()};
+    const struct cr_domain_world world = {.domain = turn->domain,
+                                          .status = &turn->status,
+                                          .problem = problem->text,
+                                          .problem_reason =
+                                              problem->kind == CR_ERR_FORBIDDEN ? CR_TRUST_FORBIDDEN : CR_TRUST_FINE,
+                                          .now_ms = cr_clock_wall_ms()};
     CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
     cr_domain_plan_make(&world, &plan);
     requeue(turn, PERSON_PAUSE_MS);
@@ -190,7 +194,7 @@ static bool round_of(struct turn *turn, struct cr_domain_gathered *gathered, boo
     requeue(turn, plan.requeue_after_ms);
     requeue(turn, gathered->look_again_ms);
     if (!acted && (failed.kind == CR_ERR_FORBIDDEN || failed.kind == CR_ERR_INVALID))
-        return report_problem(turn, failed.text, err);
+        return report_problem(turn, &failed, err);
     if (!report(turn, &plan, err))
         return false;
     if (!acted)
@@ -202,7 +206,7 @@ static bool round_of(struct turn *turn, struct cr_domain_gathered *gathered, boo
 static bool report_unread(struct turn *turn, const struct cr_error *failed, struct cr_error *err)
 {
     if (failed->kind == CR_ERR_FORBIDDEN || failed->kind == CR_ERR_INVALID)
-        return report_problem(turn, failed->text, err);
+        return report_problem(turn, failed, err);
     *err = *failed;
     return false;
 }

@@ -63,22 +63,23 @@ static void judge_place(const struct listing *list, struct cr_domain_item *item)
     const struct cr_domain_reader *reader = list->reader;
     cr_autofree char *use = use_of(list->objects, item);
     if (use) {
-        item->closed_reason = "Reserved";
-        item->closed = cr_asprintf("Secret %s/%s is %s: publish under another name", item->ns, item->name, use);
+        item->closed = CR_TRUST_RESERVED;
+        item->closed_text = cr_asprintf("Secret %s/%s is %s: publish under another name", item->ns, item->name, use);
         item->is_unread = true;
         return;
     }
     if (!domain->cluster || !item->ns)
         return;
     if (!reader->namespace_exists(reader->arg, item->ns)) {
-        item->closed_reason = "NamespaceMissing";
-        item->closed = cr_asprintf("namespace %s is not there", item->ns);
+        item->closed = CR_TRUST_NAMESPACE_MISSING;
+        item->closed_text = cr_asprintf("namespace %s is not there", item->ns);
         item->is_unread = true;
     } else if (!reader->consents(reader->arg, item->ns, domain->name)) {
-        item->closed_reason = "NoConsent";
-        item->closed = cr_asprintf("namespace %s has not consented: its owner lets this domain write there with the "
-                                   "annotation " CR_DOMAIN_CONSENT ": \"%s\"",
-                                   item->ns, domain->name);
+        item->closed = CR_TRUST_NO_CONSENT;
+        item->closed_text =
+            cr_asprintf("namespace %s has not consented: its owner lets this domain write there with the "
+                        "annotation " CR_DOMAIN_CONSENT ": \"%s\"",
+                        item->ns, domain->name);
     }
 }
 

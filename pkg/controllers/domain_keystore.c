@@ -83,7 +83,7 @@ bool cr_domain_keystore_put(const struct cr_domain_objects *objects, const struc
 
 bool cr_domain_keystore_is_stale(const struct cr_domain_objects *objects, const struct cr_domain_item *item)
 {
-    if (!cr_domain_item_leaf(objects, item)->keystore.set || item->refused_reason)
+    if (!cr_domain_item_leaf(objects, item)->keystore.set || item->refused)
         return false;
     CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf = {0};
     CR_CLEANUP(cr_secret_json) struct cr_json *data = cr_json_new_object();

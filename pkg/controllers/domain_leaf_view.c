@@ -15,7 +15,7 @@ static void forget_leaf(struct cr_leaf_memory *memory)
 
 void cr_domain_item_forget_view(struct cr_domain_item *item)
 {
-    free(item->refused);
+    free(item->refused_text);
     free(item->bundle);
     forget_leaf(&item->published);
     forget_leaf(&item->mirrored);
@@ -24,8 +24,8 @@ void cr_domain_item_forget_view(struct cr_domain_item *item)
     free(item->token);
     cr_material_dispose(&item->material);
     cr_material_dispose(&item->source_material);
-    item->refused_reason = NULL;
-    item->refused = item->issued_for = item->token = NULL;
+    item->refused = CR_TRUST_FINE;
+    item->refused_text = item->issued_for = item->token = NULL;
     item->bundle = NULL;
     item->has_material = item->has_source = false;
 }
@@ -40,15 +40,15 @@ struct place {
 };
 
 /* The first problem is the one that is told. Takes words. */
-static void refuse(const struct place *place, const char *reason, char *words)
+static void refuse(const struct place *place, enum cr_trust_reason reason, char *words)
 {
-    if (place->out->problem_reason) {
+    if (place->out->problem) {
         free(words);
         return;
     }
     place->memory->problem = words;
-    place->out->problem = words;
-    place->out->problem_reason = reason;
+    place->out->problem_text = words;
+    place->out->problem = reason;
 }
 
 static bool parse(const struct cr_domain_objects *objects, const struct cr_stored_leaf *leaf, bool with_trust,
@@ -63,7 +63,7 @@ static bool parse(const struct cr_domain_objects *objects, const struct cr_store
 
 static void note_problem(const struct place *place, enum cr_material_problem problem, const struct cr_error *err)
 {
-    refuse(place, cr_material_problem_name(problem), cr_strdup(err->text));
+    refuse(place, cr_trust_reason_of_material(problem), cr_strdup(err->text));
 }
 
 static void note_facts(const struct place *place, const struct cr_pem_input *chain)
@@ -99,12 +99,12 @@ static bool verifies_now(const struct place *place)
 /* To be published it must verify against a CA that can be published with it. */
 static void demand_ca(const struct place *place, const struct cr_pem_input *chain)
 {
-    if (place->out->problem_reason || verifies_now(place))
+    if (place->out->problem || verifies_now(place))
         return;
     if (cr_ca_set_knows_issuer(place->objects->set, chain))
-        refuse(place, "NoCA", cr_strdup("the CA of its certificate has expired, or is not valid yet"));
+        refuse(place, CR_TRUST_NO_CA, cr_strdup("the CA of its certificate has expired, or is not valid yet"));
     else
-        refuse(place, "NoCA",
+        refuse(place, CR_TRUST_NO_CA,
                cr_strdup("its certificate verifies against no CA at hand: put its CA into ca.crt there"));
 }
 
@@ -174,8 +174,7 @@ static void view_source(struct cr_domain_objects *objects, struct cr_domain_item
     if (!parse(objects, &leaf, true, &material, &problem, &err))
         note_problem(&place, problem, &err);
     else if (!material.has_leaf)
-        refuse(&place, cr_material_problem_name(CR_MATERIAL_INCOMPLETE),
-               cr_strdup("there is no certificate in tls.crt"));
+        refuse(&place, CR_TRUST_INCOMPLETE, cr_strdup("there is no certificate in tls.crt"));
     cr_material_dispose(&material);
     view_leaf(&place, &leaf, true);
     note_source_cas(objects, item, &leaf);

@@ -15,6 +15,7 @@ enum { STAGES = CR_STAGE_HELD + 1, PARTS = CR_CA_PREVIOUS + 1 };
 struct shown {
     enum cr_stage stage;
     bool parts[PARTS];
+    bool reasons[CR_TRUST_REASONS];
     struct cr_strvec leaves; /* "ns/name" */
 };
 
@@ -46,8 +47,8 @@ struct cr_domain_metrics *cr_domain_metrics_new(struct cr_metrics *metrics)
     m->refused =
         cr_metrics_gauge(metrics, "certroll_domain_objects_refused",
                          "Objects of a trust domain that are not written as they should be, since something about them "
-                         "is refused.",
-                         CR_LABELS("namespace", "domain"));
+                         "is refused, by the reason.",
+                         CR_LABELS("namespace", "domain", "reason"));
     m->ca_not_after = cr_metrics_gauge(metrics, "certroll_domain_ca_not_after_timestamp_seconds",
                                        "When the CA of a trust domain ends, in seconds since the epoch; of several the "
                                        "first.",
@@ -129,12 +130,20 @@ static void show_leaves(const struct cr_domain_metrics *m, struct shown *shown, 
             remove_leaf(m, before.items[i]);
 }
 
-static double count_refused(const struct cr_domain_status *status)
+static void show_refused(const struct cr_domain_metrics *m, const char *ns, const char *name, struct shown *shown,
+                         const struct cr_domain_status *status)
 {
-    double refused = 0;
+    size_t refused[CR_TRUST_REASONS] = {0};
     for (size_t i = 0; i < status->objects_len; i++)
-        refused += status->objects[i].problem_reason != NULL;
-    return refused;
+        refused[status->objects[i].problem]++;
+    for (int reason = CR_TRUST_FINE + 1; reason < CR_TRUST_REASONS; reason++) {
+        const char *const *labels = CR_LABELS(ns, name, cr_trust_reason_name((enum cr_trust_reason)reason));
+        if (refused[reason])
+            cr_metric_set(m->refused, labels, (double)refused[reason]);
+        else if (shown->reasons[reason])
+            cr_metric_remove(m->refused, labels);
+        shown->reasons[reason] = refused[reason];
+    }
 }
 
 void cr_domain_metrics_show(struct cr_domain_metrics *m, const struct cr_domain *domain,
@@ -151,7 +160,7 @@ void cr_domain_metrics_show(struct cr_domain_metrics *m, const struct cr_domain 
     show_stage(m, ns, domain->name, shown, status->stage);
     show_cas(m, ns, domain->name, shown, status);
     show_leaves(m, shown, status);
-    cr_metric_set(m->refused, CR_LABELS(ns, domain->name), count_refused(status));
+    show_refused(m, ns, domain->name, shown, status);
     pthread_mutex_unlock(&m->lock);
 }
 
@@ -163,7 +172,7 @@ void cr_domain_metrics_forget(struct cr_domain_metrics *m, const char *ns, const
     struct shown *shown = cr_strmap_take(m->shown, key);
     if (shown) {
         cr_metric_remove(m->stage, CR_LABELS(ns, name, cr_stage_name(shown->stage)));
-        cr_metric_remove(m->refused, CR_LABELS(ns, name));
+        show_refused(m, ns, name, shown, &nothing);
         show_cas(m, ns, name, shown, &nothing);
         show_leaves(m, shown, &nothing);
         shown_free(shown);

@@ -20,6 +20,23 @@ bool cr_domain_item_is_ca_bundle(const struct cr_domain_objects *objects, const 
     return !item->is_leaf && cr_trust_target_is_ca_bundle(cr_domain_item_target(objects, item)->kind);
 }
 
+/* Secrets are read by a right of the base. */
+static const char *component_of(const struct cr_resource *resource, bool writes)
+{
+    if (resource == &cr_res_secrets)
+        return writes ? "trust-domains" : NULL;
+    return resource == &cr_res_configmaps ? "trust-domains" : "ca-bundles";
+}
+
+void cr_domain_name_component(const struct cr_resource *resource, bool writes, struct cr_error *err)
+{
+    if (err->kind != CR_ERR_FORBIDDEN)
+        return;
+    cr_autofree char *text = cr_trust_problem_text(
+        CR_TRUST_FORBIDDEN, &(struct cr_trust_about){.detail = err->text, .component = component_of(resource, writes)});
+    cr_error_set(err, CR_ERR_FORBIDDEN, "%s", text);
+}
+
 /* Secrets of a domain that was made anew under its name are not taken for those of the one before. */
 static char *staging_name(const struct cr_domain *domain)
 {
@@ -52,7 +69,7 @@ static void dispose_item(struct cr_domain_item *item)
     cr_json_free_secret(item->object);
     cr_json_free_secret(item->source);
     cr_json_free_secret(item->password);
-    free(item->closed);
+    free(item->closed_text);
     free(item->ns);
     free(item->name);
 }

@@ -11,8 +11,6 @@
 
 /* Annotations and labels of what a domain writes. */
 #define CR_DOMAIN_MANAGED_BY "app.kubernetes.io/managed-by"
-#define CR_DOMAIN_ANNOTATION                                                                                           \
-    "certroll.dev/trust-domain" /* whose it is, or whose it may become (consent): cr_domain_title */
 #define CR_DOMAIN_CONSENT                                                                                              \
     "certroll.dev/trust-domains" /* of a Namespace: names of ClusterTrustDomains that may write here, "a,b" or "*" */
 #define CR_DOMAIN_ISSUED_FOR "certroll.dev/issued-for"

@@ -24,9 +24,9 @@ struct cr_domain_item {
     char *name;
     bool is_leaf;
     size_t spec; /* index into the domain's leaves or targets */
-    /* The place: why nothing may be written there (static), in words. NULL: it may. */
-    const char *closed_reason;
-    char *closed;
+    /* The place: why nothing may be written there, in words. */
+    enum cr_trust_reason closed;
+    char *closed_text;
     bool is_unread; /* nor is anything there that was published */
     /* As they were read, or written since. NULL: not there. */
     struct cr_json *object;
@@ -34,8 +34,8 @@ struct cr_domain_item {
     struct cr_json *password; /* of a keystore */
 
     /* The view. */
-    const char *refused_reason; /* static */
-    char *refused;
+    enum cr_trust_reason refused;
+    char *refused_text;
     bool *bundle;
     struct cr_leaf_memory published, mirrored, previous;
     char *issued_for, *token;
@@ -109,9 +109,12 @@ bool cr_domain_items_read(struct cr_domain_objects *objects, struct cr_error *er
 bool cr_domain_get(const struct cr_domain_objects *objects, const struct cr_resource *resource, const char *ns,
                    const char *name, struct cr_json **out, struct cr_error *err) CR_MUST_USE;
 
+/* domain_objects.c: to an error that a right is missing it adds which component of the manifests grants it. */
+void cr_domain_name_component(const struct cr_resource *resource, bool writes, struct cr_error *err);
+
 /* domain_consent.c: whether the object is the domain's, or its owner lets it become so. */
 bool cr_domain_owns(const struct cr_domain_objects *objects, const struct cr_json *object);
-/* Fills refused_reason and refused of the view. */
+/* Fills refused and refused_text of the view. */
 void cr_domain_consent_judge(const struct cr_domain_objects *objects, struct cr_domain_item *item);
 
 /* domain_order.c: the bundle of this write, in an order in which it cuts off nobody who verifies a leaf of the domain
@@ -135,9 +138,9 @@ bool cr_domain_target_write(struct cr_domain_objects *objects, struct cr_domain_
 /* The annotation and label of what the domain writes. */
 void cr_domain_mark(const struct cr_domain_objects *objects, struct cr_json *body);
 
-/* domain_ca_bundle.c. Owned words, NULL: it can be written. reason: static. */
+/* domain_ca_bundle.c. Owned words, NULL: it can be written. */
 char *cr_domain_ca_bundle_refuse(const struct cr_domain_target *target, const struct cr_json *object,
-                                 const char **reason);
+                                 enum cr_trust_reason *reason);
 struct cr_entry *cr_domain_ca_bundle_read(const struct cr_domain_target *target, const struct cr_json *object,
                                           size_t *len);
 /* The part of a merge patch that puts the bundle there. Owned. */

@@ -10,6 +10,7 @@ bool cr_domain_get(const struct cr_domain_objects *objects, const struct cr_reso
         return true;
     cr_autofree char *label = cr_domain_object_label(resource, ns, name);
     cr_error_wrap(&failed, "cannot read %s", label);
+    cr_domain_name_component(resource, false, &failed);
     if (err)
         *err = failed;
     return false;
@@ -22,7 +23,7 @@ static bool read_object(const struct cr_domain_objects *objects, struct cr_domai
     struct cr_error failed = {0};
     if (item->is_unread || cr_domain_get(objects, item->resource, item->ns, item->name, &item->object, &failed))
         return true;
-    if (item->closed_reason && failed.kind == CR_ERR_FORBIDDEN)
+    if (item->closed && failed.kind == CR_ERR_FORBIDDEN)
         return true;
     *err = failed;
     return false;
@@ -31,7 +32,7 @@ static bool read_object(const struct cr_domain_objects *objects, struct cr_domai
 static bool read_leaf_parts(const struct cr_domain_objects *objects, struct cr_domain_item *item, struct cr_error *err)
 {
     const struct cr_domain_leaf *leaf = cr_domain_item_leaf(objects, item);
-    if (item->closed_reason)
+    if (item->closed)
         return true;
     if (leaf->source == CR_LEAF_MIRROR &&
         !cr_domain_get(objects, &cr_res_secrets, item->ns, leaf->mirror, &item->source, err))

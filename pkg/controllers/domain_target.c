@@ -71,6 +71,7 @@ bool cr_domain_put(const struct cr_domain_objects *objects, const struct cr_reso
     }
     cr_autofree char *label = cr_domain_object_label(resource, ns, name);
     cr_error_wrap(&failed, "cannot %s %s", *held ? "patch" : "create", label);
+    cr_domain_name_component(resource, true, &failed);
     if (err)
         *err = failed;
     return false;

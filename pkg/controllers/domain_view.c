@@ -29,7 +29,7 @@ static void forget(struct cr_domain_objects *objects)
 static bool vouches(const struct cr_domain_objects *objects, const struct cr_domain_item *item)
 {
     const struct cr_domain *domain = objects->domain;
-    return item->is_leaf && !item->closed_reason && (!domain->cluster || domain->authority == CR_AUTHORITY_EXTERNAL);
+    return item->is_leaf && !item->closed && (!domain->cluster || domain->authority == CR_AUTHORITY_EXTERNAL);
 }
 
 static void add_published(struct cr_domain_objects *objects, const struct cr_domain_item *item,
@@ -117,8 +117,8 @@ static void view_item(struct cr_domain_objects *objects, struct cr_domain_item *
                                      .spec = item->spec,
                                      .found = item->object != NULL};
     cr_domain_consent_judge(objects, item);
-    out->refused_reason = item->refused_reason;
     out->refused = item->refused;
+    out->refused_text = item->refused_text;
     view_bundle(objects, item, out);
     if (item->is_leaf) {
         cr_domain_leaf_views(objects, item, out);

@@ -115,13 +115,13 @@ static const char *wanted_key_type(const struct cr_domain_gathered *gathered, si
     return source && source->has_leaf ? source->key_type : NULL;
 }
 
-/* Takes reason in words. */
-static void refuse(struct cr_domain_gathered *gathered, size_t i, const char *reason, char *words)
+/* Takes words. */
+static void refuse(struct cr_domain_gathered *gathered, size_t i, enum cr_trust_reason reason, char *words)
 {
     cr_strvec_add(&gathered->words, words);
     free(words);
-    gathered->list[i].refused_reason = reason;
-    gathered->list[i].refused = gathered->words.items[gathered->words.len - 1];
+    gathered->list[i].refused = reason;
+    gathered->list[i].refused_text = gathered->words.items[gathered->words.len - 1];
 }
 
 enum {
@@ -160,11 +160,11 @@ static void check_key(const struct cr_domain_source *source, struct cr_domain_ga
     const struct cr_domain_object *object = &gathered->list[i];
     const struct cr_material *published = cr_domain_objects_material(gathered->objects, i);
     const char *type = object->is_leaf ? wanted_key_type(gathered, i) : NULL;
-    if (!type || object->refused_reason || (published && cr_streq(published->key_type, type)))
+    if (!type || object->refused || (published && cr_streq(published->key_type, type)))
         return;
     char *refusal = refusal_of_key(source, gathered, i, type);
     if (refusal)
-        refuse(gathered, i, "KeyNotAccepted", refusal);
+        refuse(gathered, i, CR_TRUST_KEY_NOT_ACCEPTED, refusal);
 }
 
 char *cr_domain_refused_key(const struct cr_domain *domain, const struct cr_domain_object *object)
@@ -173,15 +173,18 @@ char *cr_domain_refused_key(const struct cr_domain *domain, const struct cr_doma
                        cr_or_empty(object->ns), object->name);
 }
 
-/* A note begins with the error's kind. */
+/* A note begins with the reason's name. */
 static void recall_refusal(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i)
 {
     cr_autofree char *key = cr_domain_refused_key(gathered->world.domain, &gathered->list[i]);
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(source->memory, key);
-    if (gathered->list[i].refused_reason || !note.text || cr_clock_monotonic_ms() - note.at_ms >= CR_DOMAIN_REFUSED_MS)
+    if (gathered->list[i].refused || !note.text || cr_clock_monotonic_ms() - note.at_ms >= CR_DOMAIN_REFUSED_MS)
         return;
-    bool forbidden = cr_starts_with(note.text, cr_error_kind_name(CR_ERR_FORBIDDEN));
-    refuse(gathered, i, forbidden ? "Forbidden" : "Invalid", cr_strdup(strchr(note.text, ' ') + 1));
+    size_t len = strcspn(note.text, " ");
+    cr_autofree char *name = cr_strndup(note.text, len);
+    enum cr_trust_reason reason = CR_TRUST_INVALID;
+    if (cr_trust_reason_parse(name, &reason))
+        refuse(gathered, i, reason, cr_strdup(note.text + len + 1));
 }
 
 static void look_at(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i)

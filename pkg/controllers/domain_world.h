@@ -47,7 +47,7 @@ CR_DEFINE_DISPOSE(cr_domain_world, struct cr_domain_gathered, cr_domain_world_di
 
 /* What the API server does not let us write is tried again after so long. */
 enum { CR_DOMAIN_REFUSED_MS = 60 * 1000 };
-/* Memory key of that, owned; its note is "Forbidden <why>" or "Invalid <why>". */
+/* Memory key of that, owned; its note is the name of a cr_trust_reason, a space, and why. */
 char *cr_domain_refused_key(const struct cr_domain *domain, const struct cr_domain_object *object);
 
 /* A Namespace's annotation CR_DOMAIN_CONSENT (NULL: none) has this ClusterTrustDomain's name, or "*". */

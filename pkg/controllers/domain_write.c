@@ -136,8 +136,8 @@ static bool write_item(struct cr_domain_objects *objects, struct cr_domain_item 
                        const struct cr_domain_write *write, int64_t now_ms, struct cr_error *err)
 {
     CR_CLEANUP(cr_buf) struct cr_buf bundle = {0};
-    if (item->refused_reason)
-        return cr_error_set(err, CR_ERR_INVALID, "%s", item->refused);
+    if (item->refused)
+        return cr_error_set(err, CR_ERR_INVALID, "%s", item->refused_text);
     if (!cr_domain_bundle_write(objects, item, write, &bundle, err))
         return false;
     return item->is_leaf ? write_leaf(objects, item, write, &bundle, now_ms, err)

@@ -18,7 +18,8 @@ struct turn {
     const struct cr_gathered *gathered;
     const struct cr_policy *policy; /* in force */
     char *owner;
-    char *refused; /* owned: the first thing that was, in words; NULL: nothing */
+    enum cr_trust_reason reason; /* of the first thing that was refused */
+    char *refused;               /* owned: that in words; NULL: nothing */
     struct cr_error failed;
 };
 
@@ -40,25 +41,25 @@ static void say(const struct turn *turn, bool warning, const char *reason, const
     cr_recorder_emit(turn->actor->recorder, &event);
 }
 
-/* Nothing is changed, and a person is told why. False, for the caller to return. */
-static bool refuse(struct turn *turn, const char *fmt, ...) CR_PRINTF(2, 3);
-static bool refuse(struct turn *turn, const char *fmt, ...)
+/* Nothing is changed, and an Event says why. False, for the caller to return. */
+static bool refuse(struct turn *turn, enum cr_trust_reason reason, const struct cr_trust_about *about)
 {
-    va_list args;
-    va_start(args, fmt);
-    cr_autofree char *message = cr_vasprintf(fmt, args);
-    va_end(args);
+    cr_autofree char *text = cr_trust_problem_text(reason, about);
+    cr_autofree char *message = cr_asprintf("spec.trust: %s", text);
     say(turn, true, "TrustNotPublished", message);
-    if (!turn->refused)
-        turn->refused = cr_steal(&message);
+    if (turn->refused)
+        return false;
+    turn->reason = reason;
+    turn->refused = cr_steal(&message);
     return false;
 }
 
-/* What time or another try may heal is tried again, the rest is told. False. */
+/* What time or another try may heal is tried again, the rest is reported. False. */
 static bool fail(struct turn *turn, const struct cr_error *err)
 {
+    const struct cr_trust_about about = {.detail = err->text, .component = "trust-domains"};
     if (err->kind == CR_ERR_FORBIDDEN || err->kind == CR_ERR_INVALID)
-        return refuse(turn, "%s", err->text);
+        return refuse(turn, err->kind == CR_ERR_FORBIDDEN ? CR_TRUST_FORBIDDEN : CR_TRUST_INVALID, &about);
     if (turn->failed.kind == CR_ERR_NONE)
         turn->failed = *err;
     return false;
@@ -83,9 +84,12 @@ static bool check_secret(struct turn *turn, size_t i)
     const struct cr_world_secret *seen = &turn->gathered->world.secrets[i];
     const char *name = turn->policy->secrets[i].name;
     const struct cr_material *settled = settled_of(&turn->gathered->status, name);
-    return seen->material || !settled || !cr_material_has_trust(settled) ||
-           refuse(turn, "Secret %s cannot be used, so the bundles of spec.trust stay as they are: %s", name,
-                  seen->found ? cr_or_empty(seen->problem_text) : "it is not there");
+    if (seen->material || !settled || !cr_material_has_trust(settled))
+        return true;
+    cr_autofree char *object = cr_asprintf("Secret %s", name);
+    return refuse(turn, CR_TRUST_SOURCE_UNUSABLE,
+                  &(struct cr_trust_about){
+                      .object = object, .detail = seen->found ? cr_or_empty(seen->problem_text) : "it is not there"});
 }
 
 static bool read_secret(struct turn *turn, const struct cr_policy_secret *names, struct cr_trust_sources *sources)
@@ -94,7 +98,7 @@ static bool read_secret(struct turn *turn, const struct cr_policy_secret *names,
     CR_CLEANUP(cr_secret_json)
     struct cr_json *secret = cr_client_get(turn->actor->client, &cr_res_secrets, turn->policy->ns, names->name, &err);
     if (!secret) {
-        cr_error_wrap(&err, "spec.trust: cannot read Secret %s", names->name);
+        cr_error_wrap(&err, "cannot read Secret %s", names->name);
         return fail(turn, &err);
     }
     CR_CLEANUP(cr_entry) struct cr_entry trust;
@@ -112,7 +116,9 @@ static bool read_secrets(struct turn *turn, struct cr_trust_sources *sources)
             (turn->gathered->world.secrets[i].material && !read_secret(turn, &turn->policy->secrets[i], sources)))
             return false;
     return sources->current.len ||
-           refuse(turn, "spec.trust: none of the Secrets has a CA in the key that keys.trust names (ca.crt)");
+           refuse(turn, CR_TRUST_NO_CA,
+                  &(struct cr_trust_about){
+                      .detail = "none of the Secrets has a CA in the key that keys.trust names (ca.crt)"});
 }
 
 /* --- targets --- */
@@ -122,32 +128,29 @@ static const struct cr_resource *resource_of(const struct cr_policy_trust_target
     return target->is_secret ? &cr_res_secrets : &cr_res_configmaps;
 }
 
+static bool refuse_target(struct turn *turn, const struct cr_policy_trust_target *target, enum cr_trust_reason reason,
+                          const char *owner)
+{
+    cr_autofree char *object = cr_asprintf("%s %s", resource_of(target)->kind, target->name);
+    return refuse(
+        turn, reason,
+        &(struct cr_trust_about){.object = object, .owner = owner, .wanted = turn->owner, .detail = "this policy"});
+}
+
 static bool check_owner(struct turn *turn, const struct cr_policy_trust_target *target, const struct cr_json *held)
 {
-    const char *kind = resource_of(target)->kind;
     const char *owner = cr_obj_annotation(held, CR_DOMAIN_ANNOTATION);
     if (cr_json_bool_at(held, false, "immutable"))
-        return refuse(turn, "spec.trust: %s %s is immutable: delete it, and it is made anew without that", kind,
-                      target->name);
-    if (cr_streq(owner, turn->owner))
-        return true;
-    if (owner)
-        return refuse(turn,
-                      "spec.trust: %s %s belongs to '%.300s' by its annotation " CR_DOMAIN_ANNOTATION
-                      ": change it to %s, or publish elsewhere",
-                      kind, target->name, owner, turn->owner);
-    return refuse(turn,
-                  "spec.trust: %s %s was not made by this policy: its owner lets it be overwritten with the "
-                  "annotation " CR_DOMAIN_ANNOTATION ": %s",
-                  kind, target->name, turn->owner);
+        return refuse_target(turn, target, CR_TRUST_IMMUTABLE, owner);
+    return cr_streq(owner, turn->owner) ||
+           refuse_target(turn, target, owner ? CR_TRUST_OTHER_DOMAIN : CR_TRUST_NOT_OURS, owner);
 }
 
 /* A selector may bring it among the Secrets: its CAs would be new ones for ever. */
 static bool check_no_source(struct turn *turn, const struct cr_policy_trust_target *target)
 {
     return !target->is_secret || !cr_policy_secret_of(turn->policy, target->name) ||
-           refuse(turn, "spec.trust: Secret %s is matched by spec.secretSelector, so it is read, and not written",
-                  target->name);
+           refuse_target(turn, target, CR_TRUST_TARGET_IS_SOURCE, NULL);
 }
 
 static bool is_held(const struct cr_entry *entry, const struct cr_bundle *bundle)
@@ -221,8 +224,7 @@ static bool write_target(struct turn *turn, const struct cr_policy_trust_target 
     warn_of_gaps(turn, target, &bundle->gaps);
     CR_CLEANUP(cr_secret_json) struct cr_json *body = body_of(turn, target, held, bundle);
     if (!send(turn, target, held, body, &err)) {
-        cr_error_wrap(&err, "spec.trust: cannot %s %s %s", held ? "patch" : "create", resource_of(target)->kind,
-                      target->name);
+        cr_error_wrap(&err, "cannot %s %s %s", held ? "patch" : "create", resource_of(target)->kind, target->name);
         return fail(turn, &err);
     }
     cr_autofree char *message = cr_asprintf("%s %s has %zu CAs now, %zu of them of before", resource_of(target)->kind,
@@ -237,7 +239,7 @@ static bool read_target(struct turn *turn, const struct cr_policy_trust_target *
     *held = cr_client_get(turn->actor->client, resource_of(target), turn->policy->ns, target->name, &err);
     if (*held || err.kind == CR_ERR_NOT_FOUND)
         return true;
-    cr_error_wrap(&err, "spec.trust: cannot read %s %s", resource_of(target)->kind, target->name);
+    cr_error_wrap(&err, "cannot read %s %s", resource_of(target)->kind, target->name);
     return fail(turn, &err);
 }
 
@@ -276,10 +278,14 @@ static bool publish_target(struct turn *turn, const struct cr_policy_trust_targe
     cr_entry_read(held, target->is_secret, target->key, &entry);
     const struct cr_pem_input previous = cr_entry_pem(&entry);
     if (!cr_trust_sources_make(sources, &previous, retained(turn), cr_clock_wall_ms(), &bundle, &err)) {
-        cr_error_wrap(&err, "spec.trust: no bundle can be made for %s %s", resource_of(target)->kind, target->name);
-        return fail(turn, &err);
+        cr_error_wrap(&err, "no bundle can be made for %s %s", resource_of(target)->kind, target->name);
+        return bundle.proof == CR_BUNDLE_WOULD_CUT_OFF
+                   ? refuse(turn, CR_TRUST_WOULD_CUT_OFF, &(struct cr_trust_about){.detail = err.text})
+                   : fail(turn, &err);
     }
-    return is_held(&entry, &bundle) || write_target(turn, target, held, &bundle);
+    if (!is_held(&entry, &bundle) && !write_target(turn, target, held, &bundle))
+        return false;
+    return bundle.proof == CR_BUNDLE_PROVED || refuse_target(turn, target, CR_TRUST_BUNDLE_TOO_COSTLY, NULL);
 }
 
 static void publish(struct turn *turn)
@@ -310,11 +316,24 @@ static void digest(const struct cr_gathered *gathered, const struct cr_policy_st
     cr_sha256_hex(cr_buf_text(&text), text.len, out);
 }
 
-/* What a note says was refused; NULL: nothing. Its text is the digest, and that behind it. */
-static const char *refused_in(const struct cr_note *note)
+/* What a note says was refused, in words; NULL: nothing. Its text is the digest, and behind it the name of the reason
+ * and the words. */
+static const char *refused_in(const struct cr_note *note, enum cr_trust_reason *reason)
 {
-    const char *words = note->text ? strchr(note->text, ' ') : NULL;
-    return words ? words + 1 : NULL;
+    const char *name = note->text ? strchr(note->text, ' ') : NULL;
+    if (!name)
+        return NULL;
+    size_t len = strcspn(++name, " ");
+    cr_autofree char *word = cr_strndup(name, len);
+    return cr_trust_reason_parse(word, reason) ? name + len + 1 : NULL;
+}
+
+/* A consent or a right can come at any time. What a bundle would do to leaves changes with the sources alone, and
+ * asking costs signatures. */
+static bool is_looked_at_soon(const struct cr_note *note)
+{
+    enum cr_trust_reason reason = CR_TRUST_FINE;
+    return refused_in(note, &reason) && reason != CR_TRUST_WOULD_CUT_OFF && reason != CR_TRUST_BUNDLE_TOO_COSTLY;
 }
 
 /* How long until the next look; 0: now. */
@@ -322,7 +341,7 @@ static int64_t rest_ms(const struct cr_note *note, const char *now)
 {
     if (!note->text || strncmp(note->text, now, CR_SHA256_HEX - 1) != 0)
         return 0;
-    int64_t due = note->at_ms + (refused_in(note) ? REFUSED_LOOK_MS : LOOK_MS) - cr_clock_monotonic_ms();
+    int64_t due = note->at_ms + (is_looked_at_soon(note) ? REFUSED_LOOK_MS : LOOK_MS) - cr_clock_monotonic_ms();
     return due > 0 ? due : 0;
 }
 
@@ -346,11 +365,12 @@ bool cr_trust_bundles_due(const struct cr_actor *actor, const struct cr_gathered
     return may_publish(gathered->world.policy) && rest_ms(&note, now) == 0;
 }
 
-static void tell_plan(struct cr_gathered *gathered, const char *refused)
+static void show_plan(struct cr_gathered *gathered, enum cr_trust_reason reason, const char *refused)
 {
     free(gathered->trust_refused);
     gathered->trust_refused = cr_strdup_or_null(refused);
-    gathered->world.trust_refused = gathered->trust_refused;
+    gathered->world.trust_refused = refused ? reason : CR_TRUST_FINE;
+    gathered->world.trust_refused_text = gathered->trust_refused;
 }
 
 bool cr_trust_bundles_publish(const struct cr_actor *actor, struct cr_gathered *gathered, int64_t *look_again_ms,
@@ -364,7 +384,9 @@ bool cr_trust_bundles_publish(const struct cr_actor *actor, struct cr_gathered *
     cr_autofree char *key = note_key(policy);
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(actor->memory, key);
     digest(gathered, &gathered->status, now);
-    tell_plan(gathered, refused_in(&note));
+    enum cr_trust_reason known = CR_TRUST_FINE;
+    const char *words = refused_in(&note, &known);
+    show_plan(gathered, known, words);
     *look_again_ms = rest_ms(&note, now);
     if (*look_again_ms)
         return true;
@@ -377,9 +399,10 @@ bool cr_trust_bundles_publish(const struct cr_actor *actor, struct cr_gathered *
         *err = turn.failed;
         return false;
     }
-    cr_autofree char *text = cr_asprintf("%s%s%s", now, refused ? " " : "", cr_or_empty(refused));
+    cr_autofree char *text =
+        refused ? cr_asprintf("%s %s %s", now, cr_trust_reason_name(turn.reason), refused) : cr_strdup(now);
     cr_memory_take_note(actor->memory, key, cr_clock_monotonic_ms(), text);
-    tell_plan(gathered, refused);
-    *look_again_ms = refused ? REFUSED_LOOK_MS : LOOK_MS;
+    show_plan(gathered, turn.reason, refused);
+    *look_again_ms = is_looked_at_soon(&(struct cr_note){.text = text}) ? REFUSED_LOOK_MS : LOOK_MS;
     return true;
 }

@@ -90,15 +90,34 @@ static bool is_published(const struct domain_ctx *ctx)
     return true;
 }
 
+/* Objects that are not written as they should be: takes the reason of the first. */
+static enum cr_trust_reason add_problems(const struct domain_ctx *ctx, struct lines *lines)
+{
+    enum cr_trust_reason first = CR_TRUST_FINE;
+    for (size_t i = 0; i < ctx->plan->status.objects_len; i++) {
+        const struct cr_domain_object_status *object = &ctx->plan->status.objects[i];
+        if (!object->problem)
+            continue;
+        first = first ? first : object->problem;
+        cr_autofree char *title = cr_domain_object_title(&ctx->world->objects[i]);
+        add_line(lines, cr_asprintf("%s (%s): %s", title, cr_trust_reason_name(object->problem),
+                                    cr_or_empty(object->problem_message)));
+    }
+    return first;
+}
+
+/* What a person has to mend comes first: what is only under way ends by itself. */
 static void converged(struct domain_ctx *ctx)
 {
     struct lines lines = {0};
+    enum cr_trust_reason problem = add_problems(ctx, &lines);
     add_waiting(ctx, &lines);
     size_t inferred = count_inferred(&ctx->plan->status);
     size_t objects = ctx->world->objects_len;
     bool pending = ctx->plan->writes_len || ctx->plan->stage_next_ca || ctx->plan->first_ca;
     if (lines.len)
-        set(ctx, "Converged", false, "RotationInProgress", lines_text(&lines));
+        set(ctx, "Converged", false, problem ? cr_trust_reason_name(problem) : "RotationInProgress",
+            lines_text(&lines));
     else if (pending || !is_published(ctx))
         set(ctx, "Converged", false, "NotPublished", "Not everything is published yet.");
     else if (inferred) {
@@ -165,15 +184,9 @@ static void degraded(struct domain_ctx *ctx)
     const char *reason = NULL;
     struct lines lines = {0};
     add_authority(ctx, &lines, &reason);
-    for (size_t i = 0; i < ctx->plan->status.objects_len; i++) {
-        const struct cr_domain_object_status *object = &ctx->plan->status.objects[i];
-        if (!object->problem_reason)
-            continue;
-        reason = reason ? reason : object->problem_reason;
-        cr_autofree char *title = cr_domain_object_title(&ctx->world->objects[i]);
-        add_line(&lines,
-                 cr_asprintf("%s (%s): %s", title, object->problem_reason, cr_or_empty(object->problem_message)));
-    }
+    enum cr_trust_reason problem = add_problems(ctx, &lines);
+    if (problem && !reason)
+        reason = cr_trust_reason_name(problem);
     if (reason)
         set(ctx, "Degraded", true, reason, lines_text(&lines));
     else

@@ -9,10 +9,11 @@
 
 enum { CLOCK_SKEW_MS = 5 * 60 * 1000 };
 
-static void set_problem(struct domain_leaf *leaf, const char *reason, char *problem)
+/* Takes text. */
+static void set_problem(struct domain_leaf *leaf, enum cr_trust_reason problem, char *text)
 {
-    leaf->problem_reason = reason;
     leaf->problem = problem;
+    leaf->problem_text = text;
 }
 
 /* --- whether it goes out now --- */
@@ -61,7 +62,7 @@ static void refuse_time(const struct domain_ctx *ctx, const struct cr_domain_lea
     bool expired = source->not_after_ms <= ctx->world->now_ms;
     cr_time_format(expired ? source->not_after_ms : source->not_before_ms, when);
     set_problem(
-        leaf, expired ? "Expired" : "NotYetValid",
+        leaf, expired ? CR_TRUST_EXPIRED : CR_TRUST_NOT_YET,
         cr_asprintf(expired ? "the leaf of its source has expired at %s" : "the leaf of its source is valid from %s",
                     when));
 }
@@ -72,22 +73,23 @@ static bool is_source_good(struct domain_ctx *ctx, size_t at, struct domain_leaf
     const struct cr_domain_leaf_view *source = &ctx->world->objects[at].source;
     const struct cr_domain_leaf *spec = cr_domain_leaf_of(ctx, at);
     int64_t now = ctx->world->now_ms;
-    if (source->problem_reason)
-        set_problem(leaf, source->problem_reason,
-                    cr_asprintf("source %s: %s", spec->mirror, cr_or_empty(source->problem)));
+    if (source->problem)
+        set_problem(leaf, source->problem,
+                    cr_asprintf("source %s: %s", spec->mirror, cr_or_empty(source->problem_text)));
     else if (!source->found)
-        set_problem(leaf, "SourceNotFound", cr_asprintf("Secret %s, its source, does not exist", spec->mirror));
+        set_problem(leaf, CR_TRUST_SOURCE_NOT_FOUND,
+                    cr_asprintf("Secret %s, its source, does not exist", spec->mirror));
     else if (source->not_after_ms <= now || source->not_before_ms > now + CLOCK_SKEW_MS)
         refuse_time(ctx, source, leaf);
     else if (!verifies_any(ctx, source))
         set_problem(
-            leaf, "UnknownIssuer",
+            leaf, CR_TRUST_UNKNOWN_ISSUER,
             cr_asprintf("the CA of the leaf in its source %s is not known, so nobody could be told to trust it: "
                         "put it into ca.crt there",
                         spec->mirror));
     if (source->found && source->not_before_ms > now + CLOCK_SKEW_MS)
         cr_domain_requeue_at(ctx, source->not_before_ms - CLOCK_SKEW_MS);
-    return !leaf->problem_reason;
+    return !leaf->problem;
 }
 
 static void mirror(struct domain_ctx *ctx, size_t at, struct domain_leaf *leaf)
@@ -95,7 +97,7 @@ static void mirror(struct domain_ctx *ctx, size_t at, struct domain_leaf *leaf)
     const struct cr_domain_object *object = &ctx->world->objects[at];
     if (!is_source_good(ctx, at, leaf) || leaf->put_back)
         return;
-    if (object->published.found && !object->published.problem_reason &&
+    if (object->published.found && !object->published.problem &&
         strcmp(object->published.fingerprint, object->source.fingerprint) == 0)
         return;
     if (is_free(ctx, at, object->source.verifies, leaf))
@@ -207,7 +209,7 @@ static void plan_leaf(struct domain_ctx *ctx, size_t at)
     struct domain_leaf *leaf = &ctx->leaves[at];
     leaf->put_back = cr_domain_is_put_back(ctx, at);
     ctx->is_put_back = ctx->is_put_back || leaf->put_back;
-    if (ctx->world->objects[at].refused_reason)
+    if (ctx->world->objects[at].refused)
         return;
     if (cr_domain_puts_back(ctx, at))
         put_back(ctx, at, leaf);

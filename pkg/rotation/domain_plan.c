@@ -26,7 +26,7 @@ static void init(struct domain_ctx *ctx, const struct cr_domain_world *world, st
 static void dispose(struct domain_ctx *ctx)
 {
     for (size_t i = 0; i < ctx->world->objects_len; i++)
-        free(ctx->leaves[i].problem);
+        free(ctx->leaves[i].problem_text);
     free(ctx->current);
     free(ctx->newest);
     free(ctx->anywhere);
@@ -87,10 +87,12 @@ static void compute(struct domain_ctx *ctx)
     cr_domain_plan_conditions(ctx);
 }
 
-static void set_ready(struct cr_domain_status *status, const char *reason, const char *problem, int64_t generation,
-                      int64_t now_ms)
+/* What was seen before says nothing of now. */
+static void set_unready(struct cr_domain_status *status, const char *reason, const char *problem, int64_t generation,
+                        int64_t now_ms)
 {
     cr_domain_status_condition(status, "Ready", false, reason, problem, generation, now_ms - now_ms % 1000);
+    cr_domain_status_condition(status, "Converged", false, reason, problem, generation, now_ms - now_ms % 1000);
 }
 
 void cr_domain_plan_make(const struct cr_domain_world *world, struct cr_domain_plan *plan)
@@ -101,7 +103,8 @@ void cr_domain_plan_make(const struct cr_domain_world *world, struct cr_domain_p
         return;
     plan->status.observed_generation = world->domain->generation;
     if (world->problem) {
-        set_ready(&plan->status, "CannotRead", world->problem, world->domain->generation, world->now_ms);
+        const char *reason = world->problem_reason ? cr_trust_reason_name(world->problem_reason) : "CannotRead";
+        set_unready(&plan->status, reason, world->problem, world->domain->generation, world->now_ms);
         plan->requeue_after_ms = LOOK_AGAIN_MS;
         return;
     }
@@ -121,5 +124,5 @@ void cr_domain_plan_invalid(const struct cr_domain_status *before, int64_t gener
     *out = (struct cr_domain_status){0};
     cr_domain_status_copy(out, before);
     out->observed_generation = generation;
-    set_ready(out, "Invalid", problem, generation, now_ms);
+    set_unready(out, "Invalid", problem, generation, now_ms);
 }

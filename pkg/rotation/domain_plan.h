@@ -32,8 +32,8 @@ struct cr_domain_ca {
 /* A leaf as published or in a source. */
 struct cr_domain_leaf_view {
     bool found;
-    const char *problem_reason; /* static; NULL: it can be used. found may be true */
-    const char *problem;        /* in words */
+    enum cr_trust_reason problem; /* CR_TRUST_FINE: it can be used. found may be true otherwise, too */
+    const char *problem_text;     /* in words */
     char fingerprint[CR_SHA256_HEX];
     int64_t not_before_ms, not_after_ms;
     const bool *verifies; /* [cas_len]: with that CA alone trusted, and the chain it is served with */
@@ -46,10 +46,8 @@ struct cr_domain_object {
     bool is_leaf;
     size_t spec; /* index into leaves or targets */
     bool found;
-    const char *refused_reason;           /* static: why it may not be written ("NotOurs", "NoConsent", "OtherDomain",
-                                           * "KeyNotAccepted", "NamespaceMissing", "Reserved", "Forbidden"); NULL: it
-                                           * may */
-    const char *refused;                  /* in words */
+    enum cr_trust_reason refused;         /* why it may not be written; CR_TRUST_FINE: it may */
+    const char *refused_text;             /* in words */
     const bool *bundle;                   /* [cas_len]: published there now */
     bool bundle_foreign;                  /* its trust has what is no CA at hand or cannot be read: written anew */
     struct cr_domain_leaf_view published; /* leaves */
@@ -82,7 +80,8 @@ struct cr_domain_world {
     size_t objects_len;
     struct cr_domain_authority_view authority;
     bool staging_found;
-    const char *problem; /* something needed cannot be read or seen: nothing is done; NULL */
+    const char *problem;                 /* something needed cannot be read or written: nothing is done; NULL */
+    enum cr_trust_reason problem_reason; /* beside it: CR_TRUST_FORBIDDEN, or CR_TRUST_FINE for any other */
     int64_t now_ms;
 };
 
@@ -121,7 +120,8 @@ void cr_domain_plan_make(const struct cr_domain_world *world, struct cr_domain_p
 void cr_domain_plan_dispose(struct cr_domain_plan *plan);
 CR_DEFINE_DISPOSE(cr_domain_plan, struct cr_domain_plan, cr_domain_plan_dispose)
 
-/* Status of a domain that cannot be used: Ready=False with the reason "Invalid"; what was remembered stays. */
+/* Status of a domain that cannot be used: Ready and Converged are False with the reason "Invalid"; what was remembered
+ * stays. */
 void cr_domain_plan_invalid(const struct cr_domain_status *before, int64_t generation, const char *problem,
                             int64_t now_ms, struct cr_domain_status *out);
 

@@ -9,13 +9,13 @@ struct domain_leaf {
     enum cr_leaf_act act;
     size_t issuer;
     bool cross_signed;
-    bool waits;                 /* another leaf is wanted, and not everybody trusts that yet */
-    size_t waits_on;            /* the object that does not */
-    bool held_back;             /* wanted and trusted, but the stage is held */
-    bool put_back;              /* a person put the previous one back, and that is in force */
-    bool switches_ca;           /* what is wanted is not trusted by all who trust what is published */
-    const char *problem_reason; /* static */
-    char *problem;              /* owned */
+    bool waits;       /* another leaf is wanted, and not everybody trusts that yet */
+    size_t waits_on;  /* the object that does not */
+    bool held_back;   /* wanted and trusted, but the stage is held */
+    bool put_back;    /* a person put the previous one back, and that is in force */
+    bool switches_ca; /* what is wanted is not trusted by all who trust what is published */
+    enum cr_trust_reason problem;
+    char *problem_text; /* owned */
 };
 
 struct domain_ctx {

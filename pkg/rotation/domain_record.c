@@ -17,7 +17,6 @@ static void dispose_object(struct cr_domain_object_status *object)
     free(object->trust_evidence);
     free(object->leaf_evidence);
     free(object->waits_for);
-    free(object->problem_reason);
     free(object->problem_message);
 }
 

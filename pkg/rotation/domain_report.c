@@ -34,7 +34,7 @@ static char *leaf_waits_for(const struct domain_ctx *ctx, const struct domain_le
     if (cr_domain_is_foreign(blocker))
         return cr_asprintf("its next leaf would not be trusted by those who read %s, which is not ours any more (%s): "
                            "give it back, or take it out of the spec",
-                           title, blocker->refused_reason);
+                           title, cr_trust_reason_name(blocker->refused));
     if (!blocker->found)
         return cr_asprintf("its next leaf would not be trusted by those who have read %s, which has been deleted: it "
                            "waits until that is there again",
@@ -55,7 +55,7 @@ static char *waits_for(const struct domain_ctx *ctx, size_t at)
 /* --- why it is not written --- */
 
 struct problem {
-    const char *reason;
+    enum cr_trust_reason reason;
     const char *message;
 };
 
@@ -63,25 +63,26 @@ static struct problem problem_of(const struct domain_ctx *ctx, size_t at)
 {
     const struct cr_domain_object *object = &ctx->world->objects[at];
     const struct domain_leaf *leaf = &ctx->leaves[at];
-    if (object->refused_reason)
-        return (struct problem){object->refused_reason, cr_or_empty(object->refused)};
-    if (leaf->problem_reason)
-        return (struct problem){leaf->problem_reason, leaf->problem};
+    if (object->refused)
+        return (struct problem){object->refused, cr_or_empty(object->refused_text)};
+    if (leaf->problem)
+        return (struct problem){leaf->problem, leaf->problem_text};
     if (!object->found && cr_domain_is_ca_bundle(ctx, object))
-        return (struct problem){"NotFound", "it does not exist, and is not created by a trust domain"};
-    return (struct problem){NULL, NULL};
+        return (struct problem){CR_TRUST_NOT_FOUND, "it does not exist, and is not created by a trust domain"};
+    return (struct problem){CR_TRUST_FINE, NULL};
 }
 
 static void set_problem(struct domain_ctx *ctx, size_t at, struct cr_domain_object_status *record)
 {
     struct problem problem = problem_of(ctx, at);
-    bool news = problem.reason && (!cr_streq(record->problem_reason, problem.reason) ||
-                                   !cr_streq(record->problem_message, problem.message));
+    bool news =
+        problem.reason && (record->problem != problem.reason || !cr_streq(record->problem_message, problem.message));
     if (news) {
         cr_autofree char *title = cr_domain_object_title(&ctx->world->objects[at]);
-        cr_domain_say(ctx, true, problem.reason, cr_asprintf("%s is left as it is: %s", title, problem.message));
+        cr_domain_say(ctx, true, cr_trust_reason_name(problem.reason),
+                      cr_asprintf("%s is left as it is: %s", title, problem.message));
     }
-    cr_strset(&record->problem_reason, problem.reason);
+    record->problem = problem.reason;
     cr_strset(&record->problem_message, problem.message);
 }
 

@@ -77,7 +77,7 @@ static bool is_back(const struct cr_domain_object *object)
 bool cr_domain_puts_back(const struct domain_ctx *ctx, size_t object)
 {
     const struct cr_domain_object *view = &ctx->world->objects[object];
-    return cr_domain_token_is_new(ctx, CR_ROTATE_PREVIOUS_LEAVES) && !view->refused_reason &&
+    return cr_domain_token_is_new(ctx, CR_ROTATE_PREVIOUS_LEAVES) && !view->refused &&
            cr_domain_is_usable(&view->previous) && view->previous.not_after_ms > ctx->world->now_ms && !is_back(view);
 }
 
@@ -112,7 +112,7 @@ static bool have_all_leaves_it(const struct domain_ctx *ctx)
 {
     for (size_t i = 0; i < ctx->world->objects_len; i++) {
         const struct cr_domain_object *object = &ctx->world->objects[i];
-        if (object->is_leaf && cr_domain_leaf_of(ctx, i)->source == CR_LEAF_ISSUE && !object->refused_reason &&
+        if (object->is_leaf && cr_domain_leaf_of(ctx, i)->source == CR_LEAF_ISSUE && !object->refused &&
             !cr_streq(object->token, ctx->world->domain->rotate_token))
             return false;
     }

@@ -9,7 +9,7 @@
 
 bool cr_domain_is_foreign(const struct cr_domain_object *object)
 {
-    return cr_streq(object->refused_reason, "NotOurs") || cr_streq(object->refused_reason, "OtherDomain");
+    return cr_trust_is_foreign(object->refused);
 }
 
 bool cr_domain_has_bundle(const struct domain_ctx *ctx, const struct cr_domain_object *object)
@@ -32,7 +32,7 @@ bool cr_domain_is_missed(const struct domain_ctx *ctx, size_t at)
 {
     const struct cr_domain_object *object = &ctx->world->objects[at];
     return !object->found && *ctx->plan->status.objects[at].trust && !cr_domain_is_ca_bundle(ctx, object) &&
-           !cr_streq(object->refused_reason, "NoConsent") && !cr_streq(object->refused_reason, "NamespaceMissing");
+           object->refused != CR_TRUST_NO_CONSENT && object->refused != CR_TRUST_NAMESPACE_MISSING;
 }
 
 /* What cannot be read (no evidence, then) may have readers as well. */
@@ -46,7 +46,7 @@ bool cr_domain_is_there(const struct domain_ctx *ctx, size_t at)
 /* A bundle can grow beside a leaf that is refused for its key. */
 bool cr_domain_may_write(const struct cr_domain_object *object)
 {
-    return !object->refused_reason || cr_streq(object->refused_reason, "KeyNotAccepted");
+    return !object->refused || object->refused == CR_TRUST_KEY_NOT_ACCEPTED;
 }
 
 bool cr_domain_has_ca(const struct cr_domain_object *object, size_t ca)
@@ -56,7 +56,7 @@ bool cr_domain_has_ca(const struct cr_domain_object *object, size_t ca)
 
 bool cr_domain_is_usable(const struct cr_domain_leaf_view *leaf)
 {
-    return leaf->found && !leaf->problem_reason;
+    return leaf->found && !leaf->problem;
 }
 
 bool cr_domain_leaf_verifies(const struct cr_domain_leaf_view *leaf, size_t ca)

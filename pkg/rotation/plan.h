@@ -10,6 +10,7 @@
 
 #include "api/policy.h"
 #include "api/status.h"
+#include "api/trust_problem.h"
 #include "base/cleanup.h"
 #include "codec/json.h"
 #include "codec/tzif.h"
@@ -136,8 +137,9 @@ struct cr_world {
     struct cr_world_beyond beyond;
     struct cr_world_budgets budgets;
     struct cr_world_limits limits;
-    const char *trust_refused; /* why a target of spec.trust is not written, in words; NULL: none is refused */
-    int64_t now_ms;            /* wall */
+    enum cr_trust_reason trust_refused; /* why a target of spec.trust is not written; CR_TRUST_FINE: all are */
+    const char *trust_refused_text;     /* in words */
+    int64_t now_ms;                     /* wall */
 };
 
 /* --- what to do --- */

@@ -178,7 +178,11 @@ static void converged(struct plan_ctx *ctx)
 {
     const struct cr_policy_status *status = &ctx->plan->status;
     if (!any_pending(status)) {
-        has_converged(ctx);
+        if (ctx->world->trust_refused)
+            set(ctx, "Converged", false, cr_trust_reason_name(ctx->world->trust_refused),
+                ctx->world->trust_refused_text);
+        else
+            has_converged(ctx);
         return;
     }
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
@@ -343,8 +347,8 @@ static void degraded(struct plan_ctx *ctx)
     if (!reason && text.len > before)
         reason = "NotVerified";
     if (ctx->world->trust_refused) {
-        add_line(&text, ctx->world->trust_refused);
-        reason = reason ? reason : "TrustNotPublished";
+        add_line(&text, ctx->world->trust_refused_text);
+        reason = reason ? reason : cr_trust_reason_name(ctx->world->trust_refused);
     }
     if (add_misfits(ctx, &text) && !reason)
         reason = CR_REASON_MISFIT;

@@ -39,10 +39,10 @@ static void check_item(const struct cr_domain *domain, struct cr_json *object, b
     struct cr_domain_item item = {
         .resource = &secrets, .ns = ns, .name = name, .is_leaf = is_leaf, .object = object, .password = object};
     cr_domain_consent_judge(&objects, &item);
-    require(!item.refused_reason == !item.refused && (!item.refused || *item.refused));
+    require(!item.refused == !item.refused_text && (!item.refused || *item.refused_text));
     require(item.refused || cr_domain_owns(&objects, object));
     require(item.refused || !cr_json_bool_at(object, false, "immutable"));
-    free(item.refused);
+    free(item.refused_text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

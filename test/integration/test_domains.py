@@ -198,7 +198,7 @@ def test_held_and_going_on_by_itself(domains: Domains) -> None:
 def refused(domains: Domains, reason: str, name: str = "server") -> str:
     """Why the object is not written, in words."""
     found = domains.wait(f"refused: {reason}", lambda domain: object_status(domain, name).get("problem", {}).get("reason") == reason)
-    assert conditions(found)["Degraded"][0] == "True"
+    assert conditions(found)["Degraded"] == ("True", reason) and conditions(found)["Converged"] == ("False", reason)
     return str(object_status(found, name)["problem"]["message"])
 
 
@@ -336,6 +336,28 @@ def test_a_domain_of_many_large_keys_lets_others_have_its_worker(domains: Domain
     domains.rotate("Leaves", "one")
     domains.wait("a new leaf", lambda _: serial(domains.secret("server")["tls.crt"]) != before)
     assert not domains.secret(large[-1])
+
+
+def test_without_the_component_nothing_is_green_and_it_is_named(
+    control_plane: ControlPlane, api: API, namespace: str, tmp_path: Path
+) -> None:
+    """An installation without the component trust-domains: it reads, and may write nothing but its status."""
+    rules = [
+        {"apiGroups": ["certroll.dev"], "resources": ["*"], "verbs": ["*"]},
+        {"apiGroups": ["", "apps", "policy"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
+    ]
+    kubeconfig = account(control_plane, namespace, "reader", rules, tmp_path)
+    good = material(pki.new_authority(1).issue("server"))
+    with Domains(control_plane, api, namespace, kubeconfig, tmp_path / "stage") as domains:
+        domains.put("server", good, owner=f"{namespace}/mesh")
+        domains.put("source", material(pki.new_authority(2).issue("server")))
+        domains.cover("server")
+        domains.start()
+        domains.apply(leaves=[{"name": "server", "source": mirror("source")}])
+        words = refused(domains, "Forbidden")
+        assert "Secret" in words and "manifests/components/trust-domains" in words
+        assert domains.secret("server") == good
 
 
 def test_without_the_right_to_domains_policies_work_as_before(

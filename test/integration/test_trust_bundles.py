@@ -65,14 +65,12 @@ class Bundles:
     def wait_event(self, reason: str, words: str) -> None:
         wait_until(f"an Event {reason} with '{words}', beside {self.events(reason)}", lambda: any(words in each for each in self.events(reason)), 60)
 
-    def wait_degraded(self, reason: str | None) -> None:
-        """By this reason; None: not."""
-        wait_until(f"Degraded: {reason}", lambda: self._degraded() == reason, 60)
+    def wait_condition(self, kind: str, status: str, reason: str) -> None:
+        wait_until(f"{kind}={status} by {reason}", lambda: self._condition(kind) == (status, reason), 60)
 
-    def _degraded(self) -> str | None:
-        status = self.api.get("certrotationpolicies", self.namespace, POLICY).get("status", {})
-        found = [each for each in status.get("conditions", []) if each["type"] == "Degraded" and each["status"] == "True"]
-        return str(found[0]["reason"]) if found else None
+    def _condition(self, kind: str) -> tuple[str, str] | None:
+        listed = self.api.get("certrotationpolicies", self.namespace, POLICY).get("status", {}).get("conditions", [])
+        return next(((each["status"], each["reason"]) for each in listed if each["type"] == kind), None)
 
 
 @pytest.fixture
@@ -142,9 +140,10 @@ def test_what_is_not_ours_is_left_alone_until_its_owner_consents(bundles: Bundle
     bundles.domains.put("source", material(ca.issue("web")))
     bundles.policy(CONFIG, {"kind": "ConfigMap", "name": "other"}, {"kind": "ConfigMap", "name": "free"})
     bundles.wait_held("ConfigMap", "free", ca)
-    bundles.wait_event("TrustNotPublished", f"ConfigMap trust was not made by this policy: its owner lets it be overwritten with the annotation {OWNER}: {bundles.owner}")
+    bundles.wait_event("TrustNotPublished", f"spec.trust: ConfigMap trust is not written by this policy: its owner lets it be overwritten with the annotation {OWNER}: {bundles.owner}")
     bundles.wait_event("TrustNotPublished", "ConfigMap other belongs to 'shop/mesh' by its annotation")
-    bundles.wait_degraded("TrustNotPublished")
+    bundles.wait_condition("Degraded", "True", "NotOurs")
+    bundles.wait_condition("Converged", "False", "NotOurs")
     for name in ("trust", "other"):
         assert bundles.api.get("configmaps", bundles.namespace, name)["data"]["ca.crt"] == "theirs"
     # An owner's own text is no bundle: it is emptied by whoever consents.
@@ -154,7 +153,8 @@ def test_what_is_not_ours_is_left_alone_until_its_owner_consents(bundles: Bundle
     assert bundles.api.get("configmaps", bundles.namespace, "trust")["data"]["more"] == "kept"
     bundles.api.merge("configmaps", bundles.namespace, "other", consent)
     bundles.wait_held("ConfigMap", "other", ca)
-    bundles.wait_degraded(None)
+    bundles.wait_condition("Degraded", "False", "AsExpected")
+    bundles.wait_condition("Converged", "True", "Converged")
 
 
 def test_what_cannot_be_used_changes_nothing(bundles: Bundles) -> None:
@@ -167,6 +167,7 @@ def test_what_cannot_be_used_changes_nothing(bundles: Bundles) -> None:
     broken = {**material(other.issue("web")), "tls.key": good["tls.key"]}
     bundles.domains.put("source", broken)
     bundles.wait_event("TrustNotPublished", "Secret source cannot be used, so the bundles of spec.trust stay as they are")
+    bundles.wait_condition("Converged", "False", "SourceUnusable")
     bundles.api.delete("secrets", bundles.namespace, "source")
     bundles.wait_event("TrustNotPublished", "the bundles of spec.trust stay as they are: it is not there")
     assert bundles.version("ConfigMap", "trust") == before
@@ -193,6 +194,7 @@ def test_a_missing_right_is_told(control_plane: ControlPlane, api: API, namespac
         bundles = Bundles(domains, api, namespace)
         domains.put("source", material(pki.new_authority(1).issue("web")))
         bundles.policy(CONFIG)
-        bundles.wait_event("TrustNotPublished", "cannot create ConfigMap trust")
+        bundles.wait_event("TrustNotPublished", "manifests/components/trust-domains")
+        bundles.wait_condition("Converged", "False", "Forbidden")
         with pytest.raises(APIError):
             api.get("configmaps", namespace, "trust")

@@ -51,13 +51,13 @@ static const struct plan_case cases[] = {
     {"what cannot be read may have readers", "issue staging", "AB", {{"ba", "1a", "*"}, {"?", NULL, NULL}}, "1:ba",
      TRUSTING},
     {"an object that may not be written blocks what it does not trust", "issue staging", "AB",
-     {{"ba", "1a", "*"}, {"a", NULL, "*", .refused = "Forbidden"}}, "", TRUSTING},
+     {{"ba", "1a", "*"}, {"a", NULL, "*", .refused = CR_TRUST_FORBIDDEN}}, "", TRUSTING},
     {"one that is not there does not", "issue staging", "AB",
-     {{"ba", "1a", "*"}, {.evidence = "", .refused = "NoConsent"}}, "0:ba=I:bs", SWITCHING},
+     {{"ba", "1a", "*"}, {.evidence = "", .refused = CR_TRUST_NO_CONSENT}}, "0:ba=I:bs", SWITCHING},
     {"one that was never ours does not", "issue staging", "AB",
-     {{"ba", "1a", "*"}, {"", NULL, NULL, .refused = "NotOurs"}}, "0:ba=I:bs", SWITCHING},
+     {{"ba", "1a", "*"}, {"", NULL, NULL, .refused = CR_TRUST_NOT_OURS}}, "0:ba=I:bs", SWITCHING},
     {"a refused key keeps its leaf, its bundle grows", "issue staging", "AB",
-     {{"a", "1a", "*", .refused = "KeyNotAccepted"}, {"a", NULL, "*"}}, "0:ba 1:ba", TRUSTING},
+     {{"a", "1a", "*", .refused = CR_TRUST_KEY_NOT_ACCEPTED}, {"a", NULL, "*"}}, "0:ba 1:ba", TRUSTING},
 
     /* why a leaf is issued */
     {"its life", "issue", "A", {{"a", "1a~", "*"}}, "0:a=I:as", SWITCHING},

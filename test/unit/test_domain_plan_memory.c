@@ -157,16 +157,52 @@ static void what_is_refused_is_told_once_and_names_the_object(void **state)
 {
     (void)state;
     static const struct plan_case c = {
-        .spec = "issue", .cas = "A", .objects = {{"a", "1a", "*"}, {.evidence = "", .refused = "NoConsent"}}};
+        .spec = "issue", .cas = "A", .objects = {{"a", "1a", "*"}, {.evidence = "", .refused = CR_TRUST_NO_CONSENT}}};
     CR_CLEANUP(scene) struct scene *s = scene_new(&c);
     CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
-    cr_strset(&s->status.objects[1].problem_reason, NULL);
+    s->status.objects[1].problem = CR_TRUST_FINE;
     go_on(s, 0, &plan);
     assert_true(has_event(&plan, "NoConsent"));
     assert_string_equal(condition(&plan.status, "Degraded")->reason, "NoConsent");
     assert_non_null(strstr(condition(&plan.status, "Degraded")->message, "ConfigMap ns/o1"));
     go_on(s, 1000, &plan);
     assert_false(has_event(&plan, "NoConsent"));
+}
+
+/* Each is green without it: everything else is published and has arrived. */
+static void what_is_not_written_as_it_should_be_has_not_converged(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        struct object_row object;
+        enum cr_trust_reason reason;
+    } rows[] = {
+        {"no right, and it has what it shall have",
+         {"a", NULL, "*", .refused = CR_TRUST_FORBIDDEN},
+         CR_TRUST_FORBIDDEN},
+        {"another writer", {"a", NULL, "*", .refused = CR_TRUST_OTHER_WRITER}, CR_TRUST_OTHER_WRITER},
+        {"immutable", {"a", NULL, "*", .refused = CR_TRUST_IMMUTABLE}, CR_TRUST_IMMUTABLE},
+        {"another domain's", {"", NULL, NULL, .refused = CR_TRUST_OTHER_DOMAIN}, CR_TRUST_OTHER_DOMAIN},
+        {"never ours", {"", NULL, NULL, .refused = CR_TRUST_NOT_OURS}, CR_TRUST_NOT_OURS},
+        {"no consent, so not there", {.evidence = "", .refused = CR_TRUST_NO_CONSENT}, CR_TRUST_NO_CONSENT},
+        {"a key that a consumer does not take",
+         {"a", "1a", "*", .refused = CR_TRUST_KEY_NOT_ACCEPTED},
+         CR_TRUST_KEY_NOT_ACCEPTED},
+    };
+    for (size_t i = 0; i < cr_array_len(rows); i++) {
+        struct plan_case c = {.spec = "issue", .cas = "A", .objects = {{"a", "1a", "*"}}};
+        c.objects[1] = rows[i].object;
+        CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+        CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+        go_on(s, 1000, &plan);
+        go_on(s, 1000, &plan);
+        const struct cr_condition *found = condition(&plan.status, "Converged");
+        if (found->status || !cr_streq(found->reason, cr_trust_reason_name(rows[i].reason)) ||
+            !strstr(found->message, "ns/o1") || !strstr(found->message, "it is refused"))
+            fail_msg("%s: %d, %s, %s", rows[i].rule, found->status, found->reason, found->message);
+        assert_int_equal(plan.status.objects[1].problem, rows[i].reason);
+    }
 }
 
 static void what_was_taken_from_us_has_readers(void **state)
@@ -176,7 +212,7 @@ static void what_was_taken_from_us_has_readers(void **state)
         .spec = "issue staging", .cas = "AB", .objects = {{"ba", "1a", "*"}, {"ba", NULL, "*"}}};
     CR_CLEANUP(scene) struct scene *s = scene_new(&c);
     CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
-    s->objects[1].refused_reason = "NotOurs";
+    s->objects[1].refused = CR_TRUST_NOT_OURS;
     s->objects[1].evidence = NULL;
     memset(s->bundles[1], 0, sizeof s->bundles[1]);
     for (int i = 0; i < 2; i++) {
@@ -224,14 +260,14 @@ static void a_new_leaf_waits_for_a_deleted_target_that_may_not_be_written(void *
     CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
     s->objects[1].found = false;
     s->objects[1].evidence = NULL;
-    s->objects[1].refused_reason = "Forbidden";
+    s->objects[1].refused = CR_TRUST_FORBIDDEN;
     memset(s->bundles[1], 0, sizeof s->bundles[1]);
     go_on(s, 1000, &plan);
     go_on(s, 1000, &plan);
     cr_autofree char *told = tell(s, &plan);
     assert_string_equal(told, "");
     assert_non_null(strstr(plan.status.objects[0].waits_for, "ConfigMap ns/o1, which has been deleted"));
-    s->objects[1].refused_reason = NULL;
+    s->objects[1].refused = CR_TRUST_FINE;
     go_on(s, 1000, &plan);
     cr_autofree char *allowed = tell(s, &plan);
     assert_string_equal(allowed, "1:b");
@@ -246,7 +282,7 @@ static void nobody_waits_for_what_was_deleted_without_consent(void **state)
     CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
     s->objects[1].found = false;
     s->objects[1].evidence = NULL;
-    s->objects[1].refused_reason = "NoConsent";
+    s->objects[1].refused = CR_TRUST_NO_CONSENT;
     memset(s->bundles[1], 0, sizeof s->bundles[1]);
     go_on(s, 1000, &plan);
     cr_autofree char *told = tell(s, &plan);
@@ -263,6 +299,11 @@ static void what_cannot_be_read_stops_all(void **state)
     go_on(s, 0, &plan);
     assert_int_equal(plan.writes_len, 0);
     assert_string_equal(condition(&plan.status, "Ready")->reason, "CannotRead");
+    assert_false(condition(&plan.status, "Converged")->status);
+    s->world.problem_reason = CR_TRUST_FORBIDDEN;
+    go_on(s, 0, &plan);
+    assert_string_equal(condition(&plan.status, "Ready")->reason, "Forbidden");
+    assert_string_equal(condition(&plan.status, "Converged")->reason, "Forbidden");
     assert_true(plan.requeue_after_ms > 0);
     s->world.problem = NULL;
     s->domain.deleting = true;
@@ -344,6 +385,7 @@ int main(void)
         cmocka_unit_test(history_has_how_long_each_stage_took),
         cmocka_unit_test(what_is_put_back_stays_until_its_source_or_a_person_changes),
         cmocka_unit_test(what_is_refused_is_told_once_and_names_the_object),
+        cmocka_unit_test(what_is_not_written_as_it_should_be_has_not_converged),
         cmocka_unit_test(what_was_taken_from_us_has_readers),
         cmocka_unit_test(what_was_deleted_has_readers_and_is_made_anew_first),
         cmocka_unit_test(a_new_leaf_waits_for_a_deleted_target_that_may_not_be_written),

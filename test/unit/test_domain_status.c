@@ -77,7 +77,7 @@ static void fill(struct cr_domain_status *status)
     cr_strset(&arrived->leaf_evidence, "Inferred");
     cr_strset(&add_leaf(status, "client-tls")->waits_for, "policy front: Deployment client has 1 pod with the old CAs");
     struct cr_domain_object_status *refused = cr_domain_status_object_add(status, "APIService", NULL, "v1.metrics");
-    cr_strset(&refused->problem_reason, "NotOurs");
+    refused->problem = CR_TRUST_NOT_OURS;
     cr_strset(&refused->problem_message, "annotate it certroll.dev/trust-domain: mesh to let this domain write it");
     status->rejected = cr_calloc(1, sizeof *status->rejected);
     status->rejected_len = 1;
@@ -177,13 +177,16 @@ static void test_an_object_has_converged_when_all_that_it_has_has_arrived(void *
     (void)state;
     static const struct {
         bool leaf, trust;
-        const char *leaf_evidence, *trust_evidence, *problem;
+        const char *leaf_evidence, *trust_evidence;
+        enum cr_trust_reason problem;
         const char *converged;
     } cases[] = {
-        {true, true, "Verified", "Inferred", NULL, "1/1"}, {false, true, NULL, "Inferred", NULL, "1/1"},
-        {true, true, NULL, "Verified", NULL, "0/1"},       {true, true, "Verified", NULL, NULL, "0/1"},
-        {false, false, NULL, NULL, NULL, "0/1"}, /* nothing is published */
-        {false, true, NULL, "Verified", "NotOurs", "0/1"},
+        {true, true, "Verified", "Inferred", CR_TRUST_FINE, "1/1"},
+        {false, true, NULL, "Inferred", CR_TRUST_FINE, "1/1"},
+        {true, true, NULL, "Verified", CR_TRUST_FINE, "0/1"},
+        {true, true, "Verified", NULL, CR_TRUST_FINE, "0/1"},
+        {false, false, NULL, NULL, CR_TRUST_FINE, "0/1"}, /* nothing is published */
+        {false, true, NULL, "Verified", CR_TRUST_NOT_OURS, "0/1"},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         CR_CLEANUP(cr_domain_status) struct cr_domain_status status = {0};
@@ -194,7 +197,7 @@ static void test_an_object_has_converged_when_all_that_it_has_has_arrived(void *
             digest(object->trust, 2);
         object->leaf_evidence = cr_strdup_or_null(cases[i].leaf_evidence);
         object->trust_evidence = cr_strdup_or_null(cases[i].trust_evidence);
-        object->problem_reason = cr_strdup_or_null(cases[i].problem);
+        object->problem = cases[i].problem;
         CR_CLEANUP(cr_json) struct cr_json *json = cr_domain_status_encode(&status);
         assert_string_equal(cr_json_string(cr_json_get(json, "converged")), cases[i].converged);
     }
@@ -210,7 +213,7 @@ static void test_of_many_objects_the_urgent_ones_are_whole(void **state)
         struct cr_domain_object_status *object = add_leaf(&status, name);
         cr_strset(&object->trust_evidence, i == 120 ? NULL : "Verified");
         cr_strset(&object->leaf_evidence, "Verified");
-        cr_strset(&object->problem_reason, i == 149 ? "NotOurs" : NULL);
+        object->problem = i == 149 ? CR_TRUST_NOT_OURS : CR_TRUST_FINE;
     }
     CR_CLEANUP(cr_json) struct cr_json *json = cr_domain_status_encode(&status);
     const struct cr_json *objects = cr_json_get(json, "objects");

@@ -54,10 +54,10 @@ static void a_source_that_cannot_be_used_says_why(void **state)
                        scene_secret(NULL, cases[i].certificate, cases[i].key, cases[i].trust));
         scene_look(&s);
         const struct cr_domain_leaf_view *source = &scene_view(&s, "Secret", "ns", "web")->source;
-        if (!source->found || !cr_streq(source->problem_reason, cases[i].reason))
-            fail_msg("%s: %s", cases[i].rule, cr_or_empty(source->problem_reason));
-        if (cases[i].words && !strstr(cr_or_empty(source->problem), cases[i].words))
-            fail_msg("%s: %s", cases[i].rule, cr_or_empty(source->problem));
+        if (!source->found || !cr_streq(cr_trust_reason_name(source->problem), cr_or_empty(cases[i].reason)))
+            fail_msg("%s: %s", cases[i].rule, cr_trust_reason_name(source->problem));
+        if (cases[i].words && !strstr(cr_or_empty(source->problem_text), cases[i].words))
+            fail_msg("%s: %s", cases[i].rule, cr_or_empty(source->problem_text));
         assert_true(
             !cr_domain_objects_source(s.objects, 0) ==
             (cases[i].reason && strcmp(cases[i].reason, "NoCA") != 0 && !strstr(cases[i].rule, "no certificate")));
@@ -112,7 +112,7 @@ static void a_source_s_own_cas_are_known_from_those_published_before(void **stat
             fail_msg("%s", cases[i].rule);
         const struct cr_domain_object *web = scene_view(&s, "Secret", "ns", "web");
         assert_true(web->published.verifies[b] && web->bundle[b] && !web->bundle_foreign);
-        assert_null(web->published.problem_reason);
+        assert_int_equal(web->published.problem, CR_TRUST_FINE);
         assert_true(cr_domain_objects_material(s.objects, 0)->trust_len == 1);
         scene_end(&s);
     }
@@ -220,7 +220,7 @@ static void one_team_s_cas_leave_room_for_those_of_all(void **state)
     assert_int_equal(s.world.authority.current, CR_DOMAIN_CA_USABLE);
     const struct cr_domain_object *view = scene_view(&s, "ConfigMap", "b", "trust");
     assert_true(scene_ca(&s, old) < s.world.cas_len && view->bundle[scene_ca(&s, old)] && !view->bundle_foreign);
-    assert_string_equal(scene_view(&s, "Secret", "a", "web")->source.problem_reason, "NoCA");
+    assert_int_equal(scene_view(&s, "Secret", "a", "web")->source.problem, CR_TRUST_NO_CA);
     scene_end(&s);
 }
 
@@ -250,9 +250,10 @@ static void what_may_be_written_and_what_not(void **state)
         scene_look(&s);
         for (size_t k = 0; k < 2; k++) {
             const struct cr_domain_object *view = &s.world.objects[k];
-            if (!cr_streq(view->refused_reason, cases[i].reason) ||
-                (cases[i].words && !strstr(cr_or_empty(view->refused), cases[i].words)))
-                fail_msg("%s: %s, %s", cases[i].rule, cr_or_empty(view->refused_reason), cr_or_empty(view->refused));
+            if (!cr_streq(cr_trust_reason_name(view->refused), cr_or_empty(cases[i].reason)) ||
+                (cases[i].words && !strstr(cr_or_empty(view->refused_text), cases[i].words)))
+                fail_msg("%s: %s, %s", cases[i].rule, cr_trust_reason_name(view->refused),
+                         cr_or_empty(view->refused_text));
             struct cr_error err = {0};
             if (cases[i].reason && scene_write(&s, (struct cr_domain_write){.object = k}, &err))
                 fail_msg("%s: it was written", cases[i].rule);
@@ -281,12 +282,12 @@ static void the_cluster_kind_writes_where_it_has_consent(void **state)
     s.store.forbidden = "/namespaces/b/";
     scene_look(&s);
     assert_int_equal(s.world.objects_len, 5);
-    assert_null(scene_view(&s, "Secret", "a", "one")->refused_reason);
-    assert_string_equal(scene_view(&s, "Secret", "b", "two")->refused_reason, "NoConsent");
-    assert_non_null(strstr(scene_view(&s, "Secret", "b", "two")->refused, "certroll.dev/trust-domains: \"mesh\""));
-    assert_string_equal(scene_view(&s, "Secret", "gone", "three")->refused_reason, "NamespaceMissing");
-    assert_null(scene_view(&s, "ConfigMap", "c", "trust")->refused_reason);
-    assert_null(scene_view(&s, "ConfigMap", "a", "trust")->refused_reason);
+    assert_int_equal(scene_view(&s, "Secret", "a", "one")->refused, CR_TRUST_FINE);
+    assert_int_equal(scene_view(&s, "Secret", "b", "two")->refused, CR_TRUST_NO_CONSENT);
+    assert_non_null(strstr(scene_view(&s, "Secret", "b", "two")->refused_text, "certroll.dev/trust-domains: \"mesh\""));
+    assert_int_equal(scene_view(&s, "Secret", "gone", "three")->refused, CR_TRUST_NAMESPACE_MISSING);
+    assert_int_equal(scene_view(&s, "ConfigMap", "c", "trust")->refused, CR_TRUST_FINE);
+    assert_int_equal(scene_view(&s, "ConfigMap", "a", "trust")->refused, CR_TRUST_FINE);
     scene_end(&s);
 }
 
@@ -324,10 +325,10 @@ static void what_a_domain_reads_and_keeps_is_no_place_to_publish(void **state)
         scene_look(&s);
         const struct cr_domain_object *view = scene_view(&s, cases[i].kind, "operator", cases[i].name);
         if (!cases[i].words) {
-            assert_null(view->refused_reason);
+            assert_int_equal(view->refused, CR_TRUST_FINE);
         } else {
-            assert_string_equal(view->refused_reason, "Reserved");
-            assert_non_null(strstr(view->refused, cases[i].words));
+            assert_int_equal(view->refused, CR_TRUST_RESERVED);
+            assert_non_null(strstr(view->refused_text, cases[i].words));
             assert_false(view->found || view->published.found);
             size_t at = scene_object(&s, cases[i].kind, "operator", cases[i].name);
             assert_false(scene_write(&s, (struct cr_domain_write){.object = at}, &err));

@@ -543,9 +543,9 @@ static void without_a_password_that_can_be_used_nothing_is_written(void **state)
         if (!cr_streq(cases[i].password, "-"))
             put_password(&s, cases[i].password);
         scene_look(&s);
-        assert_string_equal(s.world.objects[0].refused_reason, "KeystorePassword");
-        if (!strstr(s.world.objects[0].refused, cases[i].words))
-            fail_msg("%s", s.world.objects[0].refused);
+        assert_int_equal(s.world.objects[0].refused, CR_TRUST_KEYSTORE_PASSWORD);
+        if (!strstr(s.world.objects[0].refused_text, cases[i].words))
+            fail_msg("%s", s.world.objects[0].refused_text);
         scene_end(&s);
     }
 }

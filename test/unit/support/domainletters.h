@@ -23,7 +23,7 @@ struct object_row {
     const char *evidence; /* "*": all has arrived; else the CAs that everybody trusts; "-" behind: not the leaf */
     const char *source;
     const char *previous;
-    const char *refused;
+    enum cr_trust_reason refused;
 };
 
 struct plan_case {
@@ -80,7 +80,7 @@ static inline void set_leaf(const struct scene *s, const char *text, bool *verif
     out->not_after_ms = now_ms + year_ms / 2;
     mark(s, text + 1, verifies);
     if (strchr(text, '!'))
-        out->problem_reason = "KeyMismatch";
+        out->problem = CR_TRUST_KEY_MISMATCH;
     if (strchr(text, '~')) /* due, and nearly over */
         out->not_after_ms = now_ms + year_ms / 20;
     if (strchr(text, 'x')) /* over */
@@ -116,8 +116,8 @@ static inline void set_object(struct scene *s, const struct plan_case *c, size_t
                                      .is_leaf = row->leaf,
                                      .spec = i,
                                      .found = row->bundle,
-                                     .refused_reason = row->refused,
-                                     .refused = "it is refused",
+                                     .refused = row->refused,
+                                     .refused_text = "it is refused",
                                      .bundle = s->bundles[i],
                                      .issued_for = says(c, "respec") ? "other" : "spec",
                                      .wanted_for = "spec",

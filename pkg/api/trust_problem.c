@@ -1,0 +1,125 @@
+#include "api/trust_problem.h"
+
+#include "base/alloc.h"
+#include "base/strings.h"
+
+static const char *const names[CR_TRUST_REASONS] = {
+    [CR_TRUST_FINE] = "",
+    [CR_TRUST_NOT_OURS] = "NotOurs",
+    [CR_TRUST_OTHER_DOMAIN] = "OtherDomain",
+    [CR_TRUST_NO_CONSENT] = "NoConsent",
+    [CR_TRUST_NAMESPACE_MISSING] = "NamespaceMissing",
+    [CR_TRUST_RESERVED] = "Reserved",
+    [CR_TRUST_TARGET_IS_SOURCE] = "TargetIsSource",
+    [CR_TRUST_IMMUTABLE] = "Immutable",
+    [CR_TRUST_NOT_FOUND] = "NotFound",
+    [CR_TRUST_NO_CA_BUNDLE] = "NoCABundle",
+    [CR_TRUST_OTHER_WRITER] = "OtherWriter",
+    [CR_TRUST_KEYSTORE_PASSWORD] = "KeystorePassword",
+    [CR_TRUST_FORBIDDEN] = "Forbidden",
+    [CR_TRUST_INVALID] = "Invalid",
+    [CR_TRUST_KEY_NOT_ACCEPTED] = "KeyNotAccepted",
+    [CR_TRUST_SOURCE_NOT_FOUND] = "SourceNotFound",
+    [CR_TRUST_SOURCE_UNUSABLE] = "SourceUnusable",
+    [CR_TRUST_UNKNOWN_ISSUER] = "UnknownIssuer",
+    [CR_TRUST_NO_CA] = "NoCA",
+    [CR_TRUST_EMPTY] = "EmptyMaterial",
+    [CR_TRUST_UNPARSABLE] = "UnparsableMaterial",
+    [CR_TRUST_KEY_MISMATCH] = "KeyMismatch",
+    [CR_TRUST_ENCRYPTED] = "EncryptedKey",
+    [CR_TRUST_EXPIRED] = "Expired",
+    [CR_TRUST_NOT_YET] = "NotYetValid",
+    [CR_TRUST_INCOMPLETE] = "IncompleteMaterial",
+    [CR_TRUST_MATERIAL_TOO_COSTLY] = "TooCostly",
+    [CR_TRUST_WOULD_CUT_OFF] = "BundleWouldCutOff",
+    [CR_TRUST_BUNDLE_TOO_COSTLY] = "BundleTooCostly",
+};
+
+const char *cr_trust_reason_name(enum cr_trust_reason reason)
+{
+    return (size_t)reason < cr_array_len(names) ? names[reason] : "";
+}
+
+bool cr_trust_reason_parse(const char *text, enum cr_trust_reason *reason)
+{
+    for (size_t i = CR_TRUST_FINE + 1; i < cr_array_len(names); i++) {
+        if (!cr_streq(names[i], text))
+            continue;
+        *reason = (enum cr_trust_reason)i;
+        return true;
+    }
+    return false;
+}
+
+enum cr_trust_reason cr_trust_reason_of_material(enum cr_material_problem problem)
+{
+    static const enum cr_trust_reason reasons[] = {
+        [CR_MATERIAL_OK] = CR_TRUST_FINE,
+        [CR_MATERIAL_EMPTY] = CR_TRUST_EMPTY,
+        [CR_MATERIAL_UNPARSABLE] = CR_TRUST_UNPARSABLE,
+        [CR_MATERIAL_KEY_MISMATCH] = CR_TRUST_KEY_MISMATCH,
+        [CR_MATERIAL_ENCRYPTED] = CR_TRUST_ENCRYPTED,
+        [CR_MATERIAL_EXPIRED] = CR_TRUST_EXPIRED,
+        [CR_MATERIAL_NOT_YET] = CR_TRUST_NOT_YET,
+        [CR_MATERIAL_INCOMPLETE] = CR_TRUST_INCOMPLETE,
+        [CR_MATERIAL_TOO_COSTLY] = CR_TRUST_MATERIAL_TOO_COSTLY,
+    };
+    return (size_t)problem < cr_array_len(reasons) ? reasons[problem] : CR_TRUST_UNPARSABLE;
+}
+
+bool cr_trust_is_foreign(enum cr_trust_reason reason)
+{
+    return reason == CR_TRUST_NOT_OURS || reason == CR_TRUST_OTHER_DOMAIN;
+}
+
+/* --- sentences --- */
+
+static char *forbidden(const struct cr_trust_about *about)
+{
+    if (!about->component)
+        return cr_strdup(cr_or_empty(about->detail));
+    return cr_asprintf("%s. The component %s grants this right: apply manifests/components/%s if it is missing",
+                       cr_or_empty(about->detail), about->component, about->component);
+}
+
+static char *would_cut_off(const struct cr_trust_about *about)
+{
+    if (!about->leaf)
+        return cr_strdup(cr_or_empty(about->detail));
+    return cr_asprintf("%s keeps its bundle: with the new one %s would not verify the leaf of %s any more, in no order "
+                       "of the CAs; replace that leaf first, or give the new CA a name and key identifiers of its own",
+                       about->object, cr_or_empty(about->client), about->leaf);
+}
+
+char *cr_trust_problem_text(enum cr_trust_reason reason, const struct cr_trust_about *about)
+{
+    switch (reason) {
+    case CR_TRUST_NOT_OURS:
+        return cr_asprintf("%s is not written by %s: its owner lets it be overwritten with the "
+                           "annotation " CR_DOMAIN_ANNOTATION ": %s",
+                           about->object, about->detail, about->wanted);
+    case CR_TRUST_OTHER_DOMAIN:
+        return cr_asprintf("%s belongs to '%.300s' by its annotation " CR_DOMAIN_ANNOTATION
+                           ": change it to %s, or publish elsewhere",
+                           about->object, about->owner, about->wanted);
+    case CR_TRUST_TARGET_IS_SOURCE:
+        return cr_asprintf("%s is matched by spec.secretSelector, so it is read, and not written", about->object);
+    case CR_TRUST_IMMUTABLE:
+        return cr_asprintf("%s is immutable: publish under another name, since kubelets keep the old content of one "
+                           "that is deleted and created again",
+                           about->object);
+    case CR_TRUST_SOURCE_UNUSABLE:
+        return cr_asprintf("%s cannot be used, so the bundles of spec.trust stay as they are: %s", about->object,
+                           cr_or_empty(about->detail));
+    case CR_TRUST_FORBIDDEN:
+        return forbidden(about);
+    case CR_TRUST_WOULD_CUT_OFF:
+        return would_cut_off(about);
+    case CR_TRUST_BUNDLE_TOO_COSTLY:
+        return cr_asprintf("%s keeps every CA that it has, and the new ones stand behind them: to verify all leaves in "
+                           "use with another bundle would take more than certroll may spend",
+                           about->object);
+    default:
+        return cr_strdup(cr_or_empty(about->detail));
+    }
+}

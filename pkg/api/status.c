@@ -32,7 +32,7 @@ static void dispose_consumer(struct cr_consumer_status *consumer)
     free(consumer->target);
     free(consumer->component);
     free(consumer->reason);
-    free(consumer->blocked_by);
+    cr_gate_dispose(&consumer->gate);
     free(consumer->restarted_for);
     free(consumer->evicting);
     cr_strvec_dispose(&consumer->examples);
@@ -87,7 +87,7 @@ static void copy_consumer(struct cr_consumer_status *to, const struct cr_consume
     to->target = cr_strdup_or_null(from->target);
     to->component = cr_strdup_or_null(from->component);
     to->reason = cr_strdup_or_null(from->reason);
-    to->blocked_by = cr_strdup_or_null(from->blocked_by);
+    to->gate = cr_gate_copy(&from->gate);
     to->restarted_for = cr_strdup_or_null(from->restarted_for);
     to->evicting = cr_strdup_or_null(from->evicting);
     to->examples = (struct cr_strvec){0};

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/hold.h"
 #include "base/cleanup.h"
 #include "base/strvec.h"
 #include "codec/json.h"
@@ -73,7 +74,7 @@ enum cr_consumer_state {
     CR_CONSUMER_RESTARTING, /* rollout under way */
     CR_CONSUMER_VERIFYING,  /* waits for evidence */
     CR_CONSUMER_CONVERGED,
-    CR_CONSUMER_BLOCKED, /* a gate or missing right; blocked_by says which */
+    CR_CONSUMER_BLOCKED, /* by a gate or a missing right, which a person must lift; gate says which */
     CR_CONSUMER_FAILED,  /* rollout failed */
     CR_CONSUMER_ABSENT,  /* workload not there */
 };
@@ -97,7 +98,7 @@ struct cr_consumer_status {
     char *reason; /* one sentence */
     enum cr_consumer_state state;
     struct cr_pod_counts pods;
-    char *blocked_by;        /* NULL: nothing */
+    struct cr_gate gate;     /* what holds it where it is (blockedReason, blockedBy); open: nothing */
     int64_t last_restart_ms; /* 0: never by us */
     int64_t since_ms;        /* when the present decision was first made; 0 when idle */
     char *restarted_for;     /* rotation ids of the last restart, NULL: none. The same is not restarted for twice */

@@ -229,7 +229,8 @@ static void decode_consumer(const struct cr_json *json, struct cr_policy_status 
     out->reason = cr_status_text_or_null(json, "reason");
     cr_consumer_state_parse(cr_json_string(cr_json_get(json, "state")), &out->state);
     decode_pods(cr_json_get(json, "pods"), &out->pods);
-    out->blocked_by = cr_status_text_or_null(json, "blockedBy");
+    cr_hold_parse(cr_json_string(cr_json_get(json, "blockedReason")), &out->gate.hold);
+    out->gate.text = cr_status_text_or_null(json, "blockedBy");
     out->last_restart_ms = cr_status_time_or_0(json, "lastRestart");
     out->since_ms = cr_status_time_or_0(json, "since");
     out->restarted_for = cr_status_text_or_null(json, "restartedFor");

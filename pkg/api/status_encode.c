@@ -14,8 +14,7 @@
 /* As in the schema (maxItems, maxLength). */
 enum {
     CONSUMERS_WHOLE = 100, /* beyond it, only what must be remembered */
-    BLOCKED_BRIEF = 128,
-    PROBLEM_MAX = 864, /* shorter than the schema's: of 64 Secrets it counts */
+    PROBLEM_MAX = 864,     /* shorter than the schema's: of 64 Secrets it counts */
     WORD_MAX = CR_STATUS_WORD_MAX,
     SENTENCE_MAX = CR_STATUS_SENTENCE_MAX,
     OPAQUE_KEY_MAX = 272, /* a key's name, at most 253 bytes, and its digest */
@@ -224,6 +223,12 @@ static void encode_restart(struct cr_json *object, const struct cr_consumer_stat
         cr_status_add_time_micro(restarts, consumer->restarts.at_ms[i]);
 }
 
+static void encode_hold(struct cr_json *object, enum cr_hold hold)
+{
+    if (hold)
+        cr_json_set_string(object, "blockedReason", cr_hold_name(hold));
+}
+
 static struct cr_json *encode_consumer(const struct cr_consumer_status *consumer)
 {
     struct cr_json *object = cr_json_new_object();
@@ -238,7 +243,8 @@ static struct cr_json *encode_consumer(const struct cr_consumer_status *consumer
     struct cr_json *pods = cr_json_object_in(object, "pods");
     cr_json_set_int(pods, "total", consumer->pods.total);
     encode_counts(pods, &consumer->pods);
-    cr_status_set_text(object, "blockedBy", consumer->blocked_by, SENTENCE_MAX);
+    encode_hold(object, consumer->gate.hold);
+    cr_status_set_text(object, "blockedBy", consumer->gate.text, SENTENCE_MAX);
     cr_status_set_time(object, "lastRestart", consumer->last_restart_ms);
     cr_status_set_time_micro(object, "since", consumer->since_ms);
     encode_restart(object, consumer);
@@ -253,7 +259,7 @@ static struct cr_json *encode_brief(const struct cr_consumer_status *consumer)
     cr_json_set_string(object, "name", consumer->name);
     encode_target(object, consumer);
     cr_json_set_string(object, "state", cr_consumer_state_name(consumer->state));
-    cr_status_set_text(object, "blockedBy", consumer->blocked_by, BLOCKED_BRIEF);
+    encode_hold(object, consumer->gate.hold);
     cr_status_set_time_micro(object, "since", consumer->since_ms); /* evictions are counted by it */
     encode_restart(object, consumer);
     return object;

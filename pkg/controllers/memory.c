@@ -271,7 +271,7 @@ struct cr_note cr_memory_note(struct cr_memory *memory, const char *key)
     return copy;
 }
 
-void cr_memory_take_note(struct cr_memory *memory, const char *key, int64_t at_ms, const char *text)
+void cr_memory_note_refusal(struct cr_memory *memory, const char *key, int64_t at_ms, const char *text, bool by_budget)
 {
     pthread_mutex_lock(&memory->lock);
     struct cr_note *note = cr_strmap_get(memory->notes, key);
@@ -282,7 +282,13 @@ void cr_memory_take_note(struct cr_memory *memory, const char *key, int64_t at_m
     note->at_ms = at_ms;
     note->count++;
     cr_strset(&note->text, text);
+    note->by_budget = by_budget;
     pthread_mutex_unlock(&memory->lock);
+}
+
+void cr_memory_take_note(struct cr_memory *memory, const char *key, int64_t at_ms, const char *text)
+{
+    cr_memory_note_refusal(memory, key, at_ms, text, false);
 }
 
 void cr_memory_drop_note(struct cr_memory *memory, const char *key)

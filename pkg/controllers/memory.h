@@ -55,7 +55,8 @@ void cr_memory_forget_pod(struct cr_memory *memory, const char *uid);
 struct cr_note {
     int64_t at_ms;
     int count;
-    char *text; /* owned; NULL: none */
+    char *text;     /* owned; NULL: none */
+    bool by_budget; /* it is of an eviction that a PodDisruptionBudget did not allow */
 };
 /* A copy, to be disposed of; all zero when there is none. */
 struct cr_note cr_memory_note(struct cr_memory *memory, const char *key);
@@ -63,6 +64,8 @@ void cr_note_dispose(struct cr_note *note);
 CR_DEFINE_DISPOSE(cr_note, struct cr_note, cr_note_dispose)
 /* Sets time and text (may be NULL) and counts one more. */
 void cr_memory_take_note(struct cr_memory *memory, const char *key, int64_t at_ms, const char *text);
+/* The same of what was refused. */
+void cr_memory_note_refusal(struct cr_memory *memory, const char *key, int64_t at_ms, const char *text, bool by_budget);
 void cr_memory_drop_note(struct cr_memory *memory, const char *key);
 /* Drops all keys that start with the prefix. */
 void cr_memory_forget_keys(struct cr_memory *memory, const char *prefix);

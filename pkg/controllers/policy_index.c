@@ -107,13 +107,12 @@ static bool says_conflict(const struct cr_json *object)
     return false;
 }
 
-/* In our words, which are of budget.c, or in those of the API server. */
 static bool waits_for_budget(const struct cr_json *object)
 {
     const struct cr_json *consumers = cr_json_at(object, "status", "consumers");
     for (const struct cr_json *c = cr_json_first(consumers); c; c = cr_json_next(c)) {
-        const char *blocked_by = cr_or_empty(cr_json_string_at(c, "blockedBy"));
-        if (strstr(blocked_by, "PodDisruptionBudget") || strstr(blocked_by, "disruption budget"))
+        enum cr_hold hold = CR_HOLD_NONE;
+        if (cr_hold_parse(cr_json_string_at(c, "blockedReason"), &hold) && cr_hold_waits_for_budget(hold))
             return true;
     }
     return false;

@@ -17,63 +17,11 @@ enum { STATES = CR_CONSUMER_ABSENT + 1, DECISIONS = CR_DECISION_RESTART + 1, EVI
 
 static const char *const evidence_words[EVIDENCE] = {"Verified", "Inferred", "Stale", "Unknown"};
 
-/* As in plan_drain.c: also a restart that is as good as done waits for it. */
-#define DRAIN "drain: "
-
-/* How each text begins that the plan gives (plan_gate.c and those that it asks, plan_restart.c); the first that fits
- * counts. The last one stands for what is not here, such as an answer of the API server. */
-static const struct {
-    const char *text, *reason;
-} blocks[] = {
-    {"suspend", "Suspended"},
-    {"mode: Plan", "PlanMode"},
-    {"the policy is being deleted", "Deleting"},
-    {"restart.method: Never", "RestartNever"},
-    {"restart.maxConcurrent", "MaxConcurrent"},
-    {"restart.breaker", "CircuitBreaker"},
-    {"after: ", "Order"},
-    {"budget: waits: ", "BudgetWait"}, /* as it should be; what else a budget says, a person must mend */
-    {"budget: ", "Budget"},
-    {"restart.singleReplica", "SingleReplica"},
-    {"waits for the rollout under way", "Rollout"},
-    {"kubelet: ", "Kubelet"},
-    {"restart.windows: opens at ", "Window"}, /* as it should be; what else a window says, a person must mend */
-    {"restart.windows", "WindowTooLate"},
-    {"limit: ", "Limit"},
-    {"restart.", "NotSupported"},
-    {"its software is not in the catalogue", "UnknownSoftware"},
-    {"the workload is paused", "Paused"},
-    {"the Rollout is busy", "Updating"},
-    {"a ReplicaSet without", "UpdateStrategy"},
-    {"updateStrategy", "UpdateStrategy"},
-    {"the restart was undone", "RestartUndone"},
-    {"new pods go on serving the old leaf", "StillStale"},
-    {"drain: stuck: ", "DrainStuck"},
-    {DRAIN, "Drain"}, /* as it should be */
-    {"Secret ", "Secret"},
-    {"CertRotationPolicy ", "OtherPolicy"},
-    {"", "Other"},
-};
-enum { BLOCKS = sizeof blocks / sizeof *blocks };
-
-static size_t block_of(const char *blocked_by)
-{
-    size_t i = 0;
-    while (i < BLOCKS - 1 && !cr_starts_with(blocked_by, blocks[i].text))
-        i++;
-    return i;
-}
-
-const char *cr_policy_metrics_block_reason(const char *blocked_by)
-{
-    return blocks[block_of(blocked_by)].reason;
-}
-
 /* --- what is shown --- */
 
 struct tally {
     int states[STATES];
-    int blocked[BLOCKS];
+    int blocked[CR_HOLDS];
     int decisions[DECISIONS];
     int pods[EVIDENCE];
     int pending;
@@ -131,7 +79,7 @@ static struct cr_pack *keep(const struct shown *shown)
 {
     CR_CLEANUP(cr_buf) struct cr_buf packed = {0};
     pack_counts(&packed, shown->tally.states, STATES);
-    pack_counts(&packed, shown->tally.blocked, BLOCKS);
+    pack_counts(&packed, shown->tally.blocked, CR_HOLDS);
     pack_counts(&packed, shown->tally.decisions, DECISIONS);
     pack_counts(&packed, shown->tally.pods, EVIDENCE);
     pack_counts(&packed, &shown->tally.pending, 1);
@@ -144,7 +92,7 @@ static struct shown recall(const struct cr_pack *kept)
     struct shown shown = {0};
     struct cr_unpacking from = cr_pack_open(kept);
     unpack_counts(&from, shown.tally.states, STATES);
-    unpack_counts(&from, shown.tally.blocked, BLOCKS);
+    unpack_counts(&from, shown.tally.blocked, CR_HOLDS);
     unpack_counts(&from, shown.tally.decisions, DECISIONS);
     unpack_counts(&from, shown.tally.pods, EVIDENCE);
     unpack_counts(&from, &shown.tally.pending, 1);
@@ -215,20 +163,11 @@ void cr_policy_metrics_free(struct cr_policy_metrics *m)
 
 /* --- counting --- */
 
-/* Why a consumer is not served. A pause of a few seconds that it has by its policy is nothing to be told of. */
-static const char *stands_in_the_way(const struct cr_consumer_status *consumer)
-{
-    bool waits = consumer->state == CR_CONSUMER_BLOCKED || consumer->state == CR_CONSUMER_PENDING ||
-                 (consumer->state == CR_CONSUMER_RESTARTING && cr_starts_with(consumer->blocked_by, DRAIN));
-    return waits && !cr_streq(consumer->blocked_by, "restart.coalesce") ? consumer->blocked_by : NULL;
-}
-
 static void count_consumer(const struct cr_consumer_status *consumer, struct tally *tally)
 {
-    const char *block = stands_in_the_way(consumer);
     tally->states[consumer->state]++;
     tally->decisions[consumer->decision]++;
-    tally->blocked[block ? block_of(block) : 0] += block != NULL;
+    tally->blocked[consumer->gate.hold] += cr_hold_is_counted(consumer->gate.hold);
     tally->pods[0] += consumer->pods.verified;
     tally->pods[1] += consumer->pods.inferred;
     tally->pods[2] += consumer->pods.stale;
@@ -260,8 +199,9 @@ static void show_policy(const struct cr_policy_metrics *m, const char *ns, const
     for (size_t i = 0; i < STATES; i++)
         set_or_remove(m->consumers, CR_LABELS(ns, name, cr_consumer_state_name((enum cr_consumer_state)i)),
                       before->states[i], after->states[i]);
-    for (size_t i = 0; i < BLOCKS; i++)
-        set_or_remove(m->blocked, CR_LABELS(ns, name, blocks[i].reason), before->blocked[i], after->blocked[i]);
+    for (size_t i = 0; i < CR_HOLDS; i++)
+        set_or_remove(m->blocked, CR_LABELS(ns, name, cr_hold_name((enum cr_hold)i)), before->blocked[i],
+                      after->blocked[i]);
 }
 
 static void show_town(const struct cr_policy_metrics *m, const char *ns, const struct town *town)

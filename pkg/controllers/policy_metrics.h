@@ -31,7 +31,4 @@ void cr_policy_metrics_restarted(struct cr_policy_metrics *m, const struct cr_po
 void cr_policy_metrics_recorded(struct cr_policy_metrics *m, const struct cr_policy_status *before,
                                 const struct cr_policy_status *after);
 
-/* Of a text of consumers[].blockedBy, which may name anything, one of few words. */
-const char *cr_policy_metrics_block_reason(const char *blocked_by);
-
 #endif

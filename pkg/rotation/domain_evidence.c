@@ -215,8 +215,8 @@ static void add_consumer(const struct cr_consumer_status *consumer, struct cr_bu
     cr_buf_printf(text, "%s%s is %s", text->len ? "; " : "", consumer->name, cr_consumer_state_name(consumer->state));
     if (pods->total)
         cr_buf_printf(text, " with %d of %d pods", pods->verified + pods->inferred, pods->total);
-    if (consumer->blocked_by)
-        cr_buf_printf(text, ": %s", consumer->blocked_by);
+    if (consumer->gate.hold)
+        cr_buf_printf(text, ": %s", consumer->gate.text ? consumer->gate.text : cr_hold_name(consumer->gate.hold));
 }
 
 static char *name_consumers(const struct cr_policy_status *status)

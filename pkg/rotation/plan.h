@@ -94,6 +94,7 @@ struct cr_world_consumer { /* parallel to policy->consumers */
     int evictions;       /* of new pods that served the old leaf, by this process, for the present change */
     int64_t evicted_ms;  /* the last of them */
     const char *refused; /* what the API server said when a restart or eviction was last tried in vain; NULL: nothing */
+    bool refused_by_budget;              /* it was because of a PodDisruptionBudget */
     int64_t refused_until_ms;            /* not tried again before */
     const struct cr_world_other *others; /* parallel to policy->secrets; NULL: all are this policy's alone */
     struct cr_world_claim claim;

@@ -8,9 +8,6 @@
 #include "base/strings.h"
 #include "rotation/breaker.h"
 
-/* As in policy_metrics.c. */
-#define BREAKER "restart.breaker"
-
 void cr_plan_count_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     int64_t last_ms = cr_restart_annotation_at_ms(consumer->world->workload);
@@ -51,11 +48,6 @@ bool cr_plan_is_kept(const struct cr_policy_status *wanted, const struct cr_poli
     return true;
 }
 
-bool cr_plan_is_breaker(const char *blocked_by)
-{
-    return blocked_by && cr_starts_with(blocked_by, BREAKER);
-}
-
 /* "1h", "90s": as exact as a whole number of the largest unit is. */
 static char *span(int64_t ms)
 {
@@ -67,16 +59,17 @@ static char *span(int64_t ms)
     return ms % 1000 ? cr_asprintf("%lldms", (long long)ms) : cr_asprintf("%llds", (long long)(ms / 1000));
 }
 
-char *cr_plan_breaker(struct plan_ctx *ctx, const struct plan_consumer *consumer)
+struct cr_gate cr_plan_breaker(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     struct cr_breaker rule = ctx->world->policy->restart.breaker;
     int64_t ends_ms = cr_breaker_ends_ms(rule, &consumer->status->restarts, ctx->world->now_ms);
     if (!ends_ms)
-        return NULL;
+        return CR_GATE_OPEN;
     cr_plan_requeue_restart_by_clock(ctx->plan, ends_ms - ctx->world->now_ms);
     char until[CR_TIME_TEXT];
     cr_time_format(ends_ms + 999, until); /* has whole seconds: not before */
     cr_autofree char *within = span(rule.within_ms);
-    return cr_asprintf(BREAKER ": restarted %d %s within %s; the newest change is rolled out after %s", rule.restarts,
-                       rule.restarts == 1 ? "time" : "times", within, until);
+    return cr_gate_make(CR_HOLD_CIRCUIT_BREAKER,
+                        "restart.breaker: restarted %d %s within %s; the newest change is rolled out after %s",
+                        rule.restarts, rule.restarts == 1 ? "time" : "times", within, until);
 }

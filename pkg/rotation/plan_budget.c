@@ -159,21 +159,16 @@ static void ask(const struct plan_ctx *ctx, struct plan_consumer *consumer)
         judge(ctx, consumer, &consumer->way);
 }
 
-char *cr_plan_budget(struct plan_ctx *ctx, struct plan_consumer *consumer, bool *blocked)
+struct cr_gate cr_plan_budget(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     ask(ctx, consumer);
-    *blocked = consumer->way.way == CR_BUDGET_BLOCKED && !consumer->way.waits;
     if (consumer->way.way != CR_BUDGET_BLOCKED)
-        return NULL;
+        return CR_GATE_OPEN;
     cr_plan_requeue_restart(ctx->plan, LOOK_AGAIN_MS);
     if (consumer->way.reason == CR_BUDGET_SINGLE_REPLICA)
-        return cr_strdup(consumer->way.text);
-    return cr_asprintf("%s%s", consumer->way.waits ? CR_PLAN_WAITS_FOR_BUDGET : CR_PLAN_BUDGET, consumer->way.text);
-}
-
-bool cr_plan_is_budget(const char *blocked_by)
-{
-    return blocked_by && cr_starts_with(blocked_by, CR_PLAN_BUDGET);
+        return cr_gate_make(CR_HOLD_SINGLE_REPLICA, "%s", consumer->way.text);
+    return consumer->way.waits ? cr_gate_make(CR_HOLD_BUDGET_WAIT, "budget: waits: %s", consumer->way.text)
+                               : cr_gate_make(CR_HOLD_BUDGET, "budget: %s", consumer->way.text);
 }
 
 /* --- in words --- */

@@ -241,11 +241,12 @@ static bool holds_old_material(const struct plan_ctx *ctx, const struct plan_con
     return false;
 }
 
-bool cr_plan_repair_is_due(struct plan_ctx *ctx, const struct plan_consumer *consumer)
+bool cr_plan_repair_is_due(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     static const int64_t pauses_ms[] = {10 * 1000, 30 * 1000, 60 * 1000, 120 * 1000};
     int done = consumer->world->evictions;
-    if (consumer->held_by || ctx->world->policy->restart.method == CR_RESTART_NEVER || done >= CR_PLAN_EVICTIONS_MAX)
+    if (consumer->held_by.hold || ctx->world->policy->restart.method == CR_RESTART_NEVER ||
+        done >= CR_PLAN_EVICTIONS_MAX)
         return false;
     size_t step = (size_t)done < cr_array_len(pauses_ms) ? (size_t)done : cr_array_len(pauses_ms) - 1;
     int64_t due = done ? consumer->world->evicted_ms + pauses_ms[step] : 0;
@@ -256,13 +257,13 @@ bool cr_plan_repair_is_due(struct plan_ctx *ctx, const struct plan_consumer *con
         return false;
     }
     /* It is a restart of one pod. */
-    cr_autofree char *window = cr_plan_window(ctx, consumer);
-    return window == NULL;
+    CR_CLEANUP(cr_gate) struct cr_gate window = cr_plan_window(ctx, consumer);
+    return !window.hold;
 }
 
 /* A new pod that serves the old leaf mounted the Secret from its kubelet's cache (kubernetes#129645): what it read once
  * is old as well. One at a time, slower and slower, and not for ever: then something else keeps the old leaf. */
-static bool maybe_evict(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, size_t pod_index)
+static bool maybe_evict(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, size_t pod_index)
 {
     if (cr_plan_pod_is_gone(ctx, &consumer->world->pods[pod_index]) || !holds_old_material(ctx, consumer, pod_index) ||
         !cr_plan_repair_is_due(ctx, consumer))

@@ -206,9 +206,8 @@ static bool stands_in_the_way(const struct cr_consumer_status *consumer)
 {
     if (consumer->state == CR_CONSUMER_BLOCKED)
         return true;
-    return consumer->state == CR_CONSUMER_PENDING && consumer->blocked_by &&
-           !cr_streq(consumer->blocked_by, "restart.coalesce") &&
-           !cr_starts_with(consumer->blocked_by, CR_PLAN_WAITS_FOR_WINDOW);
+    enum cr_hold hold = consumer->gate.hold;
+    return consumer->state == CR_CONSUMER_PENDING && hold && hold != CR_HOLD_COALESCE && hold != CR_HOLD_WINDOW;
 }
 
 static void blocked(struct plan_ctx *ctx)
@@ -219,7 +218,7 @@ static void blocked(struct plan_ctx *ctx)
         const struct cr_consumer_status *consumer = &status->consumers[i];
         if (!stands_in_the_way(consumer))
             continue;
-        cr_autofree char *line = cr_asprintf("%s waits: %s", consumer->name, cr_or_empty(consumer->blocked_by));
+        cr_autofree char *line = cr_asprintf("%s waits: %s", consumer->name, cr_or_empty(consumer->gate.text));
         add_line(&text, line);
     }
     if (ctx->world->policy->suspend)
@@ -265,9 +264,10 @@ static const char *add_consumers(const struct plan_ctx *ctx, struct cr_buf *text
         bool missing = consumer->state == CR_CONSUMER_ABSENT && !ctx->consumers[i].spec->optional;
         if (!missing && consumer->state != CR_CONSUMER_FAILED)
             continue;
-        reason = missing ? "TargetNotFound" : "RolloutFailed";
+        if (!reason)
+            reason = missing ? "TargetNotFound" : cr_hold_name(CR_HOLD_ROLLOUT_FAILED);
         cr_autofree char *line =
-            cr_asprintf("%s: %s", consumer->name, missing ? consumer->reason : cr_or_empty(consumer->blocked_by));
+            cr_asprintf("%s: %s", consumer->name, missing ? consumer->reason : cr_or_empty(consumer->gate.text));
         add_line(text, line);
     }
     return reason;
@@ -291,9 +291,9 @@ static bool add_breakers(const struct plan_ctx *ctx, struct cr_buf *text)
     size_t before = text->len;
     for (size_t i = 0; i < ctx->consumers_len; i++) {
         const struct cr_consumer_status *consumer = ctx->consumers[i].status;
-        if (!cr_plan_is_breaker(consumer->blocked_by))
+        if (consumer->gate.hold != CR_HOLD_CIRCUIT_BREAKER)
             continue;
-        cr_autofree char *line = cr_asprintf("%s: %s", consumer->name, consumer->blocked_by);
+        cr_autofree char *line = cr_asprintf("%s: %s", consumer->name, consumer->gate.text);
         add_line(text, line);
     }
     return text->len > before;
@@ -341,7 +341,7 @@ static void degraded(struct plan_ctx *ctx)
     if (add_refused_keys(ctx, &text) && !reason)
         reason = "KeyTypeNotAccepted";
     if (add_breakers(ctx, &text) && !reason)
-        reason = CR_REASON_BREAKER;
+        reason = cr_hold_event(CR_HOLD_CIRCUIT_BREAKER);
     size_t before = text.len;
     add_unverifiable(ctx, &text);
     if (!reason && text.len > before)

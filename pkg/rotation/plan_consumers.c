@@ -7,10 +7,15 @@
 #include "base/strings.h"
 #include "rotation/usage.h"
 
-void cr_plan_set_state(struct cr_consumer_status *status, enum cr_consumer_state state, const char *blocked_by)
+void cr_plan_set_state(struct cr_consumer_status *status, enum cr_consumer_state state)
+{
+    cr_plan_set_held(status, state, CR_GATE_OPEN);
+}
+
+void cr_plan_set_held(struct cr_consumer_status *status, enum cr_consumer_state state, struct cr_gate gate)
 {
     status->state = state;
-    cr_strset(&status->blocked_by, blocked_by);
+    cr_gate_set(&status->gate, gate);
 }
 
 /* --- who is concerned, and what was decided --- */
@@ -21,17 +26,17 @@ static void rest(const struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
     if (consumer->change_held) {
-        cr_plan_set_state(status, CR_CONSUMER_BLOCKED, consumer->held_by);
+        cr_plan_set_held(status, CR_CONSUMER_BLOCKED, cr_gate_copy(&consumer->held_by));
         return;
     }
     /* Of one that is listed in brief only the state is remembered. */
     if (!status->reason && status->state == CR_CONSUMER_IDLE) {
         cr_strset(&status->reason, "No change was seen since certroll began to watch.");
-        cr_plan_set_state(status, CR_CONSUMER_IDLE, NULL);
+        cr_plan_set_state(status, CR_CONSUMER_IDLE);
         return;
     }
     if (status->state != CR_CONSUMER_IDLE)
-        cr_plan_set_state(status, CR_CONSUMER_CONVERGED, NULL);
+        cr_plan_set_state(status, CR_CONSUMER_CONVERGED);
     cr_strvec_dispose(&status->examples);
 }
 
@@ -48,7 +53,7 @@ static void absent(const struct plan_consumer *consumer)
                     may_be_owned ? ", or a Deployment or Rollout has made it, which is the consumer then" : "",
                     consumer->spec->optional ? "; it is optional, so this is no error" : "");
     cr_strset(&status->reason, why);
-    cr_plan_set_state(status, CR_CONSUMER_ABSENT, NULL);
+    cr_plan_set_state(status, CR_CONSUMER_ABSENT);
 }
 
 /* Not looked at either: thousands of Jobs would be watched to say that nothing is done for them. */
@@ -61,7 +66,7 @@ static void leave_to_next_run(const struct plan_consumer *consumer)
                     "is left to end with what it has read.",
                     consumer->spec->kind, consumer->spec->target);
     cr_strset(&status->reason, why);
-    cr_plan_set_state(status, CR_CONSUMER_IDLE, NULL);
+    cr_plan_set_state(status, CR_CONSUMER_IDLE);
 }
 
 /* No pods: its controller takes up what it names. */
@@ -83,8 +88,9 @@ static void find_broken_secret(const struct plan_ctx *ctx, struct plan_consumer 
         if (!secret->problem_reason || !cr_strvec_has(&used, secret->name))
             continue;
         consumer->change_held = consumer->change_held || secret->pending.set;
-        if (!consumer->held_by)
-            consumer->held_by = cr_asprintf("Secret %s: %s", secret->name, secret->problem_reason);
+        if (!consumer->held_by.hold)
+            consumer->held_by =
+                cr_gate_make(CR_HOLD_SECRET_PROBLEM, "Secret %s: %s", secret->name, secret->problem_reason);
     }
 }
 
@@ -108,8 +114,8 @@ static void decide(struct plan_ctx *ctx, struct plan_consumer *consumer)
         cr_decide(&input, &consumer->decision);
     consumer->concerned = consumer->decision.kind != CR_DECISION_NONE;
     /* New pods would have a leaf that their software cannot use: the old ones are the good ones. */
-    if (!consumer->held_by && consumer->decision.not_accepted)
-        consumer->held_by = cr_strdup(consumer->decision.not_accepted);
+    if (!consumer->held_by.hold && consumer->decision.not_accepted)
+        consumer->held_by = cr_gate_make(CR_HOLD_KEY_TYPE_NOT_ACCEPTED, "%s", consumer->decision.not_accepted);
     char *others = consumer->concerned ? NULL : cr_plan_others_reason(ctx, consumer);
     if (others) {
         free(consumer->decision.reason);
@@ -166,12 +172,12 @@ static void freeze(const struct plan_ctx *ctx, struct plan_consumer *consumer, s
     const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
     struct plan_change *change = &consumer->changes[k];
     change->frozen = ctx->changes[k].was_immutable && secret->restart_classes;
-    if (change->frozen && !consumer->held_by)
-        consumer->held_by =
-            cr_asprintf("Secret %s was immutable and was replaced under its name: kubelets give the old "
-                        "content to new pods, too, while a pod of their node uses it. Use a Secret of "
-                        "another name",
-                        ctx->changes[k].secret->name);
+    if (change->frozen && !consumer->held_by.hold)
+        consumer->held_by = cr_gate_make(CR_HOLD_IMMUTABLE_SECRET,
+                                         "Secret %s was immutable and was replaced under its name: kubelets give the "
+                                         "old content to new pods, too, while a pod of their node uses it. Use a "
+                                         "Secret of another name",
+                                         ctx->changes[k].secret->name);
 }
 
 /* Those of the classes that an annotation names with this material. */
@@ -369,7 +375,7 @@ void cr_plan_consumers_dispose(struct plan_ctx *ctx)
         cr_decision_dispose(&consumer->decision);
         cr_shutdown_hooks_dispose(&consumer->hooks);
         free(consumer->changes);
-        free(consumer->held_by);
+        cr_gate_dispose(&consumer->held_by);
         free(consumer->evidence);
         cr_budget_verdict_dispose(&consumer->way);
     }

@@ -81,33 +81,27 @@ bool cr_plan_drains(const struct plan_consumer *consumer)
 
 /* --- in words: times, not what is left of them, which would be news each second --- */
 
-static char *say_stuck(const struct cr_world_ending *ending)
+static struct cr_gate say_stuck(const struct cr_world_ending *ending)
 {
     char until[CR_TIME_TEXT];
     cr_time_format(ending->until_ms, until);
-    return cr_asprintf(CR_PLAN_DRAIN_STUCK
-                       "old pod %s should have ended by %s and is still there: look at its node; when that is gone for "
-                       "good, kubectl delete pod --force",
-                       ending->pod.name, until);
+    return cr_gate_make(CR_HOLD_DRAIN_STUCK,
+                        "drain: stuck: old pod %s should have ended by %s and is still there: look at its node; when "
+                        "that is gone for good, kubectl delete pod --force",
+                        ending->pod.name, until);
 }
 
-static char *say_drain(const struct plan_drain *drain)
+static struct cr_gate say_drain(const struct plan_drain *drain)
 {
     char since[CR_TIME_TEXT];
     char most[CR_TIME_TEXT];
     cr_time_format(drain->last->since_ms, since);
     cr_duration_format(most_ms(drain->last), most);
     if (drain->pods == 1)
-        return cr_asprintf(CR_PLAN_DRAIN "old pod %s drains its connections since %s, at most %s",
-                           drain->last->pod.name, since, most);
-    return cr_asprintf(CR_PLAN_DRAIN "%zu old pods drain their connections, %s since %s, at most %s", drain->pods,
-                       drain->last->pod.name, since, most);
-}
-
-static bool is_on_record(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
-{
-    const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer->status);
-    return known && cr_starts_with(known->blocked_by, CR_PLAN_DRAIN_STUCK);
+        return cr_gate_make(CR_HOLD_DRAIN, "drain: old pod %s drains its connections since %s, at most %s",
+                            drain->last->pod.name, since, most);
+    return cr_gate_make(CR_HOLD_DRAIN, "drain: %zu old pods drain their connections, %s since %s, at most %s",
+                        drain->pods, drain->last->pod.name, since, most);
 }
 
 bool cr_plan_await_drain(const struct plan_consumer *consumer)
@@ -115,17 +109,20 @@ bool cr_plan_await_drain(const struct plan_consumer *consumer)
     const struct plan_drain *drain = &consumer->drain;
     if (!cr_plan_drains(consumer))
         return false;
-    cr_autofree char *text = drain->stuck ? say_stuck(drain->stuck) : say_drain(drain);
-    cr_plan_set_state(consumer->status, drain->stuck ? CR_CONSUMER_BLOCKED : CR_CONSUMER_RESTARTING, text);
+    if (drain->stuck)
+        cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED, say_stuck(drain->stuck));
+    else
+        cr_plan_set_held(consumer->status, CR_CONSUMER_RESTARTING, say_drain(drain));
     return true;
 }
 
 /* What is said is what is recorded, or it would be said again each time. */
 void cr_plan_say_stuck(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index)
 {
-    const char *text = consumer->status->blocked_by;
-    if (cr_starts_with(text, CR_PLAN_DRAIN_STUCK) && !is_on_record(ctx, consumer))
-        cr_plan_say_workload(ctx->plan, true, index, "DrainStuck", cr_strdup(text));
+    const struct cr_gate *gate = &consumer->status->gate;
+    const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer->status);
+    if (gate->hold == CR_HOLD_DRAIN_STUCK && (!known || known->gate.hold != CR_HOLD_DRAIN_STUCK))
+        cr_plan_say_workload(ctx->plan, true, index, cr_hold_event(gate->hold), cr_strdup(gate->text));
 }
 
 /* --- who waits for their end --- */

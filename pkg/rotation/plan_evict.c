@@ -190,22 +190,24 @@ static bool can_show(const struct plan_ctx *ctx, const struct plan_consumer *con
     return false;
 }
 
-char *cr_plan_evict_blind(struct plan_ctx *ctx, const struct plan_consumer *consumer)
+struct cr_gate cr_plan_evict_blind(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     int64_t due = 0;
+    if (consumer->way.way != CR_BUDGET_EVICT)
+        return CR_GATE_OPEN;
     for (size_t k = 0; k < ctx->changes_len; k++)
         if (consumer->changes[k].classes && consumer->changes[k].demanded && !can_show(ctx, consumer, k) &&
             consumer->changes[k].since_ms + CR_KUBELET_REFRESH_MS > due)
             due = consumer->changes[k].since_ms + CR_KUBELET_REFRESH_MS;
     if (ctx->world->now_ms >= due)
-        return NULL;
+        return CR_GATE_OPEN;
     cr_plan_requeue_restart(ctx->plan, due - ctx->world->now_ms);
     char until[CR_TIME_TEXT];
     cr_time_format(due + 999, until);
-    return cr_asprintf(CR_PLAN_WAITS_FOR_KUBELET
-                       "evictions wait until %s: before, a new pod may mount the old Secret from its kubelet's cache, "
-                       "and no handshake could tell",
-                       until);
+    return cr_gate_make(CR_HOLD_KUBELET,
+                        "kubelet: evictions wait until %s: before, a new pod may mount the old Secret from its "
+                        "kubelet's cache, and no handshake could tell",
+                        until);
 }
 
 /* --- what is done --- */
@@ -239,7 +241,7 @@ static void evict(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t i
 {
     struct cr_consumer_status *status = consumer->status;
     const struct cr_world_pod *chosen = &consumer->world->pods[pod];
-    cr_plan_set_state(status, CR_CONSUMER_RESTARTING, NULL);
+    cr_plan_set_state(status, CR_CONSUMER_RESTARTING);
     if (consumer->evicts && cr_streq(status->evicting, chosen->uid)) {
         PLAN_PUSH(ctx->plan->evictions, ctx->plan->evictions_len,
                   {.consumer = index, .pod = pod, .repair = cr_plan_came_by_eviction(consumer, chosen)});
@@ -267,7 +269,11 @@ static bool too_young(struct plan_ctx *ctx, const struct plan_consumer *consumer
 void cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
     bool waits = rolls(consumer);
-    cr_plan_set_state(consumer->status, CR_CONSUMER_PENDING, waits ? "waits for the rollout under way" : NULL);
+    if (waits)
+        cr_plan_set_held(consumer->status, CR_CONSUMER_PENDING,
+                         cr_gate_make(CR_HOLD_ROLLOUT_UNDER_WAY, "waits for the rollout under way"));
+    else
+        cr_plan_set_state(consumer->status, CR_CONSUMER_PENDING);
     if (waits)
         cr_plan_requeue_restart(ctx->plan, LOOK_AGAIN_MS);
     if (waits || consumer->way.pod == SIZE_MAX || too_young(ctx, consumer))
@@ -290,11 +296,11 @@ static bool find_repair(const struct plan_ctx *ctx, const struct plan_consumer *
 static void repair(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, size_t pod)
 {
     if (consumer->world->evictions >= CR_PLAN_EVICTIONS_MAX)
-        cr_plan_set_state(consumer->status, CR_CONSUMER_BLOCKED, CR_PLAN_COPIED);
+        cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED, cr_plan_still_stale());
     else if (cr_plan_repair_is_due(ctx, consumer))
         evict(ctx, consumer, index, pod);
     else
-        cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING, NULL);
+        cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING);
 }
 
 /* The one on record goes before others like it: after a crash pods come in any order. */
@@ -310,14 +316,13 @@ static size_t recorded_or(const struct plan_ctx *ctx, const struct plan_consumer
 
 static void evict_next(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
-    bool blocked = false;
-    cr_autofree char *gate = cr_plan_budget(ctx, consumer, &blocked);
-    if (!gate && consumer->way.pod != SIZE_MAX)
+    CR_CLEANUP(cr_gate) struct cr_gate gate = cr_plan_budget(ctx, consumer);
+    if (!gate.hold && consumer->way.pod != SIZE_MAX)
         evict(ctx, consumer, index, recorded_or(ctx, consumer, consumer->way.pod));
-    else if (!gate || consumer->way.reason == CR_BUDGET_REPLACEMENT)
-        cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING, NULL);
+    else if (!gate.hold || consumer->way.reason == CR_BUDGET_REPLACEMENT)
+        cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING);
     else
-        cr_plan_hold(ctx, consumer, index, gate, blocked);
+        cr_plan_hold(ctx, consumer, index, cr_gate_steal(&gate));
 }
 
 void cr_plan_evict_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
@@ -328,11 +333,12 @@ void cr_plan_evict_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size
     if (find_repair(ctx, consumer, &pod)) {
         repair(ctx, consumer, index, pod);
     } else if (new_one) {
-        cr_autofree char *wait = cr_asprintf("waits for evidence that new pod %s has the new material", new_one->name);
-        cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING, wait);
+        cr_plan_set_held(
+            consumer->status, CR_CONSUMER_RESTARTING,
+            cr_gate_make(CR_HOLD_EVIDENCE, "waits for evidence that new pod %s has the new material", new_one->name));
     } else if (is_missing(ctx, consumer) || rolls(consumer)) {
         if (!cr_plan_await_drain(consumer))
-            cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING, NULL);
+            cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING);
     } else {
         evict_next(ctx, consumer, index);
     }

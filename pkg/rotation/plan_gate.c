@@ -8,28 +8,29 @@
 enum { COALESCE_TIMES_MAX = 6 };
 
 /* A person's word that applies to everything. */
-static const char *switched_off(const struct cr_policy *policy)
+struct cr_gate cr_plan_switched_off(const struct plan_ctx *ctx)
 {
+    const struct cr_policy *policy = ctx->world->policy;
     if (policy->deleting)
-        return "the policy is being deleted";
+        return cr_gate_make(CR_HOLD_DELETING, "the policy is being deleted");
     if (policy->suspend)
-        return "suspend";
-    return policy->mode == CR_MODE_PLAN ? CR_PLAN_MODE_PLAN : NULL;
+        return cr_gate_make(CR_HOLD_SUSPENDED, "suspend");
+    return policy->mode == CR_MODE_PLAN ? cr_gate_make(CR_HOLD_PLAN_MODE, "mode: Plan") : CR_GATE_OPEN;
 }
 
-static const char *forbidden(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+static struct cr_gate forbidden(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    const struct cr_policy_restart *restart = &ctx->world->policy->restart;
-    if (restart->method == CR_RESTART_NEVER)
-        return "restart.method: Never";
-    if (consumer->decision.unknown && ctx->world->policy->discover.unknown == CR_UNKNOWN_REPORT)
-        return "its software is not in the catalogue, or not verified there, and discover.unknown is Report: restart "
-               "it "
-               "by hand, or say in reload how it takes up new material";
-    if (consumer->held_by)
-        return consumer->held_by;
+    const struct cr_policy *policy = ctx->world->policy;
+    if (policy->restart.method == CR_RESTART_NEVER)
+        return cr_gate_make(CR_HOLD_RESTART_NEVER, "restart.method: Never");
+    if (consumer->decision.unknown && policy->discover.unknown == CR_UNKNOWN_REPORT)
+        return cr_gate_make(CR_HOLD_UNKNOWN_SOFTWARE,
+                            "its software is not in the catalogue, or not verified there, and discover.unknown is "
+                            "Report: restart it by hand, or say in reload how it takes up new material");
+    if (consumer->held_by.hold)
+        return cr_gate_copy(&consumer->held_by);
     /* A paused Deployment may be complete as it stands; a new template would wait for whoever resumes it. */
-    return cr_json_bool_at(consumer->world->workload, false, "spec", "paused") ? "the workload is paused" : NULL;
+    return cr_json_bool_at(consumer->world->workload, false, "spec", "paused") ? cr_plan_paused() : CR_GATE_OPEN;
 }
 
 /* Until when further changes are waited for: for so long after the last one. One that always comes would hold the
@@ -49,59 +50,49 @@ int64_t cr_plan_coalesced_ms(const struct plan_ctx *ctx, const struct plan_consu
 }
 
 /* What holds a restart at any time, also in the middle. */
-static const char *held(const struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked)
+static struct cr_gate held(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    *blocked = false;
-    const char *word = switched_off(ctx->world->policy);
-    if (word)
-        return word;
-    word = forbidden(ctx, consumer);
-    *blocked = word != NULL;
-    return word;
+    struct cr_gate off = cr_plan_switched_off(ctx);
+    return off.hold ? off : forbidden(ctx, consumer);
 }
 
-char *cr_plan_gate_again(struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked)
+struct cr_gate cr_plan_gate_again(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    const char *word = held(ctx, consumer, blocked);
-    if (!word && ctx->rollout_failed)
-        word = CR_PLAN_OTHER_FAILED;
-    return cr_strdup_or_null(word);
+    struct cr_gate gate = held(ctx, consumer);
+    return !gate.hold && ctx->rollout_failed ? cr_plan_other_failed() : gate;
 }
 
-char *cr_plan_gate(struct plan_ctx *ctx, struct plan_consumer *consumer, bool *blocked)
+static struct cr_gate at_any_time(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
-    const char *word = held(ctx, consumer, blocked);
-    if (cr_streq(word, CR_PLAN_MODE_PLAN) && !forbidden(ctx, consumer))
+    struct cr_gate gate = held(ctx, consumer);
+    CR_CLEANUP(cr_gate) struct cr_gate beside = CR_GATE_OPEN;
+    if (gate.hold == CR_HOLD_PLAN_MODE)
+        beside = forbidden(ctx, consumer);
+    if (gate.hold == CR_HOLD_PLAN_MODE && !beside.hold)
         cr_plan_say_way(ctx, consumer);
-    if (word)
-        return cr_strdup(word);
-    char *kind = cr_plan_kind_gate(ctx, consumer, blocked);
-    if (kind)
-        return kind;
-    /* Before what takes its time, so that it is known at once. */
-    char *window = cr_plan_window(ctx, consumer);
-    if (window)
-        return window;
-    char *breaker = cr_plan_breaker(ctx, consumer);
-    if (breaker)
-        return breaker;
-    char *order = cr_plan_order(ctx, consumer, blocked);
-    if (order)
-        return order;
-    char *budget = cr_plan_budget(ctx, consumer, blocked);
-    if (budget)
-        return budget;
+    return gate;
+}
+
+static struct cr_gate coalesce(struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
     int64_t due = cr_plan_coalesced_ms(ctx, consumer);
-    if (ctx->world->now_ms < due) {
-        cr_plan_requeue_restart(ctx->plan, due - ctx->world->now_ms);
-        return cr_strdup("restart.coalesce");
-    }
-    char *blind = consumer->way.way == CR_BUDGET_EVICT ? cr_plan_evict_blind(ctx, consumer) : NULL;
-    if (blind)
-        return blind;
-    char *fresh = cr_plan_fresh(ctx, consumer);
-    if (fresh)
-        return fresh;
-    char *concurrency = cr_plan_concurrency(ctx, consumer);
-    return concurrency ? concurrency : cr_plan_limit(ctx, consumer);
+    if (ctx->world->now_ms >= due)
+        return CR_GATE_OPEN;
+    cr_plan_requeue_restart(ctx->plan, due - ctx->world->now_ms);
+    return cr_gate_make(CR_HOLD_COALESCE, "restart.coalesce");
+}
+
+/* In the order in which they are asked: what a person must know at once comes before what takes its time, and what
+ * depends on the way that budgets leave comes behind them. */
+static struct cr_gate (*const gates[])(struct plan_ctx *, struct plan_consumer *) = {
+    at_any_time, cr_plan_kind_gate,   cr_plan_window, cr_plan_breaker,     cr_plan_order, cr_plan_budget,
+    coalesce,    cr_plan_evict_blind, cr_plan_fresh,  cr_plan_concurrency, cr_plan_limit,
+};
+
+struct cr_gate cr_plan_gate(struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    struct cr_gate gate = CR_GATE_OPEN;
+    for (size_t i = 0; i < cr_array_len(gates) && !gate.hold; i++)
+        gate = gates[i](ctx, consumer);
+    return gate;
 }

@@ -59,9 +59,9 @@ struct plan_consumer {
     bool concerned;              /* a pending change touches it */
     struct plan_change *changes; /* parallel to the context's; NULL when not concerned */
     bool needs_restart;
-    bool restarted;   /* its template carries all that it must be restarted for */
-    char *held_by;    /* a Secret it uses cannot be used now: nothing disruptive may happen */
-    bool change_held; /* and it broke in the middle of a rotation, which therefore waits */
+    bool restarted;         /* its template carries all that it must be restarted for */
+    struct cr_gate held_by; /* a Secret it uses cannot be used now: nothing disruptive may happen */
+    bool change_held;       /* and it broke in the middle of a rotation, which therefore waits */
     struct cr_rollout rollout;
     int64_t since_ms;               /* of the latest change that touches it */
     int64_t first_ms;               /* of the first of them, with those that were superseded */
@@ -118,9 +118,14 @@ const char *cr_plan_restart_annotation(const struct plan_consumer *consumer, con
 void cr_plan_act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
 /* The rotations that this consumer is, or was, restarted for, by id: "a,b". Owned. */
 char *cr_plan_rotations_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-void cr_plan_set_state(struct cr_consumer_status *status, enum cr_consumer_state state, const char *blocked_by);
-/* A gate holds it: as its state, and in an Event where somebody should know, once when it begins. */
-void cr_plan_hold(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, const char *gate, bool blocked);
+void cr_plan_set_state(struct cr_consumer_status *status, enum cr_consumer_state state);
+/* The same with what holds it there. Takes gate. */
+void cr_plan_set_held(struct cr_consumer_status *status, enum cr_consumer_state state, struct cr_gate gate);
+/* A gate holds a restart: Blocked or Pending, and an Event where somebody should know, once when it begins. Takes gate,
+ * which is not open. */
+void cr_plan_hold(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, struct cr_gate gate);
+/* New pods have been evicted as often as may be (CR_PLAN_EVICTIONS_MAX), and still serve the old leaf. */
+struct cr_gate cr_plan_still_stale(void);
 /* plan_others.c: pairs of Secret and consumer that another policy has. */
 bool cr_plan_is_others(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
 /* The other has not yet brought it the material of this change. */
@@ -137,42 +142,36 @@ char *cr_plan_others_reason(const struct plan_ctx *ctx, const struct plan_consum
 const struct cr_secret_status *cr_plan_under_way_elsewhere(const struct cr_world *world, size_t secret);
 /* How many such pairs there are; the first few in words. */
 size_t cr_plan_conflicts(const struct plan_ctx *ctx, struct cr_buf *text);
-/* Of the Event, and of the condition Degraded. */
-#define CR_REASON_BREAKER "RestartedTooOften"
 /* plan_breaker.c: counts the last restart by certroll, as the template tells it. */
 void cr_plan_count_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* In words, that it was restarted too often lately, and until when it waits; NULL: it was not. Owned. */
-char *cr_plan_breaker(struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* That text and no other. */
-bool cr_plan_is_breaker(const char *blocked_by);
+/* It was restarted too often lately: until when it waits. */
+struct cr_gate cr_plan_breaker(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* What the status says of the same workload; NULL: nothing. */
 const struct cr_consumer_status *cr_plan_on_record(const struct cr_policy_status *status,
                                                    const struct cr_consumer_status *consumer);
 /* All of its restarts that are counted are on record: another one may overwrite what its template tells. */
 bool cr_plan_restarts_are_recorded(const struct cr_policy_status *recorded, const struct cr_consumer_status *consumer);
-/* What the gate says in mode Plan. */
-#define CR_PLAN_MODE_PLAN "mode: Plan"
-/* plan_gate.c: NULL when the consumer may be restarted now, else what stands in the way (owned). *blocked: a person
- * must lift it, time alone does not. */
-char *cr_plan_gate(struct plan_ctx *ctx, struct plan_consumer *consumer, bool *blocked);
+/* plan_gate.c: open when the consumer may be restarted now, else what stands in the way. This one and all below that
+ * return one: owned by the caller. */
+struct cr_gate cr_plan_gate(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* The same for evictions that have begun: what forbids to go on. The budget is asked for each pod. */
-char *cr_plan_gate_again(struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked);
+struct cr_gate cr_plan_gate_again(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* The policy is suspended, in mode Plan, or goes. */
+struct cr_gate cr_plan_switched_off(const struct plan_ctx *ctx);
 /* Until when further changes are waited for (restart.coalesce). */
 int64_t cr_plan_coalesced_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* plan_window.c: NULL when a restart may begin now as far as windows go, else until when it waits (owned); the plan
- * then comes again for it. What opens by itself, and in time, begins with the words below. */
-#define CR_PLAN_WAITS_FOR_WINDOW "restart.windows: opens at "
-char *cr_plan_window(struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* plan_window.c: open when a restart may begin now as far as windows go, else until when it waits; the plan then comes
+ * again for it. */
+struct cr_gate cr_plan_window(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* plan_limit.c: restarts under way. Whether one of this consumer is; of those that this policy begins, see
  * cr_plan_begin. */
 void cr_plan_find_under_way(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* A restart of it is in the plan. */
 void cr_plan_begin(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* In words, whose restart of the policy it must wait for, and then which limit over all policies; NULL: none. Owned.
- */
-#define CR_PLAN_OTHER_FAILED "restart.maxConcurrent: the rollout of another consumer has failed"
-char *cr_plan_concurrency(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-char *cr_plan_limit(struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* Whose restart of the policy it must wait for, and then which limit over all policies. */
+struct cr_gate cr_plan_concurrency(struct plan_ctx *ctx, struct plan_consumer *consumer);
+struct cr_gate cr_plan_limit(struct plan_ctx *ctx, struct plan_consumer *consumer);
+struct cr_gate cr_plan_other_failed(void);
 void cr_plan_list_under_way(struct plan_ctx *ctx);
 /* All leaves that are remembered of a Secret. */
 void cr_plan_add_leaves(const struct cr_secret_status *secret, struct cr_strvec *out);
@@ -245,18 +244,15 @@ bool cr_plan_reloader_has_found(const struct plan_ctx *ctx, const struct plan_co
  * unless verify.onTimeout forbids. Of these classes that can be seen: */
 enum { CR_PLAN_FALLS_BACK = CR_CLASS_LEAF | CR_CLASS_TRUST };
 void cr_plan_fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* plan_fresh.c: NULL when kubelets have the new Secret for new pods, as far as old pods can show it, else which pod is
- * looked at for that (owned); the words begin as below. At most 2 s beyond restart.coalesce. */
-#define CR_PLAN_WAITS_FOR_KUBELET "kubelet: "
-char *cr_plan_fresh(struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* plan_fresh.c: open when kubelets have the new Secret for new pods, as far as old pods can show it, else which pod is
+ * looked at for that. At most 2 s beyond restart.coalesce. */
+struct cr_gate cr_plan_fresh(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* What this old pod shows decides whether its kubelet is waited for: it is worth a nudge and a look. */
 bool cr_plan_awaits_kubelet(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod);
 /* plan_care.c: nudges, probes and evictions. */
 void cr_plan_care(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
-/* After as many as may be. */
-#define CR_PLAN_COPIED "new pods go on serving the old leaf: is it copied somewhere?"
 /* A new pod that serves the old leaf may be evicted now, as far as pauses, refusals and windows go. */
-bool cr_plan_repair_is_due(struct plan_ctx *ctx, const struct plan_consumer *consumer);
+bool cr_plan_repair_is_due(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* When its endpoints were asked: the one that was asked the longest ago. 0: one never was. */
 int64_t cr_plan_asked_ms(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
 bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
@@ -275,15 +271,9 @@ int64_t cr_plan_old_seen_ms(const struct plan_ctx *ctx, const struct plan_consum
 void cr_plan_settle(struct plan_ctx *ctx);
 /* Its pods have the new material of this very change, and no old one is left to come back. */
 bool cr_plan_has(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
-/* plan_budget.c: NULL when budgets let a restart go on; the way is in consumer->way, where an Evict without a pod says
- * that all are replaced. Else what holds it (owned); its words begin as one of those below. *blocked: as with
- * cr_plan_gate. */
-#define CR_PLAN_SINGLE           "restart.singleReplica: "
-#define CR_PLAN_BUDGET           "budget: "
-#define CR_PLAN_WAITS_FOR_BUDGET CR_PLAN_BUDGET "waits: "
-char *cr_plan_budget(struct plan_ctx *ctx, struct plan_consumer *consumer, bool *blocked);
-/* Those words and no other. */
-bool cr_plan_is_budget(const char *blocked_by);
+/* plan_budget.c: open when budgets let a restart go on; the way is in consumer->way, where an Evict without a pod says
+ * that all are replaced. */
+struct cr_gate cr_plan_budget(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* In mode Plan: says in the decision's reason which way would be taken now. */
 void cr_plan_say_way(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* The same of a single replica that singleReplica: Warn lets go. */
@@ -297,8 +287,9 @@ bool cr_plan_was_evicted_for(const struct plan_ctx *ctx, const struct plan_consu
 bool cr_plan_evictions_go_on(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* Its pods were not all ready again in time: its rollout has failed. */
 void cr_plan_evict_deadline(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* A gate: NULL when new pods surely have the new Secret, or can show it; else until when to wait (owned). */
-char *cr_plan_evict_blind(struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* Of evictions: open when new pods surely have the new Secret, or can show it; else until when to wait. To be asked
+ * after cr_plan_budget. */
+struct cr_gate cr_plan_evict_blind(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* The first pod, which cr_plan_budget has chosen, unless it has to wait for a moment; and what follows, once that is on
  * record. Set the state. */
 void cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
@@ -309,16 +300,17 @@ bool cr_plan_pod_is_gone(const struct plan_ctx *ctx, const struct cr_world_pod *
 bool cr_plan_came_by_eviction(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
 /* A restart must replace it. */
 bool cr_plan_pod_must_go(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod);
-/* plan_order.c: in words, which consumer it must wait for; NULL: none. *blocked: as with cr_plan_gate. Owned. */
-char *cr_plan_order(const struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked);
+/* plan_order.c: which consumer it must wait for. */
+struct cr_gate cr_plan_order(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* plan_kind.c: an Argo Rollout, whose pods are replaced when they were created before a time. */
 bool cr_plan_restarts_by_time(const struct plan_consumer *consumer);
 /* Such a time, in whole seconds, after the creation of each pod that there is; of other kinds now. */
 int64_t cr_plan_restart_at_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* The pod of such a workload came after its last restart. */
 bool cr_plan_is_since_restart(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
-/* What of its kind forbids a restart now. NULL: nothing. *blocked: as with cr_plan_gate. Owned. */
-char *cr_plan_kind_gate(const struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked);
+/* What of its kind forbids a restart now. */
+struct cr_gate cr_plan_kind_gate(struct plan_ctx *ctx, struct plan_consumer *consumer);
+struct cr_gate cr_plan_paused(void);
 /* plan_deadline.c: a rollout for us that has stood still for too long, and whose kind has no deadline, has failed. */
 void cr_plan_deadline(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* plan_drain.c: which old pods still drain. To be asked once it is known which pods are new. */
@@ -326,8 +318,6 @@ void cr_plan_find_drain(const struct plan_ctx *ctx, struct plan_consumer *consum
 /* One does, or should have ended and is still there. */
 bool cr_plan_drains(const struct plan_consumer *consumer);
 /* Then the restart is not over: true, and as its state. */
-#define CR_PLAN_DRAIN       "drain: "
-#define CR_PLAN_DRAIN_STUCK CR_PLAN_DRAIN "stuck: "
 bool cr_plan_await_drain(const struct plan_consumer *consumer);
 /* In an Event once when one should have ended, and that is its state. To be asked when that is final. */
 void cr_plan_say_stuck(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index);

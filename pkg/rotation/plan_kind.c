@@ -31,19 +31,22 @@ bool cr_plan_is_since_restart(const struct plan_consumer *consumer, const struct
     return pod->created_ms && pod->created_ms >= cr_plan_restarted_at_ms(consumer->world->workload);
 }
 
-char *cr_plan_kind_gate(const struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked)
+struct cr_gate cr_plan_paused(void)
+{
+    return cr_gate_make(CR_HOLD_PAUSED, "the workload is paused");
+}
+
+struct cr_gate cr_plan_kind_gate(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     const struct cr_rollout *rollout = &consumer->rollout;
-    if (cr_streq(consumer->spec->kind, "ReplicaSet") && ctx->world->policy->restart.method == CR_RESTART_ROLLOUT) {
-        *blocked = true;
-        return cr_strdup(
-            "a ReplicaSet without a Deployment replaces no pod by itself: set restart.method: Auto to have "
-            "its old pods evicted, or delete them by hand, one after the other");
-    }
+    if (cr_streq(consumer->spec->kind, "ReplicaSet") && ctx->world->policy->restart.method == CR_RESTART_ROLLOUT)
+        return cr_gate_make(CR_HOLD_BARE_REPLICA_SET,
+                            "a ReplicaSet without a Deployment replaces no pod by itself: set restart.method: Auto to "
+                            "have its old pods evicted, or delete them by hand, one after the other");
     if (!cr_plan_restarts_by_time(consumer) || !rollout->busy)
-        return NULL;
-    *blocked = rollout->state != CR_ROLLOUT_PROGRESSING;
+        return CR_GATE_OPEN;
     if (rollout->state == CR_ROLLOUT_PAUSED)
-        return cr_strdup("the workload is paused");
-    return cr_asprintf("the Rollout is busy: %s", rollout->message);
+        return cr_plan_paused();
+    return cr_gate_make(rollout->state == CR_ROLLOUT_PROGRESSING ? CR_HOLD_UPDATING : CR_HOLD_UPDATE_FAILED,
+                        "the Rollout is busy: %s", rollout->message);
 }

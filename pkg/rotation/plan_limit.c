@@ -53,14 +53,20 @@ void cr_plan_list_under_way(struct plan_ctx *ctx)
 
 /* --- the gates --- */
 
+struct cr_gate cr_plan_other_failed(void)
+{
+    return cr_gate_make(CR_HOLD_OTHER_ROLLOUT_FAILED,
+                        "restart.maxConcurrent: the rollout of another consumer has failed");
+}
+
 /* Whoever is restarted already, for an earlier change, has its place. */
-char *cr_plan_concurrency(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+struct cr_gate cr_plan_concurrency(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     const char *first = NULL;
     int others = 0;
     /* The next one would likely fail the same way. */
     if (ctx->rollout_failed)
-        return cr_strdup(CR_PLAN_OTHER_FAILED);
+        return cr_plan_other_failed();
     for (size_t i = 0; i < ctx->consumers_len; i++) {
         const struct plan_consumer *other = &ctx->consumers[i];
         if (other == consumer || !other->under_way)
@@ -69,32 +75,35 @@ char *cr_plan_concurrency(const struct plan_ctx *ctx, const struct plan_consumer
             first = other->spec->name;
     }
     if (others < ctx->world->policy->restart.max_concurrent)
-        return NULL;
-    return cr_asprintf("restart.maxConcurrent: waits for %s", first);
+        return CR_GATE_OPEN;
+    return cr_gate_make(CR_HOLD_MAX_CONCURRENT, "restart.maxConcurrent: waits for %s", first);
 }
 
 /* The numbers in it are the limits', so that it stays the same while others come and go. */
-static char *describe(const struct plan_ctx *ctx)
+static struct cr_gate ask_limits(const struct plan_ctx *ctx)
 {
     const struct cr_world_limits *limits = &ctx->world->limits;
     if (limits->unknown)
-        return cr_strdup("limit: after a start of the operator, all policies are looked at before a restart begins");
+        return cr_gate_make(CR_HOLD_LIMIT,
+                            "limit: after a start of the operator, all policies are looked at before a restart begins");
     if (limits->total && limits->total_free <= ctx->begun)
-        return cr_asprintf("limit: as many workloads are being restarted as may be at a time in all namespaces "
-                           "(--max-restarts %d)",
-                           limits->total);
+        return cr_gate_make(CR_HOLD_LIMIT,
+                            "limit: as many workloads are being restarted as may be at a time in all namespaces "
+                            "(--max-restarts %d)",
+                            limits->total);
     if (limits->per_namespace && limits->namespace_free <= ctx->begun)
-        return cr_asprintf("limit: as many workloads are being restarted as may be at a time in this namespace "
-                           "(--max-restarts-per-namespace %d)",
-                           limits->per_namespace);
-    return NULL;
+        return cr_gate_make(CR_HOLD_LIMIT,
+                            "limit: as many workloads are being restarted as may be at a time in this namespace "
+                            "(--max-restarts-per-namespace %d)",
+                            limits->per_namespace);
+    return CR_GATE_OPEN;
 }
 
-char *cr_plan_limit(struct plan_ctx *ctx, const struct plan_consumer *consumer)
+struct cr_gate cr_plan_limit(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     if (consumer->under_way || consumer->world->claim.any)
-        return NULL;
-    char *limit = describe(ctx);
-    ctx->plan->waits_for_limit = ctx->plan->waits_for_limit || limit;
-    return limit;
+        return CR_GATE_OPEN;
+    struct cr_gate gate = ask_limits(ctx);
+    ctx->plan->waits_for_limit = ctx->plan->waits_for_limit || gate.hold;
+    return gate;
 }

@@ -21,17 +21,17 @@ static bool has_finished(const struct plan_ctx *ctx, const struct plan_consumer 
     return true;
 }
 
-char *cr_plan_order(const struct plan_ctx *ctx, const struct plan_consumer *consumer, bool *blocked)
+struct cr_gate cr_plan_order(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     const struct cr_strvec *after = &consumer->spec->after;
     for (size_t i = 0; i < after->len; i++) {
         const struct plan_consumer *before = listed(ctx, after->items[i]);
-        *blocked = !before;
         if (!before)
-            return cr_asprintf("after: nobody can tell when %s has finished: it is of a kind that is not acted on",
-                               after->items[i]);
+            return cr_gate_make(CR_HOLD_ORDER_UNKNOWN,
+                                "after: nobody can tell when %s has finished: it is of a kind that is not acted on",
+                                after->items[i]);
         if (!has_finished(ctx, before))
-            return cr_asprintf("after: waits for %s", after->items[i]);
+            return cr_gate_make(CR_HOLD_ORDER, "after: waits for %s", after->items[i]);
     }
-    return NULL;
+    return CR_GATE_OPEN;
 }

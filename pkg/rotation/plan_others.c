@@ -73,10 +73,9 @@ void cr_plan_wait_for_others(const struct plan_ctx *ctx, struct plan_consumer *c
         const struct cr_world_other *other = waits_for(ctx, consumer, k);
         if (!other)
             continue;
-        cr_autofree char *why = cr_asprintf("CertRotationPolicy %s, which has Secret %s for it", other->policy,
-                                            ctx->changes[k].secret->name);
-        status->state = CR_CONSUMER_VERIFYING;
-        cr_strset(&status->blocked_by, why);
+        cr_plan_set_held(status, CR_CONSUMER_VERIFYING,
+                         cr_gate_make(CR_HOLD_OTHER_POLICY, "CertRotationPolicy %s, which has Secret %s for it",
+                                      other->policy, ctx->changes[k].secret->name));
         cr_plan_requeue(ctx->plan, LOOK_AGAIN_MS);
         return;
     }

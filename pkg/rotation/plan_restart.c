@@ -73,7 +73,12 @@ static bool all_pods_have_all(const struct plan_ctx *ctx, const struct plan_cons
 static void arrive(const struct plan_consumer *consumer)
 {
     if (!cr_plan_await_drain(consumer))
-        cr_plan_set_state(consumer->status, CR_CONSUMER_CONVERGED, NULL);
+        cr_plan_set_state(consumer->status, CR_CONSUMER_CONVERGED);
+}
+
+struct cr_gate cr_plan_still_stale(void)
+{
+    return cr_gate_make(CR_HOLD_STILL_STALE, "new pods go on serving the old leaf: is it copied somewhere?");
 }
 
 static void wait_for_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer)
@@ -83,12 +88,11 @@ static void wait_for_evidence(struct plan_ctx *ctx, struct plan_consumer *consum
         return;
     }
     if (consumer->world->evictions >= CR_PLAN_EVICTIONS_MAX && consumer->status->pods.stale) {
-        cr_plan_set_state(consumer->status, CR_CONSUMER_BLOCKED, CR_PLAN_COPIED);
+        cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED, cr_plan_still_stale());
         return;
     }
     if (!cr_plan_await_drain(consumer))
-        cr_plan_set_state(consumer->status, CR_CONSUMER_VERIFYING,
-                          cr_plan_may_act(ctx) ? NULL : "mode: Plan or suspend");
+        cr_plan_set_held(consumer->status, CR_CONSUMER_VERIFYING, cr_plan_switched_off(ctx));
     cr_plan_requeue(ctx->plan, WAIT_AGAIN_MS);
 }
 
@@ -128,39 +132,29 @@ static bool carries_its_memory(const struct plan_ctx *ctx, const struct plan_con
 
 static void hold_undone(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
-    const char *why = cr_plan_restarts_by_time(consumer)
-                          ? "the restart was undone: its annotation is gone from the Rollout, or its restartAt"
-                          : "the restart was undone: its annotation is gone from the pod template";
-    if (!cr_streq(consumer->status->blocked_by, why))
-        cr_plan_say_workload(ctx->plan, true, index, "RestartUndone",
-                             cr_asprintf("%s; certroll does not restart it again before the next change", why));
-    cr_plan_set_state(consumer->status, CR_CONSUMER_BLOCKED, why);
+    struct cr_gate gate =
+        cr_gate_make(CR_HOLD_RESTART_UNDONE, "the restart was undone: its annotation is gone from %s",
+                     cr_plan_restarts_by_time(consumer) ? "the Rollout, or its restartAt" : "the pod template");
+    if (consumer->status->gate.hold != CR_HOLD_RESTART_UNDONE)
+        cr_plan_say_workload(ctx->plan, true, index, cr_hold_event(gate.hold),
+                             cr_asprintf("%s; certroll does not restart it again before the next change", gate.text));
+    cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED, gate);
 }
 
-/* Once, when it begins. */
-static void say_gate(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, const char *gate)
+void cr_plan_hold(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, struct cr_gate gate)
 {
-    const char *before = consumer->status->blocked_by;
-    if (cr_plan_is_breaker(gate) && !cr_plan_is_breaker(before))
-        cr_plan_say_workload(ctx->plan, true, index, CR_REASON_BREAKER, cr_strdup(gate));
-    if (cr_plan_is_budget(gate) && !cr_plan_is_budget(before))
-        cr_plan_say_workload(ctx->plan, true, index, "WaitsForBudget", cr_strdup(gate));
-    if (cr_starts_with(gate, CR_PLAN_SINGLE) && !cr_starts_with(cr_or_empty(before), CR_PLAN_SINGLE))
-        cr_plan_say_workload(ctx->plan, true, index, "OnlyPodHeld", cr_strdup(gate));
-}
-
-void cr_plan_hold(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, const char *gate, bool blocked)
-{
-    say_gate(ctx, consumer, index, gate);
-    cr_plan_set_state(consumer->status, blocked ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, gate);
+    const char *event = cr_hold_event(gate.hold);
+    if (event && !cr_streq(event, cr_hold_event(consumer->status->gate.hold)))
+        cr_plan_say_workload(ctx->plan, true, index, event, cr_strdup(gate.text));
+    bool blocked = cr_hold_needs_a_person(gate.hold);
+    cr_plan_set_held(consumer->status, blocked ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, gate);
 }
 
 /* In mode Plan: once for each change. */
-static void say_planned(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, const char *gate)
+static void say_planned(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index)
 {
     const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer->status);
-    bool said = known && cr_streq(known->blocked_by, gate) && known->since_ms == consumer->since_ms;
-    if (!cr_streq(gate, CR_PLAN_MODE_PLAN) || said)
+    if (known && known->gate.hold == CR_HOLD_PLAN_MODE && known->since_ms == consumer->since_ms)
         return;
     cr_plan_say_workload(ctx->plan, false, index, "RestartPlanned",
                          cr_asprintf("%s (CertRotationPolicy %s, mode: Plan: not done)", consumer->decision.reason,
@@ -178,11 +172,20 @@ static bool is_replaced(const struct plan_ctx *ctx, const struct plan_consumer *
 static void fail(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
     enum cr_consumer_state before = consumer->status->state;
-    cr_plan_set_state(consumer->status, CR_CONSUMER_FAILED, consumer->rollout.message);
+    cr_plan_set_held(consumer->status, CR_CONSUMER_FAILED,
+                     cr_gate_make(CR_HOLD_ROLLOUT_FAILED, "%s", consumer->rollout.message));
     if (before != CR_CONSUMER_FAILED)
-        cr_plan_say_workload(ctx->plan, true, index, "RolloutFailed",
+        cr_plan_say_workload(ctx->plan, true, index, cr_hold_event(CR_HOLD_ROLLOUT_FAILED),
                              cr_asprintf("%s; certroll restarts nothing more of this policy until it is mended",
                                          consumer->rollout.message));
+}
+
+/* What the API server said when it was last tried. */
+static void hold_refused(const struct plan_consumer *consumer)
+{
+    cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED,
+                     cr_gate_make(consumer->world->refused_by_budget ? CR_HOLD_REFUSED_BY_BUDGET : CR_HOLD_REFUSED,
+                                  "%s", consumer->world->refused));
 }
 
 /* Past a budget, or the only pod goes: somebody should know. */
@@ -193,7 +196,7 @@ static const char *warns_of(const struct plan_consumer *consumer)
     return consumer->way.reason == CR_BUDGET_BEYOND ? "BudgetExceeded" : "OnlyPodGoes";
 }
 
-static void roll(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, const char *refused)
+static void roll(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, bool refused)
 {
     if (!cr_plan_restarts_are_recorded(ctx->world->status, consumer->status))
         ctx->plan->record_first = true;
@@ -209,30 +212,32 @@ static void roll(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t in
                .warning = cr_strdup_or_null(warns_of(consumer) ? consumer->way.text : NULL),
                .carries_memory = carries_its_memory(ctx, consumer),
                .under_budget = consumer->way.reason == CR_BUDGET_FITS});
-    cr_plan_set_state(consumer->status, refused ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, refused);
+    if (refused)
+        hold_refused(consumer);
+    else
+        cr_plan_set_state(consumer->status, CR_CONSUMER_PENDING);
 }
 
 static void go_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
-    bool blocked = false;
     if (consumer->rollout.state == CR_ROLLOUT_FAILED) {
         fail(ctx, consumer, index);
         return;
     }
-    cr_autofree char *gate = cr_plan_gate_again(ctx, consumer, &blocked);
-    if (gate)
-        cr_plan_hold(ctx, consumer, index, gate, blocked);
+    struct cr_gate gate = cr_plan_gate_again(ctx, consumer);
+    if (gate.hold)
+        cr_plan_hold(ctx, consumer, index, gate);
     else
         cr_plan_evict_on(ctx, consumer, index);
 }
 
-static void begin(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, const char *refused)
+static void begin(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, bool refused)
 {
-    bool blocked = false;
-    cr_autofree char *gate = cr_plan_gate(ctx, consumer, &blocked);
-    if (gate) {
-        say_planned(ctx, consumer, index, gate);
-        cr_plan_hold(ctx, consumer, index, gate, blocked);
+    struct cr_gate gate = cr_plan_gate(ctx, consumer);
+    if (gate.hold) {
+        if (gate.hold == CR_HOLD_PLAN_MODE)
+            say_planned(ctx, consumer, index);
+        cr_plan_hold(ctx, consumer, index, gate);
         return;
     }
     if (consumer->way.way == CR_BUDGET_EVICT) {
@@ -254,9 +259,9 @@ static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t
         return;
     }
     /* Refused before: said meanwhile, and tried again after a pause. */
-    const char *refused = consumer->world->refused_until_ms > consumer->since_ms ? consumer->world->refused : NULL;
+    bool refused = consumer->world->refused && consumer->world->refused_until_ms > consumer->since_ms;
     if (refused && ctx->world->now_ms < consumer->world->refused_until_ms) {
-        cr_plan_set_state(consumer->status, CR_CONSUMER_BLOCKED, refused);
+        hold_refused(consumer);
         cr_plan_requeue_restart(ctx->plan, consumer->world->refused_until_ms - ctx->world->now_ms);
         return;
     }
@@ -279,7 +284,8 @@ static void follow_rollout(struct plan_ctx *ctx, struct plan_consumer *consumer,
     switch (consumer->rollout.state) {
     case CR_ROLLOUT_COMPLETE:
         if (kept_by_partition(consumer))
-            cr_plan_set_state(status, CR_CONSUMER_BLOCKED, "updateStrategy.rollingUpdate.partition keeps old pods");
+            cr_plan_set_held(status, CR_CONSUMER_BLOCKED,
+                             cr_gate_make(CR_HOLD_PARTITION, "updateStrategy.rollingUpdate.partition keeps old pods"));
         else
             wait_for_evidence(ctx, consumer);
         return;
@@ -287,18 +293,19 @@ static void follow_rollout(struct plan_ctx *ctx, struct plan_consumer *consumer,
         fail(ctx, consumer, index);
         return;
     case CR_ROLLOUT_PAUSED:
-        cr_plan_set_state(status, CR_CONSUMER_BLOCKED, "the workload is paused");
+        cr_plan_set_held(status, CR_CONSUMER_BLOCKED, cr_plan_paused());
         return;
     case CR_ROLLOUT_MANUAL:
         if (status->pods.stale)
-            cr_plan_set_state(status, CR_CONSUMER_BLOCKED,
-                              "updateStrategy OnDelete: the old pods must be deleted by hand");
+            cr_plan_set_held(
+                status, CR_CONSUMER_BLOCKED,
+                cr_gate_make(CR_HOLD_ON_DELETE, "updateStrategy OnDelete: the old pods must be deleted by hand"));
         else
             wait_for_evidence(ctx, consumer);
         return;
     case CR_ROLLOUT_PROGRESSING:
         if (!cr_plan_await_drain(consumer))
-            cr_plan_set_state(status, CR_CONSUMER_RESTARTING, NULL);
+            cr_plan_set_state(status, CR_CONSUMER_RESTARTING);
         cr_plan_requeue(ctx->plan, WAIT_AGAIN_MS);
         return;
     }
@@ -317,7 +324,7 @@ void cr_plan_act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t in
         wait_for_evidence(ctx, consumer);
     }
     if (consumer->change_held)
-        cr_plan_set_state(consumer->status, CR_CONSUMER_BLOCKED, consumer->held_by);
+        cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED, cr_gate_copy(&consumer->held_by));
     cr_plan_say_stuck(ctx, consumer, index);
     cr_plan_care(ctx, consumer, index);
 }

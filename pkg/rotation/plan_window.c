@@ -45,33 +45,35 @@ static char *opens_at(const struct plan_ctx *ctx, const struct cr_schedule *sche
 }
 
 /* Time alone would let the certificate end: a person should know. */
-static char *describe(const struct plan_ctx *ctx, const struct cr_schedule *schedule, int64_t end_ms, int64_t lifted_ms)
+static struct cr_gate describe(const struct plan_ctx *ctx, const struct cr_schedule *schedule, int64_t end_ms,
+                               int64_t lifted_ms)
 {
     if (schedule->next_ms == CR_SCHEDULE_NEVER)
-        return cr_strdup("restart.windows: none of them opens any more");
+        return cr_gate_make(CR_HOLD_WINDOW_NEVER, "restart.windows: none of them opens any more");
     cr_autofree char *opens = opens_at(ctx, schedule);
     if (!end_ms || schedule->next_ms < end_ms || lifted_ms < end_ms)
-        return cr_asprintf(CR_PLAN_WAITS_FOR_WINDOW "%s", opens);
+        return cr_gate_make(CR_HOLD_WINDOW, "restart.windows: opens at %s", opens);
     char end[CR_TIME_TEXT];
     cr_time_format(end_ms, end);
-    return cr_asprintf("restart.windows: the certificate in use ends at %s, and the next opens at %s: set "
-                       "restart.overrideWindowBeforeExpiry to have it replaced before",
-                       end, opens);
+    return cr_gate_make(CR_HOLD_WINDOW_TOO_LATE,
+                        "restart.windows: the certificate in use ends at %s, and the next opens at %s: set "
+                        "restart.overrideWindowBeforeExpiry to have it replaced before",
+                        end, opens);
 }
 
-char *cr_plan_window(struct plan_ctx *ctx, const struct plan_consumer *consumer)
+struct cr_gate cr_plan_window(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     const struct cr_policy_restart *restart = &ctx->world->policy->restart;
     int64_t now = ctx->world->now_ms;
     if (!restart->windows_len)
-        return NULL;
+        return CR_GATE_OPEN;
     const struct cr_schedule *schedule = judge(ctx);
     int64_t end_ms = in_use_until_ms(ctx, consumer);
     int64_t lifted_ms = CR_SCHEDULE_NEVER;
     if (end_ms && restart->override_window_ms != CR_POLICY_NO_OVERRIDE)
         lifted_ms = end_ms - restart->override_window_ms;
     if (schedule->open || lifted_ms <= now)
-        return NULL;
+        return CR_GATE_OPEN;
     int64_t due = schedule->next_ms < lifted_ms ? schedule->next_ms : lifted_ms;
     cr_plan_requeue_restart_by_clock(ctx->plan, due - now);
     return describe(ctx, schedule, end_ms, lifted_ms);

@@ -147,6 +147,7 @@ def test_a_budget_that_allows_nothing_is_told_and_waited_for(webs: Webs, image: 
             versions = webs.renew()
             status = webs.wait("it to be blocked", lambda status: status.holds("Blocked"), _COALESCE - 3)
             report.append(f"told after {time.monotonic() - began:.1f} s")
+            assert status.consumers["half"].blocked_reason == "Budget"
             assert "PodDisruptionBudget 'half'" in status.consumers["half"].blocked_by
             wait_for("coalesce to be over", lambda: time.monotonic() - began > _COALESCE, deadline=2 * _COALESCE)
             record.catch_up()
@@ -185,14 +186,15 @@ def test_what_no_budget_can_allow_is_blocked_with_its_reason(
     cluster: LocalCluster, api: API, webs: Webs, image: Image, logs: Path
 ) -> None:
     """Two budgets on one pod, a share of a DaemonSet, and the only pod of a workload, which is another kind of budget."""
-    words = {
-        "twice": "PodDisruptionBudgets 'twice' and 'twice-too' both select pod",
-        "share": "PodDisruptionBudget 'share' (maxUnavailable 50%) covers a DaemonSet",
-        "alone": "restart.singleReplica: Block",
+    why = {
+        "twice": ("Budget", "PodDisruptionBudgets 'twice' and 'twice-too' both select pod"),
+        "share": ("Budget", "PodDisruptionBudget 'share' (maxUnavailable 50%) covers a DaemonSet"),
+        "alone": ("SingleReplica", "restart.singleReplica: Block"),
     }
 
     def is_blocked(status: Status) -> bool:
-        return all(name in status.consumers and text in status.consumers[name].blocked_by for name, text in words.items())
+        found = status.consumers
+        return all(n in found and found[n].blocked_reason == reason and text in found[n].blocked_by for n, (reason, text) in why.items())
 
     with Webs(cluster, api, f"{_NAMESPACE}-odd", _ODD, _ODD_BUDGETS).running() as odd, _operator(odd, image, logs):
         surges = _ODD[2]

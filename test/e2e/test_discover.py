@@ -79,7 +79,7 @@ def test_what_the_older_policy_leaves_undone_is_not_lost(world: World) -> None:
         versions = world.write(NGINX, leaf)
         wait_for(
             "the younger to wait for the older",
-            lambda: _OLDER in world.status().consumers[NGINX.consumer].blocked_by,
+            lambda: world.status().consumers[NGINX.consumer].blocked_reason == "OtherPolicy",
             deadline=30,
             missing=world.describe,
         )

@@ -346,6 +346,7 @@ def test_evict_only_reloads_and_says_what_it_may_not_restart(
         return status if seen and nginx.state == "Blocked" else None
 
     status = wait_for("Envoy to converge and nginx to be blocked", look, deadline=60, missing=lambda: str(_status(api).consumers))
+    assert status.consumers[NGINX.consumer].blocked_reason == "Refused"
     assert "cannot patch resource" in status.consumers[NGINX.consumer].blocked_by
     assert status.conditions["Blocked"].status and NGINX.consumer in status.conditions["Blocked"].message
     assert api.get("deployments", _SHOP, NGINX.deployment)["metadata"]["generation"] == before

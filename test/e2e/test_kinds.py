@@ -61,7 +61,7 @@ def test_an_argo_rollout_is_restarted_by_time_and_never_in_the_middle_of_its_can
             world.api.merge("rollouts", NAMESPACE, _name("Rollout"), template)
             wait_for("the canary's pause", lambda: _phase(world) == "Paused", deadline=60, every=0.2)
             versions = world.write(NGINX, world.authority.issue(NGINX.deployment))
-            wait_for("the consumer to wait", lambda: "the workload is paused" in _blocked_by(world), deadline=_PAUSE, every=0.2)
+            wait_for("the consumer to wait", lambda: _blocked_reason(world) == "Paused", deadline=_PAUSE, every=0.2)
             assert _workload(world, "Rollout")["spec"]["restartAt"] == after["spec"]["restartAt"]
             status = world.wait_settled(versions, deadline=240)
             assert status.consumers[_name("Rollout")].verified == 2
@@ -105,9 +105,9 @@ def _phase(world: World) -> str:
     return found
 
 
-def _blocked_by(world: World) -> str:
+def _blocked_reason(world: World) -> str:
     consumers = world.policy()["status"]["consumers"]
-    found: str = next(each for each in consumers if each["name"] == _name("Rollout")).get("blockedBy", "")
+    found: str = next(each for each in consumers if each["name"] == _name("Rollout")).get("blockedReason", "")
     return found
 
 

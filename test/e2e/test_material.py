@@ -187,4 +187,4 @@ def _immutable_on_record(world: World) -> bool:
 
 def _blocked(world: World) -> bool:
     consumer = world.status().consumers.get(ENVOY.consumer)
-    return consumer is not None and consumer.state == "Blocked" and f"Secret {ENVOY.secret} was immutable" in consumer.blocked_by
+    return consumer is not None and consumer.state == "Blocked" and consumer.blocked_reason == "ImmutableSecret"

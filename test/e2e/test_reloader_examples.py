@@ -181,7 +181,7 @@ def test_without_the_sidecar_it_is_restarted(world: World, operator: OperatorPod
     with world.plain() as plain:
         before, served = world.pods(plain), world.served(plain)
         change = world.renew(world.authorities[-1].certificate)[NGINX.name]
-        wait_for("the decision", lambda: world.consumer(plain).blocked_by, deadline=_DEADLINE, missing=world.describe)
+        wait_for("the decision", lambda: world.consumer(plain).blocked_reason, deadline=_DEADLINE, missing=world.describe)
         world.nudge(plain)
         world.wait_settled({NGINX.name: change}, _DEADLINE, operator.check)
         consumer = world.consumer(plain)

@@ -184,8 +184,8 @@ def _said(world: World, edge: Edge) -> str:
 
 def _said_of_drain(world: World, edge: Edge) -> str | None:
     """Another word may come first, where a kubelet gave a new pod the Secret of before."""
-    said = _said(world, edge)
-    return said if said.startswith("drain:") else None
+    consumer = world.status(edge).consumers[edge.name]
+    return consumer.blocked_by if consumer.blocked_reason in ("Drain", "DrainStuck") else None
 
 
 # --- rolled by certroll

@@ -92,7 +92,7 @@ def test_suspended_in_the_middle_it_stands_still_and_goes_on_when_resumed(web: W
         material, version = web.renew()
         web.wait_consumer("Pending")
         mark = _suspend(web)
-        assert web.wait_consumer("Pending").blocked_by == "suspend"
+        assert web.wait_consumer("Pending").blocked_reason == "Suspended"
         steadily("touched though suspended", _SUSPENDED, lambda: _disturbances(web, mark))
         web.change_policy({"suspend": False})
         web.wait_settled(version)
@@ -131,7 +131,7 @@ def test_who_takes_the_restart_back_is_told_of_and_not_fought(web: Web, report: 
         with again_and_again(0.2, web.replace):
             web.renew()
             held = web.wait_consumer("Blocked")
-            assert "the restart was undone" in held.blocked_by
+            assert held.blocked_reason == "RestartUndone"
             wait_for("an Event of it", lambda: web.events_of_deployment("RestartUndone"), deadline=30)
             done = web.restarts_since(mark)
             assert done <= 2, "the second only for one that was undone before it was on record"

@@ -199,7 +199,7 @@ def _said(status: Mapping[str, Any]) -> Object:
     history = status.get("history") or [{}]
     return {
         "conditions": sorted((each["type"], each["status"], each["reason"]) for each in status["conditions"]),
-        "consumers": [{key: each.get(key) for key in ("name", "decision", "state", "pods", "blockedBy")} for each in status["consumers"]],
+        "consumers": [{key: each.get(key) for key in ("name", "decision", "state", "pods", "blockedReason", "blockedBy")} for each in status["consumers"]],
         "secrets": [{"name": each["name"], "kept": sorted(each)} for each in status["secrets"]],
         "last": {key: history[0].get(key) for key in ("outcome", "secret", "changes")},
     }

@@ -52,12 +52,12 @@ def status(in_force: int) -> dict[str, object]:
     problem = {"reason": "UnparsableMaterial", "message": "x" * 864}
     consumer = {
         "targetRef": {"kind": "Deployment", "name": "w" * 253}, "component": "envoyproxy/ratelimit", "decision": "Restart",
-        "reason": "x" * 400, "state": "Blocked", "blockedBy": "x" * 511, "lastRestart": _TIME, "since": _TIME,
+        "reason": "x" * 400, "state": "Blocked", "blockedReason": "KeyTypeNotAccepted", "blockedBy": "x" * 511, "lastRestart": _TIME, "since": _TIME,
         "restartedFor": "x" * 831, "restartedGeneration": 7, "restarts": _RESTARTS, "examples": ["e" * 256] * 5,
         "pods": {"total": 1000, "verified": 1000, "inferred": 1000, "stale": 1000, "unknown": 1000},
     }  # fmt: skip
     brief = {
-        "targetRef": consumer["targetRef"], "state": "Blocked", "blockedBy": "x" * 128, "since": _TIME,
+        "targetRef": consumer["targetRef"], "state": "Blocked", "blockedReason": "KeyTypeNotAccepted", "since": _TIME,
         "restartedFor": "x" * 103, "restartedGeneration": 7, "restarts": _RESTARTS,
     }  # fmt: skip
     return {

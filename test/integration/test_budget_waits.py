@@ -44,16 +44,19 @@ class Pair(Lane):
     def restarted(self) -> int:
         return self.restarts() - self.made
 
-    def blocked_by(self) -> str:
+    def consumer(self) -> Object:
         policy = self.api.get("certrotationpolicies", self.namespace, self.name)
         consumers = policy.get("status", {}).get("consumers", [{}])
-        return str(consumers[0].get("blockedBy", ""))
+        found: Object = consumers[0]
+        return found
 
-    def wait_blocked(self, words: str) -> None:
-        wait_until(f"{self} to be blocked by {words}: {self.blocked_by()}", lambda: words in self.blocked_by(), _WITHIN)
+    def wait_blocked(self, reason: str) -> str:
+        """The text for people that goes with it."""
+        wait_until(f"{self} to be blocked by {reason}: {self.consumer()}", lambda: self.consumer().get("blockedReason") == reason, _WITHIN)
+        return str(self.consumer()["blockedBy"])
 
     def wait_restarted(self) -> None:
-        wait_until(f"{self} to be restarted; blocked by '{self.blocked_by()}'", lambda: self.restarted() == 1, _WITHIN)
+        wait_until(f"{self} to be restarted: {self.consumer()}", lambda: self.restarted() == 1, _WITHIN)
 
 
 def _set_budget(lane: Pair, least: int) -> None:
@@ -93,7 +96,7 @@ def test_a_budget_that_allows_nothing_holds_and_is_told_until_it_allows(control_
     with _operator(control_plane, lane.namespace, tmp_path):
         lane.wait_settled()
         lane.change()
-        lane.wait_blocked("PodDisruptionBudget 'web' (minAvailable 2)")
+        assert "PodDisruptionBudget 'web' (minAvailable 2)" in lane.wait_blocked("Budget")
         assert lane.restarted() == 0
         began = time.monotonic()
         _set_budget(lane, 1)
@@ -108,7 +111,7 @@ def test_a_budget_that_is_taken_away_holds_nobody(control_plane: ControlPlane, l
     with _operator(control_plane, lane.namespace, tmp_path):
         lane.wait_settled()
         lane.change()
-        lane.wait_blocked("PodDisruptionBudget 'web'")
+        lane.wait_blocked("Budget")
         lane.api.delete("poddisruptionbudgets", lane.namespace, "web")
         lane.wait_restarted()
         lane.wait_settled()
@@ -124,7 +127,7 @@ def test_the_end_of_somebody_elses_rollout_lets_the_next_begin(control_plane: Co
         other.wait_settled()
         _hold(other)
         lane.change()
-        lane.wait_blocked("PodDisruptionBudget 'web'")
+        lane.wait_blocked("BudgetWait")
         assert lane.restarted() == 0
         _let_go(other)
         lane.wait_restarted()
@@ -156,8 +159,7 @@ def test_without_the_right_to_see_budgets_only_what_takes_nothing_away_is_done(
         surging.rotate()
         assert surging.complaint() is None
         lane.change()
-        lane.wait_blocked("PodDisruptionBudgets may not be seen")
-        assert "list and watch" in lane.blocked_by() and lane.restarted() == 0
+        assert "list and watch" in lane.wait_blocked("Budget") and lane.restarted() == 0
     control_plane.kubectl("-n", namespace, "patch", "role", "blind", "--type=json", "-p", _granted())
     with _operator(control_plane, namespace, tmp_path, kubeconfig):
         lane.wait_restarted()

@@ -404,7 +404,7 @@ def test_a_null_in_the_patch_takes_expires_away(control_plane: ControlPlane, nam
 def test_the_longest_status_that_we_write_fits(control_plane: ControlPlane, namespace: str) -> None:
     status = json.loads(FULL_STATUS.read_text())
     one = {**status["consumers"][0], "reason": "r" * 1024, "blockedBy": "b" * 1024, "examples": ["e" * 256] * 5}
-    brief = {key: one[key] for key in ("name", "targetRef", "state")} | {"restartedFor": "0123456789ab", "blockedBy": "b" * 128}
+    brief = {key: one[key] for key in ("name", "targetRef", "state")} | {"restartedFor": "0123456789ab", "blockedReason": "OtherRolloutFailed"}
     status["consumers"] = [{**(one if i < 100 else brief), "name": f"{'c' * 60}{i}"} for i in range(512)]
     ca = status["secrets"][0]["settled"]["trust"][0]
     status["secrets"][0]["settled"]["trust"] = [ca] * 1000

@@ -146,7 +146,7 @@ def test_a_restart_is_over_when_the_old_pods_have_drained(control_plane: Control
         consumer = lane.consumer()
         assert consumer["state"] == "Restarting" and consumer["pods"]["inferred"] == _PODS, consumer
         assert lane.condition("Converged")["status"] == "False"
-        wait_until("who comes after it to wait", lambda: lane.consumer("next").get("blockedBy") == "after: waits for c")
+        wait_until("who comes after it to wait", lambda: lane.consumer("next").get("blockedReason") == "Order")
         wait_until("the metric", lambda: 'reason="Drain"} 1' in operator.get("/metrics")[1])
         _wait_written(lane)
         operator.end()

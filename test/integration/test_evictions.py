@@ -80,7 +80,7 @@ def test_pod_after_pod_within_the_budget_whoever_is_killed(control_plane: Contro
         old = lane.ready()
         lane.change()
         # Nothing can be seen of these pods, so the kubelets' caches are waited for: it is told, and nobody touched.
-        wait_until("the wait to be told", lambda: lane.consumer().get("blockedBy", "").startswith("kubelet: evictions wait until"), 30)
+        wait_until("the wait to be told", lambda: lane.consumer().get("blockedReason") == "Kubelet", 30)
         assert lane.ready() == old
 
         seen, fewest, told = set(old), _PODS, ""

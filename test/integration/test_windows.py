@@ -67,8 +67,9 @@ def _condition(lane: Lane, kind: str) -> Object:
     return next((each for each in _status(lane).get("conditions", []) if each["type"] == kind), {})
 
 
-def _blocked_by(lane: Lane) -> str:
-    return str(_status(lane)["consumers"][0].get("blockedBy", ""))
+def _consumer(lane: Lane) -> Object:
+    consumer: Object = _status(lane)["consumers"][0]
+    return consumer
 
 
 def test_a_restart_waits_for_its_window(lane: Lane) -> None:
@@ -76,9 +77,9 @@ def test_a_restart_waits_for_its_window(lane: Lane) -> None:
     opens = _on_the_wall(now + timedelta(hours=5))
     _set_windows(lane, _window(opens))
     lane.change()
-    wait_until("the restart to be held", lambda: _blocked_by(lane).startswith("restart.windows: "))
+    wait_until("the restart to be held", lambda: _consumer(lane).get("blockedReason") == "Window")
     prefix, suffix = "restart.windows: opens at ", f" ({_ZONE})"
-    held = _blocked_by(lane)
+    held = str(_consumer(lane)["blockedBy"])
     assert held.startswith(prefix) and held.endswith(suffix)
     late = datetime.fromisoformat(held.removeprefix(prefix).removesuffix(suffix)) - opens
     assert timedelta(0) <= late < timedelta(seconds=30)

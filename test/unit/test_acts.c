@@ -322,6 +322,7 @@ struct refusal_case {
     struct fake_answer answer;
     enum cr_error_kind returned;
     int64_t pause_ms; /* 0: nothing is remembered */
+    bool by_budget;
 };
 
 static void check_refusal(struct fixture *f, const struct refusal_case *c, int64_t from_ms)
@@ -334,6 +335,8 @@ static void check_refusal(struct fixture *f, const struct refusal_case *c, int64
         return;
     if (note.at_ms < from_ms + c->pause_ms || note.at_ms > until_ms + c->pause_ms)
         fail_msg("%s: a pause of %lld ms", c->rule, (long long)(note.at_ms - from_ms));
+    if (note.by_budget != c->by_budget)
+        fail_msg("%s: by a budget: %d", c->rule, note.by_budget);
     if (!note.text || (c->answer.body && !c->answer.cut && !strstr(note.text, "told so")))
         fail_msg("%s: remembered as '%s'", c->rule, cr_or_empty(note.text));
 }
@@ -681,11 +684,12 @@ static void a_pod_that_is_gone_needs_no_eviction_and_a_refusal_is_remembered(voi
     static const struct refusal_case cases[] = {
         {"gone already", {.status = 404, .body = STATUS("NotFound")}, CR_ERR_NONE, 0},
         {"another pod of that name", {.status = 409, .body = STATUS("Conflict")}, CR_ERR_NONE, 0},
-        {"a budget forbids it", {.status = 429, .body = STATUS("TooManyRequests")}, CR_ERR_NONE, 5000},
+        {"a budget forbids it", {.status = 429, .body = STATUS("TooManyRequests")}, CR_ERR_NONE, 5000, true},
         {"a budget forbids it and says when",
          {.status = 429, .header = "Retry-After: 10\r\n", .body = STATUS("TooManyRequests")},
          CR_ERR_NONE,
-         10000},
+         10000,
+         true},
         {"two budgets", {.status = 500, .body = STATUS("InternalError")}, CR_ERR_NONE, 5000},
         {"a right is missing", {.status = 403, .body = STATUS("Forbidden")}, CR_ERR_NONE, 5000},
     };

@@ -58,10 +58,9 @@
                                                                       "\"Ingress\",\"name\":\"sentinel\"}}]}"          \
                                                                       "," WAITS_FOR_BUDGET "}")
 /* It ends scenes of budgets. */
-#define WAITS_FOR_BUDGET                                                                                               \
-    "\"status\":{\"consumers\":[{\"name\":\"w\",\"blockedBy\":\"PodDisruptionBudget 'b' allows no disruption now\"}]}"
-#define POLICY_E   ADDED("{" META("ns", "e", "10", "") ",\"spec\":{" SECRETS(NAMED("s8")) "}," WAITS_FOR_BUDGET "}")
-#define POLICY_BAD ADDED("{" META("ns", "bad", "4", "") ",\"spec\":{\"secrets\":\"s1\"}}")
+#define WAITS_FOR_BUDGET "\"status\":{\"consumers\":[{\"name\":\"w\",\"blockedReason\":\"BudgetWait\"}]}"
+#define POLICY_E         ADDED("{" META("ns", "e", "10", "") ",\"spec\":{" SECRETS(NAMED("s8")) "}," WAITS_FOR_BUDGET "}")
+#define POLICY_BAD       ADDED("{" META("ns", "bad", "4", "") ",\"spec\":{\"secrets\":\"s1\"}}")
 /* Names nothing: takes Secrets by a label, and whoever uses one of them. It remembers "gone". */
 #define POLICY_D                                                                                                       \
     ADDED("{" META("ns", "d", "9", "") ",\"spec\":{\"secretSelector\":{\"matchLabels\":{\"app\":\"shop\"}},"           \

@@ -326,13 +326,14 @@ static void it_says_who_is_waited_for(void **state)
         .written_ago_ms = SECOND,
         .witnesses = {{"la", VERIFIED, VERIFIED, "7", .pending = "lab", .changes = CR_CHANGE_TRUST_ADDED}},
         .witnesses_len = 1};
+    static char none_may_go[] = "budget: none may go";
     static const struct {
         const char *rule;
         bool suspend;
         enum cr_mode mode;
         const char *problem;
         enum cr_consumer_state state;
-        const char *blocked_by;
+        struct cr_gate gate;
         const char *why;
         bool failed;
     } rows[] = {
@@ -340,7 +341,7 @@ static void it_says_who_is_waited_for(void **state)
         {"in mode Plan", .mode = CR_MODE_PLAN, .why = "mode Plan"},
         {"a Secret that it cannot use", .problem = "KeyMismatch", .why = "KeyMismatch"},
         {"a consumer with its pods", .state = CR_CONSUMER_VERIFYING, .why = "web is Verifying with 1 of 3 pods"},
-        {"what blocks it", .state = CR_CONSUMER_BLOCKED, .blocked_by = "budget: none may go",
+        {"what blocks it", .state = CR_CONSUMER_BLOCKED, .gate = {CR_HOLD_BUDGET, none_may_go},
          .why = "web is Blocked with 1 of 3 pods: budget: none may go"},
         {"one that failed", .state = CR_CONSUMER_FAILED, .why = "web is Failed", .failed = true},
     };
@@ -354,7 +355,7 @@ static void it_says_who_is_waited_for(void **state)
         struct cr_consumer_status *web = cr_status_consumer_add(&status, "web");
         web->state = rows[i].state;
         web->pods = (struct cr_pod_counts){.total = 3, .verified = 1};
-        cr_strset(&web->blocked_by, rows[i].blocked_by);
+        cr_gate_set(&web->gate, cr_gate_copy(&rows[i].gate));
         judge(&c, &policy, &status, &evidence);
         if (!strstr(cr_or_empty(evidence.why), rows[i].why) || evidence.failed != rows[i].failed)
             fail_msg("%s: '%s', failed %d", rows[i].rule, cr_or_empty(evidence.why), evidence.failed);

@@ -213,6 +213,21 @@ static void notes_count_and_keep_the_last_text(void **state)
     assert_string_equal(note.text, "again");
 }
 
+static void a_refusal_by_a_budget_is_noted_until_the_next_note(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_memory) struct cr_memory *memory = cr_memory_new();
+    cr_memory_note_refusal(memory, "k", 7, "no", true);
+    CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, "k");
+    assert_true(note.by_budget);
+    assert_string_equal(note.text, "no");
+    assert_int_equal(note.at_ms, 7);
+    cr_memory_take_note(memory, "k", 8, "the pod's disruption budget");
+    CR_CLEANUP(cr_note) struct cr_note next = cr_memory_note(memory, "k");
+    assert_int_equal(next.count, 2);
+    assert_false(next.by_budget);
+}
+
 static void keys_are_forgotten_by_their_beginning(void **state)
 {
     (void)state;
@@ -286,6 +301,7 @@ int main(void)
         cmocka_unit_test(what_a_pod_trusts_is_kept_until_it_goes),
         cmocka_unit_test(the_oldest_sighting_makes_room),
         cmocka_unit_test(notes_count_and_keep_the_last_text),
+        cmocka_unit_test(a_refusal_by_a_budget_is_noted_until_the_next_note),
         cmocka_unit_test(keys_are_forgotten_by_their_beginning),
         cmocka_unit_test(workers_share_it),
     };

@@ -14,6 +14,7 @@
 #include "base/strings.h"
 #include "codec/yaml.h"
 #include "rotation/diff.h"
+#include "support/gates.h"
 #include "support/recorded.h"
 
 enum { PODS = 2, START = 1000 * 1000 * 1000 };
@@ -174,6 +175,7 @@ static const struct cr_plan *plan(struct cluster *c)
                              .catalogue = c->catalogue,
                              .now_ms = c->now_ms};
     cr_plan_make(&world, &c->plan);
+    gates_check(&c->plan);
     return &c->plan;
 }
 
@@ -742,7 +744,7 @@ static void suspended_does_nothing_and_says_so(void **state)
     set_material(c, 1, "rl-leaf-2", "ca-2");
     assert_no_acts(recorded_plan(c));
     assert_true(condition(c, "Blocked"));
-    assert_string_equal(consumer(c, "rate-limit")->blocked_by, "suspend");
+    assert_int_equal(consumer(c, "rate-limit")->gate.hold, CR_HOLD_SUSPENDED);
 }
 
 enum point { SEEN, COALESCING, ROLLING, ROLLED, STALE };
@@ -819,7 +821,7 @@ static void plan_mode_reports_the_decision_and_touches_nothing(void **state)
     set_material(c, 1, "rl-leaf-2", "ca-2");
     assert_no_acts(recorded_plan(c));
     assert_int_equal(consumer(c, "rate-limit")->decision, CR_DECISION_RESTART);
-    assert_string_equal(consumer(c, "rate-limit")->blocked_by, "mode: Plan");
+    assert_int_equal(consumer(c, "rate-limit")->gate.hold, CR_HOLD_PLAN_MODE);
 }
 
 static void plan_mode_says_each_restart_once(void **state)
@@ -885,11 +887,12 @@ static void a_restart_waits_until_old_pods_show_that_their_kubelets_are_fresh(vo
     assert_int_equal(p->nudges_len, 2);
     assert_int_equal(p->probes_len, 2);
     assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_PENDING);
-    assert_non_null(strstr(consumer(c, "rate-limit")->blocked_by, "waits a moment for pod rl-0 "));
+    assert_int_equal(consumer(c, "rate-limit")->gate.hold, CR_HOLD_KUBELET);
+    assert_non_null(strstr(consumer(c, "rate-limit")->gate.text, "waits a moment for pod rl-0 "));
     see(c, 1, 0, "rl-leaf-2");
     see(c, 1, 1, "rl-leaf-1");
     assert_int_equal(plan(c)->restarts_len, 0);
-    assert_non_null(strstr(consumer(c, "rate-limit")->blocked_by, "waits a moment for pod rl-1 "));
+    assert_non_null(strstr(consumer(c, "rate-limit")->gate.text, "waits a moment for pod rl-1 "));
     c->now_ms += 1000;
     assert_int_equal(plan(c)->probes_len, 1); /* rl-0 has said it */
     see(c, 1, 1, "rl-leaf-2");
@@ -1009,7 +1012,8 @@ static void only_max_concurrent_restarts_run_at_once(void **state)
     assert_int_equal(p->restarts_len, 1);
     apply_restart(c, &p->restarts[0]);
     assert_int_equal(recorded_plan(c)->restarts_len, 0);
-    assert_string_equal(consumer(c, "rate-limit")->blocked_by, "restart.maxConcurrent: waits for envoy");
+    assert_int_equal(consumer(c, "rate-limit")->gate.hold, CR_HOLD_MAX_CONCURRENT);
+    assert_string_equal(consumer(c, "rate-limit")->gate.text, "restart.maxConcurrent: waits for envoy");
     finish_rollout(c, 0);
     assert_int_equal(plan(c)->restarts_len, 1);
 }
@@ -1034,7 +1038,8 @@ static void who_comes_after_another_waits_until_that_one_has_finished(void **sta
     const struct cr_plan *p = recorded_plan(c);
     assert_int_equal(p->restarts_len, 1);
     assert_int_equal(p->restarts[0].consumer, 1);
-    assert_string_equal(consumer(c, "envoy")->blocked_by, "after: waits for rate-limit");
+    assert_int_equal(consumer(c, "envoy")->gate.hold, CR_HOLD_ORDER);
+    assert_string_equal(consumer(c, "envoy")->gate.text, "after: waits for rate-limit");
     assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_PENDING);
     assert_true(condition(c, "Blocked"));
     apply_restart(c, &p->restarts[0]);
@@ -1073,7 +1078,8 @@ static void who_comes_after_what_is_not_acted_on_is_held(void **state)
     assert_int_equal(p->restarts_len, 1);
     assert_int_equal(p->restarts[0].consumer, 1);
     assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_BLOCKED);
-    assert_true(cr_starts_with(consumer(c, "envoy")->blocked_by, "after: nobody can tell when job has finished"));
+    assert_int_equal(consumer(c, "envoy")->gate.hold, CR_HOLD_ORDER_UNKNOWN);
+    assert_true(cr_starts_with(consumer(c, "envoy")->gate.text, "after: nobody can tell when job has finished"));
 }
 
 static void a_failed_rollout_stops_further_restarts(void **state)
@@ -1312,7 +1318,7 @@ static void what_a_workload_was_restarted_for_shortens_no_wait(void **state)
     c->now_ms += 600 * 1000;
     set_material(c, 1, "rl-leaf-2", "ca-2");
     assert_int_equal(recorded_plan(c)->restarts_len, 0);
-    assert_string_equal(consumer(c, "rate-limit")->blocked_by, "restart.coalesce");
+    assert_int_equal(consumer(c, "rate-limit")->gate.hold, CR_HOLD_COALESCE);
     write_status(c);
     c->now_ms += 10 * 1000;
     assert_int_equal(recorded_plan(c)->restarts_len, 1);
@@ -1359,7 +1365,11 @@ static void what_was_refused_is_tried_again_after_its_pause(void **state)
     c->consumers[1].refused = "an admission policy says no";
     c->consumers[1].refused_until_ms = c->now_ms + 5000;
     assert_int_equal(plan(c)->restarts_len, 0);
-    assert_string_equal(consumer(c, "rate-limit")->blocked_by, "an admission policy says no");
+    assert_int_equal(consumer(c, "rate-limit")->gate.hold, CR_HOLD_REFUSED);
+    assert_string_equal(consumer(c, "rate-limit")->gate.text, "an admission policy says no");
+    c->consumers[1].refused_by_budget = true; /* whatever its text says */
+    plan(c);
+    assert_int_equal(consumer(c, "rate-limit")->gate.hold, CR_HOLD_REFUSED_BY_BUDGET);
     assert_true(c->plan.requeue_after_ms > 0 && c->plan.requeue_after_ms <= 5000);
     c->now_ms += 5000;
     assert_int_equal(plan(c)->restarts_len, 1);
@@ -1449,7 +1459,8 @@ static void a_secret_that_breaks_in_a_rollout_does_not_make_it_converged(void **
     set_problem(c, 1, CR_MATERIAL_KEY_MISMATCH);
     assert_no_acts(recorded_plan(c));
     assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_BLOCKED);
-    assert_non_null(strstr(consumer(c, "rate-limit")->blocked_by, "KeyMismatch"));
+    assert_int_equal(consumer(c, "rate-limit")->gate.hold, CR_HOLD_SECRET_PROBLEM);
+    assert_non_null(strstr(consumer(c, "rate-limit")->gate.text, "KeyMismatch"));
     assert_true(condition(c, "Blocked"));
 }
 
@@ -1532,7 +1543,8 @@ static void nothing_is_restarted_into_a_key_that_its_software_does_not_take(void
     const struct cr_plan *p = recorded_plan(c);
     assert_int_equal(p->restarts_len, 0);
     assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_BLOCKED);
-    assert_non_null(strstr(consumer(c, "envoy")->blocked_by, "takes no leaf with a key of type ECDSA-P384"));
+    assert_int_equal(consumer(c, "envoy")->gate.hold, CR_HOLD_KEY_TYPE_NOT_ACCEPTED);
+    assert_non_null(strstr(consumer(c, "envoy")->gate.text, "takes no leaf with a key of type ECDSA-P384"));
     assert_true(condition(c, "Blocked"));
     assert_true(condition(c, "Degraded"));
     assert_string_equal(cr_status_condition_get(&c->plan.status, "Degraded")->reason, "KeyTypeNotAccepted");

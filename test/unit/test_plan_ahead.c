@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "rotation/diff.h"
+#include "support/gates.h"
 #include "support/recorded.h"
 #include "support/yamltext.h"
 
@@ -127,6 +128,7 @@ static const struct cr_plan *plan(struct town *t)
     cr_plan_dispose(&t->plan);
     cr_plan_dispose(&t->ahead);
     cr_plan_make(&world, &t->plan);
+    gates_check(&t->plan);
     if (t->plan.record_first) {
         assert_int_equal(t->plan.restarts_len, 0);
         cr_plan_ahead(&world, &t->plan, &t->ahead);
@@ -584,7 +586,8 @@ static void a_secret_that_flaps_trips_the_breaker(void **state)
             assert_int_equal(seen.restarts[i], 3);
         const struct cr_consumer_status *x = cr_status_consumer(&t->status, "x");
         assert_int_equal(x->state, CR_CONSUMER_PENDING);
-        assert_true(cr_starts_with(x->blocked_by, "restart.breaker: restarted 3 times within 1h; "));
+        assert_int_equal(x->gate.hold, CR_HOLD_CIRCUIT_BREAKER);
+        assert_true(cr_starts_with(x->gate.text, "restart.breaker: restarted 3 times within 1h; "));
         assert_string_equal(cr_status_condition_get(&t->status, "Degraded")->reason, "RestartedTooOften");
         assert_true(cr_status_condition_get(&t->status, "Blocked")->status);
         assert_int_equal(seen.said, CONSUMERS);

@@ -16,40 +16,41 @@ static const struct way_case {
     size_t restarts;
     bool evicts;
     enum cr_consumer_state state;
-    const char *blocked_by; /* how it begins */
+    enum cr_hold hold;
+    const char *text; /* how it begins */
 } ways[] = {
-    {"no budget: it rolls", "{}", "", 3, 0, 0, 0, NULL, 1, false, CR_CONSUMER_PENDING, NULL},
+    {"no budget: it rolls", "{}", "", 3, 0, 0, 0, NULL, 1, false, CR_CONSUMER_PENDING, CR_HOLD_NONE, NULL},
     {"surging fits any budget", "{}", "strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}", 3, 3, 3, 0, NULL,
-     1, false, CR_CONSUMER_PENDING, NULL},
+     1, false, CR_CONSUMER_PENDING, CR_HOLD_NONE, NULL},
     {"the worst case fits", "{}", "strategy: {rollingUpdate: {maxUnavailable: 1}}", 3, 3, 2, 1, NULL, 1, false,
-     CR_CONSUMER_PENDING, NULL},
+     CR_CONSUMER_PENDING, CR_HOLD_NONE, NULL},
     {"it does not, and one pod may go: evicted", "{}", "strategy: {rollingUpdate: {maxUnavailable: 2}}", 3, 3, 2, 1,
-     NULL, 0, true, CR_CONSUMER_RESTARTING, NULL},
+     NULL, 0, true, CR_CONSUMER_RESTARTING, CR_HOLD_NONE, NULL},
     {"Recreate takes all: evicted", "{}", "strategy: {type: Recreate}", 3, 3, 2, 1, NULL, 0, true,
-     CR_CONSUMER_RESTARTING, NULL},
+     CR_CONSUMER_RESTARTING, CR_HOLD_NONE, NULL},
     {"needs all of its pods: a person must", "{}", "strategy: {rollingUpdate: {maxUnavailable: 1}}", 3, 3, 3, 0, NULL,
-     0, false, CR_CONSUMER_BLOCKED, "budget: a rollout may take 1 of 3 pods away at once"},
+     0, false, CR_CONSUMER_BLOCKED, CR_HOLD_BUDGET, "budget: a rollout may take 1 of 3 pods away at once"},
     {"allows none for now: it passes", "{}", "strategy: {rollingUpdate: {maxUnavailable: 1}}", 3, 2, 2, 0, NULL, 0,
-     false, CR_CONSUMER_PENDING, "budget: waits: a rollout may take 1 of 3 pods away at once"},
+     false, CR_CONSUMER_PENDING, CR_HOLD_BUDGET_WAIT, "budget: waits: a rollout may take 1 of 3 pods away at once"},
     {"Rollout goes past it", "{method: Rollout}", "strategy: {rollingUpdate: {maxUnavailable: 1}}", 3, 3, 3, 0, NULL, 1,
-     false, CR_CONSUMER_PENDING, NULL},
+     false, CR_CONSUMER_PENDING, CR_HOLD_NONE, NULL},
     {"Evict never rolls", "{method: Evict}", "strategy: {rollingUpdate: {maxUnavailable: 0}}", 3, 0, 0, 0, NULL, 0, true,
-     CR_CONSUMER_RESTARTING, NULL},
+     CR_CONSUMER_RESTARTING, CR_HOLD_NONE, NULL},
     {"Evict waits for the budget", "{method: Evict}", "", 3, 3, 3, 0, NULL, 0, false, CR_CONSUMER_BLOCKED,
-     "budget: PodDisruptionBudget 'pdb0' (minAvailable 3) needs all of its pods"},
+     CR_HOLD_BUDGET, "budget: PodDisruptionBudget 'pdb0' (minAvailable 3) needs all of its pods"},
     {"unseen budgets hold what takes pods away", "{}", "strategy: {rollingUpdate: {maxUnavailable: 1}}", 3, 0, 0, 0,
-     "forbidden", 0, false, CR_CONSUMER_BLOCKED, "budget: a rollout may take 1 of 3 pods away at once"},
+     "forbidden", 0, false, CR_CONSUMER_BLOCKED, CR_HOLD_BUDGET, "budget: a rollout may take 1 of 3 pods away at once"},
     {"and nothing that surges", "{}", "strategy: {rollingUpdate: {maxUnavailable: 0}}", 3, 0, 0, 0, "forbidden", 1,
-     false, CR_CONSUMER_PENDING, NULL},
-    {"a single replica surges", "{}", "", 1, 0, 0, 0, NULL, 1, false, CR_CONSUMER_PENDING, NULL},
+     false, CR_CONSUMER_PENDING, CR_HOLD_NONE, NULL},
+    {"a single replica surges", "{}", "", 1, 0, 0, 0, NULL, 1, false, CR_CONSUMER_PENDING, CR_HOLD_NONE, NULL},
     {"and is not evicted", "{method: Evict}", "", 1, 0, 0, 0, NULL, 0, false, CR_CONSUMER_BLOCKED,
-     "restart.singleReplica: Surge"},
+     CR_HOLD_SINGLE_REPLICA, "restart.singleReplica: Surge"},
     {"unless it may be, with a word", "{method: Evict, singleReplica: Warn}", "", 1, 0, 0, 0, NULL, 0, true,
-     CR_CONSUMER_RESTARTING, NULL},
+     CR_CONSUMER_RESTARTING, CR_HOLD_NONE, NULL},
     {"Recreate of a single replica may be forbidden", "{singleReplica: Block}", "strategy: {type: Recreate}", 1, 0, 0, 0,
-     NULL, 0, false, CR_CONSUMER_BLOCKED, "restart.singleReplica: Block"},
+     NULL, 0, false, CR_CONSUMER_BLOCKED, CR_HOLD_SINGLE_REPLICA, "restart.singleReplica: Block"},
     {"a paused workload waits, whatever the way", "{method: Evict}", "paused: true", 3, 0, 0, 0, NULL, 0, false,
-     CR_CONSUMER_BLOCKED, "the workload is paused"},
+     CR_CONSUMER_BLOCKED, CR_HOLD_PAUSED, "the workload is paused"},
 };
 /* clang-format on */
 
@@ -64,9 +65,9 @@ static void check_way(const struct way_case *c)
     const struct cr_plan *p = scene_due(s);
     const struct cr_consumer_status *web = scene_status(s, 0);
     if (p->restarts_len != c->restarts || (p->evictions_len == 1) != c->evicts || web->state != c->state ||
-        !cr_starts_with(cr_or_empty(web->blocked_by), cr_or_empty(c->blocked_by)))
+        web->gate.hold != c->hold || !cr_starts_with(cr_or_empty(web->gate.text), cr_or_empty(c->text)))
         fail_msg("%s: %zu restarts, %zu evictions, %s, %s", c->rule, p->restarts_len, p->evictions_len,
-                 cr_consumer_state_name(web->state), cr_or_empty(web->blocked_by));
+                 cr_consumer_state_name(web->state), cr_or_empty(web->gate.text));
 }
 
 static void the_way_of_a_restart(void **state)
@@ -98,7 +99,7 @@ static void what_no_rollout_replaces_is_evicted(void **state)
             const struct cr_plan *p = scene_due(s);
             if (p->evictions_len != (m == 0) || p->restarts_len != (m ? cases[i].restarts : 0))
                 fail_msg("%s, %s: %zu evictions, %zu restarts: %s", cases[i].rule, methods[m], p->evictions_len,
-                         p->restarts_len, cr_or_empty(scene_status(s, 0)->blocked_by));
+                         p->restarts_len, cr_or_empty(scene_status(s, 0)->gate.text));
         }
     }
 }
@@ -125,7 +126,7 @@ static void a_budget_is_told_while_coalesce_runs_and_once(void **state)
     /* It allows one: on it goes by itself, which is now coalesce's. */
     scene_budget(s, 0, all, 3, 2, 1);
     scene_due(s);
-    assert_string_equal(scene_status(s, 0)->blocked_by, "restart.coalesce");
+    assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_COALESCE);
     assert_int_equal(scene_status(s, 0)->state, CR_CONSUMER_PENDING);
     s->now_ms += 600 * SECOND;
     assert_int_equal(scene_due(s)->restarts_len, 1);
@@ -166,7 +167,7 @@ static void that_the_only_pod_is_held_is_said_once(void **state)
     assert_int_equal(scene_due(s)->restarts_len, 0);
     assert_false(scene_says(s, "OnlyPodHeld")); /* scene_change has recorded it */
     s->status.consumers[0].state = CR_CONSUMER_PENDING;
-    cr_strset(&s->status.consumers[0].blocked_by, "restart.coalesce");
+    cr_gate_set(&s->status.consumers[0].gate, cr_gate_make(CR_HOLD_COALESCE, "restart.coalesce"));
     (void)scene_plan(s);
     assert_true(scene_says(s, "OnlyPodHeld"));
 }
@@ -193,7 +194,7 @@ static void mode_plan_says_which_way(void **state)
         scene_change(s, "2");
         const struct cr_plan *p = scene_due(s);
         assert_int_equal(p->restarts_len + p->evictions_len, 0);
-        assert_string_equal(scene_status(s, 0)->blocked_by, "mode: Plan");
+        assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_PLAN_MODE);
         if (!strstr(scene_status(s, 0)->reason, cases[i].says))
             fail_msg("%s: %s", cases[i].says, scene_status(s, 0)->reason);
     }
@@ -227,8 +228,8 @@ static void two_restarts_of_one_plan_share_a_budget(void **state)
     (void)state;
     CR_CLEANUP(scene) struct scene *s = two_under_one();
     assert_int_equal(scene_due(s)->restarts_len, 1);
-    assert_true(cr_starts_with(scene_status(s, 1)->blocked_by, "budget: waits: "));
-    assert_non_null(strstr(scene_status(s, 1)->blocked_by, "as that of Deployment web"));
+    assert_int_equal(scene_status(s, 1)->gate.hold, CR_HOLD_BUDGET_WAIT);
+    assert_non_null(strstr(scene_status(s, 1)->gate.text, "as that of Deployment web"));
 }
 
 static void a_rollout_that_we_began_counts_before_the_cache_shows_it(void **state)
@@ -239,7 +240,7 @@ static void a_rollout_that_we_began_counts_before_the_cache_shows_it(void **stat
     apply_restart(s, 0);
     assert_int_equal(scene_due(s)->restarts_len, 0);
     assert_int_equal(scene_status(s, 0)->state, CR_CONSUMER_RESTARTING);
-    assert_true(cr_starts_with(scene_status(s, 1)->blocked_by, "budget: waits: "));
+    assert_int_equal(scene_status(s, 1)->gate.hold, CR_HOLD_BUDGET_WAIT);
 }
 
 static void who_is_listed_as_rolling_counts_once_and_never_against_itself(void **state)
@@ -273,7 +274,8 @@ static void a_pod_that_was_evicted_a_moment_ago_counts_whoever_had_it(void **sta
     scene_change(s, "2");
     s->pods[1][0].evicted_ms = s->now_ms;
     assert_int_equal(scene_due(s)->restarts_len, 0);
-    assert_non_null(strstr(scene_status(s, 0)->blocked_by, "as that of Deployment api"));
+    assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_BUDGET_WAIT);
+    assert_non_null(strstr(scene_status(s, 0)->gate.text, "as that of Deployment api"));
     s->pods[1][0].evicted_ms -= 60 * SECOND; /* then it was not evicted after all */
     assert_int_equal(scene_due(s)->restarts_len, 1);
 }

@@ -83,12 +83,13 @@ static const struct cr_consumer_status *look(struct scene *s, size_t consumer)
     return scene_status(s, consumer);
 }
 
-static void assert_stands(struct scene *s, size_t consumer, enum cr_consumer_state state, const char *says)
+static void assert_stands(struct scene *s, size_t consumer, enum cr_consumer_state state, enum cr_hold hold,
+                          const char *says)
 {
     const struct cr_consumer_status *status = look(s, consumer);
-    if (status->state != state || !cr_streq(cr_or_empty(status->blocked_by), says))
-        fail_msg("%s: %s, not %s: %s", cr_consumer_state_name(status->state), cr_or_empty(status->blocked_by),
-                 cr_consumer_state_name(state), says);
+    if (status->state != state || status->gate.hold != hold || !cr_streq(cr_or_empty(status->gate.text), says))
+        fail_msg("%s, %s: %s, not %s, %s: %s", cr_consumer_state_name(status->state), cr_hold_name(status->gate.hold),
+                 cr_or_empty(status->gate.text), cr_consumer_state_name(state), cr_hold_name(hold), says);
 }
 
 static bool is_settled(const struct scene *s)
@@ -125,7 +126,7 @@ static void a_restart_is_over_when_the_old_pods_have_drained(void **state)
     roll(s, 0, "2", DRAIN_MS, &ending);
     static const char says[] =
         "drain: 3 old pods drain their connections, web-0 since 1970-01-12T13:47:53Z, at most 5m";
-    assert_stands(s, 0, CR_CONSUMER_RESTARTING, says);
+    assert_stands(s, 0, CR_CONSUMER_RESTARTING, CR_HOLD_DRAIN, says);
     assert_int_equal(scene_status(s, 0)->pods.verified, 3); /* what was reached is said */
     assert_false(is_settled(s));
     assert_false(holds(s, "Converged"));
@@ -138,7 +139,7 @@ static void a_restart_is_over_when_the_old_pods_have_drained(void **state)
     struct cr_world_ending first = ending.pods[0];
     ending.pods[0] = ending.pods[2];
     ending.pods[2] = first;
-    assert_stands(s, 0, CR_CONSUMER_RESTARTING, says);
+    assert_stands(s, 0, CR_CONSUMER_RESTARTING, CR_HOLD_DRAIN, says);
     scene_plan(s);
     assert_false(would_write(s));
     assert_int_equal(s->plan.events_len, 0);
@@ -150,11 +151,11 @@ static void a_restart_is_over_when_the_old_pods_have_drained(void **state)
 
     ending.len = 1;
     show(s, 0, &ending);
-    assert_stands(s, 0, CR_CONSUMER_RESTARTING,
+    assert_stands(s, 0, CR_CONSUMER_RESTARTING, CR_HOLD_DRAIN,
                   "drain: old pod web-2 drains its connections since 1970-01-12T13:47:53Z, at most 5m");
     ending.len = 0;
     show(s, 0, &ending);
-    assert_stands(s, 0, CR_CONSUMER_CONVERGED, "");
+    assert_stands(s, 0, CR_CONSUMER_CONVERGED, CR_HOLD_NONE, "");
     assert_true(is_settled(s));
     assert_true(holds(s, "Converged"));
 }
@@ -184,8 +185,8 @@ static void of_several_the_one_that_may_take_longest_is_named(void **state)
         ending.pods[1].drain_ms = cases[i].drain_ms;
         show(s, 0, &ending);
         cr_autofree char *says = cr_asprintf("drain: 2 old pods drain their connections, %s", cases[i].says);
-        if (!cr_streq(look(s, 0)->blocked_by, says))
-            fail_msg("%s: %s", cases[i].rule, cr_or_empty(scene_status(s, 0)->blocked_by));
+        if (!cr_streq(look(s, 0)->gate.text, says))
+            fail_msg("%s: %s", cases[i].rule, cr_or_empty(scene_status(s, 0)->gate.text));
     }
 }
 
@@ -197,7 +198,7 @@ static void who_has_no_shutdown_manager_is_not_waited_for(void **state)
     change_leaf(s, "2");
     scene_due(s);
     roll(s, 0, "2", 0, &ending);
-    assert_stands(s, 0, CR_CONSUMER_CONVERGED, "");
+    assert_stands(s, 0, CR_CONSUMER_CONVERGED, CR_HOLD_NONE, "");
     assert_true(is_settled(s));
 }
 
@@ -212,7 +213,7 @@ static void a_new_pod_that_drains_is_not_waited_for(void **state)
     roll(s, 0, "2", DRAIN_MS, &ending);
     ending.len = 0;
     end(s, 0, 0, DRAIN_MS, &ending);
-    assert_stands(s, 0, CR_CONSUMER_CONVERGED, "");
+    assert_stands(s, 0, CR_CONSUMER_CONVERGED, CR_HOLD_NONE, "");
     assert_true(is_settled(s));
 }
 
@@ -282,7 +283,7 @@ static void replaced_by_somebody_else_its_old_pods_are_waited_for_as_well(void *
     CR_CLEANUP(scene) struct scene *s = scene_new("{method: Never}", 1);
     struct ending ending = {0};
     change_leaf(s, "2");
-    assert_stands(s, 0, CR_CONSUMER_BLOCKED, "restart.method: Never");
+    assert_stands(s, 0, CR_CONSUMER_BLOCKED, CR_HOLD_RESTART_NEVER, "restart.method: Never");
     s->now_ms += 2 * MINUTE;
     for (size_t i = 0; i < 3; i++) {
         end(s, 0, i, DRAIN_MS, &ending);
@@ -294,7 +295,7 @@ static void replaced_by_somebody_else_its_old_pods_are_waited_for_as_well(void *
     /* One of those that came so late that they have it: nothing says so but the time. */
     ending.len = 0;
     end(s, 0, 0, DRAIN_MS, &ending);
-    assert_stands(s, 0, CR_CONSUMER_CONVERGED, "");
+    assert_stands(s, 0, CR_CONSUMER_CONVERGED, CR_HOLD_NONE, "");
     assert_true(is_settled(s));
 }
 
@@ -317,7 +318,7 @@ static void the_next_consumer_is_restarted_unless_it_comes_after(void **state)
         assert_int_equal(s->plan.restarts_len, serial ? 0 : 1);
         if (!serial)
             continue;
-        assert_string_equal(scene_status(s, 1)->blocked_by, "after: waits for web");
+        assert_int_equal(scene_status(s, 1)->gate.hold, CR_HOLD_ORDER);
         ending.len = 0;
         show(s, 0, &ending);
         assert_int_equal(scene_due(s)->restarts_len, 1);
@@ -342,16 +343,16 @@ static void a_pod_past_its_grace_period_is_named_once_and_held(void **state)
     assert_true(scene_says(s, "DrainStuck"));
     static const char says[] = "drain: stuck: old pod web-0 should have ended by 1970-01-12T13:53:53Z and is still "
                                "there: look at its node; when that is gone for good, kubectl delete pod --force";
-    assert_stands(s, 0, CR_CONSUMER_BLOCKED, says);
+    assert_stands(s, 0, CR_CONSUMER_BLOCKED, CR_HOLD_DRAIN_STUCK, says);
     assert_true(holds(s, "Blocked"));
     assert_false(holds(s, "Degraded")); /* the new ones have all */
     assert_false(is_settled(s));        /* it may serve on */
     s->now_ms += MINUTE;
-    assert_stands(s, 0, CR_CONSUMER_BLOCKED, says);
+    assert_stands(s, 0, CR_CONSUMER_BLOCKED, CR_HOLD_DRAIN_STUCK, says);
     assert_false(scene_says(s, "DrainStuck"));
     ending.len = 0;
     show(s, 0, &ending);
-    assert_stands(s, 0, CR_CONSUMER_CONVERGED, "");
+    assert_stands(s, 0, CR_CONSUMER_CONVERGED, CR_HOLD_NONE, "");
     assert_true(is_settled(s));
 }
 
@@ -382,14 +383,15 @@ static void a_rollout_that_waits_for_drains_says_so_and_has_their_time_on_top(vo
     end(s, 0, 2, DRAIN_MS, &ending);
     s->consumers[0].pods_len = 2;
     assert_int_equal(look(s, 0)->state, CR_CONSUMER_RESTARTING);
-    assert_true(cr_starts_with(scene_status(s, 0)->blocked_by, "drain: old pod web-2 drains its connections since "));
+    assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_DRAIN);
+    assert_true(cr_starts_with(scene_status(s, 0)->gate.text, "drain: old pod web-2 drains its connections since "));
     assert_int_equal(s->plan.under_way_len, 1); /* it takes a pod away, and has its place */
     ending.len = 0;
     show(s, 0, &ending);
     s->now_ms += 16 * MINUTE - 1;
-    assert_stands(s, 0, CR_CONSUMER_RESTARTING, "");
+    assert_stands(s, 0, CR_CONSUMER_RESTARTING, CR_HOLD_NONE, "");
     s->now_ms += 1;
-    assert_stands(s, 0, CR_CONSUMER_FAILED, "no new pod for 16 minutes: 0 of 3 pods updated");
+    assert_stands(s, 0, CR_CONSUMER_FAILED, CR_HOLD_ROLLOUT_FAILED, "no new pod for 16 minutes: 0 of 3 pods updated");
 }
 
 /* Each drain puts the next pod off; the last one is looked at as long as the first. */
@@ -436,12 +438,12 @@ static void evictions_wait_for_a_drain_and_have_its_time_on_top(void **state)
     s->pods[0][slot] = s->pods[0][2];
     s->consumers[0].pods_len = 2;
     assert_int_equal(look(s, 0)->state, CR_CONSUMER_RESTARTING);
-    assert_true(cr_starts_with(scene_status(s, 0)->blocked_by, "drain: old pod "));
+    assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_DRAIN);
     assert_int_equal(s->plan.evictions_len, 0);
     ending.len = 0;
     show(s, 0, &ending);
     s->now_ms += 16 * MINUTE - 1;
-    assert_stands(s, 0, CR_CONSUMER_RESTARTING, "");
+    assert_stands(s, 0, CR_CONSUMER_RESTARTING, CR_HOLD_NONE, "");
     s->now_ms += 1;
     assert_int_equal(look(s, 0)->state, CR_CONSUMER_FAILED);
 }

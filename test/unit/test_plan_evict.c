@@ -243,7 +243,7 @@ static void where_nothing_can_be_seen_the_cache_is_waited_for_first(void **state
     scene_change(s, "2");
     assert_string_equal(evicted(s), "none");
     assert_int_equal(scene_status(s, 0)->state, CR_CONSUMER_PENDING);
-    assert_true(cr_starts_with(scene_status(s, 0)->blocked_by, "kubelet: evictions wait until "));
+    assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_KUBELET);
     s->now_ms += 85 * SECOND;
     assert_int_equal(run(s, "2"), 3);
     assert_int_equal(scene_status(s, 0)->pods.inferred, 3);
@@ -272,7 +272,7 @@ static void a_new_pod_with_the_old_leaf_goes_again_and_not_for_ever(void **state
     scene_see(s, 0, 0, "1");
     assert_string_equal(evicted(s), "none");
     assert_int_equal(scene_status(s, 0)->state, CR_CONSUMER_BLOCKED);
-    assert_true(cr_starts_with(scene_status(s, 0)->blocked_by, "new pods go on serving the old leaf"));
+    assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_STILL_STALE);
 }
 
 static void a_repair_is_not_sent_twice_while_the_cache_shows_its_pod(void **state)
@@ -317,11 +317,11 @@ static void a_person_stops_it_in_the_middle_and_lets_it_go_on(void **state)
     scene_see(s, 0, 0, "2");
     s->policy->suspend = true;
     assert_string_equal(evicted(s), "none");
-    assert_string_equal(scene_status(s, 0)->blocked_by, "suspend");
+    assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_SUSPENDED);
     s->policy->suspend = false;
     s->policy->mode = CR_MODE_PLAN;
     assert_string_equal(evicted(s), "none");
-    assert_string_equal(scene_status(s, 0)->blocked_by, "mode: Plan");
+    assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_PLAN_MODE);
     s->policy->mode = CR_MODE_ENFORCE;
     assert_int_equal(run(s, "2"), 2);
     assert_int_equal(scene_status(s, 0)->restarts.len, 1);
@@ -339,7 +339,8 @@ static void a_budget_holds_each_pod_and_lets_it_go_on(void **state)
     scene_budget(s, 0, all, 2, 2, 0); /* its controller has not seen the new one */
     assert_string_equal(evicted(s), "none");
     assert_int_equal(scene_status(s, 0)->state, CR_CONSUMER_PENDING);
-    assert_true(cr_starts_with(scene_status(s, 0)->blocked_by, "budget: waits: PodDisruptionBudget 'pdb0'"));
+    assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_BUDGET_WAIT);
+    assert_true(cr_starts_with(scene_status(s, 0)->gate.text, "budget: waits: PodDisruptionBudget 'pdb0'"));
     scene_budget(s, 0, all, 3, 2, 1);
     assert_int_equal(run(s, "2"), 2);
 }
@@ -380,7 +381,7 @@ static void a_replacement_that_is_not_ready_in_time_has_failed_and_stops_the_oth
     assert_string_equal(evicted(s), "none");
     assert_int_equal(scene_status(s, 0)->state, CR_CONSUMER_FAILED);
     assert_int_equal(scene_status(s, 1)->state, CR_CONSUMER_PENDING);
-    assert_true(cr_starts_with(scene_status(s, 1)->blocked_by, "restart.maxConcurrent: the rollout of another"));
+    assert_int_equal(scene_status(s, 1)->gate.hold, CR_HOLD_OTHER_ROLLOUT_FAILED);
     /* Mended, it goes on. */
     s->pods[0][0].ready = true;
     set_available(s, 0, 3);
@@ -404,8 +405,7 @@ static void who_has_failed_also_stops_evictions_that_have_begun(void **state)
     s->now_ms += 61 * SECOND;
     assert_string_equal(evicted(s), "none");
     assert_int_equal(scene_status(s, 1)->state, CR_CONSUMER_FAILED);
-    assert_string_equal(scene_status(s, 0)->blocked_by,
-                        "restart.maxConcurrent: the rollout of another consumer has failed");
+    assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_OTHER_ROLLOUT_FAILED);
     s->pods[1][0].ready = true;
     set_available(s, 1, 3);
     assert_string_equal(evicted(s), s->pods[0][1].name);
@@ -420,7 +420,7 @@ static void one_workload_at_a_time(void **state)
         assert_string_not_equal(evicted(s), "none");
         assert_int_equal(s->plan.evictions_len, 1);
         assert_int_equal(s->plan.evictions[0].consumer, 0);
-        assert_string_equal(scene_status(s, 1)->blocked_by, "restart.maxConcurrent: waits for web");
+        assert_int_equal(scene_status(s, 1)->gate.hold, CR_HOLD_MAX_CONCURRENT);
         size_t slot = s->plan.evictions[0].pod;
         replace(s, true);
         scene_see(s, 0, slot, "2");
@@ -474,7 +474,7 @@ static void a_change_in_the_middle_begins_anew_and_counts(void **state)
     scene_record(s);
     scene_material(s, "3");
     assert_string_equal(evicted(s), "none");
-    assert_string_equal(scene_status(s, 0)->blocked_by, "restart.coalesce");
+    assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_COALESCE);
     s->now_ms += 10 * SECOND;
     assert_int_equal(run(s, "3"), 3);
     assert_int_equal(scene_status(s, 0)->restarts.len, 2);
@@ -492,7 +492,7 @@ static void the_breaker_holds_the_fourth(void **state)
     }
     scene_change(s, "5");
     assert_string_equal(evicted(s), "none");
-    assert_true(cr_starts_with(scene_status(s, 0)->blocked_by, "restart.breaker: restarted 3 times"));
+    assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_CIRCUIT_BREAKER);
 }
 
 /* The restart was undone by a GitOps tool; by eviction there is nothing to undo. */
@@ -534,7 +534,7 @@ static void a_rollout_after_evictions_is_undone_once(void **state)
     cr_json_set(metadata, "annotations", cr_json_new_object());
     cr_json_set_int(cr_json_edit(s->workloads[0], "metadata"), "generation", 3);
     assert_int_equal(scene_due(s)->restarts_len, 0);
-    assert_true(cr_starts_with(scene_status(s, 0)->blocked_by, "the restart was undone"));
+    assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_RESTART_UNDONE);
 }
 
 /* A reload was expected, and did not happen: only the pods that were seen so. */
@@ -576,11 +576,11 @@ static void of_a_reload_that_failed_the_last_replacement_is_waited_for(void **st
     assert_int_equal(scene_status(s, 0)->state, CR_CONSUMER_RESTARTING);
     assert_int_equal(scene_status(s, 0)->decision, CR_DECISION_RESTART);
     assert_non_null(strstr(scene_status(s, 0)->reason, "1 of 3 pods still serve the old leaf"));
-    assert_string_equal(scene_status(s, 1)->blocked_by, "restart.maxConcurrent: waits for web");
+    assert_int_equal(scene_status(s, 1)->gate.hold, CR_HOLD_MAX_CONCURRENT);
     s->now_ms += 601 * SECOND;
     assert_string_equal(evicted(s), "none");
     assert_int_equal(scene_status(s, 0)->state, CR_CONSUMER_FAILED);
-    assert_true(cr_starts_with(scene_status(s, 1)->blocked_by, "restart.maxConcurrent: the rollout of another"));
+    assert_int_equal(scene_status(s, 1)->gate.hold, CR_HOLD_OTHER_ROLLOUT_FAILED);
     s->pods[0][1].ready = true;
     set_available(s, 0, 3);
     scene_see(s, 0, 1, "2");
@@ -600,13 +600,13 @@ static void who_waits_for_a_rollout_of_others_keeps_nobody_waiting(void **state)
     for (size_t i = 0; i < 3; i++) {
         assert_string_not_equal(evicted(s), "none");
         assert_int_equal(s->plan.evictions[0].consumer, 1);
-        assert_string_equal(scene_status(s, 0)->blocked_by, "restart.maxConcurrent: waits for api");
+        assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_MAX_CONCURRENT);
         size_t slot = s->plan.evictions[0].pod;
         replace(s, true);
         scene_see(s, 1, slot, "2");
     }
     assert_string_equal(evicted(s), "none");
-    assert_string_equal(scene_status(s, 0)->blocked_by, "waits for the rollout under way");
+    assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_ROLLOUT_UNDER_WAY);
     cr_json_set_int(status, "updatedReplicas", 3);
     assert_int_equal(run(s, "2"), 3);
 }

@@ -129,11 +129,17 @@ static const struct cr_consumer_status *look(struct scene *s)
     return NULL;
 }
 
-static void assert_state(struct scene *s, enum cr_consumer_state state, const char *blocked_by)
+static void assert_held(struct scene *s, enum cr_consumer_state state, enum cr_hold hold, const char *text)
 {
     const struct cr_consumer_status *status = look(s);
-    if (status->state != state || !strstr(cr_or_empty(status->blocked_by), blocked_by))
-        fail_msg("%d (%s) instead of %d (%s)", status->state, cr_or_empty(status->blocked_by), state, blocked_by);
+    if (status->state != state || status->gate.hold != hold || !strstr(cr_or_empty(status->gate.text), text))
+        fail_msg("%d %s (%s) instead of %d %s (%s)", status->state, cr_hold_name(status->gate.hold),
+                 cr_or_empty(status->gate.text), state, cr_hold_name(hold), text);
+}
+
+static void assert_state(struct scene *s, enum cr_consumer_state state)
+{
+    assert_held(s, state, CR_HOLD_NONE, "");
 }
 
 static int setup(void **state)
@@ -246,7 +252,7 @@ static void begin(struct scene *s)
     restart(s);
     set_workload(s, "{observedGeneration: 2, replicas: 3, readyReplicas: 3, availableReplicas: 3, updatedReplicas: 0}",
                  2, -1);
-    assert_state(s, CR_CONSUMER_RESTARTING, "");
+    assert_state(s, CR_CONSUMER_RESTARTING);
 }
 
 static void a_stateful_set_that_stands_still_has_failed_until_it_is_mended(void **state)
@@ -256,18 +262,18 @@ static void a_stateful_set_that_stands_still_has_failed_until_it_is_mended(void 
     s->now_ms += 9 * minute_ms;
     replace_pod(s, 2); /* progress */
     set_workload(s, "{observedGeneration: 2, replicas: 3, availableReplicas: 2, updatedReplicas: 1}", 2, -1);
-    assert_state(s, CR_CONSUMER_RESTARTING, "");
+    assert_state(s, CR_CONSUMER_RESTARTING);
     s->now_ms += 10 * minute_ms - 1;
-    assert_state(s, CR_CONSUMER_RESTARTING, "");
+    assert_state(s, CR_CONSUMER_RESTARTING);
     s->now_ms += 1;
-    assert_state(s, CR_CONSUMER_FAILED, "no new pod for 10 minutes: 1 of 3 pods updated");
+    assert_held(s, CR_CONSUMER_FAILED, CR_HOLD_ROLLOUT_FAILED, "no new pod for 10 minutes: 1 of 3 pods updated");
     assert_true(cr_status_condition_get(&s->plan.status, "Degraded")->status);
     assert_int_equal(s->plan.restarts_len, 0);
     replace_pod(s, 1);
-    assert_state(s, CR_CONSUMER_RESTARTING, "");
+    assert_state(s, CR_CONSUMER_RESTARTING);
     replace_pod(s, 0);
     set_workload(s, "{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 3}", 2, -1);
-    assert_state(s, CR_CONSUMER_CONVERGED, "");
+    assert_state(s, CR_CONSUMER_CONVERGED);
     assert_int_equal(s->plan.restarts_len, 0);
 }
 
@@ -277,21 +283,21 @@ static void what_is_scaled_while_it_rolls_is_neither_done_too_early_nor_restarte
     begin(s);
     /* Up: the new ones come with the new template, and count as updated. */
     set_workload(s, "{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 3}", 3, 5);
-    assert_state(s, CR_CONSUMER_RESTARTING, "");
+    assert_state(s, CR_CONSUMER_RESTARTING);
     set_workload(s, "{observedGeneration: 3, replicas: 5, availableReplicas: 5, updatedReplicas: 4}", 3, 5);
-    assert_state(s, CR_CONSUMER_RESTARTING, "");
+    assert_state(s, CR_CONSUMER_RESTARTING);
     /* Down to the one that is old: those beyond it are new, and still there. */
     replace_pod(s, 1);
     replace_pod(s, 2);
     set_workload(s, "{observedGeneration: 4, replicas: 3, availableReplicas: 3, updatedReplicas: 2}", 4, 1);
-    assert_state(s, CR_CONSUMER_RESTARTING, "");
+    assert_state(s, CR_CONSUMER_RESTARTING);
     set_workload(s, "{observedGeneration: 4, replicas: 1, availableReplicas: 1, updatedReplicas: 0}", 4, 1);
     s->consumer.pods_len = 1;
-    assert_state(s, CR_CONSUMER_RESTARTING, "");
+    assert_state(s, CR_CONSUMER_RESTARTING);
     /* To none, and back. */
     set_workload(s, "{observedGeneration: 5, replicas: 0, availableReplicas: 0, updatedReplicas: 0}", 5, 0);
     s->consumer.pods_len = 0;
-    assert_state(s, CR_CONSUMER_CONVERGED, "");
+    assert_state(s, CR_CONSUMER_CONVERGED);
     set_workload(s, "{observedGeneration: 6, replicas: 2, availableReplicas: 2, updatedReplicas: 2}", 6, 2);
     s->consumer.pods_len = 2;
     replace_pod(s, 0);
@@ -310,14 +316,15 @@ static void a_replica_set_is_not_restarted_by_its_template(void **state)
     set_workload(s, "{observedGeneration: 1, replicas: 2, availableReplicas: 2}", 1, -1);
     have_pods(s, 2, s->now_ms);
     change(s);
-    assert_state(s, CR_CONSUMER_BLOCKED, "a ReplicaSet without a Deployment replaces no pod by itself");
+    assert_held(s, CR_CONSUMER_BLOCKED, CR_HOLD_BARE_REPLICA_SET,
+                "a ReplicaSet without a Deployment replaces no pod by itself");
     assert_int_equal(s->plan.restarts_len, 0);
     /* By hand; each late enough that its kubelet's cache cannot be old. */
     s->now_ms += 2 * minute_ms;
     have_pods(s, 1, s->now_ms);
-    assert_state(s, CR_CONSUMER_BLOCKED, "a ReplicaSet");
+    assert_held(s, CR_CONSUMER_BLOCKED, CR_HOLD_BARE_REPLICA_SET, "a ReplicaSet");
     have_pods(s, 2, s->now_ms);
-    assert_state(s, CR_CONSUMER_CONVERGED, "");
+    assert_state(s, CR_CONSUMER_CONVERGED);
 }
 
 static void a_replica_set_that_is_not_seen_may_be_a_deployments(void **state)
@@ -325,7 +332,7 @@ static void a_replica_set_that_is_not_seen_may_be_a_deployments(void **state)
     struct scene *s = *state;
     be(s, "ReplicaSet", "apps/v1", "  replicas: 2\n");
     s->consumer = (struct cr_world_consumer){0};
-    assert_state(s, CR_CONSUMER_ABSENT, "");
+    assert_state(s, CR_CONSUMER_ABSENT);
     assert_non_null(strstr(s->plan.status.consumers[0].reason, "or a Deployment or Rollout has made it"));
 }
 
@@ -360,16 +367,16 @@ static void an_argo_rollout_is_restarted_once_by_time(void **state)
     assert_int_equal(s->plan.restarts[0].restart_at_ms, s->now_ms);
     restart(s);
     set_workload(s, healthy, 4, -1);
-    assert_state(s, CR_CONSUMER_RESTARTING, "");
+    assert_state(s, CR_CONSUMER_RESTARTING);
     s->now_ms += minute_ms / 2;
     have_pods(s, 2, s->now_ms);
     s->pods[1].created_ms = s->pods[1].started_ms = start_ms;
-    assert_state(s, CR_CONSUMER_RESTARTING, "");
+    assert_state(s, CR_CONSUMER_RESTARTING);
     finish_argo(s); /* it says so with the last eviction */
-    assert_state(s, CR_CONSUMER_VERIFYING, "");
+    assert_state(s, CR_CONSUMER_VERIFYING);
     assert_int_equal(s->plan.status.consumers[0].pods.stale, 1);
     have_pods(s, 2, s->now_ms);
-    assert_state(s, CR_CONSUMER_CONVERGED, "");
+    assert_state(s, CR_CONSUMER_CONVERGED);
     s->now_ms += 10 * minute_ms;
     look(s);
     assert_int_equal(s->plan.restarts_len, 0);
@@ -401,17 +408,18 @@ static void an_argo_rollout_is_left_alone_in_the_middle_of_an_update(void **stat
     static const struct {
         const char *status;
         enum cr_consumer_state state;
-        const char *blocked_by;
+        enum cr_hold hold;
+        const char *text;
     } cases[] = {
         {"{observedGeneration: '9', phase: Progressing, message: waiting, availableReplicas: 2, stableRS: a, "
          "currentPodHash: b}",
-         CR_CONSUMER_PENDING, "the Rollout is busy: it is being updated: waiting"},
+         CR_CONSUMER_PENDING, CR_HOLD_UPDATING, "the Rollout is busy: it is being updated: waiting"},
         {"{observedGeneration: '9', phase: Paused, pauseConditions: [{reason: CanaryPauseStep}], availableReplicas: 2, "
          "stableRS: a, currentPodHash: b}",
-         CR_CONSUMER_BLOCKED, "the workload is paused"},
+         CR_CONSUMER_BLOCKED, CR_HOLD_PAUSED, "the workload is paused"},
         {"{observedGeneration: '9', phase: Degraded, message: aborted, availableReplicas: 2, stableRS: a, "
          "currentPodHash: b}",
-         CR_CONSUMER_BLOCKED, "the Rollout is busy: it is degraded: aborted"},
+         CR_CONSUMER_BLOCKED, CR_HOLD_UPDATE_FAILED, "the Rollout is busy: it is degraded: aborted"},
     };
     struct scene *s = *state;
     be_argo(s);
@@ -419,7 +427,7 @@ static void an_argo_rollout_is_left_alone_in_the_middle_of_an_update(void **stat
     change(s);
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         set_workload(s, cases[i].status, 3, -1);
-        assert_state(s, cases[i].state, cases[i].blocked_by);
+        assert_held(s, cases[i].state, cases[i].hold, cases[i].text);
         assert_int_equal(s->plan.restarts_len, 0);
     }
     /* One pod is not ready: no reason, it may be the very one that needs the new leaf. */
@@ -438,19 +446,19 @@ static void an_argo_rollout_whose_restart_is_undone_is_told_and_left(void **stat
         change(s);
         restart(s);
         set_workload(s, healthy, 4, -1);
-        assert_state(s, CR_CONSUMER_RESTARTING, "");
+        assert_state(s, CR_CONSUMER_RESTARTING);
         if (annotations) /* which make no generation of their own */
             cr_json_remove(cr_json_edit(s->workload, "metadata"), "annotations");
         else
             cr_json_remove(cr_json_edit(s->workload, "spec"), "restartAt");
         set_workload(s, healthy, annotations ? 4 : 5, -1);
-        assert_state(s, CR_CONSUMER_BLOCKED, "the restart was undone");
+        assert_held(s, CR_CONSUMER_BLOCKED, CR_HOLD_RESTART_UNDONE, "its annotation is gone from the Rollout");
         assert_int_equal(s->plan.restarts_len, 0);
         s->now_ms += minute_ms;
         hold(s, "3");    /* the next change */
         if (annotations) /* the pods are on their way all the same */
             finish_argo(s);
-        assert_state(s, CR_CONSUMER_PENDING, "");
+        assert_state(s, CR_CONSUMER_PENDING);
         assert_int_equal(s->plan.restarts_len, 1);
         teardown(state);
         setup(state);

@@ -149,9 +149,14 @@ static void finish(struct scene *s, size_t consumer)
                     cr_json_int_at(s->workloads[consumer], 0, "metadata", "generation"));
 }
 
-static const char *blocked_by(struct scene *s, const char *name)
+static const char *text_of(struct scene *s, const char *name)
 {
-    return cr_or_empty(cr_status_consumer(&s->plan.status, name)->blocked_by);
+    return cr_or_empty(cr_status_consumer(&s->plan.status, name)->gate.text);
+}
+
+static enum cr_hold hold_of(struct scene *s, const char *name)
+{
+    return cr_status_consumer(&s->plan.status, name)->gate.hold;
 }
 
 static bool is_under_way(const struct cr_plan *p, size_t consumer)
@@ -179,7 +184,7 @@ static void a_rollout_for_an_earlier_change_counts_when_a_newer_one_comes(void *
     assert_true(is_under_way(p, 0));
     assert_int_equal(p->restarts_len, 1); /* a itself, which has its place, and nobody beside it */
     assert_int_equal(p->restarts[0].consumer, 0);
-    assert_string_equal(blocked_by(s, "b"), "restart.maxConcurrent: waits for a");
+    assert_string_equal(text_of(s, "b"), "restart.maxConcurrent: waits for a");
     apply(s, &p->restarts[0]);
     finish(s, 0);
     p = plan(s);
@@ -234,7 +239,8 @@ static void what_was_not_answered_counts(void **state)
     assert_true(is_under_way(p, 1));
     assert_int_equal(p->restarts_len, 1); /* the same again: its precondition tells */
     assert_int_equal(p->restarts[0].consumer, 1);
-    assert_string_equal(blocked_by(s, "a"), "restart.maxConcurrent: waits for b");
+    assert_int_equal(hold_of(s, "a"), CR_HOLD_MAX_CONCURRENT);
+    assert_string_equal(text_of(s, "a"), "restart.maxConcurrent: waits for b");
 }
 
 /* --- limits over all policies --- */
@@ -245,15 +251,28 @@ static void limits_hold_what_is_beyond_them(void **state)
         const char *rule;
         struct cr_world_limits limits;
         size_t restarts;
-        const char *blocked_by; /* how c's begins */
+        enum cr_hold hold; /* of c */
+        const char *text;  /* how it begins */
     } cases[] = {
-        {"none", {.namespace_free = -5, .total_free = -5}, 3, ""},
-        {"room for all", {.per_namespace = 9, .namespace_free = 3, .total = 9, .total_free = 4}, 3, ""},
-        {"room for two", {.per_namespace = 9, .namespace_free = 2}, 2, "limit: as many workloads"},
-        {"of all", {.per_namespace = 9, .namespace_free = 3, .total = 50, .total_free = 1}, 1, "limit: as many"},
-        {"no room", {.total = 9, .total_free = 0}, 0, "limit: as many workloads"},
-        {"more than the limit are under way", {.total = 9, .total_free = -2}, 0, "limit: as many workloads"},
-        {"nothing is known yet", {.total = 9, .total_free = 9, .unknown = true}, 0, "limit: after a start"},
+        {"none", {.namespace_free = -5, .total_free = -5}, 3, CR_HOLD_NONE, ""},
+        {"room for all", {.per_namespace = 9, .namespace_free = 3, .total = 9, .total_free = 4}, 3, CR_HOLD_NONE, ""},
+        {"room for two", {.per_namespace = 9, .namespace_free = 2}, 2, CR_HOLD_LIMIT, "limit: as many workloads"},
+        {"of all",
+         {.per_namespace = 9, .namespace_free = 3, .total = 50, .total_free = 1},
+         1,
+         CR_HOLD_LIMIT,
+         "limit: as many"},
+        {"no room", {.total = 9, .total_free = 0}, 0, CR_HOLD_LIMIT, "limit: as many workloads"},
+        {"more than the limit are under way",
+         {.total = 9, .total_free = -2},
+         0,
+         CR_HOLD_LIMIT,
+         "limit: as many workloads"},
+        {"nothing is known yet",
+         {.total = 9, .total_free = 9, .unknown = true},
+         0,
+         CR_HOLD_LIMIT,
+         "limit: after a start"},
     };
     struct scene *s = *state;
     s->policy->restart.max_concurrent = 3;
@@ -262,8 +281,8 @@ static void limits_hold_what_is_beyond_them(void **state)
         s->limits = cases[i].limits;
         const struct cr_plan *p = plan(s);
         if (p->restarts_len != cases[i].restarts || p->waits_for_limit != (p->restarts_len < CONSUMERS) ||
-            !cr_starts_with(blocked_by(s, "c"), cases[i].blocked_by))
-            fail_msg("%s: %zu restarts, c: %s", cases[i].rule, p->restarts_len, blocked_by(s, "c"));
+            hold_of(s, "c") != cases[i].hold || !cr_starts_with(text_of(s, "c"), cases[i].text))
+            fail_msg("%s: %zu restarts, c: %s", cases[i].rule, p->restarts_len, text_of(s, "c"));
     }
     assert_int_equal(cr_status_consumer(&s->plan.status, "c")->state, CR_CONSUMER_PENDING);
 }
@@ -274,12 +293,12 @@ static void the_limit_is_told_with_its_flag(void **state)
     hold(s, "2");
     s->limits = (struct cr_world_limits){.per_namespace = 4};
     plan(s);
-    assert_string_equal(blocked_by(s, "a"), "limit: as many workloads are being restarted as may be at a time in this "
-                                            "namespace (--max-restarts-per-namespace 4)");
+    assert_string_equal(text_of(s, "a"), "limit: as many workloads are being restarted as may be at a time in this "
+                                         "namespace (--max-restarts-per-namespace 4)");
     s->limits = (struct cr_world_limits){.total = 7};
     plan(s);
-    assert_string_equal(blocked_by(s, "a"), "limit: as many workloads are being restarted as may be at a time in all "
-                                            "namespaces (--max-restarts 7)");
+    assert_string_equal(text_of(s, "a"), "limit: as many workloads are being restarted as may be at a time in all "
+                                         "namespaces (--max-restarts 7)");
 }
 
 static void what_is_restarted_already_needs_no_further_place(void **state)
@@ -304,7 +323,7 @@ static void and_leaves_the_places_to_others(void **state)
     const struct cr_plan *p = plan(s);
     assert_int_equal(p->restarts_len, 2);
     assert_int_equal(p->restarts[1].consumer, 1);
-    assert_true(cr_starts_with(blocked_by(s, "c"), "limit: "));
+    assert_int_equal(hold_of(s, "c"), CR_HOLD_LIMIT);
 }
 
 /* Nobody is to be kept waiting by one that could not begin anyhow. */

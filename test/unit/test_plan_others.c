@@ -260,7 +260,8 @@ static void a_pair_of_the_older_policy_is_left_alone_and_told(void **state)
     const struct cr_plan *p = settled_plan(s);
     assert_int_equal(p->restarts_len + p->nudges_len + p->probes_len, 0);
     assert_int_equal(consumer(s, "web")->state, CR_CONSUMER_VERIFYING);
-    assert_non_null(strstr(consumer(s, "web")->blocked_by, "CertRotationPolicy older"));
+    assert_int_equal(consumer(s, "web")->gate.hold, CR_HOLD_OTHER_POLICY);
+    assert_non_null(strstr(consumer(s, "web")->gate.text, "CertRotationPolicy older"));
     assert_int_equal(consumer(s, "front")->state, CR_CONSUMER_CONVERGED);
     assert_condition(s, "Conflict", true, "OtherPolicy", "Deployment web and Secret s are CertRotationPolicy older's");
     assert_true(pending(s)); /* it might fall to us */
@@ -483,7 +484,7 @@ static void unknown_software_is_reported_when_the_policy_says_so(void **state)
         if (cases[i].restarts)
             continue;
         assert_int_equal(consumer(s, "web")->state, CR_CONSUMER_BLOCKED);
-        assert_non_null(strstr(consumer(s, "web")->blocked_by, "discover.unknown is Report"));
+        assert_int_equal(consumer(s, "web")->gate.hold, CR_HOLD_UNKNOWN_SOFTWARE);
         /* Somebody restarts it by hand, late enough for the new pod to have mounted the new Secret. */
         s->now_ms += 200 * 1000;
         set_pod(s, s->now_ms);

@@ -521,7 +521,8 @@ static void a_replaced_immutable_secret_asks_for_a_person(void **state)
     const struct cr_consumer_status *app = cr_status_consumer(&c->plan.status, "app");
     assert_int_equal(app->decision, CR_DECISION_RESTART);
     assert_int_equal(app->state, CR_CONSUMER_BLOCKED);
-    assert_non_null(strstr(app->blocked_by, "Secret keys was immutable and was replaced"));
+    assert_int_equal(app->gate.hold, CR_HOLD_IMMUTABLE_SECRET);
+    assert_non_null(strstr(app->gate.text, "Secret keys was immutable and was replaced"));
     assert_non_null(strstr(app->reason, "which was immutable"));
     /* A later pod proves nothing. */
     c->now_ms += 600 * 1000;

@@ -243,7 +243,8 @@ static void outside_of_its_windows_a_restart_waits_and_says_until_when(void **st
     assert_int_equal(web(c)->state, CR_CONSUMER_PENDING);
     cr_autofree char *opens = cr_schedule_time(c->utc, "UTC", at("2026-11-21T02:00:00Z") + jitter_ms(c));
     cr_autofree char *words = cr_asprintf("restart.windows: opens at %s", opens);
-    assert_string_equal(web(c)->blocked_by, words);
+    assert_int_equal(web(c)->gate.hold, CR_HOLD_WINDOW);
+    assert_string_equal(web(c)->gate.text, words);
     assert_false(condition(c, "Blocked")); /* time opens it */
     assert_false(condition(c, "Converged"));
     assert_true(condition(c, "Ready"));
@@ -306,7 +307,7 @@ static void within_a_window_the_other_gates_stay(void **state)
     c->now_ms = at("2026-11-21T03:00:00Z");
     renew_leaf(c);
     assert_int_equal(recorded_plan(c)->restarts_len, 0);
-    assert_string_equal(web(c)->blocked_by, "restart.coalesce");
+    assert_int_equal(web(c)->gate.hold, CR_HOLD_COALESCE);
     c->now_ms += 10 * SECOND;
     assert_int_equal(plan(c)->restarts_len, 1);
 }
@@ -317,11 +318,11 @@ static void what_a_person_said_comes_before_the_windows(void **state)
     renew_leaf(c);
     c->policy->mode = CR_MODE_PLAN;
     recorded_plan(c);
-    assert_string_equal(web(c)->blocked_by, "mode: Plan");
+    assert_int_equal(web(c)->gate.hold, CR_HOLD_PLAN_MODE);
     c->policy->mode = CR_MODE_ENFORCE;
     c->policy->restart.method = CR_RESTART_NEVER;
     plan(c);
-    assert_string_equal(web(c)->blocked_by, "restart.method: Never");
+    assert_int_equal(web(c)->gate.hold, CR_HOLD_RESTART_NEVER);
 }
 
 static void a_reload_waits_for_no_window(void **state)
@@ -333,7 +334,7 @@ static void a_reload_waits_for_no_window(void **state)
     const struct cr_plan *p = recorded_plan(c);
     assert_int_equal(web(c)->decision, CR_DECISION_HOT_RELOAD);
     assert_true(p->nudges_len > 0);
-    assert_null(web(c)->blocked_by);
+    assert_int_equal(web(c)->gate.hold, CR_HOLD_NONE);
 }
 
 static void a_rollout_that_began_in_a_window_goes_on_after_it(void **state)
@@ -409,8 +410,9 @@ static void a_certificate_that_ends_before_its_window_is_told(void **state)
     see_settled_ending(c, c->now_ms + HOUR, c->now_ms + 3650 * DAY);
     renew_leaf(c);
     assert_int_equal(recorded_plan(c)->restarts_len, 0);
-    assert_true(cr_starts_with(web(c)->blocked_by, "restart.windows: the certificate in use ends at "
-                                                   "2026-11-20T13:00:00Z, and the next opens at 2026-11-21T02:00:"));
+    assert_int_equal(web(c)->gate.hold, CR_HOLD_WINDOW_TOO_LATE);
+    assert_true(cr_starts_with(web(c)->gate.text, "restart.windows: the certificate in use ends at "
+                                                  "2026-11-20T13:00:00Z, and the next opens at 2026-11-21T02:00:"));
     assert_true(condition(c, "Blocked"));      /* time alone is no help */
     c->policy->restart.override_window_ms = 0; /* when it has ended */
     c->now_ms += HOUR;

@@ -118,19 +118,12 @@ static void a_budget_concerns_who_says_that_it_waits_for_one(void **state)
         bool told;
     } steps[] = {
         {"nothing is said", "{}", false},
-        {"of ours",
-         "{consumers: [{name: a}, {name: b, blockedBy: \"PodDisruptionBudget 'b' (minAvailable 2) allows no "
-         "disruption now\"}]}",
-         true},
-        {"behind what a rollout may take",
-         "{consumers: [{name: a, blockedBy: \"a rollout may take 1 of 2 pods away at "
-         "once; PodDisruptionBudget 'b' allows none\"}]}",
-         true},
-        {"waits for something else", "{consumers: [{name: a, blockedBy: 'after: b has not finished'}]}", false},
-        {"of the API server",
-         "{consumers: [{name: a, blockedBy: \"Cannot evict pod as it would violate the pod's "
-         "disruption budget.\"}]}",
-         true},
+        {"one of two", "{consumers: [{name: a}, {name: b, blockedReason: BudgetWait}]}", true},
+        {"waits for something else, whatever its text names",
+         "{consumers: [{name: a, blockedReason: Order, blockedBy: 'after: waits for a PodDisruptionBudget'}]}", false},
+        {"a person must mend it", "{consumers: [{name: a, blockedReason: Budget}]}", true},
+        {"a word of another version", "{consumers: [{name: a, blockedReason: BudgetPerhaps}]}", false},
+        {"the API server refused an eviction", "{consumers: [{name: a, blockedReason: RefusedByBudget}]}", true},
         {"done", "{consumers: [{name: a, state: Converged}]}", false},
     };
     CR_CLEANUP(cr_policy_index) struct cr_policy_index *index = cr_policy_index_new();

@@ -124,7 +124,7 @@ static void fill(struct cr_policy_status *status)
     consumer->found = true;
     cr_strset(&consumer->component, "envoyproxy/ratelimit");
     cr_strset(&consumer->reason, "its CA is read once at start");
-    cr_strset(&consumer->blocked_by, "maxConcurrent: 1 consumer is being restarted");
+    cr_gate_set(&consumer->gate, cr_gate_make(CR_HOLD_MAX_CONCURRENT, "maxConcurrent: 1 consumer is being restarted"));
     consumer->decision = CR_DECISION_RESTART;
     consumer->pods = (struct cr_pod_counts){.total = 7, .verified = 1, .inferred = 2, .stale = 3, .unknown = 1};
     consumer->last_restart_ms = NOW;
@@ -431,7 +431,7 @@ static void test_beyond_100_consumers_what_is_remembered_stays(void **state)
         struct cr_consumer_status *consumer = &status.consumers[i];
         cr_strset(&consumer->kind, "Deployment");
         cr_strset(&consumer->target, consumer->name);
-        cr_strset(&consumer->blocked_by, "the restart was undone");
+        cr_gate_set(&consumer->gate, cr_gate_make(CR_HOLD_RESTART_UNDONE, "the restart was undone"));
         cr_strset(&consumer->reason, "long");
         cr_strset(&consumer->restarted_for, "0123456789ab");
         consumer->restarted_generation = (int64_t)i;
@@ -454,7 +454,7 @@ static void test_beyond_100_consumers_what_is_remembered_stays(void **state)
         assert_non_null(consumer);
         assert_int_equal(consumer->state, status.consumers[i].state);
         assert_string_equal(consumer->target, status.consumers[i].target);
-        assert_string_equal(consumer->blocked_by, "the restart was undone");
+        assert_int_equal(consumer->gate.hold, CR_HOLD_RESTART_UNDONE);
         assert_int_equal(consumer->restarts.len, 2);
         assert_int_equal(consumer->restarts.at_ms[0], 2000 * 1000 + i);
         assert_int_equal(consumer->restarts.at_ms[1], 1001);
@@ -539,7 +539,7 @@ static void add_big_consumer(struct cr_policy_status *status, unsigned number, u
     cr_strset(&consumer->target, target);
     cr_strset(&consumer->component, "envoyproxy/ratelimit");
     cr_strset(&consumer->reason, reason);
-    cr_strset(&consumer->blocked_by, blocked);
+    cr_gate_set(&consumer->gate, cr_gate_make(CR_HOLD_KEY_TYPE_NOT_ACCEPTED, "%s", blocked));
     cr_strset(&consumer->restarted_for, rotations);
     consumer->last_restart_ms = consumer->since_ms = NOW;
     while (consumer->restarts.len < CR_RESTART_TIMES_MAX)
@@ -638,9 +638,9 @@ static void test_control_characters_are_not_shown(void **state)
     (void)state;
     CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
     struct cr_consumer_status *consumer = add_consumer(&status, "c", CR_CONSUMER_BLOCKED);
-    cr_strset(&consumer->blocked_by, "a\x1b[2Jb\nc\x7f"
-                                     "d\xc2\x9b"
-                                     "e\xc3\xa9");
+    cr_gate_set(&consumer->gate, cr_gate_make(CR_HOLD_REFUSED, "a\x1b[2Jb\nc\x7f"
+                                                               "d\xc2\x9b"
+                                                               "e\xc3\xa9"));
     cr_status_condition(&status, "Ready", true, "R", "x\r\ny\tz", 1, NOW);
     CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&status);
     assert_string_equal(cr_json_string_at(cr_json_first(cr_json_get(json, "consumers")), "blockedBy"),

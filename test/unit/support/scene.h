@@ -16,6 +16,7 @@
 #include "base/strings.h"
 #include "pki/digest.h"
 #include "rotation/plan.h"
+#include "support/gates.h"
 #include "support/recorded.h"
 #include "support/yamltext.h"
 
@@ -189,6 +190,7 @@ static inline const struct cr_plan *scene_plan(struct scene *s)
                              .budgets = s->view,
                              .now_ms = s->now_ms};
     cr_plan_make(&world, &s->plan);
+    gates_check(&s->plan);
     return &s->plan;
 }
 

@@ -15,6 +15,7 @@ class Consumer:
     decision: str
     reason: str
     state: str
+    blocked_reason: str  # as docs/api.md lists them; empty: nothing holds it
     blocked_by: str
     total: int
     verified: int
@@ -35,6 +36,7 @@ class Consumer:
             decision=entry.get("decision", "None"),
             reason=entry.get("reason", ""),
             state=entry.get("state", "Idle"),
+            blocked_reason=entry.get("blockedReason", ""),
             blocked_by=entry.get("blockedBy", ""),
             total=pods.get("total", 0),
             verified=pods.get("verified", 0),

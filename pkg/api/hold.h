@@ -1,0 +1,91 @@
+/* Why a consumer waits: one value for each gate or reason that holds it. status.consumers[].blockedReason, the label of
+ * certroll_consumers_blocked, the index of who waits for a budget and the Events come from the value. The text beside
+ * it is for people, and no program reads it. docs/api.md says of each when it is set and what to do. */
+#ifndef CR_API_HOLD_H
+#define CR_API_HOLD_H
+
+#include <stdbool.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+
+enum cr_hold {
+    CR_HOLD_NONE,
+    /* The policy. */
+    CR_HOLD_DELETING,
+    CR_HOLD_SUSPENDED,
+    CR_HOLD_PLAN_MODE,
+    CR_HOLD_RESTART_NEVER,
+    CR_HOLD_OTHER_POLICY,
+    /* What the Secret holds, and who takes it. */
+    CR_HOLD_UNKNOWN_SOFTWARE,
+    CR_HOLD_SECRET_PROBLEM,
+    CR_HOLD_IMMUTABLE_SECRET,
+    CR_HOLD_KEY_TYPE_NOT_ACCEPTED,
+    /* The workload. */
+    CR_HOLD_PAUSED,
+    CR_HOLD_BARE_REPLICA_SET,
+    CR_HOLD_UPDATING,
+    CR_HOLD_UPDATE_FAILED,
+    CR_HOLD_ON_DELETE,
+    CR_HOLD_PARTITION,
+    /* Time and order. */
+    CR_HOLD_WINDOW,
+    CR_HOLD_WINDOW_TOO_LATE,
+    CR_HOLD_WINDOW_NEVER,
+    CR_HOLD_CIRCUIT_BREAKER,
+    CR_HOLD_ORDER,
+    CR_HOLD_ORDER_UNKNOWN,
+    CR_HOLD_COALESCE,
+    CR_HOLD_KUBELET,
+    CR_HOLD_ROLLOUT_UNDER_WAY,
+    CR_HOLD_MAX_CONCURRENT,
+    CR_HOLD_OTHER_ROLLOUT_FAILED,
+    CR_HOLD_LIMIT,
+    /* Availability. */
+    CR_HOLD_BUDGET_WAIT,
+    CR_HOLD_BUDGET,
+    CR_HOLD_SINGLE_REPLICA,
+    /* What was tried. */
+    CR_HOLD_REFUSED,
+    CR_HOLD_REFUSED_BY_BUDGET,
+    CR_HOLD_ROLLOUT_FAILED,
+    CR_HOLD_RESTART_UNDONE,
+    CR_HOLD_EVIDENCE,
+    CR_HOLD_STILL_STALE,
+    CR_HOLD_DRAIN,
+    CR_HOLD_DRAIN_STUCK,
+};
+enum { CR_HOLDS = CR_HOLD_DRAIN_STUCK + 1 };
+
+/* "Suspended"; "" for CR_HOLD_NONE and for what is no value. Static. */
+const char *cr_hold_name(enum cr_hold hold);
+/* False: it is none of the names (NULL, "", or of another version); *hold is left alone. */
+bool cr_hold_parse(const char *text, enum cr_hold *hold);
+/* A person must lift it: its consumer is Blocked. Else it may pass by itself: its consumer is Pending. Says nothing of
+ * those that are only found once a restart is under way (Evidence, Drain, RolloutFailed), whose state is set apart. */
+bool cr_hold_needs_a_person(enum cr_hold hold);
+/* A restart is let go by what the API server tells of PodDisruptionBudgets or of other rollouts. */
+bool cr_hold_waits_for_budget(enum cr_hold hold);
+/* It is worth a series of certroll_consumers_blocked. Not so: a pause of seconds, and what the state tells already. */
+bool cr_hold_is_counted(enum cr_hold hold);
+/* The reason of the Event when a gate begins to hold for this; NULL: there is none. Static. */
+const char *cr_hold_event(enum cr_hold hold);
+
+/* What a gate answers. */
+struct cr_gate {
+    enum cr_hold hold;
+    char *text; /* owned: in words, with what to do; NULL: it is open */
+};
+#define CR_GATE_OPEN ((struct cr_gate){.hold = CR_HOLD_NONE})
+
+struct cr_gate cr_gate_make(enum cr_hold hold, const char *fmt, ...) CR_PRINTF(2, 3);
+struct cr_gate cr_gate_copy(const struct cr_gate *gate);
+void cr_gate_dispose(struct cr_gate *gate);
+CR_DEFINE_DISPOSE(cr_gate, struct cr_gate, cr_gate_dispose)
+/* Takes the value, and leaves an open gate behind. */
+struct cr_gate cr_gate_steal(struct cr_gate *gate);
+/* Replaces what is in *gate; takes value. */
+void cr_gate_set(struct cr_gate *gate, struct cr_gate value);
+
+#endif

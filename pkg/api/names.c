@@ -54,6 +54,10 @@ static const char *const changes[] = {
 };
 _Static_assert(cr_array_len(changes) == CR_CHANGE_BITS, "a name for each bit");
 
+/* Likewise. */
+static const char *const warnings[] = {"ShutdownMisfit"};
+_Static_assert(cr_array_len(warnings) == CR_WARNING_BITS, "a name for each bit");
+
 const char *const cr_condition_types[CR_CONDITIONS] = {
     "Ready", "Converged", "Rotating", "Blocked", "Degraded", "ExpiringSoon", "Conflict",
 };
@@ -158,12 +162,17 @@ bool cr_settled_by_parse(const char *text, enum cr_settled_by *by)
     return true;
 }
 
+static const char *word_of_bit(const char *const *names, unsigned count, unsigned bit)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (1u << i == bit)
+            return names[i];
+    return "";
+}
+
 const char *cr_change_name(enum cr_change_bit bit)
 {
-    for (unsigned i = 0; i < CR_CHANGE_BITS; i++)
-        if (1u << i == (unsigned)bit)
-            return changes[i];
-    return "";
+    return word_of_bit(changes, CR_CHANGE_BITS, (unsigned)bit);
 }
 
 bool cr_change_parse(const char *text, enum cr_change_bit *bit)
@@ -172,5 +181,19 @@ bool cr_change_parse(const char *text, enum cr_change_bit *bit)
     if (!cr_word_find(changes, cr_array_len(changes), text, &value))
         return false;
     *bit = (enum cr_change_bit)(1u << value);
+    return true;
+}
+
+const char *cr_warning_name(enum cr_warning_bit bit)
+{
+    return word_of_bit(warnings, CR_WARNING_BITS, (unsigned)bit);
+}
+
+bool cr_warning_parse(const char *text, enum cr_warning_bit *bit)
+{
+    unsigned value = 0;
+    if (!cr_word_find(warnings, cr_array_len(warnings), text, &value))
+        return false;
+    *bit = (enum cr_warning_bit)(1u << value);
     return true;
 }

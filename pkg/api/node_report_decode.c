@@ -111,6 +111,7 @@ static void decode_file(const struct cr_json *json, struct cr_node_report *out)
         .signs_and_trusts = flag(json, "signsAndTrusts"),
         .max_delay_ms = duration_or_0(json, "maxDelay"),
         .problem = cr_status_text_or_null(json, "problem"),
+        .kept = flag(json, "kept"),
         .not_after_ms = cr_status_time_or_0(json, "notAfter"),
         .changed_ms = cr_status_time_or_0(json, "changed"),
         .due_ms = cr_status_time_or_0(json, "due"),

@@ -79,6 +79,7 @@ static void encode_material(const struct cr_node_file *file, struct cr_json *out
 {
     cr_json_set_string(out, "kind", cr_node_file_kind_name(file->kind));
     cr_status_set_text(out, "problem", file->problem, PROBLEM_MAX);
+    set_flag(out, "kept", file->kept);
     set_prints(out, "fingerprints", &file->prints);
     set_flag(out, "more", file->more || file->prints.len > CR_NODE_REPORT_PRINTS_MAX);
     set_prints(out, "issuers", &file->issuers);

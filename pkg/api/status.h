@@ -81,6 +81,14 @@ enum cr_consumer_state {
 const char *cr_consumer_state_name(enum cr_consumer_state state); /* "Idle", "Pending", … */
 bool cr_consumer_state_parse(const char *text, enum cr_consumer_state *state);
 
+/* Each is an Event when it comes up, and in Degraded. */
+enum cr_warning_bit {
+    CR_WARNING_SHUTDOWN_MISFIT = 1u << 0, /* "ShutdownMisfit": its shutdown manager's times cannot hold in its pods */
+};
+enum { CR_WARNING_BITS = 1 };
+const char *cr_warning_name(enum cr_warning_bit bit);
+bool cr_warning_parse(const char *text, enum cr_warning_bit *bit);
+
 /* Restarts of one workload by certroll, newest first. */
 enum { CR_RESTART_TIMES_MAX = 5 };
 struct cr_restart_times {
@@ -109,6 +117,7 @@ struct cr_consumer_status {
     char *evicting;                   /* UID of the pod that is, or was last, evicted for it; NULL: none */
     struct cr_restart_times restarts; /* as many as the breaker counts; in status with their milliseconds */
     struct cr_strvec examples;        /* at most 5 pods that are stale or unknown, "name: why" */
+    unsigned warnings;                /* CR_WARNING_* bits: what holds nothing, and a person should know */
 };
 
 struct cr_condition {

@@ -214,6 +214,17 @@ static void decode_restarts(const struct cr_json *json, struct cr_restart_times 
     }
 }
 
+/* Those of another version are passed over. */
+static void decode_warnings(const struct cr_json *json, unsigned *out)
+{
+    const struct cr_json *array = cr_json_get(json, "warnings");
+    for (const struct cr_json *c = cr_json_first(array); c; c = cr_json_next(c)) {
+        enum cr_warning_bit bit;
+        if (cr_warning_parse(cr_json_string(c), &bit))
+            *out |= (unsigned)bit;
+    }
+}
+
 static void decode_consumer(const struct cr_json *json, struct cr_policy_status *status)
 {
     const char *name = cr_json_string(cr_json_get(json, "name"));
@@ -238,6 +249,7 @@ static void decode_consumer(const struct cr_json *json, struct cr_policy_status 
     out->evicted_until_ms = cr_status_time_or_0(json, "evictedUntil");
     out->evicting = cr_status_text_or_null(json, "evicting");
     decode_restarts(json, &out->restarts);
+    decode_warnings(json, &out->warnings);
     const struct cr_json *examples = cr_json_get(json, "examples");
     for (const struct cr_json *c = cr_json_first(examples); c && out->examples.len < CR_EXAMPLES_MAX;
          c = cr_json_next(c))

@@ -223,10 +223,15 @@ static void encode_restart(struct cr_json *object, const struct cr_consumer_stat
         cr_status_add_time_micro(restarts, consumer->restarts.at_ms[i]);
 }
 
-static void encode_hold(struct cr_json *object, enum cr_hold hold)
+/* What programs read of it. */
+static void encode_reasons(struct cr_json *object, const struct cr_consumer_status *consumer)
 {
-    if (hold)
-        cr_json_set_string(object, "blockedReason", cr_hold_name(hold));
+    if (consumer->gate.hold)
+        cr_json_set_string(object, "blockedReason", cr_hold_name(consumer->gate.hold));
+    struct cr_json *array = consumer->warnings ? cr_json_array_in(object, "warnings") : NULL;
+    for (unsigned i = 0; i < CR_WARNING_BITS; i++)
+        if (consumer->warnings & 1u << i)
+            cr_json_add_string(array, cr_warning_name((enum cr_warning_bit)(1u << i)));
 }
 
 static struct cr_json *encode_consumer(const struct cr_consumer_status *consumer)
@@ -243,7 +248,7 @@ static struct cr_json *encode_consumer(const struct cr_consumer_status *consumer
     struct cr_json *pods = cr_json_object_in(object, "pods");
     cr_json_set_int(pods, "total", consumer->pods.total);
     encode_counts(pods, &consumer->pods);
-    encode_hold(object, consumer->gate.hold);
+    encode_reasons(object, consumer);
     cr_status_set_text(object, "blockedBy", consumer->gate.text, SENTENCE_MAX);
     cr_status_set_time(object, "lastRestart", consumer->last_restart_ms);
     cr_status_set_time_micro(object, "since", consumer->since_ms);
@@ -259,7 +264,7 @@ static struct cr_json *encode_brief(const struct cr_consumer_status *consumer)
     cr_json_set_string(object, "name", consumer->name);
     encode_target(object, consumer);
     cr_json_set_string(object, "state", cr_consumer_state_name(consumer->state));
-    encode_hold(object, consumer->gate.hold);
+    encode_reasons(object, consumer);
     cr_status_set_time_micro(object, "since", consumer->since_ms); /* evictions are counted by it */
     encode_restart(object, consumer);
     return object;

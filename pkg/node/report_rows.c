@@ -5,7 +5,7 @@
 #include "base/strings.h"
 #include "node/pairs.h"
 
-static const char kept[] = "it is not known while the program cannot be looked at";
+static const char not_seen[] = "it is not known while the program cannot be looked at";
 
 /* --- one row --- */
 
@@ -93,7 +93,7 @@ static struct cr_node_memory memory_of(const struct cr_node_reporting *in, size_
                                        const struct cr_node_file *row)
 {
     struct cr_node_memory memory = {.row = row_before(in, row), .seen_ms = in->before->seen_ms, .same_process = true};
-    if (memory.row && cr_streq(memory.row->problem, kept))
+    if (memory.row && memory.row->kept)
         memory.seen_ms = 0; /* it was not looked at then */
     if (program == in->look->programs_len)
         return memory;
@@ -176,7 +176,8 @@ static void keep(const struct cr_node_file *before, struct cr_node_file *out)
     out->via = cr_strdup_or_null(before->via);
     out->place = cr_strdup_or_null(before->place);
     out->path = cr_strdup_or_null(before->path);
-    out->problem = cr_strdup(kept);
+    out->kept = true;
+    out->problem = cr_strdup(not_seen);
     out->prints = out->issuers = out->has = (struct cr_strvec){0};
     cr_strvec_copy(&out->prints, &before->prints);
     cr_strvec_copy(&out->issuers, &before->issuers);
@@ -184,7 +185,7 @@ static void keep(const struct cr_node_file *before, struct cr_node_file *out)
     out->loaded = CR_NODE_LOADED_UNKNOWN;
     out->evidence = CR_NODE_EVIDENCE_NONE;
     out->due_ms = 0;
-    out->why = cr_strdup(kept);
+    out->why = cr_strdup(not_seen);
 }
 
 void cr_node_report_keep_rows(const struct cr_node_reporting *in, const char *component)

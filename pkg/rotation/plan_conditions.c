@@ -10,7 +10,6 @@
 
 enum {
     EXPIRY_NOTICE_MAX_MS = 7 * 24 * 3600 * 1000,
-    DEGRADED_CUT = 4000, /* a message so long may have been cut by the encoder, to 4096 bytes */
 };
 
 static void set(struct plan_ctx *ctx, const char *type, bool value, const char *reason, const char *message)
@@ -299,12 +298,10 @@ static bool add_breakers(const struct plan_ctx *ctx, struct cr_buf *text)
     return text->len > before;
 }
 
-/* A text that was cut leaves open what stood behind: then nothing is said twice. */
-static bool was_told(const struct plan_ctx *ctx, const char *line)
+static bool is_on_record(const struct plan_ctx *ctx, const struct cr_consumer_status *consumer, unsigned warning)
 {
-    const struct cr_condition *before = cr_status_condition_get(ctx->world->status, "Degraded");
-    const char *text = before && before->status ? cr_or_empty(before->message) : "";
-    return strstr(text, line) || strlen(text) >= DEGRADED_CUT;
+    const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer);
+    return known && (known->warnings & warning);
 }
 
 /* They stop no restart; an Event when they come up. */
@@ -312,11 +309,11 @@ static bool add_misfits(struct plan_ctx *ctx, struct cr_buf *text)
 {
     size_t before = text->len;
     for (size_t i = 0; i < ctx->consumers_len; i++) {
-        cr_autofree char *line = cr_plan_misfit(&ctx->consumers[i]);
-        if (!line)
+        if (!(ctx->consumers[i].status->warnings & CR_WARNING_SHUTDOWN_MISFIT))
             continue;
-        if (!was_told(ctx, line))
-            cr_plan_say_workload(ctx->plan, true, i, CR_REASON_MISFIT,
+        cr_autofree char *line = cr_plan_misfit(&ctx->consumers[i]);
+        if (!is_on_record(ctx, ctx->consumers[i].status, CR_WARNING_SHUTDOWN_MISFIT))
+            cr_plan_say_workload(ctx->plan, true, i, cr_warning_name(CR_WARNING_SHUTDOWN_MISFIT),
                                  cr_asprintf("%s (CertRotationPolicy %s)", line, ctx->world->policy->name));
         add_line(text, line);
     }
@@ -351,7 +348,7 @@ static void degraded(struct plan_ctx *ctx)
         reason = reason ? reason : cr_trust_reason_name(ctx->world->trust_refused);
     }
     if (add_misfits(ctx, &text) && !reason)
-        reason = CR_REASON_MISFIT;
+        reason = cr_warning_name(CR_WARNING_SHUTDOWN_MISFIT);
     if (reason)
         set(ctx, "Degraded", true, reason, cr_buf_text(&text));
     else

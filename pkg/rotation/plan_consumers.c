@@ -285,8 +285,15 @@ static void show_decision(struct plan_consumer *consumer)
         cr_strset(&status->reason, consumer->decision.reason);
 }
 
+static unsigned warnings_of(const struct plan_consumer *consumer)
+{
+    cr_autofree char *misfit = cr_plan_misfit(consumer);
+    return misfit ? CR_WARNING_SHUTDOWN_MISFIT : 0;
+}
+
 static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
+    consumer->status->warnings = 0;
     if (cr_policy_kind_runs_to_end(consumer->spec->kind)) {
         leave_to_next_run(consumer);
         return;
@@ -303,6 +310,7 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
     consumer->pod_spec = cr_json_at(consumer->world->workload, "spec", "template", "spec");
     consumer->sidecar = cr_reloader_find(consumer->pod_spec);
     cr_shutdown_hooks_find(consumer->pod_spec, &consumer->hooks);
+    consumer->status->warnings = warnings_of(consumer);
     cr_plan_count_restart(ctx, consumer);
     find_broken_secret(ctx, consumer);
     if (!ctx->changes_len) {

@@ -327,8 +327,6 @@ bool cr_plan_old_pods_have_ended(const struct plan_ctx *ctx, const struct plan_c
 int64_t cr_plan_drain_allowance_ms(const struct plan_consumer *consumer);
 /* Its shutdown manager's times cannot hold in its pods: "web: container envoy: ...". Owned; NULL: they can. */
 char *cr_plan_misfit(const struct plan_consumer *consumer);
-/* Of the Event, and of the condition Degraded. */
-#define CR_REASON_MISFIT "ShutdownMisfit"
 /* plan_conditions.c */
 void cr_plan_conditions(struct plan_ctx *ctx);
 

@@ -252,7 +252,7 @@ static void compare(struct plan_ctx *ctx, struct cr_secret_status *secret, const
 
 static void set_problem(struct plan_ctx *ctx, struct cr_secret_status *secret, const char *reason, const char *message)
 {
-    bool news = !cr_streq(secret->problem_reason, reason) || !cr_streq(secret->problem_message, message);
+    bool news = !cr_streq(secret->problem_reason, reason);
     cr_strset(&secret->problem_reason, reason);
     cr_strset(&secret->problem_message, message);
     if (news && reason)

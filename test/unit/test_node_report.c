@@ -51,6 +51,7 @@ static void add_files(struct cr_node_report *report)
                                    .max_delay_ms = 300000,
                                    .kind = CR_NODE_FILE_TRUST,
                                    .problem = cr_strdup("two CAs"),
+                                   .kept = true,
                                    .more = true,
                                    .not_after_ms = NOW + 9000,
                                    .changed_ms = NOW - 250,

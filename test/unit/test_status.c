@@ -125,6 +125,7 @@ static void fill(struct cr_policy_status *status)
     cr_strset(&consumer->component, "envoyproxy/ratelimit");
     cr_strset(&consumer->reason, "its CA is read once at start");
     cr_gate_set(&consumer->gate, cr_gate_make(CR_HOLD_MAX_CONCURRENT, "maxConcurrent: 1 consumer is being restarted"));
+    consumer->warnings = CR_WARNING_SHUTDOWN_MISFIT;
     consumer->decision = CR_DECISION_RESTART;
     consumer->pods = (struct cr_pod_counts){.total = 7, .verified = 1, .inferred = 2, .stale = 3, .unknown = 1};
     consumer->last_restart_ms = NOW;

@@ -34,10 +34,12 @@ static const char *const unknowns[] = {[CR_UNKNOWN_RESTART] = "Restart", [CR_UNK
 static const char *const single_replica[] = {
     [CR_SINGLE_SURGE] = "Surge", [CR_SINGLE_WARN] = "Warn", [CR_SINGLE_BLOCK] = "Block"};
 
-static void unsupported(struct cr_policy *policy, const struct cr_node *node, const char *key)
+/* A kind that this version does not know, perhaps by a slip of the pen. */
+static void unknown_kind(struct cr_policy *policy, const struct cr_node *node, const struct cr_policy_consumer *target)
 {
-    cr_autofree char *path = cr_asprintf("%s%s%s", node->path, *key ? "." : "", key);
-    cr_strvec_add_unique(&policy->unsupported, path);
+    cr_autofree char *which =
+        cr_asprintf("%s.targetRef.kind '%.63s' of %.253s", node->path, target->kind, target->api_version);
+    cr_strvec_add_unique(&policy->unsupported, which);
 }
 
 static void dispose_secret(struct cr_policy_secret *secret)
@@ -232,7 +234,7 @@ static bool decode_consumer(const struct cr_node *node, struct cr_policy *policy
         !consumer_is_new(policy, index, node->path, err))
         return false;
     if (!known) {
-        unsupported(policy, node, "targetRef.kind");
+        unknown_kind(policy, node, out);
         dispose_consumer(out);
         policy->consumers_len--;
     }
@@ -282,6 +284,26 @@ static bool decode_discover(const struct cr_node *spec, struct cr_policy *policy
            CR_NODE_ENUM(&discover, "unknown", unknowns, CR_UNKNOWN_RESTART, &policy->discover.unknown, err);
 }
 
+/* It names a label that must be there. */
+static bool is_positive(const struct cr_selector *selector)
+{
+    for (size_t i = 0; i < selector->len; i++)
+        if (selector->items[i].operator== CR_SELECTOR_IN || selector->items[i].operator== CR_SELECTOR_EXISTS)
+            return true;
+    return false;
+}
+
+/* A list of Secrets by labels that they do not have would be nearly all of the namespace, those of other tools too. */
+static bool decode_selector(const struct cr_node *spec, struct cr_policy *policy, struct cr_error *err)
+{
+    if (!cr_selector_decode(spec, "secretSelector", &policy->secret_selector, err))
+        return false;
+    return !policy->secret_selector.len || is_positive(&policy->secret_selector) ||
+           cr_error_set(err, CR_ERR_INVALID,
+                        "spec.secretSelector has only NotIn and DoesNotExist, which nearly every Secret of the "
+                        "namespace meets: add a label that a Secret must have (matchLabels, In or Exists)");
+}
+
 struct cr_policy *cr_policy_decode(const struct cr_json *object, struct cr_error *err)
 {
     CR_CLEANUP(cr_policy) struct cr_policy *policy = cr_new(struct cr_policy);
@@ -291,8 +313,7 @@ struct cr_policy *cr_policy_decode(const struct cr_json *object, struct cr_error
               cr_node_bool(&spec, "suspend", false, &policy->suspend, err) &&
               CR_NODE_ENUM(&spec, "mode", modes, CR_MODE_ENFORCE, &policy->mode, err) &&
               decode_secrets(&spec, policy, err) && decode_consumers(&spec, policy, err) &&
-              cr_policy_order_check(&spec, policy, err) &&
-              cr_selector_decode(&spec, "secretSelector", &policy->secret_selector, err) &&
+              cr_policy_order_check(&spec, policy, err) && decode_selector(&spec, policy, err) &&
               decode_discover(&spec, policy, err) && cr_policy_verify_check(&spec, policy, err) &&
               decode_restart(&spec, policy, err) && cr_policy_trust_decode(&spec, policy, err);
     return ok ? cr_steal(&policy) : NULL;

@@ -116,6 +116,10 @@ REFUSED = {
     "key-name": ({"secrets": [{"name": "a", "keys": {"trust": "../ca"}}]}, "spec.secrets[0].keys.trust"),
     "too-many-secrets": ({"secrets": [{"name": f"s{i}"} for i in range(65)]}, "must have at most 64 items"),
     "empty-selector": ({"secretSelector": {}}, "an empty selector would take every Secret of the namespace"),
+    "negative-selector": (
+        {"secretSelector": {"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}, {"key": "b", "operator": "NotIn", "values": ["c"]}]}},
+        "NotIn and DoesNotExist alone are met by nearly every Secret of the namespace",
+    ),
     "selector-values": (
         {"secretSelector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}},
         "In and NotIn need values; Exists and DoesNotExist take none",
@@ -268,6 +272,7 @@ def test_refused_with_a_message_that_helps(control_plane: ControlPlane, what: st
 
 ACCEPTED = {
     "selector-only": {"secretSelector": {"matchLabels": {"a": "b"}}},
+    "selector-with-one-positive": {"secretSelector": {"matchExpressions": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "DoesNotExist"}]}},
     "discovery-only": {**MINIMAL_SPEC, "discover": {"enabled": True, "unknown": "Report"}},
     "ingress": consumer(
         targetRef={"kind": "Ingress", "name": "i"}, reload={"serverLeaf": {"method": "ApiWatch", "maxDelay": "10s"}}

@@ -225,6 +225,10 @@ static void test_errors_name_the_path_and_what_is_allowed(void **state)
          "spec.consumers[0].reload: nothing is done for Job j, whose next run has the new material; remove it"},
         {"{\"secretSelector\":{\"matchLabels\":{}}}",
          "spec.secretSelector is empty: give matchLabels or matchExpressions"},
+        {"{\"secretSelector\":{\"matchExpressions\":[{\"key\":\"x\",\"operator\":\"DoesNotExist\"},{\"key\":\"y\","
+         "\"operator\":\"NotIn\",\"values\":[\"z\"]}]}}",
+         "spec.secretSelector has only NotIn and DoesNotExist, which nearly every Secret of the namespace meets: add a "
+         "label that a Secret must have (matchLabels, In or Exists)"},
         {WINDOW("7"), "spec.restart.windows[0] must be an object"},
         {WINDOW("{\"duration\":\"4h\"}"), "spec.restart.windows[0].schedule is required"},
         {WINDOW("{\"schedule\":\"0 2 * * *\"}"), "spec.restart.windows[0].duration is required"},
@@ -367,6 +371,9 @@ static void test_what_is_not_acted_on_is_listed(void **state)
     } cases[] = {
         {"{}", "", 0, false},
         {"{\"secretSelector\":null}", "", 0, false},
+        {"{\"secretSelector\":{\"matchExpressions\":[{\"key\":\"x\",\"operator\":\"DoesNotExist\"},{\"key\":\"y\","
+         "\"operator\":\"Exists\"}]}}",
+         "", 0, false},
         {"{\"discover\":{\"enabled\":true}}", "", 0, false},
         {"{\"discover\":{\"enabled\":false,\"unknown\":\"Restart\"}}", "", 0, false},
         {CONSUMER(",\"verify\":{\"port\":1}"), "", 1, true},
@@ -378,17 +385,17 @@ static void test_what_is_not_acted_on_is_listed(void **state)
          "", 2, false},
         {"{\"consumers\":[{\"name\":\"g\",\"targetRef\":{\"apiVersion\":\"gateway.networking.k8s.io/v1beta1\","
          "\"kind\":\"Gateway\",\"name\":\"g\"}}]}",
-         "spec.consumers[0].targetRef.kind", 0, false},
+         "spec.consumers[0].targetRef.kind 'Gateway' of gateway.networking.k8s.io/v1beta1", 0, false},
         {"{\"consumers\":[{\"name\":\"r\",\"targetRef\":{\"kind\":\"Rollout\",\"name\":\"r\"}},{\"name\":\"s\","
          "\"targetRef\":{\"kind\":\"ReplicaSet\",\"name\":\"s\"}}]}",
          "", 2, false},
         {"{\"consumers\":[{\"name\":\"r\",\"targetRef\":{\"apiVersion\":\"apps.kruise.io/"
          "v1alpha1\",\"kind\":\"CloneSet\","
          "\"name\":\"r\"}},{\"name\":\"c\"," TARGET "}]}",
-         "spec.consumers[0].targetRef.kind", 1, false},
+         "spec.consumers[0].targetRef.kind 'CloneSet' of apps.kruise.io/v1alpha1", 1, false},
         {"{\"consumers\":[{\"name\":\"r\",\"targetRef\":{\"apiVersion\":\"v1\",\"kind\":\"Deployment\",\"name\":\"r\"}}"
          "]}",
-         "spec.consumers[0].targetRef.kind", 0, false},
+         "spec.consumers[0].targetRef.kind 'Deployment' of v1", 0, false},
         {"{\"consumers\":[{\"name\":\"a\"," TARGET "},{\"name\":\"b\",\"targetRef\":{\"kind\":\"DaemonSet\","
          "\"name\":\"d\"}}]}",
          "", 2, false}, /* one name, two kinds */

@@ -22,6 +22,9 @@ static const struct row rows[CR_HOLDS] = {
     [CR_HOLD_PLAN_MODE] = {"PlanMode"},
     [CR_HOLD_RESTART_NEVER] = {"RestartNever", .needs_a_person = true},
     [CR_HOLD_OTHER_POLICY] = {"OtherPolicy"},
+    [CR_HOLD_NO_SECRET] = {"NoSecret", .needs_a_person = true},
+    [CR_HOLD_NOT_FOUND] = {"NotFound", .needs_a_person = true, .event = "TargetNotFound"},
+    [CR_HOLD_USES_NO_SECRET] = {"UsesNoSecret", .needs_a_person = true, .event = "UsesNoSecret"},
     [CR_HOLD_UNKNOWN_SOFTWARE] = {"UnknownSoftware", .needs_a_person = true},
     [CR_HOLD_SECRET_PROBLEM] = {"SecretProblem", .needs_a_person = true},
     [CR_HOLD_IMMUTABLE_SECRET] = {"ImmutableSecret", .needs_a_person = true},
@@ -90,6 +93,11 @@ bool cr_hold_waits_for_budget(enum cr_hold hold)
 bool cr_hold_is_counted(enum cr_hold hold)
 {
     return !row_of(hold)->is_quiet;
+}
+
+bool cr_hold_is_unmet(enum cr_hold hold)
+{
+    return hold == CR_HOLD_NO_SECRET || hold == CR_HOLD_NOT_FOUND || hold == CR_HOLD_USES_NO_SECRET;
 }
 
 const char *cr_hold_event(enum cr_hold hold)

@@ -17,6 +17,10 @@ enum cr_hold {
     CR_HOLD_PLAN_MODE,
     CR_HOLD_RESTART_NEVER,
     CR_HOLD_OTHER_POLICY,
+    /* What the policy names. */
+    CR_HOLD_NO_SECRET,
+    CR_HOLD_NOT_FOUND,
+    CR_HOLD_USES_NO_SECRET,
     /* What the Secret holds, and who takes it. */
     CR_HOLD_UNKNOWN_SOFTWARE,
     CR_HOLD_SECRET_PROBLEM,
@@ -63,12 +67,15 @@ const char *cr_hold_name(enum cr_hold hold);
 /* False: it is none of the names (NULL, "", or of another version); *hold is left alone. */
 bool cr_hold_parse(const char *text, enum cr_hold *hold);
 /* A person must lift it: its consumer is Blocked. Else it may pass by itself: its consumer is Pending. Says nothing of
- * those that are only found once a restart is under way (Evidence, Drain, RolloutFailed), whose state is set apart. */
+ * those whose state is set apart: found once a restart is under way (Evidence, Drain, RolloutFailed), or with nothing
+ * to restart (NoSecret, NotFound, UsesNoSecret). */
 bool cr_hold_needs_a_person(enum cr_hold hold);
 /* A restart is let go by what the API server tells of PodDisruptionBudgets or of other rollouts. */
 bool cr_hold_waits_for_budget(enum cr_hold hold);
 /* It is worth a series of certroll_consumers_blocked. Not so: a pause of seconds, and what the state tells already. */
 bool cr_hold_is_counted(enum cr_hold hold);
+/* Nothing is asked of the consumer, and it does not have what the policy means it to have. */
+bool cr_hold_is_unmet(enum cr_hold hold);
 /* The reason of the Event when a gate begins to hold for this; NULL: there is none. Static. */
 const char *cr_hold_event(enum cr_hold hold);
 

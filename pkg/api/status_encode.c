@@ -272,7 +272,8 @@ static struct cr_json *encode_brief(const struct cr_consumer_status *consumer)
 
 static bool has_converged(const struct cr_consumer_status *consumer)
 {
-    return consumer->state == CR_CONSUMER_IDLE || consumer->state == CR_CONSUMER_CONVERGED;
+    return (consumer->state == CR_CONSUMER_IDLE || consumer->state == CR_CONSUMER_CONVERGED) &&
+           !cr_hold_is_unmet(consumer->gate.hold);
 }
 
 static bool has_memory(const struct cr_consumer_status *consumer)

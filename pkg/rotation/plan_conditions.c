@@ -72,12 +72,30 @@ static void add_not_acted_on(struct plan_ctx *ctx, struct cr_buf *text, const ch
         cr_buf_printf(text, " The rest of the policy is in force.");
 }
 
+/* What the policy names and is not there, or is not used. */
+static void add_unmet(const struct plan_ctx *ctx, struct cr_buf *text, const char **reason)
+{
+    const struct cr_policy_status *status = &ctx->plan->status;
+    if (!ctx->world->policy->secrets_len)
+        add_problem(text, reason, cr_hold_name(CR_HOLD_NO_SECRET), cr_strdup("No Secret belongs to this policy."));
+    for (size_t i = 0; i < status->secrets_len; i++)
+        if (cr_streq(status->secrets[i].problem_reason, CR_PROBLEM_NOT_FOUND))
+            add_problem(text, reason, cr_hold_name(CR_HOLD_NO_SECRET),
+                        cr_asprintf("Secret %s does not exist.", status->secrets[i].name));
+    for (size_t i = 0; i < status->consumers_len; i++) {
+        const struct cr_gate *gate = &status->consumers[i].gate;
+        if (gate->hold == CR_HOLD_NOT_FOUND || gate->hold == CR_HOLD_USES_NO_SECRET)
+            add_problem(text, reason, cr_hold_name(gate->hold), cr_strdup(gate->text));
+    }
+}
+
 static void ready(struct plan_ctx *ctx)
 {
     const char *reason = NULL;
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     add_beyond(ctx, &text, &reason);
     add_not_acted_on(ctx, &text, &reason);
+    add_unmet(ctx, &text, &reason);
     if (reason)
         set(ctx, "Ready", false, reason, cr_buf_text(&text));
     else
@@ -176,15 +194,19 @@ static void has_converged(struct plan_ctx *ctx)
 static void converged(struct plan_ctx *ctx)
 {
     const struct cr_policy_status *status = &ctx->plan->status;
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     if (!any_pending(status)) {
+        const char *reason = NULL;
+        add_unmet(ctx, &text, &reason);
         if (ctx->world->trust_refused)
-            set(ctx, "Converged", false, cr_trust_reason_name(ctx->world->trust_refused),
-                ctx->world->trust_refused_text);
+            add_problem(&text, &reason, cr_trust_reason_name(ctx->world->trust_refused),
+                        cr_strdup(ctx->world->trust_refused_text));
+        if (reason)
+            set(ctx, "Converged", false, reason, cr_buf_text(&text));
         else
             has_converged(ctx);
         return;
     }
-    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     for (size_t i = 0; i < status->consumers_len; i++) {
         const struct cr_consumer_status *consumer = &status->consumers[i];
         if (consumer->state == CR_CONSUMER_CONVERGED || consumer->state == CR_CONSUMER_IDLE ||
@@ -260,13 +282,11 @@ static const char *add_consumers(const struct plan_ctx *ctx, struct cr_buf *text
     const char *reason = NULL;
     for (size_t i = 0; i < ctx->consumers_len; i++) {
         const struct cr_consumer_status *consumer = ctx->consumers[i].status;
-        bool missing = consumer->state == CR_CONSUMER_ABSENT && !ctx->consumers[i].spec->optional;
-        if (!missing && consumer->state != CR_CONSUMER_FAILED)
+        enum cr_hold hold = consumer->gate.hold;
+        if (hold != CR_HOLD_NOT_FOUND && hold != CR_HOLD_USES_NO_SECRET && hold != CR_HOLD_ROLLOUT_FAILED)
             continue;
-        if (!reason)
-            reason = missing ? "TargetNotFound" : cr_hold_name(CR_HOLD_ROLLOUT_FAILED);
-        cr_autofree char *line =
-            cr_asprintf("%s: %s", consumer->name, missing ? consumer->reason : cr_or_empty(consumer->gate.text));
+        reason = reason ? reason : cr_hold_event(hold);
+        cr_autofree char *line = cr_asprintf("%s: %s", consumer->name, cr_or_empty(consumer->gate.text));
         add_line(text, line);
     }
     return reason;

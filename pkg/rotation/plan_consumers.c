@@ -20,6 +20,17 @@ void cr_plan_set_held(struct cr_consumer_status *status, enum cr_consumer_state 
 
 /* --- who is concerned, and what was decided --- */
 
+/* What should be told of one for which nothing is to be done. */
+static struct cr_gate at_rest(const struct plan_consumer *consumer)
+{
+    if (consumer->uses_none)
+        return cr_gate_make(CR_HOLD_USES_NO_SECRET,
+                            "%s %s uses none of the Secrets of this policy, so nothing is ever done for it: is a name "
+                            "misspelled?",
+                            consumer->spec->kind, consumer->spec->target);
+    return consumer->held_by.hold == CR_HOLD_NO_SECRET ? cr_gate_copy(&consumer->held_by) : CR_GATE_OPEN;
+}
+
 /* Nothing is to be done for it. What the last rotation decided stays in sight; what was under way is over, unless its
  * Secret broke meanwhile. */
 static void rest(const struct plan_consumer *consumer)
@@ -30,13 +41,10 @@ static void rest(const struct plan_consumer *consumer)
         return;
     }
     /* Of one that is listed in brief only the state is remembered. */
-    if (!status->reason && status->state == CR_CONSUMER_IDLE) {
+    if (!status->reason && status->state == CR_CONSUMER_IDLE)
         cr_strset(&status->reason, "No change was seen since certroll began to watch.");
-        cr_plan_set_state(status, CR_CONSUMER_IDLE);
-        return;
-    }
-    if (status->state != CR_CONSUMER_IDLE)
-        cr_plan_set_state(status, CR_CONSUMER_CONVERGED);
+    cr_plan_set_held(status, status->state == CR_CONSUMER_IDLE ? CR_CONSUMER_IDLE : CR_CONSUMER_CONVERGED,
+                     at_rest(consumer));
     cr_strvec_dispose(&status->examples);
 }
 
@@ -53,7 +61,8 @@ static void absent(const struct plan_consumer *consumer)
                     may_be_owned ? ", or a Deployment or Rollout has made it, which is the consumer then" : "",
                     consumer->spec->optional ? "; it is optional, so this is no error" : "");
     cr_strset(&status->reason, why);
-    cr_plan_set_state(status, CR_CONSUMER_ABSENT);
+    cr_plan_set_held(status, CR_CONSUMER_ABSENT,
+                     consumer->spec->optional ? CR_GATE_OPEN : cr_gate_make(CR_HOLD_NOT_FOUND, "%s", why));
 }
 
 /* Not looked at either: thousands of Jobs would be watched to say that nothing is done for them. */
@@ -75,8 +84,9 @@ static bool by_api(const struct plan_consumer *consumer)
     return cr_policy_kind_by_api(consumer->spec->kind);
 }
 
-/* A new pod would mount what cannot be used: while a Secret of it is broken, its old pods are the good ones. */
-static void find_broken_secret(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+/* Which of the Secrets it uses. A new pod would mount what cannot be used: while one is broken, its old pods are the
+ * good ones. */
+static void look_at_secrets(const struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec used = {0};
     if (by_api(consumer))
@@ -89,9 +99,26 @@ static void find_broken_secret(const struct plan_ctx *ctx, struct plan_consumer 
             continue;
         consumer->change_held = consumer->change_held || secret->pending.set;
         if (!consumer->held_by.hold)
-            consumer->held_by =
-                cr_gate_make(CR_HOLD_SECRET_PROBLEM, "Secret %s: %s", secret->name, secret->problem_reason);
+            consumer->held_by = cr_gate_make(
+                cr_streq(secret->problem_reason, CR_PROBLEM_NOT_FOUND) ? CR_HOLD_NO_SECRET : CR_HOLD_SECRET_PROBLEM,
+                "Secret %s: %s", secret->name, secret->problem_reason);
     }
+    /* One that was found is a consumer because it uses one. */
+    consumer->uses_none = !consumer->spec->found && ctx->world->policy->secrets_len;
+    for (size_t i = 0; i < ctx->world->policy->secrets_len; i++)
+        consumer->uses_none = consumer->uses_none && !cr_strvec_has(&used, ctx->world->policy->secrets[i].name);
+}
+
+/* Once, when it begins. What does not exist has no Event of its own. */
+static void say_unmet(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index)
+{
+    const struct cr_gate *gate = &consumer->status->gate;
+    const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer->status);
+    if (!cr_hold_is_unmet(gate->hold) || !cr_hold_event(gate->hold) || (known && known->gate.hold == gate->hold))
+        return;
+    cr_plan_say_workload(ctx->plan, true, index, cr_hold_event(gate->hold), cr_strdup(gate->text));
+    if (gate->hold == CR_HOLD_NOT_FOUND)
+        ctx->plan->events[ctx->plan->events_len - 1].about = CR_ABOUT_POLICY;
 }
 
 static void decide(struct plan_ctx *ctx, struct plan_consumer *consumer)
@@ -312,7 +339,7 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
     cr_shutdown_hooks_find(consumer->pod_spec, &consumer->hooks);
     consumer->status->warnings = warnings_of(consumer);
     cr_plan_count_restart(ctx, consumer);
-    find_broken_secret(ctx, consumer);
+    look_at_secrets(ctx, consumer);
     if (!ctx->changes_len) {
         rest(consumer);
         return;
@@ -372,6 +399,7 @@ void cr_plan_consumers(struct plan_ctx *ctx)
     for (size_t i = 0; i < ctx->consumers_len; i++) {
         cr_plan_act(ctx, &ctx->consumers[i], i);
         cr_plan_wait_for_others(ctx, &ctx->consumers[i]);
+        say_unmet(ctx, &ctx->consumers[i], i);
     }
     cr_plan_list_under_way(ctx);
 }

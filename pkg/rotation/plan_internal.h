@@ -61,6 +61,7 @@ struct plan_consumer {
     bool needs_restart;
     bool restarted;         /* its template carries all that it must be restarted for */
     struct cr_gate held_by; /* a Secret it uses cannot be used now: nothing disruptive may happen */
+    bool uses_none;         /* of the Secrets of the policy */
     bool change_held;       /* and it broke in the middle of a rotation, which therefore waits */
     struct cr_rollout rollout;
     int64_t since_ms;               /* of the latest change that touches it */

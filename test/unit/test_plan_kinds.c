@@ -332,7 +332,7 @@ static void a_replica_set_that_is_not_seen_may_be_a_deployments(void **state)
     struct scene *s = *state;
     be(s, "ReplicaSet", "apps/v1", "  replicas: 2\n");
     s->consumer = (struct cr_world_consumer){0};
-    assert_state(s, CR_CONSUMER_ABSENT);
+    assert_held(s, CR_CONSUMER_ABSENT, CR_HOLD_NOT_FOUND, "or a Deployment or Rollout has made it");
     assert_non_null(strstr(s->plan.status.consumers[0].reason, "or a Deployment or Rollout has made it"));
 }
 

@@ -73,6 +73,15 @@ static bool has_trusted(const struct cr_material *m, const char *identity)
     return false;
 }
 
+/* Most Secrets of a set have the same. */
+static bool is_known(const struct work *w, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (w->trusts[k].len == w->trusts[i].len && memcmp(w->trusts[k].data, w->trusts[i].data, w->trusts[i].len) == 0)
+            return true;
+    return false;
+}
+
 /* Only what can be read as a whole: half a bundle would look like a bundle without the rest. */
 static void read_trust(struct work *w, size_t i)
 {
@@ -88,6 +97,8 @@ static void read_trust(struct work *w, size_t i)
         return;
     }
     w->trusts[i] = in;
+    if (is_known(w, i))
+        return;
     cr_buf_puts(&w->all, in.data);
     cr_buf_puts(&w->all, "\n");
 }
@@ -190,13 +201,16 @@ static bool refuse_foreign(const struct work *w)
 
 /* --- the bundle --- */
 
+/* Also those that are no good to us, and are replaced: that one client refuses a leaf, or that its key is another's,
+ * says nothing of who else verifies it. */
 static size_t leaves_in_use(struct work *w, struct cr_bundle_leaf *leaves)
 {
     size_t len = 0;
-    for (size_t i = 0; i < w->plan->len; i++)
-        if (w->plan->materials[i].has_leaf)
-            leaves[len++] = (struct cr_bundle_leaf){
-                .name = name_of(w, i), .chain = cr_certgen_entry(&w->q->found[i], CR_CERTGEN_DATA_CERTIFICATE)};
+    for (size_t i = 0; i < w->plan->len; i++) {
+        struct cr_pem_input chain = cr_certgen_entry(&w->q->found[i], CR_CERTGEN_DATA_CERTIFICATE);
+        if (is_leaf(w, i) && chain.len)
+            leaves[len++] = (struct cr_bundle_leaf){.name = name_of(w, i), .chain = chain};
+    }
     return len;
 }
 

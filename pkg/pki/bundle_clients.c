@@ -5,13 +5,13 @@
 #include <openssl/x509v3.h>
 
 #include "base/alloc.h"
+#include "pki/bundle_gnutls.h"
 #include "pki/openssl_internal.h"
 #include "pki/paths.h"
 #include "pki/x509.h"
 
 struct cr_loaded_bundle {
     X509_STORE *store;
-    X509_STORE *backwards;
     STACK_OF(X509) * certs;
 };
 
@@ -23,7 +23,7 @@ static const struct {
     [CR_CLIENT_PARTIAL] = {"OpenSSL with partial chains", X509_V_FLAG_PARTIAL_CHAIN},
     [CR_CLIENT_STRICT] = {"OpenSSL, strict", X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_X509_STRICT},
     [CR_CLIENT_GO] = {"Go", 0},
-    [CR_CLIENT_GNUTLS] = {"GnuTLS", X509_V_FLAG_PARTIAL_CHAIN},
+    [CR_CLIENT_GNUTLS] = {"GnuTLS", 0},
 };
 
 const char *cr_bundle_client_name(enum cr_bundle_client client)
@@ -36,7 +36,6 @@ void cr_bundle_unload(struct cr_loaded_bundle *bundle)
     if (!bundle)
         return;
     X509_STORE_free(bundle->store);
-    X509_STORE_free(bundle->backwards);
     cr_x509_list_free(bundle->certs);
     free(bundle);
 }
@@ -52,11 +51,10 @@ static bool load_one(struct cr_loaded_bundle *bundle, X509 *cert)
 struct cr_loaded_bundle *cr_bundle_load(struct x509_st *const *certs, size_t len)
 {
     CR_CLEANUP(cr_loaded_bundle) struct cr_loaded_bundle *bundle = cr_new(struct cr_loaded_bundle);
-    *bundle = (struct cr_loaded_bundle){
-        .store = X509_STORE_new(), .backwards = X509_STORE_new(), .certs = sk_X509_new_null()};
-    bool ok = bundle->store && bundle->backwards && bundle->certs;
+    *bundle = (struct cr_loaded_bundle){.store = X509_STORE_new(), .certs = sk_X509_new_null()};
+    bool ok = bundle->store && bundle->certs;
     for (size_t i = 0; ok && i < len; i++)
-        ok = load_one(bundle, certs[i]) && X509_STORE_add_cert(bundle->backwards, certs[len - 1 - i]);
+        ok = load_one(bundle, certs[i]);
     return ok ? cr_steal(&bundle) : NULL;
 }
 
@@ -104,15 +102,15 @@ static bool ask_go(const struct cr_loaded_bundle *bundle, STACK_OF(X509) * chain
 bool cr_bundle_ask_clients(const struct cr_loaded_bundle *bundle, struct stack_st_X509 *chain, int64_t now_ms,
                            bool *verifies, size_t *signatures, struct cr_error *err)
 {
-    int64_t begins_ms = cr_x509_not_before_ms(sk_X509_value(chain, 0));
+    X509 *leaf = sk_X509_value(chain, 0);
+    int64_t begins_ms = cr_x509_not_before_ms(leaf);
     int64_t at_ms = begins_ms > now_ms ? begins_ms : now_ms;
     memset(verifies, 0, CR_CLIENTS * sizeof *verifies);
     if (!ask_go(bundle, chain, at_ms, &verifies[CR_CLIENT_GO], signatures, err))
         return false;
     /* What no way leads to, OpenSSL does not find, either. */
-    for (int i = 0; i < CR_CLIENTS && verifies[CR_CLIENT_GO]; i++)
-        if (i != CR_CLIENT_GO)
-            verifies[i] = ask_openssl(i == CR_CLIENT_GNUTLS ? bundle->backwards : bundle->store, chain,
-                                      clients[i].flags, at_ms, signatures);
+    for (int i = 0; i < CR_CLIENT_GO && verifies[CR_CLIENT_GO]; i++)
+        verifies[i] = ask_openssl(bundle->store, chain, clients[i].flags, at_ms, signatures);
+    verifies[CR_CLIENT_GNUTLS] = cr_gnutls_verifies(chain, bundle->certs, purpose_of(leaf), at_ms, signatures);
     return true;
 }

@@ -8,6 +8,7 @@
 struct leaf {
     STACK_OF(X509) * chain; /* borrowed */
     bool before[CR_CLIENTS];
+    bool any; /* of them */
 };
 
 struct cr_cutoff {
@@ -68,7 +69,7 @@ bool cr_cutoff_add_leaf(struct cr_cutoff *cutoff, struct stack_st_X509 *chain, s
         if (!cr_bundle_ask_clients(cutoff->published[i], chain, cutoff->now_ms, verifies, &cutoff->signatures, err))
             return false;
         for (int client = 0; client < CR_CLIENTS; client++)
-            leaf.before[client] |= verifies[client];
+            leaf.any |= leaf.before[client] |= verifies[client];
     }
     cutoff->leaves = cr_reallocarray(cutoff->leaves, cutoff->leaves_len + 1, sizeof *cutoff->leaves);
     cutoff->leaves[cutoff->leaves_len++] = leaf;
@@ -80,7 +81,7 @@ static bool look_at(struct cr_cutoff *cutoff, int clients, const struct cr_loade
 {
     bool verifies[CR_CLIENTS];
     const struct leaf *leaf = &cutoff->leaves[at];
-    if (!leaf->before[CR_CLIENT_GO]) /* nor for anybody else */
+    if (!leaf->any)
         return true;
     if (!cr_bundle_ask_clients(bundle, leaf->chain, cutoff->now_ms, verifies, &cutoff->signatures, err))
         return false;

@@ -5,7 +5,7 @@
  *   cert NAME SUBJECT KEY ISSUER ISSUERKEY FROM UNTIL ca|leaf SKI AKI
  *                                       makes it → cert NAME BASE64
  *   cert NAME BASE64                    one that was made before
- *   verify CLIENT DAY ROOTS CHAIN       → 1 or 0
+ *   verify CLIENT DAY ROOTS CHAIN       → 1 or 0; "model-CLIENT": as the product models it
  *   begin PATH RETAIN                   policy, certgen, domain or domain-converged; nothing is published yet
  *   published ROOTS                     policy: what the target has
  *   secret NAME CHAIN TRUST             "-": none of it; certgen: "=" is what the job left there
@@ -21,6 +21,8 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "codec/base64.h"
+
+#define MODEL "model-"
 
 static const struct {
     const char *name;
@@ -100,7 +102,9 @@ static void do_verify(const char *line)
     char chain[GAME_TEXT];
     int day;
     game_must(sscanf(line, "verify %23s %d %1023s %1023s", client, &day, roots, chain) == 4);
-    printf("%d\n", game_openssl_verifies(client, day, roots, chain));
+    bool verifies = cr_starts_with(client, MODEL) ? game_model_verifies(client + strlen(MODEL), day, roots, chain)
+                                                  : game_openssl_verifies(client, day, roots, chain);
+    printf("%d\n", verifies);
 }
 
 static void do_secret(struct game *game, const char *line)

@@ -54,6 +54,9 @@ void game_names_of(const char *pem, char out[GAME_TEXT]);
 /* client: "openssl", "openssl-partial" (as curl), "openssl-strict" (as Python 3.13). */
 bool game_openssl_verifies(const char *client, int day, const char *roots, const char *chain);
 
+/* What the product takes for the answer of a client: of these, "go" or "gnutls". */
+bool game_model_verifies(const char *client, int day, const char *roots, const char *chain);
+
 /* --- what the product publishes --- */
 
 /* A Secret with a leaf and the CAs beside it, as its owner (policies, domains) or certgen wrote it. */

@@ -86,6 +86,7 @@ void cr_domain_objects_free(struct cr_domain_objects *objects)
     cr_held_ca_dispose(&objects->current);
     cr_held_ca_dispose(&objects->next);
     cr_ca_set_free(objects->set);
+    cr_domain_proofs_forget(objects);
     free(objects->cas);
     free(objects->issued);
     free(objects->views);

@@ -54,8 +54,11 @@ struct cr_held_ca {
 
 /* What is known of replacing one bundle by another. */
 struct cr_domain_proof {
-    char digest[CR_SHA256_HEX]; /* of both texts */
+    char digest[CR_SHA256_HEX]; /* of what was asked */
+    size_t *order;              /* owned; CAs of the set. NULL: nothing was asked */
+    size_t len;                 /* 0: there is none */
     enum cr_bundle_proof proof;
+    bool kept; /* by everybody */
 };
 
 struct cr_domain_objects {
@@ -122,6 +125,8 @@ void cr_domain_consent_judge(const struct cr_domain_objects *objects, struct cr_
  * CA. */
 bool cr_domain_bundle_write(struct cr_domain_objects *objects, const struct cr_domain_item *item,
                             const struct cr_domain_write *write, struct cr_buf *out, struct cr_error *err) CR_MUST_USE;
+/* What was found so far: leaves may have changed. */
+void cr_domain_proofs_forget(struct cr_domain_objects *objects);
 
 /* domain_target.c: whether the object has the bundle, and its text. Texts of several places (webhooks) are compared by
  * the caller: each is one element, absent ones too. Owned array of len. */

@@ -21,34 +21,50 @@ struct order {
     bool *done;
 };
 
-static void put(struct order *order, const bool *chosen, size_t ca)
+static void put(struct order *order, size_t ca)
 {
-    if (!chosen[ca] || order->done[ca])
+    if (order->done[ca])
         return;
     order->done[ca] = true;
     order->cas[order->len++] = ca;
 }
 
-/* [next, current…, previous], each the newest first, as the set is; behind what is published, in its order, if that is
- * given. */
-static bool write_in_order(const struct cr_domain_objects *objects, const bool *chosen,
-                           const struct cr_pem_input *published, struct cr_buf *out, struct cr_error *err)
+/* The whole set: [next, current…, previous], each the newest first, as the set is; behind what is published, in its
+ * order, if that is given. Owned. */
+static size_t *list_in_order(const struct cr_domain_objects *objects, const struct cr_pem_input *published)
 {
     size_t len = cr_ca_set_len(objects->set);
-    cr_autofree size_t *cas = cr_calloc(len + 1, sizeof *cas);
     cr_autofree size_t *held = cr_calloc(len + 1, sizeof *held);
     cr_autofree bool *done = cr_calloc(len + 1, sizeof *done);
-    struct order order = {.cas = cas, .done = done};
+    struct order order = {.cas = cr_calloc(len + 1, sizeof *order.cas), .done = done};
     size_t held_len = published ? cr_ca_set_list(objects->set, published, held) : 0;
     for (size_t i = 0; i < held_len; i++)
-        put(&order, chosen, held[i]);
+        put(&order, held[i]);
     for (int rank = NEXT; rank < RANKS; rank++)
         for (size_t i = 0; i < len; i++)
             if (rank_of(objects, i) == (enum rank)rank)
-                put(&order, chosen, i);
-    if (!order.len)
+                put(&order, i);
+    return order.cas;
+}
+
+static bool write_order(const struct cr_domain_objects *objects, const size_t *order, size_t len, struct cr_buf *out,
+                        struct cr_error *err)
+{
+    if (!len)
         return cr_error_set(err, CR_ERR_INVALID, "a bundle without a CA would make everybody refuse everybody");
-    return cr_ca_set_write(objects->set, cas, order.len, out, err);
+    return cr_ca_set_write(objects->set, order, len, out, err);
+}
+
+/* Those that are chosen; behind what is published, if that is given. */
+static bool write_chosen(const struct cr_domain_objects *objects, const bool *chosen,
+                         const struct cr_pem_input *published, struct cr_buf *out, struct cr_error *err)
+{
+    size_t len = 0;
+    cr_autofree size_t *order = list_in_order(objects, published);
+    for (size_t i = 0; i < cr_ca_set_len(objects->set); i++)
+        if (chosen[order[i]])
+            order[len++] = order[i];
+    return write_order(objects, order, len, out, err);
 }
 
 /* --- who would be cut off --- */
@@ -117,43 +133,64 @@ static void read_leaves(const struct cr_domain_objects *objects, const struct cr
 
 struct question {
     const bool *chosen;
+    const bool *spare; /* may stay beside it */
     struct cr_pem_input published;
     const struct cr_domain_item *replaced; /* NULL: none */
-    bool strict;                           /* as cr_bundle_check */
 };
 
-static void digest_of(const struct cr_domain_objects *objects, const struct question *q, const struct cr_buf *text,
-                      char out[CR_SHA256_HEX])
+static void digest_of(const struct cr_domain_objects *objects, const struct question *q, char out[CR_SHA256_HEX])
 {
+    size_t len = cr_ca_set_len(objects->set);
     size_t replaced = q->replaced ? (size_t)(q->replaced - objects->items) : SIZE_MAX;
     const struct cr_sha256_piece pieces[] = {{q->published.data, q->published.len},
                                              {&replaced, sizeof replaced},
-                                             {&q->strict, sizeof q->strict},
-                                             {text->data, text->len}};
+                                             {q->chosen, len * sizeof *q->chosen},
+                                             {q->spare, len * sizeof *q->spare}};
     cr_sha256_hex_pieces(pieces, cr_array_len(pieces), out);
 }
 
-/* Most objects have the same bundle, and get the same: what was found of it is remembered until something is written.
- */
-static bool check(struct cr_domain_objects *objects, const struct question *q, const struct cr_buf *text,
-                  enum cr_bundle_proof *proof, struct cr_error *err)
+static bool ask(struct cr_domain_objects *objects, const struct question *q, struct cr_domain_proof *found,
+                struct cr_error *err)
 {
-    char digest[CR_SHA256_HEX];
-    digest_of(objects, q, text, digest);
-    for (size_t i = 0; i < cr_array_len(objects->proofs); i++)
-        if (strcmp(objects->proofs[i].digest, digest) == 0) {
-            *proof = objects->proofs[i].proof;
-            return true;
-        }
+    cr_autofree size_t *preferred = list_in_order(objects, NULL);
     __attribute__((cleanup(leaves_cleanup))) struct leaves leaves = {0};
     read_leaves(objects, q->replaced, &leaves);
-    const struct cr_pem_input next = {text->data, text->len};
-    if (!cr_bundle_check(&q->published, &next, leaves.list, leaves.len, q->strict, objects->now_ms, proof, err))
-        return false;
+    const struct cr_ca_arrangement arrangement = {.must = q->chosen,
+                                                  .spare = q->spare,
+                                                  .preferred = preferred,
+                                                  .published = q->published,
+                                                  .leaves = leaves.list,
+                                                  .leaves_len = leaves.len};
+    return cr_ca_set_arrange(objects->set, &arrangement, objects->now_ms, found->order, &found->len, &found->proof,
+                             &found->kept, err);
+}
+
+void cr_domain_proofs_forget(struct cr_domain_objects *objects)
+{
+    for (size_t i = 0; i < cr_array_len(objects->proofs); i++)
+        free(objects->proofs[i].order);
+    memset(objects->proofs, 0, sizeof objects->proofs);
+}
+
+/* Most objects have the same bundle, and get the same: what was found of it is remembered until something is written.
+ * Borrowed until the next is asked for. */
+static const struct cr_domain_proof *find_order(struct cr_domain_objects *objects, const struct question *q,
+                                                struct cr_error *err)
+{
+    struct cr_domain_proof found = {0};
+    digest_of(objects, q, found.digest);
+    for (size_t i = 0; i < cr_array_len(objects->proofs); i++)
+        if (strcmp(objects->proofs[i].digest, found.digest) == 0)
+            return &objects->proofs[i];
+    found.order = cr_calloc(cr_ca_set_len(objects->set) + 1, sizeof *found.order);
+    if (!ask(objects, q, &found, err)) {
+        free(found.order);
+        return NULL;
+    }
     struct cr_domain_proof *known = &objects->proofs[objects->proofs_next++ % cr_array_len(objects->proofs)];
-    memcpy(known->digest, digest, sizeof digest);
-    known->proof = *proof;
-    return true;
+    free(known->order);
+    *known = found;
+    return known;
 }
 
 /* NULL: there is nothing that anybody could verify with. */
@@ -164,64 +201,50 @@ static struct cr_entry *published_of(const struct cr_domain_objects *objects, co
     return cr_domain_owns(objects, item->object) ? cr_domain_bundles_read(objects, item, len) : NULL;
 }
 
-static bool try_one(struct cr_domain_objects *objects, const struct question *q, bool new_last, struct cr_buf *out,
-                    enum cr_bundle_proof *proof, struct cr_error *err)
+/* What the object has of what is at hand, and that has not expired. Owned. */
+static bool *list_held(const struct cr_domain_objects *objects, const struct question *q)
 {
-    cr_buf_reset(out);
-    return write_in_order(objects, q->chosen, new_last ? &q->published : NULL, out, err) &&
-           check(objects, q, out, proof, err);
+    size_t len = cr_ca_set_len(objects->set);
+    bool *has = cr_calloc(len + 1, sizeof *has);
+    cr_autofree size_t *held = cr_calloc(len + 1, sizeof *held);
+    size_t held_len = cr_ca_set_list(objects->set, &q->published, held);
+    for (size_t i = 0; i < held_len; i++)
+        has[held[i]] = objects->cas[held[i]].not_after_ms > objects->now_ms;
+    return has;
 }
 
-/* The new CAs first, then last; all clients, then those that must be kept. *good: nobody is cut off. */
-static bool try_all(struct cr_domain_objects *objects, struct question *q, struct cr_buf *out, bool *good,
-                    struct cr_error *err)
-{
-    *good = false;
-    for (int attempt = 0; attempt < 4 && !*good; attempt++) {
-        enum cr_bundle_proof proof = CR_BUNDLE_PROVED;
-        q->strict = attempt < 2;
-        if (!try_one(objects, q, attempt % 2, out, &proof, err))
-            return false;
-        *good = proof == CR_BUNDLE_PROVED;
-    }
-    return true;
-}
-
-/* What is published and at hand stays beside it: what the plan knows of who trusts whom says nothing of a client that
- * takes one CA for another. */
-static bool keep_published(struct cr_domain_objects *objects, struct question *q, struct cr_buf *out,
+/* Nothing helps: then as little moves as can. */
+static bool keep_published(struct cr_domain_objects *objects, const struct question *q, struct cr_buf *out,
                            struct cr_error *err)
 {
     size_t len = cr_ca_set_len(objects->set);
     cr_autofree bool *more = cr_calloc(len + 1, sizeof *more);
-    cr_autofree size_t *held = cr_calloc(len + 1, sizeof *held);
-    size_t held_len = cr_ca_set_list(objects->set, &q->published, held);
-    memcpy(more, q->chosen, len * sizeof *more);
-    for (size_t i = 0; i < held_len; i++)
-        more[held[i]] = more[held[i]] || objects->cas[held[i]].not_after_ms > objects->now_ms;
-    const bool *chosen = q->chosen;
-    bool good = false;
-    q->chosen = more;
-    bool done = try_all(objects, q, out, &good, err);
-    if (done && !good) { /* nothing helps, or nobody can say: then as little moves as can */
-        cr_buf_reset(out);
-        done = write_in_order(objects, more, &q->published, out, err);
-    }
-    q->chosen = chosen;
-    return done;
+    for (size_t i = 0; i < len; i++)
+        more[i] = q->chosen[i] || q->spare[i];
+    return write_chosen(objects, more, &q->published, out, err);
 }
 
-/* The leaf that is replaced in the same write can lose its clients when the plan says that it may go; no other can. */
+/* The leaf that is replaced in the same write can lose its clients when the plan says that it may go; no other can. And
+ * what is published and at hand may stay beside it: what the plan knows of who trusts whom says nothing of a client
+ * that takes one CA for another. */
 static bool arrange(struct cr_domain_objects *objects, struct question *q, const struct cr_domain_item *replaced,
                     struct cr_buf *out, struct cr_error *err)
 {
-    bool good = false;
-    if (!try_all(objects, q, out, &good, err))
+    cr_autofree bool *none = cr_calloc(cr_ca_set_len(objects->set) + 1, sizeof *none);
+    cr_autofree bool *held = list_held(objects, q);
+    q->spare = none;
+    const struct cr_domain_proof *found = find_order(objects, q, err);
+    if (found && !found->kept && replaced) {
+        q->replaced = replaced;
+        found = find_order(objects, q, err);
+    }
+    if (found && !found->kept) {
+        q->spare = held;
+        found = find_order(objects, q, err);
+    }
+    if (!found)
         return false;
-    q->replaced = replaced;
-    if (!good && replaced && !try_all(objects, q, out, &good, err))
-        return false;
-    return good || keep_published(objects, q, out, err);
+    return found->len ? write_order(objects, found->order, found->len, out, err) : keep_published(objects, q, out, err);
 }
 
 bool cr_domain_bundle_write(struct cr_domain_objects *objects, const struct cr_domain_item *item,
@@ -233,7 +256,7 @@ bool cr_domain_bundle_write(struct cr_domain_objects *objects, const struct cr_d
     struct question q = {.chosen = write->bundle,
                          .published = len ? cr_entry_pem(&entries[0]) : (struct cr_pem_input){0}};
     bool done =
-        q.published.len ? arrange(objects, &q, replaced, out, err) : write_in_order(objects, q.chosen, NULL, out, err);
+        q.published.len ? arrange(objects, &q, replaced, out, err) : write_chosen(objects, q.chosen, NULL, out, err);
     cr_domain_bundles_free(entries, len);
     return done;
 }

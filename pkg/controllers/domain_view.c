@@ -17,7 +17,7 @@ static void forget(struct cr_domain_objects *objects)
     objects->set = cr_ca_set_new();
     objects->cas = NULL;
     objects->issued = NULL;
-    memset(objects->proofs, 0, sizeof objects->proofs); /* leaves may have changed */
+    cr_domain_proofs_forget(objects);
     objects->views = NULL;
 }
 

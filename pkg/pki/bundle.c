@@ -6,31 +6,33 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "pki/bundle_cutoff.h"
+#include "pki/bundle_order.h"
 #include "pki/openssl_internal.h"
 #include "pki/paths.h"
 #include "pki/x509.h"
 
-enum {
-    CHAIN_MAX = 32,
-    DROPS_MAX = 64, /* tries to do without one: each loads the whole bundle once more */
+enum { CHAIN_MAX = 32 };
+
+/* Certificates of what is published, as indexes. */
+struct published {
+    size_t *cas;
+    size_t len;
 };
 
 struct work {
     const struct cr_bundle_input *in;
     int64_t now_ms;
-    STACK_OF(X509) * cas;       /* current, then previous */
-    int current;                /* so many of them are current */
-    int *ends;                  /* where each of in->previous ends among them */
-    struct cr_bundle_ca *facts; /* of each */
-    STACK_OF(X509) * *chains;   /* of in->leaves; NULL: only digests are known */
-    bool *left_out;             /* of in->leaves: strangers */
-    bool costly;                /* what one of them verifies against is not known */
+    STACK_OF(X509) * cas;        /* current, then previous; each once */
+    size_t current;              /* so many of them are current */
+    struct published *published; /* of each of in->previous */
+    struct cr_bundle_ca *facts;  /* of each CA */
+    STACK_OF(X509) * *chains;    /* of in->leaves; NULL: only digests are known */
+    bool *left_out;              /* of in->leaves: strangers */
+    bool costly;                 /* what one of them verifies against is not known */
+    X509 **certs;                /* borrowed: cas as a list */
     bool *issued;
     bool *verifies;
     enum cr_bundle_fate *fates;
-    bool new_last;  /* the order of the bundle: what is current comes behind what is published */
-    X509 **ordered; /* borrowed; in the order of the bundle */
-    size_t ordered_len;
     struct cr_bundle *out;
     struct cr_error *err;
 };
@@ -40,14 +42,16 @@ static void work_cleanup(struct work *w)
     cr_x509_list_free(w->cas);
     for (size_t i = 0; w->chains && i < w->in->leaves_len; i++)
         cr_x509_list_free(w->chains[i]);
+    for (size_t i = 0; w->published && i < w->in->previous_len; i++)
+        free(w->published[i].cas);
+    free(w->published);
     free(w->chains);
     free(w->left_out);
-    free(w->ends);
     free(w->facts);
+    free(w->certs);
     free(w->issued);
     free(w->verifies);
     free(w->fates);
-    free(w->ordered);
 }
 
 void cr_bundle_dispose(struct cr_bundle *bundle)
@@ -61,19 +65,48 @@ void cr_bundle_dispose(struct cr_bundle *bundle)
 
 /* --- CAs --- */
 
-static bool take(struct work *w, const struct cr_pem_input *in)
+static size_t find_ca(const struct work *w, X509 *cert)
+{
+    size_t at = 0;
+    while (at < (size_t)sk_X509_num(w->cas) && X509_cmp(sk_X509_value(w->cas, (int)at), cert) != 0)
+        at++;
+    return at;
+}
+
+/* Takes it. Its index. */
+static bool add_ca(struct work *w, X509 *cert, size_t *at)
+{
+    *at = find_ca(w, cert);
+    if (*at < (size_t)sk_X509_num(w->cas)) {
+        X509_free(cert);
+        return true;
+    }
+    if (*at == CR_BUNDLE_CAS_MAX || sk_X509_push(w->cas, cert) <= 0) {
+        X509_free(cert);
+        return *at == CR_BUNDLE_CAS_MAX
+                   ? cr_error_set(w->err, CR_ERR_INVALID, "there are more than %d CAs", CR_BUNDLE_CAS_MAX)
+                   : cr_error_set(w->err, CR_ERR_INTERNAL, "no memory for certificates");
+    }
+    return true;
+}
+
+static bool take(struct work *w, const struct cr_pem_input *in, struct published *listed)
 {
     CR_CLEANUP(cr_x509_list) STACK_OF(X509) *read = cr_x509_read(in, CR_BUNDLE_CAS_MAX, w->err);
     if (!read)
         return false;
+    listed->cas = cr_calloc((size_t)sk_X509_num(read) + 1, sizeof *listed->cas);
     while (sk_X509_num(read)) {
-        if (sk_X509_push(w->cas, sk_X509_value(read, 0)) <= 0)
-            return cr_error_set(w->err, CR_ERR_INTERNAL, "no memory for certificates");
-        (void)sk_X509_shift(read);
+        size_t at;
+        size_t i = 0;
+        if (!add_ca(w, sk_X509_shift(read), &at))
+            return false;
+        while (i < listed->len && listed->cas[i] != at)
+            i++;
+        listed->cas[i] = at;
+        listed->len += i == listed->len;
     }
-    return sk_X509_num(w->cas) <= CR_BUNDLE_CAS_MAX
-               ? true
-               : cr_error_set(w->err, CR_ERR_INVALID, "there are more than %d CAs", CR_BUNDLE_CAS_MAX);
+    return true;
 }
 
 static void describe(struct work *w, int at)
@@ -82,32 +115,35 @@ static void describe(struct work *w, int at)
     struct cr_bundle_ca *fact = &w->facts[at];
     *fact = (struct cr_bundle_ca){.not_before_ms = cr_x509_not_before_ms(ca),
                                   .not_after_ms = cr_x509_not_after_ms(ca),
-                                  .current = at < w->current,
+                                  .current = (size_t)at < w->current,
                                   .root = cr_x509_is_root(ca)};
     cr_x509_fingerprint(ca, fact->fingerprint);
+    w->certs[at] = ca;
 }
 
 static void describe_all(struct work *w)
 {
     w->facts = cr_calloc((size_t)sk_X509_num(w->cas), sizeof *w->facts);
+    w->certs = cr_calloc((size_t)sk_X509_num(w->cas), sizeof(X509 *));
     for (int i = 0; i < sk_X509_num(w->cas); i++)
         describe(w, i);
 }
 
 static bool read_cas(struct work *w)
 {
+    struct published current = {0};
+    w->published = cr_calloc(w->in->previous_len + 1, sizeof *w->published);
     w->cas = sk_X509_new_null();
     if (!w->cas)
         return cr_error_set(w->err, CR_ERR_INTERNAL, "no memory for certificates");
-    if (!take(w, &w->in->current))
+    bool taken = take(w, &w->in->current, &current);
+    free(current.cas);
+    if (!taken)
         return cr_error_wrap(w->err, "the new CA");
-    w->current = sk_X509_num(w->cas);
-    w->ends = cr_calloc(w->in->previous_len + 1, sizeof *w->ends);
-    for (size_t i = 0; i < w->in->previous_len; i++) {
-        if (w->in->previous[i].len && !take(w, &w->in->previous[i]))
+    w->current = (size_t)sk_X509_num(w->cas);
+    for (size_t i = 0; i < w->in->previous_len; i++)
+        if (w->in->previous[i].len && !take(w, &w->in->previous[i], &w->published[i]))
             return cr_error_wrap(w->err, "a previous CA");
-        w->ends[i] = sk_X509_num(w->cas);
-    }
     return true;
 }
 
@@ -121,7 +157,10 @@ struct found {
 
 static bool is_published(const struct work *w, int at)
 {
-    return w->in->previous_len && at >= w->current && at < w->ends[0];
+    for (size_t i = 0; w->in->previous_len && i < w->published[0].len; i++)
+        if (w->published[0].cas[i] == (size_t)at)
+            return true;
+    return false;
 }
 
 static bool verify_chain(const struct work *w, STACK_OF(X509) * chain, bool *verifies, struct found *found,
@@ -212,201 +251,100 @@ static bool look_at_leaves(struct work *w)
 
 /* --- who would be cut off --- */
 
-/* The first of its copies, which is the one that is kept. */
-static int first_of(const struct work *w, int at)
-{
-    int first = 0;
-    while (strcmp(w->facts[first].fingerprint, w->facts[at].fingerprint) != 0)
-        first++;
-    return first;
-}
-
-static void put(struct work *w, int at, bool *done)
-{
-    if (w->fates[at] != CR_BUNDLE_KEPT || done[at])
-        return;
-    done[at] = true;
-    w->ordered[w->ordered_len++] = sk_X509_value(w->cas, at);
-}
-
-/* What is kept, in the order of the bundle. */
-static void put_in_order(struct work *w)
-{
-    cr_autofree bool *done = cr_calloc((size_t)sk_X509_num(w->cas) + 1, sizeof *done);
-    w->ordered_len = 0;
-    for (int i = w->current; w->new_last && w->in->previous_len && i < w->ends[0]; i++)
-        put(w, first_of(w, i), done);
-    for (int i = 0; i < sk_X509_num(w->cas); i++)
-        put(w, i, done);
-}
-
-static bool add_published(struct work *w, struct cr_cutoff *cutoff)
-{
-    int begin = w->current;
-    for (size_t i = 0; i < w->in->previous_len; begin = w->ends[i++]) {
-        size_t len = 0;
-        for (int at = begin; at < w->ends[i]; at++)
-            w->ordered[len++] = sk_X509_value(w->cas, at);
-        if (len && !cr_cutoff_add_published(cutoff, w->ordered, len, w->err))
-            return false;
-    }
-    return true;
-}
-
-/* Those that are left out verify with nothing, so nothing can cut them off. *len: how many are asked for; which, in
- * asked. */
-static bool add_leaves(struct work *w, struct cr_cutoff *cutoff, size_t *asked, bool *spent)
+/* Those that are left out verify with nothing, so nothing can cut them off. Which are asked for, in asked. */
+static bool add_leaves(struct work *w, struct cr_cutoff *cutoff, size_t *asked)
 {
     size_t len = 0;
-    for (size_t i = 0; i < w->in->leaves_len && !*spent; i++) {
+    for (size_t i = 0; i < w->in->leaves_len && !cr_cutoff_is_spent(cutoff); i++) {
         struct cr_error err = {0};
         if (!w->chains[i] || w->left_out[i])
             continue;
-        if (!cr_cutoff_add_leaf(cutoff, w->chains[i], &err)) {
-            *spent = err.kind == CR_ERR_INVALID;
-            if (!*spent)
-                return cr_error_set(w->err, err.kind, "%s", err.text);
-        }
         asked[len++] = i;
-        *spent |= cr_cutoff_is_spent(cutoff);
+        if (cr_cutoff_add_leaf(cutoff, w->chains[i], &err))
+            continue;
+        if (err.kind != CR_ERR_INVALID)
+            return cr_error_set(w->err, err.kind, "%s", err.text);
+        cr_cutoff_spend(cutoff);
     }
     return true;
 }
 
-struct guard {
-    struct cr_cutoff *cutoff;
-    size_t *asked; /* which of the leaves */
-    bool spent;
-    int clients;                  /* that are to be kept: CR_CLIENTS or CR_CLIENTS_KEPT */
-    struct cr_cutoff_found found; /* by the last try */
-};
-
-/* Whether what is kept now, in that order, cuts off nobody. */
-static bool try_it(struct work *w, struct guard *guard, bool *good)
+static enum cr_order_wish wish_of(const struct work *w, size_t at)
 {
-    struct cr_error err = {0};
-    put_in_order(w);
-    *good = false;
-    if (!cr_cutoff_find(guard->cutoff, guard->clients, w->ordered, w->ordered_len, &guard->found, &err)) {
-        guard->spent = err.kind == CR_ERR_INVALID;
-        return guard->spent || cr_error_set(w->err, err.kind, "%s", err.text);
+    switch (w->fates[at]) {
+    case CR_BUNDLE_KEPT:
+        return w->facts[at].current ? CR_ORDER_MUST : CR_ORDER_WANTED;
+    case CR_BUNDLE_RETIRED:
+        return CR_ORDER_SPARE;
+    case CR_BUNDLE_EXPIRED:
+    case CR_BUNDLE_DUPLICATE:
+        break;
     }
-    guard->spent |= cr_cutoff_is_spent(guard->cutoff);
-    *good = !guard->found.any;
-    return true;
+    return CR_ORDER_OUT;
 }
 
-static void keep_everything(struct work *w)
+static void arrange(struct work *w, struct cr_cutoff *cutoff, struct cr_ordered *ordered)
 {
-    for (int i = 0; i < sk_X509_num(w->cas); i++)
-        if (w->fates[i] == CR_BUNDLE_RETIRED)
-            w->fates[i] = CR_BUNDLE_KEPT;
-}
-
-/* Of what the rule would have dropped, the oldest first: whatever cuts off nobody when it goes. One that goes can let
- * another go, so until none does. */
-static bool drop_what_may_go(struct work *w, const enum cr_bundle_fate *rule, struct guard *guard)
-{
-    bool any = true;
-    int tries = 0;
-    while (any && !guard->spent) {
-        any = false;
-        for (int i = sk_X509_num(w->cas) - 1; i >= 0 && !guard->spent; i--) {
-            bool good;
-            if (rule[i] != CR_BUNDLE_RETIRED || w->fates[i] != CR_BUNDLE_KEPT || tries >= DROPS_MAX)
-                continue;
-            tries++;
-            w->fates[i] = CR_BUNDLE_RETIRED;
-            if (!try_it(w, guard, &good))
-                return false;
-            any |= good;
-            if (!good)
-                w->fates[i] = CR_BUNDLE_KEPT;
-        }
+    size_t len = (size_t)sk_X509_num(w->cas);
+    cr_autofree enum cr_order_wish *wishes = cr_calloc(len, sizeof *wishes);
+    cr_autofree size_t *preferred = cr_calloc(len, sizeof *preferred);
+    struct cr_order_question question = {.wishes = wishes, .preferred = preferred, .len = len};
+    for (size_t i = 0; i < len; i++) {
+        wishes[i] = wish_of(w, i);
+        preferred[i] = i;
     }
-    put_in_order(w);
-    return true;
+    if (w->in->previous_len) {
+        question.published = w->published[0].cas;
+        question.published_len = w->published[0].len;
+    }
+    cr_bundle_arrange(cutoff, &question, ordered);
 }
 
-static bool refuse(struct work *w, const struct guard *guard)
+static bool refuse(struct work *w, const struct cr_ordered *ordered, const size_t *asked)
 {
-    w->out->proof = CR_BUNDLE_WOULD_CUT_OFF;
     return cr_error_set(
         w->err, CR_ERR_INVALID,
         "%s: %s verifies its leaf with what is published, and would with no bundle that has the new CA: "
         "two CAs that clients take for one another cannot stand in one bundle",
-        w->in->leaves[guard->asked[guard->found.leaf]].name, cr_bundle_client_name(guard->found.client));
+        w->in->leaves[asked[ordered->leaf]].name, cr_bundle_client_name(ordered->client));
 }
 
-/* All that is published stays first; no client is asked. */
-static bool give_up(struct work *w)
-{
-    w->out->proof = CR_BUNDLE_TOO_COSTLY;
-    w->new_last = true;
-    keep_everything(w);
-    put_in_order(w);
-    return true;
-}
-
-static bool mend(struct work *w, struct guard *guard)
+static bool cut_off_nobody(struct work *w, struct cr_ordered *ordered)
 {
     size_t len = (size_t)sk_X509_num(w->cas);
-    cr_autofree enum cr_bundle_fate *rule = cr_calloc(len, sizeof *rule);
-    memcpy(rule, w->fates, len * sizeof *rule);
-    for (int attempt = 0; attempt < 4; attempt++) {
-        bool good;
-        w->new_last = attempt % 2;
-        guard->clients = attempt < 2 ? CR_CLIENTS : CR_CLIENTS_KEPT;
-        keep_everything(w);
-        if (!try_it(w, guard, &good))
-            return false;
-        if (good)
-            return drop_what_may_go(w, rule, guard);
-        if (guard->spent)
-            return give_up(w);
-    }
-    return refuse(w, guard);
+    CR_CLEANUP(cr_cutoff) struct cr_cutoff *cutoff = cr_cutoff_new(w->certs, len, w->now_ms);
+    cr_autofree size_t *asked = cr_calloc(w->in->leaves_len + 1, sizeof *asked);
+    for (size_t i = 0; i < w->in->previous_len; i++)
+        if (w->published[i].len)
+            cr_cutoff_add_published(cutoff, w->published[i].cas, w->published[i].len);
+    if (w->costly)
+        cr_cutoff_spend(cutoff);
+    if (!add_leaves(w, cutoff, asked))
+        return false;
+    arrange(w, cutoff, ordered);
+    w->out->proof = ordered->proof;
+    return ordered->bundle || refuse(w, ordered, asked);
 }
 
-static bool cut_off_nobody(struct work *w)
-{
-    CR_CLEANUP(cr_cutoff) struct cr_cutoff *cutoff = cr_cutoff_new(w->now_ms);
-    cr_autofree size_t *asked = cr_calloc(w->in->leaves_len + 1, sizeof *asked);
-    struct guard guard = {.cutoff = cutoff, .asked = asked, .spent = w->costly, .clients = CR_CLIENTS};
-    bool good = true;
-    if (!add_published(w, cutoff) || !add_leaves(w, cutoff, asked, &guard.spent))
-        return false;
-    bool tried = !guard.spent;
-    if (tried && !try_it(w, &guard, &good))
-        return false;
-    if (tried && good)
-        return true;
-    return guard.spent ? give_up(w) : mend(w, &guard);
-}
 /* --- the bundle --- */
 
-static bool write_kept(struct work *w)
+static bool write_bundle(struct work *w, const struct cr_ordered *ordered)
 {
     CR_CLEANUP(cr_buf) struct cr_buf pem = CR_BUF_INIT(CR_BUNDLE_BYTES_MAX);
-    for (size_t i = 0; i < w->ordered_len; i++)
-        if (!cr_x509_write(w->ordered[i], &pem, w->err))
+    for (size_t i = 0; i < ordered->len; i++) {
+        w->out->previous += ordered->bundle[i] >= w->current;
+        if (!cr_x509_write(w->certs[ordered->bundle[i]], &pem, w->err))
             return cr_error_wrap(w->err, "the bundle is too large");
-    w->out->pem = cr_buf_steal(&pem);
-    return true;
-}
-
-static bool count_kept(struct work *w)
-{
-    for (int i = 0; i < sk_X509_num(w->cas); i++) {
-        w->out->len += w->fates[i] == CR_BUNDLE_KEPT;
-        w->out->previous += w->fates[i] == CR_BUNDLE_KEPT && !w->facts[i].current;
     }
+    w->out->len = ordered->len;
+    w->out->pem = cr_buf_steal(&pem);
     return w->out->len > w->out->previous ||
            cr_error_set(w->err, CR_ERR_INVALID, "the new CA has expired: it cannot be published");
 }
 
 static bool make(struct work *w)
 {
+    CR_CLEANUP(cr_ordered) struct cr_ordered ordered = {0};
     if (!read_cas(w))
         return false;
     describe_all(w);
@@ -414,11 +352,8 @@ static bool make(struct work *w)
         return false;
     size_t len = (size_t)sk_X509_num(w->cas);
     w->fates = cr_calloc(len, sizeof *w->fates);
-    w->ordered = cr_calloc(len, sizeof(X509 *));
     w->issued = cr_calloc(len * len, sizeof *w->issued);
-    for (size_t i = 0; i < len; i++)
-        w->ordered[i] = sk_X509_value(w->cas, (int)i);
-    cr_x509_find_issuers(w->ordered, len, w->issued);
+    cr_x509_find_issuers(w->certs, len, w->issued);
     const struct cr_bundle_question question = {.cas = w->facts,
                                                 .cas_len = len,
                                                 .issued = w->issued,
@@ -427,8 +362,7 @@ static bool make(struct work *w)
                                                 .retain_previous = w->in->retain_previous,
                                                 .now_ms = w->now_ms};
     cr_bundle_choose(&question, w->fates);
-    put_in_order(w);
-    return cut_off_nobody(w) && count_kept(w) && write_kept(w);
+    return cut_off_nobody(w, &ordered) && write_bundle(w, &ordered);
 }
 
 bool cr_bundle_make(const struct cr_bundle_input *in, int64_t now_ms, struct cr_bundle *out, struct cr_error *err)
@@ -442,62 +376,4 @@ bool cr_bundle_make(const struct cr_bundle_input *in, int64_t now_ms, struct cr_
     cr_bundle_dispose(out);
     out->proof = proof;
     return false;
-}
-
-/* --- two bundles --- */
-
-static bool add_list(struct cr_cutoff *cutoff, STACK_OF(X509) * certs, struct cr_error *err)
-{
-    size_t len = (size_t)sk_X509_num(certs);
-    cr_autofree X509 **list = cr_calloc(len + 1, sizeof(X509 *));
-    for (size_t i = 0; i < len; i++)
-        list[i] = sk_X509_value(certs, (int)i);
-    return cr_cutoff_add_published(cutoff, list, len, err);
-}
-
-static bool find_in_list(struct cr_cutoff *cutoff, int clients, STACK_OF(X509) * certs, struct cr_cutoff_found *found,
-                         struct cr_error *err)
-{
-    size_t len = (size_t)sk_X509_num(certs);
-    cr_autofree X509 **list = cr_calloc(len + 1, sizeof(X509 *));
-    for (size_t i = 0; i < len; i++)
-        list[i] = sk_X509_value(certs, (int)i);
-    return cr_cutoff_find(cutoff, clients, list, len, found, err);
-}
-
-/* One leaf at a time. False, and Invalid: a limit is passed. */
-static bool check_leaf(STACK_OF(X509) * before, STACK_OF(X509) * after, const struct cr_bundle_leaf *leaf, int clients,
-                       int64_t now_ms, enum cr_bundle_proof *proof, struct cr_error *err)
-{
-    struct cr_cutoff_found found = {0};
-    CR_CLEANUP(cr_x509_list) STACK_OF(X509) *chain = cr_x509_read(&leaf->chain, CHAIN_MAX, err);
-    CR_CLEANUP(cr_cutoff) struct cr_cutoff *cutoff = cr_cutoff_new(now_ms);
-    if (!chain || !add_list(cutoff, before, err) || !cr_cutoff_add_leaf(cutoff, chain, err) ||
-        !find_in_list(cutoff, clients, after, &found, err))
-        return false;
-    if (found.any)
-        *proof = CR_BUNDLE_WOULD_CUT_OFF;
-    return true;
-}
-
-bool cr_bundle_check(const struct cr_pem_input *published, const struct cr_pem_input *next,
-                     const struct cr_bundle_leaf *leaves, size_t leaves_len, bool strict, int64_t now_ms,
-                     enum cr_bundle_proof *proof, struct cr_error *err)
-{
-    int clients = strict ? CR_CLIENTS : CR_CLIENTS_KEPT;
-    CR_OPENSSL_SCOPE;
-    CR_CLEANUP(cr_x509_list) STACK_OF(X509) *before = cr_x509_read(published, CR_BUNDLE_CAS_MAX, NULL);
-    CR_CLEANUP(cr_x509_list) STACK_OF(X509) *after = cr_x509_read(next, CR_BUNDLE_CAS_MAX, err);
-    *proof = CR_BUNDLE_PROVED;
-    if (!after || !before)
-        return after;
-    for (size_t i = 0; i < leaves_len && *proof != CR_BUNDLE_WOULD_CUT_OFF; i++) {
-        struct cr_error failed = {0};
-        if (!leaves[i].chain.len || check_leaf(before, after, &leaves[i], clients, now_ms, proof, &failed))
-            continue;
-        if (failed.kind != CR_ERR_INVALID)
-            return cr_error_set(err, failed.kind, "%s", failed.text);
-        *proof = CR_BUNDLE_TOO_COSTLY;
-    }
-    return true;
 }

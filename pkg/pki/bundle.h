@@ -64,10 +64,4 @@ CR_DEFINE_DISPOSE(cr_bundle, struct cr_bundle, cr_bundle_dispose)
 bool cr_bundle_make(const struct cr_bundle_input *in, int64_t now_ms, struct cr_bundle *out,
                     struct cr_error *err) CR_MUST_USE;
 
-/* Whether everybody who verifies one of the leaves with what is published (as cr_bundle_make asks them) would with
- * next; leaves of which no chain is known are passed over. Errors: Invalid, a text cannot be read. */
-bool cr_bundle_check(const struct cr_pem_input *published, const struct cr_pem_input *next,
-                     const struct cr_bundle_leaf *leaves, size_t leaves_len, bool strict, int64_t now_ms,
-                     enum cr_bundle_proof *proof, struct cr_error *err) CR_MUST_USE;
-
 #endif

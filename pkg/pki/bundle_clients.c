@@ -1,13 +1,12 @@
 #include "pki/bundle_clients.h"
 
-#include <string.h>
-
 #include <openssl/x509v3.h>
 
 #include "base/alloc.h"
 #include "pki/bundle_gnutls.h"
+#include "pki/bundle_go.h"
 #include "pki/openssl_internal.h"
-#include "pki/paths.h"
+#include "pki/signers.h"
 #include "pki/x509.h"
 
 struct cr_loaded_bundle {
@@ -68,49 +67,59 @@ static int purpose_of(X509 *leaf)
     return X509_PURPOSE_ANY;
 }
 
-static bool ask_openssl(X509_STORE *store, STACK_OF(X509) * chain, unsigned long flags, int64_t at_ms,
-                        size_t *signatures)
+/* In place of OpenSSL's own check of a chain that is complete: signatures, of which each is checked once, and times. */
+static int check_chain(X509_STORE_CTX *ctx)
 {
-    X509 *leaf = sk_X509_value(chain, 0);
+    struct cr_signers *signers = X509_STORE_CTX_get_app_data(ctx);
+    STACK_OF(X509) *chain = X509_STORE_CTX_get0_chain(ctx);
+    const X509_VERIFY_PARAM *param = X509_STORE_CTX_get0_param(ctx);
+    for (int i = 0; i < sk_X509_num(chain); i++) {
+        X509 *cert = sk_X509_value(chain, i);
+        X509 *issuer = sk_X509_value(chain, i + 1); /* NULL: it is the last one, which is trusted */
+        if (X509_cmp_timeframe(param, X509_get0_notBefore(cert), X509_get0_notAfter(cert)) != 0 ||
+            (issuer && !cr_signers_has_signed(signers, issuer, cert)))
+            return 0;
+    }
+    return 1;
+}
+
+struct question {
+    const struct cr_loaded_bundle *bundle;
+    STACK_OF(X509) * chain;
+    int purpose;
+    int64_t at_ms;
+    struct cr_signers *signers;
+};
+
+static bool ask_openssl(const struct question *q, enum cr_bundle_client client)
+{
     X509_STORE_CTX *ctx = X509_STORE_CTX_new();
     bool verifies = false;
-    if (ctx && X509_STORE_CTX_init(ctx, store, leaf, chain)) {
+    if (ctx && X509_STORE_CTX_init(ctx, q->bundle->store, sk_X509_value(q->chain, 0), q->chain) &&
+        X509_STORE_CTX_set_app_data(ctx, q->signers)) {
         X509_VERIFY_PARAM *param = X509_STORE_CTX_get0_param(ctx);
-        X509_VERIFY_PARAM_set_flags(param, flags);
-        X509_VERIFY_PARAM_set_purpose(param, purpose_of(leaf));
-        X509_VERIFY_PARAM_set_time(param, (time_t)(at_ms / 1000));
+        X509_VERIFY_PARAM_set_flags(param, clients[client].flags);
+        X509_VERIFY_PARAM_set_purpose(param, q->purpose);
+        X509_VERIFY_PARAM_set_time(param, (time_t)(q->at_ms / 1000));
+        X509_STORE_CTX_set_verify(ctx, check_chain);
         verifies = X509_verify_cert(ctx) == 1;
-        *signatures += (size_t)sk_X509_num(X509_STORE_CTX_get0_chain(ctx));
     }
     X509_STORE_CTX_free(ctx);
     return verifies;
 }
 
-static bool ask_go(const struct cr_loaded_bundle *bundle, STACK_OF(X509) * chain, int64_t at_ms, bool *verifies,
-                   size_t *signatures, struct cr_error *err)
-{
-    CR_CLEANUP(cr_paths) struct cr_paths *paths = cr_paths_of_chain(chain, bundle->certs, false, err);
-    bool done = paths;
-    if (paths)
-        cr_paths_ask_as_go(paths);
-    for (size_t i = 0; done && !*verifies && i < (size_t)sk_X509_num(bundle->certs); i++)
-        done = cr_paths_verify(paths, cr_paths_sent(chain) + i, CR_PATHS_NOW, at_ms, verifies, NULL, err);
-    *signatures += paths ? cr_paths_signatures(paths) : 0;
-    return done;
-}
-
-bool cr_bundle_ask_clients(const struct cr_loaded_bundle *bundle, struct stack_st_X509 *chain, int64_t now_ms,
-                           bool *verifies, size_t *signatures, struct cr_error *err)
+void cr_bundle_ask_clients(const struct cr_loaded_bundle *bundle, struct stack_st_X509 *chain, int64_t now_ms,
+                           struct cr_signers *signers, bool *verifies)
 {
     X509 *leaf = sk_X509_value(chain, 0);
     int64_t begins_ms = cr_x509_not_before_ms(leaf);
-    int64_t at_ms = begins_ms > now_ms ? begins_ms : now_ms;
-    memset(verifies, 0, CR_CLIENTS * sizeof *verifies);
-    if (!ask_go(bundle, chain, at_ms, &verifies[CR_CLIENT_GO], signatures, err))
-        return false;
-    /* What no way leads to, OpenSSL does not find, either. */
-    for (int i = 0; i < CR_CLIENT_GO && verifies[CR_CLIENT_GO]; i++)
-        verifies[i] = ask_openssl(bundle->store, chain, clients[i].flags, at_ms, signatures);
-    verifies[CR_CLIENT_GNUTLS] = cr_gnutls_verifies(chain, bundle->certs, purpose_of(leaf), at_ms, signatures);
-    return true;
+    const struct question q = {.bundle = bundle,
+                               .chain = chain,
+                               .purpose = purpose_of(leaf),
+                               .at_ms = begins_ms > now_ms ? begins_ms : now_ms,
+                               .signers = signers};
+    for (int i = 0; i < CR_CLIENT_GO; i++)
+        verifies[i] = ask_openssl(&q, (enum cr_bundle_client)i);
+    verifies[CR_CLIENT_GO] = cr_go_verifies(chain, bundle->certs, q.purpose, q.at_ms, signers);
+    verifies[CR_CLIENT_GNUTLS] = cr_gnutls_verifies(chain, bundle->certs, q.purpose, q.at_ms, signers);
 }

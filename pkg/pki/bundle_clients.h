@@ -2,9 +2,9 @@
  *
  * Which of several certificates of one name a client takes is its own affair (RFC 5280, section 6; RFC 4158): OpenSSL
  * takes the first of its store that fits by name and key identifier, prefers one that is valid now, and never goes back
- * (X509_verify_cert, X509_STORE_CTX_get1_issuer); Go's crypto/x509 tries them all; GnuTLS takes the last that is valid
- * (bundle_gnutls.h). So a bundle can cut a client off that has every CA that the leaf needs, by another that stands
- * beside it. */
+ * (X509_verify_cert, X509_STORE_CTX_get1_issuer); Go's crypto/x509 tries them all (bundle_go.h); GnuTLS takes the last
+ * that is valid (bundle_gnutls.h). So a bundle can cut a client off that has every CA that the leaf needs, by another
+ * that stands beside it. */
 #ifndef CR_PKI_BUNDLE_CLIENTS_H
 #define CR_PKI_BUNDLE_CLIENTS_H
 
@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 
+struct cr_signers;    /* pki/signers.h */
 struct stack_st_X509; /* STACK_OF(X509) */
 struct x509_st;       /* OpenSSL's X509 */
 
@@ -39,10 +40,10 @@ struct cr_loaded_bundle *cr_bundle_load(struct x509_st *const *certs, size_t len
 void cr_bundle_unload(struct cr_loaded_bundle *bundle);
 CR_DEFINE_CLEANUP(cr_loaded_bundle, struct cr_loaded_bundle, cr_bundle_unload)
 
-/* verifies[CR_CLIENTS]: for which of them chain (the leaf, then what it is served with) verifies, for the use that the
- * leaf may be put to, at now_ms (wall clock) or as soon as the leaf is valid. *signatures grows by those that were
- * checked. False: a limit of cr_paths_* is passed (Invalid, named). */
-bool cr_bundle_ask_clients(const struct cr_loaded_bundle *bundle, struct stack_st_X509 *chain, int64_t now_ms,
-                           bool *verifies, size_t *signatures, struct cr_error *err) CR_MUST_USE;
+/* Fills verifies[CR_CLIENTS]: for which of them chain (the leaf, then what it is served with) verifies, for the use
+ * that the leaf may be put to, at now_ms (wall clock) or as soon as the leaf is valid. What that may cost for a leaf of
+ * anybody's is not limited here (bundle_cutoff.h). */
+void cr_bundle_ask_clients(const struct cr_loaded_bundle *bundle, struct stack_st_X509 *chain, int64_t now_ms,
+                           struct cr_signers *signers, bool *verifies);
 
 #endif

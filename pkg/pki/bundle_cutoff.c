@@ -1,29 +1,81 @@
 #include "pki/bundle_cutoff.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/strmap.h"
 #include "pki/openssl_internal.h"
+#include "pki/paths.h"
+#include "pki/signers.h"
+
+enum { NAME_STEPS_OF_A_QUESTION = 4096 };
 
 struct leaf {
     STACK_OF(X509) * chain; /* borrowed */
-    bool before[CR_CLIENTS];
-    bool any; /* of them */
+    bool *concerned;        /* by certificate */
+    unsigned before;        /* clients */
+    size_t weight;          /* of a question */
+};
+
+struct published {
+    size_t *bundle;
+    size_t len;
 };
 
 struct cr_cutoff {
     int64_t now_ms;
-    struct cr_loaded_bundle **published;
+    X509 **certs; /* borrowed */
+    size_t len;
+    const X509_NAME **names; /* each once, borrowed */
+    size_t names_len;
+    size_t *subjects; /* of certs, into names */
+    size_t *issuers;
+    struct published *published;
     size_t published_len;
     struct leaf *leaves;
     size_t leaves_len;
-    size_t signatures;
+    struct cr_signers *signers;
+    struct cr_strmap *known; /* "leaf,cert,cert…": who verifies */
+    size_t questions;
+    size_t looks;
 };
 
-struct cr_cutoff *cr_cutoff_new(int64_t now_ms)
+/* --- names --- */
+
+static size_t find_name(const struct cr_cutoff *cutoff, const X509_NAME *name)
+{
+    size_t at = 0;
+    while (at < cutoff->names_len && X509_NAME_cmp(cutoff->names[at], name) != 0)
+        at++;
+    return at;
+}
+
+static size_t add_name(struct cr_cutoff *cutoff, const X509_NAME *name)
+{
+    size_t at = find_name(cutoff, name);
+    if (at == cutoff->names_len)
+        cutoff->names[cutoff->names_len++] = name;
+    return at;
+}
+
+struct cr_cutoff *cr_cutoff_new(struct x509_st *const *certs, size_t len, int64_t now_ms)
 {
     struct cr_cutoff *cutoff = cr_new(struct cr_cutoff);
-    cutoff->now_ms = now_ms;
+    *cutoff = (struct cr_cutoff){.now_ms = now_ms,
+                                 .certs = cr_calloc(len + 1, sizeof(X509 *)),
+                                 .len = len,
+                                 .names = cr_calloc(2 * len + 1, sizeof(X509_NAME *)),
+                                 .subjects = cr_calloc(len + 1, sizeof(size_t)),
+                                 .issuers = cr_calloc(len + 1, sizeof(size_t)),
+                                 .signers = cr_signers_new(),
+                                 .known = cr_strmap_new(NULL)};
+    for (size_t i = 0; i < len; i++) {
+        cutoff->certs[i] = certs[i];
+        cutoff->subjects[i] = add_name(cutoff, X509_get_subject_name(certs[i]));
+        cutoff->issuers[i] = add_name(cutoff, X509_get_issuer_name(certs[i]));
+    }
     return cutoff;
 }
 
@@ -32,72 +84,162 @@ void cr_cutoff_free(struct cr_cutoff *cutoff)
     if (!cutoff)
         return;
     for (size_t i = 0; i < cutoff->published_len; i++)
-        cr_bundle_unload(cutoff->published[i]);
+        free(cutoff->published[i].bundle);
+    for (size_t i = 0; i < cutoff->leaves_len; i++)
+        free(cutoff->leaves[i].concerned);
+    cr_signers_free(cutoff->signers);
+    cr_strmap_free(cutoff->known);
+    free(cutoff->certs);
+    free(cutoff->names);
+    free(cutoff->subjects);
+    free(cutoff->issuers);
     free(cutoff->published);
     free(cutoff->leaves);
     free(cutoff);
 }
 
+size_t cr_cutoff_name(const struct cr_cutoff *cutoff, size_t cert)
+{
+    return cutoff->subjects[cert];
+}
+
+bool cr_cutoff_concerns(const struct cr_cutoff *cutoff, size_t leaf, size_t cert)
+{
+    return cutoff->leaves[leaf].concerned[cert];
+}
+
+size_t cr_cutoff_leaves(const struct cr_cutoff *cutoff)
+{
+    return cutoff->leaves_len;
+}
+
 bool cr_cutoff_is_spent(const struct cr_cutoff *cutoff)
 {
-    return cutoff->signatures >= CR_CUTOFF_SIGNATURES_MAX;
+    return cr_signers_checked(cutoff->signers) >= CR_CUTOFF_SIGNATURES_MAX ||
+           cutoff->questions >= CR_CUTOFF_QUESTIONS_MAX || cutoff->looks >= CR_CUTOFF_LOOKS_MAX;
 }
 
-static struct cr_loaded_bundle *load(struct x509_st *const *certs, size_t len, struct cr_error *err)
+void cr_cutoff_spend(struct cr_cutoff *cutoff)
 {
-    struct cr_loaded_bundle *bundle = cr_bundle_load(certs, len);
-    if (!bundle)
-        cr_openssl_fail(err, "no memory for certificates");
-    return bundle;
+    cutoff->looks = CR_CUTOFF_LOOKS_MAX;
 }
 
-bool cr_cutoff_add_published(struct cr_cutoff *cutoff, struct x509_st *const *certs, size_t len, struct cr_error *err)
+/* --- what clients make of a bundle --- */
+
+static unsigned ask(struct cr_cutoff *cutoff, const struct leaf *leaf, X509 *const *certs, size_t len)
 {
-    struct cr_loaded_bundle *bundle = load(certs, len, err);
+    bool verifies[CR_CLIENTS];
+    unsigned found = 0;
+    CR_CLEANUP(cr_loaded_bundle) struct cr_loaded_bundle *bundle = cr_bundle_load(certs, len);
     if (!bundle)
-        return false;
+        return 0;
+    cutoff->questions += leaf->weight;
+    cr_bundle_ask_clients(bundle, leaf->chain, cutoff->now_ms, cutoff->signers, verifies);
+    for (int client = 0; client < CR_CLIENTS; client++)
+        found |= verifies[client] ? 1u << client : 0;
+    return found;
+}
+
+/* In known, a set of clients is a pointer that is never NULL. */
+static const char sets[CR_CUTOFF_ALL + 1];
+
+static unsigned who_verifies(struct cr_cutoff *cutoff, size_t leaf, const size_t *bundle, size_t len)
+{
+    const struct leaf *one = &cutoff->leaves[leaf];
+    CR_CLEANUP(cr_buf) struct cr_buf key = CR_BUF_INIT(0);
+    cr_autofree X509 **certs = cr_calloc(len + 1, sizeof(X509 *));
+    size_t certs_len = 0;
+    cutoff->looks++;
+    cr_buf_printf(&key, "%zu", leaf);
+    for (size_t i = 0; i < len; i++) {
+        if (!one->concerned[bundle[i]])
+            continue;
+        cr_buf_printf(&key, ",%zu", bundle[i]);
+        certs[certs_len++] = cutoff->certs[bundle[i]];
+    }
+    const char *known = cr_strmap_get(cutoff->known, cr_buf_text(&key));
+    if (known)
+        return (unsigned)(known - sets);
+    unsigned found = ask(cutoff, one, certs, certs_len);
+    cr_strmap_set(cutoff->known, cr_buf_text(&key), (void *)(uintptr_t)&sets[found]);
+    return found;
+}
+
+unsigned cr_cutoff_losers(struct cr_cutoff *cutoff, size_t leaf, const size_t *bundle, size_t len)
+{
+    unsigned before = cutoff->leaves[leaf].before;
+    return before ? before & ~who_verifies(cutoff, leaf, bundle, len) : 0;
+}
+
+void cr_cutoff_give_up(struct cr_cutoff *cutoff, size_t leaf, unsigned clients)
+{
+    cutoff->leaves[leaf].before &= ~clients;
+}
+
+/* --- what is in use --- */
+
+void cr_cutoff_add_published(struct cr_cutoff *cutoff, const size_t *bundle, size_t len)
+{
+    struct published added = {.bundle = cr_calloc(len + 1, sizeof *bundle), .len = len};
+    memcpy(added.bundle, bundle, len * sizeof *bundle);
     cutoff->published = cr_reallocarray(cutoff->published, cutoff->published_len + 1, sizeof *cutoff->published);
-    cutoff->published[cutoff->published_len++] = bundle;
-    return true;
+    cutoff->published[cutoff->published_len++] = added;
+}
+
+static void reach(bool *reached, const struct cr_cutoff *cutoff, const X509_NAME *name)
+{
+    size_t at = find_name(cutoff, name);
+    if (at < cutoff->names_len)
+        reached[at] = true;
+}
+
+/* What is called as one that is sent, or as an issuer of one that is sent or concerned. */
+static void find_concerned(const struct cr_cutoff *cutoff, struct leaf *leaf)
+{
+    bool more = true;
+    cr_autofree bool *reached = cr_calloc(cutoff->names_len + 1, sizeof *reached);
+    leaf->concerned = cr_calloc(cutoff->len + 1, sizeof *leaf->concerned);
+    for (int i = 0; i < sk_X509_num(leaf->chain); i++) {
+        reach(reached, cutoff, X509_get_subject_name(sk_X509_value(leaf->chain, i)));
+        reach(reached, cutoff, X509_get_issuer_name(sk_X509_value(leaf->chain, i)));
+    }
+    while (more) {
+        more = false;
+        for (size_t i = 0; i < cutoff->len; i++) {
+            if (leaf->concerned[i] || !reached[cutoff->subjects[i]])
+                continue;
+            leaf->concerned[i] = reached[cutoff->issuers[i]] = more = true;
+        }
+    }
+}
+
+/* What may stand above it is within the limits of cr_paths. */
+static bool is_affordable(const struct cr_cutoff *cutoff, struct leaf *leaf, struct cr_error *err)
+{
+    STACK_OF(X509) *above = sk_X509_new_null(); /* borrowed certificates */
+    bool ok = above;
+    for (size_t i = 0; ok && i < cutoff->len; i++)
+        ok = !leaf->concerned[i] || sk_X509_push(above, cutoff->certs[i]) > 0;
+    CR_CLEANUP(cr_paths) struct cr_paths *paths = ok ? cr_paths_of_chain(leaf->chain, above, true, err) : NULL;
+    sk_X509_free(above);
+    if (!ok)
+        return cr_openssl_fail(err, "no memory for certificates");
+    leaf->weight = paths ? 1 + cr_paths_name_steps(paths) / NAME_STEPS_OF_A_QUESTION : 0;
+    return paths;
 }
 
 bool cr_cutoff_add_leaf(struct cr_cutoff *cutoff, struct stack_st_X509 *chain, struct cr_error *err)
 {
     struct leaf leaf = {.chain = chain};
-    for (size_t i = 0; i < cutoff->published_len; i++) {
-        bool verifies[CR_CLIENTS];
-        if (!cr_bundle_ask_clients(cutoff->published[i], chain, cutoff->now_ms, verifies, &cutoff->signatures, err))
-            return false;
-        for (int client = 0; client < CR_CLIENTS; client++)
-            leaf.any |= leaf.before[client] |= verifies[client];
+    find_concerned(cutoff, &leaf);
+    if (!is_affordable(cutoff, &leaf, err)) {
+        free(leaf.concerned);
+        return false;
     }
     cutoff->leaves = cr_reallocarray(cutoff->leaves, cutoff->leaves_len + 1, sizeof *cutoff->leaves);
-    cutoff->leaves[cutoff->leaves_len++] = leaf;
+    cutoff->leaves[cutoff->leaves_len] = leaf;
+    for (size_t i = 0; i < cutoff->published_len; i++)
+        leaf.before |= who_verifies(cutoff, cutoff->leaves_len, cutoff->published[i].bundle, cutoff->published[i].len);
+    cutoff->leaves[cutoff->leaves_len++].before = leaf.before;
     return true;
-}
-
-static bool look_at(struct cr_cutoff *cutoff, int clients, const struct cr_loaded_bundle *bundle, size_t at,
-                    struct cr_cutoff_found *found, struct cr_error *err)
-{
-    bool verifies[CR_CLIENTS];
-    const struct leaf *leaf = &cutoff->leaves[at];
-    if (!leaf->any)
-        return true;
-    if (!cr_bundle_ask_clients(bundle, leaf->chain, cutoff->now_ms, verifies, &cutoff->signatures, err))
-        return false;
-    for (int client = 0; client < clients && !found->any; client++)
-        if (leaf->before[client] && !verifies[client])
-            *found = (struct cr_cutoff_found){true, at, (enum cr_bundle_client)client};
-    return true;
-}
-
-bool cr_cutoff_find(struct cr_cutoff *cutoff, int clients, struct x509_st *const *certs, size_t len,
-                    struct cr_cutoff_found *found, struct cr_error *err)
-{
-    *found = (struct cr_cutoff_found){0};
-    CR_CLEANUP(cr_loaded_bundle) struct cr_loaded_bundle *bundle = load(certs, len, err);
-    bool done = bundle;
-    for (size_t i = 0; done && !found->any && i < cutoff->leaves_len; i++)
-        done = look_at(cutoff, clients, bundle, i, found, err);
-    return done;
 }

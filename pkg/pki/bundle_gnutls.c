@@ -6,8 +6,8 @@
 #include <openssl/x509v3.h>
 
 #include "base/alloc.h"
-#include "pki/key.h"
 #include "pki/openssl_internal.h"
+#include "pki/signers.h"
 #include "pki/x509.h"
 
 enum {
@@ -24,26 +24,16 @@ struct view {
     uint32_t purpose;           /* of XKU_*; 0: any */
     int64_t at_ms;
     long below; /* so many more may stand below */
-    size_t *signatures;
+    struct cr_signers *signers;
     X509 **list; /* borrowed */
     size_t len;
 };
 
 /* --- names --- */
 
-static bool is_name(const X509_NAME *a, const X509_NAME *b)
-{
-    const unsigned char *x;
-    const unsigned char *y;
-    size_t x_len;
-    size_t y_len;
-    return X509_NAME_get0_der((X509_NAME *)(uintptr_t)a, &x, &x_len) == 1 &&
-           X509_NAME_get0_der((X509_NAME *)(uintptr_t)b, &y, &y_len) == 1 && x_len == y_len && memcmp(x, y, x_len) == 0;
-}
-
 static bool is_issuer(X509 *cert, X509 *issuer)
 {
-    if (!is_name(X509_get_issuer_name(cert), X509_get_subject_name(issuer)))
+    if (!cr_x509_has_name(X509_get_issuer_name(cert), X509_get_subject_name(issuer)))
         return false;
     const ASN1_OCTET_STRING *wanted = X509_get0_authority_key_id(cert);
     const ASN1_OCTET_STRING *id = X509_get0_subject_key_id(issuer);
@@ -52,7 +42,7 @@ static bool is_issuer(X509 *cert, X509 *issuer)
 
 static bool is_same_key(X509 *a, X509 *b)
 {
-    return is_name(X509_get_subject_name(a), X509_get_subject_name(b)) &&
+    return cr_x509_has_name(X509_get_subject_name(a), X509_get_subject_name(b)) &&
            EVP_PKEY_eq(X509_get0_pubkey(a), X509_get0_pubkey(b)) == 1;
 }
 
@@ -142,7 +132,7 @@ static void shorten(struct view *v)
         X509 *cert = v->list[i];
         for (int k = 0; k < sk_X509_num(v->trusted); k++)
             if (X509_cmp(cert, sk_X509_value(v->trusted, k)) == 0 &&
-                is_name(X509_get_subject_name(cert), X509_get_issuer_name(cert)))
+                cr_x509_has_name(X509_get_subject_name(cert), X509_get_issuer_name(cert)))
                 v->len = i + 1;
     }
 }
@@ -154,7 +144,8 @@ static X509 *find_issuer(const struct view *v, X509 *cert)
     X509 *found = NULL;
     for (int i = 0; i < sk_X509_num(v->trusted); i++) {
         X509 *one = sk_X509_value(v->trusted, i);
-        if (is_name(X509_get_subject_name(one), v->looked_up) && is_issuer(cert, one) && (!found || is_valid(v, one)))
+        if (cr_x509_has_name(X509_get_subject_name(one), v->looked_up) && is_issuer(cert, one) &&
+            (!found || is_valid(v, one)))
             found = one;
     }
     return found;
@@ -184,19 +175,12 @@ static bool has_names_within(X509 *leaf, X509 *issuer)
     return within;
 }
 
-static bool is_signed(const struct view *v, X509 *cert, X509 *issuer)
-{
-    EVP_PKEY *key = X509_get0_pubkey(issuer);
-    (*v->signatures)++;
-    return key && cr_key_is_affordable(key, NULL) && X509_verify(cert, key) == 1;
-}
-
 static unsigned check_issuer(struct view *v, X509 *cert, X509 *issuer, bool trusted)
 {
     unsigned faults = 0;
     long most = X509_get_pathlen(issuer); /* -1: any */
     if (!has_names_within(v->list[0], issuer) || !is_ca(cert, issuer, trusted) ||
-        !(X509_get_key_usage(issuer) & KU_KEY_CERT_SIGN) || !is_signed(v, cert, issuer) ||
+        !(X509_get_key_usage(issuer) & KU_KEY_CERT_SIGN) || !cr_signers_has_signed(v->signers, issuer, cert) ||
         X509_get_extension_flags(issuer) & EXFLAG_CRITICAL)
         faults |= OTHER;
     if (most >= 0 && most < v->below)
@@ -237,7 +221,7 @@ static unsigned cut(const struct view *v, size_t *len)
     for (size_t i = 0; i < *len; i++) {
         for (int k = 0; k < sk_X509_num(v->trusted); k++) {
             X509 *one = sk_X509_value(v->trusted, k);
-            if (!is_name(X509_get_subject_name(one), v->looked_up) ||
+            if (!cr_x509_has_name(X509_get_subject_name(one), v->looked_up) ||
                 !(i ? is_same_key(v->list[i], one) : X509_cmp(v->list[i], one) == 0))
                 continue;
             *len = i;
@@ -274,20 +258,18 @@ static bool ask(struct view *v)
     const X509_NAME *subject = X509_get_subject_name(v->list[v->len - 1]);
     const X509_NAME *issuer = X509_get_issuer_name(v->list[v->len - 1]);
     unsigned faults = verify(v, issuer);
-    if (faults & MAY_TRY_AGAIN && !is_name(subject, issuer))
+    if (faults & MAY_TRY_AGAIN && !cr_x509_has_name(subject, issuer))
         faults = verify(v, subject);
     return !faults && has_purpose(v, v->list[0], XKU_ANYEKU);
 }
 
 bool cr_gnutls_verifies(struct stack_st_X509 *chain, struct stack_st_X509 *trusted, int purpose, int64_t at_ms,
-                        size_t *signatures)
+                        struct cr_signers *signers)
 {
     size_t len = (size_t)sk_X509_num(chain);
     cr_autofree X509 **list = cr_calloc(len + 1, sizeof(X509 *));
-    struct view v = {.trusted = trusted, .at_ms = at_ms, .signatures = signatures, .list = list, .len = len};
-    v.purpose = purpose == X509_PURPOSE_SSL_SERVER   ? XKU_SSL_SERVER
-                : purpose == X509_PURPOSE_SSL_CLIENT ? XKU_SSL_CLIENT
-                                                     : 0;
+    struct view v = {.trusted = trusted, .at_ms = at_ms, .signers = signers, .list = list, .len = len};
+    v.purpose = cr_x509_usage_of(purpose);
     for (size_t i = 0; i < len; i++)
         list[i] = sk_X509_value(chain, (int)i);
     return ask(&v);

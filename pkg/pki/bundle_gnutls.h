@@ -16,12 +16,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct cr_signers;    /* pki/signers.h */
 struct stack_st_X509; /* STACK_OF(X509) */
 
 /* chain: the leaf, then what it is served with. trusted: in the order of the bundle, each once. purpose: OpenSSL's
- * X509_PURPOSE_SSL_SERVER, X509_PURPOSE_SSL_CLIENT; another is not looked at. at_ms: wall clock. *signatures grows by
- * those that were checked. No memory: false. */
+ * X509_PURPOSE_SSL_SERVER, X509_PURPOSE_SSL_CLIENT; another is not looked at. at_ms: wall clock. */
 bool cr_gnutls_verifies(struct stack_st_X509 *chain, struct stack_st_X509 *trusted, int purpose, int64_t at_ms,
-                        size_t *signatures);
+                        struct cr_signers *signers);
 
 #endif

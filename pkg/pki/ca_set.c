@@ -5,6 +5,8 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "pki/bundle_cutoff.h"
+#include "pki/bundle_order.h"
 #include "pki/openssl_internal.h"
 #include "pki/paths.h"
 #include "pki/x509.h"
@@ -251,6 +253,103 @@ bool cr_ca_set_knows_issuer(const struct cr_ca_set *set, const struct cr_pem_inp
         if (!cr_paths_verify(paths, cr_paths_sent(read) + i, CR_PATHS_AT_NO_TIME, 0, &known, NULL, NULL))
             return false;
     return known;
+}
+
+/* --- the order of a bundle --- */
+
+/* The set, then what is published beyond it. */
+struct at_hand {
+    X509 **certs; /* borrowed */
+    size_t len;
+    size_t *published; /* indexes */
+    size_t published_len;
+};
+
+static void at_hand_cleanup(struct at_hand *at_hand)
+{
+    free(at_hand->certs);
+    free(at_hand->published);
+}
+
+static void list_at_hand(const struct cr_ca_set *set, STACK_OF(X509) * published, struct at_hand *out)
+{
+    size_t most = set->len + (size_t)(published ? sk_X509_num(published) : 0);
+    out->certs = cr_calloc(most + 1, sizeof(X509 *));
+    out->published = cr_calloc(most + 1, sizeof *out->published);
+    for (; out->len < set->len; out->len++)
+        out->certs[out->len] = set->items[out->len].cert;
+    for (int i = 0; published && i < sk_X509_num(published); i++) {
+        size_t at = 0;
+        while (at < out->len && X509_cmp(out->certs[at], sk_X509_value(published, i)) != 0)
+            at++;
+        out->certs[at] = sk_X509_value(published, i);
+        out->len += at == out->len;
+        out->published[out->published_len++] = at;
+    }
+}
+
+static void ask_for_order(struct cr_cutoff *cutoff, const struct cr_ca_set *set, const struct at_hand *at_hand,
+                          const struct cr_ca_arrangement *arrangement, struct cr_ordered *out)
+{
+    cr_autofree enum cr_order_wish *wishes = cr_calloc(at_hand->len + 1, sizeof *wishes);
+    cr_autofree size_t *preferred = cr_calloc(at_hand->len + 1, sizeof *preferred);
+    for (size_t i = 0; i < at_hand->len; i++) {
+        bool known = i < set->len;
+        preferred[i] = known ? arrangement->preferred[i] : i;
+        wishes[i] = known && arrangement->must[i]    ? CR_ORDER_MUST
+                    : known && arrangement->spare[i] ? CR_ORDER_SPARE
+                                                     : CR_ORDER_OUT;
+    }
+    cr_bundle_arrange(cutoff,
+                      &(struct cr_order_question){.wishes = wishes,
+                                                  .preferred = preferred,
+                                                  .len = at_hand->len,
+                                                  .published = at_hand->published,
+                                                  .published_len = at_hand->published_len},
+                      out);
+}
+
+/* *chain is owned by the caller; NULL: there is none to be asked for. */
+static bool add_leaf(struct cr_cutoff *cutoff, const struct cr_bundle_leaf *leaf, STACK_OF(X509) * *chain,
+                     struct cr_error *err)
+{
+    struct cr_error failed = {0};
+    if (!leaf->chain.len || cr_cutoff_is_spent(cutoff))
+        return true;
+    *chain = cr_x509_read(&leaf->chain, CHAIN_MAX, &failed);
+    if (*chain && cr_cutoff_add_leaf(cutoff, *chain, &failed))
+        return true;
+    if (failed.kind != CR_ERR_INVALID)
+        return cr_error_set(err, failed.kind, "%s", failed.text);
+    cr_cutoff_spend(cutoff);
+    return true;
+}
+
+bool cr_ca_set_arrange(const struct cr_ca_set *set, const struct cr_ca_arrangement *arrangement, int64_t now_ms,
+                       size_t *order, size_t *order_len, enum cr_bundle_proof *proof, bool *kept, struct cr_error *err)
+{
+    CR_OPENSSL_SCOPE;
+    __attribute__((cleanup(at_hand_cleanup))) struct at_hand at_hand = {0};
+    CR_CLEANUP(cr_ordered) struct cr_ordered ordered = {0};
+    CR_CLEANUP(cr_x509_list)
+    STACK_OF(X509) *published = cr_x509_read(&arrangement->published, CR_BUNDLE_CAS_MAX, NULL);
+    list_at_hand(set, published, &at_hand);
+    CR_CLEANUP(cr_cutoff) struct cr_cutoff *cutoff = cr_cutoff_new(at_hand.certs, at_hand.len, now_ms);
+    cr_autofree STACK_OF(X509) **chains = cr_calloc(arrangement->leaves_len + 1, sizeof *chains);
+    bool done = true;
+    cr_cutoff_add_published(cutoff, at_hand.published, at_hand.published_len);
+    for (size_t i = 0; done && i < arrangement->leaves_len; i++)
+        done = add_leaf(cutoff, &arrangement->leaves[i], &chains[i], err);
+    if (done)
+        ask_for_order(cutoff, set, &at_hand, arrangement, &ordered);
+    for (size_t i = 0; i < arrangement->leaves_len; i++)
+        cr_x509_list_free(chains[i]);
+    for (size_t i = 0; i < ordered.len; i++)
+        order[i] = ordered.bundle[i];
+    *order_len = ordered.len;
+    *proof = ordered.proof;
+    *kept = ordered.proof == CR_BUNDLE_PROVED && !ordered.given_up;
+    return done;
 }
 
 bool cr_ca_set_write(const struct cr_ca_set *set, const size_t *order, size_t len, struct cr_buf *out,

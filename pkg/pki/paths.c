@@ -53,6 +53,11 @@ void cr_paths_ask_as_go(struct cr_paths *paths)
     paths->as_go = true;
 }
 
+size_t cr_paths_name_steps(const struct cr_paths *paths)
+{
+    return paths->name_steps_each;
+}
+
 size_t cr_paths_signatures(const struct cr_paths *paths)
 {
     return paths->signatures;

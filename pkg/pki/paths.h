@@ -82,6 +82,8 @@ bool cr_paths_verify(struct cr_paths *paths, size_t anchor, enum cr_paths_time w
 #define CR_PATHS_NOBODY SIZE_MAX
 bool cr_paths_find_signer(struct cr_paths *paths, size_t *signer, struct cr_error *err) CR_MUST_USE;
 
+/* Bytes of names × bytes of name constraints that one verification may compare. */
+size_t cr_paths_name_steps(const struct cr_paths *paths);
 /* Signatures checked so far. */
 size_t cr_paths_signatures(const struct cr_paths *paths);
 

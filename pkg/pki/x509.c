@@ -1,5 +1,6 @@
 #include "pki/x509.h"
 
+#include <string.h>
 #include <time.h>
 
 #include <openssl/pem.h>
@@ -126,4 +127,21 @@ int64_t cr_x509_when_valid(const struct x509_st *leaf, const struct x509_st *ca,
 bool cr_x509_is_root(struct x509_st *cert)
 {
     return X509_get_extension_flags(cert) & EXFLAG_SS;
+}
+
+bool cr_x509_has_name(const struct X509_name_st *a, const struct X509_name_st *b)
+{
+    const unsigned char *x;
+    const unsigned char *y;
+    size_t x_len;
+    size_t y_len;
+    return X509_NAME_get0_der((X509_NAME *)(uintptr_t)a, &x, &x_len) == 1 &&
+           X509_NAME_get0_der((X509_NAME *)(uintptr_t)b, &y, &y_len) == 1 && x_len == y_len && memcmp(x, y, x_len) == 0;
+}
+
+uint32_t cr_x509_usage_of(int purpose)
+{
+    if (purpose == X509_PURPOSE_SSL_SERVER)
+        return XKU_SSL_SERVER;
+    return purpose == X509_PURPOSE_SSL_CLIENT ? XKU_SSL_CLIENT : 0;
 }

@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "pki/material.h"
 
+struct X509_name_st;  /* OpenSSL's X509_NAME */
 struct x509_st;       /* OpenSSL's X509 */
 struct stack_st_X509; /* STACK_OF(X509) */
 
@@ -33,6 +34,10 @@ void cr_x509_find_issuers(struct x509_st *const *certs, size_t len, bool *issued
 /* When to ask whether a leaf that is in use verifies against ca: now, or as soon as both are valid, since an issuer's
  * clock may be ahead of ours. */
 int64_t cr_x509_when_valid(const struct x509_st *leaf, const struct x509_st *ca, int64_t now_ms);
+/* Byte by byte, as Go and GnuTLS compare names. */
+bool cr_x509_has_name(const struct X509_name_st *a, const struct X509_name_st *b);
+/* Of OpenSSL's XKU_*: for X509_PURPOSE_SSL_SERVER and X509_PURPOSE_SSL_CLIENT; 0 for any other purpose. */
+uint32_t cr_x509_usage_of(int purpose);
 /* Its own issuer, by names and key identifiers: a root. */
 bool cr_x509_is_root(struct x509_st *cert);
 

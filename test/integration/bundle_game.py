@@ -16,7 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bundle_cases import PATHS, Case, make
@@ -120,6 +120,11 @@ def _judge(case: Case, played: Played, tries: int) -> _Thought:
 
 def _verifies(played: Played, bundle: Bundle, roots: tuple[str, ...], pair: _Pair) -> bool:
     return played.answers[Question(pair[0], bundle.day, roots, pair[1])]
+
+
+def of_the_model(question: Question) -> Question:
+    """The same, of the product's model of that client."""
+    return replace(question, client=f"model-{question.client}")
 
 
 # --- the proof
@@ -305,6 +310,7 @@ class Summary:
         lines = [
             f"{self.cases} cases, {self.bundles} bundles, {self.verified} times a client had a leaf to lose; "
             f"{self.refused} cases with a refusal, {len(self.impossible)} where no bundle would have kept everybody",
+            "of these: " + (" ".join(f"{seed} ({who})" for seed, who in self._hopeless()) or "none"),
             f"{len(self.failed)} cases lose somebody ({self.undecided} not proved to be avoidable): "
             + " ".join(map(str, list(self.failed)[:20])),
         ]
@@ -313,6 +319,10 @@ class Summary:
             if found:
                 lines.append(f"  {path}: {', '.join(found)}")
         return "\n".join(lines)
+
+    def _hopeless(self) -> Iterator[tuple[int, str]]:
+        for seed, outcome in self.impossible.items():
+            yield seed, ", ".join(sorted({loss.client for loss in outcome.impossible}))
 
 
 def run(clients: Clients, seeds: Iterable[int], path: str | None = None) -> Summary:

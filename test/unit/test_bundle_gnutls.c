@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "pki/openssl_internal.h"
+#include "pki/signers.h"
 #include "pki/x509.h"
 #include "support/testcerts.h"
 
@@ -77,9 +78,9 @@ static bool ask_gnutls(STACK_OF(X509) * chain, STACK_OF(X509) * trusted, const c
 /* Takes both lists. */
 static bool ask(STACK_OF(X509) * chain, STACK_OF(X509) * trusted, bool client)
 {
-    size_t signatures = 0;
+    CR_CLEANUP(cr_signers) struct cr_signers *signers = cr_signers_new();
     int purpose = client ? X509_PURPOSE_SSL_CLIENT : X509_PURPOSE_SSL_SERVER;
-    bool verifies = cr_gnutls_verifies(chain, trusted, purpose, cr_clock_wall_ms(), &signatures);
+    bool verifies = cr_gnutls_verifies(chain, trusted, purpose, cr_clock_wall_ms(), signers);
     assert_int_equal(verifies,
                      ask_gnutls(chain, trusted, client ? GNUTLS_KP_TLS_WWW_CLIENT : GNUTLS_KP_TLS_WWW_SERVER));
     cr_x509_list_free(chain);

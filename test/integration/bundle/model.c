@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "pki/bundle_clients.h"
+#include "pki/signers.h"
 
 enum { LIST_MAX = 32 };
 
@@ -34,14 +35,14 @@ bool game_model_verifies(const char *client, int day, const char *roots, const c
     X509 *sent[LIST_MAX];
     bool verifies[CR_CLIENTS];
     size_t at = 0;
-    size_t signatures = 0;
-    struct cr_error err = {0};
+    CR_CLEANUP(cr_signers) struct cr_signers *signers = cr_signers_new();
     STACK_OF(X509) *stack = sk_X509_new_null();
     size_t sent_len = list_of(chain, sent);
     for (size_t i = 0; i < sent_len; i++)
         game_must(sk_X509_push(stack, sent[i]) > 0);
     CR_CLEANUP(cr_loaded_bundle) struct cr_loaded_bundle *bundle = cr_bundle_load(trusted, list_of(roots, trusted));
-    game_must(bundle && cr_bundle_ask_clients(bundle, stack, game_day_ms(day), verifies, &signatures, &err));
+    game_must(bundle);
+    cr_bundle_ask_clients(bundle, stack, game_day_ms(day), signers, verifies);
     sk_X509_free(stack);
     while (at < CR_CLIENTS && !cr_streq(names[at], client))
         at++;

@@ -70,7 +70,7 @@ class Usage:
         config = {"name": "config", "mountPath": "/sds", "readOnly": True}
         envoy = {
             "name": "envoy", "image": images["envoy"], "imagePullPolicy": "Never",
-            "args": ["-c", "/sds/envoy.json", "--concurrency", "1", "--disable-hot-restart", "--log-level", "warn"],
+            "args": ["--config-yaml", json.dumps(_BOOTSTRAP), "--concurrency", "1", "--disable-hot-restart", "--log-level", "warn"],
             "readinessProbe": {"tcpSocket": {"port": _PORT}, "periodSeconds": 1},
             "volumeMounts": [config, *self.mounts], "env": list(self.env), "envFrom": list(self.env_from),
         }
@@ -90,14 +90,13 @@ class Usage:
         certificate = {name: {kind: value} for name, value in zip(names, values, strict=True)}
         resource = {"@type": f"{_TYPES}.transport_sockets.tls.v3.Secret", "name": "leaf", "tls_certificate": certificate}
         return {
-            "envoy.json": json.dumps(_BOOTSTRAP),
-            "leaf.json": json.dumps({"resources": [resource]}),
+            "xds-certificate.json": json.dumps({"resources": [resource]}),
             "nginx.conf": _NGINX_CONF,
         }
 
 
 _TYPES = "type.googleapis.com/envoy.extensions"
-_SDS = {"name": "leaf", "sds_config": {"resource_api_version": "V3", "path_config_source": {"path": "/sds/leaf.json"}}}
+_SDS = {"name": "leaf", "sds_config": {"resource_api_version": "V3", "path_config_source": {"path": "/sds/xds-certificate.json"}}}
 _TLS = {
     "name": "tls",
     "typed_config": {
@@ -130,7 +129,7 @@ def _variable(name: str, secret: str, key: str) -> Object:
     return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
 
 
-_ITEMS = [{"key": "tls.crt", "path": "cert.pem"}, {"key": "tls.key", "path": "key.pem"}]
+_ITEMS = [{"key": key, "path": key} for key in ("tls.crt", "tls.key")]
 
 USAGES = (
     Usage(
@@ -141,7 +140,7 @@ USAGES = (
         "projected", "HotReload",
         mounts=(_mount("certs", "/certs"),),
         volumes=({"name": "certs", "projected": {"sources": [{"secret": {"name": "projected-tls", "items": _ITEMS}}]}},),
-        files=("/certs/cert.pem", "/certs/key.pem"), arrives=(_PORT,),
+        arrives=(_PORT,),
     ),
     Usage(
         "subpath", "Restart",

@@ -44,12 +44,7 @@ def _haproxy(words: str) -> Callable[[Program], Program]:
 
 
 def _envoy(change: Callable[[dict[str, Any]], None]) -> Callable[[Program], Program]:
-    def changed(envoy: Program) -> Program:
-        bootstrap = json.loads(envoy.config["envoy.yaml"])
-        change(bootstrap)
-        return dataclasses.replace(envoy, config=envoy.config | {"envoy.yaml": json.dumps(bootstrap)})
-
-    return changed
+    return lambda envoy: clouds.rebootstrapped(envoy, change)
 
 
 def _at(value: Any, keys: tuple[str | int, ...]) -> Any:

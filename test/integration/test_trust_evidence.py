@@ -22,7 +22,7 @@ from rotations import direct
 sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
 
 from certroll_dev.demo.api import API  # noqa: E402
-from programs import known  # noqa: E402
+from programs import clouds, known  # noqa: E402
 from programs.material import Generations  # noqa: E402
 from programs.program import SECRET, Program  # noqa: E402
 
@@ -32,13 +32,11 @@ _PORT, _ADMIN = 30950, 30955
 _PATIENCE = 120.0
 
 
-def _everywhere(envoy: Program) -> Program:
+def _everywhere(bootstrap: Object) -> None:
     """It listens at all addresses, and has a page of its certificates."""
-    bootstrap = json.loads(envoy.config["envoy.yaml"])
     for listener in bootstrap["static_resources"]["listeners"]:
         listener["address"]["socket_address"]["address"] = "0.0.0.0"
     bootstrap["admin"] = {"address": {"socket_address": {"address": "0.0.0.0", "port_value": _ADMIN}}}
-    return dataclasses.replace(envoy, config=envoy.config | {"envoy.yaml": json.dumps(bootstrap)})
 
 
 @dataclasses.dataclass
@@ -107,7 +105,7 @@ def generations(tmp_path: Path) -> Generations:
 
 @pytest.fixture
 def scene(control_plane: ControlPlane, namespace: str, generations: Generations, tmp_path: Path) -> Iterator[Scene]:
-    program = _everywhere(known.makers(control_plane.kubeconfig.read_text())["envoy-sds"](_PORT))
+    program = clouds.rebootstrapped(known.makers(control_plane.kubeconfig.read_text())["envoy-sds"](_PORT), _everywhere)
     control_plane.run("ip", "address", "replace", f"{_ADDRESS}/32", "dev", "lo")
     with (
         run(control_plane, program, generations, tmp_path / "envoy") as envoy,

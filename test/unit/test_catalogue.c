@@ -567,7 +567,7 @@ static void test_why_is_a_clause_with_component_and_parameter(void **state)
 
 /* --- Envoy: file SDS or not --- */
 
-static void test_envoy_shows_file_sds_in_its_paths(void **state)
+static void test_envoys_file_sds_shows_in_two_templates(void **state)
 {
     (void)state;
     /* clang-format off */
@@ -579,37 +579,25 @@ static void test_envoy_shows_file_sds_in_its_paths(void **state)
     } cases[] = {
         {"nothing shown: static", "v1.40.0", "containers: [{name: envoy, args: [-c, /etc/envoy/envoy.yaml]}]",
          CR_METHOD_RESTART},
-        {"a mount path", "v1.40.0",
+        {"Envoy Gateway's bootstrap, which stands in an argument", "v1.40.0",
+         "containers: [{name: envoy, args: ['--config-yaml', 'path_config_source: {path: /sds/xds-trusted-ca.json}']}]",
+         CR_METHOD_WATCH},
+        {"as JSON", "v1.40.0",
+         "containers: [{name: envoy, args: ['--config-yaml={\"path\":\"/sds/xds-trusted-ca.json\"}']}]", CR_METHOD_WATCH},
+        {"a folder of that name shows no resource", "v1.40.0",
          "containers: [{name: envoy, volumeMounts: [{name: sds, mountPath: /sds}]}]\nvolumes: [{name: sds, configMap: {}}]",
-         CR_METHOD_WATCH},
-        {"an argument", "v1.40.0",
+         CR_METHOD_RESTART},
+        {"nor does the name of a bootstrap", "v1.40.0",
+         "containers: [{name: envoy, command: [envoy, -c, /config/sds-static.yaml]}]", CR_METHOD_RESTART},
+        {"another resource may be one of another file", "v1.40.0",
          "containers: [{name: envoy, args: ['--config-yaml', 'path_config_source: {path: /etc/sds/ca.json}']}]",
-         CR_METHOD_WATCH},
-        {"an argument as JSON", "v1.40.0",
-         "containers: [{name: envoy, args: ['--config-yaml={\"path\":\"/sds/ca.json\"}']}]", CR_METHOD_WATCH},
-        {"a command", "v1.40.0", "containers: [{name: envoy, command: [envoy, -c, /config/sds-static.yaml]}]",
-         CR_METHOD_WATCH},
-        {"a variable", "v1.40.0", "containers: [{name: envoy, env: [{name: X, value: /etc/envoy/sds.yaml}]}]",
-         CR_METHOD_WATCH},
+         CR_METHOD_RESTART},
         {"the word without a path shows no file: it may be SDS by gRPC", "v1.40.0",
          "containers: [{name: envoy, args: ['--config-yaml', 'tls_certificate_sds_secret_configs: [{sds_config: {ads: "
          "{}}}]']}]",
          CR_METHOD_RESTART},
-        {"a type URL is no path", "v1.40.0",
-         "containers: [{name: envoy, args: ['{\"@type\": \"type.googleapis.com/envoy.sds.v3.Secret\"}']}]",
-         CR_METHOD_RESTART},
-        {"an agent's socket is no file", "v1.40.0",
-         "containers: [{name: envoy, args: ['--sds', 'unix:///run/sds.sock']}]", CR_METHOD_RESTART},
-        {"nor is a mount of the host", "v1.40.0",
-         "containers: [{name: envoy, volumeMounts: [{name: s, mountPath: /run/sds}]}]\n"
-         "volumes: [{name: s, hostPath: {path: /run/sds}}]",
-         CR_METHOD_RESTART},
-        {"nor one of a CSI driver", "v1.40.0",
-         "containers: [{name: envoy, volumeMounts: [{name: s, mountPath: /run/sds}]}]\n"
-         "volumes: [{name: s, csi: {driver: csi.spiffe.io}}]",
-         CR_METHOD_RESTART},
         {"another container's SDS says nothing", "v1.40.0",
-         "containers: [{name: envoy}, {name: other, args: [/sds/x]}]", CR_METHOD_RESTART},
+         "containers: [{name: envoy}, {name: other, args: [/sds/xds-trusted-ca.json]}]", CR_METHOD_RESTART},
         {"Contour's bootstrap in an init container", "v1.31.0",
          "initContainers: [{name: b, command: [contour], args: [bootstrap, /config/envoy.json, "
          "--resources-dir=/config/resources]}]\ncontainers: [{name: envoy, args: [-c, /config/envoy.json]}]",
@@ -618,8 +606,8 @@ static void test_envoy_shows_file_sds_in_its_paths(void **state)
          "initContainers: [{name: b, command: [contour], args: [bootstrap, /config/envoy.json]}]\n"
          "containers: [{name: envoy, args: [-c, /config/envoy.json]}]",
          CR_METHOD_RESTART},
-        {"too old for file SDS", "v1.13.0", "containers: [{name: envoy, args: [/sds/x]}]", CR_METHOD_RESTART},
-        {"a version that is not known may be too old", "dev", "containers: [{name: envoy, args: [/sds/x]}]",
+        {"too old for file SDS", "v1.13.0", "containers: [{name: envoy, args: [/sds/xds-trusted-ca.json]}]", CR_METHOD_RESTART},
+        {"a version that is not known may be too old", "dev", "containers: [{name: envoy, args: [/sds/xds-trusted-ca.json]}]",
          CR_METHOD_RESTART},
     };
     /* clang-format on */
@@ -632,7 +620,7 @@ static void test_envoy_shows_file_sds_in_its_paths(void **state)
         struct cr_capability c;
         struct cr_program program = {
             .component = cr_catalogue_by_name(builtin, "envoyproxy/envoy"), .pod_spec = spec, .container = envoy};
-        cr_catalogue_capability(&program, NULL, CR_ROLE_SERVER_CA, &c);
+        cr_catalogue_capability(&program, "/certs/ca.crt", CR_ROLE_SERVER_CA, &c);
         if (c.method != cases[i].method)
             fail_msg("%s: %s", cases[i].rule, cr_method_name(c.method));
         assert_int_equal(c.assumed, cr_streq(cases[i].image, "dev"));
@@ -804,7 +792,11 @@ static const struct roles_case {
      "containers: [{name: c, workingDir: /certs, args: [--client-ca-file, --tls-cert-file=tls.crt], " MOUNT "}]" VOLUME,
      "--tls-cert-file serverLeaf tls.crt"},
     {"no parameter at all: Envoy's bootstrap is a file", "envoyproxy/envoy:v1.40.0",
-     "containers: [{name: c, args: [-c, /etc/envoy.yaml], " MOUNT "}]" VOLUME, ALL},
+     "containers: [{name: c, args: [-c, /etc/envoy.yaml], volumeMounts: [{name: v, mountPath: /tls}]}]" VOLUME, ALL},
+    {"what its control planes mount in /certs has the names that they give it", "envoyproxy/envoy:v1.40.0",
+     "containers: [{name: c, " MOUNT "}]" VOLUME,
+     "/certs/tls.crt serverLeaf tls.crt; /certs/tls.crt clientLeaf tls.crt; /certs/tls.key serverLeaf tls.key; /certs/tls.key "
+     "clientLeaf tls.key; /certs/ca.crt clientCA ca.crt; /certs/ca.crt serverCA ca.crt; /certs opaque ?"},
     {"a variable that holds the material is a parameter itself", "envoyproxy/ratelimit:3fb70258",
      "containers: [{name: c, env: [{name: GRPC_SERVER_TLS_CERT, valueFrom: {secretKeyRef: {name: tls, key: tls.crt}}}]}]",
      "GRPC_SERVER_TLS_CERT serverLeaf tls.crt"},
@@ -901,7 +893,7 @@ int main(void)
         cmocka_unit_test(test_what_is_from_memory_is_marked),
         cmocka_unit_test(test_an_unknown_version_is_said),
         cmocka_unit_test(test_why_is_a_clause_with_component_and_parameter),
-        cmocka_unit_test(test_envoy_shows_file_sds_in_its_paths),
+        cmocka_unit_test(test_envoys_file_sds_shows_in_two_templates),
         cmocka_unit_test(test_roles),
         cmocka_unit_test(test_key_names_are_the_policys),
         cmocka_unit_test(test_variables_that_explode_are_capped),

@@ -29,10 +29,10 @@ enum { L = CR_CLASS_LEAF, T = CR_CLASS_TRUST, O = CR_CLASS_OPAQUE };
 
 #define MOUNT  "volumeMounts: [{name: v, mountPath: /certs}]"
 #define VOLUME "\nvolumes: [{name: v, secret: {secretName: tls}}]"
-#define ENVOY                                                                                                          \
-    "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.40.0', volumeMounts: [{name: v, mountPath: /certs}, "      \
-    "{name: sds, mountPath: /sds}]}]\n"                                                                                \
-    "volumes: [{name: v, secret: {secretName: tls}}, {name: sds, configMap: {name: sds}}]"
+/* Envoy Gateway's template: the bootstrap is an argument and names the SDS resources of /certs. */
+#define GATEWAYS_BOOTSTRAP                                                                                             \
+    "args: [--config-yaml, '[{path: /sds/xds-certificate.json}, {path: /sds/xds-trusted-ca.json}]']"
+#define ENVOY        "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.40.0', " GATEWAYS_BOOTSTRAP ", " MOUNT "}]" VOLUME
 #define OLD_ENVOY    "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.31.0', " MOUNT "}]" VOLUME
 #define STATIC_ENVOY "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.40.0', " MOUNT "}]" VOLUME
 #define RATELIMIT_OF(tag)                                                                                              \
@@ -172,12 +172,12 @@ static const struct decide_case {
 
     /* --- what never refreshes --- */
     {"subPath restarts whatever the software can do", NULL, {{0}}, 0,
-     "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.40.0', volumeMounts: [{name: v, mountPath: /sds/crt, "
+     "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.40.0', volumeMounts: [{name: v, mountPath: /certs/tls.crt, "
      "subPath: tls.crt}]}]" VOLUME, LEAF, 0, RESTART, L, 0, 0, "envoyproxy/envoy",
      "Container envoy mounts tls.crt of Secret tls by subPath, which never refreshes while it runs, and the leaf was "
      "renewed: restart."},
     {"subPath of the leaf has nothing to do with the CA", NULL, {{0}}, 0,
-     "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.40.0', volumeMounts: [{name: v, mountPath: /sds/crt, "
+     "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.40.0', volumeMounts: [{name: v, mountPath: /certs/tls.crt, "
      "subPath: tls.crt}]}]" VOLUME, REPLACED, 0, NONE, 0, 0, 0, "envoyproxy/envoy",
      "takes only its server leaf and client leaf from Secret tls"},
     {"a variable restarts", NULL, {{0}}, 0,
@@ -214,7 +214,7 @@ static const struct decide_case {
      "Contour (projectcontour/contour) takes up by itself what changed: its server leaf within 1s, its client CA within "
      "1s; no restart."},
     {"a sidecar among the init containers is like any container", NULL, {{0}}, 0,
-     "initContainers: [{name: envoy, restartPolicy: Always, image: 'envoyproxy/envoy:v1.40.0', args: [/sds/x], " MOUNT
+     "initContainers: [{name: envoy, restartPolicy: Always, image: 'envoyproxy/envoy:v1.40.0', " GATEWAYS_BOOTSTRAP ", " MOUNT
      "}]\ncontainers: [{name: app, image: y}]" VOLUME, LEAF, 0, RELOAD, 0, L, 5000, "envoyproxy/envoy",
      "watches its files by SDS"},
 
@@ -291,13 +291,13 @@ static const struct decide_case {
     {"two Secrets that the template does not use", NULL, {{0}}, 0, "containers: [{name: app}]", LEAF, REPLACED, NONE,
      0, 0, 0, NULL, "The pod template uses none of the Secrets that changed: nothing to do."},
     {"the strictest container decides", NULL, {{0}}, 0,
-     "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.40.0', args: [/sds/x], " MOUNT
+     "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.40.0', " GATEWAYS_BOOTSTRAP ", " MOUNT
      "}, {name: web, image: nginx, " MOUNT "}]" VOLUME, LEAF, 0, RESTART, L, 0, 5000, "nginx",
      "nginx reads its server leaf again only on SIGHUP, which nothing in the pod sends, and the leaf was renewed: "
      "restart."},
     {"containers that all reload: the slowest is named", NULL, {{0}}, 0,
      "containers: [{name: eg, image: 'envoyproxy/gateway:v1.9.0', " MOUNT
-     "}, {name: envoy, image: 'envoyproxy/envoy:v1.40.0', args: [/sds/x], " MOUNT "}]" VOLUME, REPLACED, 0, RELOAD, 0, T, 5000,
+     "}, {name: envoy, image: 'envoyproxy/envoy:v1.40.0', " GATEWAYS_BOOTSTRAP ", " MOUNT "}]" VOLUME, REPLACED, 0, RELOAD, 0, T, 5000,
      "envoyproxy/envoy",
      "The containers take up by themselves what changed, the slowest is Envoy (envoyproxy/envoy) within 5s; no "
      "restart."},
@@ -526,7 +526,7 @@ static const struct opaque_case {
     {"a parameter is of the key that it points to", API_KEY_FILE("--service-account-key-file=/certs/sa.pub"), "sa.pub",
      OPAQUE, 0, RESTART, O},
     {"and of no other", API_KEY_FILE("--service-account-key-file=/certs/sa.pub"), "hmac", OPAQUE, 0, NONE, 0},
-    {"Envoy reads secrets of any kind by SDS", ENVOY, "hmac", OPAQUE, 0, RELOAD, 0},
+    {"what lies beside an Envoy's certificates may be in its bootstrap", ENVOY, "hmac", OPAQUE, 0, RESTART, O},
 };
 
 static void test_opaque_keys(void **state)

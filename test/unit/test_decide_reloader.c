@@ -122,7 +122,7 @@ static const struct trigger_case {
 
     /* --- its own usage --- */
     {"of who reloads by itself it changes nothing", NULL, {0},
-     POD("{name: envoy, image: 'envoyproxy/envoy:v1.40.0', args: [/sds/x], " AT("/certs") "}", RELOADER(AT("/certs"))),
+     POD("{name: envoy, image: 'envoyproxy/envoy:v1.40.0', args: ['/sds/xds-certificate.json'], " AT("/certs") "}", RELOADER(AT("/certs"))),
      LEAF, RELOAD, 0, L, 0, 5000, "envoyproxy/envoy",
      "Envoy (envoyproxy/envoy) watches its files by SDS: the renewed leaf is taken up within 5s, no restart."},
     {"nor of unknown software", NULL, {0}, POD("{name: app, image: 'acme/app:1', " AT("/certs") "}", RELOADER(AT("/certs"))),
@@ -185,7 +185,7 @@ static const struct trigger_case {
 
     /* --- several containers --- */
     {"one watches, one is told: Trigger", NULL, {0},
-     "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.40.0', args: [/sds/x], " AT("/certs") "}, " NGINX(AT("/certs"))
+     "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.40.0', args: ['/sds/xds-certificate.json'], " AT("/certs") "}, " NGINX(AT("/certs"))
      ", " RELOADER(AT("/certs")) "]" VOLUMES, LEAF, TRIGGER, 0, L, L, TOLD_MS, "nginx",
      "The containers take up what changed, nginx when its reloader tells it, within 30s; no restart."},
     {"one is told, one reads once: Restart", NULL, {0},

@@ -42,10 +42,10 @@ static const char envoy_text[] =
     "      containers:\n"
     "      - name: envoy\n"
     "        image: docker.io/envoyproxy/envoy:v1.40.0\n"
-    "        volumeMounts: [{name: certs, mountPath: /certs}, {name: sds, mountPath: /sds}]\n"
+    "        args: [--config-yaml, '[{path: /sds/xds-certificate.json}, {path: /sds/xds-trusted-ca.json}]']\n"
+    "        volumeMounts: [{name: certs, mountPath: /certs}]\n"
     "      volumes:\n"
     "      - {name: certs, secret: {secretName: envoy}}\n"
-    "      - {name: sds, configMap: {name: sds}}\n"
     "status: {observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2}\n";
 
 static const char ratelimit_text[] =
@@ -1576,8 +1576,8 @@ static void nothing_is_taken_for_taken_up_whose_key_its_software_does_not_take(v
     struct cr_json *containers = cr_json_edit(
         cr_json_edit(cr_json_edit(cr_json_edit(c->workloads[0], "spec"), "template"), "spec"), "containers");
     CR_CLEANUP(cr_json) struct cr_json *container = cr_json_take_first(containers);
-    CR_CLEANUP(cr_json) struct cr_json *mounts = yaml("[{name: certs, mountPath: /sds/certs}]");
-    cr_json_set(container, "volumeMounts", cr_json_copy(mounts));
+    CR_CLEANUP(cr_json) struct cr_json *args = yaml("[--config-yaml, 'path: /sds/xds-certificate.json']");
+    cr_json_set(container, "args", cr_json_copy(args));
     cr_json_add(containers, cr_json_copy(container));
     set_material(c, 0, "envoy-leaf-2", "ca-1");
     strcpy(c->material[0].key_type, "ECDSA-P384");

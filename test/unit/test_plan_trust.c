@@ -13,9 +13,8 @@ static const char ratelimit[] = /* reads its clientCA once */
     "[{name: GRPC_SERVER_TLS_CERT, value: /certs/tls.crt}, {name: GRPC_SERVER_TLS_KEY, value: /certs/tls.key}, "
     "{name: GRPC_CLIENT_TLS_CACERT, value: /certs/ca.crt}]}";
 static const char envoy[] = /* reloads, in all roles */
-    "{name: web, image: 'docker.io/envoyproxy/envoy:v1.40.0', volumeMounts: [{name: certs, mountPath: /certs}, {name: "
-    "sds, "
-    "mountPath: /sds}]}";
+    "{name: web, image: 'docker.io/envoyproxy/envoy:v1.40.0', volumeMounts: [{name: certs, mountPath: /certs}], "
+    "args: [--config-yaml, '[{path: /sds/xds-certificate.json}, {path: /sds/xds-trusted-ca.json}]']}";
 static const char unknown[] =
     "{name: web, image: 'example.org/web:1', volumeMounts: [{name: certs, mountPath: /certs}]}";
 
@@ -77,9 +76,7 @@ static void hold(struct town *t, const char *leaf, const char *cas)
 static void fit_out(struct scene *s, const char *container)
 {
     cr_autofree char *text =
-        cr_asprintf("containers: [%s]\nvolumes: [{name: certs, secret: {secretName: web}}, {name: sds, configMap: "
-                    "{name: sds}}]\n",
-                    container);
+        cr_asprintf("containers: [%s]\nvolumes: [{name: certs, secret: {secretName: web}}]\n", container);
     cr_json_set(cr_json_edit(cr_json_edit(s->workloads[0], "spec"), "template"), "spec", test_yaml(text));
 }
 

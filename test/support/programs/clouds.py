@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +18,17 @@ _TYPES = "type.googleapis.com/envoy.extensions"
 def envoy(program: Path, version: str, port: int, *, sds: bool) -> Program:
     """With certificates in its bootstrap, or by SDS from files as Envoy Gateway sets it up."""
     plain, peer = port + 1, port + 2
-    config = {"envoy.yaml": json.dumps(_bootstrap(port, plain, peer, sds))}
-    if sds:
-        config |= {f"{name}.json": json.dumps({"resources": [_resource(name)]}) for name in ("certificate", "trust")}
+    bootstrap = json.dumps(_bootstrap(port, plain, peer, sds))
+    resources = {f"{name}.json": json.dumps({"resources": [_resource(name)]}) for name in (_LEAF, _CA)}
     return Program(
         name="envoy-sds" if sds else "envoy-static",
         image=f"docker.io/envoyproxy/envoy:v{version}",
-        command=["envoy", "-c", f"{CONFIG}/envoy.yaml", "--concurrency", "1", "--disable-hot-restart", "--log-level", "warn"],
-        config=config,
-        config_at=(CONFIG, "/sds") if sds else (CONFIG,),
+        command=[
+            "envoy", *(("--config-yaml", bootstrap) if sds else ("-c", f"{CONFIG}/envoy.yaml")),
+            "--concurrency", "1", "--disable-hot-restart", "--log-level", "warn",
+        ],
+        config=resources if sds else {"envoy.yaml": bootstrap},
+        config_at=("/sds",) if sds else (CONFIG,),
         programs={"envoy": program},
         server=Server(port),
         roles=SERVES | CALLS,
@@ -33,12 +37,25 @@ def envoy(program: Path, version: str, port: int, *, sds: bool) -> Program:
     )
 
 
+def rebootstrapped(envoy: Program, change: Callable[[dict[str, Any]], None]) -> Program:
+    """With a bootstrap that `change` has edited."""
+    flag, command = "--config-yaml", list(envoy.command)
+    at = command.index(flag) + 1 if flag in command else 0
+    bootstrap = json.loads(command[at] if at else envoy.config["envoy.yaml"])
+    change(bootstrap)
+    if not at:
+        return dataclasses.replace(envoy, config={**envoy.config, "envoy.yaml": json.dumps(bootstrap)})
+    command[at] = json.dumps(bootstrap)
+    return dataclasses.replace(envoy, command=command)
+
+
+_LEAF, _CA = "xds-certificate", "xds-trusted-ca"  # Envoy Gateway's names
 _CERTIFICATE = {"certificate_chain": {"filename": "/certs/tls.crt"}, "private_key": {"filename": "/certs/tls.key"}}
 _TRUST = {"trusted_ca": {"filename": "/certs/ca.crt"}}
 
 
 def _resource(name: str) -> dict[str, Any]:
-    content = {"certificate": {"tls_certificate": _CERTIFICATE}, "trust": {"validation_context": _TRUST}}[name]
+    content = {_LEAF: {"tls_certificate": _CERTIFICATE}, _CA: {"validation_context": _TRUST}}[name]
     return {"@type": f"{_TYPES}.transport_sockets.tls.v3.Secret", "name": name, **content}
 
 
@@ -49,7 +66,7 @@ def _common(sds: bool) -> dict[str, Any]:
     def source(name: str) -> dict[str, Any]:
         return {"name": name, "sds_config": {"resource_api_version": "V3", "path_config_source": {"path": f"/sds/{name}.json"}}}
 
-    return {"tls_certificate_sds_secret_configs": [source("certificate")], "validation_context_sds_secret_config": source("trust")}
+    return {"tls_certificate_sds_secret_configs": [source(_LEAF)], "validation_context_sds_secret_config": source(_CA)}
 
 
 def _tls(kind: str, sds: bool, **further: Any) -> dict[str, Any]:

@@ -448,6 +448,22 @@ def test_an_uninstall_takes_nothing_that_is_the_users(
     assert operator.pods() == []
 
 
+def test_a_whole_uninstall_leaves_nothing_but_what_is_the_users(
+    cluster: LocalCluster, api: API, authority: Authority, installer: Installer
+) -> None:
+    """docs/operations.md: without -l, the CRDs with all policies go too, and the namespace with Lease and key."""
+    operator = installer("cluster-wide")
+    _install_policy(api)
+    there = {name: value for name, value in _user_data(cluster).items() if name != "namespace" and "Policy/" not in name}
+    installer.end()
+    operator.install()
+    cluster.kubectl("delete", "--ignore-not-found", "-k", str(operator.overlay))
+    left = cluster.kubectl("get", f"{_KINDS},customresourcedefinitions,namespaces,leases,secrets", "-A", "-o", "name").split()
+    assert not [name for name in left if "certroll" in name and _SHOP not in name], left
+    kept = json.loads(cluster.kubectl("-n", _SHOP, "get", "secrets,configmaps,deployments,services,poddisruptionbudgets", "-o", "json"))
+    assert {f"{o['kind']}/{o['metadata']['name']}" for o in kept["items"]} == set(there)
+
+
 _KINDS = (
     "deployments,services,serviceaccounts,poddisruptionbudgets,networkpolicies,roles,rolebindings,clusterroles,clusterrolebindings,"
     "validatingadmissionpolicies,validatingadmissionpolicybindings"

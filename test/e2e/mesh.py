@@ -20,6 +20,7 @@ from certroll_dev.demo.cluster import LocalCluster
 from certroll_dev.demo.pki import Authority, Material
 from certroll_dev.demo.waiting import wait_for
 from certroll_dev.demo.workloads import is_rolled_out
+from published_bundles import Place, PublishedBundles
 
 MANIFESTS = Path(__file__).resolve().parent / "mesh.d"
 _PAGES = 9902  # of an Envoy: what its admin port says, read-only
@@ -136,6 +137,20 @@ class Mesh:
         """Of each pod by its name; None: it does not answer."""
         return {pod.name: _page(pod.ip) for pod in self.pods(member)}
 
+    def served_leaves(self, bundles: PublishedBundles) -> set[str]:
+        """Serial numbers of the leaves that are shown now: an Envoy's by its page, of the client what was published when it was started."""
+        found = set[str]()
+        for member in MEMBERS:
+            pages = self.pages(member).values() if member.is_envoy else ()
+            found |= {leaf for page in pages if page for leaf in page.leaves}
+        for pod in self.api.list("pods", BATCH.name, f"app={BATCH.name}"):
+            states = [status["state"] for status in pod.get("status", {}).get("containerStatuses", [])]
+            calls = "deletionTimestamp" not in pod["metadata"]  # one that is to end begins no further call
+            # Whole seconds, cut off.
+            started = [_epoch(state["running"]["startedAt"]) + 1 for state in states if calls and "running" in state]
+            found |= {bundles.leaf_at(place(BATCH), at) for at in started}
+        return found
+
     def wait_holds(self, member: Member, leaf: str, cas: set[str], *, nudge: bool, deadline: float = 120.0) -> None:
         """Until each pod of this Envoy holds the leaf with that serial number, and just these CAs."""
         nudged = 0.0
@@ -161,6 +176,15 @@ class Mesh:
                 if name.startswith(prefix) and value.isdigit():
                     total[name[len(prefix) :]] = total.get(name[len(prefix) :], 0) + int(value)
         return total
+
+
+def place(member: Member) -> Place:
+    """Of its bundle."""
+    return Place("secrets", member.name, member.secret)
+
+
+def _epoch(text: str) -> float:
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
 def _get(ip: str, path: str) -> bytes:

@@ -15,6 +15,7 @@ from certroll_dev.demo import pki
 from certroll_dev.demo.api import Object
 from certroll_dev.demo.waiting import wait_for
 from mesh import MEMBERS, Member, Mesh
+from published_bundles import PublishedBundles, Verdict
 
 NAME = "mesh"
 _STAGES = ("trusting", "switching", "retiring")
@@ -88,6 +89,8 @@ class Status:
 class Domain:
     mesh: Mesh
     check: Callable[[], None]  # raises when the operator has ended though nobody asked it to
+    bundles: PublishedBundles | None = None  # what has been published since the test began
+    verdict: Verdict | None = None  # the last one of these
     _tokens: int = 0
 
     # --- changing
@@ -141,6 +144,12 @@ class Domain:
             for pod, page in (self.mesh.pages(member) if member.is_envoy else {}).items():
                 assert page and (page.leaves, page.cas) == ({leaf}, cas), f"{pod} holds {page}, and not {leaf} and {cas}"
 
+    def assert_nobody_cut_off(self) -> None:
+        """Whoever verified a leaf in use with a bundle that was published verified it with the next one."""
+        assert self.bundles
+        self.verdict = self.bundles.check()
+        assert self.verdict.changes and self.verdict.verified, f"there was nothing to lose: {self.verdict}"
+
     def describe(self) -> str:
         statuses = {"domain": self.mesh.api.get("clustertrustdomains", "", NAME).get("status")}
         for member in MEMBERS:
@@ -149,8 +158,7 @@ class Domain:
 
 
 def _serials(bundle: bytes) -> set[str]:
-    blocks = re.findall(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n?", bundle, re.DOTALL)
-    return {pki.serial(block) for block in blocks}
+    return {pki.serial(block) for block in pki.certificates(bundle)}
 
 
 def _epoch(time: str) -> float:

@@ -21,11 +21,12 @@ from certroll_dev.demo.pki import Material
 from certroll_dev.demo.policy import Status
 from certroll_dev.demo.waiting import wait_for
 from certroll_dev.operator_image import Image
-from mesh import BACKEND, BATCH, FRONTEND, MEMBERS, Member, Mesh
+from mesh import BACKEND, BATCH, FRONTEND, MEMBERS, Member, Mesh, place
 from mesh_domain import Domain, Rotation
 from mesh_figures import Figures
 from mesh_handshakes import Count, Handshakes, handshakes
 from operator_pods import FAST_ELECTION, OperatorPods
+from published_bundles import PublishedBundles
 from world import median, steadily
 
 _LOGS = paths.REPOSITORY / "build" / "test-logs" / "test_mesh"  # of what the tests share
@@ -182,8 +183,8 @@ def _hand_over(mesh: Mesh) -> None:
 
 
 @pytest.fixture
-def domain(mesh: Mesh, operated: OperatorPods) -> Domain:
-    """As its manifests say, and at rest."""
+def domain(mesh: Mesh, operated: OperatorPods, report: list[str]) -> Iterator[Domain]:
+    """As its manifests say, and at rest. What is published from then on is watched."""
     for member in MEMBERS:
         mesh.scale(member, 2)
     mesh.apply("40-domain.yaml")
@@ -191,7 +192,10 @@ def domain(mesh: Mesh, operated: OperatorPods) -> Domain:
     mesh.wait_up()
     found = Domain(mesh, operated.check)
     found.wait("the domain to be at rest", lambda status: status.is_at_rest, deadline=240)
-    return found
+    with PublishedBundles(mesh.api, [place(member) for member in MEMBERS], mesh.served_leaves) as bundles:
+        found.bundles = bundles
+        yield found
+    report += [f"published: {found.verdict}"] if found.verdict else []
 
 
 def _rotate(domain: Domain, seen: Handshakes, what: str) -> tuple[Rotation, Count]:
@@ -211,6 +215,7 @@ def _assert_rotated(domain: Domain, before: dict[str, str], what: str) -> None:
     after = domain.leaves()
     assert not set(after.values()) & set(before.values()), f"a leaf is the one of before: {before}, {after}"
     assert len(domain.published(BACKEND)[1]) == 1, f"after rotating {what} the bundle is {domain.published(BACKEND)[1]}"
+    domain.assert_nobody_cut_off()
 
 
 def _assert_none_failed(count: Count, began: float) -> None:

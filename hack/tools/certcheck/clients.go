@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -63,11 +64,21 @@ func verifies(known map[string]*x509.Certificate, day, roots, chain string) (int
 	served := named(known, chain)
 	_, err := served[0].Verify(x509.VerifyOptions{
 		Roots: pool(named(known, roots)), Intermediates: pool(served[1:]), CurrentTime: firstDay.AddDate(0, 0, days),
+		KeyUsages: []x509.ExtKeyUsage{usageOf(served[0])},
 	})
 	if err != nil {
 		return 0, nil
 	}
 	return 1, nil
+}
+
+// usageOf is that of a server, unless the leaf can only be a client's.
+func usageOf(leaf *x509.Certificate) x509.ExtKeyUsage {
+	server := slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+	if !server && slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageClientAuth) {
+		return x509.ExtKeyUsageClientAuth
+	}
+	return x509.ExtKeyUsageServerAuth
 }
 
 // named returns the certificates of "A,B,C", none for "-".

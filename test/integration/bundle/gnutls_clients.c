@@ -70,6 +70,14 @@ static unsigned list_of(char *names, gnutls_x509_crt_t out[LIST_MAX])
     return len;
 }
 
+/* A server's, unless the leaf can only be a client's. */
+static const char *purpose_of(gnutls_x509_crt_t leaf)
+{
+    bool server = gnutls_x509_crt_check_key_purpose(leaf, GNUTLS_KP_TLS_WWW_SERVER, 0);
+    bool client = gnutls_x509_crt_check_key_purpose(leaf, GNUTLS_KP_TLS_WWW_CLIENT, 0);
+    return client && !server ? GNUTLS_KP_TLS_WWW_CLIENT : GNUTLS_KP_TLS_WWW_SERVER;
+}
+
 /* As gnutls_certificate_set_x509_trust_file and a session's verification do it. */
 static bool verify(char *roots, char *chain)
 {
@@ -77,10 +85,9 @@ static bool verify(char *roots, char *chain)
     gnutls_x509_crt_t sent[LIST_MAX];
     gnutls_x509_trust_list_t list;
     unsigned status = ~0u;
-    gnutls_typed_vdata_st purpose = {GNUTLS_DT_KEY_PURPOSE_OID, (unsigned char *)(uintptr_t)GNUTLS_KP_TLS_WWW_SERVER,
-                                     0};
     unsigned trusted_len = list_of(roots, trusted);
     unsigned sent_len = list_of(chain, sent);
+    gnutls_typed_vdata_st purpose = {GNUTLS_DT_KEY_PURPOSE_OID, (unsigned char *)(uintptr_t)purpose_of(sent[0]), 0};
     must(gnutls_x509_trust_list_init(&list, 0) == 0);
     must(gnutls_x509_trust_list_add_cas(list, trusted, trusted_len, GNUTLS_TL_USE_IN_TLS) == (int)trusted_len);
     int done = gnutls_x509_trust_list_verify_crt2(list, sent, sent_len, &purpose, 1, 0, &status, NULL);

@@ -49,6 +49,14 @@ static STACK_OF(X509) * stack_of(const char *chain)
     return stack;
 }
 
+/* As SSL_CTX does for who connects; for a leaf that can only be a client's, as it does for who is connected to. */
+static const char *default_for(X509 *leaf)
+{
+    bool client = X509_check_purpose(leaf, X509_PURPOSE_SSL_SERVER, 0) != 1 &&
+                  X509_check_purpose(leaf, X509_PURPOSE_SSL_CLIENT, 0) == 1;
+    return client ? "ssl_client" : "ssl_server";
+}
+
 bool game_openssl_verifies(const char *client, int day, const char *roots, const char *chain)
 {
     X509_STORE *store = store_of(roots);
@@ -56,7 +64,7 @@ bool game_openssl_verifies(const char *client, int day, const char *roots, const
     X509_STORE_CTX *context = X509_STORE_CTX_new();
     game_must(context && X509_STORE_CTX_init(context, store, sk_X509_value(sent, 0), sent));
     X509_VERIFY_PARAM *param = X509_STORE_CTX_get0_param(context);
-    X509_STORE_CTX_set_default(context, "ssl_server"); /* as SSL_CTX does for who connects */
+    X509_STORE_CTX_set_default(context, default_for(sk_X509_value(sent, 0)));
     X509_VERIFY_PARAM_set_flags(param, flags_of(client));
     X509_VERIFY_PARAM_set_time(param, (time_t)(game_day_ms(day) / 1000));
     bool verifies = X509_verify_cert(context) == 1;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import secrets
 import subprocess
 import tempfile
@@ -78,10 +79,33 @@ class Authority:
         return Material(certificate, key, self.certificate)
 
 
+    def cross_sign(self, other: Authority) -> bytes:
+        """A certificate of the other one's name and key, by this one."""
+        extensions = "\n".join([
+            "basicConstraints=critical,CA:TRUE",
+            "keyUsage=critical,keyCertSign,cRLSign",
+            "subjectKeyIdentifier=hash",
+            "authorityKeyIdentifier=keyid:always",
+        ])
+        with tempfile.TemporaryDirectory(prefix="certroll-pki-") as scratch:
+            at = _Files(Path(scratch))
+            at.write(key=other.key, own=other.certificate, ca=self.certificate, ca_key=self.key, extensions=extensions.encode())
+            request = _openssl(["x509", "-x509toreq", "-in", at["own"], "-key", at["key"]])
+            return _openssl([
+                "x509", "-req", "-CA", at["ca"], "-CAkey", at["ca_key"], "-set_serial", _serial(),
+                "-days", "1800", "-extfile", at["extensions"],
+            ], stdin=request)
+
+
 def serial(certificate: bytes) -> str:
     """In lower-case hexadecimal, without leading zeros."""
     text = _openssl(["x509", "-noout", "-serial"], stdin=certificate).decode()
     return text.strip().removeprefix("serial=").lower().lstrip("0")
+
+
+def certificates(bundle: bytes) -> list[bytes]:
+    """The certificates of a PEM text, each by itself."""
+    return re.findall(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n?", bundle, re.DOTALL)
 
 
 def save(authority: Authority, folder: Path) -> None:

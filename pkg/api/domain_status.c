@@ -28,6 +28,12 @@ bool cr_ca_part_parse(const char *text, enum cr_ca_part *part)
     return false;
 }
 
+const char *cr_domain_leaf_at_name(enum cr_domain_leaf_at at)
+{
+    static const char *const names[CR_LEAVES_AT] = {"Published", "Source", "Previous"};
+    return (size_t)at < cr_array_len(names) ? names[at] : "";
+}
+
 /* --- owned parts --- */
 
 static void dispose_object(struct cr_domain_object_status *object)
@@ -50,14 +56,22 @@ static void dispose_rotation(struct cr_domain_rotation *rotation)
     *rotation = (struct cr_domain_rotation){0};
 }
 
+void cr_domain_status_forget_cas(struct cr_domain_status *status)
+{
+    for (size_t i = 0; i < status->cas_len; i++) {
+        free(status->cas[i].subject);
+        free(status->cas[i].needed_by);
+    }
+    status->cas_len = 0;
+}
+
 void cr_domain_status_dispose(struct cr_domain_status *status)
 {
     if (!status)
         return;
     free(status->what);
     free(status->last_handled_token);
-    for (size_t i = 0; i < status->cas_len; i++)
-        free(status->cas[i].subject);
+    cr_domain_status_forget_cas(status);
     for (size_t i = 0; i < status->objects_len; i++)
         dispose_object(&status->objects[i]);
     for (size_t i = 0; i < status->rejected_len; i++)
@@ -96,8 +110,10 @@ void cr_domain_status_copy(struct cr_domain_status *to, const struct cr_domain_s
     *to = *from;
     to->what = cr_strdup_or_null(from->what);
     to->last_handled_token = cr_strdup_or_null(from->last_handled_token);
-    for (size_t i = 0; i < from->cas_len; i++)
+    for (size_t i = 0; i < from->cas_len; i++) {
         to->cas[i].subject = cr_strdup_or_null(from->cas[i].subject);
+        to->cas[i].needed_by = cr_strdup_or_null(from->cas[i].needed_by);
+    }
     to->objects = cr_calloc(from->objects_len + 1, sizeof *to->objects);
     for (size_t i = 0; i < from->objects_len; i++)
         copy_object(&to->objects[i], &from->objects[i]);

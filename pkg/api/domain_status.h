@@ -17,11 +17,19 @@ enum cr_ca_part { CR_CA_NEXT, CR_CA_CURRENT, CR_CA_PREVIOUS };
 const char *cr_ca_part_name(enum cr_ca_part part); /* "Next", "Current", "Previous"; "" for a value that is none */
 bool cr_ca_part_parse(const char *text, enum cr_ca_part *part); /* false: left alone */
 
+/* Which of an object's leaves: the one that is there, the one that its source has, or the one that can be put back. */
+enum cr_domain_leaf_at { CR_LEAF_PUBLISHED, CR_LEAF_IN_SOURCE, CR_LEAF_PREVIOUS, CR_LEAVES_AT };
+const char *cr_domain_leaf_at_name(enum cr_domain_leaf_at at); /* "Published", "Source", "Previous" */
+
 struct cr_domain_ca_status {
     char fingerprint[CR_SHA256_HEX];
     char *subject; /* for people */
     enum cr_ca_part part;
     int64_t not_after_ms;
+    /* PREVIOUS: the first of the leaves without which it could go. */
+    char *needed_by; /* "Secret ns/name"; NULL: none needs it */
+    enum cr_domain_leaf_at needed_at;
+    size_t needed_by_leaves; /* how many there are */
 };
 
 /* A Secret, ConfigMap or other object that the domain writes. */
@@ -92,6 +100,8 @@ void cr_domain_status_decode(const struct cr_json *status, struct cr_domain_stat
  * compared (stage, rotation, written, history), those of certificates do not. */
 struct cr_json *cr_domain_status_encode(const struct cr_domain_status *status);
 
+/* None is listed any more. */
+void cr_domain_status_forget_cas(struct cr_domain_status *status);
 struct cr_domain_object_status *cr_domain_status_object(struct cr_domain_status *status, const char *kind,
                                                         const char *ns, const char *name);
 /* Found or appended. The pointer holds until the next one is added. */

@@ -29,6 +29,19 @@ static void decode_rotation(const struct cr_json *json, struct cr_domain_status 
     out->restarted = cr_json_bool(cr_json_get(json, "restarted"), false);
 }
 
+static void decode_needed(const struct cr_json *json, struct cr_domain_ca_status *ca)
+{
+    const char *leaf = cr_json_string(cr_json_get(json, "leaf"));
+    int64_t leaves = cr_json_int(cr_json_get(json, "leaves"), 0);
+    for (int at = CR_LEAF_PUBLISHED; at < CR_LEAVES_AT && leaves > 0; at++) {
+        if (!cr_streq(cr_domain_leaf_at_name((enum cr_domain_leaf_at)at), leaf))
+            continue;
+        ca->needed_by = cr_status_text_or_null(json, "object");
+        ca->needed_at = (enum cr_domain_leaf_at)at;
+        ca->needed_by_leaves = (size_t)leaves;
+    }
+}
+
 static void decode_ca(const struct cr_json *json, struct cr_domain_status *status)
 {
     struct cr_domain_ca_status ca = {0};
@@ -37,6 +50,7 @@ static void decode_ca(const struct cr_json *json, struct cr_domain_status *statu
         return;
     ca.subject = cr_status_text_or_null(json, "subject");
     ca.not_after_ms = cr_status_time_or_0(json, "notAfter");
+    decode_needed(cr_json_get(json, "neededBy"), &ca);
     status->cas[status->cas_len++] = ca;
 }
 

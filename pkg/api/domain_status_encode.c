@@ -42,6 +42,16 @@ static void encode_rotation(const struct cr_domain_status *status, struct cr_jso
     cr_json_set_bool(object, "restarted", status->restarted);
 }
 
+static void encode_needed(const struct cr_domain_ca_status *ca, struct cr_json *out)
+{
+    if (!ca->needed_by)
+        return;
+    struct cr_json *needed = cr_json_object_in(out, "neededBy");
+    cr_status_set_text(needed, "object", ca->needed_by, CR_STATUS_SENTENCE_MAX);
+    cr_json_set_string(needed, "leaf", cr_domain_leaf_at_name(ca->needed_at));
+    cr_json_set_int(needed, "leaves", (int64_t)ca->needed_by_leaves);
+}
+
 static struct cr_json *encode_cas(const struct cr_domain_status *status)
 {
     struct cr_json *array = cr_json_new_array();
@@ -52,6 +62,7 @@ static struct cr_json *encode_cas(const struct cr_domain_status *status)
         cr_status_set_text(object, "subject", ca->subject, CR_STATUS_WORD_MAX);
         cr_json_set_string(object, "part", cr_ca_part_name(ca->part));
         cr_status_set_time(object, "notAfter", ca->not_after_ms);
+        encode_needed(ca, object);
     }
     return array;
 }

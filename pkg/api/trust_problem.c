@@ -22,6 +22,7 @@ static const char *const names[CR_TRUST_REASONS] = {
     [CR_TRUST_SOURCE_NOT_FOUND] = "SourceNotFound",
     [CR_TRUST_SOURCE_UNUSABLE] = "SourceUnusable",
     [CR_TRUST_UNKNOWN_ISSUER] = "UnknownIssuer",
+    [CR_TRUST_NEEDS_ISSUER] = "NewCANeedsItsIssuer",
     [CR_TRUST_NO_CA] = "NoCA",
     [CR_TRUST_EMPTY] = "EmptyMaterial",
     [CR_TRUST_UNPARSABLE] = "UnparsableMaterial",
@@ -111,6 +112,10 @@ char *cr_trust_problem_text(enum cr_trust_reason reason, const struct cr_trust_a
     case CR_TRUST_SOURCE_UNUSABLE:
         return cr_asprintf("%s cannot be used, so the bundles of spec.trust stay as they are: %s", about->object,
                            cr_or_empty(about->detail));
+    case CR_TRUST_NEEDS_ISSUER:
+        return cr_asprintf("CA '%.200s' is no root, and the CA that issued it is not there: OpenSSL, and all that is "
+                           "built on it, refuses its leaves. Put its issuers up to the root into ca.crt beside it%s%s",
+                           cr_or_empty(about->ca), about->object ? ", in " : "", cr_or_empty(about->object));
     case CR_TRUST_FORBIDDEN:
         return forbidden(about);
     case CR_TRUST_WOULD_CUT_OFF:

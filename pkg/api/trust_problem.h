@@ -33,6 +33,7 @@ enum cr_trust_reason {
     CR_TRUST_SOURCE_NOT_FOUND, /* "SourceNotFound" */
     CR_TRUST_SOURCE_UNUSABLE,  /* "SourceUnusable": of a policy, one of its Secrets */
     CR_TRUST_UNKNOWN_ISSUER,   /* "UnknownIssuer": the source's leaf verifies against no CA at hand */
+    CR_TRUST_NEEDS_ISSUER,     /* "NewCANeedsItsIssuer": its CA is no root, and the root above is not at hand */
     CR_TRUST_NO_CA,            /* "NoCA": nothing to be trusted is there, or it is not valid now */
     CR_TRUST_EMPTY,            /* and as cr_material_problem_name: "EmptyMaterial" */
     CR_TRUST_UNPARSABLE,
@@ -62,14 +63,15 @@ struct cr_trust_about {
     const char *owner;     /* whose it is by its annotation */
     const char *wanted;    /* whose it would have to be */
     const char *detail;    /* in the words of the API server, or of who has looked */
+    const char *ca;        /* its subject */
     const char *leaf;      /* that a client of it would not verify any more: "Secret ns/name" */
     const char *client;    /* which: "OpenSSL" */
     const char *component; /* that grants the right: "trust-domains" */
 };
 
 /* One sentence that names what is wrong and what to do, for a reason that several kinds of publication have: NotOurs,
- * OtherDomain, TargetIsSource, Immutable, Forbidden, SourceUnusable, BundleWouldCutOff, BundleTooCostly. Of all
- * others it is the detail. Owned. */
+ * OtherDomain, TargetIsSource, Immutable, Forbidden, SourceUnusable, NewCANeedsItsIssuer, BundleWouldCutOff,
+ * BundleTooCostly. Of all others it is the detail. Owned. */
 char *cr_trust_problem_text(enum cr_trust_reason reason, const struct cr_trust_about *about);
 
 #endif

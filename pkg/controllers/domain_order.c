@@ -126,7 +126,7 @@ static void read_leaves(const struct cr_domain_objects *objects, const struct cr
     leaves->names = cr_calloc(most, sizeof *leaves->names);
     leaves->list = cr_calloc(most, sizeof *leaves->list);
     for (size_t i = 0; i < objects->items_len; i++)
-        if (&objects->items[i] != replaced && objects->items[i].is_leaf &&
+        if (&objects->items[i] != replaced && objects->items[i].is_leaf && !objects->items[i].closed &&
             cr_domain_owns(objects, objects->items[i].object))
             add_leaves(objects, &objects->items[i], leaves);
 }

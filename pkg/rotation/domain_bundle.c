@@ -27,17 +27,13 @@ static void add_leaf(const struct domain_ctx *ctx, const struct cr_domain_leaf_v
 /* Published, in a source, or kept to be put back. */
 static struct leaves_in_use leaves_in_use(const struct domain_ctx *ctx)
 {
-    enum { VIEWS = 3 };
     const struct cr_domain_world *world = ctx->world;
     struct leaves_in_use leaves = {.verifies =
-                                       cr_calloc(world->objects_len * VIEWS * world->cas_len + 1, sizeof(bool))};
+                                       cr_calloc(world->objects_len * CR_LEAVES_AT * world->cas_len + 1, sizeof(bool))};
     for (size_t i = 0; i < world->objects_len; i++) {
         const struct cr_domain_object *object = &world->objects[i];
-        if (!object->is_leaf || cr_domain_is_foreign(object))
-            continue;
-        add_leaf(ctx, &object->published, &leaves);
-        add_leaf(ctx, &object->source, &leaves);
-        add_leaf(ctx, &object->previous, &leaves);
+        for (int at = 0; at < CR_LEAVES_AT && cr_domain_keeps_cas(object); at++)
+            add_leaf(ctx, cr_domain_leaf_at(object, (enum cr_domain_leaf_at)at), &leaves);
     }
     return leaves;
 }

@@ -67,6 +67,33 @@ static void refuse_time(const struct domain_ctx *ctx, const struct cr_domain_lea
                     when));
 }
 
+static bool has_root(const struct domain_ctx *ctx, const struct cr_domain_leaf_view *leaf)
+{
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
+        if (ctx->world->cas[ca].root && !cr_domain_is_expired(ctx, ca) && cr_domain_leaf_verifies(leaf, ca))
+            return true;
+    return false;
+}
+
+/* Clients that demand a root accept what is published, and would refuse this. */
+static bool loses_root(const struct domain_ctx *ctx, size_t at)
+{
+    const struct cr_domain_object *object = &ctx->world->objects[at];
+    return cr_domain_is_usable(&object->published) && has_root(ctx, &object->published) &&
+           !has_root(ctx, &object->source);
+}
+
+/* The CA that the source's leaf verifies against. */
+static void refuse_issuer(const struct domain_ctx *ctx, size_t at, struct domain_leaf *leaf)
+{
+    cr_autofree char *object = cr_asprintf("Secret %s", cr_domain_leaf_of(ctx, at)->mirror);
+    struct cr_trust_about about = {.object = object};
+    for (size_t ca = 0; ca < ctx->world->cas_len && !about.ca; ca++)
+        if (cr_domain_leaf_verifies(&ctx->world->objects[at].source, ca))
+            about.ca = ctx->world->cas[ca].subject;
+    set_problem(leaf, CR_TRUST_NEEDS_ISSUER, cr_trust_problem_text(CR_TRUST_NEEDS_ISSUER, &about));
+}
+
 /* Whether the source's leaf can be published at all. */
 static bool is_source_good(struct domain_ctx *ctx, size_t at, struct domain_leaf *leaf)
 {
@@ -87,6 +114,8 @@ static bool is_source_good(struct domain_ctx *ctx, size_t at, struct domain_leaf
             cr_asprintf("the CA of the leaf in its source %s is not known, so nobody could be told to trust it: "
                         "put it into ca.crt there",
                         spec->mirror));
+    else if (loses_root(ctx, at))
+        refuse_issuer(ctx, at, leaf);
     if (source->found && source->not_before_ms > now + CLOCK_SKEW_MS)
         cr_domain_requeue_at(ctx, source->not_before_ms - CLOCK_SKEW_MS);
     return !leaf->problem;

@@ -57,6 +57,11 @@ bool cr_domain_is_missed(const struct domain_ctx *ctx, size_t object);
 bool cr_domain_is_there(const struct domain_ctx *ctx, size_t object);
 bool cr_domain_has_bundle(const struct domain_ctx *ctx, const struct cr_domain_object *object);
 bool cr_domain_may_write(const struct cr_domain_object *object);
+/* Its leaves keep the CAs that they verify against: it is the domain's, and whoever it belongs to consents. Nobody else
+ * can keep a CA that should go. */
+bool cr_domain_keeps_cas(const struct cr_domain_object *object);
+/* One of its leaves; not found, if there is none. */
+const struct cr_domain_leaf_view *cr_domain_leaf_at(const struct cr_domain_object *object, enum cr_domain_leaf_at at);
 bool cr_domain_has_ca(const struct cr_domain_object *object, size_t ca);
 bool cr_domain_leaf_verifies(const struct cr_domain_leaf_view *leaf, size_t ca);
 bool cr_domain_is_usable(const struct cr_domain_leaf_view *leaf);

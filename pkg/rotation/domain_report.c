@@ -122,6 +122,72 @@ static bool is_part(const struct domain_ctx *ctx, size_t ca, enum cr_ca_part par
     return ctx->anywhere[ca] && !ctx->current[ca] && !cr_domain_is_expired(ctx, ca);
 }
 
+/* Without a CA that shall be current. */
+static bool is_alone(const struct domain_ctx *ctx, const struct cr_domain_leaf_view *leaf)
+{
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
+        if (ctx->current[ca] && cr_domain_leaf_verifies(leaf, ca))
+            return false;
+    return true;
+}
+
+/* The leaves that verify against it, and first those that verify against nothing else that stays: another one may need
+ * it for its way alone. */
+static void name_leaves(const struct domain_ctx *ctx, size_t ca, bool alone, struct cr_domain_ca_status *out)
+{
+    for (size_t i = 0; i < ctx->world->objects_len; i++) {
+        const struct cr_domain_object *object = &ctx->world->objects[i];
+        for (int at = 0; at < CR_LEAVES_AT && cr_domain_keeps_cas(object); at++) {
+            const struct cr_domain_leaf_view *leaf = cr_domain_leaf_at(object, (enum cr_domain_leaf_at)at);
+            if (!cr_domain_leaf_verifies(leaf, ca) || (alone && !is_alone(ctx, leaf)))
+                continue;
+            if (out->needed_by_leaves++)
+                continue;
+            out->needed_by = cr_domain_object_title(object);
+            out->needed_at = (enum cr_domain_leaf_at)at;
+        }
+    }
+}
+
+static void report_needed(const struct domain_ctx *ctx, size_t ca, struct cr_domain_ca_status *out)
+{
+    if (out->part != CR_CA_PREVIOUS || !ctx->needed[ca])
+        return;
+    name_leaves(ctx, ca, true, out);
+    if (!out->needed_by)
+        name_leaves(ctx, ca, false, out);
+}
+
+/* --- a new one that clients cannot use alone --- */
+
+static bool has_issuer(const struct domain_ctx *ctx, size_t ca)
+{
+    size_t len = ctx->world->cas_len;
+    for (size_t i = 0; i < len; i++)
+        if (i != ca && ctx->world->issued[ca * len + i] && !cr_domain_is_expired(ctx, i))
+            return true;
+    return false;
+}
+
+static bool was_listed(const struct domain_ctx *ctx, const char *fingerprint)
+{
+    const struct cr_domain_status *before = ctx->world->status;
+    for (size_t i = 0; i < before->cas_len; i++)
+        if (strcmp(before->cas[i].fingerprint, fingerprint) == 0)
+            return true;
+    return false;
+}
+
+static void warn_of_issuer(struct domain_ctx *ctx, size_t ca)
+{
+    const struct cr_domain_ca *at_hand = &ctx->world->cas[ca];
+    if (!ctx->current[ca] || at_hand->root || !ctx->world->issued || has_issuer(ctx, ca) ||
+        was_listed(ctx, at_hand->fingerprint))
+        return;
+    cr_domain_say(ctx, true, cr_trust_reason_name(CR_TRUST_NEEDS_ISSUER),
+                  cr_trust_problem_text(CR_TRUST_NEEDS_ISSUER, &(struct cr_trust_about){.ca = at_hand->subject}));
+}
+
 static void report_ca(struct domain_ctx *ctx, size_t ca, enum cr_ca_part part)
 {
     struct cr_domain_status *status = &ctx->plan->status;
@@ -132,15 +198,14 @@ static void report_ca(struct domain_ctx *ctx, size_t ca, enum cr_ca_part part)
     *added = (struct cr_domain_ca_status){
         .subject = cr_strdup_or_null(at_hand->subject), .part = part, .not_after_ms = at_hand->not_after_ms};
     memcpy(added->fingerprint, at_hand->fingerprint, sizeof added->fingerprint);
+    report_needed(ctx, ca, added);
+    warn_of_issuer(ctx, ca);
 }
 
 /* What is not on record may count as somebody else's: those that leaves need come first, however many a source has. */
 static void report_cas(struct domain_ctx *ctx)
 {
-    struct cr_domain_status *status = &ctx->plan->status;
-    for (size_t i = 0; i < status->cas_len; i++)
-        free(status->cas[i].subject);
-    status->cas_len = 0;
+    cr_domain_status_forget_cas(&ctx->plan->status);
     for (int others = 0; others <= 1; others++)
         for (int part = CR_CA_NEXT; part <= CR_CA_PREVIOUS; part++)
             for (size_t ca = 0; ca < ctx->world->cas_len; ca++)

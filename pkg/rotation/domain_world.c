@@ -49,6 +49,24 @@ bool cr_domain_may_write(const struct cr_domain_object *object)
     return !object->refused || object->refused == CR_TRUST_KEY_NOT_ACCEPTED;
 }
 
+bool cr_domain_keeps_cas(const struct cr_domain_object *object)
+{
+    return object->is_leaf && !cr_domain_is_foreign(object) && object->refused != CR_TRUST_NO_CONSENT &&
+           object->refused != CR_TRUST_NAMESPACE_MISSING;
+}
+
+const struct cr_domain_leaf_view *cr_domain_leaf_at(const struct cr_domain_object *object, enum cr_domain_leaf_at at)
+{
+    switch (at) {
+    case CR_LEAF_IN_SOURCE:
+        return &object->source;
+    case CR_LEAF_PREVIOUS:
+        return &object->previous;
+    default:
+        return &object->published;
+    }
+}
+
 bool cr_domain_has_ca(const struct cr_domain_object *object, size_t ca)
 {
     return object->found && object->bundle && object->bundle[ca];

@@ -18,7 +18,7 @@ sys.path[:0] = [str(_ROOT / "hack" / "lib")]
 
 from certroll_dev import tools  # noqa: E402
 
-_BUILD = Path(os.environ.get("CERTROLL_BUILD", _ROOT / "build" / "dev")) / "test"
+_BUILD = Path(os.environ.get("CERTROLL_BUILD", _ROOT / "build" / "dev"))
 
 # curl trusts each certificate of its bundle (X509_V_FLAG_PARTIAL_CHAIN); Python 3.13 does, and is strict.
 OPENSSL = ("openssl", "openssl-partial", "openssl-strict")
@@ -97,12 +97,13 @@ class _Process:
 class Clients:
     """Many cases at a time: what one process thinks about, the others do meanwhile, and nobody waits for one answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, build: Path = _BUILD) -> None:
+        """`build`: the folder of a build with tests."""
         certcheck = tools.ensure(["certcheck"])["certcheck"]
-        self._driver = _Process(_BUILD / "bundle_driver")
+        self._driver = _Process(build / "test" / "bundle_driver")
         self._others = {
             "go": _Process(certcheck, "clients"),
-            "gnutls": _Process(_BUILD / "gnutls_clients"),
+            "gnutls": _Process(build / "test" / "gnutls_clients"),
         }
 
     def __enter__(self) -> Clients:

@@ -144,6 +144,7 @@ SOURCES: tuple[Source, ...] = (
     ),
     CProgram("pause"),
     CProgram("mtls-client", ("ssl", "crypto", "pthread")),
+    CProgram("rereading-client", ("ssl", "crypto", "gnutls")),
 )
 
 

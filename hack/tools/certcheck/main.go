@@ -5,6 +5,7 @@
 //	certcheck keystore FILE PASSWORD
 //	certcheck truststore FILE PASSWORD
 //	certcheck clients
+//	certcheck connect HOST PORT SERVERNAME MILLISECONDS
 package main
 
 import (
@@ -23,7 +24,7 @@ import (
 
 func main() {
 	commands := map[string]func([]string) (string, error){
-		"verify": verify, "keystore": keystore, "truststore": truststore, "clients": clients,
+		"verify": verify, "keystore": keystore, "truststore": truststore, "clients": clients, "connect": connect,
 	}
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
 		fmt.Fprintln(os.Stderr, "usage: certcheck verify|keystore|truststore …")

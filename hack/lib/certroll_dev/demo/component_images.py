@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from certroll_dev import paths
 from certroll_dev.demo import programs
 from certroll_dev.images import cached_image
 
@@ -16,6 +17,9 @@ from certroll_dev.images import cached_image
 ENVOY = "docker.io/envoyproxy/envoy:v1.40.0"
 RATELIMIT = "docker.io/envoyproxy/ratelimit:3fb70258"
 MTLS_CLIENT = "certroll.dev/mtls-client:1"
+REREADING_CLIENT = "certroll.dev/rereading-client:1"
+JAVA_CLIENT = "certroll.dev/java-client:1"
+CERTCHECK = "certroll.dev/certcheck:1"
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,27 @@ def mtls_client(program: Path) -> Image:
     """Software that no catalogue knows."""
     files = {"/usr/bin/mtls-client": program}
     return Image(MTLS_CLIENT, cached_image(MTLS_CLIENT, files, entrypoint=["/usr/bin/mtls-client"]))
+
+
+def rereading_client(program: Path) -> Image:
+    files = {"/usr/bin/rereading-client": program}
+    return Image(REREADING_CLIENT, cached_image(REREADING_CLIENT, files, entrypoint=["/usr/bin/rereading-client"]))
+
+
+def certcheck(program: Path) -> Image:
+    files = {"/usr/bin/certcheck": program}
+    return Image(CERTCHECK, cached_image(CERTCHECK, files, entrypoint=["/usr/bin/certcheck"]))
+
+
+def java_client(debian: programs.DebianPrograms) -> Image:
+    """Java compiles the client's one file when it starts."""
+    homes = debian.root / "usr" / "lib" / "jvm"
+    home = next(folder for folder in sorted(homes.iterdir()) if folder.is_dir() and not folder.is_symlink())
+    settings = next((debian.root / "etc").glob("java-*-openjdk"))
+    source = paths.HACK / "images" / "java-client" / "RereadingClient.java"
+    files = {f"/usr/lib/jvm/{home.name}": home, f"/etc/{settings.name}": settings, "/client/RereadingClient.java": source}
+    entrypoint = [f"/usr/lib/jvm/{home.name}/bin/java", "-Xmx192m", "-XX:+UseSerialGC", "/client/RereadingClient.java"]
+    return Image(JAVA_CLIENT, cached_image(JAVA_CLIENT, files, entrypoint=entrypoint, sysroot=debian.root))
 
 
 def redis(debian: programs.DebianPrograms) -> Image:

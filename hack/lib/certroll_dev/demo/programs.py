@@ -26,7 +26,8 @@ BALANCER = ("haproxy",)
 EDGE = ("haproxy", "nginx-light", "libnginx-mod-stream")
 CATALOGUE = ("apache2-bin", "haproxy", "mariadb-client-core", "mariadb-server-core", "nginx-light", "postgresql-15", "redis-server")
 PROMETHEUS = ("prometheus",)
-_SETS = (DEBIAN_PACKAGES, BALANCER, EDGE, CATALOGUE, PROMETHEUS)
+JAVA = ("openjdk-17-jre-headless",)
+_SETS = (DEBIAN_PACKAGES, BALANCER, EDGE, CATALOGUE, PROMETHEUS, JAVA)
 
 
 @dataclass(frozen=True)

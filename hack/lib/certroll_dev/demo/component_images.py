@@ -69,7 +69,8 @@ def java_client(debian: programs.DebianPrograms) -> Image:
     home = next(folder for folder in sorted(homes.iterdir()) if folder.is_dir() and not folder.is_symlink())
     settings = next((debian.root / "etc").glob("java-*-openjdk"))
     source = paths.HACK / "images" / "java-client" / "RereadingClient.java"
-    files = {f"/usr/lib/jvm/{home.name}": home, f"/etc/{settings.name}": settings, "/client/RereadingClient.java": source}
+    files: dict[str, Path] = {f"/usr/lib/jvm/{home.name}/{part}": home / part for part in ("bin/java", "conf", "lib")}
+    files |= {f"/etc/{settings.name}": settings, "/client/RereadingClient.java": source}
     entrypoint = [f"/usr/lib/jvm/{home.name}/bin/java", "-Xmx192m", "-XX:+UseSerialGC", "/client/RereadingClient.java"]
     return Image(JAVA_CLIENT, cached_image(JAVA_CLIENT, files, entrypoint=entrypoint, sysroot=debian.root))
 

@@ -191,17 +191,13 @@ static void what_would_take_too_long_ends_with_all_that_is_published(void **stat
     enum { MANY = 11 };
     struct scene scene = {.published_len = MANY - 1};
     struct test_cert *cas[MANY] = {0};
-    size_t want[MANY];
-    int64_t begun_ms = cr_clock_monotonic_ms();
     for (size_t i = 0; i < MANY; i++) {
         scene.cas[i] = cas[i] = make_plain();
         scene.wishes[i] = i ? CR_ORDER_WANTED : CR_ORDER_MUST;
-        want[i] = (i + 1) % MANY;
     }
     for (size_t i = 0; i < MANY - 1; i++)
         scene.published[i] = i + 1;
-    /* A leaf of the first and one of the last that is published: no third can be put there, and two new ones want to.
-     */
+    /* Of the first and of the last that is published. */
     AUTO_CERT of_first = leaf_of(cas[1]);
     AUTO_CERT of_last = leaf_of(cas[MANY - 1]);
     AUTO_CERT of_new = leaf_of(cas[0]);
@@ -214,7 +210,7 @@ static void what_would_take_too_long_ends_with_all_that_is_published(void **stat
     assert_int_equal(ordered.proof, CR_BUNDLE_PROVED);
     assert_int_equal(ordered.bundle[0], 1);
     assert_int_equal(ordered.bundle[MANY - 1], MANY - 1);
-    /* One that has no answer: both of the two that must be there are first for somebody. */
+    /* One that has no answer: its CA has to be the first and the last. */
     scene.published[0] = MANY - 1;
     scene.published_len = 1;
     scene.leaves[0] = of_last;
@@ -225,8 +221,6 @@ static void what_would_take_too_long_ends_with_all_that_is_published(void **stat
     assert_int_equal(none.len, MANY);
     assert_int_equal(none.bundle[0], MANY - 1);
     assert_int_equal(none.bundle[1], 0);
-    (void)want;
-    assert_true(cr_clock_monotonic_ms() - begun_ms < 60000);
     for (size_t i = 0; i < MANY; i++)
         test_cert_free(cas[i]);
 }

@@ -28,6 +28,7 @@ _UNPARSABLE = "its problem is `UnparsableMaterial`"
 _HANDSHAKE = "the pod counts as not proved; the condition says so"
 _CLIENT = "the policy's condition says so; nothing is presented"
 _WAITS = "it is got from the API server when it is needed"
+_BUNDLE = "all that is published stays, with the new CAs behind it"
 _REFUSED = "refused, with the place in the text"
 
 _LIMITS = (
@@ -50,6 +51,9 @@ _LIMITS = (
     _Limit("", "bytes of an entry", "pkg/pki/material.c", "MAX_ENTRY", _UNPARSABLE),
     _Limit("", "certificates of a chain", "pkg/pki/material.c", "MAX_CHAIN", _UNPARSABLE),
     _Limit("", "certificates of a bundle", "pkg/pki/material.c", "MAX_TRUST", _UNPARSABLE),
+    _Limit("a bundle that is to be published", "signatures checked", "pkg/pki/bundle_cutoff.h", "CR_CUTOFF_SIGNATURES_MAX", _BUNDLE),
+    _Limit("", "questions to models of clients", "pkg/pki/bundle_cutoff.h", "CR_CUTOFF_QUESTIONS_MAX", _BUNDLE),
+    _Limit("", "looks at a leaf", "pkg/pki/bundle_cutoff.h", "CR_CUTOFF_LOOKS_MAX", _BUNDLE),
     _Limit("Secrets of a namespace that wait to be read", "bytes", "pkg/controllers/secret_reader.h", "CR_SECRET_READER_NAMESPACE_BYTES_MAX", _WAITS),
     _Limit("of all namespaces", "bytes", "pkg/controllers/secret_reader.h", "CR_SECRET_READER_BYTES_MAX", _WAITS),
     _Limit("any API object", "JSON values", "pkg/kube/object.h", "CR_OBJECT_VALUES_MAX", _OBJECT),

@@ -11,7 +11,7 @@ struct work {
     size_t *order; /* all certificates */
     bool *chosen;  /* by certificate */
     size_t *bundle;
-    size_t lost; /* the last that one of CR_CLIENTS_KEPT has lost, and by whom */
+    size_t lost; /* the first that one of CR_CLIENTS_KEPT has lost of the subjects that are looked at, and by whom */
     unsigned losers;
 };
 
@@ -83,6 +83,15 @@ static void ask_first(struct search *s, size_t at)
     s->leaves[0] = leaf;
 }
 
+/* The first that is found, with all that is at hand: what is left out later costs others theirs. */
+static void note_loser(struct work *w, size_t leaf, unsigned losers)
+{
+    if (w->losers)
+        return;
+    w->lost = leaf;
+    w->losers = losers;
+}
+
 /* How many leaves are lost, all by clients beyond CR_CLIENTS_KEPT; SIZE_MAX: others are, too, or as many as by the
  * best.
  */
@@ -95,8 +104,7 @@ static size_t count_losses(struct search *s)
         unsigned losers = cr_cutoff_losers(w->cutoff, s->leaves[i], w->bundle, len);
         lost += losers != 0;
         if (losers & CR_CUTOFF_KEPT) {
-            w->lost = s->leaves[i];
-            w->losers = losers;
+            note_loser(w, s->leaves[i], losers);
             ask_first(s, i);
             return SIZE_MAX;
         }
@@ -271,6 +279,7 @@ static bool search(struct work *w, size_t leaf, size_t *given_up)
                        .best = best,
                        .best_chosen = best_chosen,
                        .best_lost = SIZE_MAX};
+    w->losers = 0;
     find_names(&s, leaf);
     find_members(&s);
     try_all(&s);

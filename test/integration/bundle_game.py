@@ -98,16 +98,21 @@ def _judge(case: Case, played: Played, tries: int) -> _Thought:
     ]
     proved: dict[tuple[object, ...], tuple[str, ...] | None] = {}
     for bundle in changed:
-        held = [pair for pair in itertools.product(CLIENTS, bundle.leaves) if _verifies(played, bundle, bundle.before, pair)]
+        held = _held(played, [bundle])
         lost = [pair for pair in held if not _verifies(played, bundle, bundle.after, pair)]
         outcome.verified.update(client for client, _ in held)
         if not lost:
             continue
+        same_for = bundle
+        if case.path == "certgen":  # all Secrets of the set get this bundle: it has to keep the clients of each
+            beside = [other for other in changed if (other.step, other.after) == (bundle.step, bundle.after)]
+            held = _held(played, beside)
+            same_for = replace(bundle, before=tuple(dict.fromkeys(name for other in beside for name in other.before)))
         for who in (CLIENTS, _FIRST):
             own_held, own_lost = ([pair for pair in pairs if pair[0] in who] for pairs in (held, lost))
-            same = (bundle.step, bundle.before, bundle.after, tuple(own_held))
+            same = (bundle.step, same_for.before, bundle.after, tuple(own_held))
             if own_lost and same not in proved:
-                proved[same] = yield from _find_bundle(case, played, bundle, own_held, own_lost, tries)
+                proved[same] = yield from _find_bundle(case, played, same_for, own_held, own_lost, tries)
             kept = proved[same] if own_lost else None
             if kept is not None:
                 where = outcome.losses if kept else outcome.undecided
@@ -116,6 +121,17 @@ def _judge(case: Case, played: Played, tries: int) -> _Thought:
         else:
             outcome.impossible += [Loss(bundle, client, chain) for client, chain in lost]
     return outcome
+
+
+def _held(played: Played, bundles: Iterable[Bundle]) -> list[_Pair]:
+    """Who verified which leaf with any of what was published."""
+    found = (
+        pair
+        for bundle in bundles
+        for pair in itertools.product(CLIENTS, bundle.leaves)
+        if _verifies(played, bundle, bundle.before, pair)
+    )
+    return list(dict.fromkeys(found))
 
 
 def _verifies(played: Played, bundle: Bundle, roots: tuple[str, ...], pair: _Pair) -> bool:

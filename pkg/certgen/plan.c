@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/trust_problem.h"
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "pki/bundle.h"
@@ -193,8 +194,8 @@ static bool refuse_foreign(const struct work *w)
     for (size_t i = 0; i < w->plan->len; i++) {
         const struct cr_certgen_task *task = &w->plan->tasks[i];
         if ((task->opaque || task->trust || task->leaf) && w->q->found[i].owner)
-            return cr_error_set(w->err, CR_ERR_INVALID, "Secret %s is not written: it belongs to %s", name_of(w, i),
-                                w->q->found[i].owner);
+            return cr_error_set(w->err, CR_ERR_INVALID, "%s: Secret %s is not written: it belongs to %s",
+                                cr_trust_reason_name(CR_TRUST_NOT_OURS), name_of(w, i), w->q->found[i].owner);
     }
     return true;
 }
@@ -233,8 +234,16 @@ static bool make_bundle(struct work *w)
                                        .leaves_len = leaves_in_use(w, leaves),
                                        .strangers = true};
     CR_CLEANUP(cr_bundle) struct cr_bundle bundle = {0};
-    if (!cr_bundle_make(&in, w->q->now_ms, &bundle, w->err))
-        return cr_error_wrap(w->err, "ca.crt");
+    if (!cr_bundle_make(&in, w->q->now_ms, &bundle, w->err)) {
+        bool cuts_off = bundle.proof == CR_BUNDLE_WOULD_CUT_OFF;
+        return cr_error_wrap(w->err, "%s: ca.crt",
+                             cr_trust_reason_name(cuts_off ? CR_TRUST_WOULD_CUT_OFF : CR_TRUST_INVALID));
+    }
+    if (bundle.proof == CR_BUNDLE_TOO_COSTLY) {
+        cr_autofree char *text =
+            cr_trust_problem_text(CR_TRUST_BUNDLE_TOO_COSTLY, &(struct cr_trust_about){.object = "ca.crt of the set"});
+        warn(w, "%s: %s", cr_trust_reason_name(CR_TRUST_BUNDLE_TOO_COSTLY), text);
+    }
     warn_strangers(w, &bundle.strangers);
     w->plan->bundle_len = bundle.len;
     w->plan->bundle = cr_steal(&bundle.pem);

@@ -217,11 +217,24 @@ static void warn_of_gaps(const struct turn *turn, const struct cr_policy_trust_t
     say(turn, true, "TrustReplaced", message);
 }
 
+/* It is published: what the leaves are is not this policy's to say. */
+static void warn_of_issuer(const struct turn *turn, const struct cr_policy_trust_target *target,
+                           const struct cr_bundle *bundle, const struct cr_pem_input *previous)
+{
+    cr_autofree char *subject = cr_trust_sources_needing(bundle, previous);
+    if (!subject)
+        return;
+    cr_autofree char *text = cr_trust_problem_text(CR_TRUST_NEEDS_ISSUER, &(struct cr_trust_about){.ca = subject});
+    cr_autofree char *message = cr_asprintf("%s %s: %s", resource_of(target)->kind, target->name, text);
+    say(turn, true, cr_trust_reason_name(CR_TRUST_NEEDS_ISSUER), message);
+}
+
 static bool write_target(struct turn *turn, const struct cr_policy_trust_target *target, const struct cr_json *held,
-                         const struct cr_bundle *bundle)
+                         const struct cr_bundle *bundle, const struct cr_pem_input *previous)
 {
     struct cr_error err = {0};
     warn_of_gaps(turn, target, &bundle->gaps);
+    warn_of_issuer(turn, target, bundle, previous);
     CR_CLEANUP(cr_secret_json) struct cr_json *body = body_of(turn, target, held, bundle);
     if (!send(turn, target, held, body, &err)) {
         cr_error_wrap(&err, "cannot %s %s %s", held ? "patch" : "create", resource_of(target)->kind, target->name);
@@ -283,7 +296,7 @@ static bool publish_target(struct turn *turn, const struct cr_policy_trust_targe
                    ? refuse(turn, CR_TRUST_WOULD_CUT_OFF, &(struct cr_trust_about){.detail = err.text})
                    : fail(turn, &err);
     }
-    if (!is_held(&entry, &bundle) && !write_target(turn, target, held, &bundle))
+    if (!is_held(&entry, &bundle) && !write_target(turn, target, held, &bundle, &previous))
         return false;
     return bundle.proof == CR_BUNDLE_PROVED || refuse_target(turn, target, CR_TRUST_BUNDLE_TOO_COSTLY, NULL);
 }

@@ -1,6 +1,9 @@
 #include "controllers/trust_sources.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
+#include "pki/ca_set.h"
 
 void cr_trust_sources_dispose(struct cr_trust_sources *sources)
 {
@@ -50,4 +53,33 @@ bool cr_trust_sources_make(const struct cr_trust_sources *sources, const struct 
                                        .leaves_len = sources->leaves_len,
                                        .strangers = true};
     return cr_bundle_make(&in, now_ms, out, err);
+}
+
+static bool has_issuer(const bool *issued, size_t len, size_t ca)
+{
+    for (size_t i = 0; i < len; i++)
+        if (i != ca && issued[ca * len + i])
+            return true;
+    return false;
+}
+
+char *cr_trust_sources_needing(const struct cr_bundle *bundle, const struct cr_pem_input *previous)
+{
+    CR_CLEANUP(cr_ca_set) struct cr_ca_set *set = cr_ca_set_new();
+    CR_CLEANUP(cr_ca_set) struct cr_ca_set *before = cr_ca_set_new();
+    if (!cr_ca_set_add(set, &(struct cr_pem_input){bundle->pem, strlen(bundle->pem)}, NULL, NULL))
+        return NULL;
+    (void)!cr_ca_set_add(before, previous, NULL, NULL);
+    cr_ca_set_sort(set);
+    cr_ca_set_sort(before);
+    size_t len = cr_ca_set_len(set);
+    cr_autofree bool *issued = cr_calloc(len * len + 1, sizeof *issued);
+    cr_ca_set_find_issuers(set, issued);
+    for (size_t i = 0; i < len; i++) {
+        const struct cr_ca_facts *ca = cr_ca_set_facts(set, i);
+        bool is_new = cr_ca_set_find(before, ca->fingerprint) == cr_ca_set_len(before);
+        if (is_new && !ca->root && !has_issuer(issued, len, i))
+            return cr_strdup(ca->subject);
+    }
+    return NULL;
 }

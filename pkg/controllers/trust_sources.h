@@ -27,5 +27,8 @@ void cr_trust_sources_add(struct cr_trust_sources *sources, const char *secret, 
 bool cr_trust_sources_make(const struct cr_trust_sources *sources, const struct cr_pem_input *previous,
                            size_t retain_previous, int64_t now_ms, struct cr_bundle *out,
                            struct cr_error *err) CR_MUST_USE;
+/* The subject of the first CA of a bundle that is no root, without a CA that issued it there, and was not in previous.
+ * Owned; NULL: there is none. */
+char *cr_trust_sources_needing(const struct cr_bundle *bundle, const struct cr_pem_input *previous);
 
 #endif

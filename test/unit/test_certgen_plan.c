@@ -252,7 +252,7 @@ static void what_somebody_else_writes_is_refused(void **state)
     plan(s, -1, false); /* left alone, it is no matter whose it is */
     assert_false(try_plan(s, 1, true));
     assert_int_equal(s->err.kind, CR_ERR_INVALID);
-    assert_string_equal(s->err.text, "Secret a is not written: it belongs to cert-manager's Certificate a");
+    assert_string_equal(s->err.text, "NotOurs: Secret a is not written: it belongs to cert-manager's Certificate a");
 }
 
 int main(void)

@@ -205,6 +205,113 @@ static void what_is_not_written_as_it_should_be_has_not_converged(void **state)
     }
 }
 
+static const struct cr_domain_ca_status *ca_of(const struct cr_domain_status *status, char letter)
+{
+    for (size_t i = 0; i < status->cas_len; i++)
+        if (status->cas[i].fingerprint[0] == letter)
+            return &status->cas[i];
+    return NULL;
+}
+
+static void a_ca_that_stays_for_a_leaf_names_it(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        struct object_row objects[OBJECTS];
+        const char *object; /* NULL: nothing needs a */
+        enum cr_domain_leaf_at at;
+        size_t leaves;
+    } rows[] = {
+        {"a published leaf", {{"ba", "1b", "*", "1b"}, {"ba", "2a", "*", "2a"}}, "Secret ns/o1", CR_LEAF_PUBLISHED, 2},
+        {"one of a source", {{"ba", "1b", "*", "1b"}, {"ba", "2b", "a", "3a"}}, "Secret ns/o1", CR_LEAF_IN_SOURCE, 1},
+        {"one that can be put back",
+         {{"ba", "1b", "*", "1b", "3a"}, {"ba", "2b", "*", "2b"}},
+         "Secret ns/o0",
+         CR_LEAF_PREVIOUS,
+         1},
+        {"no leaf", {{"ba", "1b", "*", "1b"}, {"ba", NULL, "*"}}, NULL, CR_LEAF_PUBLISHED, 0},
+        {"of somebody who has withdrawn the consent",
+         {{"ba", "1b", "*", "1b"}, {"ba", "2a", "*", .refused = CR_TRUST_NO_CONSENT}},
+         NULL,
+         CR_LEAF_PUBLISHED,
+         0},
+        {"another domain's",
+         {{"ba", "1b", "*", "1b"}, {"ba", "2a", "*", .refused = CR_TRUST_OTHER_DOMAIN}},
+         NULL,
+         CR_LEAF_PUBLISHED,
+         0},
+        {"one that may not be written just now",
+         {{"ba", "1b", "*", "1b"}, {"ba", "2a", "*", .refused = CR_TRUST_FORBIDDEN}},
+         "Secret ns/o1",
+         CR_LEAF_PUBLISHED,
+         1},
+    };
+    for (size_t i = 0; i < cr_array_len(rows); i++) {
+        struct plan_case c = {.spec = "", .cas = "ab"};
+        memcpy(c.objects, rows[i].objects, sizeof c.objects);
+        CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+        CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+        for (size_t ca = 0; ca < s->world.cas_len; ca++) /* what a leaf comes from is not current by that */
+            s->cas[ca].in_source = s->letters[ca] == 'b';
+        go_on(s, 0, &plan);
+        const struct cr_domain_ca_status *ca = ca_of(&plan.status, 'a');
+        if (!ca || ca->part != CR_CA_PREVIOUS || !cr_streq(ca->needed_by, rows[i].object) ||
+            ca->needed_at != rows[i].at || ca->needed_by_leaves != rows[i].leaves)
+            fail_msg("%s: %s, %zu", rows[i].rule, ca ? cr_or_empty(ca->needed_by) : "not listed",
+                     ca ? ca->needed_by_leaves : 0);
+        const struct cr_domain_ca_status *current = ca_of(&plan.status, 'b');
+        assert_true(current && !current->needed_by); /* it stays, whatever leaves there are */
+    }
+}
+
+/* OpenSSL demands a root. */
+static void a_leaf_whose_root_is_not_at_hand_replaces_none_that_has_its_root(void **state)
+{
+    (void)state;
+    static const bool nobody_issued[4] = {false};
+    static const struct {
+        const char *rule;
+        bool old_is_root, new_is_root, refused;
+    } rows[] = {
+        {"a root follows a root", true, true, false},
+        {"no root follows a root", true, false, true},
+        {"no root follows none", false, false, false},
+        {"a root follows none", false, true, false},
+    };
+    for (size_t i = 0; i < cr_array_len(rows); i++) {
+        static const struct plan_case c = {.cas = "ab", .objects = {{"ba", "1a", "*", "2b"}}};
+        CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+        CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+        s->world.issued = nobody_issued;
+        for (size_t ca = 0; ca < s->world.cas_len; ca++)
+            s->cas[ca].root = s->letters[ca] == 'a' ? rows[i].old_is_root : rows[i].new_is_root;
+        cr_domain_status_forget_cas(&s->status); /* as before the source changed */
+        go_on(s, 0, &plan);
+        if ((plan.status.objects[0].problem == CR_TRUST_NEEDS_ISSUER) != rows[i].refused ||
+            (plan.writes_len == 0) != rows[i].refused)
+            fail_msg("%s: %s, %zu writes", rows[i].rule, cr_trust_reason_name(plan.status.objects[0].problem),
+                     plan.writes_len);
+        assert_int_equal(has_event(&plan, "NewCANeedsItsIssuer"), !rows[i].new_is_root);
+        go_on(s, 1000, &plan);
+        assert_false(has_event(&plan, "NewCANeedsItsIssuer"));
+    }
+}
+
+static void a_ca_whose_issuer_is_at_hand_is_warned_of_by_nobody(void **state)
+{
+    (void)state;
+    static const bool by_the_second[4] = {false, true, false, false};
+    static const struct plan_case c = {.cas = "ab", .objects = {{"ba", "1a", "*", "2ba"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    s->world.issued = by_the_second; /* b, the newest and so the first, by a */
+    s->cas[0].root = false;
+    cr_domain_status_forget_cas(&s->status);
+    go_on(s, 0, &plan);
+    assert_false(has_event(&plan, "NewCANeedsItsIssuer"));
+}
+
 static void what_was_taken_from_us_has_readers(void **state)
 {
     (void)state;
@@ -386,6 +493,9 @@ int main(void)
         cmocka_unit_test(what_is_put_back_stays_until_its_source_or_a_person_changes),
         cmocka_unit_test(what_is_refused_is_told_once_and_names_the_object),
         cmocka_unit_test(what_is_not_written_as_it_should_be_has_not_converged),
+        cmocka_unit_test(a_ca_that_stays_for_a_leaf_names_it),
+        cmocka_unit_test(a_leaf_whose_root_is_not_at_hand_replaces_none_that_has_its_root),
+        cmocka_unit_test(a_ca_whose_issuer_is_at_hand_is_warned_of_by_nobody),
         cmocka_unit_test(what_was_taken_from_us_has_readers),
         cmocka_unit_test(what_was_deleted_has_readers_and_is_made_anew_first),
         cmocka_unit_test(a_new_leaf_waits_for_a_deleted_target_that_may_not_be_written),

@@ -72,6 +72,10 @@ static void fill(struct cr_domain_status *status)
     add_ca(status, CR_CA_NEXT, "CN=mesh, serialNumber=2");
     add_ca(status, CR_CA_CURRENT, "CN=mesh, serialNumber=1");
     add_ca(status, CR_CA_PREVIOUS, "CN=mesh, serialNumber=0");
+    struct cr_domain_ca_status *held = &status->cas[status->cas_len - 1];
+    cr_strset(&held->needed_by, "Secret shop/server-tls");
+    held->needed_at = CR_LEAF_PREVIOUS;
+    held->needed_by_leaves = 2;
     struct cr_domain_object_status *arrived = add_leaf(status, "server-tls");
     cr_strset(&arrived->trust_evidence, "Verified");
     cr_strset(&arrived->leaf_evidence, "Inferred");

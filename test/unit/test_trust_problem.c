@@ -57,6 +57,7 @@ static void each_sentence_names_the_object_and_what_to_do(void **state)
                                                 .owner = "shop/other",
                                                 .wanted = "shop/mesh",
                                                 .detail = "the API server's words",
+                                                .ca = "CN=new",
                                                 .leaf = "Secret shop/api",
                                                 .client = "OpenSSL",
                                                 .component = "trust-domains"};
@@ -70,6 +71,7 @@ static void each_sentence_names_the_object_and_what_to_do(void **state)
         {CR_TRUST_IMMUTABLE, {"Secret shop/web", "publish under another name"}},
         {CR_TRUST_FORBIDDEN, {"the API server's words", "manifests/components/trust-domains"}},
         {CR_TRUST_SOURCE_UNUSABLE, {"Secret shop/web", "the API server's words"}},
+        {CR_TRUST_NEEDS_ISSUER, {"'CN=new' is no root", "OpenSSL", "in Secret shop/web"}},
         {CR_TRUST_WOULD_CUT_OFF, {"Secret shop/web keeps its bundle", "OpenSSL", "the leaf of Secret shop/api"}},
         {CR_TRUST_BUNDLE_TOO_COSTLY, {"Secret shop/web keeps every CA", "stand behind them"}},
         {CR_TRUST_INVALID, {"the API server's words"}},

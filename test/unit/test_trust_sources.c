@@ -129,9 +129,39 @@ static void what_cannot_be_read_is_refused(void **state)
     }
 }
 
+static void a_new_ca_without_its_issuer_is_named(void **state)
+{
+    (void)state;
+    AUTO_CERT root = make_ca(.cn = "root");
+    AUTO_CERT middle = make_ca(.cn = "middle", .issuer = root);
+    AUTO_CERT leaf = make(.cn = "web", .issuer = middle);
+    cr_autofree char *both = test_concat(middle->cert_pem, root->cert_pem, NULL);
+    const struct {
+        const char *rule, *trust, *published, *subject;
+    } rows[] = {
+        {"a root", root->cert_pem, NULL, NULL},
+        {"an intermediate alone", middle->cert_pem, NULL, "CN=middle"},
+        {"with its root", both, NULL, NULL},
+        {"its root is published", middle->cert_pem, root->cert_pem, NULL},
+        {"it was published before", middle->cert_pem, middle->cert_pem, NULL},
+    };
+    for (size_t i = 0; i < cr_array_len(rows); i++) {
+        struct cr_error err = {0};
+        CR_CLEANUP(cr_trust_sources) struct cr_trust_sources sources = {0};
+        CR_CLEANUP(cr_bundle) struct cr_bundle made = {0};
+        const struct cr_pem_input previous = {rows[i].published, strlen(cr_or_empty(rows[i].published))};
+        add(&sources, "web", rows[i].trust, leaf->cert_pem);
+        assert_true(cr_trust_sources_make(&sources, &previous, 1, cr_clock_wall_ms(), &made, &err));
+        cr_autofree char *subject = cr_trust_sources_needing(&made, &previous);
+        if (!cr_streq(subject, rows[i].subject))
+            fail_msg("%s: %s", rows[i].rule, cr_or_empty(subject));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_new_ca_without_its_issuer_is_named),
         cmocka_unit_test(the_new_ca_comes_before_the_published_one),
         cmocka_unit_test(the_cas_of_all_secrets_stay),
         cmocka_unit_test(the_ca_of_a_leaf_of_now_stays),

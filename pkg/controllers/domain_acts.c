@@ -49,12 +49,16 @@ static bool is_for_a_person(const struct cr_error *err)
     return err->kind == CR_ERR_FORBIDDEN || err->kind == CR_ERR_INVALID;
 }
 
-static void remember_refusal(const struct cr_domain_actor *actor, const struct cr_domain *domain,
-                             const struct cr_domain_object *object, const struct cr_error *err)
+/* The next rounds go by it. CR_TRUST_FINE: what was remembered is over. */
+static void remember(const struct cr_domain_actor *actor, const struct cr_domain *domain,
+                     const struct cr_domain_object *object, enum cr_trust_reason reason, const char *words)
 {
     cr_autofree char *key = cr_domain_refused_key(domain, object);
-    enum cr_trust_reason reason = err->kind == CR_ERR_FORBIDDEN ? CR_TRUST_FORBIDDEN : CR_TRUST_INVALID;
-    cr_autofree char *text = cr_asprintf("%s %s", cr_trust_reason_name(reason), err->text);
+    if (!reason) {
+        cr_memory_drop_note(actor->memory, key);
+        return;
+    }
+    cr_autofree char *text = cr_asprintf("%s %s", cr_trust_reason_name(reason), words);
     cr_memory_take_note(actor->memory, key, cr_clock_monotonic_ms(), text);
 }
 
@@ -74,16 +78,19 @@ static bool write_one(const struct cr_domain_actor *actor, struct cr_domain_gath
     const struct cr_domain *domain = gathered->world.domain;
     const struct cr_domain_object *object = &gathered->list[write->object];
     int64_t now_ms = cr_clock_wall_ms();
-    cr_autofree char *version = NULL;
-    if (cr_domain_objects_write(gathered->objects, write, now_ms, &version, err)) {
-        note_version(gathered, object, version, now_ms);
-        log_act(domain, "published", object, words_of(write), NULL);
+    CR_CLEANUP(cr_domain_written) struct cr_domain_written written = {0};
+    if (cr_domain_objects_write(gathered->objects, write, now_ms, &written, err)) {
+        remember(actor, domain, object, written.reason, written.text);
+        if (written.version) {
+            note_version(gathered, object, written.version, now_ms);
+            log_act(domain, "published", object, words_of(write), NULL);
+        }
         return true;
     }
     if (!is_for_a_person(err))
         return false;
     log_act(domain, "the API server refuses what is to be published", object, words_of(write), err);
-    remember_refusal(actor, domain, object, err);
+    remember(actor, domain, object, err->kind == CR_ERR_FORBIDDEN ? CR_TRUST_FORBIDDEN : CR_TRUST_INVALID, err->text);
     cr_error_clear(err);
     return true;
 }

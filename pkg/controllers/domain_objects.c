@@ -74,6 +74,13 @@ static void dispose_item(struct cr_domain_item *item)
     free(item->name);
 }
 
+void cr_domain_written_dispose(struct cr_domain_written *written)
+{
+    free(written->version);
+    free(written->text);
+    *written = (struct cr_domain_written){0};
+}
+
 void cr_domain_objects_free(struct cr_domain_objects *objects)
 {
     if (!objects)

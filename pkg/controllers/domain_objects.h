@@ -50,10 +50,19 @@ const struct cr_material *cr_domain_objects_material(const struct cr_domain_obje
 /* Of a leaf to be mirrored, for what a consumer accepts; NULL: none that can be used. Borrowed from the view. */
 const struct cr_material *cr_domain_objects_source(const struct cr_domain_objects *objects, size_t object);
 
-/* Does one write of the plan: the precondition is what was read. *version: owned, the resourceVersion that it has now.
- * A write that is refused for good (Forbidden, Invalid) says so in words of which object and right. */
+/* What became of a write: it may be less than the plan wanted, when its bundle would cut somebody off. */
+struct cr_domain_written {
+    char *version;               /* owned: the resourceVersion that the object has now; NULL: nothing was written */
+    enum cr_trust_reason reason; /* CR_TRUST_WOULD_CUT_OFF, CR_TRUST_BUNDLE_TOO_COSTLY; CR_TRUST_FINE: all of it */
+    char *text;                  /* owned: beside it, in words; NULL */
+};
+void cr_domain_written_dispose(struct cr_domain_written *written);
+CR_DEFINE_DISPOSE(cr_domain_written, struct cr_domain_written, cr_domain_written_dispose)
+
+/* Does one write of the plan: the precondition is what was read. A write that is refused for good (Forbidden, Invalid)
+ * says so in words of which object and right. written need not be initialised; nothing of an error. */
 bool cr_domain_objects_write(struct cr_domain_objects *objects, const struct cr_domain_write *write, int64_t now_ms,
-                             char **version, struct cr_error *err) CR_MUST_USE;
+                             struct cr_domain_written *written, struct cr_error *err) CR_MUST_USE;
 /* The CA Secret made anew, the next CA into staging (create: who comes second reads what the first made), promoted from
  * staging, staging deleted. token: NULL or the rotate token that it is for. */
 bool cr_domain_objects_first_ca(struct cr_domain_objects *objects, int64_t now_ms, struct cr_error *err) CR_MUST_USE;

@@ -52,13 +52,24 @@ struct cr_held_ca {
     char *problem;
 };
 
+/* Who would be cut off by a bundle, as cr_bundle_finding, with a leaf of its own. */
+struct cr_domain_finding {
+    enum cr_bundle_proof proof;
+    bool keeps;         /* what is published is unchanged */
+    char leaf[336];     /* "Secret ns/name"; "": none */
+    const char *client; /* static; NULL */
+};
+
+/* Different texts that one object has in its places (webhooks of a configuration), which are all asked about; with more
+ * nobody can say who would be cut off. */
+enum { CR_DOMAIN_PLACES_MAX = 8 };
+
 /* What is known of replacing one bundle by another. */
 struct cr_domain_proof {
     char digest[CR_SHA256_HEX]; /* of what was asked */
     size_t *order;              /* owned; CAs of the set. NULL: nothing was asked */
     size_t len;                 /* 0: there is none */
-    enum cr_bundle_proof proof;
-    bool kept; /* by everybody */
+    struct cr_domain_finding finding;
 };
 
 struct cr_domain_objects {
@@ -121,10 +132,13 @@ bool cr_domain_owns(const struct cr_domain_objects *objects, const struct cr_jso
 void cr_domain_consent_judge(const struct cr_domain_objects *objects, struct cr_domain_item *item);
 
 /* domain_order.c: the bundle of this write, in an order in which it cuts off nobody who verifies a leaf of the domain
- * with what the object has now; where there is none, with all that is published and at hand. Errors: Invalid, it has no
- * CA. */
+ * with what the object has now, in any of its places. Where there is none: with what is published and at hand that
+ * keeps everybody; where nothing does, what is published, unchanged. Where nobody can say: all that is published, and
+ * what is new behind it. *finding: why it is not what the plan wanted; CR_BUNDLE_PROVED: it is. Errors: Invalid, it has
+ * no CA. */
 bool cr_domain_bundle_write(struct cr_domain_objects *objects, const struct cr_domain_item *item,
-                            const struct cr_domain_write *write, struct cr_buf *out, struct cr_error *err) CR_MUST_USE;
+                            const struct cr_domain_write *write, struct cr_buf *out, struct cr_domain_finding *finding,
+                            struct cr_error *err) CR_MUST_USE;
 /* What was found so far: leaves may have changed. */
 void cr_domain_proofs_forget(struct cr_domain_objects *objects);
 

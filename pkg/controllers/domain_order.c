@@ -1,4 +1,5 @@
 /* In which order a bundle is published, so that whoever verified leaves of the domain with what is there still does. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -29,17 +30,29 @@ static void put(struct order *order, size_t ca)
     order->cas[order->len++] = ca;
 }
 
-/* The whole set: [next, current…, previous], each the newest first, as the set is; behind what is published, in its
- * order, if that is given. Owned. */
-static size_t *list_in_order(const struct cr_domain_objects *objects, const struct cr_pem_input *published)
+/* What the object has in all of its places: of a webhook's configuration each webhook can have another text. */
+struct places {
+    const struct cr_entry *entries;
+    size_t entries_len;
+    struct cr_pem_input texts[CR_DOMAIN_PLACES_MAX]; /* of these, each once */
+    size_t len;
+    bool more;
+};
+
+/* The whole set: [next, current…, previous], each the newest first, as the set is; behind what is published, in the
+ * order of the first place, then of the others, if that is given. Owned. */
+static size_t *list_in_order(const struct cr_domain_objects *objects, const struct places *published)
 {
     size_t len = cr_ca_set_len(objects->set);
     cr_autofree size_t *held = cr_calloc(len + 1, sizeof *held);
     cr_autofree bool *done = cr_calloc(len + 1, sizeof *done);
     struct order order = {.cas = cr_calloc(len + 1, sizeof *order.cas), .done = done};
-    size_t held_len = published ? cr_ca_set_list(objects->set, published, held) : 0;
-    for (size_t i = 0; i < held_len; i++)
-        put(&order, held[i]);
+    for (size_t i = 0; published && i < published->entries_len; i++) {
+        const struct cr_pem_input text = cr_entry_pem(&published->entries[i]);
+        size_t held_len = cr_ca_set_list(objects->set, &text, held);
+        for (size_t k = 0; k < held_len; k++)
+            put(&order, held[k]);
+    }
     for (int rank = NEXT; rank < RANKS; rank++)
         for (size_t i = 0; i < len; i++)
             if (rank_of(objects, i) == (enum rank)rank)
@@ -47,24 +60,24 @@ static size_t *list_in_order(const struct cr_domain_objects *objects, const stru
     return order.cas;
 }
 
-static bool write_order(const struct cr_domain_objects *objects, const size_t *order, size_t len, struct cr_buf *out,
-                        struct cr_error *err)
+static size_t count(const struct cr_domain_objects *objects, const bool *chosen)
 {
-    if (!len)
-        return cr_error_set(err, CR_ERR_INVALID, "a bundle without a CA would make everybody refuse everybody");
-    return cr_ca_set_write(objects->set, order, len, out, err);
+    size_t len = 0;
+    for (size_t i = 0; i < cr_ca_set_len(objects->set); i++)
+        len += chosen[i];
+    return len;
 }
 
 /* Those that are chosen; behind what is published, if that is given. */
-static bool write_chosen(const struct cr_domain_objects *objects, const bool *chosen,
-                         const struct cr_pem_input *published, struct cr_buf *out, struct cr_error *err)
+static bool write_chosen(const struct cr_domain_objects *objects, const bool *chosen, const struct places *published,
+                         struct cr_buf *out, struct cr_error *err)
 {
     size_t len = 0;
     cr_autofree size_t *order = list_in_order(objects, published);
     for (size_t i = 0; i < cr_ca_set_len(objects->set); i++)
         if (chosen[order[i]])
             order[len++] = order[i];
-    return write_order(objects, order, len, out, err);
+    return cr_ca_set_write(objects->set, order, len, out, err);
 }
 
 /* --- who would be cut off --- */
@@ -90,11 +103,21 @@ static void leaves_cleanup(struct leaves *leaves)
     free(leaves->list);
 }
 
-/* The last that was stored. */
-static void list_leaf(const struct cr_domain_item *item, struct leaves *leaves)
+static bool is_known(const struct cr_domain_objects *objects, const struct cr_leaf_memory *view)
+{
+    for (size_t i = 0; view->verifies && i < cr_ca_set_len(objects->set); i++)
+        if (view->verifies[i])
+            return true;
+    return false;
+}
+
+/* The last that was stored. One that verifies against no CA at hand keeps nothing: whoever put it there would keep a CA
+ * of his own beside it. */
+static void list_leaf(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
+                      const struct cr_leaf_memory *view, struct leaves *leaves)
 {
     struct cr_stored_leaf *stored = &leaves->stored[leaves->len];
-    if (!stored->certificate.bytes.len) {
+    if (!stored->certificate.bytes.len || !is_known(objects, view)) {
         cr_stored_leaf_dispose(stored);
         *stored = (struct cr_stored_leaf){0};
         return;
@@ -110,11 +133,11 @@ static void add_leaves(const struct cr_domain_objects *objects, const struct cr_
 {
     cr_autofree char *previous = cr_domain_staging_previous(cr_domain_item_leaf(objects, item));
     cr_stored_leaf_read(item->object, &leaves->stored[leaves->len]);
-    list_leaf(item, leaves);
+    list_leaf(objects, item, &item->published, leaves);
     cr_stored_leaf_read(item->source, &leaves->stored[leaves->len]);
-    list_leaf(item, leaves);
+    list_leaf(objects, item, &item->mirrored, leaves);
     cr_domain_staging_leaf(objects, previous, &leaves->stored[leaves->len]);
-    list_leaf(item, leaves);
+    list_leaf(objects, item, &item->previous, leaves);
 }
 
 /* Of those that have consented alone: nobody else can keep a CA. */
@@ -134,35 +157,45 @@ static void read_leaves(const struct cr_domain_objects *objects, const struct cr
 struct question {
     const bool *chosen;
     const bool *spare; /* may stay beside it */
-    struct cr_pem_input published;
+    const struct places *published;
     const struct cr_domain_item *replaced; /* NULL: none */
 };
 
 static void digest_of(const struct cr_domain_objects *objects, const struct question *q, char out[CR_SHA256_HEX])
 {
-    size_t len = cr_ca_set_len(objects->set);
+    enum { BEFORE = 3 };
+    const struct places *published = q->published;
+    size_t cas = cr_ca_set_len(objects->set);
     size_t replaced = q->replaced ? (size_t)(q->replaced - objects->items) : SIZE_MAX;
-    const struct cr_sha256_piece pieces[] = {{q->published.data, q->published.len},
-                                             {&replaced, sizeof replaced},
-                                             {q->chosen, len * sizeof *q->chosen},
-                                             {q->spare, len * sizeof *q->spare}};
-    cr_sha256_hex_pieces(pieces, cr_array_len(pieces), out);
+    struct cr_sha256_piece pieces[BEFORE + 2 * CR_DOMAIN_PLACES_MAX] = {
+        {&replaced, sizeof replaced}, {q->chosen, cas * sizeof *q->chosen}, {q->spare, cas * sizeof *q->spare}};
+    size_t len = BEFORE;
+    for (size_t i = 0; i < published->len; i++) {
+        pieces[len++] = (struct cr_sha256_piece){&published->texts[i].len, sizeof published->texts[i].len};
+        pieces[len++] = (struct cr_sha256_piece){published->texts[i].data, published->texts[i].len};
+    }
+    cr_sha256_hex_pieces(pieces, len, out);
 }
 
 static bool ask(struct cr_domain_objects *objects, const struct question *q, struct cr_domain_proof *found,
                 struct cr_error *err)
 {
+    struct cr_bundle_finding finding;
     cr_autofree size_t *preferred = list_in_order(objects, NULL);
     __attribute__((cleanup(leaves_cleanup))) struct leaves leaves = {0};
     read_leaves(objects, q->replaced, &leaves);
     const struct cr_ca_arrangement arrangement = {.must = q->chosen,
                                                   .spare = q->spare,
                                                   .preferred = preferred,
-                                                  .published = q->published,
+                                                  .published = q->published->texts,
+                                                  .published_len = q->published->len,
                                                   .leaves = leaves.list,
                                                   .leaves_len = leaves.len};
-    return cr_ca_set_arrange(objects->set, &arrangement, objects->now_ms, found->order, &found->len, &found->proof,
-                             &found->kept, err);
+    if (!cr_ca_set_arrange(objects->set, &arrangement, objects->now_ms, found->order, &found->len, &finding, err))
+        return false;
+    found->finding = (struct cr_domain_finding){.proof = finding.proof, .client = finding.client};
+    snprintf(found->finding.leaf, sizeof found->finding.leaf, "%s", cr_or_empty(finding.leaf));
+    return true;
 }
 
 void cr_domain_proofs_forget(struct cr_domain_objects *objects)
@@ -193,70 +226,133 @@ static const struct cr_domain_proof *find_order(struct cr_domain_objects *object
     return known;
 }
 
-/* NULL: there is nothing that anybody could verify with. */
-static struct cr_entry *published_of(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
-                                     size_t *len)
-{
-    *len = 0;
-    return cr_domain_owns(objects, item->object) ? cr_domain_bundles_read(objects, item, len) : NULL;
-}
-
-/* What the object has of what is at hand, and that has not expired. Owned. */
-static bool *list_held(const struct cr_domain_objects *objects, const struct question *q)
+/* What the object has, in any place, of what is at hand, and that has not expired. Owned. */
+static bool *list_held(const struct cr_domain_objects *objects, const struct places *published)
 {
     size_t len = cr_ca_set_len(objects->set);
     bool *has = cr_calloc(len + 1, sizeof *has);
     cr_autofree size_t *held = cr_calloc(len + 1, sizeof *held);
-    size_t held_len = cr_ca_set_list(objects->set, &q->published, held);
-    for (size_t i = 0; i < held_len; i++)
-        has[held[i]] = objects->cas[held[i]].not_after_ms > objects->now_ms;
+    for (size_t i = 0; i < published->entries_len; i++) {
+        const struct cr_pem_input text = cr_entry_pem(&published->entries[i]);
+        size_t held_len = cr_ca_set_list(objects->set, &text, held);
+        for (size_t k = 0; k < held_len; k++)
+            has[held[k]] = objects->cas[held[k]].not_after_ms > objects->now_ms;
+    }
     return has;
 }
 
-/* Nothing helps: then as little moves as can. */
-static bool keep_published(struct cr_domain_objects *objects, const struct question *q, struct cr_buf *out,
-                           struct cr_error *err)
+/* Nobody can say: then as little moves as can. */
+static bool keep_published(const struct cr_domain_objects *objects, const struct question *q, const bool *held,
+                           struct cr_buf *out, struct cr_error *err)
 {
     size_t len = cr_ca_set_len(objects->set);
     cr_autofree bool *more = cr_calloc(len + 1, sizeof *more);
     for (size_t i = 0; i < len; i++)
-        more[i] = q->chosen[i] || q->spare[i];
-    return write_chosen(objects, more, &q->published, out, err);
+        more[i] = q->chosen[i] || held[i];
+    return write_chosen(objects, more, q->published, out, err);
+}
+
+/* Nothing helps: what is published stays. */
+static bool leave(const struct question *q, struct cr_buf *out, struct cr_error *err)
+{
+    return cr_buf_append(out, q->published->texts[0].data, q->published->texts[0].len) ||
+           cr_error_set(err, CR_ERR_INVALID, "the bundle is too large");
+}
+
+static bool is_lost(const struct cr_domain_finding *finding)
+{
+    return finding->leaf[0] != '\0';
 }
 
 /* The leaf that is replaced in the same write can lose its clients when the plan says that it may go; no other can. And
  * what is published and at hand may stay beside it: what the plan knows of who trusts whom says nothing of a client
- * that takes one CA for another. */
-static bool arrange(struct cr_domain_objects *objects, struct question *q, const struct cr_domain_item *replaced,
-                    struct cr_buf *out, struct cr_error *err)
+ * that takes one CA for another. *finding: of what was chosen alone. */
+static const struct cr_domain_proof *search(struct cr_domain_objects *objects, struct question *q,
+                                            const struct cr_domain_item *replaced, const bool *held,
+                                            struct cr_domain_finding *finding, struct cr_error *err)
 {
     cr_autofree bool *none = cr_calloc(cr_ca_set_len(objects->set) + 1, sizeof *none);
-    cr_autofree bool *held = list_held(objects, q);
     q->spare = none;
     const struct cr_domain_proof *found = find_order(objects, q, err);
-    if (found && !found->kept && replaced) {
+    if (found && is_lost(&found->finding) && replaced) {
         q->replaced = replaced;
         found = find_order(objects, q, err);
     }
-    if (found && !found->kept) {
-        q->spare = held;
-        found = find_order(objects, q, err);
-    }
     if (!found)
-        return false;
-    return found->len ? write_order(objects, found->order, found->len, out, err) : keep_published(objects, q, out, err);
+        return NULL;
+    *finding = found->finding;
+    q->spare = held;
+    return is_lost(finding) ? find_order(objects, q, err) : found;
+}
+
+static bool arrange(struct cr_domain_objects *objects, struct question *q, const struct cr_domain_item *replaced,
+                    struct cr_buf *out, struct cr_domain_finding *finding, struct cr_error *err)
+{
+    cr_autofree bool *held = list_held(objects, q->published);
+    const struct cr_domain_proof *found = NULL;
+    finding->proof = CR_BUNDLE_TOO_COSTLY;
+    if (!q->published->more) {
+        found = search(objects, q, replaced, held, finding, err);
+        if (!found)
+            return false;
+    }
+    if (!found || found->finding.proof == CR_BUNDLE_TOO_COSTLY) {
+        *finding = (struct cr_domain_finding){.proof = CR_BUNDLE_TOO_COSTLY};
+        return keep_published(objects, q, held, out, err);
+    }
+    if (found->finding.proof == CR_BUNDLE_WOULD_CUT_OFF) {
+        *finding = found->finding;
+        finding->keeps = true;
+        return leave(q, out, err);
+    }
+    if (found->len == count(objects, q->chosen))
+        *finding = (struct cr_domain_finding){.proof = CR_BUNDLE_PROVED};
+    else /* more stays than the plan wants */
+        finding->proof = CR_BUNDLE_WOULD_CUT_OFF;
+    return cr_ca_set_write(objects->set, found->order, found->len, out, err);
+}
+
+/* --- what is published --- */
+
+static bool is_listed(const struct places *places, const struct cr_pem_input *text)
+{
+    for (size_t i = 0; i < places->len; i++)
+        if (places->texts[i].len == text->len && memcmp(places->texts[i].data, text->data, text->len) == 0)
+            return true;
+    return false;
+}
+
+/* Places without a text have nobody who could verify with it. */
+static struct places list_places(const struct cr_entry *entries, size_t len)
+{
+    struct places places = {.entries = entries, .entries_len = len};
+    for (size_t i = 0; i < len; i++) {
+        const struct cr_pem_input text = cr_entry_pem(&entries[i]);
+        if (!text.len || is_listed(&places, &text))
+            continue;
+        if (places.len < CR_DOMAIN_PLACES_MAX)
+            places.texts[places.len++] = text;
+        else
+            places.more = true;
+    }
+    return places;
 }
 
 bool cr_domain_bundle_write(struct cr_domain_objects *objects, const struct cr_domain_item *item,
-                            const struct cr_domain_write *write, struct cr_buf *out, struct cr_error *err)
+                            const struct cr_domain_write *write, struct cr_buf *out, struct cr_domain_finding *finding,
+                            struct cr_error *err)
 {
     size_t len = 0;
-    struct cr_entry *entries = published_of(objects, item, &len);
+    *finding = (struct cr_domain_finding){.proof = CR_BUNDLE_PROVED};
+    if (!count(objects, write->bundle))
+        return cr_error_set(err, CR_ERR_INVALID, "a bundle without a CA would make everybody refuse everybody");
+    struct cr_entry *entries =
+        cr_domain_owns(objects, item->object) ? cr_domain_bundles_read(objects, item, &len) : NULL;
     const struct cr_domain_item *replaced = write->leaf == CR_LEAF_ACT_KEEP ? NULL : item;
-    struct question q = {.chosen = write->bundle,
-                         .published = len ? cr_entry_pem(&entries[0]) : (struct cr_pem_input){0}};
-    bool done =
-        q.published.len ? arrange(objects, &q, replaced, out, err) : write_chosen(objects, q.chosen, NULL, out, err);
+    const struct places places = list_places(entries, len);
+    struct question q = {.chosen = write->bundle, .published = &places};
+    bool done = places.len ? arrange(objects, &q, replaced, out, finding, err)
+                           : write_chosen(objects, q.chosen, NULL, out, err);
     cr_domain_bundles_free(entries, len);
     return done;
 }

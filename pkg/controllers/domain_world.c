@@ -124,6 +124,14 @@ static void refuse(struct cr_domain_gathered *gathered, size_t i, enum cr_trust_
     gathered->list[i].refused_text = gathered->words.items[gathered->words.len - 1];
 }
 
+/* It may be written, but not with every bundle. */
+static void keep(struct cr_domain_gathered *gathered, size_t i, enum cr_trust_reason reason, const char *words)
+{
+    cr_strvec_add(&gathered->words, words);
+    gathered->list[i].kept = reason;
+    gathered->list[i].kept_text = gathered->words.items[gathered->words.len - 1];
+}
+
 enum {
     OWN_LEAF = CR_ROLE_BIT(CR_ROLE_SERVER_LEAF) | CR_ROLE_BIT(CR_ROLE_CLIENT_LEAF),
     LEAF_OF_PEER = CR_ROLE_BIT(CR_ROLE_CLIENT_CA) | CR_ROLE_BIT(CR_ROLE_SERVER_CA),
@@ -183,7 +191,11 @@ static void recall_refusal(const struct cr_domain_source *source, struct cr_doma
     size_t len = strcspn(note.text, " ");
     cr_autofree char *name = cr_strndup(note.text, len);
     enum cr_trust_reason reason = CR_TRUST_INVALID;
-    if (cr_trust_reason_parse(name, &reason))
+    if (!cr_trust_reason_parse(name, &reason))
+        return;
+    if (reason == CR_TRUST_WOULD_CUT_OFF || reason == CR_TRUST_BUNDLE_TOO_COSTLY)
+        keep(gathered, i, reason, note.text + len + 1);
+    else
         refuse(gathered, i, reason, cr_strdup(note.text + len + 1));
 }
 

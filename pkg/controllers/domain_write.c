@@ -52,13 +52,19 @@ static bool take_leaf(const struct cr_domain_objects *objects, const struct cr_d
 
 /* What is published may have expired: a bundle cannot help it, and must still be written. */
 static bool check_beside(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
-                         const struct cr_domain_write *write, const struct cr_stored_leaf *leaf, int64_t now_ms,
-                         struct cr_error *err)
+                         const struct cr_domain_write *write, const struct cr_stored_leaf *leaf,
+                         const struct cr_buf *bundle, int64_t now_ms, struct cr_error *err)
 {
+    size_t len = cr_ca_set_len(objects->set);
+    cr_autofree size_t *held = cr_calloc(len + 1, sizeof *held);
+    cr_autofree bool *beside = cr_calloc(len + 1, sizeof *beside);
+    size_t held_len = cr_ca_set_list(objects->set, &(struct cr_pem_input){bundle->data, bundle->len}, held);
+    for (size_t i = 0; i < held_len; i++)
+        beside[held[i]] = true;
     bool in_use = write->leaf != CR_LEAF_ACT_KEEP;
-    for (size_t i = 0; !in_use && i < cr_ca_set_len(objects->set); i++)
+    for (size_t i = 0; !in_use && i < len; i++)
         in_use = item->published.verifies[i];
-    return !in_use || check_leaf(objects, leaf, write->bundle, now_ms, err);
+    return !in_use || check_leaf(objects, leaf, beside, now_ms, err);
 }
 
 /* --- the Secret --- */
@@ -116,7 +122,8 @@ static bool write_leaf(struct cr_domain_objects *objects, struct cr_domain_item 
                        struct cr_error *err)
 {
     CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf = {0};
-    if (!take_leaf(objects, item, write, now_ms, &leaf, err) || !check_beside(objects, item, write, &leaf, now_ms, err))
+    if (!take_leaf(objects, item, write, now_ms, &leaf, err) ||
+        !check_beside(objects, item, write, &leaf, bundle, now_ms, err))
         return false;
     leaf.trust = (struct cr_entry){.found = true};
     cr_buf_puts(&leaf.trust.bytes, cr_buf_text(bundle));
@@ -132,27 +139,72 @@ static bool write_leaf(struct cr_domain_objects *objects, struct cr_domain_item 
 
 /* --- each --- */
 
-static bool write_item(struct cr_domain_objects *objects, struct cr_domain_item *item,
-                       const struct cr_domain_write *write, int64_t now_ms, struct cr_error *err)
+/* Whether each of its places has this text. */
+static bool has_text(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
+                     const struct cr_buf *text)
 {
+    size_t len = 0;
+    struct cr_entry *entries = cr_domain_bundles_read(objects, item, &len);
+    bool same = true;
+    for (size_t i = 0; i < len; i++)
+        same = same && entries[i].bytes.len == text->len && memcmp(entries[i].bytes.data, text->data, text->len) == 0;
+    cr_domain_bundles_free(entries, len);
+    return same;
+}
+
+static enum cr_trust_reason reason_of(enum cr_bundle_proof proof)
+{
+    switch (proof) {
+    case CR_BUNDLE_WOULD_CUT_OFF:
+        return CR_TRUST_WOULD_CUT_OFF;
+    case CR_BUNDLE_TOO_COSTLY:
+        return CR_TRUST_BUNDLE_TOO_COSTLY;
+    case CR_BUNDLE_PROVED:
+        break;
+    }
+    return CR_TRUST_FINE;
+}
+
+static void note_finding(const struct cr_domain_item *item, const struct cr_domain_finding *finding,
+                         struct cr_domain_written *written)
+{
+    written->reason = reason_of(finding->proof);
+    if (!written->reason)
+        return;
+    cr_autofree char *label = cr_domain_object_label(item->resource, item->ns, item->name);
+    written->text = cr_trust_problem_text(
+        written->reason, &(struct cr_trust_about){.object = label, .leaf = finding->leaf, .client = finding->client});
+}
+
+static bool write_item(struct cr_domain_objects *objects, struct cr_domain_item *item,
+                       const struct cr_domain_write *write, int64_t now_ms, struct cr_domain_written *written,
+                       struct cr_error *err)
+{
+    struct cr_domain_finding finding;
     CR_CLEANUP(cr_buf) struct cr_buf bundle = {0};
     if (item->refused)
         return cr_error_set(err, CR_ERR_INVALID, "%s", item->refused_text);
-    if (!cr_domain_bundle_write(objects, item, write, &bundle, err))
+    if (!cr_domain_bundle_write(objects, item, write, &bundle, &finding, err))
         return false;
-    return item->is_leaf ? write_leaf(objects, item, write, &bundle, now_ms, err)
-                         : cr_domain_target_write(objects, item, &bundle, err);
+    note_finding(item, &finding, written);
+    if (written->reason && write->leaf == CR_LEAF_ACT_KEEP && (finding.keeps || has_text(objects, item, &bundle)))
+        return true;
+    bool done = item->is_leaf ? write_leaf(objects, item, write, &bundle, now_ms, err)
+                              : cr_domain_target_write(objects, item, &bundle, err);
+    if (done)
+        written->version = cr_strdup_or_null(cr_obj_resource_version(item->object));
+    return done;
 }
 
 bool cr_domain_objects_write(struct cr_domain_objects *objects, const struct cr_domain_write *write, int64_t now_ms,
-                             char **version, struct cr_error *err)
+                             struct cr_domain_written *written, struct cr_error *err)
 {
     struct cr_domain_item *item = &objects->items[write->object];
     struct cr_error failed = {0};
-    if (write_item(objects, item, write, now_ms, &failed)) {
-        *version = cr_strdup_or_null(cr_obj_resource_version(item->object));
+    *written = (struct cr_domain_written){0};
+    if (write_item(objects, item, write, now_ms, written, &failed))
         return true;
-    }
+    cr_domain_written_dispose(written);
     cr_autofree char *label = cr_domain_object_label(item->resource, item->ns, item->name);
     if (!strstr(failed.text, label))
         cr_error_wrap(&failed, "%s", label);

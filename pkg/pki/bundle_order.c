@@ -247,22 +247,29 @@ static void find_members(struct search *s)
         add_member(s, s->w->q->preferred[i], done);
 }
 
-/* Who cannot be helped is no reason any more to refuse another bundle. How many leaves they lose of the subjects that
- * were looked at: others are not settled yet. */
-static size_t give_up_lost(struct search *s)
+static void name_loser(struct cr_ordered *out, size_t leaf, unsigned losers)
 {
-    size_t lost = 0;
+    out->leaf = leaf;
+    out->client = 0;
+    while (!(losers & 1u << out->client))
+        out->client++;
+}
+
+/* Who cannot be helped is no reason any more to refuse another bundle. Counts the leaves that they lose of the subjects
+ * that were looked at: others are not settled yet. */
+static void give_up_lost(struct search *s, struct cr_ordered *out)
+{
     size_t len = list(s->w);
     for (size_t i = 0; i < s->leaves_len; i++) {
         unsigned losers = cr_cutoff_losers(s->w->cutoff, s->leaves[i], s->w->bundle, len);
         cr_cutoff_give_up(s->w->cutoff, s->leaves[i], losers & ~(unsigned)CR_CUTOFF_KEPT);
-        lost += losers != 0;
+        if (losers && !out->given_up++)
+            name_loser(out, s->leaves[i], losers);
     }
-    return lost;
 }
 
 /* False: there is no bundle that keeps those of CR_CLIENTS_KEPT, or the cutoff is spent. */
-static bool search(struct work *w, size_t leaf, size_t *given_up)
+static bool search(struct work *w, size_t leaf, struct cr_ordered *out)
 {
     size_t len = w->q->len;
     cr_autofree bool *names = cr_calloc(2 * len + 1, sizeof *names);
@@ -288,7 +295,7 @@ static bool search(struct work *w, size_t leaf, size_t *given_up)
     memcpy(members, best, s.len * sizeof *members);
     memcpy(w->chosen, best_chosen, len * sizeof *w->chosen);
     place(&s);
-    *given_up += give_up_lost(&s);
+    give_up_lost(&s, out);
     return true;
 }
 
@@ -339,9 +346,7 @@ static void keep_all(struct work *w, struct cr_ordered *out)
 static void refuse(const struct work *w, struct cr_ordered *out)
 {
     out->proof = CR_BUNDLE_WOULD_CUT_OFF;
-    out->leaf = w->lost;
-    while (!(w->losers & 1u << out->client))
-        out->client++;
+    name_loser(out, w->lost, w->losers);
 }
 
 /* Subject by subject: what is settled for one has nothing to do with the next. */
@@ -351,7 +356,7 @@ static void arrange(struct work *w, struct cr_ordered *out)
     bool searched = false;
     while (find_loss(w, &leaf)) {
         searched = true;
-        if (search(w, leaf, &out->given_up))
+        if (search(w, leaf, out))
             continue;
         if (cr_cutoff_is_spent(w->cutoff))
             break;

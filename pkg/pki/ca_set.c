@@ -261,7 +261,7 @@ bool cr_ca_set_knows_issuer(const struct cr_ca_set *set, const struct cr_pem_inp
 struct at_hand {
     X509 **certs; /* borrowed */
     size_t len;
-    size_t *published; /* indexes */
+    size_t *published; /* indexes: of each text those of its own, one after the other */
     size_t published_len;
 };
 
@@ -271,14 +271,20 @@ static void at_hand_cleanup(struct at_hand *at_hand)
     free(at_hand->published);
 }
 
-static void list_at_hand(const struct cr_ca_set *set, STACK_OF(X509) * published, struct at_hand *out)
+static void list_set(const struct cr_ca_set *set, struct at_hand *out)
 {
-    size_t most = set->len + (size_t)(published ? sk_X509_num(published) : 0);
-    out->certs = cr_calloc(most + 1, sizeof(X509 *));
-    out->published = cr_calloc(most + 1, sizeof *out->published);
+    out->certs = cr_calloc(set->len + 1, sizeof(X509 *));
     for (; out->len < set->len; out->len++)
         out->certs[out->len] = set->items[out->len].cert;
-    for (int i = 0; published && i < sk_X509_num(published); i++) {
+}
+
+/* One text. */
+static void list_published(struct at_hand *out, STACK_OF(X509) * published)
+{
+    size_t more = (size_t)sk_X509_num(published);
+    out->certs = cr_reallocarray(out->certs, out->len + more + 1, sizeof(X509 *));
+    out->published = cr_reallocarray(out->published, out->published_len + more + 1, sizeof *out->published);
+    for (int i = 0; i < sk_X509_num(published); i++) {
         size_t at = 0;
         while (at < out->len && X509_cmp(out->certs[at], sk_X509_value(published, i)) != 0)
             at++;
@@ -309,47 +315,96 @@ static void ask_for_order(struct cr_cutoff *cutoff, const struct cr_ca_set *set,
                       out);
 }
 
-/* *chain is owned by the caller; NULL: there is none to be asked for. */
-static bool add_leaf(struct cr_cutoff *cutoff, const struct cr_bundle_leaf *leaf, STACK_OF(X509) * *chain,
-                     struct cr_error *err)
+/* What is read stays for as long as it is asked for. */
+struct asked {
+    struct cr_cutoff *cutoff;
+    STACK_OF(X509) * *chains;
+    size_t *leaves; /* of the arrangement, as they were added */
+    size_t len;
+    STACK_OF(X509) * *texts;
+    size_t texts_len;
+};
+
+static void asked_cleanup(struct asked *asked)
+{
+    cr_cutoff_free(asked->cutoff);
+    for (size_t i = 0; i < asked->len; i++)
+        cr_x509_list_free(asked->chains[i]);
+    for (size_t i = 0; i < asked->texts_len; i++)
+        cr_x509_list_free(asked->texts[i]);
+    free(asked->chains);
+    free(asked->leaves);
+    free(asked->texts);
+}
+
+/* A text that cannot be read has nobody who could verify with it. */
+static void add_published(const struct cr_ca_arrangement *arrangement, int64_t now_ms, struct at_hand *at_hand,
+                          struct asked *asked)
+{
+    cr_autofree size_t *ends = cr_calloc(arrangement->published_len + 1, sizeof *ends);
+    asked->texts = cr_calloc(arrangement->published_len + 1, sizeof *asked->texts);
+    for (size_t i = 0; i < arrangement->published_len; i++) {
+        STACK_OF(X509) *text = cr_x509_read(&arrangement->published[i], CR_BUNDLE_CAS_MAX, NULL);
+        if (!text)
+            continue;
+        list_published(at_hand, text);
+        asked->texts[asked->texts_len] = text;
+        ends[asked->texts_len++] = at_hand->published_len;
+    }
+    asked->cutoff = cr_cutoff_new(at_hand->certs, at_hand->len, now_ms);
+    for (size_t i = 0, begin = 0; i < asked->texts_len; begin = ends[i++])
+        cr_cutoff_add_published(asked->cutoff, at_hand->published + begin, ends[i] - begin);
+}
+
+static bool add_leaf(struct asked *asked, const struct cr_ca_arrangement *arrangement, size_t at, struct cr_error *err)
 {
     struct cr_error failed = {0};
-    if (!leaf->chain.len || cr_cutoff_is_spent(cutoff))
+    const struct cr_pem_input *chain = &arrangement->leaves[at].chain;
+    if (!chain->len || cr_cutoff_is_spent(asked->cutoff))
         return true;
-    *chain = cr_x509_read(&leaf->chain, CHAIN_MAX, &failed);
-    if (*chain && cr_cutoff_add_leaf(cutoff, *chain, &failed))
+    STACK_OF(X509) *read = cr_x509_read(chain, CHAIN_MAX, &failed);
+    if (read) {
+        asked->chains[asked->len] = read;
+        asked->leaves[asked->len++] = at;
+    }
+    if (read && cr_cutoff_add_leaf(asked->cutoff, read, &failed))
         return true;
     if (failed.kind != CR_ERR_INVALID)
         return cr_error_set(err, failed.kind, "%s", failed.text);
-    cr_cutoff_spend(cutoff);
+    cr_cutoff_spend(asked->cutoff);
     return true;
 }
 
+static void name_loss(const struct cr_ca_arrangement *arrangement, const struct asked *asked,
+                      const struct cr_ordered *ordered, struct cr_bundle_finding *finding)
+{
+    *finding = (struct cr_bundle_finding){.proof = ordered->proof};
+    if (ordered->proof == CR_BUNDLE_TOO_COSTLY || (ordered->proof == CR_BUNDLE_PROVED && !ordered->given_up))
+        return;
+    finding->leaf = arrangement->leaves[asked->leaves[ordered->leaf]].name;
+    finding->client = cr_bundle_client_name(ordered->client);
+}
+
 bool cr_ca_set_arrange(const struct cr_ca_set *set, const struct cr_ca_arrangement *arrangement, int64_t now_ms,
-                       size_t *order, size_t *order_len, enum cr_bundle_proof *proof, bool *kept, struct cr_error *err)
+                       size_t *order, size_t *order_len, struct cr_bundle_finding *finding, struct cr_error *err)
 {
     CR_OPENSSL_SCOPE;
     __attribute__((cleanup(at_hand_cleanup))) struct at_hand at_hand = {0};
+    __attribute__((cleanup(asked_cleanup))) struct asked asked = {
+        .chains = cr_calloc(arrangement->leaves_len + 1, sizeof *asked.chains),
+        .leaves = cr_calloc(arrangement->leaves_len + 1, sizeof *asked.leaves)};
     CR_CLEANUP(cr_ordered) struct cr_ordered ordered = {0};
-    CR_CLEANUP(cr_x509_list)
-    STACK_OF(X509) *published = cr_x509_read(&arrangement->published, CR_BUNDLE_CAS_MAX, NULL);
-    list_at_hand(set, published, &at_hand);
-    CR_CLEANUP(cr_cutoff) struct cr_cutoff *cutoff = cr_cutoff_new(at_hand.certs, at_hand.len, now_ms);
-    cr_autofree STACK_OF(X509) **chains = cr_calloc(arrangement->leaves_len + 1, sizeof *chains);
-    bool done = true;
-    cr_cutoff_add_published(cutoff, at_hand.published, at_hand.published_len);
-    for (size_t i = 0; done && i < arrangement->leaves_len; i++)
-        done = add_leaf(cutoff, &arrangement->leaves[i], &chains[i], err);
-    if (done)
-        ask_for_order(cutoff, set, &at_hand, arrangement, &ordered);
+    list_set(set, &at_hand);
+    add_published(arrangement, now_ms, &at_hand, &asked);
     for (size_t i = 0; i < arrangement->leaves_len; i++)
-        cr_x509_list_free(chains[i]);
+        if (!add_leaf(&asked, arrangement, i, err))
+            return false;
+    ask_for_order(asked.cutoff, set, &at_hand, arrangement, &ordered);
     for (size_t i = 0; i < ordered.len; i++)
         order[i] = ordered.bundle[i];
     *order_len = ordered.len;
-    *proof = ordered.proof;
-    *kept = ordered.proof == CR_BUNDLE_PROVED && !ordered.given_up;
-    return done;
+    name_loss(arrangement, &asked, &ordered, finding);
+    return true;
 }
 
 bool cr_ca_set_write(const struct cr_ca_set *set, const size_t *order, size_t len, struct cr_buf *out,

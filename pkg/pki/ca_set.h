@@ -67,16 +67,22 @@ struct cr_ca_arrangement {
     const bool *must;        /* [len] */
     const bool *spare;       /* [len], only what keeps somebody's leaf; what is not valid any more must not be in it */
     const size_t *preferred; /* the whole set, as it should stand where nobody minds */
-    struct cr_pem_input published;       /* what clients have now, also beyond the set */
+    const struct cr_pem_input *published; /* what clients have now, also beyond the set: one of these */
+    size_t published_len;
     const struct cr_bundle_leaf *leaves; /* in use; those of which no chain is known are passed over */
     size_t leaves_len;
 };
+/* What was found of it, for messages and for what is to be done. */
+struct cr_bundle_finding {
+    enum cr_bundle_proof proof;
+    const char *leaf;   /* that a client would lose; its name, borrowed from the leaves. NULL: none */
+    const char *client; /* who would not verify it any more: "OpenSSL"; static. NULL: none */
+};
 /* An order in which nobody who verifies one of the leaves with what is published loses it, as cr_bundle_make finds it:
- * indexes into order, which has room for the length. *kept: everybody keeps it; false, too, where it is
- * CR_BUNDLE_PROVED that no order helps GnuTLS's clients, and the others keep it. Of CR_BUNDLE_WOULD_CUT_OFF there is
- * none: *order_len is 0. Errors: Internal. */
+ * indexes into order, which has room for the length. A leaf and CR_BUNDLE_PROVED: no order helps its GnuTLS clients,
+ * and all others keep it. Of CR_BUNDLE_WOULD_CUT_OFF there is none: *order_len is 0. Errors: Internal. */
 bool cr_ca_set_arrange(const struct cr_ca_set *set, const struct cr_ca_arrangement *arrangement, int64_t now_ms,
-                       size_t *order, size_t *order_len, enum cr_bundle_proof *proof, bool *kept,
+                       size_t *order, size_t *order_len, struct cr_bundle_finding *finding,
                        struct cr_error *err) CR_MUST_USE;
 
 /* Appends those CAs in that order: nothing but the certificates, so that the same CAs are the same bytes. Errors:

@@ -128,7 +128,8 @@ static void fill(const struct domain_ctx *ctx, size_t at, bool shrink, bool *bun
     bool is_new = object->bundle_foreign || !cr_domain_has_bundle(ctx, object);
     for (size_t ca = 0; ca < ctx->world->cas_len; ca++) {
         bool has = cr_domain_has_ca(object, ca) || (is_new && ctx->anywhere[ca]);
-        bundle[ca] = (shrink ? ctx->retained[ca] : has || ctx->needed[ca]) && !cr_domain_is_expired(ctx, ca);
+        bool grown = has || (ctx->needed[ca] && object->kept != CR_TRUST_WOULD_CUT_OFF);
+        bundle[ca] = (shrink && !object->kept ? ctx->retained[ca] : grown) && !cr_domain_is_expired(ctx, ca);
     }
 }
 

@@ -46,8 +46,12 @@ struct cr_domain_object {
     bool is_leaf;
     size_t spec; /* index into leaves or targets */
     bool found;
-    enum cr_trust_reason refused;         /* why it may not be written; CR_TRUST_FINE: it may */
-    const char *refused_text;             /* in words */
+    enum cr_trust_reason refused; /* why it may not be written; CR_TRUST_FINE: it may */
+    const char *refused_text;     /* in words */
+    /* Of the last try to give it another bundle: CR_TRUST_WOULD_CUT_OFF: it keeps the one that it has;
+     * CR_TRUST_BUNDLE_TOO_COSTLY: it may grow, and loses nothing. CR_TRUST_FINE: nothing is known against it. */
+    enum cr_trust_reason kept;
+    const char *kept_text;                /* in words */
     const bool *bundle;                   /* [cas_len]: published there now */
     bool bundle_foreign;                  /* its trust has what is no CA at hand or cannot be read: written anew */
     struct cr_domain_leaf_view published; /* leaves */

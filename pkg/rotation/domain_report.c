@@ -67,6 +67,8 @@ static struct problem problem_of(const struct domain_ctx *ctx, size_t at)
         return (struct problem){object->refused, cr_or_empty(object->refused_text)};
     if (leaf->problem)
         return (struct problem){leaf->problem, leaf->problem_text};
+    if (object->kept)
+        return (struct problem){object->kept, cr_or_empty(object->kept_text)};
     if (!object->found && cr_domain_is_ca_bundle(ctx, object))
         return (struct problem){CR_TRUST_NOT_FOUND, "it does not exist, and is not created by a trust domain"};
     return (struct problem){CR_TRUST_FINE, NULL};

@@ -61,11 +61,17 @@ static void add_write(struct domain_ctx *ctx, size_t at)
                                  .save_previous = replaces && is_worth_keeping(ctx, at)};
 }
 
+/* With another one somebody would be cut off, whatever is wrong with this one. */
+static bool keeps_bundle(const struct domain_ctx *ctx, size_t at)
+{
+    return ctx->world->objects[at].kept == CR_TRUST_WOULD_CUT_OFF;
+}
+
 static bool is_wanted(const struct domain_ctx *ctx, size_t at)
 {
     return cr_domain_may_write(&ctx->world->objects[at]) && cr_domain_will_be_there(ctx, at) &&
            has_any(ctx, ctx->bundles + at * ctx->world->cas_len) &&
-           (ctx->leaves[at].act != CR_LEAF_ACT_KEEP || !is_as_it_shall_be(ctx, at));
+           (ctx->leaves[at].act != CR_LEAF_ACT_KEEP || !(keeps_bundle(ctx, at) || is_as_it_shall_be(ctx, at)));
 }
 
 /* Bundles that grow come before leaves: who is killed in between has published too much trust, not too little. What is

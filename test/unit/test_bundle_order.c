@@ -150,10 +150,13 @@ static void where_nothing_keeps_everybody_openssl_and_go_are_kept(void **state)
     AUTO_CERT leaf = leaf_of(old);
     AUTO_CERT other = make_ca(.cn = "other");
     AUTO_CERT of_other = make(.cn = "api", .issuer = other);
-    expect(
-        &(struct scene){
-            {fresh, old, other}, {CR_ORDER_MUST, CR_ORDER_WANTED, CR_ORDER_SPARE}, {1, 2}, 2, {leaf, of_other}},
-        CR_BUNDLE_PROVED, 1, WANT(1, 0, 2));
+    const struct scene scene = {
+        {fresh, old, other}, {CR_ORDER_MUST, CR_ORDER_WANTED, CR_ORDER_SPARE}, {1, 2}, 2, {of_other, leaf}};
+    expect(&scene, CR_BUNDLE_PROVED, 1, WANT(1, 0, 2));
+    CR_CLEANUP(cr_ordered) struct cr_ordered ordered;
+    arrange(&scene, &ordered);
+    assert_int_equal(ordered.leaf, 1);
+    assert_int_equal(ordered.client, CR_CLIENT_GNUTLS);
 }
 
 static void where_these_would_lose_too_there_is_none(void **state)

@@ -231,6 +231,73 @@ static void the_root_above_is_trusted_for_a_ca_or_the_ca_itself(void **state)
     }
 }
 
+/* --- the order of a bundle --- */
+
+struct order_row {
+    const char *rule;
+    const struct test_cert *published[2]; /* each in a text of its own; NULL: none */
+    const struct test_cert *must, *spare;
+    enum cr_bundle_proof proof;
+    size_t len;
+    const char *leaf, *client;
+};
+
+static void ask_for_order(const struct cr_ca_set *set, const struct order_row *row, const struct cr_bundle_leaf *leaves,
+                          size_t leaves_len)
+{
+    struct cr_error err = {0};
+    struct cr_bundle_finding finding;
+    struct cr_pem_input published[2];
+    bool must[] = {false, false};
+    bool spare[] = {false, false};
+    const size_t preferred[] = {0, 1};
+    size_t order[2];
+    size_t len = 0;
+    size_t texts = 0;
+    for (; texts < 2 && row->published[texts]; texts++)
+        published[texts] = test_entry(row->published[texts]->cert_pem);
+    must[place_of(set, row->must)] = true;
+    if (row->spare)
+        spare[place_of(set, row->spare)] = true;
+    assert_true(cr_ca_set_arrange(set,
+                                  &(struct cr_ca_arrangement){.must = must,
+                                                              .spare = spare,
+                                                              .preferred = preferred,
+                                                              .published = published,
+                                                              .published_len = texts,
+                                                              .leaves = leaves,
+                                                              .leaves_len = leaves_len},
+                                  cr_clock_wall_ms(), order, &len, &finding, &err));
+    if (finding.proof != row->proof || len != row->len || !cr_streq(finding.leaf, row->leaf) ||
+        !cr_streq(finding.client, row->client))
+        fail_msg("%s: %d, %zu, %s, %s", row->rule, finding.proof, len, cr_or_empty(finding.leaf),
+                 cr_or_empty(finding.client));
+}
+
+static void an_order_serves_all_that_is_published_or_names_who_would_lose(void **state)
+{
+    (void)state;
+    AUTO_CERT old = make_ca(.cn = "old", .from_s = -2 * DAY_S);
+    AUTO_CERT fresh = make_ca(.cn = "new", .from_s = -DAY_S);
+    AUTO_CERT of_old = make(.cn = "web", .issuer = old);
+    AUTO_CERT of_fresh = make(.cn = "api", .issuer = fresh);
+    const struct cr_bundle_leaf leaves[] = {{.name = "only remembered"},
+                                            {.name = "api", .chain = test_entry(of_fresh->cert_pem)},
+                                            {.name = "web", .chain = test_entry(of_old->cert_pem)}};
+    const struct order_row rows[] = {
+        {"the old one is published nowhere", {fresh}, fresh, NULL, CR_BUNDLE_PROVED, 1, NULL, NULL},
+        {"in the second place", {fresh, old}, fresh, NULL, CR_BUNDLE_WOULD_CUT_OFF, 0, "web", "OpenSSL"},
+        {"the same, and it may stay", {fresh, old}, fresh, old, CR_BUNDLE_PROVED, 2, NULL, NULL},
+        {"in the only one", {old}, fresh, NULL, CR_BUNDLE_WOULD_CUT_OFF, 0, "web", "OpenSSL"},
+    };
+    AUTO_SET set = cr_ca_set_new();
+    add(set, old->cert_pem);
+    add(set, fresh->cert_pem);
+    cr_ca_set_sort(set);
+    for (size_t i = 0; i < cr_array_len(rows); i++)
+        ask_for_order(set, &rows[i], leaves, cr_array_len(leaves));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +307,7 @@ int main(void)
         cmocka_unit_test(a_chain_verifies_with_one_alone_trusted_and_what_it_brings),
         cmocka_unit_test(a_stranger_verifies_against_none_and_is_not_known),
         cmocka_unit_test(a_bundle_is_the_same_bytes_and_compares_as_such),
+        cmocka_unit_test(an_order_serves_all_that_is_published_or_names_who_would_lose),
         cmocka_unit_test(the_root_above_is_trusted_for_a_ca_or_the_ca_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

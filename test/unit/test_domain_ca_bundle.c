@@ -5,6 +5,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "controllers/domain_objects_internal.h"
 #include "support/domainscene.h"
 
 #define AUTO_CERT CR_CLEANUP(test_cert) struct test_cert *
@@ -156,11 +157,57 @@ static void webhooks_that_differ_are_written_anew(void **state)
     end(&f);
 }
 
+/* The API server verifies each webhook with the bundle of that webhook. */
+static void all_webhooks_are_asked_up_to_a_limit(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t webhooks; /* the first has the new CA, all others the old one, each in a text of its own */
+        enum cr_trust_reason reason;
+    } cases[] = {{1, CR_TRUST_FINE},
+                 {2, CR_TRUST_WOULD_CUT_OFF},
+                 {CR_DOMAIN_PLACES_MAX, CR_TRUST_WOULD_CUT_OFF},
+                 {CR_DOMAIN_PLACES_MAX + 1, CR_TRUST_BUNDLE_TOO_COSTLY}};
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct fixture f;
+        struct cr_error err = {0};
+        begin(&f, "{kind: MutatingWebhookConfiguration, name: hooks}", MUTATING, "{" OURS ", webhooks: []}");
+        AUTO_CERT old = make(.cn = "old", .ca = true, .from_s = -7200);
+        AUTO_CERT before = make(.cn = "web", .issuer = old);
+        fake_store_put(&f.s.store, SECRET_PATH("a", "web"),
+                       scene_secret("mesh", before->cert_pem, before->key_pem, old->cert_pem));
+        CR_CLEANUP(cr_json) struct cr_json *hooks = test_yaml("{" OURS ", webhooks: []}");
+        for (size_t k = 0; k < cases[i].webhooks; k++) {
+            cr_autofree char *text = k ? cr_asprintf("# %zu\n%s", k, old->cert_pem) : cr_strdup(f.ca->cert_pem);
+            cr_autofree char *base64 = cr_base64_encode(text, strlen(text));
+            cr_autofree char *name = cr_asprintf("hook%zu", k);
+            struct cr_json *hook = cr_json_add(cr_json_array_in(hooks, "webhooks"), cr_json_new_object());
+            cr_json_set_string(hook, "name", name);
+            cr_json_set_string(cr_json_object_in(hook, "clientConfig"), "caBundle", base64);
+        }
+        fake_store_put(&f.s.store, MUTATING, cr_steal(&hooks));
+        scene_look(&f.s);
+        bool only_new[] = {false, false};
+        assert_int_equal(f.s.world.cas_len, 2);
+        only_new[scene_ca(&f.s, f.ca)] = true;
+        CR_CLEANUP(cr_domain_written) struct cr_domain_written made;
+        const struct cr_domain_write write = {.object = 1, .bundle = only_new};
+        assert_true(cr_domain_objects_write(f.s.objects, &write, cr_clock_wall_ms(), &made, &err));
+        assert_int_equal(made.reason, cases[i].reason);
+        scene_look(&f.s);
+        assert_false(f.s.world.objects[1].bundle_foreign);
+        assert_true(f.s.world.objects[1].bundle[scene_ca(&f.s, f.ca)]);
+        assert_int_equal(f.s.world.objects[1].bundle[scene_ca(&f.s, old)], cases[i].reason != CR_TRUST_FINE);
+        end(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_have_the_bundle_is_refused_in_words),
         cmocka_unit_test(nothing_but_the_ca_bundle_changes),
+        cmocka_unit_test(all_webhooks_are_asked_up_to_a_limit),
         cmocka_unit_test(webhooks_that_differ_are_written_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

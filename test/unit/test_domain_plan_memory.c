@@ -312,6 +312,53 @@ static void a_ca_whose_issuer_is_at_hand_is_warned_of_by_nobody(void **state)
     assert_false(has_event(&plan, "NewCANeedsItsIssuer"));
 }
 
+/* Each wants to give o1 another bundle; what was found when that was tried stands in the way. */
+static void a_bundle_that_would_cut_somebody_off_stays_and_is_said(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        struct plan_case c;
+        enum cr_trust_reason kept;
+        const char *plan;
+    } rows[] = {
+        {"a CA could go",
+         {.spec = "issue converged", .cas = "aB", .objects = {{"ba", "1b", "*"}, {"ba", NULL, "*"}}},
+         CR_TRUST_WOULD_CUT_OFF,
+         "0:b"},
+        {"a CA could go, and nobody can say",
+         {.spec = "issue converged", .cas = "aB", .objects = {{"ba", "1b", "*"}, {"ba", NULL, "*"}}},
+         CR_TRUST_BUNDLE_TOO_COSTLY,
+         "0:b"},
+        {"a CA comes",
+         {.spec = "issue staging", .cas = "AB", .objects = {{"a", "1a", "*"}, {"a", NULL, "*"}}},
+         CR_TRUST_WOULD_CUT_OFF,
+         "0:ba"},
+        {"a CA comes, and nobody can say: it grows",
+         {.spec = "issue staging", .cas = "AB", .objects = {{"a", "1a", "*"}, {"a", NULL, "*"}}},
+         CR_TRUST_BUNDLE_TOO_COSTLY,
+         "0:ba 1:ba"},
+        {"what cannot be read is not put right either",
+         {.spec = "issue", .cas = "A", .objects = {{"a", "1a", "*"}, {"a?", NULL, "*"}}},
+         CR_TRUST_WOULD_CUT_OFF,
+         ""},
+    };
+    for (size_t i = 0; i < cr_array_len(rows); i++) {
+        CR_CLEANUP(scene) struct scene *s = scene_new(&rows[i].c);
+        CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+        s->objects[1].kept = rows[i].kept;
+        s->objects[1].kept_text = "OpenSSL would not verify the leaf of Secret ns/o0 any more";
+        go_on(s, 0, &plan);
+        cr_autofree char *told = tell(s, &plan);
+        if (!cr_streq(told, rows[i].plan))
+            fail_msg("%s: %s", rows[i].rule, told);
+        assert_int_equal(plan.status.objects[1].problem, rows[i].kept);
+        assert_false(condition(&plan.status, "Converged")->status);
+        assert_string_equal(condition(&plan.status, "Degraded")->reason, cr_trust_reason_name(rows[i].kept));
+        assert_non_null(strstr(condition(&plan.status, "Degraded")->message, "the leaf of Secret ns/o0"));
+    }
+}
+
 static void what_was_taken_from_us_has_readers(void **state)
 {
     (void)state;
@@ -496,6 +543,7 @@ int main(void)
         cmocka_unit_test(a_ca_that_stays_for_a_leaf_names_it),
         cmocka_unit_test(a_leaf_whose_root_is_not_at_hand_replaces_none_that_has_its_root),
         cmocka_unit_test(a_ca_whose_issuer_is_at_hand_is_warned_of_by_nobody),
+        cmocka_unit_test(a_bundle_that_would_cut_somebody_off_stays_and_is_said),
         cmocka_unit_test(what_was_taken_from_us_has_readers),
         cmocka_unit_test(what_was_deleted_has_readers_and_is_made_anew_first),
         cmocka_unit_test(a_new_leaf_waits_for_a_deleted_target_that_may_not_be_written),

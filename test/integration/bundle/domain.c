@@ -275,7 +275,7 @@ static void write_one(struct cr_domain_objects *objects, const struct cr_domain_
 {
     struct cr_error err = {0};
     char leaves[GAME_TEXT];
-    cr_autofree char *made = NULL;
+    CR_CLEANUP(cr_domain_written) struct cr_domain_written made = {0};
     const struct cr_domain_object *object = &world->objects[write->object];
     known_leaves(leaves);
     cr_autofree char *before = bundle_of(object);

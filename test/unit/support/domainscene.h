@@ -162,14 +162,14 @@ static inline size_t scene_ca(const struct domain_scene *s, const struct test_ce
 static inline bool scene_write(struct domain_scene *s, struct cr_domain_write write, struct cr_error *err)
 {
     cr_autofree bool *all = NULL;
-    cr_autofree char *version = NULL;
+    CR_CLEANUP(cr_domain_written) struct cr_domain_written made = {0};
     if (!write.bundle) {
         all = cr_calloc(s->world.cas_len + 1, sizeof *all);
         memset(all, true, s->world.cas_len * sizeof *all);
         write.bundle = all;
     }
-    bool written = cr_domain_objects_write(s->objects, &write, cr_clock_wall_ms(), &version, err);
-    assert_true(!written == !version);
+    bool written = cr_domain_objects_write(s->objects, &write, cr_clock_wall_ms(), &made, err);
+    assert_true(!written == !made.version || made.reason);
     return written;
 }
 

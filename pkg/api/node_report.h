@@ -88,11 +88,11 @@ struct cr_node_file {
     char *place;                       /* cr_node_place_name */
     char *path;                        /* on the node; NULL: it is none */
     bool alone, own, signs_and_trusts; /* node/parameters.h */
+    bool kept;                         /* it is of an earlier look, since its program cannot be looked at now */
     enum cr_method method;
     int64_t max_delay_ms;
     enum cr_node_file_kind kind;
     char *problem; /* why it is not read, or what is wrong with it (the key does not fit); NULL: nothing */
-    bool kept;     /* it is of an earlier look, since its program cannot be looked at now */
     /* Fingerprints: of Leaf and Signer the first certificate's, of Trust all CAs', in the order of the file; of Keys
      * SHA-256 of each SubjectPublicKeyInfo (what a service account token's "kid" has, in hexadecimal). */
     struct cr_strvec prints;

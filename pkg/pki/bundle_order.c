@@ -377,8 +377,11 @@ void cr_bundle_arrange(struct cr_cutoff *cutoff, const struct cr_order_question 
     size_t len = question->len;
     cr_autofree size_t *order = cr_calloc(len + 1, sizeof *order);
     cr_autofree bool *chosen = cr_calloc(len + 1, sizeof *chosen);
-    cr_autofree size_t *bundle = cr_calloc(len + 1, sizeof *bundle);
-    struct work w = {cutoff, question, order, chosen, bundle, 0, 0};
+    struct work w = {.cutoff = cutoff,
+                     .q = question,
+                     .order = order,
+                     .chosen = chosen,
+                     .bundle = cr_calloc(len + 1, sizeof *w.bundle)};
     *out = (struct cr_ordered){.proof = CR_BUNDLE_PROVED};
     memcpy(order, question->preferred, len * sizeof *order);
     for (size_t i = 0; i < len; i++)
@@ -387,5 +390,5 @@ void cr_bundle_arrange(struct cr_cutoff *cutoff, const struct cr_order_question 
         keep_all(&w, out);
     else
         arrange(&w, out);
-    bundle = w.bundle;
+    free(w.bundle); /* NULL where it was handed over */
 }

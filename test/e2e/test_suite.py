@@ -84,6 +84,20 @@ def test_what_cannot_begin_is_named_and_the_run_has_failed(logs: Path, capsys: p
     assert last == "2 passed, 2 failed, 0 skipped"
 
 
+def test_at_the_end_each_failed_test_is_named(logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "report.xml"
+    cases = (
+        '<testcase classname="e2e.test_mesh" name="test_calls"><failure message="AssertionError: 3 calls&#10;failed"/></testcase>'
+        '<testcase classname="e2e.test_mesh" name="test_setup"><error message=""/></testcase><testcase classname="e2e.test_mesh" name="test_good"/>'
+    )
+    written = f'<testsuites><testsuite tests="3" failures="1" errors="1">{cases}</testsuite></testsuites>'
+    step = Step("e2e", ["sh", "-c", "printf %s \"$1\" >\"$2\"; exit 1", "sh", written, report], report=report, ran=frozenset({0, 1}))
+    assert cli.conclude(_run(logs, step).values()) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[-4:-2] == ["  e2e/test_mesh.py::test_calls: AssertionError: 3 calls failed", "  e2e/test_mesh.py::test_setup"]
+    assert said[-1] == "1 passed, 2 failed, 0 skipped"
+
+
 @pytest.mark.parametrize(
     ("scripts", "status"), [(["exit 0"], 0), (["exit 0", "exit 1"], 1), ([], 1)], ids=["all passed", "one failed", "nothing ran"]
 )

@@ -151,8 +151,9 @@ class Stage:
             self._plane, self._namespace, f"operator-{next(self._numbers)}", kubeconfig, self._folder, *flags,
             extra_environment=sanitizers.ENVIRONMENT,
         )  # fmt: skip
-        # What there is may look settled until it has looked, too.
+        # What there is may look settled until it has looked at it, too: with what was put back, all is as before the change.
         self._operator.wait_line("all caches are in sync", timeout=_DEADLINE)
+        wait_until("the first look at each policy", self._has_looked, _DEADLINE)
         self._in_sync = time.monotonic()
 
     def _wait_at_rest(self, what: str) -> None:
@@ -162,6 +163,12 @@ class Stage:
             raise AssertionError(f"not at rest after {what}: {json.dumps(self._get_policies())}; {self._operator.log}") from None
 
     # --- looking
+
+    def _has_looked(self) -> bool:
+        assert self._operator
+        page = self._operator.get("/metrics")[1]
+        counted = sum(float(line.split()[-1]) for line in page.splitlines() if line.startswith("certroll_reconciles_total{"))
+        return counted >= len(self._get_policies())
 
     def _at_rest(self) -> bool:
         """What the Secret holds now is settled, and nobody has written anything for a while."""

@@ -9,7 +9,7 @@ import shutil
 import signal
 from collections.abc import Collection
 
-from . import plan, selection, timeline
+from . import junit, plan, selection, timeline
 from .schedule import Schedule
 from .step import Counts, Outcome
 
@@ -74,13 +74,15 @@ def can_be_ended() -> None:
 
 
 def conclude(outcomes: Collection[Outcome]) -> int:
-    """Says what is wrong, and in the last line how much; the exit status of the run."""
+    """Says what failed, and in the last line how much; the exit status of the run. A log that keeps its end keeps this."""
     counts = sum((outcome.counts for outcome in outcomes), Counts())
     for outcome in outcomes:
         if outcome.trouble:
             print(f"{outcome.step.name}: {outcome.trouble}")
         elif outcome.counts.failed:
             print(f"{outcome.step.name}: {outcome.counts}, see build/test-steps/{outcome.step.name}.log")
+            for failure in junit.failures(outcome.step.report) if outcome.step.report else ():
+                print(f"  {failure}")
     if counts.failed:
         print("logs of failed tests: build/test-logs/")
     print(counts)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from .step import Counts
 
+_MESSAGE = 600  # characters of what a failed test says
+
 
 def read(report: Path) -> Counts:
     """Raises OSError when there is none, ParseError when it is only half there."""
@@ -20,6 +22,21 @@ def read(report: Path) -> Counts:
     skipped = total("skipped") + total("disabled")
     failed = total("failures") + total("errors")
     return Counts(total("tests") - failed - skipped, failed, skipped)
+
+
+def failures(report: Path) -> Iterator[str]:
+    """Each test that failed, with how its message begins. Nothing where there is no report."""
+    try:
+        root = tree.parse(report).getroot()
+    except (OSError, tree.ParseError):
+        return
+    for case in root.iter("testcase"):
+        for found in (*case.findall("failure"), *case.findall("error")):
+            message = " ".join((found.get("message") or "").split())
+            folders = (case.get("classname") or "").split(".")
+            # ctest repeats the name of the test as its class.
+            name = case.get("name") if folders == [case.get("name")] else f"{'/'.join(folders)}.py::{case.get('name')}"
+            yield f"{name}: {message[:_MESSAGE]}" if message else f"{name}"
 
 
 def durations(report: Path) -> Iterator[tuple[str, float]]:

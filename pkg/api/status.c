@@ -199,6 +199,40 @@ const struct cr_condition *cr_status_condition_get(const struct cr_policy_status
     return i < CR_CONDITIONS && status->conditions[i].reason ? &status->conditions[i] : NULL;
 }
 
+bool cr_condition_is_trouble(const struct cr_condition *condition)
+{
+    if (!condition->reason || cr_streq(condition->type, "Rotating"))
+        return false;
+    bool should_be = cr_streq(condition->type, "Ready") || cr_streq(condition->type, "Converged");
+    return condition->status != should_be;
+}
+
+const char *cr_policy_status_problem(const struct cr_policy_status *status)
+{
+    static const char *const types[] = {"Ready", "Degraded", "ExpiringSoon", "Conflict", "Blocked"};
+    for (size_t i = 0; i < cr_array_len(types); i++) {
+        const struct cr_condition *condition = cr_status_condition_get(status, types[i]);
+        if (condition && cr_condition_is_trouble(condition))
+            return condition->reason;
+    }
+    return NULL;
+}
+
+static int64_t earlier(int64_t a_ms, int64_t b_ms)
+{
+    return a_ms && (!b_ms || a_ms < b_ms) ? a_ms : b_ms;
+}
+
+int64_t cr_secret_status_leaf_end_ms(const struct cr_secret_status *secret)
+{
+    int64_t end_ms = secret->problem_reason ? secret->problem_not_after_ms : 0;
+    if (secret->has_settled && secret->settled.has_leaf)
+        end_ms = earlier(end_ms, secret->settled.not_after_ms);
+    if (secret->pending.set && secret->pending.target.has_leaf)
+        end_ms = earlier(end_ms, secret->pending.target.not_after_ms);
+    return end_ms;
+}
+
 void cr_status_history_add(struct cr_policy_status *status, const struct cr_rotation_record *record)
 {
     struct cr_rotation_record added; /* a copy first: record may be one of status's own */

@@ -62,7 +62,12 @@ struct cr_secret_status {
     struct cr_pending_change pending;
     char *problem_reason; /* NULL: none; the word of a cr_material_problem, or CR_PROBLEM_NOT_FOUND */
     char *problem_message;
+    int64_t
+        problem_not_after_ms; /* when the leaf ends that cannot be used; 0: it could not be read, or there is none */
 };
+/* When the first of the leaves ends that pods may serve: the one that the Secret holds, also when it cannot be used,
+ * and the one of before until every consumer has another. 0: there is none. */
+int64_t cr_secret_status_leaf_end_ms(const struct cr_secret_status *secret);
 
 struct cr_pod_counts {
     int total, verified, inferred, stale, unknown;
@@ -165,9 +170,9 @@ void cr_policy_status_decode(const struct cr_json *status, struct cr_policy_stat
 /* Owned. It fits into the object that etcd takes (1.5 MiB with the spec), whatever the Secrets hold: lists of CAs and
  * of opaque keys have a share each of what there is for all Secrets; of a longer one only a summary is encoded. Adds
  * `totals` {secrets, consumers, converged, pods, verified, …}, and for printer columns `expires` (earliest end of a
- * leaf, or of trust that comes without one) and `converged` ("3/3": idle or converged, of those not absent). Each
- * member of status is always there (`expires` may be null), so that the result can be a merge patch. Texts are cut to
- * the schema's lengths. */
+ * leaf, or of trust that comes without one), `converged` ("3/3": idle or converged, of those not absent) and `problem`
+ * (cr_policy_status_problem). Each member of status is always there (the first and the last may be null), so that the
+ * result can be a merge patch. Texts are cut to the schema's lengths. */
 struct cr_json *cr_policy_status_encode(const struct cr_policy_status *status);
 
 /* Borrowed, NULL when absent. */
@@ -183,6 +188,12 @@ void cr_status_keep_consumers(struct cr_policy_status *status, const struct cr_s
 void cr_status_condition(struct cr_policy_status *status, const char *type, bool value, const char *reason,
                          const char *message, int64_t generation, int64_t now_ms);
 const struct cr_condition *cr_status_condition_get(const struct cr_policy_status *status, const char *type);
+/* Whether a person should know of it: Ready and Converged when they are not True, of the others but Rotating those that
+ * are. One that is not set is no trouble. */
+bool cr_condition_is_trouble(const struct cr_condition *condition);
+/* The reason of the first of Ready, Degraded, ExpiringSoon, Conflict and Blocked that is trouble; NULL: none is.
+ * Borrowed. */
+const char *cr_policy_status_problem(const struct cr_policy_status *status);
 /* Puts a record first; takes copies. The oldest goes. */
 void cr_status_history_add(struct cr_policy_status *status, const struct cr_rotation_record *record);
 

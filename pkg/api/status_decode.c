@@ -185,8 +185,10 @@ static void decode_secret(const struct cr_json *json, struct cr_policy_status *s
     if (out->has_settled)
         decode_pending(cr_json_get(json, "pending"), &out->pending);
     out->problem_reason = cr_status_text_or_null(problem, "reason");
-    if (out->problem_reason)
-        out->problem_message = cr_status_text_or_null(problem, "message");
+    if (!out->problem_reason)
+        return;
+    out->problem_message = cr_status_text_or_null(problem, "message");
+    out->problem_not_after_ms = cr_status_time_or_0(problem, "notAfter");
 }
 
 static int count_at(const struct cr_json *pods, const char *key)

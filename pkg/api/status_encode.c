@@ -145,19 +145,14 @@ static struct cr_json *encode_pending(const struct cr_pending_change *pending, s
     return object;
 }
 
-/* When this material stops to be useful: its leaf's end; for trust alone, that of the CA that lasts longest. 0: never.
- */
-static int64_t material_end(const struct cr_material *m)
-{
-    return m->has_leaf ? m->not_after_ms : cr_material_summarize_trust(m).not_after_ms;
-}
-
-/* Of what the Secret holds now. */
+/* The end of the first leaf; for trust alone, of the CA that lasts longest. 0: never. */
 static int64_t secret_end(const struct cr_secret_status *secret)
 {
-    if (secret->pending.set)
-        return material_end(&secret->pending.target);
-    return secret->has_settled ? material_end(&secret->settled) : 0;
+    int64_t leaf_ms = cr_secret_status_leaf_end_ms(secret);
+    if (leaf_ms)
+        return leaf_ms;
+    const struct cr_material *now = secret->pending.set ? &secret->pending.target : &secret->settled;
+    return cr_material_summarize_trust(now).not_after_ms;
 }
 
 /* Of what the material has. */
@@ -190,6 +185,7 @@ static struct cr_json *encode_secret(const struct cr_secret_status *secret, size
         struct cr_json *problem = cr_json_object_in(object, "problem");
         cr_status_set_text(problem, "reason", secret->problem_reason, WORD_MAX);
         cr_status_set_text(problem, "message", cr_or_empty(secret->problem_message), PROBLEM_MAX);
+        cr_status_set_time(problem, "notAfter", secret->problem_not_after_ms);
     }
     return object;
 }
@@ -379,6 +375,8 @@ struct cr_json *cr_policy_status_encode(const struct cr_policy_status *status)
     cr_json_set(out, "consumers", encode_consumers(status));
     encode_totals(status, out);
     encode_expires(status, out);
+    const char *problem = cr_policy_status_problem(status);
+    cr_json_set(out, "problem", problem ? cr_json_new_string(problem) : cr_json_new_null());
     cr_json_set(out, "conditions", cr_conditions_encode(status->conditions, CR_CONDITIONS));
     cr_json_set(out, "history", encode_history(status));
     return out;

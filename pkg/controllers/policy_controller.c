@@ -199,6 +199,11 @@ static int64_t status_pause_ms(const struct turn *turn)
     return due > now ? due - now : 0;
 }
 
+static void show_metrics(const struct turn *turn, const struct cr_world *world, const struct cr_policy_status *status)
+{
+    cr_policy_metrics_show(turn->controller->metrics, turn->policy->ns, turn->policy->name, world, status);
+}
+
 static bool report(struct turn *turn, const struct cr_gathered *gathered, const struct cr_plan *plan,
                    struct cr_error *err)
 {
@@ -213,7 +218,7 @@ static bool report(struct turn *turn, const struct cr_gathered *gathered, const 
         return false;
     if (wrote)
         cr_act_say(&turn->controller->actor, gathered, plan);
-    cr_policy_metrics_show(turn->controller->metrics, &gathered->world, &plan->status);
+    show_metrics(turn, &gathered->world, &plan->status);
     return !wrote || check_kept(turn, &plan->status, err);
 }
 
@@ -349,6 +354,7 @@ static bool report_unseen(struct turn *turn, const char *problem, struct cr_erro
     CR_CLEANUP(cr_policy_status) struct cr_policy_status after = {0};
     cr_plan_unseen(&turn->status, turn->policy->generation, problem, cr_clock_wall_ms(), &after);
     bool wrote = false;
+    show_metrics(turn, NULL, &after);
     return write_status(turn, &after, &wrote, err);
 }
 
@@ -413,6 +419,7 @@ static bool report_invalid(struct turn *turn, const struct cr_snapshot *snapshot
     CR_CLEANUP(cr_policy_status) struct cr_policy_status after = {0};
     cr_plan_invalid(&turn->status, cr_obj_generation(snapshot->json), problem, cr_clock_wall_ms(), &after);
     bool wrote = false;
+    show_metrics(turn, NULL, &after);
     bool done = write_status(turn, &after, &wrote, err);
     turn->policy = NULL;
     if (!done || !wrote)

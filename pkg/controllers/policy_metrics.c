@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "base/strmap.h"
 #include "base/strvec.h"
+#include "rotation/expiry.h"
 
 enum { STATES = CR_CONSUMER_ABSENT + 1, DECISIONS = CR_DECISION_RESTART + 1, EVIDENCE = 4 };
 
@@ -18,6 +19,9 @@ enum { STATES = CR_CONSUMER_ABSENT + 1, DECISIONS = CR_DECISION_RESTART + 1, EVI
 static const char *const evidence_words[EVIDENCE] = {"Verified", "Inferred", "Stale", "Unknown"};
 
 /* --- what is shown --- */
+
+/* Those whose labels beside namespace and policy are words: which of them a policy has must be remembered. */
+enum series { LEAF_END, CA_END, EXPIRED_CAS, SECRET_PROBLEM, CONDITION, SERIES };
 
 struct tally {
     int states[STATES];
@@ -30,7 +34,7 @@ struct tally {
 /* Of one policy. */
 struct shown {
     struct tally tally;
-    struct cr_strvec secrets; /* with a leaf */
+    struct cr_strvec series; /* of its Secrets and conditions: "metric\nlabel[\nlabel]" */
 };
 
 /* Of one namespace: the sums over its policies. */
@@ -40,7 +44,7 @@ struct town {
 };
 
 struct cr_policy_metrics {
-    struct cr_metric *not_after;
+    struct cr_metric *of_series[SERIES];
     struct cr_metric *consumers;
     struct cr_metric *blocked;
     struct cr_metric *decisions;
@@ -53,12 +57,11 @@ struct cr_policy_metrics {
     pthread_mutex_t lock;    /* guards what is below */
     struct cr_strmap *shown; /* by namespace/name: struct cr_pack of a struct shown, most of whose numbers are 0 */
     struct cr_strmap *towns;
-    struct cr_strmap *secrets; /* by namespace/name: a size_t, the policies that show it */
 };
 
 static void shown_dispose(struct shown *shown)
 {
-    cr_strvec_dispose(&shown->secrets);
+    cr_strvec_dispose(&shown->series);
 }
 CR_DEFINE_DISPOSE(shown, struct shown, shown_dispose)
 
@@ -83,7 +86,7 @@ static struct cr_pack *keep(const struct shown *shown)
     pack_counts(&packed, shown->tally.decisions, DECISIONS);
     pack_counts(&packed, shown->tally.pods, EVIDENCE);
     pack_counts(&packed, &shown->tally.pending, 1);
-    cr_pack_texts(&packed, &shown->secrets);
+    cr_pack_texts(&packed, &shown->series);
     return cr_pack_keep(&packed);
 }
 
@@ -96,16 +99,13 @@ static struct shown recall(const struct cr_pack *kept)
     unpack_counts(&from, shown.tally.decisions, DECISIONS);
     unpack_counts(&from, shown.tally.pods, EVIDENCE);
     unpack_counts(&from, &shown.tally.pending, 1);
-    cr_unpack_texts(&from, &shown.secrets);
+    cr_unpack_texts(&from, &shown.series);
     cr_unpacking_end(&from);
     return shown;
 }
 
 static void register_gauges(struct cr_policy_metrics *m, struct cr_metrics *metrics)
 {
-    m->not_after = cr_metrics_gauge(metrics, "certroll_secret_not_after_timestamp_seconds",
-                                    "When the leaf of a Secret expires, in seconds since the epoch.",
-                                    CR_LABELS("namespace", "secret"));
     m->consumers = cr_metrics_gauge(metrics, "certroll_consumers", "Consumers of a policy by their state.",
                                     CR_LABELS("namespace", "policy", "state"));
     m->blocked = cr_metrics_gauge(metrics, "certroll_consumers_blocked",
@@ -120,6 +120,28 @@ static void register_gauges(struct cr_policy_metrics *m, struct cr_metrics *metr
     m->pending =
         cr_metrics_gauge(metrics, "certroll_pending_rotations",
                          "Changes of Secrets that not all consumers in a namespace have yet.", CR_LABELS("namespace"));
+}
+
+static void register_series(struct cr_policy_metrics *m, struct cr_metrics *metrics)
+{
+    m->of_series[LEAF_END] =
+        cr_metrics_gauge(metrics, "certroll_secret_not_after_timestamp_seconds",
+                         "When the first of a Secret's leaves ends that pods may serve, in seconds since the epoch.",
+                         CR_LABELS("namespace", "policy", "secret"));
+    m->of_series[CA_END] =
+        cr_metrics_gauge(metrics, "certroll_secret_ca_not_after_timestamp_seconds",
+                         "When the first of a Secret's CAs ends that has not yet, in seconds since the epoch.",
+                         CR_LABELS("namespace", "policy", "secret"));
+    m->of_series[EXPIRED_CAS] =
+        cr_metrics_gauge(metrics, "certroll_secret_expired_cas", "CAs of a Secret that have expired.",
+                         CR_LABELS("namespace", "policy", "secret"));
+    m->of_series[SECRET_PROBLEM] =
+        cr_metrics_gauge(metrics, "certroll_secret_problem", "Why what a Secret holds cannot be used; always 1.",
+                         CR_LABELS("namespace", "policy", "secret", "reason"));
+    m->of_series[CONDITION] =
+        cr_metrics_gauge(metrics, "certroll_policy_condition",
+                         "A condition of a policy that is not as it should be: 1 when it is True, 0 when it is False.",
+                         CR_LABELS("namespace", "policy", "type", "reason"));
 }
 
 static void register_totals(struct cr_policy_metrics *m, struct cr_metrics *metrics)
@@ -142,11 +164,11 @@ struct cr_policy_metrics *cr_policy_metrics_new(struct cr_metrics *metrics)
 {
     struct cr_policy_metrics *m = cr_new(struct cr_policy_metrics);
     register_gauges(m, metrics);
+    register_series(m, metrics);
     register_totals(m, metrics);
     pthread_mutex_init(&m->lock, NULL);
     m->shown = cr_strmap_new(free);
     m->towns = cr_strmap_new(free);
-    m->secrets = cr_strmap_new(free);
     return m;
 }
 
@@ -156,7 +178,6 @@ void cr_policy_metrics_free(struct cr_policy_metrics *m)
         return;
     cr_strmap_free(m->shown);
     cr_strmap_free(m->towns);
-    cr_strmap_free(m->secrets);
     pthread_mutex_destroy(&m->lock);
     free(m);
 }
@@ -241,46 +262,92 @@ static void move_sums(struct tally *sums, const struct tally *before, const stru
     sums->pending += after->pending - before->pending;
 }
 
-/* One more policy shows it. */
-static void hold_secret(struct cr_policy_metrics *m, const char *ns, const char *name)
+/* The policy whose series are shown anew. */
+struct showing {
+    const struct cr_policy_metrics *metrics;
+    const char *ns, *policy;
+    struct cr_strvec *series;
+};
+
+/* reason: NULL where there is no such label. */
+static void show_series(const struct showing *to, enum series which, const char *word, const char *reason, double value)
 {
-    cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
-    size_t *policies = cr_strmap_get(m->secrets, key);
-    if (!policies) {
-        policies = cr_new(size_t);
-        cr_strmap_set(m->secrets, key, policies);
-    }
-    ++*policies;
+    cr_autofree char *key = cr_asprintf("%d\n%s%s%s", which, word, reason ? "\n" : "", cr_or_empty(reason));
+    cr_strvec_add(to->series, key);
+    cr_metric_set(to->metrics->of_series[which], CR_LABELS(to->ns, to->policy, word, reason), value);
 }
 
-/* An alert on the expiry of what no policy has any more would never end. */
-static void release_secret(struct cr_policy_metrics *m, const char *ns, const char *name)
+static void hide_series(const struct showing *to, const char *key)
 {
-    cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
-    size_t *policies = cr_strmap_get(m->secrets, key);
-    if (!policies || --*policies)
-        return;
-    cr_strmap_remove(m->secrets, key);
-    cr_metric_remove(m->not_after, CR_LABELS(ns, name));
+    char *end = NULL;
+    enum series which = (enum series)strtol(key, &end, 10);
+    cr_autofree char *word = cr_strdup(end + 1);
+    char *reason = strchr(word, '\n');
+    if (reason)
+        *reason++ = '\0';
+    cr_metric_remove(to->metrics->of_series[which], CR_LABELS(to->ns, to->policy, word, reason));
 }
 
-/* world NULL: none any more. */
-static void show_secrets(struct cr_policy_metrics *m, const char *ns, struct shown *shown, const struct cr_world *world)
+/* What the Secret holds; nothing where it cannot be known. */
+static struct cr_world_secret held(const struct cr_world *world, const char *name)
 {
-    struct cr_strvec before = shown->secrets;
-    shown->secrets = (struct cr_strvec){0};
-    for (size_t i = 0; world && i < world->policy->secrets_len; i++) {
-        const struct cr_material *material = world->secrets[i].material;
-        const char *name = world->policy->secrets[i].name;
-        if (!material || !material->has_leaf || cr_strvec_has(&shown->secrets, name))
-            continue;
-        cr_strvec_add(&shown->secrets, name);
-        hold_secret(m, ns, name);
-        cr_metric_set(m->not_after, CR_LABELS(ns, name), (double)material->not_after_ms / 1000.0);
+    for (size_t i = 0; world && i < world->policy->secrets_len; i++)
+        if (cr_streq(world->policy->secrets[i].name, name))
+            return world->secrets[i];
+    return (struct cr_world_secret){0};
+}
+
+static void show_secret(const struct showing *to, const struct cr_world_secret *now,
+                        const struct cr_secret_status *secret)
+{
+    const struct cr_expiry expiry = cr_expiry_of(now, secret, cr_clock_wall_ms());
+    if (expiry.leaf_ms)
+        show_series(to, LEAF_END, secret->name, NULL, (double)expiry.leaf_ms / 1000.0);
+    if (expiry.ca_ms)
+        show_series(to, CA_END, secret->name, NULL, (double)expiry.ca_ms / 1000.0);
+    if (expiry.expired)
+        show_series(to, EXPIRED_CAS, secret->name, NULL, (double)expiry.expired);
+    if (secret->problem_reason)
+        show_series(to, SECRET_PROBLEM, secret->name, secret->problem_reason, 1);
+}
+
+static void show_all_series(const struct showing *to, const struct cr_world *world,
+                            const struct cr_policy_status *status)
+{
+    for (size_t i = 0; i < status->secrets_len; i++) {
+        const struct cr_world_secret now = held(world, status->secrets[i].name);
+        show_secret(to, &now, &status->secrets[i]);
     }
-    for (size_t i = 0; i < before.len; i++)
-        release_secret(m, ns, before.items[i]);
-    cr_strvec_dispose(&before);
+    for (size_t i = 0; i < CR_CONDITIONS; i++) {
+        const struct cr_condition *condition = &status->conditions[i];
+        if (cr_condition_is_trouble(condition))
+            show_series(to, CONDITION, condition->type, condition->reason, condition->status);
+    }
+    cr_strvec_sort(to->series);
+}
+
+/* Both sorted. */
+static void hide_what_is_over(const struct showing *to, const struct cr_strvec *before)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < before->len; i++) {
+        while (k < to->series->len && strcmp(to->series->items[k], before->items[i]) < 0)
+            k++;
+        if (k == to->series->len || strcmp(to->series->items[k], before->items[i]) != 0)
+            hide_series(to, before->items[i]);
+    }
+}
+
+/* status NULL: the policy has none any more. An alert on what no policy has would never end. */
+static void move_series(struct cr_policy_metrics *m, const char *ns, const char *policy, struct shown *shown,
+                        const struct cr_world *world, const struct cr_policy_status *status)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec before = shown->series;
+    shown->series = (struct cr_strvec){0};
+    const struct showing to = {.metrics = m, .ns = ns, .policy = policy, .series = &shown->series};
+    if (status)
+        show_all_series(&to, world, status);
+    hide_what_is_over(&to, &before);
 }
 
 /* Of a policy that is new, nothing. */
@@ -295,13 +362,11 @@ static struct shown shown_of(struct cr_policy_metrics *m, const char *ns, const 
 
 /* --- gauges --- */
 
-void cr_policy_metrics_show(struct cr_policy_metrics *m, const struct cr_world *world,
+void cr_policy_metrics_show(struct cr_policy_metrics *m, const char *ns, const char *name, const struct cr_world *world,
                             const struct cr_policy_status *status)
 {
     if (!m)
         return;
-    const char *ns = world->policy->ns;
-    const char *name = world->policy->name;
     cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
     struct tally tally = {0};
     count(status, &tally);
@@ -311,7 +376,7 @@ void cr_policy_metrics_show(struct cr_policy_metrics *m, const struct cr_world *
     show_policy(m, ns, name, &shown.tally, &tally);
     move_sums(&town->sums, &shown.tally, &tally);
     show_town(m, ns, town);
-    show_secrets(m, ns, &shown, world);
+    move_series(m, ns, name, &shown, world, status);
     shown.tally = tally;
     cr_strmap_set(m->shown, key, keep(&shown));
     pthread_mutex_unlock(&m->lock);
@@ -330,7 +395,7 @@ void cr_policy_metrics_forget(struct cr_policy_metrics *m, const char *ns, const
         struct town *town = town_of(m, ns);
         show_policy(m, ns, name, &shown.tally, &none);
         move_sums(&town->sums, &shown.tally, &none);
-        show_secrets(m, ns, &shown, NULL);
+        move_series(m, ns, name, &shown, NULL, NULL);
         if (--town->policies) {
             show_town(m, ns, town);
         } else {

@@ -1,6 +1,7 @@
-/* What metrics tell of policies: their consumers, what blocks them, the ends of their certificates, and how long their
- * rotations took (docs/metrics.md). What belongs to a policy goes with it, what belongs to a namespace with its last
- * policy; counters and histograms have no label that grows with the number of workloads. Thread-safe. */
+/* What metrics tell of policies: their consumers, what blocks them, their conditions, the ends of their certificates,
+ * and how long their rotations took (docs/metrics.md). What belongs to a policy goes with it, what belongs to a
+ * namespace with its last policy; counters and histograms have no label that grows with the number of workloads.
+ * Thread-safe. */
 #ifndef CR_CONTROLLERS_POLICY_METRICS_H
 #define CR_CONTROLLERS_POLICY_METRICS_H
 
@@ -17,8 +18,9 @@ struct cr_policy_metrics *cr_policy_metrics_new(struct cr_metrics *metrics);
 void cr_policy_metrics_free(struct cr_policy_metrics *m);
 CR_DEFINE_CLEANUP(cr_policy_metrics, struct cr_policy_metrics, cr_policy_metrics_free)
 
-/* The gauges of a policy, as planned. world: its policy and secrets only. */
-void cr_policy_metrics_show(struct cr_policy_metrics *m, const struct cr_world *world,
+/* The gauges of a policy, by the status that is planned for it. world: of it the policy and the secrets; NULL: a policy
+ * that is not planned (invalid, or what it needs cannot be seen), of which what is remembered is shown. */
+void cr_policy_metrics_show(struct cr_policy_metrics *m, const char *ns, const char *name, const struct cr_world *world,
                             const struct cr_policy_status *status);
 /* The policy is gone. */
 void cr_policy_metrics_forget(struct cr_policy_metrics *m, const char *ns, const char *name);

@@ -52,9 +52,12 @@ static bool gather_secret(const struct cr_world_source *source, const struct cr_
     const struct cr_secret_view *view = out->secret_views[i];
     if (!view)
         return true;
+    bool ok = view->problem == CR_MATERIAL_OK;
     out->secrets[i] = (struct cr_world_secret){.found = true,
                                                .resource_version = view->resource_version,
-                                               .material = view->problem == CR_MATERIAL_OK ? &view->material : NULL,
+                                               .material = ok ? &view->material : NULL,
+                                               .refused_not_before_ms = ok ? 0 : view->material.not_before_ms,
+                                               .refused_not_after_ms = ok ? 0 : view->material.not_after_ms,
                                                .problem = view->problem,
                                                .problem_text = view->problem_text,
                                                .immutable = view->immutable,

@@ -415,8 +415,11 @@ bool cr_material_parse(const struct cr_material_input *in, int64_t now_ms, struc
     ERR_set_mark();
     bool ok = read_material(&w);
     ERR_pop_to_mark(); /* what OpenSSL said on the way is nobody's business */
-    if (!ok)
+    if (!ok) {
+        const struct cr_material times = {.not_before_ms = made.not_before_ms, .not_after_ms = made.not_after_ms};
         cr_material_dispose(&made);
+        made = times;
+    }
     if (!ok && err)
         *err = own;
     *problem = w.problem;

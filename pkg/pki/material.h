@@ -135,7 +135,7 @@ const char *cr_material_problem_name(enum cr_material_problem problem);
 
 /* Reads and checks. On a problem: false, *problem says which and err (Invalid) says in words which key of the Secret,
  * which block, what to do ("tls.key does not belong to the certificate in tls.crt: …"), never with content; out is left
- * empty. out need not be initialised.
+ * empty, but for not_before_ms and not_after_ms of a leaf that could be read. out need not be initialised.
  *
  * Text before, between and behind PEM blocks is allowed, and blocks of other kinds (a private key beside the
  * certificates) are skipped as TLS libraries do; a block that is cut, corrupt or joined to the next without a new line

@@ -118,7 +118,9 @@ static void not_ready(const struct cr_policy_status *before, int64_t generation,
 {
     cr_policy_status_copy(out, before);
     out->observed_generation = generation;
+    out->stage = CR_STAGE_HELD;
     cr_status_condition(out, "Ready", false, reason, problem, generation, now_ms);
+    cr_status_condition(out, "Converged", false, reason, "Not known: nothing is looked at.", generation, now_ms);
 }
 
 void cr_plan_invalid(const struct cr_policy_status *before, int64_t generation, const char *problem, int64_t now_ms,
@@ -131,6 +133,4 @@ void cr_plan_unseen(const struct cr_policy_status *before, int64_t generation, c
                     struct cr_policy_status *out)
 {
     not_ready(before, generation, "CannotWatch", problem, now_ms, out);
-    cr_status_condition(out, "Converged", false, "CannotWatch", "Not known: what the policy needs cannot be seen.",
-                        generation, now_ms);
 }

@@ -7,9 +7,10 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/strings.h"
+#include "rotation/expiry.h"
 
 enum {
-    EXPIRY_NOTICE_MAX_MS = 7 * 24 * 3600 * 1000,
+    LOOK_AGAIN_MAX_MS = 24 * 3600 * 1000,
 };
 
 static void set(struct plan_ctx *ctx, const char *type, bool value, const char *reason, const char *message)
@@ -86,6 +87,18 @@ static void add_unmet(const struct plan_ctx *ctx, struct cr_buf *text, const cha
         const struct cr_gate *gate = &status->consumers[i].gate;
         if (gate->hold == CR_HOLD_NOT_FOUND || gate->hold == CR_HOLD_USES_NO_SECRET)
             add_problem(text, reason, cr_hold_name(gate->hold), cr_strdup(gate->text));
+    }
+}
+
+/* What a Secret holds and nobody can take up. */
+static void add_refused(const struct plan_ctx *ctx, struct cr_buf *text, const char **reason)
+{
+    const struct cr_policy_status *status = &ctx->plan->status;
+    for (size_t i = 0; i < status->secrets_len; i++) {
+        const struct cr_secret_status *secret = &status->secrets[i];
+        if (secret->problem_reason && !cr_streq(secret->problem_reason, CR_PROBLEM_NOT_FOUND))
+            add_problem(text, reason, secret->problem_reason,
+                        cr_asprintf("Secret %s: %s.", secret->name, cr_or_empty(secret->problem_message)));
     }
 }
 
@@ -198,6 +211,7 @@ static void converged(struct plan_ctx *ctx)
     if (!any_pending(status)) {
         const char *reason = NULL;
         add_unmet(ctx, &text, &reason);
+        add_refused(ctx, &text, &reason);
         if (ctx->world->trust_refused)
             add_problem(&text, &reason, cr_trust_reason_name(ctx->world->trust_refused),
                         cr_strdup(ctx->world->trust_refused_text));
@@ -375,55 +389,77 @@ static void degraded(struct plan_ctx *ctx)
         set(ctx, "Degraded", false, "AsExpected", "No problem is known.");
 }
 
-/* A sixth of the lifetime, seven days at most: renewal at two thirds of it leaves room before that. */
-static int64_t notice_ms(const struct cr_material *material)
+static void add_leaf_end(struct plan_ctx *ctx, const char *secret, const struct cr_expiry *expiry, struct cr_buf *text)
 {
-    int64_t sixth = (material->not_after_ms - material->not_before_ms) / 6;
-    return sixth < EXPIRY_NOTICE_MAX_MS ? sixth : EXPIRY_NOTICE_MAX_MS;
+    char when[CR_TIME_TEXT];
+    cr_time_format(expiry->leaf_ms, when);
+    bool ended = cr_expiry_leaf_has_ended(expiry, ctx->world->now_ms);
+    cr_autofree char *line = cr_asprintf("the leaf of Secret %s %s at %s", secret, ended ? "expired" : "expires", when);
+    add_line(text, line);
 }
 
-/* Told, not refused: a verifier goes by the others. Some do not (an old gateway broke on one). */
-static void add_expired_cas(struct plan_ctx *ctx, struct cr_buf *text)
+static void add_ca_end(const char *secret, const struct cr_expiry *expiry, struct cr_buf *text)
 {
-    for (size_t i = 0; i < ctx->world->policy->secrets_len; i++) {
-        const struct cr_material *material = ctx->world->secrets[i].material;
-        size_t expired = 0;
-        for (size_t k = 0; material && k < material->trust_len; k++)
-            expired += material->trust[k].not_after_ms < ctx->world->now_ms;
-        if (!expired)
-            continue;
-        cr_autofree char *line = cr_asprintf("%zu of the %zu CAs in Secret %s %s expired", expired, material->trust_len,
-                                             ctx->world->policy->secrets[i].name, expired == 1 ? "has" : "have");
-        add_line(text, line);
-    }
+    char when[CR_TIME_TEXT];
+    cr_time_format(expiry->ca_ms, when);
+    cr_autofree char *line = cr_asprintf("a CA in Secret %s expires at %s", secret, when);
+    add_line(text, line);
 }
 
+static void add_expired_cas(const char *secret, const struct cr_expiry *expiry, struct cr_buf *text)
+{
+    cr_autofree char *line = cr_asprintf("%zu of the %zu CAs in Secret %s %s expired", expiry->expired, expiry->cas,
+                                         secret, expiry->expired == 1 ? "has" : "have");
+    add_line(text, line);
+}
+
+/* What ends is told, worst first; a CA among others is not refused: a verifier goes by the others. Some do not (an old
+ * gateway broke on one that had expired). */
 static void expiring(struct plan_ctx *ctx)
 {
+    static const char *const reasons[] = {"LeafExpired", "LeafExpiresSoon", "TrustExpiresSoon", "TrustExpired"};
+    const int64_t now_ms = ctx->world->now_ms;
+    size_t worst = cr_array_len(reasons);
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     for (size_t i = 0; i < ctx->world->policy->secrets_len; i++) {
-        const struct cr_material *material = ctx->world->secrets[i].material;
-        if (!material || !material->has_leaf)
-            continue;
-        int64_t left = material->not_after_ms - ctx->world->now_ms;
-        int64_t until_notice = left - notice_ms(material);
-        if (until_notice > 0) {
-            /* A day is soon enough to look again; the queue keeps its times in memory. */
-            cr_plan_requeue(ctx->plan, until_notice < 24 * 3600 * 1000 ? until_notice : 24 * 3600 * 1000);
-            continue;
-        }
-        char when[CR_TIME_TEXT];
-        cr_time_format(material->not_after_ms, when);
-        cr_autofree char *line = cr_asprintf("the leaf of Secret %s %s at %s", ctx->world->policy->secrets[i].name,
-                                             left > 0 ? "expires" : "expired", when);
-        add_line(&text, line);
+        const char *secret = ctx->world->policy->secrets[i].name;
+        const struct cr_expiry expiry =
+            cr_expiry_of(&ctx->world->secrets[i], cr_status_secret(&ctx->plan->status, secret), now_ms);
+        const bool is[] = {cr_expiry_leaf_has_ended(&expiry, now_ms), cr_expiry_leaf_ends_soon(&expiry, now_ms),
+                           cr_expiry_ca_ends_soon(&expiry, now_ms), expiry.expired > 0};
+        for (size_t k = 0; k < worst; k++)
+            worst = is[k] ? k : worst;
+        if (is[1])
+            add_leaf_end(ctx, secret, &expiry, &text);
+        if (is[2])
+            add_ca_end(secret, &expiry, &text);
+        if (is[3])
+            add_expired_cas(secret, &expiry, &text);
+        int64_t next_ms = cr_expiry_changes_in_ms(&expiry, now_ms);
+        /* A day is soon enough to look again; the queue keeps its times in memory. */
+        if (next_ms)
+            cr_plan_requeue(ctx->plan, next_ms < LOOK_AGAIN_MAX_MS ? next_ms : LOOK_AGAIN_MAX_MS);
     }
-    const char *reason = text.len ? "LeafExpiresSoon" : "TrustExpired";
-    add_expired_cas(ctx, &text);
     if (text.len)
-        set(ctx, "ExpiringSoon", true, reason, cr_buf_text(&text));
+        set(ctx, "ExpiringSoon", true, reasons[worst], cr_buf_text(&text));
     else
-        set(ctx, "ExpiringSoon", false, "FarFromExpiry", "No leaf expires soon.");
+        set(ctx, "ExpiringSoon", false, "FarFromExpiry", "No certificate expires soon.");
+}
+
+/* What must be looked at before anything of it goes on. */
+static bool any_problem(const struct cr_policy_status *status)
+{
+    for (size_t i = 0; i < status->secrets_len; i++)
+        if (status->secrets[i].problem_reason)
+            return true;
+    return false;
+}
+
+static enum cr_stage stage_of(const struct cr_policy_status *status)
+{
+    if (any_problem(status))
+        return CR_STAGE_HELD;
+    return any_pending(status) ? CR_STAGE_SWITCHING : CR_STAGE_IDLE;
 }
 
 void cr_plan_conditions(struct plan_ctx *ctx)
@@ -435,5 +471,5 @@ void cr_plan_conditions(struct plan_ctx *ctx)
     degraded(ctx);
     expiring(ctx);
     conflict(ctx);
-    ctx->plan->status.stage = any_pending(&ctx->plan->status) ? CR_STAGE_SWITCHING : CR_STAGE_IDLE;
+    ctx->plan->status.stage = stage_of(&ctx->plan->status);
 }

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/strings.h"
 
 static void name_rotation(const struct cr_policy *policy, const struct cr_secret_status *secret,
@@ -259,8 +260,23 @@ static void set_problem(struct plan_ctx *ctx, struct cr_secret_status *secret, c
         cr_plan_say_secret(ctx->plan, true, secret, reason, cr_asprintf("Secret %s: %s", secret->name, message));
 }
 
+/* It was good when it was read; nobody writes to a Secret when its certificate ends. */
+static bool has_expired(const struct plan_ctx *ctx, const struct cr_world_secret *now)
+{
+    return now->material->has_leaf && now->material->not_after_ms < ctx->world->now_ms;
+}
+
+static char *say_expired(const struct plan_ctx *ctx, const struct cr_world_secret *now)
+{
+    const struct cr_policy_secret *names = &ctx->world->policy->secrets[now - ctx->world->secrets];
+    char when[CR_TIME_TEXT];
+    cr_time_format(now->material->not_after_ms, when);
+    return cr_asprintf("the certificate in %s expired at %s", cr_or_empty(names->certificate), when);
+}
+
 static void look_at(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
 {
+    secret->problem_not_after_ms = 0;
     if (!now->found) {
         set_problem(ctx, secret, CR_PROBLEM_NOT_FOUND,
                     "it does not exist; nothing is done until it does, and what was remembered of it stays");
@@ -268,8 +284,15 @@ static void look_at(struct plan_ctx *ctx, struct cr_secret_status *secret, const
     }
     if (now->problem != CR_MATERIAL_OK || !now->material) {
         set_problem(ctx, secret, cr_material_problem_name(now->problem), cr_or_empty(now->problem_text));
+        secret->problem_not_after_ms = now->refused_not_after_ms;
         if (now->problem == CR_MATERIAL_NOT_YET)
             cr_plan_requeue(ctx->plan, 30 * 1000);
+        return;
+    }
+    if (has_expired(ctx, now)) {
+        cr_autofree char *words = say_expired(ctx, now);
+        set_problem(ctx, secret, cr_material_problem_name(CR_MATERIAL_EXPIRED), words);
+        secret->problem_not_after_ms = now->material->not_after_ms;
         return;
     }
     cr_autofree char *gone = cr_plan_vanished(ctx, secret, now->material);

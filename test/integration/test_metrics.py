@@ -121,7 +121,7 @@ def test_a_page_after_one_rotation(scene: Scene, namespace: str, promtool: Path)
 
     _assert_the_rotation_is_told(page, namespace, took)
     assert value(page, "certroll_watch_to_write_seconds_count", resource="deployments") == 1
-    seconds = value(page, "certroll_secret_not_after_timestamp_seconds", namespace=namespace, secret="lane")
+    seconds = value(page, "certroll_secret_not_after_timestamp_seconds", namespace=namespace, policy="lane", secret="lane")
     assert time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds)) == scene.lane.secret_status()["notAfter"]
     _assert_the_operator_is_told(page, began)
     _assert_writes_are_counted(scene)

@@ -1611,6 +1611,72 @@ static void a_leaf_that_expires_soon_is_told(void **state)
     c->now_ms = c->material[0].not_after_ms - 3600 * 1000;
     plan(c);
     assert_true(condition(c, "ExpiringSoon"));
+    assert_string_equal(cr_status_condition_get(&c->plan.status, "ExpiringSoon")->reason, "LeafExpiresSoon");
+    assert_in_range(c->plan.requeue_after_ms, 3600 * 1000, 3600 * 1000 + 2000);
+    assert_string_equal(cr_policy_status_problem(&c->plan.status), "LeafExpiresSoon");
+}
+
+/* Nothing is written to a Secret at that moment. */
+static void a_leaf_that_expires_in_place_is_told_by_the_clock(void **state)
+{
+    struct cluster *c = at_rest(state);
+    c->material[1].not_after_ms *= 2;
+    plan(c);
+    assert_true(condition(c, "Converged"));
+    c->now_ms = c->material[0].not_after_ms + 1000;
+    const struct cr_plan *p = plan(c);
+    assert_string_equal(p->status.secrets[0].problem_reason, "Expired");
+    assert_non_null(strstr(p->status.secrets[0].problem_message, "the certificate in tls.crt expired at "));
+    assert_true(p->status.secrets[0].problem_not_after_ms == c->material[0].not_after_ms);
+    assert_true(condition(c, "Degraded"));
+    assert_string_equal(cr_status_condition_get(&p->status, "Degraded")->reason, "Expired");
+    assert_false(condition(c, "Converged"));
+    assert_string_equal(cr_status_condition_get(&p->status, "Converged")->reason, "Expired");
+    assert_string_equal(cr_status_condition_get(&p->status, "ExpiringSoon")->reason, "LeafExpired");
+    assert_int_equal(p->status.stage, CR_STAGE_HELD);
+    write_status(c);
+    /* And it is over when there is a new one that they have. */
+    set_material(c, 0, "envoy-leaf-1", "ca-1");
+    c->material[0].not_after_ms = c->now_ms + 1000LL * 3600 * 24 * 365;
+    plan(c);
+    assert_false(condition(c, "Degraded"));
+}
+
+/* Pods serve what they had: its end must stay in sight. */
+static void what_cannot_be_used_does_not_hide_the_end_of_what_is_served(void **state)
+{
+    struct cluster *c = at_rest(state);
+    plan(c);
+    int64_t served_ms = c->plan.status.secrets[0].settled.not_after_ms;
+    set_problem(c, 0, CR_MATERIAL_KEY_MISMATCH);
+    c->secrets[0].refused_not_before_ms = c->now_ms;
+    c->secrets[0].refused_not_after_ms = served_ms + 1000LL * 3600 * 24 * 365;
+    const struct cr_plan *p = plan(c);
+    assert_true(cr_secret_status_leaf_end_ms(&p->status.secrets[0]) == served_ms);
+    assert_false(condition(c, "Converged"));
+    assert_string_equal(cr_policy_status_problem(&p->status), "KeyMismatch");
+    assert_int_equal(p->status.stage, CR_STAGE_HELD);
+    c->now_ms = served_ms - 3600 * 1000;
+    plan(c);
+    assert_string_equal(cr_status_condition_get(&c->plan.status, "ExpiringSoon")->reason, "LeafExpiresSoon");
+}
+
+static void a_ca_that_expires_soon_is_told_and_then_that_it_has(void **state)
+{
+    struct cluster *c = at_rest(state);
+    const int64_t day_ms = 24LL * 3600 * 1000;
+    struct cr_ca *ca = &c->material[0].trust[0];
+    ca->not_before_ms = c->now_ms - 300 * day_ms;
+    ca->not_after_ms = c->now_ms + 31 * day_ms;
+    plan(c);
+    assert_false(condition(c, "ExpiringSoon"));
+    c->now_ms += 2 * day_ms;
+    plan(c);
+    assert_string_equal(cr_status_condition_get(&c->plan.status, "ExpiringSoon")->reason, "TrustExpiresSoon");
+    c->now_ms += 30 * day_ms;
+    plan(c);
+    assert_string_equal(cr_status_condition_get(&c->plan.status, "ExpiringSoon")->reason, "TrustExpired");
+    assert_true(condition(c, "ExpiringSoon"));
 }
 
 int main(void)
@@ -1685,6 +1751,9 @@ int main(void)
         T(nothing_is_restarted_into_a_key_that_its_software_does_not_take),
         T(nothing_is_taken_for_taken_up_whose_key_its_software_does_not_take),
         T(a_leaf_that_expires_soon_is_told),
+        T(a_leaf_that_expires_in_place_is_told_by_the_clock),
+        T(what_cannot_be_used_does_not_hide_the_end_of_what_is_served),
+        T(a_ca_that_expires_soon_is_told_and_then_that_it_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,28 +51,31 @@ static void expect_none(const struct fixture *f, const char *text)
         fail_msg("told: %s\n%s", text, page);
 }
 
-/* A policy of namespace ns with these Secrets, each with a leaf until 1000 s after the epoch; NULL ends them. */
-static void show(const struct fixture *f, const char *name, const char *const *secrets,
-                 const struct cr_policy_status *status)
+#define END(policy, secret)                                                                                            \
+    "certroll_secret_not_after_timestamp_seconds{namespace=\"ns\",policy=\"" policy "\",secret=\"" secret "\"}"
+#define PROBLEM(policy, secret, reason)                                                                                \
+    "certroll_secret_problem{namespace=\"ns\",policy=\"" policy "\",secret=\"" secret "\",reason=\"" reason "\"}"
+#define CONDITION(policy, type, reason)                                                                                \
+    "certroll_policy_condition{namespace=\"ns\",policy=\"" policy "\",type=\"" type "\",reason=\"" reason "\"}"
+
+static char tls[] = "tls", shared[] = "shared", own[] = "own";
+
+/* A leaf that every consumer has. */
+static struct cr_secret_status settled(char *name, int64_t not_after_ms)
 {
-    struct cr_policy_secret named[4] = {0};
-    struct cr_material material = {.has_leaf = true, .not_after_ms = 1000 * 1000};
-    struct cr_world_secret seen[4] = {0};
-    size_t len = 0;
-    for (; secrets[len]; len++) {
-        named[len].name = cr_strdup(secrets[len]);
-        seen[len].material = &material;
-    }
-    struct cr_policy policy = {.ns = cr_strdup("ns"), .name = cr_strdup(name), .secrets = named, .secrets_len = len};
-    struct cr_world world = {.policy = &policy, .secrets = seen};
-    cr_policy_metrics_show(f->shown, &world, status);
-    for (size_t i = 0; i < len; i++)
-        free(named[i].name);
-    free(policy.ns);
-    free(policy.name);
+    return (struct cr_secret_status){
+        .name = name, .has_settled = true, .settled = {.has_leaf = true, .not_after_ms = not_after_ms}};
 }
 
-#define SECRETS(...) ((const char *const[]){__VA_ARGS__, NULL})
+/* A policy of namespace ns with these Secrets beside what the status has. */
+static void show(const struct fixture *f, const char *name, struct cr_secret_status *secrets, size_t len,
+                 const struct cr_policy_status *status)
+{
+    struct cr_policy_status with = *status;
+    with.secrets = secrets;
+    with.secrets_len = len;
+    cr_policy_metrics_show(f->shown, "ns", name, NULL, &with);
+}
 
 static struct cr_policy_status status_of(struct cr_consumer_status *consumers, size_t len)
 {
@@ -97,11 +100,10 @@ static void consumers_are_counted_by_state_block_decision_and_evidence(void **st
         {.decision = CR_DECISION_RESTART, .state = CR_CONSUMER_RESTARTING, .gate = {CR_HOLD_DRAIN}},
         {.decision = CR_DECISION_RESTART, .state = CR_CONSUMER_RESTARTING, .gate = {CR_HOLD_EVIDENCE}},
     };
-    struct cr_secret_status secrets[] = {{.pending = {.set = true}}, {.pending = {.set = false}}};
+    struct cr_secret_status secrets[] = {settled(tls, 1000 * 1000), settled(own, 2000 * 1000)};
+    secrets[0].pending.set = true;
     struct cr_policy_status status = status_of(consumers, cr_array_len(consumers));
-    status.secrets = secrets;
-    status.secrets_len = cr_array_len(secrets);
-    show(&f, "p", SECRETS("tls"), &status);
+    show(&f, "p", secrets, cr_array_len(secrets), &status);
     expect(&f, "certroll_consumers{namespace=\"ns\",policy=\"p\",state=\"Converged\"} 1");
     expect(&f, "certroll_consumers{namespace=\"ns\",policy=\"p\",state=\"Pending\"} 2");
     expect(&f, "certroll_consumers_blocked{namespace=\"ns\",policy=\"p\",reason=\"MaxConcurrent\"} 1");
@@ -112,14 +114,13 @@ static void consumers_are_counted_by_state_block_decision_and_evidence(void **st
     expect(&f, "certroll_pods_by_evidence{namespace=\"ns\",evidence=\"Stale\"} 2");
     expect(&f, "certroll_pods_by_evidence{namespace=\"ns\",evidence=\"Unknown\"} 1");
     expect(&f, "certroll_pending_rotations{namespace=\"ns\"} 1");
-    expect(&f, "certroll_secret_not_after_timestamp_seconds{namespace=\"ns\",secret=\"tls\"} 1000");
+    expect(&f, "certroll_secret_not_after_timestamp_seconds{namespace=\"ns\",policy=\"p\",secret=\"tls\"} 1000");
     expect_none(&f, "state=\"Idle\"");
     expect_none(&f, "reason=\"Coalesce\"");
     expect_none(&f, "reason=\"\"");
 
-    status.secrets_len = 0;
     status.consumers_len = 1;
-    show(&f, "p", SECRETS("tls"), &status);
+    show(&f, "p", NULL, 0, &status);
     expect(&f, "certroll_consumers_by_decision{namespace=\"ns\",decision=\"Restart\"} 0");
     expect(&f, "certroll_pods_by_evidence{namespace=\"ns\",evidence=\"Verified\"} 3");
     expect(&f, "certroll_pending_rotations{namespace=\"ns\"} 0");
@@ -135,9 +136,9 @@ static void a_namespace_is_the_sum_of_its_policies_and_goes_with_the_last(void *
     open_fixture(&f);
     struct cr_consumer_status restart = {.decision = CR_DECISION_RESTART, .state = CR_CONSUMER_IDLE};
     struct cr_policy_status status = status_of(&restart, 1);
-    show(&f, "a", SECRETS(NULL), &status);
-    show(&f, "b", SECRETS(NULL), &status);
-    show(&f, "b", SECRETS(NULL), &status); /* the same again adds nothing */
+    show(&f, "a", NULL, 0, &status);
+    show(&f, "b", NULL, 0, &status);
+    show(&f, "b", NULL, 0, &status); /* the same again adds nothing */
     expect(&f, "certroll_consumers_by_decision{namespace=\"ns\",decision=\"Restart\"} 2");
     cr_policy_metrics_forget(f.shown, "ns", "a");
     expect(&f, "certroll_consumers_by_decision{namespace=\"ns\",decision=\"Restart\"} 1");
@@ -148,20 +149,106 @@ static void a_namespace_is_the_sum_of_its_policies_and_goes_with_the_last(void *
     close_fixture(&f);
 }
 
-static void an_end_is_told_while_any_policy_has_the_secret(void **state)
+static void an_end_is_told_as_long_as_the_policy_has_the_secret(void **state)
 {
     (void)state;
     struct fixture f;
     open_fixture(&f);
-    struct cr_policy_status none = {0};
-    show(&f, "a", SECRETS("shared", "own"), &none);
-    show(&f, "b", SECRETS("shared"), &none);
-    show(&f, "a", SECRETS("shared"), &none);
+    const struct cr_policy_status none = {0};
+    struct cr_secret_status both[] = {settled(shared, 1000 * 1000), settled(own, 1000 * 1000)};
+    show(&f, "a", both, 2, &none);
+    show(&f, "b", both, 1, &none);
+    show(&f, "a", both, 1, &none);
     expect_none(&f, "secret=\"own\"");
     cr_policy_metrics_forget(f.shown, "ns", "a");
-    expect(&f, "certroll_secret_not_after_timestamp_seconds{namespace=\"ns\",secret=\"shared\"} 1000");
-    show(&f, "b", SECRETS(NULL), &none);
+    expect(&f, END("b", "shared") " 1000");
+    show(&f, "b", NULL, 0, &none);
     expect_none(&f, "secret=\"shared\"");
+    close_fixture(&f);
+}
+
+/* An alert on the expiry of what pods serve must not end because the Secret got something worse. */
+static void of_several_leaves_the_first_end_is_told(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f);
+    const struct cr_policy_status none = {0};
+    char reason[] = "KeyMismatch";
+    struct cr_secret_status secret = settled(tls, 1000 * 1000);
+    secret.pending.set = true;
+    secret.pending.target = (struct cr_material){.has_leaf = true, .not_after_ms = 3000 * 1000};
+    show(&f, "p", &secret, 1, &none);
+    expect(&f, END("p", "tls") " 1000");
+
+    secret = settled(tls, 1000 * 1000);
+    secret.problem_reason = reason;
+    show(&f, "p", &secret, 1, &none);
+    expect(&f, END("p", "tls") " 1000");
+    expect(&f, PROBLEM("p", "tls", "KeyMismatch") " 1");
+    secret.problem_not_after_ms = 500 * 1000;
+    show(&f, "p", &secret, 1, &none);
+    expect(&f, END("p", "tls") " 500");
+
+    struct cr_secret_status unseen = {.name = tls, .problem_reason = reason, .problem_not_after_ms = 700 * 1000};
+    show(&f, "p", &unseen, 1, &none);
+    expect(&f, END("p", "tls") " 700");
+
+    secret = settled(tls, 3000 * 1000);
+    show(&f, "p", &secret, 1, &none);
+    expect(&f, END("p", "tls") " 3000");
+    expect_none(&f, "certroll_secret_problem{");
+    close_fixture(&f);
+}
+
+static void the_first_of_the_cas_that_last_is_told_and_how_many_are_over(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f);
+    const struct cr_policy_status none = {0};
+    int64_t day_ms = 24LL * 3600 * 1000;
+    int64_t now_ms = cr_clock_wall_ms() / 1000 * 1000;
+    struct cr_ca cas[] = {
+        {.not_after_ms = now_ms - day_ms}, {.not_after_ms = now_ms + 3 * day_ms}, {.not_after_ms = now_ms + day_ms}};
+    struct cr_secret_status secret = {.name = tls, .has_settled = true, .settled = {.trust = cas, .trust_len = 3}};
+    show(&f, "p", &secret, 1, &none);
+    cr_autofree char *line =
+        cr_asprintf("certroll_secret_ca_not_after_timestamp_seconds{namespace=\"ns\",policy=\"p\",secret=\"tls\"} %lld",
+                    (long long)(now_ms + day_ms) / 1000);
+    expect(&f, line);
+    expect(&f, "certroll_secret_expired_cas{namespace=\"ns\",policy=\"p\",secret=\"tls\"} 1");
+    expect_none(&f, "certroll_secret_not_after_timestamp_seconds{");
+    secret.settled.trust_len = 0;
+    show(&f, "p", &secret, 1, &none);
+    expect_none(&f, "secret=\"tls\"");
+    close_fixture(&f);
+}
+
+static void a_condition_is_told_while_it_is_not_as_it_should_be(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f);
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+    cr_status_condition(&status, "Ready", false, "Invalid", "", 1, 0);
+    cr_status_condition(&status, "Converged", true, "Converged", "", 1, 0);
+    cr_status_condition(&status, "Rotating", true, "ChangePending", "", 1, 0);
+    cr_status_condition(&status, "Degraded", true, "Expired", "", 1, 0);
+    show(&f, "p", NULL, 0, &status);
+    expect(&f, CONDITION("p", "Ready", "Invalid") " 0");
+    expect(&f, CONDITION("p", "Degraded", "Expired") " 1");
+    expect_none(&f, "type=\"Converged\"");
+    expect_none(&f, "type=\"Rotating\"");
+
+    cr_status_condition(&status, "Ready", true, "Accepted", "", 1, 0);
+    cr_status_condition(&status, "Degraded", true, "KeyMismatch", "", 1, 0);
+    show(&f, "p", NULL, 0, &status);
+    expect(&f, CONDITION("p", "Degraded", "KeyMismatch") " 1");
+    expect_none(&f, "type=\"Ready\"");
+    expect_none(&f, "reason=\"Expired\"");
+    cr_policy_metrics_forget(f.shown, "ns", "p");
+    expect_none(&f, "certroll_policy_condition{");
     close_fixture(&f);
 }
 
@@ -246,13 +333,14 @@ static void without_metrics_nothing_is_shown(void **state)
 {
     (void)state;
     const struct cr_policy_status none = {0};
-    cr_policy_metrics_show(NULL, NULL, &none);
+    cr_policy_metrics_show(NULL, "ns", "p", NULL, &none);
     cr_policy_metrics_forget(NULL, "ns", "p");
     cr_policy_metrics_restarted(NULL, NULL, &none, NULL, NULL);
     cr_policy_metrics_recorded(NULL, &none, &none);
     CR_CLEANUP(cr_policy_metrics) struct cr_policy_metrics *without_registry = cr_policy_metrics_new(NULL);
     struct fixture f = {.shown = without_registry};
-    show(&f, "p", SECRETS("tls"), &none);
+    struct cr_secret_status secret = settled(tls, 1000 * 1000);
+    show(&f, "p", &secret, 1, &none);
     cr_policy_metrics_forget(without_registry, "ns", "p");
 }
 
@@ -261,7 +349,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(consumers_are_counted_by_state_block_decision_and_evidence),
         cmocka_unit_test(a_namespace_is_the_sum_of_its_policies_and_goes_with_the_last),
-        cmocka_unit_test(an_end_is_told_while_any_policy_has_the_secret),
+        cmocka_unit_test(an_end_is_told_as_long_as_the_policy_has_the_secret),
+        cmocka_unit_test(of_several_leaves_the_first_end_is_told),
+        cmocka_unit_test(the_first_of_the_cas_that_last_is_told_and_how_many_are_over),
+        cmocka_unit_test(a_condition_is_told_while_it_is_not_as_it_should_be),
         cmocka_unit_test(restarts_are_counted_by_what_became_of_them),
         cmocka_unit_test(a_restart_is_measured_from_the_earliest_change_that_it_is_for),
         cmocka_unit_test(a_rotation_is_measured_once_when_its_end_is_on_record),

@@ -120,6 +120,7 @@ static void fill(struct cr_policy_status *status)
     struct cr_secret_status *broken = cr_status_secret_add(status, "broken");
     cr_strset(&broken->problem_reason, "KeyMismatch");
     cr_strset(&broken->problem_message, "tls.key does not belong to the certificate in tls.crt");
+    broken->problem_not_after_ms = NOW + 3600 * 1000;
     struct cr_consumer_status *consumer = add_consumer(status, "rate-limit", CR_CONSUMER_RESTARTING);
     consumer->found = true;
     cr_strset(&consumer->component, "envoyproxy/ratelimit");
@@ -200,6 +201,7 @@ static void test_remembered_material_survives(void **state)
     assert_string_equal(is->pending.target.leaf, was->pending.target.leaf);
     assert_true(cr_strvec_equal(&is->pending.old_leaves, &was->pending.old_leaves));
     assert_string_equal(cr_status_secret(&again, "broken")->problem_reason, "KeyMismatch");
+    assert_int_equal(cr_status_secret(&again, "broken")->problem_not_after_ms, NOW + 3600 * 1000);
     assert_false(cr_status_secret(&again, "broken")->has_settled);
     assert_int_equal(cr_status_consumer(&again, "rate-limit")->since_ms, NOW + 456);
     assert_int_equal(cr_status_consumer(&again, "rate-limit")->last_restart_ms, NOW);
@@ -225,11 +227,11 @@ static void test_an_empty_status_has_every_member(void **state)
     (void)state;
     struct cr_policy_status empty = {0};
     cr_autofree char *text = encode_text(&empty);
-    assert_string_equal(text,
-                        "{\"observedGeneration\":0,\"stage\":\"Idle\",\"secrets\":[],\"consumers\":[],\"totals\":{"
-                        "\"secrets\":0,\"consumers\":0,\"converged\":0,\"pods\":0,\"verified\":0,\"inferred\":0,"
-                        "\"stale\":0,\"unknown\":0},\"converged\":\"0/0\",\"expires\":null,\"conditions\":[],"
-                        "\"history\":[]}");
+    assert_string_equal(
+        text, "{\"observedGeneration\":0,\"stage\":\"Idle\",\"secrets\":[],\"consumers\":[],\"totals\":{"
+              "\"secrets\":0,\"consumers\":0,\"converged\":0,\"pods\":0,\"verified\":0,\"inferred\":0,"
+              "\"stale\":0,\"unknown\":0},\"converged\":\"0/0\",\"expires\":null,\"problem\":null,\"conditions\":[],"
+              "\"history\":[]}");
 }
 
 #define HEX64   "00000000000000000000000000000000000000000000000000000000000000aa"
@@ -731,18 +733,26 @@ static void test_texts_are_cut_between_characters(void **state)
     }
 }
 
-static void test_expires_is_the_first_end_of_what_is_there_now(void **state)
+static void test_expires_is_the_first_end_of_what_may_be_in_use(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
     char text[CR_TIME_TEXT];
-    add_secret(&status, "later", 500, 1);  /* beside a leaf, an old CA of the bundle does not count */
-    add_secret(&status, "trust", 0, 400);  /* trust alone does */
-    add_secret(&status, "renewed", 10, 0); /* its renewal is under way */
-    add_pending(cr_status_secret(&status, "renewed"), 300);
-    cr_time_format(NOW + 300 * 1000, text);
+    add_secret(&status, "later", 500, 1); /* beside a leaf, an old CA of the bundle does not count */
+    add_secret(&status, "trust", 0, 400); /* trust alone does */
+    add_secret(&status, "renewed", 350, 0);
+    add_pending(cr_status_secret(&status, "renewed"),
+                900); /* pods serve the leaf of before until all have the new one */
+    cr_time_format(NOW + 350 * 1000, text);
     CR_CLEANUP(cr_json) struct cr_json *json = cr_policy_status_encode(&status);
     assert_string_equal(cr_json_string_at(json, "expires"), text);
+
+    struct cr_secret_status *broken = cr_status_secret_add(&status, "broken");
+    cr_strset(&broken->problem_reason, "Expired");
+    broken->problem_not_after_ms = NOW - 7 * 1000; /* a leaf that cannot be used is there all the same */
+    cr_time_format(broken->problem_not_after_ms, text);
+    CR_CLEANUP(cr_json) struct cr_json *with_broken = cr_policy_status_encode(&status);
+    assert_string_equal(cr_json_string_at(with_broken, "expires"), text);
 }
 
 /* Such certificates exist; the API server takes years of four digits only. */
@@ -926,7 +936,7 @@ int main(void)
         cmocka_unit_test(test_converged_counts_idle_and_leaves_out_the_absent),
         cmocka_unit_test(test_at_most_5_examples_and_8_old_leaves),
         cmocka_unit_test(test_texts_are_cut_between_characters),
-        cmocka_unit_test(test_expires_is_the_first_end_of_what_is_there_now),
+        cmocka_unit_test(test_expires_is_the_first_end_of_what_may_be_in_use),
         cmocka_unit_test(test_times_that_cannot_be_written_are_cut),
         cmocka_unit_test(test_a_transition_time_long_ago_has_a_year_of_four_digits),
         cmocka_unit_test(test_transition_time_moves_only_when_the_status_flips),

@@ -1,0 +1,31 @@
+/* When the certificates of a Secret end, in whatever state it is: its leaf may be one that cannot be used, and pods may
+ * serve the one of before. What ends in place changes no object, so whoever shows it has to look again by the clock.
+ * Pure. */
+#ifndef CR_ROTATION_EXPIRY_H
+#define CR_ROTATION_EXPIRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/status.h"
+#include "rotation/plan.h"
+
+/* Times: wall clock. */
+struct cr_expiry {
+    int64_t leaf_ms;      /* when the first of its leaves ends (cr_secret_status_leaf_end_ms); 0: there is none */
+    int64_t leaf_told_ms; /* since when it ends soon: a sixth of its lifetime before, seven days at most */
+    size_t cas, expired;  /* how many CAs there are, and how many of them have ended */
+    int64_t ca_ms;        /* when the first of those ends that have not; 0: there is none, or no list of them */
+    int64_t ca_told_ms;   /* a sixth of its lifetime before, 30 days at most */
+};
+
+/* now: what the Secret holds. known: what is planned to be remembered of it. */
+struct cr_expiry cr_expiry_of(const struct cr_world_secret *now, const struct cr_secret_status *known, int64_t now_ms);
+bool cr_expiry_leaf_has_ended(const struct cr_expiry *expiry, int64_t now_ms);
+bool cr_expiry_leaf_ends_soon(const struct cr_expiry *expiry, int64_t now_ms); /* or has ended */
+bool cr_expiry_ca_ends_soon(const struct cr_expiry *expiry, int64_t now_ms);
+/* Milliseconds until one of these answers is another; 0: never. */
+int64_t cr_expiry_changes_in_ms(const struct cr_expiry *expiry, int64_t now_ms);
+
+#endif

@@ -1,0 +1,206 @@
+"""Each alert on material and conditions, by a real Prometheus that scrapes a real operator: it fires in its state, alone, and
+ends when the state is mended.
+
+The rules are those of the manifests, but for how long they wait: minutes become seconds. That they wait is for promtool
+(test_metrics.py)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import manifests
+from control_plane import ROOT, ControlPlane, wait_until
+from domains import dated
+from operators import LEASES, RULES, Operator, account
+from paper_pods import PaperPods
+from rotations import direct
+
+sys.path[:0] = [str(ROOT / "hack" / "lib")]
+
+from certroll_dev.demo import pki, programs  # noqa: E402
+from certroll_dev.demo.api import API  # noqa: E402
+
+_RULES = ROOT / "manifests" / "components" / "prometheus-rules" / "rules.yaml"
+_ADDRESS = "127.0.0.1:19090"
+_WAIT = "2s"
+_IN_PLACE_S = 30  # after so many seconds the certificate of "in-place" ends, by itself
+_DEADLINE = 180.0
+Data = dict[str, bytes]
+Alerts = set[tuple[str, str]]  # its name, and of which policy
+
+# What is done to a settled policy of that name, and which alerts that must raise, without `Certroll`.
+_SITUATIONS = {
+    "healthy": set(),
+    "expired": {"CertificateExpired", "PolicyDegraded"},
+    "in-place": {"CertificateExpired", "PolicyDegraded"},
+    "mismatched": {"KeyMismatch", "PolicyDegraded"},
+    "not-yet": {"CertificateNotYetValid", "PolicyDegraded"},
+    "garbage": {"SecretUnusable", "PolicyDegraded"},
+    "missing": {"SecretMissing", "PolicyNotReady", "PolicyDegraded"},
+    "soon": {"CertificateExpiresSoon"},
+    "old-ca": {"CAExpired"},
+    "no-workload": {"PolicyNotReady", "PolicyDegraded"},
+}
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture
+def prometheus(control_plane: ControlPlane, tmp_path: Path) -> Path:
+    return programs.debian(programs.PROMETHEUS).root / "usr" / "bin" / "prometheus"
+
+
+class Prometheus:
+    """One that scrapes and evaluates each second. Use it as a context."""
+
+    def __init__(self, plane: ControlPlane, program: Path, folder: Path, port: int) -> None:
+        self._plane, self._program, self._folder = plane, program, folder
+        groups: Any = yaml.safe_load(_RULES.read_text())["spec"]
+        for group in groups["groups"]:
+            for rule in group["rules"]:
+                rule["for"] = _WAIT if "for" in rule else "0s"
+        (folder / "rules.yaml").write_text(yaml.safe_dump(groups))
+        (folder / "prometheus.yaml").write_text(yaml.safe_dump({
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+            "rule_files": ["rules.yaml"],
+            "scrape_configs": [{"job_name": "certroll", "honor_labels": True, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}],
+        }))  # fmt: skip
+
+    def __enter__(self) -> Prometheus:
+        with (self._folder / "prometheus.log").open("w") as log:
+            self._process = self._plane.popen(
+                [self._program, f"--config.file={self._folder}/prometheus.yaml", f"--storage.tsdb.path={self._folder}/tsdb",
+                 f"--web.listen-address={_ADDRESS}"], stdout=log, stderr=log,
+            )  # fmt: skip
+        wait_until("Prometheus to be ready", lambda: self._get("/-/ready").returncode == 0, _DEADLINE)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait()
+
+    def firing(self) -> Alerts:
+        answer = json.loads(self._get("/api/v1/alerts").stdout)
+        alerts = [each["labels"] for each in answer["data"]["alerts"] if each["state"] == "firing"]
+        return {(labels["alertname"].removeprefix("Certroll"), labels.get("policy", "")) for labels in alerts}
+
+    def _get(self, path: str) -> Any:
+        return self._plane.run("curl", "-sSf", "--max-time", "10", f"http://{_ADDRESS}{path}", check=False)
+
+
+class World:
+    def __init__(self, api: API, namespace: str) -> None:
+        self.api, self.namespace = api, namespace
+        self.authority = pki.new_authority(1)
+
+    def good(self, name: str) -> Data:
+        made = self.authority.issue(name)
+        return {"tls.crt": made.certificate, "tls.key": made.key, "ca.crt": made.trust}
+
+    def put(self, name: str, data: Data) -> None:
+        self.api.apply("secrets", manifests.secret(self.namespace, name, data))
+
+    def create(self, name: str) -> None:
+        self.put(name, self.good(name))
+        self.api.apply("deployments", manifests.deployment(self.namespace, name, name))
+        spec = {"secrets": [{"name": name}], "consumers": manifests.listed(name)}
+        self.api.apply("certrotationpolicies", manifests.policy(self.namespace, name, spec))
+
+    def spoil(self, name: str) -> None:
+        if name in ("expired", "soon", "not-yet", "in-place"):
+            begins, ends = {"expired": (-2, -1), "soon": (-80, 1), "not-yet": (1, 90), "in-place": (-1, _IN_PLACE_S / 86400)}[name]
+            self.put(name, dated(self.authority, begins, ends))
+        elif name == "mismatched":
+            self.put(name, self.good(name) | {"tls.key": pki.new_key()})
+        elif name == "garbage":
+            self.put(name, self.good(name) | {"tls.crt": b"no certificate"})
+        elif name == "old-ca":
+            data = self.good(name)
+            self.put(name, data | {"ca.crt": data["ca.crt"] + dated(self.authority, -9, -2)["tls.crt"]})
+        elif name == "missing":
+            self.api.delete("secrets", self.namespace, name)
+        elif name == "no-workload":
+            self.api.delete("deployments", self.namespace, name)
+
+    def mend(self, name: str) -> None:
+        self.put(name, self.good(name))
+        if name == "no-workload":
+            self.api.apply("deployments", manifests.deployment(self.namespace, name, name))
+
+    def policy(self, name: str) -> dict[str, Any]:
+        return self.api.get("certrotationpolicies", self.namespace, name)
+
+    def is_settled(self, name: str) -> bool:
+        policy = self.policy(name)
+        leaf = manifests.fingerprint(_data(self.api.get("secrets", self.namespace, name)))
+        return manifests.settled(policy).get(name, {}).get("leaf") == leaf and manifests.converged(policy)
+
+
+def _data(secret: dict[str, Any]) -> bytes:
+    return base64.b64decode(secret["data"]["tls.crt"])
+
+
+@pytest.fixture
+def world(control_plane: ControlPlane, namespace: str) -> Iterator[World]:
+    with direct(control_plane) as api, PaperPods(api, [namespace]):
+        yield World(api, namespace)
+
+
+def test_each_alert_fires_in_its_state_and_ends_when_it_is_mended(
+    control_plane: ControlPlane, world: World, namespace: str, prometheus: Path, tmp_path: Path, report: list[str]
+) -> None:
+    kubeconfig = account(control_plane, namespace, "operator", [*RULES, LEASES], tmp_path)
+    for name in _SITUATIONS:
+        world.create(name)
+    operator = Operator(control_plane, namespace, "operator", kubeconfig, tmp_path, "--operator-namespace", namespace)
+    try:
+        for name in _SITUATIONS:
+            wait_until(f"{name} to be settled", lambda name=name: world.is_settled(name), _DEADLINE)
+        port = next(line["port"] for line in operator.lines("serving") if "/metrics" in line["pages"])
+        with Prometheus(control_plane, prometheus, tmp_path, port) as alerts:
+            wait_until("all to be well", lambda: not alerts.firing(), _DEADLINE)
+            _spoil_and_mend(world, alerts, report)
+    finally:
+        operator.end()
+
+
+def _spoil_and_mend(world: World, alerts: Prometheus, report: list[str]) -> None:
+    expected = {(alert, name) for name, raised in _SITUATIONS.items() for alert in raised}
+    for name in _SITUATIONS:
+        world.spoil(name)
+    ends_at = time.time() + _IN_PLACE_S
+    wait_until("all but what ends in place", lambda: alerts.firing() >= {each for each in expected if each[1] != "in-place"}, _DEADLINE)
+    _wait_exactly(alerts, expected)
+    # In all of these states a summary that is green would be false.
+    for name, raised in _SITUATIONS.items():
+        status = world.policy(name)["status"]
+        assert bool(status.get("problem")) == bool(raised), (name, status.get("problem"))
+        conditions = {each["type"]: each["status"] for each in status["conditions"]}
+        assert conditions["Converged"] == ("True" if name in ("healthy", "soon", "old-ca") else "False"), (name, status["conditions"])
+    columns = world.policy("in-place")["status"]
+    assert (columns["stage"], columns["problem"]) == ("Held", "Expired")
+    report.append(f"what ended in place was known {time.time() - ends_at:.0f} s later, with all else")
+    remaining = dict(_SITUATIONS)
+    for name in _SITUATIONS:
+        world.mend(name)
+        remaining.pop(name)
+        # Of the others all go on.
+        _wait_exactly(alerts, {(alert, each) for each, raised in remaining.items() for alert in raised})
+    assert not any(world.policy(name)["status"].get("problem") for name in _SITUATIONS)
+
+
+def _wait_exactly(alerts: Prometheus, expected: Alerts) -> None:
+    try:
+        wait_until("the alerts", lambda: alerts.firing() == expected, _DEADLINE)
+    except AssertionError:
+        firing = alerts.firing()
+        raise AssertionError(f"missing: {sorted(expected - firing)}; too many: {sorted(firing - expected)}") from None

@@ -16,12 +16,14 @@ struct shown {
     enum cr_stage stage;
     bool parts[PARTS];
     bool reasons[CR_TRUST_REASONS];
-    struct cr_strvec leaves; /* "ns/name" */
+    struct cr_strvec leaves;     /* "ns/name" */
+    struct cr_strvec conditions; /* "type\nreason" */
 };
 
 struct cr_domain_metrics {
     struct cr_metric *stage;
     struct cr_metric *refused;
+    struct cr_metric *condition;
     struct cr_metric *ca_not_after;
     struct cr_metric *leaf_not_after;
     struct cr_metric *stage_seconds;
@@ -35,6 +37,7 @@ static void shown_free(void *value)
 {
     struct shown *shown = value;
     cr_strvec_dispose(&shown->leaves);
+    cr_strvec_dispose(&shown->conditions);
     free(shown);
 }
 
@@ -49,6 +52,10 @@ struct cr_domain_metrics *cr_domain_metrics_new(struct cr_metrics *metrics)
                          "Objects of a trust domain that are not written as they should be, since something about them "
                          "is refused, by the reason.",
                          CR_LABELS("namespace", "domain", "reason"));
+    m->condition = cr_metrics_gauge(
+        metrics, "certroll_domain_condition",
+        "A condition of a trust domain that is not as it should be: 1 when it is True, 0 when it is False.",
+        CR_LABELS("namespace", "domain", "type", "reason"));
     m->ca_not_after = cr_metrics_gauge(metrics, "certroll_domain_ca_not_after_timestamp_seconds",
                                        "When the CA of a trust domain ends, in seconds since the epoch; of several the "
                                        "first.",
@@ -146,6 +153,30 @@ static void show_refused(const struct cr_domain_metrics *m, const char *ns, cons
     }
 }
 
+static void remove_condition(const struct cr_domain_metrics *m, const char *ns, const char *name, const char *condition)
+{
+    cr_autofree char *type = cr_strndup(condition, strcspn(condition, "\n"));
+    cr_metric_remove(m->condition, CR_LABELS(ns, name, type, condition + strlen(type) + 1));
+}
+
+static void show_conditions(const struct cr_domain_metrics *m, const char *ns, const char *name, struct shown *shown,
+                            const struct cr_domain_status *status)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec before = shown->conditions;
+    shown->conditions = (struct cr_strvec){0};
+    for (size_t i = 0; i < CR_DOMAIN_CONDITIONS; i++) {
+        const struct cr_condition *condition = &status->conditions[i];
+        if (!cr_condition_is_trouble(condition))
+            continue;
+        cr_autofree char *key = cr_asprintf("%s\n%s", condition->type, condition->reason);
+        cr_strvec_add(&shown->conditions, key);
+        cr_metric_set(m->condition, CR_LABELS(ns, name, condition->type, condition->reason), condition->status);
+    }
+    for (size_t i = 0; i < before.len; i++)
+        if (!cr_strvec_has(&shown->conditions, before.items[i]))
+            remove_condition(m, ns, name, before.items[i]);
+}
+
 void cr_domain_metrics_show(struct cr_domain_metrics *m, const struct cr_domain *domain,
                             const struct cr_domain_status *status)
 {
@@ -161,6 +192,7 @@ void cr_domain_metrics_show(struct cr_domain_metrics *m, const struct cr_domain 
     show_cas(m, ns, domain->name, shown, status);
     show_leaves(m, shown, status);
     show_refused(m, ns, domain->name, shown, status);
+    show_conditions(m, ns, domain->name, shown, status);
     pthread_mutex_unlock(&m->lock);
 }
 
@@ -173,6 +205,7 @@ void cr_domain_metrics_forget(struct cr_domain_metrics *m, const char *ns, const
     if (shown) {
         cr_metric_remove(m->stage, CR_LABELS(ns, name, cr_stage_name(shown->stage)));
         show_refused(m, ns, name, shown, &nothing);
+        show_conditions(m, ns, name, shown, &nothing);
         show_cas(m, ns, name, shown, &nothing);
         show_leaves(m, shown, &nothing);
         shown_free(shown);

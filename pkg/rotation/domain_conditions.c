@@ -196,27 +196,36 @@ static void degraded(struct domain_ctx *ctx)
 
 /* --- what ends --- */
 
+static bool has_ended(const struct domain_ctx *ctx, int64_t not_after_ms)
+{
+    return not_after_ms < ctx->world->now_ms;
+}
+
 /* In the last sixth of its life, at most seven days before the end: renewal is far earlier. */
 static bool ends_soon(struct domain_ctx *ctx, int64_t not_before_ms, int64_t not_after_ms)
 {
     int64_t notice = (not_after_ms - not_before_ms) / 6;
     notice = notice < NOTICE_MAX_MS ? notice : NOTICE_MAX_MS;
-    if (ctx->world->now_ms >= not_after_ms - notice)
-        return true;
-    cr_domain_requeue_at(ctx, not_after_ms - notice);
-    return false;
+    bool soon = ctx->world->now_ms >= not_after_ms - notice;
+    if (!has_ended(ctx, not_after_ms))
+        cr_domain_requeue_at(ctx, soon ? not_after_ms + 1 : not_after_ms - notice);
+    return soon;
 }
 
 static void add_end(const struct domain_ctx *ctx, struct lines *lines, const char *what, int64_t not_after_ms)
 {
     char when[CR_TIME_TEXT];
     cr_time_format(not_after_ms, when);
-    add_line(lines, cr_asprintf("%s %s at %s", what, not_after_ms > ctx->world->now_ms ? "expires" : "expired", when));
+    add_line(lines, cr_asprintf("%s %s at %s", what, has_ended(ctx, not_after_ms) ? "expired" : "expires", when));
 }
+
+enum end { LEAF_ENDED, CA_ENDED, LEAF_ENDS, CA_ENDS, ENDS };
 
 static void expiring(struct domain_ctx *ctx)
 {
+    static const char *const reasons[ENDS] = {"LeafExpired", "CAExpired", "LeafExpiresSoon", "CAExpiresSoon"};
     struct lines lines = {0};
+    bool any[ENDS] = {0};
     for (size_t i = 0; i < ctx->world->objects_len; i++) {
         const struct cr_domain_object *object = &ctx->world->objects[i];
         if (!object->is_leaf || !object->published.found || cr_domain_is_foreign(object) ||
@@ -225,17 +234,21 @@ static void expiring(struct domain_ctx *ctx)
         cr_autofree char *title = cr_domain_object_title(object);
         cr_autofree char *what = cr_asprintf("the leaf of %s", title);
         add_end(ctx, &lines, what, object->published.not_after_ms);
+        any[has_ended(ctx, object->published.not_after_ms) ? LEAF_ENDED : LEAF_ENDS] = true;
     }
-    const char *reason = lines.len ? "LeafExpiresSoon" : "CAExpiresSoon";
     for (size_t ca = 0; ca < ctx->world->cas_len; ca++) {
         const struct cr_domain_ca *at_hand = &ctx->world->cas[ca];
         if (!ctx->current[ca] || !ends_soon(ctx, at_hand->not_before_ms, at_hand->not_after_ms))
             continue;
         cr_autofree char *what = cr_asprintf("CA %s", cr_or_empty(at_hand->subject));
         add_end(ctx, &lines, what, at_hand->not_after_ms);
+        any[has_ended(ctx, at_hand->not_after_ms) ? CA_ENDED : CA_ENDS] = true;
     }
-    if (lines.len)
-        set(ctx, "ExpiringSoon", true, reason, lines_text(&lines));
+    size_t worst = 0;
+    while (worst < ENDS && !any[worst])
+        worst++;
+    if (worst < ENDS)
+        set(ctx, "ExpiringSoon", true, reasons[worst], lines_text(&lines));
     else
         set(ctx, "ExpiringSoon", false, "FarFromExpiry", "No leaf and no CA expires soon.");
     cr_buf_dispose(&lines.text);

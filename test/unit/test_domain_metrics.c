@@ -87,6 +87,33 @@ static void a_domain_shows_its_stage_its_authorities_and_its_leaves(void **state
     close_fixture(&f);
 }
 
+static void a_condition_is_told_while_it_is_not_as_it_should_be(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f);
+    char reason[] = "Forbidden";
+    f.status.conditions[0] = (struct cr_condition){.type = "Ready", .status = true, .reason = reason};
+    f.status.conditions[1] = (struct cr_condition){.type = "Converged", .status = false, .reason = reason};
+    f.status.conditions[2] = (struct cr_condition){.type = "Degraded", .status = true, .reason = reason};
+    f.status.conditions[3] = (struct cr_condition){.type = "Rotating", .status = true, .reason = reason};
+    show(&f);
+    expect(&f,
+           "certroll_domain_condition{namespace=\"shop\",domain=\"mesh\",type=\"Converged\",reason=\"Forbidden\"} 0",
+           true);
+    expect(&f, "certroll_domain_condition{namespace=\"shop\",domain=\"mesh\",type=\"Degraded\",reason=\"Forbidden\"} 1",
+           true);
+    expect(&f, "type=\"Ready\"", false);
+    expect(&f, "type=\"Rotating\"", false);
+    f.status.conditions[2].status = false;
+    show(&f);
+    expect(&f, "type=\"Degraded\"", false);
+    cr_domain_metrics_forget(f.m, "shop", "mesh");
+    expect(&f, "certroll_domain_condition{", false);
+    memset(f.status.conditions, 0, sizeof f.status.conditions);
+    close_fixture(&f);
+}
+
 static void stages_and_rotations_are_counted_once(void **state)
 {
     (void)state;
@@ -116,6 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_domain_shows_its_stage_its_authorities_and_its_leaves),
+        cmocka_unit_test(a_condition_is_told_while_it_is_not_as_it_should_be),
         cmocka_unit_test(stages_and_rotations_are_counted_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,15 +86,32 @@ static char *keep(struct cr_expansion *out, const char *name)
 
 /* --- Secrets --- */
 
-/* Neither is material of a workload, and both are many and change often. */
-static bool may_be_material(const char *type)
+/* Secrets that a program keeps for itself, with whatever labels it copies to them: no workload's material. */
+static const struct {
+    const char *type;  /* how it begins; NULL: any */
+    const char *label; /* which it has, with "true"; NULL: any */
+} others[] = {
+    {"kubernetes.io/service-account-token", NULL},
+    {"bootstrap.kubernetes.io/token", NULL},
+    {"helm.sh/release", NULL}, /* Helm 3: a release */
+    /* cert-manager, pkg/apis/certmanager/v1/types.go: the key of a Certificate that is being issued, and no more. */
+    {NULL, "cert-manager.io/next-private-key"},
+};
+
+static bool may_be_material(const char *type, const struct cr_json *labels)
 {
-    return !cr_streq(type, "kubernetes.io/service-account-token") && !cr_starts_with(type, "helm.sh/release");
+    for (size_t i = 0; i < cr_array_len(others); i++) {
+        bool typed = !others[i].type || cr_starts_with(cr_or_empty(type), others[i].type);
+        bool labelled = !others[i].label || cr_streq(cr_json_string(cr_json_get(labels, others[i].label)), "true");
+        if (typed && labelled)
+            return false;
+    }
+    return true;
 }
 
 bool cr_discover_selects(const struct cr_policy *policy, const char *type, const struct cr_json *labels)
 {
-    return may_be_material(type) && cr_selector_matches(&policy->secret_selector, labels);
+    return may_be_material(type, labels) && cr_selector_matches(&policy->secret_selector, labels);
 }
 
 static const struct cr_secret_status *remembered(const struct cr_policy_status *status, const char *name)

@@ -48,8 +48,8 @@ struct cr_expansion {
     struct cr_strvec names; /* of what was found */
 };
 
-/* Secrets: those that the policy names, then those that its selector matches, of any type but service account tokens
- * and Helm's releases. One that was selected before stays
+/* Secrets: those that the policy names, then those that its selector matches, but for what other programs keep for
+ * themselves (a table in discover.c). One that was selected before stays
  *   - while it does not exist, as long as a consumer uses it: deleted and created anew it may hold other material;
  *   - when it does not match any more, until a change of it that is pending and usable is finished ("leaving"); also
  * one that was missed and comes back without its label, with other material. Consumers: those that the policy lists,

@@ -94,8 +94,9 @@ static const struct {
     {"kubernetes.io/service-account-token", NULL},
     {"bootstrap.kubernetes.io/token", NULL},
     {"helm.sh/release", NULL}, /* Helm 3: a release */
-    /* cert-manager, pkg/apis/certmanager/v1/types.go: the key of a Certificate that is being issued, and no more. */
-    {NULL, "cert-manager.io/next-private-key"},
+    /* cert-manager, pkg/apis/certmanager/v1/types.go: the key of a Certificate that is being issued, and no more. A
+     * secretTemplate may put the label on the certificate as well, which is of another type. */
+    {"Opaque", "cert-manager.io/next-private-key"},
 };
 
 static bool may_be_material(const char *type, const struct cr_json *labels)

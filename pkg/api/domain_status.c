@@ -42,6 +42,7 @@ static void dispose_object(struct cr_domain_object_status *object)
     free(object->ns);
     free(object->name);
     free(object->written_version);
+    free(object->overwritten_by);
     free(object->trust_evidence);
     free(object->leaf_evidence);
     free(object->waits_for);
@@ -91,6 +92,7 @@ static void copy_object(struct cr_domain_object_status *to, const struct cr_doma
     to->ns = cr_strdup_or_null(from->ns);
     to->name = cr_strdup_or_null(from->name);
     to->written_version = cr_strdup_or_null(from->written_version);
+    to->overwritten_by = cr_strdup_or_null(from->overwritten_by);
     to->trust_evidence = cr_strdup_or_null(from->trust_evidence);
     to->leaf_evidence = cr_strdup_or_null(from->leaf_evidence);
     to->waits_for = cr_strdup_or_null(from->waits_for);

@@ -32,6 +32,9 @@ struct cr_domain_ca_status {
     size_t needed_by_leaves; /* how many there are */
 };
 
+/* More are not counted. */
+enum { CR_OVERWRITTEN_MAX = 1000 };
+
 /* A Secret, ConfigMap or other object that the domain writes. */
 struct cr_domain_object_status {
     char *kind;
@@ -40,7 +43,11 @@ struct cr_domain_object_status {
     /* The resourceVersion that our own last write returned: a policy that has not read that yet says nothing of it.
      * NULL: not known. */
     char *written_version;
-    int64_t written_ms;        /* when; 0: not known */
+    int64_t written_ms; /* when; 0: not known */
+    /* How often another program has overwritten what we had published there, lately; when last, and its name. */
+    int overwritten;
+    int64_t overwritten_ms;
+    char *overwritten_by;
     char leaf[CR_SHA256_HEX];  /* published; "" */
     char trust[CR_SHA256_HEX]; /* cr_material_trust_digest of what is published; "" */
     char *trust_evidence;      /* "Verified", "Inferred" or NULL: not all have it */

@@ -60,6 +60,16 @@ static void digest_or_empty(const struct cr_json *json, const char *key, char ou
         *out = '\0';
 }
 
+static void decode_overwritten(const struct cr_json *json, struct cr_domain_object_status *out)
+{
+    int64_t times = cr_json_int(cr_json_get(json, "times"), 0);
+    if (times < 1 || times > CR_OVERWRITTEN_MAX)
+        return;
+    out->overwritten = (int)times;
+    out->overwritten_ms = cr_status_time_or_0(json, "last");
+    out->overwritten_by = cr_status_text_or_null(json, "by");
+}
+
 static void decode_object(const struct cr_json *json, struct cr_domain_status *status)
 {
     const char *kind = cr_json_string(cr_json_get(json, "kind"));
@@ -72,6 +82,7 @@ static void decode_object(const struct cr_json *json, struct cr_domain_status *s
     const struct cr_json *problem = cr_json_get(json, "problem");
     out->written_version = cr_status_text_or_null(json, "writtenVersion");
     out->written_ms = cr_status_time_or_0(json, "written");
+    decode_overwritten(cr_json_get(json, "overwritten"), out);
     digest_or_empty(json, "leaf", out->leaf);
     digest_or_empty(json, "trust", out->trust);
     out->trust_evidence = cr_status_text_or_null(json, "trustEvidence");

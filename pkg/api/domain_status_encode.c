@@ -67,6 +67,16 @@ static struct cr_json *encode_cas(const struct cr_domain_status *status)
     return array;
 }
 
+static void encode_overwritten(struct cr_json *out, const struct cr_domain_object_status *object)
+{
+    if (!object->overwritten)
+        return;
+    struct cr_json *overwritten = cr_json_object_in(out, "overwritten");
+    cr_json_set_int(overwritten, "times", object->overwritten);
+    cr_status_set_time(overwritten, "last", object->overwritten_ms);
+    cr_status_set_text(overwritten, "by", object->overwritten_by, CR_STATUS_WORD_MAX);
+}
+
 /* What it is, and what must be remembered of it. */
 static struct cr_json *encode_brief(const struct cr_domain_object_status *object)
 {
@@ -76,6 +86,7 @@ static struct cr_json *encode_brief(const struct cr_domain_object_status *object
     cr_json_set_string(out, "name", object->name);
     cr_status_set_text(out, "writtenVersion", object->written_version, CR_STATUS_WORD_MAX);
     cr_status_set_time_micro(out, "written", object->written_ms);
+    encode_overwritten(out, object);
     cr_status_set_digest(out, "leaf", object->leaf);
     cr_status_set_digest(out, "trust", object->trust);
     cr_status_set_text(out, "trustEvidence", object->trust_evidence, CR_STATUS_WORD_MAX);

@@ -92,6 +92,17 @@ static char *would_cut_off(const struct cr_trust_about *about)
                        about->object, cr_or_empty(about->client), about->leaf);
 }
 
+static char *other_writer(const struct cr_trust_about *about)
+{
+    if (!about->owner)
+        return cr_strdup(cr_or_empty(about->detail));
+    return cr_asprintf(
+        "%s: '%.200s' overwrites what is published there, so nothing is written until %s; let only one of "
+        "both write it (for cert-manager: another secretName, as in your manifests). CAs that leaves need "
+        "stay trusted meanwhile",
+        about->object, about->owner, cr_or_empty(about->detail));
+}
+
 char *cr_trust_problem_text(enum cr_trust_reason reason, const struct cr_trust_about *about)
 {
     switch (reason) {
@@ -116,6 +127,8 @@ char *cr_trust_problem_text(enum cr_trust_reason reason, const struct cr_trust_a
         return cr_asprintf("CA '%.200s' is no root, and the CA that issued it is not there: OpenSSL, and all that is "
                            "built on it, refuses its leaves. Put its issuers up to the root into ca.crt beside it%s%s",
                            cr_or_empty(about->ca), about->object ? ", in " : "", cr_or_empty(about->object));
+    case CR_TRUST_OTHER_WRITER:
+        return other_writer(about);
     case CR_TRUST_FORBIDDEN:
         return forbidden(about);
     case CR_TRUST_WOULD_CUT_OFF:

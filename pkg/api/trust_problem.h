@@ -60,7 +60,7 @@ bool cr_trust_is_foreign(enum cr_trust_reason reason);
 /* What a sentence is about; all borrowed, what does not apply is NULL. */
 struct cr_trust_about {
     const char *object;    /* "Secret ns/name" */
-    const char *owner;     /* whose it is by its annotation */
+    const char *owner;     /* whose it is by its annotation, or who else writes it */
     const char *wanted;    /* whose it would have to be */
     const char *detail;    /* in the words of the API server, or of who has looked */
     const char *ca;        /* its subject */
@@ -70,8 +70,8 @@ struct cr_trust_about {
 };
 
 /* One sentence that names what is wrong and what to do, for a reason that several kinds of publication have: NotOurs,
- * OtherDomain, TargetIsSource, Immutable, Forbidden, SourceUnusable, NewCANeedsItsIssuer, BundleWouldCutOff,
- * BundleTooCostly. Of all others it is the detail. Owned. */
+ * OtherDomain, TargetIsSource, Immutable, OtherWriter (owner: who, detail: until when), Forbidden, SourceUnusable,
+ * NewCANeedsItsIssuer, BundleWouldCutOff, BundleTooCostly. Of all others it is the detail. Owned. */
 char *cr_trust_problem_text(enum cr_trust_reason reason, const struct cr_trust_about *about);
 
 #endif

@@ -199,6 +199,42 @@ static void recall_refusal(const struct cr_domain_source *source, struct cr_doma
         refuse(gathered, i, reason, cr_strdup(note.text + len + 1));
 }
 
+static void refuse_other_writer(struct cr_domain_gathered *gathered, size_t i, const char *writer, int64_t until_ms)
+{
+    const struct cr_domain_object *object = &gathered->list[i];
+    char when[CR_TIME_TEXT];
+    cr_time_format(until_ms, when);
+    cr_autofree char *title =
+        cr_asprintf("%s %s%s%s", object->kind, cr_or_empty(object->ns), object->ns ? "/" : "", object->name);
+    refuse(
+        gathered, i, CR_TRUST_OTHER_WRITER,
+        cr_trust_problem_text(CR_TRUST_OTHER_WRITER,
+                              &(struct cr_trust_about){.object = title, .owner = cr_or_empty(writer), .detail = when}));
+    int64_t left_ms = until_ms - gathered->world.now_ms;
+    if (!gathered->look_again_ms || left_ms < gathered->look_again_ms)
+        gathered->look_again_ms = left_ms;
+}
+
+/* Whoever writes back what another program has just written begins a war that ends at an issuer's rate limit. */
+static void look_for_other_writer(struct cr_domain_gathered *gathered, size_t i)
+{
+    struct cr_domain_object *object = &gathered->list[i];
+    const struct cr_domain_object_status *known =
+        cr_domain_status_object(gathered->status, object->kind, object->ns, object->name);
+    if (!known || object->refused || !object->found)
+        return;
+    if (!cr_domain_is_as_recorded(&gathered->world, object, known)) {
+        cr_autofree char *writer = cr_domain_objects_other_writer(gathered->objects, i, known->written_version);
+        if (writer) {
+            cr_strvec_add(&gathered->words, writer);
+            object->changed_by = gathered->words.items[gathered->words.len - 1];
+        }
+    }
+    int64_t until_ms = cr_domain_other_writer_until_ms(&gathered->world, known);
+    if (until_ms)
+        refuse_other_writer(gathered, i, known->overwritten_by, until_ms);
+}
+
 static void look_at(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i)
 {
     const struct cr_domain_object *object = &gathered->list[i];
@@ -207,6 +243,7 @@ static void look_at(const struct cr_domain_source *source, struct cr_domain_gath
         cr_witnesses_gather(source->cache, object->ns, object->name, witnesses);
     judge(gathered, i, witnesses);
     recall_refusal(source, gathered, i);
+    look_for_other_writer(gathered, i);
     gathered->trust_under_way = gathered->trust_under_way || cr_witnesses_await_trust(witnesses, object->name);
 }
 

@@ -259,11 +259,12 @@ struct cr_json *cr_client_request(struct cr_client *client, const struct cr_call
     CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
     if (!check_thread(client, err) || !exchange(client, call, &response, err))
         return NULL;
-    static const char *const managers[] = {"metadata", "managedFields", NULL}; /* nobody here reads them */
+    static const char *const managers[] = {"metadata", "managedFields", NULL}; /* big, and seldom read */
     const char *const apart[] = {call->apart, NULL};
     struct cr_json_budget of_object = {.values = CR_OBJECT_VALUES_MAX};
     struct cr_json_budget *budget = call->budget ? call->budget : &of_object;
-    const struct cr_json_parts parts = {.apart = call->apart ? apart : NULL, .without = managers, .budget = budget};
+    const struct cr_json_parts parts = {
+        .apart = call->apart ? apart : NULL, .without = call->managed_fields ? NULL : managers, .budget = budget};
     struct cr_json *object = cr_json_parse_parts(cr_buf_text(&response.body), response.body.len, &parts, err);
     if (!object && budget->exceeded) {
         cr_autofree char *what = describe(call);
@@ -308,6 +309,17 @@ struct cr_json *cr_client_get_apart(struct cr_client *client, const struct cr_re
     cr_autofree char *path = cr_resource_path(resource, ns, name, NULL);
     struct cr_call call = {
         .method = "GET", .path = path, .secret = cr_resource_is_secret(resource), .apart = apart, .answer = answer};
+    return cr_client_request(client, &call, err);
+}
+
+struct cr_json *cr_client_get_with_managed_fields(struct cr_client *client, const struct cr_resource *resource,
+                                                  const char *ns, const char *name, struct cr_error *err)
+{
+    if (!cr_client_check_target(ns, cr_or_empty(name), err))
+        return NULL;
+    cr_autofree char *path = cr_resource_path(resource, ns, name, NULL);
+    const struct cr_call call = {
+        .method = "GET", .path = path, .secret = cr_resource_is_secret(resource), .managed_fields = true};
     return cr_client_request(client, &call, err);
 }
 

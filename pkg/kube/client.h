@@ -48,8 +48,11 @@ void cr_client_set_write_gate(struct cr_client *client, cr_write_gate_fn gate, v
 /* Owned object. Errors: NotFound, Forbidden, … */
 struct cr_json *cr_client_get(struct cr_client *client, const struct cr_resource *resource, const char *ns,
                               const char *name, struct cr_error *err) CR_MUST_USE;
-/* The same, but the object's member of that name stays text (cr_json_text), for what is big and read once. It lies in
- * answer, which must be empty, is the caller's to dispose, and must not go before the member does. */
+/* The same, with metadata.managedFields, which all others leave out. */
+struct cr_json *cr_client_get_with_managed_fields(struct cr_client *client, const struct cr_resource *resource,
+                                                  const char *ns, const char *name, struct cr_error *err) CR_MUST_USE;
+/* As cr_client_get, but the object's member of that name stays text (cr_json_text), for what is big and read once. It
+ * lies in answer, which must be empty, is the caller's to dispose, and must not go before the member does. */
 struct cr_json *cr_client_get_apart(struct cr_client *client, const struct cr_resource *resource, const char *ns,
                                     const char *name, const char *apart, struct cr_buf *answer,
                                     struct cr_error *err) CR_MUST_USE;

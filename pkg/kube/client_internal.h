@@ -19,6 +19,7 @@ struct cr_call {
     const char *apart;
     struct cr_buf *answer;
     struct cr_json_budget *budget; /* of the answer; NULL: that of one object */
+    bool managed_fields;           /* the object keeps them */
 };
 /* The object that was answered, owned; with a second try after a 401. */
 struct cr_json *cr_client_request(struct cr_client *client, const struct cr_call *call,

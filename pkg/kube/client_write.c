@@ -4,12 +4,12 @@
 #include "base/buffer.h"
 #include "base/strings.h"
 #include "kube/client_internal.h"
+#include "kube/managed_fields.h"
 
 static const char merge_patch[] = "application/merge-patch+json"; /* RFC 7386 */
 /* Whatever its name says, JSON is YAML, and the API server takes it as such. */
 static const char apply_patch[] = "application/apply-patch+yaml";
 static const char json_type[] = "application/json";
-static const char field_manager[] = "certroll";
 
 static struct cr_json *send_object(struct cr_client *client, const struct cr_call *call, const struct cr_json *object,
                                    struct cr_error *err)
@@ -29,7 +29,7 @@ static struct cr_json *write_object(struct cr_client *client, const char *method
 {
     CR_CLEANUP(cr_buf) struct cr_buf query = CR_BUF_INIT(0);
     cr_buf_puts(&query, path);
-    cr_query_add(&query, "fieldManager", field_manager);
+    cr_query_add(&query, "fieldManager", CR_FIELD_MANAGER);
     const struct cr_call call = {.method = method,
                                  .path = query.data,
                                  .resource = resource,

@@ -61,6 +61,8 @@ struct cr_domain_object {
     const char *wanted_for;               /* that digest for the spec as it is */
     const char *token;                    /* annotation: the rotate token that it was last issued or put back for */
     const struct cr_domain_evidence *evidence; /* NULL: nothing is published yet */
+    const char
+        *changed_by; /* what is there is not what is on record, and that program wrote it; NULL: it is, or we did */
 };
 
 enum cr_domain_ca_state { CR_DOMAIN_CA_ABSENT, CR_DOMAIN_CA_USABLE, CR_DOMAIN_CA_BROKEN };
@@ -128,6 +130,14 @@ CR_DEFINE_DISPOSE(cr_domain_plan, struct cr_domain_plan, cr_domain_plan_dispose)
  * stays. */
 void cr_domain_plan_invalid(const struct cr_domain_status *before, int64_t generation, const char *problem,
                             int64_t now_ms, struct cr_domain_status *out);
+
+/* Whether what is published there is what is on record. */
+bool cr_domain_is_as_recorded(const struct cr_domain_world *world, const struct cr_domain_object *object,
+                              const struct cr_domain_object_status *record);
+/* Until when nothing is written there, since another program overwrites it: from the second time within a day on, an
+ * hour, and each time twice as long, up to 16 hours. An edit of the domain's spec ends it. 0: it may be written. */
+int64_t cr_domain_other_writer_until_ms(const struct cr_domain_world *world,
+                                        const struct cr_domain_object_status *record);
 
 /* When something of that life is renewed. key: spreads those that were issued together (up to a tenth of its life
  * earlier), the same after a restart. */

@@ -14,11 +14,59 @@ static void dispose_object(struct cr_domain_object_status *object)
     free(object->ns);
     free(object->name);
     free(object->written_version);
+    free(object->overwritten_by);
     free(object->trust_evidence);
     free(object->leaf_evidence);
     free(object->waits_for);
     free(object->problem_message);
 }
+
+/* --- another writer --- */
+
+#define HOUR_MS (3600LL * 1000)
+enum { DOUBLINGS_MAX = 4 };
+
+bool cr_domain_is_as_recorded(const struct cr_domain_world *world, const struct cr_domain_object *object,
+                              const struct cr_domain_object_status *record)
+{
+    char trust[CR_SHA256_HEX];
+    cr_domain_trust_digest(world, object, trust);
+    return strcmp(record->trust, trust) == 0 &&
+           strcmp(record->leaf, object->published.found ? object->published.fingerprint : "") == 0;
+}
+
+int64_t cr_domain_other_writer_until_ms(const struct cr_domain_world *world,
+                                        const struct cr_domain_object_status *record)
+{
+    if (record->overwritten < 2 || world->status->observed_generation != world->domain->generation)
+        return 0;
+    int doublings = record->overwritten - 2 < DOUBLINGS_MAX ? record->overwritten - 2 : DOUBLINGS_MAX;
+    int64_t until_ms = record->overwritten_ms + (HOUR_MS << doublings);
+    return until_ms > world->now_ms ? until_ms : 0;
+}
+
+static void note_other_writer(struct domain_ctx *ctx, const struct cr_domain_object *object,
+                              struct cr_domain_object_status *record)
+{
+    const struct cr_domain_world *world = ctx->world;
+    bool edited = world->status->observed_generation != world->domain->generation;
+    bool long_ago = world->now_ms - record->overwritten_ms > 24 * HOUR_MS;
+    if (record->overwritten && (edited || long_ago)) {
+        record->overwritten = 0;
+        record->overwritten_ms = 0;
+        cr_strset(&record->overwritten_by, NULL);
+    }
+    if (!object->changed_by)
+        return;
+    record->overwritten += record->overwritten < CR_OVERWRITTEN_MAX;
+    record->overwritten_ms = world->now_ms;
+    cr_strset(&record->overwritten_by, object->changed_by);
+    cr_autofree char *title = cr_domain_object_title(object);
+    cr_domain_say(ctx, true, "Overwritten",
+                  cr_asprintf("%s: '%s' has overwritten what was published there", title, object->changed_by));
+}
+
+/* --- each --- */
 
 static void note(struct domain_ctx *ctx, size_t at, struct cr_domain_object_status *record)
 {
@@ -26,6 +74,7 @@ static void note(struct domain_ctx *ctx, size_t at, struct cr_domain_object_stat
     char trust[CR_SHA256_HEX];
     if (cr_domain_is_foreign(object))
         return; /* what was ours there stays on record */
+    note_other_writer(ctx, object, record);
     if (cr_domain_is_missed(ctx, at)) {
         /* So does this; and what is made anew is new, also when it is the same. */
         ctx->plan->record_first = ctx->plan->record_first || record->written_ms;
@@ -34,7 +83,7 @@ static void note(struct domain_ctx *ctx, size_t at, struct cr_domain_object_stat
     }
     cr_domain_trust_digest(ctx->world, object, trust);
     const char *leaf = object->published.found ? object->published.fingerprint : "";
-    bool same = strcmp(record->trust, trust) == 0 && strcmp(record->leaf, leaf) == 0;
+    bool same = cr_domain_is_as_recorded(ctx->world, object, record);
     if (cr_domain_is_there(ctx, at) && (!same || !record->written_ms)) {
         ctx->unrecorded[at] = true;
         ctx->plan->record_first = true;

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +18,7 @@ sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
 
 import manifests  # noqa: E402
 from certroll_dev.demo import pki  # noqa: E402
-from certroll_dev.demo.api import API  # noqa: E402
+from certroll_dev.demo.api import API, path  # noqa: E402
 from domains import (  # noqa: E402
     Domains,
     Material,
@@ -323,6 +325,41 @@ def test_what_does_not_stay_as_it_was_written_is_written_ever_more_seldom(domain
     published = lambda: domains.api.get("configmaps", domains.namespace, "trust")["data"]["ca.crt"]  # noqa: E731
     wait_until("it stays", published, 60)
     assert published().encode() == domains.secret("mesh-ca")["tls.crt"]
+
+
+def test_a_second_writer_is_named_and_the_domain_stops(domains: Domains) -> None:
+    """As a GitOps tool and an issuer that put a Secret back whenever it is not theirs."""
+    ca = pki.new_authority(1)
+    settle_mirroring(domains, material(ca.issue("server")))
+    theirs = material(ca.issue("server"))
+    target = path("secrets", domains.namespace, "server") + "?fieldManager=gitops"
+    patch = {"data": {key: base64.b64encode(value).decode() for key, value in theirs.items()}}
+    written: list[float] = []
+    over = threading.Event()
+
+    def put_back() -> None:
+        while not over.wait(1):
+            if domains.secret("server")["tls.crt"] != theirs["tls.crt"]:
+                domains.api.request("PATCH", target, patch, "application/merge-patch+json")
+                written.append(time.time())
+
+    writer = threading.Thread(target=put_back)
+    writer.start()
+    try:
+        found = domains.wait("it is named", lambda domain: conditions(domain)["Degraded"] == ("True", "OtherWriter"))
+        assert conditions(found)["Converged"] == ("False", "OtherWriter")
+        assert f"Secret {domains.namespace}/server: 'gitops' overwrites" in message(found, "Degraded")
+        time.sleep(12)
+        assert len(written) == 2, "it was overwritten more than once"
+        assert object_status(domains.get(), "server")["overwritten"]["times"] == 2
+    finally:
+        over.set()
+        writer.join()
+    # An edit of the domain is the way on.
+    domains.merge(retainPrevious=2)
+    wait_until("ours is back", lambda: domains.secret("server")["tls.crt"] == domains.secret("source")["tls.crt"])
+    domains.wait("mended", lambda domain: conditions(domain)["Degraded"][0] == "False")
+    assert "overwritten" not in object_status(domains.get(), "server")
 
 
 def test_a_domain_of_many_large_keys_lets_others_have_its_worker(domains: Domains) -> None:

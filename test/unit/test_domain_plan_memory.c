@@ -153,6 +153,44 @@ static void what_is_put_back_stays_until_its_source_or_a_person_changes(void **s
     assert_int_equal(plan.writes[0].leaf, CR_LEAF_ACT_MIRROR);
 }
 
+static void another_writer_is_counted_by_the_day_until_the_spec_is_edited(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {.spec = "issue", .cas = "A", .objects = {{"a", "1a", "*"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    go_on(s, 0, &plan);
+    go_on(s, 1000, &plan);
+    struct cr_domain_object *object = &s->objects[0];
+    for (int times = 1; times <= 2; times++) {
+        fingerprint((char)('1' + times), object->published.fingerprint);
+        object->changed_by = "gitops";
+        go_on(s, 1000, &plan);
+        assert_true(plan.record_first);
+        assert_true(has_event(&plan, "Overwritten"));
+        assert_int_equal(s->status.objects[0].overwritten, times);
+        assert_string_equal(s->status.objects[0].overwritten_by, "gitops");
+        object->changed_by = NULL; /* it is on record now */
+        go_on(s, 1000, &plan);
+        assert_int_equal(s->status.objects[0].overwritten, times);
+        int64_t until_ms = cr_domain_other_writer_until_ms(&s->world, &s->status.objects[0]);
+        assert_true(times == 1 ? until_ms == 0 : until_ms == s->status.objects[0].overwritten_ms + HOUR);
+    }
+    s->status.objects[0].overwritten = 3;
+    assert_true(cr_domain_other_writer_until_ms(&s->world, &s->status.objects[0]) ==
+                s->status.objects[0].overwritten_ms + 2LL * HOUR);
+    s->domain.generation++;
+    assert_true(cr_domain_other_writer_until_ms(&s->world, &s->status.objects[0]) == 0);
+    go_on(s, 1000, &plan);
+    assert_int_equal(s->status.objects[0].overwritten, 0);
+    assert_null(s->status.objects[0].overwritten_by);
+
+    s->status.objects[0].overwritten = 2;
+    s->status.objects[0].overwritten_ms = s->world.now_ms;
+    go_on(s, 25LL * HOUR, &plan);
+    assert_int_equal(s->status.objects[0].overwritten, 0);
+}
+
 static void what_is_refused_is_told_once_and_names_the_object(void **state)
 {
     (void)state;
@@ -539,6 +577,7 @@ int main(void)
         cmocka_unit_test(history_has_how_long_each_stage_took),
         cmocka_unit_test(what_is_put_back_stays_until_its_source_or_a_person_changes),
         cmocka_unit_test(what_is_refused_is_told_once_and_names_the_object),
+        cmocka_unit_test(another_writer_is_counted_by_the_day_until_the_spec_is_edited),
         cmocka_unit_test(what_is_not_written_as_it_should_be_has_not_converged),
         cmocka_unit_test(a_ca_that_stays_for_a_leaf_names_it),
         cmocka_unit_test(a_leaf_whose_root_is_not_at_hand_replaces_none_that_has_its_root),

@@ -79,7 +79,11 @@ static void fill(struct cr_domain_status *status)
     struct cr_domain_object_status *arrived = add_leaf(status, "server-tls");
     cr_strset(&arrived->trust_evidence, "Verified");
     cr_strset(&arrived->leaf_evidence, "Inferred");
-    cr_strset(&add_leaf(status, "client-tls")->waits_for, "policy front: Deployment client has 1 pod with the old CAs");
+    struct cr_domain_object_status *client = add_leaf(status, "client-tls");
+    cr_strset(&client->waits_for, "policy front: Deployment client has 1 pod with the old CAs");
+    client->overwritten = 2;
+    client->overwritten_ms = NOW;
+    cr_strset(&client->overwritten_by, "gitops");
     struct cr_domain_object_status *refused = cr_domain_status_object_add(status, "APIService", NULL, "v1.metrics");
     refused->problem = CR_TRUST_NOT_OURS;
     cr_strset(&refused->problem_message, "annotate it certroll.dev/trust-domain: mesh to let this domain write it");

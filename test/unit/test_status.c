@@ -139,6 +139,7 @@ static void fill(struct cr_policy_status *status)
     cr_strvec_add(&consumer->examples, "rate-limit-1: serves the old leaf");
     cr_status_condition(status, "Ready", true, "Watching", "all is watched", 4, NOW);
     cr_status_condition(status, "Rotating", false, "Idle", "", 3, NOW);
+    cr_status_condition(status, "Degraded", true, "KeyMismatch", "Secret broken: see there", 4, NOW);
     add_record(status, 0xabc, "envoy");
 }
 

@@ -437,8 +437,8 @@ def test_printer_columns(control_plane: ControlPlane, namespace: str) -> None:
     control_plane.create(policy(namespace, MINIMAL_SPEC))
     patch_status(control_plane, namespace, json.loads(FULL_STATUS.read_text()))
     head, row = control_plane.kubectl("get", "crp", "-n", namespace).stdout.splitlines()
-    assert head.split() == ["NAME", "STAGE", "CONVERGED", "CONSUMERS", "EXPIRES", "AGE"]
-    assert row.split()[:5] == ["p", "Switching", "0/1", "1", "2026-11-21T06:10:21Z"]
+    assert head.split() == ["NAME", "STAGE", "CONVERGED", "CONSUMERS", "EXPIRES", "PROBLEM", "AGE"]
+    assert row.split()[:6] == ["p", "Switching", "0/1", "1", "2026-11-21T06:10:21Z", "KeyMismatch"]
     wide = control_plane.kubectl("get", "certroll", "-n", namespace, "-o", "wide").stdout
-    assert wide.splitlines()[0].split()[6:] == ["READY", "MESSAGE"]
+    assert wide.splitlines()[0].split()[7:] == ["READY", "MESSAGE"]
     assert "all is watched" in wide

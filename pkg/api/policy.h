@@ -73,6 +73,8 @@ struct cr_policy_secret {
 enum cr_verify_protocol { CR_VERIFY_TLS, CR_VERIFY_POSTGRESQL, CR_VERIFY_MYSQL };
 const char *cr_verify_protocol_name(enum cr_verify_protocol protocol); /* "TLS", "PostgreSQL", "MySQL" */
 enum cr_on_timeout { CR_ON_TIMEOUT_RESTART, CR_ON_TIMEOUT_REPORT };
+/* What a new pod counts as that cannot be asked, past its deadline. */
+enum cr_on_unreachable { CR_ON_UNREACHABLE_WAIT, CR_ON_UNREACHABLE_INFER };
 
 enum { CR_VERIFY_ENDPOINTS_MAX = 8 };
 
@@ -92,6 +94,7 @@ struct cr_policy_verify {
     char *certs_path;                     /* "/certs" */
     int64_t timeout_ms;                   /* default 60 s */
     enum cr_on_timeout on_timeout;
+    enum cr_on_unreachable on_unreachable;
 };
 
 struct cr_policy_consumer {

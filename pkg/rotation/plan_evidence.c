@@ -168,6 +168,13 @@ static bool is_trust_alone(const struct plan_consumer *consumer, size_t change)
     return (secret->restart_classes | secret->reload_classes) == CR_CLASS_TRUST;
 }
 
+/* Who asks for a look is not content without one: a wrong port, or a NetworkPolicy, would pass for proof. */
+static bool may_infer(const struct cr_policy_verify *verify)
+{
+    bool is_asked_for = verify->endpoints_len || verify->certs_port;
+    return !is_asked_for || verify->on_unreachable == CR_ON_UNREACHABLE_INFER;
+}
+
 static enum cr_evidence judge_accepted(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                                        const struct cr_world_pod *pod, size_t change, const struct shown *shown,
                                        char why[WHY])
@@ -204,7 +211,7 @@ static enum cr_evidence judge_accepted(const struct plan_ctx *ctx, const struct 
         snprintf(why, WHY, "came up after the change, but too soon to be sure that it mounted the new Secret");
     /* A pod that started with the new template but cannot be reached: in the end its start is what there is to go by.
      */
-    if (evidence == CR_EVIDENCE_UNKNOWN && is_new && pod->started_ms &&
+    if (evidence == CR_EVIDENCE_UNKNOWN && is_new && pod->started_ms && may_infer(&consumer->spec->verify) &&
         ctx->world->now_ms >= cr_plan_deadline_ms(consumer, c) + later_ms(consumer, c, pod))
         return CR_EVIDENCE_INFERRED;
     return evidence;

@@ -81,7 +81,7 @@ def test_defaults_land(control_plane: ControlPlane, namespace: str) -> None:
                 "name": "web",
                 "targetRef": {"kind": "Deployment", "name": "nginx"},
                 "optional": False,
-                "verify": {"protocol": "TLS", "port": 8443, "timeout": "60s", "onTimeout": "Restart"},
+                "verify": {"protocol": "TLS", "port": 8443, "timeout": "60s", "onTimeout": "Restart", "onUnreachable": "Wait"},
             }
         ],
         "discover": {"enabled": False, "unknown": "Restart"},
@@ -224,6 +224,7 @@ REFUSED = {
     "port-65536": (verify(port=65536), "should be less than or equal to 65535"),
     "protocol": (verify(protocol="SMTP"), 'supported values: "TLS", "PostgreSQL", "MySQL"'),
     "on-timeout": (verify(onTimeout="Panic"), 'supported values: "Restart", "Report"'),
+    "on-unreachable": (verify(onUnreachable="Hope"), 'supported values: "Wait", "Infer"'),
     "timeout-0": (verify(timeout="0s"), "must be a duration from 1s to 1h, such as 60s or 5m"),
     "timeout-day": (verify(timeout="1d"), "must be a duration from 1s to 1h, such as 60s or 5m"),
     "server-name": (verify(serverName="https://web"), "must be a DNS name"),

@@ -420,6 +420,9 @@ static void a_new_pod_that_comes_late_has_its_own_time_to_be_verified(void **sta
     scene_plan(s);
     assert_true(s->plan.requeue_after_ms <= SECOND);
     s->now_ms += 96 * SECOND;
+    assert_int_equal(look(s, 0)->state, CR_CONSUMER_VERIFYING);
+    assert_true(holds(s, "Degraded"));
+    s->policy->consumers[0].verify.on_unreachable = CR_ON_UNREACHABLE_INFER;
     assert_int_equal(look(s, 0)->state, CR_CONSUMER_CONVERGED);
     assert_int_equal(scene_status(s, 0)->pods.inferred, 1);
 }

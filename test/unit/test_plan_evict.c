@@ -292,7 +292,7 @@ static void a_repair_is_not_sent_twice_while_the_cache_shows_its_pod(void **stat
     assert_string_equal(evicted(s), "none");
 }
 
-static void a_new_pod_that_cannot_be_asked_is_inferred_in_the_end(void **state)
+static void a_new_pod_that_cannot_be_asked_holds_the_next_unless_that_may_be_inferred(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{method: Evict}", 1);
@@ -302,6 +302,8 @@ static void a_new_pod_that_cannot_be_asked_is_inferred_in_the_end(void **state)
     s->sightings[0][0] = (struct cr_sighting){.seen = CR_SEEN_UNREACHABLE, .at_ms = s->now_ms};
     assert_string_equal(evicted(s), "none");
     s->now_ms += 110 * SECOND;
+    assert_string_equal(evicted(s), "none");
+    s->policy->consumers[0].verify.on_unreachable = CR_ON_UNREACHABLE_INFER;
     assert_string_equal(evicted(s), "web-1");
 }
 
@@ -629,7 +631,7 @@ int main(void)
         cmocka_unit_test(a_repair_is_not_sent_twice_while_the_cache_shows_its_pod),
         cmocka_unit_test(a_rollout_of_others_in_the_middle_is_waited_for),
         cmocka_unit_test(a_workload_that_is_changed_in_the_middle_was_not_undone),
-        cmocka_unit_test(a_new_pod_that_cannot_be_asked_is_inferred_in_the_end),
+        cmocka_unit_test(a_new_pod_that_cannot_be_asked_holds_the_next_unless_that_may_be_inferred),
         cmocka_unit_test(a_person_stops_it_in_the_middle_and_lets_it_go_on),
         cmocka_unit_test(a_budget_holds_each_pod_and_lets_it_go_on),
         cmocka_unit_test(auto_goes_on_as_it_began),

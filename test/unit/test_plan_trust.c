@@ -439,7 +439,7 @@ static void a_start_is_what_there_is_to_go_by_where_nothing_is_seen(void **state
     assert_settled(&t, CR_SETTLED_INFERRED, CR_SETTLED_FIRST_SIGHT);
 }
 
-static void nor_does_it_wait_for_ever_for_who_cannot_be_reached(void **state)
+static void and_waits_for_who_cannot_be_reached_unless_that_may_be_inferred(void **state)
 {
     (void)state;
     TOWN t;
@@ -450,6 +450,10 @@ static void nor_does_it_wait_for_ever_for_who_cannot_be_reached(void **state)
     after(&t, 10 * SECOND);
     assert_pods(&t, 0, 0, 0, 2);
     after(&t, 100 * SECOND);
+    assert_pods(&t, 0, 0, 0, 2);
+    assert_true(secret(&t)->pending.set);
+    t.s->policy->consumers[0].verify.on_unreachable = CR_ON_UNREACHABLE_INFER;
+    after(&t, SECOND);
     assert_settled(&t, CR_SETTLED_INFERRED, CR_SETTLED_FIRST_SIGHT);
 }
 
@@ -708,7 +712,7 @@ int main(void)
         cmocka_unit_test(unless_the_policy_only_wants_a_report),
         cmocka_unit_test(seen_is_better_than_a_start),
         cmocka_unit_test(a_start_is_what_there_is_to_go_by_where_nothing_is_seen),
-        cmocka_unit_test(nor_does_it_wait_for_ever_for_who_cannot_be_reached),
+        cmocka_unit_test(and_waits_for_who_cannot_be_reached_unless_that_may_be_inferred),
         cmocka_unit_test(a_new_pod_with_the_old_cas_goes),
         cmocka_unit_test(of_unknown_software_nothing_is_old),
         cmocka_unit_test(a_client_is_seen_by_its_page_alone),

@@ -96,9 +96,16 @@ const struct cr_policy *cr_projected_policy(const struct cr_snapshot *snapshot, 
 
 /* --- pods --- */
 
+/* A pod that belongs to no workload which can be restarted: made by hand, or by a controller of another kind. */
+struct loose_pod {
+    struct cr_strvec uses;
+    int64_t created_ms;
+};
+
 struct pod_facts {
     const char *kind; /* of its owner, static; NULL: none */
     char *name;
+    struct loose_pod *loose; /* NULL: it is none, or uses no Secret */
     int drain_s; /* of its shutdown manager, while it is being deleted; CR_SHUTDOWN_UNKNOWN_MS as it stands */
     bool active;
 };
@@ -109,7 +116,31 @@ static void pod_facts_free(void *value)
     if (!facts)
         return;
     free(facts->name);
+    if (facts->loose)
+        cr_strvec_dispose(&facts->loose->uses);
+    free(facts->loose);
     free(facts);
+}
+
+/* The pod of a Job ends by itself, and the next one has what is there by then. */
+static bool is_of_job(const struct cr_json *json)
+{
+    return cr_streq(cr_json_string_at(cr_obj_controller(json), "kind"), "Job");
+}
+
+static struct loose_pod *loose_of(const struct cr_json *json)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec uses = {0};
+    if (is_of_job(json))
+        return NULL;
+    cr_usage_secrets(cr_json_get(json, "spec"), &uses);
+    if (!uses.len)
+        return NULL;
+    struct loose_pod *loose = cr_new(struct loose_pod);
+    loose->created_ms = cr_obj_created_ms(json);
+    loose->uses = uses;
+    uses = (struct cr_strvec){0};
+    return loose;
 }
 
 /* Of a pod's spec only whether it shares its node's address is read (acts_probe.c). */
@@ -179,6 +210,7 @@ void cr_project_pod(struct cr_json *json, struct cr_snapshot *snapshot)
     if (!cr_pod_workload(json, &facts->kind, &facts->name))
         facts->kind = NULL;
     facts->active = cr_pod_active(json);
+    facts->loose = facts->kind || !facts->active ? NULL : loose_of(json);
     facts->drain_s = drain_of(json);
     strip_unread_metadata(json); /* labels stay: PodDisruptionBudgets select by them */
     strip_pod_spec(json);
@@ -192,6 +224,18 @@ bool cr_projected_owner(const void *extra, const char **kind, const char **name)
     *kind = facts->kind;
     *name = facts->name;
     return facts->kind != NULL;
+}
+
+const struct cr_strvec *cr_projected_loose_uses(const void *extra)
+{
+    const struct pod_facts *facts = extra;
+    return facts->loose ? &facts->loose->uses : NULL;
+}
+
+int64_t cr_projected_loose_created_ms(const void *extra)
+{
+    const struct pod_facts *facts = extra;
+    return facts->loose ? facts->loose->created_ms : 0;
 }
 
 bool cr_projected_active(const void *extra)

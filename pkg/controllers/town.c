@@ -15,9 +15,11 @@ struct cr_town {
     struct found secrets_found;
     struct found users_found;
     struct found templates_found; /* of users that have none of their own */
-    struct cr_snapshots opened;   /* the Secrets: their labels are read */
+    struct found pods_found;
+    struct cr_snapshots opened; /* the Secrets: their labels are read */
     struct cr_view_secret *secrets;
     struct cr_view_user *users;
+    struct cr_view_pod *pods;
     struct cr_view view;
 };
 
@@ -35,6 +37,12 @@ static void add_user(void *found, const char *ns, const char *name, struct cr_pa
 {
     const void *extra = cr_packed_extra(packed);
     if (cr_projected_uses(extra)->len || cr_projected_template_of(extra))
+        add_found(found, ns, name, packed);
+}
+
+static void add_loose_pod(void *found, const char *ns, const char *name, struct cr_packed *packed)
+{
+    if (cr_projected_loose_uses(cr_packed_extra(packed)))
         add_found(found, ns, name, packed);
 }
 
@@ -84,6 +92,21 @@ static void add_users(struct cr_town *town, struct cr_cache *cache, enum cr_cach
     town->view.users = town->users;
 }
 
+static void add_pods(struct cr_town *town, struct cr_cache *cache, const char *ns)
+{
+    struct found *found = &town->pods_found;
+    cr_cache_visit(cache, CR_CACHED_PODS, ns, add_loose_pod, found);
+    town->pods = cr_calloc(found->names.len, sizeof *town->pods);
+    for (size_t i = 0; i < found->names.len; i++) {
+        const void *extra = cr_packed_extra(found->items[i]);
+        town->pods[i] = (struct cr_view_pod){.name = found->names.items[i],
+                                             .created_ms = cr_projected_loose_created_ms(extra),
+                                             .secrets = cr_projected_loose_uses(extra)};
+    }
+    town->view.pods = town->pods;
+    town->view.pods_len = found->names.len;
+}
+
 struct cr_town *cr_town_new(struct cr_cache *cache, const char *ns)
 {
     static const enum cr_cached users[] = {CR_CACHED_DEPLOYMENTS, CR_CACHED_STATEFULSETS, CR_CACHED_DAEMONSETS,
@@ -93,6 +116,7 @@ struct cr_town *cr_town_new(struct cr_cache *cache, const char *ns)
     add_secrets(town, cache, ns);
     for (size_t i = 0; i < cr_array_len(users); i++)
         add_users(town, cache, users[i], ns);
+    add_pods(town, cache, ns);
     return town;
 }
 
@@ -104,8 +128,10 @@ void cr_town_free(struct cr_town *town)
     found_dispose(&town->secrets_found);
     found_dispose(&town->users_found);
     found_dispose(&town->templates_found);
+    found_dispose(&town->pods_found);
     free(town->secrets);
     free(town->users);
+    free(town->pods);
     free(town);
 }
 

@@ -275,6 +275,31 @@ static void expand_consumers(const struct cr_policy *policy, const struct cr_pol
     free(found.items);
 }
 
+/* --- pods that nobody restarts --- */
+
+static void add_loose_pod(struct cr_expansion *out, const struct cr_view_pod *pod)
+{
+    for (size_t i = 0; i < out->policy.secrets_len; i++) {
+        struct cr_loose_pods *loose = &out->loose[i];
+        if (!cr_strvec_has(pod->secrets, out->policy.secrets[i].name))
+            continue;
+        if (!loose->pods++ || pod->created_ms < loose->created_ms) {
+            loose->oldest = pod->name;
+            loose->created_ms = pod->created_ms;
+        }
+    }
+}
+
+static void find_loose_pods(const struct cr_policy *policy, const struct cr_view *view, struct cr_expansion *out)
+{
+    out->loose = cr_calloc(out->policy.secrets_len + 1, sizeof *out->loose);
+    for (size_t i = 0; policy->discover.enabled && i < view->pods_len; i++)
+        add_loose_pod(out, &view->pods[i]);
+    for (size_t i = 0; i < out->policy.secrets_len; i++)
+        if (out->loose[i].pods)
+            out->loose[i].oldest = keep(out, out->loose[i].oldest);
+}
+
 /* --- all of it --- */
 
 bool cr_discover_needed(const struct cr_policy *policy, const struct cr_policy_status *status)
@@ -293,12 +318,14 @@ void cr_discover_expand(const struct cr_policy *policy, const struct cr_policy_s
     *out = (struct cr_expansion){.policy = *policy};
     expand_secrets(policy, status, view, out);
     expand_consumers(policy, status, view, out);
+    find_loose_pods(policy, view, out);
 }
 
 void cr_expansion_dispose(struct cr_expansion *expansion)
 {
     free(expansion->policy.secrets);
     free(expansion->policy.consumers);
+    free(expansion->loose);
     cr_strvec_dispose(&expansion->names);
     *expansion = (struct cr_expansion){0};
 }

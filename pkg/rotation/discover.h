@@ -30,14 +30,30 @@ struct cr_view_user {
     const struct cr_strvec *secrets; /* cr_usage_of_object */
 };
 
+/* A pod of no workload that could be restarted. */
+struct cr_view_pod {
+    const char *name;
+    int64_t created_ms;
+    const struct cr_strvec *secrets;
+};
+
 struct cr_view {
     const struct cr_view_secret *secrets;
     size_t secrets_len;
     const struct cr_view_user *users;
     size_t users_len;
+    const struct cr_view_pod *pods;
+    size_t pods_len;
 };
 
 /* --- the policy in force --- */
+
+/* The pods of no workload that use one Secret. */
+struct cr_loose_pods {
+    size_t pods;
+    const char *oldest; /* borrowed from the expansion; NULL: there are none */
+    int64_t created_ms; /* that one */
+};
 
 struct cr_expansion {
     /* Borrows from the policy that it was made of and from its own names; not for cr_policy_free. */
@@ -45,7 +61,8 @@ struct cr_expansion {
     /* How many belong to it; more than the policy has when a bound cut them off. */
     size_t secrets_wanted;
     size_t consumers_wanted;
-    struct cr_strvec names; /* of what was found */
+    struct cr_loose_pods *loose; /* parallel to the policy's secrets; all none without spec.discover.enabled */
+    struct cr_strvec names;      /* of what was found */
 };
 
 /* Secrets: those that the policy names, then those that its selector matches, but for what other programs keep for

@@ -37,6 +37,12 @@ void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secr
     memcpy(event->rotation, secret->pending.id, sizeof event->rotation);
 }
 
+void cr_plan_say_policy(struct cr_plan *plan, bool warning, const char *reason, char *message)
+{
+    PLAN_PUSH(plan->events, plan->events_len,
+              {.warning = warning, .about = CR_ABOUT_POLICY, .reason = reason, .message = message});
+}
+
 void cr_plan_say_workload(struct cr_plan *plan, bool warning, size_t consumer, const char *reason, char *message)
 {
     PLAN_PUSH(

@@ -17,6 +17,7 @@
 #include "pki/material.h"
 #include "rotation/budget.h"
 #include "rotation/catalogue.h"
+#include "rotation/discover.h"
 #include "rotation/evidence.h"
 #include "rotation/reloader_page.h"
 #include "rotation/trust_sighting.h"
@@ -136,6 +137,7 @@ struct cr_world {
     const struct cr_world_consumer *consumers;
     const struct cr_catalogue *catalogue;
     const struct cr_tzif *const *zones; /* parallel to policy->restart.windows */
+    const struct cr_loose_pods *loose;  /* parallel to policy->secrets; NULL: nobody has looked */
     struct cr_world_beyond beyond;
     struct cr_world_budgets budgets;
     struct cr_world_limits limits;

@@ -13,6 +13,8 @@ enum {
     LOOK_AGAIN_MAX_MS = 24 * 3600 * 1000,
 };
 
+static const char unmanaged[] = "UnmanagedPod";
+
 static void set(struct plan_ctx *ctx, const char *type, bool value, const char *reason, const char *message)
 {
     cr_status_condition(&ctx->plan->status, type, value, reason, message, ctx->world->policy->generation,
@@ -212,6 +214,8 @@ static void converged(struct plan_ctx *ctx)
         const char *reason = NULL;
         add_unmet(ctx, &text, &reason);
         add_refused(ctx, &text, &reason);
+        if (cr_plan_add_loose(ctx, &text) && !reason)
+            reason = unmanaged;
         if (ctx->world->trust_refused)
             add_problem(&text, &reason, cr_trust_reason_name(ctx->world->trust_refused),
                         cr_strdup(ctx->world->trust_refused_text));
@@ -354,6 +358,14 @@ static bool add_misfits(struct plan_ctx *ctx, struct cr_buf *text)
     return text->len > before;
 }
 
+/* Once, when it comes up. */
+static void say_unmanaged(struct plan_ctx *ctx, const struct cr_buf *text)
+{
+    const struct cr_condition *known = cr_status_condition_get(ctx->world->status, "Degraded");
+    if (!known || !known->status)
+        cr_plan_say_policy(ctx->plan, true, unmanaged, cr_strdup(cr_buf_text(text)));
+}
+
 static void degraded(struct plan_ctx *ctx)
 {
     const struct cr_policy_status *status = &ctx->plan->status;
@@ -373,6 +385,10 @@ static void degraded(struct plan_ctx *ctx)
         reason = "KeyTypeNotAccepted";
     if (add_breakers(ctx, &text) && !reason)
         reason = cr_hold_event(CR_HOLD_CIRCUIT_BREAKER);
+    if (cr_plan_add_loose(ctx, &text)) {
+        say_unmanaged(ctx, &text);
+        reason = reason ? reason : unmanaged;
+    }
     size_t before = text.len;
     add_unverifiable(ctx, &text);
     if (!reason && text.len > before)

@@ -150,6 +150,9 @@ struct cr_gate cr_plan_breaker(struct plan_ctx *ctx, struct plan_consumer *consu
 /* What the status says of the same workload; NULL: nothing. */
 const struct cr_consumer_status *cr_plan_on_record(const struct cr_policy_status *status,
                                                    const struct cr_consumer_status *consumer);
+/* plan_loose.c: says which pods of no workload may have what a Secret held before; false: there are none. */
+bool cr_plan_add_loose(struct plan_ctx *ctx, struct cr_buf *text);
+
 /* All of its restarts that are counted are on record: another one may overwrite what its template tells. */
 bool cr_plan_restarts_are_recorded(const struct cr_policy_status *recorded, const struct cr_consumer_status *consumer);
 /* plan_gate.c: open when the consumer may be restarted now, else what stands in the way. This one and all below that
@@ -341,6 +344,8 @@ void cr_plan_requeue_restart_by_clock(struct cr_plan *plan, int64_t after_ms);
 /* About the policy, because of one of its Secrets. Takes message. */
 void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
                         char *message);
+/* About the policy. Takes message. */
+void cr_plan_say_policy(struct cr_plan *plan, bool warning, const char *reason, char *message);
 /* About a consumer's workload. Takes message. */
 void cr_plan_say_workload(struct cr_plan *plan, bool warning, size_t consumer, const char *reason, char *message);
 /* Whether acting is allowed at all: not suspended, not in Plan mode. */

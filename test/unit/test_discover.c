@@ -20,6 +20,8 @@ struct town {
     struct cr_view_secret secrets[200];
     struct cr_view_user users[USERS_MAX];
     struct cr_strvec used[USERS_MAX];
+    struct cr_view_pod pods[8];
+    struct cr_strvec pods_used[8];
     struct cr_view view;
 };
 
@@ -55,14 +57,27 @@ static void town_read(struct town *town, const char *text)
                                                .created_ms = cr_json_int_at(u, 0, "created"),
                                                .secrets = &town->used[i]};
     }
+    const struct cr_json *pods = cr_json_get(town->json, "pods");
+    for (const struct cr_json *p = cr_json_first(pods); p; p = cr_json_next(p)) {
+        size_t i = town->view.pods_len++;
+        const struct cr_json *used = cr_json_get(p, "secrets");
+        for (const struct cr_json *s = cr_json_first(used); s; s = cr_json_next(s))
+            cr_strvec_add(&town->pods_used[i], cr_json_string(s));
+        town->pods[i] = (struct cr_view_pod){.name = cr_json_string_at(p, "name"),
+                                             .created_ms = cr_json_int_at(p, 0, "created"),
+                                             .secrets = &town->pods_used[i]};
+    }
     town->view.secrets = town->secrets;
     town->view.users = town->users;
+    town->view.pods = town->pods;
 }
 
 static void town_dispose(struct town *town)
 {
     for (size_t i = 0; i < USERS_MAX; i++)
         cr_strvec_dispose(&town->used[i]);
+    for (size_t i = 0; i < cr_array_len(town->pods_used); i++)
+        cr_strvec_dispose(&town->pods_used[i]);
     cr_json_free(town->json);
 }
 
@@ -340,9 +355,38 @@ static void found_consumers_have_names_that_are_valid_stable_and_their_own(void 
     town_dispose(&town);
 }
 
+static void pods_of_no_workload_are_found_with_their_secrets(void **state)
+{
+    (void)state;
+    static const char text[] = "secrets: [{name: a, type: Opaque}, {name: b, type: Opaque}]\n"
+                               "pods:\n"
+                               "- {name: young, created: 30, secrets: [a, x]}\n"
+                               "- {name: old, created: 20, secrets: [a, b]}\n"
+                               "- {name: other, created: 10, secrets: [x]}\n";
+    static struct town town;
+    const struct cr_policy_status status = {0};
+    town_read(&town, text);
+    CR_CLEANUP(cr_policy)
+    struct cr_policy *finds = policy_of("{secrets: [{name: a}, {name: b}], discover: {enabled: true}}");
+    CR_CLEANUP(cr_expansion) struct cr_expansion found = {0};
+    cr_discover_expand(finds, &status, &town.view, &found);
+    assert_int_equal(found.loose[0].pods, 2);
+    assert_string_equal(found.loose[0].oldest, "old");
+    assert_int_equal(found.loose[0].created_ms, 20);
+    assert_int_equal(found.loose[1].pods, 1);
+    assert_string_equal(found.loose[1].oldest, "old");
+
+    CR_CLEANUP(cr_policy) struct cr_policy *lists = policy_of("{secrets: [{name: a}]}");
+    CR_CLEANUP(cr_expansion) struct cr_expansion none = {0};
+    cr_discover_expand(lists, &status, &town.view, &none);
+    assert_int_equal(none.loose[0].pods, 0);
+    town_dispose(&town);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pods_of_no_workload_are_found_with_their_secrets),
         cmocka_unit_test(the_selector_and_the_templates_say_what_belongs_to_a_policy),
         cmocka_unit_test(who_is_listed_keeps_its_settings_and_who_is_found_has_the_defaults),
         cmocka_unit_test(a_selected_secret_leaves_when_nothing_is_left_to_do),

@@ -1679,6 +1679,44 @@ static void a_ca_that_expires_soon_is_told_and_then_that_it_has(void **state)
     assert_true(condition(c, "ExpiringSoon"));
 }
 
+/* Nobody restarts it, and nobody asks it. */
+static void a_pod_of_no_workload_that_is_older_than_the_change_is_told(void **state)
+{
+    struct cluster *c = at_rest(state);
+    const struct cr_rotation_record record = {.id = "r",
+                                              .secret = c->policy->secrets[0].name,
+                                              .started_ms = c->now_ms - 60 * 1000,
+                                              .finished_ms = c->now_ms - 30 * 1000,
+                                              .outcome = (char[]){"Converged"}};
+    char before[] = "bare";
+    struct cr_loose_pods loose[2] = {{.pods = 1, .oldest = before, .created_ms = record.started_ms - 1000}};
+    struct cr_world world = {.policy = c->policy,
+                             .status = &c->status,
+                             .secrets = c->secrets,
+                             .consumers = c->consumers,
+                             .catalogue = c->catalogue,
+                             .loose = loose,
+                             .now_ms = c->now_ms};
+    CR_CLEANUP(cr_plan) struct cr_plan unchanged = {0};
+    cr_plan_make(&world, &unchanged);
+    assert_true(cr_status_condition_get(&unchanged.status, "Converged")->status);
+
+    cr_status_history_add(&c->status, &record);
+    CR_CLEANUP(cr_plan) struct cr_plan told = {0};
+    cr_plan_make(&world, &told);
+    assert_false(cr_status_condition_get(&told.status, "Converged")->status);
+    assert_string_equal(cr_status_condition_get(&told.status, "Converged")->reason, "UnmanagedPod");
+    assert_string_equal(cr_policy_status_problem(&told.status), "UnmanagedPod");
+    assert_non_null(strstr(cr_status_condition_get(&told.status, "Degraded")->message, "Pod bare uses Secret"));
+    assert_in_range(told.requeue_after_ms, 1, 60 * 1000);
+    assert_int_equal(told.restarts_len, 0);
+
+    loose[0].created_ms = record.started_ms + 96 * 1000;
+    CR_CLEANUP(cr_plan) struct cr_plan younger = {0};
+    cr_plan_make(&world, &younger);
+    assert_true(cr_status_condition_get(&younger.status, "Converged")->status);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -1751,6 +1789,7 @@ int main(void)
         T(nothing_is_restarted_into_a_key_that_its_software_does_not_take),
         T(nothing_is_taken_for_taken_up_whose_key_its_software_does_not_take),
         T(a_leaf_that_expires_soon_is_told),
+        T(a_pod_of_no_workload_that_is_older_than_the_change_is_told),
         T(a_leaf_that_expires_in_place_is_told_by_the_clock),
         T(what_cannot_be_used_does_not_hide_the_end_of_what_is_served),
         T(a_ca_that_expires_soon_is_told_and_then_that_it_has),

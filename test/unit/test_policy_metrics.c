@@ -208,7 +208,7 @@ static void the_first_of_the_cas_that_last_is_told_and_how_many_are_over(void **
     open_fixture(&f);
     const struct cr_policy_status none = {0};
     int64_t day_ms = 24LL * 3600 * 1000;
-    int64_t now_ms = cr_clock_wall_ms() / 1000 * 1000;
+    int64_t now_ms = cr_clock_wall_ms() / 10000 * 10000 + 7000; /* seconds that are printed without an exponent */
     struct cr_ca cas[] = {
         {.not_after_ms = now_ms - day_ms}, {.not_after_ms = now_ms + 3 * day_ms}, {.not_after_ms = now_ms + day_ms}};
     struct cr_secret_status secret = {.name = tls, .has_settled = true, .settled = {.trust = cas, .trust_len = 3}};

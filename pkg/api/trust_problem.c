@@ -134,6 +134,8 @@ char *cr_trust_problem_text(enum cr_trust_reason reason, const struct cr_trust_a
     case CR_TRUST_WOULD_CUT_OFF:
         return would_cut_off(about);
     case CR_TRUST_BUNDLE_TOO_COSTLY:
+        if (!about->object)
+            return cr_strdup(cr_or_empty(about->detail));
         return cr_asprintf("%s keeps every CA that it has, and the new ones stand behind them: to verify all leaves in "
                            "use with another bundle would take more than certroll may spend",
                            about->object);

@@ -56,6 +56,7 @@ struct cr_held_ca {
 struct cr_domain_finding {
     enum cr_bundle_proof proof;
     bool keeps;         /* what is published is unchanged */
+    bool beyond_asking; /* as cr_bundle_finding's */
     char leaf[336];     /* "Secret ns/name"; "": none */
     const char *client; /* static; NULL */
 };

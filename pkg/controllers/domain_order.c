@@ -140,6 +140,12 @@ static void add_leaves(const struct cr_domain_objects *objects, const struct cr_
     list_leaf(objects, item, &item->previous, leaves);
 }
 
+/* What is not there yet is made by the domain, with the leaf of its source. */
+static bool is_ours(const struct cr_domain_objects *objects, const struct cr_domain_item *item)
+{
+    return !item->closed && (!item->object || cr_domain_owns(objects, item->object));
+}
+
 /* Of those that have consented alone: nobody else can keep a CA. */
 static void read_leaves(const struct cr_domain_objects *objects, const struct cr_domain_item *replaced,
                         struct leaves *leaves)
@@ -149,26 +155,28 @@ static void read_leaves(const struct cr_domain_objects *objects, const struct cr
     leaves->names = cr_calloc(most, sizeof *leaves->names);
     leaves->list = cr_calloc(most, sizeof *leaves->list);
     for (size_t i = 0; i < objects->items_len; i++)
-        if (&objects->items[i] != replaced && objects->items[i].is_leaf && !objects->items[i].closed &&
-            cr_domain_owns(objects, objects->items[i].object))
+        if (&objects->items[i] != replaced && objects->items[i].is_leaf && is_ours(objects, &objects->items[i]))
             add_leaves(objects, &objects->items[i], leaves);
 }
 
 struct question {
     const bool *chosen;
     const bool *spare; /* may stay beside it */
+    bool grows;        /* in the order of what is published, with what is new behind it */
     const struct places *published;
     const struct cr_domain_item *replaced; /* NULL: none */
 };
 
 static void digest_of(const struct cr_domain_objects *objects, const struct question *q, char out[CR_SHA256_HEX])
 {
-    enum { BEFORE = 3 };
+    enum { BEFORE = 4 };
     const struct places *published = q->published;
     size_t cas = cr_ca_set_len(objects->set);
     size_t replaced = q->replaced ? (size_t)(q->replaced - objects->items) : SIZE_MAX;
-    struct cr_sha256_piece pieces[BEFORE + 2 * CR_DOMAIN_PLACES_MAX] = {
-        {&replaced, sizeof replaced}, {q->chosen, cas * sizeof *q->chosen}, {q->spare, cas * sizeof *q->spare}};
+    struct cr_sha256_piece pieces[BEFORE + 2 * CR_DOMAIN_PLACES_MAX] = {{&replaced, sizeof replaced},
+                                                                        {q->chosen, cas * sizeof *q->chosen},
+                                                                        {q->spare, cas * sizeof *q->spare},
+                                                                        {&q->grows, sizeof q->grows}};
     size_t len = BEFORE;
     for (size_t i = 0; i < published->len; i++) {
         pieces[len++] = (struct cr_sha256_piece){&published->texts[i].len, sizeof published->texts[i].len};
@@ -181,19 +189,21 @@ static bool ask(struct cr_domain_objects *objects, const struct question *q, str
                 struct cr_error *err)
 {
     struct cr_bundle_finding finding;
-    cr_autofree size_t *preferred = list_in_order(objects, NULL);
+    cr_autofree size_t *preferred = list_in_order(objects, q->grows ? q->published : NULL);
     __attribute__((cleanup(leaves_cleanup))) struct leaves leaves = {0};
     read_leaves(objects, q->replaced, &leaves);
     const struct cr_ca_arrangement arrangement = {.must = q->chosen,
                                                   .spare = q->spare,
                                                   .preferred = preferred,
+                                                  .as_it_is = q->grows,
                                                   .published = q->published->texts,
                                                   .published_len = q->published->len,
                                                   .leaves = leaves.list,
                                                   .leaves_len = leaves.len};
     if (!cr_ca_set_arrange(objects->set, &arrangement, objects->now_ms, found->order, &found->len, &finding, err))
         return false;
-    found->finding = (struct cr_domain_finding){.proof = finding.proof, .client = finding.client};
+    found->finding = (struct cr_domain_finding){
+        .proof = finding.proof, .client = finding.client, .beyond_asking = finding.beyond_asking};
     snprintf(found->finding.leaf, sizeof found->finding.leaf, "%s", cr_or_empty(finding.leaf));
     return true;
 }
@@ -241,22 +251,38 @@ static bool *list_held(const struct cr_domain_objects *objects, const struct pla
     return has;
 }
 
-/* Nobody can say: then as little moves as can. */
-static bool keep_published(const struct cr_domain_objects *objects, const struct question *q, const bool *held,
-                           struct cr_buf *out, struct cr_error *err)
-{
-    size_t len = cr_ca_set_len(objects->set);
-    cr_autofree bool *more = cr_calloc(len + 1, sizeof *more);
-    for (size_t i = 0; i < len; i++)
-        more[i] = q->chosen[i] || held[i];
-    return write_chosen(objects, more, q->published, out, err);
-}
-
 /* Nothing helps: what is published stays. */
 static bool leave(const struct question *q, struct cr_buf *out, struct cr_error *err)
 {
     return cr_buf_append(out, q->published->texts[0].data, q->published->texts[0].len) ||
            cr_error_set(err, CR_ERR_INVALID, "the bundle is too large");
+}
+
+/* To try all bundles is too costly: then as little moves as can. All that is published and what is new behind it is
+ * one bundle, about which the clients are asked. Where even a leaf is too costly to be asked about, it is taken. */
+static bool keep_published(struct cr_domain_objects *objects, const struct question *q, const bool *held,
+                           struct cr_buf *out, struct cr_domain_finding *finding, struct cr_error *err)
+{
+    size_t len = cr_ca_set_len(objects->set);
+    cr_autofree bool *more = cr_calloc(len + 1, sizeof *more);
+    cr_autofree bool *none = cr_calloc(len + 1, sizeof *none);
+    for (size_t i = 0; i < len; i++)
+        more[i] = q->chosen[i] || held[i];
+    struct question grown = *q;
+    grown.chosen = more;
+    grown.spare = none;
+    grown.grows = true;
+    const struct cr_domain_proof *found = q->published->more ? NULL : find_order(objects, &grown, err);
+    if (!found && !q->published->more)
+        return false;
+    if (!found || found->finding.beyond_asking)
+        return write_chosen(objects, more, q->published, out, err);
+    if (found->finding.proof == CR_BUNDLE_PROVED)
+        return cr_ca_set_write(objects->set, found->order, found->len, out, err);
+    if (found->finding.proof == CR_BUNDLE_WOULD_CUT_OFF)
+        *finding = found->finding;
+    finding->keeps = true;
+    return leave(q, out, err);
 }
 
 static bool is_lost(const struct cr_domain_finding *finding)
@@ -298,7 +324,7 @@ static bool arrange(struct cr_domain_objects *objects, struct question *q, const
     }
     if (!found || found->finding.proof == CR_BUNDLE_TOO_COSTLY) {
         *finding = (struct cr_domain_finding){.proof = CR_BUNDLE_TOO_COSTLY};
-        return keep_published(objects, q, held, out, err);
+        return keep_published(objects, q, held, out, finding, err);
     }
     if (found->finding.proof == CR_BUNDLE_WOULD_CUT_OFF) {
         *finding = found->finding;

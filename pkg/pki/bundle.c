@@ -283,16 +283,34 @@ static enum cr_order_wish wish_of(const struct work *w, size_t at)
     return CR_ORDER_OUT;
 }
 
-static void arrange(struct work *w, struct cr_cutoff *cutoff, struct cr_ordered *ordered)
+/* What the rule wants; or with grown all of that bundle, in its order. */
+static void wish(const struct work *w, const struct cr_ordered *grown, enum cr_order_wish *wishes, size_t *preferred)
+{
+    size_t len = (size_t)sk_X509_num(w->cas);
+    size_t next = 0;
+    cr_autofree bool *done = cr_calloc(len + 1, sizeof *done);
+    for (size_t i = 0; grown && i < grown->len; i++) {
+        wishes[grown->bundle[i]] = CR_ORDER_MUST;
+        preferred[next++] = grown->bundle[i];
+        done[grown->bundle[i]] = true;
+    }
+    for (size_t i = 0; i < len; i++) {
+        if (done[i])
+            continue;
+        wishes[i] = grown ? CR_ORDER_OUT : wish_of(w, i);
+        preferred[next++] = i;
+    }
+}
+
+static void arrange(struct work *w, struct cr_cutoff *cutoff, const struct cr_ordered *grown,
+                    struct cr_ordered *ordered)
 {
     size_t len = (size_t)sk_X509_num(w->cas);
     cr_autofree enum cr_order_wish *wishes = cr_calloc(len, sizeof *wishes);
     cr_autofree size_t *preferred = cr_calloc(len, sizeof *preferred);
-    struct cr_order_question question = {.wishes = wishes, .preferred = preferred, .len = len};
-    for (size_t i = 0; i < len; i++) {
-        wishes[i] = wish_of(w, i);
-        preferred[i] = i;
-    }
+    struct cr_order_question question = {
+        .wishes = wishes, .preferred = preferred, .len = len, .as_it_is = grown != NULL};
+    wish(w, grown, wishes, preferred);
     if (w->in->previous_len) {
         question.published = w->published[0].cas;
         question.published_len = w->published[0].len;
@@ -309,11 +327,12 @@ static bool refuse(struct work *w, const struct cr_ordered *ordered, const size_
         w->in->leaves[asked[ordered->leaf]].name, cr_bundle_client_name(ordered->client));
 }
 
-static bool cut_off_nobody(struct work *w, struct cr_ordered *ordered)
+/* *asked_all: each leaf can be asked about at all. */
+static bool ask_clients(struct work *w, const struct cr_ordered *grown, struct cr_ordered *ordered, size_t *asked,
+                        bool *asked_all)
 {
     size_t len = (size_t)sk_X509_num(w->cas);
     CR_CLEANUP(cr_cutoff) struct cr_cutoff *cutoff = cr_cutoff_new(w->certs, len, w->now_ms);
-    cr_autofree size_t *asked = cr_calloc(w->in->leaves_len + 1, sizeof *asked);
     for (size_t i = 0; i < w->in->previous_len; i++)
         if (w->published[i].len)
             cr_cutoff_add_published(cutoff, w->published[i].cas, w->published[i].len);
@@ -321,8 +340,34 @@ static bool cut_off_nobody(struct work *w, struct cr_ordered *ordered)
         cr_cutoff_spend(cutoff);
     if (!add_leaves(w, cutoff, asked))
         return false;
-    arrange(w, cutoff, ordered);
+    *asked_all = !cr_cutoff_is_spent(cutoff);
+    arrange(w, cutoff, grown, ordered);
+    return true;
+}
+
+/* Too many bundles were tried. What is left to be tried is one: what is published, and what is new behind it. */
+static bool grow(struct work *w, struct cr_ordered *ordered, size_t *asked)
+{
+    bool asked_all = false;
+    CR_CLEANUP(cr_ordered) struct cr_ordered grown = *ordered;
+    *ordered = (struct cr_ordered){0};
+    if (!ask_clients(w, &grown, ordered, asked, &asked_all))
+        return false;
+    return ordered->proof == CR_BUNDLE_PROVED ||
+           cr_error_set(w->err, CR_ERR_INVALID,
+                        "to verify all leaves in use with another bundle would take more than certroll may spend, and "
+                        "with the new CAs behind the published ones it is not proved either: it stays as it is");
+}
+
+static bool cut_off_nobody(struct work *w, struct cr_ordered *ordered)
+{
+    bool asked_all = false;
+    cr_autofree size_t *asked = cr_calloc(w->in->leaves_len + 1, sizeof *asked);
+    if (!ask_clients(w, NULL, ordered, asked, &asked_all))
+        return false;
     w->out->proof = ordered->proof;
+    if (ordered->proof == CR_BUNDLE_TOO_COSTLY && asked_all)
+        return grow(w, ordered, asked);
     return ordered->bundle || refuse(w, ordered, asked);
 }
 

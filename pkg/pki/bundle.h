@@ -32,7 +32,8 @@ struct cr_bundle_input {
 enum cr_bundle_proof {
     CR_BUNDLE_PROVED,        /* every leaf was verified with it, as each client does (bundle_clients.h) */
     CR_BUNDLE_TOO_COSTLY,    /* that would take more than its limits allow: all that is published stays, and what is new
-                              * comes behind it */
+                              * comes behind it, which alone was verified; of an error: nor is that proved. Where a leaf
+                              * itself takes too much, nothing is verified */
     CR_BUNDLE_WOULD_CUT_OFF, /* of an error: no order and no choice of the CAs at hand keeps everybody */
 };
 

@@ -356,7 +356,9 @@ static void arrange(struct work *w, struct cr_ordered *out)
     bool searched = false;
     while (find_loss(w, &leaf)) {
         searched = true;
-        if (search(w, leaf, out))
+        if (w->q->as_it_is)
+            note_loser(w, leaf, cr_cutoff_losers(w->cutoff, leaf, w->bundle, list(w)));
+        if (!w->q->as_it_is && search(w, leaf, out))
             continue;
         if (cr_cutoff_is_spent(w->cutoff))
             break;

@@ -27,6 +27,7 @@ struct cr_order_question {
     size_t len;
     const size_t *published; /* what comes first where it is known of nothing that it keeps everybody */
     size_t published_len;
+    bool as_it_is; /* nothing is searched for: what is preferred keeps everybody, or CR_BUNDLE_WOULD_CUT_OFF */
 };
 
 /* The bundle is owned. */

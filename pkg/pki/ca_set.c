@@ -311,7 +311,8 @@ static void ask_for_order(struct cr_cutoff *cutoff, const struct cr_ca_set *set,
                                                   .preferred = preferred,
                                                   .len = at_hand->len,
                                                   .published = at_hand->published,
-                                                  .published_len = at_hand->published_len},
+                                                  .published_len = at_hand->published_len,
+                                                  .as_it_is = arrangement->as_it_is},
                       out);
 }
 
@@ -399,11 +400,13 @@ bool cr_ca_set_arrange(const struct cr_ca_set *set, const struct cr_ca_arrangeme
     for (size_t i = 0; i < arrangement->leaves_len; i++)
         if (!add_leaf(&asked, arrangement, i, err))
             return false;
+    bool beyond_asking = cr_cutoff_is_spent(asked.cutoff);
     ask_for_order(asked.cutoff, set, &at_hand, arrangement, &ordered);
     for (size_t i = 0; i < ordered.len; i++)
         order[i] = ordered.bundle[i];
     *order_len = ordered.len;
     name_loss(arrangement, &asked, &ordered, finding);
+    finding->beyond_asking = beyond_asking;
     return true;
 }
 

@@ -71,12 +71,14 @@ struct cr_ca_arrangement {
     size_t published_len;
     const struct cr_bundle_leaf *leaves; /* in use; those of which no chain is known are passed over */
     size_t leaves_len;
+    bool as_it_is; /* nothing is searched for: as it is preferred, it keeps everybody or is CR_BUNDLE_WOULD_CUT_OFF */
 };
 /* What was found of it, for messages and for what is to be done. */
 struct cr_bundle_finding {
     enum cr_bundle_proof proof;
     const char *leaf;   /* that a client would lose; its name, borrowed from the leaves. NULL: none */
     const char *client; /* who would not verify it any more: "OpenSSL"; static. NULL: none */
+    bool beyond_asking; /* of CR_BUNDLE_TOO_COSTLY: even one leaf takes too much, so nothing can be asked */
 };
 /* An order in which nobody who verifies one of the leaves with what is published loses it, as cr_bundle_make finds it:
  * indexes into order, which has room for the length. A leaf and CR_BUNDLE_PROVED: no order helps its GnuTLS clients,

@@ -223,13 +223,27 @@ static int64_t earlier(int64_t a_ms, int64_t b_ms)
     return a_ms && (!b_ms || a_ms < b_ms) ? a_ms : b_ms;
 }
 
-int64_t cr_secret_status_leaf_end_ms(const struct cr_secret_status *secret)
+/* In mode Plan, and while suspended, a change stays pending though all have been seen to have it. */
+static bool all_have_it(const struct cr_policy_status *status)
+{
+    bool any = false;
+    for (size_t i = 0; i < status->consumers_len; i++) {
+        enum cr_consumer_state state = status->consumers[i].state;
+        if (state != CR_CONSUMER_CONVERGED && state != CR_CONSUMER_ABSENT && state != CR_CONSUMER_IDLE)
+            return false;
+        any |= state == CR_CONSUMER_CONVERGED;
+    }
+    return any;
+}
+
+int64_t cr_policy_status_leaf_end_ms(const struct cr_policy_status *status, const struct cr_secret_status *secret)
 {
     int64_t end_ms = secret->problem_reason ? secret->problem_not_after_ms : 0;
-    if (secret->has_settled && secret->settled.has_leaf)
-        end_ms = earlier(end_ms, secret->settled.not_after_ms);
-    if (secret->pending.set && secret->pending.target.has_leaf)
+    bool pending = secret->pending.set;
+    if (pending && secret->pending.target.has_leaf)
         end_ms = earlier(end_ms, secret->pending.target.not_after_ms);
+    if (secret->has_settled && secret->settled.has_leaf && !(pending && all_have_it(status)))
+        end_ms = earlier(end_ms, secret->settled.not_after_ms);
     return end_ms;
 }
 

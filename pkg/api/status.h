@@ -59,16 +59,13 @@ struct cr_secret_status {
      * leaf. What nobody reads is verified. */
     enum cr_settled_by trust_by, leaf_by;
     int64_t settled_ms; /* wall, when the last change did, or the first sight was; 0: not known */
+    int64_t changed_ms; /* wall, when that change was seen; 0: first sight, or not known */
     struct cr_pending_change pending;
     char *problem_reason; /* NULL: none; the word of a cr_material_problem, or CR_PROBLEM_NOT_FOUND */
     char *problem_message;
     int64_t
         problem_not_after_ms; /* when the leaf ends that cannot be used; 0: it could not be read, or there is none */
 };
-/* When the first of the leaves ends that pods may serve: the one that the Secret holds, also when it cannot be used,
- * and the one of before until every consumer has another. 0: there is none. */
-int64_t cr_secret_status_leaf_end_ms(const struct cr_secret_status *secret);
-
 struct cr_pod_counts {
     int total, verified, inferred, stale, unknown;
 };
@@ -157,6 +154,10 @@ struct cr_policy_status {
     struct cr_rotation_record history[CR_HISTORY_MAX]; /* newest first */
     size_t history_len;
 };
+
+/* When the first of the leaves of one of its Secrets ends that pods may serve: the one that the Secret holds, also when
+ * it cannot be used, and the one of before while a consumer may not have another. 0: there is none. */
+int64_t cr_policy_status_leaf_end_ms(const struct cr_policy_status *status, const struct cr_secret_status *secret);
 
 void cr_policy_status_dispose(struct cr_policy_status *status);
 CR_DEFINE_DISPOSE(cr_policy_status, struct cr_policy_status, cr_policy_status_dispose)

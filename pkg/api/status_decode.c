@@ -166,6 +166,7 @@ static void decode_settled_by(const struct cr_json *json, struct cr_secret_statu
     cr_settled_by_parse(cr_or_empty(cr_json_string(cr_json_get(json, "trustBy"))), &out->trust_by);
     cr_settled_by_parse(cr_or_empty(cr_json_string(cr_json_get(json, "leafBy"))), &out->leaf_by);
     out->settled_ms = cr_status_time_or_0(json, "settledAt");
+    out->changed_ms = cr_status_time_or_0(json, "changedAt");
 }
 
 static void decode_secret(const struct cr_json *json, struct cr_policy_status *status)

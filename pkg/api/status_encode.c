@@ -146,9 +146,9 @@ static struct cr_json *encode_pending(const struct cr_pending_change *pending, s
 }
 
 /* The end of the first leaf; for trust alone, of the CA that lasts longest. 0: never. */
-static int64_t secret_end(const struct cr_secret_status *secret)
+static int64_t secret_end(const struct cr_policy_status *status, const struct cr_secret_status *secret)
 {
-    int64_t leaf_ms = cr_secret_status_leaf_end_ms(secret);
+    int64_t leaf_ms = cr_policy_status_leaf_end_ms(status, secret);
     if (leaf_ms)
         return leaf_ms;
     const struct cr_material *now = secret->pending.set ? &secret->pending.target : &secret->settled;
@@ -163,9 +163,11 @@ static void encode_settled_by(struct cr_json *object, const struct cr_secret_sta
     if (secret->settled.has_leaf)
         cr_json_set_string(object, "leafBy", cr_settled_by_name(secret->leaf_by));
     cr_status_set_time(object, "settledAt", secret->settled_ms);
+    cr_status_set_time(object, "changedAt", secret->changed_ms);
 }
 
-static struct cr_json *encode_secret(const struct cr_secret_status *secret, size_t room)
+static struct cr_json *encode_secret(const struct cr_policy_status *status, const struct cr_secret_status *secret,
+                                     size_t room)
 {
     struct cr_json *object = cr_json_new_object();
     cr_json_set_string(object, "name", secret->name);
@@ -174,7 +176,7 @@ static struct cr_json *encode_secret(const struct cr_secret_status *secret, size
     cr_status_set_text(object, "observedResourceVersion", secret->observed_resource_version, WORD_MAX);
     if (secret->immutable)
         cr_json_set_bool(object, "immutable", true);
-    cr_status_set_time(object, "notAfter", secret_end(secret));
+    cr_status_set_time(object, "notAfter", secret_end(status, secret));
     if (secret->has_settled) {
         cr_json_set(object, "settled", encode_material(&secret->settled, room));
         encode_settled_by(object, secret);
@@ -337,7 +339,7 @@ static void encode_expires(const struct cr_policy_status *status, struct cr_json
 {
     int64_t first = 0;
     for (size_t i = 0; i < status->secrets_len; i++) {
-        int64_t end = secret_end(&status->secrets[i]);
+        int64_t end = secret_end(status, &status->secrets[i]);
         if (end && (!first || end < first))
             first = end;
     }
@@ -371,7 +373,7 @@ struct cr_json *cr_policy_status_encode(const struct cr_policy_status *status)
     /* Of the number of Secrets alone, so that no Secret's growth takes another's memory. */
     size_t room = status->secrets_len ? LISTS_MAX / 2 / status->secrets_len : 0;
     for (size_t i = 0; i < status->secrets_len; i++)
-        cr_json_add(secrets, encode_secret(&status->secrets[i], room));
+        cr_json_add(secrets, encode_secret(status, &status->secrets[i], room));
     cr_json_set(out, "consumers", encode_consumers(status));
     encode_totals(status, out);
     encode_expires(status, out);

@@ -314,6 +314,7 @@ static bool report_invalid(struct turn *turn, const struct cr_snapshot *snapshot
     bool done = write_status(turn, &after, &wrote, err);
     if (wrote)
         say(turn, true, "Invalid", problem);
+    cr_domain_metrics_show(turn->controller->metrics, stand_in, &after);
     turn->domain = NULL;
     return done;
 }

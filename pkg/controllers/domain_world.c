@@ -230,7 +230,8 @@ static void look_for_other_writer(struct cr_domain_gathered *gathered, size_t i)
             object->changed_by = gathered->words.items[gathered->words.len - 1];
         }
     }
-    int64_t until_ms = cr_domain_other_writer_until_ms(&gathered->world, known);
+    /* Only leaves cost an issuer something; a bundle that is not put right can be an outage. */
+    int64_t until_ms = object->is_leaf ? cr_domain_other_writer_until_ms(&gathered->world, known) : 0;
     if (until_ms)
         refuse_other_writer(gathered, i, known->overwritten_by, until_ms);
 }

@@ -298,9 +298,9 @@ static struct cr_world_secret held(const struct cr_world *world, const char *nam
 }
 
 static void show_secret(const struct showing *to, const struct cr_world_secret *now,
-                        const struct cr_secret_status *secret)
+                        const struct cr_policy_status *status, const struct cr_secret_status *secret)
 {
-    const struct cr_expiry expiry = cr_expiry_of(now, secret, cr_clock_wall_ms());
+    const struct cr_expiry expiry = cr_expiry_of(now, status, secret, cr_clock_wall_ms());
     if (expiry.leaf_ms)
         show_series(to, LEAF_END, secret->name, NULL, (double)expiry.leaf_ms / 1000.0);
     if (expiry.ca_ms)
@@ -316,7 +316,7 @@ static void show_all_series(const struct showing *to, const struct cr_world *wor
 {
     for (size_t i = 0; i < status->secrets_len; i++) {
         const struct cr_world_secret now = held(world, status->secrets[i].name);
-        show_secret(to, &now, &status->secrets[i]);
+        show_secret(to, &now, status, &status->secrets[i]);
     }
     for (size_t i = 0; i < CR_CONDITIONS; i++) {
         const struct cr_condition *condition = &status->conditions[i];

@@ -36,15 +36,20 @@ static void add_ca(struct cr_expiry *out, const struct cr_ca *ca, int64_t now_ms
         out->expired++;
         return;
     }
-    if (out->ca_ms && out->ca_ms <= ca->not_after_ms)
+    if (!out->ca_ms || ca->not_after_ms < out->ca_ms)
+        out->ca_ms = ca->not_after_ms;
+    int64_t at_ms = told_ms(ca->not_before_ms, ca->not_after_ms, 30 * DAY_MS);
+    if (out->told_ca_ms && out->ca_told_ms <= at_ms)
         return;
-    out->ca_ms = ca->not_after_ms;
-    out->ca_told_ms = told_ms(ca->not_before_ms, ca->not_after_ms, 30 * DAY_MS);
+    out->ca_told_ms = at_ms;
+    out->told_ca_ms = ca->not_after_ms;
 }
 
-struct cr_expiry cr_expiry_of(const struct cr_world_secret *now, const struct cr_secret_status *known, int64_t now_ms)
+struct cr_expiry cr_expiry_of(const struct cr_world_secret *now, const struct cr_policy_status *status,
+                              const struct cr_secret_status *known, int64_t now_ms)
 {
-    struct cr_expiry out = {.leaf_ms = cr_secret_status_leaf_end_ms(known)};
+    struct cr_expiry out = {.leaf_ms = cr_policy_status_leaf_end_ms(status, known),
+                            .held_ms = now->material ? now->material->not_after_ms : now->refused_not_after_ms};
     if (out.leaf_ms)
         out.leaf_told_ms = told_ms(not_before_ms(now, out.leaf_ms), out.leaf_ms, 7 * DAY_MS);
     const struct cr_material *trust = trust_of(now, known);
@@ -70,7 +75,7 @@ bool cr_expiry_ca_ends_soon(const struct cr_expiry *expiry, int64_t now_ms)
 
 int64_t cr_expiry_changes_in_ms(const struct cr_expiry *expiry, int64_t now_ms)
 {
-    const int64_t at_ms[] = {expiry->leaf_told_ms, expiry->leaf_ms, expiry->ca_told_ms, expiry->ca_ms};
+    const int64_t at_ms[] = {expiry->leaf_told_ms, expiry->leaf_ms, expiry->held_ms, expiry->ca_told_ms, expiry->ca_ms};
     int64_t next_ms = 0;
     for (size_t i = 0; i < cr_array_len(at_ms); i++)
         if (at_ms[i] >= now_ms && (!next_ms || at_ms[i] < next_ms))

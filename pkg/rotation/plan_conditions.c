@@ -361,8 +361,9 @@ static bool add_misfits(struct plan_ctx *ctx, struct cr_buf *text)
 /* Once, when it comes up. */
 static void say_unmanaged(struct plan_ctx *ctx, const struct cr_buf *text)
 {
-    const struct cr_condition *known = cr_status_condition_get(ctx->world->status, "Degraded");
-    if (!known || !known->status)
+    const struct cr_condition *converged = cr_status_condition_get(ctx->world->status, "Converged");
+    const struct cr_condition *degraded = cr_status_condition_get(ctx->world->status, "Degraded");
+    if (!(converged && cr_streq(converged->reason, unmanaged)) && !(degraded && cr_streq(degraded->reason, unmanaged)))
         cr_plan_say_policy(ctx->plan, true, unmanaged, cr_strdup(cr_buf_text(text)));
 }
 
@@ -417,7 +418,7 @@ static void add_leaf_end(struct plan_ctx *ctx, const char *secret, const struct 
 static void add_ca_end(const char *secret, const struct cr_expiry *expiry, struct cr_buf *text)
 {
     char when[CR_TIME_TEXT];
-    cr_time_format(expiry->ca_ms, when);
+    cr_time_format(expiry->told_ca_ms, when);
     cr_autofree char *line = cr_asprintf("a CA in Secret %s expires at %s", secret, when);
     add_line(text, line);
 }
@@ -439,8 +440,8 @@ static void expiring(struct plan_ctx *ctx)
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     for (size_t i = 0; i < ctx->world->policy->secrets_len; i++) {
         const char *secret = ctx->world->policy->secrets[i].name;
-        const struct cr_expiry expiry =
-            cr_expiry_of(&ctx->world->secrets[i], cr_status_secret(&ctx->plan->status, secret), now_ms);
+        const struct cr_expiry expiry = cr_expiry_of(&ctx->world->secrets[i], &ctx->plan->status,
+                                                     cr_status_secret(&ctx->plan->status, secret), now_ms);
         const bool is[] = {cr_expiry_leaf_has_ended(&expiry, now_ms), cr_expiry_leaf_ends_soon(&expiry, now_ms),
                            cr_expiry_ca_ends_soon(&expiry, now_ms), expiry.expired > 0};
         for (size_t k = 0; k < worst; k++)

@@ -205,6 +205,7 @@ static bool adopt(struct plan_ctx *ctx, struct cr_secret_status *secret, const s
     secret->trust_by = memory->trust_by;
     secret->leaf_by = memory->leaf_by;
     secret->settled_ms = memory->settled_ms;
+    secret->changed_ms = memory->changed_ms;
     secret->immutable = now->immutable;
     cr_strvec_copy(&secret->pending.old_leaves, &memory->pending.old_leaves);
     cr_strset(&secret->observed_resource_version, now->resource_version);

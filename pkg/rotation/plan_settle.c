@@ -112,6 +112,7 @@ static void settle(struct plan_ctx *ctx, struct cr_secret_status *secret)
                                    secret->name, (long long)((now - pending->since_ms) / 1000), pending->id));
 
     secret->settled_ms = record.finished_ms;
+    secret->changed_ms = record.started_ms;
     cr_material_dispose(&secret->settled);
     secret->settled = pending->target;
     pending->target = (struct cr_material){0};

@@ -1652,7 +1652,7 @@ static void what_cannot_be_used_does_not_hide_the_end_of_what_is_served(void **s
     c->secrets[0].refused_not_before_ms = c->now_ms;
     c->secrets[0].refused_not_after_ms = served_ms + 1000LL * 3600 * 24 * 365;
     const struct cr_plan *p = plan(c);
-    assert_true(cr_secret_status_leaf_end_ms(&p->status.secrets[0]) == served_ms);
+    assert_true(cr_policy_status_leaf_end_ms(&p->status, &p->status.secrets[0]) == served_ms);
     assert_false(condition(c, "Converged"));
     assert_string_equal(cr_policy_status_problem(&p->status), "KeyMismatch");
     assert_int_equal(p->status.stage, CR_STAGE_HELD);
@@ -1683,13 +1683,9 @@ static void a_ca_that_expires_soon_is_told_and_then_that_it_has(void **state)
 static void a_pod_of_no_workload_that_is_older_than_the_change_is_told(void **state)
 {
     struct cluster *c = at_rest(state);
-    const struct cr_rotation_record record = {.id = "r",
-                                              .secret = c->policy->secrets[0].name,
-                                              .started_ms = c->now_ms - 60 * 1000,
-                                              .finished_ms = c->now_ms - 30 * 1000,
-                                              .outcome = (char[]){"Converged"}};
+    const int64_t changed_ms = c->now_ms - c->now_ms % 1000 - 60 * 1000;
     char before[] = "bare";
-    struct cr_loose_pods loose[2] = {{.pods = 1, .oldest = before, .created_ms = record.started_ms - 1000}};
+    struct cr_loose_pods loose[2] = {{.pods = 1, .oldest = before, .created_ms = changed_ms - 1000}};
     struct cr_world world = {.policy = c->policy,
                              .status = &c->status,
                              .secrets = c->secrets,
@@ -1701,7 +1697,7 @@ static void a_pod_of_no_workload_that_is_older_than_the_change_is_told(void **st
     cr_plan_make(&world, &unchanged);
     assert_true(cr_status_condition_get(&unchanged.status, "Converged")->status);
 
-    cr_status_history_add(&c->status, &record);
+    cr_status_secret(&c->status, c->policy->secrets[0].name)->changed_ms = changed_ms;
     CR_CLEANUP(cr_plan) struct cr_plan told = {0};
     cr_plan_make(&world, &told);
     assert_false(cr_status_condition_get(&told.status, "Converged")->status);
@@ -1711,7 +1707,7 @@ static void a_pod_of_no_workload_that_is_older_than_the_change_is_told(void **st
     assert_in_range(told.requeue_after_ms, 1, 60 * 1000);
     assert_int_equal(told.restarts_len, 0);
 
-    loose[0].created_ms = record.started_ms + 96 * 1000;
+    loose[0].created_ms = changed_ms + 96 * 1000;
     CR_CLEANUP(cr_plan) struct cr_plan younger = {0};
     cr_plan_make(&world, &younger);
     assert_true(cr_status_condition_get(&younger.status, "Converged")->status);

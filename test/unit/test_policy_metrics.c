@@ -178,8 +178,13 @@ static void of_several_leaves_the_first_end_is_told(void **state)
     struct cr_secret_status secret = settled(tls, 1000 * 1000);
     secret.pending.set = true;
     secret.pending.target = (struct cr_material){.has_leaf = true, .not_after_ms = 3000 * 1000};
-    show(&f, "p", &secret, 1, &none);
+    struct cr_consumer_status consumer = {.state = CR_CONSUMER_RESTARTING};
+    const struct cr_policy_status moving = status_of(&consumer, 1);
+    show(&f, "p", &secret, 1, &moving);
     expect(&f, END("p", "tls") " 1000");
+    consumer.state = CR_CONSUMER_CONVERGED; /* in mode Plan the change stays pending all the same */
+    show(&f, "p", &secret, 1, &moving);
+    expect(&f, END("p", "tls") " 3000");
 
     secret = settled(tls, 1000 * 1000);
     secret.problem_reason = reason;

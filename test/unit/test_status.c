@@ -106,6 +106,7 @@ static void fill(struct cr_policy_status *status)
     keys->trust_by = CR_SETTLED_FIRST_SIGHT;
     keys->leaf_by = CR_SETTLED_VERIFIED;
     keys->settled_ms = NOW - 60 * 1000;
+    keys->changed_ms = NOW - 70 * 1000;
     keys->immutable = keys->pending.was_immutable = true;
     keys->pending.changes |= CR_CHANGE_OPAQUE;
     snprintf(keys->settled.opaque, sizeof keys->settled.opaque, "01234567:%064x", 0xaau);
@@ -193,6 +194,7 @@ static void test_remembered_material_survives(void **state)
     assert_int_equal(is->trust_by, CR_SETTLED_FIRST_SIGHT);
     assert_int_equal(is->leaf_by, CR_SETTLED_VERIFIED);
     assert_int_equal(is->settled_ms, NOW - 60 * 1000);
+    assert_int_equal(is->changed_ms, NOW - 70 * 1000);
     assert_int_equal(cr_status_secret(&again, "trust-only")->trust_by, CR_SETTLED_INFERRED);
     assert_true(is->pending.set);
     assert_string_equal(is->pending.id, "00c0ffee");

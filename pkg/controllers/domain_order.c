@@ -128,12 +128,14 @@ static void list_leaf(const struct cr_domain_objects *objects, const struct cr_d
     leaves->len++;
 }
 
-static void add_leaves(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
+static void add_leaves(const struct cr_domain_objects *objects, const struct cr_domain_item *item, bool replaced,
                        struct leaves *leaves)
 {
     cr_autofree char *previous = cr_domain_staging_previous(cr_domain_item_leaf(objects, item));
-    cr_stored_leaf_read(item->object, &leaves->stored[leaves->len]);
-    list_leaf(objects, item, &item->published, leaves);
+    if (!replaced) {
+        cr_stored_leaf_read(item->object, &leaves->stored[leaves->len]);
+        list_leaf(objects, item, &item->published, leaves);
+    }
     cr_stored_leaf_read(item->source, &leaves->stored[leaves->len]);
     list_leaf(objects, item, &item->mirrored, leaves);
     cr_domain_staging_leaf(objects, previous, &leaves->stored[leaves->len]);
@@ -155,8 +157,8 @@ static void read_leaves(const struct cr_domain_objects *objects, const struct cr
     leaves->names = cr_calloc(most, sizeof *leaves->names);
     leaves->list = cr_calloc(most, sizeof *leaves->list);
     for (size_t i = 0; i < objects->items_len; i++)
-        if (&objects->items[i] != replaced && objects->items[i].is_leaf && is_ours(objects, &objects->items[i]))
-            add_leaves(objects, &objects->items[i], leaves);
+        if (objects->items[i].is_leaf && is_ours(objects, &objects->items[i]))
+            add_leaves(objects, &objects->items[i], &objects->items[i] == replaced, leaves);
 }
 
 struct question {
@@ -164,7 +166,7 @@ struct question {
     const bool *spare; /* may stay beside it */
     bool grows;        /* in the order of what is published, with what is new behind it */
     const struct places *published;
-    const struct cr_domain_item *replaced; /* NULL: none */
+    const struct cr_domain_item *replaced; /* whose published leaf may lose its clients; NULL: none */
 };
 
 static void digest_of(const struct cr_domain_objects *objects, const struct question *q, char out[CR_SHA256_HEX])
@@ -290,25 +292,27 @@ static bool is_lost(const struct cr_domain_finding *finding)
     return finding->leaf[0] != '\0';
 }
 
-/* The leaf that is replaced in the same write can lose its clients when the plan says that it may go; no other can. And
- * what is published and at hand may stay beside it: what the plan knows of who trusts whom says nothing of a client
- * that takes one CA for another. *finding: of what was chosen alone. */
+/* What is published and at hand may stay beside what the plan wants, which knows who trusts whom, and nothing of a
+ * client that takes one CA for another. Where not even that helps, the leaf that is replaced in the same write may lose
+ * its clients; no other may. *finding: of what was chosen alone. */
 static const struct cr_domain_proof *search(struct cr_domain_objects *objects, struct question *q,
                                             const struct cr_domain_item *replaced, const bool *held,
                                             struct cr_domain_finding *finding, struct cr_error *err)
 {
     cr_autofree bool *none = cr_calloc(cr_ca_set_len(objects->set) + 1, sizeof *none);
-    q->spare = none;
-    const struct cr_domain_proof *found = find_order(objects, q, err);
-    if (found && is_lost(&found->finding) && replaced) {
+    for (;;) {
+        q->spare = none;
+        const struct cr_domain_proof *found = find_order(objects, q, err);
+        if (!found)
+            return NULL;
+        *finding = found->finding;
+        q->spare = held;
+        if (is_lost(finding))
+            found = find_order(objects, q, err);
+        if (!found || found->finding.proof != CR_BUNDLE_WOULD_CUT_OFF || !replaced || q->replaced)
+            return found;
         q->replaced = replaced;
-        found = find_order(objects, q, err);
     }
-    if (!found)
-        return NULL;
-    *finding = found->finding;
-    q->spare = held;
-    return is_lost(finding) ? find_order(objects, q, err) : found;
 }
 
 static bool arrange(struct cr_domain_objects *objects, struct question *q, const struct cr_domain_item *replaced,

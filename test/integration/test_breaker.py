@@ -63,6 +63,8 @@ def test_a_secret_that_flaps_is_held_and_taken_up_again_by_itself(control_plane:
             lane.change()
             time.sleep(_PAUSE)  # the pace of what flaps
             if flap in _KILLED_AT:
+                if status()["consumers"] and consumer().get("blockedReason") == "CircuitBreaker":
+                    wait_until("the Event", lambda: bool(events()))  # what is not yet said goes with the process
                 operator.end()
                 operator = start(flap)
         wait_until("the breaker", lambda: consumer().get("blockedReason") == "CircuitBreaker", 60)

@@ -211,8 +211,10 @@ static void set_fields(X509 *cert, const struct spec *spec, uint64_t serial)
     set_name(issuer, spec->issuer);
     game_must(X509_set_issuer_name(cert, issuer) && X509_set_pubkey(cert, key_of(spec->key)->pkey));
     X509_NAME_free(issuer);
+    /* It ends between two steps, never in the very second of one: in that second OpenSSL finds it expired and Go does
+     * not, so that no bundle suits both. */
     game_must(ASN1_TIME_set(X509_getm_notBefore(cert), (time_t)(game_day_ms(spec->from) / 1000)) &&
-              ASN1_TIME_set(X509_getm_notAfter(cert), (time_t)(game_day_ms(spec->until) / 1000)));
+              ASN1_TIME_set(X509_getm_notAfter(cert), (time_t)(game_day_ms(spec->until) / 1000 + DAY_S / 2)));
 }
 
 /* Read again: so it is what everybody else gets, with nothing cached that belongs to what was being made. */

@@ -101,6 +101,8 @@ void cr_domain_plan_make(const struct cr_domain_world *world, struct cr_domain_p
     cr_domain_status_copy(&plan->status, world->status);
     if (world->domain->deleting)
         return;
+    if (plan->status.observed_generation != world->domain->generation)
+        cr_domain_forget_other_writers(&plan->status);
     plan->status.observed_generation = world->domain->generation;
     if (world->problem) {
         const char *reason = world->problem_reason ? cr_trust_reason_name(world->problem_reason) : "CannotRead";

@@ -80,12 +80,13 @@ void cr_domain_trust_digest(const struct cr_domain_world *world, const struct cr
 
 /* --- the parts, in this order --- */
 
-void cr_domain_plan_objects(struct domain_ctx *ctx);    /* domain_record.c: what is on record of each */
-void cr_domain_plan_tokens(struct domain_ctx *ctx);     /* domain_tokens.c: what a person asks for */
-void cr_domain_plan_authority(struct domain_ctx *ctx);  /* domain_authority.c: which CAs there shall be */
-void cr_domain_plan_arrivals(struct domain_ctx *ctx);   /* domain_permit.c */
-void cr_domain_plan_leaves(struct domain_ctx *ctx);     /* domain_leaves.c */
-void cr_domain_plan_bundles(struct domain_ctx *ctx);    /* domain_bundle.c */
+void cr_domain_plan_objects(struct domain_ctx *ctx);                  /* domain_record.c: what is on record of each */
+void cr_domain_forget_other_writers(struct cr_domain_status *status); /* domain_record.c: the spec was edited */
+void cr_domain_plan_tokens(struct domain_ctx *ctx);                   /* domain_tokens.c: what a person asks for */
+void cr_domain_plan_authority(struct domain_ctx *ctx);                /* domain_authority.c: which CAs there shall be */
+void cr_domain_plan_arrivals(struct domain_ctx *ctx);                 /* domain_permit.c */
+void cr_domain_plan_leaves(struct domain_ctx *ctx);                   /* domain_leaves.c */
+void cr_domain_plan_bundles(struct domain_ctx *ctx);                  /* domain_bundle.c */
 void cr_domain_plan_writes(struct domain_ctx *ctx);     /* domain_writes.c: what is to be written, and the end of it */
 void cr_domain_plan_stage(struct domain_ctx *ctx);      /* domain_stage.c */
 void cr_domain_plan_report(struct domain_ctx *ctx);     /* domain_report.c */

@@ -45,17 +45,25 @@ int64_t cr_domain_other_writer_until_ms(const struct cr_domain_world *world,
     return until_ms > world->now_ms ? until_ms : 0;
 }
 
+static void forget_other_writer(struct cr_domain_object_status *record)
+{
+    record->overwritten = 0;
+    record->overwritten_ms = 0;
+    cr_strset(&record->overwritten_by, NULL);
+}
+
+void cr_domain_forget_other_writers(struct cr_domain_status *status)
+{
+    for (size_t i = 0; i < status->objects_len; i++)
+        forget_other_writer(&status->objects[i]);
+}
+
 static void note_other_writer(struct domain_ctx *ctx, const struct cr_domain_object *object,
                               struct cr_domain_object_status *record)
 {
     const struct cr_domain_world *world = ctx->world;
-    bool edited = world->status->observed_generation != world->domain->generation;
-    bool long_ago = world->now_ms - record->overwritten_ms > 24 * HOUR_MS;
-    if (record->overwritten && (edited || long_ago)) {
-        record->overwritten = 0;
-        record->overwritten_ms = 0;
-        cr_strset(&record->overwritten_by, NULL);
-    }
+    if (record->overwritten && world->now_ms - record->overwritten_ms > 24 * HOUR_MS)
+        forget_other_writer(record);
     if (!object->changed_by)
         return;
     record->overwritten += record->overwritten < CR_OVERWRITTEN_MAX;

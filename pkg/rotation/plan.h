@@ -26,12 +26,12 @@
 
 struct cr_world_secret { /* parallel to policy->secrets */
     bool found;
-    const char *resource_version;
-    const struct cr_material *material; /* NULL when there is a problem */
+    bool immutable;
     enum cr_material_problem problem;
     const char *problem_text;
+    const char *resource_version;
+    const struct cr_material *material;                  /* NULL when there is a problem */
     int64_t refused_not_before_ms, refused_not_after_ms; /* of the leaf with the problem; 0: it could not be read */
-    bool immutable;
     const char
         *opaque_problem; /* static: why opaque material cannot be digested, for a while; NULL: nothing is known */
 };

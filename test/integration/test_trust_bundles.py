@@ -167,7 +167,7 @@ def test_what_cannot_be_used_changes_nothing(bundles: Bundles) -> None:
     broken = {**material(other.issue("web")), "tls.key": good["tls.key"]}
     bundles.domains.put("source", broken)
     bundles.wait_event("TrustNotPublished", "Secret source cannot be used, so the bundles of spec.trust stay as they are")
-    bundles.wait_condition("Converged", "False", "SourceUnusable")
+    bundles.wait_condition("Converged", "False", "KeyMismatch")
     bundles.api.delete("secrets", bundles.namespace, "source")
     bundles.wait_event("TrustNotPublished", "the bundles of spec.trust stay as they are: it is not there")
     assert bundles.version("ConfigMap", "trust") == before

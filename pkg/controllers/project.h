@@ -27,8 +27,8 @@ const struct cr_policy *cr_projected_policy(const struct cr_snapshot *snapshot, 
 /* Kind and name of the workload that a pod belongs to (cr_pod_workload). False: to none. */
 bool cr_projected_owner(const void *extra, const char **kind, const char **name);
 bool cr_projected_active(const void *extra); /* cr_pod_active */
-/* Of an active pod that belongs to no workload, nor to a Job: which Secrets it uses, and since when it is there. NULL: it
- * uses none, or is no such pod. */
+/* Of an active pod that belongs to no workload, nor to a Job: which Secrets it uses, and since when it is there. NULL:
+ * it uses none, or is no such pod. */
 const struct cr_strvec *cr_projected_loose_uses(const void *extra);
 int64_t cr_projected_loose_created_ms(const void *extra);
 /* Of a pod that is being deleted: what its shutdown manager takes at most, in whole seconds, see

@@ -36,7 +36,7 @@ const char *cr_domain_leaf_at_name(enum cr_domain_leaf_at at)
 
 /* --- owned parts --- */
 
-static void dispose_object(struct cr_domain_object_status *object)
+void cr_domain_object_status_dispose(struct cr_domain_object_status *object)
 {
     free(object->kind);
     free(object->ns);
@@ -74,7 +74,7 @@ void cr_domain_status_dispose(struct cr_domain_status *status)
     free(status->last_handled_token);
     cr_domain_status_forget_cas(status);
     for (size_t i = 0; i < status->objects_len; i++)
-        dispose_object(&status->objects[i]);
+        cr_domain_object_status_dispose(&status->objects[i]);
     for (size_t i = 0; i < status->rejected_len; i++)
         free(status->rejected[i].leaf);
     for (size_t i = 0; i < status->history_len; i++)

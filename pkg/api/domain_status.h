@@ -95,6 +95,7 @@ struct cr_domain_status {
     size_t history_len;
 };
 
+void cr_domain_object_status_dispose(struct cr_domain_object_status *object);
 void cr_domain_status_dispose(struct cr_domain_status *status);
 CR_DEFINE_DISPOSE(cr_domain_status, struct cr_domain_status, cr_domain_status_dispose)
 /* to must be a valid status (zeroed when new): it is replaced. */

@@ -13,7 +13,6 @@ static const struct cr_node_range timeout_range = {SECOND, HOUR, 60 * SECOND};
 static const char *const protocols[] = {
     [CR_VERIFY_TLS] = "TLS", [CR_VERIFY_POSTGRESQL] = "PostgreSQL", [CR_VERIFY_MYSQL] = "MySQL"};
 static const char *const timeouts[] = {[CR_ON_TIMEOUT_RESTART] = "Restart", [CR_ON_TIMEOUT_REPORT] = "Report"};
-
 static const char *const unreachables[] = {[CR_ON_UNREACHABLE_WAIT] = "Wait", [CR_ON_UNREACHABLE_INFER] = "Infer"};
 
 const char *cr_verify_protocol_name(enum cr_verify_protocol protocol)

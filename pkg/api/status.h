@@ -63,9 +63,9 @@ struct cr_secret_status {
     struct cr_pending_change pending;
     char *problem_reason; /* NULL: none; the word of a cr_material_problem, or CR_PROBLEM_NOT_FOUND */
     char *problem_message;
-    int64_t
-        problem_not_after_ms; /* when the leaf ends that cannot be used; 0: it could not be read, or there is none */
+    int64_t problem_not_after_ms; /* when the leaf ends that cannot be used; 0: none could be read */
 };
+
 struct cr_pod_counts {
     int total, verified, inferred, stale, unknown;
 };

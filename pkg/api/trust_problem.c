@@ -68,6 +68,19 @@ enum cr_trust_reason cr_trust_reason_of_material(enum cr_material_problem proble
     return (size_t)problem < cr_array_len(reasons) ? reasons[problem] : CR_TRUST_UNPARSABLE;
 }
 
+enum cr_trust_reason cr_trust_reason_of_bundle(enum cr_bundle_proof proof)
+{
+    switch (proof) {
+    case CR_BUNDLE_WOULD_CUT_OFF:
+        return CR_TRUST_WOULD_CUT_OFF;
+    case CR_BUNDLE_TOO_COSTLY:
+        return CR_TRUST_BUNDLE_TOO_COSTLY;
+    case CR_BUNDLE_PROVED:
+        break;
+    }
+    return CR_TRUST_FINE;
+}
+
 bool cr_trust_is_foreign(enum cr_trust_reason reason)
 {
     return reason == CR_TRUST_NOT_OURS || reason == CR_TRUST_OTHER_DOMAIN;

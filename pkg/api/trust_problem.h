@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "pki/bundle.h"
 #include "pki/material.h"
 
 /* Of what is published: whose it is, or whose it may become (consent): cr_domain_title, or
@@ -54,6 +55,7 @@ const char *cr_trust_reason_name(enum cr_trust_reason reason);
 /* False: no name of a reason; left alone. */
 bool cr_trust_reason_parse(const char *text, enum cr_trust_reason *reason);
 enum cr_trust_reason cr_trust_reason_of_material(enum cr_material_problem problem);
+enum cr_trust_reason cr_trust_reason_of_bundle(enum cr_bundle_proof proof); /* CR_TRUST_FINE: it is proved */
 /* The object belongs to others: nothing of ours is read there any more. */
 bool cr_trust_is_foreign(enum cr_trust_reason reason);
 

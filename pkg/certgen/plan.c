@@ -235,10 +235,8 @@ static bool make_bundle(struct work *w)
                                        .strangers = true};
     CR_CLEANUP(cr_bundle) struct cr_bundle bundle = {0};
     if (!cr_bundle_make(&in, w->q->now_ms, &bundle, w->err)) {
-        enum cr_trust_reason reason = bundle.proof == CR_BUNDLE_WOULD_CUT_OFF ? CR_TRUST_WOULD_CUT_OFF
-                                      : bundle.proof == CR_BUNDLE_TOO_COSTLY  ? CR_TRUST_BUNDLE_TOO_COSTLY
-                                                                              : CR_TRUST_INVALID;
-        return cr_error_wrap(w->err, "%s: ca.crt", cr_trust_reason_name(reason));
+        enum cr_trust_reason reason = cr_trust_reason_of_bundle(bundle.proof);
+        return cr_error_wrap(w->err, "%s: ca.crt", cr_trust_reason_name(reason ? reason : CR_TRUST_INVALID));
     }
     if (bundle.proof == CR_BUNDLE_TOO_COSTLY) {
         cr_autofree char *text =

@@ -204,8 +204,7 @@ static void refuse_other_writer(struct cr_domain_gathered *gathered, size_t i, c
     const struct cr_domain_object *object = &gathered->list[i];
     char when[CR_TIME_TEXT];
     cr_time_format(until_ms, when);
-    cr_autofree char *title =
-        cr_asprintf("%s %s%s%s", object->kind, cr_or_empty(object->ns), object->ns ? "/" : "", object->name);
+    cr_autofree char *title = cr_domain_object_title(object);
     refuse(
         gathered, i, CR_TRUST_OTHER_WRITER,
         cr_trust_problem_text(CR_TRUST_OTHER_WRITER,

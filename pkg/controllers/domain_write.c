@@ -152,23 +152,10 @@ static bool has_text(const struct cr_domain_objects *objects, const struct cr_do
     return same;
 }
 
-static enum cr_trust_reason reason_of(enum cr_bundle_proof proof)
-{
-    switch (proof) {
-    case CR_BUNDLE_WOULD_CUT_OFF:
-        return CR_TRUST_WOULD_CUT_OFF;
-    case CR_BUNDLE_TOO_COSTLY:
-        return CR_TRUST_BUNDLE_TOO_COSTLY;
-    case CR_BUNDLE_PROVED:
-        break;
-    }
-    return CR_TRUST_FINE;
-}
-
 static void note_finding(const struct cr_domain_item *item, const struct cr_domain_finding *finding,
                          struct cr_domain_written *written)
 {
-    written->reason = reason_of(finding->proof);
+    written->reason = cr_trust_reason_of_bundle(finding->proof);
     if (!written->reason)
         return;
     cr_autofree char *label = cr_domain_object_label(item->resource, item->ns, item->name);

@@ -97,7 +97,7 @@ const struct cr_policy *cr_projected_policy(const struct cr_snapshot *snapshot, 
 /* --- pods --- */
 
 /* A pod that belongs to no workload which can be restarted: made by hand, or by a controller of another kind. */
-struct loose_pod {
+struct unmanaged_pod {
     struct cr_strvec uses;
     int64_t created_ms;
 };
@@ -105,7 +105,7 @@ struct loose_pod {
 struct pod_facts {
     const char *kind; /* of its owner, static; NULL: none */
     char *name;
-    struct loose_pod *loose; /* NULL: it is none, or uses no Secret */
+    struct unmanaged_pod *unmanaged; /* NULL: it is none, or uses no Secret */
     int drain_s; /* of its shutdown manager, while it is being deleted; CR_SHUTDOWN_UNKNOWN_MS as it stands */
     bool active;
 };
@@ -116,9 +116,9 @@ static void pod_facts_free(void *value)
     if (!facts)
         return;
     free(facts->name);
-    if (facts->loose)
-        cr_strvec_dispose(&facts->loose->uses);
-    free(facts->loose);
+    if (facts->unmanaged)
+        cr_strvec_dispose(&facts->unmanaged->uses);
+    free(facts->unmanaged);
     free(facts);
 }
 
@@ -128,7 +128,7 @@ static bool is_of_job(const struct cr_json *json)
     return cr_streq(cr_json_string_at(cr_obj_controller(json), "kind"), "Job");
 }
 
-static struct loose_pod *loose_of(const struct cr_json *json)
+static struct unmanaged_pod *unmanaged_of(const struct cr_json *json)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec uses = {0};
     if (is_of_job(json))
@@ -136,11 +136,11 @@ static struct loose_pod *loose_of(const struct cr_json *json)
     cr_usage_secrets(cr_json_get(json, "spec"), &uses);
     if (!uses.len)
         return NULL;
-    struct loose_pod *loose = cr_new(struct loose_pod);
-    loose->created_ms = cr_obj_created_ms(json);
-    loose->uses = uses;
+    struct unmanaged_pod *unmanaged = cr_new(struct unmanaged_pod);
+    unmanaged->created_ms = cr_obj_created_ms(json);
+    unmanaged->uses = uses;
     uses = (struct cr_strvec){0};
-    return loose;
+    return unmanaged;
 }
 
 /* Of a pod's spec only whether it shares its node's address is read (acts_probe.c). */
@@ -210,7 +210,7 @@ void cr_project_pod(struct cr_json *json, struct cr_snapshot *snapshot)
     if (!cr_pod_workload(json, &facts->kind, &facts->name))
         facts->kind = NULL;
     facts->active = cr_pod_active(json);
-    facts->loose = facts->kind || !facts->active ? NULL : loose_of(json);
+    facts->unmanaged = facts->kind || !facts->active ? NULL : unmanaged_of(json);
     facts->drain_s = drain_of(json);
     strip_unread_metadata(json); /* labels stay: PodDisruptionBudgets select by them */
     strip_pod_spec(json);
@@ -226,16 +226,16 @@ bool cr_projected_owner(const void *extra, const char **kind, const char **name)
     return facts->kind != NULL;
 }
 
-const struct cr_strvec *cr_projected_loose_uses(const void *extra)
+const struct cr_strvec *cr_projected_unmanaged_uses(const void *extra)
 {
     const struct pod_facts *facts = extra;
-    return facts->loose ? &facts->loose->uses : NULL;
+    return facts->unmanaged ? &facts->unmanaged->uses : NULL;
 }
 
-int64_t cr_projected_loose_created_ms(const void *extra)
+int64_t cr_projected_unmanaged_created_ms(const void *extra)
 {
     const struct pod_facts *facts = extra;
-    return facts->loose ? facts->loose->created_ms : 0;
+    return facts->unmanaged ? facts->unmanaged->created_ms : 0;
 }
 
 bool cr_projected_active(const void *extra)

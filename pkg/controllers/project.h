@@ -29,8 +29,8 @@ bool cr_projected_owner(const void *extra, const char **kind, const char **name)
 bool cr_projected_active(const void *extra); /* cr_pod_active */
 /* Of an active pod that belongs to no workload, nor to a Job: which Secrets it uses, and since when it is there. NULL:
  * it uses none, or is no such pod. */
-const struct cr_strvec *cr_projected_loose_uses(const void *extra);
-int64_t cr_projected_loose_created_ms(const void *extra);
+const struct cr_strvec *cr_projected_unmanaged_uses(const void *extra);
+int64_t cr_projected_unmanaged_created_ms(const void *extra);
 /* Of a pod that is being deleted: what its shutdown manager takes at most, in whole seconds, see
  * cr_shutdown_hooks_most_ms. */
 int64_t cr_projected_drain_ms(const void *extra);

@@ -40,9 +40,9 @@ static void add_user(void *found, const char *ns, const char *name, struct cr_pa
         add_found(found, ns, name, packed);
 }
 
-static void add_loose_pod(void *found, const char *ns, const char *name, struct cr_packed *packed)
+static void add_unmanaged_pod(void *found, const char *ns, const char *name, struct cr_packed *packed)
 {
-    if (cr_projected_loose_uses(cr_packed_extra(packed)))
+    if (cr_projected_unmanaged_uses(cr_packed_extra(packed)))
         add_found(found, ns, name, packed);
 }
 
@@ -95,13 +95,13 @@ static void add_users(struct cr_town *town, struct cr_cache *cache, enum cr_cach
 static void add_pods(struct cr_town *town, struct cr_cache *cache, const char *ns)
 {
     struct found *found = &town->pods_found;
-    cr_cache_visit(cache, CR_CACHED_PODS, ns, add_loose_pod, found);
+    cr_cache_visit(cache, CR_CACHED_PODS, ns, add_unmanaged_pod, found);
     town->pods = cr_calloc(found->names.len, sizeof *town->pods);
     for (size_t i = 0; i < found->names.len; i++) {
         const void *extra = cr_packed_extra(found->items[i]);
         town->pods[i] = (struct cr_view_pod){.name = found->names.items[i],
-                                             .created_ms = cr_projected_loose_created_ms(extra),
-                                             .secrets = cr_projected_loose_uses(extra)};
+                                             .created_ms = cr_projected_unmanaged_created_ms(extra),
+                                             .secrets = cr_projected_unmanaged_uses(extra)};
     }
     town->view.pods = town->pods;
     town->view.pods_len = found->names.len;

@@ -292,9 +292,7 @@ static bool publish_target(struct turn *turn, const struct cr_policy_trust_targe
     const struct cr_pem_input previous = cr_entry_pem(&entry);
     if (!cr_trust_sources_make(sources, &previous, retained(turn), cr_clock_wall_ms(), &bundle, &err)) {
         cr_error_wrap(&err, "no bundle can be made for %s %s", resource_of(target)->kind, target->name);
-        enum cr_trust_reason reason = bundle.proof == CR_BUNDLE_WOULD_CUT_OFF ? CR_TRUST_WOULD_CUT_OFF
-                                      : bundle.proof == CR_BUNDLE_TOO_COSTLY  ? CR_TRUST_BUNDLE_TOO_COSTLY
-                                                                              : CR_TRUST_FINE;
+        enum cr_trust_reason reason = cr_trust_reason_of_bundle(bundle.proof);
         return reason ? refuse(turn, reason, &(struct cr_trust_about){.detail = err.text}) : fail(turn, &err);
     }
     if (!is_held(&entry, &bundle) && !write_target(turn, target, held, &bundle, &previous))

@@ -308,7 +308,7 @@ bool cr_world_gather(const struct cr_world_source *source, const struct cr_polic
     make_room(source, in_force, out);
     out->moves = moves;
     out->world.beyond = cr_scope_beyond(&out->scope);
-    out->world.loose = out->scope.expansion.loose;
+    out->world.unmanaged = out->scope.expansion.unmanaged;
     cr_policy_status_copy(&out->status, status);
     cr_cache_expect_secrets(source->cache, in_force);
     for (size_t i = 0; i < in_force->consumers_len; i++)

@@ -88,7 +88,7 @@ static char *keep(struct cr_expansion *out, const char *name)
 
 /* Secrets that a program keeps for itself, with whatever labels it copies to them: no workload's material. */
 static const struct {
-    const char *type;  /* how it begins; NULL: any */
+    const char *type;  /* how it begins */
     const char *label; /* which it has, with "true"; NULL: any */
 } others[] = {
     {"kubernetes.io/service-account-token", NULL},
@@ -102,7 +102,7 @@ static const struct {
 static bool may_be_material(const char *type, const struct cr_json *labels)
 {
     for (size_t i = 0; i < cr_array_len(others); i++) {
-        bool typed = !others[i].type || cr_starts_with(cr_or_empty(type), others[i].type);
+        bool typed = cr_starts_with(cr_or_empty(type), others[i].type);
         bool labelled = !others[i].label || cr_streq(cr_json_string(cr_json_get(labels, others[i].label)), "true");
         if (typed && labelled)
             return false;
@@ -277,27 +277,27 @@ static void expand_consumers(const struct cr_policy *policy, const struct cr_pol
 
 /* --- pods that nobody restarts --- */
 
-static void add_loose_pod(struct cr_expansion *out, const struct cr_view_pod *pod)
+static void add_unmanaged_pod(struct cr_expansion *out, const struct cr_view_pod *pod)
 {
     for (size_t i = 0; i < out->policy.secrets_len; i++) {
-        struct cr_loose_pods *loose = &out->loose[i];
+        struct cr_unmanaged_pods *unmanaged = &out->unmanaged[i];
         if (!cr_strvec_has(pod->secrets, out->policy.secrets[i].name))
             continue;
-        if (!loose->pods++ || pod->created_ms < loose->created_ms) {
-            loose->oldest = pod->name;
-            loose->created_ms = pod->created_ms;
+        if (!unmanaged->pods++ || pod->created_ms < unmanaged->created_ms) {
+            unmanaged->oldest = pod->name;
+            unmanaged->created_ms = pod->created_ms;
         }
     }
 }
 
-static void find_loose_pods(const struct cr_policy *policy, const struct cr_view *view, struct cr_expansion *out)
+static void find_unmanaged_pods(const struct cr_policy *policy, const struct cr_view *view, struct cr_expansion *out)
 {
-    out->loose = cr_calloc(out->policy.secrets_len + 1, sizeof *out->loose);
+    out->unmanaged = cr_calloc(out->policy.secrets_len + 1, sizeof *out->unmanaged);
     for (size_t i = 0; policy->discover.enabled && i < view->pods_len; i++)
-        add_loose_pod(out, &view->pods[i]);
+        add_unmanaged_pod(out, &view->pods[i]);
     for (size_t i = 0; i < out->policy.secrets_len; i++)
-        if (out->loose[i].pods)
-            out->loose[i].oldest = keep(out, out->loose[i].oldest);
+        if (out->unmanaged[i].pods)
+            out->unmanaged[i].oldest = keep(out, out->unmanaged[i].oldest);
 }
 
 /* --- all of it --- */
@@ -318,14 +318,14 @@ void cr_discover_expand(const struct cr_policy *policy, const struct cr_policy_s
     *out = (struct cr_expansion){.policy = *policy};
     expand_secrets(policy, status, view, out);
     expand_consumers(policy, status, view, out);
-    find_loose_pods(policy, view, out);
+    find_unmanaged_pods(policy, view, out);
 }
 
 void cr_expansion_dispose(struct cr_expansion *expansion)
 {
     free(expansion->policy.secrets);
     free(expansion->policy.consumers);
-    free(expansion->loose);
+    free(expansion->unmanaged);
     cr_strvec_dispose(&expansion->names);
     *expansion = (struct cr_expansion){0};
 }

@@ -49,7 +49,7 @@ struct cr_view {
 /* --- the policy in force --- */
 
 /* The pods of no workload that use one Secret. */
-struct cr_loose_pods {
+struct cr_unmanaged_pods {
     size_t pods;
     const char *oldest; /* borrowed from the expansion; NULL: there are none */
     int64_t created_ms; /* that one */
@@ -61,8 +61,8 @@ struct cr_expansion {
     /* How many belong to it; more than the policy has when a bound cut them off. */
     size_t secrets_wanted;
     size_t consumers_wanted;
-    struct cr_loose_pods *loose; /* parallel to the policy's secrets; all none without spec.discover.enabled */
-    struct cr_strvec names;      /* of what was found */
+    struct cr_unmanaged_pods *unmanaged; /* parallel to the policy's secrets; all none without spec.discover.enabled */
+    struct cr_strvec names;              /* of what was found */
 };
 
 /* Secrets: those that the policy names, then those that its selector matches, but for what other programs keep for

@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/strings.h"
+#include "rotation/expiry.h"
 
 /* Objects that are named in one message. */
 enum { SHOWN = 5 };
@@ -204,11 +205,10 @@ static bool has_ended(const struct domain_ctx *ctx, int64_t not_after_ms)
 /* In the last sixth of its life, at most seven days before the end: renewal is far earlier. */
 static bool ends_soon(struct domain_ctx *ctx, int64_t not_before_ms, int64_t not_after_ms)
 {
-    int64_t notice = (not_after_ms - not_before_ms) / 6;
-    notice = notice < NOTICE_MAX_MS ? notice : NOTICE_MAX_MS;
-    bool soon = ctx->world->now_ms >= not_after_ms - notice;
+    int64_t notice_ms = cr_expiry_notice_ms(not_before_ms, not_after_ms, NOTICE_MAX_MS);
+    bool soon = ctx->world->now_ms >= notice_ms;
     if (!has_ended(ctx, not_after_ms))
-        cr_domain_requeue_at(ctx, soon ? not_after_ms + 1 : not_after_ms - notice);
+        cr_domain_requeue_at(ctx, soon ? not_after_ms + 1 : notice_ms);
     return soon;
 }
 

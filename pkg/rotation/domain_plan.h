@@ -131,6 +131,8 @@ CR_DEFINE_DISPOSE(cr_domain_plan, struct cr_domain_plan, cr_domain_plan_dispose)
 void cr_domain_plan_invalid(const struct cr_domain_status *before, int64_t generation, const char *problem,
                             int64_t now_ms, struct cr_domain_status *out);
 
+/* Owned: "Secret ns/name". */
+char *cr_domain_object_title(const struct cr_domain_object *object);
 /* Whether what is published there is what is on record. */
 bool cr_domain_is_as_recorded(const struct cr_domain_world *world, const struct cr_domain_object *object,
                               const struct cr_domain_object_status *record);

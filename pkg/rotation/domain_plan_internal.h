@@ -66,8 +66,6 @@ bool cr_domain_has_ca(const struct cr_domain_object *object, size_t ca);
 bool cr_domain_leaf_verifies(const struct cr_domain_leaf_view *leaf, size_t ca);
 bool cr_domain_is_usable(const struct cr_domain_leaf_view *leaf);
 bool cr_domain_is_expired(const struct domain_ctx *ctx, size_t ca);
-/* Owned: "Secret ns/name". */
-char *cr_domain_object_title(const struct cr_domain_object *object);
 const struct cr_domain_leaf *cr_domain_leaf_of(const struct domain_ctx *ctx, size_t object);
 /* It has arrived at the level that the domain demands. */
 bool cr_domain_has_trust(const struct domain_ctx *ctx, const struct cr_domain_evidence *evidence);

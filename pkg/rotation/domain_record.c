@@ -8,31 +8,27 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 
-static void dispose_object(struct cr_domain_object_status *object)
-{
-    free(object->kind);
-    free(object->ns);
-    free(object->name);
-    free(object->written_version);
-    free(object->overwritten_by);
-    free(object->trust_evidence);
-    free(object->leaf_evidence);
-    free(object->waits_for);
-    free(object->problem_message);
-}
-
 /* --- another writer --- */
 
 #define HOUR_MS (3600LL * 1000)
 enum { DOUBLINGS_MAX = 4 };
+
+static const char *published_leaf(const struct cr_domain_object *object)
+{
+    return object->published.found ? object->published.fingerprint : "";
+}
+
+static bool is_on_record(const struct cr_domain_object_status *record, const char *trust, const char *leaf)
+{
+    return strcmp(record->trust, trust) == 0 && strcmp(record->leaf, leaf) == 0;
+}
 
 bool cr_domain_is_as_recorded(const struct cr_domain_world *world, const struct cr_domain_object *object,
                               const struct cr_domain_object_status *record)
 {
     char trust[CR_SHA256_HEX];
     cr_domain_trust_digest(world, object, trust);
-    return strcmp(record->trust, trust) == 0 &&
-           strcmp(record->leaf, object->published.found ? object->published.fingerprint : "") == 0;
+    return is_on_record(record, trust, published_leaf(object));
 }
 
 int64_t cr_domain_other_writer_until_ms(const struct cr_domain_world *world,
@@ -90,8 +86,8 @@ static void note(struct domain_ctx *ctx, size_t at, struct cr_domain_object_stat
         return;
     }
     cr_domain_trust_digest(ctx->world, object, trust);
-    const char *leaf = object->published.found ? object->published.fingerprint : "";
-    bool same = cr_domain_is_as_recorded(ctx->world, object, record);
+    const char *leaf = published_leaf(object);
+    bool same = is_on_record(record, trust, leaf);
     if (cr_domain_is_there(ctx, at) && (!same || !record->written_ms)) {
         ctx->unrecorded[at] = true;
         ctx->plan->record_first = true;
@@ -130,6 +126,6 @@ void cr_domain_plan_objects(struct domain_ctx *ctx)
         note(ctx, i, record);
     }
     for (size_t k = 0; k < before_len; k++)
-        dispose_object(&before[k]);
+        cr_domain_object_status_dispose(&before[k]);
     free(before);
 }

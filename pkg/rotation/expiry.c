@@ -6,9 +6,7 @@
 /* RFC 5280, section 4.1.2.5: a certificate is valid up to its notAfter, that second included. */
 enum { PAST_MS = 1000 };
 
-/* A sixth of the lifetime: renewal at two thirds of it leaves room before that. What is remembered by its end alone
- * counts as long-lived. */
-static int64_t told_ms(int64_t not_before_ms, int64_t not_after_ms, int64_t most_ms)
+int64_t cr_expiry_notice_ms(int64_t not_before_ms, int64_t not_after_ms, int64_t most_ms)
 {
     int64_t sixth = (not_after_ms - not_before_ms) / 6;
     return not_after_ms - (sixth < most_ms ? sixth : most_ms);
@@ -38,11 +36,11 @@ static void add_ca(struct cr_expiry *out, const struct cr_ca *ca, int64_t now_ms
     }
     if (!out->ca_ms || ca->not_after_ms < out->ca_ms)
         out->ca_ms = ca->not_after_ms;
-    int64_t at_ms = told_ms(ca->not_before_ms, ca->not_after_ms, 30 * DAY_MS);
-    if (out->told_ca_ms && out->ca_told_ms <= at_ms)
+    int64_t at_ms = cr_expiry_notice_ms(ca->not_before_ms, ca->not_after_ms, 30 * DAY_MS);
+    if (out->noticed_ca_ms && out->ca_notice_ms <= at_ms)
         return;
-    out->ca_told_ms = at_ms;
-    out->told_ca_ms = ca->not_after_ms;
+    out->ca_notice_ms = at_ms;
+    out->noticed_ca_ms = ca->not_after_ms;
 }
 
 struct cr_expiry cr_expiry_of(const struct cr_world_secret *now, const struct cr_policy_status *status,
@@ -51,7 +49,7 @@ struct cr_expiry cr_expiry_of(const struct cr_world_secret *now, const struct cr
     struct cr_expiry out = {.leaf_ms = cr_policy_status_leaf_end_ms(status, known),
                             .held_ms = now->material ? now->material->not_after_ms : now->refused_not_after_ms};
     if (out.leaf_ms)
-        out.leaf_told_ms = told_ms(not_before_ms(now, out.leaf_ms), out.leaf_ms, 7 * DAY_MS);
+        out.leaf_notice_ms = cr_expiry_notice_ms(not_before_ms(now, out.leaf_ms), out.leaf_ms, 7 * DAY_MS);
     const struct cr_material *trust = trust_of(now, known);
     for (size_t i = 0; i < trust->trust_len; i++)
         add_ca(&out, &trust->trust[i], now_ms);
@@ -65,17 +63,18 @@ bool cr_expiry_leaf_has_ended(const struct cr_expiry *expiry, int64_t now_ms)
 
 bool cr_expiry_leaf_ends_soon(const struct cr_expiry *expiry, int64_t now_ms)
 {
-    return expiry->leaf_ms && expiry->leaf_told_ms <= now_ms;
+    return expiry->leaf_ms && expiry->leaf_notice_ms <= now_ms;
 }
 
 bool cr_expiry_ca_ends_soon(const struct cr_expiry *expiry, int64_t now_ms)
 {
-    return expiry->ca_ms && expiry->ca_told_ms <= now_ms;
+    return expiry->ca_ms && expiry->ca_notice_ms <= now_ms;
 }
 
 int64_t cr_expiry_changes_in_ms(const struct cr_expiry *expiry, int64_t now_ms)
 {
-    const int64_t at_ms[] = {expiry->leaf_told_ms, expiry->leaf_ms, expiry->held_ms, expiry->ca_told_ms, expiry->ca_ms};
+    const int64_t at_ms[] = {expiry->leaf_notice_ms, expiry->leaf_ms, expiry->held_ms, expiry->ca_notice_ms,
+                             expiry->ca_ms};
     int64_t next_ms = 0;
     for (size_t i = 0; i < cr_array_len(at_ms); i++)
         if (at_ms[i] >= now_ms && (!next_ms || at_ms[i] < next_ms))

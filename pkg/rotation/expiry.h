@@ -11,15 +11,19 @@
 #include "api/status.h"
 #include "rotation/plan.h"
 
+/* From when on a certificate ends soon: a sixth of its lifetime before its end, and most_ms at most, for renewal at two
+ * thirds of it leaves room before that. What is remembered by its end alone counts as long-lived. */
+int64_t cr_expiry_notice_ms(int64_t not_before_ms, int64_t not_after_ms, int64_t most_ms);
+
 /* Times: wall clock. */
 struct cr_expiry {
-    int64_t leaf_ms;      /* when the first of its leaves ends (cr_policy_status_leaf_end_ms); 0: there is none */
-    int64_t leaf_told_ms; /* since when it ends soon: a sixth of its lifetime before, seven days at most */
-    int64_t held_ms;      /* when the leaf ends that the Secret holds */
-    size_t cas, expired;  /* how many CAs there are, and how many of them have ended */
-    int64_t ca_ms;        /* when the first of those ends that have not; 0: there is none, or no list of them */
-    /* Of the CA that is told first: a sixth of its lifetime before its end, 30 days at most. */
-    int64_t ca_told_ms, told_ca_ms;
+    int64_t leaf_ms;        /* when the first of its leaves ends (cr_policy_status_leaf_end_ms); 0: there is none */
+    int64_t leaf_notice_ms; /* since when it ends soon: a sixth of its lifetime before, seven days at most */
+    int64_t held_ms;        /* when the leaf ends that the Secret holds */
+    size_t cas, expired;    /* how many CAs there are, and how many of them have ended */
+    int64_t ca_ms;          /* when the first of those ends that have not; 0: there is none, or no list of them */
+    /* Of the CA of which one has to know first: a sixth of its lifetime before its end, 30 days at most. */
+    int64_t ca_notice_ms, noticed_ca_ms;
 };
 
 /* now: what the Secret holds. known: what is planned to be remembered of it, in that status. */

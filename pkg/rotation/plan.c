@@ -27,20 +27,19 @@ void cr_plan_requeue_restart_by_clock(struct cr_plan *plan, int64_t after_ms)
     cr_plan_requeue_restart(plan, after_ms < LOOK_AGAIN_MS ? after_ms : LOOK_AGAIN_MS);
 }
 
-void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
-                        char *message)
-{
-    PLAN_PUSH(plan->events, plan->events_len,
-              {.warning = warning, .about = CR_ABOUT_POLICY, .reason = reason, .message = message});
-    struct cr_plan_event *event = &plan->events[plan->events_len - 1];
-    event->secret = cr_strdup(secret->name);
-    memcpy(event->rotation, secret->pending.id, sizeof event->rotation);
-}
-
 void cr_plan_say_policy(struct cr_plan *plan, bool warning, const char *reason, char *message)
 {
     PLAN_PUSH(plan->events, plan->events_len,
               {.warning = warning, .about = CR_ABOUT_POLICY, .reason = reason, .message = message});
+}
+
+void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
+                        char *message)
+{
+    cr_plan_say_policy(plan, warning, reason, message);
+    struct cr_plan_event *event = &plan->events[plan->events_len - 1];
+    event->secret = cr_strdup(secret->name);
+    memcpy(event->rotation, secret->pending.id, sizeof event->rotation);
 }
 
 void cr_plan_say_workload(struct cr_plan *plan, bool warning, size_t consumer, const char *reason, char *message)

@@ -136,8 +136,8 @@ struct cr_world {
     const struct cr_world_secret *secrets;
     const struct cr_world_consumer *consumers;
     const struct cr_catalogue *catalogue;
-    const struct cr_tzif *const *zones; /* parallel to policy->restart.windows */
-    const struct cr_loose_pods *loose;  /* parallel to policy->secrets; NULL: nobody has looked */
+    const struct cr_tzif *const *zones;        /* parallel to policy->restart.windows */
+    const struct cr_unmanaged_pods *unmanaged; /* parallel to policy->secrets; NULL: nobody has looked */
     struct cr_world_beyond beyond;
     struct cr_world_budgets budgets;
     struct cr_world_limits limits;

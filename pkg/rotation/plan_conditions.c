@@ -214,7 +214,7 @@ static void converged(struct plan_ctx *ctx)
         const char *reason = NULL;
         add_unmet(ctx, &text, &reason);
         add_refused(ctx, &text, &reason);
-        if (cr_plan_add_loose(ctx, &text) && !reason)
+        if (cr_plan_add_unmanaged(ctx, &text) && !reason)
             reason = unmanaged;
         if (ctx->world->trust_refused)
             add_problem(&text, &reason, cr_trust_reason_name(ctx->world->trust_refused),
@@ -386,7 +386,7 @@ static void degraded(struct plan_ctx *ctx)
         reason = "KeyTypeNotAccepted";
     if (add_breakers(ctx, &text) && !reason)
         reason = cr_hold_event(CR_HOLD_CIRCUIT_BREAKER);
-    if (cr_plan_add_loose(ctx, &text)) {
+    if (cr_plan_add_unmanaged(ctx, &text)) {
         say_unmanaged(ctx, &text);
         reason = reason ? reason : unmanaged;
     }
@@ -418,7 +418,7 @@ static void add_leaf_end(struct plan_ctx *ctx, const char *secret, const struct 
 static void add_ca_end(const char *secret, const struct cr_expiry *expiry, struct cr_buf *text)
 {
     char when[CR_TIME_TEXT];
-    cr_time_format(expiry->told_ca_ms, when);
+    cr_time_format(expiry->noticed_ca_ms, when);
     cr_autofree char *line = cr_asprintf("a CA in Secret %s expires at %s", secret, when);
     add_line(text, line);
 }

@@ -150,8 +150,8 @@ struct cr_gate cr_plan_breaker(struct plan_ctx *ctx, struct plan_consumer *consu
 /* What the status says of the same workload; NULL: nothing. */
 const struct cr_consumer_status *cr_plan_on_record(const struct cr_policy_status *status,
                                                    const struct cr_consumer_status *consumer);
-/* plan_loose.c: says which pods of no workload may have what a Secret held before; false: there are none. */
-bool cr_plan_add_loose(struct plan_ctx *ctx, struct cr_buf *text);
+/* plan_unmanaged.c: says which pods of no workload may have what a Secret held before; false: there are none. */
+bool cr_plan_add_unmanaged(struct plan_ctx *ctx, struct cr_buf *text);
 
 /* All of its restarts that are counted are on record: another one may overwrite what its template tells. */
 bool cr_plan_restarts_are_recorded(const struct cr_policy_status *recorded, const struct cr_consumer_status *consumer);

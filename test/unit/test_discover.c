@@ -370,16 +370,16 @@ static void pods_of_no_workload_are_found_with_their_secrets(void **state)
     struct cr_policy *finds = policy_of("{secrets: [{name: a}, {name: b}], discover: {enabled: true}}");
     CR_CLEANUP(cr_expansion) struct cr_expansion found = {0};
     cr_discover_expand(finds, &status, &town.view, &found);
-    assert_int_equal(found.loose[0].pods, 2);
-    assert_string_equal(found.loose[0].oldest, "old");
-    assert_int_equal(found.loose[0].created_ms, 20);
-    assert_int_equal(found.loose[1].pods, 1);
-    assert_string_equal(found.loose[1].oldest, "old");
+    assert_int_equal(found.unmanaged[0].pods, 2);
+    assert_string_equal(found.unmanaged[0].oldest, "old");
+    assert_int_equal(found.unmanaged[0].created_ms, 20);
+    assert_int_equal(found.unmanaged[1].pods, 1);
+    assert_string_equal(found.unmanaged[1].oldest, "old");
 
     CR_CLEANUP(cr_policy) struct cr_policy *lists = policy_of("{secrets: [{name: a}]}");
     CR_CLEANUP(cr_expansion) struct cr_expansion none = {0};
     cr_discover_expand(lists, &status, &town.view, &none);
-    assert_int_equal(none.loose[0].pods, 0);
+    assert_int_equal(none.unmanaged[0].pods, 0);
     town_dispose(&town);
 }
 

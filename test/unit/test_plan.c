@@ -1685,13 +1685,13 @@ static void a_pod_of_no_workload_that_is_older_than_the_change_is_told(void **st
     struct cluster *c = at_rest(state);
     const int64_t changed_ms = c->now_ms - c->now_ms % 1000 - 60 * 1000;
     char before[] = "bare";
-    struct cr_loose_pods loose[2] = {{.pods = 1, .oldest = before, .created_ms = changed_ms - 1000}};
+    struct cr_unmanaged_pods unmanaged[2] = {{.pods = 1, .oldest = before, .created_ms = changed_ms - 1000}};
     struct cr_world world = {.policy = c->policy,
                              .status = &c->status,
                              .secrets = c->secrets,
                              .consumers = c->consumers,
                              .catalogue = c->catalogue,
-                             .loose = loose,
+                             .unmanaged = unmanaged,
                              .now_ms = c->now_ms};
     CR_CLEANUP(cr_plan) struct cr_plan unchanged = {0};
     cr_plan_make(&world, &unchanged);
@@ -1707,7 +1707,7 @@ static void a_pod_of_no_workload_that_is_older_than_the_change_is_told(void **st
     assert_in_range(told.requeue_after_ms, 1, 60 * 1000);
     assert_int_equal(told.restarts_len, 0);
 
-    loose[0].created_ms = changed_ms + 96 * 1000;
+    unmanaged[0].created_ms = changed_ms + 96 * 1000;
     CR_CLEANUP(cr_plan) struct cr_plan younger = {0};
     cr_plan_make(&world, &younger);
     assert_true(cr_status_condition_get(&younger.status, "Converged")->status);

@@ -73,6 +73,10 @@ class Case:
     def path(self) -> str:
         return next(line.split()[1] for line in self.lines if line.startswith("begin "))
 
+    @property
+    def is_of_a_domain(self) -> bool:
+        return self.path.startswith("domain")
+
     def days(self) -> list[int]:
         return [int(line.split()[1]) for line in self.lines if line.startswith("step ")]
 

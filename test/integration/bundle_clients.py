@@ -8,7 +8,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bundle_cases import Case
@@ -27,7 +27,7 @@ CLIENTS = (*OPENSSL, "go", "gnutls")
 
 @dataclass(frozen=True)
 class Bundle:
-    """What was published at a place, and the chains that the product knew then."""
+    """What was published at a place, and the chains that the product knew then; but for those that nobody ever serves."""
 
     step: int
     day: int
@@ -123,14 +123,20 @@ class Clients:
         certs = "".join(self._driver.line() + "\n" for line in case.lines if line.startswith("cert "))
         bundles: list[Bundle] = []
         refusals: list[str] = []
+        served: set[str] = set()
         for step, day in enumerate(case.days()):
             while (line := self._driver.line()) != ".":
-                if line.startswith("refused "):
-                    refusals.append(line.removeprefix("refused "))
-                    continue
-                _, place, before, after, chains = line.split()
-                leaves = tuple(sorted(set(split(chains, ";"))))
-                bundles.append(Bundle(step, day, place, split(before), split(after), leaves))
+                kind, rest = line.split(" ", 1)
+                if kind == "refused":
+                    refusals.append(rest)
+                elif kind == "served":
+                    served.add(rest)
+                else:
+                    place, before, after, chains = rest.split()
+                    leaves = tuple(sorted(set(split(chains, ";"))))
+                    bundles.append(Bundle(step, day, place, split(before), split(after), leaves))
+        if case.is_of_a_domain:  # whose sources nobody serves: a leaf that never comes to a Secret cannot be lost
+            bundles = [replace(bundle, leaves=tuple(chain for chain in bundle.leaves if chain in served)) for bundle in bundles]
         return Played(certs, tuple(bundles), tuple(refusals))
 
     def ask(self, asked: Iterable[tuple[Played, Iterable[Question]]]) -> None:

@@ -8,14 +8,16 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 import bundle_game as game
 from bundle_cases import Case, make
-from bundle_clients import CLIENTS, Clients, Played, Question
+from bundle_clients import CLIENTS, Bundle, Clients, Played, Question
 from control_plane import ROOT
 
 _CASES = sorted((ROOT / "test" / "testdata" / "bundle-cases").glob("*.txt"))
@@ -39,6 +41,32 @@ def test_a_case_that_was_found_loses_nobody(clients: Clients, file: Path, tmp_pa
     assert not outcome.failures, game.describe(outcome, file.stem, tmp_path)
     hopeless = {loss.client for loss in outcome.impossible}
     assert hopeless <= _said_to_be_hopeless(text), game.describe(outcome, file.stem, tmp_path)
+
+
+class _Robber:
+    """Clients who are given the case's bundles without some CAs."""
+
+    def __init__(self, clients: Clients, *stolen: str) -> None:
+        self._clients = clients
+        self._stolen = stolen
+        self.ask = clients.ask
+
+    def play(self, cases: Sequence[Case]) -> list[Played]:
+        return [replace(each, bundles=tuple(map(self._rob, each.bundles))) for each in self._clients.play(cases)]
+
+    def _rob(self, bundle: Bundle) -> Bundle:
+        return replace(bundle, after=tuple(name for name in bundle.after if name not in self._stolen))
+
+
+@pytest.mark.parametrize(
+    ("file", "stolen", "lost"),
+    [("domain-a-secret-yet-to-be-made", "C0.3", "leaf8,C0.3<C1.2"), ("domain-a-leaf-that-is-never-served", "C0.3", None)],
+)
+def test_what_a_domain_serves_can_be_lost(clients: Clients, file: str, stolen: str, lost: str | None) -> None:
+    """And nothing else: a leaf of a source that the domain never puts where pods take it from is nobody's."""
+    case = Case.parse((_CASES[0].parent / f"{file}.txt").read_text())
+    outcome = game.play(cast(Clients, _Robber(clients, stolen)), [case])[0]
+    assert {loss.chain for loss in outcome.failures} == ({lost} if lost else set())
 
 
 def _said_to_be_hopeless(text: str) -> set[str]:

@@ -9,7 +9,7 @@
  *   begin PATH RETAIN                   policy, certgen, domain or domain-converged; nothing is published yet
  *   published ROOTS                     policy: what the target has
  *   secret NAME CHAIN TRUST             "-": none of it; certgen: "=" is what the job left there
- *   step DAY AUTHORITY                  → bundle PLACE BEFORE AFTER LEAVES…, refused WORDS…, and "."
+ *   step DAY AUTHORITY                  → bundle PLACE BEFORE AFTER LEAVES…, refused WORDS…, served CHAIN…, and "."
  *   flush                               writes the answers
  *
  * ROOTS, CHAIN and TRUST are names, "A,B,C" or "-"; LEAVES chains, "l1,A;l2". */

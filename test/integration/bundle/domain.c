@@ -270,6 +270,18 @@ static void arrive(const struct cr_domain_world *world, struct cr_domain_object 
     }
 }
 
+/* What pods of a leaf's Secret show from now on; of what is not a leaf's, nothing. */
+static void tell_served(const struct cr_domain_object *object)
+{
+    char names[GAME_TEXT];
+    struct stored *found =
+        cr_streq(object->kind, cr_res_secrets.kind) ? find_stored(&cr_res_secrets, object->ns, object->name) : NULL;
+    cr_autofree char *text = entry_text(found ? found->object : NULL, true, "tls.crt");
+    game_names_of(text, names);
+    if (!cr_streq(names, "-"))
+        printf("served %s\n", names);
+}
+
 static void write_one(struct cr_domain_objects *objects, const struct cr_domain_world *world,
                       const struct cr_domain_write *write, bool *wrote)
 {
@@ -287,6 +299,7 @@ static void write_one(struct cr_domain_objects *objects, const struct cr_domain_
     cr_autofree char *after = bundle_of(object);
     if (!cr_streq(before, after))
         game_tell(object->name, before, after, leaves);
+    tell_served(object);
 }
 
 static bool act(struct cr_domain_objects *objects, const struct cr_domain_world *world,

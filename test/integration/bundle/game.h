@@ -78,8 +78,8 @@ struct game {
 };
 
 /* One reconcile, or as many as it takes until nothing is left to be written. Each writes to stdout what it publishes:
- * "bundle PLACE BEFORE AFTER LEAVES", where LEAVES are the chains that the product knew, "a,b;c"; and "refused WORDS"
- * for what it does not publish. */
+ * "bundle PLACE BEFORE AFTER LEAVES", where LEAVES are the chains that the product knew, "a,b;c"; "refused WORDS" for
+ * what it does not publish; and a domain "served CHAIN" for a leaf that it has put where pods take it from. */
 void game_policy_step(struct game *game);
 void game_certgen_step(struct game *game);
 void game_domain_step(struct game *game);

@@ -142,6 +142,19 @@ struct cr_domain_object_status *cr_domain_status_object(struct cr_domain_status 
     return NULL;
 }
 
+struct cr_domain_step cr_domain_status_step(struct cr_domain_status *status, const char *kind, const char *ns,
+                                            const char *name, const char *version)
+{
+    struct cr_domain_step step = {0};
+    const struct cr_domain_object_status *object = cr_domain_status_object(status, kind, ns, name);
+    step.awaits_record = object && !cr_streq(object->written_version, version);
+    if (!object || step.awaits_record || !*status->rotation)
+        return step;
+    memcpy(step.restart.rotation, status->rotation, sizeof step.restart.rotation);
+    step.restart.stages = CR_STAGE_BIT(status->stage == CR_STAGE_HELD ? status->held_stage : status->stage);
+    return step;
+}
+
 struct cr_domain_object_status *cr_domain_status_object_add(struct cr_domain_status *status, const char *kind,
                                                             const char *ns, const char *name)
 {

@@ -115,6 +115,15 @@ struct cr_domain_object_status *cr_domain_status_object(struct cr_domain_status 
 /* Found or appended. The pointer holds until the next one is added. */
 struct cr_domain_object_status *cr_domain_status_object_add(struct cr_domain_status *status, const char *kind,
                                                             const char *ns, const char *name);
+/* Which stage of which rotation one version of an object was published for. */
+struct cr_domain_step {
+    struct cr_restart_step restart; /* one stage */
+    bool awaits_record; /* the domain publishes there, and that version is not on its record: another program has
+                         * written it, or the domain has just now */
+};
+/* version: the object's resourceVersion. Nothing: the domain does not publish there, or not in a rotation. */
+struct cr_domain_step cr_domain_status_step(struct cr_domain_status *status, const char *kind, const char *ns,
+                                            const char *name, const char *version);
 /* Its transition time moves only when the status flips. type as in cr_domain_condition_types. */
 void cr_domain_status_condition(struct cr_domain_status *status, const char *type, bool value, const char *reason,
                                 const char *message, int64_t generation, int64_t now_ms);

@@ -91,10 +91,19 @@ enum { CR_WARNING_BITS = 1 };
 const char *cr_warning_name(enum cr_warning_bit bit);
 bool cr_warning_parse(const char *text, enum cr_warning_bit *bit);
 
-/* Restarts of one workload by certroll, newest first. */
+/* A restart that stages of one rotation of a trust domain asked for. */
+struct cr_restart_step {
+    char rotation[24]; /* its id, as the domain has it; "": something else asked for it */
+    unsigned stages;   /* CR_STAGE_BIT of each of cr_stage */
+};
+#define CR_STAGE_BIT(stage) (1u << (unsigned)(stage))
+
+/* Restarts of one workload by certroll, newest first. Those for the stages of one rotation are one, at the time of the
+ * last. */
 enum { CR_RESTART_TIMES_MAX = 5 };
 struct cr_restart_times {
     int64_t at_ms[CR_RESTART_TIMES_MAX];
+    struct cr_restart_step steps[CR_RESTART_TIMES_MAX]; /* parallel */
     size_t len;
 };
 

@@ -207,13 +207,27 @@ static void decode_pods(const struct cr_json *json, struct cr_pod_counts *out)
     out->unknown = count_at(json, "unknown");
 }
 
+/* "id/TS". Whatever is not of this form: no rotation asked for it, so that it counts by itself. */
+static void decode_step(const char *text, struct cr_restart_step *out)
+{
+    size_t len = strcspn(text, "/");
+    if (!len || len >= sizeof out->rotation || strspn(text, "0123456789abcdef") != len)
+        return;
+    memcpy(out->rotation, text, len);
+    for (int stage = 0; stage < CR_STAGE_HELD; stage++)
+        if (strchr(text + len, *cr_stage_name((enum cr_stage)stage)))
+            out->stages |= CR_STAGE_BIT(stage);
+}
+
 static void decode_restarts(const struct cr_json *json, struct cr_restart_times *out)
 {
-    const struct cr_json *array = cr_json_get(json, "restarts");
-    for (const struct cr_json *c = cr_json_first(array); c && out->len < CR_RESTART_TIMES_MAX; c = cr_json_next(c)) {
+    const struct cr_json *step = cr_json_first(cr_json_get(json, "restartSteps"));
+    for (const struct cr_json *c = cr_json_first(cr_json_get(json, "restarts")); c && out->len < CR_RESTART_TIMES_MAX;
+         c = cr_json_next(c)) {
         const char *text = cr_json_string(c);
         if (text && cr_time_parse(text, &out->at_ms[out->len], NULL))
-            out->len++;
+            decode_step(cr_or_empty(cr_json_string(step)), &out->steps[out->len++]);
+        step = step ? cr_json_next(step) : NULL;
     }
 }
 

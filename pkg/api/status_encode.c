@@ -8,12 +8,14 @@
 
 #include "api/status_fields.h"
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/strings.h"
 #include "base/text.h"
 
 /* As in the schema (maxItems, maxLength). */
 enum {
     CONSUMERS_WHOLE = 100, /* beyond it, only what must be remembered */
+    STEPS_BRIEF = 2,       /* and of so many restarts which rotation asked for them */
     PROBLEM_MAX = 864,     /* shorter than the schema's: of 64 Secrets it counts */
     WORD_MAX = CR_STATUS_WORD_MAX,
     SENTENCE_MAX = CR_STATUS_SENTENCE_MAX,
@@ -209,7 +211,31 @@ static void encode_target(struct cr_json *object, const struct cr_consumer_statu
     cr_status_set_text(target, "name", consumer->target, WORD_MAX);
 }
 
-static void encode_restart(struct cr_json *object, const struct cr_consumer_status *consumer)
+/* "id/TS", by the first letters of the stages; "" where no rotation asked for the restart. */
+static void add_step(struct cr_json *array, const struct cr_restart_step *step)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    if (*step->rotation)
+        cr_buf_printf(&text, "%s/", step->rotation);
+    for (int stage = 0; *step->rotation && stage < CR_STAGE_HELD; stage++)
+        if (step->stages & CR_STAGE_BIT(stage))
+            cr_buf_printf(&text, "%c", *cr_stage_name((enum cr_stage)stage));
+    cr_json_add_string(array, cr_buf_text(&text));
+}
+
+/* Of what is left out nobody knows then that a rotation asked for it: it counts by itself. */
+static void encode_steps(struct cr_json *object, const struct cr_restart_times *restarts, size_t most)
+{
+    size_t len = restarts->len < most ? restarts->len : most;
+    while (len && !*restarts->steps[len - 1].rotation)
+        len--;
+    struct cr_json *array = len ? cr_json_array_in(object, "restartSteps") : NULL;
+    for (size_t i = 0; i < len; i++)
+        add_step(array, &restarts->steps[i]);
+}
+
+/* steps: of so many of the newest restarts. */
+static void encode_restart(struct cr_json *object, const struct cr_consumer_status *consumer, size_t steps)
 {
     cr_status_set_text(object, "restartedFor", consumer->restarted_for, SENTENCE_MAX);
     if (consumer->restarted_for)
@@ -219,6 +245,7 @@ static void encode_restart(struct cr_json *object, const struct cr_consumer_stat
     struct cr_json *restarts = consumer->restarts.len ? cr_json_array_in(object, "restarts") : NULL;
     for (size_t i = 0; i < consumer->restarts.len; i++)
         cr_status_add_time_micro(restarts, consumer->restarts.at_ms[i]);
+    encode_steps(object, &consumer->restarts, steps);
 }
 
 /* What programs read of it. */
@@ -250,7 +277,7 @@ static struct cr_json *encode_consumer(const struct cr_consumer_status *consumer
     cr_status_set_text(object, "blockedBy", consumer->gate.text, SENTENCE_MAX);
     cr_status_set_time(object, "lastRestart", consumer->last_restart_ms);
     cr_status_set_time_micro(object, "since", consumer->since_ms);
-    encode_restart(object, consumer);
+    encode_restart(object, consumer, CR_RESTART_TIMES_MAX);
     add_strings(object, "examples", &consumer->examples, CR_EXAMPLES_MAX, WORD_MAX);
     return object;
 }
@@ -264,7 +291,7 @@ static struct cr_json *encode_brief(const struct cr_consumer_status *consumer)
     cr_json_set_string(object, "state", cr_consumer_state_name(consumer->state));
     encode_reasons(object, consumer);
     cr_status_set_time_micro(object, "since", consumer->since_ms); /* evictions are counted by it */
-    encode_restart(object, consumer);
+    encode_restart(object, consumer, STEPS_BRIEF);
     return object;
 }
 

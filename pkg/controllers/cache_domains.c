@@ -1,7 +1,9 @@
 #include "controllers/cache_domains.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
+#include "api/domain.h"
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "controllers/cache_internal.h"
@@ -176,6 +178,32 @@ struct cr_snapshot *cr_cache_domain(struct cr_cache *cache, const char *ns, cons
 {
     CR_CLEANUP(cr_packed) struct cr_packed *packed = cr_cache_domain_packed(cache, ns, name);
     return cr_packed_open(packed);
+}
+
+static struct cr_domain_step step_of(struct cr_cache *cache, const char *key, const char *ns, const char *secret,
+                                     const char *version)
+{
+    const char *slash = strchr(key, '/');
+    cr_autofree char *domain_ns = cr_strndup(key, (size_t)(slash - key));
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_cache_domain(cache, domain_ns, slash + 1);
+    CR_CLEANUP(cr_domain_status) struct cr_domain_status status = {0};
+    cr_domain_status_decode(snapshot ? cr_json_get(snapshot->json, "status") : NULL, &status);
+    return cr_domain_status_step(&status, cr_trust_target_kind_name(CR_TARGET_SECRET), ns, secret, version);
+}
+
+struct cr_domain_step cr_cache_domain_step(struct cr_cache *cache, const char *ns, const char *secret,
+                                           const char *version)
+{
+    struct cr_domain_step found = {0};
+    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+    if (cache->domains)
+        cr_domain_index_of_secret(cache->domain_index, ns, secret, &keys);
+    for (size_t i = 0; i < keys.len && !*found.restart.rotation; i++) {
+        struct cr_domain_step step = step_of(cache, keys.items[i], ns, secret, version);
+        if (*step.restart.rotation || step.awaits_record)
+            found = step;
+    }
+    return found;
 }
 
 static void update_watches(void *arg)

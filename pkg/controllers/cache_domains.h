@@ -4,6 +4,7 @@
 #ifndef CR_CONTROLLERS_CACHE_DOMAINS_H
 #define CR_CONTROLLERS_CACHE_DOMAINS_H
 
+#include "api/domain_status.h"
 #include "api/selector.h"
 #include "controllers/cache.h"
 
@@ -19,6 +20,10 @@ void cr_cache_watch_domains(struct cr_cache *cache, const struct cr_domain_liste
 /* ns "": of the cluster kind. A snapshot, or a reference, of the caller's own; NULL: it is not there. Any thread. */
 struct cr_snapshot *cr_cache_domain(struct cr_cache *cache, const char *ns, const char *name);
 struct cr_packed *cr_cache_domain_packed(struct cr_cache *cache, const char *ns, const char *name);
+
+/* Which stage of a domain's rotation this version of a Secret was published for, by the domain's status. */
+struct cr_domain_step cr_cache_domain_step(struct cr_cache *cache, const char *ns, const char *secret,
+                                           const char *version);
 
 /* Secrets, by "ns/name", that the domain reads or writes: they are watched from now on, and the domain is told of them
  * and of the policies of their namespaces. Empty: the domain is gone. Any thread. */

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
+#include "controllers/cache_domains.h"
 #include "controllers/project.h"
 #include "kube/object.h"
 #include "rotation/diff.h"
@@ -253,10 +254,26 @@ static void add_restarts_of_others(const struct cr_world_source *source, const s
     add_evictions_of_others(source, policy, budgets);
 }
 
+/* Asked only where something is new: a domain's status may be long. */
+static void find_steps(const struct cr_world_source *source, struct cr_gathered *gathered)
+{
+    const struct cr_policy *policy = gathered->world.policy;
+    for (size_t i = 0; i < policy->secrets_len; i++) {
+        struct cr_world_secret *secret = &gathered->secrets[i];
+        const struct cr_secret_status *known = cr_status_secret(&gathered->status, policy->secrets[i].name);
+        bool is_new =
+            known && (known->pending.set || !cr_streq(known->observed_resource_version, secret->resource_version));
+        if (secret->found && is_new)
+            secret->step =
+                cr_cache_domain_step(source->cache, policy->ns, policy->secrets[i].name, secret->resource_version);
+    }
+}
+
 void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *gathered)
 {
     const struct cr_policy *policy = gathered->world.policy;
     bool awaited = is_pending(&gathered->status);
+    find_steps(source, gathered);
     for (size_t i = 0; i < policy->consumers_len; i++) {
         const struct cr_policy_verify *verify = &policy->consumers[i].verify;
         for (size_t p = 0; p < gathered->pods[i].len; p++) {

@@ -24,17 +24,64 @@ int64_t cr_breaker_ends_ms(struct cr_breaker rule, const struct cr_restart_times
     return first_ms ? first_ms + rule.within_ms : 0;
 }
 
-bool cr_breaker_note(struct cr_breaker rule, int64_t last_ms, int64_t now_ms, struct cr_restart_times *restarts)
+/* --- the stages of one rotation --- */
+
+/* The restart that stands for other stages of that rotation, from this one on; len: there is none. */
+static size_t find_rotation(const struct cr_restart_times *restarts, size_t from, const struct cr_restart_step *step)
+{
+    size_t i = from;
+    while (i < restarts->len && (!*step->rotation || strcmp(restarts->steps[i].rotation, step->rotation) != 0 ||
+                                 (restarts->steps[i].stages & step->stages)))
+        i++;
+    return i;
+}
+
+bool cr_breaker_continues(const struct cr_restart_times *restarts, const struct cr_restart_step *step)
+{
+    return find_rotation(restarts, 0, step) < restarts->len;
+}
+
+/* Takes the one that stands for other stages of that rotation out, from this one on. Answers the stages of both. */
+static struct cr_restart_step take_rotation(struct cr_restart_times *restarts, size_t from,
+                                            const struct cr_restart_step *step)
+{
+    struct cr_restart_step both = *step;
+    size_t i = find_rotation(restarts, from, step);
+    if (i == restarts->len)
+        return both;
+    both.stages |= restarts->steps[i].stages;
+    restarts->len--;
+    memmove(&restarts->at_ms[i], &restarts->at_ms[i + 1], (restarts->len - i) * sizeof restarts->at_ms[0]);
+    memmove(&restarts->steps[i], &restarts->steps[i + 1], (restarts->len - i) * sizeof restarts->steps[0]);
+    return both;
+}
+
+static void put_first(struct cr_restart_times *restarts, size_t most, int64_t at_ms, const struct cr_restart_step *step)
+{
+    size_t kept = restarts->len < most ? restarts->len : most - 1;
+    memmove(&restarts->at_ms[1], &restarts->at_ms[0], kept * sizeof restarts->at_ms[0]);
+    memmove(&restarts->steps[1], &restarts->steps[0], kept * sizeof restarts->steps[0]);
+    restarts->at_ms[0] = at_ms;
+    restarts->steps[0] = *step;
+    restarts->len = kept + 1;
+}
+
+/* --- noted --- */
+
+bool cr_breaker_note(struct cr_breaker rule, int64_t last_ms, const struct cr_restart_step *step, int64_t now_ms,
+                     struct cr_restart_times *restarts)
 {
     size_t most = rule.restarts < CR_RESTART_TIMES_MAX ? (size_t)rule.restarts : CR_RESTART_TIMES_MAX;
     int64_t known_ms = restarts->len ? restarts->at_ms[0] : 0;
     /* Later than now was by another clock, and may well be before this one. */
     bool is_new = last_ms > known_ms || (known_ms > now_ms && last_ms != known_ms);
-    if (!rule.within_ms || !last_ms || !is_new)
+    bool is_told = last_ms && last_ms == known_ms && !*restarts->steps[0].rotation && *step->rotation;
+    if (!rule.within_ms || !last_ms || (!is_new && !is_told))
         return false;
-    size_t kept = restarts->len < most ? restarts->len : most - 1;
-    memmove(&restarts->at_ms[1], &restarts->at_ms[0], kept * sizeof restarts->at_ms[0]);
-    restarts->at_ms[0] = last_ms;
-    restarts->len = kept + 1;
+    const struct cr_restart_step both = take_rotation(restarts, is_new ? 0 : 1, step);
+    if (is_new)
+        put_first(restarts, most, last_ms, &both);
+    else
+        restarts->steps[0] = both;
     return true;
 }

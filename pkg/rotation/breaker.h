@@ -1,5 +1,8 @@
-/* The circuit breaker of restarts: a Secret that flaps must not restart a workload again and again. Pure. Times are
- * wall clock, in milliseconds; those of restarts are by the clock of whichever replica did them. */
+/* The circuit breaker of restarts: a Secret that flaps must not restart a workload again and again. What a trust domain
+ * publishes in the stages of one rotation is no flapping: the restarts for these count once, one for each stage.
+ * Another one in a stage that was restarted for already counts by itself, so there are never more than one restart for
+ * each stage in the place of one. Pure. Times are wall clock, in milliseconds; those of restarts are by the clock of
+ * whichever replica did them. */
 #ifndef CR_ROTATION_BREAKER_H
 #define CR_ROTATION_BREAKER_H
 
@@ -16,10 +19,17 @@
  * time says nothing. */
 int64_t cr_breaker_ends_ms(struct cr_breaker rule, const struct cr_restart_times *restarts, int64_t now_ms);
 
+/* A restart for this stage of a rotation counts together with one for its other stages that is in the list: it makes
+ * the list no longer. */
+bool cr_breaker_continues(const struct cr_restart_times *restarts, const struct cr_restart_step *step);
+
 /* Puts the last restart of a workload first, unless it is there already or is older than the last one known (somebody
  * put back an older pod template; but one that is known and later than now was by another clock, and any other follows
- * it). The oldest beyond rule.restarts go, and only these: one that does not count now stays in the list. With a
- * rule.within_ms of 0 the list stays as it is. last_ms 0: there is none. True: it was added. */
-bool cr_breaker_note(struct cr_breaker rule, int64_t last_ms, int64_t now_ms, struct cr_restart_times *restarts);
+ * it). step: the one stage of a rotation that it was for; it takes the place of the restart for the rotation's other
+ * stages. Of one that is there already it may have become known what it was for. The oldest beyond rule.restarts go,
+ * and only these: one that does not count now stays in the list. With a rule.within_ms of 0 the list stays as it is.
+ * last_ms 0: there is none. True: the list is another one. */
+bool cr_breaker_note(struct cr_breaker rule, int64_t last_ms, const struct cr_restart_step *step, int64_t now_ms,
+                     struct cr_restart_times *restarts);
 
 #endif

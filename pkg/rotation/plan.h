@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/domain_status.h"
 #include "api/policy.h"
 #include "api/status.h"
 #include "api/trust_problem.h"
@@ -34,6 +35,8 @@ struct cr_world_secret { /* parallel to policy->secrets */
     int64_t refused_not_before_ms, refused_not_after_ms; /* of the leaf with the problem; 0: it could not be read */
     const char
         *opaque_problem; /* static: why opaque material cannot be digested, for a while; NULL: nothing is known */
+    struct cr_domain_step step; /* of a trust domain that has published this version; none is known where none is asked
+                                 * for: the Secret is as it was observed, and nothing is pending */
 };
 
 struct cr_world_pod {

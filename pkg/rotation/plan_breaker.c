@@ -1,6 +1,7 @@
 /* The circuit breaker in the plan. What it counts is on record in status, but for the last restart, which its own patch
  * tells (restart_annotation.c): so a crash between the two loses none, and none is done before the one before it is on
- * record. */
+ * record. Which of them the stages of a trust domain's rotation asked for is by the status of that domain, which only
+ * certroll writes, and by the version of the Secret that is in it. */
 #include "rotation/plan_internal.h"
 
 #include "base/alloc.h"
@@ -8,11 +9,88 @@
 #include "base/strings.h"
 #include "rotation/breaker.h"
 
+enum {
+    /* A trust domain writes down what it has published within moments. */
+    RECORD_MS = 30 * 1000,
+    LOOK_AGAIN_MS = 1000,
+};
+
+/* --- what a rotation of a trust domain asked for --- */
+
+static bool was_restarted_at(const char *annotation, const char *version)
+{
+    return cr_restart_annotation_is_at(annotation, CR_CLASS_LEAF, version) ||
+           cr_restart_annotation_is_at(annotation, CR_CLASS_TRUST, version);
+}
+
+/* What the last restart was for, as far as the Secrets still are what they were then. */
+static struct cr_restart_step done_step(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    for (size_t i = 0; i < ctx->world->policy->secrets_len; i++) {
+        const struct cr_world_secret *secret = &ctx->world->secrets[i];
+        const char *name = ctx->world->policy->secrets[i].name;
+        if (*secret->step.restart.rotation &&
+            was_restarted_at(cr_plan_restart_annotation(consumer, name), secret->resource_version))
+            return secret->step.restart;
+    }
+    return (struct cr_restart_step){0};
+}
+
+static const struct cr_domain_step *step_of(const struct plan_ctx *ctx, size_t change)
+{
+    size_t i = (size_t)(ctx->changes[change].secret - ctx->world->policy->secrets);
+    return &ctx->world->secrets[i].step;
+}
+
+static bool asks_for_restart(const struct plan_consumer *consumer, size_t change)
+{
+    return consumer->changes[change].classes && !consumer->changes[change].covered;
+}
+
+/* Of all that it is to be restarted for: the stage of a rotation that was restarted for in other stages, else any. */
+static struct cr_restart_step next_step(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    struct cr_restart_step found = {0};
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        const struct cr_restart_step *step = &step_of(ctx, k)->restart;
+        if (!asks_for_restart(consumer, k) || !*step->rotation)
+            continue;
+        if (cr_breaker_continues(&consumer->status->restarts, step))
+            return *step;
+        found = *step;
+    }
+    return found;
+}
+
+/* What was published a moment ago may be on the domain's record with the next look. */
+static bool awaits_record(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        if (asks_for_restart(consumer, k) && step_of(ctx, k)->awaits_record &&
+            ctx->world->now_ms - consumer->changes[k].since_ms < RECORD_MS)
+            return true;
+    return false;
+}
+
+/* --- counted --- */
+
+static void note(const struct plan_ctx *ctx, struct plan_consumer *consumer, int64_t at_ms,
+                 const struct cr_restart_step *step)
+{
+    (void)cr_breaker_note(ctx->world->policy->restart.breaker, at_ms, step, ctx->world->now_ms,
+                          &consumer->status->restarts);
+}
+
 void cr_plan_count_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
-    int64_t last_ms = cr_restart_annotation_at_ms(consumer->world->workload);
-    (void)cr_breaker_note(ctx->world->policy->restart.breaker, last_ms, ctx->world->now_ms,
-                          &consumer->status->restarts);
+    const struct cr_restart_step step = done_step(ctx, consumer);
+    note(ctx, consumer, cr_restart_annotation_at_ms(consumer->world->workload), &step);
+}
+
+void cr_plan_count_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    const struct cr_restart_step step = next_step(ctx, consumer);
+    note(ctx, consumer, ctx->world->now_ms, &step);
 }
 
 const struct cr_consumer_status *cr_plan_on_record(const struct cr_policy_status *status,
@@ -63,8 +141,11 @@ struct cr_gate cr_plan_breaker(struct plan_ctx *ctx, struct plan_consumer *consu
 {
     struct cr_breaker rule = ctx->world->policy->restart.breaker;
     int64_t ends_ms = cr_breaker_ends_ms(rule, &consumer->status->restarts, ctx->world->now_ms);
-    if (!ends_ms)
+    const struct cr_restart_step step = ends_ms ? next_step(ctx, consumer) : (struct cr_restart_step){0};
+    if (!ends_ms || cr_breaker_continues(&consumer->status->restarts, &step))
         return CR_GATE_OPEN;
+    if (awaits_record(ctx, consumer))
+        cr_plan_requeue_restart(ctx->plan, LOOK_AGAIN_MS);
     cr_plan_requeue_restart_by_clock(ctx->plan, ends_ms - ctx->world->now_ms);
     char until[CR_TIME_TEXT];
     cr_time_format(ends_ms + 999, until); /* has whole seconds: not before */

@@ -11,7 +11,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
-#include "rotation/breaker.h"
 
 enum {
     LOOK_AGAIN_MS = 5 * 1000,
@@ -225,12 +224,11 @@ static int64_t newest_ms(const struct plan_consumer *consumer)
 static void note_beginning(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
     struct cr_consumer_status *status = consumer->status;
-    int64_t now = ctx->world->now_ms;
     cr_autofree char *ids = cr_plan_rotations_of(ctx, consumer);
     cr_strset(&status->restarted_for, ids);
     status->restarted_generation = cr_json_int_at(consumer->world->workload, 0, "metadata", "generation");
     status->evicted_until_ms = newest_ms(consumer);
-    (void)cr_breaker_note(ctx->world->policy->restart.breaker, now, now, &status->restarts);
+    cr_plan_count_evictions(ctx, consumer);
     cr_plan_say_workload(ctx->plan, consumer->way.warning, index, "Evicting",
                          cr_asprintf("%s Its pods are evicted one by one: %s (CertRotationPolicy %s)",
                                      cr_or_empty(consumer->decision.reason), consumer->way.text,

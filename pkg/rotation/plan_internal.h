@@ -145,6 +145,8 @@ const struct cr_secret_status *cr_plan_under_way_elsewhere(const struct cr_world
 size_t cr_plan_conflicts(const struct plan_ctx *ctx, struct cr_buf *text);
 /* plan_breaker.c: counts the last restart by certroll, as the template tells it. */
 void cr_plan_count_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* Evictions of it begin now. */
+void cr_plan_count_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* It was restarted too often lately: until when it waits. */
 struct cr_gate cr_plan_breaker(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* What the status says of the same workload; NULL: nothing. */

@@ -213,11 +213,42 @@ static void namespaces_are_selected_as_they_are_now(void **state)
          "", select_by_label);
 }
 
+/* --- which stage a Secret was published for --- */
+
+#define PUBLISHES                                                                                                      \
+    ",\"status\":{\"stage\":\"Switching\",\"rotation\":{\"id\":\"0a1b\",\"since\":\"2026-11-22T09:00:00.000000Z\"},"   \
+    "\"objects\":[{\"kind\":\"Secret\",\"namespace\":\"a\",\"name\":\"wanted\",\"writtenVersion\":\"6\"}]}"
+
+static void ask_for_steps(struct cr_cache *cache)
+{
+    struct cr_domain_step step = cr_cache_domain_step(cache, "a", "wanted", "6");
+    assert_string_equal(step.restart.rotation, "0a1b");
+    assert_int_equal(step.restart.stages, CR_STAGE_BIT(CR_STAGE_SWITCHING));
+    step = cr_cache_domain_step(cache, "a", "wanted", "7"); /* not the domain's, or not on record yet */
+    assert_string_equal(step.restart.rotation, "");
+    assert_true(step.awaits_record);
+    step = cr_cache_domain_step(cache, "b", "wanted", "6"); /* its domain says nothing of it */
+    assert_string_equal(step.restart.rotation, "");
+    assert_false(step.awaits_record);
+    step = cr_cache_domain_step(cache, "a", "other", "6");
+    assert_string_equal(step.restart.rotation, "");
+}
+
+static void a_step_is_of_the_domain_that_publishes_there(void **state)
+{
+    (void)state;
+    play(&(struct play){.plural = "/trustdomains?",
+                        .frames = FRAME("MODIFIED", NAMED("a", "mesh", "7", PUBLISHES)) LAST_DOMAIN,
+                        .last = "z/last"},
+         "a/mesh", ask_for_steps);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_domain_is_told_of_itself_of_its_secrets_and_of_policies_beside_them),
         cmocka_unit_test(namespaces_are_selected_as_they_are_now),
+        cmocka_unit_test(a_step_is_of_the_domain_that_publishes_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -212,6 +212,39 @@ static void test_an_object_has_converged_when_all_that_it_has_has_arrived(void *
 }
 
 /* Who looks at a domain sees what needs a person, and nothing that is remembered is lost. */
+/* Only the version that the domain itself has written is a step of its rotation. */
+static void test_a_step_is_what_the_domain_has_written(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule, *name, *version, *rotation;
+        enum cr_stage stage, held;
+        const char *step;
+        unsigned stages;
+        bool awaits;
+    } cases[] = {
+        {"in a stage", "a", "7", "0a1b", CR_STAGE_SWITCHING, CR_STAGE_IDLE, "0a1b", CR_STAGE_BIT(CR_STAGE_SWITCHING),
+         false},
+        {"held in it", "a", "7", "0a1b", CR_STAGE_HELD, CR_STAGE_TRUSTING, "0a1b", CR_STAGE_BIT(CR_STAGE_TRUSTING),
+         false},
+        {"another version is another's, or is written down soon", "a", "8", "0a1b", CR_STAGE_SWITCHING, CR_STAGE_IDLE,
+         "", 0, true},
+        {"no rotation", "a", "7", "", CR_STAGE_IDLE, CR_STAGE_IDLE, "", 0, false},
+        {"another object", "b", "7", "0a1b", CR_STAGE_SWITCHING, CR_STAGE_IDLE, "", 0, false},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(cr_domain_status) struct cr_domain_status status = {0};
+        cr_strset(&cr_domain_status_object_add(&status, "Secret", "shop", "a")->written_version, "7");
+        snprintf(status.rotation, sizeof status.rotation, "%s", cases[i].rotation);
+        status.stage = cases[i].stage;
+        status.held_stage = cases[i].held;
+        struct cr_domain_step step = cr_domain_status_step(&status, "Secret", "shop", cases[i].name, cases[i].version);
+        if (!cr_streq(step.restart.rotation, cases[i].step) || step.restart.stages != cases[i].stages ||
+            step.awaits_record != cases[i].awaits)
+            fail_msg("%s", cases[i].rule);
+    }
+}
+
 static void test_of_many_objects_the_urgent_ones_are_whole(void **state)
 {
     (void)state;
@@ -301,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_an_empty_status_has_every_member),
         cmocka_unit_test(test_what_is_broken_reads_as_absent),
         cmocka_unit_test(test_an_object_has_converged_when_all_that_it_has_has_arrived),
+        cmocka_unit_test(test_a_step_is_what_the_domain_has_written),
         cmocka_unit_test(test_of_many_objects_the_urgent_ones_are_whole),
         cmocka_unit_test(test_it_expires_with_the_first_leaf_or_the_current_ca),
         cmocka_unit_test(test_a_condition_keeps_its_time_until_it_flips),

@@ -672,6 +672,94 @@ static void the_breaker_ends_by_itself_and_the_newest_change_is_rolled_out_once(
     assert_int_equal(cr_status_consumer(&t->status, "x")->restarts.len, 3);
 }
 
+/* --- the stages of a trust domain's rotation --- */
+
+/* What a trust domain publishes, as its status says. The record may come late, or never: then the version is another
+ * program's. */
+static void publish(struct town *t, int number, const char *rotation, enum cr_stage stage, bool on_record)
+{
+    static char version[16]; /* borrowed by the world until the next one */
+    char state[16];
+    snprintf(state, sizeof state, "step%d", number);
+    snprintf(version, sizeof version, "%d", 1000 + number);
+    hold(t, state, version);
+    if (on_record)
+        t->secret.step = (struct cr_domain_step){.restart = {.stages = CR_STAGE_BIT(stage)}};
+    else
+        t->secret.step.awaits_record = true;
+    if (on_record)
+        snprintf(t->secret.step.restart.rotation, sizeof t->secret.step.restart.rotation, "%s", rotation);
+}
+
+/* Restarts of the first consumer for so many rotations of three stages each, five seconds apart. */
+static size_t rotate(struct town *t, int rotations, bool on_record)
+{
+    static const enum cr_stage stages[] = {CR_STAGE_TRUSTING, CR_STAGE_SWITCHING, CR_STAGE_RETIRING};
+    struct flapping out = {0};
+    for (int i = 0; i < rotations; i++) {
+        char rotation[16];
+        snprintf(rotation, sizeof rotation, "0a%d", i);
+        for (size_t stage = 0; stage < cr_array_len(stages); stage++) {
+            publish(t, 3 * i + (int)stage, rotation, stages[stage], on_record);
+            for (int looks = 0; looks < LOOKS; looks++)
+                look(t, false, &out);
+            t->now_ms += 5000;
+        }
+    }
+    return out.restarts[0];
+}
+
+static void three_rotations_of_a_trust_domain_do_not_trip_the_breaker(void **state)
+{
+    struct town *t = at_rest(state);
+    t->policy->restart.max_concurrent = CONSUMERS;
+    assert_int_equal(rotate(t, 3, true), 9);
+    const struct cr_restart_times *restarts = &cr_status_consumer(&t->status, "x")->restarts;
+    assert_int_equal(restarts->len, 3);
+    assert_string_equal(restarts->steps[0].rotation, "0a2");
+    /* And a Secret that flaps then is held. */
+    assert_int_equal(flap(t, false).restarts[0], 0);
+    assert_int_equal(cr_status_consumer(&t->status, "x")->gate.hold, CR_HOLD_CIRCUIT_BREAKER);
+}
+
+static void a_fourth_rotation_within_the_time_is_held(void **state)
+{
+    struct town *t = at_rest(state);
+    t->policy->restart.max_concurrent = CONSUMERS;
+    assert_int_equal(rotate(t, 4, true), 9);
+    assert_int_equal(cr_status_consumer(&t->status, "x")->gate.hold, CR_HOLD_CIRCUIT_BREAKER);
+}
+
+static void what_is_on_no_domains_record_trips_the_breaker(void **state)
+{
+    struct town *t = at_rest(state);
+    t->policy->restart.max_concurrent = CONSUMERS;
+    assert_int_equal(rotate(t, 3, false), 3);
+    assert_int_equal(cr_status_consumer(&t->status, "x")->gate.hold, CR_HOLD_CIRCUIT_BREAKER);
+    /* The domain's record may come within a moment, of which nobody tells. */
+    assert_in_range(plan(t)->restart_after_ms, 1, 1000);
+    t->now_ms += 60 * 1000;
+    assert_true(plan(t)->restart_after_ms > 1000);
+}
+
+/* One that is on record only after the restart counts with its rotation all the same. */
+static void a_record_that_comes_after_the_restart_is_in_time(void **state)
+{
+    struct town *t = at_rest(state);
+    t->policy->restart.max_concurrent = CONSUMERS;
+    struct flapping out = {0};
+    static const enum cr_stage stages[] = {CR_STAGE_TRUSTING, CR_STAGE_SWITCHING, CR_STAGE_RETIRING};
+    for (int i = 0; i < 3; i++) {
+        publish(t, i, "0a1", stages[i], false);
+        look(t, false, &out);
+        publish(t, i, "0a1", stages[i], true);
+        look(t, false, &out);
+        t->now_ms += 5000;
+    }
+    assert_int_equal(out.restarts[0], 3);
+    assert_int_equal(cr_status_consumer(&t->status, "x")->restarts.len, 1);
+}
+
 static void restarts_by_others_do_not_trip_the_breaker(void **state)
 {
     struct town *t = at_rest(state);
@@ -807,6 +895,10 @@ int main(void)
         TOWN_TEST(after_a_pause_changes_are_coalesced_anew),
         TOWN_TEST(a_restart_is_on_record_before_the_next_overwrites_it),
         TOWN_TEST(the_breaker_ends_by_itself_and_the_newest_change_is_rolled_out_once),
+        TOWN_TEST(three_rotations_of_a_trust_domain_do_not_trip_the_breaker),
+        TOWN_TEST(a_fourth_rotation_within_the_time_is_held),
+        TOWN_TEST(what_is_on_no_domains_record_trips_the_breaker),
+        TOWN_TEST(a_record_that_comes_after_the_restart_is_in_time),
         TOWN_TEST(restarts_by_others_do_not_trip_the_breaker),
         TOWN_TEST(a_policy_may_have_no_breaker),
         cmocka_unit_test(only_a_restart_newer_than_the_record_is_one_that_was_lost),

@@ -136,7 +136,10 @@ static void fill(struct cr_policy_status *status)
     consumer->restarted_generation = 7;
     consumer->evicted_until_ms = NOW - 1000;
     cr_strset(&consumer->evicting, "uid-of-a-pod");
-    consumer->restarts = (struct cr_restart_times){.at_ms = {NOW + 789, NOW}, .len = 2};
+    consumer->restarts = (struct cr_restart_times){
+        .at_ms = {NOW + 789, NOW},
+        .steps = {[1] = {"0a1b2c3d4e5f", CR_STAGE_BIT(CR_STAGE_TRUSTING) | CR_STAGE_BIT(CR_STAGE_SWITCHING)}},
+        .len = 2};
     cr_strvec_add(&consumer->examples, "rate-limit-1: serves the old leaf");
     cr_status_condition(status, "Ready", true, "Watching", "all is watched", 4, NOW);
     cr_status_condition(status, "Rotating", false, "Idle", "", 3, NOW);
@@ -548,8 +551,12 @@ static void add_big_consumer(struct cr_policy_status *status, unsigned number, u
     cr_gate_set(&consumer->gate, cr_gate_make(CR_HOLD_KEY_TYPE_NOT_ACCEPTED, "%s", blocked));
     cr_strset(&consumer->restarted_for, rotations);
     consumer->last_restart_ms = consumer->since_ms = NOW;
-    while (consumer->restarts.len < CR_RESTART_TIMES_MAX)
-        consumer->restarts.at_ms[consumer->restarts.len++] = NOW;
+    for (; consumer->restarts.len < CR_RESTART_TIMES_MAX; consumer->restarts.len++) {
+        consumer->restarts.at_ms[consumer->restarts.len] = NOW;
+        consumer->restarts.steps[consumer->restarts.len] = (struct cr_restart_step){
+            "0a1b2c3d4e5f",
+            CR_STAGE_BIT(CR_STAGE_TRUSTING) | CR_STAGE_BIT(CR_STAGE_SWITCHING) | CR_STAGE_BIT(CR_STAGE_RETIRING)};
+    }
     for (int i = 0; i < CR_EXAMPLES_MAX; i++)
         cr_strvec_add(&consumer->examples, target);
 }

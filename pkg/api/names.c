@@ -55,7 +55,7 @@ static const char *const changes[] = {
 _Static_assert(cr_array_len(changes) == CR_CHANGE_BITS, "a name for each bit");
 
 /* Likewise. */
-static const char *const warnings[] = {"ShutdownMisfit"};
+static const char *const warnings[] = {"ShutdownMisfit", "NameMissing"};
 _Static_assert(cr_array_len(warnings) == CR_WARNING_BITS, "a name for each bit");
 
 const char *const cr_condition_types[CR_CONDITIONS] = {

@@ -75,6 +75,8 @@ const char *cr_verify_protocol_name(enum cr_verify_protocol protocol); /* "TLS",
 enum cr_on_timeout { CR_ON_TIMEOUT_RESTART, CR_ON_TIMEOUT_REPORT };
 /* What a new pod counts as that cannot be asked, past its deadline. */
 enum cr_on_unreachable { CR_ON_UNREACHABLE_WAIT, CR_ON_UNREACHABLE_INFER };
+/* What becomes of a leaf that is not for a serverName that is asked for. */
+enum cr_on_missing_name { CR_ON_MISSING_NAME_HOLD, CR_ON_MISSING_NAME_REPORT };
 
 enum { CR_VERIFY_ENDPOINTS_MAX = 8 };
 
@@ -95,6 +97,7 @@ struct cr_policy_verify {
     int64_t timeout_ms;                   /* default 60 s */
     enum cr_on_timeout on_timeout;
     enum cr_on_unreachable on_unreachable;
+    enum cr_on_missing_name on_missing_name;
 };
 
 struct cr_policy_consumer {

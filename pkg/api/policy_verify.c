@@ -14,6 +14,7 @@ static const char *const protocols[] = {
     [CR_VERIFY_TLS] = "TLS", [CR_VERIFY_POSTGRESQL] = "PostgreSQL", [CR_VERIFY_MYSQL] = "MySQL"};
 static const char *const timeouts[] = {[CR_ON_TIMEOUT_RESTART] = "Restart", [CR_ON_TIMEOUT_REPORT] = "Report"};
 static const char *const unreachables[] = {[CR_ON_UNREACHABLE_WAIT] = "Wait", [CR_ON_UNREACHABLE_INFER] = "Infer"};
+static const char *const missing_names[] = {[CR_ON_MISSING_NAME_HOLD] = "Hold", [CR_ON_MISSING_NAME_REPORT] = "Report"};
 
 const char *cr_verify_protocol_name(enum cr_verify_protocol protocol)
 {
@@ -120,6 +121,7 @@ bool cr_policy_verify_decode(const struct cr_node *consumer, struct cr_policy_ve
     struct cr_node verify;
     unsigned on_timeout = CR_ON_TIMEOUT_RESTART;
     unsigned on_unreachable = CR_ON_UNREACHABLE_WAIT;
+    unsigned on_missing_name = CR_ON_MISSING_NAME_HOLD;
     out->timeout_ms = timeout_range.fallback;
     if (!cr_node_object(consumer, "verify", &verify, err))
         return false;
@@ -130,8 +132,11 @@ bool cr_policy_verify_decode(const struct cr_node *consumer, struct cr_policy_ve
         !cr_node_duration(&verify, "timeout", timeout_range, &out->timeout_ms, err) ||
         !cr_node_enum(&verify, "onTimeout", timeouts, cr_array_len(timeouts), on_timeout, &on_timeout, err) ||
         !cr_node_enum(&verify, "onUnreachable", unreachables, cr_array_len(unreachables), on_unreachable,
-                      &on_unreachable, err))
+                      &on_unreachable, err) ||
+        !cr_node_enum(&verify, "onMissingName", missing_names, cr_array_len(missing_names), on_missing_name,
+                      &on_missing_name, err))
         return false;
+    out->on_missing_name = (enum cr_on_missing_name)on_missing_name;
     out->on_unreachable = (enum cr_on_unreachable)on_unreachable;
     out->on_timeout = (enum cr_on_timeout)on_timeout;
     return true;

@@ -46,7 +46,8 @@ enum cr_settled_by { CR_SETTLED_FIRST_SIGHT, CR_SETTLED_INFERRED, CR_SETTLED_VER
 const char *cr_settled_by_name(enum cr_settled_by by); /* "FirstSight", "Inferred", "Verified" */
 bool cr_settled_by_parse(const char *text, enum cr_settled_by *by);
 
-#define CR_PROBLEM_NOT_FOUND "NotFound"
+#define CR_PROBLEM_NOT_FOUND    "NotFound"
+#define CR_PROBLEM_NAME_MISSING "NameMissing" /* the leaf is not for a name in use */
 
 struct cr_secret_status {
     char *name;
@@ -61,7 +62,7 @@ struct cr_secret_status {
     int64_t settled_ms; /* wall, when the last change did, or the first sight was; 0: not known */
     int64_t changed_ms; /* wall, when that change was seen; 0: first sight, or not known */
     struct cr_pending_change pending;
-    char *problem_reason; /* NULL: none; the word of a cr_material_problem, or CR_PROBLEM_NOT_FOUND */
+    char *problem_reason; /* NULL: none; the word of a cr_material_problem, or CR_PROBLEM_* */
     char *problem_message;
     int64_t problem_not_after_ms; /* when the leaf ends that cannot be used; 0: none could be read */
 };
@@ -86,8 +87,9 @@ bool cr_consumer_state_parse(const char *text, enum cr_consumer_state *state);
 /* Each is an Event when it comes up, and in Degraded. */
 enum cr_warning_bit {
     CR_WARNING_SHUTDOWN_MISFIT = 1u << 0, /* "ShutdownMisfit": its shutdown manager's times cannot hold in its pods */
+    CR_WARNING_NAME_MISSING = 1u << 1,    /* "NameMissing": a leaf is not for a name in use, and is not held */
 };
-enum { CR_WARNING_BITS = 1 };
+enum { CR_WARNING_BITS = 2 };
 const char *cr_warning_name(enum cr_warning_bit bit);
 bool cr_warning_parse(const char *text, enum cr_warning_bit *bit);
 

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
+#include "pki/leaf_names.h"
 
 static bool read_changes(const struct cr_json *object, unsigned *changes)
 {
@@ -117,6 +118,14 @@ static bool decode_key_type(const struct cr_json *json, struct cr_material *out)
     return true;
 }
 
+static void decode_names(const struct cr_json *json, struct cr_strvec *out)
+{
+    const struct cr_json *array = cr_json_get(json, "names");
+    for (const struct cr_json *c = cr_json_first(array); c && out->len < CR_LEAF_NAMES_MAX; c = cr_json_next(c))
+        if (cr_json_string(c))
+            cr_strvec_add(out, cr_json_string(c));
+}
+
 /* out is empty when it fails. */
 static bool decode_material(const struct cr_json *json, struct cr_material *out)
 {
@@ -126,6 +135,7 @@ static bool decode_material(const struct cr_json *json, struct cr_material *out)
               decode_anchors(json, &out->anchors) && cr_status_read_time(json, "notAfter", &out->not_after_ms) &&
               decode_trust(json, out) && decode_trust_summary(json, out) && decode_opaque(json, out);
     decode_opaque_keys(json, &out->opaque_keys);
+    decode_names(json, &out->names);
     read_hex(json, "serial", out->serial, sizeof out->serial);
     out->has_leaf = *out->leaf != '\0';
     if (!ok) {

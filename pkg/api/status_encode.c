@@ -26,6 +26,9 @@ enum {
  */
 enum { LISTS_MAX = 256 * 1024 };
 
+/* The same for the names of all leaves. One name fits always. */
+enum { NAMES_MAX = 32 * 1024 };
+
 static void set_changes(struct cr_json *object, unsigned changes)
 {
     struct cr_json *array = cr_json_array_in(object, "changes");
@@ -97,11 +100,32 @@ static void encode_trust(struct cr_json *object, const struct cr_material *m, bo
     cr_status_set_time(out, "notAfter", summary.not_after_ms);
 }
 
-/* room: bytes for lists. */
-static struct cr_json *encode_material(const struct cr_material *m, size_t room)
+/* As many of the first as there is room for. */
+static void encode_names(struct cr_json *object, const struct cr_strvec *names, size_t room)
+{
+    size_t count = 0;
+    size_t bytes = 0;
+    while (count < names->len && (bytes += strlen(names->items[count]) + STRING_BYTES) <= room)
+        count++;
+    if (count)
+        add_strings(object, "names", names, count, WORD_MAX);
+}
+
+/* Bytes that one state of one Secret has for its lists; of the number of Secrets alone, so that no Secret's growth
+ * takes another's memory. */
+struct room {
+    size_t lists, names;
+};
+
+static struct room room_for(size_t secrets)
+{
+    return secrets ? (struct room){LISTS_MAX / 2 / secrets, NAMES_MAX / 2 / secrets} : (struct room){0};
+}
+
+static struct cr_json *encode_material(const struct cr_material *m, struct room room)
 {
     struct cr_json *object = cr_json_new_object();
-    bool whole = trust_fits(m, room);
+    bool whole = trust_fits(m, room.lists);
     if (m->has_leaf) {
         cr_status_set_digest(object, "leaf", m->leaf);
         cr_status_set_digest(object, "chain", m->chain);
@@ -113,10 +137,11 @@ static struct cr_json *encode_material(const struct cr_material *m, size_t room)
         if (whole)
             add_strings(object, "anchors", &m->anchors, m->anchors.len, WORD_MAX);
         cr_status_set_time(object, "notAfter", m->not_after_ms);
+        encode_names(object, &m->names, room.names);
     }
     encode_trust(object, m, whole);
     cr_status_set_digest(object, "opaque", m->opaque);
-    if (opaque_keys_fit(m, room))
+    if (opaque_keys_fit(m, room.lists))
         add_strings(object, "opaqueKeys", &m->opaque_keys, m->opaque_keys.len, OPAQUE_KEY_MAX);
     return object;
 }
@@ -131,7 +156,7 @@ static void encode_changed_keys(struct cr_json *object, const struct cr_strvec *
         add_strings(object, "opaqueKeys", names, names->len, WORD_MAX);
 }
 
-static struct cr_json *encode_pending(const struct cr_pending_change *pending, size_t room)
+static struct cr_json *encode_pending(const struct cr_pending_change *pending, struct room room)
 {
     struct cr_json *object = cr_json_new_object();
     cr_json_set_string(object, "id", pending->id);
@@ -141,7 +166,7 @@ static struct cr_json *encode_pending(const struct cr_pending_change *pending, s
     set_changes(object, pending->changes);
     cr_json_set(object, "target", encode_material(&pending->target, room));
     add_strings(object, "oldLeaves", &pending->old_leaves, CR_OLD_LEAVES_MAX, WORD_MAX);
-    encode_changed_keys(object, &pending->opaque_keys, room);
+    encode_changed_keys(object, &pending->opaque_keys, room.lists);
     if (pending->was_immutable)
         cr_json_set_bool(object, "wasImmutable", true);
     return object;
@@ -169,7 +194,7 @@ static void encode_settled_by(struct cr_json *object, const struct cr_secret_sta
 }
 
 static struct cr_json *encode_secret(const struct cr_policy_status *status, const struct cr_secret_status *secret,
-                                     size_t room)
+                                     struct room room)
 {
     struct cr_json *object = cr_json_new_object();
     cr_json_set_string(object, "name", secret->name);
@@ -397,8 +422,7 @@ struct cr_json *cr_policy_status_encode(const struct cr_policy_status *status)
     cr_json_set_int(out, "observedGeneration", status->observed_generation);
     cr_json_set_string(out, "stage", cr_stage_name(status->stage));
     secrets = cr_json_array_in(out, "secrets");
-    /* Of the number of Secrets alone, so that no Secret's growth takes another's memory. */
-    size_t room = status->secrets_len ? LISTS_MAX / 2 / status->secrets_len : 0;
+    struct room room = room_for(status->secrets_len);
     for (size_t i = 0; i < status->secrets_len; i++)
         cr_json_add(secrets, encode_secret(status, &status->secrets[i], room));
     cr_json_set(out, "consumers", encode_consumers(status));

@@ -10,10 +10,8 @@
 #include "base/alloc.h"
 #include "pki/certificate_asn1.h"
 #include "pki/key.h"
+#include "pki/leaf_names.h"
 #include "pki/pem.h"
-
-/* RFC 5280 lets a SAN list any number; messages need a few. */
-enum { MAX_DNS_NAMES = 100 };
 
 struct der {
     unsigned char *data; /* OpenSSL's */
@@ -350,25 +348,9 @@ int64_t cr_certificate_not_after_ms(const struct cr_certificate *cert)
     return time_ms(cert->asn1->tbs->validity->notAfter);
 }
 
-/* What is shown to people must not be able to forge lines or hide behind a NUL. */
-static void add_name(struct cr_strvec *names, const ASN1_IA5STRING *text)
-{
-    size_t len = (size_t)ASN1_STRING_length(text);
-    const unsigned char *data = ASN1_STRING_get0_data(text);
-    cr_autofree char *name = cr_malloc(len + 1);
-    for (size_t i = 0; i < len; i++)
-        name[i] = (char)(data[i] > 0x20 && data[i] < 0x7F ? data[i] : '?');
-    name[len] = '\0';
-    cr_strvec_add(names, name);
-}
-
-void cr_certificate_dns_names(const struct cr_certificate *cert, struct cr_strvec *names)
+void cr_certificate_names(const struct cr_certificate *cert, struct cr_strvec *names)
 {
     GENERAL_NAMES *all = extension(cert, NID_subject_alt_name);
-    for (int i = 0; i < sk_GENERAL_NAME_num(all) && names->len < MAX_DNS_NAMES; i++) {
-        const GENERAL_NAME *name = sk_GENERAL_NAME_value(all, i);
-        if (name->type == GEN_DNS)
-            add_name(names, name->d.dNSName);
-    }
+    cr_leaf_names_read(all, names);
     GENERAL_NAMES_free(all);
 }

@@ -68,7 +68,7 @@ void cr_certificates_digest(const struct cr_certificates *certs, char out[CR_SHA
 int64_t cr_certificate_not_before_ms(const struct cr_certificate *cert);
 int64_t cr_certificate_not_after_ms(const struct cr_certificate *cert);
 
-/* The DNS names of the SAN, at most 100, anything but printable ASCII replaced by '?'. */
-void cr_certificate_dns_names(const struct cr_certificate *cert, struct cr_strvec *names);
+/* Adds those of its SAN (leaf_names.h). */
+void cr_certificate_names(const struct cr_certificate *cert, struct cr_strvec *names);
 
 #endif

@@ -44,7 +44,7 @@ void cr_material_dispose(struct cr_material *m)
     if (!m)
         return;
     cr_strvec_dispose(&m->anchors);
-    cr_strvec_dispose(&m->dns_names);
+    cr_strvec_dispose(&m->names);
     cr_strvec_dispose(&m->opaque_keys);
     free(m->trust);
     *m = (struct cr_material){0};
@@ -53,9 +53,9 @@ void cr_material_dispose(struct cr_material *m)
 void cr_material_copy(struct cr_material *to, const struct cr_material *from)
 {
     struct cr_material copy = *from;
-    copy.anchors = copy.dns_names = copy.opaque_keys = (struct cr_strvec){0};
+    copy.anchors = copy.names = copy.opaque_keys = (struct cr_strvec){0};
     cr_strvec_copy(&copy.anchors, &from->anchors);
-    cr_strvec_copy(&copy.dns_names, &from->dns_names);
+    cr_strvec_copy(&copy.names, &from->names);
     cr_strvec_copy(&copy.opaque_keys, &from->opaque_keys);
     copy.trust = from->trust_len ? cr_memdup(from->trust, from->trust_len * sizeof *from->trust) : NULL;
     cr_material_dispose(to);
@@ -243,7 +243,7 @@ static void describe_leaf(struct work *w)
     cr_key_type(cr_certificate_key(leaf), out->key_type);
     out->not_before_ms = cr_certificate_not_before_ms(leaf);
     out->not_after_ms = cr_certificate_not_after_ms(leaf);
-    cr_certificate_dns_names(leaf, &out->dns_names);
+    cr_certificate_names(leaf, &out->names);
 }
 
 static bool refuse_unknown_key(struct work *w)

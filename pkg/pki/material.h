@@ -52,7 +52,7 @@ struct cr_material {
                                * intermediates; any purpose. A CA that expired is none */
     int64_t not_before_ms;    /* the leaf's */
     int64_t not_after_ms;
-    struct cr_strvec dns_names; /* of the leaf's SAN: for messages */
+    struct cr_strvec names; /* that the leaf is for (leaf_names.h). Read from status: the first of them */
 
     struct cr_ca *trust; /* owned; in the bundle's order without duplicates (same DER) */
     size_t trust_len;

@@ -37,7 +37,7 @@ static void pack_leaf(struct cr_buf *out, const struct cr_material *m)
     cr_pack_hexes(out, &m->anchors);
     cr_pack_int(out, m->not_before_ms);
     cr_pack_int(out, m->not_after_ms);
-    cr_pack_texts(out, &m->dns_names);
+    cr_pack_texts(out, &m->names);
 }
 
 static void unpack_leaf(struct cr_unpacking *from, struct cr_material *m)
@@ -51,7 +51,7 @@ static void unpack_leaf(struct cr_unpacking *from, struct cr_material *m)
     cr_unpack_hexes(from, &m->anchors);
     m->not_before_ms = cr_unpack_int(from);
     m->not_after_ms = cr_unpack_int(from);
-    cr_unpack_texts(from, &m->dns_names);
+    cr_unpack_texts(from, &m->names);
 }
 
 static void pack_trust(struct cr_buf *out, const struct cr_material *m)

@@ -88,6 +88,7 @@ void cr_plan_make(const struct cr_world *world, struct cr_plan *plan)
     plan->status.observed_generation = world->policy->generation;
 
     struct plan_ctx ctx = {.world = world, .plan = plan};
+    cr_plan_names_make(&ctx);
     cr_plan_secrets(&ctx);
     cr_plan_consumers(&ctx);
     if (!plan->record_first)
@@ -97,6 +98,7 @@ void cr_plan_make(const struct cr_world *world, struct cr_plan *plan)
         drop_acts(plan);
 
     cr_plan_consumers_dispose(&ctx);
+    cr_plan_names_dispose(&ctx);
     free(ctx.changes);
     free(ctx.pending);
 }

@@ -14,6 +14,8 @@ enum {
 };
 
 static const char unmanaged[] = "UnmanagedPod";
+static const char leaf_expired[] = "LeafExpired";
+static const char leaf_expires_soon[] = "LeafExpiresSoon";
 
 static void set(struct plan_ctx *ctx, const char *type, bool value, const char *reason, const char *message)
 {
@@ -342,20 +344,34 @@ static bool is_on_record(const struct plan_ctx *ctx, const struct cr_consumer_st
     return known && (known->warnings & warning);
 }
 
-/* They stop no restart; an Event when they come up. */
-static bool add_misfits(struct plan_ctx *ctx, struct cr_buf *text)
+static char *misfit(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    size_t before = text->len;
-    for (size_t i = 0; i < ctx->consumers_len; i++) {
-        if (!(ctx->consumers[i].status->warnings & CR_WARNING_SHUTDOWN_MISFIT))
-            continue;
-        cr_autofree char *line = cr_plan_misfit(&ctx->consumers[i]);
-        if (!is_on_record(ctx, ctx->consumers[i].status, CR_WARNING_SHUTDOWN_MISFIT))
-            cr_plan_say_workload(ctx->plan, true, i, cr_warning_name(CR_WARNING_SHUTDOWN_MISFIT),
-                                 cr_asprintf("%s (CertRotationPolicy %s)", line, ctx->world->policy->name));
-        add_line(text, line);
+    (void)ctx;
+    return cr_plan_misfit(consumer);
+}
+
+/* They stop no restart; an Event when they come up. Returns the reason of the first; NULL: there is none. */
+static const char *add_warnings(struct plan_ctx *ctx, struct cr_buf *text)
+{
+    static const struct {
+        enum cr_warning_bit bit;
+        char *(*words)(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+    } warnings[] = {{CR_WARNING_NAME_MISSING, cr_plan_reported_names}, {CR_WARNING_SHUTDOWN_MISFIT, misfit}};
+    const char *reason = NULL;
+    for (size_t k = 0; k < cr_array_len(warnings); k++) {
+        const char *name = cr_warning_name(warnings[k].bit);
+        for (size_t i = 0; i < ctx->consumers_len; i++) {
+            if (!(ctx->consumers[i].status->warnings & warnings[k].bit))
+                continue;
+            cr_autofree char *line = warnings[k].words(ctx, &ctx->consumers[i]);
+            if (!is_on_record(ctx, ctx->consumers[i].status, warnings[k].bit))
+                cr_plan_say_workload(ctx->plan, true, i, name,
+                                     cr_asprintf("%s (CertRotationPolicy %s)", line, ctx->world->policy->name));
+            add_line(text, line);
+            reason = reason ? reason : name;
+        }
     }
-    return text->len > before;
+    return reason;
 }
 
 /* Once, when it comes up. */
@@ -398,21 +414,42 @@ static void degraded(struct plan_ctx *ctx)
         add_line(&text, ctx->world->trust_refused_text);
         reason = reason ? reason : cr_trust_reason_name(ctx->world->trust_refused);
     }
-    if (add_misfits(ctx, &text) && !reason)
-        reason = cr_warning_name(CR_WARNING_SHUTDOWN_MISFIT);
+    const char *warning = add_warnings(ctx, &text);
+    reason = reason ? reason : warning;
     if (reason)
         set(ctx, "Degraded", true, reason, cr_buf_text(&text));
     else
         set(ctx, "Degraded", false, "AsExpected", "No problem is known.");
 }
 
-static void add_leaf_end(struct plan_ctx *ctx, const char *secret, const struct cr_expiry *expiry, struct cr_buf *text)
+/* Its successor is there, and is not rolled out. */
+static bool is_held(const struct cr_secret_status *secret, const struct cr_world_secret *now)
+{
+    return cr_streq(secret->problem_reason, CR_PROBLEM_NAME_MISSING) && secret->has_settled && now->material &&
+           !cr_streq(secret->settled.leaf, now->material->leaf);
+}
+
+/* Once more, before it hurts: who has not seen the first Event has a while left. */
+static void say_held(struct plan_ctx *ctx, const struct cr_secret_status *secret, const char *end)
+{
+    const struct cr_condition *known = cr_status_condition_get(ctx->world->status, "ExpiringSoon");
+    if (!known || (!cr_streq(known->reason, leaf_expired) && !cr_streq(known->reason, leaf_expires_soon)))
+        cr_plan_say_secret(ctx->plan, true, secret, "HeldUntilExpiry",
+                           cr_asprintf("%s: %s", end, cr_or_empty(secret->problem_message)));
+}
+
+static void add_leaf_end(struct plan_ctx *ctx, const struct cr_secret_status *secret, const struct cr_expiry *expiry,
+                         bool held, struct cr_buf *text)
 {
     char when[CR_TIME_TEXT];
     cr_time_format(expiry->leaf_ms, when);
     bool ended = cr_expiry_leaf_has_ended(expiry, ctx->world->now_ms);
-    cr_autofree char *line = cr_asprintf("the leaf of Secret %s %s at %s", secret, ended ? "expired" : "expires", when);
+    cr_autofree char *line =
+        cr_asprintf("the leaf of Secret %s %s at %s%s%s", secret->name, ended ? "expired" : "expires", when,
+                    held ? ", and the one after it is held: " : "", held ? secret->problem_reason : "");
     add_line(text, line);
+    if (held)
+        say_held(ctx, secret, line);
 }
 
 static void add_ca_end(const char *secret, const struct cr_expiry *expiry, struct cr_buf *text)
@@ -434,24 +471,24 @@ static void add_expired_cas(const char *secret, const struct cr_expiry *expiry, 
  * gateway broke on one that had expired). */
 static void expiring(struct plan_ctx *ctx)
 {
-    static const char *const reasons[] = {"LeafExpired", "LeafExpiresSoon", "TrustExpiresSoon", "TrustExpired"};
+    static const char *const reasons[] = {leaf_expired, leaf_expires_soon, "TrustExpiresSoon", "TrustExpired"};
     const int64_t now_ms = ctx->world->now_ms;
     size_t worst = cr_array_len(reasons);
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     for (size_t i = 0; i < ctx->world->policy->secrets_len; i++) {
-        const char *secret = ctx->world->policy->secrets[i].name;
-        const struct cr_expiry expiry = cr_expiry_of(&ctx->world->secrets[i], &ctx->plan->status,
-                                                     cr_status_secret(&ctx->plan->status, secret), now_ms);
+        const struct cr_secret_status *secret =
+            cr_status_secret(&ctx->plan->status, ctx->world->policy->secrets[i].name);
+        const struct cr_expiry expiry = cr_expiry_of(&ctx->world->secrets[i], &ctx->plan->status, secret, now_ms);
         const bool is[] = {cr_expiry_leaf_has_ended(&expiry, now_ms), cr_expiry_leaf_ends_soon(&expiry, now_ms),
                            cr_expiry_ca_ends_soon(&expiry, now_ms), expiry.expired > 0};
         for (size_t k = 0; k < worst; k++)
             worst = is[k] ? k : worst;
         if (is[1])
-            add_leaf_end(ctx, secret, &expiry, &text);
+            add_leaf_end(ctx, secret, &expiry, is_held(secret, &ctx->world->secrets[i]), &text);
         if (is[2])
-            add_ca_end(secret, &expiry, &text);
+            add_ca_end(secret->name, &expiry, &text);
         if (is[3])
-            add_expired_cas(secret, &expiry, &text);
+            add_expired_cas(secret->name, &expiry, &text);
         int64_t next_ms = cr_expiry_changes_in_ms(&expiry, now_ms);
         /* A day is soon enough to look again; the queue keeps its times in memory. */
         if (next_ms)

@@ -312,10 +312,11 @@ static void show_decision(struct plan_consumer *consumer)
         cr_strset(&status->reason, consumer->decision.reason);
 }
 
-static unsigned warnings_of(const struct plan_consumer *consumer)
+static unsigned warnings_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     cr_autofree char *misfit = cr_plan_misfit(consumer);
-    return misfit ? CR_WARNING_SHUTDOWN_MISFIT : 0;
+    cr_autofree char *names = cr_plan_reported_names(ctx, consumer);
+    return (misfit ? CR_WARNING_SHUTDOWN_MISFIT : 0) | (names ? CR_WARNING_NAME_MISSING : 0);
 }
 
 static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
@@ -337,7 +338,7 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
     consumer->pod_spec = cr_json_at(consumer->world->workload, "spec", "template", "spec");
     consumer->sidecar = cr_reloader_find(consumer->pod_spec);
     cr_shutdown_hooks_find(consumer->pod_spec, &consumer->hooks);
-    consumer->status->warnings = warnings_of(consumer);
+    consumer->status->warnings = warnings_of(ctx, consumer);
     cr_plan_count_restart(ctx, consumer);
     look_at_secrets(ctx, consumer);
     if (!ctx->changes_len) {

@@ -79,6 +79,7 @@ struct plan_ctx {
     struct cr_secret_change *changes;  /* active: pending and without a problem */
     struct cr_secret_status **pending; /* parallel to changes; borrowed from the plan's status */
     size_t changes_len;
+    struct cr_strvec *leaves_of; /* per consumer that asks for names: Secrets whose leaf its pods may show */
     struct plan_consumer *consumers;
     size_t consumers_len;
     int begun; /* restarts in this plan that count for the limits */
@@ -103,6 +104,14 @@ int64_t cr_plan_unrecorded_since_ms(const struct plan_ctx *ctx, const struct cr_
 /* plan_vanished.c: in words, what was in the Secret and is missed now; NULL: nothing. Owned. */
 char *cr_plan_vanished(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
                        const struct cr_material *now);
+/* plan_names.c: which Secrets' leaves consumers may show to who asks for a name. Before all that is below. */
+void cr_plan_names_make(struct plan_ctx *ctx);
+void cr_plan_names_dispose(struct plan_ctx *ctx);
+/* In words, which names in use that leaf of the Secret is not for, so that it is held; NULL: none. Owned. */
+char *cr_plan_missing_names(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
+                            const struct cr_material *leaf);
+/* The same of a consumer whose leaves are only reported (verify.onMissingName): "web: the leaf of ...". */
+char *cr_plan_reported_names(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* plan_opaque.c: in words, which opaque material some consumer takes and nobody can look at; NULL: none. Owned. */
 char *cr_plan_unread(const struct plan_ctx *ctx);
 /* plan_keep.c: makes the status's consumers parallel to the policy's, each with what is remembered of its workload,

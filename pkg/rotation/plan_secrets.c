@@ -275,6 +275,31 @@ static char *say_expired(const struct plan_ctx *ctx, const struct cr_world_secre
     return cr_asprintf("the certificate in %s expired at %s", cr_or_empty(names->certificate), when);
 }
 
+/* Status keeps only the first names of a leaf, and of one from before they were kept it has none. */
+static void recall_names(struct cr_material *remembered, const struct cr_material *now)
+{
+    if (!now->has_leaf || !cr_streq(remembered->leaf, now->leaf))
+        return;
+    cr_strvec_dispose(&remembered->names);
+    cr_strvec_copy(&remembered->names, &now->names);
+}
+
+/* Pods go on with the leaf that they have. What was there before it was ever looked at is what they have: it is
+ * remembered, so that the next one is a change. False: it is for all names in use. */
+static bool hold_for_names(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
+{
+    recall_names(&secret->settled, now->material);
+    recall_names(&secret->pending.target, now->material);
+    cr_autofree char *missing = cr_plan_missing_names(ctx, secret, now->material);
+    if (!missing)
+        return false;
+    set_problem(ctx, secret, CR_PROBLEM_NAME_MISSING, missing);
+    secret->problem_not_after_ms = now->material->not_after_ms;
+    if (!secret->has_settled)
+        compare(ctx, secret, now);
+    return true;
+}
+
 static void look_at(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
 {
     secret->problem_not_after_ms = 0;
@@ -301,6 +326,8 @@ static void look_at(struct plan_ctx *ctx, struct cr_secret_status *secret, const
         set_problem(ctx, secret, cr_material_problem_name(CR_MATERIAL_INCOMPLETE), gone);
         return;
     }
+    if (hold_for_names(ctx, secret, now))
+        return;
     set_problem(ctx, secret, NULL, NULL);
     if (!secret->has_settled) {
         compare(ctx, secret, now);

@@ -37,6 +37,7 @@ def found() -> dict[str, object]:
 def _material() -> dict[str, object]:
     return {
         "leaf": _HEX, "chain": _HEX, "key": _HEX, "serial": "f" * 40, "keyType": "ECDSA-P256", "issuer": _HEX, "notAfter": _TIME,
+        "names": ["n" * 253],
         "anchors": [_HEX] * _CAS,
         "trust": [{"fingerprint": _HEX, "identity": _HEX, "subject": "f" * 16, "notAfter": _TIME}] * _CAS,
         "opaque": "01234567:" + _HEX,

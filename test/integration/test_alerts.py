@@ -44,6 +44,7 @@ _SITUATIONS = {
     "in-place": {"CertificateExpired", "PolicyDegraded"},
     "mismatched": {"KeyMismatch", "PolicyDegraded"},
     "not-yet": {"CertificateNotYetValid", "PolicyDegraded"},
+    "no-name": {"NameMissing", "PolicyDegraded"},
     "garbage": {"SecretUnusable", "PolicyDegraded"},
     "missing": {"SecretMissing", "PolicyNotReady", "PolicyDegraded"},
     "soon": {"CertificateExpiresSoon"},
@@ -112,7 +113,11 @@ class World:
     def create(self, name: str) -> None:
         self.put(name, self.good(name))
         self.api.apply("deployments", manifests.deployment(self.namespace, name, name))
-        spec = {"secrets": [{"name": name}], "consumers": manifests.listed(name)}
+        consumers = manifests.listed(name)
+        if name == "no-name":
+            # Pods on paper cannot be asked: they count by their start.
+            consumers[0]["verify"] = {"port": 8443, "serverName": name, "timeout": "1s", "onUnreachable": "Infer"}
+        spec = {"secrets": [{"name": name}], "consumers": consumers}
         self.api.apply("certrotationpolicies", manifests.policy(self.namespace, name, spec))
 
     def spoil(self, name: str) -> None:
@@ -121,6 +126,8 @@ class World:
             self.put(name, dated(self.authority, begins, ends))
         elif name == "mismatched":
             self.put(name, self.good(name) | {"tls.key": pki.new_key()})
+        elif name == "no-name":
+            self.put(name, self.good("other"))
         elif name == "garbage":
             self.put(name, self.good(name) | {"tls.crt": b"no certificate"})
         elif name == "old-ca":
@@ -143,6 +150,57 @@ class World:
         policy = self.policy(name)
         leaf = manifests.fingerprint(_data(self.api.get("secrets", self.namespace, name)))
         return manifests.settled(policy).get(name, {}).get("leaf") == leaf and manifests.converged(policy)
+
+
+def test_a_leaf_without_a_name_in_use_is_held_until_one_has_it(control_plane: ControlPlane, world: World, namespace: str, tmp_path: Path) -> None:
+    name, api = "no-name", world.api
+
+    def status() -> dict[str, Any]:
+        return world.policy(name).get("status") or {}
+
+    def condition(kind: str) -> tuple[str, str]:
+        return next(((each["status"], each["reason"]) for each in status().get("conditions", []) if each["type"] == kind), ("", ""))
+
+    def generation() -> int:
+        return api.get("deployments", namespace, name)["metadata"]["generation"]
+
+    def events() -> list[int]:
+        return [each.get("count", 1) for each in api.list("events", namespace) if each["reason"] == "NameMissing"]
+
+    world.create(name)
+    before = generation()
+    kubeconfig = account(control_plane, namespace, "operator", [*RULES, LEASES], tmp_path)
+    operator = Operator(control_plane, namespace, "operator", kubeconfig, tmp_path, "--operator-namespace", namespace)
+    try:
+        wait_until("it to be settled", lambda: world.is_settled(name), _DEADLINE)
+        world.spoil(name)
+        wait_until("the reason", lambda: condition("Degraded") == ("True", "NameMissing"), _DEADLINE)
+        held = status()
+        assert (held["problem"], held["stage"], held["secrets"][0]["problem"]["reason"]) == ("NameMissing", "Held", "NameMissing")
+        assert f"not for {name} (port 8443 of consumer {name})" in held["secrets"][0]["problem"]["message"]
+        assert "pending" not in held["secrets"][0]
+        assert name in held["secrets"][0]["settled"]["names"]
+        assert condition("Converged") == ("False", "NameMissing")
+        assert f'certroll_secret_problem{{namespace="{namespace}",policy="{name}",secret="{name}",reason="NameMissing"}} 1' in operator.get("/metrics")[1]
+        wait_until("the Event", events, _DEADLINE)
+        time.sleep(5)  # in which a restart would come
+        assert generation() == before and events() == [1]
+
+        world.mend(name)
+        wait_until("the restart", lambda: generation() == before + 1, _DEADLINE)
+        wait_until("all to be well", lambda: world.is_settled(name), _DEADLINE)
+        assert condition("Degraded") == ("False", "AsExpected") and not status().get("problem")
+
+        # A person may let it go.
+        world.spoil(name)
+        wait_until("the reason", lambda: condition("Degraded") == ("True", "NameMissing"), _DEADLINE)
+        consumers = world.policy(name)["spec"]["consumers"]
+        consumers[0]["verify"]["onMissingName"] = "Report"
+        api.merge("certrotationpolicies", namespace, name, {"spec": {"consumers": consumers}})
+        wait_until("the restart", lambda: generation() == before + 2, _DEADLINE)
+        assert status()["consumers"][0]["warnings"] == ["NameMissing"] and condition("Degraded") == ("True", "NameMissing")
+    finally:
+        operator.end()
 
 
 def _data(secret: dict[str, Any]) -> bytes:

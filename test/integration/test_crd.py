@@ -81,7 +81,8 @@ def test_defaults_land(control_plane: ControlPlane, namespace: str) -> None:
                 "name": "web",
                 "targetRef": {"kind": "Deployment", "name": "nginx"},
                 "optional": False,
-                "verify": {"protocol": "TLS", "port": 8443, "timeout": "60s", "onTimeout": "Restart", "onUnreachable": "Wait"},
+                "verify": {"protocol": "TLS", "port": 8443, "timeout": "60s", "onTimeout": "Restart", "onUnreachable": "Wait",
+                           "onMissingName": "Hold"},
             }
         ],
         "discover": {"enabled": False, "unknown": "Restart"},
@@ -225,6 +226,7 @@ REFUSED = {
     "protocol": (verify(protocol="SMTP"), 'supported values: "TLS", "PostgreSQL", "MySQL"'),
     "on-timeout": (verify(onTimeout="Panic"), 'supported values: "Restart", "Report"'),
     "on-unreachable": (verify(onUnreachable="Hope"), 'supported values: "Wait", "Infer"'),
+    "on-missing-name": (verify(onMissingName="Pray"), 'supported values: "Hold", "Report"'),
     "timeout-0": (verify(timeout="0s"), "must be a duration from 1s to 1h, such as 60s or 5m"),
     "timeout-day": (verify(timeout="1d"), "must be a duration from 1s to 1h, such as 60s or 5m"),
     "server-name": (verify(serverName="https://web"), "must be a DNS name"),

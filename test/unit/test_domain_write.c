@@ -507,7 +507,7 @@ static void a_canary_is_a_client_with_no_name_of_use(void **state)
     CR_CLEANUP(cr_material) struct cr_material material = {0};
     enum cr_material_problem problem;
     assert_true(cr_material_parse(&both, now, &material, &problem, &err));
-    assert_int_equal(material.dns_names.len, 0);
+    assert_int_equal(material.names.len, 0);
     scene_end(&s);
 }
 

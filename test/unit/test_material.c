@@ -74,7 +74,7 @@ static void refuse(const char *what, const char *crt, const char *key, const cha
                  cr_material_problem_name(problem), err.text);
     assert_false(out.has_leaf);
     assert_null(out.trust);
-    assert_int_equal(out.dns_names.len, 0);
+    assert_int_equal(out.names.len, 0);
 }
 
 /* --- presence --- */
@@ -252,8 +252,8 @@ static void what_is_only_another_text_is_the_same_material(void **state)
         assert_string_equal(m.chain, plain.chain);
         free(texts[i]);
     }
-    assert_int_equal(plain.dns_names.len, 2);
-    assert_string_equal(plain.dns_names.items[1], "*.b.example");
+    assert_int_equal(plain.names.len, 2);
+    assert_string_equal(plain.names.items[1], "*.b.example");
 }
 
 /* Owned: the second of three certificates damaged. */
@@ -1012,7 +1012,7 @@ static void a_copy_is_whole_and_independent(void **state)
     assert_ptr_not_equal(copy.trust, m.trust);
     cr_material_dispose(&m);
     assert_int_equal(m.trust_len, 0);
-    assert_string_equal(copy.dns_names.items[0], "a");
+    assert_string_equal(copy.names.items[0], "a");
     assert_int_equal(copy.anchors.len, 1);
     assert_string_equal(copy.trust[0].identity, copy.issuer);
     cr_material_dispose(NULL);

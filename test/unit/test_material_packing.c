@@ -38,8 +38,8 @@ static void fill_leaf(struct cr_material *m)
     m->not_after_ms = 1795300000002;
     cr_strvec_add(&m->anchors, m->leaf);
     cr_strvec_add(&m->anchors, m->issuer);
-    cr_strvec_add(&m->dns_names, "web.example");
-    cr_strvec_add(&m->dns_names, "*.example");
+    cr_strvec_add(&m->names, "web.example");
+    cr_strvec_add(&m->names, "*.example");
 }
 
 static void fill_trust(struct cr_material *m)
@@ -80,7 +80,7 @@ static bool same(const struct cr_material *a, const struct cr_material *b)
            strcmp(a->chain, b->chain) == 0 && strcmp(a->key, b->key) == 0 && strcmp(a->serial, b->serial) == 0 &&
            strcmp(a->key_type, b->key_type) == 0 && strcmp(a->issuer, b->issuer) == 0 &&
            cr_strvec_equal(&a->anchors, &b->anchors) && a->not_before_ms == b->not_before_ms &&
-           a->not_after_ms == b->not_after_ms && cr_strvec_equal(&a->dns_names, &b->dns_names) &&
+           a->not_after_ms == b->not_after_ms && cr_strvec_equal(&a->names, &b->names) &&
            a->trust_summary.count == b->trust_summary.count &&
            strcmp(a->trust_summary.digest, b->trust_summary.digest) == 0 &&
            a->trust_summary.not_after_ms == b->trust_summary.not_after_ms && strcmp(a->opaque, b->opaque) == 0 &&

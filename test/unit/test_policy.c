@@ -66,6 +66,7 @@ static void test_defaults_are_those_of_the_schema(void **state)
     assert_int_equal(web->verify.timeout_ms, 60000);
     assert_int_equal(web->verify.on_timeout, CR_ON_TIMEOUT_RESTART);
     assert_int_equal(web->verify.on_unreachable, CR_ON_UNREACHABLE_WAIT);
+    assert_int_equal(web->verify.on_missing_name, CR_ON_MISSING_NAME_HOLD);
     assert_int_equal(p->restart.method, CR_RESTART_AUTO);
     assert_int_equal(p->restart.single, CR_SINGLE_SURGE);
     assert_int_equal(p->restart.max_concurrent, 1);
@@ -288,6 +289,8 @@ static void test_errors_name_the_path_and_what_is_allowed(void **state)
          "spec.consumers[0].verify.onTimeout must be one of Restart, Report"},
         {CONSUMER(",\"verify\":{\"port\":1,\"onUnreachable\":\"Hope\"}"),
          "spec.consumers[0].verify.onUnreachable must be one of Wait, Infer"},
+        {CONSUMER(",\"verify\":{\"port\":1,\"onMissingName\":\"Pray\"}"),
+         "spec.consumers[0].verify.onMissingName must be one of Hold, Report"},
         {CONSUMER(",\"after\":[7]"), "spec.consumers[0].after must be a list of names of consumers"},
         {CONSUMER(",\"after\":[\"d\"]"), "consumer 'c': after[0]: 'd' is none of spec.consumers"},
         {CONSUMER(",\"after\":[\"c\"]"), "spec.consumers: 'c' comes after 'c': none could be the first"},

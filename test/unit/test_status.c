@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/strings.h"
+#include "pki/leaf_names.h"
 #include "support/jsontext.h"
 
 #define NOW INT64_C(1795241421000) /* 2026-11-21T06:10:21Z, a whole second: most times lose their milliseconds */
@@ -111,6 +112,9 @@ static void fill(struct cr_policy_status *status)
     keys->pending.changes |= CR_CHANGE_OPAQUE;
     snprintf(keys->settled.opaque, sizeof keys->settled.opaque, "01234567:%064x", 0xaau);
     snprintf(keys->pending.target.opaque, sizeof keys->pending.target.opaque, "01234567:%064x", 0xbbu);
+    cr_strvec_add(&keys->settled.names, "web.example.org");
+    cr_strvec_add(&keys->settled.names, "10.0.0.1");
+    cr_strvec_add(&keys->pending.target.names, "*.example.org");
     cr_strvec_add(&keys->settled.opaque_keys, "hmac-secret=00000000000000aa");
     cr_strvec_add(&keys->pending.target.opaque_keys, "hmac-secret=00000000000000bb");
     cr_strvec_add(&keys->pending.opaque_keys, "hmac-secret");
@@ -127,7 +131,7 @@ static void fill(struct cr_policy_status *status)
     cr_strset(&consumer->component, "envoyproxy/ratelimit");
     cr_strset(&consumer->reason, "its CA is read once at start");
     cr_gate_set(&consumer->gate, cr_gate_make(CR_HOLD_MAX_CONCURRENT, "maxConcurrent: 1 consumer is being restarted"));
-    consumer->warnings = CR_WARNING_SHUTDOWN_MISFIT;
+    consumer->warnings = CR_WARNING_SHUTDOWN_MISFIT | CR_WARNING_NAME_MISSING;
     consumer->decision = CR_DECISION_RESTART;
     consumer->pods = (struct cr_pod_counts){.total = 7, .verified = 1, .inferred = 2, .stale = 3, .unknown = 1};
     consumer->last_restart_ms = NOW;
@@ -194,6 +198,8 @@ static void test_remembered_material_survives(void **state)
     assert_int_equal(strlen(is->settled.trust[0].subject), CR_SUBJECT_REMEMBERED);
     assert_true(cr_starts_with(was->settled.trust[0].subject, is->settled.trust[0].subject));
     assert_string_equal(is->settled.trust[0].serial, "");
+    assert_true(cr_strvec_equal(&is->settled.names, &was->settled.names));
+    assert_true(cr_strvec_equal(&is->pending.target.names, &was->pending.target.names));
     assert_int_equal(is->trust_by, CR_SETTLED_FIRST_SIGHT);
     assert_int_equal(is->leaf_by, CR_SETTLED_VERIFIED);
     assert_int_equal(is->settled_ms, NOW - 60 * 1000);
@@ -501,6 +507,10 @@ static struct cr_material big_material(unsigned seed, size_t cas)
         m.trust[i].not_after_ms = NOW;
         cr_strvec_add(&m.anchors, m.trust[i].identity);
     }
+    for (size_t i = 0; i < CR_LEAF_NAMES_MAX; i++) {
+        cr_autofree char *name = long_text(CR_LEAF_NAME_MAX);
+        cr_strvec_add(&m.names, name);
+    }
     snprintf(m.opaque, sizeof m.opaque, "01234567:" HEX64);
     for (size_t i = 0; i < CR_OPAQUE_KEYS_MAX; i++) {
         cr_autofree char *key = long_text(253);
@@ -564,7 +574,7 @@ static void add_big_consumer(struct cr_policy_status *status, unsigned number, u
 static void test_the_largest_status_fits_into_etcd(void **state)
 {
     (void)state;
-    enum { SECRETS = 64, CAS = 1000, LARGEST = 895 * 1000 };
+    enum { SECRETS = 64, CAS = 1000, LARGEST = 930 * 1000 };
     static const struct {
         unsigned consumers;
         unsigned rotations; /* for which each of them was restarted at once */
@@ -589,6 +599,7 @@ static void test_the_largest_status_fits_into_etcd(void **state)
             cr_material_trust_digest(&again.secrets[i].settled, after);
             assert_string_equal(before, after);
             assert_int_equal(again.secrets[i].settled.trust_summary.count, CAS);
+            assert_int_equal(again.secrets[i].settled.names.len, 1);
             assert_string_equal(again.secrets[i].settled.opaque, status.secrets[i].settled.opaque);
             assert_true(again.secrets[i].pending.set);
         }

@@ -48,6 +48,7 @@ _LIMITS = (
     _Limit("", "bits of an RSA key that verifies", "pkg/pki/key.h", "CR_KEY_RSA_BITS_MAX", _COSTLY),
     _Limit("", "bits of its public exponent", "pkg/pki/key.h", "CR_KEY_RSA_EXPONENT_BITS_MAX", _COSTLY),
     _Limit("", "bits of an ECDSA key that verifies, on a named curve over a prime field", "pkg/pki/key.h", "CR_KEY_EC_BITS_MAX", _COSTLY),
+    _Limit("", "names of a leaf", "pkg/pki/leaf_names.h", "CR_LEAF_NAMES_MAX", "a name behind them counts as missing (`NameMissing`)"),
     _Limit("", "bytes of an entry", "pkg/pki/material.c", "MAX_ENTRY", _UNPARSABLE),
     _Limit("", "certificates of a chain", "pkg/pki/material.c", "MAX_CHAIN", _UNPARSABLE),
     _Limit("", "certificates of a bundle", "pkg/pki/material.c", "MAX_TRUST", _UNPARSABLE),

@@ -1,0 +1,190 @@
+/* Names that clients ask for, as far as the policy says them (verify.serverName), and leaves that are not for them.
+ * Such a leaf is valid, and every client that verifies names refuses it: rolled out, it is an outage that looks like
+ * success.
+ *
+ * Which leaf an endpoint shows is certain where it names the Secret, or where the workload uses no other that may have
+ * a leaf. Else a Secret answers for a name only if its leaf was for that name before, and no other leaf of the workload
+ * is. */
+#include "rotation/plan_internal.h"
+
+#include "base/alloc.h"
+#include "base/strings.h"
+#include "pki/leaf_names.h"
+#include "rotation/usage.h"
+
+/* Shown in one sentence, and so many characters of each. */
+enum { MISSING_SHOWN = 2, NAMES_SHOWN = 3, NAME_SHOWN = 64 };
+
+/* --- names in use --- */
+
+/* As a file: a variable is a password far more often than a certificate. */
+static bool is_mounted(const struct cr_json *pod_spec, const char *secret)
+{
+    CR_CLEANUP(cr_usage_list) struct cr_usage_list usages = {0};
+    cr_usage_collect(pod_spec, secret, &usages);
+    for (size_t i = 0; i < usages.len; i++)
+        if (usages.items[i].kind != CR_USAGE_ENV)
+            return true;
+    return false;
+}
+
+static bool may_have_leaf(const struct plan_ctx *ctx, const struct cr_json *pod_spec, const char *secret)
+{
+    const struct cr_policy_secret *own = cr_policy_secret_of(ctx->world->policy, secret);
+    if (!own)
+        return is_mounted(pod_spec, secret);
+    const struct cr_material *material = ctx->world->secrets[own - ctx->world->policy->secrets].material;
+    return !material || material->has_leaf;
+}
+
+static void add_leaves(const struct plan_ctx *ctx, size_t consumer, struct cr_strvec *out)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec used = {0};
+    const struct cr_json *pod_spec = cr_json_at(ctx->world->consumers[consumer].workload, "spec", "template", "spec");
+    cr_usage_secrets(pod_spec, &used);
+    for (size_t i = 0; i < used.len; i++)
+        if (may_have_leaf(ctx, pod_spec, used.items[i]))
+            cr_strvec_add(out, used.items[i]);
+}
+
+static bool asks_for_names(const struct cr_policy_verify *verify)
+{
+    for (size_t i = 0; i < verify->endpoints_len; i++)
+        if (verify->endpoints[i].server_name)
+            return true;
+    return false;
+}
+
+void cr_plan_names_make(struct plan_ctx *ctx)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    ctx->leaves_of = cr_calloc(policy->consumers_len, sizeof *ctx->leaves_of);
+    for (size_t i = 0; i < policy->consumers_len; i++)
+        if (ctx->world->consumers[i].found && asks_for_names(&policy->consumers[i].verify))
+            add_leaves(ctx, i, &ctx->leaves_of[i]);
+}
+
+void cr_plan_names_dispose(struct plan_ctx *ctx)
+{
+    for (size_t i = 0; ctx->leaves_of && i < ctx->world->policy->consumers_len; i++)
+        cr_strvec_dispose(&ctx->leaves_of[i]);
+    free(ctx->leaves_of);
+    ctx->leaves_of = NULL;
+}
+
+/* --- whose name it is --- */
+
+static bool was_for(const struct cr_secret_status *secret, const char *name)
+{
+    return (secret->has_settled && cr_leaf_names_cover(&secret->settled.names, name)) ||
+           (secret->pending.set && cr_leaf_names_cover(&secret->pending.target.names, name));
+}
+
+static bool another_is_for(const struct plan_ctx *ctx, size_t consumer, const char *secret, const char *name)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    for (size_t i = 0; i < policy->secrets_len; i++) {
+        const struct cr_material *material = ctx->world->secrets[i].material;
+        if (material && !cr_streq(policy->secrets[i].name, secret) &&
+            cr_strvec_has(&ctx->leaves_of[consumer], policy->secrets[i].name) &&
+            cr_leaf_names_cover(&material->names, name))
+            return true;
+    }
+    return false;
+}
+
+static bool answers_for(const struct plan_ctx *ctx, size_t consumer, const struct cr_verify_endpoint *endpoint,
+                        const struct cr_secret_status *secret)
+{
+    const struct cr_strvec *leaves = &ctx->leaves_of[consumer];
+    if (endpoint->secret_name)
+        return cr_streq(endpoint->secret_name, secret->name);
+    if (!cr_strvec_has(leaves, secret->name))
+        return false;
+    return leaves->len == 1 || (was_for(secret, endpoint->server_name) &&
+                                !another_is_for(ctx, consumer, secret->name, endpoint->server_name));
+}
+
+static bool is_missing(const struct plan_ctx *ctx, size_t consumer, const struct cr_verify_endpoint *endpoint,
+                       const struct cr_secret_status *secret, const struct cr_material *leaf)
+{
+    return endpoint->server_name && !cr_leaf_names_cover(&leaf->names, endpoint->server_name) &&
+           answers_for(ctx, consumer, endpoint, secret);
+}
+
+/* --- in words --- */
+
+static void list_names(struct cr_buf *text, const struct cr_strvec *names)
+{
+    if (!names->len)
+        cr_buf_puts(text, "no DNS name and no address");
+    for (size_t i = 0; i < names->len && i < NAMES_SHOWN; i++)
+        cr_buf_printf(text, "%s%.*s", i ? ", " : "", NAME_SHOWN, names->items[i]);
+    if (names->len > NAMES_SHOWN)
+        cr_buf_printf(text, " and %zu more", names->len - NAMES_SHOWN);
+}
+
+/* Adds the first ones of this consumer. Returns how many there are with those counted before. */
+static size_t add_missing(const struct plan_ctx *ctx, size_t consumer, const struct cr_secret_status *secret,
+                          const struct cr_material *leaf, size_t before, struct cr_buf *text)
+{
+    const struct cr_policy_consumer *spec = &ctx->world->policy->consumers[consumer];
+    size_t count = before;
+    for (size_t i = 0; i < spec->verify.endpoints_len; i++) {
+        const struct cr_verify_endpoint *endpoint = &spec->verify.endpoints[i];
+        if (!is_missing(ctx, consumer, endpoint, secret, leaf))
+            continue;
+        if (count < MISSING_SHOWN)
+            cr_buf_printf(text, "%s%.*s (port %d of consumer %s)", count ? ", " : "", NAME_SHOWN, endpoint->server_name,
+                          endpoint->port, spec->name);
+        count++;
+    }
+    return count;
+}
+
+char *cr_plan_missing_names(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
+                            const struct cr_material *leaf)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    CR_CLEANUP(cr_buf) struct cr_buf missing = CR_BUF_INIT(0);
+    CR_CLEANUP(cr_buf) struct cr_buf names = CR_BUF_INIT(0);
+    size_t count = 0;
+    for (size_t i = 0; leaf->has_leaf && i < policy->consumers_len; i++)
+        if (policy->consumers[i].verify.on_missing_name == CR_ON_MISSING_NAME_HOLD)
+            count = add_missing(ctx, i, secret, leaf, count, &missing);
+    if (!count)
+        return NULL;
+    if (count > MISSING_SHOWN)
+        cr_buf_printf(&missing, " and %zu more", count - MISSING_SHOWN);
+    list_names(&names, &leaf->names);
+    return cr_asprintf(
+        "the leaf is not for %s, which clients ask for by verify.serverName; it is for %s. Pods go on with "
+        "the one that they have. Issue a leaf with that name, or correct serverName; with "
+        "verify.onMissingName: Report it is rolled out all the same",
+        cr_buf_text(&missing), cr_buf_text(&names));
+}
+
+char *cr_plan_reported_names(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    CR_CLEANUP(cr_buf) struct cr_buf missing = CR_BUF_INIT(0);
+    CR_CLEANUP(cr_strvec) struct cr_strvec secrets = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < policy->secrets_len; i++) {
+        const struct cr_secret_status *secret = cr_status_secret(&ctx->plan->status, policy->secrets[i].name);
+        const struct cr_material *leaf = ctx->world->secrets[i].material;
+        size_t before = count;
+        if (leaf && leaf->has_leaf)
+            count = add_missing(ctx, (size_t)(consumer->spec - policy->consumers), secret, leaf, count, &missing);
+        if (count > before && secrets.len < NAMES_SHOWN)
+            cr_strvec_add(&secrets, secret->name);
+    }
+    if (!count || consumer->spec->verify.on_missing_name != CR_ON_MISSING_NAME_REPORT)
+        return NULL;
+    if (count > MISSING_SHOWN)
+        cr_buf_printf(&missing, " and %zu more", count - MISSING_SHOWN);
+    cr_autofree char *of = cr_strvec_join(&secrets, ", ");
+    return cr_asprintf("%s: the leaf of Secret %s is not for %s; it is rolled out all the same (verify.onMissingName: "
+                       "Report)",
+                       consumer->spec->name, of, cr_buf_text(&missing));
+}

@@ -1,0 +1,467 @@
+/* Leaves that are not for a name in use: a policy with two Secrets and one workload, over time. */
+#include "rotation/plan.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/strings.h"
+#include "support/gates.h"
+#include "support/recorded.h"
+#include "support/yamltext.h"
+
+#define START INT64_C(1000000000)
+enum { DAY_MS = 24 * 3600 * 1000, SECRETS = 2 };
+
+struct cluster {
+    struct cr_policy *policy;
+    struct cr_catalogue *catalogue;
+    struct cr_policy_status status;
+    struct cr_material material[SECRETS];
+    struct cr_world_secret secrets[SECRETS];
+    struct cr_json *workload;
+    struct cr_world_consumer consumer;
+    int64_t now_ms;
+    struct cr_plan plan;
+};
+
+/* verify: as in the policy, "{port: 1, serverName: a}". volumes: of the workload, Secrets by name. */
+static void open_cluster(struct cluster *c, const char *verify, const char *volumes)
+{
+    struct cr_error err = {0};
+    cr_autofree char *text =
+        cr_asprintf("metadata: {name: demo, namespace: ns, uid: policy-uid, resourceVersion: '1', generation: 3}\n"
+                    "spec:\n"
+                    "  secrets: [{name: web}, {name: admin}]\n"
+                    "  restart: {coalesce: 0s}\n"
+                    "  consumers: [{name: app, targetRef: {kind: Deployment, name: app}, verify: %s}]\n",
+                    verify);
+    cr_autofree char *workload =
+        cr_asprintf("metadata: {name: app, namespace: ns, uid: app-uid, resourceVersion: '7', generation: 1}\n"
+                    "spec:\n"
+                    "  replicas: 1\n"
+                    "  template:\n"
+                    "    metadata: {annotations: {}}\n"
+                    "    spec:\n"
+                    "      containers: [{name: app, image: 'acme/app:1', volumeMounts: [{name: web, mountPath: /w},"
+                    " {name: admin, mountPath: /a}, {name: other, mountPath: /o}], env: [{name: P, valueFrom: "
+                    "{secretKeyRef: {name: password, key: p}}}]}]\n"
+                    "      volumes: %s\n"
+                    "status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, readyReplicas: 1, "
+                    "availableReplicas: 1}\n",
+                    volumes);
+    CR_CLEANUP(cr_json) struct cr_json *policy = test_yaml(text);
+    *c = (struct cluster){.now_ms = START, .catalogue = cr_catalogue_builtin(&err)};
+    c->policy = cr_policy_decode(policy, &err);
+    if (!c->policy)
+        fail_msg("%s", err.text);
+    c->workload = test_yaml(workload);
+    c->consumer = (struct cr_world_consumer){.found = true, .workload = c->workload};
+}
+
+static void close_cluster(struct cluster *c)
+{
+    cr_plan_dispose(&c->plan);
+    cr_policy_status_dispose(&c->status);
+    cr_policy_free(c->policy);
+    cr_catalogue_free(c->catalogue);
+    cr_json_free(c->workload);
+    for (size_t i = 0; i < SECRETS; i++)
+        cr_material_dispose(&c->material[i]);
+}
+
+#define AUTO_CLUSTER __attribute__((cleanup(close_cluster))) struct cluster
+
+#define WEB   "{name: web, secret: {secretName: web}}"
+#define ADMIN "{name: admin, secret: {secretName: admin}}"
+#define OTHER "{name: other, secret: {secretName: other}}"
+
+/* names: of the leaf, with blanks between; NULL: there is no leaf, but a CA. */
+static void put(struct cluster *c, size_t secret, const char *leaf, const char *names)
+{
+    struct cr_material *m = &c->material[secret];
+    cr_material_dispose(m);
+    *m = (struct cr_material){.has_leaf = names != NULL};
+    m->not_before_ms = START - DAY_MS;
+    m->not_after_ms = names ? START + 30LL * DAY_MS : 0;
+    cr_autofree char *id = cr_asprintf("%zu %s", secret, leaf);
+    if (names) {
+        cr_sha256_hex(id, strlen(id), m->leaf);
+        memcpy(m->chain, m->leaf, sizeof m->chain);
+        memcpy(m->key, m->leaf, sizeof m->key);
+        memcpy(m->issuer, m->leaf, sizeof m->issuer);
+    } else {
+        m->trust = cr_calloc(1, sizeof *m->trust);
+        m->trust_len = 1;
+        cr_sha256_hex(id, strlen(id), m->trust[0].fingerprint);
+        memcpy(m->trust[0].identity, m->trust[0].fingerprint, sizeof m->trust[0].identity);
+        m->trust[0].not_after_ms = START + 30LL * DAY_MS;
+    }
+    cr_autofree char *list = cr_strdup(cr_or_empty(names));
+    char *rest = NULL;
+    for (char *name = strtok_r(list, " ", &rest); name; name = strtok_r(NULL, " ", &rest))
+        cr_strvec_add(&m->names, name);
+    c->secrets[secret] = (struct cr_world_secret){.found = true, .resource_version = leaf, .material = m};
+}
+
+static const struct cr_plan *plan(struct cluster *c)
+{
+    cr_plan_dispose(&c->plan);
+    struct cr_world world = {.policy = c->policy,
+                             .status = &c->status,
+                             .secrets = c->secrets,
+                             .consumers = &c->consumer,
+                             .catalogue = c->catalogue,
+                             .now_ms = c->now_ms};
+    cr_plan_make(&world, &c->plan);
+    gates_check(&c->plan);
+    return &c->plan;
+}
+
+static void record(struct cluster *c)
+{
+    test_record_status(&c->plan.status, &c->status);
+}
+
+/* Until nothing must be on record first. */
+static const struct cr_plan *due(struct cluster *c)
+{
+    for (int i = 0; i < 5; i++) {
+        if (!plan(c)->record_first)
+            return &c->plan;
+        record(c);
+    }
+    fail_msg("the plan wants to record for ever");
+    return &c->plan;
+}
+
+static const char *problem(const struct cluster *c, size_t secret)
+{
+    static const char *const names[] = {"web", "admin"};
+    for (size_t i = 0; i < c->plan.status.secrets_len; i++)
+        if (cr_streq(c->plan.status.secrets[i].name, names[secret]))
+            return cr_or_empty(c->plan.status.secrets[i].problem_reason);
+    return "";
+}
+
+static const struct cr_condition *condition(const struct cluster *c, const char *type)
+{
+    return cr_status_condition_get(&c->plan.status, type);
+}
+
+static size_t said(const struct cluster *c, const char *reason)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < c->plan.events_len; i++)
+        count += cr_streq(c->plan.events[i].reason, reason);
+    return count;
+}
+
+/* Two leaves at rest, the first for www.example, the second for admin.example. */
+static void settle(struct cluster *c)
+{
+    put(c, 0, "1", "www.example *.web.example");
+    put(c, 1, "1", "admin.example");
+    due(c);
+    record(c);
+    c->now_ms += 60 * 1000;
+}
+
+static void a_leaf_without_a_name_in_use_is_held_like_broken_material(void **state)
+{
+    (void)state;
+    AUTO_CLUSTER c;
+    open_cluster(&c, "{port: 8443, serverName: www.example}", "[" WEB "]");
+    settle(&c);
+    assert_string_equal(problem(&c, 0), "");
+    put(&c, 0, "2", "web.example");
+    const struct cr_plan *p = due(&c);
+    assert_int_equal(p->restarts_len + p->evictions_len + p->nudges_len + p->probes_len, 0);
+    assert_string_equal(problem(&c, 0), "NameMissing");
+    assert_false(p->status.secrets[0].pending.set);
+    assert_non_null(strstr(p->status.secrets[0].problem_message, "www.example (port 8443 of consumer app)"));
+    assert_non_null(strstr(p->status.secrets[0].problem_message, "it is for web.example"));
+    assert_int_equal(said(&c, "NameMissing"), 1);
+    assert_string_equal(condition(&c, "Degraded")->reason, "NameMissing");
+    assert_false(condition(&c, "Converged")->status);
+    assert_string_equal(condition(&c, "Converged")->reason, "NameMissing");
+    assert_string_equal(cr_policy_status_problem(&p->status), "NameMissing");
+    assert_int_equal(p->status.stage, CR_STAGE_HELD);
+    record(&c);
+    /* Said once, also by the next leader, which knows no more than what is on record. */
+    assert_int_equal(due(&c)->events_len, 0);
+    /* A leaf with the name is rolled out. */
+    put(&c, 0, "3", "www.example");
+    assert_int_equal(due(&c)->restarts_len, 1);
+    assert_string_equal(problem(&c, 0), "");
+    assert_string_equal(condition(&c, "Degraded")->reason, "AsExpected");
+}
+
+static void another_secret_of_the_workload_waits_as_well(void **state)
+{
+    (void)state;
+    AUTO_CLUSTER c;
+    open_cluster(&c, "{endpoints: [{port: 8443, serverName: www.example, secretName: web}]}", "[" WEB ", " ADMIN "]");
+    settle(&c);
+    put(&c, 0, "2", "web.example");
+    put(&c, 1, "2", "admin.example");
+    assert_int_equal(due(&c)->restarts_len, 0);
+    assert_string_equal(problem(&c, 1), "");
+    assert_int_equal(c.plan.status.consumers[0].gate.hold, CR_HOLD_SECRET_PROBLEM);
+    put(&c, 0, "3", "www.example");
+    assert_int_equal(due(&c)->restarts_len, 1);
+}
+
+static void at_first_sight_it_is_reported_and_the_next_leaf_is_a_change(void **state)
+{
+    (void)state;
+    AUTO_CLUSTER c;
+    open_cluster(&c, "{port: 8443, serverName: www.example}", "[" WEB "]");
+    put(&c, 0, "1", "web.example");
+    put(&c, 1, "1", "admin.example");
+    assert_int_equal(due(&c)->restarts_len, 0);
+    assert_string_equal(problem(&c, 0), "NameMissing");
+    assert_false(condition(&c, "Converged")->status);
+    assert_true(c.plan.status.secrets[0].has_settled);
+    record(&c);
+    put(&c, 0, "2", "www.example");
+    assert_int_equal(due(&c)->restarts_len, 1);
+    assert_string_equal(problem(&c, 0), "");
+}
+
+/* Whose name it is. */
+static void a_name_belongs_to_a_secret_only_where_that_is_certain(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what, *verify, *volumes;
+        const char *first[SECRETS], *then[SECRETS];
+        const char *problems[SECRETS];
+    } cases[] = {
+        {"the endpoint says whose",
+         "{endpoints: [{port: 1, serverName: www.example, secretName: web}]}",
+         "[" WEB ", " ADMIN "]",
+         {"a", "www.example"},
+         {"b", "www.example"},
+         {"NameMissing", ""}},
+        {"the only Secret, beside a password",
+         "{port: 1, serverName: www.example}",
+         "[" WEB "]",
+         {"a", "b"},
+         {"b", "b"},
+         {"NameMissing", ""}},
+        {"the other one has no leaf",
+         "{port: 1, serverName: www.example}",
+         "[" WEB ", " ADMIN "]",
+         {"a", NULL},
+         {"b", NULL},
+         {"NameMissing", ""}},
+        {"it was for it before",
+         "{port: 1, serverName: www.example}",
+         "[" WEB ", " ADMIN "]",
+         {"www.example", "b"},
+         {"a", "b"},
+         {"NameMissing", ""}},
+        {"it was, and another is",
+         "{port: 1, serverName: www.example}",
+         "[" WEB ", " ADMIN "]",
+         {"www.example", "www.example"},
+         {"a", "www.example"},
+         {"", ""}},
+        {"the name moves to the other",
+         "{port: 1, serverName: www.example}",
+         "[" WEB ", " ADMIN "]",
+         {"www.example", "b"},
+         {"a", "www.example"},
+         {"", ""}},
+        {"it never was for it",
+         "{port: 1, serverName: www.example}",
+         "[" WEB ", " ADMIN "]",
+         {"a", "b"},
+         {"c", "d"},
+         {"", ""}},
+        {"a Secret that the policy does not name is mounted, too",
+         "{port: 1, serverName: www.example}",
+         "[" WEB ", " OTHER "]",
+         {"a", "b"},
+         {"c", "b"},
+         {"", ""}},
+        {"and it was for it before",
+         "{port: 1, serverName: www.example}",
+         "[" WEB ", " OTHER "]",
+         {"www.example", "b"},
+         {"c", "b"},
+         {"NameMissing", ""}},
+        {"the workload does not use it",
+         "{port: 1, serverName: www.example}",
+         "[" ADMIN "]",
+         {"www.example", "www.example"},
+         {"a", "www.example"},
+         {"", ""}},
+        {"no name is asked for", "{port: 1}", "[" WEB "]", {"a", "b"}, {"c", "d"}, {"", ""}},
+        {"a wildcard",
+         "{port: 1, serverName: a.web.example}",
+         "[" WEB "]",
+         {"a", "b"},
+         {"*.web.example", "b"},
+         {"", ""}},
+        {"an address", "{port: 1, serverName: 10.0.0.1}", "[" WEB "]", {"10.0.0.1", "b"}, {"10.0.0.1", "b"}, {"", ""}},
+        {"an address among the DNS names only",
+         "{port: 1, serverName: 10.0.0.1}",
+         "[" WEB "]",
+         {"a", "b"},
+         {"c", "b"},
+         {"NameMissing", ""}},
+        {"two endpoints, one name of which is missing",
+         "{endpoints: [{port: 1, serverName: a}, {port: 1, serverName: b}, {port: 2, serverName: b}]}",
+         "[" WEB "]",
+         {"a b", "x"},
+         {"a", "x"},
+         {"NameMissing", ""}},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        AUTO_CLUSTER c;
+        open_cluster(&c, cases[i].verify, cases[i].volumes);
+        for (size_t s = 0; s < SECRETS; s++)
+            put(&c, s, "1", cases[i].first[s]);
+        due(&c);
+        record(&c);
+        c.now_ms += 60 * 1000;
+        for (size_t s = 0; s < SECRETS; s++)
+            put(&c, s, "2", cases[i].then[s]);
+        due(&c);
+        for (size_t s = 0; s < SECRETS; s++)
+            if (!cr_streq(problem(&c, s), cases[i].problems[s]))
+                fail_msg("%s: Secret %zu: '%s'", cases[i].what, s, problem(&c, s));
+        record(&c);
+        due(&c); /* and what is on record says the same */
+        assert_string_equal(problem(&c, 0), cases[i].problems[0]);
+    }
+}
+
+static void reported_it_is_rolled_out_and_told_for_as_long_as_it_is_so(void **state)
+{
+    (void)state;
+    AUTO_CLUSTER c;
+    open_cluster(&c, "{port: 8443, serverName: www.example, onMissingName: Report}", "[" WEB "]");
+    settle(&c);
+    assert_int_equal(c.plan.status.consumers[0].warnings, 0);
+    put(&c, 0, "2", "web.example");
+    plan(&c);
+    assert_int_equal(said(&c, "NameMissing"), 1);
+    assert_int_equal(due(&c)->restarts_len, 1);
+    assert_int_equal(said(&c, "NameMissing"), 0);
+    assert_string_equal(problem(&c, 0), "");
+    assert_int_equal(c.plan.status.consumers[0].warnings, CR_WARNING_NAME_MISSING);
+    assert_string_equal(condition(&c, "Degraded")->reason, "NameMissing");
+    assert_non_null(strstr(condition(&c, "Degraded")->message, "app: the leaf of Secret web is not for www.example"));
+    put(&c, 0, "3", "www.example");
+    due(&c);
+    assert_int_equal(c.plan.status.consumers[0].warnings, 0);
+    assert_string_equal(condition(&c, "Degraded")->reason, "AsExpected");
+}
+
+static void a_hold_is_lifted_by_the_policy(void **state)
+{
+    (void)state;
+    AUTO_CLUSTER c;
+    open_cluster(&c, "{port: 8443, serverName: www.example}", "[" WEB "]");
+    settle(&c);
+    put(&c, 0, "2", "web.example");
+    due(&c);
+    record(&c);
+    c.policy->consumers[0].verify.on_missing_name = CR_ON_MISSING_NAME_REPORT;
+    assert_int_equal(due(&c)->restarts_len, 1);
+}
+
+/* Before the leaf ends that pods have. */
+static void a_hold_grows_louder_before_the_old_leaf_ends(void **state)
+{
+    (void)state;
+    AUTO_CLUSTER c;
+    open_cluster(&c, "{port: 8443, serverName: www.example}", "[" WEB "]");
+    settle(&c);
+    int64_t end_ms = c.material[0].not_after_ms;
+    c.now_ms += 5LL * DAY_MS;
+    put(&c, 0, "2", "web.example");
+    c.material[0].not_after_ms = c.now_ms + 60LL * DAY_MS;
+    due(&c);
+    record(&c);
+    assert_string_equal(condition(&c, "ExpiringSoon")->reason, "FarFromExpiry");
+    /* The end that is shown is that of the leaf which pods have, not of the one that is held. */
+    assert_true(cr_policy_status_leaf_end_ms(&c.plan.status, &c.plan.status.secrets[0]) == end_ms);
+    c.now_ms = end_ms - DAY_MS;
+    due(&c);
+    assert_string_equal(condition(&c, "ExpiringSoon")->reason, "LeafExpiresSoon");
+    assert_non_null(strstr(condition(&c, "ExpiringSoon")->message, "and the one after it is held: NameMissing"));
+    assert_int_equal(said(&c, "HeldUntilExpiry"), 1);
+    record(&c);
+    due(&c);
+    assert_int_equal(said(&c, "HeldUntilExpiry"), 0);
+    c.now_ms = end_ms + DAY_MS;
+    due(&c);
+    assert_string_equal(condition(&c, "ExpiringSoon")->reason, "LeafExpired");
+    assert_int_equal(said(&c, "HeldUntilExpiry"), 0);
+}
+
+/* A leaf without the name in force is held by nothing after it. */
+static void what_ends_without_a_successor_is_not_called_held(void **state)
+{
+    (void)state;
+    AUTO_CLUSTER c;
+    open_cluster(&c, "{port: 8443, serverName: nowhere.example}", "[" WEB "]");
+    settle(&c);
+    assert_string_equal(problem(&c, 0), "NameMissing");
+    c.now_ms = c.material[0].not_after_ms - DAY_MS;
+    due(&c);
+    assert_string_equal(condition(&c, "ExpiringSoon")->reason, "LeafExpiresSoon");
+    assert_int_equal(said(&c, "HeldUntilExpiry"), 0);
+}
+
+static void the_words_are_bounded(void **state)
+{
+    (void)state;
+    AUTO_CLUSTER c;
+    char name[254];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    CR_CLEANUP(cr_buf) struct cr_buf verify = CR_BUF_INIT(0);
+    cr_buf_puts(&verify, "{endpoints: [");
+    for (int i = 0; i < CR_VERIFY_ENDPOINTS_MAX; i++)
+        cr_buf_printf(&verify, "%s{port: %d, serverName: %s}", i ? ", " : "", i + 1, name);
+    cr_buf_puts(&verify, "]}");
+    open_cluster(&c, cr_buf_text(&verify), "[" WEB "]");
+    settle(&c);
+    put(&c, 0, "2", "");
+    for (int i = 0; i < 900; i++) {
+        cr_autofree char *long_name = cr_asprintf("%d%.240s", i, name);
+        cr_strvec_add(&c.material[0].names, long_name);
+    }
+    due(&c);
+    const char *text = c.plan.status.secrets[0].problem_message;
+    assert_non_null(strstr(text, " and 6 more, which clients ask for"));
+    assert_non_null(strstr(text, " and 897 more. "));
+    assert_true(strlen(text) <= 864); /* as pkg/api/status_encode.c cuts it */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_leaf_without_a_name_in_use_is_held_like_broken_material),
+        cmocka_unit_test(another_secret_of_the_workload_waits_as_well),
+        cmocka_unit_test(at_first_sight_it_is_reported_and_the_next_leaf_is_a_change),
+        cmocka_unit_test(a_name_belongs_to_a_secret_only_where_that_is_certain),
+        cmocka_unit_test(reported_it_is_rolled_out_and_told_for_as_long_as_it_is_so),
+        cmocka_unit_test(a_hold_is_lifted_by_the_policy),
+        cmocka_unit_test(a_hold_grows_louder_before_the_old_leaf_ends),
+        cmocka_unit_test(what_ends_without_a_successor_is_not_called_held),
+        cmocka_unit_test(the_words_are_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -19,7 +19,8 @@ class PodLogs:
 
     def __init__(self, cluster: Cluster, namespace: str, prefix: str) -> None:
         self._cluster = cluster
-        self._pattern = f"{namespace}_{prefix}*/*/*.log*"  # NAMESPACE_NAME_UID/CONTAINER/RESTARTS.log
+        self._names = f"{namespace}_{prefix}*"
+        self._pattern = f"{self._names}/*/*.log*"  # NAMESPACE_NAME_UID/CONTAINER/RESTARTS.log
         self._kept = cluster.logs / "kept" / namespace
 
     def keep(self) -> None:
@@ -37,16 +38,16 @@ class PodLogs:
     def text(self, uid: str | None = None) -> str:
         """Of one pod, or of all there ever were; containers one after the other, in the order in which they began."""
         self.keep()
-        contents = [_read(path) for path in self._kept.iterdir() if uid is None or f"_{uid}_" in path.name]
+        contents = [_read(path) for path in self._kept.glob(self._names) if uid is None or f"_{uid}_" in path.name]
         return "".join("".join(_messages(content)) for content in sorted(contents))
 
     def uids(self) -> set[str]:
         """Of all pods there ever were."""
         self.keep()
-        return {path.name.split("_")[2] for path in self._kept.iterdir()}
+        return {path.name.split("_")[2] for path in self._kept.glob(self._names)}
 
     def forget(self) -> None:
-        for path in self._kept.glob("*"):
+        for path in self._kept.glob(self._names):
             path.unlink()
 
 

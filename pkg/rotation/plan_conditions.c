@@ -145,7 +145,9 @@ static void rotating(struct plan_ctx *ctx)
         if (!secret->pending.set)
             continue;
         cr_autofree char *what = cr_diff_describe(secret->pending.changes);
-        cr_autofree char *line = cr_asprintf("Secret %s: %s", secret->name, what);
+        cr_autofree char *lost = cr_plan_lost_names(&secret->settled, &secret->pending.target);
+        cr_autofree char *line =
+            cr_asprintf("Secret %s: %s%s%s", secret->name, what, lost ? "; " : "", cr_or_empty(lost));
         add_line(&text, line);
     }
     if (text.len)

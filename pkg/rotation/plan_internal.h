@@ -112,6 +112,8 @@ char *cr_plan_missing_names(const struct plan_ctx *ctx, const struct cr_secret_s
                             const struct cr_material *leaf);
 /* The same of a consumer whose leaves are only reported (verify.onMissingName): "web: the leaf of ...". */
 char *cr_plan_reported_names(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* In words, which names of a leaf the one after it is not for; NULL: it is for them all. Owned. */
+char *cr_plan_lost_names(const struct cr_material *before, const struct cr_material *now);
 /* plan_opaque.c: in words, which opaque material some consumer takes and nobody can look at; NULL: none. Owned. */
 char *cr_plan_unread(const struct plan_ctx *ctx);
 /* plan_keep.c: makes the status's consumers parallel to the policy's, each with what is remembered of its workload,

@@ -188,3 +188,16 @@ char *cr_plan_reported_names(const struct plan_ctx *ctx, const struct plan_consu
                        "Report)",
                        consumer->spec->name, of, cr_buf_text(&missing));
 }
+
+char *cr_plan_lost_names(const struct cr_material *before, const struct cr_material *now)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec lost = {0};
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    for (size_t i = 0; now->has_leaf && i < before->names.len; i++)
+        if (!cr_leaf_names_cover(&now->names, before->names.items[i]))
+            cr_strvec_add(&lost, before->names.items[i]);
+    if (!lost.len)
+        return NULL;
+    list_names(&text, &lost);
+    return cr_asprintf("the new leaf is not for %s any more", cr_buf_text(&text));
+}

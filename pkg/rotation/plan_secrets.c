@@ -99,6 +99,16 @@ static void set_since(struct cr_pending_change *pending, int64_t since_ms, int64
     pending->since_ms = since_ms;
 }
 
+/* Nobody is known to ask for them, so nothing is held. */
+static void say_lost_names(struct plan_ctx *ctx, const struct cr_secret_status *secret)
+{
+    cr_autofree char *lost = cr_plan_lost_names(&secret->settled, &secret->pending.target);
+    if (lost)
+        cr_plan_say_secret(
+            ctx->plan, true, secret, "NamesLost",
+            cr_asprintf("Secret %s: %s; it is rolled out, since the policy asks for none of them", secret->name, lost));
+}
+
 static void set_target(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now,
                        unsigned changes)
 {
@@ -118,6 +128,7 @@ static void set_target(struct plan_ctx *ctx, struct cr_secret_status *secret, co
     cr_autofree char *what = describe(pending);
     cr_plan_say_secret(ctx->plan, false, secret, "ChangeSeen",
                        cr_asprintf("Secret %s: %s (rotation %s)", secret->name, what, pending->id));
+    say_lost_names(ctx, secret);
 }
 
 static void supersede(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)

@@ -424,6 +424,40 @@ static void what_ends_without_a_successor_is_not_called_held(void **state)
     assert_int_equal(said(&c, "HeldUntilExpiry"), 0);
 }
 
+static void a_name_that_nobody_is_known_to_ask_for_is_told_once_and_held_by_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *before, *now;
+        const char *words; /* NULL: none is lost */
+    } cases[] = {
+        {"www.example old.example", "www.example", "the new leaf is not for old.example any more"},
+        {"www.example", "www.example new.example", NULL},
+        {"www.example a.web.example", "www.example *.web.example", NULL},
+        {"www.example *.web.example", "www.example a.web.example", "not for *.web.example any more"},
+        {"www.example 10.0.0.1 a b c", "www.example", "not for 10.0.0.1, a, b and 1 more any more"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        AUTO_CLUSTER c;
+        open_cluster(&c, "{port: 8443, serverName: www.example}", "[" WEB "]");
+        put(&c, 0, "1", cases[i].before);
+        put(&c, 1, "1", "admin.example");
+        due(&c);
+        record(&c);
+        c.now_ms += 60 * 1000;
+        put(&c, 0, "2", cases[i].now);
+        plan(&c);
+        assert_int_equal(said(&c, "NamesLost"), cases[i].words != NULL);
+        assert_int_equal(due(&c)->restarts_len, 1);
+        assert_int_equal(said(&c, "NamesLost"), 0);
+        const char *message = condition(&c, "Rotating")->message;
+        if ((strstr(message, "any more") != NULL) != (cases[i].words != NULL) ||
+            (cases[i].words && !strstr(message, cases[i].words)))
+            fail_msg("%s: %s", cases[i].now, message);
+        assert_string_equal(condition(&c, "Degraded")->reason, "AsExpected");
+    }
+}
+
 static void the_words_are_bounded(void **state)
 {
     (void)state;
@@ -461,6 +495,7 @@ int main(void)
         cmocka_unit_test(a_hold_is_lifted_by_the_policy),
         cmocka_unit_test(a_hold_grows_louder_before_the_old_leaf_ends),
         cmocka_unit_test(what_ends_without_a_successor_is_not_called_held),
+        cmocka_unit_test(a_name_that_nobody_is_known_to_ask_for_is_told_once_and_held_by_nothing),
         cmocka_unit_test(the_words_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

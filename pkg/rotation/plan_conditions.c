@@ -190,6 +190,19 @@ static void add_levels(struct cr_buf *text, const char *what, const struct level
         cr_buf_puts(text, ".");
 }
 
+/* What a handshake proves, and what a client would look at beside it. */
+static void add_what_was_checked(const struct plan_ctx *ctx, struct cr_buf *text)
+{
+    struct plan_names_checked checked = cr_plan_names_checked(ctx);
+    cr_buf_puts(text, " Verified is a leaf that a pod showed with proof of its key");
+    if (checked.names)
+        cr_buf_printf(text, ", and for its name at %zu of %zu endpoints", checked.names, checked.endpoints);
+    cr_buf_printf(text, ". Not checked: %schains with the CAs of clients.",
+                  !checked.names                      ? "names, and "
+                  : checked.names < checked.endpoints ? "names at the other endpoints, and "
+                                                      : "");
+}
+
 /* What was seen and what was not, of the last change of each Secret. */
 static void has_converged(struct plan_ctx *ctx)
 {
@@ -207,6 +220,8 @@ static void has_converged(struct plan_ctx *ctx)
     add_levels(&text, " Trust: ", &trust);
     if (leaf.of[CR_SETTLED_INFERRED] || trust.of[CR_SETTLED_INFERRED])
         cr_buf_puts(&text, " What no port or page shows is inferred from pod starts and reload delays.");
+    if (leaf.of[CR_SETTLED_VERIFIED])
+        add_what_was_checked(ctx, &text);
     set(ctx, "Converged", true, "Converged", cr_buf_text(&text));
 }
 

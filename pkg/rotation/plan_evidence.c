@@ -108,8 +108,10 @@ static void look_at_leaf(const struct plan_ctx *ctx, const struct plan_consumer 
     *shown = (struct cr_shown_leaf){.shown = CR_SHOWN_NOTHING};
     if (!can_look(consumer, change))
         return;
+    const struct cr_material *target = cr_plan_target(ctx, change);
     struct cr_sightings_input input = {.secret = ctx->pending[change]->name,
                                        .leaf = pending->target.leaf,
+                                       .names = target ? &target->names : NULL,
                                        .old = &pending->old_leaves,
                                        .others = others,
                                        .verify = &consumer->spec->verify,

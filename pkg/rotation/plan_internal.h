@@ -112,6 +112,11 @@ char *cr_plan_missing_names(const struct plan_ctx *ctx, const struct cr_secret_s
                             const struct cr_material *leaf);
 /* The same of a consumer whose leaves are only reported (verify.onMissingName): "web: the leaf of ...". */
 char *cr_plan_reported_names(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* Endpoints of all consumers, and those of them whose serverName some leaf is for that they may show. */
+struct plan_names_checked {
+    size_t endpoints, names;
+};
+struct plan_names_checked cr_plan_names_checked(const struct plan_ctx *ctx);
 /* In words, which names of a leaf the one after it is not for; NULL: it is for them all. Owned. */
 char *cr_plan_lost_names(const struct cr_material *before, const struct cr_material *now);
 /* plan_opaque.c: in words, which opaque material some consumer takes and nobody can look at; NULL: none. Owned. */

@@ -80,12 +80,13 @@ static bool was_for(const struct cr_secret_status *secret, const char *name)
            (secret->pending.set && cr_leaf_names_cover(&secret->pending.target.names, name));
 }
 
-static bool another_is_for(const struct plan_ctx *ctx, size_t consumer, const char *secret, const char *name)
+/* Some leaf that the consumer may show, as its Secret holds it now. but: leaves that Secret out; may be NULL. */
+static bool some_leaf_is_for(const struct plan_ctx *ctx, size_t consumer, const char *but, const char *name)
 {
     const struct cr_policy *policy = ctx->world->policy;
     for (size_t i = 0; i < policy->secrets_len; i++) {
         const struct cr_material *material = ctx->world->secrets[i].material;
-        if (material && !cr_streq(policy->secrets[i].name, secret) &&
+        if (material && !cr_streq(policy->secrets[i].name, but) &&
             cr_strvec_has(&ctx->leaves_of[consumer], policy->secrets[i].name) &&
             cr_leaf_names_cover(&material->names, name))
             return true;
@@ -102,7 +103,7 @@ static bool answers_for(const struct plan_ctx *ctx, size_t consumer, const struc
     if (!cr_strvec_has(leaves, secret->name))
         return false;
     return leaves->len == 1 || (was_for(secret, endpoint->server_name) &&
-                                !another_is_for(ctx, consumer, secret->name, endpoint->server_name));
+                                !some_leaf_is_for(ctx, consumer, secret->name, endpoint->server_name));
 }
 
 static bool is_missing(const struct plan_ctx *ctx, size_t consumer, const struct cr_verify_endpoint *endpoint,
@@ -110,6 +111,31 @@ static bool is_missing(const struct plan_ctx *ctx, size_t consumer, const struct
 {
     return endpoint->server_name && !cr_leaf_names_cover(&leaf->names, endpoint->server_name) &&
            answers_for(ctx, consumer, endpoint, secret);
+}
+
+/* Of what a person reads that it was checked. */
+static bool has_its_name(const struct plan_ctx *ctx, size_t consumer, const struct cr_verify_endpoint *endpoint)
+{
+    if (!endpoint->server_name)
+        return false;
+    if (!endpoint->secret_name)
+        return some_leaf_is_for(ctx, consumer, NULL, endpoint->server_name);
+    const struct cr_policy_secret *secret = cr_policy_secret_of(ctx->world->policy, endpoint->secret_name);
+    const struct cr_material *material =
+        secret ? ctx->world->secrets[secret - ctx->world->policy->secrets].material : NULL;
+    return material && cr_leaf_names_cover(&material->names, endpoint->server_name);
+}
+
+struct plan_names_checked cr_plan_names_checked(const struct plan_ctx *ctx)
+{
+    struct plan_names_checked out = {0};
+    for (size_t i = 0; i < ctx->world->policy->consumers_len; i++) {
+        const struct cr_policy_verify *verify = &ctx->world->policy->consumers[i].verify;
+        out.endpoints += verify->endpoints_len;
+        for (size_t e = 0; e < verify->endpoints_len; e++)
+            out.names += has_its_name(ctx, i, &verify->endpoints[e]);
+    }
+    return out;
 }
 
 /* --- in words --- */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/strings.h"
+#include "pki/leaf_names.h"
 
 enum { ENDPOINT_NAME = 64 };
 
@@ -20,6 +21,26 @@ static bool has(const struct cr_strvec *leaves, const char *leaf)
     return leaves && cr_strvec_has(leaves, leaf);
 }
 
+/* A client that asks for this name would refuse the leaf. */
+static bool is_refused_for_name(const struct cr_sightings_input *in, const struct cr_verify_endpoint *endpoint)
+{
+    static const struct cr_strvec none = {0};
+    return endpoint->server_name && in->verify->on_missing_name == CR_ON_MISSING_NAME_HOLD &&
+           !cr_leaf_names_cover(in->names ? in->names : &none, endpoint->server_name);
+}
+
+static enum cr_shown judge_new_leaf(const struct cr_sightings_input *in, const struct cr_verify_endpoint *endpoint,
+                                    const struct cr_sighting *sighting, const char **text)
+{
+    if (sighting->client == CR_CLIENT_REFUSED)
+        *text = "refuses the client certificate";
+    else if (is_refused_for_name(in, endpoint))
+        *text = "serves the new leaf, which is not for that name";
+    else
+        *text = "";
+    return **text ? CR_SHOWN_UNKNOWN : CR_SHOWN_NEW;
+}
+
 /* What one endpoint shows; *text says it for a person. */
 static enum cr_shown judge_leaf(const struct cr_sightings_input *in, const struct cr_verify_endpoint *endpoint,
                                 const struct cr_sighting *sighting, const char **text)
@@ -28,10 +49,8 @@ static enum cr_shown judge_leaf(const struct cr_sightings_input *in, const struc
     bool demanded = endpoint->secret_name != NULL;
     if (!demanded && has(in->others, leaf))
         return CR_SHOWN_NOTHING;
-    if (cr_streq(leaf, in->leaf)) {
-        *text = sighting->client == CR_CLIENT_REFUSED ? "refuses the client certificate" : "";
-        return sighting->client == CR_CLIENT_REFUSED ? CR_SHOWN_UNKNOWN : CR_SHOWN_NEW;
-    }
+    if (cr_streq(leaf, in->leaf))
+        return judge_new_leaf(in, endpoint, sighting, text);
     if (has(in->old, leaf)) {
         *text = "still serves the old leaf";
         return CR_SHOWN_OLD;

@@ -41,6 +41,7 @@ struct cr_sighting {
 struct cr_sightings_input {
     const char *secret;             /* whose leaf has changed */
     const char *leaf;               /* the new one */
+    const struct cr_strvec *names;  /* that it is for; NULL: none */
     const struct cr_strvec *old;    /* those before; may be NULL */
     const struct cr_strvec *others; /* leaves of the policy's other Secrets: settled, new and old; may be NULL */
     const struct cr_policy_verify *verify;
@@ -50,7 +51,7 @@ struct cr_sightings_input {
 
 enum cr_shown {
     CR_SHOWN_NOTHING, /* no endpoint is one of this Secret: judged by time */
-    CR_SHOWN_NEW,     /* each endpoint of this Secret shows the new leaf */
+    CR_SHOWN_NEW,     /* each endpoint of this Secret shows the new leaf, which is for the name asked for */
     CR_SHOWN_OLD,     /* at least one shows an old one */
     CR_SHOWN_UNKNOWN, /* at least one that may be of this Secret shows neither */
     /* The pod's reloader has passed the new material on, and nothing can show more (reloader_sighting.h). */

@@ -70,11 +70,16 @@ def _policy() -> Object:
     return _object("certroll.dev/v1alpha1", "CertRotationPolicy", spec=spec)
 
 
+def _leaf(world: World, secret: str) -> Object:
+    """For the name that it is asked for."""
+    return world.authority.issue({_SHOP: "shop.example", _ADMIN: "admin.example"}[secret]).secret(secret)
+
+
 @pytest.fixture
 def two_names(world: World) -> Iterator[World]:
     api = world.api
     for name in (_SHOP, _ADMIN):
-        api.apply("secrets", world.authority.issue(name).secret(name))
+        api.apply("secrets", _leaf(world, name))
     api.apply("configmaps", _object("v1", "ConfigMap", data={"nginx.conf": _CONF}))
     api.apply("deployments", _deployment())
     wait_for("nginx to be ready", lambda: api.get("deployments", NAMESPACE, _NAME).get("status", {}).get("readyReplicas"), deadline=60)
@@ -98,7 +103,7 @@ def test_each_name_and_port_speaks_for_its_own_secret(two_names: World) -> None:
         world.api.apply("certrotationpolicies", _policy())
         wait_for("the first sight", lambda: _consumer(world).get("state") == "Idle", deadline=60)
 
-        world.api.apply("secrets", world.authority.issue(_ADMIN).secret(_ADMIN))
+        world.api.apply("secrets", _leaf(world, _ADMIN))
         (example,) = wait_for(
             "the old leaf to be seen", lambda: "still serves" in str(_consumer(world).get("examples")) and _consumer(world)["examples"],
             deadline=60, missing=lambda: str(_consumer(world)),

@@ -26,6 +26,9 @@ struct cluster {
     struct cr_material material[SECRETS];
     struct cr_world_secret secrets[SECRETS];
     struct cr_json *workload;
+    struct cr_json *pod_json;
+    struct cr_sighting sighting;
+    struct cr_world_pod pod;
     struct cr_world_consumer consumer;
     int64_t now_ms;
     struct cr_plan plan;
@@ -72,6 +75,7 @@ static void close_cluster(struct cluster *c)
     cr_policy_free(c->policy);
     cr_catalogue_free(c->catalogue);
     cr_json_free(c->workload);
+    cr_json_free(c->pod_json);
     for (size_t i = 0; i < SECRETS; i++)
         cr_material_dispose(&c->material[i]);
 }
@@ -458,6 +462,77 @@ static void a_name_that_nobody_is_known_to_ask_for_is_told_once_and_held_by_noth
     }
 }
 
+/* One pod, an hour old, that serves the leaf which the first Secret holds now. */
+static void serve_new_leaf(struct cluster *c)
+{
+    cr_json_free(c->pod_json);
+    c->pod_json = test_yaml("{metadata: {annotations: {}}, status: {phase: Running}}");
+    c->sighting = (struct cr_sighting){.seen = CR_SEEN_LEAF, .at_ms = c->now_ms};
+    memcpy(c->sighting.leaf, c->material[0].leaf, sizeof c->sighting.leaf);
+    c->pod = (struct cr_world_pod){.pod = c->pod_json,
+                                   .name = "app-1",
+                                   .uid = "app-1",
+                                   .ip = "10.0.0.1",
+                                   .ready = true,
+                                   .started_ms = START - 3600 * 1000,
+                                   .created_ms = START - 3600 * 1000,
+                                   .sightings = &c->sighting};
+    c->consumer.pods = &c->pod;
+    c->consumer.pods_len = 1;
+}
+
+static void a_handshake_verifies_a_leaf_for_the_name_that_was_asked_for(void **state)
+{
+    (void)state;
+#define RELOADS ", reload: {serverLeaf: {method: Watch, maxDelay: 1s}, clientLeaf: {method: Watch, maxDelay: 1s}}"
+    static const struct {
+        const char *verify;
+        const char *refused; /* NULL: it is verified */
+        const char *words;
+    } cases[] = {
+        {"{port: 8443, serverName: www.example}" RELOADS, NULL,
+         "Leaves: 1 verified, 1 unchanged since first sight. Verified is a leaf that a pod showed with proof of its "
+         "key, "
+         "and for its name at 1 of 1 endpoints. Not checked: chains with the CAs of clients."},
+        {"{port: 8443}" RELOADS, NULL, "with proof of its key. Not checked: names, and chains with"},
+        {"{endpoints: [{port: 8443, serverName: www.example, secretName: web}, {port: 1, secretName: admin}]}" RELOADS,
+         NULL, "at 1 of 2 endpoints. Not checked: names at the other endpoints, and chains with"},
+        {"{port: 8443, serverName: nowhere.example, onMissingName: Report}" RELOADS, NULL,
+         "with proof of its key. Not checked: names, and chains with"},
+        {"{port: 8443, serverName: nowhere.example}" RELOADS,
+         "app-1: port 8443 (nowhere.example) serves the new leaf, which is not for that name", NULL},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        AUTO_CLUSTER c;
+        open_cluster(&c, cases[i].verify, "[" WEB ", " OTHER "]");
+        put(&c, 0, "1", "www.example");
+        put(&c, 1, "1", "admin.example");
+        due(&c);
+        record(&c);
+        c.now_ms += 60 * 1000;
+        put(&c, 0, "2", "www.example");
+        due(&c);
+        record(&c);
+        c.now_ms += 5 * 1000;
+        serve_new_leaf(&c);
+        due(&c);
+        const struct cr_consumer_status *app = &c.plan.status.consumers[0];
+        if (app->pods.verified != !cases[i].refused || app->pods.unknown != (cases[i].refused != NULL))
+            fail_msg("%s: %d verified, %d unknown", cases[i].verify, app->pods.verified, app->pods.unknown);
+        if (cases[i].refused) {
+            assert_string_equal(app->examples.items[0], cases[i].refused);
+            record(&c);
+            c.now_ms += 3600 * 1000;
+            c.sighting.at_ms = c.now_ms;
+            due(&c);
+            assert_string_equal(condition(&c, "Degraded")->reason, "NotVerified");
+            assert_false(condition(&c, "Converged")->status);
+        } else if (!strstr(condition(&c, "Converged")->message, cases[i].words)) {
+            fail_msg("%s: %s", cases[i].verify, condition(&c, "Converged")->message);
+        }
+    }
+}
+
 static void the_words_are_bounded(void **state)
 {
     (void)state;
@@ -496,6 +571,7 @@ int main(void)
         cmocka_unit_test(a_hold_grows_louder_before_the_old_leaf_ends),
         cmocka_unit_test(what_ends_without_a_successor_is_not_called_held),
         cmocka_unit_test(a_name_that_nobody_is_known_to_ask_for_is_told_once_and_held_by_nothing),
+        cmocka_unit_test(a_handshake_verifies_a_leaf_for_the_name_that_was_asked_for),
         cmocka_unit_test(the_words_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

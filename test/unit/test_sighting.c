@@ -27,7 +27,8 @@ struct shown_case {
     const char *seen[ENDPOINTS];    /* up to NULL */
     const char *demands[ENDPOINTS]; /* secretName of the endpoint */
     enum cr_shown shown;
-    const char *why; /* part of the text; "" for none */
+    const char *why;  /* part of the text; "" for none */
+    const char *asks; /* NULL: for names that the new leaf is for */
 };
 
 /* The Secret is "web": its leaf is "new", was "old" and "older". "other" and "other-old" are leaves of the Secret
@@ -72,6 +73,16 @@ static const struct shown_case cases[] = {
     {"even when it shows the old leaf of this one", {"new", "old"}, {"web", "admin"}, CR_SHOWN_NEW, ""},
     {"the unreachable one is the other's", {"new", GONE}, {"web", "admin"}, CR_SHOWN_NEW, ""},
     {"one with a name, one without", {GONE, "new"}, {"web", NULL}, CR_SHOWN_UNKNOWN, "port 8440 cannot be reached"},
+
+    /* The name that is asked for at all endpoints but the first. */
+    {"the new leaf is not for the name", {"new", "new"}, {0}, CR_SHOWN_UNKNOWN,
+     "port 8441 (nowhere.example) serves the new leaf, which is not for that name", "nowhere.example"},
+    {"nor where the Secret is certain", {"new", "new"}, {NULL, "web"}, CR_SHOWN_UNKNOWN, "not for that name", "nowhere.example"},
+    {"one that shows another Secret's leaf is not of this one", {"new", "other"}, {0}, CR_SHOWN_NEW, "", "nowhere.example"},
+    {"an old leaf is old, whatever it is for", {"new", "old"}, {0}, CR_SHOWN_OLD, "still serves", "nowhere.example"},
+    {"a client certificate that is refused is told first", {"new", SENT_AWAY}, {0}, CR_SHOWN_UNKNOWN, "refuses the client",
+     "nowhere.example"},
+    {"a wildcard is for it", {"new", "new"}, {0}, CR_SHOWN_NEW, "", "a.web.example"},
 
     /* One leaf of two Secrets. */
     {"a leaf of two Secrets speaks for neither", {"both"}, {0}, CR_SHOWN_NOTHING, ""},
@@ -130,22 +141,29 @@ static void judge(const struct shown_case *c)
     static char names[ENDPOINTS][16] = {"", "name1.example", "name2.example"};
     CR_CLEANUP(cr_strvec) struct cr_strvec old = {0};
     CR_CLEANUP(cr_strvec) struct cr_strvec others = {0};
+    CR_CLEANUP(cr_strvec) struct cr_strvec leaf_names = {0};
+    for (size_t i = 1; i < ENDPOINTS; i++)
+        cr_strvec_add(&leaf_names, names[i]);
+    cr_strvec_add(&leaf_names, "*.web.example");
     fill(&old, old_leaves, cr_array_len(old_leaves));
     fill(&others, other_leaves, cr_array_len(other_leaves));
     struct cr_verify_endpoint endpoints[ENDPOINTS] = {0};
     struct cr_sighting sightings[ENDPOINTS];
     char demanded[ENDPOINTS][8] = {0};
+    char asked[32];
+    snprintf(asked, sizeof asked, "%s", cr_or_empty(c->asks));
     size_t len = 0;
     for (; len < ENDPOINTS && c->seen[len]; len++) {
         snprintf(demanded[len], sizeof demanded[len], "%s", cr_or_empty(c->demands[len]));
         endpoints[len] = (struct cr_verify_endpoint){.port = 8440 + (int)len,
-                                                     .server_name = len ? names[len] : NULL,
+                                                     .server_name = len ? (c->asks ? asked : names[len]) : NULL,
                                                      .secret_name = c->demands[len] ? demanded[len] : NULL};
         sightings[len] = sighting_of(c->seen[len]);
     }
     const struct cr_policy_verify verify = {.endpoints = endpoints, .endpoints_len = len};
     const struct cr_sightings_input input = {.secret = "web",
                                              .leaf = strcmp(cr_or_empty(c->seen[0]), "both") == 0 ? "both" : "new",
+                                             .names = &leaf_names,
                                              .old = &old,
                                              .others = &others,
                                              .verify = &verify,
@@ -208,9 +226,26 @@ static void long_names_and_words_are_cut(void **state)
     assert_non_null(strstr(shown.why, "cannot be reached: www"));
 }
 
+/* As the policy has it: then the status says that the name was not found. */
+static void a_name_that_is_only_reported_does_not_count(void **state)
+{
+    (void)state;
+    char name[] = "nowhere.example";
+    struct cr_verify_endpoint endpoint = {.port = 1, .server_name = name};
+    const struct cr_policy_verify verify = {
+        .endpoints = &endpoint, .endpoints_len = 1, .on_missing_name = CR_ON_MISSING_NAME_REPORT};
+    struct cr_sighting sighting = {.seen = CR_SEEN_LEAF, .at_ms = AT, .leaf = "new"};
+    const struct cr_sightings_input input = {
+        .secret = "web", .leaf = "new", .verify = &verify, .sightings = &sighting, .since_ms = SINCE};
+    struct cr_shown_leaf shown;
+    cr_sightings_judge(&input, &shown);
+    assert_int_equal(shown.shown, CR_SHOWN_NEW);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_name_that_is_only_reported_does_not_count),
         cmocka_unit_test(endpoints_speak_for_the_secret_whose_leaf_they_show),
         cmocka_unit_test(the_last_sight_of_an_old_leaf_is_told),
         cmocka_unit_test(long_names_and_words_are_cut),

@@ -19,6 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("certroll")
     group.addoption("--gate", action="store_true", help="without the tests that only `hack/test all` runs (test/selection.toml)")
     group.addoption("--shard", type=Shard.parse, metavar="I/N", help="only the modules of part I of N; without test_rights.py")
+    group.addoption("--write-docs", action="store_true", help="write what was seen into the data of docs (test_control_plane_rows.py, test_situations.py)")
 
 
 @pytest.hookimpl(trylast=True)

@@ -46,7 +46,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--audit-logs", type=Path, metavar="DIR", help="of all other tests, which ran before: test_rights.py needs no cluster then"
     )
-    group.addoption("--write-docs", action="store_true", help="write what was seen into the data of docs (test_control_plane_rows.py)")
     group.addoption(
         "--operator",
         type=Path,

@@ -35,7 +35,7 @@ class PaperPods(Ticker):
         self._api = api
         self._namespaces = namespaces
         self._labels = labels
-        self._address = {"podIP": address, "podIPs": [{"ip": address}], "hostIP": _NODE} if address else {}
+        self._address = address
 
     def tick(self) -> bool:
         for namespace in self._namespaces:
@@ -47,16 +47,18 @@ class PaperPods(Ticker):
         for pod in self._api.list("pods", namespace, self._labels):
             metadata = pod["metadata"]
             if pod.get("status", {}).get("phase") == "Pending" and "deletionTimestamp" not in metadata:
-                status = _ready(pod) | self._address
+                status = ready_status(pod, self._address)
                 with contextlib.suppress(APIError):  # it has gone meanwhile
                     self._api.merge("pods", metadata["namespace"], metadata["name"], {"status": status}, subresource="status")
 
 
-def _ready(pod: dict[str, Any]) -> dict[str, Any]:
+def ready_status(pod: dict[str, Any], address: str = "") -> dict[str, Any]:
+    """Of a pod whose container has just been started, at that address if there is one."""
+    addresses = {"podIP": address, "podIPs": [{"ip": address}], "hostIP": _NODE} if address else {}
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     kinds = ("Initialized", "PodScheduled", "ContainersReady", "Ready")
     container = pod["spec"]["containers"][0]
-    return {
+    return addresses | {
         "phase": "Running", "startTime": now,
         "conditions": [{"type": kind, "status": "True", "lastTransitionTime": now} for kind in kinds],
         "containerStatuses": [{

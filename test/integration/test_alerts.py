@@ -1,13 +1,9 @@
 """Each alert on material and conditions, by a real Prometheus that scrapes a real operator: it fires in its state, alone, and
-ends when the state is mended.
-
-The rules are those of the manifests, but for how long they wait: minutes become seconds. That they wait is for promtool
-(test_metrics.py)."""
+ends when the state is mended."""
 
 from __future__ import annotations
 
 import base64
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -15,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import manifests
 from control_plane import ROOT, ControlPlane, wait_until
 from domains import dated
 from operators import LEASES, RULES, Operator, account
 from paper_pods import PaperPods
+from prometheus import Prometheus
 from rotations import direct
 
 sys.path[:0] = [str(ROOT / "hack" / "lib")]
@@ -29,9 +25,6 @@ sys.path[:0] = [str(ROOT / "hack" / "lib")]
 from certroll_dev.demo import pki, programs  # noqa: E402
 from certroll_dev.demo.api import API  # noqa: E402
 
-_RULES = ROOT / "manifests" / "components" / "prometheus-rules" / "rules.yaml"
-_ADDRESS = "127.0.0.1:19090"
-_WAIT = "2s"
 _IN_PLACE_S = 30  # after so many seconds the certificate of "in-place" ends, by itself
 _DEADLINE = 180.0
 Data = dict[str, bytes]
@@ -58,44 +51,6 @@ pytestmark = pytest.mark.timeout(900)
 @pytest.fixture
 def prometheus(control_plane: ControlPlane, tmp_path: Path) -> Path:
     return programs.debian(programs.PROMETHEUS).root / "usr" / "bin" / "prometheus"
-
-
-class Prometheus:
-    """One that scrapes and evaluates each second. Use it as a context."""
-
-    def __init__(self, plane: ControlPlane, program: Path, folder: Path, port: int) -> None:
-        self._plane, self._program, self._folder = plane, program, folder
-        groups: Any = yaml.safe_load(_RULES.read_text())["spec"]
-        for group in groups["groups"]:
-            for rule in group["rules"]:
-                rule["for"] = _WAIT if "for" in rule else "0s"
-        (folder / "rules.yaml").write_text(yaml.safe_dump(groups))
-        (folder / "prometheus.yaml").write_text(yaml.safe_dump({
-            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
-            "rule_files": ["rules.yaml"],
-            "scrape_configs": [{"job_name": "certroll", "honor_labels": True, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}],
-        }))  # fmt: skip
-
-    def __enter__(self) -> Prometheus:
-        with (self._folder / "prometheus.log").open("w") as log:
-            self._process = self._plane.popen(
-                [self._program, f"--config.file={self._folder}/prometheus.yaml", f"--storage.tsdb.path={self._folder}/tsdb",
-                 f"--web.listen-address={_ADDRESS}"], stdout=log, stderr=log,
-            )  # fmt: skip
-        wait_until("Prometheus to be ready", lambda: self._get("/-/ready").returncode == 0, _DEADLINE)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        self._process.wait()
-
-    def firing(self) -> Alerts:
-        answer = json.loads(self._get("/api/v1/alerts").stdout)
-        alerts = [each["labels"] for each in answer["data"]["alerts"] if each["state"] == "firing"]
-        return {(labels["alertname"].removeprefix("Certroll"), labels.get("policy", "")) for labels in alerts}
-
-    def _get(self, path: str) -> Any:
-        return self._plane.run("curl", "-sSf", "--max-time", "10", f"http://{_ADDRESS}{path}", check=False)
 
 
 class World:

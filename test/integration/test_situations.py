@@ -1,0 +1,173 @@
+"""What a policy says in each situation, beside what is true: no summary is green where it should not be.
+
+A real API server and controllers, the operator, a Prometheus with the manifests' rules, and pods that serve TLS. The table is
+docs/situations.md; `--write-docs` writes what this run has seen into its data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from control_plane import ROOT, ControlPlane
+from operators import LEASES, RULES, Operator, account
+from prometheus import Prometheus
+from rotations import direct
+from situations.place import Ground, Place
+from situations.seen import Seen, look
+from situations.serving_pods import ServingPods
+from situations.table import ALONE, ENDS_IN_PLACE_S, GROUPS, Situation
+
+sys.path[:0] = [str(ROOT / "hack" / "lib")]
+
+from certroll_dev import situations_docs  # noqa: E402
+from certroll_dev.demo import pki, programs  # noqa: E402
+
+_STILL_S = 120.0  # with --write-docs: so long nothing that is said has changed
+_DEADLINE_S = 300.0
+_AGAIN = "with an operator again: "
+# Kinds that discover finds beside those of RULES.
+_OTHER_KINDS = {"apiGroups": ["networking.k8s.io", "gateway.networking.k8s.io", "argoproj.io"], "resources": ["*"], "verbs": ["*"]}
+Table = dict[str, Seen]
+
+pytestmark = pytest.mark.timeout(2400)
+
+
+class Stage:
+    """All situations at once, each with a policy of its own, under one operator."""
+
+    def __init__(self, plane: ControlPlane, ground: Ground, kubeconfig: Path, folder: Path) -> None:
+        self.ground = ground
+        self.places: dict[str, Place] = {}
+        self._plane, self._kubeconfig, self._folder = plane, kubeconfig, folder
+
+    @contextlib.contextmanager
+    def operator(self) -> Iterator[Operator]:
+        namespace = self.ground.namespace
+        operator = Operator(self._plane, namespace, "operator", self._kubeconfig, self._folder, f"--operator-namespace={namespace}")
+        try:
+            operator.wait_line("serving")
+            yield operator
+        finally:
+            operator.end()
+
+    def begin(self, situations: Mapping[str, Situation]) -> None:
+        for name, situation in situations.items():
+            place = self.places[name] = Place(self.ground, name)
+            situation.begin(place)
+
+    def bring_about(self, situations: Mapping[str, Situation]) -> None:
+        for name, situation in situations.items():
+            if situation.settles:
+                self.places[name].wait_settled()
+        for name, situation in situations.items():
+            situation.then(self.places[name])
+
+    def look(self, alerts: Prometheus, names: Mapping[str, Situation]) -> Table:
+        api, namespace = self.ground.api, self.ground.namespace
+        policies = {each["metadata"]["name"]: each for each in api.list("certrotationpolicies", namespace)}
+        events, firing = api.list("events", namespace), alerts.firing()
+        return {name: look(self.places[name], policies[name], firing, events) for name in names}
+
+
+@pytest.fixture(scope="module")
+def seen(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Table:
+    """All situations as they are when they have come about."""
+    folder = tmp_path_factory.mktemp("situations")
+    namespace = "situations"
+    control_plane.kubectl("create", "namespace", namespace)
+    try:
+        kubeconfig = account(control_plane, namespace, "operator", [*RULES, LEASES, _OTHER_KINDS], folder)
+        known = None if request.config.getoption("--write-docs") else _known()
+        with direct(control_plane) as api:
+            authority, other = pki.new_authority(1), pki.new_authority(2)
+            with ServingPods(control_plane, api, namespace, authority) as pods:
+                stage = Stage(control_plane, Ground(control_plane, api, namespace, pods, authority, other), kubeconfig, folder)
+                return _play(stage, control_plane, folder, known)
+    finally:
+        control_plane.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+def _play(stage: Stage, plane: ControlPlane, folder: Path, known: Table | None) -> Table:
+    program = programs.debian(programs.PROMETHEUS).root / "usr" / "bin" / "prometheus"
+    situations = {name: situation for group in GROUPS.values() for name, situation in group.items()}
+    found: Table = {}
+    with contextlib.ExitStack() as rest:
+        with stage.operator() as operator:
+            stage.begin(situations | ALONE)
+            for name, situation in ALONE.items():
+                if situation.settles:
+                    stage.places[name].wait_settled()
+            stage.bring_about(situations)
+            alerts = rest.enter_context(Prometheus(plane, program, folder, _port(operator)))
+            time.sleep(ENDS_IN_PLACE_S)
+            found |= _wait(lambda: stage.look(alerts, situations), known)
+        for name, situation in ALONE.items():
+            situation.then(stage.places[name])
+        found |= _wait(lambda: stage.look(alerts, ALONE), known)
+        with stage.operator() as operator:
+            alerts.scrape(_port(operator))
+            found |= _wait(lambda: {_AGAIN + name: each for name, each in stage.look(alerts, ALONE).items()}, known)
+    return found
+
+
+def _port(operator: Operator) -> int:
+    return int(operator.lines("serving")[0]["port"])
+
+
+def _wait(look_again: Callable[[], Table], known: Table | None) -> Table:
+    """What is said when it is what is known, or when it stays so. Not a word of it is left out when it never does."""
+    end, still, before = time.monotonic() + _DEADLINE_S, time.monotonic(), look_again()
+    while time.monotonic() < end:
+        if known and all(known.get(name) == each for name, each in before.items()):
+            break
+        if not known and time.monotonic() - still > _STILL_S:
+            break
+        time.sleep(1.0)
+        now = look_again()
+        if now != before:
+            still, before = time.monotonic(), now
+    return before
+
+
+def _known() -> Table:
+    return {name: Seen.of(line) for name, line in situations_docs.seen(ROOT).items()}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def written(request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--write-docs"):
+        table: Table = request.getfixturevalue("seen")
+        about = {group: {name: each.what for name, each in situations.items()} for group, situations in GROUPS.items()}
+        about |= {"No operator": {name: each.what for name, each in ALONE.items()}}
+        about |= {"The operator is back": {_AGAIN + name: each.what for name, each in ALONE.items()}}
+        situations_docs.write(ROOT, about, {name: each.line() for name, each in table.items()})
+
+
+_ALL = [name for group in GROUPS.values() for name in group] + list(ALONE) + [_AGAIN + name for name in ALONE]
+
+
+@pytest.mark.parametrize("name", _ALL)
+def test_nothing_is_green_that_should_not_be(seen: Table, name: str) -> None:
+    """Whoever waits as docs/operations.md says is never wrong. The condition alone is not when an operator runs, but where the
+    policy itself has it that what was not seen is inferred."""
+    each = seen[name]
+    situation = _situation(name)
+    if not situation.inferred:
+        assert each.is_true or not each.waited, each
+    if not situation.inferred and name not in ALONE:
+        assert each.is_true or not each.is_green, each
+
+
+@pytest.mark.parametrize("name", _ALL)
+def test_each_situation_is_told_as_the_table_has_it(seen: Table, name: str) -> None:
+    assert seen[name] == _known()[name]
+
+
+def _situation(name: str) -> Situation:
+    return {key: each for group in [*GROUPS.values(), ALONE] for key, each in group.items()}[name.removeprefix(_AGAIN)]

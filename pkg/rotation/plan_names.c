@@ -1,6 +1,6 @@
-/* Names that clients ask for, as far as the policy says them (verify.serverName), and leaves that are not for them.
- * Such a leaf is valid, and every client that verifies names refuses it: rolled out, it is an outage that looks like
- * success.
+/* Names that clients ask for, as far as the policy says them (verify.serverName), or an Ingress or a Gateway that it
+ * has as a consumer (their hosts), and leaves that are not for them. Such a leaf is valid, and every client that
+ * verifies names refuses it: rolled out, it is an outage that looks like success.
  *
  * Which leaf an endpoint shows is certain where it names the Secret, or where the workload uses no other that may have
  * a leaf. Else a Secret answers for a name only if its leaf was for that name before, and no other leaf of the workload
@@ -190,29 +190,58 @@ char *cr_plan_missing_names(const struct plan_ctx *ctx, const struct cr_secret_s
         cr_buf_text(&missing), cr_buf_text(&names));
 }
 
+/* The same of the hosts of an Ingress or a Gateway. */
+static size_t add_missing_hosts(const struct plan_ctx *ctx, size_t consumer, const struct cr_secret_status *secret,
+                                const struct cr_material *leaf, size_t before, struct cr_buf *text)
+{
+    const struct cr_policy_consumer *spec = &ctx->world->policy->consumers[consumer];
+    CR_CLEANUP(cr_strvec) struct cr_strvec hosts = {0};
+    size_t count = before;
+    cr_usage_hosts(spec->kind, ctx->world->consumers[consumer].workload, secret->name, &hosts);
+    for (size_t i = 0; i < hosts.len; i++) {
+        if (cr_leaf_names_cover(&leaf->names, hosts.items[i]))
+            continue;
+        if (count < MISSING_SHOWN)
+            cr_buf_printf(text, "%s%.*s", count ? ", " : "", NAME_SHOWN, hosts.items[i]);
+        count++;
+    }
+    return count;
+}
+
+/* Why a leaf is not held that is not for a name; NULL: it is. */
+static const char *why_reported(const struct cr_policy_consumer *spec)
+{
+    if (cr_policy_kind_by_api(spec->kind))
+        return "its controller serves what the Secret holds, so nothing can hold it";
+    return spec->verify.on_missing_name == CR_ON_MISSING_NAME_REPORT
+               ? "it is rolled out all the same (verify.onMissingName: Report)"
+               : NULL;
+}
+
 char *cr_plan_reported_names(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     const struct cr_policy *policy = ctx->world->policy;
+    const char *why = why_reported(consumer->spec);
     CR_CLEANUP(cr_buf) struct cr_buf missing = CR_BUF_INIT(0);
     CR_CLEANUP(cr_strvec) struct cr_strvec secrets = {0};
     size_t count = 0;
-    for (size_t i = 0; i < policy->secrets_len; i++) {
+    for (size_t i = 0; why && i < policy->secrets_len; i++) {
         const struct cr_secret_status *secret = cr_status_secret(&ctx->plan->status, policy->secrets[i].name);
         const struct cr_material *leaf = ctx->world->secrets[i].material;
         size_t before = count;
         if (leaf && leaf->has_leaf)
-            count = add_missing(ctx, (size_t)(consumer->spec - policy->consumers), secret, leaf, count, &missing);
+            count = (cr_policy_kind_by_api(consumer->spec->kind) ? add_missing_hosts : add_missing)(
+                ctx, (size_t)(consumer->spec - policy->consumers), secret, leaf, count, &missing);
         if (count > before && secrets.len < NAMES_SHOWN)
             cr_strvec_add(&secrets, secret->name);
     }
-    if (!count || consumer->spec->verify.on_missing_name != CR_ON_MISSING_NAME_REPORT)
+    if (!count)
         return NULL;
     if (count > MISSING_SHOWN)
         cr_buf_printf(&missing, " and %zu more", count - MISSING_SHOWN);
     cr_autofree char *of = cr_strvec_join(&secrets, ", ");
-    return cr_asprintf("%s: the leaf of Secret %s is not for %s; it is rolled out all the same (verify.onMissingName: "
-                       "Report)",
-                       consumer->spec->name, of, cr_buf_text(&missing));
+    return cr_asprintf("%s: the leaf of Secret %s is not for %s; %s", consumer->spec->name, of, cr_buf_text(&missing),
+                       why);
 }
 
 char *cr_plan_lost_names(const struct cr_material *before, const struct cr_material *now)

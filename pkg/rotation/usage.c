@@ -307,3 +307,43 @@ void cr_usage_of_object(const char *kind, const struct cr_json *object, struct c
         if (cr_streq(kinds[i].kind, kind))
             kinds[i].names(object, out);
 }
+
+/* --- hosts --- */
+
+static void add_host(struct cr_strvec *out, const char *host)
+{
+    if (host && *host && out->len < CR_USAGE_HOSTS_MAX)
+        cr_strvec_add_unique(out, host);
+}
+
+static void hosts_of_ingress(const struct cr_json *ingress, const char *secret, struct cr_strvec *out)
+{
+    const struct cr_json *tls = cr_json_at(ingress, "spec", "tls");
+    for (const struct cr_json *entry = cr_json_first(tls); entry; entry = cr_json_next(entry)) {
+        if (!cr_streq(cr_json_string_at(entry, "secretName"), secret))
+            continue;
+        const struct cr_json *hosts = cr_json_get(entry, "hosts");
+        for (const struct cr_json *host = cr_json_first(hosts); host; host = cr_json_next(host))
+            add_host(out, cr_json_string(host));
+    }
+}
+
+static void hosts_of_gateway(const struct cr_json *gateway, const char *secret, struct cr_strvec *out)
+{
+    const struct cr_json *listeners = cr_json_at(gateway, "spec", "listeners");
+    for (const struct cr_json *listener = cr_json_first(listeners); listener; listener = cr_json_next(listener)) {
+        const struct cr_json *refs = cr_json_at(listener, "tls", "certificateRefs");
+        const struct cr_json *only = cr_json_first(refs);
+        if (only && !cr_json_next(only) && is_own_secret(only, gateway) &&
+            cr_streq(cr_json_string_at(only, "name"), secret))
+            add_host(out, cr_json_string_at(listener, "hostname"));
+    }
+}
+
+void cr_usage_hosts(const char *kind, const struct cr_json *object, const char *secret, struct cr_strvec *out)
+{
+    if (cr_streq(kind, "Ingress"))
+        hosts_of_ingress(object, secret, out);
+    else if (cr_streq(kind, "Gateway"))
+        hosts_of_gateway(object, secret, out);
+}

@@ -150,7 +150,7 @@ def _ingress() -> Object:
         "apiVersion": "networking.k8s.io/v1",
         "kind": "Ingress",
         "metadata": {"namespace": NAMESPACE, "name": "front"},
-        "spec": {"defaultBackend": backend, "tls": [{"hosts": ["shop.example.org"], "secretName": _SECRET}]},
+        "spec": {"defaultBackend": backend, "tls": [{"hosts": [NGINX.server_name], "secretName": _SECRET}]},
     }
 
 

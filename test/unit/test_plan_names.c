@@ -371,6 +371,42 @@ static void reported_it_is_rolled_out_and_told_for_as_long_as_it_is_so(void **st
     assert_string_equal(condition(&c, "Degraded")->reason, "AsExpected");
 }
 
+static void hosts_of_an_ingress_are_reported_since_its_controller_waits_for_nobody(void **state)
+{
+    (void)state;
+    struct cr_error err = {0};
+    AUTO_CLUSTER c;
+    open_cluster(&c, "{port: 8443}", "[" WEB "]");
+    CR_CLEANUP(cr_json)
+    struct cr_json *policy =
+        test_yaml("metadata: {name: demo, namespace: ns, uid: policy-uid, resourceVersion: '1', generation: 3}\n"
+                  "spec:\n"
+                  "  secrets: [{name: web}, {name: admin}]\n"
+                  "  consumers: [{name: front, targetRef: {kind: Ingress, name: front}}]\n");
+    cr_policy_free(c.policy);
+    c.policy = cr_policy_decode(policy, &err);
+    cr_json_free(c.workload);
+    c.workload = test_yaml("metadata: {name: front, namespace: ns, uid: front-uid}\n"
+                           "spec: {tls: [{secretName: web, hosts: [www.example, a.web.example]}]}\n");
+    c.consumer.workload = c.workload;
+    settle(&c);
+    assert_string_equal(condition(&c, "Degraded")->reason, "AsExpected");
+    put(&c, 0, "2", "*.web.example");
+    plan(&c);
+    assert_int_equal(said(&c, "NameMissing"), 1);
+    due(&c);
+    assert_string_equal(problem(&c, 0), "");
+    assert_true(c.plan.status.secrets[0].pending.set);
+    assert_int_equal(c.plan.status.consumers[0].warnings, CR_WARNING_NAME_MISSING);
+    assert_string_equal(condition(&c, "Degraded")->reason, "NameMissing");
+    assert_string_equal(condition(&c, "Degraded")->message,
+                        "front: the leaf of Secret web is not for www.example; its controller serves what the Secret "
+                        "holds, so nothing can hold it");
+    record(&c);
+    due(&c);
+    assert_int_equal(said(&c, "NameMissing"), 0);
+}
+
 static void a_hold_is_lifted_by_the_policy(void **state)
 {
     (void)state;
@@ -567,6 +603,7 @@ int main(void)
         cmocka_unit_test(at_first_sight_it_is_reported_and_the_next_leaf_is_a_change),
         cmocka_unit_test(a_name_belongs_to_a_secret_only_where_that_is_certain),
         cmocka_unit_test(reported_it_is_rolled_out_and_told_for_as_long_as_it_is_so),
+        cmocka_unit_test(hosts_of_an_ingress_are_reported_since_its_controller_waits_for_nobody),
         cmocka_unit_test(a_hold_is_lifted_by_the_policy),
         cmocka_unit_test(a_hold_grows_louder_before_the_old_leaf_ends),
         cmocka_unit_test(what_ends_without_a_successor_is_not_called_held),

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/buffer.h"
+#include "base/alloc.h"
 #include "base/strings.h"
 #include "codec/yaml.h"
 #include "support/yamltext.h"
@@ -326,9 +327,68 @@ static void test_what_an_object_uses(void **state)
     }
 }
 
+static void test_hosts_of_a_secrets_leaf(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule, *kind, *object, *hosts; /* of the Secret a */
+    } objects[] = {
+        {"an Ingress", "Ingress",
+         "spec: {tls: [{hosts: [x, '*.y'], secretName: a}, {hosts: [z], secretName: b}, {hosts: [x, w], secretName: "
+         "a}, "
+         "{hosts: [v]}, {secretName: a}]}",
+         "x *.y w"},
+        {"a Gateway", "Gateway",
+         "{metadata: {namespace: ns}, spec: {listeners: [{hostname: x, tls: {certificateRefs: [{name: a}]}}, "
+         "{hostname: "
+         "y, tls: {certificateRefs: [{name: b}]}}, {tls: {certificateRefs: [{name: a}]}}, {hostname: z}]}}",
+         "x"},
+        {"a listener with several", "Gateway",
+         "{metadata: {namespace: ns}, spec: {listeners: [{hostname: x, tls: {certificateRefs: [{name: a}, {name: "
+         "b}]}}]}}",
+         ""},
+        {"another namespace's", "Gateway",
+         "{metadata: {namespace: ns}, spec: {listeners: [{hostname: x, tls: {certificateRefs: [{name: a, namespace: "
+         "other}]}}]}}",
+         ""},
+        {"a kind that is none", "Deployment", "spec: {tls: [{hosts: [x], secretName: a}]}", ""},
+        {"nonsense", "Ingress", "spec: {tls: [{hosts: {a: b}, secretName: a}, {hosts: [7, ''], secretName: a}, 7]}",
+         "b"},
+    };
+    for (size_t i = 0; i < cr_array_len(objects); i++) {
+        struct cr_error err = {0};
+        CR_CLEANUP(cr_json) struct cr_json *object = cr_yaml_parse(objects[i].object, strlen(objects[i].object), &err);
+        if (!object)
+            fail_msg("%s: %s", objects[i].rule, err.text);
+        CR_CLEANUP(cr_strvec) struct cr_strvec hosts = {0};
+        cr_usage_hosts(objects[i].kind, object, "a", &hosts);
+        cr_autofree char *text = cr_strvec_join(&hosts, " ");
+        if (!cr_streq(text, objects[i].hosts))
+            fail_msg("%s: '%s'", objects[i].rule, text);
+    }
+}
+
+static void test_only_so_many_hosts_are_looked_at(void **state)
+{
+    (void)state;
+    CR_CLEANUP(cr_json) struct cr_json *object = cr_json_new_object();
+    struct cr_json *entry =
+        cr_json_add(cr_json_array_in(cr_json_object_in(object, "spec"), "tls"), cr_json_new_object());
+    cr_json_set_string(entry, "secretName", "a");
+    struct cr_json *list = cr_json_array_in(entry, "hosts");
+    for (int i = 0; i < CR_USAGE_HOSTS_MAX + 1; i++) {
+        cr_autofree char *host = cr_asprintf("h%d", i);
+        cr_json_add_string(list, host);
+    }
+    CR_CLEANUP(cr_strvec) struct cr_strvec hosts = {0};
+    cr_usage_hosts("Ingress", object, "a", &hosts);
+    assert_int_equal(hosts.len, CR_USAGE_HOSTS_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hosts_of_a_secrets_leaf),    cmocka_unit_test(test_only_so_many_hosts_are_looked_at),
         cmocka_unit_test(test_what_an_object_uses),        cmocka_unit_test(test_usages),
         cmocka_unit_test(test_image_is_taken_along),       cmocka_unit_test(test_only_volumes_refresh),
         cmocka_unit_test(test_nothing_breaks_on_nonsense), cmocka_unit_test(test_names_of_all_secrets),

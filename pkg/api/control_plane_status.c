@@ -82,7 +82,7 @@ void cr_control_plane_status_condition(struct cr_control_plane_status *status, c
                                        const char *reason, const char *message, int64_t generation, int64_t now_ms)
 {
     cr_conditions_tell(status->conditions, cr_control_plane_condition_types, CR_CONTROL_PLANE_CONDITIONS,
-                       &(struct cr_condition_text){type, value, reason, message}, generation, now_ms);
+                       &(struct cr_condition_text){type, value, reason, message, false}, generation, now_ms);
 }
 
 /* --- written --- */

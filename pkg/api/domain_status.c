@@ -172,7 +172,7 @@ void cr_domain_status_condition(struct cr_domain_status *status, const char *typ
                                 const char *message, int64_t generation, int64_t now_ms)
 {
     cr_conditions_tell(status->conditions, cr_domain_condition_types, CR_DOMAIN_CONDITIONS,
-                       &(struct cr_condition_text){type, value, reason, message}, generation, now_ms);
+                       &(struct cr_condition_text){type, value, reason, message, false}, generation, now_ms);
 }
 
 void cr_domain_status_history_add(struct cr_domain_status *status, const struct cr_domain_rotation *record)

@@ -25,6 +25,8 @@ static const struct row rows[CR_HOLDS] = {
     [CR_HOLD_NO_SECRET] = {"NoSecret", .needs_a_person = true},
     [CR_HOLD_NOT_FOUND] = {"NotFound", .needs_a_person = true, .event = "TargetNotFound"},
     [CR_HOLD_USES_NO_SECRET] = {"UsesNoSecret", .needs_a_person = true, .event = "UsesNoSecret"},
+    [CR_HOLD_NOT_VERIFIED] = {"NotVerified"},
+    [CR_HOLD_OTHER_CERTIFICATE] = {"OtherCertificate", .needs_a_person = true, .event = "OtherCertificate"},
     [CR_HOLD_UNKNOWN_SOFTWARE] = {"UnknownSoftware", .needs_a_person = true},
     [CR_HOLD_SECRET_PROBLEM] = {"SecretProblem", .needs_a_person = true},
     [CR_HOLD_IMMUTABLE_SECRET] = {"ImmutableSecret", .needs_a_person = true},
@@ -98,6 +100,11 @@ bool cr_hold_is_counted(enum cr_hold hold)
 bool cr_hold_is_unmet(enum cr_hold hold)
 {
     return hold == CR_HOLD_NO_SECRET || hold == CR_HOLD_NOT_FOUND || hold == CR_HOLD_USES_NO_SECRET;
+}
+
+bool cr_hold_is_unseen(enum cr_hold hold)
+{
+    return hold == CR_HOLD_NOT_VERIFIED || hold == CR_HOLD_OTHER_CERTIFICATE;
 }
 
 const char *cr_hold_event(enum cr_hold hold)

@@ -21,6 +21,9 @@ enum cr_hold {
     CR_HOLD_NO_SECRET,
     CR_HOLD_NOT_FOUND,
     CR_HOLD_USES_NO_SECRET,
+    /* What its pods show, at rest. */
+    CR_HOLD_NOT_VERIFIED,
+    CR_HOLD_OTHER_CERTIFICATE,
     /* What the Secret holds, and who takes it. */
     CR_HOLD_UNKNOWN_SOFTWARE,
     CR_HOLD_SECRET_PROBLEM,
@@ -68,7 +71,7 @@ const char *cr_hold_name(enum cr_hold hold);
 bool cr_hold_parse(const char *text, enum cr_hold *hold);
 /* A person must lift it: its consumer is Blocked. Else it may pass by itself: its consumer is Pending. Says nothing of
  * those whose state is set apart: found once a restart is under way (Evidence, Drain, RolloutFailed), or with nothing
- * to restart (NoSecret, NotFound, UsesNoSecret). */
+ * to restart (NoSecret, NotFound, UsesNoSecret, NotVerified, OtherCertificate). */
 bool cr_hold_needs_a_person(enum cr_hold hold);
 /* A restart is let go by what the API server tells of PodDisruptionBudgets or of other rollouts. */
 bool cr_hold_waits_for_budget(enum cr_hold hold);
@@ -76,6 +79,8 @@ bool cr_hold_waits_for_budget(enum cr_hold hold);
 bool cr_hold_is_counted(enum cr_hold hold);
 /* Nothing is asked of the consumer, and it does not have what the policy means it to have. */
 bool cr_hold_is_unmet(enum cr_hold hold);
+/* Nothing is asked of the consumer, and its pods were not all seen to show what its Secrets hold. */
+bool cr_hold_is_unseen(enum cr_hold hold);
 /* The reason of the Event when a gate begins to hold for this; NULL: there is none. Static. */
 const char *cr_hold_event(enum cr_hold hold);
 

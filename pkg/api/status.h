@@ -109,6 +109,16 @@ struct cr_restart_times {
     size_t len;
 };
 
+/* What its pods were seen to show while nothing changes (verify). */
+enum { CR_VERIFICATION_OF = 16 + 1 };
+struct cr_verification {
+    char of[CR_VERIFICATION_OF]; /* digest of the leaves that they should show, and where; "": there are none */
+    int64_t since_ms;            /* wall: when these were first asked for; not remembered once they were seen */
+    int64_t at_ms;               /* wall: when all pods had been seen with them; 0: they have not */
+    /* Pods that were created before this were among them, by the API server's clock. 0: none; else at_ms is set. */
+    int64_t until_ms;
+};
+
 struct cr_consumer_status {
     char *name;
     char *kind;
@@ -131,11 +141,13 @@ struct cr_consumer_status {
     struct cr_restart_times restarts; /* as many as the breaker counts; in status with their milliseconds */
     struct cr_strvec examples;        /* at most 5 pods that are stale or unknown, "name: why" */
     unsigned warnings;                /* CR_WARNING_* bits: what holds nothing, and a person should know */
+    struct cr_verification verification;
 };
 
 struct cr_condition {
     const char *type; /* static: "Ready", "Converged", "Rotating", "Blocked", "Degraded", "ExpiringSoon", "Conflict" */
     bool status;
+    bool unknown; /* whether it holds cannot be known; status is false then */
     char *reason;
     char *message;
     int64_t transition_ms;
@@ -199,6 +211,9 @@ void cr_status_keep_consumers(struct cr_policy_status *status, const struct cr_s
 /* Sets a condition; its transition time moves only when the status flips. type as in cr_condition_types. */
 void cr_status_condition(struct cr_policy_status *status, const char *type, bool value, const char *reason,
                          const char *message, int64_t generation, int64_t now_ms);
+/* The same of one that cannot be known: "Unknown". */
+void cr_status_condition_unknown(struct cr_policy_status *status, const char *type, const char *reason,
+                                 const char *message, int64_t generation, int64_t now_ms);
 const struct cr_condition *cr_status_condition_get(const struct cr_policy_status *status, const char *type);
 /* Whether a person should know of it: Ready and Converged when they are not True, of the others but Rotating those that
  * are. One that is not set is no trouble. */

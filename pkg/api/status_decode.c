@@ -241,6 +241,18 @@ static void decode_restarts(const struct cr_json *json, struct cr_restart_times 
     }
 }
 
+static void decode_verification(const struct cr_json *json, struct cr_verification *out)
+{
+    read_hex(json, "of", out->of, sizeof out->of);
+    if (!*out->of)
+        return;
+    out->since_ms = cr_status_time_or_0(json, "since");
+    out->until_ms = cr_status_time_or_0(json, "until");
+    out->at_ms = cr_status_time_or_0(json, "at");
+    if (!out->at_ms)
+        out->at_ms = out->until_ms;
+}
+
 /* Those of another version are passed over. */
 static void decode_warnings(const struct cr_json *json, unsigned *out)
 {
@@ -277,6 +289,7 @@ static void decode_consumer(const struct cr_json *json, struct cr_policy_status 
     out->evicting = cr_status_text_or_null(json, "evicting");
     decode_restarts(json, &out->restarts);
     decode_warnings(json, &out->warnings);
+    decode_verification(cr_json_get(json, "verification"), &out->verification);
     const struct cr_json *examples = cr_json_get(json, "examples");
     for (const struct cr_json *c = cr_json_first(examples); c && out->examples.len < CR_EXAMPLES_MAX;
          c = cr_json_next(c))

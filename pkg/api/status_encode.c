@@ -273,6 +273,22 @@ static void encode_restart(struct cr_json *object, const struct cr_consumer_stat
     encode_steps(object, &consumer->restarts, steps);
 }
 
+/* Since when they are asked counts as long as they are. In brief, when they were seen is left out: it was after
+ * `until`.
+ */
+static void encode_verification(struct cr_json *object, const struct cr_verification *verification, bool brief)
+{
+    if (!*verification->of)
+        return;
+    struct cr_json *out = cr_json_object_in(object, "verification");
+    cr_json_set_string(out, "of", verification->of);
+    if (!verification->at_ms)
+        cr_status_set_time(out, "since", verification->since_ms);
+    if (!brief || !verification->until_ms)
+        cr_status_set_time(out, "at", verification->at_ms);
+    cr_status_set_time(out, "until", verification->until_ms);
+}
+
 /* What programs read of it. */
 static void encode_reasons(struct cr_json *object, const struct cr_consumer_status *consumer)
 {
@@ -303,6 +319,7 @@ static struct cr_json *encode_consumer(const struct cr_consumer_status *consumer
     cr_status_set_time(object, "lastRestart", consumer->last_restart_ms);
     cr_status_set_time_micro(object, "since", consumer->since_ms);
     encode_restart(object, consumer, CR_RESTART_TIMES_MAX);
+    encode_verification(object, &consumer->verification, false);
     add_strings(object, "examples", &consumer->examples, CR_EXAMPLES_MAX, WORD_MAX);
     return object;
 }
@@ -317,6 +334,7 @@ static struct cr_json *encode_brief(const struct cr_consumer_status *consumer)
     encode_reasons(object, consumer);
     cr_status_set_time_micro(object, "since", consumer->since_ms); /* evictions are counted by it */
     encode_restart(object, consumer, STEPS_BRIEF);
+    encode_verification(object, &consumer->verification, true);
     return object;
 }
 

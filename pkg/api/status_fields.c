@@ -108,10 +108,11 @@ void cr_conditions_set(struct cr_condition *conditions, const char *const *types
     if (i == count)
         return;
     struct cr_condition *condition = &conditions[i];
-    if (!condition->reason || condition->status != value->status)
+    if (!condition->reason || condition->status != value->status || condition->unknown != value->unknown)
         condition->transition_ms = value->transition_ms;
     condition->type = types[i];
     condition->status = value->status;
+    condition->unknown = value->unknown;
     condition->observed_generation = value->observed_generation;
     cr_strset(&condition->reason, cr_or_empty(value->reason));
     cr_strset(&condition->message, cr_or_empty(value->message));
@@ -124,6 +125,7 @@ void cr_conditions_tell(struct cr_condition *conditions, const char *const *type
     cr_autofree char *message = cr_strdup_or_null(text->message);
     const struct cr_condition condition = {.type = text->type,
                                            .status = text->status,
+                                           .unknown = text->unknown,
                                            .reason = reason,
                                            .message = message,
                                            .transition_ms = now_ms,
@@ -147,6 +149,13 @@ void cr_conditions_own(struct cr_condition *to, size_t count)
     }
 }
 
+static const char *word_of(const struct cr_condition *condition)
+{
+    if (condition->unknown)
+        return "Unknown";
+    return condition->status ? "True" : "False";
+}
+
 /* metav1.Condition requires every member but observedGeneration. */
 struct cr_json *cr_conditions_encode(const struct cr_condition *conditions, size_t count)
 {
@@ -159,7 +168,7 @@ struct cr_json *cr_conditions_encode(const struct cr_condition *conditions, size
         char time[CR_TIME_TEXT];
         cr_time_format(condition->transition_ms, time);
         cr_json_set_string(object, "type", condition->type);
-        cr_json_set_string(object, "status", condition->status ? "True" : "False");
+        cr_json_set_string(object, "status", word_of(condition));
         cr_json_set_int(object, "observedGeneration", condition->observed_generation);
         cr_json_set_string(object, "lastTransitionTime", time);
         cr_status_set_text(object, "reason", condition->reason, CR_STATUS_WORD_MAX);
@@ -174,14 +183,16 @@ static void decode_condition(const struct cr_json *json, struct cr_condition *co
     const char *value = cr_json_string(cr_json_get(json, "status"));
     const char *reason = cr_json_string(cr_json_get(json, "reason"));
     bool is_true = cr_streq(value, "True");
+    bool is_unknown = cr_streq(value, "Unknown");
     int64_t transition_ms = 0;
-    if (!reason || (!is_true && !cr_streq(value, "False")) ||
+    if (!reason || (!is_true && !is_unknown && !cr_streq(value, "False")) ||
         !cr_status_read_time(json, "lastTransitionTime", &transition_ms))
         return;
     cr_autofree char *its_reason = cr_strdup(reason);
     cr_autofree char *message = cr_status_text_or_null(json, "message");
     struct cr_condition condition = {.type = cr_json_string(cr_json_get(json, "type")),
                                      .status = is_true,
+                                     .unknown = is_unknown,
                                      .reason = its_reason,
                                      .message = message,
                                      .transition_ms = transition_ms,

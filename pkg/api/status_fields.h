@@ -38,6 +38,7 @@ struct cr_condition_text {
     bool status;
     const char *reason;
     const char *message;
+    bool unknown;
 };
 void cr_conditions_tell(struct cr_condition *conditions, const char *const *types, size_t count,
                         const struct cr_condition_text *text, int64_t generation, int64_t now_ms);

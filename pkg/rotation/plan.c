@@ -93,6 +93,7 @@ void cr_plan_make(const struct cr_world *world, struct cr_plan *plan)
     cr_plan_consumers(&ctx);
     if (!plan->record_first)
         cr_plan_settle(&ctx);
+    cr_plan_verification(&ctx);
     cr_plan_conditions(&ctx);
     if (plan->record_first)
         drop_acts(plan);
@@ -127,7 +128,7 @@ static void not_ready(const struct cr_policy_status *before, int64_t generation,
     out->observed_generation = generation;
     out->stage = CR_STAGE_HELD;
     cr_status_condition(out, "Ready", false, reason, problem, generation, now_ms);
-    cr_status_condition(out, "Converged", false, reason, "Not known: nothing is looked at.", generation, now_ms);
+    cr_status_condition_unknown(out, "Converged", reason, "Nothing is looked at.", generation, now_ms);
 }
 
 void cr_plan_invalid(const struct cr_policy_status *before, int64_t generation, const char *problem, int64_t now_ms,

@@ -117,12 +117,9 @@ static int64_t newest_ms(const struct plan_consumer *consumer)
     return newest;
 }
 
-static int64_t probe_interval_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+int64_t cr_plan_probe_pause_ms(const struct plan_consumer *consumer, int64_t age_ms, size_t places)
 {
-    const struct cr_policy_verify *verify = &consumer->spec->verify;
-    int64_t newest = newest_ms(consumer);
-    int64_t age_ms = ctx->world->now_ms - newest;
-    int64_t pause_ms = asks_much(verify) ? 1000 : 200;
+    int64_t pause_ms = asks_much(&consumer->spec->verify) ? 1000 : 200;
     if (age_ms >= 10 * 60 * 1000)
         pause_ms = 30 * 1000;
     else if (age_ms >= 2 * 60 * 1000)
@@ -130,9 +127,15 @@ static int64_t probe_interval_ms(const struct plan_ctx *ctx, const struct plan_c
     else if (age_ms >= 15 * 1000)
         pause_ms = 1000;
     /* Many pods are asked less often: a handshake costs either side about a millisecond. */
-    size_t asked = verify->endpoints_len + (verify->certs_port != 0) + (cr_plan_reloader_port(ctx, consumer) != 0);
-    int64_t least_ms = (int64_t)(consumer->world->pods_len * asked) * 1000 / PROBES_PER_SECOND;
+    int64_t least_ms = (int64_t)(consumer->world->pods_len * places) * 1000 / PROBES_PER_SECOND;
     return pause_ms > least_ms ? pause_ms : least_ms;
+}
+
+static int64_t probe_interval_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    const struct cr_policy_verify *verify = &consumer->spec->verify;
+    size_t places = verify->endpoints_len + (verify->certs_port != 0) + (cr_plan_reloader_port(ctx, consumer) != 0);
+    return cr_plan_probe_pause_ms(consumer, ctx->world->now_ms - newest_ms(consumer), places);
 }
 
 bool cr_plan_seen_old_lately(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,

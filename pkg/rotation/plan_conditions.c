@@ -23,6 +23,12 @@ static void set(struct plan_ctx *ctx, const char *type, bool value, const char *
                         ctx->world->now_ms - ctx->world->now_ms % 1000);
 }
 
+static void set_unknown(struct plan_ctx *ctx, const char *type, const char *reason, const char *message)
+{
+    cr_status_condition_unknown(&ctx->plan->status, type, reason, message, ctx->world->policy->generation,
+                                ctx->world->now_ms - ctx->world->now_ms % 1000);
+}
+
 static void add_line(struct cr_buf *text, const char *line)
 {
     if (text->len)
@@ -203,6 +209,22 @@ static void add_what_was_checked(const struct plan_ctx *ctx, struct cr_buf *text
                                                       : "");
 }
 
+/* What was there at first sight is taken as given: of such a leaf, or of trust that comes alone, nobody has seen more.
+ */
+static bool is_baseline(const struct cr_secret_status *secret)
+{
+    return secret->has_settled &&
+           (secret->settled.has_leaf ? secret->leaf_by : secret->trust_by) == CR_SETTLED_FIRST_SIGHT;
+}
+
+static bool any_baseline(const struct cr_policy_status *status)
+{
+    for (size_t i = 0; i < status->secrets_len; i++)
+        if (is_baseline(&status->secrets[i]))
+            return true;
+    return false;
+}
+
 /* What was seen and what was not, of the last change of each Secret. */
 static void has_converged(struct plan_ctx *ctx)
 {
@@ -215,14 +237,32 @@ static void has_converged(struct plan_ctx *ctx)
         trust.of[secret->trust_by] += secret->has_settled && cr_material_has_trust(&secret->settled);
     }
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
-    cr_buf_puts(&text, "Every consumer has the material that its Secrets hold.");
+    bool baseline = any_baseline(status);
+    cr_buf_puts(&text, baseline ? "No change was seen that a consumer does not have."
+                                : "Every consumer has the material that its Secrets hold.");
     add_levels(&text, " Leaves: ", &leaf);
     add_levels(&text, " Trust: ", &trust);
     if (leaf.of[CR_SETTLED_INFERRED] || trust.of[CR_SETTLED_INFERRED])
         cr_buf_puts(&text, " What no port or page shows is inferred from pod starts and reload delays.");
     if (leaf.of[CR_SETTLED_VERIFIED])
         add_what_was_checked(ctx, &text);
-    set(ctx, "Converged", true, "Converged", cr_buf_text(&text));
+    if (leaf.of[CR_SETTLED_FIRST_SIGHT] || trust.of[CR_SETTLED_FIRST_SIGHT])
+        cr_buf_puts(&text, " What pods had at first sight is taken as given, not observed.");
+    set(ctx, "Converged", true, baseline ? "Baseline" : "Converged", cr_buf_text(&text));
+}
+
+/* Of consumers at rest, what their pods were seen to show, or were not. The worst reason counts. */
+static enum cr_hold add_unseen(const struct plan_ctx *ctx, struct cr_buf *text)
+{
+    enum cr_hold worst = CR_HOLD_NONE;
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
+        const struct cr_consumer_status *consumer = ctx->consumers[i].status;
+        if (!cr_hold_is_unseen(consumer->gate.hold))
+            continue;
+        worst = worst == CR_HOLD_OTHER_CERTIFICATE ? worst : consumer->gate.hold;
+        cr_buf_printf(text, "%s%s: %s.", text->len ? " " : "", consumer->name, consumer->gate.text);
+    }
+    return worst;
 }
 
 static void converged(struct plan_ctx *ctx)
@@ -238,8 +278,13 @@ static void converged(struct plan_ctx *ctx)
         if (ctx->world->trust_refused)
             add_problem(&text, &reason, cr_trust_reason_name(ctx->world->trust_refused),
                         cr_strdup(ctx->world->trust_refused_text));
+        enum cr_hold unseen = add_unseen(ctx, &text);
+        if (!reason && unseen == CR_HOLD_OTHER_CERTIFICATE)
+            reason = cr_hold_name(unseen);
         if (reason)
             set(ctx, "Converged", false, reason, cr_buf_text(&text));
+        else if (unseen)
+            set_unknown(ctx, "Converged", cr_hold_name(unseen), cr_buf_text(&text));
         else
             has_converged(ctx);
         return;
@@ -294,6 +339,18 @@ static bool waits_for_evidence(const struct plan_consumer *consumer)
     return state == CR_CONSUMER_VERIFYING || state == CR_CONSUMER_BLOCKED ||
            (state == CR_CONSUMER_RESTARTING && cr_plan_drains(consumer) &&
             consumer->rollout.state == CR_ROLLOUT_COMPLETE);
+}
+
+/* At rest. */
+static void add_unseen_late(const struct plan_ctx *ctx, struct cr_buf *text)
+{
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
+        const struct plan_consumer *consumer = &ctx->consumers[i];
+        if (!consumer->unseen_late || !cr_hold_is_unseen(consumer->status->gate.hold))
+            continue;
+        cr_autofree char *line = cr_asprintf("%s: %s", consumer->spec->name, consumer->status->gate.text);
+        add_line(text, line);
+    }
 }
 
 /* Unverifiable pods are told once the time to verify them is over, not while it runs. */
@@ -425,6 +482,7 @@ static void degraded(struct plan_ctx *ctx)
     }
     size_t before = text.len;
     add_unverifiable(ctx, &text);
+    add_unseen_late(ctx, &text);
     if (!reason && text.len > before)
         reason = "NotVerified";
     if (ctx->world->trust_refused) {

@@ -31,6 +31,13 @@ static struct cr_gate at_rest(const struct plan_consumer *consumer)
     return consumer->held_by.hold == CR_HOLD_NO_SECRET ? cr_gate_copy(&consumer->held_by) : CR_GATE_OPEN;
 }
 
+/* Nothing was done for it, whatever its pods were last seen to show at rest (plan_verification.c). */
+static bool was_idle(const struct cr_consumer_status *status)
+{
+    return status->state == CR_CONSUMER_IDLE ||
+           (status->state == CR_CONSUMER_VERIFYING && cr_hold_is_unseen(status->gate.hold) && !status->since_ms);
+}
+
 /* Nothing is to be done for it. What the last rotation decided stays in sight; what was under way is over, unless its
  * Secret broke meanwhile. */
 static void rest(const struct plan_consumer *consumer)
@@ -41,10 +48,10 @@ static void rest(const struct plan_consumer *consumer)
         return;
     }
     /* Of one that is listed in brief only the state is remembered. */
-    if (!status->reason && status->state == CR_CONSUMER_IDLE)
+    bool idle = was_idle(status);
+    if (!status->reason && idle)
         cr_strset(&status->reason, "No change was seen since certroll began to watch.");
-    cr_plan_set_held(status, status->state == CR_CONSUMER_IDLE ? CR_CONSUMER_IDLE : CR_CONSUMER_CONVERGED,
-                     at_rest(consumer));
+    cr_plan_set_held(status, idle ? CR_CONSUMER_IDLE : CR_CONSUMER_CONVERGED, at_rest(consumer));
     cr_strvec_dispose(&status->examples);
 }
 

@@ -71,6 +71,7 @@ struct plan_consumer {
     struct cr_budget_verdict way;   /* once budgets were asked */
     bool under_way;                 /* a restart of it by this policy is: it takes pods away */
     bool begins;                    /* with this very plan */
+    bool unseen_late;               /* at rest: a pod has not shown in time what it should, or shows something else */
 };
 
 struct plan_ctx {
@@ -273,6 +274,8 @@ struct cr_gate cr_plan_fresh(struct plan_ctx *ctx, struct plan_consumer *consume
 bool cr_plan_awaits_kubelet(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod);
 /* plan_care.c: nudges, probes and evictions. */
 void cr_plan_care(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+/* How long to wait between two looks at a pod that is asked in so many places, so long after that began. */
+int64_t cr_plan_probe_pause_ms(const struct plan_consumer *consumer, int64_t age_ms, size_t places);
 /* A new pod that serves the old leaf may be evicted now, as far as pauses, refusals and windows go. */
 bool cr_plan_repair_is_due(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* When its endpoints were asked: the one that was asked the longest ago. 0: one never was. */
@@ -349,6 +352,9 @@ bool cr_plan_old_pods_have_ended(const struct plan_ctx *ctx, const struct plan_c
 int64_t cr_plan_drain_allowance_ms(const struct plan_consumer *consumer);
 /* Its shutdown manager's times cannot hold in its pods: "web: container envoy: ...". Owned; NULL: they can. */
 char *cr_plan_misfit(const struct plan_consumer *consumer);
+/* plan_verification.c: looks at what pods show of that which has settled, where nobody has seen it yet. Sets the state
+ * of consumers at rest. To be asked when it is known what has settled. */
+void cr_plan_verification(struct plan_ctx *ctx);
 /* plan_conditions.c */
 void cr_plan_conditions(struct plan_ctx *ctx);
 

@@ -55,9 +55,19 @@ static enum cr_shown judge_leaf(const struct cr_sightings_input *in, const struc
         *text = "still serves the old leaf";
         return CR_SHOWN_OLD;
     }
-    *text = has(in->others, leaf) ? "serves the leaf of another Secret"
-                                  : "serves a leaf that is neither the new nor the old one";
+    if (has(in->others, leaf))
+        *text = "serves the leaf of another Secret";
+    else
+        *text = in->old ? "serves a leaf that is neither the new nor the old one" : "serves another certificate";
     return CR_SHOWN_UNKNOWN;
+}
+
+/* The look was good, and what it saw is not what it should be. */
+static bool is_other(const struct cr_sightings_input *in, size_t index, enum cr_shown shown)
+{
+    const struct cr_sighting *sighting = &in->sightings[index];
+    return shown == CR_SHOWN_UNKNOWN && sighting->seen == CR_SEEN_LEAF && sighting->leaf[0] &&
+           sighting->at_ms >= in->since_ms && !cr_streq(sighting->leaf, in->leaf);
 }
 
 static enum cr_shown judge_endpoint(const struct cr_sightings_input *in, size_t index, const char **text)
@@ -109,9 +119,11 @@ void cr_sightings_judge(const struct cr_sightings_input *in, struct cr_shown_lea
         enum cr_shown shown = judge_endpoint(in, i, &text);
         if (shown == CR_SHOWN_OLD && in->sightings[i].at_ms > out->old_ms)
             out->old_ms = in->sightings[i].at_ms;
-        if (weight(shown) <= weight(out->shown))
+        bool other = is_other(in, i, shown);
+        if (weight(shown) < weight(out->shown) || (weight(shown) == weight(out->shown) && other <= out->other))
             continue;
         out->shown = shown;
+        out->other = other;
         if (shown != CR_SHOWN_NEW)
             explain(in, i, text, out);
     }

@@ -42,7 +42,7 @@ struct cr_sightings_input {
     const char *secret;             /* whose leaf has changed */
     const char *leaf;               /* the new one */
     const struct cr_strvec *names;  /* that it is for; NULL: none */
-    const struct cr_strvec *old;    /* those before; may be NULL */
+    const struct cr_strvec *old;    /* those before; NULL: nothing has changed that is known */
     const struct cr_strvec *others; /* leaves of the policy's other Secrets: settled, new and old; may be NULL */
     const struct cr_policy_verify *verify;
     const struct cr_sighting *sightings; /* parallel to verify->endpoints */
@@ -63,6 +63,7 @@ enum { CR_SHOWN_WHY = 160 };
 struct cr_shown_leaf {
     enum cr_shown shown;
     int64_t old_ms;         /* with CR_SHOWN_OLD: when an old leaf was last seen */
+    bool other;             /* with CR_SHOWN_UNKNOWN: a leaf was seen, and it is another one */
     char why[CR_SHOWN_WHY]; /* old, unknown: "port 8443 (web.example) still serves the old leaf" */
 };
 

@@ -39,7 +39,7 @@ def test_a_bare_pod_is_told_until_it_is_gone(control_plane: ControlPlane, namesp
 
         try:
             lane.wait_settled()
-            assert conditions()["Converged"] == ("True", "Converged")  # nothing has changed yet
+            assert conditions()["Converged"] == ("True", "Baseline")  # nothing has changed yet
             lane.rotate()
             wait_until("it to be told", lambda: conditions()["Degraded"] == ("True", "UnmanagedPod"))
             assert conditions()["Converged"] == ("False", "UnmanagedPod")

@@ -263,10 +263,13 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A cluster that has been seen and is at rest, some time later. */
+/* A cluster that has been seen, its pods as well, and is at rest, some time later. */
 static struct cluster *at_rest(void **state)
 {
     struct cluster *c = *state;
+    recorded_plan(c);
+    see_all(c, 0, "envoy-leaf-1");
+    see_all(c, 1, "rl-leaf-1");
     recorded_plan(c);
     write_status(c);
     c->now_ms += 60 * 1000;
@@ -303,6 +306,7 @@ static void assert_no_acts(const struct cr_plan *p)
 
 /* --- seeing --- */
 
+/* But for a look at what pods serve (test_plan_verification.c). */
 static void first_sight_is_recorded_and_nothing_is_done(void **state)
 {
     struct cluster *c = *state;
@@ -312,6 +316,15 @@ static void first_sight_is_recorded_and_nothing_is_done(void **state)
     write_status(c);
     p = plan(c);
     assert_false(p->record_first);
+    assert_int_equal(p->restarts_len + p->nudges_len + p->evictions_len, 0);
+    assert_int_equal(p->probes_len, 2 * PODS);
+    assert_false(status_would_change(c));
+    see_all(c, 0, "envoy-leaf-1");
+    see_all(c, 1, "rl-leaf-1");
+    p = plan(c);
+    assert_no_acts(p);
+    write_status(c);
+    p = plan(c);
     assert_no_acts(p);
     assert_false(status_would_change(c));
     assert_true(condition(c, "Converged"));

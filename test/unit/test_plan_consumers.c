@@ -59,6 +59,7 @@ static void a_consumer_that_uses_none_of_the_secrets_is_told(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{}", 2);
+    scene_see_all(s, "1");
     mount(s, 1, "wbe");
     scene_plan(s);
     assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_NONE);
@@ -83,6 +84,7 @@ static void what_is_mounted_again_is_met(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
+    scene_see_all(s, "1");
     cr_strset(&s->policy->secrets[0].name, "wbe");
     scene_due(s);
     assert_unmet(s, "UsesNoSecret");
@@ -98,6 +100,7 @@ static void a_workload_that_is_not_there_is_told_unless_it_is_optional(void **st
     (void)state;
     for (int optional = 0; optional < 2; optional++) {
         CR_CLEANUP(scene) struct scene *s = scene_new("{}", 2);
+        scene_see_all(s, "1");
         s->consumers[1].found = false;
         s->policy->consumers[1].optional = optional;
         scene_plan(s);
@@ -121,6 +124,7 @@ static void a_secret_that_is_not_there_is_told(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
+    scene_see_all(s, "1");
     s->secret = (struct cr_world_secret){0};
     scene_plan(s);
     assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_NO_SECRET);
@@ -139,6 +143,7 @@ static void a_policy_without_any_secret_is_not_ready(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
+    scene_see_all(s, "1");
     size_t len = s->policy->secrets_len;
     s->policy->secrets_len = 0; /* a selector that matches none */
     scene_due(s);

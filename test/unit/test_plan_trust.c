@@ -208,6 +208,17 @@ static const char *converged(const struct town *t)
     return cr_status_condition_get(&t->s->plan.status, "Converged")->message;
 }
 
+static const char *reason(const struct town *t)
+{
+    return cr_status_condition_get(&t->s->plan.status, "Converged")->reason;
+}
+
+static void see_leaves(struct town *t, const char *leaf)
+{
+    for (size_t i = 0; i < t->s->consumers[0].pods_len; i++)
+        scene_see(t->s, 0, i, leaf);
+}
+
 /* --- a server that reloads --- */
 
 static void a_ca_that_is_announced_has_arrived_at_once(void **state)
@@ -233,9 +244,12 @@ static void a_ca_that_is_announced_has_arrived_at_once(void **state)
     after(&t, 700);
     assert_settled(&t, CR_SETTLED_VERIFIED, CR_SETTLED_FIRST_SIGHT);
     assert_int_equal(secret(&t)->settled_ms, t.s->now_ms - t.s->now_ms % SECOND);
+    assert_string_equal(reason(&t), "NotVerified"); /* of the leaf nothing is known, which was there at first sight */
+    see_leaves(&t, "leaf");
+    after(&t, 0);
     assert_string_equal(converged(&t),
-                        "Every consumer has the material that its Secrets hold. Leaves: 1 unchanged since "
-                        "first sight. Trust: 1 verified.");
+                        "Every consumer has the material that its Secrets hold. Leaves: 1 verified. Trust: 1 "
+                        "verified.");
     p = after(&t, SECOND);
     assert_int_equal(p->probes_len, 0);
 }
@@ -305,6 +319,8 @@ static void who_asks_its_clients_for_nothing_is_judged_by_time(void **state)
     assert_int_equal(p->probes_len, 2);
     after(&t, 100 * SECOND);
     assert_settled(&t, CR_SETTLED_INFERRED, CR_SETTLED_FIRST_SIGHT);
+    see_leaves(&t, "leaf");
+    after(&t, 0);
     assert_non_null(strstr(converged(&t), "Trust: 1 inferred. What no port or page shows is inferred"));
 }
 
@@ -638,7 +654,8 @@ static enum cr_evidence judge_beside_admin(const char *admin_leaf, const char *a
     cr_plan_make(&world, &plan);
     policy->secrets = one;
     policy->secrets_len = 1;
-    return plan.status.consumers[0].pods.verified == 2 ? CR_EVIDENCE_VERIFIED : CR_EVIDENCE_UNKNOWN;
+    const struct cr_secret_status *web = cr_status_secret(&plan.status, "web");
+    return !web->pending.set && web->trust_by == CR_SETTLED_VERIFIED ? CR_EVIDENCE_VERIFIED : CR_EVIDENCE_UNKNOWN;
 }
 
 static void an_endpoint_speaks_for_the_secret_whose_leaf_it_serves(void **state)

@@ -145,7 +145,9 @@ static void fill(struct cr_policy_status *status)
         .steps = {[1] = {"0a1b2c3d4e5f", CR_STAGE_BIT(CR_STAGE_TRUSTING) | CR_STAGE_BIT(CR_STAGE_SWITCHING)}},
         .len = 2};
     cr_strvec_add(&consumer->examples, "rate-limit-1: serves the old leaf");
+    consumer->verification = (struct cr_verification){.of = "00c0ffee00c0ffee", .at_ms = NOW, .until_ms = NOW - 1000};
     cr_status_condition(status, "Ready", true, "Watching", "all is watched", 4, NOW);
+    cr_status_condition_unknown(status, "Converged", "NotVerified", "who knows", 4, NOW);
     cr_status_condition(status, "Rotating", false, "Idle", "", 3, NOW);
     cr_status_condition(status, "Degraded", true, "KeyMismatch", "Secret broken: see there", 4, NOW);
     add_record(status, 0xabc, "envoy");
@@ -219,6 +221,12 @@ static void test_remembered_material_survives(void **state)
     assert_int_equal(cr_status_consumer(&again, "rate-limit")->last_restart_ms, NOW);
     assert_int_equal(cr_status_consumer(&again, "rate-limit")->evicted_until_ms, NOW - 1000);
     assert_string_equal(cr_status_consumer(&again, "rate-limit")->evicting, "uid-of-a-pod");
+    const struct cr_verification *verification = &cr_status_consumer(&again, "rate-limit")->verification;
+    assert_string_equal(verification->of, "00c0ffee00c0ffee");
+    assert_int_equal(verification->at_ms, NOW);
+    assert_int_equal(verification->until_ms, NOW - 1000);
+    const struct cr_condition *converged = cr_status_condition_get(&again, "Converged");
+    assert_true(converged->unknown && !converged->status && cr_condition_is_trouble(converged));
     assert_int_equal(again.history[0].changes, CR_CHANGE_KEY_CHANGED);
 }
 
@@ -367,7 +375,7 @@ static void test_garbage_reads_as_absent(void **state)
         "\"x\"}",
         "{\"secrets\":[7,null,{},{\"name\":7},{\"name\":\"\"}],\"consumers\":[[],{\"name\":null}],"
         "\"conditions\":[0,{},{\"type\":\"Ready\"},{\"type\":\"Odd\",\"status\":\"True\",\"reason\":\"R\"},"
-        "{\"type\":\"Ready\",\"status\":\"Unknown\",\"reason\":\"R\"},"
+        "{\"type\":\"Ready\",\"status\":\"Perhaps\",\"reason\":\"R\"},"
         "{\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"R\",\"lastTransitionTime\":\"x\"}],"
         "\"history\":[{},{\"id\":\"zz\",\"secret\":\"s\",\"changes\":[]},{\"id\":\"ab\",\"changes\":[]}]}",
     };
@@ -567,6 +575,8 @@ static void add_big_consumer(struct cr_policy_status *status, unsigned number, u
             "0a1b2c3d4e5f",
             CR_STAGE_BIT(CR_STAGE_TRUSTING) | CR_STAGE_BIT(CR_STAGE_SWITCHING) | CR_STAGE_BIT(CR_STAGE_RETIRING)};
     }
+    consumer->verification =
+        (struct cr_verification){.of = "0123456789abcdef", .since_ms = NOW, .at_ms = NOW, .until_ms = NOW};
     for (int i = 0; i < CR_EXAMPLES_MAX; i++)
         cr_strvec_add(&consumer->examples, target);
 }
@@ -842,6 +852,13 @@ static void test_transition_time_moves_only_when_the_status_flips(void **state)
         assert_int_equal(ready->transition_ms, steps[i].transition);
         assert_int_equal(ready->observed_generation, i);
     }
+    cr_status_condition_unknown(&status, "Ready", "Other", "m", 7, NOW + 6);
+    const struct cr_condition *unknown = cr_status_condition_get(&status, "Ready");
+    assert_true(unknown->unknown && !unknown->status);
+    assert_int_equal(unknown->transition_ms, NOW + 6);
+    cr_status_condition(&status, "Ready", false, "Other", "m", 8, NOW + 7);
+    assert_false(unknown->unknown);
+    assert_int_equal(unknown->transition_ms, NOW + 7);
     cr_status_condition(&status, "NoSuchType", true, "R", "m", 1, NOW);
     assert_null(cr_status_condition_get(&status, "NoSuchType"));
     assert_null(cr_status_condition_get(&status, NULL));

@@ -223,6 +223,13 @@ static inline void scene_see(struct scene *s, size_t consumer, size_t slot, cons
     cr_sha256_hex(leaf, strlen(leaf), seen->leaf);
 }
 
+static inline void scene_see_all(struct scene *s, const char *leaf)
+{
+    for (size_t i = 0; i < s->policy->consumers_len; i++)
+        for (size_t p = 0; p < s->consumers[i].pods_len; p++)
+            scene_see(s, i, p, leaf);
+}
+
 /* At rest for a minute, then the Secret changes; coalesce is over. */
 static inline void scene_change(struct scene *s, const char *leaf)
 {

@@ -209,6 +209,7 @@ static enum seen look(const struct plan_ctx *ctx, const struct plan_consumer *co
         struct cr_shown_leaf shown;
         cr_sightings_judge(&(struct cr_sightings_input){.secret = secret->name,
                                                         .leaf = secret->settled.leaf,
+                                                        .names = &secret->settled.names,
                                                         .others = &wanted->items[i].others,
                                                         .verify = &consumer->spec->verify,
                                                         .sightings = pod->sightings,

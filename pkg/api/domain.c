@@ -4,6 +4,7 @@
 #include "api/domain_leaf.h"
 #include "api/domain_target.h"
 #include "api/node.h"
+#include "api/status_fields.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
@@ -36,7 +37,13 @@ void cr_domain_free(struct cr_domain *domain)
     free(domain->uid);
     free(domain->resource_version);
     free(domain->rotate_token);
+    cr_strvec_dispose(&domain->distrust);
     free(domain);
+}
+
+bool cr_domain_distrusts(const struct cr_domain *domain, const char *fingerprint)
+{
+    return cr_strvec_has(&domain->distrust, fingerprint);
 }
 
 char *cr_domain_title(const struct cr_domain *domain)
@@ -75,6 +82,19 @@ static bool decode_evidence(const struct cr_node *spec, struct cr_domain_evidenc
            CR_NODE_ENUM(&node, "leaf", levels, CR_LEVEL_INFERRED, &out->leaf, err) &&
            CR_NODE_ENUM(&node, "uncovered", uncovered, CR_UNCOVERED_WAIT, &out->uncovered, err) &&
            cr_node_duration(&node, "stageDeadline", deadline_range, &out->stage_deadline_ms, err);
+}
+
+static bool decode_distrust(const struct cr_node *spec, struct cr_strvec *out, struct cr_error *err)
+{
+    if (!cr_node_strings(spec, "distrust", CR_DOMAIN_DISTRUST_MAX, out, err))
+        return false;
+    for (size_t i = 0; i < out->len; i++)
+        if (!cr_status_is_digest(out->items[i]))
+            return cr_error_set(err, CR_ERR_INVALID,
+                                "%s.distrust: '%s' is no fingerprint of a CA: 64 digits of hex in small letters, as "
+                                "status.cas has them",
+                                spec->path, out->items[i]);
+    return true;
 }
 
 /* A CA that others hold is not ours to rotate. */
@@ -163,8 +183,9 @@ static bool decode_spec(const struct cr_node *spec, struct cr_domain *domain, st
            cr_domain_targets_decode(spec, domain, err) &&
            cr_node_int(spec, "retainPrevious", retain_range, &domain->retain_previous, err) &&
            CR_NODE_ENUM(spec, "retire", retires, CR_RETIRE_NEXT_ROTATION, &domain->retire, err) &&
-           decode_evidence(spec, &domain->evidence, err) && decode_rotate(spec, domain, err) &&
-           check_purpose(domain, err) && check_leaves(domain, err) && check_targets(domain, err);
+           decode_distrust(spec, &domain->distrust, err) && decode_evidence(spec, &domain->evidence, err) &&
+           decode_rotate(spec, domain, err) && check_purpose(domain, err) && check_leaves(domain, err) &&
+           check_targets(domain, err);
 }
 
 struct cr_domain *cr_domain_decode(const struct cr_json *object, struct cr_error *err)

@@ -20,7 +20,13 @@
 #define CR_CLUSTER_DOMAIN_PLURAL "clustertrustdomains"
 
 /* As in the schemas. */
-enum { CR_DOMAIN_LEAVES_MAX = 64, CR_DOMAIN_TARGETS_MAX = 32, CR_DOMAIN_NAMES_MAX = 32, CR_DOMAIN_RETAIN_MAX = 8 };
+enum {
+    CR_DOMAIN_LEAVES_MAX = 64,
+    CR_DOMAIN_TARGETS_MAX = 32,
+    CR_DOMAIN_NAMES_MAX = 32,
+    CR_DOMAIN_RETAIN_MAX = 8,
+    CR_DOMAIN_DISTRUST_MAX = 16
+};
 /* Objects that a domain writes, with those that its selectors bring. */
 enum { CR_DOMAIN_OBJECTS_MAX = 512 };
 
@@ -125,6 +131,7 @@ struct cr_domain {
     size_t targets_len;
     int retain_previous;
     enum cr_retire retire;
+    struct cr_strvec distrust; /* fingerprints of CAs: SHA-256 of the DER, in hex */
     struct cr_domain_evidence_spec evidence;
     char *rotate_token; /* NULL: none */
     enum cr_rotate_what rotate;
@@ -134,6 +141,9 @@ struct cr_domain {
 struct cr_domain *cr_domain_decode(const struct cr_json *object, struct cr_error *err) CR_MUST_USE;
 void cr_domain_free(struct cr_domain *domain);
 CR_DEFINE_CLEANUP(cr_domain, struct cr_domain, cr_domain_free)
+
+/* spec.distrust lists the CA of that fingerprint. */
+bool cr_domain_distrusts(const struct cr_domain *domain, const char *fingerprint);
 
 /* For annotations, labels and messages: "ns/name" or "name" of the cluster kind. Owned. */
 char *cr_domain_title(const struct cr_domain *domain);

@@ -7,7 +7,7 @@
 #include "base/strings.h"
 
 const char *const cr_domain_condition_types[CR_DOMAIN_CONDITIONS] = {
-    "Ready", "Converged", "Rotating", "Held", "Degraded", "ExpiringSoon",
+    "Ready", "Converged", "Rotating", "Held", "Degraded", "ExpiringSoon", "Distrusted",
 };
 
 static const char *const parts[] = {[CR_CA_NEXT] = "Next", [CR_CA_CURRENT] = "Current", [CR_CA_PREVIOUS] = "Previous"};
@@ -77,6 +77,8 @@ void cr_domain_status_dispose(struct cr_domain_status *status)
         cr_domain_object_status_dispose(&status->objects[i]);
     for (size_t i = 0; i < status->rejected_len; i++)
         free(status->rejected[i].leaf);
+    for (size_t i = 0; i < status->distrusted_len; i++)
+        free(status->distrusted[i].subject);
     for (size_t i = 0; i < status->history_len; i++)
         dispose_rotation(&status->history[i]);
     cr_conditions_dispose(status->conditions, CR_DOMAIN_CONDITIONS);
@@ -124,6 +126,8 @@ void cr_domain_status_copy(struct cr_domain_status *to, const struct cr_domain_s
         to->rejected[i] = from->rejected[i];
         to->rejected[i].leaf = cr_strdup_or_null(from->rejected[i].leaf);
     }
+    for (size_t i = 0; i < from->distrusted_len; i++)
+        to->distrusted[i].subject = cr_strdup_or_null(from->distrusted[i].subject);
     cr_conditions_own(to->conditions, CR_DOMAIN_CONDITIONS);
     for (size_t i = 0; i < from->history_len; i++)
         copy_rotation(&to->history[i], &from->history[i]);
@@ -142,6 +146,17 @@ struct cr_domain_object_status *cr_domain_status_object(struct cr_domain_status 
     return NULL;
 }
 
+int64_t cr_domain_status_distrusts_since_ms(const struct cr_domain_status *status)
+{
+    int64_t since_ms = 0;
+    for (size_t i = 0; i < status->distrusted_len; i++) {
+        const struct cr_domain_distrusted *ca = &status->distrusted[i];
+        if (!ca->gone_ms && (!since_ms || ca->since_ms < since_ms))
+            since_ms = ca->since_ms;
+    }
+    return since_ms;
+}
+
 struct cr_domain_step cr_domain_status_step(struct cr_domain_status *status, const char *kind, const char *ns,
                                             const char *name, const char *version)
 {
@@ -151,6 +166,7 @@ struct cr_domain_step cr_domain_status_step(struct cr_domain_status *status, con
     if (!object || step.awaits_record || !*status->rotation)
         return step;
     memcpy(step.restart.rotation, status->rotation, sizeof step.restart.rotation);
+    step.distrusts = cr_domain_status_distrusts_since_ms(status) != 0;
     step.restart.stages = CR_STAGE_BIT(status->stage == CR_STAGE_HELD ? status->held_stage : status->stage);
     return step;
 }
@@ -173,6 +189,16 @@ void cr_domain_status_condition(struct cr_domain_status *status, const char *typ
 {
     cr_conditions_tell(status->conditions, cr_domain_condition_types, CR_DOMAIN_CONDITIONS,
                        &(struct cr_condition_text){type, value, reason, message, false}, generation, now_ms);
+}
+
+void cr_domain_status_drop_condition(struct cr_domain_status *status, const char *type)
+{
+    for (size_t i = 0; i < CR_DOMAIN_CONDITIONS; i++) {
+        if (!cr_streq(cr_domain_condition_types[i], type))
+            continue;
+        cr_conditions_dispose(&status->conditions[i], 1);
+        status->conditions[i] = (struct cr_condition){0};
+    }
 }
 
 void cr_domain_status_history_add(struct cr_domain_status *status, const struct cr_domain_rotation *record)

@@ -4,13 +4,15 @@
 #ifndef CR_API_DOMAIN_STATUS_H
 #define CR_API_DOMAIN_STATUS_H
 
+#include "api/domain.h"
 #include "api/status.h"
 #include "api/trust_problem.h"
 
 /* Of more objects than STATUS_OBJECTS_MAX the others are listed with what must be remembered alone: what was
  * written and whether it has arrived. */
-enum { CR_DOMAIN_CONDITIONS = 6, CR_DOMAIN_STATUS_OBJECTS_MAX = 100, CR_DOMAIN_CAS_MAX = 16 };
-/* "Ready", "Converged", "Rotating", "Held", "Degraded" (something is refused), "ExpiringSoon" */
+enum { CR_DOMAIN_CONDITIONS = 7, CR_DOMAIN_STATUS_OBJECTS_MAX = 100, CR_DOMAIN_CAS_MAX = 16 };
+/* "Ready", "Converged", "Rotating", "Held", "Degraded" (something is refused), "ExpiringSoon", "Distrusted" (only where
+ * spec.distrust lists something) */
 extern const char *const cr_domain_condition_types[CR_DOMAIN_CONDITIONS];
 
 enum cr_ca_part { CR_CA_NEXT, CR_CA_CURRENT, CR_CA_PREVIOUS };
@@ -64,6 +66,22 @@ struct cr_domain_rejected {
     char fingerprint[CR_SHA256_HEX];
 };
 
+/* A CA of spec.distrust that was at hand. */
+struct cr_domain_distrusted {
+    char fingerprint[CR_SHA256_HEX];
+    char *subject;    /* for people */
+    int64_t since_ms; /* when it was seen listed, and there */
+    int64_t gone_ms;  /* since when it is in no bundle, and no consumer has one with it; 0: not yet */
+};
+
+/* What the distrust of the present CA would take, by what is known of the consumers. */
+struct cr_domain_forecast {
+    int workloads;       /* that may have to be restarted */
+    int restarts;        /* at most, of all of them */
+    int64_t expected_ms; /* what the last rotation of a CA took; 0: there was none */
+    int64_t at_most_ms;  /* with the longest time for each rollout; 0: nothing is known */
+};
+
 struct cr_domain_rotation {
     char id[24];
     char *what; /* "CA", "Leaves" */
@@ -90,6 +108,9 @@ struct cr_domain_status {
     size_t objects_len;
     struct cr_domain_rejected *rejected;
     size_t rejected_len;
+    struct cr_domain_distrusted distrusted[CR_DOMAIN_DISTRUST_MAX];
+    size_t distrusted_len;
+    struct cr_domain_forecast forecast;
     struct cr_condition conditions[CR_DOMAIN_CONDITIONS];
     struct cr_domain_rotation history[CR_HISTORY_MAX]; /* newest first */
     size_t history_len;
@@ -118,12 +139,17 @@ struct cr_domain_object_status *cr_domain_status_object_add(struct cr_domain_sta
 /* Which stage of which rotation one version of an object was published for. */
 struct cr_domain_step {
     struct cr_restart_step restart; /* one stage */
+    bool distrusts;                 /* for a CA that spec.distrust lists, which somebody trusts still */
     bool awaits_record; /* the domain publishes there, and that version is not on its record: another program has
                          * written it, or the domain has just now */
 };
 /* version: the object's resourceVersion. Nothing: the domain does not publish there, or not in a rotation. */
 struct cr_domain_step cr_domain_status_step(struct cr_domain_status *status, const char *kind, const char *ns,
                                             const char *name, const char *version);
+/* Since when there is one that is not gone, and policies hold no restart back for what would do it at another time; 0:
+ * there is none. */
+int64_t cr_domain_status_distrusts_since_ms(const struct cr_domain_status *status);
+void cr_domain_status_drop_condition(struct cr_domain_status *status, const char *type);
 /* Its transition time moves only when the status flips. type as in cr_domain_condition_types. */
 void cr_domain_status_condition(struct cr_domain_status *status, const char *type, bool value, const char *reason,
                                 const char *message, int64_t generation, int64_t now_ms);

@@ -105,6 +105,25 @@ static void decode_rejected(const struct cr_json *json, struct cr_domain_status 
     status->rejected[status->rejected_len++] = rejected;
 }
 
+static void decode_distrusted(const struct cr_json *json, struct cr_domain_status *status)
+{
+    struct cr_domain_distrusted ca = {.since_ms = cr_status_time_or_0(json, "since"),
+                                      .gone_ms = cr_status_time_or_0(json, "gone")};
+    if (status->distrusted_len == CR_DOMAIN_DISTRUST_MAX || !ca.since_ms ||
+        !cr_status_read_digest(json, "fingerprint", ca.fingerprint) || !*ca.fingerprint)
+        return;
+    ca.subject = cr_status_text_or_null(json, "subject");
+    status->distrusted[status->distrusted_len++] = ca;
+}
+
+static void decode_forecast(const struct cr_json *json, struct cr_domain_forecast *out)
+{
+    out->workloads = (int)cr_json_int(cr_json_get(json, "workloads"), 0);
+    out->restarts = (int)cr_json_int(cr_json_get(json, "restarts"), 0);
+    out->expected_ms = span_or_0(json, "expected");
+    out->at_most_ms = span_or_0(json, "atMost");
+}
+
 static void decode_record(const struct cr_json *json, struct cr_domain_status *status)
 {
     struct cr_domain_rotation record = {0};
@@ -143,6 +162,8 @@ void cr_domain_status_decode(const struct cr_json *status, struct cr_domain_stat
     decode_each(cr_json_get(status, "cas"), out, decode_ca);
     decode_each(cr_json_get(status, "objects"), out, decode_object);
     decode_each(cr_json_get(status, "rejected"), out, decode_rejected);
+    decode_each(cr_json_get(status, "distrusted"), out, decode_distrusted);
+    decode_forecast(cr_json_get(status, "forecast"), &out->forecast);
     cr_conditions_decode(cr_json_get(status, "conditions"), out->conditions, cr_domain_condition_types,
                          CR_DOMAIN_CONDITIONS);
     decode_each(cr_json_get(status, "history"), out, decode_record);

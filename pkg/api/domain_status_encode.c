@@ -179,6 +179,31 @@ static struct cr_json *encode_rejected(const struct cr_domain_status *status)
     return array;
 }
 
+static struct cr_json *encode_distrusted(const struct cr_domain_status *status)
+{
+    struct cr_json *array = cr_json_new_array();
+    for (size_t i = 0; i < status->distrusted_len; i++) {
+        const struct cr_domain_distrusted *ca = &status->distrusted[i];
+        struct cr_json *object = cr_json_add(array, cr_json_new_object());
+        cr_json_set_string(object, "fingerprint", ca->fingerprint);
+        cr_status_set_text(object, "subject", ca->subject, CR_STATUS_WORD_MAX);
+        cr_status_set_time_micro(object, "since", ca->since_ms);
+        cr_status_set_time_micro(object, "gone", ca->gone_ms);
+    }
+    return array;
+}
+
+static void encode_forecast(const struct cr_domain_status *status, struct cr_json *out)
+{
+    static const char *const members[] = {"workloads", "restarts", "expected", "atMost", NULL};
+    struct cr_json *object = cr_json_object_in(out, "forecast");
+    set_nulls(object, members);
+    cr_json_set_int(object, "workloads", status->forecast.workloads);
+    cr_json_set_int(object, "restarts", status->forecast.restarts);
+    set_span(object, "expected", status->forecast.expected_ms);
+    set_span(object, "atMost", status->forecast.at_most_ms);
+}
+
 static struct cr_json *encode_history(const struct cr_domain_status *status)
 {
     struct cr_json *array = cr_json_new_array();
@@ -215,6 +240,8 @@ struct cr_json *cr_domain_status_encode(const struct cr_domain_status *status)
     cr_json_set(out, "cas", encode_cas(status));
     cr_json_set(out, "objects", encode_objects(status));
     cr_json_set(out, "rejected", encode_rejected(status));
+    cr_json_set(out, "distrusted", encode_distrusted(status));
+    encode_forecast(status, out);
     cr_json_set(out, "conditions", cr_conditions_encode(status->conditions, CR_DOMAIN_CONDITIONS));
     cr_json_set(out, "history", encode_history(status));
     return out;

@@ -210,7 +210,8 @@ bool cr_condition_is_trouble(const struct cr_condition *condition)
 {
     if (!condition->reason || cr_streq(condition->type, "Rotating"))
         return false;
-    bool should_be = cr_streq(condition->type, "Ready") || cr_streq(condition->type, "Converged");
+    bool should_be = cr_streq(condition->type, "Ready") || cr_streq(condition->type, "Converged") ||
+                     cr_streq(condition->type, "Distrusted");
     return condition->status != should_be;
 }
 

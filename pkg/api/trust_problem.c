@@ -21,6 +21,7 @@ static const char *const names[CR_TRUST_REASONS] = {
     [CR_TRUST_KEY_NOT_ACCEPTED] = "KeyNotAccepted",
     [CR_TRUST_SOURCE_NOT_FOUND] = "SourceNotFound",
     [CR_TRUST_SOURCE_UNUSABLE] = "SourceUnusable",
+    [CR_TRUST_DISTRUSTED_CA] = "DistrustedCA",
     [CR_TRUST_UNKNOWN_ISSUER] = "UnknownIssuer",
     [CR_TRUST_NEEDS_ISSUER] = "NewCANeedsItsIssuer",
     [CR_TRUST_NO_CA] = "NoCA",

@@ -33,6 +33,7 @@ enum cr_trust_reason {
     CR_TRUST_KEY_NOT_ACCEPTED, /* "KeyNotAccepted": a consumer takes no key of its kind */
     CR_TRUST_SOURCE_NOT_FOUND, /* "SourceNotFound" */
     CR_TRUST_SOURCE_UNUSABLE,  /* "SourceUnusable": of a policy, one of its Secrets */
+    CR_TRUST_DISTRUSTED_CA,    /* "DistrustedCA": the source's leaf is of a CA that spec.distrust lists */
     CR_TRUST_UNKNOWN_ISSUER,   /* "UnknownIssuer": the source's leaf verifies against no CA at hand */
     CR_TRUST_NEEDS_ISSUER,     /* "NewCANeedsItsIssuer": its CA is no root, and the root above is not at hand */
     CR_TRUST_NO_CA,            /* "NoCA": nothing to be trusted is there, or it is not valid now */

@@ -206,7 +206,7 @@ static bool has_next(const struct cr_domain_objects *objects)
     return stored.certificate.found && stored.key.found;
 }
 
-/* One that is there already is kept, but one that is broken, or the CA Secret's by now, is replaced. */
+/* One that is there already is kept, but one that is broken, distrusted, or the CA Secret's by now, is replaced. */
 bool cr_domain_objects_stage_next_ca(struct cr_domain_objects *objects, const char *token, int64_t now_ms,
                                      struct cr_error *err)
 {
@@ -215,7 +215,8 @@ bool cr_domain_objects_stage_next_ca(struct cr_domain_objects *objects, const ch
     cr_autofree char *refused = refuse_renewal(objects);
     if (refused)
         return cr_error_set(err, CR_ERR_INVALID, "%s", refused);
-    if (has_next(objects) && objects->next.state == CR_DOMAIN_CA_USABLE)
+    bool distrusted = cr_domain_distrusts(objects->domain, objects->next.anchor);
+    if (has_next(objects) && objects->next.state == CR_DOMAIN_CA_USABLE && !distrusted)
         return true;
     if (!make_ca(&objects->domain->ca, now_ms, &stored, err))
         return false;

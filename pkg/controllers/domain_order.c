@@ -82,6 +82,12 @@ static bool write_chosen(const struct cr_domain_objects *objects, const bool *ch
 
 /* --- who would be cut off --- */
 
+/* The write takes out a CA that spec.distrust lists: what is of it alone is lost, which the plan has weighed. */
+static bool drops(const struct cr_domain_objects *objects, const bool *chosen, size_t ca)
+{
+    return !chosen[ca] && cr_domain_distrusts(objects->domain, objects->cas[ca].fingerprint);
+}
+
 /* Leaves that pods may show: published, in a source, or kept to be put back. */
 struct leaves {
     struct cr_stored_leaf *stored;
@@ -103,10 +109,10 @@ static void leaves_cleanup(struct leaves *leaves)
     free(leaves->list);
 }
 
-static bool is_known(const struct cr_domain_objects *objects, const struct cr_leaf_memory *view)
+static bool is_known(const struct cr_domain_objects *objects, const struct cr_leaf_memory *view, const bool *chosen)
 {
     for (size_t i = 0; view->verifies && i < cr_ca_set_len(objects->set); i++)
-        if (view->verifies[i])
+        if (view->verifies[i] && !drops(objects, chosen, i))
             return true;
     return false;
 }
@@ -114,10 +120,10 @@ static bool is_known(const struct cr_domain_objects *objects, const struct cr_le
 /* The last that was stored. One that verifies against no CA at hand keeps nothing: whoever put it there would keep a CA
  * of his own beside it. */
 static void list_leaf(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
-                      const struct cr_leaf_memory *view, struct leaves *leaves)
+                      const struct cr_leaf_memory *view, const bool *chosen, struct leaves *leaves)
 {
     struct cr_stored_leaf *stored = &leaves->stored[leaves->len];
-    if (!stored->certificate.bytes.len || !is_known(objects, view)) {
+    if (!stored->certificate.bytes.len || !is_known(objects, view, chosen)) {
         cr_stored_leaf_dispose(stored);
         *stored = (struct cr_stored_leaf){0};
         return;
@@ -129,17 +135,17 @@ static void list_leaf(const struct cr_domain_objects *objects, const struct cr_d
 }
 
 static void add_leaves(const struct cr_domain_objects *objects, const struct cr_domain_item *item, bool replaced,
-                       struct leaves *leaves)
+                       const bool *chosen, struct leaves *leaves)
 {
     cr_autofree char *previous = cr_domain_staging_previous(cr_domain_item_leaf(objects, item));
     if (!replaced) {
         cr_stored_leaf_read(item->object, &leaves->stored[leaves->len]);
-        list_leaf(objects, item, &item->published, leaves);
+        list_leaf(objects, item, &item->published, chosen, leaves);
     }
     cr_stored_leaf_read(item->source, &leaves->stored[leaves->len]);
-    list_leaf(objects, item, &item->mirrored, leaves);
+    list_leaf(objects, item, &item->mirrored, chosen, leaves);
     cr_domain_staging_leaf(objects, previous, &leaves->stored[leaves->len]);
-    list_leaf(objects, item, &item->previous, leaves);
+    list_leaf(objects, item, &item->previous, chosen, leaves);
 }
 
 /* What is not there yet is made by the domain, with the leaf of its source. */
@@ -150,7 +156,7 @@ static bool is_ours(const struct cr_domain_objects *objects, const struct cr_dom
 
 /* Of those that have consented alone: nobody else can keep a CA. */
 static void read_leaves(const struct cr_domain_objects *objects, const struct cr_domain_item *replaced,
-                        struct leaves *leaves)
+                        const bool *chosen, struct leaves *leaves)
 {
     size_t most = objects->items_len * VIEWS + 1;
     leaves->stored = cr_calloc(most, sizeof *leaves->stored);
@@ -158,7 +164,7 @@ static void read_leaves(const struct cr_domain_objects *objects, const struct cr
     leaves->list = cr_calloc(most, sizeof *leaves->list);
     for (size_t i = 0; i < objects->items_len; i++)
         if (objects->items[i].is_leaf && is_ours(objects, &objects->items[i]))
-            add_leaves(objects, &objects->items[i], &objects->items[i] == replaced, leaves);
+            add_leaves(objects, &objects->items[i], &objects->items[i] == replaced, chosen, leaves);
 }
 
 struct question {
@@ -193,7 +199,7 @@ static bool ask(struct cr_domain_objects *objects, const struct question *q, str
     struct cr_bundle_finding finding;
     cr_autofree size_t *preferred = list_in_order(objects, q->grows ? q->published : NULL);
     __attribute__((cleanup(leaves_cleanup))) struct leaves leaves = {0};
-    read_leaves(objects, q->replaced, &leaves);
+    read_leaves(objects, q->replaced, q->chosen, &leaves);
     const struct cr_ca_arrangement arrangement = {.must = q->chosen,
                                                   .spare = q->spare,
                                                   .preferred = preferred,
@@ -238,8 +244,9 @@ static const struct cr_domain_proof *find_order(struct cr_domain_objects *object
     return known;
 }
 
-/* What the object has, in any place, of what is at hand, and that has not expired. Owned. */
-static bool *list_held(const struct cr_domain_objects *objects, const struct places *published)
+/* What the object has, in any place, of what is at hand, and that has neither expired nor shall go at any price. Owned.
+ */
+static bool *list_held(const struct cr_domain_objects *objects, const bool *chosen, const struct places *published)
 {
     size_t len = cr_ca_set_len(objects->set);
     bool *has = cr_calloc(len + 1, sizeof *has);
@@ -248,7 +255,7 @@ static bool *list_held(const struct cr_domain_objects *objects, const struct pla
         const struct cr_pem_input text = cr_entry_pem(&published->entries[i]);
         size_t held_len = cr_ca_set_list(objects->set, &text, held);
         for (size_t k = 0; k < held_len; k++)
-            has[held[k]] = objects->cas[held[k]].not_after_ms > objects->now_ms;
+            has[held[k]] = objects->cas[held[k]].not_after_ms > objects->now_ms && !drops(objects, chosen, held[k]);
     }
     return has;
 }
@@ -318,7 +325,7 @@ static const struct cr_domain_proof *search(struct cr_domain_objects *objects, s
 static bool arrange(struct cr_domain_objects *objects, struct question *q, const struct cr_domain_item *replaced,
                     struct cr_buf *out, struct cr_domain_finding *finding, struct cr_error *err)
 {
-    cr_autofree bool *held = list_held(objects, q->published);
+    cr_autofree bool *held = list_held(objects, q->chosen, q->published);
     const struct cr_domain_proof *found = NULL;
     finding->proof = CR_BUNDLE_TOO_COSTLY;
     if (!q->published->more) {

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "controllers/cache_domains.h"
+#include "controllers/domain_forecast.h"
 #include "controllers/domain_witnesses.h"
 #include "kube/object.h"
 
@@ -66,6 +67,27 @@ static bool is_ca_bundle(const struct cr_domain_gathered *gathered, const struct
     return !object->is_leaf && cr_trust_target_is_ca_bundle(gathered->world.domain->targets[object->spec].kind);
 }
 
+static bool has_distrusted(const struct cr_domain_gathered *gathered, size_t i)
+{
+    const struct cr_material *material = cr_domain_objects_material(gathered->objects, i);
+    for (size_t k = 0; material && k < material->trust_len; k++)
+        if (cr_domain_distrusts(gathered->world.domain, material->trust[k].fingerprint))
+            return true;
+    return false;
+}
+
+/* While a distrusted CA is published and overdue, who reads what no policy covers is waited for no longer than kubelets
+ * take. That it is gone from there, time alone does not prove. */
+static enum cr_uncovered uncovered(const struct cr_domain_gathered *gathered)
+{
+    const struct cr_domain_world *world = &gathered->world;
+    if (cr_domain_distrust_is_overdue(world->domain, gathered->status, world->now_ms))
+        for (size_t i = 0; i < world->objects_len; i++)
+            if (has_distrusted(gathered, i))
+                return CR_UNCOVERED_DELAY;
+    return world->domain->evidence.uncovered;
+}
+
 static void judge(struct cr_domain_gathered *gathered, size_t i, const struct cr_witnesses *witnesses)
 {
     struct cr_domain_object *object = &gathered->list[i];
@@ -79,7 +101,7 @@ static void judge(struct cr_domain_gathered *gathered, size_t i, const struct cr
         .witnesses = witnesses->items,
         .witnesses_len = witnesses->len,
         .is_read_by_api = is_ca_bundle(gathered, object),
-        .uncovered = gathered->world.domain->evidence.uncovered,
+        .uncovered = uncovered(gathered),
         .now_ms = gathered->world.now_ms,
     };
     if (!input.material)
@@ -309,6 +331,7 @@ void cr_domain_world_refresh(const struct cr_domain_source *source, struct cr_do
     for (size_t i = 0; i < world->objects_len; i++)
         check_key(source, gathered, i);
     list_secrets(source, gathered);
+    cr_domain_forecast_make(world, gathered->witnesses, &world->forecast);
 }
 
 bool cr_domain_world_gather(const struct cr_domain_source *source, const struct cr_domain *domain,

@@ -50,7 +50,8 @@ static bool take_leaf(const struct cr_domain_objects *objects, const struct cr_d
            cr_error_set(err, CR_ERR_INVALID, "leaf '%s' has no certificate and key to be published", leaf->name);
 }
 
-/* What is published may have expired: a bundle cannot help it, and must still be written. */
+/* What is published may have expired, or be lost with a CA that nobody shall trust: a bundle cannot help it, and must
+ * still be written. */
 static bool check_beside(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
                          const struct cr_domain_write *write, const struct cr_stored_leaf *leaf,
                          const struct cr_buf *bundle, int64_t now_ms, struct cr_error *err)
@@ -63,7 +64,8 @@ static bool check_beside(const struct cr_domain_objects *objects, const struct c
         beside[held[i]] = true;
     bool in_use = write->leaf != CR_LEAF_ACT_KEEP;
     for (size_t i = 0; !in_use && i < len; i++)
-        in_use = item->published.verifies[i];
+        in_use = item->published.verifies[i] &&
+                 (write->bundle[i] || !cr_domain_distrusts(objects->domain, objects->cas[i].fingerprint));
     return !in_use || check_leaf(objects, leaf, beside, now_ms, err);
 }
 

@@ -6,6 +6,7 @@
 #include "controllers/cache_domains.h"
 #include "controllers/project.h"
 #include "kube/object.h"
+#include "rotation/breaker.h"
 #include "rotation/diff.h"
 
 char *cr_world_refused_key(const struct cr_policy *policy, const char *consumer)
@@ -254,15 +255,26 @@ static void add_restarts_of_others(const struct cr_world_source *source, const s
     add_evictions_of_others(source, policy, budgets);
 }
 
+/* A rollout may be over before the domain has written down what it was for. */
+static bool may_be_told(const struct cr_policy_status *status)
+{
+    int64_t now_ms = cr_clock_wall_ms();
+    for (size_t i = 0; i < status->consumers_len; i++)
+        if (cr_breaker_may_be_told(&status->consumers[i].restarts, now_ms))
+            return true;
+    return false;
+}
+
 /* Asked only where something is new: a domain's status may be long. */
 static void find_steps(const struct cr_world_source *source, struct cr_gathered *gathered)
 {
     const struct cr_policy *policy = gathered->world.policy;
+    bool restarted = may_be_told(&gathered->status);
     for (size_t i = 0; i < policy->secrets_len; i++) {
         struct cr_world_secret *secret = &gathered->secrets[i];
         const struct cr_secret_status *known = cr_status_secret(&gathered->status, policy->secrets[i].name);
-        bool is_new =
-            known && (known->pending.set || !cr_streq(known->observed_resource_version, secret->resource_version));
+        bool is_new = known && (restarted || known->pending.set ||
+                                !cr_streq(known->observed_resource_version, secret->resource_version));
         if (secret->found && is_new)
             secret->step =
                 cr_cache_domain_step(source->cache, policy->ns, policy->secrets[i].name, secret->resource_version);

@@ -68,6 +68,11 @@ static void put_first(struct cr_restart_times *restarts, size_t most, int64_t at
 
 /* --- noted --- */
 
+bool cr_breaker_may_be_told(const struct cr_restart_times *restarts, int64_t now_ms)
+{
+    return restarts->len && !*restarts->steps[0].rotation && now_ms - restarts->at_ms[0] < CR_BREAKER_TOLD_MS;
+}
+
 bool cr_breaker_note(struct cr_breaker rule, int64_t last_ms, const struct cr_restart_step *step, int64_t now_ms,
                      struct cr_restart_times *restarts)
 {

@@ -23,6 +23,11 @@ int64_t cr_breaker_ends_ms(struct cr_breaker rule, const struct cr_restart_times
  * the list no longer. */
 bool cr_breaker_continues(const struct cr_restart_times *restarts, const struct cr_restart_step *step);
 
+/* A trust domain writes down what it has published within moments: so long what the last restart was for may become
+ * known. */
+enum { CR_BREAKER_TOLD_MS = 30 * 1000 };
+bool cr_breaker_may_be_told(const struct cr_restart_times *restarts, int64_t now_ms);
+
 /* Puts the last restart of a workload first, unless it is there already or is older than the last one known (somebody
  * put back an older pod template; but one that is known and later than now was by another clock, and any other follows
  * it). step: the one stage of a rotation that it was for; it takes the place of the restart for the rotation's other

@@ -13,6 +13,8 @@ static bool is_usable(const struct domain_ctx *ctx, enum cr_domain_ca_state stat
 
 static void mark(struct domain_ctx *ctx, size_t ca, bool newest)
 {
+    if (ctx->distrusted[ca])
+        return;
     ctx->current[ca] = true;
     ctx->newest[ca] = ctx->newest[ca] || newest;
 }
@@ -22,7 +24,7 @@ static void mark_own(struct domain_ctx *ctx)
     const struct cr_domain_authority_view *authority = &ctx->world->authority;
     ctx->has_current = is_usable(ctx, authority->current, authority->current_ca);
     /* Once it is in the CA Secret, staging may have it still. */
-    ctx->has_next = is_usable(ctx, authority->next, authority->next_ca) &&
+    ctx->has_next = is_usable(ctx, authority->next, authority->next_ca) && !ctx->distrusted[authority->next_ca] &&
                     !(ctx->has_current && authority->next_ca == authority->current_ca);
     if (ctx->has_next)
         mark(ctx, authority->next_ca, true);
@@ -56,6 +58,8 @@ static const char *why_next(struct domain_ctx *ctx)
         return "the current one cannot be used";
     if (cr_domain_token_is_new(ctx, CR_ROTATE_CA))
         return "spec.rotate asks for it";
+    if (ctx->distrusted[authority->current_ca])
+        return "spec.distrust lists the current one";
     const struct cr_domain_ca *ca = &ctx->world->cas[authority->current_ca];
     cr_domain_requeue_at(
         ctx, cr_domain_renewal_ms(&domain->ca.life, ca->not_before_ms, ca->not_after_ms, cr_or_empty(domain->uid)));
@@ -78,7 +82,8 @@ static void make_first(struct domain_ctx *ctx)
 static void renew(struct domain_ctx *ctx)
 {
     const struct cr_domain_authority_view *authority = &ctx->world->authority;
-    if (authority->next != CR_DOMAIN_CA_ABSENT)
+    bool next_distrusted = is_usable(ctx, authority->next, authority->next_ca) && ctx->distrusted[authority->next_ca];
+    if (authority->next != CR_DOMAIN_CA_ABSENT && !next_distrusted)
         return; /* one is on its way; or it is broken, and a person is asked */
     if (authority->current == CR_DOMAIN_CA_ABSENT) {
         make_first(ctx);

@@ -122,14 +122,15 @@ static bool may_shrink(const struct domain_ctx *ctx)
 
 /* One that has none yet, or one that cannot be read, gets all that is published: who presents a leaf that is being
  * replaced is not known here. */
-static void fill(const struct domain_ctx *ctx, size_t at, bool shrink, bool *bundle)
+static void fill(const struct domain_ctx *ctx, size_t at, bool shrink, bool drop, bool *bundle)
 {
     const struct cr_domain_object *object = &ctx->world->objects[at];
     bool is_new = object->bundle_foreign || !cr_domain_has_bundle(ctx, object);
     for (size_t ca = 0; ca < ctx->world->cas_len; ca++) {
         bool has = cr_domain_has_ca(object, ca) || (is_new && ctx->anywhere[ca]);
-        bool grown = has || (ctx->needed[ca] && object->kept != CR_TRUST_WOULD_CUT_OFF);
-        bundle[ca] = (shrink && !object->kept ? ctx->retained[ca] : grown) && !cr_domain_is_expired(ctx, ca);
+        bool needed = ctx->needed[ca] && !ctx->distrusted[ca] && object->kept != CR_TRUST_WOULD_CUT_OFF;
+        bool kept = shrink && !object->kept ? ctx->retained[ca] : has || needed;
+        bundle[ca] = kept && !(drop && ctx->distrusted[ca]) && !cr_domain_is_expired(ctx, ca);
     }
 }
 
@@ -153,11 +154,12 @@ void cr_domain_plan_bundles(struct domain_ctx *ctx)
     choose(ctx, &leaves, domain->retire == CR_RETIRE_CONVERGED ? 0 : (size_t)domain->retain_previous, ctx->retained);
     free(leaves.verifies);
     bool shrink = may_shrink(ctx);
+    bool drop = cr_domain_drops_distrusted(ctx);
     for (size_t i = 0; i < world->objects_len; i++) {
         bool *bundle = ctx->bundles + i * world->cas_len;
         if (!cr_domain_may_write(&world->objects[i]))
             continue;
-        fill(ctx, i, shrink, bundle);
+        fill(ctx, i, shrink, drop, bundle);
         if (cr_domain_will_be_there(ctx, i))
             compare(ctx, i, bundle);
     }

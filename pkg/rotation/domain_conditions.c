@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/strmap.h"
 #include "base/strings.h"
 #include "rotation/expiry.h"
 
@@ -254,8 +255,110 @@ static void expiring(struct domain_ctx *ctx)
     cr_buf_dispose(&lines.text);
 }
 
+/* --- CAs that nobody shall trust --- */
+
+static void count_left(const struct domain_ctx *ctx, size_t at, struct cr_strmap *left)
+{
+    const struct cr_domain_object *object = &ctx->world->objects[at];
+    const struct cr_strvec *waiting = object->evidence ? &object->evidence->lack_trust : NULL;
+    for (size_t i = 0; waiting && i < waiting->len; i++) {
+        cr_autofree char *key = cr_asprintf("%s/%s", cr_or_empty(object->ns), waiting->items[i]);
+        cr_strmap_set(left, key, NULL);
+    }
+}
+
+static void add_unknown(const struct domain_ctx *ctx, struct lines *lines)
+{
+    const struct cr_domain *domain = ctx->world->domain;
+    const struct cr_domain_status *status = &ctx->plan->status;
+    for (size_t i = 0; i < domain->distrust.len; i++) {
+        bool known = false;
+        for (size_t k = 0; k < status->distrusted_len; k++)
+            known = known || cr_streq(status->distrusted[k].fingerprint, domain->distrust.items[i]);
+        if (!known)
+            add_line(lines, cr_asprintf("the domain has never known a CA %.16s…: is it misspelled?",
+                                        domain->distrust.items[i]));
+    }
+}
+
+static void add_lost(const struct domain_ctx *ctx, struct lines *lines)
+{
+    for (size_t i = 0; i < ctx->world->objects_len; i++) {
+        if (!cr_domain_is_lost(ctx, i))
+            continue;
+        cr_autofree char *title = cr_domain_object_title(&ctx->world->objects[i]);
+        add_line(lines, cr_asprintf("the leaf of %s is of that CA alone, and the domain cannot replace it", title));
+    }
+}
+
+/* Objects that have one of them, or whose readers may. How many there are. */
+static size_t add_unclean(const struct domain_ctx *ctx, struct lines *lines, struct cr_strmap *left)
+{
+    size_t unclean = 0;
+    for (size_t i = 0; i < ctx->world->objects_len; i++) {
+        if (!cr_domain_has_distrusted(ctx, i))
+            continue;
+        unclean++;
+        count_left(ctx, i, left);
+        const char *waits_for = ctx->plan->status.objects[i].waits_for;
+        cr_autofree char *title = cr_domain_object_title(&ctx->world->objects[i]);
+        if (waits_for)
+            add_line(lines, cr_asprintf("%s: %s", title, waits_for));
+        else if (!cr_domain_may_write(&ctx->world->objects[i]))
+            add_line(lines, cr_asprintf("%s may not be written (%s)", title,
+                                        cr_trust_reason_name(ctx->world->objects[i].refused)));
+    }
+    return unclean;
+}
+
+static void distrusted_is_under_way(struct domain_ctx *ctx)
+{
+    struct lines lines = {0};
+    CR_CLEANUP(cr_strmap) struct cr_strmap *left = cr_strmap_new(NULL);
+    add_lost(ctx, &lines);
+    bool loses = lines.len && !ctx->overdue;
+    size_t unclean = add_unclean(ctx, &lines, left);
+    const struct cr_domain *domain = ctx->world->domain;
+    char until[CR_TIME_TEXT];
+    cr_time_format(cr_domain_status_distrusts_since_ms(&ctx->plan->status) + domain->evidence.stage_deadline_ms, until);
+    cr_autofree char *hold = ctx->overdue
+                                 ? cr_strdup("")
+                                 : cr_asprintf(" What the domain cannot bring about is waited for until %s.", until);
+    cr_autofree char *text =
+        cr_asprintf("It is trusted still: %zu of %zu objects, %zu consumers are left.%s %s", unclean,
+                    ctx->world->objects_len, cr_strmap_len(left), hold, lines_text(&lines));
+    set(ctx, "Distrusted", false, loses ? "LeafNeedsCA" : "InProgress", text);
+    cr_buf_dispose(&lines.text);
+}
+
+/* True only by evidence: every object that the domain publishes, or has published, is without them, and every consumer
+ * is known to have that. */
+static void distrusted(struct domain_ctx *ctx)
+{
+    struct lines lines = {0};
+    if (!ctx->world->domain->distrust.len) {
+        cr_domain_status_drop_condition(&ctx->plan->status, "Distrusted");
+        return;
+    }
+    if (cr_domain_status_distrusts_since_ms(&ctx->plan->status)) {
+        distrusted_is_under_way(ctx);
+        return;
+    }
+    add_unknown(ctx, &lines);
+    bool unknown = lines.len > 0;
+    add_lost(ctx, &lines);
+    cr_autofree char *text = cr_asprintf("In no bundle, and no consumer trusts what is listed.%s%s",
+                                         lines.len ? " Lost with it: " : "", lines_text(&lines));
+    if (unknown)
+        set(ctx, "Distrusted", false, "UnknownCA", lines_text(&lines));
+    else
+        set(ctx, "Distrusted", true, lines.len ? "LeavesLost" : "Gone", text);
+    cr_buf_dispose(&lines.text);
+}
+
 void cr_domain_plan_conditions(struct domain_ctx *ctx)
 {
+    distrusted(ctx);
     ready(ctx);
     rotating(ctx);
     converged(ctx);

@@ -22,6 +22,7 @@ void cr_domain_evidence_dispose(struct cr_domain_evidence *evidence)
         return;
     free(evidence->why);
     cr_strvec_dispose(&evidence->trusted);
+    cr_strvec_dispose(&evidence->lack_trust);
     *evidence = (struct cr_domain_evidence){0};
 }
 
@@ -269,6 +270,17 @@ static void explain(const struct witness_case *w)
     say(w->out, cr_asprintf("CertRotationPolicy %s: %s", w->policy->name, reason));
 }
 
+/* One that has changes of several Secrets to wait for is waited for all the same. */
+static void note_lacking(const struct witness_case *w)
+{
+    for (size_t i = 0; i < w->status->consumers_len; i++) {
+        if (!is_waited_for(&w->status->consumers[i]))
+            continue;
+        cr_autofree char *name = cr_asprintf("%s/%s", w->policy->name, w->status->consumers[i].name);
+        cr_strvec_add(&w->out->lack_trust, name);
+    }
+}
+
 static void note_consumers(const struct witness_case *w, bool waits)
 {
     for (size_t i = 0; i < w->status->consumers_len; i++) {
@@ -312,6 +324,8 @@ static void hear(struct witness_case *w, struct weakest *seen, struct cr_strvec 
         at_most(&seen->leaf, leaf);
     if (lacks_trust || lacks_leaf)
         explain(w);
+    if (lacks_trust)
+        note_lacking(w);
     note_consumers(w, lacks_trust || lacks_leaf);
 }
 

@@ -34,9 +34,10 @@ struct cr_domain_evidence {
     bool failed;    /* a consumer cannot get there without a person: a failed rollout */
     bool restarted; /* a consumer was restarted for it */
     char *why;      /* owned; one sentence while something has not arrived: which policy, which consumer, what blocks */
-    struct cr_strvec trusted; /* fingerprints: CAs of the published bundle that every consumer is known to have, also
-                               * while the bundle as a whole has not arrived */
-    int64_t look_again_ms;    /* time alone will tell: so long from now; 0: not */
+    struct cr_strvec trusted;    /* fingerprints: CAs of the published bundle that every consumer is known to have, also
+                                  * while the bundle as a whole has not arrived */
+    struct cr_strvec lack_trust; /* consumers, "policy/name", that are not known to have the published bundle yet */
+    int64_t look_again_ms;       /* time alone will tell: so long from now; 0: not */
 };
 
 /* out need not be initialised. Several policies: all must say so, the weakest level counts. A policy says so when its

@@ -18,11 +18,13 @@ static void set_problem(struct domain_leaf *leaf, enum cr_trust_reason problem, 
 
 /* --- whether it goes out now --- */
 
-/* A leaf is missing or near its end: it is not held back, or it would be the outage. */
+/* A leaf is missing, near its end, or of a CA that nobody shall trust: it is not held back, or it would be the outage.
+ */
 static bool is_urgent(const struct domain_ctx *ctx, const struct cr_domain_leaf_view *published)
 {
     int64_t life = published->not_after_ms - published->not_before_ms;
-    return !cr_domain_is_usable(published) || ctx->world->now_ms > published->not_after_ms - life / 6;
+    return !cr_domain_is_usable(published) || cr_domain_needs_distrusted(ctx, published) ||
+           ctx->world->now_ms > published->not_after_ms - life / 6;
 }
 
 /* A consumer cannot get where the leaves that were published before should have brought it. */
@@ -113,6 +115,12 @@ static bool is_source_good(struct domain_ctx *ctx, size_t at, struct domain_leaf
             leaf, CR_TRUST_UNKNOWN_ISSUER,
             cr_asprintf("the CA of the leaf in its source %s is not known, so nobody could be told to trust it: "
                         "put it into ca.crt there",
+                        spec->mirror));
+    else if (cr_domain_needs_distrusted(ctx, source))
+        set_problem(
+            leaf, CR_TRUST_DISTRUSTED_CA,
+            cr_asprintf("the leaf of its source %s is of a CA that spec.distrust lists: have another one issued, "
+                        "by another CA",
                         spec->mirror));
     else if (loses_root(ctx, at))
         refuse_issuer(ctx, at, leaf);

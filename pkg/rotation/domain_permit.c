@@ -103,6 +103,14 @@ static bool blocks(const struct domain_ctx *ctx, size_t at, bool is_made, const 
     return cr_domain_is_there(ctx, at) && cr_domain_has_bundle(ctx, object) && !trusts(ctx, at, verifies);
 }
 
+/* Past the deadline of a distrusted CA, what the domain cannot bring about holds no leaf that takes the place of one of
+ * that CA. */
+static bool is_overridden(const struct domain_ctx *ctx, size_t at, const struct cr_domain_leaf_view *published)
+{
+    bool is_beyond_us = !cr_domain_may_write(&ctx->world->objects[at]) || cr_domain_is_missed(ctx, at);
+    return is_beyond_us && ctx->overdue && cr_domain_needs_distrusted(ctx, published);
+}
+
 bool cr_domain_may_publish(const struct domain_ctx *ctx, size_t object, const bool *verifies, size_t *blocker)
 {
     const struct cr_domain_leaf_view *published = &ctx->world->objects[object].published;
@@ -113,7 +121,7 @@ bool cr_domain_may_publish(const struct domain_ctx *ctx, size_t object, const bo
     if (!cr_domain_is_usable(published) && is_harmless_addition(ctx, verifies))
         return true;
     for (size_t i = 0; i < ctx->world->objects_len; i++) {
-        if (!blocks(ctx, i, !published->found, verifies))
+        if (!blocks(ctx, i, !published->found, verifies) || is_overridden(ctx, i, published))
             continue;
         *blocker = i;
         return false;

@@ -18,6 +18,7 @@ static void init(struct domain_ctx *ctx, const struct cr_domain_world *world, st
     ctx->anywhere = cr_calloc(cas, sizeof *ctx->anywhere);
     ctx->needed = cr_calloc(cas, sizeof *ctx->needed);
     ctx->retained = cr_calloc(cas, sizeof *ctx->retained);
+    ctx->distrusted = cr_calloc(cas, sizeof *ctx->distrusted);
     ctx->unrecorded = cr_calloc(objects, sizeof *ctx->unrecorded);
     ctx->leaves = cr_calloc(objects, sizeof *ctx->leaves);
     ctx->bundles = cr_calloc(objects * cas, sizeof *ctx->bundles);
@@ -32,6 +33,7 @@ static void dispose(struct domain_ctx *ctx)
     free(ctx->anywhere);
     free(ctx->needed);
     free(ctx->retained);
+    free(ctx->distrusted);
     free(ctx->unrecorded);
     free(ctx->leaves);
     free(ctx->bundles);
@@ -76,6 +78,7 @@ void cr_domain_plan_dispose(struct cr_domain_plan *plan)
 static void compute(struct domain_ctx *ctx)
 {
     cr_domain_plan_objects(ctx);
+    cr_domain_plan_distrust(ctx);
     cr_domain_plan_tokens(ctx);
     cr_domain_plan_authority(ctx);
     cr_domain_plan_arrivals(ctx);
@@ -84,6 +87,7 @@ static void compute(struct domain_ctx *ctx)
     cr_domain_plan_writes(ctx);
     cr_domain_plan_stage(ctx);
     cr_domain_plan_report(ctx);
+    cr_domain_plan_distrust_end(ctx);
     cr_domain_plan_conditions(ctx);
 }
 
@@ -110,6 +114,7 @@ void cr_domain_plan_make(const struct cr_domain_world *world, struct cr_domain_p
         plan->requeue_after_ms = LOOK_AGAIN_MS;
         return;
     }
+    plan->status.forecast = world->forecast;
     struct domain_ctx ctx;
     init(&ctx, world, plan);
     compute(&ctx);

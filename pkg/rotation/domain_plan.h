@@ -7,7 +7,9 @@
  *   2. A leaf is published when nobody can lose it: every object that is there is known to trust it
  *      (cr_domain_evidence.trusted), or it is trusted by all who trust the published one, as a renewal is, and one that
  *      is cross-signed.
- *   3. The stage is what is still to come of that: Trusting (a bundle has not arrived, or a leaf waits for one),
+ *   3. A CA that spec.distrust lists is replaced at once and goes when what replaces it has arrived. What the domain
+ *      cannot bring about holds that until a deadline; then leaves that it cannot replace are lost with the CA.
+ *   4. The stage is what is still to come of that: Trusting (a bundle has not arrived, or a leaf waits for one),
  *      Switching (a leaf has not arrived), Retiring (a CA can go, or has gone and that has not arrived), Idle. Past the
  *      deadline of a stage, or when something failed, it is Held: no leaf of another CA is published, but for one that
  *      would end, until evidence comes; then it goes on by itself. */
@@ -86,6 +88,7 @@ struct cr_domain_world {
     size_t objects_len;
     struct cr_domain_authority_view authority;
     bool staging_found;
+    struct cr_domain_forecast forecast;
     const char *problem;                 /* something needed cannot be read or written: nothing is done; NULL */
     enum cr_trust_reason problem_reason; /* beside it: CR_TRUST_FORBIDDEN, or CR_TRUST_FINE for any other */
     int64_t now_ms;
@@ -140,6 +143,10 @@ bool cr_domain_is_as_recorded(const struct cr_domain_world *world, const struct 
  * hour, and each time twice as long, up to 16 hours. An edit of the domain's spec ends it. 0: it may be written. */
 int64_t cr_domain_other_writer_until_ms(const struct cr_domain_world *world,
                                         const struct cr_domain_object_status *record);
+
+/* Something that the domain cannot bring about held the distrust of a CA past spec.evidence.stageDeadline. */
+bool cr_domain_distrust_is_overdue(const struct cr_domain *domain, const struct cr_domain_status *status,
+                                   int64_t now_ms);
 
 /* When something of that life is renewed. key: spreads those that were issued together (up to a tenth of its life
  * earlier), the same after a restart. */

@@ -25,11 +25,12 @@ struct domain_ctx {
     bool renewal_refused;       /* another CA is needed, or staged, and the CA Secret may not be replaced */
     bool may_record;            /* not suspended: tokens are handled, stages go on */
     /* [cas_len] */
-    bool *current;  /* shall be in every bundle */
-    bool *newest;   /* of those, not counted among the previous */
-    bool *anywhere; /* published in an object of ours */
-    bool *needed;   /* a leaf in use, or one about to be, verifies against it alone */
-    bool *retained; /* a bundle that has shrunk */
+    bool *current;    /* shall be in every bundle */
+    bool *newest;     /* of those, not counted among the previous */
+    bool *anywhere;   /* published in an object of ours */
+    bool *needed;     /* a leaf in use, or one about to be, verifies against it alone */
+    bool *retained;   /* a bundle that has shrunk */
+    bool *distrusted; /* spec.distrust lists it: it shall be in no bundle */
     /* [objects_len] */
     bool *unrecorded; /* what is published is not what the status says: evidence of it does not count yet */
     struct domain_leaf *leaves;
@@ -43,6 +44,7 @@ struct domain_ctx {
     bool waits;       /* a leaf is wanted that is not trusted yet */
     bool holds;       /* one is held back */
     bool grows, shrinks, switches;
+    bool overdue; /* the distrust of a CA waits for nothing any more that the domain cannot bring about */
 };
 
 /* --- domain_world.c: questions to the world --- */
@@ -80,21 +82,32 @@ void cr_domain_trust_digest(const struct cr_domain_world *world, const struct cr
 
 void cr_domain_plan_objects(struct domain_ctx *ctx);                  /* domain_record.c: what is on record of each */
 void cr_domain_forget_other_writers(struct cr_domain_status *status); /* domain_record.c: the spec was edited */
+void cr_domain_plan_distrust(struct domain_ctx *ctx);                 /* domain_distrust.c: CAs that shall go now */
 void cr_domain_plan_tokens(struct domain_ctx *ctx);                   /* domain_tokens.c: what a person asks for */
 void cr_domain_plan_authority(struct domain_ctx *ctx);                /* domain_authority.c: which CAs there shall be */
 void cr_domain_plan_arrivals(struct domain_ctx *ctx);                 /* domain_permit.c */
 void cr_domain_plan_leaves(struct domain_ctx *ctx);                   /* domain_leaves.c */
 void cr_domain_plan_bundles(struct domain_ctx *ctx);                  /* domain_bundle.c */
-void cr_domain_plan_writes(struct domain_ctx *ctx);     /* domain_writes.c: what is to be written, and the end of it */
-void cr_domain_plan_stage(struct domain_ctx *ctx);      /* domain_stage.c */
-void cr_domain_plan_report(struct domain_ctx *ctx);     /* domain_report.c */
-void cr_domain_plan_conditions(struct domain_ctx *ctx); /* domain_conditions.c */
+void cr_domain_plan_writes(struct domain_ctx *ctx); /* domain_writes.c: what is to be written, and the end of it */
+void cr_domain_plan_stage(struct domain_ctx *ctx);  /* domain_stage.c */
+void cr_domain_plan_report(struct domain_ctx *ctx); /* domain_report.c */
+void cr_domain_plan_distrust_end(struct domain_ctx *ctx); /* domain_distrust.c: nobody trusts them any more */
+void cr_domain_plan_conditions(struct domain_ctx *ctx);   /* domain_conditions.c */
 
 /* domain_permit.c: whether nobody loses anything when a leaf that verifies against these CAs is published there; else
  * who would, in *blocker. */
 bool cr_domain_may_publish(const struct domain_ctx *ctx, size_t object, const bool *verifies, size_t *blocker);
 /* It is trusted by all who trust what is published there, whoever they are. */
 bool cr_domain_is_equivalent(const struct domain_ctx *ctx, size_t object, const bool *verifies);
+
+/* domain_distrust.c: it verifies against CAs of spec.distrust alone. */
+bool cr_domain_needs_distrusted(const struct domain_ctx *ctx, const struct cr_domain_leaf_view *leaf);
+/* Its published leaf is such a one, and in use. */
+bool cr_domain_is_lost(const struct domain_ctx *ctx, size_t object);
+/* They go with the bundles of this plan. To be asked when its leaves are known. */
+bool cr_domain_drops_distrusted(const struct domain_ctx *ctx);
+/* They are the reason of the object's state: it has one, or who reads it may. */
+bool cr_domain_has_distrusted(const struct domain_ctx *ctx, size_t object);
 
 /* domain_writes.c: it is, or the writes of this plan make it. */
 bool cr_domain_will_be_there(const struct domain_ctx *ctx, size_t object);

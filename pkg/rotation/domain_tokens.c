@@ -27,6 +27,8 @@ static bool is_in_force(const struct domain_ctx *ctx, const struct cr_domain_rej
         const struct cr_domain_object *object = &ctx->world->objects[i];
         if (!object->is_leaf || !cr_streq(cr_domain_leaf_of(ctx, i)->name, rejected->leaf))
             continue;
+        if (cr_domain_needs_distrusted(ctx, &object->published))
+            return false;
         return cr_domain_leaf_of(ctx, i)->source == CR_LEAF_ISSUE || !object->source.found ||
                strcmp(object->source.fingerprint, rejected->fingerprint) == 0;
     }
@@ -78,7 +80,8 @@ bool cr_domain_puts_back(const struct domain_ctx *ctx, size_t object)
 {
     const struct cr_domain_object *view = &ctx->world->objects[object];
     return cr_domain_token_is_new(ctx, CR_ROTATE_PREVIOUS_LEAVES) && !view->refused &&
-           cr_domain_is_usable(&view->previous) && view->previous.not_after_ms > ctx->world->now_ms && !is_back(view);
+           cr_domain_is_usable(&view->previous) && view->previous.not_after_ms > ctx->world->now_ms && !is_back(view) &&
+           !cr_domain_needs_distrusted(ctx, &view->previous);
 }
 
 /* Rejected first, then put back, then the token is handled: killed in between, it goes on from there. */

@@ -9,11 +9,7 @@
 #include "base/strings.h"
 #include "rotation/breaker.h"
 
-enum {
-    /* A trust domain writes down what it has published within moments. */
-    RECORD_MS = 30 * 1000,
-    LOOK_AGAIN_MS = 1000,
-};
+enum { LOOK_AGAIN_MS = 500 };
 
 /* --- what a rotation of a trust domain asked for --- */
 
@@ -62,12 +58,18 @@ static struct cr_restart_step next_step(const struct plan_ctx *ctx, const struct
     return found;
 }
 
-/* What was published a moment ago may be on the domain's record with the next look. */
-static bool awaits_record(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+void cr_plan_await_record(struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     for (size_t k = 0; k < ctx->changes_len; k++)
         if (asks_for_restart(consumer, k) && step_of(ctx, k)->awaits_record &&
-            ctx->world->now_ms - consumer->changes[k].since_ms < RECORD_MS)
+            ctx->world->now_ms - consumer->changes[k].since_ms < CR_BREAKER_TOLD_MS)
+            cr_plan_requeue_restart(ctx->plan, LOOK_AGAIN_MS);
+}
+
+bool cr_plan_distrusts(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        if (asks_for_restart(consumer, k) && step_of(ctx, k)->distrusts)
             return true;
     return false;
 }
@@ -85,6 +87,10 @@ void cr_plan_count_restart(const struct plan_ctx *ctx, struct plan_consumer *con
 {
     const struct cr_restart_step step = done_step(ctx, consumer);
     note(ctx, consumer, cr_restart_annotation_at_ms(consumer->world->workload), &step);
+    for (size_t i = 0; i < ctx->world->policy->secrets_len; i++)
+        if (ctx->world->secrets[i].step.awaits_record &&
+            cr_breaker_may_be_told(&consumer->status->restarts, ctx->world->now_ms))
+            cr_plan_requeue(ctx->plan, LOOK_AGAIN_MS);
 }
 
 void cr_plan_count_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer)
@@ -144,8 +150,6 @@ struct cr_gate cr_plan_breaker(struct plan_ctx *ctx, struct plan_consumer *consu
     const struct cr_restart_step step = ends_ms ? next_step(ctx, consumer) : (struct cr_restart_step){0};
     if (!ends_ms || cr_breaker_continues(&consumer->status->restarts, &step))
         return CR_GATE_OPEN;
-    if (awaits_record(ctx, consumer))
-        cr_plan_requeue_restart(ctx->plan, LOOK_AGAIN_MS);
     cr_plan_requeue_restart_by_clock(ctx->plan, ends_ms - ctx->world->now_ms);
     char until[CR_TIME_TEXT];
     cr_time_format(ends_ms + 999, until); /* has whole seconds: not before */

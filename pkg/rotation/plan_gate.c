@@ -83,16 +83,28 @@ static struct cr_gate coalesce(struct plan_ctx *ctx, struct plan_consumer *consu
 }
 
 /* In the order in which they are asked: what a person must know at once comes before what takes its time, and what
- * depends on the way that budgets leave comes behind them. */
-static struct cr_gate (*const gates[])(struct plan_ctx *, struct plan_consumer *) = {
-    at_any_time, cr_plan_kind_gate,   cr_plan_window, cr_plan_breaker,     cr_plan_order, cr_plan_budget,
-    coalesce,    cr_plan_evict_blind, cr_plan_fresh,  cr_plan_concurrency, cr_plan_limit,
+ * depends on the way that budgets leave comes behind them. The distrust of a CA waits neither for another time nor for
+ * another consumer; it does wait for what a person says of all restarts, for budgets, and for what keeps the restart
+ * from being in vain. */
+static const struct {
+    struct cr_gate (*ask)(struct plan_ctx *, struct plan_consumer *);
+    bool yields; /* to the distrust of a CA */
+} gates[] = {
+    {at_any_time, false},   {cr_plan_kind_gate, false},   {cr_plan_window, true}, {cr_plan_breaker, true},
+    {cr_plan_order, true},  {cr_plan_budget, false},      {coalesce, true},       {cr_plan_evict_blind, false},
+    {cr_plan_fresh, false}, {cr_plan_concurrency, false}, {cr_plan_limit, false},
 };
 
 struct cr_gate cr_plan_gate(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     struct cr_gate gate = CR_GATE_OPEN;
-    for (size_t i = 0; i < cr_array_len(gates) && !gate.hold; i++)
-        gate = gates[i](ctx, consumer);
+    bool distrusts = cr_plan_distrusts(ctx, consumer);
+    for (size_t i = 0; i < cr_array_len(gates) && !gate.hold; i++) {
+        if (gates[i].yields && distrusts)
+            continue;
+        gate = gates[i].ask(ctx, consumer);
+        if (gate.hold && gates[i].yields)
+            cr_plan_await_record(ctx, consumer);
+    }
     return gate;
 }

@@ -164,6 +164,11 @@ size_t cr_plan_conflicts(const struct plan_ctx *ctx, struct cr_buf *text);
 void cr_plan_count_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* Evictions of it begin now. */
 void cr_plan_count_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* A restart is held by what would let a stage of a trust domain's rotation go: what was published a moment ago may be
+ * on the domain's record with the next look, which comes soon. */
+void cr_plan_await_record(struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* It is to be restarted for the distrust of a CA. */
+bool cr_plan_distrusts(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* It was restarted too often lately: until when it waits. */
 struct cr_gate cr_plan_breaker(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* What the status says of the same workload; NULL: nothing. */

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from control_plane import wait_until
-from domains import OWNER, Domains, Material, Watching, authority, broken_trust, certificates, issue, material, mirror, object_status, verifies
+from domains import OWNER, Domains, Material, Watching, authority, broken_trust, certificates, conditions, issue, material, mirror, object_status, verifies
 
 import manifests  # noqa: E402
 from certroll_dev.demo import pki  # noqa: E402
@@ -57,7 +57,23 @@ def test_from_cert_manager_without_an_outage(domains: Domains) -> None:
         assert not broken_trust(watching.moments(), leaves)
 
 
-def test_distrust_now(domains: Domains) -> None:
+def test_distrust(domains: Domains) -> None:
+    """By the field: which CA, how long, listed, waited for."""
+    leaves = ["server", "client"]
+    domains.cover(*leaves)
+    domains.apply(authority=authority(), leaves=[{"name": each, "source": issue()} for each in leaves])
+    domains.vouch(*leaves)
+    status = domains.wait_idle()["status"]
+    stolen = next(each["fingerprint"] for each in status["cas"] if each["part"] == "Current")
+    assert status["forecast"]["atMost"]
+    with Watching(domains.api, domains.namespace) as watching:
+        domains.merge(distrust=[stolen])
+        done = domains.wait("distrusted", lambda domain: conditions(domain).get("Distrusted") == ("True", "Gone"))
+        assert not broken_trust(watching.moments(), leaves)
+    assert stolen not in [each["fingerprint"] for each in done["status"]["cas"]]
+
+
+def test_distrust_by_hand(domains: Domains) -> None:
     """The old CA is nowhere from the first write on, and the new one comes by itself."""
     leaves = ["server", "client"]
     domains.cover(*leaves)

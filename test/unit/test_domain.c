@@ -271,6 +271,8 @@ static void test_errors_name_the_path_and_what_is_allowed(void **state)
         {WITH("\"evidence\":{\"trust\":\"Hoped\"}"), "spec.evidence.trust must be one of Inferred, Verified"},
         {WITH("\"evidence\":{\"stageDeadline\":\"0s\"}"),
          "spec.evidence.stageDeadline must be a duration from 1s to 168h"},
+        {WITH("\"distrust\":[\"0A\"]"), "spec.distrust: '0A' is no fingerprint of a CA"},
+        {WITH("\"distrust\":\"0a\""), "spec.distrust"},
         {WITH("\"rotate\":{\"what\":\"CA\"}"), "spec.rotate.token is required"},
         {WITH("\"rotate\":{\"token\":\"1\"}"), "spec.rotate.what is required"},
         {"{" LEAF(MIRROR) ",\"rotate\":{\"token\":\"1\",\"what\":\"CA\"}}",

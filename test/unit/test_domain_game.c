@@ -57,7 +57,7 @@ struct object {
 };
 
 struct game {
-    bool issue, cross_sign, naive;
+    bool issue, cross_sign, naive, distrusts;
     struct cr_domain domain;
     struct cr_domain_leaf leaves[LEAVES];
     struct cr_domain_target targets[TARGETS];
@@ -92,6 +92,13 @@ static uint32_t bit(int ca)
 static struct model_leaf leaf_by(struct game *g, uint32_t verifies)
 {
     return (struct model_leaf){.id = ++g->leaf_ids, .verifies = verifies, .not_before_ms = g->now_ms};
+}
+
+static bool is_distrusted(const struct game *g, int ca)
+{
+    char fingerprint[CR_SHA256_HEX];
+    fingerprint_of('a', ca, fingerprint);
+    return cr_domain_distrusts(&g->domain, fingerprint);
 }
 
 /* --- the pods --- */
@@ -464,7 +471,7 @@ static bool act(struct game *g, const struct view *v, const struct cr_domain_pla
         return true;
     }
     if (plan->stage_next_ca) {
-        assert_true(g->next < 0);
+        assert_true(g->next < 0 || is_distrusted(g, g->next));
         g->next = new_ca(g);
         g->staging = true;
         if (g->domain.rotate == CR_ROTATE_CA)
@@ -584,6 +591,17 @@ static void change_ca(struct game *g)
         change_sources(g, new_ca(g), false);
 }
 
+/* Any CA but a source's newest, which nobody would replace. */
+static void distrust(struct game *g)
+{
+    int most = g->issue ? g->cas : g->cas - 1;
+    if (!g->distrusts || most < 1 || g->cas + 4 >= CAS || g->domain.distrust.len == CR_DOMAIN_DISTRUST_MAX)
+        return;
+    char fingerprint[CR_SHA256_HEX];
+    fingerprint_of('a', g->issue && g->current >= 0 && one_in(2) ? g->current : (int)draw((uint64_t)most), fingerprint);
+    cr_strvec_add_unique(&g->domain.distrust, fingerprint);
+}
+
 /* By a person; pods keep what they have read. Of a leaf nobody could make another that all of them trust. */
 static void take_away(struct object *object)
 {
@@ -630,6 +648,9 @@ static void stir(struct game *g)
     case 12:
         if (!g->naive && object >= g->objects + LEAVES)
             take_away(object);
+        break;
+    case 13:
+        distrust(g);
         break;
     default:
         break;
@@ -679,6 +700,9 @@ static void setup(struct game *g, bool naive)
         g->objects[i].slow = i != UNCOVERED && one_in(3);
     if (!g->issue)
         change_sources(g, new_ca(g), true);
+    g->distrusts = !naive && one_in(2);
+    if (g->distrusts) /* past it leaves may be lost */
+        g->domain.evidence.stage_deadline_ms = INT64_C(168) * 3600 * SECOND;
 }
 
 static void step(struct game *g)
@@ -729,6 +753,18 @@ static void expect_end(const struct game *g, uint64_t game)
     }
 }
 
+/* Those that were ever there, at least; of the others nobody claims anything. */
+static void expect_no_distrusted(const struct game *g, uint64_t game)
+{
+    for (size_t i = 0; i < g->recorded.distrusted_len; i++)
+        if (!g->recorded.distrusted[i].gone_ms)
+            fail_msg("game %llu: %s is not gone", (unsigned long long)game, g->recorded.distrusted[i].fingerprint);
+    for (int ca = 0; ca < g->cas; ca++)
+        for (int i = 0; i < OBJECTS * PODS && is_distrusted(g, ca); i++)
+            if (g->objects[i / PODS].pods[i % PODS].runs && (g->objects[i / PODS].pods[i % PODS].has.bundle & bit(ca)))
+                fail_msg("game %llu: a pod trusts CA %d", (unsigned long long)game, ca);
+}
+
 /* Each CA issues each leaf once, but for what a person asks for. */
 static void expect_no_repetition(const struct game *g, uint64_t game)
 {
@@ -743,6 +779,7 @@ static void teardown(struct game *g)
 {
     cr_domain_status_dispose(&g->recorded);
     cr_domain_status_dispose(&g->status);
+    cr_strvec_dispose(&g->domain.distrust);
     for (int i = 0; i < OBJECTS; i++)
         forget_policy(&g->objects[i]);
 }
@@ -763,6 +800,7 @@ static int play_all(bool naive, int games)
         if (!naive) {
             expect_end(&g, (uint64_t)i);
             expect_no_repetition(&g, (uint64_t)i);
+            expect_no_distrusted(&g, (uint64_t)i);
         }
         teardown(&g);
     }

@@ -153,6 +153,97 @@ static void what_is_put_back_stays_until_its_source_or_a_person_changes(void **s
     assert_int_equal(plan.writes[0].leaf, CR_LEAF_ACT_MIRROR);
 }
 
+/* --- a CA that nobody shall trust --- */
+
+/* It is True when nobody has the CA any more, and not before. */
+static void distrusted_is_true_only_when_no_consumer_trusts_it(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {
+        .spec = "issue distrust-a new", .cas = "aB", .objects = {{"ba", "1b", "*"}, {"ba", NULL, "*"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    go_on(s, 0, &plan);
+    assert_true(plan.record_first);
+    assert_true(has_event(&plan, "Distrusting"));
+    go_on(s, 1000, &plan);
+    assert_int_equal(plan.writes_len, 2);
+    const struct cr_condition *distrusted = condition(&plan.status, "Distrusted");
+    assert_false(distrusted->status);
+    assert_string_equal(distrusted->reason, "InProgress");
+    assert_non_null(strstr(distrusted->message, "2 of 2 objects"));
+    /* Written, and one consumer has not got it. */
+    for (size_t i = 0; i < 2; i++)
+        s->bundles[i][1] = false; /* a */
+    s->evidence[1].trust = CR_ARRIVAL_NOT_YET;
+    s->evidence[1].why = cr_strdup("web is Restarting");
+    cr_strvec_add(&s->evidence[1].lack_trust, "policy/web");
+    go_on(s, 1000, &plan); /* what was written goes on record */
+    assert_false(condition(&plan.status, "Distrusted")->status);
+    go_on(s, 1000, &plan);
+    distrusted = condition(&plan.status, "Distrusted");
+    assert_false(distrusted->status);
+    assert_non_null(strstr(distrusted->message, "1 of 2 objects, 1 consumers are left."));
+    assert_non_null(strstr(distrusted->message, "web is Restarting"));
+    assert_int_equal(plan.status.distrusted[0].gone_ms, 0);
+    s->evidence[1].trust = CR_ARRIVAL_INFERRED;
+    go_on(s, 1000, &plan);
+    assert_true(has_event(&plan, "Distrusted"));
+    distrusted = condition(&plan.status, "Distrusted");
+    assert_true(distrusted->status);
+    assert_string_equal(distrusted->reason, "Gone");
+    /* Somebody puts it back: it goes again, and is not called gone meanwhile. */
+    s->bundles[0][1] = true;
+    go_on(s, 1000, &plan);
+    assert_true(plan.record_first);
+    assert_false(condition(&plan.status, "Distrusted")->status);
+    go_on(s, 1000, &plan);
+    go_on(s, 1000, &plan);
+    assert_int_equal(plan.writes_len, 1);
+    /* Taken off the list. */
+    cr_strvec_dispose(&s->domain.distrust);
+    go_on(s, 1000, &plan);
+    assert_int_equal(plan.status.distrusted_len, 0);
+    assert_null(condition(&plan.status, "Distrusted")->reason);
+}
+
+static void a_ca_that_was_never_there_is_not_called_gone(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {.spec = "issue", .cas = "A", .objects = {{"a", "1a", "*"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    char unknown[CR_SHA256_HEX];
+    fingerprint('7', unknown);
+    cr_strvec_add(&s->domain.distrust, unknown);
+    go_on(s, 0, &plan);
+    assert_false(condition(&plan.status, "Distrusted")->status);
+    assert_string_equal(condition(&plan.status, "Distrusted")->reason, "UnknownCA");
+}
+
+static void a_leaf_that_is_lost_is_named_before_and_after(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {
+        .spec = "distrust-a", .cas = "ab", .objects = {{"ba", "1b", "*", "1b"}, {"ba", "2a", "*", "2a"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    go_on(s, 0, &plan);
+    assert_int_equal(plan.writes_len, 0);
+    assert_string_equal(condition(&plan.status, "Distrusted")->reason, "LeafNeedsCA");
+    assert_non_null(strstr(condition(&plan.status, "Distrusted")->message, "the leaf of Secret ns/o1"));
+    assert_string_equal(condition(&plan.status, "Degraded")->reason, "DistrustedCA");
+    go_on(s, HOUR, &plan);
+    assert_int_equal(plan.writes_len, 2);
+    for (size_t i = 0; i < 2; i++)
+        s->bundles[i][1] = false; /* a */
+    go_on(s, 1000, &plan);
+    go_on(s, 1000, &plan);
+    assert_true(condition(&plan.status, "Distrusted")->status);
+    assert_string_equal(condition(&plan.status, "Distrusted")->reason, "LeavesLost");
+    assert_non_null(strstr(condition(&plan.status, "Distrusted")->message, "Secret ns/o1"));
+}
+
 static void another_writer_is_counted_by_the_day_until_the_spec_is_edited(void **state)
 {
     (void)state;
@@ -577,6 +668,9 @@ int main(void)
         cmocka_unit_test(history_has_how_long_each_stage_took),
         cmocka_unit_test(what_is_put_back_stays_until_its_source_or_a_person_changes),
         cmocka_unit_test(what_is_refused_is_told_once_and_names_the_object),
+        cmocka_unit_test(distrusted_is_true_only_when_no_consumer_trusts_it),
+        cmocka_unit_test(a_ca_that_was_never_there_is_not_called_gone),
+        cmocka_unit_test(a_leaf_that_is_lost_is_named_before_and_after),
         cmocka_unit_test(another_writer_is_counted_by_the_day_until_the_spec_is_edited),
         cmocka_unit_test(what_is_not_written_as_it_should_be_has_not_converged),
         cmocka_unit_test(a_ca_that_stays_for_a_leaf_names_it),

@@ -91,6 +91,14 @@ static void fill(struct cr_domain_status *status)
     status->rejected_len = 1;
     status->rejected[0].leaf = cr_strdup("client-tls");
     digest(status->rejected[0].fingerprint, 0x300);
+    status->distrusted_len = 2;
+    digest(status->distrusted[0].fingerprint, 0x12);
+    status->distrusted[0].subject = cr_strdup("CN=mesh, serialNumber=0");
+    status->distrusted[0].since_ms = NOW - 60000;
+    digest(status->distrusted[1].fingerprint, 0x400);
+    status->distrusted[1].since_ms = NOW - 90000;
+    status->distrusted[1].gone_ms = NOW - 30001;
+    status->forecast = (struct cr_domain_forecast){2, 6, 11500, 1 * 65 * 60 * 1000};
     cr_domain_status_condition(status, "Ready", true, "Watching", "all is watched", 4, NOW);
     cr_domain_status_condition(status, "Held", true, "Deadline", "trust has not arrived", 4, NOW);
     add_record(status, 0xabc);
@@ -142,7 +150,9 @@ static void test_an_empty_status_has_every_member(void **state)
     cr_autofree char *text = encode_text(&empty);
     assert_string_equal(text, "{\"heldStage\":null,\"stageSince\":null,\"lastHandledToken\":null,\"expires\":null,"
                               "\"observedGeneration\":0,\"stage\":\"Idle\",\"rotation\":null,\"converged\":\"0/0\","
-                              "\"cas\":[],\"objects\":[],\"rejected\":[],\"conditions\":[],\"history\":[]}");
+                              "\"cas\":[],\"objects\":[],\"rejected\":[],\"distrusted\":[],"
+                              "\"forecast\":{\"workloads\":0,\"restarts\":0,\"expected\":null,\"atMost\":null},"
+                              "\"conditions\":[],\"history\":[]}");
     struct cr_domain_status begun = {.rotation = "aa"};
     CR_CLEANUP(cr_json) struct cr_json *json = cr_domain_status_encode(&begun);
     cr_autofree char *rotation = cr_json_print(cr_json_get(json, "rotation"));
@@ -238,9 +248,12 @@ static void test_a_step_is_what_the_domain_has_written(void **state)
         snprintf(status.rotation, sizeof status.rotation, "%s", cases[i].rotation);
         status.stage = cases[i].stage;
         status.held_stage = cases[i].held;
+        status.distrusted_len = 1;
+        status.distrusted[0].since_ms = NOW;
+        status.distrusted[0].gone_ms = i % 2 ? NOW : 0;
         struct cr_domain_step step = cr_domain_status_step(&status, "Secret", "shop", cases[i].name, cases[i].version);
         if (!cr_streq(step.restart.rotation, cases[i].step) || step.restart.stages != cases[i].stages ||
-            step.awaits_record != cases[i].awaits)
+            step.awaits_record != cases[i].awaits || step.distrusts != (*step.restart.rotation && i % 2 == 0))
             fail_msg("%s", cases[i].rule);
     }
 }

@@ -188,6 +188,23 @@ static inline void set_token(struct scene *s, const struct plan_case *c)
         s->world.authority.next_token = token;
 }
 
+/* "distrust-a": the CA a is listed, and that is on record, unless it is "new"; "overdue": for longer than a stage may
+ * take. */
+static inline void set_distrust(struct scene *s, const struct plan_case *c)
+{
+    for (size_t i = 0; i < s->world.cas_len; i++) {
+        char word[] = {'d', 'i', 's', 't', 'r', 'u', 's', 't', '-', s->letters[i], '\0'};
+        if (!says(c, word))
+            continue;
+        cr_strvec_add(&s->domain.distrust, s->cas[i].fingerprint);
+        if (says(c, "new"))
+            continue;
+        struct cr_domain_distrusted *record = &s->status.distrusted[s->status.distrusted_len++];
+        *record = (struct cr_domain_distrusted){.since_ms = now_ms - (says(c, "overdue") ? 2 * HOUR : HOUR / 60)};
+        memcpy(record->fingerprint, s->cas[i].fingerprint, sizeof record->fingerprint);
+    }
+}
+
 /* As the status is after what is there was put on record. */
 static inline void put_on_record(struct scene *s, const struct plan_case *c)
 {
@@ -213,6 +230,7 @@ static inline void scene_free(struct scene *s)
     for (size_t i = 0; i < OBJECTS; i++)
         cr_domain_evidence_dispose(&s->evidence[i]);
     cr_domain_status_dispose(&s->status);
+    cr_strvec_dispose(&s->domain.distrust);
     free(s);
 }
 CR_DEFINE_CLEANUP(scene, struct scene, scene_free)
@@ -249,6 +267,7 @@ static inline struct scene *scene_new(const struct plan_case *c)
     s->domain.leaves_len = s->domain.targets_len = s->world.objects_len;
     mark_sources(s);
     set_token(s, c);
+    set_distrust(s, c);
     put_on_record(s, c);
     return s;
 }

@@ -247,7 +247,7 @@ static void has_converged(struct plan_ctx *ctx)
     if (leaf.of[CR_SETTLED_VERIFIED])
         add_what_was_checked(ctx, &text);
     if (leaf.of[CR_SETTLED_FIRST_SIGHT] || trust.of[CR_SETTLED_FIRST_SIGHT])
-        cr_buf_puts(&text, " What pods had at first sight is taken as given, not observed.");
+        cr_buf_puts(&text, " What is unchanged since first sight is taken as given, not observed.");
     set(ctx, "Converged", true, baseline ? "Baseline" : "Converged", cr_buf_text(&text));
 }
 

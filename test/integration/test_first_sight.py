@@ -145,6 +145,7 @@ def test_what_a_pod_serves_at_first_sight_is_seen_before_it_is_said(control_plan
             with _serving(control_plane, held, tmp_path):
                 second = operator()
                 try:
+                    second.wait_line("serving")
                     wait_until("it to have asked", lambda: 'certroll_probes_total{namespace="%s",outcome="served"}' % namespace in second.get("/metrics")[1])
                     scene.put("elsewhere", _CLOSED)
                     wait_until("nothing to be known", lambda: scene.converged("elsewhere") == ("Unknown", "NotVerified"))

@@ -245,6 +245,7 @@ static void where_to_ask_is_asked_anew_when_it_changes(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
+    s->pods[0][2].created_ms += SECOND; /* the others would not be asked again */
     verified_at_first_sight(s);
     restart_operator(s);
     s->policy->consumers[0].verify.endpoints[0].port = 9443;

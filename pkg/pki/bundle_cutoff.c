@@ -3,12 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <openssl/x509v3.h>
+
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/strmap.h"
 #include "pki/openssl_internal.h"
 #include "pki/paths.h"
 #include "pki/signers.h"
+#include "pki/x509.h"
 
 enum { NAME_STEPS_OF_A_QUESTION = 4096 };
 
@@ -17,6 +20,16 @@ struct leaf {
     bool *concerned;        /* by certificate */
     unsigned before;        /* clients */
     size_t weight;          /* of a question */
+};
+
+/* What clients choose among the certificates of one subject by. */
+struct traits {
+    const ASN1_OCTET_STRING *id; /* NULL: it has none, and fits all */
+    size_t ca;                   /* the first certificate of the same subject and key */
+    int key_type;
+    bool signs;
+    int64_t not_before_ms;
+    int64_t not_after_ms;
 };
 
 struct published {
@@ -32,6 +45,8 @@ struct cr_cutoff {
     size_t names_len;
     size_t *subjects; /* of certs, into names */
     size_t *issuers;
+    struct traits *traits; /* of certs */
+    int64_t until_ms;      /* at which the last leaf is asked about: it may begin later than now */
     struct published *published;
     size_t published_len;
     struct leaf *leaves;
@@ -60,21 +75,46 @@ static size_t add_name(struct cr_cutoff *cutoff, const X509_NAME *name)
     return at;
 }
 
+static size_t find_ca(const struct cr_cutoff *cutoff, size_t of)
+{
+    size_t at = 0;
+    while (at < of && (cutoff->subjects[at] != cutoff->subjects[of] ||
+                       EVP_PKEY_eq(X509_get0_pubkey(cutoff->certs[at]), X509_get0_pubkey(cutoff->certs[of])) != 1))
+        at++;
+    return at;
+}
+
+/* Its subject is known by then, and those before it. */
+static struct traits traits_of(const struct cr_cutoff *cutoff, size_t at)
+{
+    X509 *cert = cutoff->certs[at];
+    const EVP_PKEY *key = X509_get0_pubkey(cert);
+    return (struct traits){.id = X509_get0_subject_key_id(cert),
+                           .ca = find_ca(cutoff, at),
+                           .key_type = key ? EVP_PKEY_get_base_id(key) : 0,
+                           .signs = X509_get_key_usage(cert) & KU_KEY_CERT_SIGN,
+                           .not_before_ms = cr_x509_not_before_ms(cert),
+                           .not_after_ms = cr_x509_not_after_ms(cert)};
+}
+
 struct cr_cutoff *cr_cutoff_new(struct x509_st *const *certs, size_t len, int64_t now_ms)
 {
     struct cr_cutoff *cutoff = cr_new(struct cr_cutoff);
     *cutoff = (struct cr_cutoff){.now_ms = now_ms,
+                                 .until_ms = now_ms,
                                  .certs = cr_calloc(len + 1, sizeof(X509 *)),
                                  .len = len,
                                  .names = cr_calloc(2 * len + 1, sizeof(X509_NAME *)),
                                  .subjects = cr_calloc(len + 1, sizeof(size_t)),
                                  .issuers = cr_calloc(len + 1, sizeof(size_t)),
+                                 .traits = cr_calloc(len + 1, sizeof(struct traits)),
                                  .signers = cr_signers_new(),
                                  .known = cr_strmap_new(NULL)};
     for (size_t i = 0; i < len; i++) {
         cutoff->certs[i] = certs[i];
         cutoff->subjects[i] = add_name(cutoff, X509_get_subject_name(certs[i]));
         cutoff->issuers[i] = add_name(cutoff, X509_get_issuer_name(certs[i]));
+        cutoff->traits[i] = traits_of(cutoff, i);
     }
     return cutoff;
 }
@@ -93,6 +133,7 @@ void cr_cutoff_free(struct cr_cutoff *cutoff)
     free(cutoff->names);
     free(cutoff->subjects);
     free(cutoff->issuers);
+    free(cutoff->traits);
     free(cutoff->published);
     free(cutoff->leaves);
     free(cutoff);
@@ -101,6 +142,28 @@ void cr_cutoff_free(struct cr_cutoff *cutoff)
 size_t cr_cutoff_name(const struct cr_cutoff *cutoff, size_t cert)
 {
     return cutoff->subjects[cert];
+}
+
+static bool fits_both(const ASN1_OCTET_STRING *id, const ASN1_OCTET_STRING *one, const ASN1_OCTET_STRING *other)
+{
+    const ASN1_OCTET_STRING *wanted = one ? one : other;
+    bool by_id = !one || !other || ASN1_OCTET_STRING_cmp(one, other) == 0;
+    return !by_id || !id || (wanted && ASN1_OCTET_STRING_cmp(id, wanted) == 0);
+}
+
+bool cr_cutoff_covers(const struct cr_cutoff *cutoff, size_t cert, size_t one, size_t other)
+{
+    const struct traits *own = &cutoff->traits[cert];
+    const struct traits *first = &cutoff->traits[one];
+    const struct traits *second = &cutoff->traits[other];
+    return own->signs && own->key_type == first->key_type && own->key_type == second->key_type &&
+           own->not_before_ms <= cutoff->now_ms && own->not_after_ms > cutoff->until_ms &&
+           fits_both(own->id, first->id, second->id);
+}
+
+bool cr_cutoff_is_same_ca(const struct cr_cutoff *cutoff, size_t one, size_t other)
+{
+    return cutoff->traits[one].ca == cutoff->traits[other].ca;
 }
 
 bool cr_cutoff_concerns(const struct cr_cutoff *cutoff, size_t leaf, size_t cert)
@@ -231,6 +294,8 @@ static bool is_affordable(const struct cr_cutoff *cutoff, struct leaf *leaf, str
 bool cr_cutoff_add_leaf(struct cr_cutoff *cutoff, struct stack_st_X509 *chain, struct cr_error *err)
 {
     struct leaf leaf = {.chain = chain};
+    int64_t begins_ms = cr_x509_not_before_ms(sk_X509_value(chain, 0));
+    cutoff->until_ms = begins_ms > cutoff->until_ms ? begins_ms : cutoff->until_ms;
     find_concerned(cutoff, &leaf);
     if (!is_affordable(cutoff, &leaf, err)) {
         free(leaf.concerned);

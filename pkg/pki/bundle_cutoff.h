@@ -47,6 +47,12 @@ void cr_cutoff_give_up(struct cr_cutoff *cutoff, size_t leaf, unsigned clients);
 
 /* Equal for certificates of one subject. */
 size_t cr_cutoff_name(const struct cr_cutoff *cutoff, size_t cert);
+/* Wherever a client looks for an issuer and both of these fit, cert fits as well, and is valid: all three of one
+ * subject. A client takes the first or the last that fits, so it takes neither of the two if one such stands before
+ * them and one behind. */
+bool cr_cutoff_covers(const struct cr_cutoff *cutoff, size_t cert, size_t one, size_t other);
+/* Certificates of one CA: GnuTLS looks at the first of them. */
+bool cr_cutoff_is_same_ca(const struct cr_cutoff *cutoff, size_t one, size_t other);
 /* Whether a client may look that certificate up for the leaf: by names. */
 bool cr_cutoff_concerns(const struct cr_cutoff *cutoff, size_t leaf, size_t cert);
 

@@ -21,6 +21,7 @@ struct search {
     bool *names;
     size_t *members; /* of these subjects, not OUT; in the order that is tried */
     size_t *first;   /* the same, in the order from which the others are made */
+    size_t *rank;    /* by certificate: its place in that */
     size_t len;
     size_t *leaves; /* that these concern */
     size_t leaves_len;
@@ -131,13 +132,44 @@ static bool is_over(const struct search *s)
 
 static void permute(struct search *s, size_t at);
 
+static bool is_of_name(const struct search *s, size_t at, size_t name)
+{
+    return s->w->chosen[s->members[at]] && cr_cutoff_name(s->w->cutoff, s->members[at]) == name;
+}
+
+/* The one before it is a later one of the first order, and no client can tell the two apart where they stand: then the
+ * order with both in each other's place is tried as well, and that is enough. */
+static bool is_tried_otherwise(const struct search *s, size_t at, size_t one)
+{
+    const struct cr_cutoff *cutoff = s->w->cutoff;
+    size_t name = cr_cutoff_name(cutoff, one);
+    size_t last = at;
+    while (last > 0 && !is_of_name(s, last - 1, name))
+        last--;
+    if (!last-- || s->rank[s->members[last]] < s->rank[one])
+        return false;
+    size_t other = s->members[last];
+    bool before = false;
+    bool behind = false;
+    bool first = cr_cutoff_is_same_ca(cutoff, one, other); /* maybe the first of their CA */
+    for (size_t i = 0; i < s->len; i++) {
+        if (i == last || s->members[i] == one || !is_of_name(s, i, name))
+            continue;
+        bool covers = cr_cutoff_covers(cutoff, s->members[i], one, other);
+        before |= i < last && covers;
+        behind |= i > last && covers;
+        first &= i > last || !cr_cutoff_is_same_ca(cutoff, s->members[i], one);
+    }
+    return before && behind && !first;
+}
+
 /* Each of the same subject that is chosen, in this place. */
 static void permute_from(struct search *s, size_t at)
 {
     size_t name = cr_cutoff_name(s->w->cutoff, s->members[at]);
     for (size_t i = at; i < s->len && !is_over(s); i++) {
         size_t one = s->members[i];
-        if (!s->w->chosen[one] || cr_cutoff_name(s->w->cutoff, one) != name)
+        if (!is_of_name(s, i, name) || is_tried_otherwise(s, at, one))
             continue;
         memmove(s->members + at + 1, s->members + at, (i - at) * sizeof *s->members);
         s->members[at] = one;
@@ -234,6 +266,7 @@ static void add_member(struct search *s, size_t cert, bool *done)
     if (!is_member(s, cert) || done[cert])
         return;
     done[cert] = true;
+    s->rank[cert] = s->len;
     s->first[s->len++] = cert;
 }
 
@@ -275,6 +308,7 @@ static bool search(struct work *w, size_t leaf, struct cr_ordered *out)
     cr_autofree bool *names = cr_calloc(2 * len + 1, sizeof *names);
     cr_autofree size_t *members = cr_calloc(len + 1, sizeof *members);
     cr_autofree size_t *first = cr_calloc(len + 1, sizeof *first);
+    cr_autofree size_t *rank = cr_calloc(len + 1, sizeof *rank);
     cr_autofree size_t *best = cr_calloc(len + 1, sizeof *best);
     cr_autofree bool *best_chosen = cr_calloc(len + 1, sizeof *best_chosen);
     cr_autofree size_t *leaves = cr_calloc(cr_cutoff_leaves(w->cutoff) + 1, sizeof *leaves);
@@ -282,6 +316,7 @@ static bool search(struct work *w, size_t leaf, struct cr_ordered *out)
                        .names = names,
                        .members = members,
                        .first = first,
+                       .rank = rank,
                        .leaves = leaves,
                        .best = best,
                        .best_chosen = best_chosen,

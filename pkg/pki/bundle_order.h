@@ -3,7 +3,8 @@
  * Clients look CAs up by their subject, so only the order among those of one subject matters. What the rule wants is
  * tried first, in the order in which it wants it. Where somebody would lose a leaf, the CAs of all subjects that
  * concern this leaf, and of all that concern a leaf that these concern, are looked at together: each choice of them,
- * the largest first, in each order. So what is not found is not there, unless the cutoff is spent before. */
+ * the largest first, in each order that a client can tell from one tried before. So what is not found is not there,
+ * unless the cutoff is spent before. */
 #ifndef CR_PKI_BUNDLE_ORDER_H
 #define CR_PKI_BUNDLE_ORDER_H
 

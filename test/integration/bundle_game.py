@@ -15,15 +15,15 @@ import itertools
 import sys
 import time
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bundle_cases import PATHS, Case, make
+from bundle_cases import PATHS, Case, Cert, make
 from bundle_clients import CLIENTS, OPENSSL, Bundle, Clients, Played, Question
 
-_TRIES_MAX = 6_400  # bundles that a proof looks at
-_CHUNK = 400  # of them at a time
+_TRIES_MAX = 200_000  # bundles that a proof looks at
+_CHUNK = 1_000  # of them at a time
 _BATCH = 100  # cases at a time
 _AT_ONCE = 8  # cases that may be the next smaller one
 # Of two CAs of one name OpenSSL takes the first, and GnuTLS may take the other. Where no bundle keeps both, it is to keep
@@ -158,14 +158,17 @@ def _find_bundle(
     concerned = _concerned(case, at_hand, [chain for _, chain in held], {chain for _, chain in lost})
     fixed = tuple(name for name in (*must, *may) if certs[name].own.subject not in concerned)
     orders = _orders(
-        case, fixed, [name for name in must if name not in fixed], [name for name in may if name not in fixed]
+        certs, bundle.day, fixed, [name for name in must if name not in fixed], [name for name in may if name not in fixed]
     )
     above = {chain: _above(case, at_hand, chain) for _, chain in held}
+    asked: dict[object, Question] = {}
 
     def question(pair: _Pair, roots: Iterable[str]) -> Question:
-        """Of the certificates that can matter to that leaf: many bundles are one question."""
+        """Of the certificates that can matter to that leaf; and of bundles in which the client sees the same, the first."""
         client, chain = pair
-        return Question(client, bundle.day, tuple(name for name in roots if certs[name].own.subject in above[chain]), chain)
+        seen = [certs[name] for name in roots if certs[name].own.subject in above[chain]]
+        own = view_of(client, bundle.day, [certs[name] for name in chain.split(",")], seen)
+        return asked.setdefault((pair, own), Question(client, bundle.day, tuple(cert.name for cert in seen), chain))
 
     pairs = sorted(held, key=lambda pair: pair not in lost)
     for _ in range(0, tries, _CHUNK):
@@ -203,16 +206,67 @@ def _above(case: Case, at_hand: Iterable[str], chain: str) -> set[str]:
     return reached
 
 
-def _orders(case: Case, fixed: tuple[str, ...], must: Sequence[str], may: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _orders(
+    certs: Mapping[str, Cert], day: int, fixed: tuple[str, ...], must: Sequence[str], may: Sequence[str]
+) -> Iterator[tuple[str, ...]]:
     """All subsets, the largest first, in all orders that matter: verifiers look certificates up by their subject."""
-    certs = case.certs
     for size in range(len(may), -1, -1):
         for chosen in itertools.combinations(may, size):
-            groups: dict[str, list[str]] = {}
+            groups: dict[str, list[Cert]] = {}
             for name in (*must, *chosen):
-                groups.setdefault(certs[name].own.subject, []).append(name)
-            for order in itertools.product(*(itertools.permutations(group) for group in groups.values())):
-                yield (*fixed, *itertools.chain.from_iterable(order))
+                groups.setdefault(certs[name].own.subject, []).append(certs[name])
+            for order in itertools.product(*(orders_of_a_subject(group, day) for group in groups.values())):
+                yield (*fixed, *(cert.name for cert in itertools.chain.from_iterable(order)))
+
+
+def view_of(client: str, day: int, sent: Sequence[Cert], roots: Sequence[Cert]) -> object:
+    """What decides a client's answer: which certificates there are, and which it takes where several fit."""
+    all_of_them = frozenset(cert.name for cert in roots)
+    if client == "go":
+        return all_of_them
+    wanted = {(cert.issuer.subject, cert.issuer.key if cert.aki else None) for cert in (*sent, *roots)}
+    taken: list[Cert] = []
+    for subject, key in sorted(wanted, key=str):
+        fit = [cert for cert in roots if cert.own.subject == subject and (key is None or not cert.ski or cert.own.key == key)]
+        valid = [cert for cert in fit if cert.start <= day <= cert.end]
+        taken += (valid[-1:] if client == "gnutls" else valid[:1]) or fit
+    if client == "gnutls":  # what is trusted of the same name and key ends the chain: the first of them
+        taken += sorted({cert.own: cert for cert in reversed(roots)}.values(), key=str)
+    return all_of_them, tuple(taken)
+
+
+def orders_of_a_subject(certs: Sequence[Cert], day: int) -> Iterator[tuple[Cert, ...]]:
+    """One of each that clients take for the same, the first of them by the order of `certs`.
+
+    A client takes the first or the last that fits, and may look at the first of a key. So two neighbours that are neither
+    may change places.
+    """
+    yield from _extend((), tuple(certs), day)
+
+
+def _extend(order: tuple[Cert, ...], rest: tuple[Cert, ...], day: int, skipped: int = 0) -> Iterator[tuple[Cert, ...]]:
+    """`skipped`: so many of the rest stand before the last of the order."""
+    if not rest:
+        yield order
+    for i, cert in enumerate(rest):
+        behind = rest[:i] + rest[i + 1 :]
+        if i >= skipped or not may_change_places(order[-1], cert, order[:-1], behind, day):
+            yield from _extend((*order, cert), behind, day, i)
+
+
+def may_change_places(one: Cert, other: Cert, before: Sequence[Cert], behind: Sequence[Cert], day: int) -> bool:
+    return (
+        any(_stands_in(cert, one, other, day) for cert in before)
+        and any(_stands_in(cert, one, other, day) for cert in behind)
+        and (one.own.key != other.own.key or any(cert.own.key == one.own.key for cert in before))
+    )
+
+
+def _stands_in(cert: Cert, one: Cert, other: Cert, day: int) -> bool:
+    """It fits wherever these two do, by their key identifiers, and is valid."""
+    wanted = {each.own.key for each in (one, other) if each.ski}
+    fits = len(wanted) > 1 or not cert.ski or cert.own.key in wanted
+    return fits and cert.start <= day <= cert.end
 
 
 # --- a smaller case

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from typing import cast
 import pytest
 
 import bundle_game as game
-from bundle_cases import Case, make
+from bundle_cases import Case, Cert, make
 from bundle_clients import CLIENTS, Bundle, Clients, Played, Question
 from control_plane import ROOT
 
@@ -24,6 +25,7 @@ _CASES = sorted((ROOT / "test" / "testdata" / "bundle-cases").glob("*.txt"))
 _LONG = bool(os.environ.get("CERTROLL_LONG"))
 _SEEDS = range(1, 3_001 if _LONG else 81)
 _MODEL_SEEDS = range(3_001, 4_001 if _LONG else 3_021)
+_VIEW_SEEDS = range(1, 201 if _LONG else 11)
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +102,39 @@ def _questions(played: Played) -> Iterator[Question]:
     for bundle, client in itertools.product(played.bundles, CLIENTS):
         for roots, chain in itertools.product((bundle.before, bundle.after, bundle.after[::-1]), bundle.leaves):
             yield Question(client, bundle.day, roots, chain)
+
+
+def test_bundles_in_which_a_client_sees_the_same_are_one_to_it(clients: Clients) -> None:
+    """The proofs of the game ask about one of them, and try one of the orders that no client can tell apart."""
+    chance = random.Random(1)
+    for seed, each in zip(_VIEW_SEEDS, clients.play([make(seed) for seed in _VIEW_SEEDS]), strict=True):
+        certs = make(seed).certs
+        seen: dict[object, list[Question]] = {}
+        bundles = {bundle.after: bundle for bundle in each.bundles if len(bundle.after) > 2}.values()
+        for bundle, client, _ in itertools.product(bundles, ("openssl", "gnutls"), range(12)):
+            roots = [certs[name] for name in chance.sample(bundle.after, len(bundle.after))]
+            for chain in bundle.leaves:
+                sent = [certs[name] for name in chain.split(",")]
+                for listed in (roots, _with_another_order(roots, bundle.day)):
+                    view = game.view_of(client, bundle.day, sent, listed)
+                    question = Question(client, bundle.day, tuple(cert.name for cert in listed), chain)
+                    seen.setdefault((client, chain, bundle.day, view), []).append(question)
+                assert game.view_of(client, bundle.day, sent, roots) == view, f"seed {seed}: {question}"
+        clients.ask([(each, itertools.chain.from_iterable(seen.values()))])
+        for same in seen.values():
+            assert len({each.answers[question] for question in same}) == 1, f"seed {seed}: {same}"
+
+
+def _with_another_order(certs: Sequence[Cert], day: int) -> list[Cert]:
+    """Neighbours of one subject have changed places wherever no client can tell."""
+    order = list(certs)
+    for subject in {cert.own.subject for cert in certs}:
+        places = [i for i, cert in enumerate(order) if cert.own.subject == subject]
+        for k, (here, there) in enumerate(itertools.pairwise(places)):
+            before, behind = [order[i] for i in places[:k]], [order[i] for i in places[k + 2 :]]
+            if game.may_change_places(order[here], order[there], before, behind, day):
+                order[here], order[there] = order[there], order[here]
+    return order
 
 
 def test_a_seed_is_a_case(clients: Clients) -> None:

@@ -187,6 +187,36 @@ static void where_these_would_lose_too_there_is_none(void **state)
         sk_X509_free(chains[i]);
 }
 
+/* Eight of one name have 40,320 orders. Which is the first and which the last is all that a client can tell. */
+static void orders_that_no_client_tells_apart_are_tried_once(void **state)
+{
+    (void)state;
+    enum { MANY = 8 };
+    struct scene scene = {.published_len = 1};
+    struct test_cert *cas[MANY] = {0};
+    for (size_t i = 0; i < MANY; i++) {
+        scene.cas[i] = cas[i] = make_plain();
+        scene.wishes[i] = CR_ORDER_MUST;
+    }
+    AUTO_CERT leaf = leaf_of(cas[0]);
+    scene.leaves[0] = leaf;
+    /* It would have to be both. */
+    expect(&scene, CR_BUNDLE_PROVED, 1, WANT(0, 1, 2, 3, 4, 5, 6, 7));
+    /* Where the others have key identifiers, the one without is tried for the leaf of each, and they for its own. */
+    for (size_t i = 1; i < MANY; i++) {
+        test_cert_free(cas[i]);
+        scene.cas[i] = cas[i] = make_ca(.cn = "ca");
+    }
+    AUTO_CERT of_id = make(.cn = "web", .issuer = cas[1]);
+    scene.published[0] = 1;
+    scene.published[1] = 0;
+    scene.published_len = 2;
+    scene.leaves[1] = of_id;
+    expect(&scene, CR_BUNDLE_PROVED, 0, WANT(1, 2, 3, 4, 5, 6, 7, 0));
+    for (size_t i = 0; i < MANY; i++)
+        test_cert_free(cas[i]);
+}
+
 /* Ten of one name have ten million choices and orders. */
 static void what_would_take_too_long_ends_with_all_that_is_published(void **state)
 {
@@ -238,6 +268,7 @@ int main(void)
         cmocka_unit_test(what_is_wanted_goes_if_it_costs_a_leaf),
         cmocka_unit_test(where_nothing_keeps_everybody_openssl_and_go_are_kept),
         cmocka_unit_test(where_these_would_lose_too_there_is_none),
+        cmocka_unit_test(orders_that_no_client_tells_apart_are_tried_once),
         cmocka_unit_test(what_would_take_too_long_ends_with_all_that_is_published),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,10 +61,12 @@ static void find_served(const struct plan_ctx *ctx, const struct plan_consumer *
     cr_autofree struct cr_secret_status **secrets = cr_calloc(policy->secrets_len, sizeof(struct cr_secret_status *));
     cr_autofree struct cr_secret_change *as_if = cr_calloc(policy->secrets_len, sizeof *as_if);
     size_t len = 0;
+    CR_CLEANUP(cr_strvec) struct cr_strvec used = {0};
+    cr_usage_secrets(consumer->pod_spec, &used); /* of most policies' Secrets, one or two */
     for (size_t i = 0; i < policy->secrets_len; i++) {
         struct cr_secret_status *secret = cr_status_secret(&ctx->plan->status, policy->secrets[i].name);
         if (!secret->has_settled || !secret->settled.has_leaf || is_of_other_policy(consumer, i) ||
-            !may_be_asked(&consumer->spec->verify, secret->name))
+            !may_be_asked(&consumer->spec->verify, secret->name) || !cr_strvec_has(&used, secret->name))
             continue;
         secrets[len] = secret;
         as_if[len++] = (struct cr_secret_change){.secret = &policy->secrets[i], .changes = CR_CHANGE_LEAF_RENEWED};
@@ -94,7 +96,7 @@ static void find_others(const struct plan_ctx *ctx, struct wanted_secret *of)
             cr_plan_add_leaves(&ctx->plan->status.secrets[i], &all);
     for (size_t i = 0; i < all.len; i++)
         if (!cr_streq(all.items[i], of->secret->settled.leaf))
-            cr_strvec_add_unique(&of->others, all.items[i]);
+            cr_strvec_add(&of->others, all.items[i]);
 }
 
 /* Another leaf, another Secret or another place to ask is another question. */

@@ -265,6 +265,18 @@ static enum cr_hold add_unseen(const struct plan_ctx *ctx, struct cr_buf *text)
     return worst;
 }
 
+/* Nothing is known to be missed; what is not looked at may be. */
+static void nothing_is_missed(struct plan_ctx *ctx, enum cr_hold unseen, struct cr_buf *text)
+{
+    const char *reason = unseen ? cr_hold_name(unseen) : NULL;
+    add_beyond(ctx, text, &reason);
+    add_not_acted_on(ctx, text, &reason);
+    if (reason)
+        set_unknown(ctx, "Converged", reason, cr_buf_text(text));
+    else
+        has_converged(ctx);
+}
+
 static void converged(struct plan_ctx *ctx)
 {
     const struct cr_policy_status *status = &ctx->plan->status;
@@ -283,10 +295,8 @@ static void converged(struct plan_ctx *ctx)
             reason = cr_hold_name(unseen);
         if (reason)
             set(ctx, "Converged", false, reason, cr_buf_text(&text));
-        else if (unseen)
-            set_unknown(ctx, "Converged", cr_hold_name(unseen), cr_buf_text(&text));
         else
-            has_converged(ctx);
+            nothing_is_missed(ctx, unseen, &text);
         return;
     }
     for (size_t i = 0; i < status->consumers_len; i++) {

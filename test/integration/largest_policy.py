@@ -7,6 +7,7 @@ _WHOLE, IN_FORCE = 100, 512  # consumers told of in full; all that there may be,
 _HEX = "f" * 64
 _TIME = "2026-11-21T06:10:21Z"
 _RESTARTS = ["2026-11-21T06:10:21.123000Z"] * 5
+_STEPS = ["0a1b2c3d4e5f/TSR"] * 5
 _VERIFICATION = {"of": "f" * 16, "at": _TIME, "until": _TIME}
 
 
@@ -55,13 +56,13 @@ def status(in_force: int) -> dict[str, object]:
     consumer = {
         "targetRef": {"kind": "Deployment", "name": "w" * 253}, "component": "envoyproxy/ratelimit", "decision": "Restart",
         "reason": "x" * 400, "state": "Blocked", "blockedReason": "KeyTypeNotAccepted", "blockedBy": "x" * 511, "lastRestart": _TIME, "since": _TIME,
-        "restartedFor": "x" * 831, "restartedGeneration": 7, "restarts": _RESTARTS, "examples": ["e" * 256] * 5,
+        "restartedFor": "x" * 831, "restartedGeneration": 7, "restarts": _RESTARTS, "restartSteps": _STEPS, "examples": ["e" * 256] * 5,
         "verification": _VERIFICATION,
         "pods": {"total": 1000, "verified": 1000, "inferred": 1000, "stale": 1000, "unknown": 1000},
     }  # fmt: skip
     brief = {
         "targetRef": consumer["targetRef"], "state": "Blocked", "blockedReason": "KeyTypeNotAccepted", "since": _TIME,
-        "restartedFor": "x" * 103, "restartedGeneration": 7, "restarts": _RESTARTS,
+        "restartedFor": "x" * 103, "restartedGeneration": 7, "restarts": _RESTARTS, "restartSteps": _STEPS[:2],
         "verification": {"of": "f" * 16, "until": _TIME},
     }  # fmt: skip
     return {

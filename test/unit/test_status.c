@@ -584,7 +584,7 @@ static void add_big_consumer(struct cr_policy_status *status, unsigned number, u
 static void test_the_largest_status_fits_into_etcd(void **state)
 {
     (void)state;
-    enum { SECRETS = 64, CAS = 1000, LARGEST = 930 * 1000 };
+    enum { SECRETS = 64, CAS = 1000, LARGEST = 980 * 1000 };
     static const struct {
         unsigned consumers;
         unsigned rotations; /* for which each of them was restarted at once */

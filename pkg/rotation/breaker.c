@@ -26,14 +26,27 @@ int64_t cr_breaker_ends_ms(struct cr_breaker rule, const struct cr_restart_times
 
 /* --- the stages of one rotation --- */
 
-/* The restart that stands for other stages of that rotation, from this one on; len: there is none. */
+enum {
+    ALL_STAGES = CR_STAGE_BIT(CR_STAGE_TRUSTING) | CR_STAGE_BIT(CR_STAGE_SWITCHING) | CR_STAGE_BIT(CR_STAGE_RETIRING)
+};
+
+/* The restart that stands for others of that rotation, and for fewer than there are stages, from this one on; len:
+ * there is none. */
 static size_t find_rotation(const struct cr_restart_times *restarts, size_t from, const struct cr_restart_step *step)
 {
     size_t i = from;
     while (i < restarts->len && (!*step->rotation || strcmp(restarts->steps[i].rotation, step->rotation) != 0 ||
-                                 (restarts->steps[i].stages & step->stages)))
+                                 (restarts->steps[i].stages & ALL_STAGES) == ALL_STAGES))
         i++;
     return i;
+}
+
+/* A domain that has just published writes down that its stage is the one before, until there is evidence of the new
+ * one. Then the first stage that nothing stands for yet. */
+static unsigned add_stage(unsigned stages, unsigned stage)
+{
+    unsigned missing = ALL_STAGES & ~stages;
+    return stages | (stages & stage ? missing & -missing : stage);
 }
 
 bool cr_breaker_continues(const struct cr_restart_times *restarts, const struct cr_restart_step *step)
@@ -41,7 +54,7 @@ bool cr_breaker_continues(const struct cr_restart_times *restarts, const struct 
     return find_rotation(restarts, 0, step) < restarts->len;
 }
 
-/* Takes the one that stands for other stages of that rotation out, from this one on. Answers the stages of both. */
+/* Takes the one that stands for others of that rotation out, from this one on. Answers the stages of both. */
 static struct cr_restart_step take_rotation(struct cr_restart_times *restarts, size_t from,
                                             const struct cr_restart_step *step)
 {
@@ -49,7 +62,7 @@ static struct cr_restart_step take_rotation(struct cr_restart_times *restarts, s
     size_t i = find_rotation(restarts, from, step);
     if (i == restarts->len)
         return both;
-    both.stages |= restarts->steps[i].stages;
+    both.stages = add_stage(restarts->steps[i].stages, step->stages);
     restarts->len--;
     memmove(&restarts->at_ms[i], &restarts->at_ms[i + 1], (restarts->len - i) * sizeof restarts->at_ms[0]);
     memmove(&restarts->steps[i], &restarts->steps[i + 1], (restarts->len - i) * sizeof restarts->steps[0]);

@@ -1,8 +1,7 @@
 /* The circuit breaker of restarts: a Secret that flaps must not restart a workload again and again. What a trust domain
- * publishes in the stages of one rotation is no flapping: the restarts for these count once, one for each stage.
- * Another one in a stage that was restarted for already counts by itself, so there are never more than one restart for
- * each stage in the place of one. Pure. Times are wall clock, in milliseconds; those of restarts are by the clock of
- * whichever replica did them. */
+ * publishes in the stages of one rotation is no flapping: the restarts for these count once, as many as there are
+ * stages. Further ones count again, so there are never more than three in the place of one. Pure. Times are wall clock,
+ * in milliseconds; those of restarts are by the clock of whichever replica did them. */
 #ifndef CR_ROTATION_BREAKER_H
 #define CR_ROTATION_BREAKER_H
 

@@ -59,6 +59,17 @@ def gone(domain: Object) -> set[str]:
     return {each["fingerprint"] for each in domain["status"].get("distrusted", []) if each.get("gone")}
 
 
+def test_the_default_breaker_holds_no_rotation(domains: Domains, reader: str) -> None:
+    """Three rotations with three restarts each: they count as three, where nine are done."""
+    settle(domains, {"coalesce": "0s"}, retire="Converged")
+    for number in range(1, 4):
+        domains.rotate("CA", f"token-{number}")
+        domains.wait_idle(timeout=90)
+    assert restarts(domains) == 9
+    consumer = domains.api.get("certrotationpolicies", domains.namespace, "cover")["status"]["consumers"][0]
+    assert len(consumer["restarts"]) == 3 and consumer["restartSteps"][0].endswith("/TSR")
+
+
 def test_a_ca_is_distrusted_whatever_could_hold_it(domains: Domains, reader: str) -> None:
     """Twice in a row, with the default breaker and coalescing, outside of the windows, though the domain keeps CAs for ever."""
     settle(domains, {"windows": [_NEVER_NOW], "breaker": {"restarts": 1}}, retire="Never")

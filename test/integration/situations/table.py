@@ -136,6 +136,16 @@ def _with_password(place: Place) -> None:
     place.govern()
 
 
+def _named(**fields: Any) -> Do:
+    """Its pods are asked for the name that its leaf is for."""
+    return lambda place: _usual(place, consumers=[place.consumer(verify={"port": 8443, "serverName": place.name} | fields)])
+
+
+def _other_name(place: Place) -> None:
+    made = place.ground.authority.issue("another")
+    place.put({"tls.crt": made.certificate, "tls.key": made.key, "ca.crt": made.trust})
+
+
 _MATERIAL = {
     "renewed": Situation("The Secret gets a new leaf.", _rotate),
     "written-again": Situation("The Secret is written again with what it holds.", _written_again),
@@ -157,6 +167,9 @@ _MATERIAL = {
     "ca-gone": Situation("The CA is missing, which was there.", lambda place: place.spoil(ca_crt=None)),
     "ca-garbage": Situation("The CA is no PEM.", lambda place: place.spoil(ca_crt=b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")),
     "old-ca-beside": Situation("Beside the CA there is one that has ended.", _old_ca_beside),
+    "no-name": Situation("The new leaf is not for the name that verify asks for.", _other_name, _named()),
+    "no-name-report": Situation("The same with onMissingName: Report.", _other_name, _named(onMissingName="Report")),
+    "other-name": Situation("The new leaf is for another name, and nobody asks for one.", _other_name),
     "deleted": Situation("The Secret is deleted.", Place.take_away),
 }
 

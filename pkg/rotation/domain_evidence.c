@@ -235,6 +235,15 @@ static char *name_consumers(const struct cr_policy_status *status)
     return text.len ? cr_buf_steal(&text) : NULL;
 }
 
+/* Seen at rest: whatever it serves, its CA is needed still. */
+static bool serves_another(const struct witness_case *w)
+{
+    for (size_t i = 0; i < w->status->consumers_len; i++)
+        if (w->status->consumers[i].gate.hold == CR_HOLD_OTHER_CERTIFICATE)
+            return true;
+    return false;
+}
+
 static bool knows_nothing(const struct witness_case *w)
 {
     return !w->secret || !w->secret->has_settled || w->secret->problem_reason;
@@ -253,7 +262,7 @@ static char *reason_of(const struct witness_case *w)
         return cr_strdup("it has not looked at the Secret yet");
     if (!has_read(w))
         return cr_strdup("it has not read yet what was written");
-    if (!w->secret->pending.set && w->same_leaf && w->same_trust)
+    if (!w->secret->pending.set && w->same_leaf && w->same_trust && !serves_another(w))
         return cr_asprintf("it has seen the Secret for the first time; kubelets have refreshed it %d s after it was "
                            "written",
                            CR_KUBELET_REFRESH_MS / 1000);
@@ -314,6 +323,8 @@ static void hear(struct witness_case *w, struct weakest *seen, struct cr_strvec 
     /* A Secret that was broken has arrived nowhere; what is trusted is known still, or nothing could mend it. */
     if (knows_nothing(w))
         trust = leaf = CR_ARRIVAL_NOT_YET;
+    if (serves_another(w))
+        leaf = CR_ARRIVAL_NOT_YET;
     bool lacks_trust = cr_material_has_trust(w->in->material) && trust == CR_ARRIVAL_NOT_YET;
     bool lacks_leaf = w->in->material->has_leaf && leaf == CR_ARRIVAL_NOT_YET;
     at_most(&w->out->trust, trust);

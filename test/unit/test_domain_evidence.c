@@ -414,6 +414,35 @@ static void who_was_restarted_since_the_write_is_told(void **state)
     }
 }
 
+/* A leaf that nobody may have: the CA of what is served instead must not go. */
+static void a_pod_that_serves_another_certificate_has_no_new_leaf(void **state)
+{
+    (void)state;
+    static const struct evidence_case c = {.published = "lab",
+                                           .written = "7",
+                                           .written_ago_ms = LONG_AGO,
+                                           .witnesses = {{"lab", FIRST, FIRST, "7", LONG_AGO}},
+                                           .witnesses_len = 1};
+    static char words[] = "pods serve another certificate";
+    static const enum cr_hold holds[] = {CR_HOLD_NONE, CR_HOLD_NOT_VERIFIED, CR_HOLD_OTHER_CERTIFICATE};
+    for (size_t i = 0; i < cr_array_len(holds); i++) {
+        char name[] = "edge";
+        struct cr_policy policy = {.name = name};
+        CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+        CR_CLEANUP(cr_domain_evidence) struct cr_domain_evidence evidence = {0};
+        status_of(&c.witnesses[0], &status);
+        struct cr_consumer_status *web = cr_status_consumer_add(&status, "web");
+        web->state = CR_CONSUMER_VERIFYING;
+        cr_gate_set(&web->gate, cr_gate_copy(&(struct cr_gate){holds[i], holds[i] ? words : NULL}));
+        judge(&c, &policy, &status, &evidence);
+        bool another = holds[i] == CR_HOLD_OTHER_CERTIFICATE;
+        assert_int_equal(evidence.leaf, another ? CR_ARRIVAL_NOT_YET : CR_ARRIVAL_INFERRED);
+        assert_int_equal(evidence.trust, CR_ARRIVAL_INFERRED);
+        if (another)
+            assert_non_null(strstr(cr_or_empty(evidence.why), words));
+    }
+}
+
 static void a_ca_bundle_is_taken_up_by_api_servers(void **state)
 {
     (void)state;
@@ -439,6 +468,7 @@ int main(void)
         cmocka_unit_test(it_says_who_is_waited_for),
         cmocka_unit_test(what_was_trusted_before_a_secret_was_broken_is_trusted),
         cmocka_unit_test(who_was_restarted_since_the_write_is_told),
+        cmocka_unit_test(a_pod_that_serves_another_certificate_has_no_new_leaf),
         cmocka_unit_test(a_ca_bundle_is_taken_up_by_api_servers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -154,7 +154,7 @@ def test_what_is_not_ours_is_left_alone_until_its_owner_consents(bundles: Bundle
     bundles.api.merge("configmaps", bundles.namespace, "other", consent)
     bundles.wait_held("ConfigMap", "other", ca)
     bundles.wait_condition("Degraded", "False", "AsExpected")
-    bundles.wait_condition("Converged", "True", "Converged")
+    bundles.wait_condition("Converged", "True", "Baseline")
 
 
 def test_what_cannot_be_used_changes_nothing(bundles: Bundles) -> None:

@@ -19,6 +19,7 @@ from published_bundles import PublishedBundles, Verdict
 
 NAME = "mesh"
 _STAGES = ("trusting", "switching", "retiring")
+_DEADLINE = 600.0  # seconds; a rotation takes 20 s on two cores that have nothing else to do, and 200 s on two that are overloaded
 
 
 @dataclass(frozen=True)
@@ -121,10 +122,10 @@ class Domain:
 
         return wait_for(what, see, deadline=deadline, every=0.1, missing=self.describe)
 
-    def wait_stage(self, stage: str, deadline: float = 180.0) -> Status:
+    def wait_stage(self, stage: str, deadline: float = _DEADLINE) -> Status:
         return self.wait(f"stage {stage}", lambda status: status.stage == stage, deadline)
 
-    def wait_rotated(self, token: str, deadline: float = 180.0) -> Rotation:
+    def wait_rotated(self, token: str, deadline: float = _DEADLINE) -> Rotation:
         """Until that is done and nothing else is under way."""
         return self.wait(f"rotation {token}", lambda status: status.token == token and status.is_at_rest, deadline).history[0]
 

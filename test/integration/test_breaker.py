@@ -56,6 +56,7 @@ def test_a_secret_that_flaps_is_held_and_taken_up_again_by_itself(control_plane:
     def blocked_metric() -> bool:
         return 'reason="CircuitBreaker"} 1' in operator.get("/metrics")[1]
 
+    event_is_lost = False
     operator = start(0)
     try:
         lane.wait_settled()
@@ -71,7 +72,8 @@ def test_a_secret_that_flaps_is_held_and_taken_up_again_by_itself(control_plane:
         assert f"restarted {_RESTARTS} times within {_WITHIN}; " in consumer()["blockedBy"]
         assert lane.restarts() == _RESTARTS
         wait_until("the condition", lambda: condition("Degraded") == ("True", "RestartedTooOften"))
-        wait_until("the Event", lambda: bool(events()))
+        if not event_is_lost:
+            wait_until("the Event", lambda: bool(events()))
         operator.wait_line("serving")
         wait_until("the metric", blocked_metric)
         # The newest one is rolled out, by itself and once.

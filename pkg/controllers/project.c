@@ -165,7 +165,7 @@ static void keep_ready(struct cr_json *from, struct cr_json *to)
     }
 }
 
-/* When each container was started, of all that is told of it. */
+/* When each running container was started, and how often before: of its status the rest is dropped. */
 static void keep_starts(struct cr_json *from, struct cr_json *to)
 {
     const struct cr_json *containers = cr_json_get(from, "containerStatuses");
@@ -175,6 +175,9 @@ static void keep_starts(struct cr_json *from, struct cr_json *to)
             continue;
         struct cr_json *kept = cr_json_add(cr_json_array_in(to, "containerStatuses"), cr_json_new_object());
         cr_json_set_string(cr_json_object_in(cr_json_object_in(kept, "state"), "running"), "startedAt", started);
+        int64_t restarts = cr_json_int_at(c, 0, "restartCount");
+        if (restarts)
+            cr_json_set_int(kept, "restartCount", restarts);
     }
 }
 

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/strings.h"
 
+enum { SECOND_MS = 1000 };
+
 static int64_t time_of(const char *text)
 {
     int64_t ms = 0;
@@ -97,11 +99,15 @@ bool cr_pod_active(const struct cr_json *pod)
 int64_t cr_pod_started_ms(const struct cr_json *pod)
 {
     int64_t latest = 0;
+    int64_t restarts = 0;
     const struct cr_json *containers = cr_json_at(pod, "status", "containerStatuses");
     for (const struct cr_json *c = cr_json_first(containers); c; c = cr_json_next(c)) {
         int64_t started = time_of(cr_json_string_at(c, "state", "running", "startedAt"));
+        if (!started)
+            continue;
         if (started > latest)
             latest = started;
+        restarts += cr_json_int_at(c, 0, "restartCount") % SECOND_MS;
     }
-    return latest ? latest : time_of(cr_json_string_at(pod, "status", "startTime"));
+    return latest ? latest + restarts % SECOND_MS : time_of(cr_json_string_at(pod, "status", "startTime"));
 }

@@ -143,12 +143,24 @@ class Mesh:
         for member in MEMBERS:
             pages = self.pages(member).values() if member.is_envoy else ()
             found |= {leaf for page in pages if page for leaf in page.leaves}
+        return found | {bundles.leaf_at(place(BATCH), at) for at in self._batch_started()}
+
+    def trusted_cas(self, bundles: PublishedBundles) -> set[str]:
+        """Serial numbers of the CAs that any pod trusts now, in the same way."""
+        found = set[str]()
+        for member in MEMBERS:
+            pages = self.pages(member).values() if member.is_envoy else ()
+            found |= {ca for page in pages if page for ca in page.cas}
+        return found.union(*(bundles.cas_at(place(BATCH), at) for at in self._batch_started()))
+
+    def _batch_started(self) -> list[float]:
+        """When the containers were started that read their files once and still begin calls."""
+        found: list[float] = []
         for pod in self.api.list("pods", BATCH.name, f"app={BATCH.name}"):
             states = [status["state"] for status in pod.get("status", {}).get("containerStatuses", [])]
             calls = "deletionTimestamp" not in pod["metadata"]  # one that is to end begins no further call
             # Whole seconds, cut off.
-            started = [_epoch(state["running"]["startedAt"]) + 1 for state in states if calls and "running" in state]
-            found |= {bundles.leaf_at(place(BATCH), at) for at in started}
+            found += [_epoch(state["running"]["startedAt"]) + 1 for state in states if calls and "running" in state]
         return found
 
     def wait_holds(self, member: Member, leaf: str, cas: set[str], *, nudge: bool, deadline: float = 120.0) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import re
+import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -133,6 +135,15 @@ class Domain:
         """Serial numbers of the leaf and of the CAs in its Secret."""
         data = self.mesh.api.get("secrets", member.name, member.secret)["data"]
         return pki.serial(base64.b64decode(data["tls.crt"])), _serials(base64.b64decode(data["ca.crt"]))
+
+    def current_ca(self) -> list[tuple[str, str]]:
+        """Serial number and fingerprint (SHA-256 of the DER) of the CA in use, by the domain's status and by what is published."""
+        words = ["get", "clustertrustdomain", NAME, "-o", "jsonpath={range .status.cas[*]}{.fingerprint} {.part}{'\\n'}{end}"]
+        listed = dict(line.split() for line in self.mesh.cluster.kubectl(*words).splitlines())
+        data = self.mesh.api.get("secrets", MEMBERS[0].name, MEMBERS[0].secret)["data"]
+        blocks = pki.certificates(base64.b64decode(data["ca.crt"]))
+        prints = {hashlib.sha256(ssl.PEM_cert_to_DER_cert(block.decode())).hexdigest(): pki.serial(block) for block in blocks}
+        return [(serial, fingerprint) for fingerprint, serial in prints.items() if listed.get(fingerprint) == "Current"]
 
     def leaves(self) -> dict[str, str]:
         """Serial number of each member's published leaf."""

@@ -347,6 +347,40 @@ def test_held_it_goes_on_when_the_cause_is_gone(mesh: Mesh, domain: Domain, repo
     report.append(f"Held ({held.conditions['Held'][1]}), then allowed: {_in_short(count)}; {rotation}")
 
 
+def test_a_ca_is_distrusted_twice_by_the_runbook(mesh: Mesh, domain: Domain, report: list[str], figures: Figures) -> None:
+    """docs/operations.md, "Distrust it", with the defaults of a domain and of a policy."""
+    domain.patch({"retire": None})
+    domain.patch_policy(BATCH, {"restart": None})
+    distrusted: list[str] = []
+    try:
+        for run in range(2):
+            domain.wait("the domain to be at rest", lambda status: status.is_at_rest, deadline=600)
+            [(stolen, fingerprint)] = domain.current_ca()
+            assert domain.bundles and stolen in mesh.trusted_cas(domain.bundles)
+            generation = mesh.deployment(BATCH)["metadata"]["generation"]
+            forecast = json.loads(mesh.cluster.kubectl("get", "clustertrustdomain", "mesh", "-o", "jsonpath={.status.forecast}"))
+            distrusted.append(fingerprint)
+            with handshakes(mesh) as seen:
+                began = time.time()
+                spec = json.dumps({"spec": {"distrust": distrusted}})
+                mesh.cluster.kubectl("patch", "clustertrustdomain", "mesh", "--type", "merge", "-p", spec)
+                gone = f'--for=jsonpath={{.status.distrusted[?(@.fingerprint=="{fingerprint}")].gone}}'
+                mesh.cluster.kubectl("wait", "clustertrustdomain", "mesh", "--timeout=1h", gone)
+                took = time.time() - began
+                assert stolen not in mesh.trusted_cas(domain.bundles)
+                seen.wait_succeed()
+                count = seen.since(began)
+            restarts = mesh.deployment(BATCH)["metadata"]["generation"] - generation
+            _assert_none_failed(count, began)
+            domain.assert_held_by_all()
+            domain.assert_nobody_cut_off()
+            assert 1 <= restarts <= 3, restarts
+            figures.add("certroll, default settings: CA distrusted", count, took, {})
+            report.append(f"CA {run + 1} distrusted: no pod trusts it after {took:.0f} s, {restarts} restarts, {_in_short(count)}; forecast {forecast}")
+    finally:
+        domain.patch({"distrust": None})
+
+
 # --- what the tests share
 
 

@@ -141,6 +141,11 @@ class PublishedBundles:
         leaves = self._leaves[place]
         return next((serial for since, serial in reversed(leaves) if since <= at), leaves[0][1])
 
+    def cas_at(self, place: Place, at: float) -> set[str]:
+        """Serial numbers of the CAs that were published there at that time; the first that are known, of a time before it."""
+        versions = self._versions[place]
+        return {_serial(each) for each in next((version for version in reversed(versions) if version.at <= at), versions[0]).bundle}
+
     def last_seen(self, serial: str) -> float:
         """When that leaf was seen to be served; 0: it was not."""
         return self._last.get(serial, 0.0)

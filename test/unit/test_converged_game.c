@@ -2,8 +2,8 @@
  * kubelets that give new pods the content of before, pods that never reload or serve a certificate of their own, lists
  * of pods and of Secrets that lag, clocks that are set, probes that fail, edits of the policy, and an operator that is
  * killed at any time and knows only its status then. Whenever it says Converged=True, every Ready pod that it could
- * know of serves what the status names, or what the Secret got later than it could know. When the world calms down, it
- * does say so. */
+ * know of serves what the status names, or content of the Secret that the operator never saw: later content, or content
+ * that came and went between two looks. When the world calms down, it does say so. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -37,7 +37,7 @@ struct write {
 enum nature { HONEST, STUCK, ODD }; /* never reloads; serves a leaf of its own, or of the other's Secret */
 
 struct pod {
-    int uid;
+    int uid, restarts;
     bool there, ready;
     int64_t created_ms, started_ms, refresh_ms; /* by the API server's clock */
     enum nature nature;
@@ -54,6 +54,8 @@ struct consumer {
     size_t listed_len;
     struct write writes[WRITES]; /* of the Secret, all that there were */
     int last, seen;              /* indexes: the newest, and the one that the operator's list has */
+    int looked;                  /* the one that it last reconciled with */
+    bool passed_over[WRITES];    /* replaced before it reconciled with them */
 };
 
 struct game {
@@ -295,12 +297,20 @@ static const struct pod *pod_by_uid(const struct consumer *c, int uid)
     return NULL;
 }
 
+static bool is_unknown_to_it(const struct consumer *c, int version)
+{
+    for (int i = 0; i <= c->last; i++)
+        if (c->writes[i].version == version)
+            return i > c->seen || c->passed_over[i];
+    return false;
+}
+
 static void expect_true_of(const struct game *g, const struct cr_policy_status *status, size_t i)
 {
     const struct consumer *c = &g->consumers[i];
     for (size_t k = 0; k < c->listed_len; k++) {
         const struct pod *pod = pod_by_uid(c, c->listed[k].uid);
-        if (!pod || !c->listed[k].ready || pod->serves.version > c->writes[c->seen].version)
+        if (!pod || !c->listed[k].ready || is_unknown_to_it(c, pod->serves.version))
             continue;
         char serves[CR_SHA256_HEX];
         digest_of(pod->serves.leaf, serves);
@@ -379,9 +389,18 @@ static void forget_all(struct game *g)
     memset(g->memory, 0, sizeof g->memory);
 }
 
+static void note_looks(struct consumer *c)
+{
+    for (int i = c->looked + 1; i < c->seen; i++)
+        c->passed_over[i] = true;
+    c->looked = c->seen;
+}
+
 /* As the controller: record first what must be, act, look again, report. */
 static void reconcile(struct game *g)
 {
+    for (int i = 0; i < CONSUMERS; i++)
+        note_looks(&g->consumers[i]);
     for (int round = 0; round < 4; round++) {
         struct view v;
         CR_CLEANUP(cr_plan) struct cr_plan plan = {0};
@@ -445,7 +464,7 @@ static void stir(struct game *g)
         break;
     case 6: { /* its containers start anew, with what the volume has */
         struct pod *pod = &c->pods[draw(PODS)];
-        pod->started_ms = g->api_ms - g->api_ms % SECOND;
+        pod->started_ms = g->api_ms - g->api_ms % SECOND + ++pod->restarts; /* as cr_pod_started_ms() has it */
         serve(c, pod, true);
         break;
     }
@@ -511,7 +530,7 @@ static void setup_consumer(struct game *g, int i)
     c->last = c->seen = -1;
     for (int k = 0; k <= (int)draw(2); k++) /* what pods have may be older than all that is seen */
         write_secret(g, c, ++g->leaves);
-    c->seen = c->last;
+    c->seen = c->looked = c->last;
     for (int k = 0; k < PODS; k++) {
         make_pod(g, c, &c->pods[k]);
         if (one_in(3) && c->pods[k].nature != ODD)

@@ -93,6 +93,10 @@ static void the_latest_running_container_counts_as_the_start(void **state)
          "\"startedAt\":\"1970-01-01T00:00:12Z\"}}},{\"state\":{\"running\":{\"startedAt\":\"1970-01-01T00:00:20Z\"}}},"
          "{\"state\":{\"terminated\":{\"startedAt\":\"1970-01-01T00:00:30Z\"}}}]}}",
          20000},
+        {"{\"status\":{\"containerStatuses\":[{\"restartCount\":2,\"state\":{\"running\":{\"startedAt\":"
+         "\"1970-01-01T00:00:12Z\"}}},{\"restartCount\":1001,\"state\":{\"running\":{\"startedAt\":"
+         "\"1970-01-01T00:00:20Z\"}}},{\"restartCount\":7,\"state\":{\"waiting\":{}}}]}}",
+         20003},
         {"{\"status\":{\"startTime\":\"1970-01-01T00:00:10Z\",\"containerStatuses\":[{\"state\":{\"waiting\":{}}}]}}",
          10000},
         {"{\"status\":{\"containerStatuses\":[{\"state\":{\"running\":{\"startedAt\":\"soon\"}}}]}}", 0},

@@ -42,11 +42,12 @@ static void of_a_pod_what_its_evidence_and_its_probes_ask(void **state)
          "{metadata: {name: p}, status: {phase: Running, podIP: 10.0.0.2, hostIPs: [{ip: 10.0.0.1}], qosClass: "
          "Burstable, "
          "startTime: '2026-01-01T00:00:00Z', conditions: [{type: PodScheduled, status: 'True'}, {type: Ready, status: "
-         "'True', lastProbeTime: null}], containerStatuses: [{name: a, image: x, state: {running: {startedAt: "
+         "'True', lastProbeTime: null}], containerStatuses: [{name: a, image: x, restartCount: 3, state: {running: "
+         "{startedAt: "
          "'2026-01-01T00:00:01Z'}}}, {name: b, state: {waiting: {reason: CrashLoopBackOff}}}]}}",
          "{metadata: {name: p}, status: {phase: Running, podIP: 10.0.0.2, hostIPs: [{ip: 10.0.0.1}], "
          "startTime: '2026-01-01T00:00:00Z', conditions: [{type: Ready, status: 'True'}], "
-         "containerStatuses: [{state: {running: {startedAt: '2026-01-01T00:00:01Z'}}}]}}",
+         "containerStatuses: [{state: {running: {startedAt: '2026-01-01T00:00:01Z'}}, restartCount: 3}]}}",
          NULL, NULL, true},
         {"that has ended", "{metadata: {name: p}, status: {phase: Failed, reason: Evicted}}",
          "{metadata: {name: p}, status: {phase: Failed}}", NULL, NULL, false},

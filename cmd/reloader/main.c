@@ -35,7 +35,7 @@ static void on_terminate(void *arg)
 static bool run_once(const struct cr_reloader_config *config, struct cr_error *err)
 {
     for (size_t i = 0; i < config->materials_len; i++)
-        if (!cr_courier_once(&config->materials[i], err))
+        if (!cr_delivery_worker_once(&config->materials[i], err))
             return cr_error_wrap(err, "material %s", config->materials[i].name);
     return true;
 }

@@ -10,7 +10,7 @@
 #include "kube/object.h"
 #include "node/agent_internal.h"
 #include "node/order.h"
-#include "node/sole.h"
+#include "node/instance_lock.h"
 
 #define KEY "node"
 
@@ -49,7 +49,7 @@ static void look(struct cr_node_agent *agent, struct cr_node_survey *survey)
                                              .shown = &agent->shown};
     options.layout.kubelet_version = agent->kubelet_version;
     cr_node_survey(&options, memory_of(agent), cr_clock_wall_ms(), survey);
-    cr_lookout_set(agent->lookout, &survey->look.paths, &survey->look.folders);
+    cr_file_watcher_set(agent->watcher, &survey->look.paths, &survey->look.folders);
     cr_metric_observe(agent->metrics.look, NULL, (double)(cr_clock_monotonic_ms() - began_ms) / 1000);
 }
 
@@ -141,14 +141,14 @@ static void add_informer(struct cr_node_agent *agent)
 /* --- from start to end --- */
 
 /* The folder that manifests are written beside, or that every kubelet has. */
-static bool be_sole(struct cr_node_agent *agent, struct cr_error *err)
+static bool acquire_instance_lock(struct cr_node_agent *agent, struct cr_error *err)
 {
     static const char *const folders[] = {"/etc/kubernetes", CR_NODE_KUBELET_FOLDER};
     for (size_t i = 0; i < cr_array_len(folders); i++) {
         struct cr_error why = {0};
         cr_autofree char *folder = cr_asprintf("%s%s", cr_or_empty(agent->options.layout.root), folders[i]);
-        agent->sole_fd = cr_node_sole(folder, &why);
-        if (agent->sole_fd >= 0)
+        agent->instance_lock_fd = cr_node_acquire_instance_lock(folder, &why);
+        if (agent->instance_lock_fd >= 0)
             return true;
         if (why.kind != CR_ERR_NOT_FOUND)
             return cr_error_set(err, why.kind, "%s", why.text);
@@ -162,7 +162,7 @@ static bool be_sole(struct cr_node_agent *agent, struct cr_error *err)
 static bool start(struct cr_node_agent *agent, struct cr_error *err)
 {
     const struct cr_node_agent_options *options = &agent->options;
-    if (!be_sole(agent, err))
+    if (!acquire_instance_lock(agent, err))
         return false;
     agent->catalogue = cr_catalogue_builtin(err);
     if (!agent->catalogue)
@@ -172,8 +172,8 @@ static bool start(struct cr_node_agent *agent, struct cr_error *err)
     agent->turn = cr_node_turn_new(agent->client, options->node, NULL);
     agent->queue = cr_manager_queue(options->manager);
     add_informer(agent);
-    agent->lookout = cr_lookout_start(on_files_changed, agent, err);
-    if (!agent->lookout)
+    agent->watcher = cr_file_watcher_start(on_files_changed, agent, err);
+    if (!agent->watcher)
         return false;
     cr_manager_set_reconciler(options->manager, pass, agent);
     cr_queue_add(agent->queue, KEY);
@@ -184,7 +184,7 @@ struct cr_node_agent *cr_node_agent_new(const struct cr_node_agent_options *opti
 {
     struct cr_node_agent *agent = cr_new(struct cr_node_agent);
     agent->options = *options;
-    agent->sole_fd = -1;
+    agent->instance_lock_fd = -1;
     if (start(agent, err))
         return agent;
     cr_node_agent_free(agent);
@@ -195,7 +195,7 @@ void cr_node_agent_free(struct cr_node_agent *agent)
 {
     if (!agent)
         return;
-    cr_lookout_free(agent->lookout);
+    cr_file_watcher_free(agent->watcher);
     cr_node_turn_free(agent->turn);
     cr_client_free(agent->client);
     cr_catalogue_free(agent->catalogue);
@@ -206,7 +206,7 @@ void cr_node_agent_free(struct cr_node_agent *agent)
     free(agent->kubelet_version);
     free(agent->asked_for);
     free(agent->written);
-    if (agent->sole_fd >= 0)
-        close(agent->sole_fd);
+    if (agent->instance_lock_fd >= 0)
+        close(agent->instance_lock_fd);
     free(agent);
 }

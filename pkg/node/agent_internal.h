@@ -7,7 +7,7 @@
 #include "node/agent.h"
 #include "node/agent_metrics.h"
 #include "node/contact.h"
-#include "node/lookout.h"
+#include "node/file_watcher.h"
 #include "node/survey.h"
 #include "node/turn.h"
 #include "runtime/informer.h"
@@ -16,11 +16,11 @@ struct cr_node_agent {
     struct cr_node_agent_options options;
     struct cr_catalogue *catalogue;
     struct cr_node_agent_metrics metrics;
-    int sole_fd;
+    int instance_lock_fd;
     struct cr_client
         *client; /* with a short time-out; nothing waits long, since what is restarted may be who answers */
     struct cr_node_turn *turn;
-    struct cr_lookout *lookout;
+    struct cr_file_watcher *watcher;
     struct cr_informer *informer;  /* the manager's */
     struct cr_queue *queue;        /* likewise */
     atomic_llong heard_generation; /* of the report, by the informer */

@@ -4,8 +4,8 @@
  * acts renews it in passing.
  *
  * The holder is "<node>_certroll-node-agent" and not this process: an agent that comes after one that died goes on at
- * once, with what that one had begun. That there is one agent on a node, node/sole.h sees to; that no agent ends the
- * turn of another node, manifests/node-agent/base/admission.yaml. */
+ * once, with what that one had begun. node/instance_lock.h ensures that there is one agent on a node;
+ * manifests/node-agent/base/admission.yaml, that no agent ends the turn of another node. */
 #ifndef CR_NODE_TURN_H
 #define CR_NODE_TURN_H
 

@@ -12,14 +12,14 @@ struct cr_pages {
     const struct cr_reloader_config *config;
     struct cr_metrics *metrics;
     struct cr_reloader_metrics registered;
-    struct cr_courier *couriers[CR_RELOADER_MATERIALS_MAX]; /* owned; one for each material, in their order */
+    struct cr_delivery_worker *workers[CR_RELOADER_MATERIALS_MAX]; /* owned; one for each material, in their order */
     int64_t started_ms;
 };
 
 static struct cr_reloader_view view_of(const struct cr_pages *pages, size_t i)
 {
     struct cr_reloader_view view = {.name = pages->config->materials[i].name};
-    cr_courier_view(pages->couriers[i], &view.delivery);
+    cr_delivery_worker_view(pages->workers[i], &view.delivery);
     return view;
 }
 
@@ -69,10 +69,10 @@ struct cr_pages *cr_pages_start(const struct cr_reloader_config *config, struct 
     pages->started_ms = cr_clock_wall_ms();
     cr_reloader_metrics_register(&pages->registered, metrics);
     for (size_t i = 0; i < config->materials_len; i++) {
-        const struct cr_courier_options options = {
+        const struct cr_delivery_worker_options options = {
             .material = &config->materials[i], .metrics = &pages->registered, .state_folder = state_folder};
-        pages->couriers[i] = cr_courier_start(&options, err);
-        if (!pages->couriers[i]) {
+        pages->workers[i] = cr_delivery_worker_start(&options, err);
+        if (!pages->workers[i]) {
             cr_pages_free(pages);
             return NULL;
         }
@@ -86,10 +86,10 @@ void cr_pages_free(struct cr_pages *pages)
     if (!pages)
         return;
     for (size_t i = 0; i < CR_RELOADER_MATERIALS_MAX; i++)
-        if (pages->couriers[i])
-            cr_courier_stop(pages->couriers[i]);
+        if (pages->workers[i])
+            cr_delivery_worker_stop(pages->workers[i]);
     for (size_t i = 0; i < CR_RELOADER_MATERIALS_MAX; i++)
-        cr_courier_free(pages->couriers[i]);
+        cr_delivery_worker_free(pages->workers[i]);
     free(pages);
 }
 

@@ -1,19 +1,19 @@
-/* The couriers of a configuration, and what is served of them: /status, /metrics and /healthz. */
+/* The delivery workers of a configuration, and the pages that show them: /status, /metrics and /healthz. */
 #ifndef CR_RELOADER_PAGES_H
 #define CR_RELOADER_PAGES_H
 
 #include "metrics/metrics.h"
 #include "wire/http_server.h"
 #include "reloader/config.h"
-#include "reloader/courier.h"
+#include "reloader/delivery_worker.h"
 
 struct cr_pages;
 
-/* Starts a courier for each material. config, metrics and state_folder (NULL: none) are borrowed and outlive it.
- * Errors: those of cr_courier_start. Owned. */
+/* Starts a worker for each material. config, metrics and state_folder (NULL: none) are borrowed and outlive it.
+ * Errors: those of cr_delivery_worker_start. Owned. */
 struct cr_pages *cr_pages_start(const struct cr_reloader_config *config, struct cr_metrics *metrics,
                                 const char *state_folder, struct cr_error *err) CR_MUST_USE;
-/* Ends the couriers; after the server. */
+/* Ends the workers; call it after the server has ended. */
 void cr_pages_free(struct cr_pages *pages);
 CR_DEFINE_CLEANUP(cr_pages, struct cr_pages, cr_pages_free)
 

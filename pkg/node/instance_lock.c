@@ -1,4 +1,4 @@
-#include "node/sole.h"
+#include "node/instance_lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@ static enum cr_error_kind kind_of(int error)
                                                : CR_ERR_TRANSIENT;
 }
 
-int cr_node_sole(const char *folder, struct cr_error *err)
+int cr_node_acquire_instance_lock(const char *folder, struct cr_error *err)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {

@@ -1,4 +1,4 @@
-#include "reloader/courier.h"
+#include "reloader/delivery_worker.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ struct scene {
     struct cr_reloader_config config;
     struct cr_metrics *metrics;
     struct cr_reloader_metrics registered;
-    struct cr_courier_options options;
+    struct cr_delivery_worker_options options;
 };
 
 static void put(const struct scene *s, const char *name, const char *text)
@@ -47,7 +47,7 @@ static void put_cert(const struct scene *s, const struct test_cert *cert)
 static void begin(struct scene *s, const char *further)
 {
     struct cr_error err = {0};
-    *s = (struct scene){.folder = "/tmp/certroll-courier-XXXXXX", .metrics = cr_metrics_new()};
+    *s = (struct scene){.folder = "/tmp/certroll-delivery-worker-XXXXXX", .metrics = cr_metrics_new()};
     assert_non_null(mkdtemp(s->folder));
     cr_autofree char *text = cr_asprintf(
         "materials: [{name: web, certificate: %s/tls.crt, privateKey: %s/tls.key, outputs: [{type: PEM, path: "
@@ -58,7 +58,7 @@ static void begin(struct scene *s, const char *further)
     if (!cr_reloader_config_parse(text, strlen(text), &s->config, &err))
         fail_msg("%s", err.text);
     cr_reloader_metrics_register(&s->registered, s->metrics);
-    s->options = (struct cr_courier_options){
+    s->options = (struct cr_delivery_worker_options){
         .material = &s->config.materials[0], .metrics = &s->registered, .state_folder = s->folder};
 }
 
@@ -70,22 +70,22 @@ static void end(struct scene *s)
     cr_metrics_free(s->metrics);
 }
 
-static struct cr_courier *start(const struct scene *s)
+static struct cr_delivery_worker *start(const struct scene *s)
 {
     struct cr_error err = {0};
-    struct cr_courier *courier = cr_courier_start(&s->options, &err);
-    if (!courier)
+    struct cr_delivery_worker *worker = cr_delivery_worker_start(&s->options, &err);
+    if (!worker)
         fail_msg("%s", err.text);
-    return courier;
+    return worker;
 }
 
-static void wait_for(struct cr_courier *courier, enum cr_delivery_state state, unsigned attempts)
+static void wait_for(struct cr_delivery_worker *worker, enum cr_delivery_state state, unsigned attempts)
 {
     const struct timespec pause = {.tv_nsec = 5 * 1000 * 1000};
     struct cr_delivery view;
     int64_t until = cr_clock_monotonic_ms() + PATIENCE_MS;
     for (;;) {
-        cr_courier_view(courier, &view);
+        cr_delivery_worker_view(worker, &view);
         if (view.state == state && view.attempts == attempts)
             return;
         if (cr_clock_monotonic_ms() > until)
@@ -115,15 +115,15 @@ static void it_follows_its_files_while_it_is_looked_at(void **state)
     CR_CLEANUP(test_cert) struct test_cert *a = test_cert_new(&(struct test_cert_spec){.cn = "a"});
     CR_CLEANUP(test_cert) struct test_cert *b = test_cert_new(&(struct test_cert_spec){.cn = "b"});
     put_cert(&s, a);
-    struct cr_courier *courier = start(&s);
-    wait_for(courier, CR_DELIVERY_DELIVERED, 0);
+    struct cr_delivery_worker *worker = start(&s);
+    wait_for(worker, CR_DELIVERY_DELIVERED, 0);
     put_cert(&s, b);
-    wait_for(courier, CR_DELIVERY_DELIVERED, 1);
+    wait_for(worker, CR_DELIVERY_DELIVERED, 1);
     put(&s, "tls.key", a->key_pem);
-    wait_for(courier, CR_DELIVERY_REFUSED, 1);
+    wait_for(worker, CR_DELIVERY_REFUSED, 1);
     put_cert(&s, a);
-    wait_for(courier, CR_DELIVERY_DELIVERED, 1);
-    cr_courier_free(courier);
+    wait_for(worker, CR_DELIVERY_DELIVERED, 1);
+    cr_delivery_worker_free(worker);
     assert_int_equal(count_told(&s), 2);
     end(&s);
 }
@@ -142,9 +142,9 @@ static void it_knows_by_its_record_what_is_left_to_do(void **state)
     assert_true(cr_record_write(s.folder, "web", &other, &err));
     static const unsigned attempts[] = {1, 0}; /* the second process has nothing to do */
     for (size_t i = 0; i < cr_array_len(attempts); i++) {
-        struct cr_courier *courier = start(&s);
-        wait_for(courier, CR_DELIVERY_DELIVERED, attempts[i]);
-        cr_courier_free(courier);
+        struct cr_delivery_worker *worker = start(&s);
+        wait_for(worker, CR_DELIVERY_DELIVERED, attempts[i]);
+        cr_delivery_worker_free(worker);
     }
     assert_int_equal(count_told(&s), 1);
     end(&s);
@@ -161,14 +161,14 @@ static void its_record_says_nothing_while_it_tells(void **state)
     CR_CLEANUP(test_cert) struct test_cert *a = test_cert_new(&(struct test_cert_spec){.cn = "a"});
     CR_CLEANUP(test_cert) struct test_cert *b = test_cert_new(&(struct test_cert_spec){.cn = "b"});
     put_cert(&s, a);
-    struct cr_courier *courier = start(&s);
-    wait_for(courier, CR_DELIVERY_DELIVERED, 0);
-    cr_courier_view(courier, &view);
+    struct cr_delivery_worker *worker = start(&s);
+    wait_for(worker, CR_DELIVERY_DELIVERED, 0);
+    cr_delivery_worker_view(worker, &view);
     assert_true(cr_record_read(s.folder, "web", &record));
     assert_string_equal(record.leaf, view.delivered.leaf);
     put_cert(&s, b);
-    wait_for(courier, CR_DELIVERY_FAILING, 1);
-    cr_courier_free(courier);
+    wait_for(worker, CR_DELIVERY_FAILING, 1);
+    cr_delivery_worker_free(worker);
     assert_true(cr_record_read(s.folder, "web", &record));
     assert_string_equal(record.leaf, "");
     end(&s);
@@ -186,9 +186,9 @@ static void cas_alone_have_no_end_to_show(void **state)
     char name[] = "cas";
     const struct cr_reloader_material material = {.name = name, .trust = trust};
     s.options.material = &material;
-    struct cr_courier *courier = start(&s);
-    wait_for(courier, CR_DELIVERY_DELIVERED, 0);
-    cr_courier_free(courier);
+    struct cr_delivery_worker *worker = start(&s);
+    wait_for(worker, CR_DELIVERY_DELIVERED, 0);
+    cr_delivery_worker_free(worker);
     CR_CLEANUP(cr_buf) struct cr_buf page = CR_BUF_INIT(0);
     cr_metrics_write(s.metrics, &page);
     assert_non_null(strstr(cr_buf_text(&page), "certroll_reloader_material_state{material=\"cas\""));
@@ -223,13 +223,13 @@ static void it_ends_at_once_while_a_trigger_hangs(void **state)
     CR_CLEANUP(test_cert) struct test_cert *a = test_cert_new(&(struct test_cert_spec){.cn = "a"});
     CR_CLEANUP(test_cert) struct test_cert *b = test_cert_new(&(struct test_cert_spec){.cn = "b"});
     put_cert(&s, a);
-    struct cr_courier *courier = start(&s);
-    wait_for(courier, CR_DELIVERY_DELIVERED, 0);
+    struct cr_delivery_worker *worker = start(&s);
+    wait_for(worker, CR_DELIVERY_DELIVERED, 0);
     put_cert(&s, b);
     while (!count_told(&s))
-        wait_for(courier, CR_DELIVERY_PENDING, 1);
+        wait_for(worker, CR_DELIVERY_PENDING, 1);
     int64_t began = cr_clock_monotonic_ms();
-    cr_courier_free(courier);
+    cr_delivery_worker_free(worker);
     assert_in_range(cr_clock_monotonic_ms() - began, 0, PATIENCE_MS);
     end(&s);
 }

@@ -1,4 +1,4 @@
-#include "reloader/courier.h"
+#include "reloader/delivery_worker.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "reloader/courier_tell.h"
+#include "reloader/delivery_report.h"
 #include "reloader/output.h"
 #include "reloader/reading.h"
 #include "reloader/record.h"
@@ -25,14 +25,14 @@ enum {
     NO_WATCH_MS = 10 * 1000, /* without inotify the files are read so often, and it is asked for anew */
 };
 
-struct cr_courier {
-    struct cr_courier_options options;
+struct cr_delivery_worker {
+    struct cr_delivery_worker_options options;
     pthread_t thread;
     int stop_fd;
 
-    /* The thread's alone. */
+    /* Used by the thread only. */
     struct cr_delivery delivery;
-    struct cr_folder_watch *watch; /* NULL: there is none to be had */
+    struct cr_folder_watch *watch; /* NULL: none is available */
     struct cr_reading reading;     /* while it is on its way; then empty, so that no key stays in memory */
     struct cr_material delivered;  /* what the program had last */
 
@@ -47,13 +47,13 @@ static struct cr_delivery_now now_of(void)
 
 /* --- steps --- */
 
-static void forget_reading(struct cr_courier *c)
+static void forget_reading(struct cr_delivery_worker *c)
 {
     cr_reading_dispose(&c->reading);
     c->reading = (struct cr_reading){0};
 }
 
-static void read_files(struct cr_courier *c)
+static void read_files(struct cr_delivery_worker *c)
 {
     struct cr_error err = {0};
     enum cr_material_problem problem;
@@ -69,7 +69,7 @@ static void read_files(struct cr_courier *c)
     cr_delivery_read(&c->delivery, &found, now_of());
 }
 
-static void make_outputs(struct cr_courier *c)
+static void make_outputs(struct cr_delivery_worker *c)
 {
     struct cr_error err = {0};
     struct cr_output_seed seed;
@@ -81,7 +81,7 @@ static void make_outputs(struct cr_courier *c)
     cr_delivery_output(&c->delivery, changed, good ? NULL : err.text, now_of());
 }
 
-static void look(struct cr_courier *c)
+static void look(struct cr_delivery_worker *c)
 {
     struct cr_proof proof;
     bool known = c->delivered.has_leaf || cr_material_has_trust(&c->delivered);
@@ -89,15 +89,15 @@ static void look(struct cr_courier *c)
     cr_delivery_look(&c->delivery, &proof, now_of());
 }
 
-/* digests: none: the program is being told of something, and may have it or what was before. */
-static void keep_record(const struct cr_courier *c, const struct cr_delivery_digests *digests)
+/* digests: empty while a trigger runs: the program may have the new material or the previous one. */
+static void keep_record(const struct cr_delivery_worker *c, const struct cr_delivery_digests *digests)
 {
     struct cr_error err = {0};
     if (c->options.state_folder && !cr_record_write(c->options.state_folder, c->options.material->name, digests, &err))
         cr_log(CR_LOG_WARN, "no record", {"material", c->options.material->name}, {"error", err.text});
 }
 
-static void pull_trigger(struct cr_courier *c, size_t index)
+static void pull_trigger(struct cr_delivery_worker *c, size_t index)
 {
     struct cr_error err = {0};
     char name[128];
@@ -116,9 +116,9 @@ static void pull_trigger(struct cr_courier *c, size_t index)
     cr_delivery_trigger(&c->delivery, good ? NULL : err.text, now_of());
 }
 
-/* --- what became of them --- */
+/* --- their results --- */
 
-static void publish(struct cr_courier *c)
+static void publish(struct cr_delivery_worker *c)
 {
     pthread_mutex_lock(&c->lock);
     c->view = c->delivery;
@@ -126,7 +126,7 @@ static void publish(struct cr_courier *c)
     cr_reloader_metrics_state(c->options.metrics, c->options.material->name, c->delivery.state);
 }
 
-static void finish_step(struct cr_courier *c, const struct cr_delivery *before)
+static void finish_step(struct cr_delivery_worker *c, const struct cr_delivery *before)
 {
     bool rests = c->delivery.phase == CR_PHASE_REST;
     if (rests) {
@@ -136,13 +136,13 @@ static void finish_step(struct cr_courier *c, const struct cr_delivery *before)
                           (double)c->delivered.not_after_ms / 1000);
         keep_record(c, &c->delivery.delivered);
     }
-    if (rests || c->delivery.phase == CR_PHASE_READ) /* it has failed: the key does not wait for the next attempt */
+    if (rests || c->delivery.phase == CR_PHASE_READ) /* it failed: the key is not kept until the next attempt */
         forget_reading(c);
-    cr_courier_tell(&c->options, before, &c->delivery);
+    cr_delivery_report(&c->options, before, &c->delivery);
     publish(c);
 }
 
-static void do_step(struct cr_courier *c, const struct cr_delivery_step *step)
+static void do_step(struct cr_delivery_worker *c, const struct cr_delivery_step *step)
 {
     const struct cr_delivery before = c->delivery;
     switch (step->act) {
@@ -177,7 +177,7 @@ static void add_paths(const struct cr_reloader_material *material, struct cr_str
             cr_strvec_add_unique(paths, material->outputs[i].password_file);
 }
 
-static bool has_watch(struct cr_courier *c)
+static bool has_watch(struct cr_delivery_worker *c)
 {
     struct cr_error err = {0};
     CR_CLEANUP(cr_strvec) struct cr_strvec paths = {0};
@@ -189,12 +189,12 @@ static bool has_watch(struct cr_courier *c)
         cr_log(CR_LOG_WARN, "files are read every 10 s since they cannot be watched",
                {"material", c->options.material->name}, {"error", err.text});
     else
-        cr_delivery_changed(&c->delivery); /* nobody has watched until now */
+        cr_delivery_changed(&c->delivery); /* until now nothing watched the files */
     return c->watch;
 }
 
-/* Milliseconds until something is to be done about the files; -1: nothing is known to have happened. */
-static int64_t take_changes(struct cr_courier *c)
+/* Milliseconds until the files are to be read; -1: no change is known. */
+static int64_t take_changes(struct cr_delivery_worker *c)
 {
     if (!has_watch(c))
         return -1;
@@ -211,8 +211,8 @@ static int64_t sooner(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Until the files may have changed, or ms is over (-1: never). False: it is to end. */
-static bool wait_for(struct cr_courier *c, int64_t ms)
+/* Waits until the files may have changed, or for ms (-1: without end). False: the worker is to end. */
+static bool wait_for(struct cr_delivery_worker *c, int64_t ms)
 {
     struct pollfd fds[] = {{.fd = c->stop_fd, .events = POLLIN},
                            {.fd = c->watch ? cr_folder_watch_fd(c->watch) : -1, .events = POLLIN}};
@@ -222,12 +222,12 @@ static bool wait_for(struct cr_courier *c, int64_t ms)
     return !(fds[0].revents & POLLIN);
 }
 
-/* One turn. False: it is to end. */
-static bool turn(struct cr_courier *c)
+/* One pass of the loop. False: the worker is to end. */
+static bool do_pass(struct cr_delivery_worker *c)
 {
     int64_t due_ms = take_changes(c);
     struct cr_delivery_step step = cr_delivery_next(&c->delivery, cr_clock_monotonic_ms());
-    bool unsure = due_ms > 0 && step.act == CR_ACT_TRIGGER; /* somebody writes: what was checked may be gone */
+    bool unsure = due_ms > 0 && step.act == CR_ACT_TRIGGER; /* files are being written: what was checked may be gone */
     if (step.act == CR_ACT_WAIT || unsure) {
         int64_t wait_ms = sooner(unsure ? -1 : step.wait_ms, due_ms);
         return wait_for(c, c->watch ? wait_ms : sooner(wait_ms, NO_WATCH_MS));
@@ -238,13 +238,13 @@ static bool turn(struct cr_courier *c)
 
 static void *run(void *arg)
 {
-    struct cr_courier *c = arg;
-    while (turn(c))
+    struct cr_delivery_worker *c = arg;
+    while (do_pass(c))
         continue;
     return NULL;
 }
 
-/* --- outside --- */
+/* --- called from other threads --- */
 
 /* One trigger, which takes up all or nothing: not one that replaces several files in turn. */
 static bool is_one_step(const struct cr_reloader_material *material)
@@ -254,7 +254,7 @@ static bool is_one_step(const struct cr_reloader_material *material)
            (only->type != CR_TRIGGER_HAPROXY || only->haproxy.certificates.len + only->haproxy.ca_files.len == 1);
 }
 
-static void begin(struct cr_courier *c)
+static void begin(struct cr_delivery_worker *c)
 {
     const struct cr_reloader_material *material = c->options.material;
     struct cr_delivery_rules rules = {.triggers = material->triggers_len,
@@ -267,7 +267,7 @@ static void begin(struct cr_courier *c)
     publish(c);
 }
 
-static bool start_thread(struct cr_courier *c, struct cr_error *err)
+static bool start_thread(struct cr_delivery_worker *c, struct cr_error *err)
 {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -277,7 +277,7 @@ static bool start_thread(struct cr_courier *c, struct cr_error *err)
     return error == 0 || cr_error_set(err, CR_ERR_TRANSIENT, "cannot start a thread: %s", strerror(error));
 }
 
-static void destroy(struct cr_courier *c)
+static void destroy(struct cr_delivery_worker *c)
 {
     cr_folder_watch_free(c->watch);
     cr_reading_dispose(&c->reading);
@@ -288,9 +288,10 @@ static void destroy(struct cr_courier *c)
     free(c);
 }
 
-struct cr_courier *cr_courier_start(const struct cr_courier_options *options, struct cr_error *err)
+struct cr_delivery_worker *cr_delivery_worker_start(const struct cr_delivery_worker_options *options,
+                                                    struct cr_error *err)
 {
-    struct cr_courier *c = cr_new(struct cr_courier);
+    struct cr_delivery_worker *c = cr_new(struct cr_delivery_worker);
     c->options = *options;
     pthread_mutex_init(&c->lock, NULL);
     c->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -303,23 +304,23 @@ struct cr_courier *cr_courier_start(const struct cr_courier_options *options, st
     return NULL;
 }
 
-void cr_courier_stop(struct cr_courier *c)
+void cr_delivery_worker_stop(struct cr_delivery_worker *c)
 {
     const uint64_t one = 1;
     ssize_t ignored = write(c->stop_fd, &one, sizeof one);
     (void)ignored;
 }
 
-void cr_courier_free(struct cr_courier *c)
+void cr_delivery_worker_free(struct cr_delivery_worker *c)
 {
     if (!c)
         return;
-    cr_courier_stop(c);
+    cr_delivery_worker_stop(c);
     pthread_join(c->thread, NULL);
     destroy(c);
 }
 
-void cr_courier_view(struct cr_courier *c, struct cr_delivery *out)
+void cr_delivery_worker_view(struct cr_delivery_worker *c, struct cr_delivery *out)
 {
     pthread_mutex_lock(&c->lock);
     *out = c->view;
@@ -339,7 +340,7 @@ static bool take_settled(const struct cr_reloader_material *material, struct cr_
     }
 }
 
-bool cr_courier_once(const struct cr_reloader_material *material, struct cr_error *err)
+bool cr_delivery_worker_once(const struct cr_reloader_material *material, struct cr_error *err)
 {
     struct cr_output_seed seed;
     bool ignored = false;

@@ -1,4 +1,4 @@
-#include "reloader/courier_tell.h"
+#include "reloader/delivery_report.h"
 
 #include <stdio.h>
 
@@ -31,8 +31,8 @@ static void write_event(const struct cr_reloader_material *material, const struc
     cr_tlsreload_event_json(&event, PRODUCT, CERTROLL_VERSION, out);
 }
 
-static void tell_delivered(const struct cr_reloader_material *material, const struct cr_delivery *now,
-                           const char *event)
+static void report_delivered(const struct cr_reloader_material *material, const struct cr_delivery *now,
+                             const char *event)
 {
     char took[CR_TIME_TEXT];
     cr_duration_format(now->took_ms < 0 ? 0 : now->took_ms, took);
@@ -41,7 +41,8 @@ static void tell_delivered(const struct cr_reloader_material *material, const st
            {"took", now->took_ms < 0 ? NULL : took}, {"ocsf", event});
 }
 
-static void tell_trouble(const struct cr_reloader_material *material, const struct cr_delivery *now, const char *event)
+static void report_failure(const struct cr_reloader_material *material, const struct cr_delivery *now,
+                           const char *event)
 {
     char attempts[16];
     snprintf(attempts, sizeof attempts, "%u", now->attempts);
@@ -49,25 +50,25 @@ static void tell_trouble(const struct cr_reloader_material *material, const stru
            {"error", now->words}, {"attempts", attempts}, {"delivered", now->delivered.leaf}, {"ocsf", event});
 }
 
-static bool is_news(const struct cr_delivery *before, const struct cr_delivery *now)
+static bool is_reported(const struct cr_delivery *before, const struct cr_delivery *now)
 {
     if (now->state == CR_DELIVERY_DELIVERED)
         return before->state != now->state || !before->is_delivered;
     return now->state != CR_DELIVERY_PENDING && (before->state != now->state || !cr_streq(before->words, now->words));
 }
 
-void cr_courier_tell(const struct cr_courier_options *options, const struct cr_delivery *before,
-                     const struct cr_delivery *now)
+void cr_delivery_report(const struct cr_delivery_worker_options *options, const struct cr_delivery *before,
+                        const struct cr_delivery *now)
 {
-    if (!is_news(before, now))
+    if (!is_reported(before, now))
         return;
     CR_CLEANUP(cr_buf) struct cr_buf event = CR_BUF_INIT(0);
     write_event(options->material, before, now, &event);
     bool reloaded = now->attempts > 0; /* else it was there already, which is no event */
     if (now->state == CR_DELIVERY_DELIVERED) {
         cr_reloader_metrics_delivered(options->metrics, now);
-        tell_delivered(options->material, now, reloaded ? cr_buf_text(&event) : NULL);
+        report_delivered(options->material, now, reloaded ? cr_buf_text(&event) : NULL);
     } else {
-        tell_trouble(options->material, now, cr_buf_text(&event));
+        report_failure(options->material, now, cr_buf_text(&event));
     }
 }

@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "node/lookout.h"
+#include "node/file_watcher.h"
 
 enum { PATIENCE_MS = 20 * 1000, FREED_WITHIN_MS = 5 * 1000, QUIET_MS = 400 };
 
@@ -22,7 +22,7 @@ struct world {
     char file[96];
     char folder[96];
     atomic_int changes;
-    struct cr_lookout *lookout;
+    struct cr_file_watcher *watcher;
 };
 
 static void on_change(void *arg)
@@ -72,21 +72,21 @@ static void watch(struct world *world)
     CR_CLEANUP(cr_strvec) struct cr_strvec folders = {0};
     cr_strvec_add(&paths, world->file);
     cr_strvec_add(&folders, world->folder);
-    cr_lookout_set(world->lookout, &paths, &folders);
+    cr_file_watcher_set(world->watcher, &paths, &folders);
 }
 
 static int set_up(void **state)
 {
     struct cr_error err = {0};
     struct world *world = cr_new(struct world);
-    snprintf(world->root, sizeof world->root, "/tmp/certroll-lookout-XXXXXX");
+    snprintf(world->root, sizeof world->root, "/tmp/certroll-watcher-XXXXXX");
     assert_non_null(mkdtemp(world->root));
     snprintf(world->file, sizeof world->file, "%s/ca.crt", world->root);
     snprintf(world->folder, sizeof world->folder, "%s/manifests", world->root);
     assert_int_equal(mkdir(world->folder, 0700), 0);
     write_file(world->file, "one");
-    world->lookout = cr_lookout_start(on_change, world, &err);
-    assert_non_null(world->lookout);
+    world->watcher = cr_file_watcher_start(on_change, world, &err);
+    assert_non_null(world->watcher);
     *state = world;
     return 0;
 }
@@ -95,7 +95,7 @@ static int tear_down(void **state)
 {
     struct world *world = *state;
     int64_t began_ms = cr_clock_monotonic_ms();
-    cr_lookout_free(world->lookout);
+    cr_file_watcher_free(world->watcher);
     /* Its thread is woken, and waits for no timer of its own. */
     assert_true(cr_clock_monotonic_ms() - began_ms < FREED_WITHIN_MS);
     cr_autofree char *command = cr_asprintf("rm -r %s", world->root);

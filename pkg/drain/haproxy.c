@@ -17,7 +17,7 @@
 #include "drain/haproxy_stats.h"
 #include "drain/strategy.h"
 #include "sys/proc_find.h"
-#include "wire/talk.h"
+#include "wire/connection.h"
 
 enum {
     ANSWER_MAX = 8 * 1024 * 1024, /* some 300 bytes a frontend */
@@ -41,18 +41,18 @@ static void remember_process(struct cr_strvec *memory, int fd)
         cr_drain_memory_add_process(memory, &process);
 }
 
-/* The whole answer is in talk->heard. A connection has one line of commands, and ends. */
+/* The whole answer is in connection->received. A connection has one line of commands, and ends. */
 static bool ask(const struct cr_drain_target *target, const struct cr_drain_attempt *attempt, const char *commands,
-                struct cr_talk *talk, struct cr_error *err)
+                struct cr_connection *connection, struct cr_error *err)
 {
-    if (!cr_talk_open(target->address, attempt->cancel_fd, attempt->deadline_ms, talk, err))
+    if (!cr_connection_open(target->address, attempt->cancel_fd, attempt->deadline_ms, connection, err))
         return false;
-    talk->heard.max = ANSWER_MAX;
-    bool ok = cr_talk_say(talk, commands, strlen(commands), err);
+    connection->received.max = ANSWER_MAX;
+    bool ok = cr_connection_send(connection, commands, strlen(commands), err);
     /* The master process does not end the connection after such an answer. */
-    while (ok && !talk->ended && !cr_starts_with(cr_buf_text(&talk->heard), unknown_command))
-        ok = cr_talk_hear(talk, err);
-    if (ok && cr_starts_with(cr_buf_text(&talk->heard), unknown_command))
+    while (ok && !connection->ended && !cr_starts_with(cr_buf_text(&connection->received), unknown_command))
+        ok = cr_connection_receive(connection, err);
+    if (ok && cr_starts_with(cr_buf_text(&connection->received), unknown_command))
         ok = cr_error_set(err, CR_ERR_INVALID,
                           "%s does not know HAProxy's \"show stat\" and \"shutdown frontend\": is it the socket of the "
                           "master process (-S)? Name the \"stats socket\" of the global section",
@@ -64,14 +64,14 @@ static bool ask(const struct cr_drain_target *target, const struct cr_drain_atte
 static bool look(const struct cr_drain_target *target, const struct cr_drain_attempt *attempt, struct cr_strvec *memory,
                  struct cr_haproxy_stats *out, bool *reached, struct cr_error *err)
 {
-    CR_CLEANUP(cr_talk) struct cr_talk talk = {.fd = -1};
-    bool answered = ask(target, attempt, show_frontends, &talk, err);
+    CR_CLEANUP(cr_connection) struct cr_connection connection = {.fd = -1};
+    bool answered = ask(target, attempt, show_frontends, &connection, err);
     if (reached)
-        *reached = talk.fd >= 0;
+        *reached = connection.fd >= 0;
     if (!answered)
         return false;
-    remember_process(memory, talk.fd);
-    return cr_haproxy_stats_read(cr_buf_text(&talk.heard), &target->ignored, out, err) ||
+    remember_process(memory, connection.fd);
+    return cr_haproxy_stats_read(cr_buf_text(&connection.received), &target->ignored, out, err) ||
            cr_error_wrap(err, "%s", target->address);
 }
 
@@ -90,12 +90,12 @@ static bool shut_down(const struct cr_drain_target *target, const struct cr_drai
                       const struct cr_strvec *frontends, struct cr_buf *said, struct cr_error *err)
 {
     for (size_t at = 0; at < frontends->len;) {
-        CR_CLEANUP(cr_talk) struct cr_talk talk = {.fd = -1};
+        CR_CLEANUP(cr_connection) struct cr_connection connection = {.fd = -1};
         CR_CLEANUP(cr_buf) struct cr_buf commands = {0};
         add_commands(frontends, &at, &commands);
-        if (!ask(target, attempt, cr_buf_text(&commands), &talk, err))
+        if (!ask(target, attempt, cr_buf_text(&commands), &connection, err))
             return false;
-        const char *words = cr_buf_text(&talk.heard) + strspn(cr_buf_text(&talk.heard), "\n");
+        const char *words = cr_buf_text(&connection.received) + strspn(cr_buf_text(&connection.received), "\n");
         cr_buf_printf(said, "%.*s", (int)strcspn(words, "\n"), words);
     }
     return true;

@@ -48,10 +48,11 @@ bool cr_reloader_address_parse(const char *text, struct cr_address *out, struct 
                         text);
 }
 
-bool cr_reloader_talk_open(const char *address, int cancel_fd, int64_t deadline_ms, struct cr_talk *out,
-                           struct cr_error *err)
+bool cr_reloader_connection_open(const char *address, int cancel_fd, int64_t deadline_ms, struct cr_connection *out,
+                                 struct cr_error *err)
 {
     struct cr_address ignored;
-    *out = (struct cr_talk){.fd = -1};
-    return cr_reloader_address_parse(address, &ignored, err) && cr_talk_open(address, cancel_fd, deadline_ms, out, err);
+    *out = (struct cr_connection){.fd = -1};
+    return cr_reloader_address_parse(address, &ignored, err) &&
+           cr_connection_open(address, cancel_fd, deadline_ms, out, err);
 }

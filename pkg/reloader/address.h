@@ -3,13 +3,13 @@
 #define CR_RELOADER_ADDRESS_H
 
 #include "wire/address.h"
-#include "wire/talk.h"
+#include "wire/connection.h"
 
 /* As cr_address_parse; errors: Invalid: what is allowed, also for an address that is not loopback. */
 bool cr_reloader_address_parse(const char *text, struct cr_address *out, struct cr_error *err) CR_MUST_USE;
-/* As cr_talk_open, for such an address. */
-bool cr_reloader_talk_open(const char *address, int cancel_fd, int64_t deadline_ms, struct cr_talk *out,
-                           struct cr_error *err) CR_MUST_USE;
+/* As cr_connection_open, for such an address. */
+bool cr_reloader_connection_open(const char *address, int cancel_fd, int64_t deadline_ms, struct cr_connection *out,
+                                 struct cr_error *err) CR_MUST_USE;
 /* An IP literal of loopback. */
 bool cr_reloader_is_loopback(const char *ip);
 

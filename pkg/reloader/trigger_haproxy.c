@@ -28,36 +28,36 @@ struct file {
 
 /* --- commands --- */
 
-/* The whole answer is in talk->heard. */
-static bool ask(const struct cr_trigger_job *job, const struct cr_buf *command, struct cr_talk *talk,
+/* The whole answer is in connection->received. */
+static bool ask(const struct cr_trigger_job *job, const struct cr_buf *command, struct cr_connection *connection,
                 struct cr_error *err)
 {
-    if (!cr_reloader_talk_open(job->spec->haproxy.address, job->cancel_fd, job->deadline_ms, talk, err))
+    if (!cr_reloader_connection_open(job->spec->haproxy.address, job->cancel_fd, job->deadline_ms, connection, err))
         return false;
-    bool ok = cr_talk_say(talk, cr_buf_text(command), command->len, err);
-    while (ok && !talk->ended)
-        ok = cr_talk_hear(talk, err);
+    bool ok = cr_connection_send(connection, cr_buf_text(command), command->len, err);
+    while (ok && !connection->ended)
+        ok = cr_connection_receive(connection, err);
     if (!ok)
-        cr_talk_close(talk);
+        cr_connection_close(connection);
     return ok;
 }
 
 static bool refused(const struct cr_trigger_job *job, const char *verb, const struct file *file,
-                    const struct cr_talk *talk, struct cr_error *err)
+                    const struct cr_connection *connection, struct cr_error *err)
 {
     char words[CR_TRIGGER_WORDS];
-    const char *answer = cr_buf_text(&talk->heard);
-    cr_trigger_words(job, answer, talk->heard.len, words);
+    const char *answer = cr_buf_text(&connection->received);
+    cr_trigger_words(job, answer, connection->received.len, words);
     if (strstr(answer, "Success!"))
         return cr_error_set(err, CR_ERR_TRANSIENT,
                             "HAProxy at %s renewed nothing with %s: no bind or server line has it under this name, or "
                             "its CA file was replaced on this socket before, which versions before 3.3.0 do not take: "
                             "reload it (SIGUSR2)",
-                            talk->address, file->path);
+                            connection->address, file->path);
     if (strstr(answer, "ermission denied"))
-        return cr_error_set(err, CR_ERR_FORBIDDEN, "HAProxy at %s: %s: its socket needs \"level admin\"", talk->address,
-                            words);
-    return cr_error_set(err, CR_ERR_TRANSIENT, "HAProxy at %s refused %s ssl %s %s: %s", talk->address, verb,
+        return cr_error_set(err, CR_ERR_FORBIDDEN, "HAProxy at %s: %s: its socket needs \"level admin\"",
+                            connection->address, words);
+    return cr_error_set(err, CR_ERR_TRANSIENT, "HAProxy at %s refused %s ssl %s %s: %s", connection->address, verb,
                         file->kind, file->path,
                         words[0] ? words : "no answer; a payload that is longer than tune.bufsize has none");
 }
@@ -77,12 +77,12 @@ static bool command(const struct cr_trigger_job *job, const char *verb, const st
                     size_t len, struct cr_error *err)
 {
     CR_CLEANUP(cr_buf) struct cr_buf text = {.secret = true};
-    CR_CLEANUP(cr_talk) struct cr_talk talk = {.fd = -1};
+    CR_CLEANUP(cr_connection) struct cr_connection connection = {.fd = -1};
     cr_buf_printf(&text, "%s ssl %s %s%s\n", verb, file->kind, file->path, payload ? " <<" : "");
     if (payload)
         cr_buf_printf(&text, "%.*s\n", (int)len, payload);
-    return ask(job, &text, &talk, err) &&
-           (is_done(verb, cr_buf_text(&talk.heard)) || refused(job, verb, file, &talk, err));
+    return ask(job, &text, &connection, err) &&
+           (is_done(verb, cr_buf_text(&connection.received)) || refused(job, verb, file, &connection, err));
 }
 
 /* --- the transaction --- */
@@ -163,17 +163,17 @@ static bool parse_version(const char *info, int *major, int *minor)
 static bool may_replace_cas(const struct cr_trigger_job *job, struct cr_error *err)
 {
     CR_CLEANUP(cr_buf) struct cr_buf text = {0};
-    CR_CLEANUP(cr_talk) struct cr_talk talk = {.fd = -1};
+    CR_CLEANUP(cr_connection) struct cr_connection connection = {.fd = -1};
     int major = 0;
     int minor = 0;
     cr_buf_puts(&text, "show info\n");
     if (!job->spec->haproxy.ca_files.len)
         return true;
-    if (!ask(job, &text, &talk, err))
+    if (!ask(job, &text, &connection, err))
         return false;
-    if (!parse_version(cr_buf_text(&talk.heard), &major, &minor))
+    if (!parse_version(cr_buf_text(&connection.received), &major, &minor))
         return cr_error_set(err, CR_ERR_TRANSIENT, "what answers at %s does not say its version as HAProxy does",
-                            talk.address);
+                            connection.address);
     return major > 3 || (major == 3 && minor >= 3) ||
            cr_error_set(err, CR_ERR_INVALID,
                         "HAProxy %d.%d would lose its certificates when a CA file is replaced on its socket (mended in "

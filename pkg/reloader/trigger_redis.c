@@ -27,29 +27,29 @@ static bool is_file_option(const char *name, size_t len)
 
 /* --- what is said --- */
 
-static bool say(struct cr_talk *talk, const char *const *words, size_t len, struct cr_error *err)
+static bool send_words(struct cr_connection *connection, const char *const *words, size_t len, struct cr_error *err)
 {
     CR_CLEANUP(cr_buf) struct cr_buf text = {.secret = true};
     cr_resp_command(words, len, &text);
-    return cr_talk_say(talk, cr_buf_text(&text), text.len, err);
+    return cr_connection_send(connection, cr_buf_text(&text), text.len, err);
 }
 
-/* The next value of the answer; it is borrowed until something is heard again. */
-static bool hear(struct cr_talk *talk, size_t *at, struct cr_resp_value *out, struct cr_error *err)
+/* The next value of the answer; it is borrowed until something is received again. */
+static bool receive(struct cr_connection *connection, size_t *at, struct cr_resp_value *out, struct cr_error *err)
 {
     for (;;) {
-        switch (cr_resp_read(cr_buf_text(&talk->heard), talk->heard.len, at, out)) {
+        switch (cr_resp_read(cr_buf_text(&connection->received), connection->received.len, at, out)) {
         case CR_RESP_READ:
             return true;
         case CR_RESP_BAD:
-            return cr_error_set(err, CR_ERR_TRANSIENT, "what answers at %s is not Redis", talk->address);
+            return cr_error_set(err, CR_ERR_TRANSIENT, "what answers at %s is not Redis", connection->address);
         case CR_RESP_MORE:
             break;
         }
-        if (talk->ended)
+        if (connection->ended)
             return cr_error_set(err, CR_ERR_TRANSIENT, "%s: hung up without an answer (a port of TLS only?)",
-                                talk->address);
-        if (!cr_talk_hear(talk, err))
+                                connection->address);
+        if (!cr_connection_receive(connection, err))
             return false;
     }
 }
@@ -99,7 +99,7 @@ static bool read_password(const struct cr_trigger_job *job, struct cr_buf *out, 
     return out->len || cr_error_set(err, CR_ERR_INVALID, "%s is empty", job->spec->redis.password_file);
 }
 
-static bool log_in(const struct cr_trigger_job *job, struct cr_talk *talk, struct cr_error *err)
+static bool log_in(const struct cr_trigger_job *job, struct cr_connection *connection, struct cr_error *err)
 {
     if (!job->spec->redis.password_file)
         return true;
@@ -110,35 +110,36 @@ static bool log_in(const struct cr_trigger_job *job, struct cr_talk *talk, struc
     const char *words[] = {"AUTH", user ? user : cr_buf_text(&password), cr_buf_text(&password)};
     struct cr_resp_value answer;
     size_t at = 0;
-    if (!say(talk, words, user ? 3 : 2, err) || !hear(talk, &at, &answer, err))
+    if (!send_words(connection, words, user ? 3 : 2, err) || !receive(connection, &at, &answer, err))
         return false;
     if (!is_ok(&answer)) {
         struct cr_resp_value word = first_word(&answer);
         return refused(job, "AUTH", &word, err);
     }
-    cr_buf_consume(&talk->heard, at);
+    cr_buf_consume(&connection->received, at);
     return true;
 }
 
 /* Of an array: nothing moves any more once all of it is there. */
-static bool hear_elements(struct cr_talk *talk, size_t at, long count, struct cr_error *err)
+static bool skip_elements(struct cr_connection *connection, size_t at, long count, struct cr_error *err)
 {
     struct cr_resp_value ignored;
     for (long i = 0; i < count; i++)
-        if (!hear(talk, &at, &ignored, err))
+        if (!receive(connection, &at, &ignored, err))
             return false;
     return true;
 }
 
 /* Names and values of those that are set, one behind the other. */
-static bool collect(struct cr_talk *talk, size_t at, long count, struct cr_strvec *out, struct cr_error *err)
+static bool collect(struct cr_connection *connection, size_t at, long count, struct cr_strvec *out,
+                    struct cr_error *err)
 {
-    if (!hear_elements(talk, at, count, err))
+    if (!skip_elements(connection, at, count, err))
         return false;
     for (long i = 0; i + 1 < count && out->len + 1 < WORDS_MAX; i += 2) {
         struct cr_resp_value name;
         struct cr_resp_value value;
-        if (!hear(talk, &at, &name, err) || !hear(talk, &at, &value, err))
+        if (!receive(connection, &at, &name, err) || !receive(connection, &at, &value, err))
             return false;
         if (!value.len || !is_file_option(name.text, name.len))
             continue;
@@ -150,19 +151,19 @@ static bool collect(struct cr_talk *talk, size_t at, long count, struct cr_strve
     return true;
 }
 
-static bool get_files(const struct cr_trigger_job *job, struct cr_talk *talk, struct cr_strvec *out,
+static bool get_files(const struct cr_trigger_job *job, struct cr_connection *connection, struct cr_strvec *out,
                       struct cr_error *err)
 {
     static const char *const words[] = {"CONFIG", "GET", pattern};
     struct cr_resp_value answer;
     size_t at = 0;
-    if (!say(talk, words, cr_array_len(words), err) || !hear(talk, &at, &answer, err))
+    if (!send_words(connection, words, cr_array_len(words), err) || !receive(connection, &at, &answer, err))
         return false;
     if (answer.type != CR_RESP_ARRAY)
         return refused(job, "CONFIG GET", &answer, err);
-    if (!collect(talk, at, answer.number, out, err))
+    if (!collect(connection, at, answer.number, out, err))
         return false;
-    cr_buf_reset(&talk->heard);
+    cr_buf_reset(&connection->received);
     return out->len || cr_error_set(err, CR_ERR_INVALID, "Redis at %s has no TLS files: tls-cert-file is not set",
                                     job->spec->redis.address);
 }
@@ -174,7 +175,7 @@ static bool takes_one_only(const struct cr_resp_value *answer)
     return answer->type == CR_RESP_ERROR && memmem(answer->text, answer->len, words, strlen(words));
 }
 
-static bool set_files(const struct cr_trigger_job *job, struct cr_talk *talk, const struct cr_strvec *files,
+static bool set_files(const struct cr_trigger_job *job, struct cr_connection *connection, const struct cr_strvec *files,
                       struct cr_error *err)
 {
     const char *words[2 + WORDS_MAX] = {"CONFIG", "SET"};
@@ -183,20 +184,21 @@ static bool set_files(const struct cr_trigger_job *job, struct cr_talk *talk, co
     struct cr_resp_value answer;
     for (size_t len = files->len;; len = 2) {
         size_t at = 0;
-        if (!say(talk, words, 2 + len, err) || !hear(talk, &at, &answer, err))
+        if (!send_words(connection, words, 2 + len, err) || !receive(connection, &at, &answer, err))
             return false;
         if (is_ok(&answer))
             return true;
         if (len == 2 || !takes_one_only(&answer))
             return refused(job, "CONFIG SET", &answer, err);
-        cr_buf_consume(&talk->heard, at);
+        cr_buf_consume(&connection->received, at);
     }
 }
 
 bool cr_trigger_redis(const struct cr_trigger_job *job, struct cr_error *err)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec files = {0};
-    CR_CLEANUP(cr_talk) struct cr_talk talk = {.fd = -1};
-    return cr_reloader_talk_open(job->spec->redis.address, job->cancel_fd, job->deadline_ms, &talk, err) &&
-           log_in(job, &talk, err) && get_files(job, &talk, &files, err) && set_files(job, &talk, &files, err);
+    CR_CLEANUP(cr_connection) struct cr_connection connection = {.fd = -1};
+    return cr_reloader_connection_open(job->spec->redis.address, job->cancel_fd, job->deadline_ms, &connection, err) &&
+           log_in(job, &connection, err) && get_files(job, &connection, &files, err) &&
+           set_files(job, &connection, &files, err);
 }

@@ -6,7 +6,7 @@
 #include "base/strings.h"
 #include "wire/http_field.h"
 #include "wire/http_parse.h"
-#include "wire/talk.h"
+#include "wire/connection.h"
 
 /* Nothing that ends the request line, or begins another one. */
 static bool is_target(const char *target)
@@ -53,16 +53,17 @@ static void write_request(const struct cr_http_call *call, struct cr_buf *out)
     cr_buf_puts(out, "\r\n");
 }
 
-static bool hear_all(struct cr_talk *talk, struct cr_http_parse *parse, struct cr_buf *body, struct cr_error *err)
+static bool receive_all(struct cr_connection *connection, struct cr_http_parse *parse, struct cr_buf *body,
+                        struct cr_error *err)
 {
     while (!cr_http_parse_is_done(parse)) {
-        if (!cr_talk_hear(talk, err))
+        if (!cr_connection_receive(connection, err))
             return false;
-        bool ok = cr_http_parse_feed(parse, cr_buf_text(&talk->heard), talk->heard.len, body, err) &&
-                  (!talk->ended || cr_http_parse_end(parse, talk->broken, err));
+        bool ok = cr_http_parse_feed(parse, cr_buf_text(&connection->received), connection->received.len, body, err) &&
+                  (!connection->ended || cr_http_parse_end(parse, connection->broken, err));
         if (!ok)
-            return cr_error_wrap(err, "%s", talk->address);
-        cr_buf_reset(&talk->heard);
+            return cr_error_wrap(err, "%s", connection->address);
+        cr_buf_reset(&connection->received);
     }
     return true;
 }
@@ -73,11 +74,12 @@ bool cr_http_call(const struct cr_http_call *call, int *status, struct cr_buf *b
     CR_CLEANUP(cr_http_parse) struct cr_http_parse parse;
     size_t before = body->len;
     cr_http_parse_init(&parse, call->method, call->max_body);
-    CR_CLEANUP(cr_talk) struct cr_talk talk = {.fd = -1};
-    if (!check(call, err) || !cr_talk_open(call->address, call->cancel_fd, call->deadline_ms, &talk, err))
+    CR_CLEANUP(cr_connection) struct cr_connection connection = {.fd = -1};
+    if (!check(call, err) || !cr_connection_open(call->address, call->cancel_fd, call->deadline_ms, &connection, err))
         return false;
     write_request(call, &request);
-    if (!cr_talk_say(&talk, request.data, request.len, err) || !hear_all(&talk, &parse, body, err)) {
+    if (!cr_connection_send(&connection, request.data, request.len, err) ||
+        !receive_all(&connection, &parse, body, err)) {
         cr_buf_cut(body, before);
         return false;
     }

@@ -18,9 +18,9 @@ struct cr_http_call {
 };
 
 /* *status: of the final answer, whatever it is; body: what came with it, appended, chunks joined (RFC 9112, section
- * 7.1). On a connection of its own that is closed afterwards. Errors: as cr_talk_open; Invalid, when the call cannot be
- * written as a request, or what comes is not HTTP/1 or too long; Transient, when it breaks off. Then body is as it was:
- * a part is never given out as the whole. Any thread. */
+ * 7.1). On a connection of its own that is closed afterwards. Errors: as cr_connection_open; Invalid, when the call
+ * cannot be written as a request, or what comes is not HTTP/1 or too long; Transient, when it breaks off. Then body is
+ * as it was: a part is never given out as the whole. Any thread. */
 bool cr_http_call(const struct cr_http_call *call, int *status, struct cr_buf *body, struct cr_error *err) CR_MUST_USE;
 
 #endif

@@ -1,4 +1,4 @@
-#include "wire/talk.h"
+#include "wire/connection.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -20,10 +20,10 @@ enum { PATIENCE_MS = 20 * 1000 };
 static bool opens(const char *host, int port, struct cr_error *err)
 {
     cr_autofree char *address = cr_asprintf("%s:%d", host, port);
-    CR_CLEANUP(cr_talk) struct cr_talk talk;
-    if (!cr_talk_open(address, -1, cr_clock_monotonic_ms() + PATIENCE_MS, &talk, err))
+    CR_CLEANUP(cr_connection) struct cr_connection connection;
+    if (!cr_connection_open(address, -1, cr_clock_monotonic_ms() + PATIENCE_MS, &connection, err))
         return false;
-    assert_true(talk.fd >= 0);
+    assert_true(connection.fd >= 0);
     return true;
 }
 

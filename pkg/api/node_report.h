@@ -19,8 +19,8 @@
 #define CR_NODE_REPORT_KIND   "NodeCertificateReport"
 #define CR_NODE_REPORT_PLURAL "nodecertificatereports"
 /* Held by the agent that acts, so that whatever two operators or a stale report ask for, one node at a time does. */
-#define CR_NODE_TURN_NAMESPACE "kube-system"
-#define CR_NODE_TURN_LEASE     "certroll-control-plane"
+#define CR_NODE_LEASE_NAMESPACE "kube-system"
+#define CR_NODE_LEASE_NAME      "certroll-control-plane"
 
 enum {
     CR_NODE_REPORT_COMPONENTS_MAX = 16,
@@ -123,7 +123,7 @@ struct cr_node_token_count {
 
 enum cr_node_act_phase {
     CR_NODE_ACT_NONE,
-    CR_NODE_ACT_WAITING,    /* for its turn */
+    CR_NODE_ACT_WAITING,    /* for the node Lease */
     CR_NODE_ACT_RESTARTING, /* begun: from here on it is ended by this agent or the next on this node */
     CR_NODE_ACT_PROVING,    /* a new process is there; it has to answer and serve what its files have */
     CR_NODE_ACT_DONE,

@@ -34,7 +34,7 @@ struct cr_control_plane_controller {
     struct cr_control_plane_workloads *workloads;
     struct cr_metric *lags;
     struct cr_control_plane_actor actor;
-    struct cr_control_plane_scribe scribe;
+    struct cr_control_plane_status_writer writer;
     int64_t turned_ms; /* the last plan began, monotonic; with the key */
     bool workloads_busy;
     bool shown;
@@ -116,7 +116,7 @@ static bool report_conflicts(const struct cr_control_plane_controller *controlle
         CR_CLEANUP(cr_control_plane_status) struct cr_control_plane_status after = {0};
         cr_control_plane_record_read(policies->items[i].snapshot->json, &record);
         cr_control_plane_status_conflict(&record, oldest, cr_clock_wall_ms(), &after);
-        if (!cr_control_plane_record_write(&controller->scribe, &record, &after, &wrote, err))
+        if (!cr_control_plane_record_write(&controller->writer, &record, &after, &wrote, err))
             return false;
     }
     return true;
@@ -133,7 +133,7 @@ static bool report(struct cr_control_plane_controller *controller, struct cr_con
     before.restarting_component = cr_strdup_or_null(record->status.restarting_component);
     before.restarting_since_ms = record->status.restarting_since_ms;
     before.restarting_revoked = record->status.restarting_revoked;
-    if (!cr_control_plane_record_write(&controller->scribe, record, after, &wrote, err))
+    if (!cr_control_plane_record_write(&controller->writer, record, after, &wrote, err))
         return false;
     if (wrote)
         cr_control_plane_metrics_recorded(controller->metrics, &before, after, cr_clock_wall_ms());
@@ -361,7 +361,7 @@ static void make_hands(struct cr_control_plane_controller *controller)
                                                         .key = cluster_key,
                                                         .cache = controller->cache,
                                                         .workloads = controller->workloads};
-    controller->scribe = (struct cr_control_plane_scribe){
+    controller->writer = (struct cr_control_plane_status_writer){
         .client = client, .recorder = controller->recorder, .own_writes = controller->own_writes, .key = cluster_key};
 }
 

@@ -38,7 +38,7 @@ void cr_control_plane_record_status(const struct cr_control_plane_record *record
 
 /* --- said --- */
 
-static void say(const struct cr_control_plane_scribe *scribe, const struct cr_control_plane_record *record,
+static void say(const struct cr_control_plane_status_writer *writer, const struct cr_control_plane_record *record,
                 const struct cr_control_plane_event *said)
 {
     const struct cr_event event = {.api_version = CR_API_GROUP "/" CR_API_VERSION,
@@ -49,18 +49,18 @@ static void say(const struct cr_control_plane_scribe *scribe, const struct cr_co
                                    .warning = said->warning,
                                    .reason = said->reason,
                                    .message = said->message};
-    cr_recorder_emit(scribe->recorder, &event);
+    cr_recorder_emit(writer->recorder, &event);
     cr_log(said->warning ? CR_LOG_WARN : CR_LOG_INFO, said->message, {"controlplanepolicy", record->name},
            {"reason", said->reason});
 }
 
-static void tell(const struct cr_control_plane_scribe *scribe, const struct cr_control_plane_record *record,
+static void tell(const struct cr_control_plane_status_writer *writer, const struct cr_control_plane_record *record,
                  const struct cr_control_plane_status *after)
 {
     CR_CLEANUP(cr_control_plane_events) struct cr_control_plane_events events;
     cr_control_plane_events_of(&record->status, after, &events);
     for (size_t i = 0; i < events.len; i++)
-        say(scribe, record, &events.items[i]);
+        say(writer, record, &events.items[i]);
 }
 
 /* --- written --- */
@@ -81,20 +81,21 @@ static struct cr_json *patch_of(const struct cr_control_plane_record *record,
     return patch;
 }
 
-bool cr_control_plane_record_write(const struct cr_control_plane_scribe *scribe, struct cr_control_plane_record *record,
-                                   const struct cr_control_plane_status *after, bool *wrote, struct cr_error *err)
+bool cr_control_plane_record_write(const struct cr_control_plane_status_writer *writer,
+                                   struct cr_control_plane_record *record, const struct cr_control_plane_status *after,
+                                   bool *wrote, struct cr_error *err)
 {
     CR_CLEANUP(cr_json) struct cr_json *patch = patch_of(record, after);
     *wrote = patch != NULL;
     if (!patch)
         return true;
     CR_CLEANUP(cr_json)
-    struct cr_json *written = cr_client_merge_patch(scribe->client, &cr_res_control_planes, CR_CONTROL_PLANE_NAMESPACE,
+    struct cr_json *written = cr_client_merge_patch(writer->client, &cr_res_control_planes, CR_CONTROL_PLANE_NAMESPACE,
                                                     record->name, "status", patch, err);
     if (!written)
         return cr_error_wrap(err, "status of " CR_CONTROL_PLANE_KIND " %s", record->name);
-    cr_own_writes_add(scribe->own_writes, scribe->key, CR_CONTROL_PLANE_KIND, written, cr_clock_monotonic_ms());
-    tell(scribe, record, after);
+    cr_own_writes_add(writer->own_writes, writer->key, CR_CONTROL_PLANE_KIND, written, cr_clock_monotonic_ms());
+    tell(writer, record, after);
     cr_control_plane_record_dispose(record);
     cr_control_plane_record_read(written, record);
     return true;

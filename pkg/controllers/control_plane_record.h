@@ -28,7 +28,7 @@ void cr_control_plane_record_read(const struct cr_json *policy, struct cr_contro
 /* An owned copy of record->status; out need not be initialised. */
 void cr_control_plane_record_status(const struct cr_control_plane_record *record, struct cr_control_plane_status *out);
 
-struct cr_control_plane_scribe {
+struct cr_control_plane_status_writer {
     struct cr_client *client;
     struct cr_recorder *recorder;
     struct cr_own_writes *own_writes;
@@ -36,9 +36,9 @@ struct cr_control_plane_scribe {
 };
 
 /* record->status is after's, once it is written. *wrote: it was not so already. */
-bool cr_control_plane_record_write(const struct cr_control_plane_scribe *scribe, struct cr_control_plane_record *record,
-                                   const struct cr_control_plane_status *after, bool *wrote,
-                                   struct cr_error *err) CR_MUST_USE;
+bool cr_control_plane_record_write(const struct cr_control_plane_status_writer *writer,
+                                   struct cr_control_plane_record *record, const struct cr_control_plane_status *after,
+                                   bool *wrote, struct cr_error *err) CR_MUST_USE;
 
 /* The statuses that no plan makes. Each is the recorded one (owned copy, to be disposed of) with what is to be said;
  * nothing that somebody may wait for is in it, since nothing is known. now_ms: wall. */

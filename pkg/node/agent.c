@@ -88,7 +88,7 @@ static int64_t pause_of(const struct cr_node_agent *agent)
     pause_ms = least(pause_ms, LOOK_MS);
     if (is_pending(&agent->report) || !agent->has_report)
         pause_ms = least(pause_ms, PENDING_MS);
-    if (cr_node_act_is_under_way(&agent->report.act) || cr_node_turn_is_claimed(agent->turn))
+    if (cr_node_act_is_under_way(&agent->report.act) || cr_node_lease_is_claimed(agent->lease))
         pause_ms = least(pause_ms, UNDER_WAY_MS);
     return pause_ms;
 }
@@ -169,7 +169,7 @@ static bool start(struct cr_node_agent *agent, struct cr_error *err)
         return false;
     cr_node_agent_metrics_init(&agent->metrics, options->metrics);
     agent->client = cr_client_new_dedicated(options->client, REQUEST_MS);
-    agent->turn = cr_node_turn_new(agent->client, options->node, NULL);
+    agent->lease = cr_node_lease_new(agent->client, options->node, NULL);
     agent->queue = cr_manager_queue(options->manager);
     add_informer(agent);
     agent->watcher = cr_file_watcher_start(on_files_changed, agent, err);
@@ -196,7 +196,7 @@ void cr_node_agent_free(struct cr_node_agent *agent)
     if (!agent)
         return;
     cr_file_watcher_free(agent->watcher);
-    cr_node_turn_free(agent->turn);
+    cr_node_lease_free(agent->lease);
     cr_client_free(agent->client);
     cr_catalogue_free(agent->catalogue);
     cr_node_report_dispose(&agent->known);

@@ -1,6 +1,6 @@
 /* The agent of one node: looks when something changed, an order came or it is time to, keeps the node's report, and
  * carries out what the report's spec asks for. Everything that must not be lost is in the report's status, in the
- * manifest's annotation and in the Lease of the turn, so it can be killed at any moment; the next one on the node goes
+ * manifest's annotation and in the node Lease, so it can be killed at any moment; the next one on the node goes
  * on.
  *
  * When the API server is not to be reached, which is so while it is what is restarted, what has been begun goes on, and

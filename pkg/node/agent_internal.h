@@ -9,7 +9,7 @@
 #include "node/contact.h"
 #include "node/file_watcher.h"
 #include "node/survey.h"
-#include "node/turn.h"
+#include "node/node_lease.h"
 #include "runtime/informer.h"
 
 struct cr_node_agent {
@@ -19,7 +19,7 @@ struct cr_node_agent {
     int instance_lock_fd;
     struct cr_client
         *client; /* with a short time-out; nothing waits long, since what is restarted may be who answers */
-    struct cr_node_turn *turn;
+    struct cr_node_lease *lease;
     struct cr_file_watcher *watcher;
     struct cr_informer *informer;  /* the manager's */
     struct cr_queue *queue;        /* likewise */

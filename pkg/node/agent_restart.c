@@ -38,8 +38,8 @@ static struct cr_node_order_view view_of(const struct cr_node_agent *agent, cons
     const char *token = program ? cr_node_survey_token(survey, program) : NULL;
     return (struct cr_node_order_view){
         .recorded = agent->has_known && cr_node_act_equal(&agent->known.act, act),
-        .ours = cr_node_turn_is_ours(agent->turn),
-        .claimed = cr_node_turn_is_claimed(agent->turn),
+        .ours = cr_node_lease_is_held(agent->lease),
+        .claimed = cr_node_lease_is_claimed(agent->lease),
         .begun = agent->begun || (act->token && cr_streq(token, act->token)),
         .other_process = program && program->running && !cr_streq(program->identity, act->process),
         .refusal = refusal_of(agent),
@@ -104,12 +104,12 @@ static bool accept(struct cr_node_agent *agent)
     return true;
 }
 
-static bool take_turn(struct cr_node_agent *agent)
+static bool acquire_lease(struct cr_node_agent *agent)
 {
     struct cr_error err = {0};
     if (!cr_node_agent_may_ask(agent))
         return false;
-    bool ours = cr_node_turn_take(agent->turn, &err);
+    bool ours = cr_node_lease_acquire(agent->lease, &err);
     cr_node_agent_heard(agent, "turn", ours || err.kind == CR_ERR_CONFLICT, &err);
     if (!ours && agent->report.act.phase == CR_NODE_ACT_WAITING)
         cr_strset(&agent->report.act.message, err.text);
@@ -192,12 +192,12 @@ static bool follow(struct cr_node_agent *agent, const struct cr_node_survey *sur
     return false;
 }
 
-static bool give_up(struct cr_node_agent *agent)
+static bool release_lease(struct cr_node_agent *agent)
 {
     struct cr_error err = {0};
     if (!cr_node_agent_may_ask(agent))
         return false;
-    bool gone = cr_node_turn_give_up(agent->turn, &err);
+    bool gone = cr_node_lease_release(agent->lease, &err);
     cr_node_agent_heard(agent, "turn", gone, &err);
     return false;
 }
@@ -217,16 +217,16 @@ static bool do_step(struct cr_node_agent *agent, const struct cr_node_survey *su
         clear(&agent->report.act);
         forget_tries(agent);
         return true;
-    case CR_NODE_NEXT_TAKE:
-        return take_turn(agent);
+    case CR_NODE_NEXT_ACQUIRE:
+        return acquire_lease(agent);
     case CR_NODE_NEXT_RECORD:
         return record(agent, survey);
     case CR_NODE_NEXT_BEGIN:
         return begin(agent, survey);
     case CR_NODE_NEXT_FOLLOW:
         return follow(agent, survey);
-    case CR_NODE_NEXT_GIVE_UP:
-        return give_up(agent);
+    case CR_NODE_NEXT_RELEASE:
+        return release_lease(agent);
     case CR_NODE_NEXT_NOTHING:
         return false;
     }
@@ -235,12 +235,12 @@ static bool do_step(struct cr_node_agent *agent, const struct cr_node_survey *su
 
 /* Nobody else is to begin while something of ours is under way, also what an agent before us has begun; when that
  * cannot be had, it goes on all the same. */
-static void keep_turn(struct cr_node_agent *agent)
+static void renew_lease(struct cr_node_agent *agent)
 {
     struct cr_error err = {0};
     if (!cr_node_act_is_under_way(&agent->report.act) || !cr_node_agent_may_ask(agent))
         return;
-    bool ours = cr_node_turn_take(agent->turn, &err);
+    bool ours = cr_node_lease_acquire(agent->lease, &err);
     cr_node_agent_heard(agent, "turn", ours || err.kind == CR_ERR_CONFLICT, &err);
 }
 
@@ -249,7 +249,7 @@ void cr_node_agent_obey(struct cr_node_agent *agent, const struct cr_node_survey
     static const struct cr_node_order none = {0};
     if (!agent->has_report)
         return;
-    keep_turn(agent);
+    renew_lease(agent);
     for (int i = 0; i < STEPS_MAX; i++) {
         const struct cr_node_order_view view = view_of(agent, survey);
         const struct cr_node_order *order = agent->has_known ? &agent->known.order : &none;

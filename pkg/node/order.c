@@ -24,7 +24,7 @@ static enum cr_node_next under_way(const struct cr_node_order *order, const stru
         return CR_NODE_NEXT_FORGET;
     if (!view->recorded)
         return CR_NODE_NEXT_NOTHING;
-    return view->ours ? CR_NODE_NEXT_BEGIN : CR_NODE_NEXT_TAKE;
+    return view->ours ? CR_NODE_NEXT_BEGIN : CR_NODE_NEXT_ACQUIRE;
 }
 
 static enum cr_node_next waiting(const struct cr_node_order_view *view)
@@ -33,7 +33,7 @@ static enum cr_node_next waiting(const struct cr_node_order_view *view)
         return CR_NODE_NEXT_REFUSE;
     if (!view->recorded)
         return CR_NODE_NEXT_NOTHING;
-    return view->ours ? CR_NODE_NEXT_RECORD : CR_NODE_NEXT_TAKE;
+    return view->ours ? CR_NODE_NEXT_RECORD : CR_NODE_NEXT_ACQUIRE;
 }
 
 enum cr_node_next cr_node_order_next(const struct cr_node_order *order, const struct cr_node_act *act,
@@ -45,6 +45,6 @@ enum cr_node_next cr_node_order_next(const struct cr_node_order *order, const st
         return CR_NODE_NEXT_ACCEPT;
     if (act->phase == CR_NODE_ACT_WAITING)
         return order->token ? waiting(view) : CR_NODE_NEXT_FORGET;
-    /* Who comes next must see how it ended before it is its turn. */
-    return view->claimed && view->recorded ? CR_NODE_NEXT_GIVE_UP : CR_NODE_NEXT_NOTHING;
+    /* The next holder must see how it ended before it acquires the Lease. */
+    return view->claimed && view->recorded ? CR_NODE_NEXT_RELEASE : CR_NODE_NEXT_NOTHING;
 }

@@ -32,7 +32,7 @@ static const struct {
 
     {"it waits until that is written", a, a, CR_NODE_ACT_WAITING, VIEW(.recorded = false, .ours = true),
      CR_NODE_NEXT_NOTHING},
-    {"then for its turn", a, a, CR_NODE_ACT_WAITING, VIEW(.recorded = true), CR_NODE_NEXT_TAKE},
+    {"then for the Lease", a, a, CR_NODE_ACT_WAITING, VIEW(.recorded = true), CR_NODE_NEXT_ACQUIRE},
     {"then it is recorded", a, a, CR_NODE_ACT_WAITING, VIEW(.recorded = true, .ours = true), CR_NODE_NEXT_RECORD},
     {"what cannot be done is refused", a, a, CR_NODE_ACT_WAITING, VIEW(.recorded = true, .ours = true, .refusal = "no"),
      CR_NODE_NEXT_REFUSE},
@@ -41,13 +41,13 @@ static const struct {
 
     {"nothing is begun before it is written", a, a, CR_NODE_ACT_RESTARTING, VIEW(.recorded = false, .ours = true),
      CR_NODE_NEXT_NOTHING},
-    {"nothing is begun without the turn", a, a, CR_NODE_ACT_RESTARTING, VIEW(.recorded = true), CR_NODE_NEXT_TAKE},
+    {"nothing is begun without the Lease", a, a, CR_NODE_ACT_RESTARTING, VIEW(.recorded = true), CR_NODE_NEXT_ACQUIRE},
     {"begun with both", a, a, CR_NODE_ACT_RESTARTING, VIEW(.recorded = true, .ours = true), CR_NODE_NEXT_BEGIN},
     {"not begun twice: the manifest has the token", a, a, CR_NODE_ACT_RESTARTING,
      VIEW(.recorded = true, .ours = true, .begun = true), CR_NODE_NEXT_FOLLOW},
     {"not begun twice: another process runs", a, a, CR_NODE_ACT_RESTARTING,
      VIEW(.recorded = true, .ours = true, .other_process = true), CR_NODE_NEXT_FOLLOW},
-    {"followed without the API server and the turn", a, a, CR_NODE_ACT_RESTARTING, VIEW(.begun = true),
+    {"followed without the API server and the Lease", a, a, CR_NODE_ACT_RESTARTING, VIEW(.begun = true),
      CR_NODE_NEXT_FOLLOW},
     {"recorded, not begun, and taken back since: nothing is begun", NULL, a, CR_NODE_ACT_RESTARTING,
      VIEW(.recorded = true, .ours = true), CR_NODE_NEXT_FORGET},
@@ -65,10 +65,10 @@ static const struct {
     {"done once", a, a, CR_NODE_ACT_DONE, VIEW(.recorded = true, .ours = true), CR_NODE_NEXT_NOTHING},
     {"failed once", a, a, CR_NODE_ACT_FAILED, VIEW(.recorded = true), CR_NODE_NEXT_NOTHING},
     {"refused once", a, a, CR_NODE_ACT_REFUSED, VIEW(.recorded = true), CR_NODE_NEXT_NOTHING},
-    {"the turn is kept until the end is written", a, a, CR_NODE_ACT_DONE, VIEW(.claimed = true), CR_NODE_NEXT_NOTHING},
-    {"and given up then", a, a, CR_NODE_ACT_DONE, VIEW(.recorded = true, .claimed = true), CR_NODE_NEXT_GIVE_UP},
+    {"the Lease is kept until the end is written", a, a, CR_NODE_ACT_DONE, VIEW(.claimed = true), CR_NODE_NEXT_NOTHING},
+    {"and given up then", a, a, CR_NODE_ACT_DONE, VIEW(.recorded = true, .claimed = true), CR_NODE_NEXT_RELEASE},
     {"also of what was taken back", NULL, NULL, CR_NODE_ACT_NONE, VIEW(.recorded = true, .claimed = true),
-     CR_NODE_NEXT_GIVE_UP},
+     CR_NODE_NEXT_RELEASE},
 };
 
 static void test_each_rule(void **state)

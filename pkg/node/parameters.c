@@ -103,7 +103,7 @@ void cr_node_reader_add_roles(const struct cr_node_reader *program, const struct
             cr_node_reader_add(program, claim, (enum cr_role)role);
 }
 
-/* --- the trap --- */
+/* --- one file for signing and trust --- */
 
 /* The same file by its name: slashes may be doubled. */
 static bool same_path(const char *a, const char *b)
@@ -131,7 +131,7 @@ bool cr_node_parameter_is_bundle(const struct cr_node_parameter *row)
     return trusts(row) && !cr_ends_with(row->parameter, "kubeconfig");
 }
 
-static void mark_trap(struct cr_node_parameters *out)
+static void mark_shared_files(struct cr_node_parameters *out)
 {
     for (size_t i = 0; i < out->len; i++) {
         struct cr_node_parameter *signing = &out->items[i];
@@ -198,7 +198,7 @@ void cr_node_parameters_add_pod(struct cr_node_parameters *parameters, const str
         for (size_t k = 0; k < cr_array_len(probes); k++)
             add_probe(parameters, catalogue, pod, &pod->containers[i], probes[k], source);
     }
-    mark_trap(parameters);
+    mark_shared_files(parameters);
 }
 
 /* --- the kubelet --- */
@@ -289,5 +289,5 @@ void cr_node_parameters_add_kubelet(struct cr_node_parameters *parameters, const
     add_kubelet_kubeconfig(&program, &files->kubeconfig);
     add_kubelet_kubeconfig(&program, &files->bootstrap_kubeconfig);
     add_client_pair(&program, files->client_pair);
-    mark_trap(parameters);
+    mark_shared_files(parameters);
 }

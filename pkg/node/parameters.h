@@ -43,9 +43,9 @@ struct cr_node_parameter {
      * program, whatever its method. */
     bool alone;
     bool own; /* the kubelet asks the API server for it, writes it, and does not look at what others write there */
-    /* The trap: this file is what kube-controller-manager signs with *and* a trust bundle of somebody on this node, as
-     * in kubeadm's layout. Of it more than one certificate stops all signing, and the next leader does not start
-     * ("expected 1 certificate, found 2"). Set in all rows of that file. */
+    /* A shared signing and trust file: kube-controller-manager signs with it, and a component of this node uses it as a
+     * trust bundle, as in kubeadm's layout. A second certificate in it stops all signing, and the next leader does not
+     * start ("expected 1 certificate, found 2"). Set in all rows of that file. */
     bool signs_and_trusts;
     struct cr_capability capability; /* method, longest delay, confidence, source; borrowed from the catalogue */
 };
@@ -78,8 +78,8 @@ void cr_node_parameters_add_kubelet(struct cr_node_parameters *parameters, const
                                     const struct cr_kubelet_files *files, const char *version,
                                     const struct cr_node_source *source);
 
-/* The two sides of the trap: it is what kube-controller-manager signs with; it is a bundle of trust (a kubeconfig is
- * none, though it may embed one). */
+/* The two uses of a shared signing and trust file: kube-controller-manager signs with it; it is a trust bundle (a
+ * kubeconfig is none, though it may embed one). */
 bool cr_node_parameter_signs(const struct cr_node_parameter *parameter);
 bool cr_node_parameter_is_bundle(const struct cr_node_parameter *parameter);
 

@@ -202,8 +202,8 @@ static bool same_file(const struct contents *c, size_t i, size_t k)
            c->look->parameters.items[i].place == c->look->parameters.items[k].place;
 }
 
-/* What parameters tell by names (node/parameters.h), told by files: the trap, and that the kubelet's own pair is its
- * own by whatever name it is given. */
+/* Finds by the files themselves what parameters (node/parameters.h) find by name: a shared signing and trust file, and
+ * the kubelet's own pair, whatever name it has. */
 static void mark_same(const struct contents *c, size_t i)
 {
     struct cr_node_parameter *one = &c->look->parameters.items[i];

@@ -23,7 +23,7 @@ static void dispose(struct cp_ctx *ctx)
     free(ctx->candidates);
     free(ctx->nodes);
     free(ctx->rows);
-    free(ctx->trap);
+    free(ctx->signing_hold);
     free(ctx->frozen_example);
     free(ctx->hold);
     free(ctx->bad.why);

@@ -10,9 +10,9 @@
  *      the nodes of the leaders (controller manager, scheduler) last, else by name.
  *   4. etcd never below quorum: members that answer, less this one, are still more than half of all. The last API
  *      server that serves is not restarted. (singleNode: Allow lifts both where there is only one.)
- *   5. The trap: a signing certificate's file with more than one certificate stops all signing, and whoever leads next
- *      does not start. Then no controller manager is restarted, nor an API server or etcd of the leader's node, and
- *      Blocked says what to do. A file that signs and is trusted, with one certificate, is told of before it happens.
+ *   5. The signing file: with more than one certificate in the signing certificate's file all signing stops, and the
+ * next leader does not start. Then no controller manager is restarted, nor an API server or etcd of the leader's node,
+ * and Blocked says what to do. A file that signs and is trusted, with one certificate, is reported beforehand.
  *   6. What a restart would load must be safe: a leaf whose issuers are not among what its peers have loaded, a signing
  *      key of service accounts whose public key not every API server verifies by: Blocked, with words.
  *      A trust bundle that lacks a CA that a leaf in use needs, and a broken file, likewise.

@@ -226,10 +226,10 @@ static bool may_seem(const struct cp_ctx *ctx)
 
 static void blocked(struct cp_ctx *ctx)
 {
-    if (may_seem(ctx) && !ctx->trap && !ctx->failed)
+    if (may_seem(ctx) && !ctx->signing_hold && !ctx->failed)
         return;
-    if (ctx->trap)
-        set(ctx, "Blocked", true, "SigningFile", ctx->trap);
+    if (ctx->signing_hold)
+        set(ctx, "Blocked", true, "SigningFile", ctx->signing_hold);
     else if (ctx->failed)
         set(ctx, "Blocked", true, "RestartFailed", ctx->hold);
     else if (ctx->blocked.len)
@@ -291,8 +291,8 @@ static char *next(struct cp_ctx *ctx)
     char *restart = next_restart(ctx);
     if (restart)
         return restart;
-    if (ctx->trap)
-        return cr_asprintf("Waits for a person: %s.", ctx->trap);
+    if (ctx->signing_hold)
+        return cr_asprintf("Waits for a person: %s.", ctx->signing_hold);
     if (ctx->blocked.len)
         return cr_asprintf("Waits for a person: %s.", cr_cp_lines_text(&ctx->blocked));
     if (ctx->soon)

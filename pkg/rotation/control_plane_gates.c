@@ -88,32 +88,32 @@ static bool is_unusable(const struct cp_row *signer)
     return signer->broken;
 }
 
-void cr_cp_find_trap(struct cp_ctx *ctx)
+void cr_cp_find_unusable_signing_file(struct cp_ctx *ctx)
 {
-    for (size_t i = 0; i < ctx->nodes_len && !ctx->trap; i++)
-        for (size_t k = 0; k < ctx->nodes[i].rows_len && !ctx->trap; k++) {
+    for (size_t i = 0; i < ctx->nodes_len && !ctx->signing_hold; i++)
+        for (size_t k = 0; k < ctx->nodes[i].rows_len && !ctx->signing_hold; k++) {
             const struct cp_row *row = &ctx->nodes[i].rows[k];
             if (row->use != CP_USE_SIGNER)
                 continue;
             cr_autofree char *title = cr_cp_row_title(&ctx->nodes[i], row);
             if (has_several(&ctx->nodes[i], row))
-                ctx->trap = cr_asprintf(
+                ctx->signing_hold = cr_asprintf(
                     "%s has more than one certificate: nothing is signed any more, and a controller manager that "
                     "begins or leads next does not start. Give --cluster-signing-cert-file a file of its own with the "
                     "one certificate that signs",
                     title);
             else if (is_unusable(row))
-                ctx->trap =
+                ctx->signing_hold =
                     cr_asprintf("%s cannot be used (%s): a controller manager that begins or leads next may not "
                                 "start",
                                 title, cr_or_empty(row->file->problem));
         }
 }
 
-static char *trapped(const struct cp_ctx *ctx, const struct cp_node *node, const char *component)
+static char *signing_hold_of(const struct cp_ctx *ctx, const struct cp_node *node, const char *component)
 {
     const char *leader = ctx->world->controller_manager_leader;
-    if (!ctx->trap)
+    if (!ctx->signing_hold)
         return NULL;
     if (cr_streq(component, "kube-controller-manager"))
         return cr_strdup("it would not start: a signing certificate's file cannot be used");
@@ -131,7 +131,7 @@ char *cr_cp_blocked(const struct cp_ctx *ctx, const struct cp_candidate *candida
     const struct cp_node *node = &ctx->nodes[candidate->node];
     char *why = not_allowed(ctx, candidate->component);
     if (!why)
-        why = trapped(ctx, node, candidate->component->name);
+        why = signing_hold_of(ctx, node, candidate->component->name);
     if (!why)
         why = cr_cp_unsafe(ctx, candidate);
     return why ? why : too_few(ctx, candidate);

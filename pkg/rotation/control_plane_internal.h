@@ -160,8 +160,8 @@ struct cp_ctx {
     char *frozen_example;            /* owned: "ns/name" of one; NULL */
     struct cp_candidate *candidates; /* in the order in which they are restarted */
     size_t candidates_len;
-    char *trap; /* owned: a signing file has several certificates; NULL: none */
-    char *hold; /* owned: why nobody is restarted now; NULL: nothing holds */
+    char *signing_hold; /* owned: why a signing certificate's file cannot be used; NULL: it can */
+    char *hold;         /* owned: why nobody is restarted now; NULL: nothing holds */
     struct cp_bad bad;
     bool out;          /* an order is out, taken back, or an act is under way */
     bool acts;         /* what is planned is to be done: neither suspended nor mode Plan */
@@ -186,7 +186,7 @@ void cr_cp_troubles(struct cp_ctx *ctx);   /* control_plane_troubles.c: what is 
 void cr_cp_conditions(struct cp_ctx *ctx); /* control_plane_conditions.c */
 
 /* control_plane_gates.c */
-void cr_cp_find_trap(struct cp_ctx *ctx);
+void cr_cp_find_unusable_signing_file(struct cp_ctx *ctx);
 /* Why it must not be restarted at all as things are; owned, NULL: nothing. */
 char *cr_cp_blocked(const struct cp_ctx *ctx, const struct cp_candidate *candidate);
 /* control_plane_safe.c: rule 6. */

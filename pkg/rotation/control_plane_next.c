@@ -175,7 +175,7 @@ static void sort(struct cp_ctx *ctx)
 
 void cr_cp_candidates(struct cp_ctx *ctx)
 {
-    cr_cp_find_trap(ctx);
+    cr_cp_find_unusable_signing_file(ctx);
     for (size_t i = 0; i < ctx->nodes_len; i++)
         if (cr_cp_speaks(&ctx->nodes[i]))
             add_of(ctx, i);

@@ -136,10 +136,10 @@ def test_a_node_that_does_not_come_back_holds_the_sequence(world: World) -> None
     assert world.plane.process(other, "kube-scheduler") not in (scheduler, None)
 
 
-# --- the trap
+# --- one file for signing and trust
 
 
-def test_a_bundle_in_the_signing_certificates_file_is_the_trap(world: World, tmp_path: Path) -> None:
+def test_a_bundle_in_the_signing_certificates_file_is_reported(world: World, tmp_path: Path) -> None:
     """kubeadm's ca.crt is what the controller manager signs with: with two certificates it signs nothing, and the next leader
     does not start. So nobody may be restarted who leads, or who takes the lead away from the leader."""
     before = world.plane.processes()
@@ -149,14 +149,14 @@ def test_a_bundle_in_the_signing_certificates_file_is_the_trap(world: World, tmp
     with _restored(*files):
         for file in files:
             worlds.put(file, bundle)
-        world.wait("a word of the trap", lambda word: word.holds("Blocked") and "--cluster-signing-cert-file" in word.says("Blocked"))
+        world.wait("Blocked", lambda word: word.holds("Blocked") and "--cluster-signing-cert-file" in word.says("Blocked"))
         guarded = ("kube-controller-manager", "kube-apiserver", "etcd")
         steadily(
             "one that must not was restarted", 20,
             lambda: [each for each in _changed(before, world.plane.processes()) if each[1] in guarded],
         )  # fmt: skip
     # What polls the file may have seen it: that it has the old content again is certain only after a period of 5 min.
-    world.wait("no word of the trap", lambda word: not word.holds("Blocked"))
+    world.wait("not Blocked", lambda word: not word.holds("Blocked"))
 
 
 # --- service accounts

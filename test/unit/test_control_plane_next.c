@@ -58,7 +58,7 @@ static const struct next_case cases[] = {
     {"no other API server serves",
      "2 kube-apiserver --etcd-cafile ef e", "failing:1kube-apiserver failing:3kube-apiserver", "", "no other API server serves"},
 
-    /* 5: the trap */
+    /* 5: the signing file */
     {"a bundle in the signing file: no controller manager",
      "2 file ca ab a; 2 file signing ab ab", "", "", "more than one certificate"},
     {"nor what the leader needs",

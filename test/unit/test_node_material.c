@@ -177,7 +177,7 @@ static const struct {
     {"half of a bundle is none", CR_ROLE_SERVER_CA, "--etcd-cafile", "ca junk.crt", "Unread 0: block 2 (CERTIFICATE) is corrupt: it holds no certificate"},
 
     {"a signer", CR_ROLE_OPAQUE, "--cluster-signing-cert-file", "ca", "Signer has=ca key=ca 1 until ca"},
-    {"the trap", CR_ROLE_OPAQUE, "--cluster-signing-cert-file", "other ca", "Signer has=other key=other 2 until other: has 2 certificates: only a file with exactly one can be signed with"},
+    {"two certificates in the signing file", CR_ROLE_OPAQUE, "--cluster-signing-cert-file", "other ca", "Signer has=other key=other 2 until other: has 2 certificates: only a file with exactly one can be signed with"},
     {"one of several", CR_ROLE_OPAQUE, "--cluster-signing-kubelet-serving-cert-file", "ca", "Signer has=ca key=ca 1 until ca"},
     {"its key", CR_ROLE_OPAQUE, "--cluster-signing-key-file", "ca.key", "Signer key=ca 0"},
     {"the key of one of several", CR_ROLE_OPAQUE, "--cluster-signing-kubelet-serving-key-file", "ca.key", "Signer key=ca 0"},

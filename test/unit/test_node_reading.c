@@ -402,7 +402,7 @@ static void what_cannot_be_read_is_a_problem_of_its_row(void **state)
     assert_int_equal(content(&n, "kube-apiserver", "--tls-cert-file")->material.kind, CR_NODE_FILE_LEAF);
     expect_problem(&n, "kube-apiserver", "--service-account-key-file", "has no PEM block");
     expect_problem(&n, "kube-apiserver", "--etcd-cafile", "is empty");
-    /* the trap */
+    /* one file for signing and trust */
     expect_problem(&n, "kube-controller-manager", "--cluster-signing-cert-file", "has 2 certificates");
     assert_int_equal(content(&n, "kube-controller-manager", "--cluster-signing-cert-file")->material.certificates, 2);
     assert_int_equal(content(&n, "kube-controller-manager", "--root-ca-file")->material.prints.len, 2);

@@ -398,7 +398,7 @@ static void each_way_of_a_kubelet(void **state)
     }
 }
 
-/* --- the trap --- */
+/* --- one file for signing and trust --- */
 
 /* clang-format off */
 static const struct {
@@ -407,7 +407,7 @@ static const struct {
     const char *apiserver;
     const char *kubelet;
     const char *in;        /* the parameters that it is seen in, by spaces */
-} traps[] = {
+} shared_files[] = {
     {"the same file by one program", "--cluster-signing-cert-file=/k/ca, --root-ca-file=/k/ca", "", "",
      "--root-ca-file --cluster-signing-cert-file"},
     {"by another", "--cluster-signing-cert-file=/k/ca", "--client-ca-file=/k/ca", "", "--cluster-signing-cert-file --client-ca-file"},
@@ -427,21 +427,21 @@ static const struct {
 static void one_file_that_signs_and_is_a_bundle_is_flagged(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < cr_array_len(traps); i++) {
+    for (size_t i = 0; i < cr_array_len(shared_files); i++) {
         CR_CLEANUP(cr_node_parameters) struct cr_node_parameters all = {0};
         cr_autofree char *manager = cr_asprintf(
-            POD("kube-controller-manager:v1.36.3", "command: [kube-controller-manager, %s]"), traps[i].manager);
+            POD("kube-controller-manager:v1.36.3", "command: [kube-controller-manager, %s]"), shared_files[i].manager);
         cr_autofree char *apiserver =
-            cr_asprintf(POD("kube-apiserver:v1.36.3", "command: [kube-apiserver, %s]"), traps[i].apiserver);
+            cr_asprintf(POD("kube-apiserver:v1.36.3", "command: [kube-apiserver, %s]"), shared_files[i].apiserver);
         scene_add_pod(&all, builtin, manager, files);
         scene_add_pod(&all, builtin, apiserver, files);
-        scene_add_kubelet(&all, builtin, traps[i].kubelet, NULL, "v1.36.3", files);
+        scene_add_kubelet(&all, builtin, shared_files[i].kubelet, NULL, "v1.36.3", files);
         CR_CLEANUP(cr_buf) struct cr_buf is = CR_BUF_INIT(0);
         for (size_t k = 0; k < all.len; k++)
             if (all.items[k].signs_and_trusts)
                 cr_buf_printf(&is, "%s%s", is.len ? " " : "", all.items[k].parameter);
-        if (!cr_streq(cr_buf_text(&is), traps[i].in))
-            fail_msg("%s: want '%s', is '%s'", traps[i].rule, traps[i].in, cr_buf_text(&is));
+        if (!cr_streq(cr_buf_text(&is), shared_files[i].in))
+            fail_msg("%s: want '%s', is '%s'", shared_files[i].rule, shared_files[i].in, cr_buf_text(&is));
     }
 }
 

@@ -38,7 +38,7 @@ struct shown {
 };
 
 /* Of one namespace: the sums over its policies. */
-struct town {
+struct namespace_totals {
     struct tally sums;
     size_t policies;
 };
@@ -56,7 +56,7 @@ struct cr_policy_metrics {
 
     pthread_mutex_t lock;    /* guards what is below */
     struct cr_strmap *shown; /* by namespace/name: struct cr_pack of a struct shown, most of whose numbers are 0 */
-    struct cr_strmap *towns;
+    struct cr_strmap *totals;
 };
 
 static void shown_dispose(struct shown *shown)
@@ -168,7 +168,7 @@ struct cr_policy_metrics *cr_policy_metrics_new(struct cr_metrics *metrics)
     register_totals(m, metrics);
     pthread_mutex_init(&m->lock, NULL);
     m->shown = cr_strmap_new(free);
-    m->towns = cr_strmap_new(free);
+    m->totals = cr_strmap_new(free);
     return m;
 }
 
@@ -177,7 +177,7 @@ void cr_policy_metrics_free(struct cr_policy_metrics *m)
     if (!m)
         return;
     cr_strmap_free(m->shown);
-    cr_strmap_free(m->towns);
+    cr_strmap_free(m->totals);
     pthread_mutex_destroy(&m->lock);
     free(m);
 }
@@ -225,16 +225,17 @@ static void show_policy(const struct cr_policy_metrics *m, const char *ns, const
                       after->blocked[i]);
 }
 
-static void show_town(const struct cr_policy_metrics *m, const char *ns, const struct town *town)
+static void show_totals(const struct cr_policy_metrics *m, const char *ns, const struct namespace_totals *totals)
 {
     for (size_t i = 0; i < DECISIONS; i++)
-        cr_metric_set(m->decisions, CR_LABELS(ns, cr_decision_name((enum cr_decision_kind)i)), town->sums.decisions[i]);
+        cr_metric_set(m->decisions, CR_LABELS(ns, cr_decision_name((enum cr_decision_kind)i)),
+                      totals->sums.decisions[i]);
     for (size_t i = 0; i < EVIDENCE; i++)
-        cr_metric_set(m->pods, CR_LABELS(ns, evidence_words[i]), town->sums.pods[i]);
-    cr_metric_set(m->pending, CR_LABELS(ns), town->sums.pending);
+        cr_metric_set(m->pods, CR_LABELS(ns, evidence_words[i]), totals->sums.pods[i]);
+    cr_metric_set(m->pending, CR_LABELS(ns), totals->sums.pending);
 }
 
-static void hide_town(const struct cr_policy_metrics *m, const char *ns)
+static void hide_totals(const struct cr_policy_metrics *m, const char *ns)
 {
     for (size_t i = 0; i < DECISIONS; i++)
         cr_metric_remove(m->decisions, CR_LABELS(ns, cr_decision_name((enum cr_decision_kind)i)));
@@ -243,14 +244,14 @@ static void hide_town(const struct cr_policy_metrics *m, const char *ns)
     cr_metric_remove(m->pending, CR_LABELS(ns));
 }
 
-static struct town *town_of(struct cr_policy_metrics *m, const char *ns)
+static struct namespace_totals *totals_of(struct cr_policy_metrics *m, const char *ns)
 {
-    struct town *town = cr_strmap_get(m->towns, ns);
-    if (town)
-        return town;
-    town = cr_new(struct town);
-    cr_strmap_set(m->towns, ns, town);
-    return town;
+    struct namespace_totals *totals = cr_strmap_get(m->totals, ns);
+    if (totals)
+        return totals;
+    totals = cr_new(struct namespace_totals);
+    cr_strmap_set(m->totals, ns, totals);
+    return totals;
 }
 
 static void move_sums(struct tally *sums, const struct tally *before, const struct tally *after)
@@ -356,7 +357,7 @@ static struct shown shown_of(struct cr_policy_metrics *m, const char *ns, const 
     const struct cr_pack *kept = cr_strmap_get(m->shown, key);
     if (kept)
         return recall(kept);
-    town_of(m, ns)->policies++;
+    totals_of(m, ns)->policies++;
     return (struct shown){0};
 }
 
@@ -372,10 +373,10 @@ void cr_policy_metrics_show(struct cr_policy_metrics *m, const char *ns, const c
     count(status, &tally);
     pthread_mutex_lock(&m->lock);
     CR_CLEANUP(shown) struct shown shown = shown_of(m, ns, key);
-    struct town *town = town_of(m, ns);
+    struct namespace_totals *totals = totals_of(m, ns);
     show_policy(m, ns, name, &shown.tally, &tally);
-    move_sums(&town->sums, &shown.tally, &tally);
-    show_town(m, ns, town);
+    move_sums(&totals->sums, &shown.tally, &tally);
+    show_totals(m, ns, totals);
     move_series(m, ns, name, &shown, world, status);
     shown.tally = tally;
     cr_strmap_set(m->shown, key, keep(&shown));
@@ -392,15 +393,15 @@ void cr_policy_metrics_forget(struct cr_policy_metrics *m, const char *ns, const
     cr_autofree struct cr_pack *kept = cr_strmap_take(m->shown, key);
     if (kept) {
         CR_CLEANUP(shown) struct shown shown = recall(kept);
-        struct town *town = town_of(m, ns);
+        struct namespace_totals *totals = totals_of(m, ns);
         show_policy(m, ns, name, &shown.tally, &none);
-        move_sums(&town->sums, &shown.tally, &none);
+        move_sums(&totals->sums, &shown.tally, &none);
         move_series(m, ns, name, &shown, NULL, NULL);
-        if (--town->policies) {
-            show_town(m, ns, town);
+        if (--totals->policies) {
+            show_totals(m, ns, totals);
         } else {
-            hide_town(m, ns);
-            cr_strmap_remove(m->towns, ns);
+            hide_totals(m, ns);
+            cr_strmap_remove(m->totals, ns);
         }
     }
     pthread_mutex_unlock(&m->lock);

@@ -10,7 +10,7 @@
 #include "base/strmap.h"
 
 /* A namespace. Kept for good: what has moved in it must not begin anew. */
-struct town {
+struct namespace_load {
     char *ns;
     TAILQ_HEAD(, slot) slots;
     int taken;
@@ -21,7 +21,7 @@ struct town {
 /* A workload that is being restarted. */
 struct slot {
     TAILQ_ENTRY(slot) link;
-    struct town *town;
+    struct namespace_load *load;
     const char *key; /* "ns/kind/name"; interned, as are the others */
     const char *kind;
     const char *name;
@@ -45,7 +45,7 @@ struct claim {
 struct party { /* a policy */
     TAILQ_ENTRY(party) link;
     const char *policy; /* interned */
-    struct town *town;
+    struct namespace_load *load;
     struct claim *claims;
     size_t claims_len;
     bool expected; /* it is to be planned before anything begins */
@@ -59,7 +59,7 @@ struct cr_reservations {
     struct cr_reservations_options options;
     struct cr_metric *in_flight;
     pthread_mutex_t lock;      /* guards what is below */
-    struct cr_strmap *towns;   /* by namespace */
+    struct cr_strmap *loads;   /* by namespace */
     struct cr_strmap *slots;   /* by key */
     struct cr_strmap *parties; /* by policy */
     TAILQ_HEAD(, party) line;
@@ -71,11 +71,11 @@ struct cr_reservations {
     uint64_t moves;
 };
 
-static void town_free(void *value)
+static void load_free(void *value)
 {
-    struct town *town = value;
-    free(town->ns);
-    free(town);
+    struct namespace_load *load = value;
+    free(load->ns);
+    free(load);
 }
 
 static void slot_free(void *value)
@@ -105,7 +105,7 @@ struct cr_reservations *cr_reservations_new(const struct cr_reservations_options
         all->in_flight = cr_metrics_gauge(options->metrics, "certroll_restarts_in_flight",
                                           "Workloads that are being restarted.", CR_LABELS("namespace"));
     pthread_mutex_init(&all->lock, NULL);
-    all->towns = cr_strmap_new(town_free);
+    all->loads = cr_strmap_new(load_free);
     all->slots = cr_strmap_new(slot_free);
     all->parties = cr_strmap_new(party_free);
     TAILQ_INIT(&all->line);
@@ -118,23 +118,23 @@ void cr_reservations_free(struct cr_reservations *all)
         return;
     cr_strmap_free(all->parties);
     cr_strmap_free(all->slots);
-    cr_strmap_free(all->towns);
+    cr_strmap_free(all->loads);
     pthread_mutex_destroy(&all->lock);
     free(all);
 }
 
 /* --- all below with the lock held, up to the interface --- */
 
-static struct town *town_of(struct cr_reservations *all, const char *ns)
+static struct namespace_load *load_of(struct cr_reservations *all, const char *ns)
 {
-    struct town *town = cr_strmap_get(all->towns, ns);
-    if (town)
-        return town;
-    town = cr_new(struct town);
-    town->ns = cr_strdup(ns);
-    TAILQ_INIT(&town->slots);
-    cr_strmap_set(all->towns, ns, town);
-    return town;
+    struct namespace_load *load = cr_strmap_get(all->loads, ns);
+    if (load)
+        return load;
+    load = cr_new(struct namespace_load);
+    load->ns = cr_strdup(ns);
+    TAILQ_INIT(&load->slots);
+    cr_strmap_set(all->loads, ns, load);
+    return load;
 }
 
 static struct party *party_of(struct cr_reservations *all, const char *policy)
@@ -164,23 +164,23 @@ static struct claim *find_claim(const struct party *party, const struct slot *sl
     return NULL;
 }
 
-static void count(const struct cr_reservations *all, struct town *town, int more)
+static void count(const struct cr_reservations *all, struct namespace_load *load, int more)
 {
-    town->taken += more;
+    load->taken += more;
     if (!all->in_flight)
         return;
-    if (town->taken)
-        cr_metric_set(all->in_flight, CR_LABELS(town->ns), town->taken);
+    if (load->taken)
+        cr_metric_set(all->in_flight, CR_LABELS(load->ns), load->taken);
     else
-        cr_metric_remove(all->in_flight, CR_LABELS(town->ns));
+        cr_metric_remove(all->in_flight, CR_LABELS(load->ns));
 }
 
-static struct slot *add_slot(struct cr_reservations *all, struct town *town, struct cr_reserved workload,
+static struct slot *add_slot(struct cr_reservations *all, struct namespace_load *load, struct cr_reserved workload,
                              int64_t now_ms)
 {
     struct slot *slot = cr_new(struct slot);
-    cr_autofree char *key = cr_asprintf("%s/%s/%s", town->ns, workload.kind, workload.name);
-    *slot = (struct slot){.town = town,
+    cr_autofree char *key = cr_asprintf("%s/%s/%s", load->ns, workload.kind, workload.name);
+    *slot = (struct slot){.load = load,
                           .key = cr_intern(key),
                           .kind = cr_intern(workload.kind),
                           .name = cr_intern(workload.name),
@@ -188,21 +188,21 @@ static struct slot *add_slot(struct cr_reservations *all, struct town *town, str
                           .since_ms = now_ms};
     all->held++;
     cr_strmap_set(all->slots, slot->key, slot);
-    TAILQ_INSERT_TAIL(&town->slots, slot, link);
-    count(all, town, 1);
+    TAILQ_INSERT_TAIL(&load->slots, slot, link);
+    count(all, load, 1);
     return slot;
 }
 
 /* Taken, or seen to be under way. */
-static struct claim *claim(struct cr_reservations *all, struct party *party, struct town *town,
+static struct claim *claim(struct cr_reservations *all, struct party *party, struct namespace_load *load,
                            struct cr_reserved workload, int64_t now_ms)
 {
-    struct slot *slot = find_slot(all, town->ns, workload);
+    struct slot *slot = find_slot(all, load->ns, workload);
     struct claim *known = find_claim(party, slot);
     if (known)
         return known;
     if (!slot)
-        slot = add_slot(all, town, workload, now_ms);
+        slot = add_slot(all, load, workload, now_ms);
     slot->claims++;
     party->claims = cr_reallocarray(party->claims, party->claims_len + 1, sizeof *party->claims);
     party->claims[party->claims_len] = (struct claim){.slot = slot};
@@ -217,8 +217,8 @@ static void drop_claim(struct cr_reservations *all, struct party *party, struct 
     if (--slot->claims)
         return;
     all->held -= slot->held;
-    TAILQ_REMOVE(&slot->town->slots, slot, link);
-    count(all, slot->town, -1);
+    TAILQ_REMOVE(&slot->load->slots, slot, link);
+    count(all, slot->load, -1);
     cr_strmap_remove(all->slots, slot->key);
 }
 
@@ -235,9 +235,9 @@ static bool is_unknown(const struct cr_reservations *all)
 }
 
 /* For who has `own` of the places that are kept for those that were called. */
-static int free_in(const struct cr_reservations *all, const struct town *town, int own)
+static int free_in(const struct cr_reservations *all, const struct namespace_load *load, int own)
 {
-    return all->options.limits.per_namespace - town->taken - town->called + own;
+    return all->options.limits.per_namespace - load->taken - load->called + own;
 }
 
 static int free_in_all(const struct cr_reservations *all, int own)
@@ -250,9 +250,9 @@ static bool has_room_in_all(const struct cr_reservations *all, int own)
     return !is_unknown(all) && (!all->options.limits.total || free_in_all(all, own) > 0);
 }
 
-static bool has_room(const struct cr_reservations *all, const struct town *town, int own)
+static bool has_room(const struct cr_reservations *all, const struct namespace_load *load, int own)
 {
-    return has_room_in_all(all, own) && (!all->options.limits.per_namespace || free_in(all, town, own) > 0);
+    return has_room_in_all(all, own) && (!all->options.limits.per_namespace || free_in(all, load, own) > 0);
 }
 
 /* --- the line --- */
@@ -263,7 +263,7 @@ static void step_out(struct cr_reservations *all, struct party *party)
         return;
     TAILQ_REMOVE(&all->line, party, link);
     all->called -= party->called;
-    party->town->called -= party->called;
+    party->load->called -= party->called;
     party->in_line = party->called = false;
 }
 
@@ -277,10 +277,10 @@ static struct party *next_in_line(const struct cr_reservations *all)
         return NULL;
     TAILQ_FOREACH(party, &all->line, link)
     {
-        const struct town *town = party->town;
-        if (party->called || !has_room(all, town, 0))
+        const struct namespace_load *load = party->load;
+        if (party->called || !has_room(all, load, 0))
             continue;
-        if (!next || town->taken + town->called < next->town->taken + next->town->called)
+        if (!next || load->taken + load->called < next->load->taken + next->load->called)
             next = party;
     }
     return next;
@@ -293,7 +293,7 @@ static void call_next(struct cr_reservations *all, int64_t now_ms)
         party->called = true;
         party->called_ms = now_ms;
         all->called++;
-        party->town->called++;
+        party->load->called++;
         all->options.on_place(all->options.arg, party->policy);
     }
 }
@@ -338,7 +338,7 @@ void cr_reservations_put_off(struct cr_reservations *all, const char *policy, co
         struct cr_reserved workload = {.kind = consumer->kind, .name = consumer->target};
         if (consumer->state == CR_CONSUMER_RESTARTING && workload.kind && workload.name &&
             !find_claim(party, find_slot(all, ns, workload)))
-            claim(all, party, town_of(all, ns), workload, now_ms)->seen_ms = now_ms;
+            claim(all, party, load_of(all, ns), workload, now_ms)->seen_ms = now_ms;
     }
     if (!soon || now_ms - all->began_ms >= CR_RESERVATIONS_EXPECTED_MS)
         expect_no_more(all, party);
@@ -371,7 +371,7 @@ struct cr_world_limits cr_reservations_limits(struct cr_reservations *all, const
     int own = party && party->called;
     limits.remembers = party && party->planned;
     limits.unknown = is_unknown(all);
-    limits.namespace_free = free_in(all, town_of(all, ns), own);
+    limits.namespace_free = free_in(all, load_of(all, ns), own);
     limits.total_free = free_in_all(all, own);
     pthread_mutex_unlock(&all->lock);
     return limits;
@@ -401,7 +401,7 @@ struct cr_world_claim cr_reservations_claim(struct cr_reservations *all, const c
 uint64_t cr_reservations_moves(struct cr_reservations *all, const char *ns)
 {
     pthread_mutex_lock(&all->lock);
-    uint64_t moves = town_of(all, ns)->moves;
+    uint64_t moves = load_of(all, ns)->moves;
     pthread_mutex_unlock(&all->lock);
     return moves;
 }
@@ -410,12 +410,12 @@ void cr_reservations_list(struct cr_reservations *all, const char *ns, struct cr
                           struct cr_strvec *versions)
 {
     pthread_mutex_lock(&all->lock);
-    const struct town *town = town_of(all, ns);
+    const struct namespace_load *load = load_of(all, ns);
     for (struct cr_strmap_iter it = {0}; cr_strmap_next(all->parties, &it);) {
         const struct party *party = it.value;
         for (size_t i = 0; i < party->claims_len; i++) {
             const struct claim *claim = &party->claims[i];
-            if (claim->slot->town != town || !claim->slot->rolls || !claim->version)
+            if (claim->slot->load != load || !claim->slot->rolls || !claim->version)
                 continue;
             cr_strvec_add(kinds, claim->slot->kind);
             cr_strvec_add(names, claim->slot->name);
@@ -429,12 +429,12 @@ void cr_reservations_list_evicting(struct cr_reservations *all, const char *poli
                                    struct cr_strvec *kinds, struct cr_strvec *names)
 {
     pthread_mutex_lock(&all->lock);
-    const struct town *town = town_of(all, ns);
+    const struct namespace_load *load = load_of(all, ns);
     for (struct cr_strmap_iter it = {0}; cr_strmap_next(all->parties, &it);) {
         const struct party *party = it.value;
         for (size_t i = 0; i < party->claims_len && !cr_streq(party->policy, policy); i++) {
             const struct slot *slot = party->claims[i].slot;
-            if (slot->town != town || !slot->evicts)
+            if (slot->load != load || !slot->evicts)
                 continue;
             cr_strvec_add(kinds, slot->kind);
             cr_strvec_add(names, slot->name);
@@ -457,7 +457,7 @@ void cr_reservations_follow(struct cr_reservations *all, const char *policy, con
     pthread_mutex_lock(&all->lock);
     struct party *party = party_of(all, policy);
     for (size_t i = 0; i < len; i++)
-        claim(all, party, town_of(all, ns), workloads[i], now_ms)->seen_ms = now_ms;
+        claim(all, party, load_of(all, ns), workloads[i], now_ms)->seen_ms = now_ms;
     for (size_t i = party->claims_len; i-- > 0;)
         if (!lists(workloads, len, party->claims[i].slot))
             drop_claim(all, party, &party->claims[i]);
@@ -471,14 +471,14 @@ bool cr_reservations_take(struct cr_reservations *all, const struct cr_reservati
 {
     pthread_mutex_lock(&all->lock);
     struct party *party = party_of(all, what->policy);
-    struct town *town = town_of(all, what->ns);
+    struct namespace_load *load = load_of(all, what->ns);
     bool had = find_slot(all, what->ns, what->workload);
-    bool as_seen = *what->moves == town->moves;
-    bool may = (as_seen || !what->under_budget) && (had || has_room(all, town, party->called));
+    bool as_seen = *what->moves == load->moves;
+    bool may = (as_seen || !what->under_budget) && (had || has_room(all, load, party->called));
     if (may) {
         if (!had)
             step_out(all, party);
-        struct claim *mine = claim(all, party, town, what->workload, now_ms);
+        struct claim *mine = claim(all, party, load, what->workload, now_ms);
         mine->slot->rolls = mine->slot->rolls || !what->evicts;
         mine->slot->evicts = mine->slot->evicts || what->evicts;
         free(mine->version);
@@ -488,9 +488,9 @@ bool cr_reservations_take(struct cr_reservations *all, const struct cr_reservati
                                .unanswered = true,
                                .taken_ms = now_ms,
                                .seen_ms = now_ms};
-        town->moves = ++all->moves;
+        load->moves = ++all->moves;
         if (as_seen)
-            *what->moves = town->moves;
+            *what->moves = load->moves;
     }
     pthread_mutex_unlock(&all->lock);
     return may;
@@ -500,14 +500,14 @@ bool cr_reservations_take(struct cr_reservations *all, const struct cr_reservati
 bool cr_reservations_may_evict(struct cr_reservations *all, const struct cr_reservation *what)
 {
     pthread_mutex_lock(&all->lock);
-    struct town *town = town_of(all, what->ns);
+    struct namespace_load *load = load_of(all, what->ns);
     struct claim *mine =
         find_claim(cr_strmap_get(all->parties, what->policy), find_slot(all, what->ns, what->workload));
-    bool may = *what->moves == town->moves || !what->under_budget;
+    bool may = *what->moves == load->moves || !what->under_budget;
     if (may && mine)
         mine->slot->evicts = true;
     if (may && what->under_budget)
-        *what->moves = town->moves = ++all->moves;
+        *what->moves = load->moves = ++all->moves;
     pthread_mutex_unlock(&all->lock);
     return may;
 }
@@ -532,7 +532,7 @@ void cr_reservations_wait(struct cr_reservations *all, const char *policy, const
     pthread_mutex_lock(&all->lock);
     struct party *party = party_of(all, policy);
     if (!party->in_line) {
-        party->town = town_of(all, ns);
+        party->load = load_of(all, ns);
         party->in_line = true;
         TAILQ_INSERT_TAIL(&all->line, party, link);
     }

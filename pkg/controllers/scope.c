@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "controllers/project.h"
-#include "controllers/town.h"
+#include "controllers/namespace_snapshot.h"
 #include "kube/object.h"
 #include "rotation/conflict.h"
 
@@ -25,9 +25,9 @@ static const struct cr_view *view_for(struct cr_cache *cache, const struct cr_po
 {
     if (!cr_discover_needed(policy, status))
         return &nothing;
-    if (!scope->town)
-        scope->town = cr_town_new(cache, policy->ns);
-    return cr_town_view(scope->town);
+    if (!scope->ns_snapshot)
+        scope->ns_snapshot = cr_namespace_snapshot_new(cache, policy->ns);
+    return cr_namespace_snapshot_view(scope->ns_snapshot);
 }
 
 static void expand(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status,
@@ -195,7 +195,7 @@ void cr_scope_dispose(struct cr_scope *scope)
     }
     free(scope->rivals);
     cr_expansion_dispose(&scope->expansion);
-    cr_town_free(scope->town);
+    cr_namespace_snapshot_free(scope->ns_snapshot);
     free(scope->unseen);
     *scope = (struct cr_scope){0};
 }

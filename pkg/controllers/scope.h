@@ -7,8 +7,8 @@
 #include "rotation/discover.h"
 #include "rotation/plan.h"
 
-struct cr_rival; /* another policy on some of the same Secrets */
-struct cr_town;  /* what is in the namespace */
+struct cr_rival;              /* another policy on some of the same Secrets */
+struct cr_namespace_snapshot; /* what is in the namespace */
 
 struct cr_scope {
     struct cr_expansion expansion; /* the policy in force */
@@ -16,7 +16,7 @@ struct cr_scope {
      * alone. */
     struct cr_world_other **others;
     char *unseen; /* see cr_cache_unseen */
-    struct cr_town *town;
+    struct cr_namespace_snapshot *ns_snapshot;
     struct cr_rival *rivals;
     size_t rivals_len;
 };

@@ -28,28 +28,28 @@ static void of_one_namespace_one_round_runs(void **state)
 }
 
 /* Those that run, in the order in which they began. */
-struct town {
+struct world {
     struct cr_probe_turns *turns;
     const char *running[CR_PROBE_TURNS];
     size_t len;
 };
 
-static bool ask(struct town *town, const char *ns, int64_t now)
+static bool ask(struct world *world, const char *ns, int64_t now)
 {
-    if (!cr_probe_turns_take(town->turns, ns, now))
+    if (!cr_probe_turns_take(world->turns, ns, now))
         return false;
-    assert_in_range(town->len, 0, CR_PROBE_TURNS - 1);
-    town->running[town->len++] = ns;
+    assert_in_range(world->len, 0, CR_PROBE_TURNS - 1);
+    world->running[world->len++] = ns;
     return true;
 }
 
-static void end_the_oldest(struct town *town)
+static void end_the_oldest(struct world *world)
 {
-    if (!town->len)
+    if (!world->len)
         return;
-    cr_probe_turns_give_back(town->turns, town->running[0]);
-    town->running[0] = town->running[1];
-    town->len--;
+    cr_probe_turns_give_back(world->turns, world->running[0]);
+    world->running[0] = world->running[1];
+    world->len--;
 }
 
 /* Fifty policies of one namespace ask each time that a turn is given back, and before anybody else does. */
@@ -59,15 +59,15 @@ static void many_policies_of_one_namespace_get_no_more_turns(void **state)
     static const char *const others[] = {"a", "b", "c"};
     (void)state;
     CR_CLEANUP(cr_probe_turns) struct cr_probe_turns *turns = cr_probe_turns_new();
-    struct town town = {.turns = turns};
+    struct world world = {.turns = turns};
     unsigned got[4] = {0};
     for (int64_t turn = 0; turn < TURNS; turn++) {
         int64_t now = NOW + turn * CR_PROBE_TURN_AGAIN_MS;
-        end_the_oldest(&town);
+        end_the_oldest(&world);
         for (int i = 0; i < POLICIES; i++)
-            got[3] += ask(&town, "hostile", now);
+            got[3] += ask(&world, "hostile", now);
         for (size_t i = 0; i < cr_array_len(others); i++)
-            got[i] += ask(&town, others[i], now);
+            got[i] += ask(&world, others[i], now);
     }
     for (size_t i = 0; i < cr_array_len(got); i++)
         if (got[i] < TURNS / 4 - 2 || got[i] > TURNS / 4 + 2)

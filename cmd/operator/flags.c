@@ -30,6 +30,9 @@ const char flags_help[] =
     "                                   only, so that RBAC can be restricted by resourceNames, and secretSelector is "
     "not\n"
     "                                   acted on (default auto)\n"
+    "      --hosts-in-use               hosts for which an Ingress or a Gateway shows a policy's Secret are names in "
+    "use: a\n"
+    "                                   leaf that is not for one of them any more is held (default false)\n"
     "      --control-plane              follow the ControlPlanePolicy in kube-system: restart the cluster's own "
     "components, as\n"
     "                                   far as node agents report and allow it (default false)\n"
@@ -116,6 +119,7 @@ static const struct cr_flag table[] = {
     CR_FLAG(TEXT, "operator-namespace", struct flags, operator_namespace, .check = check_namespace),
     CR_FLAG(TEXT, "catalogue-configmap", struct flags, catalogue_configmap, .check = check_configmap),
     CR_FLAG(CHOICE, "secret-scope", struct flags, secret_scope, .choices = scopes),
+    CR_FLAG(BOOL, "hosts-in-use", struct flags, hosts_in_use),
     CR_FLAG(BOOL, "control-plane", struct flags, control_plane),
     CR_FLAG(BOOL, "require-admission-policy", struct flags, require_admission_policy),
     CR_FLAG(BOOL, "leader-elect", struct flags, leader_elect),

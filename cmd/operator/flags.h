@@ -21,6 +21,7 @@ struct flags {
     const char *operator_namespace;  /* NULL: the pod's */
     const char *catalogue_configmap; /* NULL: by its usual name; "": none */
     enum cr_secret_scope secret_scope;
+    bool hosts_in_use;
     bool control_plane;
     bool require_admission_policy;
     bool leader_elect;

@@ -149,6 +149,7 @@ static int run(const struct flags *flags, struct cr_error *err)
         .metrics = metrics,
         .namespaces = &flags->namespaces,
         .secret_scope = flags->secret_scope,
+        .hosts_in_use = flags->hosts_in_use,
         .limits = flags->limits,
         .operator_namespace = operator_namespace,
         .canaries = canaries,

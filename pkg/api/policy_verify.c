@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "api/missing_name.h"
+#include "api/names.h"
 #include "base/alloc.h"
 #include "base/strings.h"
 
@@ -19,6 +21,15 @@ static const char *const missing_names[] = {[CR_ON_MISSING_NAME_HOLD] = "Hold", 
 const char *cr_verify_protocol_name(enum cr_verify_protocol protocol)
 {
     return (size_t)protocol < cr_array_len(protocols) ? protocols[protocol] : "";
+}
+
+bool cr_on_missing_name_parse(const char *text, enum cr_on_missing_name *value)
+{
+    unsigned found = 0;
+    if (!cr_word_find(missing_names, cr_array_len(missing_names), text, &found))
+        return false;
+    *value = (enum cr_on_missing_name)found;
+    return true;
 }
 
 void cr_policy_verify_dispose(struct cr_policy_verify *verify)

@@ -147,7 +147,9 @@ static void tell_of_user(struct cr_cache *cache, const char *ns, const char *kin
     add_used(cache, ns, before, &used);
     add_used(cache, ns, after, &used);
     add_used(cache, ns, cr_packed_extra(template), &used);
-    cr_policy_index_of_user(cache->index, ns, kind, name, used.items, used.len, &keys);
+    enum cr_index_users users_of =
+        cache->options.hosts_in_use && cr_policy_kind_by_api(kind) ? CR_INDEX_ALL : CR_INDEX_DISCOVERING;
+    cr_policy_index_of_user(cache->index, ns, kind, name, used.items, used.len, users_of, &keys);
     cr_cache_tell(cache, &keys);
 }
 
@@ -221,10 +223,14 @@ static void on_change(void *arg, const struct cr_change *change)
 
 /* --- what a cluster may lack --- */
 
-static bool needs(const struct cr_policy *policy, enum cr_cached what)
+bool cr_cache_looks_at_hosts(const struct cr_cache *cache)
 {
-    if (what == CR_CACHED_BUDGETS)
-        return policy->restart.method != CR_RESTART_NEVER;
+    return cache->options.hosts_in_use;
+}
+
+/* As consumers. */
+static bool may_consume(const struct cr_policy *policy, enum cr_cached what)
+{
     if (policy->discover.enabled)
         return true;
     for (size_t i = 0; i < policy->consumers_len; i++)
@@ -233,9 +239,21 @@ static bool needs(const struct cr_policy *policy, enum cr_cached what)
     return false;
 }
 
+static bool has_hosts(const struct cr_cache *cache, enum cr_cached what)
+{
+    return cache->options.hosts_in_use && cr_policy_kind_by_api(resources[what]->kind);
+}
+
+static bool needs(const struct cr_cache *cache, const struct cr_policy *policy, enum cr_cached what)
+{
+    if (what == CR_CACHED_BUDGETS)
+        return policy->restart.method != CR_RESTART_NEVER;
+    return has_hosts(cache, what) || may_consume(policy, what);
+}
+
 static bool is_asked_for(const struct cache_informer *informer, const struct cr_policy *policy)
 {
-    return is_optional(informer->what) && needs(policy, informer->what) &&
+    return is_optional(informer->what) && needs(informer->cache, policy, informer->what) &&
            (!informer->ns || cr_streq(informer->ns, policy->ns));
 }
 
@@ -295,7 +313,8 @@ char *cr_cache_unseen(struct cr_cache *cache, const struct cr_policy *policy)
         if (informer->what == CR_CACHED_BUDGETS || !is_asked_for(informer, policy) ||
             cr_informer_healthy(informer->optional, &err) || err.kind == CR_ERR_NOT_FOUND)
             continue;
-        cr_buf_printf(&text, "%sConsumers of kind %s cannot be seen: %s.", text.len ? " " : "",
+        cr_buf_printf(&text, "%s%s of kind %s cannot be seen: %s.", text.len ? " " : "",
+                      may_consume(policy, informer->what) ? "Consumers" : "Hosts in use",
                       resources[informer->what]->kind, err.text);
     }
     return text.len ? cr_buf_steal(&text) : NULL;

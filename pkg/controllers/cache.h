@@ -33,6 +33,7 @@ struct cr_cache;
 struct cr_cache_options {
     const struct cr_strvec *namespaces; /* empty: all */
     enum cr_secret_scope secret_scope;
+    bool hosts_in_use; /* Ingresses and Gateways are watched for whatever policy: cr_cache_looks_at_hosts */
     /* Told in the loop's thread for each policy that an event concerns, by "ns/name". */
     void (*on_policy)(void *arg, const char *key);
     /* A pod is gone; its UID. Loop thread. */
@@ -94,6 +95,9 @@ bool cr_cache_waits(struct cr_cache *cache, const struct cr_policy *policy, cons
 char *cr_cache_unseen(struct cr_cache *cache, const struct cr_policy *policy);
 /* Why the PodDisruptionBudgets of the namespace are not seen. Owned; NULL: they are. */
 char *cr_cache_budgets_unseen(struct cr_cache *cache, const char *ns);
+
+/* Hosts of Ingresses and Gateways count as names in use. Those that name a Secret of a policy concern it. */
+bool cr_cache_looks_at_hosts(const struct cr_cache *cache);
 
 /* From now on Secrets are read through the key names of this policy, also of one in force that is not cached. */
 void cr_cache_expect_secrets(struct cr_cache *cache, const struct cr_policy *policy);

@@ -596,6 +596,7 @@ struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_con
     struct cr_cache_options cache_options = {
         .namespaces = options->namespaces,
         .secret_scope = options->secret_scope,
+        .hosts_in_use = options->hosts_in_use,
         .on_policy = on_policy,
         .on_pod_gone = on_pod_gone,
         .on_secret_unwanted = on_secret_unwanted,

@@ -23,6 +23,7 @@ struct cr_policy_controller_options {
     struct cr_metrics *metrics;
     const struct cr_strvec *namespaces; /* empty: all */
     enum cr_secret_scope secret_scope;
+    bool hosts_in_use; /* see cr_cache_options */
     struct cr_restart_limits limits;
     const char *operator_namespace;  /* of the operator's own objects; NULL: not known (outside of a cluster) */
     struct cr_canaries *canaries;    /* of trust domains; NULL: none */

@@ -288,13 +288,14 @@ void cr_policy_index_of_secrets(struct cr_policy_index *index, const char *ns, c
 }
 
 void cr_policy_index_of_user(struct cr_policy_index *index, const char *ns, const char *kind, const char *name,
-                             const struct cr_used_secret *used, size_t used_len, struct cr_strvec *keys)
+                             const struct cr_used_secret *used, size_t used_len, enum cr_index_users who,
+                             struct cr_strvec *keys)
 {
     cr_autofree char *place = place_of(ns, kind, name);
     ask(index);
     answer_place(index, place, any, keys);
     for (size_t i = 0; i < used_len; i++)
-        answer_secret(index, ns, &used[i], discovers, keys);
+        answer_secret(index, ns, &used[i], who == CR_INDEX_ALL ? any : discovers, keys);
     asked(index);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "api/missing_name.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -94,6 +95,14 @@ static size_t size_of(const struct cr_json *data)
     return bytes;
 }
 
+/* The annotation that is read. */
+static void keep_word(const struct cr_json *json, struct cr_json *metadata)
+{
+    const char *word = cr_json_string_at(json, "metadata", "annotations", CR_MISSING_NAME_ANNOTATION);
+    if (word)
+        cr_json_set_string(cr_json_object_in(metadata, "annotations"), CR_MISSING_NAME_ANNOTATION, word);
+}
+
 /* What is needed of it to be read, with a copy of the text of data. */
 static struct reading *reading_new(struct cr_secret_reader *reader, struct cr_json *json)
 {
@@ -109,6 +118,7 @@ static struct reading *reading_new(struct cr_secret_reader *reader, struct cr_js
         if (value)
             cr_json_set(metadata, members[i], cr_json_new_string(value));
     }
+    keep_word(json, metadata);
     cr_json_set(reading->secret, "immutable", cr_json_new_bool(cr_json_bool_at(json, false, "immutable")));
     struct cr_json *data = cr_json_take(json, "data");
     const char *text = cr_json_text(data, &reading->bytes);

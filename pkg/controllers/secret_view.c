@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/missing_name.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/packing.h"
 #include "base/strings.h"
+#include "base/text.h"
 #include "codec/base64.h"
 #include "codec/json_text.h"
 #include "kube/object.h"
@@ -19,6 +21,7 @@ void cr_secret_view_free(struct cr_secret_view *view)
     if (!view)
         return;
     free(view->resource_version);
+    free(view->on_missing_name);
     cr_material_dispose(&view->material);
     free(view->problem_text);
     free(view);
@@ -233,6 +236,15 @@ static void derive_key(const struct reading *r, const unsigned char *key, char o
     cr_hmac_sha256_hex(key, CR_VIEW_KEY, text, strlen(text), out);
 }
 
+enum { WORD_MAX = 64 };
+
+/* An annotation may have 256 KiB. */
+static char *read_word(const struct cr_json *secret)
+{
+    const char *word = cr_json_string_at(secret, "metadata", "annotations", CR_MISSING_NAME_ANNOTATION);
+    return word ? cr_text_clip(word, WORD_MAX) : NULL;
+}
+
 static struct cr_secret_view *read_view(const struct cr_json *secret, const struct entries *entries,
                                         const struct cr_policy_secret *names, const unsigned char *key)
 {
@@ -243,6 +255,7 @@ static struct cr_secret_view *read_view(const struct cr_json *secret, const stru
     char derived[CR_SHA256_HEX];
     view->resource_version = cr_strdup_or_null(cr_obj_resource_version(secret));
     view->immutable = cr_json_bool_at(secret, false, "immutable");
+    view->on_missing_name = read_word(secret);
     if (entries->too_many) {
         view->problem = CR_MATERIAL_TOO_COSTLY;
         view->problem_text = cr_asprintf("it has more than the %d keys that are read", CR_SECRET_KEYS_MAX);
@@ -282,6 +295,7 @@ static void pack_view(struct cr_buf *out, const struct cr_secret_view *view)
 {
     cr_pack_text(out, view->resource_version);
     cr_pack_int(out, view->immutable);
+    cr_pack_text(out, view->on_missing_name);
     cr_pack_int(out, view->problem);
     cr_pack_text(out, view->problem_text);
     cr_material_pack(out, &view->material);
@@ -292,6 +306,7 @@ static struct cr_secret_view *unpack_view(struct cr_unpacking *from)
     struct cr_secret_view *view = cr_new(struct cr_secret_view);
     view->resource_version = cr_unpack_text(from);
     view->immutable = cr_unpack_int(from);
+    view->on_missing_name = cr_unpack_text(from);
     view->problem = (enum cr_material_problem)cr_unpack_int(from);
     view->problem_text = cr_unpack_text(from);
     cr_material_unpack(from, &view->material);

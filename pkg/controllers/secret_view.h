@@ -21,6 +21,7 @@ enum { CR_SECRET_KEYS_MAX = 10 * 1000 };
 struct cr_secret_view {
     char *resource_version;
     bool immutable;
+    char *on_missing_name; /* its annotation CR_MISSING_NAME_ANNOTATION, cut; NULL: it has none */
     struct cr_material material;
     enum cr_material_problem problem;
     char *problem_text;

@@ -55,6 +55,7 @@ static bool gather_secret(const struct cr_world_source *source, const struct cr_
     if (!view)
         return true;
     bool ok = view->problem == CR_MATERIAL_OK;
+    const struct cr_secret_hosts *hosts = out->hosts.of ? &out->hosts.of[i] : NULL;
     out->secrets[i] = (struct cr_world_secret){.found = true,
                                                .resource_version = view->resource_version,
                                                .material = ok ? &view->material : NULL,
@@ -63,6 +64,9 @@ static bool gather_secret(const struct cr_world_source *source, const struct cr_
                                                .problem = view->problem,
                                                .problem_text = view->problem_text,
                                                .immutable = view->immutable,
+                                               .on_missing_name = view->on_missing_name,
+                                               .hosts = hosts ? hosts->items : NULL,
+                                               .hosts_len = hosts ? hosts->len : 0,
                                                .opaque_problem = cr_secret_source_opaque_problem(source->secrets)};
     return true;
 }
@@ -342,6 +346,9 @@ bool cr_world_gather(const struct cr_world_source *source, const struct cr_polic
     cr_cache_expect_secrets(source->cache, in_force);
     for (size_t i = 0; i < in_force->consumers_len; i++)
         gather_consumer(source, in_force, i, out);
+    cr_hosts_in_use_gather(source->cache, in_force, &out->hosts);
+    out->world.beyond.host_objects = out->hosts.objects_beyond;
+    out->world.beyond.hosts = out->hosts.hosts_beyond;
     for (size_t i = 0; i < in_force->secrets_len; i++)
         if (!gather_secret(source, in_force, i, out, err))
             return false;
@@ -407,6 +414,7 @@ void cr_world_dispose(struct cr_gathered *gathered)
     free(gathered->reloaders);
     free(gathered->refusals);
     cr_budgets_dispose(&gathered->budgets);
+    cr_hosts_in_use_dispose(&gathered->hosts, policy ? policy->secrets_len : 0);
     free(gathered->trust_refused);
     cr_scope_dispose(&gathered->scope); /* last: the policy is its */
     *gathered = (struct cr_gathered){0};

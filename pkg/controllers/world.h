@@ -5,6 +5,7 @@
 
 #include "controllers/budgets.h"
 #include "controllers/cache.h"
+#include "controllers/hosts_in_use.h"
 #include "controllers/memory.h"
 #include "controllers/reservations.h"
 #include "controllers/scope.h"
@@ -39,6 +40,7 @@ struct cr_gathered {
     struct cr_reloader_sighting **reloaders; /* likewise */
     struct cr_note *refusals;
     struct cr_budgets budgets;
+    struct cr_hosts_in_use hosts;
     char *trust_refused;
     uint64_t moves; /* cr_reservations_moves, from before all that was gathered */
     bool outdated;  /* a restart was not begun, or a pod not evicted, since others have moved: to be gathered anew */

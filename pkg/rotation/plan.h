@@ -25,6 +25,13 @@
 
 /* --- what is (all borrowed) --- */
 
+/* A host for which an Ingress or a Gateway shows the leaf of a Secret. */
+struct cr_world_host {
+    const char *host;
+    const char *kind;   /* "Ingress", "Gateway" */
+    const char *object; /* its name */
+};
+
 struct cr_world_secret { /* parallel to policy->secrets */
     bool found;
     bool immutable;
@@ -35,8 +42,11 @@ struct cr_world_secret { /* parallel to policy->secrets */
     int64_t refused_not_before_ms, refused_not_after_ms; /* of the leaf with the problem; 0: it could not be read */
     const char
         *opaque_problem; /* static: why opaque material cannot be digested, for a while; NULL: nothing is known */
-    struct cr_domain_step step; /* of a trust domain that has published this version; none is known where none is asked
-                                 * for: the Secret is as it was observed, and nothing is pending */
+    struct cr_domain_step step;  /* of a trust domain that has published this version; none is known where none is asked
+                                  * for: the Secret is as it was observed, and nothing is pending */
+    const char *on_missing_name; /* what its annotation CR_MISSING_NAME_ANNOTATION says; NULL: it has none */
+    const struct cr_world_host *hosts; /* each host once; none where nobody looks at Ingresses and Gateways */
+    size_t hosts_len;
 };
 
 struct cr_world_pod {
@@ -110,6 +120,10 @@ struct cr_world_beyond {
     size_t secrets; /* beyond CR_POLICY_SECRETS_MAX */
     size_t consumers;
     const char *unseen; /* which kinds of consumers cannot be listed, and why; NULL: all can */
+    /* Names in use that are not looked at: of so many Ingresses and Gateways that name its Secrets, and of others since
+     * they are too many. */
+    size_t host_objects;
+    bool hosts;
 };
 
 /* The PodDisruptionBudgets of the policy's namespace, and who else takes pods away there. */

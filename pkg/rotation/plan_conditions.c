@@ -467,6 +467,22 @@ static void say_unmanaged(struct plan_ctx *ctx, const struct cr_buf *text)
         cr_plan_say_policy(ctx->plan, true, unmanaged, cr_strdup(cr_buf_text(text)));
 }
 
+/* Names in use, as far as they hold nothing. An Event when that is what is new. */
+static const char *add_host_warnings(struct plan_ctx *ctx, const char *worse, struct cr_buf *text)
+{
+    const struct cr_condition *known = cr_status_condition_get(ctx->world->status, "Degraded");
+    CR_CLEANUP(cr_buf) struct cr_buf line = CR_BUF_INIT(0);
+    const char *reason = cr_plan_add_host_warnings(ctx, &line);
+    if (!reason)
+        return worse;
+    add_line(text, cr_buf_text(&line));
+    if (worse)
+        return worse;
+    if (!known || !cr_streq(known->reason, reason))
+        cr_plan_say_policy(ctx->plan, true, reason, cr_buf_steal(&line));
+    return reason;
+}
+
 static void degraded(struct plan_ctx *ctx)
 {
     const struct cr_policy_status *status = &ctx->plan->status;
@@ -501,6 +517,7 @@ static void degraded(struct plan_ctx *ctx)
     }
     const char *warning = add_warnings(ctx, &text);
     reason = reason ? reason : warning;
+    reason = add_host_warnings(ctx, reason, &text);
     if (reason)
         set(ctx, "Degraded", true, reason, cr_buf_text(&text));
     else

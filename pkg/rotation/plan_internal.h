@@ -108,10 +108,26 @@ char *cr_plan_vanished(const struct plan_ctx *ctx, const struct cr_secret_status
 /* plan_names.c: which Secrets' leaves consumers may show to who asks for a name. Before all that is below. */
 void cr_plan_names_make(struct plan_ctx *ctx);
 void cr_plan_names_dispose(struct plan_ctx *ctx);
+/* What becomes of a leaf of this Secret without a name in use: its annotation says it, else the consumer. */
+enum cr_on_missing_name cr_plan_on_missing_name(const struct plan_ctx *ctx, const char *secret,
+                                                const struct cr_policy_verify *verify);
 /* In words, which names in use that leaf of the Secret is not for, so that it is held; NULL: none. Owned. */
 char *cr_plan_missing_names(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
                             const struct cr_material *leaf);
-/* The same of a consumer whose leaves are only reported (verify.onMissingName): "web: the leaf of ...". */
+/* Whether a leaf that its consumers may have is for the name. */
+bool cr_plan_was_for(const struct cr_secret_status *secret, const char *name);
+/* Adds a name to a sentence that shows the first few, before which there are so many. Returns how many there are now.
+ * of: who asks for it. */
+size_t cr_plan_add_name(struct cr_buf *text, size_t before, const char *name, const char *of);
+/* Ends it. */
+void cr_plan_end_names(struct cr_buf *text, size_t count);
+/* plan_hosts.c: adds the hosts of Ingresses and Gateways for which the leaf is held. Returns as cr_plan_add_name. */
+size_t cr_plan_add_held_hosts(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
+                              const struct cr_material *leaf, size_t before, struct cr_buf *text);
+/* Adds to a condition what of names in use is wrong and holds nothing. Returns the reason of the first, static; NULL:
+ * nothing is. */
+const char *cr_plan_add_host_warnings(const struct plan_ctx *ctx, struct cr_buf *text);
+/* The same of a consumer whose leaves are only reported (onMissingName): "web: the leaf of ...". */
 char *cr_plan_reported_names(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* Endpoints of all consumers, and those of them whose serverName some leaf is for that they may show. */
 struct plan_names_checked {

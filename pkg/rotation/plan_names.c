@@ -1,12 +1,13 @@
 /* Names that clients ask for, as far as the policy says them (verify.serverName), or an Ingress or a Gateway that it
- * has as a consumer (their hosts), and leaves that are not for them. Such a leaf is valid, and every client that
- * verifies names refuses it: rolled out, it is an outage that looks like success.
+ * has as a consumer (their hosts; of others see plan_hosts.c), and leaves that are not for them. Such a leaf is valid,
+ * and every client that verifies names refuses it: rolled out, it is an outage that looks like success.
  *
  * Which leaf an endpoint shows is certain where it names the Secret, or where the workload uses no other that may have
  * a leaf. Else a Secret answers for a name only if its leaf was for that name before, and no other leaf of the workload
  * is. */
 #include "rotation/plan_internal.h"
 
+#include "api/missing_name.h"
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "pki/leaf_names.h"
@@ -74,7 +75,7 @@ void cr_plan_names_dispose(struct plan_ctx *ctx)
 
 /* --- whose name it is --- */
 
-static bool was_for(const struct cr_secret_status *secret, const char *name)
+bool cr_plan_was_for(const struct cr_secret_status *secret, const char *name)
 {
     return (secret->has_settled && cr_leaf_names_cover(&secret->settled.names, name)) ||
            (secret->pending.set && cr_leaf_names_cover(&secret->pending.target.names, name));
@@ -102,7 +103,7 @@ static bool answers_for(const struct plan_ctx *ctx, size_t consumer, const struc
         return cr_streq(endpoint->secret_name, secret->name);
     if (!cr_strvec_has(leaves, secret->name))
         return false;
-    return leaves->len == 1 || (was_for(secret, endpoint->server_name) &&
+    return leaves->len == 1 || (cr_plan_was_for(secret, endpoint->server_name) &&
                                 !some_leaf_is_for(ctx, consumer, secret->name, endpoint->server_name));
 }
 
@@ -138,7 +139,35 @@ struct plan_names_checked cr_plan_names_checked(const struct plan_ctx *ctx)
     return out;
 }
 
+/* --- what becomes of a leaf without it --- */
+
+/* An annotation that nobody understands was meant to say something: it holds. */
+enum cr_on_missing_name cr_plan_on_missing_name(const struct plan_ctx *ctx, const char *secret,
+                                                const struct cr_policy_verify *verify)
+{
+    const struct cr_policy_secret *own = cr_policy_secret_of(ctx->world->policy, secret);
+    const char *said = own ? ctx->world->secrets[own - ctx->world->policy->secrets].on_missing_name : NULL;
+    enum cr_on_missing_name value = CR_ON_MISSING_NAME_HOLD;
+    if (!said)
+        return verify->on_missing_name;
+    (void)cr_on_missing_name_parse(said, &value);
+    return value;
+}
+
 /* --- in words --- */
+
+size_t cr_plan_add_name(struct cr_buf *text, size_t before, const char *name, const char *of)
+{
+    if (before < MISSING_SHOWN)
+        cr_buf_printf(text, "%s%.*s (%s)", before ? ", " : "", NAME_SHOWN, name, of);
+    return before + 1;
+}
+
+void cr_plan_end_names(struct cr_buf *text, size_t count)
+{
+    if (count > MISSING_SHOWN)
+        cr_buf_printf(text, " and %zu more", count - MISSING_SHOWN);
+}
 
 static void list_names(struct cr_buf *text, const struct cr_strvec *names)
 {
@@ -160,10 +189,8 @@ static size_t add_missing(const struct plan_ctx *ctx, size_t consumer, const str
         const struct cr_verify_endpoint *endpoint = &spec->verify.endpoints[i];
         if (!is_missing(ctx, consumer, endpoint, secret, leaf))
             continue;
-        if (count < MISSING_SHOWN)
-            cr_buf_printf(text, "%s%.*s (port %d of consumer %s)", count ? ", " : "", NAME_SHOWN, endpoint->server_name,
-                          endpoint->port, spec->name);
-        count++;
+        cr_autofree char *of = cr_asprintf("port %d of consumer %s", endpoint->port, spec->name);
+        count = cr_plan_add_name(text, count, endpoint->server_name, of);
     }
     return count;
 }
@@ -176,18 +203,22 @@ char *cr_plan_missing_names(const struct plan_ctx *ctx, const struct cr_secret_s
     CR_CLEANUP(cr_buf) struct cr_buf names = CR_BUF_INIT(0);
     size_t count = 0;
     for (size_t i = 0; leaf->has_leaf && i < policy->consumers_len; i++)
-        if (policy->consumers[i].verify.on_missing_name == CR_ON_MISSING_NAME_HOLD)
+        if (cr_plan_on_missing_name(ctx, secret->name, &policy->consumers[i].verify) == CR_ON_MISSING_NAME_HOLD)
             count = add_missing(ctx, i, secret, leaf, count, &missing);
+    bool of_policy = count > 0;
+    if (leaf->has_leaf)
+        count = cr_plan_add_held_hosts(ctx, secret, leaf, count, &missing);
     if (!count)
         return NULL;
-    if (count > MISSING_SHOWN)
-        cr_buf_printf(&missing, " and %zu more", count - MISSING_SHOWN);
+    cr_plan_end_names(&missing, count);
     list_names(&names, &leaf->names);
-    return cr_asprintf(
-        "the leaf is not for %s, which clients ask for by verify.serverName; it is for %s. Pods go on with "
-        "the one that they have. Issue a leaf with that name, or correct serverName; with "
-        "verify.onMissingName: Report it is rolled out all the same",
-        cr_buf_text(&missing), cr_buf_text(&names));
+    return cr_asprintf("the leaf is not for %s, which clients ask for; it is for %s. Pods go on with the one that they "
+                       "have. Issue a leaf with that name, or correct %s; with %s it is rolled out all the same",
+                       cr_buf_text(&missing), cr_buf_text(&names),
+                       of_policy ? "verify.serverName" : "the Ingress or the Gateway",
+                       of_policy ? "verify.onMissingName: Report, or the annotation " CR_MISSING_NAME_ANNOTATION
+                                   ": Report on the Secret,"
+                                 : "the annotation " CR_MISSING_NAME_ANNOTATION ": Report on the Secret");
 }
 
 /* The same of the hosts of an Ingress or a Gateway. */
@@ -208,37 +239,38 @@ static size_t add_missing_hosts(const struct plan_ctx *ctx, size_t consumer, con
     return count;
 }
 
-/* Why a leaf is not held that is not for a name; NULL: it is. */
-static const char *why_reported(const struct cr_policy_consumer *spec)
+/* Why a leaf of this Secret is not held that is not for a name; NULL: it is. */
+static const char *why_reported(const struct plan_ctx *ctx, const struct cr_policy_consumer *spec, const char *secret)
 {
     if (cr_policy_kind_by_api(spec->kind))
         return "its controller serves what the Secret holds, so nothing can hold it";
-    return spec->verify.on_missing_name == CR_ON_MISSING_NAME_REPORT
-               ? "it is rolled out all the same (verify.onMissingName: Report)"
+    return cr_plan_on_missing_name(ctx, secret, &spec->verify) == CR_ON_MISSING_NAME_REPORT
+               ? "it is rolled out all the same (onMissingName: Report)"
                : NULL;
 }
 
 char *cr_plan_reported_names(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     const struct cr_policy *policy = ctx->world->policy;
-    const char *why = why_reported(consumer->spec);
+    const char *why = NULL;
     CR_CLEANUP(cr_buf) struct cr_buf missing = CR_BUF_INIT(0);
     CR_CLEANUP(cr_strvec) struct cr_strvec secrets = {0};
     size_t count = 0;
-    for (size_t i = 0; why && i < policy->secrets_len; i++) {
+    for (size_t i = 0; i < policy->secrets_len; i++) {
         const struct cr_secret_status *secret = cr_status_secret(&ctx->plan->status, policy->secrets[i].name);
         const struct cr_material *leaf = ctx->world->secrets[i].material;
+        const char *reported = why_reported(ctx, consumer->spec, secret->name);
         size_t before = count;
-        if (leaf && leaf->has_leaf)
+        if (reported && leaf && leaf->has_leaf)
             count = (cr_policy_kind_by_api(consumer->spec->kind) ? add_missing_hosts : add_missing)(
                 ctx, (size_t)(consumer->spec - policy->consumers), secret, leaf, count, &missing);
         if (count > before && secrets.len < NAMES_SHOWN)
             cr_strvec_add(&secrets, secret->name);
+        why = count > before ? reported : why;
     }
     if (!count)
         return NULL;
-    if (count > MISSING_SHOWN)
-        cr_buf_printf(&missing, " and %zu more", count - MISSING_SHOWN);
+    cr_plan_end_names(&missing, count);
     cr_autofree char *of = cr_strvec_join(&secrets, ", ");
     return cr_asprintf("%s: the leaf of Secret %s is not for %s; %s", consumer->spec->name, of, cr_buf_text(&missing),
                        why);

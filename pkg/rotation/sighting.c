@@ -25,7 +25,7 @@ static bool has(const struct cr_strvec *leaves, const char *leaf)
 static bool is_refused_for_name(const struct cr_sightings_input *in, const struct cr_verify_endpoint *endpoint)
 {
     static const struct cr_strvec none = {0};
-    return endpoint->server_name && in->verify->on_missing_name == CR_ON_MISSING_NAME_HOLD &&
+    return endpoint->server_name && in->on_missing_name == CR_ON_MISSING_NAME_HOLD &&
            !cr_leaf_names_cover(in->names ? in->names : &none, endpoint->server_name);
 }
 

@@ -45,8 +45,9 @@ struct cr_sightings_input {
     const struct cr_strvec *old;    /* those before; NULL: nothing has changed that is known */
     const struct cr_strvec *others; /* leaves of the policy's other Secrets: settled, new and old; may be NULL */
     const struct cr_policy_verify *verify;
-    const struct cr_sighting *sightings; /* parallel to verify->endpoints */
-    int64_t since_ms;                    /* what was seen before says nothing */
+    enum cr_on_missing_name on_missing_name; /* Report: the new leaf counts for whichever name is asked for */
+    const struct cr_sighting *sightings;     /* parallel to verify->endpoints */
+    int64_t since_ms;                        /* what was seen before says nothing */
 };
 
 enum cr_shown {

@@ -97,6 +97,22 @@ def test_only_its_component_lets_trust_domains_write(control_plane: ControlPlane
     assert alone - without == _PUBLISHED | more
 
 
+@pytest.mark.parametrize("overlay", _ROLES)
+def test_hosts_in_use_take_a_flag_and_no_right(control_plane: ControlPlane, copies: Path, overlay: str) -> None:
+    """What lists consumers lists them, wherever the operator runs."""
+    without = _built(control_plane, copies, overlay, ())
+    rules = _rules(without, _ROLES[overlay])
+    assert {(resource, verb) for resource in ("ingresses", "gateways") for verb in ("list", "watch")} <= _granted(rules)
+    assert "--hosts-in-use" not in _operator(without)["args"]
+    every = ("hosts-in-use", "trust-domains", "evict-only", "named-secrets")
+    for components in (("hosts-in-use",), every, every[::-1]):
+        built = _built(control_plane, copies, overlay, components)
+        assert _operator(built)["args"].count("--hosts-in-use") == 1
+        of_them = [rule for rule in rules if rule["resources"] in (["ingresses"], ["gateways"])]
+        assert [rule for rule in _rules(built, _ROLES[overlay]) if rule["resources"] in (["ingresses"], ["gateways"])] == of_them
+    assert _rules(_built(control_plane, copies, overlay, ("hosts-in-use",)), _ROLES[overlay]) == rules
+
+
 def _operator(built: list[Object]) -> Object:
     [pod] = [obj["spec"]["template"]["spec"] for obj in built if obj["kind"] == "Deployment"]
     container: Object = pod["containers"][0]

@@ -98,6 +98,7 @@ struct scene {
     const char *plural;
     const char *frames; /* the last one is the sentinel's */
     const char *told;   /* sorted; "-uid" for a pod that is gone, "~key" for a Secret that nobody wants */
+    bool hosts_in_use;
 };
 
 struct play {
@@ -223,6 +224,7 @@ static void play(const struct scene *scene, const struct cr_strvec *namespaces, 
     struct cr_client *client = fake_client(loop, test_server_port(server));
     p.manager = cr_manager_new(loop, client, NULL, &(struct cr_manager_options){.workers = 1});
     const struct cr_cache_options options = {.namespaces = namespaces,
+                                             .hosts_in_use = scene->hosts_in_use,
                                              .on_policy = on_policy,
                                              .on_pod_gone = on_pod_gone,
                                              .on_secret_unwanted = on_secret_unwanted,
@@ -308,6 +310,11 @@ static void what_happens_concerns_just_the_policies_that_name_it(void **state)
          ADDED("{" META("ns", "i", "6", "") ",\"spec\":{\"tls\":[{\"secretName\":\"s9\"},{\"secretName\":\"gone\"}]}}")
              SENTINEL_INGRESS,
          "ns/d"},
+        {"an Ingress of a Secret whose policy does not look for consumers", "ingresses",
+         ADDED("{" META("ns", "i", "6", "") ",\"spec\":{\"tls\":[{\"secretName\":\"s2\"}]}}") SENTINEL_INGRESS, ""},
+        {"the same where hosts count as names in use", "ingresses",
+         ADDED("{" META("ns", "i", "6", "") ",\"spec\":{\"tls\":[{\"secretName\":\"s2\"}]}}") SENTINEL_INGRESS, "ns/b",
+         .hosts_in_use = true},
         /* Whoever waits for a budget, z among them. */
         {"a budget, in its namespace", "poddisruptionbudgets",
          ADDED(OBJECT("other", "b", "6")) ADDED(OBJECT("ns", "b", "7")), "ns/e"},

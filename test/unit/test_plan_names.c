@@ -30,6 +30,11 @@ struct cluster {
     struct cr_sighting sighting;
     struct cr_world_pod pod;
     struct cr_world_consumer consumer;
+    /* Of the first Secret: its annotation, and hosts of Ingresses and Gateways. */
+    const char *on_missing_name;
+    const struct cr_world_host *hosts;
+    size_t hosts_len;
+    struct cr_world_beyond beyond;
     int64_t now_ms;
     struct cr_plan plan;
 };
@@ -117,11 +122,15 @@ static void put(struct cluster *c, size_t secret, const char *leaf, const char *
 static const struct cr_plan *plan(struct cluster *c)
 {
     cr_plan_dispose(&c->plan);
+    c->secrets[0].on_missing_name = c->on_missing_name;
+    c->secrets[0].hosts = c->hosts;
+    c->secrets[0].hosts_len = c->hosts_len;
     struct cr_world world = {.policy = c->policy,
                              .status = &c->status,
                              .secrets = c->secrets,
                              .consumers = &c->consumer,
                              .catalogue = c->catalogue,
+                             .beyond = c->beyond,
                              .now_ms = c->now_ms};
     cr_plan_make(&world, &c->plan);
     gates_check(&c->plan);
@@ -420,6 +429,185 @@ static void a_hold_is_lifted_by_the_policy(void **state)
     assert_int_equal(due(&c)->restarts_len, 1);
 }
 
+/* One pod, an hour old, that serves the leaf which the first Secret holds now. */
+static void serve_new_leaf(struct cluster *c)
+{
+    cr_json_free(c->pod_json);
+    c->pod_json = test_yaml("{metadata: {annotations: {}}, status: {phase: Running}}");
+    c->sighting = (struct cr_sighting){.seen = CR_SEEN_LEAF, .at_ms = c->now_ms};
+    memcpy(c->sighting.leaf, c->material[0].leaf, sizeof c->sighting.leaf);
+    c->pod = (struct cr_world_pod){.pod = c->pod_json,
+                                   .name = "app-1",
+                                   .uid = "app-1",
+                                   .ip = "10.0.0.1",
+                                   .ready = true,
+                                   .started_ms = START - 3600 * 1000,
+                                   .created_ms = START - 3600 * 1000,
+                                   .sightings = &c->sighting};
+    c->consumer.pods = &c->pod;
+    c->consumer.pods_len = 1;
+}
+
+#define RELOADS ", reload: {serverLeaf: {method: Watch, maxDelay: 1s}, clientLeaf: {method: Watch, maxDelay: 1s}}"
+
+static const struct cr_world_host front = {"www.example", "Ingress", "front"};
+
+/* By the Secret's annotation, of names that the policy asks for and of hosts alike. */
+static void whoever_has_the_secret_says_what_becomes_of_a_leaf_without_a_name(void **state)
+{
+    (void)state;
+#define ASKS   "{port: 8443, serverName: www.example}"
+#define REPORT "{port: 8443, serverName: www.example, onMissingName: Report}"
+    static const struct {
+        const char *verify, *annotation;
+        bool shown_by_ingress, held;
+        const char *reason; /* of Degraded */
+        const char *words;
+    } cases[] = {
+        {ASKS, NULL, false, true, "NameMissing",
+         "onMissingName: Report, or the annotation certroll.dev/on-missing-name"},
+        {ASKS, "Hold", false, true, "NameMissing", ""},
+        {ASKS, "Report", false, false, "NameMissing", "it is rolled out all the same (onMissingName: Report)"},
+        {ASKS, "report", false, true, "NameMissing", "is neither Hold nor Report, but 'report'; it counts as Hold"},
+        {REPORT, NULL, false, false, "NameMissing", "app: the leaf of Secret web is not for www.example"},
+        {REPORT, "Hold", false, true, "NameMissing", "www.example (port 8443 of consumer app)"},
+        {REPORT, "", false, true, "NameMissing", "is neither Hold nor Report, but ''"},
+        {"{port: 8443}", NULL, true, true, "NameMissing", "www.example (Ingress front), which clients ask for"},
+        {"{port: 8443}", "Report", true, false, "NameMissing",
+         "the leaf of Secret web is not for www.example (Ingress front); it is rolled out all the same (annotation"},
+        {"{port: 8443}", "never", true, true, "NameMissing", "'never'"},
+        {"{port: 8443}", "never", false, false, "UnknownAnnotation", "Secret web: its annotation"},
+        {"{port: 8443}", "Report", false, false, "AsExpected", ""},
+        {REPORT, NULL, true, true, "NameMissing", "www.example (Ingress front)"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        AUTO_CLUSTER c;
+        open_cluster(&c, cases[i].verify, "[" WEB "]");
+        c.on_missing_name = cases[i].annotation;
+        c.hosts = &front;
+        c.hosts_len = cases[i].shown_by_ingress;
+        settle(&c);
+        put(&c, 0, "2", "web.example");
+        due(&c);
+        const struct cr_condition *degraded = condition(&c, "Degraded");
+        if ((c.plan.restarts_len == 0) != cases[i].held || !cr_streq(degraded->reason, cases[i].reason) ||
+            !strstr(degraded->message, cases[i].words))
+            fail_msg("%zu: %zu restarts, %s: %s", i, c.plan.restarts_len, degraded->reason, degraded->message);
+        assert_string_equal(problem(&c, 0), cases[i].held ? "NameMissing" : "");
+        record(&c);
+        due(&c);
+        assert_int_equal(said(&c, "NameMissing") + said(&c, "UnknownAnnotation"), 0);
+    }
+}
+
+static void an_override_counts_for_what_pods_show_as_well(void **state)
+{
+    (void)state;
+    AUTO_CLUSTER c;
+    open_cluster(&c, ASKS RELOADS, "[" WEB "]");
+    settle(&c);
+    c.on_missing_name = "Report";
+    put(&c, 0, "2", "web.example");
+    due(&c);
+    record(&c);
+    c.now_ms += 5 * 1000;
+    serve_new_leaf(&c);
+    due(&c);
+    assert_int_equal(c.plan.status.consumers[0].pods.verified, 1);
+}
+
+static void a_host_is_held_for_where_the_leaf_that_pods_have_is_for_it(void **state)
+{
+    (void)state;
+    static const struct cr_world_host two[] = {{"www.shop.example", "Ingress", "front"},
+                                               {"b.example", "Gateway", "edge"}};
+    static const struct {
+        const char *rule, *before, *now;
+        size_t hosts;
+        bool held;
+        const char *words; /* of Degraded */
+    } cases[] = {
+        {"nobody looks", "www.shop.example", "a", 0, false, "No problem"},
+        {"the leaf is for it", "a", "www.shop.example", 1, false, "No problem"},
+        {"lost", "www.shop.example a", "a", 1, true,
+         "the leaf is not for www.shop.example (Ingress front), which clients ask"},
+        {"one of two is lost", "www.shop.example b.example", "www.shop.example", 2, true,
+         "not for b.example (Gateway edge)"},
+        {"two are", "www.shop.example b.example", "a", 2, true,
+         "www.shop.example (Ingress front), b.example (Gateway edge)"},
+        {"a wildcard keeps it", "www.shop.example", "*.shop.example", 1, false, "No problem"},
+        {"a wildcard was for it", "*.shop.example", "a", 1, true, "www.shop.example (Ingress front)"},
+        {"no leaf was for it", "a", "c", 1, false,
+         "www.shop.example (Ingress front); nothing is held, since pods have no"},
+        {"held for the other alone", "www.shop.example", "a", 2, true,
+         "not for www.shop.example (Ingress front), which"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        AUTO_CLUSTER c;
+        open_cluster(&c, "{port: 8443}", "[" WEB "]");
+        c.hosts = two;
+        c.hosts_len = cases[i].hosts;
+        put(&c, 0, "1", cases[i].before);
+        put(&c, 1, "1", "admin.example");
+        due(&c);
+        record(&c);
+        c.now_ms += 60 * 1000;
+        put(&c, 0, "2", cases[i].now);
+        due(&c);
+        const char *message = condition(&c, "Degraded")->message;
+        if ((c.plan.restarts_len == 0) != cases[i].held || !strstr(message, cases[i].words))
+            fail_msg("%s: %zu restarts: %s", cases[i].rule, c.plan.restarts_len, message);
+        record(&c);
+        due(&c); /* and what is on record says the same */
+        assert_string_equal(problem(&c, 0), cases[i].held ? "NameMissing" : "");
+        /* The Ingress goes: nobody asks for the name any more. */
+        c.hosts_len = 0;
+        due(&c);
+        assert_string_equal(problem(&c, 0), "");
+        assert_string_equal(condition(&c, "Degraded")->reason, "AsExpected");
+    }
+}
+
+static void at_first_sight_a_host_holds_nothing_and_is_told_once(void **state)
+{
+    (void)state;
+    AUTO_CLUSTER c;
+    open_cluster(&c, "{port: 8443}", "[" WEB "]");
+    c.hosts = &front;
+    c.hosts_len = 1;
+    put(&c, 0, "1", "web.example");
+    put(&c, 1, "1", "admin.example");
+    plan(&c);
+    assert_int_equal(said(&c, "NameMissing"), 1);
+    record(&c);
+    due(&c);
+    assert_int_equal(said(&c, "NameMissing"), 0);
+    assert_string_equal(problem(&c, 0), "");
+    assert_string_equal(condition(&c, "Degraded")->reason, "NameMissing");
+    assert_int_equal(c.plan.status.stage, CR_STAGE_IDLE);
+}
+
+static void hosts_that_are_too_many_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        struct cr_world_beyond beyond;
+        const char *words;
+    } cases[] = {
+        {{.host_objects = 7}, "the hosts of 7 Ingresses and Gateways that name its Secrets, the youngest, are not"},
+        {{.hosts = true}, "have more hosts than are looked at"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        AUTO_CLUSTER c;
+        open_cluster(&c, "{port: 8443}", "[" WEB "]");
+        c.beyond = cases[i].beyond;
+        settle(&c);
+        assert_string_equal(condition(&c, "Degraded")->reason, "TooManyHosts");
+        assert_non_null(strstr(condition(&c, "Degraded")->message, cases[i].words));
+        assert_true(condition(&c, "Ready")->status);
+    }
+}
+
 /* Before the leaf ends that pods have. */
 static void a_hold_grows_louder_before_the_old_leaf_ends(void **state)
 {
@@ -498,29 +686,9 @@ static void a_name_that_nobody_is_known_to_ask_for_is_told_once_and_held_by_noth
     }
 }
 
-/* One pod, an hour old, that serves the leaf which the first Secret holds now. */
-static void serve_new_leaf(struct cluster *c)
-{
-    cr_json_free(c->pod_json);
-    c->pod_json = test_yaml("{metadata: {annotations: {}}, status: {phase: Running}}");
-    c->sighting = (struct cr_sighting){.seen = CR_SEEN_LEAF, .at_ms = c->now_ms};
-    memcpy(c->sighting.leaf, c->material[0].leaf, sizeof c->sighting.leaf);
-    c->pod = (struct cr_world_pod){.pod = c->pod_json,
-                                   .name = "app-1",
-                                   .uid = "app-1",
-                                   .ip = "10.0.0.1",
-                                   .ready = true,
-                                   .started_ms = START - 3600 * 1000,
-                                   .created_ms = START - 3600 * 1000,
-                                   .sightings = &c->sighting};
-    c->consumer.pods = &c->pod;
-    c->consumer.pods_len = 1;
-}
-
 static void a_handshake_verifies_a_leaf_for_the_name_that_was_asked_for(void **state)
 {
     (void)state;
-#define RELOADS ", reload: {serverLeaf: {method: Watch, maxDelay: 1s}, clientLeaf: {method: Watch, maxDelay: 1s}}"
     static const struct {
         const char *verify;
         const char *refused; /* NULL: it is verified */
@@ -605,6 +773,11 @@ int main(void)
         cmocka_unit_test(reported_it_is_rolled_out_and_told_for_as_long_as_it_is_so),
         cmocka_unit_test(hosts_of_an_ingress_are_reported_since_its_controller_waits_for_nobody),
         cmocka_unit_test(a_hold_is_lifted_by_the_policy),
+        cmocka_unit_test(whoever_has_the_secret_says_what_becomes_of_a_leaf_without_a_name),
+        cmocka_unit_test(an_override_counts_for_what_pods_show_as_well),
+        cmocka_unit_test(a_host_is_held_for_where_the_leaf_that_pods_have_is_for_it),
+        cmocka_unit_test(at_first_sight_a_host_holds_nothing_and_is_told_once),
+        cmocka_unit_test(hosts_that_are_too_many_are_told),
         cmocka_unit_test(a_hold_grows_louder_before_the_old_leaf_ends),
         cmocka_unit_test(what_ends_without_a_successor_is_not_called_held),
         cmocka_unit_test(a_name_that_nobody_is_known_to_ask_for_is_told_once_and_held_by_nothing),

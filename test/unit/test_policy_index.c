@@ -372,13 +372,16 @@ static void ask_of_user(struct cr_policy_index *index, const struct one *all, in
     CR_CLEANUP(cr_strvec) struct cr_strvec shared = {0};
     CR_CLEANUP(cr_strvec) struct cr_strvec found = {0};
     CR_CLEANUP(cr_strvec) struct cr_strvec found_shared = {0};
+    CR_CLEANUP(cr_strvec) struct cr_strvec all_users = {0};
+    CR_CLEANUP(cr_strvec) struct cr_strvec found_all = {0};
     CR_CLEANUP(cr_json) struct cr_json *first = random_secret();
     CR_CLEANUP(cr_json) struct cr_json *second = random_secret();
     const struct cr_used_secret used[] = {{roll(2) ? "a" : "b", first}, {roll(2) ? "c" : "z", second}};
     size_t len = (size_t)roll(3);
     const char *kind = roll(2) ? "Deployment" : "DaemonSet";
     const char *name = roll(2) ? "w0" : "w1";
-    cr_policy_index_of_user(index, "ns", kind, name, used, len, &found);
+    cr_policy_index_of_user(index, "ns", kind, name, used, len, CR_INDEX_DISCOVERING, &found);
+    cr_policy_index_of_user(index, "ns", kind, name, used, len, CR_INDEX_ALL, &found_all);
     cr_policy_index_of_secrets(index, "ns", used, len, &found_shared);
     for (int i = 0; i < POLICIES; i++) {
         bool any = false;
@@ -387,10 +390,12 @@ static void ask_of_user(struct cr_policy_index *index, const struct one *all, in
         if (i % 3 && all[i].object) {
             add_key(&all[i], has_user(&all[i], kind, name, used, len), &walked);
             add_key(&all[i], any, &shared);
+            add_key(&all[i], any || has_user(&all[i], kind, name, used, len), &all_users);
         }
     }
     expect_same("of a user", round, &walked, &found);
     expect_same("of its Secrets", round, &shared, &found_shared);
+    expect_same("of a user, whoever takes its Secrets", round, &all_users, &found_all);
 }
 
 static void what_is_looked_up_is_what_each_policy_says_by_itself(void **state)

@@ -343,6 +343,30 @@ static void each_policy_sees_the_secret_through_its_own_key_names(void **state)
     assert_false(is_seen(snapshot, &mixture));
 }
 
+/* By the way of the cache, which keeps no annotation of a Secret, and by that of a whole object. */
+static void the_annotation_on_missing_names_is_read_and_cut(void **state)
+{
+    (void)state;
+    static const char sixty[] = "123456789012345678901234567890123456789012345678901234567890";
+    cr_autofree char *longer = cr_asprintf("%s%s", sixty, sixty);
+    const char *const words[] = {NULL, "Report", "", longer};
+    for (size_t i = 0; i < cr_array_len(words); i++) {
+        CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of("{name: web-tls}");
+        struct cr_json *secret = tls_secret(leaf, leaf);
+        struct cr_json *annotations = cr_json_object_in(cr_json_edit(secret, "metadata"), "annotations");
+        cr_json_set_string(annotations, "other", "x");
+        if (words[i])
+            cr_json_set_string(annotations, "certroll.dev/on-missing-name", words[i]);
+        CR_CLEANUP(cr_secret_view) struct cr_secret_view *whole = cr_secret_view_read(secret, &defaults, NULL);
+        CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = projected(refs, secret);
+        CR_CLEANUP(cr_secret_view) struct cr_secret_view *cached = cr_secret_reader_view(snapshot->extra, &defaults);
+        assert_null(cr_json_at(snapshot->json, "metadata", "annotations"));
+        cr_autofree char *wanted = words[i] == longer ? cr_asprintf("%s1...", sixty) : cr_strdup_or_null(words[i]);
+        assert_true(cr_streq(whole->on_missing_name, wanted));
+        assert_true(cr_streq(cached->on_missing_name, wanted));
+    }
+}
+
 static void a_policy_that_came_later_finds_no_view(void **state)
 {
     (void)state;
@@ -692,6 +716,7 @@ int main(void)
         cmocka_unit_test(fingerprints_are_those_of_the_certificates),
         cmocka_unit_test(each_policy_sees_the_secret_through_its_own_key_names),
         cmocka_unit_test(a_policy_that_came_later_finds_no_view),
+        cmocka_unit_test(the_annotation_on_missing_names_is_read_and_cut),
         cmocka_unit_test(what_nobody_names_any_more_is_not_read),
         cmocka_unit_test(the_ways_to_read_a_secret_are_bounded_and_those_asked_for_last_stay),
         cmocka_unit_test(all_other_keys_count_unless_the_policy_names_them),

@@ -232,14 +232,17 @@ static void a_name_that_is_only_reported_does_not_count(void **state)
     (void)state;
     char name[] = "nowhere.example";
     struct cr_verify_endpoint endpoint = {.port = 1, .server_name = name};
-    const struct cr_policy_verify verify = {
-        .endpoints = &endpoint, .endpoints_len = 1, .on_missing_name = CR_ON_MISSING_NAME_REPORT};
+    const struct cr_policy_verify verify = {.endpoints = &endpoint, .endpoints_len = 1};
     struct cr_sighting sighting = {.seen = CR_SEEN_LEAF, .at_ms = AT, .leaf = "new"};
-    const struct cr_sightings_input input = {
+    struct cr_sightings_input input = {
         .secret = "web", .leaf = "new", .verify = &verify, .sightings = &sighting, .since_ms = SINCE};
     struct cr_shown_leaf shown;
+    input.on_missing_name = CR_ON_MISSING_NAME_REPORT;
     cr_sightings_judge(&input, &shown);
     assert_int_equal(shown.shown, CR_SHOWN_NEW);
+    input.on_missing_name = CR_ON_MISSING_NAME_HOLD;
+    cr_sightings_judge(&input, &shown);
+    assert_int_equal(shown.shown, CR_SHOWN_UNKNOWN);
 }
 
 int main(void)

@@ -140,6 +140,7 @@ struct play {
     bool gateways_forbidden; /* and whatever else there is none of */
     bool secrets_went_on;    /* since the cache heard of them */
     bool remembers;          /* the policy's own status counts */
+    bool hosts_in_use;
     struct cr_manager *manager;
     struct cr_cache *cache;
     struct cr_client *client;
@@ -292,8 +293,11 @@ static char *run(struct play play)
     struct cr_loop *loop = cr_loop_new();
     play.client = fake_client(loop, test_server_port(server));
     play.manager = cr_manager_new(loop, play.client, NULL, &(struct cr_manager_options){.workers = 1});
-    const struct cr_cache_options options = {
-        .namespaces = &everywhere, .on_policy = on_policy, .on_pod_gone = on_pod_gone, .arg = &play};
+    const struct cr_cache_options options = {.namespaces = &everywhere,
+                                             .hosts_in_use = play.hosts_in_use,
+                                             .on_policy = on_policy,
+                                             .on_pod_gone = on_pod_gone,
+                                             .arg = &play};
     play.cache = cr_cache_new(play.manager, play.client, loop, &options);
     cr_manager_set_reconciler(play.manager, reconcile, &play);
     struct cr_timer *deadline = cr_timer_new(loop, give_up, play.manager);
@@ -529,6 +533,114 @@ static void budgets_and_who_takes_pods_away_under_them(void **state)
     }
 }
 
+/* --- hosts of Ingresses and Gateways --- */
+
+#define INGRESS(name, created, tls) ADDED("{" META(name, created, "") ",\"spec\":{\"tls\":[" tls "]}}")
+#define TLS(secret, hosts)          "{\"secretName\":\"" secret "\",\"hosts\":[" hosts "]}"
+#define NAMES_TWO                                                                                                      \
+    "\"secrets\":[{\"name\":\"s1\"},{\"name\":\"s2\"}],\"consumers\":[{\"name\":\"w\",\"targetRef\":{\"kind\":"        \
+    "\"Deployment\",\"name\":\"web\"}}]"
+
+static const struct frames shown[] = {
+    {"secrets", SECRET("s1", "shop") SECRET("s2", "shop")},
+    {"deployments", USER("web", "s1")},
+    {"daemonsets", ""},
+    {"statefulsets", ""},
+    {"pods", ""},
+    {"ingresses", INGRESS("young", "2", TLS("s1", "\"b\",\"c\"")) INGRESS("old", "1", TLS("s1", "\"a\",\"b\""))
+                      INGRESS("both", "3", TLS("s1", "\"d\"") "," TLS("s2", "\"e\"") "," TLS("s3", "\"f\""))
+                          INGRESS("other", "1", TLS("s3", "\"x\"")) INGRESS("default", "4", "{\"secretName\":\"s2\"}")},
+    {"gateways",
+     ADDED("{" META("edge", "5", "") ",\"spec\":{\"listeners\":[{\"hostname\":\"*.g\",\"tls\":{\"certificateRefs\":"
+                                     "[{\"name\":\"s2\"}]}}]}}")},
+    {NULL, NULL},
+};
+
+/* "s1: a of Ingress old, ...; s2: ...; 3 objects, 2 hosts more". */
+static char *words_of_hosts(struct cr_gathered *gathered)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    for (size_t i = 0; i < gathered->world.policy->secrets_len; i++) {
+        const struct cr_world_secret *secret = &gathered->secrets[i];
+        cr_buf_printf(&text, "%s%s:", i ? "; " : "", gathered->world.policy->secrets[i].name);
+        if (secret->hosts_len > 10) {
+            cr_buf_printf(&text, " %zu of %s to %s", secret->hosts_len, secret->hosts[0].object,
+                          secret->hosts[secret->hosts_len - 1].object);
+            continue;
+        }
+        for (size_t h = 0; h < secret->hosts_len; h++)
+            cr_buf_printf(&text, "%s %s of %s %s", h ? "," : "", secret->hosts[h].host, secret->hosts[h].kind,
+                          secret->hosts[h].object);
+    }
+    const struct cr_world_beyond *beyond = &gathered->world.beyond;
+    if (beyond->host_objects || beyond->hosts)
+        cr_buf_printf(&text, " | beyond: %zu%s", beyond->host_objects, beyond->hosts ? ", hosts" : "");
+    return cr_buf_steal(&text);
+}
+
+static char *hosts_of(const struct frames *objects_of, bool hosts_in_use)
+{
+    return run((struct play){.policies = POLICY("p", "1", NAMES_TWO, ""),
+                             .of = "p",
+                             .objects = objects_of,
+                             .words = words_of_hosts,
+                             .hosts_in_use = hosts_in_use});
+}
+
+static void hosts_that_show_a_secret_are_names_in_use_where_somebody_looks(void **state)
+{
+    (void)state;
+    cr_autofree char *none = hosts_of(shown, false);
+    assert_string_equal(none, "s1:; s2:");
+    cr_autofree char *all = hosts_of(shown, true);
+    assert_string_equal(all, "s1: a of Ingress old, b of Ingress old, c of Ingress young, d of Ingress both; s2: e of "
+                             "Ingress both, *.g of Gateway edge");
+}
+
+/* So many Ingresses of one Secret, each with so many hosts of its own. */
+static char *hosts_of_many(size_t ingresses, size_t hosts)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf frames = CR_BUF_INIT(0);
+    for (size_t i = 0; i < ingresses; i++) {
+        cr_buf_printf(
+            &frames,
+            "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"i%04zu\",\"uid\":\"u%zu\","
+            "\"resourceVersion\":\"7\"},\"spec\":{\"tls\":[{\"secretName\":\"s1\",\"hosts\":[",
+            i, i);
+        for (size_t h = 0; h < hosts; h++)
+            cr_buf_printf(&frames, "%s\"h%zu.i%zu\"", h ? "," : "", h, i);
+        cr_buf_puts(&frames, "]}]}}}\n");
+    }
+    const struct frames objects_of[] = {{"secrets", SECRET("s1", "shop") SECRET("s2", "shop")},
+                                        {"deployments", USER("web", "s1")},
+                                        {"daemonsets", ""},
+                                        {"statefulsets", ""},
+                                        {"pods", ""},
+                                        {"ingresses", cr_buf_text(&frames)},
+                                        {NULL, NULL}};
+    return hosts_of(objects_of, true);
+}
+
+static void what_a_tenant_can_have_looked_at_is_bounded_and_what_is_not_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t ingresses, hosts;
+        const char *words;
+    } cases[] = {
+        {CR_HOST_OBJECTS_MAX, 1, "s1: 512 of i0000 to i0511; s2:"},
+        {CR_HOST_OBJECTS_MAX + 3, 1, "s1: 512 of i0000 to i0511; s2: | beyond: 3"},
+        {CR_HOSTS_MAX / 100, 100, "s1: 1000 of i0000 to i0009; s2:"},
+        {CR_HOSTS_MAX / 100 + 1, 100, "s1: 1000 of i0000 to i0009; s2: | beyond: 0, hosts"},
+        {1, 400, "s1: 256 of i0000 to i0000; s2: | beyond: 0, hosts"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        cr_autofree char *words = hosts_of_many(cases[i].ingresses, cases[i].hosts);
+        if (!cr_streq(words, cases[i].words))
+            fail_msg("%zu: '%s'", i, words);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -536,6 +648,8 @@ int main(void)
         cmocka_unit_test(pods_that_end_are_known_while_their_containers_may_run),
         cmocka_unit_test(budgets_and_who_takes_pods_away_under_them),
         cmocka_unit_test(a_secret_older_than_a_restart_for_it_is_asked_for),
+        cmocka_unit_test(hosts_that_show_a_secret_are_names_in_use_where_somebody_looks),
+        cmocka_unit_test(what_a_tenant_can_have_looked_at_is_bounded_and_what_is_not_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,7 @@ _HANDSHAKE = "the pod counts as not proved; the condition says so"
 _CLIENT = "the policy's condition says so; nothing is presented"
 _WAITS = "it is got from the API server when it is needed"
 _BUNDLE = "all that is published stays, with the new CAs behind it"
+_HOSTS = "a leaf without the others is not held (`TooManyHosts`); the oldest objects count"
 _REFUSED = "refused, with the place in the text"
 
 _LIMITS = (
@@ -52,6 +53,9 @@ _LIMITS = (
     _Limit("", "bytes of an entry", "pkg/pki/material.c", "MAX_ENTRY", _UNPARSABLE),
     _Limit("", "certificates of a chain", "pkg/pki/material.c", "MAX_CHAIN", _UNPARSABLE),
     _Limit("", "certificates of a bundle", "pkg/pki/material.c", "MAX_TRUST", _UNPARSABLE),
+    _Limit("the Secrets of a policy", "Ingresses and Gateways", "pkg/controllers/hosts_in_use.h", "CR_HOST_OBJECTS_MAX", _HOSTS),
+    _Limit("", "hosts of one of them, for one Secret", "pkg/rotation/usage.h", "CR_USAGE_HOSTS_MAX", _HOSTS),
+    _Limit("", "hosts in use", "pkg/controllers/hosts_in_use.h", "CR_HOSTS_MAX", _HOSTS),
     _Limit("a bundle that is to be published", "signatures checked", "pkg/pki/bundle_cutoff.h", "CR_CUTOFF_SIGNATURES_MAX", _BUNDLE),
     _Limit("", "questions to models of clients", "pkg/pki/bundle_cutoff.h", "CR_CUTOFF_QUESTIONS_MAX", _BUNDLE),
     _Limit("", "looks at a leaf", "pkg/pki/bundle_cutoff.h", "CR_CUTOFF_LOOKS_MAX", _BUNDLE),

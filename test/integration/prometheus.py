@@ -14,17 +14,24 @@ from control_plane import ROOT, ControlPlane, wait_until
 
 sys.path[:0] = [str(ROOT / "hack" / "lib")]
 
+from certroll_dev.demo import programs  # noqa: E402
+
 RULES = ROOT / "manifests" / "components" / "prometheus-rules" / "rules.yaml"
 _ADDRESS = "127.0.0.1:19090"
 _WAIT = "2s"
 _READY_S = 180.0
 
 
+def program(name: str = "prometheus") -> Path:
+    """`prometheus` or `promtool`, of the distribution's package."""
+    return programs.debian(programs.PROMETHEUS).root / "usr" / "bin" / name
+
+
 class Prometheus:
     """One that scrapes an operator at that port and evaluates each second. Use it as a context."""
 
-    def __init__(self, plane: ControlPlane, program: Path, folder: Path, port: int) -> None:
-        self._plane, self._program, self._folder = plane, program, folder
+    def __init__(self, plane: ControlPlane, folder: Path, port: int) -> None:
+        self._plane, self._program, self._folder = plane, program(), folder
         self.scrape(port)
         groups: Any = yaml.safe_load(RULES.read_text())["spec"]
         for group in groups["groups"]:

@@ -22,7 +22,7 @@ from rotations import direct
 
 sys.path[:0] = [str(ROOT / "hack" / "lib")]
 
-from certroll_dev.demo import pki, programs  # noqa: E402
+from certroll_dev.demo import pki  # noqa: E402
 from certroll_dev.demo.api import API  # noqa: E402
 
 _IN_PLACE_S = 30  # after so many seconds the certificate of "in-place" ends, by itself
@@ -46,11 +46,6 @@ _SITUATIONS = {
 }
 
 pytestmark = pytest.mark.timeout(900)
-
-
-@pytest.fixture
-def prometheus(control_plane: ControlPlane, tmp_path: Path) -> Path:
-    return programs.debian(programs.PROMETHEUS).root / "usr" / "bin" / "prometheus"
 
 
 class World:
@@ -171,7 +166,7 @@ def world(control_plane: ControlPlane, namespace: str) -> Iterator[World]:
 
 
 def test_each_alert_fires_in_its_state_and_ends_when_it_is_mended(
-    control_plane: ControlPlane, world: World, namespace: str, prometheus: Path, tmp_path: Path
+    control_plane: ControlPlane, world: World, namespace: str, tmp_path: Path
 ) -> None:
     kubeconfig = account(control_plane, namespace, "operator", [*RULES, LEASES], tmp_path)
     for name in _SITUATIONS:
@@ -181,7 +176,7 @@ def test_each_alert_fires_in_its_state_and_ends_when_it_is_mended(
         for name in _SITUATIONS:
             wait_until(f"{name} to be settled", lambda name=name: world.is_settled(name), _DEADLINE)
         port = next(line["port"] for line in operator.lines("serving") if "/metrics" in line["pages"])
-        with Prometheus(control_plane, prometheus, tmp_path, port) as alerts:
+        with Prometheus(control_plane, tmp_path, port) as alerts:
             wait_until("all to be well", lambda: not alerts.firing(), _DEADLINE)
             _spoil_and_mend(world, alerts)
     finally:

@@ -362,6 +362,67 @@ def test_a_second_writer_is_named_and_the_domain_stops(domains: Domains) -> None
     assert "overwritten" not in object_status(domains.get(), "server")
 
 
+class Renewing:
+    """As cert-manager with a Certificate whose secretName was put back: it renews into the Secret that the domain writes. `insists`: and issues
+    anew whenever that does not hold what it issued last."""
+
+    def __init__(self, domains: Domains, ca: pki.Authority, insists: bool) -> None:
+        self._domains, self._ca, self._insists = domains, ca, insists
+        self.issued: list[bytes] = []
+        self._over = threading.Event()
+        self._issuing = threading.Lock()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Renewing:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def renew(self) -> None:
+        with self._issuing:
+            made = material(self._ca.issue("server"))
+            patch = {"data": {key: base64.b64encode(value).decode() for key, value in made.items()}}
+            target = path("secrets", self._domains.namespace, "server") + "?fieldManager=cert-manager-certificates-issuing"
+            self._domains.api.request("PATCH", target, patch, "application/merge-patch+json")
+            self.issued.append(made["tls.crt"])
+
+    def holds(self) -> bool:
+        with self._issuing:
+            return bool(self.issued) and self._domains.secret("server")["tls.crt"] == self.issued[-1]
+
+    def _run(self) -> None:
+        while not self._over.wait(0.2):
+            if self._insists and self.issued and not self.holds():
+                self.renew()
+
+
+@pytest.mark.parametrize(("insists", "most"), [(False, 2), (True, 2)], ids=["at each renewal", "and whenever it is not its own"])
+def test_a_writer_at_each_renewal_is_named_and_costs_one_issuance_at_most(domains: Domains, insists: bool, most: int) -> None:
+    """The issuer's limits are what such a war would spend: of each renewal after the first two writes there is one."""
+    ca = pki.new_authority(1)
+    settle_mirroring(domains, material(ca.issue("server")))
+    with Watching(domains.api, domains.namespace) as watching, Renewing(domains, ca, insists) as other:
+        other.renew()
+        if not insists:  # it is content with what is put back, until it renews again
+            wait_until("it is put back", lambda: domains.secret("server")["tls.crt"] == domains.secret("source")["tls.crt"])
+            other.renew()
+        found = domains.wait("it is named", lambda domain: conditions(domain)["Degraded"] == ("True", "OtherWriter"))
+        assert "'cert-manager-certificates-issuing' overwrites" in message(found, "Degraded")
+        assert conditions(found)["Converged"] == ("False", "OtherWriter")
+        for _ in range(2):
+            before = len(other.issued)
+            other.renew()
+            domains.wait("it is seen", lambda domain, times=before: object_status(domain, "server")["overwritten"]["times"] > times)
+            assert other.holds() and len(other.issued) == before + 1
+        assert len(other.issued) == most + 2
+        moments = list(watching.moments())
+    assert not broken_trust(iter(moments), ["server"])
+    assert len(issued(iter(moments), ["server"])["server"]) == 1 + len(other.issued)
+
+
 def test_a_domain_of_many_large_keys_lets_others_have_its_worker(domains: Domains) -> None:
     """One worker for all of a namespace, and minutes of work for one of its domains."""
     settle_issuing(domains, "server")

@@ -17,11 +17,8 @@ import yaml
 from control_plane import ROOT, ControlPlane, wait_until
 from operators import LEASES, RULES, Operator, account, writes_of
 from paper_pods import PaperPods
+from prometheus import program
 from rotations import Lane, direct, leaves
-
-sys.path[:0] = [str(ROOT / "hack" / "lib")]
-
-from certroll_dev.demo import programs  # noqa: E402
 
 _PAGE = ROOT / "docs" / "metrics.md"
 _RULES = ROOT / "manifests" / "components" / "prometheus-rules" / "rules.yaml"
@@ -68,8 +65,7 @@ def documented() -> dict[str, tuple[str, set[str]]]:
 
 @pytest.fixture(scope="session")
 def promtool() -> Path:
-    """Of Debian's package prometheus, unpacked and not installed."""
-    return programs.debian(programs.PROMETHEUS).root / "usr" / "bin" / "promtool"
+    return program("promtool")
 
 
 def check(promtool: Path, *words: str | Path, input: str | None = None) -> None:

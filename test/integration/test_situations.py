@@ -26,7 +26,7 @@ from situations.table import ALONE, ENDS_IN_PLACE_S, GROUPS, Situation
 sys.path[:0] = [str(ROOT / "hack" / "lib")]
 
 from certroll_dev import situations_docs  # noqa: E402
-from certroll_dev.demo import pki, programs  # noqa: E402
+from certroll_dev.demo import pki  # noqa: E402
 
 _STILL_S = 120.0  # with --write-docs: so long nothing that is said has changed
 _DEADLINE_S = 300.0
@@ -94,7 +94,6 @@ def seen(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory, 
 
 
 def _play(stage: Stage, plane: ControlPlane, folder: Path, known: Table | None) -> Table:
-    program = programs.debian(programs.PROMETHEUS).root / "usr" / "bin" / "prometheus"
     situations = {name: situation for group in GROUPS.values() for name, situation in group.items()}
     found: Table = {}
     with contextlib.ExitStack() as rest:
@@ -104,7 +103,7 @@ def _play(stage: Stage, plane: ControlPlane, folder: Path, known: Table | None) 
                 if situation.settles:
                     stage.places[name].wait_settled()
             stage.bring_about(situations)
-            alerts = rest.enter_context(Prometheus(plane, program, folder, _port(operator)))
+            alerts = rest.enter_context(Prometheus(plane, folder, _port(operator)))
             time.sleep(ENDS_IN_PLACE_S)
             found |= _wait(lambda: stage.look(alerts, situations), known)
         for name, situation in ALONE.items():

@@ -10,9 +10,9 @@
 
 /* Of more objects than STATUS_OBJECTS_MAX the others are listed with what must be remembered alone: what was
  * written and whether it has arrived. */
-enum { CR_DOMAIN_CONDITIONS = 7, CR_DOMAIN_STATUS_OBJECTS_MAX = 100, CR_DOMAIN_CAS_MAX = 16 };
-/* "Ready", "Converged", "Rotating", "Held", "Degraded" (something is refused), "ExpiringSoon", "Distrusted" (only where
- * spec.distrust lists something) */
+enum { CR_DOMAIN_CONDITIONS = 8, CR_DOMAIN_STATUS_OBJECTS_MAX = 100, CR_DOMAIN_CAS_MAX = 16 };
+/* "Ready", "Converged", "Rotating", "Held", "Degraded" (something is refused), "ExpiringSoon", "RetirementPending" (a
+ * CA of before is trusted), "Distrusted" (only where spec.distrust lists something) */
 extern const char *const cr_domain_condition_types[CR_DOMAIN_CONDITIONS];
 
 enum cr_ca_part { CR_CA_NEXT, CR_CA_CURRENT, CR_CA_PREVIOUS };

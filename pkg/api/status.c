@@ -208,7 +208,7 @@ const struct cr_condition *cr_status_condition_get(const struct cr_policy_status
 
 bool cr_condition_is_trouble(const struct cr_condition *condition)
 {
-    if (!condition->reason || cr_streq(condition->type, "Rotating"))
+    if (!condition->reason || cr_streq(condition->type, "Rotating") || cr_streq(condition->type, "RetirementPending"))
         return false;
     bool should_be = cr_streq(condition->type, "Ready") || cr_streq(condition->type, "Converged") ||
                      cr_streq(condition->type, "Distrusted");

@@ -215,8 +215,8 @@ void cr_status_condition(struct cr_policy_status *status, const char *type, bool
 void cr_status_condition_unknown(struct cr_policy_status *status, const char *type, const char *reason,
                                  const char *message, int64_t generation, int64_t now_ms);
 const struct cr_condition *cr_status_condition_get(const struct cr_policy_status *status, const char *type);
-/* Whether a person should know of it: Ready, Converged and Distrusted when they are not True, of the others but
- * Rotating those that are. One that is not set is no trouble. */
+/* Whether a person should know of it: Ready, Converged and Distrusted when they are not True; of the others those that
+ * are True, except Rotating and RetirementPending. One that is not set is no trouble. */
 bool cr_condition_is_trouble(const struct cr_condition *condition);
 /* The reason of the first of Ready, Degraded, ExpiringSoon, Conflict and Blocked that is trouble; NULL: none is.
  * Borrowed. */

@@ -255,8 +255,9 @@ static void expiring(struct domain_ctx *ctx)
     cr_buf_dispose(&lines.text);
 }
 
-/* --- CAs that nobody shall trust --- */
+/* --- CAs of before --- */
 
+/* Adds the object's consumers that are not known to have its bundle. */
 static void count_left(const struct domain_ctx *ctx, size_t at, struct cr_strmap *left)
 {
     const struct cr_domain_object *object = &ctx->world->objects[at];
@@ -266,6 +267,75 @@ static void count_left(const struct domain_ctx *ctx, size_t at, struct cr_strmap
         cr_strmap_set(left, key, NULL);
     }
 }
+
+static void add_previous_cas(const struct domain_ctx *ctx, struct lines *lines)
+{
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++) {
+        const struct cr_domain_ca *at_hand = &ctx->world->cas[ca];
+        if (ctx->anywhere[ca] && !ctx->current[ca] && !cr_domain_is_expired(ctx, ca))
+            add_line(lines, cr_asprintf("%s (%.16s…)", cr_or_empty(at_hand->subject), at_hand->fingerprint));
+    }
+}
+
+static size_t count_without_bundle(const struct domain_ctx *ctx)
+{
+    CR_CLEANUP(cr_strmap) struct cr_strmap *consumers = cr_strmap_new(NULL);
+    for (size_t i = 0; i < ctx->world->objects_len; i++)
+        count_left(ctx, i, consumers);
+    return cr_strmap_len(consumers);
+}
+
+static bool was_pending(const struct domain_ctx *ctx)
+{
+    const struct cr_domain_status *status = ctx->world->status;
+    for (size_t i = 0; i < CR_DOMAIN_CONDITIONS; i++)
+        if (cr_streq(cr_domain_condition_types[i], "RetirementPending"))
+            return status->conditions[i].reason && status->conditions[i].status;
+    return false;
+}
+
+static void published_cas_are_pending(struct domain_ctx *ctx, struct lines *cas)
+{
+    static const struct {
+        const char *reason, *when;
+    } rules[] = {
+        [CR_RETIRE_NEXT_ROTATION] = {"NextRotation", "retire: NextRotation drops it with the bundle of the next CA, so "
+                                                     "that no consumer restarts for it alone"},
+        [CR_RETIRE_CONVERGED] = {"NotConverged", "retire: Converged drops it as soon as everything has arrived"},
+        [CR_RETIRE_NEVER] = {"Never", "retire: Never keeps it"},
+    };
+    bool rotates = *ctx->plan->status.rotation;
+    size_t without = count_without_bundle(ctx);
+    cr_autofree char *more =
+        without ? cr_asprintf(" %zu consumers do not have the published bundle yet, and may trust CAs that it lacks.",
+                              without)
+                : cr_strdup("");
+    cr_autofree char *text =
+        cr_asprintf("Trusted beside the CA in use: %s; %s.%s", lines_text(cas),
+                    rotates ? "a rotation is under way" : rules[ctx->world->domain->retire].when, more);
+    set(ctx, "RetirementPending", true, rotates ? "RotationInProgress" : rules[ctx->world->domain->retire].reason,
+        text);
+}
+
+/* False only by evidence: a CA that has gone from the bundles is pending until every consumer is known to have them. */
+static void retirement(struct domain_ctx *ctx)
+{
+    struct lines cas = {0};
+    add_previous_cas(ctx, &cas);
+    size_t without = count_without_bundle(ctx);
+    if (cas.len) {
+        published_cas_are_pending(ctx, &cas);
+    } else if (was_pending(ctx) && (!ctx->trust_arrived || without)) {
+        cr_autofree char *text =
+            cr_asprintf("No bundle has a CA of before any more; %zu consumers may still trust one.", without);
+        set(ctx, "RetirementPending", true, "Arriving", text);
+    } else {
+        set(ctx, "RetirementPending", false, "NothingToRetire", "No bundle has a CA of before.");
+    }
+    cr_buf_dispose(&cas.text);
+}
+
+/* --- CAs that nobody shall trust --- */
 
 static void add_unknown(const struct domain_ctx *ctx, struct lines *lines)
 {
@@ -365,4 +435,5 @@ void cr_domain_plan_conditions(struct domain_ctx *ctx)
     held(ctx);
     degraded(ctx);
     expiring(ctx);
+    retirement(ctx);
 }

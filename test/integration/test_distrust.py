@@ -70,6 +70,22 @@ def test_the_default_breaker_holds_no_rotation(domains: Domains, reader: str) ->
     assert len(consumer["restarts"]) == 3 and consumer["restartSteps"][0].endswith("/TSR")
 
 
+def test_by_default_a_new_ca_takes_two_restarts(domains: Domains, reader: str) -> None:
+    """The CA of before goes with the bundle of the next one. Until then it is trusted, and the domain says so."""
+    settle(domains, {"coalesce": "0s"})
+    assert conditions(domains.get())["RetirementPending"] == ("False", "NothingToRetire")
+    for number in range(1, 4):
+        before = domains.secret("mesh-ca")["tls.crt"]
+        domains.rotate("CA", f"token-{number}")
+        domains.wait_idle(timeout=90)
+        assert restarts(domains) == 2 * number
+        bundle = domains.secret("server")["ca.crt"]
+        assert certificates(bundle) == certificates(domains.secret("mesh-ca")["tls.crt"] + before)
+        rested = domains.get()
+        assert conditions(rested)["RetirementPending"] == ("True", "NextRotation")
+        assert fingerprint(before)[:16] in message(rested, "RetirementPending")
+
+
 def test_a_ca_is_distrusted_whatever_could_hold_it(domains: Domains, reader: str) -> None:
     """Twice in a row, with the default breaker and coalescing, outside of the windows, though the domain keeps CAs for ever."""
     settle(domains, {"windows": [_NEVER_NOW], "breaker": {"restarts": 1}}, retire="Never")

@@ -207,6 +207,68 @@ static void distrusted_is_true_only_when_no_consumer_trusts_it(void **state)
     assert_null(condition(&plan.status, "Distrusted")->reason);
 }
 
+/* --- a CA of before --- */
+
+static void a_ca_of_before_is_pending_while_it_is_trusted(void **state)
+{
+    (void)state;
+    static const struct {
+        struct plan_case c;
+        bool pending;
+        const char *reason, *words;
+    } cases[] = {
+        {{"the present one alone", "issue", "A", {{"a", "1a", "*"}}}, false, "NothingToRetire", "No bundle"},
+        {{"it waits for the next CA", "issue", "aB", {{"ba", "1b", "*"}}},
+         true,
+         "NextRotation",
+         "CA (aaaaaaaaaaaaaaaa"},
+        {{"it stays", "issue never", "aB", {{"ba", "1b", "*"}}}, true, "Never", "CA (aaaaaaaaaaaaaaaa"},
+        {{"the one in use is not of before", "issue staging", "AB", {{"ba", "1a", "*"}}},
+         false,
+         "NothingToRetire",
+         "No bundle"},
+        {{"it ends by itself", "issue expired-a", "aB", {{"ba", "1b", "*"}}}, false, "NothingToRetire", "No bundle"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        CR_CLEANUP(scene) struct scene *s = scene_new(&cases[i].c);
+        CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+        go_on(s, 0, &plan);
+        const struct cr_condition *pending = condition(&plan.status, "RetirementPending");
+        if (pending->status != cases[i].pending || !cr_streq(pending->reason, cases[i].reason) ||
+            !strstr(pending->message, cases[i].words))
+            fail_msg("%s: %d %s: %s", cases[i].c.rule, pending->status, pending->reason, pending->message);
+        assert_false(cr_condition_is_trouble(pending));
+    }
+}
+
+static void a_ca_is_pending_until_every_consumer_has_the_bundle_without_it(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {.spec = "issue converged", .cas = "aB", .objects = {{"ba", "1b", "*"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    go_on(s, 0, &plan);
+    assert_int_equal(plan.writes_len, 1);
+    assert_string_equal(condition(&plan.status, "RetirementPending")->reason, "RotationInProgress");
+    s->bundles[0][1] = false; /* a */
+    s->evidence[0].trust = CR_ARRIVAL_NOT_YET;
+    cr_strvec_add(&s->evidence[0].lack_trust, "policy/web");
+    for (int look = 0; look < 3; look++) { /* the first one records what was written */
+        go_on(s, 1000, &plan);
+        const struct cr_condition *pending = condition(&plan.status, "RetirementPending");
+        assert_true(pending->status);
+        assert_string_equal(pending->reason, "Arriving");
+        assert_non_null(strstr(pending->message, "1 consumers"));
+        assert_int_equal(plan.status.history_len, 0);
+    }
+    s->evidence[0].trust = CR_ARRIVAL_VERIFIED;
+    cr_strvec_dispose(&s->evidence[0].lack_trust);
+    go_on(s, 1000, &plan);
+    assert_false(condition(&plan.status, "RetirementPending")->status);
+    assert_string_equal(condition(&plan.status, "RetirementPending")->reason, "NothingToRetire");
+    assert_int_equal(plan.status.history_len, 1);
+}
+
 static void a_ca_that_was_never_there_is_not_called_gone(void **state)
 {
     (void)state;
@@ -669,6 +731,8 @@ int main(void)
         cmocka_unit_test(what_is_put_back_stays_until_its_source_or_a_person_changes),
         cmocka_unit_test(what_is_refused_is_told_once_and_names_the_object),
         cmocka_unit_test(distrusted_is_true_only_when_no_consumer_trusts_it),
+        cmocka_unit_test(a_ca_of_before_is_pending_while_it_is_trusted),
+        cmocka_unit_test(a_ca_is_pending_until_every_consumer_has_the_bundle_without_it),
         cmocka_unit_test(a_ca_that_was_never_there_is_not_called_gone),
         cmocka_unit_test(a_leaf_that_is_lost_is_named_before_and_after),
         cmocka_unit_test(another_writer_is_counted_by_the_day_until_the_spec_is_edited),

@@ -167,7 +167,7 @@ struct cr_domain_step cr_domain_status_step(struct cr_domain_status *status, con
         return step;
     memcpy(step.restart.rotation, status->rotation, sizeof step.restart.rotation);
     step.distrusts = cr_domain_status_distrusts_since_ms(status) != 0;
-    step.restart.stages = CR_STAGE_BIT(status->stage == CR_STAGE_HELD ? status->held_stage : status->stage);
+    step.restart.restarts = 1;
     return step;
 }
 

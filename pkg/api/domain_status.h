@@ -136,9 +136,9 @@ struct cr_domain_object_status *cr_domain_status_object(struct cr_domain_status 
 /* Found or appended. The pointer holds until the next one is added. */
 struct cr_domain_object_status *cr_domain_status_object_add(struct cr_domain_status *status, const char *kind,
                                                             const char *ns, const char *name);
-/* Which stage of which rotation one version of an object was published for. */
+/* Which rotation one version of an object was published for. */
 struct cr_domain_step {
-    struct cr_restart_step restart; /* one stage */
+    struct cr_restart_step restart; /* one */
     bool distrusts;                 /* for a CA that spec.distrust lists, which somebody trusts still */
     bool awaits_record; /* the domain publishes there, and that version is not on its record: another program has
                          * written it, or the domain has just now */

@@ -93,15 +93,15 @@ enum { CR_WARNING_BITS = 2 };
 const char *cr_warning_name(enum cr_warning_bit bit);
 bool cr_warning_parse(const char *text, enum cr_warning_bit *bit);
 
-/* A restart that stages of one rotation of a trust domain asked for. */
+/* A rotation of a trust domain restarts a workload once for each of its stages (trust, leaf, retirement), which counts
+ * as one restart. */
+enum { CR_RESTARTS_OF_ROTATION_MAX = 3 };
 struct cr_restart_step {
-    char rotation[24]; /* its id, as the domain has it; "": something else asked for it */
-    unsigned stages;   /* CR_STAGE_BIT of each of cr_stage */
+    char rotation[24]; /* its id, as the domain has it; "": something else asked for the restart */
+    int restarts; /* how many restarts for it are counted here as one, 1 to CR_RESTARTS_OF_ROTATION_MAX; 0: of "" */
 };
-#define CR_STAGE_BIT(stage) (1u << (unsigned)(stage))
 
-/* Restarts of one workload by certroll, newest first. Those for the stages of one rotation are one, at the time of the
- * last. */
+/* Restarts of one workload by certroll, newest first. Those for one rotation are one, at the time of the last. */
 enum { CR_RESTART_TIMES_MAX = 5 };
 struct cr_restart_times {
     int64_t at_ms[CR_RESTART_TIMES_MAX];

@@ -217,16 +217,17 @@ static void decode_pods(const struct cr_json *json, struct cr_pod_counts *out)
     out->unknown = count_at(json, "unknown");
 }
 
-/* "id/TS". Whatever is not of this form: no rotation asked for it, so that it counts by itself. */
+/* "id/2". Any other form: no rotation asked for the restart, so it counts by itself. */
 static void decode_step(const char *text, struct cr_restart_step *out)
 {
     size_t len = strcspn(text, "/");
-    if (!len || len >= sizeof out->rotation || strspn(text, "0123456789abcdef") != len)
+    if (!len || len >= sizeof out->rotation || strspn(text, "0123456789abcdef") != len || strlen(text) != len + 2)
+        return;
+    int restarts = text[len + 1] - '0';
+    if (restarts < 1 || restarts > CR_RESTARTS_OF_ROTATION_MAX)
         return;
     memcpy(out->rotation, text, len);
-    for (int stage = 0; stage < CR_STAGE_HELD; stage++)
-        if (strchr(text + len, *cr_stage_name((enum cr_stage)stage)))
-            out->stages |= CR_STAGE_BIT(stage);
+    out->restarts = restarts;
 }
 
 static void decode_restarts(const struct cr_json *json, struct cr_restart_times *out)

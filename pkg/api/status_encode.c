@@ -236,16 +236,13 @@ static void encode_target(struct cr_json *object, const struct cr_consumer_statu
     cr_status_set_text(target, "name", consumer->target, WORD_MAX);
 }
 
-/* "id/TS", by the first letters of the stages; "" where no rotation asked for the restart. */
+/* "id/2": two restarts for that rotation; "" where no rotation asked for the restart. */
 static void add_step(struct cr_json *array, const struct cr_restart_step *step)
 {
-    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    char text[sizeof step->rotation + 16] = "";
     if (*step->rotation)
-        cr_buf_printf(&text, "%s/", step->rotation);
-    for (int stage = 0; *step->rotation && stage < CR_STAGE_HELD; stage++)
-        if (step->stages & CR_STAGE_BIT(stage))
-            cr_buf_printf(&text, "%c", *cr_stage_name((enum cr_stage)stage));
-    cr_json_add_string(array, cr_buf_text(&text));
+        snprintf(text, sizeof text, "%s/%d", step->rotation, step->restarts);
+    cr_json_add_string(array, text);
 }
 
 /* Of what is left out nobody knows then that a rotation asked for it: it counts by itself. */

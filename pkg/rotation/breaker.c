@@ -24,29 +24,17 @@ int64_t cr_breaker_ends_ms(struct cr_breaker rule, const struct cr_restart_times
     return first_ms ? first_ms + rule.within_ms : 0;
 }
 
-/* --- the stages of one rotation --- */
+/* --- the restarts of one rotation --- */
 
-enum {
-    ALL_STAGES = CR_STAGE_BIT(CR_STAGE_TRUSTING) | CR_STAGE_BIT(CR_STAGE_SWITCHING) | CR_STAGE_BIT(CR_STAGE_RETIRING)
-};
-
-/* The restart that stands for others of that rotation, and for fewer than there are stages, from this one on; len:
- * there is none. */
+/* The restart that stands for others of that rotation, and may stand for one more, from this one on; len: there is
+ * none. */
 static size_t find_rotation(const struct cr_restart_times *restarts, size_t from, const struct cr_restart_step *step)
 {
     size_t i = from;
     while (i < restarts->len && (!*step->rotation || strcmp(restarts->steps[i].rotation, step->rotation) != 0 ||
-                                 (restarts->steps[i].stages & ALL_STAGES) == ALL_STAGES))
+                                 restarts->steps[i].restarts >= CR_RESTARTS_OF_ROTATION_MAX))
         i++;
     return i;
-}
-
-/* A domain that has just published writes down that its stage is the one before, until there is evidence of the new
- * one. Then the first stage that nothing stands for yet. */
-static unsigned add_stage(unsigned stages, unsigned stage)
-{
-    unsigned missing = ALL_STAGES & ~stages;
-    return stages | (stages & stage ? missing & -missing : stage);
 }
 
 bool cr_breaker_continues(const struct cr_restart_times *restarts, const struct cr_restart_step *step)
@@ -54,7 +42,7 @@ bool cr_breaker_continues(const struct cr_restart_times *restarts, const struct 
     return find_rotation(restarts, 0, step) < restarts->len;
 }
 
-/* Takes the one that stands for others of that rotation out, from this one on. Answers the stages of both. */
+/* Takes the one that stands for others of that rotation out, from this one on. Returns both as one. */
 static struct cr_restart_step take_rotation(struct cr_restart_times *restarts, size_t from,
                                             const struct cr_restart_step *step)
 {
@@ -62,7 +50,7 @@ static struct cr_restart_step take_rotation(struct cr_restart_times *restarts, s
     size_t i = find_rotation(restarts, from, step);
     if (i == restarts->len)
         return both;
-    both.stages = add_stage(restarts->steps[i].stages, step->stages);
+    both.restarts += restarts->steps[i].restarts;
     restarts->len--;
     memmove(&restarts->at_ms[i], &restarts->at_ms[i + 1], (restarts->len - i) * sizeof restarts->at_ms[0]);
     memmove(&restarts->steps[i], &restarts->steps[i + 1], (restarts->len - i) * sizeof restarts->steps[0]);

@@ -1,7 +1,7 @@
 /* The circuit breaker of restarts: a Secret that flaps must not restart a workload again and again. What a trust domain
- * publishes in the stages of one rotation is no flapping: the restarts for these count once, as many as there are
- * stages. Further ones count again, so there are never more than three in the place of one. Pure. Times are wall clock,
- * in milliseconds; those of restarts are by the clock of whichever replica did them. */
+ * publishes in one rotation is no flapping: up to CR_RESTARTS_OF_ROTATION_MAX restarts for it count as one. Further
+ * ones count again. Pure. Times are wall clock, in milliseconds; those of restarts are by the clock of the replica that
+ * did them. */
 #ifndef CR_ROTATION_BREAKER_H
 #define CR_ROTATION_BREAKER_H
 
@@ -18,8 +18,7 @@
  * time says nothing. */
 int64_t cr_breaker_ends_ms(struct cr_breaker rule, const struct cr_restart_times *restarts, int64_t now_ms);
 
-/* A restart for this stage of a rotation counts together with one for its other stages that is in the list: it makes
- * the list no longer. */
+/* A restart for this rotation counts together with one for it that is in the list: it makes the list no longer. */
 bool cr_breaker_continues(const struct cr_restart_times *restarts, const struct cr_restart_step *step);
 
 /* A trust domain writes down what it has published within moments: so long what the last restart was for may become
@@ -29,10 +28,10 @@ bool cr_breaker_may_be_told(const struct cr_restart_times *restarts, int64_t now
 
 /* Puts the last restart of a workload first, unless it is there already or is older than the last one known (somebody
  * put back an older pod template; but one that is known and later than now was by another clock, and any other follows
- * it). step: the one stage of a rotation that it was for; it takes the place of the restart for the rotation's other
- * stages. Of one that is there already it may have become known what it was for. The oldest beyond rule.restarts go,
- * and only these: one that does not count now stays in the list. With a rule.within_ms of 0 the list stays as it is.
- * last_ms 0: there is none. True: the list is another one. */
+ * it). step: the rotation that it was for, once; it takes the place of an earlier restart for that rotation. Of one
+ * that is there already it may have become known what it was for. The oldest beyond rule.restarts go, and only these:
+ * one that does not count now stays in the list. With a rule.within_ms of 0 the list stays as it is. last_ms 0: there
+ * is none. True: the list is another one. */
 bool cr_breaker_note(struct cr_breaker rule, int64_t last_ms, const struct cr_restart_step *step, int64_t now_ms,
                      struct cr_restart_times *restarts);
 

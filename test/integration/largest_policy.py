@@ -7,7 +7,7 @@ _WHOLE, IN_FORCE = 100, 512  # consumers told of in full; all that there may be,
 _HEX = "f" * 64
 _TIME = "2026-11-21T06:10:21Z"
 _RESTARTS = ["2026-11-21T06:10:21.123000Z"] * 5
-_STEPS = ["0a1b2c3d4e5f/TSR"] * 5
+_STEPS = ["0a1b2c3d4e5f/3"] * 5
 _VERIFICATION = {"of": "f" * 16, "at": _TIME, "until": _TIME}
 
 

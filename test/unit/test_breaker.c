@@ -94,67 +94,42 @@ static void a_restart_is_counted_once_and_no_more_than_are_asked_for(void **stat
     }
 }
 
-/* --- the stages of one rotation --- */
+/* --- the restarts of one rotation --- */
 
-enum {
-    TRUST = CR_STAGE_BIT(CR_STAGE_TRUSTING),
-    LEAF = CR_STAGE_BIT(CR_STAGE_SWITCHING),
-    RETIRE = CR_STAGE_BIT(CR_STAGE_RETIRING)
-};
-
-struct play {
-    const char *rotation; /* NULL: nobody's */
-    unsigned stage;
-};
-
-static struct cr_restart_step step_of(const struct play *play)
+/* NULL: for no rotation. */
+static struct cr_restart_step step_of(const char *rotation)
 {
-    struct cr_restart_step step = {.stages = play->stage};
-    snprintf(step.rotation, sizeof step.rotation, "%s", cr_or_empty(play->rotation));
+    struct cr_restart_step step = {.restarts = rotation ? 1 : 0};
+    snprintf(step.rotation, sizeof step.rotation, "%s", cr_or_empty(rotation));
     return step;
 }
 
 /* A restart each second, of which the breaker lets three go. */
-static void the_stages_of_one_rotation_count_once(void **state)
+static void the_restarts_of_one_rotation_count_once(void **state)
 {
     (void)state;
     static const struct {
         const char *rule;
-        struct play plays[9];
-        int done; /* of the first that is held */
+        const char *rotations; /* of each restart, by a letter; -: of none */
+        int done;              /* before the first that is held */
         int counted;
     } cases[] = {
-        {"one rotation", {{"a1", TRUST}, {"a1", LEAF}, {"a1", RETIRE}}, 3, 1},
-        {"and three",
-         {{"a1", TRUST},
-          {"a1", LEAF},
-          {"a1", RETIRE},
-          {"a2", TRUST},
-          {"a2", LEAF},
-          {"a2", RETIRE},
-          {"a3", TRUST},
-          {"a3", LEAF},
-          {"a3", RETIRE}},
-         9,
-         3},
-        {"a fourth is held", {{"a1", TRUST}, {"a2", TRUST}, {"a3", TRUST}, {"a4", TRUST}}, 3, 3},
-        {"what has begun goes on",
-         {{"a1", TRUST}, {NULL, 0}, {NULL, 0}, {"a1", LEAF}, {"a1", RETIRE}, {NULL, 0}},
-         5,
-         3},
-        {"two rotations at a time", {{"a1", TRUST}, {"b1", TRUST}, {"a1", LEAF}, {"b1", LEAF}, {"b1", RETIRE}}, 5, 2},
-        {"a stage may be named late, and then the same twice", {{"a1", LEAF}, {"a1", LEAF}, {"a1", LEAF}}, 3, 1},
-        {"what goes on for ever counts again", {{"a1", LEAF}, {"a1", LEAF}, {"a1", LEAF}, {"a1", LEAF}}, 4, 2},
-        {"of nobody's rotation", {{NULL, TRUST}, {NULL, LEAF}, {NULL, RETIRE}, {NULL, TRUST}}, 3, 3},
+        {"one rotation", "aaa", 3, 1},
+        {"and three", "aaabbbccc", 9, 3},
+        {"a fourth is held", "abcd", 3, 3},
+        {"what has begun goes on", "a--aa-", 5, 3},
+        {"two rotations at a time", "ababb", 5, 2},
+        {"what goes on for ever counts again", "aaaa", 4, 2},
+        {"of no rotation", "----", 3, 3},
     };
     const struct cr_breaker rule = {.restarts = 3, .within_ms = 3600 * 1000};
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct cr_restart_times known = {0};
         int done = 0;
-        for (; done < (int)cr_array_len(cases[i].plays) && (cases[i].plays[done].rotation || done < cases[i].done);
-             done++) {
+        for (; cases[i].rotations[done]; done++) {
             int64_t now_ms = (NOW + done) * INT64_C(1000);
-            struct cr_restart_step step = step_of(&cases[i].plays[done]);
+            char letter[] = {cases[i].rotations[done], '\0'};
+            struct cr_restart_step step = step_of(*letter == '-' ? NULL : letter);
             if (cr_breaker_ends_ms(rule, &known, now_ms) && !cr_breaker_continues(&known, &step))
                 break;
             if (!cr_breaker_note(rule, now_ms, &step, now_ms, &known) || known.at_ms[0] != now_ms)
@@ -165,12 +140,11 @@ static void the_stages_of_one_rotation_count_once(void **state)
     }
 }
 
-/* At most one restart for each stage stands behind one that counts. */
+/* At most three restarts stand behind one that counts. */
 static void no_order_of_steps_restarts_without_end(void **state)
 {
     (void)state;
-    static const struct play plays[] = {{NULL, 0},     {"a1", TRUST}, {"a1", LEAF},  {"a1", RETIRE},
-                                        {"b1", TRUST}, {"b1", LEAF},  {"b1", RETIRE}};
+    static const char *const rotations[] = {NULL, "a1", "a1", "a1", "b1", "b1", "b1"};
     for (int limit = 1; limit <= CR_RESTART_TIMES_MAX; limit++) {
         const struct cr_breaker rule = {.restarts = limit, .within_ms = 3600 * 1000};
         struct cr_restart_times known = {0};
@@ -178,7 +152,7 @@ static void no_order_of_steps_restarts_without_end(void **state)
         uint32_t dice = 1;
         for (int i = 0; i < 3000; i++) {
             dice = dice * 1103515245u + 12345u;
-            struct cr_restart_step step = step_of(&plays[dice / 65536 % cr_array_len(plays)]);
+            struct cr_restart_step step = step_of(rotations[dice / 65536 % cr_array_len(rotations)]);
             int64_t now_ms = (NOW + i) * INT64_C(1000);
             if (cr_breaker_ends_ms(rule, &known, now_ms) && !cr_breaker_continues(&known, &step))
                 continue;
@@ -194,20 +168,19 @@ static void what_a_restart_was_for_may_be_told_later(void **state)
 {
     (void)state;
     const struct cr_breaker rule = {.restarts = 3, .within_ms = 3600 * 1000};
-    const struct cr_restart_step trust = step_of(&(struct play){"a1", TRUST});
-    const struct cr_restart_step leaf = step_of(&(struct play){"a1", LEAF});
+    const struct cr_restart_step rotation = step_of("a1");
     struct cr_restart_times known = {0};
     assert_true(cr_breaker_note(rule, 1000, &nothing, 9000, &known));
-    assert_true(cr_breaker_note(rule, 1000, &trust, 9000, &known));
-    assert_false(cr_breaker_note(rule, 1000, &trust, 9000, &known));
+    assert_true(cr_breaker_note(rule, 1000, &rotation, 9000, &known));
+    assert_false(cr_breaker_note(rule, 1000, &rotation, 9000, &known));
     assert_true(cr_breaker_note(rule, 2000, &nothing, 9000, &known));
     assert_int_equal(known.len, 2);
-    assert_true(cr_breaker_note(rule, 2000, &leaf, 9000, &known));
+    assert_true(cr_breaker_note(rule, 2000, &rotation, 9000, &known));
     assert_int_equal(known.len, 1);
     assert_int_equal(known.at_ms[0], 2000);
-    assert_int_equal(known.steps[0].stages, TRUST | LEAF);
+    assert_int_equal(known.steps[0].restarts, 2);
     /* And not another one afterwards. */
-    assert_false(cr_breaker_note(rule, 2000, &(struct cr_restart_step){"b1", TRUST}, 9000, &known));
+    assert_false(cr_breaker_note(rule, 2000, &(struct cr_restart_step){"b1", 1}, 9000, &known));
 }
 
 int main(void)
@@ -215,7 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(restarts_of_a_while_hold_the_next_one),
         cmocka_unit_test(a_restart_is_counted_once_and_no_more_than_are_asked_for),
-        cmocka_unit_test(the_stages_of_one_rotation_count_once),
+        cmocka_unit_test(the_restarts_of_one_rotation_count_once),
         cmocka_unit_test(no_order_of_steps_restarts_without_end),
         cmocka_unit_test(what_a_restart_was_for_may_be_told_later),
     };

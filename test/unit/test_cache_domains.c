@@ -223,7 +223,7 @@ static void ask_for_steps(struct cr_cache *cache)
 {
     struct cr_domain_step step = cr_cache_domain_step(cache, "a", "wanted", "6");
     assert_string_equal(step.restart.rotation, "0a1b");
-    assert_int_equal(step.restart.stages, CR_STAGE_BIT(CR_STAGE_SWITCHING));
+    assert_int_equal(step.restart.restarts, 1);
     step = cr_cache_domain_step(cache, "a", "wanted", "7"); /* not the domain's, or not on record yet */
     assert_string_equal(step.restart.rotation, "");
     assert_true(step.awaits_record);

@@ -676,7 +676,7 @@ static void the_breaker_ends_by_itself_and_the_newest_change_is_rolled_out_once(
 
 /* What a trust domain publishes, as its status says. The record may come late, or never: then the version is another
  * program's. */
-static void publish(struct town *t, int number, const char *rotation, enum cr_stage stage, bool on_record)
+static void publish(struct town *t, int number, const char *rotation, bool on_record)
 {
     static char version[16]; /* borrowed by the world until the next one */
     char state[16];
@@ -684,36 +684,24 @@ static void publish(struct town *t, int number, const char *rotation, enum cr_st
     snprintf(version, sizeof version, "%d", 1000 + number);
     hold(t, state, version);
     if (on_record)
-        t->secret.step = (struct cr_domain_step){.restart = {.stages = CR_STAGE_BIT(stage)}};
+        t->secret.step = (struct cr_domain_step){.restart = {.restarts = 1}};
     else
         t->secret.step.awaits_record = true;
     if (on_record)
         snprintf(t->secret.step.restart.rotation, sizeof t->secret.step.restart.rotation, "%s", rotation);
 }
 
-/* The domain's record of the stage: there, there with the next look (before, it has the stage before), or not at all.
- */
-enum record { ON_RECORD, STAGE_LATER, NOT_ON_RECORD };
-
 /* Restarts of the first consumer for so many rotations of three stages each, five seconds apart. */
-static size_t rotate(struct town *t, int rotations, enum record record)
+static size_t rotate(struct town *t, int rotations, bool on_record)
 {
-    static const enum cr_stage stages[] = {CR_STAGE_TRUSTING, CR_STAGE_SWITCHING, CR_STAGE_RETIRING};
     struct flapping out = {0};
-    for (int i = 0; i < rotations; i++) {
+    for (int i = 0; i < 3 * rotations; i++) {
         char rotation[16];
-        snprintf(rotation, sizeof rotation, "0a%d", i);
-        for (size_t stage = 0; stage < cr_array_len(stages); stage++) {
-            bool late = record == STAGE_LATER && stage;
-            publish(t, 3 * i + (int)stage, rotation, stages[stage - late], record != NOT_ON_RECORD);
-            if (late)
-                look(t, false, &out);
-            if (late)
-                t->secret.step.restart.stages = CR_STAGE_BIT(stages[stage]);
-            for (int looks = 0; looks < LOOKS; looks++)
-                look(t, false, &out);
-            t->now_ms += 5000;
-        }
+        snprintf(rotation, sizeof rotation, "0a%d", i / 3);
+        publish(t, i, rotation, on_record);
+        for (int looks = 0; looks < LOOKS; looks++)
+            look(t, false, &out);
+        t->now_ms += 5000;
     }
     return out.restarts[0];
 }
@@ -722,7 +710,7 @@ static void three_rotations_of_a_trust_domain_do_not_trip_the_breaker(void **sta
 {
     struct town *t = at_rest(state);
     t->policy->restart.max_concurrent = CONSUMERS;
-    assert_int_equal(rotate(t, 3, ON_RECORD), 9);
+    assert_int_equal(rotate(t, 3, true), 9);
     const struct cr_restart_times *restarts = &cr_status_consumer(&t->status, "x")->restarts;
     assert_int_equal(restarts->len, 3);
     assert_string_equal(restarts->steps[0].rotation, "0a2");
@@ -731,19 +719,11 @@ static void three_rotations_of_a_trust_domain_do_not_trip_the_breaker(void **sta
     assert_int_equal(cr_status_consumer(&t->status, "x")->gate.hold, CR_HOLD_CIRCUIT_BREAKER);
 }
 
-static void a_stage_that_is_recorded_a_moment_later_counts_with_the_others(void **state)
-{
-    struct town *t = at_rest(state);
-    t->policy->restart.max_concurrent = CONSUMERS;
-    assert_int_equal(rotate(t, 3, STAGE_LATER), 9);
-    assert_int_equal(cr_status_consumer(&t->status, "x")->restarts.len, 3);
-}
-
 static void a_fourth_rotation_within_the_time_is_held(void **state)
 {
     struct town *t = at_rest(state);
     t->policy->restart.max_concurrent = CONSUMERS;
-    assert_int_equal(rotate(t, 4, ON_RECORD), 9);
+    assert_int_equal(rotate(t, 4, true), 9);
     assert_int_equal(cr_status_consumer(&t->status, "x")->gate.hold, CR_HOLD_CIRCUIT_BREAKER);
 }
 
@@ -751,7 +731,7 @@ static void what_is_on_no_domains_record_trips_the_breaker(void **state)
 {
     struct town *t = at_rest(state);
     t->policy->restart.max_concurrent = CONSUMERS;
-    assert_int_equal(rotate(t, 3, NOT_ON_RECORD), 3);
+    assert_int_equal(rotate(t, 3, false), 3);
     assert_int_equal(cr_status_consumer(&t->status, "x")->gate.hold, CR_HOLD_CIRCUIT_BREAKER);
     /* The domain's record may come within a moment, of which nobody tells. */
     assert_in_range(plan(t)->restart_after_ms, 1, 500);
@@ -767,7 +747,7 @@ static void the_distrust_of_a_ca_is_held_by_no_default(void **state)
     flap(t, false);
     t->policy->restart.coalesce_ms = 3600 * 1000;
     struct flapping out = {0};
-    publish(t, 200, "0a1", CR_STAGE_TRUSTING, true);
+    publish(t, 200, "0a1", true);
     look(t, false, &out);
     assert_int_equal(out.restarts[0], 0);
     t->secret.step.distrusts = true;
@@ -785,11 +765,10 @@ static void a_record_that_comes_after_the_restart_is_in_time(void **state)
     struct town *t = at_rest(state);
     t->policy->restart.max_concurrent = CONSUMERS;
     struct flapping out = {0};
-    static const enum cr_stage stages[] = {CR_STAGE_TRUSTING, CR_STAGE_SWITCHING, CR_STAGE_RETIRING};
     for (int i = 0; i < 3; i++) {
-        publish(t, i, "0a1", stages[i], false);
+        publish(t, i, "0a1", false);
         look(t, false, &out);
-        publish(t, i, "0a1", stages[i], true);
+        publish(t, i, "0a1", true);
         look(t, false, &out);
         t->now_ms += 5000;
     }
@@ -933,7 +912,6 @@ int main(void)
         TOWN_TEST(a_restart_is_on_record_before_the_next_overwrites_it),
         TOWN_TEST(the_breaker_ends_by_itself_and_the_newest_change_is_rolled_out_once),
         TOWN_TEST(three_rotations_of_a_trust_domain_do_not_trip_the_breaker),
-        TOWN_TEST(a_stage_that_is_recorded_a_moment_later_counts_with_the_others),
         TOWN_TEST(a_fourth_rotation_within_the_time_is_held),
         TOWN_TEST(what_is_on_no_domains_record_trips_the_breaker),
         TOWN_TEST(a_record_that_comes_after_the_restart_is_in_time),

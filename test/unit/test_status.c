@@ -140,10 +140,8 @@ static void fill(struct cr_policy_status *status)
     consumer->restarted_generation = 7;
     consumer->evicted_until_ms = NOW - 1000;
     cr_strset(&consumer->evicting, "uid-of-a-pod");
-    consumer->restarts = (struct cr_restart_times){
-        .at_ms = {NOW + 789, NOW},
-        .steps = {[1] = {"0a1b2c3d4e5f", CR_STAGE_BIT(CR_STAGE_TRUSTING) | CR_STAGE_BIT(CR_STAGE_SWITCHING)}},
-        .len = 2};
+    consumer->restarts =
+        (struct cr_restart_times){.at_ms = {NOW + 789, NOW}, .steps = {[1] = {"0a1b2c3d4e5f", 2}}, .len = 2};
     cr_strvec_add(&consumer->examples, "rate-limit-1: serves the old leaf");
     consumer->verification = (struct cr_verification){.of = "00c0ffee00c0ffee", .at_ms = NOW, .until_ms = NOW - 1000};
     cr_status_condition(status, "Ready", true, "Watching", "all is watched", 4, NOW);
@@ -571,9 +569,7 @@ static void add_big_consumer(struct cr_policy_status *status, unsigned number, u
     consumer->last_restart_ms = consumer->since_ms = NOW;
     for (; consumer->restarts.len < CR_RESTART_TIMES_MAX; consumer->restarts.len++) {
         consumer->restarts.at_ms[consumer->restarts.len] = NOW;
-        consumer->restarts.steps[consumer->restarts.len] = (struct cr_restart_step){
-            "0a1b2c3d4e5f",
-            CR_STAGE_BIT(CR_STAGE_TRUSTING) | CR_STAGE_BIT(CR_STAGE_SWITCHING) | CR_STAGE_BIT(CR_STAGE_RETIRING)};
+        consumer->restarts.steps[consumer->restarts.len] = (struct cr_restart_step){"0a1b2c3d4e5f", 3};
     }
     consumer->verification =
         (struct cr_verification){.of = "0123456789abcdef", .since_ms = NOW, .at_ms = NOW, .until_ms = NOW};

@@ -457,12 +457,19 @@ def test_a_whole_uninstall_leaves_nothing_but_what_is_the_users(
     there = {name: value for name, value in _user_data(cluster).items() if name != "namespace" and "Policy/" not in name}
     installer.end()
     operator.install()
-    cluster.kubectl("delete", "--ignore-not-found", "-k", str(operator.overlay))
+    try:
+        cluster.kubectl("delete", "--ignore-not-found", "-k", str(operator.overlay))
+        _assert_only_user_data_is_left(cluster, set(there))
+    finally:
+        workloads.install_crds(cluster)  # other tests have them from their first one on
+
+
+def _assert_only_user_data_is_left(cluster: LocalCluster, there: set[str]) -> None:
     left = cluster.kubectl("get", f"{_KINDS},customresourcedefinitions,namespaces,leases,secrets", "-A", "-o", "name").split()
     others = (_SHOP, f"namespace/{pki.NAMESPACE}")
     assert not [name for name in left if "certroll" in name and not name.endswith(others)], left
     kept = json.loads(cluster.kubectl("-n", _SHOP, "get", "secrets,configmaps,deployments,services,poddisruptionbudgets", "-o", "json"))
-    assert {f"{o['kind']}/{o['metadata']['name']}" for o in kept["items"]} == set(there)
+    assert {f"{o['kind']}/{o['metadata']['name']}" for o in kept["items"]} == there
 
 
 _KINDS = (

@@ -575,15 +575,19 @@ static char *words_of_hosts(struct cr_gathered *gathered)
     const struct cr_world_beyond *beyond = &gathered->world.beyond;
     if (beyond->host_objects || beyond->hosts)
         cr_buf_printf(&text, " | beyond: %zu%s", beyond->host_objects, beyond->hosts ? ", hosts" : "");
+    if (beyond->unseen)
+        cr_buf_printf(&text, " | %.*s", (int)(strstr(beyond->unseen, ":") - beyond->unseen), beyond->unseen);
     return cr_buf_steal(&text);
 }
 
+/* Nobody may list what is not there. */
 static char *hosts_of(const struct frames *objects_of, bool hosts_in_use)
 {
     return run((struct play){.policies = POLICY("p", "1", NAMES_TWO, ""),
                              .of = "p",
                              .objects = objects_of,
                              .words = words_of_hosts,
+                             .gateways_forbidden = true,
                              .hosts_in_use = hosts_in_use});
 }
 
@@ -595,6 +599,8 @@ static void hosts_that_show_a_secret_are_names_in_use_where_somebody_looks(void 
     cr_autofree char *all = hosts_of(shown, true);
     assert_string_equal(all, "s1: a of Ingress old, b of Ingress old, c of Ingress young, d of Ingress both; s2: e of "
                              "Ingress both, *.g of Gateway edge");
+    cr_autofree char *unseen = hosts_of(objects, true);
+    assert_string_equal(unseen, "s1:; s2: | Hosts in use of kind Gateway cannot be seen");
 }
 
 /* So many Ingresses of one Secret, each with so many hosts of its own. */
@@ -617,6 +623,7 @@ static char *hosts_of_many(size_t ingresses, size_t hosts)
                                         {"statefulsets", ""},
                                         {"pods", ""},
                                         {"ingresses", cr_buf_text(&frames)},
+                                        {"gateways", ""},
                                         {NULL, NULL}};
     return hosts_of(objects_of, true);
 }

@@ -401,6 +401,19 @@ static void distrusted_is_under_way(struct domain_ctx *ctx)
     cr_buf_dispose(&lines.text);
 }
 
+/* What nobody has seen is not claimed as if it had been. Owned; "": all was seen. */
+static char *say_inferred_trust(const struct domain_ctx *ctx)
+{
+    const struct cr_domain_status *status = &ctx->plan->status;
+    size_t inferred = 0;
+    for (size_t i = 0; i < status->objects_len; i++)
+        inferred += cr_streq(status->objects[i].trust_evidence, "Inferred");
+    return inferred ? cr_asprintf(" Of %zu of %zu objects that is inferred from pod starts, reload delays or time, not "
+                                  "observed; evidence.trust: Verified waits for what is seen.",
+                                  inferred, status->objects_len)
+                    : cr_strdup("");
+}
+
 /* True only by evidence: every object that the domain publishes, or has published, is without them, and every consumer
  * is known to have that. */
 static void distrusted(struct domain_ctx *ctx)
@@ -417,7 +430,8 @@ static void distrusted(struct domain_ctx *ctx)
     add_unknown(ctx, &lines);
     bool unknown = lines.len > 0;
     add_lost(ctx, &lines);
-    cr_autofree char *text = cr_asprintf("In no bundle, and no consumer trusts what is listed.%s%s",
+    cr_autofree char *how = say_inferred_trust(ctx);
+    cr_autofree char *text = cr_asprintf("In no bundle, and no consumer trusts what is listed.%s%s%s", how,
                                          lines.len ? " Lost with it: " : "", lines_text(&lines));
     if (unknown)
         set(ctx, "Distrusted", false, "UnknownCA", lines_text(&lines));

@@ -186,12 +186,14 @@ static void distrusted_is_true_only_when_no_consumer_trusts_it(void **state)
     assert_non_null(strstr(distrusted->message, "1 of 2 objects, 1 consumers are left."));
     assert_non_null(strstr(distrusted->message, "web is Restarting"));
     assert_int_equal(plan.status.distrusted[0].gone_ms, 0);
+    s->evidence[0].trust = CR_ARRIVAL_VERIFIED;
     s->evidence[1].trust = CR_ARRIVAL_INFERRED;
     go_on(s, 1000, &plan);
     assert_true(has_event(&plan, "Distrusted"));
     distrusted = condition(&plan.status, "Distrusted");
     assert_true(distrusted->status);
     assert_string_equal(distrusted->reason, "Gone");
+    assert_non_null(strstr(distrusted->message, "Of 1 of 2 objects that is inferred from pod starts"));
     /* Somebody puts it back: it goes again, and is not called gone meanwhile. */
     s->bundles[0][1] = true;
     go_on(s, 1000, &plan);

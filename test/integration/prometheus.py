@@ -64,10 +64,10 @@ class Prometheus:
         self._process.wait()
 
     def firing(self) -> set[tuple[str, str]]:
-        """Name, without `Certroll`, and of which policy."""
+        """Name, without `Certroll`, and of which policy or trust domain."""
         answer = json.loads(self._get("/api/v1/alerts").stdout)
         alerts = [each["labels"] for each in answer["data"]["alerts"] if each["state"] == "firing"]
-        return {(labels["alertname"].removeprefix("Certroll"), labels.get("policy", "")) for labels in alerts}
+        return {(labels["alertname"].removeprefix("Certroll"), labels.get("policy", labels.get("domain", ""))) for labels in alerts}
 
     def _get(self, path: str) -> Any:
         return self._plane.run("curl", "-sSf", "--max-time", "10", f"http://{_ADDRESS}{path}", check=False)

@@ -49,7 +49,8 @@ class Stage:
     @contextlib.contextmanager
     def operator(self) -> Iterator[Operator]:
         namespace = self.ground.namespace
-        operator = Operator(self._plane, namespace, "operator", self._kubeconfig, self._folder, f"--operator-namespace={namespace}")
+        flags = (f"--operator-namespace={namespace}", "--hosts-in-use")
+        operator = Operator(self._plane, namespace, "operator", self._kubeconfig, self._folder, *flags)
         try:
             operator.wait_line("serving")
             yield operator
@@ -58,7 +59,7 @@ class Stage:
 
     def begin(self, situations: Mapping[str, Situation]) -> None:
         for name, situation in situations.items():
-            place = self.places[name] = Place(self.ground, name)
+            place = self.places[name] = situation.place(self.ground, name)
             situation.begin(place)
 
     def bring_about(self, situations: Mapping[str, Situation]) -> None:
@@ -70,9 +71,18 @@ class Stage:
 
     def look(self, alerts: Prometheus, names: Mapping[str, Situation]) -> Table:
         api, namespace = self.ground.api, self.ground.namespace
-        policies = {each["metadata"]["name"]: each for each in api.list("certrotationpolicies", namespace)}
+        kinds = {self.places[name].kind for name in names}
+        told = {(kind, each["metadata"]["name"]): each for kind in kinds for each in api.list(kind, namespace)}
         events, firing = api.list("events", namespace), alerts.firing()
-        return {name: look(self.places[name], policies[name], firing, events) for name in names}
+        for name in names:
+            self.places[name].look()
+        return {name: look(self.places[name], told[self.places[name].kind, name], firing, events) for name in names}
+
+
+def _chosen(request: pytest.FixtureRequest) -> set[str]:
+    """The situations of the tests of this run (-k): no others are played."""
+    params = [item.callspec.params for item in request.session.items if isinstance(item, pytest.Function) and item.module is request.module]
+    return {str(each["name"]).removeprefix(_AGAIN) for each in params}
 
 
 @pytest.fixture(scope="module")
@@ -88,30 +98,31 @@ def seen(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory, 
             authority, other = pki.new_authority(1), pki.new_authority(2)
             with ServingPods(control_plane, api, namespace, authority) as pods:
                 stage = Stage(control_plane, Ground(control_plane, api, namespace, pods, authority, other), kubeconfig, folder)
-                return _play(stage, control_plane, folder, known)
+                return _play(stage, control_plane, folder, known, _chosen(request))
     finally:
         control_plane.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
-def _play(stage: Stage, plane: ControlPlane, folder: Path, known: Table | None) -> Table:
-    situations = {name: situation for group in GROUPS.values() for name, situation in group.items()}
+def _play(stage: Stage, plane: ControlPlane, folder: Path, known: Table | None, chosen: set[str]) -> Table:
+    situations = {name: situation for group in GROUPS.values() for name, situation in group.items() if name in chosen}
+    alone = {name: situation for name, situation in ALONE.items() if name in chosen}
     found: Table = {}
     with contextlib.ExitStack() as rest:
         with stage.operator() as operator:
-            stage.begin(situations | ALONE)
-            for name, situation in ALONE.items():
+            stage.begin(situations | alone)
+            for name, situation in alone.items():
                 if situation.settles:
                     stage.places[name].wait_settled()
             stage.bring_about(situations)
             alerts = rest.enter_context(Prometheus(plane, folder, _port(operator)))
             time.sleep(ENDS_IN_PLACE_S)
             found |= _wait(lambda: stage.look(alerts, situations), known)
-        for name, situation in ALONE.items():
+        for name, situation in alone.items():
             situation.then(stage.places[name])
-        found |= _wait(lambda: stage.look(alerts, ALONE), known)
+        found |= _wait(lambda: stage.look(alerts, alone), known)
         with stage.operator() as operator:
             alerts.scrape(_port(operator))
-            found |= _wait(lambda: {_AGAIN + name: each for name, each in stage.look(alerts, ALONE).items()}, known)
+            found |= _wait(lambda: {_AGAIN + name: each for name, each in stage.look(alerts, alone).items()}, known)
     return found
 
 
@@ -141,7 +152,7 @@ def _known() -> Table:
 @pytest.fixture(scope="module", autouse=True)
 def written(request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--write-docs"):
-        table: Table = request.getfixturevalue("seen")
+        table: Table = _known() | request.getfixturevalue("seen")
         about = {group: {name: each.what for name, each in situations.items()} for group, situations in GROUPS.items()}
         about |= {"No operator": {name: each.what for name, each in ALONE.items()}}
         about |= {"The operator is back": {_AGAIN + name: each.what for name, each in ALONE.items()}}

@@ -176,14 +176,19 @@ static size_t said(const struct cluster *c, const char *reason)
     return count;
 }
 
-/* Two leaves at rest, the first for www.example, the second for admin.example. */
-static void settle(struct cluster *c)
+/* Two leaves at rest, the first for these names, the second for admin.example. */
+static void settle_with(struct cluster *c, const char *names)
 {
-    put(c, 0, "1", "www.example *.web.example");
+    put(c, 0, "1", names);
     put(c, 1, "1", "admin.example");
     due(c);
     record(c);
     c->now_ms += 60 * 1000;
+}
+
+static void settle(struct cluster *c)
+{
+    settle_with(c, "www.example *.web.example");
 }
 
 static void a_leaf_without_a_name_in_use_is_held_like_broken_material(void **state)
@@ -547,11 +552,7 @@ static void a_host_is_held_for_where_the_leaf_that_pods_have_is_for_it(void **st
         open_cluster(&c, "{port: 8443}", "[" WEB "]");
         c.hosts = two;
         c.hosts_len = cases[i].hosts;
-        put(&c, 0, "1", cases[i].before);
-        put(&c, 1, "1", "admin.example");
-        due(&c);
-        record(&c);
-        c.now_ms += 60 * 1000;
+        settle_with(&c, cases[i].before);
         put(&c, 0, "2", cases[i].now);
         due(&c);
         const char *message = condition(&c, "Degraded")->message;
@@ -668,11 +669,7 @@ static void a_name_that_nobody_is_known_to_ask_for_is_told_once_and_held_by_noth
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         AUTO_CLUSTER c;
         open_cluster(&c, "{port: 8443, serverName: www.example}", "[" WEB "]");
-        put(&c, 0, "1", cases[i].before);
-        put(&c, 1, "1", "admin.example");
-        due(&c);
-        record(&c);
-        c.now_ms += 60 * 1000;
+        settle_with(&c, cases[i].before);
         put(&c, 0, "2", cases[i].now);
         plan(&c);
         assert_int_equal(said(&c, "NamesLost"), cases[i].words != NULL);
@@ -709,11 +706,7 @@ static void a_handshake_verifies_a_leaf_for_the_name_that_was_asked_for(void **s
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         AUTO_CLUSTER c;
         open_cluster(&c, cases[i].verify, "[" WEB ", " OTHER "]");
-        put(&c, 0, "1", "www.example");
-        put(&c, 1, "1", "admin.example");
-        due(&c);
-        record(&c);
-        c.now_ms += 60 * 1000;
+        settle_with(&c, "www.example");
         put(&c, 0, "2", "www.example");
         due(&c);
         record(&c);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import ssl
 import subprocess
@@ -56,6 +57,11 @@ class Place:
         """All of it, whatever it held."""
         secret = manifests.secret(self.ground.namespace, self.name, data, type="Opaque") | fields
         self.ground.api.apply("secrets", secret)
+        self.written = dict(data)
+
+    def patch(self, data: Mapping[str, bytes]) -> None:
+        """What else the Secret has stays."""
+        self.merge("secrets", {"data": {key: base64.b64encode(value).decode() for key, value in data.items()}})
         self.written = dict(data)
 
     def spoil(self, **data: bytes | None) -> None:
@@ -124,6 +130,22 @@ class Place:
     def _serves(self, app: str) -> bool:
         leaves = self.ground.pods.leaves(app)
         return bool(leaves) and set(leaves) == {self.leaf()}
+
+    # --- what is looked at
+
+    kind, columns = "certrotationpolicies", ("stage", "converged", "problem")
+
+    def is_waited_for(self, policy: Object) -> bool:
+        """What the page's first command looks for: settled.leaf of the Secret is the leaf that was written. test_waiting runs the commands."""
+        leaf = self.leaf()
+        return leaf is not None and manifests.settled(policy).get(self.name, {}).get("leaf") == leaf
+
+    def look(self) -> None:
+        """Before it is asked for the truth."""
+
+    def truth(self, of_pods: str) -> str:
+        """With what pods show beside their leaves."""
+        return of_pods
 
     # --- the truth
 

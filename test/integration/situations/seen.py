@@ -10,7 +10,10 @@ from .place import Place
 
 Object = dict[str, Any]
 # Conditions as they are when there is nothing to tell; Converged is always told.
-_AT_REST = {"Ready": "True", "Rotating": "False", "Blocked": "False", "Degraded": "False", "ExpiringSoon": "False", "Conflict": "False"}
+_AT_REST = {
+    "Ready": "True", "Rotating": "False", "Blocked": "False", "Held": "False", "Degraded": "False", "ExpiringSoon": "False", "Conflict": "False",
+    "Distrusted": "-",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,11 +34,11 @@ class Seen:
 
     @property
     def is_green(self) -> bool:
-        return any(each.startswith("Converged=True") for each in self.conditions)
+        return any(each.startswith(("Converged=True", "Distrusted=True")) for each in self.conditions)
 
     @property
     def is_true(self) -> bool:
-        return self.truth in (ALL, NOBODY)
+        return self.truth in (ALL, NOBODY, RETIRED)
 
     def line(self) -> Object:
         return {
@@ -46,20 +49,22 @@ class Seen:
 
 ALL, NOBODY = "every pod serves what the Secret holds", "no pod uses the Secret"
 NOTHING = "the Secret does not exist"
+RETIRED = f"{ALL}; none takes clients of the CA of before"
 
 
-def look(place: Place, policy: Object, alerts: Collection[tuple[str, str]], events: Collection[Object]) -> Seen:
-    status: Object = policy.get("status") or {}
+def look(place: Place, told: Object, alerts: Collection[tuple[str, str]], events: Collection[Object]) -> Seen:
+    """`told`: the policy, or what else the place has."""
+    status: Object = told.get("status") or {}
     conditions = {each["type"]: f"{each['status']} {each['reason']}" for each in status.get("conditions", [])}
     shown = [f"{kind}={conditions[kind]}" for kind in ("Converged", *_AT_REST) if kind in conditions and not conditions[kind].startswith(_AT_REST.get(kind, "-"))]
-    columns = [str(status.get(key, "-")) for key in ("stage", "converged", "problem")]
+    columns = [str(status.get(key, "-")) for key in place.columns]
     names = {place.name, *place.apps}
     warnings = {each["reason"] for each in events if each.get("type") == "Warning" and each["involvedObject"]["name"] in names}
     return Seen(
-        truth=truth(place),
+        truth=place.truth(truth(place)),
         columns=" ".join(columns),
         conditions=tuple(shown) or ("none",),
-        waited=_waited(place, status) and conditions.get("Converged", "").startswith("True"),
+        waited=place.is_waited_for(told) and conditions.get("Converged", "").startswith("True"),
         alerts=tuple(sorted(alert for alert, of in alerts if of == place.name or alert == "NoLeader")),
         events=tuple(sorted(warnings & {each["reason"] for each in events if "certroll" in each.get("reportingComponent", "") + each.get("source", {}).get("component", "")})),
     )  # fmt: skip
@@ -83,12 +88,3 @@ def truth(place: Place) -> str:
 
 def _plural(count: int) -> str:
     return "pod" if count == 1 else "pods"
-
-
-def _waited(place: Place, status: Mapping[str, Any]) -> bool:
-    """What the page's first command looks for: settled.leaf of the Secret is the leaf that was written. test_waiting runs the commands."""
-    leaf = place.leaf()
-    settled = {each["name"]: each.get("settled", {}).get("leaf") for each in status.get("secrets", [])}
-    return leaf is not None and settled.get(place.name) == leaf
-
-

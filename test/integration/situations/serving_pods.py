@@ -42,9 +42,14 @@ class Serves(Enum):
     AT_START = "reads it at its start"
     FOLLOWS = "reads it whenever it changes"
     COPY = "keeps the copy that the first of its pods has made"
+    OLD_TRUST = "reads its leaf at its start, and its CAs from the copy that the first of its pods has made"
     OTHER = "serves a certificate of its own"
     PLAIN = "speaks no TLS"
     NOTHING = "does not listen"
+
+
+# Certificate, key, and the CAs beside them.
+Loaded = tuple[bytes, bytes, bytes]
 
 
 @dataclass
@@ -55,7 +60,7 @@ class _Pod:
     address: str
     serves: Serves
     context: ssl.SSLContext | None = None
-    loaded: tuple[bytes, bytes] | None = None  # certificate and key
+    loaded: Loaded | None = None
     server: asyncio.Server | None = None
 
 
@@ -63,7 +68,8 @@ class _Pod:
 class _Behaviour:
     serves: Serves = Serves.AT_START
     becomes_ready: bool = True  # of pods that come from now on
-    copy: tuple[bytes, bytes] | None = field(default=None, repr=False)
+    verifies_clients: bool = False
+    copy: Loaded | None = field(default=None, repr=False)
 
 
 class ServingPods(Ticker):
@@ -104,13 +110,25 @@ class ServingPods(Ticker):
         with self._lock:
             self._behaviour(app).becomes_ready = False
 
+    def verify_clients(self, app: str) -> None:
+        """Pods of this app that come from now on take no client certificate but of their Secret's CAs; none will do as well."""
+        with self._lock:
+            self._behaviour(app).verifies_clients = True
+
     # --- the truth
+
+    def takes(self, app: str, client: pki.Material) -> list[bool]:
+        """Whether each pod of the app that uses a Secret takes this client certificate in a handshake now."""
+        return [_takes(address, client) for address in self._running(app)]
 
     def leaves(self, app: str) -> list[str | None]:
         """What each pod of the app that uses a Secret shows in a handshake now, as SHA-256; None where there is no handshake."""
+        return [_shown(address) for address in self._running(app)]
+
+    def _running(self, app: str) -> list[str]:
         pods = [pod for pod in self._api.list("pods", self._namespace, f"app={app}") if _secret_of(pod)]
         running = [pod for pod in pods if pod.get("status", {}).get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]]
-        return [_shown(pod["status"]["podIP"]) for pod in running if pod["status"].get("podIP")]
+        return [pod["status"]["podIP"] for pod in running if pod["status"].get("podIP")]
 
     # --- its life
 
@@ -119,12 +137,12 @@ class ServingPods(Ticker):
             pods = {pod["metadata"]["uid"]: pod for pod in self._api.list("pods", self._namespace) if "deletionTimestamp" not in pod["metadata"]}
             for uid in self._pods.keys() - pods.keys():
                 self._close(self._pods.pop(uid))
-            secrets: dict[str, tuple[bytes, bytes] | None] = {}
+            secrets: dict[str, Loaded | None] = {}
             for uid, pod in pods.items():
                 self._follow(uid, pod, secrets)
         return True
 
-    def _follow(self, uid: str, pod: Object, secrets: dict[str, tuple[bytes, bytes] | None]) -> None:
+    def _follow(self, uid: str, pod: Object, secrets: dict[str, Loaded | None]) -> None:
         app = pod["metadata"].get("labels", {}).get("app", pod["metadata"]["name"])
         behaviour = self._behaviour(app)
         known = self._pods.get(uid)
@@ -146,13 +164,16 @@ class ServingPods(Ticker):
                 _load(known.context, pair)
                 known.loaded = pair
 
-    def _start(self, pod: _Pod, behaviour: _Behaviour, secrets: dict[str, tuple[bytes, bytes] | None]) -> bool:
+    def _start(self, pod: _Pod, behaviour: _Behaviour, secrets: dict[str, Loaded | None]) -> bool:
         pair = self._read(pod.secret, secrets)
         if pod.serves is Serves.COPY:
             pair = behaviour.copy = behaviour.copy or pod.loaded or pair
+        if pod.serves is Serves.OLD_TRUST:
+            behaviour.copy = behaviour.copy or pod.loaded or pair
+            pair = pod.loaded or (pair and behaviour.copy and (*pair[:2], behaviour.copy[2]))
         if pod.serves is Serves.OTHER:
             made = self._authority.issue(pod.app)
-            pair = (made.certificate, made.key)
+            pair = (made.certificate, made.key, made.trust)
         if pod.serves is Serves.NOTHING:
             return True
         if pod.serves is not Serves.PLAIN and pod.secret:
@@ -162,6 +183,8 @@ class ServingPods(Ticker):
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             try:
                 _load(context, pair)
+                if behaviour.verifies_clients:
+                    _verify_clients(context, pair)
             except ssl.SSLError:
                 return False
             pod.context, pod.loaded = context, pair
@@ -170,13 +193,13 @@ class ServingPods(Ticker):
         pod.server = self._await(asyncio.start_server(_hang_up, pod.address, PORT, ssl=pod.context))
         return True
 
-    def _read(self, secret: str, secrets: dict[str, tuple[bytes, bytes] | None]) -> tuple[bytes, bytes] | None:
+    def _read(self, secret: str, secrets: dict[str, Loaded | None]) -> Loaded | None:
         """Once a round."""
         if secret not in secrets:
             found = self._api.find("secrets", self._namespace, secret) if secret else None
             data: Mapping[str, str] = (found or {}).get("data") or {}
-            pair = tuple(base64.b64decode(data.get(key, "")) for key in ("tls.crt", "tls.key"))
-            secrets[secret] = (pair[0], pair[1]) if all(pair) else None
+            certificate, key, trust = (base64.b64decode(data.get(each, "")) for each in ("tls.crt", "tls.key", "ca.crt"))
+            secrets[secret] = (certificate, key, trust) if certificate and key else None
         return secrets[secret]
 
     def _behaviour(self, app: str) -> _Behaviour:
@@ -201,11 +224,29 @@ async def _hang_up(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
     writer.close()
 
 
-def _load(context: ssl.SSLContext, pair: tuple[bytes, bytes]) -> None:
+def _load(context: ssl.SSLContext, pair: Loaded) -> None:
     with tempfile.NamedTemporaryFile(suffix=".pem") as file:  # mode 0600; ssl reads keys only from files
-        file.write(b"\n".join(pair))
+        file.write(b"\n".join(pair[:2]))
         file.flush()
         context.load_cert_chain(file.name)
+
+
+def _verify_clients(context: ssl.SSLContext, pair: Loaded) -> None:
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.load_verify_locations(cadata=pair[2].decode())
+
+
+def _takes(address: str, client: pki.Material) -> bool:
+    """With TLS 1.2 the server's verdict is part of the handshake."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    _load(context, (client.certificate, client.key, b""))
+    try:
+        with socket.create_connection((address, PORT), _TIMEOUT) as plain, context.wrap_socket(plain):
+            return True
+    except OSError:
+        return False
 
 
 def _shown(address: str) -> str | None:

@@ -11,8 +11,9 @@ from domains import dated
 
 from .place import Place, encrypted
 from .serving_pods import Serves
+from .trust import DomainPlace
 
-Do = Callable[[Place], Any]
+Do = Callable[[Any], Any]  # of the place that the situation has
 ENDS_IN_PLACE_S = 40
 _CLOSED = [{"schedule": "0 0 29 2 *", "duration": "1m"}]
 _WATCH: dict[str, Any] = {
@@ -29,6 +30,7 @@ class Situation:
     begin: Do = lambda place: _usual(place)
     settles: bool = True
     inferred: str = ""  # why what is claimed of its pods was not seen, where the policy has it so
+    place: type[Place] = Place
 
 
 def _usual(place: Place, **spec: Any) -> None:
@@ -141,6 +143,31 @@ def _named(**fields: Any) -> Do:
     return lambda place: _usual(place, consumers=[place.consumer(verify={"port": 8443, "serverName": place.name} | fields)])
 
 
+def _shown_by_ingress(place: Place) -> None:
+    """Nobody wrote the host into the policy, and the Ingress is no consumer of it."""
+    _usual(place)
+    place.ground.plane.create({
+        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"namespace": place.ground.namespace, "name": place.name},
+        "spec": {"tls": [{"secretName": place.name, "hosts": [place.name]}], "defaultBackend": {"service": {"name": place.name, "port": {"number": 443}}}},
+    })  # fmt: skip
+
+
+def _annotated(word: str) -> Do:
+    """And its Secret says what becomes of a leaf without a name."""
+
+    def begin(place: Place) -> None:
+        _shown_by_ingress(place)
+        place.merge("secrets", {"metadata": {"annotations": {"certroll.dev/on-missing-name": word}}})
+
+    return begin
+
+
+def _other_name_patched(place: Place) -> None:
+    """The Secret keeps its annotations."""
+    made = place.ground.authority.issue("another")
+    place.patch({"tls.crt": made.certificate, "tls.key": made.key, "ca.crt": made.trust})
+
+
 def _other_name(place: Place) -> None:
     made = place.ground.authority.issue("another")
     place.put({"tls.crt": made.certificate, "tls.key": made.key, "ca.crt": made.trust})
@@ -169,6 +196,9 @@ _MATERIAL = {
     "old-ca-beside": Situation("Beside the CA there is one that has ended.", _old_ca_beside),
     "no-name": Situation("The new leaf is not for the name that verify asks for.", _other_name, _named()),
     "no-name-report": Situation("The same with onMissingName: Report.", _other_name, _named(onMissingName="Report")),
+    "no-name-ingress": Situation("The same by a host of an Ingress, with the component hosts-in-use.", _other_name, _shown_by_ingress),
+    "no-name-annotated": Situation("The same, and the Secret says on-missing-name: Report.", _other_name_patched, _annotated("Report")),
+    "no-name-misspelt": Situation("The same, and it says on-missing-name: report.", _other_name_patched, _annotated("report")),
     "other-name": Situation("The new leaf is for another name, and nobody asks for one.", _other_name),
     "deleted": Situation("The Secret is deleted.", Place.take_away),
 }
@@ -369,13 +399,87 @@ _POLICIES = {
     ),
 }  # fmt: skip
 
+# --- trust domains
+
+_HELD_SOON: dict[str, Any] = {"evidence": {"stageDeadline": "5s"}}
+
+
+def _domain(what: str, then: Callable[[DomainPlace], Any], inferred: str = "", **spec: Any) -> Situation:
+    return Situation(what, then, lambda place: place.establish(**spec), inferred=inferred, place=DomainPlace)
+
+
+def _refused_and_asked(place: DomainPlace) -> None:
+    place.refuse_writes()
+    place.replace_ca()
+
+
+def _written_twice(place: DomainPlace) -> None:
+    place.overwrite()
+    place.wait_published()
+    place.overwrite()
+
+
+def _not_restarted(place: DomainPlace) -> None:
+    place.merge("certrotationpolicies", {"spec": {"restart": {"method": "Never"}}})
+    place.replace_ca()
+
+
+def _distrusted(serves: Serves) -> Callable[[DomainPlace], Any]:
+    """By the domain, while its pods go on so."""
+
+    def then(place: DomainPlace) -> None:
+        place.serve(serves)
+        place.distrust()
+
+    return then
+
+
+def _not_restarted_any_more(place: DomainPlace) -> None:
+    """For the new CA, and for the new leaf, it was; for the CA that goes it may not be."""
+    before = place.restarts()
+    place.replace_ca()
+    place.wait_restarts(before + 2)
+    place.merge("certrotationpolicies", {"spec": {"restart": {"method": "Never"}}})
+
+
+def _twice_within_the_hour(place: DomainPlace) -> None:
+    place.replace_ca("one")
+    place.wait_settled()
+    place.replace_ca("two")
+
+
+def _serve_another(place: DomainPlace) -> None:
+    place.serve(Serves.OTHER)
+    place.replace_ca()
+
+
+_DOMAINS = {
+    "domain": _domain("A trust domain's CA is replaced.", DomainPlace.replace_ca),
+    "domain-forbidden": _domain("The same, and it may not write its leaf's Secret.", _refused_and_asked),
+    "domain-other-writer": _domain("Another program writes into its leaf's Secret, twice.", _written_twice),
+    "domain-held": _domain("Its CA is replaced, and the consumer may not be restarted: past the stage's deadline.", _not_restarted, **_HELD_SOON),
+    "domain-breaker": _domain(
+        "Its CA is replaced twice within an hour, and one restart is allowed: past the stage's deadline.", _twice_within_the_hour,
+        restart={"breaker": {"restarts": 1, "within": "1h"}}, **_HELD_SOON,
+    ),
+    "domain-other-certificate": _domain("Its CA is replaced, and the pods serve a certificate that is not the Secret's.", _serve_another),
+    "domain-retiring": _domain("The CA of before goes, and the consumer may not be restarted any more.", _not_restarted_any_more),
+    "domain-distrust": _domain("A CA is distrusted.", _distrusted(Serves.AT_START)),
+    "domain-distrust-copy": _domain("The same, and new pods go on with the old leaf and CAs.", _distrusted(Serves.COPY)),
+    "domain-distrust-old-trust": _domain(
+        "The same, and new pods have the new leaf and the old CAs.", _distrusted(Serves.OLD_TRUST),
+        inferred="the pod was started after the change, and evidence.trust is Inferred",
+    ),
+}  # fmt: skip
+
 # While no operator runs.
 _ALONE = {
     "changed-alone": Situation("The Secret gets a new leaf while no operator runs.", _rotate),
     "expired-alone": Situation("The Secret gets a leaf that has ended while no operator runs.", _dated(-2, -1)),
     "deleted-alone": Situation("The Secret is deleted while no operator runs.", Place.take_away),
+    "domain-alone": _domain("A trust domain's CA is to be replaced while no operator runs.", DomainPlace.replace_ca),
     "made-alone": Situation("The policy is made while no operator runs.", _usual, begin=lambda place: None, settles=False),
 }
 
-GROUPS = {"Material": _MATERIAL, "Workloads": _WORKLOADS, "Policies": _POLICIES}
+GROUPS = {"Material": _MATERIAL, "Workloads": _WORKLOADS, "Policies": _POLICIES, "Trust domains": _DOMAINS}
 ALONE = _ALONE

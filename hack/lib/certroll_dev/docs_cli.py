@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from . import api_docs, catalogue_docs, crd_kinds, fuzz_docs, limits_docs, rights_docs, rows_docs, selection_docs, situations_docs, ui
+from . import api_docs, catalogue_docs, crd_kinds, fuzz_docs, limits_docs, picture, rights_docs, rows_docs, selection_docs, situations_docs, ui
 from .paths import REPOSITORY
 
 # From the page as it is, and the folder of the checkout, to the page as it should be.
@@ -19,6 +19,7 @@ _PAGES: dict[str, list[tuple[Path, Callable[[str, Path], str]]]] = {
     "catalogue": [(Path("docs/catalogue.md"), catalogue_docs.render)],
     "fuzz": [(Path("docs/fuzzing.md"), fuzz_docs.render)],
     "limits": [(Path("docs/limits.md"), limits_docs.render)],
+    "picture": [(Path("docs/trust-first.svg"), picture.render)],
     "rights": [(Path("docs/rights.md"), rights_docs.render)],
     "rows": [(Path("docs/control-plane-rows.md"), rows_docs.render)],
     "situations": [(Path("docs/situations.md"), situations_docs.render)],
@@ -31,7 +32,7 @@ def run(arguments: list[str]) -> int:
         prog="hack/docs",
         description="Makes the pages, or parts of pages, that come from data: the CRDs of the two kinds of trust domains "
         "from their one source, docs/api.md from the CRDs' schemas, docs/catalogue.md from the catalogue, "
-        "the table of docs/fuzzing.md from the fuzz targets, the table of docs/limits.md from the code, the rules in docs/rights.md "
+        "the table of docs/fuzzing.md from the fuzz targets, the table of docs/limits.md from the code, the picture of README.md, the rules in docs/rights.md "
         "from the manifests, docs/control-plane-rows.md and docs/situations.md from what tests have seen, tables of docs/development.md from test/selection.toml.",
         epilog="Pages: " + " ".join(_PAGES),
     )

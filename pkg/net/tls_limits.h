@@ -1,6 +1,6 @@
 /* What a TLS handshake with somebody who may be hostile may cost us: key exchanges, signatures, keys and bytes. For
  * clients: whoever probes pods or asks a server that is not verified. The figures of one operation (OpenSSL 3.0, one
- * core) are in docs/design.md, "What a handshake may cost".
+ * core) are in docs/decisions.md, "Probes".
  *
  * - No finite-field Diffie-Hellman: in TLS 1.2 the server chooses the prime, of up to 10,000 bits (0.9 s a handshake),
  *   and RFC 9325, section 4.1, advises against it. What is left are ECDHE and RSA key exchange, and the elliptic groups

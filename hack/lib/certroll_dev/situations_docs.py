@@ -13,7 +13,7 @@ _INTRODUCTION = """\
 
 # What is said in which situation
 
-{count} situations, each brought about on a real API server with its controllers, one operator, a Prometheus with the [alert rules](operations.md#alerts)
+{count} situations, each brought about on a real API server with its controllers, one operator, a Prometheus with the [alert rules](metrics.md#alerts)
 and pods that serve TLS. *Truth* is what handshakes with the pods have shown, beside the leaf that the Secret holds. Where not said otherwise there is one Deployment whose
 program reads its Secret at the start, asked by `verify`; `coalesce` and the circuit breaker are off, and the operator runs with `--hosts-in-use`. A trust domain issues the
 Secret of such a Deployment, has `retire: Converged`, and its pods take clients of the CAs in their Secret alone: handshakes with a client certificate of each CA show which they trust.

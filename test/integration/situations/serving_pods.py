@@ -101,9 +101,11 @@ class ServingPods(Ticker):
     # --- what a situation says
 
     def serve(self, app: str, serves: Serves) -> None:
-        """Pods of this app, also those that run."""
+        """Pods of this app, also those that run. What they copy is what one of them has read by now, whichever is looked at first."""
         with self._lock:
-            self._behaviour(app).serves = serves
+            behaviour = self._behaviour(app)
+            behaviour.serves = serves
+            behaviour.copy = behaviour.copy or next((pod.loaded for pod in self._pods.values() if pod.app == app and pod.loaded), None)
 
     def hold_back(self, app: str) -> None:
         """Pods of this app that come from now on do not become ready."""

@@ -15,7 +15,7 @@
 enum { USERS_MAX = 700 };
 
 /* A namespace: what its objects say is borrowed from the YAML. */
-struct town {
+struct fixture {
     struct cr_json *json;
     struct cr_view_secret secrets[200];
     struct cr_view_user users[USERS_MAX];
@@ -35,50 +35,50 @@ static struct cr_json *yaml(const char *text)
 }
 
 /* secrets: [{name, type, labels, created}], users: [{kind, name, secrets, created}] */
-static void town_read(struct town *town, const char *text)
+static void fixture_read(struct fixture *fixture, const char *text)
 {
-    memset(town, 0, sizeof *town);
-    town->json = yaml(text);
-    const struct cr_json *secrets = cr_json_get(town->json, "secrets");
+    memset(fixture, 0, sizeof *fixture);
+    fixture->json = yaml(text);
+    const struct cr_json *secrets = cr_json_get(fixture->json, "secrets");
     for (const struct cr_json *s = cr_json_first(secrets); s; s = cr_json_next(s))
-        town->secrets[town->view.secrets_len++] =
+        fixture->secrets[fixture->view.secrets_len++] =
             (struct cr_view_secret){.name = cr_json_string_at(s, "name"),
                                     .type = cr_json_string_at(s, "type"),
                                     .labels = cr_json_get(s, "labels"),
                                     .created_ms = cr_json_int_at(s, 0, "created")};
-    const struct cr_json *users = cr_json_get(town->json, "users");
+    const struct cr_json *users = cr_json_get(fixture->json, "users");
     for (const struct cr_json *u = cr_json_first(users); u; u = cr_json_next(u)) {
-        size_t i = town->view.users_len++;
+        size_t i = fixture->view.users_len++;
         const struct cr_json *used = cr_json_get(u, "secrets");
         for (const struct cr_json *s = cr_json_first(used); s; s = cr_json_next(s))
-            cr_strvec_add(&town->used[i], cr_json_string(s));
-        town->users[i] = (struct cr_view_user){.kind = cr_json_string_at(u, "kind"),
-                                               .name = cr_json_string_at(u, "name"),
-                                               .created_ms = cr_json_int_at(u, 0, "created"),
-                                               .secrets = &town->used[i]};
+            cr_strvec_add(&fixture->used[i], cr_json_string(s));
+        fixture->users[i] = (struct cr_view_user){.kind = cr_json_string_at(u, "kind"),
+                                                  .name = cr_json_string_at(u, "name"),
+                                                  .created_ms = cr_json_int_at(u, 0, "created"),
+                                                  .secrets = &fixture->used[i]};
     }
-    const struct cr_json *pods = cr_json_get(town->json, "pods");
+    const struct cr_json *pods = cr_json_get(fixture->json, "pods");
     for (const struct cr_json *p = cr_json_first(pods); p; p = cr_json_next(p)) {
-        size_t i = town->view.pods_len++;
+        size_t i = fixture->view.pods_len++;
         const struct cr_json *used = cr_json_get(p, "secrets");
         for (const struct cr_json *s = cr_json_first(used); s; s = cr_json_next(s))
-            cr_strvec_add(&town->pods_used[i], cr_json_string(s));
-        town->pods[i] = (struct cr_view_pod){.name = cr_json_string_at(p, "name"),
-                                             .created_ms = cr_json_int_at(p, 0, "created"),
-                                             .secrets = &town->pods_used[i]};
+            cr_strvec_add(&fixture->pods_used[i], cr_json_string(s));
+        fixture->pods[i] = (struct cr_view_pod){.name = cr_json_string_at(p, "name"),
+                                                .created_ms = cr_json_int_at(p, 0, "created"),
+                                                .secrets = &fixture->pods_used[i]};
     }
-    town->view.secrets = town->secrets;
-    town->view.users = town->users;
-    town->view.pods = town->pods;
+    fixture->view.secrets = fixture->secrets;
+    fixture->view.users = fixture->users;
+    fixture->view.pods = fixture->pods;
 }
 
-static void town_dispose(struct town *town)
+static void fixture_dispose(struct fixture *fixture)
 {
     for (size_t i = 0; i < USERS_MAX; i++)
-        cr_strvec_dispose(&town->used[i]);
-    for (size_t i = 0; i < cr_array_len(town->pods_used); i++)
-        cr_strvec_dispose(&town->pods_used[i]);
-    cr_json_free(town->json);
+        cr_strvec_dispose(&fixture->used[i]);
+    for (size_t i = 0; i < cr_array_len(fixture->pods_used); i++)
+        cr_strvec_dispose(&fixture->pods_used[i]);
+    cr_json_free(fixture->json);
 }
 
 static struct cr_policy *policy_of(const char *spec)
@@ -150,27 +150,27 @@ static void the_selector_and_the_templates_say_what_belongs_to_a_policy(void **s
          "web}}]}",
          "a | w deployment-web"},
     };
-    static struct town town;
-    town_read(&town, secrets_of_a_shop);
+    static struct fixture fixture;
+    fixture_read(&fixture, secrets_of_a_shop);
     const struct cr_policy_status nothing = {0};
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         CR_CLEANUP(cr_policy) struct cr_policy *policy = policy_of(cases[i].spec);
         CR_CLEANUP(cr_expansion) struct cr_expansion expansion = {0};
-        cr_discover_expand(policy, &nothing, &town.view, &expansion);
+        cr_discover_expand(policy, &nothing, &fixture.view, &expansion);
         cr_autofree char *text = in_force(&expansion.policy);
         if (!cr_streq(text, cases[i].in_force))
             fail_msg("%s: '%s'", cases[i].spec, text);
         assert_int_equal(expansion.secrets_wanted, expansion.policy.secrets_len);
         assert_int_equal(expansion.consumers_wanted, expansion.policy.consumers_len);
     }
-    town_dispose(&town);
+    fixture_dispose(&fixture);
 }
 
 static void who_is_listed_keeps_its_settings_and_who_is_found_has_the_defaults(void **state)
 {
     (void)state;
-    static struct town town;
-    town_read(&town, secrets_of_a_shop);
+    static struct fixture fixture;
+    fixture_read(&fixture, secrets_of_a_shop);
     CR_CLEANUP(cr_policy)
     struct cr_policy *policy =
         policy_of("{secrets: [{name: a, keys: {certificate: cert.pem}}], secretSelector: {matchLabels: {app: shop}}, "
@@ -178,7 +178,7 @@ static void who_is_listed_keeps_its_settings_and_who_is_found_has_the_defaults(v
                   "{kind: Deployment, name: web}}]}");
     const struct cr_policy_status nothing = {0};
     CR_CLEANUP(cr_expansion) struct cr_expansion expansion = {0};
-    cr_discover_expand(policy, &nothing, &town.view, &expansion);
+    cr_discover_expand(policy, &nothing, &fixture.view, &expansion);
     const struct cr_policy *made = &expansion.policy;
     assert_string_equal(made->secrets[0].certificate, "cert.pem");
     assert_false(made->secrets[0].selected);
@@ -194,7 +194,7 @@ static void who_is_listed_keeps_its_settings_and_who_is_found_has_the_defaults(v
     assert_string_equal(made->consumers[1].target, "edge");
     assert_true(made->consumers[1].found && made->consumers[1].optional);
     assert_int_equal(made->consumers[1].verify.timeout_ms, 60 * 1000);
-    town_dispose(&town);
+    fixture_dispose(&fixture);
 }
 
 /* --- what was selected and is not any more --- */
@@ -213,7 +213,7 @@ static void a_selected_secret_leaves_when_nothing_is_left_to_do(void **state)
     static const struct {
         const char *rule;
         const char *spec;
-        const char *town;
+        const char *fixture;
         bool pending;
         const char *problem;
         const char *in_force;
@@ -246,18 +246,18 @@ static void a_selected_secret_leaves_when_nothing_is_left_to_do(void **state)
          "{users: [{kind: Deployment, name: web, secrets: [s]}]}", true, NULL, "t |"},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
-        static struct town town;
-        town_read(&town, cases[i].town);
+        static struct fixture fixture;
+        fixture_read(&fixture, cases[i].fixture);
         CR_CLEANUP(cr_policy) struct cr_policy *policy = policy_of(cases[i].spec);
         CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
         add_memory(&status, "s", cases[i].pending, cases[i].problem);
         CR_CLEANUP(cr_expansion) struct cr_expansion expansion = {0};
         assert_true(cr_discover_needed(policy, &status));
-        cr_discover_expand(policy, &status, &town.view, &expansion);
+        cr_discover_expand(policy, &status, &fixture.view, &expansion);
         cr_autofree char *text = in_force(&expansion.policy);
         if (!cr_streq(text, cases[i].in_force))
             fail_msg("%s: '%s'", cases[i].rule, text);
-        town_dispose(&town);
+        fixture_dispose(&fixture);
     }
 }
 
@@ -274,8 +274,8 @@ static void a_bound_never_pushes_out_what_is_known_or_older(void **state)
     cr_buf_puts(&text, "users:\n");
     for (int i = 0; i < USERS; i++)
         cr_buf_printf(&text, "- {kind: Deployment, name: d%03d, secrets: [s050], created: %d}\n", i, USERS - i);
-    static struct town town;
-    town_read(&town, cr_buf_text(&text));
+    static struct fixture fixture;
+    fixture_read(&fixture, cr_buf_text(&text));
     CR_CLEANUP(cr_policy)
     struct cr_policy *policy = policy_of("{secrets: [{name: named}], secretSelector: {matchLabels: {app: shop}}, "
                                          "discover: {enabled: true}, consumers: [{name: mine, targetRef: {kind: "
@@ -287,7 +287,7 @@ static void a_bound_never_pushes_out_what_is_known_or_older(void **state)
     known->target = cr_strdup("d000");
 
     CR_CLEANUP(cr_expansion) struct cr_expansion expansion = {0};
-    cr_discover_expand(policy, &status, &town.view, &expansion);
+    cr_discover_expand(policy, &status, &fixture.view, &expansion);
     const struct cr_policy *made = &expansion.policy;
     assert_int_equal(expansion.secrets_wanted, SECRETS + 1);
     assert_int_equal(made->secrets_len, CR_POLICY_SECRETS_MAX);
@@ -301,7 +301,7 @@ static void a_bound_never_pushes_out_what_is_known_or_older(void **state)
     assert_string_equal(made->consumers[1].name, "deployment-d000");
     assert_string_equal(made->consumers[2].name, "deployment-d021");
     assert_string_equal(made->consumers[CR_POLICY_IN_FORCE_MAX - 1].name, "deployment-d530");
-    town_dispose(&town);
+    fixture_dispose(&fixture);
 }
 
 /* --- names --- */
@@ -320,20 +320,20 @@ static bool is_a_name(const char *name)
 static void found_consumers_have_names_that_are_valid_stable_and_their_own(void **state)
 {
     (void)state;
-    static struct town town;
-    town_read(&town, "users:\n"
-                     "- {kind: Deployment, name: web, secrets: [a]}\n"
-                     "- {kind: Deployment, name: web.v1, secrets: [a]}\n"
-                     "- {kind: Deployment, name: web-v1, secrets: [a]}\n"
-                     "- {kind: DaemonSet, name: web, secrets: [a]}\n"
-                     "- {kind: Deployment, name: " LETTERS_250 "x, secrets: [a]}\n"
-                     "- {kind: Deployment, name: " LETTERS_250 "y, secrets: [a]}\n");
+    static struct fixture fixture;
+    fixture_read(&fixture, "users:\n"
+                           "- {kind: Deployment, name: web, secrets: [a]}\n"
+                           "- {kind: Deployment, name: web.v1, secrets: [a]}\n"
+                           "- {kind: Deployment, name: web-v1, secrets: [a]}\n"
+                           "- {kind: DaemonSet, name: web, secrets: [a]}\n"
+                           "- {kind: Deployment, name: " LETTERS_250 "x, secrets: [a]}\n"
+                           "- {kind: Deployment, name: " LETTERS_250 "y, secrets: [a]}\n");
     CR_CLEANUP(cr_policy)
     struct cr_policy *policy = policy_of("{secrets: [{name: a}], discover: {enabled: true}, consumers: [{name: "
                                          "deployment-web, targetRef: {kind: StatefulSet, name: other}}]}");
     const struct cr_policy_status nothing = {0};
     CR_CLEANUP(cr_expansion) struct cr_expansion expansion = {0};
-    cr_discover_expand(policy, &nothing, &town.view, &expansion);
+    cr_discover_expand(policy, &nothing, &fixture.view, &expansion);
     const struct cr_policy *made = &expansion.policy;
     assert_int_equal(made->consumers_len, 7);
     for (size_t i = 0; i < made->consumers_len; i++) {
@@ -348,11 +348,11 @@ static void found_consumers_have_names_that_are_valid_stable_and_their_own(void 
     assert_true(cr_starts_with(made->consumers[6].name, "deployment-web-v1-"));
 
     /* Alone, the long one is called the same. */
-    struct cr_view one = {.users = &town.users[5], .users_len = 1};
+    struct cr_view one = {.users = &fixture.users[5], .users_len = 1};
     CR_CLEANUP(cr_expansion) struct cr_expansion again = {0};
     cr_discover_expand(policy, &nothing, &one, &again);
     assert_string_equal(again.policy.consumers[1].name, made->consumers[3].name);
-    town_dispose(&town);
+    fixture_dispose(&fixture);
 }
 
 static void pods_of_no_workload_are_found_with_their_secrets(void **state)
@@ -363,13 +363,13 @@ static void pods_of_no_workload_are_found_with_their_secrets(void **state)
                                "- {name: young, created: 30, secrets: [a, x]}\n"
                                "- {name: old, created: 20, secrets: [a, b]}\n"
                                "- {name: other, created: 10, secrets: [x]}\n";
-    static struct town town;
+    static struct fixture fixture;
     const struct cr_policy_status status = {0};
-    town_read(&town, text);
+    fixture_read(&fixture, text);
     CR_CLEANUP(cr_policy)
     struct cr_policy *finds = policy_of("{secrets: [{name: a}, {name: b}], discover: {enabled: true}}");
     CR_CLEANUP(cr_expansion) struct cr_expansion found = {0};
-    cr_discover_expand(finds, &status, &town.view, &found);
+    cr_discover_expand(finds, &status, &fixture.view, &found);
     assert_int_equal(found.unmanaged[0].pods, 2);
     assert_string_equal(found.unmanaged[0].oldest, "old");
     assert_int_equal(found.unmanaged[0].created_ms, 20);
@@ -378,9 +378,9 @@ static void pods_of_no_workload_are_found_with_their_secrets(void **state)
 
     CR_CLEANUP(cr_policy) struct cr_policy *lists = policy_of("{secrets: [{name: a}]}");
     CR_CLEANUP(cr_expansion) struct cr_expansion none = {0};
-    cr_discover_expand(lists, &status, &town.view, &none);
+    cr_discover_expand(lists, &status, &fixture.view, &none);
     assert_int_equal(none.unmanaged[0].pods, 0);
-    town_dispose(&town);
+    fixture_dispose(&fixture);
 }
 
 int main(void)

@@ -52,7 +52,7 @@ static const char workload_text[] =
     "      volumes: [{name: certs, secret: {secretName: s}}]\n"
     "status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1}\n";
 
-struct town {
+struct fixture {
     struct cr_policy *policy;
     struct cr_policy_status status; /* as it is on record */
     struct cr_catalogue *catalogue;
@@ -71,7 +71,7 @@ struct town {
 
 /* --- turning the world --- */
 
-static void hold(struct town *t, const char *state, const char *version)
+static void hold(struct fixture *t, const char *state, const char *version)
 {
     struct cr_material *m = &t->material;
     const char *slash = strchr(state, '/');
@@ -90,13 +90,13 @@ static void hold(struct town *t, const char *state, const char *version)
     t->secret = (struct cr_world_secret){.found = true, .resource_version = version, .material = m};
 }
 
-static struct cr_json *template_annotations(struct town *t, size_t consumer)
+static struct cr_json *template_annotations(struct fixture *t, size_t consumer)
 {
     struct cr_json *template = cr_json_edit(cr_json_edit(t->workloads[consumer], "spec"), "template");
     return cr_json_object_in(cr_json_edit(template, "metadata"), "annotations");
 }
 
-static void renew_pod(struct town *t, size_t consumer)
+static void renew_pod(struct fixture *t, size_t consumer)
 {
     cr_json_free(t->pod_json[consumer]);
     t->pod_json[consumer] = cr_json_new_object();
@@ -111,7 +111,7 @@ static void renew_pod(struct town *t, size_t consumer)
                                               .created_ms = t->now_ms};
 }
 
-static struct cr_world world_of(struct town *t)
+static struct cr_world world_of(struct fixture *t)
 {
     return (struct cr_world){.policy = t->policy,
                              .status = &t->status,
@@ -122,7 +122,7 @@ static struct cr_world world_of(struct town *t)
 }
 
 /* Also the restarts that may be done ahead. */
-static const struct cr_plan *plan(struct town *t)
+static const struct cr_plan *plan(struct fixture *t)
 {
     struct cr_world world = world_of(t);
     cr_plan_dispose(&t->plan);
@@ -137,7 +137,7 @@ static const struct cr_plan *plan(struct town *t)
     return &t->plan;
 }
 
-static void record(struct town *t)
+static void record(struct fixture *t)
 {
     for (int i = 0; plan(t)->record_first; i++) {
         assert_in_range(i, 0, 2);
@@ -147,7 +147,7 @@ static void record(struct town *t)
 }
 
 /* The workloads get what the plan's restarts say; their pods are replaced at once when roll is set. */
-static size_t restart(struct town *t, const struct cr_plan *what, bool roll)
+static size_t restart(struct fixture *t, const struct cr_plan *what, bool roll)
 {
     char now[CR_TIME_TEXT];
     cr_time_format(t->now_ms, now);
@@ -169,13 +169,13 @@ static size_t restart(struct town *t, const struct cr_plan *what, bool roll)
     return what->restarts_len;
 }
 
-static const char *annotation(struct town *t, size_t consumer)
+static const char *annotation(struct fixture *t, size_t consumer)
 {
     return cr_json_string_at(template_annotations(t, consumer), t->name);
 }
 
 /* Lets time pass and does what is planned until there is nothing left; how many restarts that took, per consumer. */
-static void run_to_rest(struct town *t, size_t restarts[CONSUMERS])
+static void run_to_rest(struct fixture *t, size_t restarts[CONSUMERS])
 {
     memset(restarts, 0, CONSUMERS * sizeof *restarts);
     for (int i = 0; i < 60; i++) {
@@ -192,7 +192,7 @@ static void run_to_rest(struct town *t, size_t restarts[CONSUMERS])
 
 static int setup(void **state)
 {
-    struct town *t = cr_new(struct town);
+    struct fixture *t = cr_new(struct fixture);
     struct cr_error err = {0};
     CR_CLEANUP(cr_json) struct cr_json *policy = test_yaml(policy_text);
     t->policy = cr_policy_decode(policy, &err);
@@ -213,7 +213,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    struct town *t = *state;
+    struct fixture *t = *state;
     cr_plan_dispose(&t->plan);
     cr_plan_dispose(&t->ahead);
     cr_policy_status_dispose(&t->status);
@@ -229,9 +229,9 @@ static int teardown(void **state)
 }
 
 /* A is settled and on record, at version 10. */
-static struct town *at_rest(void **state)
+static struct fixture *at_rest(void **state)
 {
-    struct town *t = *state;
+    struct fixture *t = *state;
     hold(t, "A", "10");
     record(t);
     t->now_ms += 600 * 1000;
@@ -239,9 +239,9 @@ static struct town *at_rest(void **state)
 }
 
 /* The same; then x was restarted for B, at version 20, and the operator was killed before it could say so. */
-static struct town *killed_before_the_record(void **state)
+static struct fixture *killed_before_the_record(void **state)
 {
-    struct town *t = at_rest(state);
+    struct fixture *t = at_rest(state);
     hold(t, "B", "20");
     plan(t);
     assert_int_equal(restart(t, &t->ahead, true), 1);
@@ -253,7 +253,7 @@ static struct town *killed_before_the_record(void **state)
 
 static void a_restart_need_not_wait_for_the_record(void **state)
 {
-    struct town *t = at_rest(state);
+    struct fixture *t = at_rest(state);
     hold(t, "B", "20");
     assert_true(plan(t)->record_first);
     assert_int_equal(t->ahead.restarts_len, 1); /* maxConcurrent holds the other */
@@ -265,7 +265,7 @@ static void a_restart_need_not_wait_for_the_record(void **state)
 
 static void the_record_that_follows_says_the_restart_too(void **state)
 {
-    struct town *t = at_rest(state);
+    struct fixture *t = at_rest(state);
     hold(t, "B", "20");
     plan(t);
     restart(t, &t->ahead, false);
@@ -282,7 +282,7 @@ static void the_record_that_follows_says_the_restart_too(void **state)
 
 static void as_many_restarts_as_with_the_record_first(void **state)
 {
-    struct town *t = at_rest(state);
+    struct fixture *t = at_rest(state);
     hold(t, "B", "20");
     size_t restarts[CONSUMERS];
     plan(t);
@@ -294,7 +294,7 @@ static void as_many_restarts_as_with_the_record_first(void **state)
 
 /* --- what must be on record first --- */
 
-static void make_first_sight(struct town *t)
+static void make_first_sight(struct fixture *t)
 {
     cr_policy_status_dispose(&t->status);
     t->status = (struct cr_policy_status){0};
@@ -306,27 +306,27 @@ static void make_first_sight(struct town *t)
     hold(t, "B", "20");
 }
 
-static void make_coalesce(struct town *t)
+static void make_coalesce(struct fixture *t)
 {
     t->policy->restart.coalesce_ms = 10 * 1000;
 }
 
-static void make_suspended(struct town *t)
+static void make_suspended(struct fixture *t)
 {
     t->policy->suspend = true;
 }
 
-static void make_plan_mode(struct town *t)
+static void make_plan_mode(struct fixture *t)
 {
     t->policy->mode = CR_MODE_PLAN;
 }
 
-static void make_never(struct town *t)
+static void make_never(struct fixture *t)
 {
     t->policy->restart.method = CR_RESTART_NEVER;
 }
 
-static void make_others(struct town *t)
+static void make_others(struct fixture *t)
 {
     for (size_t i = 0; i < CONSUMERS; i++) {
         t->others[i].policy = "older";
@@ -334,18 +334,18 @@ static void make_others(struct town *t)
     }
 }
 
-static void make_version_without_order(struct town *t)
+static void make_version_without_order(struct fixture *t)
 {
     t->secret.resource_version = "2x";
 }
 
-static void make_problem(struct town *t)
+static void make_problem(struct fixture *t)
 {
     t->secret = (struct cr_world_secret){
         .found = true, .resource_version = "20", .problem = CR_MATERIAL_KEY_MISMATCH, .problem_text = "it is bad"};
 }
 
-static void make_leaf_only(struct town *t)
+static void make_leaf_only(struct fixture *t)
 {
     hold(t, "B/A", "20");
 }
@@ -355,7 +355,7 @@ static void some_restarts_wait_for_the_record_or_for_more(void **state)
     (void)state;
     static const struct {
         const char *rule;
-        void (*make)(struct town *t);
+        void (*make)(struct fixture *t);
         size_t after_record;
     } cases[] = {
         {"a first sight, though an annotation says that something changed", make_first_sight, 1},
@@ -371,7 +371,7 @@ static void some_restarts_wait_for_the_record_or_for_more(void **state)
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         void *one = NULL;
         setup(&one);
-        struct town *t = at_rest(&one);
+        struct fixture *t = at_rest(&one);
         hold(t, "B", "20");
         cases[i].make(t);
         plan(t);
@@ -384,7 +384,7 @@ static void some_restarts_wait_for_the_record_or_for_more(void **state)
     }
 }
 
-static void hold_opaque(struct town *t, const char *version, int content)
+static void hold_opaque(struct fixture *t, const char *version, int content)
 {
     hold(t, "A", version);
     snprintf(t->material.opaque, sizeof t->material.opaque, "%08x:%064x", 7, content);
@@ -393,7 +393,7 @@ static void hold_opaque(struct town *t, const char *version, int content)
 /* Its digest is by a key that may be lost. */
 static void a_restart_for_opaque_material_waits_for_the_record(void **state)
 {
-    struct town *t = at_rest(state);
+    struct fixture *t = at_rest(state);
     struct cr_json *spec = cr_json_edit(cr_json_edit(cr_json_edit(t->workloads[0], "spec"), "template"), "spec");
     struct cr_json *container = test_yaml("{name: app, image: app, envFrom: [{secretRef: {name: s}}]}");
     struct cr_json *containers = cr_json_new_array();
@@ -412,7 +412,7 @@ static void a_restart_for_opaque_material_waits_for_the_record(void **state)
 
 static void the_next_operator_finds_the_restart_and_does_not_repeat_it(void **state)
 {
-    struct town *t = killed_before_the_record(state);
+    struct fixture *t = killed_before_the_record(state);
     int64_t restarted_ms = start_ms + 600 * 1000;
     assert_true(plan(t)->record_first);
     for (size_t i = 0; i < t->ahead.restarts_len; i++)
@@ -448,7 +448,7 @@ static void what_the_secret_holds_by_then_decides(void **state)
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         void *one = NULL;
         setup(&one);
-        struct town *t = killed_before_the_record(&one);
+        struct fixture *t = killed_before_the_record(&one);
         hold(t, cases[i].state, cases[i].version);
         size_t restarts[CONSUMERS];
         run_to_rest(t, restarts);
@@ -460,7 +460,7 @@ static void what_the_secret_holds_by_then_decides(void **state)
 }
 
 /* Software that nobody knows: it is restarted for its leaf, too. */
-static void read_all_once(struct town *t)
+static void read_all_once(struct fixture *t)
 {
     for (size_t i = 0; i < CONSUMERS; i++) {
         struct cr_json *spec = cr_json_edit(cr_json_edit(cr_json_edit(t->workloads[i], "spec"), "template"), "spec");
@@ -473,7 +473,7 @@ static void read_all_once(struct town *t)
 static void what_came_after_a_lost_restart_is_not_as_old_as_it(void **state)
 {
     read_all_once(*state);
-    struct town *t = killed_before_the_record(state);
+    struct fixture *t = killed_before_the_record(state);
     t->now_ms += 200 * 1000;
     for (size_t i = 0; i < CONSUMERS; i++)
         renew_pod(t, i);
@@ -490,7 +490,7 @@ static void what_came_after_a_lost_restart_is_not_as_old_as_it(void **state)
 /* B is on record and x restarted for it; then C, ahead; killed; and B again. */
 static void a_lost_restart_in_the_middle_of_another_change_is_found(void **state)
 {
-    struct town *t = killed_before_the_record(state);
+    struct fixture *t = killed_before_the_record(state);
     record(t);
     hold(t, "C", "30");
     t->now_ms += 30 * 1000;
@@ -506,7 +506,7 @@ static void a_lost_restart_in_the_middle_of_another_change_is_found(void **state
 
 static void a_restart_that_cannot_be_done_is_not_recorded_again_and_again(void **state)
 {
-    struct town *t = killed_before_the_record(state);
+    struct fixture *t = killed_before_the_record(state);
     t->policy->suspend = true;
     hold(t, "A", "30");
     record(t);
@@ -525,7 +525,7 @@ struct flapping {
     size_t said; /* Events of the breaker */
 };
 
-static void do_and_count(struct town *t, const struct cr_plan *what, struct flapping *out)
+static void do_and_count(struct fixture *t, const struct cr_plan *what, struct flapping *out)
 {
     for (size_t i = 0; i < what->restarts_len; i++)
         out->restarts[what->restarts[i].consumer]++;
@@ -539,7 +539,7 @@ static void count_said(const struct cr_plan *plan, struct flapping *out)
 }
 
 /* One look. killed: when it has restarted anything, nothing of that comes on record. */
-static void look(struct town *t, bool killed, struct flapping *out)
+static void look(struct fixture *t, bool killed, struct flapping *out)
 {
     plan(t);
     bool ahead = t->plan.record_first && t->ahead.restarts_len;
@@ -557,7 +557,7 @@ static void look(struct town *t, bool killed, struct flapping *out)
 }
 
 /* Other material each two seconds, for five minutes. Killed, it never looks twice at the same. */
-static struct flapping flap(struct town *t, bool killed)
+static struct flapping flap(struct fixture *t, bool killed)
 {
     struct flapping out = {0};
     for (int i = 0; i < FLAPS; i++) {
@@ -579,7 +579,7 @@ static void a_secret_that_flaps_trips_the_breaker(void **state)
     for (size_t k = 0; k < cr_array_len(killed); k++) {
         void *one = NULL;
         setup(&one);
-        struct town *t = at_rest(&one);
+        struct fixture *t = at_rest(&one);
         t->policy->restart.max_concurrent = CONSUMERS;
         struct flapping seen = flap(t, killed[k]);
         for (size_t i = 0; i < CONSUMERS; i++)
@@ -598,7 +598,7 @@ static void a_secret_that_flaps_trips_the_breaker(void **state)
 /* A change that always comes before the last one has waited long enough. */
 static void coalescing_has_an_end(void **state)
 {
-    struct town *t = at_rest(state);
+    struct fixture *t = at_rest(state);
     t->policy->restart.max_concurrent = CONSUMERS;
     t->policy->restart.coalesce_ms = 10 * 1000;
     int64_t began_ms = t->now_ms;
@@ -616,7 +616,7 @@ static void coalescing_has_an_end(void **state)
 /* Pending for long, whatever for: the next change is waited for as any other. */
 static void after_a_pause_changes_are_coalesced_anew(void **state)
 {
-    struct town *t = at_rest(state);
+    struct fixture *t = at_rest(state);
     t->policy->restart.coalesce_ms = 10 * 1000;
     t->policy->suspend = true;
     hold(t, "B", "20");
@@ -634,7 +634,7 @@ static void after_a_pause_changes_are_coalesced_anew(void **state)
 
 static void a_restart_is_on_record_before_the_next_overwrites_it(void **state)
 {
-    struct town *t = at_rest(state);
+    struct fixture *t = at_rest(state);
     hold(t, "B", "20");
     record(t);
     restart(t, &t->plan, false);
@@ -652,7 +652,7 @@ static void a_restart_is_on_record_before_the_next_overwrites_it(void **state)
 
 static void the_breaker_ends_by_itself_and_the_newest_change_is_rolled_out_once(void **state)
 {
-    struct town *t = at_rest(state);
+    struct fixture *t = at_rest(state);
     t->policy->restart.max_concurrent = CONSUMERS;
     int64_t first_ms = t->now_ms;
     flap(t, false);
@@ -676,7 +676,7 @@ static void the_breaker_ends_by_itself_and_the_newest_change_is_rolled_out_once(
 
 /* What a trust domain publishes, as its status says. The record may come late, or never: then the version is another
  * program's. */
-static void publish(struct town *t, int number, const char *rotation, bool on_record)
+static void publish(struct fixture *t, int number, const char *rotation, bool on_record)
 {
     static char version[16]; /* borrowed by the world until the next one */
     char state[16];
@@ -692,7 +692,7 @@ static void publish(struct town *t, int number, const char *rotation, bool on_re
 }
 
 /* Restarts of the first consumer for so many rotations of three stages each, five seconds apart. */
-static size_t rotate(struct town *t, int rotations, bool on_record)
+static size_t rotate(struct fixture *t, int rotations, bool on_record)
 {
     struct flapping out = {0};
     for (int i = 0; i < 3 * rotations; i++) {
@@ -708,7 +708,7 @@ static size_t rotate(struct town *t, int rotations, bool on_record)
 
 static void three_rotations_of_a_trust_domain_do_not_trip_the_breaker(void **state)
 {
-    struct town *t = at_rest(state);
+    struct fixture *t = at_rest(state);
     t->policy->restart.max_concurrent = CONSUMERS;
     assert_int_equal(rotate(t, 3, true), 9);
     const struct cr_restart_times *restarts = &cr_status_consumer(&t->status, "x")->restarts;
@@ -721,7 +721,7 @@ static void three_rotations_of_a_trust_domain_do_not_trip_the_breaker(void **sta
 
 static void a_fourth_rotation_within_the_time_is_held(void **state)
 {
-    struct town *t = at_rest(state);
+    struct fixture *t = at_rest(state);
     t->policy->restart.max_concurrent = CONSUMERS;
     assert_int_equal(rotate(t, 4, true), 9);
     assert_int_equal(cr_status_consumer(&t->status, "x")->gate.hold, CR_HOLD_CIRCUIT_BREAKER);
@@ -729,7 +729,7 @@ static void a_fourth_rotation_within_the_time_is_held(void **state)
 
 static void what_is_on_no_domains_record_trips_the_breaker(void **state)
 {
-    struct town *t = at_rest(state);
+    struct fixture *t = at_rest(state);
     t->policy->restart.max_concurrent = CONSUMERS;
     assert_int_equal(rotate(t, 3, false), 3);
     assert_int_equal(cr_status_consumer(&t->status, "x")->gate.hold, CR_HOLD_CIRCUIT_BREAKER);
@@ -742,7 +742,7 @@ static void what_is_on_no_domains_record_trips_the_breaker(void **state)
 /* The distrust of a CA waits for no breaker, and for no further changes; it does wait for a person's word. */
 static void the_distrust_of_a_ca_is_held_by_no_default(void **state)
 {
-    struct town *t = at_rest(state);
+    struct fixture *t = at_rest(state);
     t->policy->restart.max_concurrent = CONSUMERS;
     flap(t, false);
     t->policy->restart.coalesce_ms = 3600 * 1000;
@@ -762,7 +762,7 @@ static void the_distrust_of_a_ca_is_held_by_no_default(void **state)
 /* One that is on record only after the restart counts with its rotation all the same. */
 static void a_record_that_comes_after_the_restart_is_in_time(void **state)
 {
-    struct town *t = at_rest(state);
+    struct fixture *t = at_rest(state);
     t->policy->restart.max_concurrent = CONSUMERS;
     struct flapping out = {0};
     for (int i = 0; i < 3; i++) {
@@ -778,7 +778,7 @@ static void a_record_that_comes_after_the_restart_is_in_time(void **state)
 
 static void restarts_by_others_do_not_trip_the_breaker(void **state)
 {
-    struct town *t = at_rest(state);
+    struct fixture *t = at_rest(state);
     for (int i = 0; i < 10; i++) {
         t->now_ms += 1000;
         char now[CR_TIME_TEXT];
@@ -791,7 +791,7 @@ static void restarts_by_others_do_not_trip_the_breaker(void **state)
 
 static void a_policy_may_have_no_breaker(void **state)
 {
-    struct town *t = at_rest(state);
+    struct fixture *t = at_rest(state);
     t->policy->restart.breaker.within_ms = 0;
     assert_true(flap(t, false).restarts[0] > 100);
     assert_int_equal(cr_status_consumer(&t->status, "x")->restarts.len, 0);
@@ -799,7 +799,8 @@ static void a_policy_may_have_no_breaker(void **state)
 
 /* --- no false alarm --- */
 
-static void annotate(struct town *t, const char *leaf, const char *leaf_version, const char *ca, const char *ca_version)
+static void annotate(struct fixture *t, const char *leaf, const char *leaf_version, const char *ca,
+                     const char *ca_version)
 {
     CR_CLEANUP(cr_material) struct cr_material now = {0};
     cr_material_copy(&now, &t->material);
@@ -834,7 +835,7 @@ static void only_a_restart_newer_than_the_record_is_one_that_was_lost(void **sta
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         void *one = NULL;
         setup(&one);
-        struct town *t = at_rest(&one);
+        struct fixture *t = at_rest(&one);
         hold(t, "A", "50");
         annotate(t, cases[i].leaf, cases[i].leaf_version, cases[i].ca, cases[i].ca_version);
         if (plan(t)->record_first != cases[i].alarm)
@@ -847,7 +848,7 @@ static void only_a_restart_newer_than_the_record_is_one_that_was_lost(void **sta
 }
 
 /* A manifest with its annotations, from another cluster or namespace, where the Secret went to B. */
-static void copy_from_elsewhere(struct town *t, const char *version)
+static void copy_from_elsewhere(struct fixture *t, const char *version)
 {
     annotate(t, "B", version, "B", version);
     cr_autofree char *value = cr_restart_annotation_for(annotation(t, 0), "uid elsewhere", t->now_ms);
@@ -857,7 +858,7 @@ static void copy_from_elsewhere(struct town *t, const char *version)
 
 static void what_a_copied_manifest_says_is_not_true_here(void **state)
 {
-    struct town *t = at_rest(state);
+    struct fixture *t = at_rest(state);
     hold(t, "A", "50");
     copy_from_elsewhere(t, "40");
     assert_false(plan(t)->record_first);
@@ -876,7 +877,7 @@ static void what_a_copied_manifest_says_is_not_true_here(void **state)
 
 static void a_rewrite_during_and_after_a_rotation_is_no_change(void **state)
 {
-    struct town *t = at_rest(state);
+    struct fixture *t = at_rest(state);
     hold(t, "B", "20");
     record(t);
     hold(t, "B", "25"); /* rewritten before the restart */

@@ -19,7 +19,7 @@ static const char told_of_two[] =
     "/clients}]}, {name: reloader, image: r, ports: [{name: certroll-reload, containerPort: 9950}], volumeMounts: "
     "[{name: certs, mountPath: /certs}, {name: clients, mountPath: /clients}]}";
 
-struct town {
+struct fixture {
     struct scene *s;
     struct cr_material clients; /* of a second Secret, with CAs alone */
     struct cr_world_secret both[2];
@@ -27,7 +27,7 @@ struct town {
     struct cr_trust_sighting trust[SCENE_PODS];
 };
 
-static void town_close(struct town *t)
+static void fixture_close(struct fixture *t)
 {
     for (size_t i = 0; i < SCENE_PODS; i++) {
         cr_reloader_sighting_dispose(&t->pages[i]);
@@ -37,7 +37,7 @@ static void town_close(struct town *t)
     scene_free(t->s);
 }
 
-#define TOWN __attribute__((cleanup(town_close))) struct town
+#define FIXTURE __attribute__((cleanup(fixture_close))) struct fixture
 
 /* --- material: words stand for leaves and CAs --- */
 
@@ -61,7 +61,7 @@ static void set_trust(struct cr_material *m, const char *cas)
     }
 }
 
-static void hold(struct town *t, const char *leaf, const char *cas)
+static void hold(struct fixture *t, const char *leaf, const char *cas)
 {
     static char versions[64][24];
     static unsigned written;
@@ -78,9 +78,9 @@ static void trust_digest(const char *cas, char out[CR_SHA256_HEX])
     cr_material_trust_digest(&m, out);
 }
 
-/* --- the town --- */
+/* --- the fixture --- */
 
-static void fit_out(struct town *t, const char *containers)
+static void fit_out(struct fixture *t, const char *containers)
 {
     cr_autofree char *text =
         cr_asprintf("containers: [%s]\nvolumes: [{name: certs, secret: {secretName: web}}, {name: clients, "
@@ -89,7 +89,7 @@ static void fit_out(struct town *t, const char *containers)
     cr_json_set(cr_json_edit(cr_json_edit(t->s->workloads[0], "spec"), "template"), "spec", test_yaml(text));
 }
 
-static void decree(struct town *t, const char *secrets, const char *verify)
+static void decree(struct fixture *t, const char *secrets, const char *verify)
 {
     cr_autofree char *text =
         cr_asprintf("metadata: {name: demo, namespace: ns, uid: policy-uid, resourceVersion: '1', generation: 3}\n"
@@ -106,9 +106,9 @@ static void decree(struct town *t, const char *secrets, const char *verify)
         fail_msg("%s", err.text);
 }
 
-static void open_town(struct town *t, const char *containers, const char *verify)
+static void open_fixture(struct fixture *t, const char *containers, const char *verify)
 {
-    *t = (struct town){.s = scene_new("{coalesce: 0s}", 1)};
+    *t = (struct fixture){.s = scene_new("{coalesce: 0s}", 1)};
     decree(t, "{name: web}", verify);
     scene_workload(t->s, 0, 2, "");
     fit_out(t, containers);
@@ -120,7 +120,7 @@ static void open_town(struct town *t, const char *containers, const char *verify
 }
 
 /* At rest for a minute, then the Secret holds this. */
-static const struct cr_plan *change(struct town *t, const char *leaf, const char *cas)
+static const struct cr_plan *change(struct fixture *t, const char *leaf, const char *cas)
 {
     scene_due(t->s);
     scene_record(t->s);
@@ -129,7 +129,7 @@ static const struct cr_plan *change(struct town *t, const char *leaf, const char
     return scene_due(t->s);
 }
 
-static const struct cr_plan *after(struct town *t, int64_t ms)
+static const struct cr_plan *after(struct fixture *t, int64_t ms)
 {
     scene_record(t->s);
     t->s->now_ms += ms;
@@ -153,7 +153,7 @@ static void leaf_digest(const char *word, char out[CR_SHA256_HEX])
         cr_sha256_hex(word, strlen(word), out);
 }
 
-static void see(struct town *t, size_t pod, const struct said *said)
+static void see(struct fixture *t, size_t pod, const struct said *said)
 {
     struct cr_reloader_sighting *page = &t->pages[pod];
     cr_reloader_sighting_dispose(page);
@@ -170,7 +170,7 @@ static void see(struct town *t, size_t pod, const struct said *said)
     snprintf(entry->words, sizeof entry->words, "%s", cr_or_empty(said->words));
 }
 
-static void see_all(struct town *t, const struct said *said)
+static void see_all(struct fixture *t, const struct said *said)
 {
     see(t, 0, said);
     see(t, 1, said);
@@ -189,12 +189,12 @@ static struct said delivered(const char *leaf, const char *cas, bool leaf_proven
                          .trust_proven = trust_proven};
 }
 
-static const struct cr_secret_status *secret(const struct town *t)
+static const struct cr_secret_status *secret(const struct fixture *t)
 {
     return cr_status_secret(&t->s->plan.status, "web");
 }
 
-static void assert_pods(const struct town *t, int verified, int inferred, int stale, int unknown)
+static void assert_pods(const struct fixture *t, int verified, int inferred, int stale, int unknown)
 {
     const struct cr_pod_counts *pods = &scene_status(t->s, 0)->pods;
     if (pods->verified != verified || pods->inferred != inferred || pods->stale != stale || pods->unknown != unknown)
@@ -202,21 +202,21 @@ static void assert_pods(const struct town *t, int verified, int inferred, int st
                  pods->unknown);
 }
 
-static void assert_example(const struct town *t, const char *words)
+static void assert_example(const struct fixture *t, const char *words)
 {
     const struct cr_strvec *examples = &scene_status(t->s, 0)->examples;
     if (!examples->len || !strstr(examples->items[0], words))
         fail_msg("want \"%s\", got \"%s\"", words, examples->len ? examples->items[0] : "");
 }
 
-static void assert_settled(const struct town *t, enum cr_settled_by trust, enum cr_settled_by leaf)
+static void assert_settled(const struct fixture *t, enum cr_settled_by trust, enum cr_settled_by leaf)
 {
     assert_false(secret(t)->pending.set);
     assert_string_equal(cr_settled_by_name(secret(t)->trust_by), cr_settled_by_name(trust));
     assert_string_equal(cr_settled_by_name(secret(t)->leaf_by), cr_settled_by_name(leaf));
 }
 
-static void assert_decided(const struct town *t, enum cr_decision_kind kind)
+static void assert_decided(const struct fixture *t, enum cr_decision_kind kind)
 {
     assert_string_equal(cr_decision_name(scene_status(t->s, 0)->decision), cr_decision_name(kind));
 }
@@ -226,8 +226,8 @@ static void assert_decided(const struct town *t, enum cr_decision_kind kind)
 static void pods_are_nudged_and_their_reloaders_asked(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, NULL);
+    FIXTURE t;
+    open_fixture(&t, told, NULL);
     const struct cr_plan *p = change(&t, "new", "ca");
     assert_decided(&t, CR_DECISION_TRIGGER);
     assert_int_equal(p->restarts_len, 0);
@@ -242,8 +242,8 @@ static void pods_are_nudged_and_their_reloaders_asked(void **state)
 static void a_first_sight_asks_nobody(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, NULL);
+    FIXTURE t;
+    open_fixture(&t, told, NULL);
     const struct cr_plan *p = scene_due(t.s);
     assert_int_equal(p->probes_len, 0);
     assert_int_equal(p->nudges_len, 0);
@@ -253,8 +253,8 @@ static void a_first_sight_asks_nobody(void **state)
 static void what_is_delivered_and_proven_is_verified(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, NULL);
+    FIXTURE t;
+    open_fixture(&t, told, NULL);
     change(&t, "new", "ca");
     struct said old = delivered("old", "ca", true, false), new = delivered("new", "ca", true, false);
     see(&t, 0, &new);
@@ -272,8 +272,8 @@ static void what_is_delivered_and_proven_is_verified(void **state)
 static void what_cannot_be_proven_is_inferred_at_once(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, NULL);
+    FIXTURE t;
+    open_fixture(&t, told, NULL);
     change(&t, "new", "ca");
     struct said new = delivered("new", "ca", false, false);
     see_all(&t, &new);
@@ -285,8 +285,8 @@ static void what_cannot_be_proven_is_inferred_at_once(void **state)
 static void a_proof_that_is_under_way_is_waited_for(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, NULL);
+    FIXTURE t;
+    open_fixture(&t, told, NULL);
     change(&t, "new", "ca");
     struct said new = delivered("new", "ca", false, false);
     new.state = CR_RELOADER_PENDING;
@@ -299,8 +299,8 @@ static void a_proof_that_is_under_way_is_waited_for(void **state)
 static void who_has_found_it_is_not_nudged_again(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, NULL);
+    FIXTURE t;
+    open_fixture(&t, told, NULL);
     change(&t, "new", "ca");
     struct said found = delivered("old", "ca", false, false), waits = found;
     found.found_leaf = "new";
@@ -317,8 +317,8 @@ static void who_has_found_it_is_not_nudged_again(void **state)
 static void time_proves_nothing_of_a_reloader(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, NULL);
+    FIXTURE t;
+    open_fixture(&t, told, NULL);
     change(&t, "new", "ca");
     struct said waits = delivered("old", "ca", false, false);
     const struct cr_plan *p = NULL;
@@ -335,8 +335,8 @@ static void time_proves_nothing_of_a_reloader(void **state)
 static void what_was_seen_before_the_change_says_nothing(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, NULL);
+    FIXTURE t;
+    open_fixture(&t, told, NULL);
     hold(&t, "old", "ca");
     struct said new = delivered("new", "ca", true, false);
     see_all(&t, &new);
@@ -348,8 +348,8 @@ static void what_was_seen_before_the_change_says_nothing(void **state)
 static void a_page_that_cannot_be_read_says_why_for_ever(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, NULL);
+    FIXTURE t;
+    open_fixture(&t, told, NULL);
     change(&t, "new", "ca");
     for (int i = 0; i < 10; i++) {
         for (size_t k = 0; k < 2; k++)
@@ -365,8 +365,8 @@ static void a_page_that_cannot_be_read_says_why_for_ever(void **state)
 static void another_secrets_material_says_nothing(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, NULL);
+    FIXTURE t;
+    open_fixture(&t, told, NULL);
     change(&t, "new", "ca");
     struct said other = delivered("other", "another", true, false);
     see_all(&t, &other);
@@ -390,8 +390,8 @@ static struct said failing(void)
 static void an_old_leaf_past_the_deadline_is_restarted_for(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, NULL);
+    FIXTURE t;
+    open_fixture(&t, told, NULL);
     change(&t, "new", "ca");
     struct said said = failing();
     for (int64_t ms = 0; ms + 10 * SECOND < DEADLINE; ms += 10 * SECOND) {
@@ -413,8 +413,8 @@ static void an_old_leaf_past_the_deadline_is_restarted_for(void **state)
 static void on_timeout_report_restarts_nothing(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, "{certsPage: {port: 9902}, onTimeout: Report}");
+    FIXTURE t;
+    open_fixture(&t, told, "{certsPage: {port: 9902}, onTimeout: Report}");
     change(&t, "new", "ca");
     struct said said = failing();
     for (int i = 0; i < 10; i++) {
@@ -428,8 +428,8 @@ static void on_timeout_report_restarts_nothing(void **state)
 static void what_is_refused_is_not_restarted_for(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, NULL);
+    FIXTURE t;
+    open_fixture(&t, told, NULL);
     change(&t, "new", "ca");
     struct said said = failing();
     said.state = CR_RELOADER_REFUSED;
@@ -447,8 +447,8 @@ static void what_is_refused_is_not_restarted_for(void **state)
 static void trust_has_arrived_when_it_is_passed_on_and_not_before(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, NULL);
+    FIXTURE t;
+    open_fixture(&t, told, NULL);
     change(&t, "old", "new ca");
     assert_decided(&t, CR_DECISION_TRIGGER);
     struct said said = delivered("old", "ca", true, false);
@@ -472,8 +472,8 @@ static void trust_has_arrived_when_it_is_passed_on_and_not_before(void **state)
 static void trust_that_is_proven_is_verified(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, NULL);
+    FIXTURE t;
+    open_fixture(&t, told, NULL);
     change(&t, "old", "new ca");
     struct said said = delivered("old", "new ca", true, true);
     see_all(&t, &said);
@@ -485,8 +485,8 @@ static void trust_that_is_proven_is_verified(void **state)
 static void a_leaf_that_is_seen_says_nothing_of_cas_that_are_not(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, NULL);
+    FIXTURE t;
+    open_fixture(&t, told, NULL);
     change(&t, "new", "new ca");
     struct said said = delivered("new", "ca", true, false);
     see_all(&t, &said);
@@ -501,7 +501,7 @@ static void a_leaf_that_is_seen_says_nothing_of_cas_that_are_not(void **state)
 }
 
 /* The CAs of clients are in a Secret of their own, and go into one material with the leaf. */
-static void hold_clients(struct town *t, const char *cas)
+static void hold_clients(struct fixture *t, const char *cas)
 {
     set_trust(&t->clients, cas);
     t->both[0] = t->s->secret;
@@ -511,8 +511,8 @@ static void hold_clients(struct town *t, const char *cas)
 
 static void cas_of_clients_beside_a_leaf(const char *cas_of_leaf, int inferred)
 {
-    TOWN t;
-    open_town(&t, told_of_two, NULL);
+    FIXTURE t;
+    open_fixture(&t, told_of_two, NULL);
     decree(&t, "{name: web}, {name: clients}", NULL);
     hold(&t, "old", cas_of_leaf);
     hold_clients(&t, "theirs");
@@ -547,8 +547,8 @@ static void cas_of_a_secret_of_their_own_arrive_beside_the_leaf_of_another(void 
 static void a_reloader_without_the_cas_is_told(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, NULL);
+    FIXTURE t;
+    open_fixture(&t, told, NULL);
     change(&t, "old", "new ca");
     struct said said = delivered("old", NULL, true, false);
     see_all(&t, &said);
@@ -561,7 +561,7 @@ static void a_reloader_without_the_cas_is_told(void **state)
 
 /* --- a look of the policy's own counts more --- */
 
-static void see_port(struct town *t, size_t pod, const char *leaf)
+static void see_port(struct fixture *t, size_t pod, const char *leaf)
 {
     scene_see(t->s, 0, pod, leaf);
     cr_trust_sighting_dispose(&t->trust[pod]);
@@ -573,8 +573,8 @@ static void see_port(struct town *t, size_t pod, const char *leaf)
 static void a_handshake_counts_more_than_the_page(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, "{port: 8443}");
+    FIXTURE t;
+    open_fixture(&t, told, "{port: 8443}");
     change(&t, "new", "ca");
     struct said new = delivered("new", "ca", true, false), said = failing();
     see(&t, 0, &new);
@@ -589,8 +589,8 @@ static void a_handshake_counts_more_than_the_page(void **state)
 static void a_port_that_tells_nothing_of_cas_leaves_them_to_the_page(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, "{port: 8443}");
+    FIXTURE t;
+    open_fixture(&t, told, "{port: 8443}");
     const struct cr_plan *p = change(&t, "old", "new ca");
     assert_true(p->probes[0].trust);
     assert_int_equal(p->probes[0].reloader_port, 9950);
@@ -609,8 +609,8 @@ static void a_port_that_tells_nothing_of_cas_leaves_them_to_the_page(void **stat
 static void without_its_reloader_it_is_restarted(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, NULL);
+    FIXTURE t;
+    open_fixture(&t, told, NULL);
     change(&t, "new", "ca");
     assert_int_equal(after(&t, SECOND)->restarts_len, 0);
     fit_out(&t, alone);
@@ -623,8 +623,8 @@ static void without_its_reloader_it_is_restarted(void **state)
 static void a_chain_does_not_show_on_a_page(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, told, NULL);
+    FIXTURE t;
+    open_fixture(&t, told, NULL);
     change(&t, "old", "ca");
     scene_record(t.s);
     t.s->now_ms += SECOND;

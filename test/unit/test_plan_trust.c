@@ -21,19 +21,19 @@ static const char unknown[] =
 static const char port[] = "{port: 8443}";
 static const char page[] = "{certsPage: {port: 9902}}";
 
-struct town {
+struct fixture {
     struct scene *s;
     struct cr_trust_sighting trust[SCENE_PODS];
 };
 
-static void town_close(struct town *t)
+static void fixture_close(struct fixture *t)
 {
     for (size_t i = 0; i < SCENE_PODS; i++)
         cr_trust_sighting_dispose(&t->trust[i]);
     scene_free(t->s);
 }
 
-#define TOWN __attribute__((cleanup(town_close))) struct town
+#define FIXTURE __attribute__((cleanup(fixture_close))) struct fixture
 
 /* --- material: words stand for CAs --- */
 
@@ -49,7 +49,7 @@ static struct cr_ca ca_of(const char *word)
     return ca;
 }
 
-static void hold(struct town *t, const char *leaf, const char *cas)
+static void hold(struct fixture *t, const char *leaf, const char *cas)
 {
     static char versions[64][24];
     static unsigned written;
@@ -71,7 +71,7 @@ static void hold(struct town *t, const char *leaf, const char *cas)
     t->s->secret.resource_version = versions[written++ % 64];
 }
 
-/* --- the town --- */
+/* --- the fixture --- */
 
 static void fit_out(struct scene *s, const char *container)
 {
@@ -80,9 +80,9 @@ static void fit_out(struct scene *s, const char *container)
     cr_json_set(cr_json_edit(cr_json_edit(s->workloads[0], "spec"), "template"), "spec", test_yaml(text));
 }
 
-static void open_town(struct town *t, const char *container, const char *verify)
+static void open_fixture(struct fixture *t, const char *container, const char *verify)
 {
-    *t = (struct town){.s = scene_new("{coalesce: 0s}", 1)};
+    *t = (struct fixture){.s = scene_new("{coalesce: 0s}", 1)};
     cr_autofree char *text =
         cr_asprintf("metadata: {name: demo, namespace: ns, uid: policy-uid, resourceVersion: '1', generation: 3}\n"
                     "spec:\n"
@@ -104,7 +104,7 @@ static void open_town(struct town *t, const char *container, const char *verify)
 }
 
 /* At rest for a minute, then the Secret holds this. */
-static const struct cr_plan *change(struct town *t, const char *leaf, const char *cas)
+static const struct cr_plan *change(struct fixture *t, const char *leaf, const char *cas)
 {
     scene_due(t->s);
     scene_record(t->s);
@@ -120,7 +120,7 @@ static unsigned char nibble(char c)
     return (unsigned char)(c <= '9' ? c - '0' : c - 'a' + 10);
 }
 
-static struct cr_trust_sighting *look(struct town *t, size_t pod)
+static struct cr_trust_sighting *look(struct fixture *t, size_t pod)
 {
     struct cr_trust_sighting *seen = &t->trust[pod];
     cr_trust_sighting_dispose(seen);
@@ -133,7 +133,7 @@ static struct cr_trust_sighting *look(struct town *t, size_t pod)
     return seen;
 }
 
-static void see_names(struct town *t, size_t pod, const char *cas)
+static void see_names(struct fixture *t, size_t pod, const char *cas)
 {
     struct cr_endpoint_trust *endpoint = look(t, pod)->endpoints;
     endpoint->reached = true;
@@ -149,7 +149,7 @@ static void see_names(struct town *t, size_t pod, const char *cas)
     }
 }
 
-static void see_page(struct town *t, size_t pod, const char *cas, const char *leaf)
+static void see_page(struct fixture *t, size_t pod, const char *cas, const char *leaf)
 {
     struct cr_trust_sighting *seen = look(t, pod);
     seen->page_read = true;
@@ -168,19 +168,19 @@ static void see_page(struct town *t, size_t pod, const char *cas, const char *le
     cr_strvec_add(&seen->contexts[0].leaves, serial);
 }
 
-static const struct cr_plan *after(struct town *t, int64_t ms)
+static const struct cr_plan *after(struct fixture *t, int64_t ms)
 {
     scene_record(t->s);
     t->s->now_ms += ms;
     return scene_due(t->s);
 }
 
-static const struct cr_secret_status *secret(const struct town *t)
+static const struct cr_secret_status *secret(const struct fixture *t)
 {
     return cr_status_secret(&t->s->plan.status, "web");
 }
 
-static void assert_pods(const struct town *t, int verified, int inferred, int stale, int unknown_yet)
+static void assert_pods(const struct fixture *t, int verified, int inferred, int stale, int unknown_yet)
 {
     const struct cr_pod_counts *pods = &scene_status(t->s, 0)->pods;
     if (pods->verified != verified || pods->inferred != inferred || pods->stale != stale ||
@@ -189,31 +189,31 @@ static void assert_pods(const struct town *t, int verified, int inferred, int st
                  pods->unknown);
 }
 
-static void assert_example(const struct town *t, const char *words)
+static void assert_example(const struct fixture *t, const char *words)
 {
     const struct cr_strvec *examples = &scene_status(t->s, 0)->examples;
     if (!examples->len || !strstr(examples->items[0], words))
         fail_msg("want \"%s\", got \"%s\"", words, examples->len ? examples->items[0] : "");
 }
 
-static void assert_settled(const struct town *t, enum cr_settled_by trust, enum cr_settled_by leaf)
+static void assert_settled(const struct fixture *t, enum cr_settled_by trust, enum cr_settled_by leaf)
 {
     assert_false(secret(t)->pending.set);
     assert_string_equal(cr_settled_by_name(secret(t)->trust_by), cr_settled_by_name(trust));
     assert_string_equal(cr_settled_by_name(secret(t)->leaf_by), cr_settled_by_name(leaf));
 }
 
-static const char *converged(const struct town *t)
+static const char *converged(const struct fixture *t)
 {
     return cr_status_condition_get(&t->s->plan.status, "Converged")->message;
 }
 
-static const char *reason(const struct town *t)
+static const char *reason(const struct fixture *t)
 {
     return cr_status_condition_get(&t->s->plan.status, "Converged")->reason;
 }
 
-static void see_leaves(struct town *t, const char *leaf)
+static void see_leaves(struct fixture *t, const char *leaf)
 {
     for (size_t i = 0; i < t->s->consumers[0].pods_len; i++)
         scene_see(t->s, 0, i, leaf);
@@ -224,8 +224,8 @@ static void see_leaves(struct town *t, const char *leaf)
 static void a_ca_that_is_announced_has_arrived_at_once(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, gateway, port);
+    FIXTURE t;
+    open_fixture(&t, gateway, port);
     const struct cr_plan *p = change(&t, "leaf", "new old");
     struct cr_ca new_ca = ca_of("new");
     assert_int_equal(p->nudges_len, 2);
@@ -258,8 +258,8 @@ static void a_ca_that_is_announced_has_arrived_at_once(void **state)
 static void who_shows_old_material_is_asked_again_soon(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, gateway, port);
+    FIXTURE t;
+    open_fixture(&t, gateway, port);
     change(&t, "leaf", "new old");
     see_names(&t, 0, "old");
     see_names(&t, 1, "old");
@@ -273,8 +273,8 @@ static void who_shows_old_material_is_asked_again_soon(void **state)
 static void a_ca_that_went_must_not_be_announced_any_more(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, gateway, port);
+    FIXTURE t;
+    open_fixture(&t, gateway, port);
     hold(&t, "leaf", "new old");
     const struct cr_plan *p = change(&t, "leaf", "new");
     assert_string_equal(p->probes[0].canary_ca, "");
@@ -292,8 +292,8 @@ static void a_ca_that_went_must_not_be_announced_any_more(void **state)
 static void a_ca_of_the_same_name_is_not_taken_for_the_new_one(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, gateway, port);
+    FIXTURE t;
+    open_fixture(&t, gateway, port);
     struct cr_ca old = ca_of("old");
     change(&t, "leaf", "new");
     memcpy(t.s->material.trust[0].subject, old.subject, sizeof old.subject);
@@ -307,8 +307,8 @@ static void a_ca_of_the_same_name_is_not_taken_for_the_new_one(void **state)
 static void who_asks_its_clients_for_nothing_is_judged_by_time(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, gateway, port);
+    FIXTURE t;
+    open_fixture(&t, gateway, port);
     change(&t, "leaf", "new old");
     see_names(&t, 0, "");
     see_names(&t, 1, "");
@@ -328,8 +328,8 @@ static void who_asks_its_clients_for_nothing_is_judged_by_time(void **state)
 static void who_cannot_be_reached_is_judged_by_time(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, gateway, port);
+    FIXTURE t;
+    open_fixture(&t, gateway, port);
     change(&t, "leaf", "new old");
     look(&t, 0);
     see_names(&t, 1, "new old");
@@ -343,8 +343,8 @@ static void who_cannot_be_reached_is_judged_by_time(void **state)
 static void where_nobody_looks_time_tells(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, gateway, port);
+    FIXTURE t;
+    open_fixture(&t, gateway, port);
     t.s->pods[0][0].trust = t.s->pods[0][1].trust = NULL;
     const struct cr_plan *p = change(&t, "leaf", "new old");
     assert_int_equal(p->probes_len, 0);
@@ -354,7 +354,7 @@ static void where_nobody_looks_time_tells(void **state)
 
 /* --- past the deadline --- */
 
-static void see_old_until_late(struct town *t)
+static void see_old_until_late(struct fixture *t)
 {
     change(t, "leaf", "new old");
     for (int i = 0; i < 11; i++) {
@@ -370,8 +370,8 @@ static void see_old_until_late(struct town *t)
 static void who_still_has_the_old_cas_past_the_deadline_is_restarted(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, gateway, port);
+    FIXTURE t;
+    open_fixture(&t, gateway, port);
     change(&t, "leaf", "new old");
     for (int i = 0; i < 9; i++) {
         see_names(&t, 0, "old");
@@ -396,8 +396,8 @@ static void who_still_has_the_old_cas_past_the_deadline_is_restarted(void **stat
 static void unless_the_policy_only_wants_a_report(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, gateway, "{port: 8443, onTimeout: Report}");
+    FIXTURE t;
+    open_fixture(&t, gateway, "{port: 8443, onTimeout: Report}");
     see_old_until_late(&t);
     assert_int_equal(t.s->plan.restarts_len, 0);
     assert_true(secret(&t)->pending.set);
@@ -409,7 +409,7 @@ static void unless_the_policy_only_wants_a_report(void **state)
 
 /* --- a server that is restarted --- */
 
-static void restart(struct town *t)
+static void restart(struct fixture *t)
 {
     const struct cr_plan *p = change(t, "leaf", "new old");
     assert_int_equal(p->restarts_len, 1);
@@ -431,8 +431,8 @@ static void restart(struct town *t)
 static void seen_is_better_than_a_start(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, ratelimit, port);
+    FIXTURE t;
+    open_fixture(&t, ratelimit, port);
     restart(&t);
     assert_pods(&t, 0, 0, 0, 2);
     assert_example(&t, "has not been asked yet which CAs it trusts");
@@ -447,8 +447,8 @@ static void seen_is_better_than_a_start(void **state)
 static void a_start_is_what_there_is_to_go_by_where_nothing_is_seen(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, ratelimit, port);
+    FIXTURE t;
+    open_fixture(&t, ratelimit, port);
     restart(&t);
     see_names(&t, 0, "");
     see_names(&t, 1, "");
@@ -459,8 +459,8 @@ static void a_start_is_what_there_is_to_go_by_where_nothing_is_seen(void **state
 static void and_waits_for_who_cannot_be_reached_unless_that_may_be_inferred(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, ratelimit, port);
+    FIXTURE t;
+    open_fixture(&t, ratelimit, port);
     restart(&t);
     look(&t, 0);
     look(&t, 1);
@@ -477,8 +477,8 @@ static void and_waits_for_who_cannot_be_reached_unless_that_may_be_inferred(void
 static void a_new_pod_with_the_old_cas_goes(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, ratelimit, port);
+    FIXTURE t;
+    open_fixture(&t, ratelimit, port);
     restart(&t);
     see_names(&t, 0, "old");
     see_names(&t, 1, "new old");
@@ -497,8 +497,8 @@ static void a_new_pod_with_the_old_cas_goes(void **state)
 static void of_unknown_software_nothing_is_old(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, unknown, port);
+    FIXTURE t;
+    open_fixture(&t, unknown, port);
     restart(&t);
     see_names(&t, 0, "old");
     see_names(&t, 1, "old");
@@ -512,8 +512,8 @@ static void of_unknown_software_nothing_is_old(void **state)
 static void a_client_is_seen_by_its_page_alone(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, envoy, page);
+    FIXTURE t;
+    open_fixture(&t, envoy, page);
     const struct cr_plan *p = change(&t, "leaf", "new old");
     assert_int_equal(p->probes_len, 2);
     assert_true(p->probes[0].trust);
@@ -534,8 +534,8 @@ static void a_client_is_seen_by_its_page_alone(void **state)
 static void and_so_is_the_leaf_that_it_presents(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, envoy, page);
+    FIXTURE t;
+    open_fixture(&t, envoy, page);
     hold(&t, "leaf", "new old");
     change(&t, "leaf-2", "new old");
     see_page(&t, 0, "new old", "leaf-2");
@@ -551,8 +551,8 @@ static void and_so_is_the_leaf_that_it_presents(void **state)
 static void a_page_that_cannot_be_read_leaves_it_to_time(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, envoy, page);
+    FIXTURE t;
+    open_fixture(&t, envoy, page);
     change(&t, "leaf-2", "new old");
     look(&t, 0);
     look(&t, 1);
@@ -564,7 +564,7 @@ static void a_page_that_cannot_be_read_leaves_it_to_time(void **state)
 
 /* --- leaf and CA at once --- */
 
-static void see_leaf(struct town *t, const char *leaf)
+static void see_leaf(struct fixture *t, const char *leaf)
 {
     for (size_t i = 0; i < 2; i++)
         scene_see(t->s, 0, i, leaf);
@@ -573,8 +573,8 @@ static void see_leaf(struct town *t, const char *leaf)
 static void a_new_leaf_says_nothing_of_the_ca_that_came_with_it(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, gateway, port);
+    FIXTURE t;
+    open_fixture(&t, gateway, port);
     change(&t, "leaf-2", "new old");
     see_names(&t, 0, "old");
     see_names(&t, 1, "new old");
@@ -590,8 +590,8 @@ static void a_new_leaf_says_nothing_of_the_ca_that_came_with_it(void **state)
 static void nor_a_new_ca_of_the_leaf(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, gateway, port);
+    FIXTURE t;
+    open_fixture(&t, gateway, port);
     change(&t, "leaf-2", "new old");
     see_names(&t, 0, "new old");
     see_names(&t, 1, "new old");
@@ -604,8 +604,8 @@ static void nor_a_new_ca_of_the_leaf(void **state)
 static void where_only_the_leaf_is_seen_trust_is_inferred(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, gateway, port);
+    FIXTURE t;
+    open_fixture(&t, gateway, port);
     change(&t, "leaf-2", "new old");
     see_names(&t, 0, "");
     see_names(&t, 1, "");
@@ -619,8 +619,8 @@ static void where_only_the_leaf_is_seen_trust_is_inferred(void **state)
 /* Beside "web" the Secret "admin", at rest, with a CA in common. One endpoint shows admin's leaf, or names a Secret. */
 static enum cr_evidence judge_beside_admin(const char *admin_leaf, const char *admin_ca, const char *demands)
 {
-    TOWN t;
-    open_town(&t, gateway, port);
+    FIXTURE t;
+    open_fixture(&t, gateway, port);
     CR_CLEANUP(cr_material) struct cr_material admin = {.has_leaf = true, .not_after_ms = SCENE_START * 2LL};
     cr_sha256_hex(admin_leaf, strlen(admin_leaf), admin.leaf);
     if (admin_ca) {
@@ -684,8 +684,8 @@ static void an_endpoint_speaks_for_the_secret_whose_leaf_it_serves(void **state)
 static void what_nobody_reads_is_verified(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, "{name: web, image: 'example.org/web:1'}", port);
+    FIXTURE t;
+    open_fixture(&t, "{name: web, image: 'example.org/web:1'}", port);
     change(&t, "leaf-2", "new old");
     assert_settled(&t, CR_SETTLED_VERIFIED, CR_SETTLED_VERIFIED);
 }
@@ -693,8 +693,8 @@ static void what_nobody_reads_is_verified(void **state)
 static void no_pods_no_doubt(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, gateway, port);
+    FIXTURE t;
+    open_fixture(&t, gateway, port);
     cr_json_set_int(cr_json_edit(t.s->workloads[0], "spec"), "replicas", 0);
     t.s->consumers[0].pods_len = 0;
     change(&t, "leaf", "new old");
@@ -704,8 +704,8 @@ static void no_pods_no_doubt(void **state)
 static void the_level_is_that_of_the_last_change(void **state)
 {
     (void)state;
-    TOWN t;
-    open_town(&t, gateway, port);
+    FIXTURE t;
+    open_fixture(&t, gateway, port);
     change(&t, "leaf", "new old");
     after(&t, 100 * SECOND);
     assert_settled(&t, CR_SETTLED_INFERRED, CR_SETTLED_FIRST_SIGHT);

@@ -21,7 +21,7 @@ static void policies_cleanup(struct policies *p)
     free(p->statuses);
 }
 
-/* One that cannot be read is no witness; what it covers is not covered. */
+/* A policy that cannot be read covers nothing. */
 static void add_policy(const struct cr_certgen_run *run, const struct cr_json *object, struct policies *out)
 {
     struct cr_error why = {0};
@@ -67,12 +67,12 @@ static bool is_published(const struct cr_certgen_run *run, size_t i)
     return !run->job->set->secrets[i].opaque_key && run->found[i].found;
 }
 
-static size_t find_witnesses(const struct policies *p, const char *secret, struct cr_domain_witness *out)
+static size_t find_covering(const struct policies *p, const char *secret, struct cr_covering_policy *out)
 {
     size_t len = 0;
     for (size_t i = 0; i < p->len; i++)
         if (!p->items[i]->deleting && covers(p, i, secret))
-            out[len++] = (struct cr_domain_witness){.policy = p->items[i], .status = &p->statuses[i]};
+            out[len++] = (struct cr_covering_policy){.policy = p->items[i], .status = &p->statuses[i]};
     return len;
 }
 
@@ -91,8 +91,8 @@ static bool judge(const struct cr_certgen_run *run, const struct policies *p, si
                   char **why, struct cr_error *err)
 {
     const char *name = run->job->set->secrets[i].name;
-    cr_autofree struct cr_domain_witness *witnesses = cr_calloc(p->len + 1, sizeof *witnesses);
-    size_t len = find_witnesses(p, name, witnesses);
+    cr_autofree struct cr_covering_policy *covering = cr_calloc(p->len + 1, sizeof *covering);
+    size_t len = find_covering(p, name, covering);
     if (!len && !run->job->settle_ms)
         return cr_error_set(err, CR_ERR_INVALID,
                             "no CertRotationPolicy covers Secret %s, so nobody knows who reads it: write one, or say "
@@ -108,8 +108,8 @@ static bool judge(const struct cr_certgen_run *run, const struct policies *p, si
                                                 .material = &run->plan.materials[i],
                                                 .written_version = run->written[i].version,
                                                 .written_ms = run->written[i].at_ms,
-                                                .witnesses = witnesses,
-                                                .witnesses_len = len,
+                                                .covering = covering,
+                                                .covering_len = len,
                                                 .uncovered = CR_UNCOVERED_WAIT,
                                                 .now_ms = cr_clock_wall_ms()};
     CR_CLEANUP(cr_domain_evidence) struct cr_domain_evidence evidence = {0};
@@ -149,8 +149,8 @@ bool cr_certgen_any_uncovered(const struct cr_certgen_run *run, bool *any, struc
     *any = false;
     if (!list_policies(run, &p, err))
         return false;
-    cr_autofree struct cr_domain_witness *witnesses = cr_calloc(p.len + 1, sizeof *witnesses);
+    cr_autofree struct cr_covering_policy *covering = cr_calloc(p.len + 1, sizeof *covering);
     for (size_t i = 0; i < run->plan.len; i++)
-        *any |= is_published(run, i) && !find_witnesses(&p, run->job->set->secrets[i].name, witnesses);
+        *any |= is_published(run, i) && !find_covering(&p, run->job->set->secrets[i].name, covering);
     return true;
 }

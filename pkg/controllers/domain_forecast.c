@@ -20,15 +20,15 @@ static bool may_restart(const struct cr_consumer_status *consumer)
 }
 
 /* How many of its consumers may be restarted; each workload is put into the list once. */
-static int count_consumers(const struct cr_domain_witness *witness, struct cr_strmap *workloads)
+static int count_consumers(const struct cr_covering_policy *covering, struct cr_strmap *workloads)
 {
     int found = 0;
-    for (size_t i = 0; i < witness->status->consumers_len; i++) {
-        const struct cr_consumer_status *consumer = &witness->status->consumers[i];
+    for (size_t i = 0; i < covering->status->consumers_len; i++) {
+        const struct cr_consumer_status *consumer = &covering->status->consumers[i];
         if (!may_restart(consumer))
             continue;
         cr_autofree char *key =
-            cr_asprintf("%s/%s/%s", witness->policy->ns, consumer->kind, cr_or_empty(consumer->target));
+            cr_asprintf("%s/%s/%s", covering->policy->ns, consumer->kind, cr_or_empty(consumer->target));
         cr_strmap_set(workloads, key, NULL);
         found++;
     }
@@ -36,9 +36,9 @@ static int count_consumers(const struct cr_domain_witness *witness, struct cr_st
 }
 
 /* Policies restart side by side, the consumers of one as many at a time as it says. */
-static int64_t rollouts_ms(const struct cr_domain_witness *witness, int consumers)
+static int64_t rollouts_ms(const struct cr_covering_policy *covering, int consumers)
 {
-    int at_a_time = witness->policy->restart.max_concurrent > 0 ? witness->policy->restart.max_concurrent : 1;
+    int at_a_time = covering->policy->restart.max_concurrent > 0 ? covering->policy->restart.max_concurrent : 1;
     return (int64_t)((consumers + at_a_time - 1) / at_a_time) * ROLLOUT_MS;
 }
 
@@ -50,7 +50,7 @@ static int64_t last_rotation_ms(const struct cr_domain_status *status)
     return 0;
 }
 
-void cr_domain_forecast_make(const struct cr_domain_world *world, const struct cr_witnesses *witnesses,
+void cr_domain_forecast_make(const struct cr_domain_world *world, const struct cr_covering_policies *covering,
                              struct cr_domain_forecast *out)
 {
     CR_CLEANUP(cr_strmap) struct cr_strmap *workloads = cr_strmap_new(NULL);
@@ -59,10 +59,10 @@ void cr_domain_forecast_make(const struct cr_domain_world *world, const struct c
     for (size_t i = 0; i < world->objects_len; i++) {
         bool is_by_api = !world->objects[i].is_leaf &&
                          cr_trust_target_is_ca_bundle(world->domain->targets[world->objects[i].spec].kind);
-        covered = covered && (is_by_api || witnesses[i].len);
-        for (size_t k = 0; k < witnesses[i].len; k++) {
-            const struct cr_domain_witness *witness = &witnesses[i].items[k];
-            int64_t needed_ms = rollouts_ms(witness, count_consumers(witness, workloads));
+        covered = covered && (is_by_api || covering[i].len);
+        for (size_t k = 0; k < covering[i].len; k++) {
+            const struct cr_covering_policy *policy = &covering[i].items[k];
+            int64_t needed_ms = rollouts_ms(policy, count_consumers(policy, workloads));
             longest_ms = needed_ms > longest_ms ? needed_ms : longest_ms;
         }
     }

@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "controllers/cache_domains.h"
 #include "controllers/domain_forecast.h"
-#include "controllers/domain_witnesses.h"
+#include "controllers/covering_policies.h"
 #include "kube/object.h"
 
 /* --- namespaces, for the cluster kind --- */
@@ -88,7 +88,7 @@ static enum cr_uncovered uncovered(const struct cr_domain_gathered *gathered)
     return world->domain->evidence.uncovered;
 }
 
-static void judge(struct cr_domain_gathered *gathered, size_t i, const struct cr_witnesses *witnesses)
+static void judge(struct cr_domain_gathered *gathered, size_t i, const struct cr_covering_policies *covering)
 {
     struct cr_domain_object *object = &gathered->list[i];
     const struct cr_domain_object_status *known =
@@ -98,8 +98,8 @@ static void judge(struct cr_domain_gathered *gathered, size_t i, const struct cr
         .material = cr_domain_objects_material(gathered->objects, i),
         .written_version = known ? known->written_version : NULL,
         .written_ms = known ? known->written_ms : 0,
-        .witnesses = witnesses->items,
-        .witnesses_len = witnesses->len,
+        .covering = covering->items,
+        .covering_len = covering->len,
         .is_read_by_api = is_ca_bundle(gathered, object),
         .uncovered = uncovered(gathered),
         .now_ms = gathered->world.now_ms,
@@ -167,8 +167,8 @@ static const char *refusal_of_peers(const struct cr_domain_source *source, struc
     if (refusal)
         return refusal;
     for (size_t i = 0; !refusal && i < gathered->world.objects_len; i++)
-        refusal = cr_witnesses_refuse_key(&gathered->witnesses[i], source->cache, source->catalogue,
-                                          gathered->list[i].name, type, LEAF_OF_PEER);
+        refusal = cr_covering_policies_refuse_key(&gathered->covering[i], source->cache, source->catalogue,
+                                                  gathered->list[i].name, type, LEAF_OF_PEER);
     refusal = refusal ? refusal : cr_strdup("");
     cr_strmap_set(gathered->peers, type, refusal);
     return refusal;
@@ -178,8 +178,8 @@ static const char *refusal_of_peers(const struct cr_domain_source *source, struc
 static char *refusal_of_key(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i,
                             const char *type)
 {
-    char *own = cr_witnesses_refuse_key(&gathered->witnesses[i], source->cache, source->catalogue,
-                                        gathered->list[i].name, type, OWN_LEAF);
+    char *own = cr_covering_policies_refuse_key(&gathered->covering[i], source->cache, source->catalogue,
+                                                gathered->list[i].name, type, OWN_LEAF);
     const char *peers = own ? "" : refusal_of_peers(source, gathered, type);
     return own ? own : *peers ? cr_strdup(peers) : NULL;
 }
@@ -260,13 +260,13 @@ static void look_for_other_writer(struct cr_domain_gathered *gathered, size_t i)
 static void look_at(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i)
 {
     const struct cr_domain_object *object = &gathered->list[i];
-    struct cr_witnesses *witnesses = &gathered->witnesses[i];
+    struct cr_covering_policies *covering = &gathered->covering[i];
     if (is_secret(object))
-        cr_witnesses_gather(source->cache, object->ns, object->name, witnesses);
-    judge(gathered, i, witnesses);
+        cr_covering_policies_gather(source->cache, object->ns, object->name, covering);
+    judge(gathered, i, covering);
     recall_refusal(source, gathered, i);
     look_for_other_writer(gathered, i);
-    gathered->trust_under_way = gathered->trust_under_way || cr_witnesses_await_trust(witnesses, object->name);
+    gathered->trust_under_way = gathered->trust_under_way || cr_covering_policies_await_trust(covering, object->name);
 }
 
 /* --- all of it --- */
@@ -298,15 +298,15 @@ static void forget_views(struct cr_domain_gathered *gathered)
 {
     for (size_t i = 0; gathered->list && i < gathered->world.objects_len; i++) {
         cr_domain_evidence_dispose(&gathered->evidence[i]);
-        cr_witnesses_dispose(&gathered->witnesses[i]);
+        cr_covering_policies_dispose(&gathered->covering[i]);
     }
     free(gathered->evidence);
-    free(gathered->witnesses);
+    free(gathered->covering);
     cr_strmap_free(gathered->peers);
     free(gathered->list);
     cr_strvec_dispose(&gathered->words);
     gathered->evidence = NULL;
-    gathered->witnesses = NULL;
+    gathered->covering = NULL;
     gathered->peers = NULL;
     gathered->list = NULL;
     gathered->look_again_ms = 0;
@@ -321,7 +321,7 @@ void cr_domain_world_refresh(const struct cr_domain_source *source, struct cr_do
     world->now_ms = cr_clock_wall_ms();
     gathered->list = cr_calloc(world->objects_len, sizeof *gathered->list);
     gathered->evidence = cr_calloc(world->objects_len, sizeof *gathered->evidence);
-    gathered->witnesses = cr_calloc(world->objects_len, sizeof *gathered->witnesses);
+    gathered->covering = cr_calloc(world->objects_len, sizeof *gathered->covering);
     gathered->peers = cr_strmap_new(free);
     for (size_t i = 0; i < world->objects_len; i++)
         gathered->list[i] = world->objects[i];
@@ -331,7 +331,7 @@ void cr_domain_world_refresh(const struct cr_domain_source *source, struct cr_do
     for (size_t i = 0; i < world->objects_len; i++)
         check_key(source, gathered, i);
     list_secrets(source, gathered);
-    cr_domain_forecast_make(world, gathered->witnesses, &world->forecast);
+    cr_domain_forecast_make(world, gathered->covering, &world->forecast);
 }
 
 bool cr_domain_world_gather(const struct cr_domain_source *source, const struct cr_domain *domain,

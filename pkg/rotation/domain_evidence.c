@@ -110,7 +110,7 @@ static void read_by_api(const struct cr_domain_evidence_input *in, struct cr_dom
 
 /* --- what a policy says --- */
 
-struct witness_case {
+struct policy_answer {
     const struct cr_domain_evidence_input *in;
     const struct cr_policy *policy;
     const struct cr_policy_status *status;
@@ -136,14 +136,14 @@ static bool is_trust_the_same(const struct cr_material *a, const struct cr_mater
     return one.count == other.count && strcmp(one.digest, other.digest) == 0;
 }
 
-static unsigned pending_classes(const struct witness_case *w)
+static unsigned pending_classes(const struct policy_answer *w)
 {
     return w->secret->pending.set ? cr_diff_classes(w->secret->pending.changes) : 0;
 }
 
 /* Whether it has read what we wrote last, or something later. resourceVersions of one cluster are compared as numbers
  * (KEP-5504). */
-static bool has_read(const struct witness_case *w)
+static bool has_read(const struct policy_answer *w)
 {
     const char *observed = w->secret->observed_resource_version;
     const char *written = w->in->written_version;
@@ -152,7 +152,7 @@ static bool has_read(const struct witness_case *w)
 
 /* Consumers that were there before the policy may have what was there before, for as long as kubelets take. That began
  * when the policy saw it; or earlier, when it is what we wrote then. */
-static bool is_first_sight_over(const struct witness_case *w, bool same)
+static bool is_first_sight_over(const struct policy_answer *w, bool same)
 {
     int64_t since = w->secret->settled_ms;
     if (same && w->in->written_ms && (!since || w->in->written_ms < since))
@@ -160,7 +160,7 @@ static bool is_first_sight_over(const struct witness_case *w, bool same)
     return has_passed(w->in, since, CR_KUBELET_REFRESH_MS, w->out);
 }
 
-static enum cr_arrival level_of(const struct witness_case *w, enum cr_settled_by by, bool same)
+static enum cr_arrival level_of(const struct policy_answer *w, enum cr_settled_by by, bool same)
 {
     if (by == CR_SETTLED_VERIFIED)
         return CR_ARRIVAL_VERIFIED;
@@ -171,7 +171,7 @@ static enum cr_arrival level_of(const struct witness_case *w, enum cr_settled_by
 
 /* A policy whose record is what is published, but older than our write, has not looked yet, or was spared the sight of
  * what was there between the two: then time tells. */
-static enum cr_arrival arrival_of(const struct witness_case *w, bool same, enum cr_settled_by by, unsigned class)
+static enum cr_arrival arrival_of(const struct policy_answer *w, bool same, enum cr_settled_by by, unsigned class)
 {
     if (!same || (pending_classes(w) & class))
         return CR_ARRIVAL_NOT_YET;
@@ -185,7 +185,7 @@ static enum cr_arrival arrival_of(const struct witness_case *w, bool same, enum 
 /* The CAs that are in the last bundle that all consumers had, and in the one that is on its way to them: what lies
  * between the two has only grown. Unless there was one without overlap, which nobody remembers; or a bundle has come
  * back, and who has the smaller one that was there in between lacks one of the CAs. */
-static void add_trusted(const struct witness_case *w, enum cr_arrival trust, struct cr_strvec *trusted)
+static void add_trusted(const struct policy_answer *w, enum cr_arrival trust, struct cr_strvec *trusted)
 {
     const struct cr_secret_status *secret = w->secret;
     bool replaced = secret->pending.set && (secret->pending.changes & CR_CHANGE_TRUST_REPLACED);
@@ -236,7 +236,7 @@ static char *name_consumers(const struct cr_policy_status *status)
 }
 
 /* Seen at rest: whatever it serves, its CA is needed still. */
-static bool serves_another(const struct witness_case *w)
+static bool serves_another(const struct policy_answer *w)
 {
     for (size_t i = 0; i < w->status->consumers_len; i++)
         if (w->status->consumers[i].gate.hold == CR_HOLD_OTHER_CERTIFICATE)
@@ -244,13 +244,13 @@ static bool serves_another(const struct witness_case *w)
     return false;
 }
 
-static bool knows_nothing(const struct witness_case *w)
+static bool knows_nothing(const struct policy_answer *w)
 {
     return !w->secret || !w->secret->has_settled || w->secret->problem_reason;
 }
 
 /* Owned words. */
-static char *reason_of(const struct witness_case *w)
+static char *reason_of(const struct policy_answer *w)
 {
     if (w->policy->suspend)
         return cr_strdup("it is suspended");
@@ -273,14 +273,14 @@ static char *reason_of(const struct witness_case *w)
                                             : "it has other material on record than what is published");
 }
 
-static void explain(const struct witness_case *w)
+static void explain(const struct policy_answer *w)
 {
     cr_autofree char *reason = reason_of(w);
     say(w->out, cr_asprintf("CertRotationPolicy %s: %s", w->policy->name, reason));
 }
 
 /* One that has changes of several Secrets to wait for is waited for all the same. */
-static void note_lacking(const struct witness_case *w)
+static void note_lacking(const struct policy_answer *w)
 {
     for (size_t i = 0; i < w->status->consumers_len; i++) {
         if (!is_waited_for(&w->status->consumers[i]))
@@ -290,7 +290,7 @@ static void note_lacking(const struct witness_case *w)
     }
 }
 
-static void note_consumers(const struct witness_case *w, bool waits)
+static void note_consumers(const struct policy_answer *w, bool waits)
 {
     for (size_t i = 0; i < w->status->consumers_len; i++) {
         const struct cr_consumer_status *consumer = &w->status->consumers[i];
@@ -308,7 +308,7 @@ static const struct cr_secret_status *secret_of(const struct cr_policy_status *s
     return NULL;
 }
 
-static void hear(struct witness_case *w, struct weakest *seen, struct cr_strvec *trusted)
+static void add_answer(struct policy_answer *w, struct weakest *seen, struct cr_strvec *trusted)
 {
     enum cr_arrival trust = CR_ARRIVAL_NOT_YET;
     enum cr_arrival leaf = CR_ARRIVAL_NOT_YET;
@@ -340,26 +340,26 @@ static void hear(struct witness_case *w, struct weakest *seen, struct cr_strvec 
     note_consumers(w, lacks_trust || lacks_leaf);
 }
 
-/* One that is being deleted says nothing more, and nobody waits for it. Answers how many spoke. */
-static size_t hear_all(const struct cr_domain_evidence_input *in, struct cr_domain_evidence *out)
+/* A policy that is being deleted does not count. Returns how many count. */
+static size_t add_answers(const struct cr_domain_evidence_input *in, struct cr_domain_evidence *out)
 {
-    size_t heard = 0;
+    size_t count = 0;
     struct weakest seen = {CR_ARRIVAL_VERIFIED, CR_ARRIVAL_VERIFIED};
-    for (size_t i = 0; in->secret && i < in->witnesses_len; i++) {
-        if (in->witnesses[i].policy->deleting)
+    for (size_t i = 0; in->secret && i < in->covering_len; i++) {
+        if (in->covering[i].policy->deleting)
             continue;
-        struct witness_case w = {
-            .in = in, .policy = in->witnesses[i].policy, .status = in->witnesses[i].status, .out = out};
+        struct policy_answer w = {
+            .in = in, .policy = in->covering[i].policy, .status = in->covering[i].status, .out = out};
         CR_CLEANUP(cr_strvec) struct cr_strvec trusted = {0};
-        hear(&w, &seen, &trusted);
-        if (heard++)
+        add_answer(&w, &seen, &trusted);
+        if (count++)
             keep_common(&out->trusted, &trusted);
         else
             cr_strvec_copy(&out->trusted, &trusted);
     }
     out->trust_first_sight = out->trust == CR_ARRIVAL_INFERRED && seen.trust == CR_ARRIVAL_VERIFIED;
     out->leaf_first_sight = out->leaf == CR_ARRIVAL_INFERRED && seen.leaf == CR_ARRIVAL_VERIFIED;
-    return heard;
+    return count;
 }
 
 void cr_domain_evidence_judge(const struct cr_domain_evidence_input *input, struct cr_domain_evidence *out)
@@ -367,7 +367,7 @@ void cr_domain_evidence_judge(const struct cr_domain_evidence_input *input, stru
     *out = (struct cr_domain_evidence){.trust = CR_ARRIVAL_VERIFIED, .leaf = CR_ARRIVAL_VERIFIED};
     if (input->is_read_by_api)
         read_by_api(input, out);
-    else if (!hear_all(input, out))
+    else if (!add_answers(input, out))
         nobody_knows(input, out);
     if (!cr_material_has_trust(input->material))
         out->trust = CR_ARRIVAL_VERIFIED;

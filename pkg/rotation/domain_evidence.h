@@ -7,7 +7,7 @@
 #include "api/status.h"
 
 /* A policy that names, selects or remembers the Secret. Borrowed. */
-struct cr_domain_witness {
+struct cr_covering_policy {
     const struct cr_policy *policy;
     const struct cr_policy_status *status; /* as its cache has it: may be old */
 };
@@ -17,8 +17,8 @@ struct cr_domain_evidence_input {
     const struct cr_material *material; /* as it is published now */
     const char *written_version;        /* resourceVersion of our own last write; NULL: not known */
     int64_t written_ms;                 /* wall; 0: not known */
-    const struct cr_domain_witness *witnesses;
-    size_t witnesses_len;
+    const struct cr_covering_policy *covering;
+    size_t covering_len;
     bool is_read_by_api; /* a caBundle: the API server reads it by a watch of its own, at once */
     enum cr_uncovered uncovered;
     int64_t now_ms;

@@ -1,4 +1,4 @@
-"""What a user did, from the API server's audit log: the one witness that sees every request."""
+"""What a user did, from the API server's audit log: which has every request."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@
 #include "base/strings.h"
 #include "rotation/evidence.h"
 
-enum { SECOND = 1000, LONG_AGO = 600 * SECOND, WITNESSES = 2 };
+enum { SECOND = 1000, LONG_AGO = 600 * SECOND, POLICIES = 2 };
 static const int64_t now_ms = 1800000000000;
 
 #define FIRST    CR_SETTLED_FIRST_SIGHT
@@ -21,7 +21,7 @@ static const int64_t now_ms = 1800000000000;
 #define VERIFIED CR_SETTLED_VERIFIED
 
 /* What one policy has on record: "l" a leaf, then the CAs. */
-struct witness_row {
+struct policy_row {
     const char *settled; /* NULL: it has not looked yet */
     enum cr_settled_by trust_by, leaf_by;
     const char *read;       /* resourceVersion */
@@ -36,8 +36,8 @@ static const struct evidence_case {
     const char *published;
     const char *written; /* resourceVersion; NULL: not known */
     int64_t written_ago_ms;
-    struct witness_row witnesses[WITNESSES];
-    size_t witnesses_len;
+    struct policy_row covering[POLICIES];
+    size_t covering_len;
     enum cr_uncovered uncovered;
     enum cr_arrival trust, leaf;
     const char *trusted;
@@ -48,8 +48,8 @@ static const struct evidence_case {
      .published = "lab",
      .written = "7",
      .written_ago_ms = SECOND,
-     .witnesses = {{"lab", VERIFIED, INFERRED, "7"}},
-     .witnesses_len = 1,
+     .covering = {{"lab", VERIFIED, INFERRED, "7"}},
+     .covering_len = 1,
      .trust = CR_ARRIVAL_VERIFIED,
      .leaf = CR_ARRIVAL_INFERRED,
      .trusted = "ab"},
@@ -57,8 +57,8 @@ static const struct evidence_case {
      .published = "lab",
      .written = "99",
      .written_ago_ms = SECOND,
-     .witnesses = {{"lab", VERIFIED, VERIFIED, "100"}},
-     .witnesses_len = 1,
+     .covering = {{"lab", VERIFIED, VERIFIED, "100"}},
+     .covering_len = 1,
      .trust = CR_ARRIVAL_VERIFIED,
      .leaf = CR_ARRIVAL_VERIFIED,
      .trusted = "ab"},
@@ -66,16 +66,16 @@ static const struct evidence_case {
      .published = "lab",
      .written = "100",
      .written_ago_ms = SECOND,
-     .witnesses = {{"lab", VERIFIED, VERIFIED, "99"}},
-     .witnesses_len = 1,
+     .covering = {{"lab", VERIFIED, VERIFIED, "99"}},
+     .covering_len = 1,
      .trusted = "",
      .why = "has not read yet"},
     {.rule = "unless so long ago that a kubelet has",
      .published = "lab",
      .written = "100",
      .written_ago_ms = LONG_AGO,
-     .witnesses = {{"lab", VERIFIED, VERIFIED, "99"}},
-     .witnesses_len = 1,
+     .covering = {{"lab", VERIFIED, VERIFIED, "99"}},
+     .covering_len = 1,
      .trust = CR_ARRIVAL_INFERRED,
      .leaf = CR_ARRIVAL_INFERRED,
      .trusted = "ab"},
@@ -83,8 +83,8 @@ static const struct evidence_case {
      .published = "lab",
      .written = "7",
      .written_ago_ms = SECOND,
-     .witnesses = {{"la", VERIFIED, VERIFIED, "7", .pending = "lab", .changes = CR_CHANGE_TRUST_ADDED}},
-     .witnesses_len = 1,
+     .covering = {{"la", VERIFIED, VERIFIED, "7", .pending = "lab", .changes = CR_CHANGE_TRUST_ADDED}},
+     .covering_len = 1,
      .leaf = CR_ARRIVAL_VERIFIED,
      .trusted = "a",
      .why = "putting the change on record"},
@@ -92,8 +92,8 @@ static const struct evidence_case {
      .published = "lb",
      .written = "7",
      .written_ago_ms = SECOND,
-     .witnesses = {{"lab", VERIFIED, VERIFIED, "7", .pending = "lb", .changes = CR_CHANGE_TRUST_REMOVED}},
-     .witnesses_len = 1,
+     .covering = {{"lab", VERIFIED, VERIFIED, "7", .pending = "lb", .changes = CR_CHANGE_TRUST_REMOVED}},
+     .covering_len = 1,
      .leaf = CR_ARRIVAL_VERIFIED,
      .trusted = "b",
      .why = "putting"},
@@ -101,8 +101,8 @@ static const struct evidence_case {
      .published = "lab",
      .written = "7",
      .written_ago_ms = SECOND,
-     .witnesses = {{"la", VERIFIED, VERIFIED, "7", .pending = "lab", .changes = CR_CHANGE_TRUST_REPLACED}},
-     .witnesses_len = 1,
+     .covering = {{"la", VERIFIED, VERIFIED, "7", .pending = "lab", .changes = CR_CHANGE_TRUST_REPLACED}},
+     .covering_len = 1,
      .leaf = CR_ARRIVAL_VERIFIED,
      .trusted = "",
      .why = "putting"},
@@ -110,8 +110,8 @@ static const struct evidence_case {
      .published = "lab",
      .written = "7",
      .written_ago_ms = SECOND,
-     .witnesses = {{"lab", VERIFIED, VERIFIED, "7", .pending = "lab", .changes = CR_CHANGE_TRUST_ADDED}},
-     .witnesses_len = 1,
+     .covering = {{"lab", VERIFIED, VERIFIED, "7", .pending = "lab", .changes = CR_CHANGE_TRUST_ADDED}},
+     .covering_len = 1,
      .leaf = CR_ARRIVAL_VERIFIED,
      .trusted = "",
      .why = "putting"},
@@ -119,8 +119,8 @@ static const struct evidence_case {
      .published = "mab",
      .written = "7",
      .written_ago_ms = SECOND,
-     .witnesses = {{"lab", INFERRED, VERIFIED, "7", .pending = "mab", .changes = CR_CHANGE_LEAF_RENEWED}},
-     .witnesses_len = 1,
+     .covering = {{"lab", INFERRED, VERIFIED, "7", .pending = "mab", .changes = CR_CHANGE_LEAF_RENEWED}},
+     .covering_len = 1,
      .trust = CR_ARRIVAL_INFERRED,
      .trusted = "ab",
      .why = "putting"},
@@ -128,8 +128,8 @@ static const struct evidence_case {
      .published = "lab",
      .written = "7",
      .written_ago_ms = SECOND,
-     .witnesses = {{"lab", VERIFIED, VERIFIED, "7", .pending = "lab", .changes = CR_CHANGE_LEAF_RENEWED}},
-     .witnesses_len = 1,
+     .covering = {{"lab", VERIFIED, VERIFIED, "7", .pending = "lab", .changes = CR_CHANGE_LEAF_RENEWED}},
+     .covering_len = 1,
      .trust = CR_ARRIVAL_VERIFIED,
      .trusted = "ab",
      .why = "putting"},
@@ -137,9 +137,9 @@ static const struct evidence_case {
      .published = "lab",
      .written = "7",
      .written_ago_ms = SECOND,
-     .witnesses = {{"lab", VERIFIED, VERIFIED, "7"},
-                   {"lb", VERIFIED, INFERRED, "7", .pending = "lab", .changes = CR_CHANGE_TRUST_ADDED}},
-     .witnesses_len = 2,
+     .covering = {{"lab", VERIFIED, VERIFIED, "7"},
+                  {"lb", VERIFIED, INFERRED, "7", .pending = "lab", .changes = CR_CHANGE_TRUST_ADDED}},
+     .covering_len = 2,
      .leaf = CR_ARRIVAL_INFERRED,
      .trusted = "b",
      .why = "policy-1"},
@@ -147,8 +147,8 @@ static const struct evidence_case {
      .published = "lab",
      .written = "7",
      .written_ago_ms = SECOND,
-     .witnesses = {{"lab", VERIFIED, VERIFIED, "7"}, {.settled = NULL, .deleting = true}},
-     .witnesses_len = 2,
+     .covering = {{"lab", VERIFIED, VERIFIED, "7"}, {.settled = NULL, .deleting = true}},
+     .covering_len = 2,
      .trust = CR_ARRIVAL_VERIFIED,
      .leaf = CR_ARRIVAL_VERIFIED,
      .trusted = "ab"},
@@ -156,24 +156,24 @@ static const struct evidence_case {
      .published = "lab",
      .written = "7",
      .written_ago_ms = LONG_AGO,
-     .witnesses = {{.settled = NULL}},
-     .witnesses_len = 1,
+     .covering = {{.settled = NULL}},
+     .covering_len = 1,
      .trusted = "",
      .why = "has not looked"},
     {.rule = "a first sight soon after our write: others may have what was before",
      .published = "lab",
      .written = "7",
      .written_ago_ms = SECOND,
-     .witnesses = {{"lab", FIRST, FIRST, "7", SECOND}},
-     .witnesses_len = 1,
+     .covering = {{"lab", FIRST, FIRST, "7", SECOND}},
+     .covering_len = 1,
      .trusted = "",
      .why = "for the first time"},
     {.rule = "a first sight long after it is as good as it gets",
      .published = "lab",
      .written = "7",
      .written_ago_ms = LONG_AGO,
-     .witnesses = {{"lab", FIRST, FIRST, "7", SECOND}},
-     .witnesses_len = 1,
+     .covering = {{"lab", FIRST, FIRST, "7", SECOND}},
+     .covering_len = 1,
      .trust = CR_ARRIVAL_INFERRED,
      .leaf = CR_ARRIVAL_INFERRED,
      .trusted = "ab",
@@ -182,15 +182,15 @@ static const struct evidence_case {
      .published = "lab",
      .written = "7",
      .written_ago_ms = SECOND,
-     .witnesses = {{"la", FIRST, FIRST, "7", LONG_AGO, "lab", CR_CHANGE_TRUST_ADDED}},
-     .witnesses_len = 1,
+     .covering = {{"la", FIRST, FIRST, "7", LONG_AGO, "lab", CR_CHANGE_TRUST_ADDED}},
+     .covering_len = 1,
      .leaf = CR_ARRIVAL_INFERRED,
      .trusted = "a",
      .why = "putting"},
     {.rule = "what is not published has arrived",
      .published = "lab",
-     .witnesses = {{"lab", VERIFIED, VERIFIED, "7"}},
-     .witnesses_len = 1,
+     .covering = {{"lab", VERIFIED, VERIFIED, "7"}},
+     .covering_len = 1,
      .trust = CR_ARRIVAL_VERIFIED,
      .leaf = CR_ARRIVAL_VERIFIED,
      .trusted = "ab"},
@@ -238,7 +238,7 @@ static void material_of(const char *text, struct cr_material *out)
         fingerprint(*ca, out->trust[out->trust_len++].fingerprint);
 }
 
-static void status_of(const struct witness_row *row, struct cr_policy_status *out)
+static void status_of(const struct policy_row *row, struct cr_policy_status *out)
 {
     struct cr_secret_status *secret = cr_status_secret_add(out, "tls");
     if (!row->settled)
@@ -260,17 +260,17 @@ static void judge(const struct evidence_case *c, const struct cr_policy *policie
                   const struct cr_policy_status *statuses, struct cr_domain_evidence *out)
 {
     CR_CLEANUP(cr_material) struct cr_material material = {0};
-    struct cr_domain_witness witnesses[WITNESSES];
-    for (size_t i = 0; i < c->witnesses_len; i++)
-        witnesses[i] = (struct cr_domain_witness){&policies[i], &statuses[i]};
+    struct cr_covering_policy covering[POLICIES];
+    for (size_t i = 0; i < c->covering_len; i++)
+        covering[i] = (struct cr_covering_policy){&policies[i], &statuses[i]};
     material_of(c->published, &material);
     cr_domain_evidence_judge(
         &(struct cr_domain_evidence_input){.secret = "tls",
                                            .material = &material,
                                            .written_version = c->written,
                                            .written_ms = c->written_ago_ms ? now_ms - c->written_ago_ms : 0,
-                                           .witnesses = witnesses,
-                                           .witnesses_len = c->witnesses_len,
+                                           .covering = covering,
+                                           .covering_len = c->covering_len,
                                            .uncovered = c->uncovered,
                                            .now_ms = now_ms},
         out);
@@ -293,14 +293,14 @@ static void what_policies_say(void **state)
     (void)state;
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         const struct evidence_case *c = &cases[i];
-        static char names[WITNESSES][16] = {"policy-0", "policy-1"};
-        struct cr_policy policies[WITNESSES] = {0};
-        struct cr_policy_status statuses[WITNESSES] = {0};
+        static char names[POLICIES][16] = {"policy-0", "policy-1"};
+        struct cr_policy policies[POLICIES] = {0};
+        struct cr_policy_status statuses[POLICIES] = {0};
         CR_CLEANUP(cr_domain_evidence) struct cr_domain_evidence evidence = {0};
-        for (size_t k = 0; k < c->witnesses_len; k++) {
+        for (size_t k = 0; k < c->covering_len; k++) {
             policies[k].name = names[k];
-            policies[k].deleting = c->witnesses[k].deleting;
-            status_of(&c->witnesses[k], &statuses[k]);
+            policies[k].deleting = c->covering[k].deleting;
+            status_of(&c->covering[k], &statuses[k]);
         }
         judge(c, policies, statuses, &evidence);
         if (evidence.trust != c->trust || evidence.leaf != c->leaf)
@@ -310,7 +310,7 @@ static void what_policies_say(void **state)
         if (c->why ? !strstr(cr_or_empty(evidence.why), c->why) : evidence.why != NULL)
             fail_msg("%s: '%s'", c->rule, cr_or_empty(evidence.why));
         expect_trusted(c, &evidence);
-        for (size_t k = 0; k < WITNESSES; k++)
+        for (size_t k = 0; k < POLICIES; k++)
             cr_policy_status_dispose(&statuses[k]);
     }
 }
@@ -324,8 +324,8 @@ static void it_says_who_is_waited_for(void **state)
         .published = "lab",
         .written = "7",
         .written_ago_ms = SECOND,
-        .witnesses = {{"la", VERIFIED, VERIFIED, "7", .pending = "lab", .changes = CR_CHANGE_TRUST_ADDED}},
-        .witnesses_len = 1};
+        .covering = {{"la", VERIFIED, VERIFIED, "7", .pending = "lab", .changes = CR_CHANGE_TRUST_ADDED}},
+        .covering_len = 1};
     static char none_may_go[] = "budget: none may go";
     static const struct {
         const char *rule;
@@ -350,7 +350,7 @@ static void it_says_who_is_waited_for(void **state)
         struct cr_policy policy = {.name = name, .suspend = rows[i].suspend, .mode = rows[i].mode};
         CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
         CR_CLEANUP(cr_domain_evidence) struct cr_domain_evidence evidence = {0};
-        status_of(&c.witnesses[0], &status);
+        status_of(&c.covering[0], &status);
         cr_strset(&status.secrets[0].problem_reason, rows[i].problem);
         struct cr_consumer_status *web = cr_status_consumer_add(&status, "web");
         web->state = rows[i].state;
@@ -370,14 +370,14 @@ static void what_was_trusted_before_a_secret_was_broken_is_trusted(void **state)
                                            .published = "lab",
                                            .written = "7",
                                            .written_ago_ms = 10 * SECOND,
-                                           .witnesses = {{"lab", VERIFIED, VERIFIED, "7"}},
-                                           .witnesses_len = 1,
+                                           .covering = {{"lab", VERIFIED, VERIFIED, "7"}},
+                                           .covering_len = 1,
                                            .trusted = "ab"};
     char name[] = "edge";
     struct cr_policy policy = {.name = name};
     CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
     CR_CLEANUP(cr_domain_evidence) struct cr_domain_evidence evidence = {0};
-    status_of(&c.witnesses[0], &status);
+    status_of(&c.covering[0], &status);
     cr_strset(&status.secrets[0].problem_reason, "KeyMismatch");
     judge(&c, &policy, &status, &evidence);
     assert_int_equal(evidence.trust, CR_ARRIVAL_NOT_YET);
@@ -392,8 +392,8 @@ static void who_was_restarted_since_the_write_is_told(void **state)
     static const struct evidence_case c = {.published = "lab",
                                            .written = "7",
                                            .written_ago_ms = 10 * SECOND,
-                                           .witnesses = {{"lab", VERIFIED, VERIFIED, "7"}},
-                                           .witnesses_len = 1};
+                                           .covering = {{"lab", VERIFIED, VERIFIED, "7"}},
+                                           .covering_len = 1};
     static const struct {
         int ago_s;
         bool restarted;
@@ -407,7 +407,7 @@ static void who_was_restarted_since_the_write_is_told(void **state)
         struct cr_policy policy = {.name = name};
         CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
         CR_CLEANUP(cr_domain_evidence) struct cr_domain_evidence evidence = {0};
-        status_of(&c.witnesses[0], &status);
+        status_of(&c.covering[0], &status);
         cr_status_consumer_add(&status, "web")->last_restart_ms = now_ms - restarts[i].ago_s * SECOND;
         judge(&c, &policy, &status, &evidence);
         assert_int_equal(evidence.restarted, restarts[i].restarted);
@@ -421,8 +421,8 @@ static void a_pod_that_serves_another_certificate_has_no_new_leaf(void **state)
     static const struct evidence_case c = {.published = "lab",
                                            .written = "7",
                                            .written_ago_ms = LONG_AGO,
-                                           .witnesses = {{"lab", FIRST, FIRST, "7", LONG_AGO}},
-                                           .witnesses_len = 1};
+                                           .covering = {{"lab", FIRST, FIRST, "7", LONG_AGO}},
+                                           .covering_len = 1};
     static char words[] = "pods serve another certificate";
     static const enum cr_hold holds[] = {CR_HOLD_NONE, CR_HOLD_NOT_VERIFIED, CR_HOLD_OTHER_CERTIFICATE};
     for (size_t i = 0; i < cr_array_len(holds); i++) {
@@ -430,7 +430,7 @@ static void a_pod_that_serves_another_certificate_has_no_new_leaf(void **state)
         struct cr_policy policy = {.name = name};
         CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
         CR_CLEANUP(cr_domain_evidence) struct cr_domain_evidence evidence = {0};
-        status_of(&c.witnesses[0], &status);
+        status_of(&c.covering[0], &status);
         struct cr_consumer_status *web = cr_status_consumer_add(&status, "web");
         web->state = CR_CONSUMER_VERIFYING;
         cr_gate_set(&web->gate, cr_gate_copy(&(struct cr_gate){holds[i], holds[i] ? words : NULL}));

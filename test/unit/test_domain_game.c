@@ -316,15 +316,15 @@ static void judge(struct game *g, struct view *v, int i)
     const struct cr_policy policy = {.name = policy_name, .suspend = object->suspended};
     const struct cr_policy_status status = {.secrets = &object->seen, .secrets_len = object->seen.name ? 1 : 0};
     char secret[] = "s";
-    const struct cr_domain_witness witness = {&policy, &status};
+    const struct cr_covering_policy covering = {&policy, &status};
     material_of(&object->now, &material);
     cr_domain_evidence_judge(
         &(struct cr_domain_evidence_input){.secret = i == UNCOVERED ? NULL : secret,
                                            .material = &material,
                                            .written_version = known ? known->written_version : NULL,
                                            .written_ms = known ? known->written_ms : 0,
-                                           .witnesses = &witness,
-                                           .witnesses_len = i == UNCOVERED ? 0 : 1,
+                                           .covering = &covering,
+                                           .covering_len = i == UNCOVERED ? 0 : 1,
                                            .uncovered = CR_UNCOVERED_DELAY,
                                            .now_ms = g->now_ms},
         &v->evidence[i]);

@@ -1,4 +1,4 @@
-#include "controllers/domain_witnesses.h"
+#include "controllers/covering_policies.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "kube/object.h"
 #include "rotation/decide.h"
 
-static void add(struct cr_cache *cache, const char *ns, const char *key, struct cr_witnesses *out)
+static void add(struct cr_cache *cache, const char *ns, const char *key, struct cr_covering_policies *out)
 {
     const char *problem = NULL;
     struct cr_snapshot *snapshot = cr_cache_get(cache, CR_CACHED_POLICIES, ns, strchr(key, '/') + 1);
@@ -20,39 +20,40 @@ static void add(struct cr_cache *cache, const char *ns, const char *key, struct 
     }
     out->snapshots.items[out->snapshots.len++] = snapshot;
     cr_policy_status_decode(cr_json_get(snapshot->json, "status"), &out->statuses[out->len]);
-    out->items[out->len] = (struct cr_domain_witness){.policy = policy, .status = &out->statuses[out->len]};
+    out->items[out->len] = (struct cr_covering_policy){.policy = policy, .status = &out->statuses[out->len]};
     out->len++;
 }
 
 /* Labels are those that the cache has seen: what selects the Secret has brought it there. */
-void cr_witnesses_gather(struct cr_cache *cache, const char *ns, const char *secret, struct cr_witnesses *out)
+void cr_covering_policies_gather(struct cr_cache *cache, const char *ns, const char *secret,
+                                 struct cr_covering_policies *out)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_cache_get(cache, CR_CACHED_SECRETS, ns, secret);
     cr_policy_index_of_secret(cr_cache_policy_index(cache), ns, secret, NULL, snapshot ? snapshot->json : NULL, &keys);
-    *out = (struct cr_witnesses){.items = cr_calloc(keys.len, sizeof *out->items),
-                                 .statuses = cr_calloc(keys.len, sizeof *out->statuses),
-                                 .snapshots = {.items = cr_calloc(keys.len, sizeof(struct cr_snapshot *))}};
+    *out = (struct cr_covering_policies){.items = cr_calloc(keys.len, sizeof *out->items),
+                                         .statuses = cr_calloc(keys.len, sizeof *out->statuses),
+                                         .snapshots = {.items = cr_calloc(keys.len, sizeof(struct cr_snapshot *))}};
     for (size_t i = 0; i < keys.len; i++)
         add(cache, ns, keys.items[i], out);
 }
 
-void cr_witnesses_dispose(struct cr_witnesses *witnesses)
+void cr_covering_policies_dispose(struct cr_covering_policies *covering)
 {
-    for (size_t i = 0; i < witnesses->len; i++)
-        cr_policy_status_dispose(&witnesses->statuses[i]);
-    free(witnesses->items);
-    free(witnesses->statuses);
-    cr_snapshots_dispose(&witnesses->snapshots);
-    *witnesses = (struct cr_witnesses){0};
+    for (size_t i = 0; i < covering->len; i++)
+        cr_policy_status_dispose(&covering->statuses[i]);
+    free(covering->items);
+    free(covering->statuses);
+    cr_snapshots_dispose(&covering->snapshots);
+    *covering = (struct cr_covering_policies){0};
 }
 
-bool cr_witnesses_await_trust(const struct cr_witnesses *witnesses, const char *secret)
+bool cr_covering_policies_await_trust(const struct cr_covering_policies *covering, const char *secret)
 {
     const unsigned trust =
         CR_CHANGE_TRUST_ADDED | CR_CHANGE_TRUST_REMOVED | CR_CHANGE_TRUST_RENEWED | CR_CHANGE_TRUST_REPLACED;
-    for (size_t i = 0; i < witnesses->len; i++) {
-        const struct cr_secret_status *known = cr_status_secret(&witnesses->statuses[i], secret);
+    for (size_t i = 0; i < covering->len; i++) {
+        const struct cr_secret_status *known = cr_status_secret(&covering->statuses[i], secret);
         if (known && known->pending.set && (known->pending.changes & trust))
             return true;
     }
@@ -86,10 +87,10 @@ static char *refusal_of(const struct question *question, const struct cr_policy 
 }
 
 /* Of the policy in force, with the consumers that it has found. */
-static char *refused_by(const struct question *question, const struct cr_domain_witness *witness)
+static char *refused_by(const struct question *question, const struct cr_covering_policy *covering)
 {
     CR_CLEANUP(cr_scope) struct cr_scope scope = {0};
-    cr_scope_gather(question->cache, witness->policy, witness->status, &scope);
+    cr_scope_gather(question->cache, covering->policy, covering->status, &scope);
     const struct cr_policy *policy = &scope.expansion.policy;
     const struct cr_policy_secret *secret = cr_policy_secret_of(policy, question->secret);
     char *refusal = NULL;
@@ -98,14 +99,14 @@ static char *refused_by(const struct question *question, const struct cr_domain_
     return refusal;
 }
 
-char *cr_witnesses_refuse_key(const struct cr_witnesses *witnesses, struct cr_cache *cache,
-                              const struct cr_catalogue *catalogue, const char *secret, const char *key_type,
-                              unsigned roles)
+char *cr_covering_policies_refuse_key(const struct cr_covering_policies *covering, struct cr_cache *cache,
+                                      const struct cr_catalogue *catalogue, const char *secret, const char *key_type,
+                                      unsigned roles)
 {
     const struct question question = {
         .cache = cache, .catalogue = catalogue, .secret = secret, .key_type = key_type, .roles = roles};
     char *refusal = NULL;
-    for (size_t i = 0; !refusal && i < witnesses->len; i++)
-        refusal = refused_by(&question, &witnesses->items[i]);
+    for (size_t i = 0; !refusal && i < covering->len; i++)
+        refusal = refused_by(&question, &covering->items[i]);
     return refusal;
 }

@@ -65,7 +65,7 @@ class World:
         self.api.apply("deployments", manifests.deployment(self.namespace, name, name))
         consumers = manifests.listed(name)
         if name == "no-name":
-            # Pods on paper cannot be asked: they count by their start.
+            # Pods on paper do not answer: they count by their start.
             consumers[0]["verify"] = {"port": 8443, "serverName": name, "timeout": "1s", "onUnreachable": "Infer"}
         spec = {"secrets": [{"name": name}], "consumers": consumers}
         self.api.apply("certrotationpolicies", manifests.policy(self.namespace, name, spec))
@@ -97,12 +97,9 @@ class World:
         return self.api.get("certrotationpolicies", self.namespace, name)
 
     def is_settled(self, name: str) -> bool:
-        return self.is_known(name) and manifests.converged(self.policy(name))
-
-    def is_known(self, name: str) -> bool:
-        """Its leaf counts as settled. Of pods that were there before, and cannot be asked, no more can be known."""
+        policy = self.policy(name)
         leaf = manifests.fingerprint(_data(self.api.get("secrets", self.namespace, name)))
-        return manifests.settled(self.policy(name)).get(name, {}).get("leaf") == leaf
+        return manifests.settled(policy).get(name, {}).get("leaf") == leaf and manifests.converged(policy)
 
 
 def test_a_leaf_without_a_name_in_use_is_held_until_one_has_it(control_plane: ControlPlane, world: World, namespace: str, tmp_path: Path) -> None:
@@ -126,7 +123,7 @@ def test_a_leaf_without_a_name_in_use_is_held_until_one_has_it(control_plane: Co
     # No Lease, which a busy machine would lose in the minutes that this takes.
     operator = Operator(control_plane, namespace, "operator", kubeconfig, tmp_path, "--leader-elect=false", f"--operator-namespace={namespace}")
     try:
-        wait_until("it to be known", lambda: world.is_known(name), _DEADLINE)
+        wait_until("it to be settled", lambda: world.is_settled(name), _DEADLINE)
         world.spoil(name)
         wait_until("the reason", lambda: condition("Degraded") == ("True", "NameMissing"), _DEADLINE)
         held = status()
@@ -164,7 +161,7 @@ def _data(secret: dict[str, Any]) -> bytes:
 
 @pytest.fixture
 def world(control_plane: ControlPlane, namespace: str) -> Iterator[World]:
-    with direct(control_plane) as api, PaperPods(api, [namespace]):
+    with direct(control_plane) as api, PaperPods(api, [namespace], address="10.99.0.1"):  # where nothing answers
         yield World(api, namespace)
 
 
@@ -177,8 +174,7 @@ def test_each_alert_fires_in_its_state_and_ends_when_it_is_mended(
     operator = Operator(control_plane, namespace, "operator", kubeconfig, tmp_path, "--operator-namespace", namespace)
     try:
         for name in _SITUATIONS:
-            look = world.is_known if name == "no-name" else world.is_settled
-            wait_until(f"{name} to be settled", lambda look=look, name=name: look(name), _DEADLINE)
+            wait_until(f"{name} to be settled", lambda name=name: world.is_settled(name), _DEADLINE)
         port = next(line["port"] for line in operator.lines("serving") if "/metrics" in line["pages"])
         with Prometheus(control_plane, tmp_path, port) as alerts:
             wait_until("all to be well", lambda: not alerts.firing(), _DEADLINE)

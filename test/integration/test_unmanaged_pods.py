@@ -14,6 +14,7 @@ from paper_pods import PaperPods
 from rotations import Lane, direct, leaves
 
 _NAME = "lane"
+_LISTS = {"apiGroups": ["networking.k8s.io", "gateway.networking.k8s.io", "argoproj.io"], "resources": ["*"], "verbs": ["get", "list", "watch"]}
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -25,7 +26,7 @@ def _bare_pod(namespace: str, name: str) -> dict[str, Any]:
 
 
 def test_a_bare_pod_is_told_until_it_is_gone(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
-    kubeconfig = account(control_plane, namespace, "operator", [*RULES, LEASES], tmp_path)
+    kubeconfig = account(control_plane, namespace, "operator", [*RULES, LEASES, _LISTS], tmp_path)
     with direct(control_plane) as api, PaperPods(api, [namespace]):
         lane = Lane(api, namespace, _NAME, leaves(3))
         lane.create()

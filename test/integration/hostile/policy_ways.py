@@ -26,7 +26,8 @@ class Policies:
         self._tenant.delete("certrotationpolicies", "undying")
         for name in names("selected", _SELECTED):
             self._tenant.secret(name, self._good, labels=dict.fromkeys(names("l", _LABELS), name))
-        wanted = [{"key": f"l-{at}", "operator": "NotIn", "values": [str(value) for value in range(32)]} for at in range(_LABELS)]
+        wanted = [{"key": f"l-{at}", "operator": "NotIn", "values": [str(value) for value in range(32)]} for at in range(_LABELS - 1)]
+        wanted.append({"key": f"l-{_LABELS - 1}", "operator": "Exists"})  # without a label that must be there it is refused
         self._tenant.policy("selecting", {"secretSelector": {"matchExpressions": wanted}, "discover": {"enabled": True}})
 
     def ways(self) -> list[Way]:

@@ -317,7 +317,8 @@ static void published_cas_are_pending(struct domain_ctx *ctx, struct lines *cas)
         text);
 }
 
-/* False only by evidence: a CA that has gone from the bundles is pending until every consumer is known to have them. */
+/* A CA that has gone from the bundles is pending until every consumer is known to have them; as known as the domain
+ * demands, which may be inferred. */
 static void retirement(struct domain_ctx *ctx)
 {
     struct lines cas = {0};

@@ -116,7 +116,7 @@ def test_a_page_after_one_rotation(scene: Scene, namespace: str, promtool: Path)
     page = scene.page()
 
     _assert_the_rotation_is_told(page, namespace, took)
-    assert value(page, "certroll_watch_to_write_seconds_count", resource="deployments") == 1
+    assert 1 <= value(page, "certroll_watch_to_write_seconds_count", resource="deployments") <= value(page, "certroll_restarts_total")
     seconds = value(page, "certroll_secret_not_after_timestamp_seconds", namespace=namespace, policy="lane", secret="lane")
     assert time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds)) == scene.lane.secret_status()["notAfter"]
     _assert_the_operator_is_told(page, began)
@@ -132,7 +132,8 @@ def test_a_page_after_one_rotation(scene: Scene, namespace: str, promtool: Path)
 
 def _assert_the_rotation_is_told(page: str, namespace: str, took: float) -> None:
     own = {"namespace": namespace}
-    assert value(page, "certroll_restarts_total") == 1
+    # The Deployment's controller may write first, on a slow machine more than once.
+    assert value(page, "certroll_restarts_total") == 1 + value(page, "certroll_restarts_total", **own, kind="Deployment", result="conflict")
     assert value(page, "certroll_restarts_total", **own, kind="Deployment", result="success") == 1
     assert value(page, "certroll_change_to_restart_seconds_count") == 1
     restarted, rotated = (value(page, f"certroll_{name}_seconds_sum") for name in ("change_to_restart", "rotation_duration"))

@@ -124,7 +124,11 @@ def test_a_leader_that_was_frozen_changes_nothing_when_it_wakes(world: World, re
         ended = wait_for("it to end, and to be started again", lambda: _again(operator, frozen), deadline=60)
         assert ended.exit_status == _LOST
         running.assert_done_once(versions)
-        late = [write for write in world.audit.since(running.mark) if write.pod == frozen.name and write.at > act.at and write.code < 400]
+        late = [
+            write
+            for write in world.audit.since(running.mark)
+            if write.pod == frozen.name and write.at > act.at and write.code < 400 and not write.resource.endswith("reviews")
+        ]  # a review is a question, which its next process asks at its start
         assert not late, "written by one that led no more: " + ", ".join(map(str, late))
         assert operator.leader().name != frozen.name
 

@@ -150,6 +150,8 @@ struct cr_domain_step cr_domain_status_step(struct cr_domain_status *status, con
  * there is none. */
 int64_t cr_domain_status_distrusts_since_ms(const struct cr_domain_status *status);
 void cr_domain_status_drop_condition(struct cr_domain_status *status, const char *type);
+/* Borrowed. NULL: it is not set. */
+const struct cr_condition *cr_domain_status_condition_get(const struct cr_domain_status *status, const char *type);
 /* Its transition time moves only when the status flips. type as in cr_domain_condition_types. */
 void cr_domain_status_condition(struct cr_domain_status *status, const char *type, bool value, const char *reason,
                                 const char *message, int64_t generation, int64_t now_ms);

@@ -287,14 +287,12 @@ static size_t count_without_bundle(const struct domain_ctx *ctx)
 
 static bool was_pending(const struct domain_ctx *ctx)
 {
-    const struct cr_domain_status *status = ctx->world->status;
-    for (size_t i = 0; i < CR_DOMAIN_CONDITIONS; i++)
-        if (cr_streq(cr_domain_condition_types[i], "RetirementPending"))
-            return status->conditions[i].reason && status->conditions[i].status;
-    return false;
+    const struct cr_condition *known = cr_domain_status_condition_get(ctx->world->status, "RetirementPending");
+    return known && known->status;
 }
 
-static void published_cas_are_pending(struct domain_ctx *ctx, struct lines *cas)
+/* without: consumers that are not known to have what is published. */
+static void published_cas_are_pending(struct domain_ctx *ctx, struct lines *cas, size_t without)
 {
     static const struct {
         const char *reason, *when;
@@ -305,7 +303,6 @@ static void published_cas_are_pending(struct domain_ctx *ctx, struct lines *cas)
         [CR_RETIRE_NEVER] = {"Never", "retire: Never keeps it"},
     };
     bool rotates = *ctx->plan->status.rotation;
-    size_t without = count_without_bundle(ctx);
     cr_autofree char *more =
         without ? cr_asprintf(" %zu consumers do not have the published bundle yet, and may trust CAs that it lacks.",
                               without)
@@ -325,7 +322,7 @@ static void retirement(struct domain_ctx *ctx)
     add_previous_cas(ctx, &cas);
     size_t without = count_without_bundle(ctx);
     if (cas.len) {
-        published_cas_are_pending(ctx, &cas);
+        published_cas_are_pending(ctx, &cas, without);
     } else if (was_pending(ctx) && (!ctx->trust_arrived || without)) {
         cr_autofree char *text =
             cr_asprintf("No bundle has a CA of before any more; %zu consumers may still trust one.", without);

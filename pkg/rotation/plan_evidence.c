@@ -109,16 +109,16 @@ static void look_at_leaf(const struct plan_ctx *ctx, const struct plan_consumer 
     if (!can_look(consumer, change))
         return;
     const struct cr_material *target = cr_plan_target(ctx, change);
-    struct cr_sightings_input input = {
-        .secret = ctx->pending[change]->name,
-        .leaf = pending->target.leaf,
-        .names = target ? &target->names : NULL,
-        .old = &pending->old_leaves,
-        .others = others,
-        .verify = &consumer->spec->verify,
-        .on_missing_name = cr_plan_on_missing_name(ctx, ctx->pending[change]->name, &consumer->spec->verify),
-        .sightings = pod->sightings,
-        .since_ms = consumer->changes[change].since_ms};
+    struct cr_sightings_input input = {.secret = ctx->pending[change]->name,
+                                       .leaf = pending->target.leaf,
+                                       .names = target ? &target->names : NULL,
+                                       .old = &pending->old_leaves,
+                                       .others = others,
+                                       .verify = &consumer->spec->verify,
+                                       .on_missing_name = cr_plan_on_missing_name(
+                                           ctx, ctx->pending[change]->name, consumer->spec->verify.on_missing_name),
+                                       .sightings = pod->sightings,
+                                       .since_ms = consumer->changes[change].since_ms};
     cr_sightings_judge(&input, shown);
 }
 

@@ -11,17 +11,9 @@
 #include "base/strings.h"
 #include "pki/leaf_names.h"
 
-static bool is_reported(const struct cr_world_secret *now)
+static bool is_reported(const struct plan_ctx *ctx, const char *secret)
 {
-    enum cr_on_missing_name value = CR_ON_MISSING_NAME_HOLD;
-    return now->on_missing_name && cr_on_missing_name_parse(now->on_missing_name, &value) &&
-           value == CR_ON_MISSING_NAME_REPORT;
-}
-
-static const struct cr_world_secret *world_of(const struct plan_ctx *ctx, const struct cr_secret_status *secret)
-{
-    const struct cr_policy_secret *own = cr_policy_secret_of(ctx->world->policy, secret->name);
-    return &ctx->world->secrets[own - ctx->world->policy->secrets];
+    return cr_plan_on_missing_name(ctx, secret, CR_ON_MISSING_NAME_HOLD) == CR_ON_MISSING_NAME_REPORT;
 }
 
 static size_t add_host(struct cr_buf *text, size_t before, const struct cr_world_host *host)
@@ -33,9 +25,11 @@ static size_t add_host(struct cr_buf *text, size_t before, const struct cr_world
 size_t cr_plan_add_held_hosts(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
                               const struct cr_material *leaf, size_t before, struct cr_buf *text)
 {
-    const struct cr_world_secret *now = world_of(ctx, secret);
+    const struct cr_world_secret *now = cr_plan_world_secret(ctx, secret->name);
     size_t count = before;
-    for (size_t i = 0; !is_reported(now) && i < now->hosts_len; i++)
+    if (is_reported(ctx, secret->name))
+        return before;
+    for (size_t i = 0; i < now->hosts_len; i++)
         if (!cr_leaf_names_cover(&leaf->names, now->hosts[i].host) && cr_plan_was_for(secret, now->hosts[i].host))
             count = add_host(text, count, &now->hosts[i]);
     return count;
@@ -72,7 +66,7 @@ static bool add_missing_hosts(const struct plan_ctx *ctx, size_t secret, struct 
     cr_plan_end_names(&missing, count);
     add_line(text, cr_asprintf("the leaf of Secret %s is not for %s; %s", ctx->world->policy->secrets[secret].name,
                                cr_buf_text(&missing),
-                               is_reported(now)
+                               is_reported(ctx, ctx->world->policy->secrets[secret].name)
                                    ? "it is rolled out all the same (annotation " CR_MISSING_NAME_ANNOTATION ": Report)"
                                    : "nothing is held, since pods have no leaf that is"));
     return true;

@@ -108,9 +108,11 @@ char *cr_plan_vanished(const struct plan_ctx *ctx, const struct cr_secret_status
 /* plan_names.c: which Secrets' leaves consumers may show to who asks for a name. Before all that is below. */
 void cr_plan_names_make(struct plan_ctx *ctx);
 void cr_plan_names_dispose(struct plan_ctx *ctx);
-/* What becomes of a leaf of this Secret without a name in use: its annotation says it, else the consumer. */
+/* A Secret of the policy as it is now, by its name; borrowed. NULL: the policy has none of that name. */
+const struct cr_world_secret *cr_plan_world_secret(const struct plan_ctx *ctx, const char *name);
+/* What becomes of a leaf of this Secret without a name in use, by its annotation; otherwise: without an annotation. */
 enum cr_on_missing_name cr_plan_on_missing_name(const struct plan_ctx *ctx, const char *secret,
-                                                const struct cr_policy_verify *verify);
+                                                enum cr_on_missing_name otherwise);
 /* In words, which names in use that leaf of the Secret is not for, so that it is held; NULL: none. Owned. */
 char *cr_plan_missing_names(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
                             const struct cr_material *leaf);

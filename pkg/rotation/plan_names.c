@@ -29,13 +29,17 @@ static bool is_mounted(const struct cr_json *pod_spec, const char *secret)
     return false;
 }
 
+const struct cr_world_secret *cr_plan_world_secret(const struct plan_ctx *ctx, const char *name)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    const struct cr_policy_secret *own = cr_policy_secret_of(policy, name);
+    return own ? &ctx->world->secrets[own - policy->secrets] : NULL;
+}
+
 static bool may_have_leaf(const struct plan_ctx *ctx, const struct cr_json *pod_spec, const char *secret)
 {
-    const struct cr_policy_secret *own = cr_policy_secret_of(ctx->world->policy, secret);
-    if (!own)
-        return is_mounted(pod_spec, secret);
-    const struct cr_material *material = ctx->world->secrets[own - ctx->world->policy->secrets].material;
-    return !material || material->has_leaf;
+    const struct cr_world_secret *own = cr_plan_world_secret(ctx, secret);
+    return own ? !own->material || own->material->has_leaf : is_mounted(pod_spec, secret);
 }
 
 static void add_leaves(const struct plan_ctx *ctx, size_t consumer, struct cr_strvec *out)
@@ -121,10 +125,8 @@ static bool has_its_name(const struct plan_ctx *ctx, size_t consumer, const stru
         return false;
     if (!endpoint->secret_name)
         return some_leaf_is_for(ctx, consumer, NULL, endpoint->server_name);
-    const struct cr_policy_secret *secret = cr_policy_secret_of(ctx->world->policy, endpoint->secret_name);
-    const struct cr_material *material =
-        secret ? ctx->world->secrets[secret - ctx->world->policy->secrets].material : NULL;
-    return material && cr_leaf_names_cover(&material->names, endpoint->server_name);
+    const struct cr_world_secret *secret = cr_plan_world_secret(ctx, endpoint->secret_name);
+    return secret && secret->material && cr_leaf_names_cover(&secret->material->names, endpoint->server_name);
 }
 
 struct plan_names_checked cr_plan_names_checked(const struct plan_ctx *ctx)
@@ -143,14 +145,13 @@ struct plan_names_checked cr_plan_names_checked(const struct plan_ctx *ctx)
 
 /* An annotation that nobody understands was meant to say something: it holds. */
 enum cr_on_missing_name cr_plan_on_missing_name(const struct plan_ctx *ctx, const char *secret,
-                                                const struct cr_policy_verify *verify)
+                                                enum cr_on_missing_name otherwise)
 {
-    const struct cr_policy_secret *own = cr_policy_secret_of(ctx->world->policy, secret);
-    const char *said = own ? ctx->world->secrets[own - ctx->world->policy->secrets].on_missing_name : NULL;
+    const struct cr_world_secret *own = cr_plan_world_secret(ctx, secret);
     enum cr_on_missing_name value = CR_ON_MISSING_NAME_HOLD;
-    if (!said)
-        return verify->on_missing_name;
-    (void)cr_on_missing_name_parse(said, &value);
+    if (!own || !own->on_missing_name)
+        return otherwise;
+    (void)cr_on_missing_name_parse(own->on_missing_name, &value);
     return value;
 }
 
@@ -203,7 +204,8 @@ char *cr_plan_missing_names(const struct plan_ctx *ctx, const struct cr_secret_s
     CR_CLEANUP(cr_buf) struct cr_buf names = CR_BUF_INIT(0);
     size_t count = 0;
     for (size_t i = 0; leaf->has_leaf && i < policy->consumers_len; i++)
-        if (cr_plan_on_missing_name(ctx, secret->name, &policy->consumers[i].verify) == CR_ON_MISSING_NAME_HOLD)
+        if (cr_plan_on_missing_name(ctx, secret->name, policy->consumers[i].verify.on_missing_name) ==
+            CR_ON_MISSING_NAME_HOLD)
             count = add_missing(ctx, i, secret, leaf, count, &missing);
     bool of_policy = count > 0;
     if (leaf->has_leaf)
@@ -244,7 +246,7 @@ static const char *why_reported(const struct plan_ctx *ctx, const struct cr_poli
 {
     if (cr_policy_kind_by_api(spec->kind))
         return "its controller serves what the Secret holds, so nothing can hold it";
-    return cr_plan_on_missing_name(ctx, secret, &spec->verify) == CR_ON_MISSING_NAME_REPORT
+    return cr_plan_on_missing_name(ctx, secret, spec->verify.on_missing_name) == CR_ON_MISSING_NAME_REPORT
                ? "it is rolled out all the same (onMissingName: Report)"
                : NULL;
 }

@@ -215,7 +215,7 @@ static enum seen look(const struct plan_ctx *ctx, const struct plan_consumer *co
                                                         .others = &wanted->items[i].others,
                                                         .verify = &consumer->spec->verify,
                                                         .on_missing_name = cr_plan_on_missing_name(
-                                                            ctx, secret->name, &consumer->spec->verify),
+                                                            ctx, secret->name, consumer->spec->verify.on_missing_name),
                                                         .sightings = pod->sightings,
                                                         .since_ms = counts_since_ms(ctx, wanted, secret, covered)},
                            &shown);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,10 +30,11 @@ def _leads_somewhere(page: Path, link: str) -> bool:
     target = page.parent / path if path else page
     if not target.exists():
         return False
-    return not heading or target.suffix != ".md" or heading in _anchors(target.read_text())
+    return not heading or target.suffix != ".md" or heading in _anchors(target.resolve())
 
 
-def _anchors(text: str) -> set[str]:
+@functools.cache
+def _anchors(page: Path) -> set[str]:
     """As GitHub makes them: letters, digits, - and _ in lower case, spaces as -; the second of a name gets -1."""
-    names = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in _HEADING.findall(text)]
+    names = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in _HEADING.findall(page.read_text())]
     return {name if not names[:at].count(name) else f"{name}-{names[:at].count(name)}" for at, name in enumerate(names)}

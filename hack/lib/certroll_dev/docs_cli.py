@@ -34,7 +34,7 @@ def run(arguments: list[str]) -> int:
         "from their one source, docs/api.md from the CRDs' schemas, docs/catalogue.md from the catalogue, "
         "the table of docs/fuzzing.md from the fuzz targets, the table of docs/limits.md from the code, the picture of README.md, the rules in docs/rights.md "
         "from the manifests, docs/control-plane-rows.md and docs/situations.md from what tests have seen, tables of docs/development.md from test/selection.toml.",
-        epilog="Links of all pages are checked as well, and how long README.md and docs/design.md are. Pages: " + " ".join(_PAGES),
+        epilog="Links of all pages are checked as well, how long README.md and docs/design.md are, and all of docs/. Pages: " + " ".join(_PAGES),
     )
     parser.add_argument("pages", metavar="PAGE", nargs="*", choices=[*_PAGES, []], help="default: all of them")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is not current")

@@ -191,17 +191,9 @@ void cr_domain_status_condition(struct cr_domain_status *status, const char *typ
                        &(struct cr_condition_text){type, value, reason, message, false}, generation, now_ms);
 }
 
-static size_t condition_index(const char *type)
-{
-    size_t i = 0;
-    while (i < CR_DOMAIN_CONDITIONS && !cr_streq(cr_domain_condition_types[i], type))
-        i++;
-    return i;
-}
-
 void cr_domain_status_drop_condition(struct cr_domain_status *status, const char *type)
 {
-    size_t i = condition_index(type);
+    size_t i = cr_conditions_index(cr_domain_condition_types, CR_DOMAIN_CONDITIONS, type);
     if (i == CR_DOMAIN_CONDITIONS)
         return;
     cr_conditions_dispose(&status->conditions[i], 1);
@@ -210,8 +202,7 @@ void cr_domain_status_drop_condition(struct cr_domain_status *status, const char
 
 const struct cr_condition *cr_domain_status_condition_get(const struct cr_domain_status *status, const char *type)
 {
-    size_t i = condition_index(type);
-    return i < CR_DOMAIN_CONDITIONS && status->conditions[i].reason ? &status->conditions[i] : NULL;
+    return cr_conditions_get(status->conditions, cr_domain_condition_types, CR_DOMAIN_CONDITIONS, type);
 }
 
 void cr_domain_status_history_add(struct cr_domain_status *status, const struct cr_domain_rotation *record)

@@ -178,14 +178,6 @@ void cr_status_keep_consumers(struct cr_policy_status *status, const struct cr_s
     status->consumers_len = kept;
 }
 
-static size_t condition_index(const char *type)
-{
-    size_t i = 0;
-    while (i < CR_CONDITIONS && !cr_streq(cr_condition_types[i], type))
-        i++;
-    return i;
-}
-
 void cr_status_condition(struct cr_policy_status *status, const char *type, bool value, const char *reason,
                          const char *message, int64_t generation, int64_t now_ms)
 {
@@ -202,8 +194,7 @@ void cr_status_condition_unknown(struct cr_policy_status *status, const char *ty
 
 const struct cr_condition *cr_status_condition_get(const struct cr_policy_status *status, const char *type)
 {
-    size_t i = condition_index(type);
-    return i < CR_CONDITIONS && status->conditions[i].reason ? &status->conditions[i] : NULL;
+    return cr_conditions_get(status->conditions, cr_condition_types, CR_CONDITIONS, type);
 }
 
 bool cr_condition_is_trouble(const struct cr_condition *condition)

@@ -99,12 +99,25 @@ char *cr_status_text_or_null(const struct cr_json *object, const char *key)
 
 /* --- conditions --- */
 
+size_t cr_conditions_index(const char *const *types, size_t count, const char *type)
+{
+    size_t i = 0;
+    while (i < count && !cr_streq(types[i], type))
+        i++;
+    return i;
+}
+
+const struct cr_condition *cr_conditions_get(const struct cr_condition *conditions, const char *const *types,
+                                             size_t count, const char *type)
+{
+    size_t i = cr_conditions_index(types, count, type);
+    return i < count && conditions[i].reason ? &conditions[i] : NULL;
+}
+
 void cr_conditions_set(struct cr_condition *conditions, const char *const *types, size_t count,
                        const struct cr_condition *value)
 {
-    size_t i = 0;
-    while (i < count && !cr_streq(types[i], value->type))
-        i++;
+    size_t i = cr_conditions_index(types, count, value->type);
     if (i == count)
         return;
     struct cr_condition *condition = &conditions[i];

@@ -30,6 +30,11 @@ char *cr_status_text_or_null(const struct cr_json *object, const char *key);
 
 /* --- conditions (metav1.Condition): an array of count, in the order of types --- */
 
+/* count: none of them is of that type. */
+size_t cr_conditions_index(const char *const *types, size_t count, const char *type);
+/* Borrowed. NULL: it is not set. */
+const struct cr_condition *cr_conditions_get(const struct cr_condition *conditions, const char *const *types,
+                                             size_t count, const char *type);
 void cr_conditions_set(struct cr_condition *conditions, const char *const *types, size_t count,
                        const struct cr_condition *value);
 /* The same in borrowed words. */

@@ -26,9 +26,9 @@ size_t cr_plan_add_held_hosts(const struct plan_ctx *ctx, const struct cr_secret
                               const struct cr_material *leaf, size_t before, struct cr_buf *text)
 {
     const struct cr_world_secret *now = cr_plan_world_secret(ctx, secret->name);
-    size_t count = before;
     if (is_reported(ctx, secret->name))
         return before;
+    size_t count = before;
     for (size_t i = 0; i < now->hosts_len; i++)
         if (!cr_leaf_names_cover(&leaf->names, now->hosts[i].host) && cr_plan_was_for(secret, now->hosts[i].host))
             count = add_host(text, count, &now->hosts[i]);

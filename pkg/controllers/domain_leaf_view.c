@@ -203,14 +203,23 @@ static void view_published(struct cr_domain_objects *objects, struct cr_domain_i
         view_leaf(&place, &leaf, false);
 }
 
+/* NULL also where the object's annotations speak of another leaf than it has. */
+static char *annotation_of_leaf(const struct cr_domain_item *item, const struct cr_domain_leaf_view *published,
+                                const char *name)
+{
+    const char *of = cr_obj_annotation(item->object, CR_DOMAIN_LEAF);
+    bool is_of_another = of && !cr_streq(of, published->fingerprint);
+    return is_of_another ? NULL : cr_strdup_or_null(cr_obj_annotation(item->object, name));
+}
+
 void cr_domain_leaf_views(struct cr_domain_objects *objects, struct cr_domain_item *item, struct cr_domain_object *out)
 {
     const struct cr_domain_leaf *spec = cr_domain_item_leaf(objects, item);
     view_published(objects, item, &out->published);
     view_source(objects, item, &out->source);
     view_previous(objects, item, &out->previous);
-    item->issued_for = cr_strdup_or_null(cr_obj_annotation(item->object, CR_DOMAIN_ISSUED_FOR));
-    item->token = cr_strdup_or_null(cr_obj_annotation(item->object, CR_DOMAIN_TOKEN));
+    item->issued_for = annotation_of_leaf(item, &out->published, CR_DOMAIN_ISSUED_FOR);
+    item->token = annotation_of_leaf(item, &out->published, CR_DOMAIN_TOKEN);
     out->issued_for = item->issued_for;
     out->token = item->token;
     if (spec->source == CR_LEAF_ISSUE) {

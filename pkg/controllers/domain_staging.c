@@ -79,10 +79,9 @@ static void put_entry(struct cr_json *data, const char *what, const char *suffix
 static void put_issued_for(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
                            struct cr_json *data, const char *what)
 {
-    const char *issued_for = cr_obj_annotation(item->object, CR_DOMAIN_ISSUED_FOR);
     cr_autofree char *key = cr_asprintf("%s.issued-for", what);
-    if (issued_for)
-        cr_entry_put(data, key, issued_for, strlen(issued_for));
+    if (item->issued_for)
+        cr_entry_put(data, key, item->issued_for, strlen(item->issued_for));
     else if (cr_json_at(objects->staging, "data", key))
         cr_json_set(data, key, cr_json_new_null());
 }

@@ -7,13 +7,12 @@
 
 /* The last look before it is written: who has the bundle and the leaf must be able to verify the one with the other. */
 static bool check_leaf(const struct cr_domain_objects *objects, const struct cr_stored_leaf *leaf, const bool *chosen,
-                       int64_t now_ms, struct cr_error *err)
+                       int64_t now_ms, struct cr_chain_facts *facts, struct cr_error *err)
 {
-    struct cr_chain_facts facts;
     size_t len = cr_ca_set_len(objects->set);
     cr_autofree bool *verifies = cr_calloc(len + 1, sizeof *verifies);
     const struct cr_pem_input chain = cr_entry_pem(&leaf->certificate);
-    if (!cr_ca_set_verify(objects->set, &chain, now_ms, &facts, verifies, err))
+    if (!cr_ca_set_verify(objects->set, &chain, now_ms, facts, verifies, err))
         return false;
     for (size_t i = 0; i < len; i++)
         if (verifies[i] && chosen[i])
@@ -51,10 +50,11 @@ static bool take_leaf(const struct cr_domain_objects *objects, const struct cr_d
 }
 
 /* What is published may have expired, or be lost with a CA that nobody shall trust: a bundle cannot help it, and must
- * still be written. */
+ * still be written. facts: of a leaf that is written, too. */
 static bool check_beside(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
                          const struct cr_domain_write *write, const struct cr_stored_leaf *leaf,
-                         const struct cr_buf *bundle, int64_t now_ms, struct cr_error *err)
+                         const struct cr_buf *bundle, int64_t now_ms, struct cr_chain_facts *facts,
+                         struct cr_error *err)
 {
     size_t len = cr_ca_set_len(objects->set);
     cr_autofree size_t *held = cr_calloc(len + 1, sizeof *held);
@@ -66,7 +66,7 @@ static bool check_beside(const struct cr_domain_objects *objects, const struct c
     for (size_t i = 0; !in_use && i < len; i++)
         in_use = item->published.verifies[i] &&
                  (write->bundle[i] || !cr_domain_distrusts(objects->domain, objects->cas[i].fingerprint));
-    return !in_use || check_leaf(objects, leaf, beside, now_ms, err);
+    return !in_use || check_leaf(objects, leaf, beside, now_ms, facts, err);
 }
 
 /* --- the Secret --- */
@@ -80,10 +80,10 @@ static void put_or_drop(struct cr_json *annotations, const char *name, const cha
         cr_json_set(annotations, name, cr_json_new_null());
 }
 
-/* By what it was issued, and for which token. A mirrored leaf keeps the token: with it a leaf that was put back is not
- * put back once more. */
+/* By what it was issued, for which token, and which leaf that is. A mirrored leaf keeps the token: with it a leaf that
+ * was put back is not put back once more. */
 static void annotate(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
-                     const struct cr_domain_write *write, struct cr_json *body)
+                     const struct cr_domain_write *write, const char *fingerprint, struct cr_json *body)
 {
     struct cr_json *annotations = cr_json_object_in(cr_json_object_in(body, "metadata"), "annotations");
     CR_CLEANUP(cr_entry) struct cr_entry before = {0};
@@ -96,17 +96,21 @@ static void annotate(const struct cr_domain_objects *objects, const struct cr_do
         put_or_drop(annotations, CR_DOMAIN_ISSUED_FOR, before.found ? cr_buf_text(&before.bytes) : NULL, item);
     if (write->leaf == CR_LEAF_ACT_ISSUE || write->leaf == CR_LEAF_ACT_PUT_BACK)
         put_or_drop(annotations, CR_DOMAIN_TOKEN, objects->domain->rotate_token, item);
+    else if (write->leaf == CR_LEAF_ACT_MIRROR)
+        put_or_drop(annotations, CR_DOMAIN_TOKEN, item->token, item);
+    if (write->leaf != CR_LEAF_ACT_KEEP)
+        put_or_drop(annotations, CR_DOMAIN_LEAF, fingerprint, item);
 }
 
 /* Leaf, key and bundle in one write: no reader sees one without the other. */
 static struct cr_json *leaf_body(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
                                  const struct cr_domain_write *write, const struct cr_stored_leaf *leaf,
-                                 struct cr_error *err)
+                                 const char *fingerprint, struct cr_error *err)
 {
     CR_CLEANUP(cr_secret_json) struct cr_json *body = cr_json_new_object();
     struct cr_json *data = cr_json_object_in(body, "data");
     cr_domain_mark(objects, body);
-    annotate(objects, item, write, body);
+    annotate(objects, item, write, fingerprint, body);
     if (!item->object)
         cr_json_set_string(body, "type", "kubernetes.io/tls");
     if (write->leaf != CR_LEAF_ACT_KEEP) {
@@ -124,12 +128,13 @@ static bool write_leaf(struct cr_domain_objects *objects, struct cr_domain_item 
                        struct cr_error *err)
 {
     CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf = {0};
+    struct cr_chain_facts facts = {0};
     if (!take_leaf(objects, item, write, now_ms, &leaf, err) ||
-        !check_beside(objects, item, write, &leaf, bundle, now_ms, err))
+        !check_beside(objects, item, write, &leaf, bundle, now_ms, &facts, err))
         return false;
     leaf.trust = (struct cr_entry){.found = true};
     cr_buf_puts(&leaf.trust.bytes, cr_buf_text(bundle));
-    struct cr_json *body = leaf_body(objects, item, write, &leaf, err);
+    struct cr_json *body = leaf_body(objects, item, write, &leaf, facts.fingerprint, err);
     if (!body)
         return false;
     if (write->save_previous && write->leaf != CR_LEAF_ACT_PUT_BACK && !cr_domain_staging_save(objects, item, err)) {

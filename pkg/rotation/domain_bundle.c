@@ -134,6 +134,25 @@ static void fill(const struct domain_ctx *ctx, size_t at, bool shrink, bool drop
     }
 }
 
+static bool is_presented(const struct domain_ctx *ctx, size_t ca)
+{
+    for (size_t i = 0; i < ctx->world->objects_len; i++)
+        if (!cr_domain_is_foreign(&ctx->world->objects[i]) &&
+            cr_domain_leaf_verifies(&ctx->world->objects[i].published, ca))
+            return true;
+    return false;
+}
+
+/* What another program has put there lacks a CA of leaves that are in use: its readers would be cut off. What is only
+ * prepared is not pressed on that program, and so the stage ends here, with both CAs trusted. */
+static void mend(const struct domain_ctx *ctx, size_t at, bool *bundle)
+{
+    const struct cr_domain_object *object = &ctx->world->objects[at];
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
+        bundle[ca] = cr_domain_has_ca(object, ca) ||
+                     (ctx->needed[ca] && !ctx->distrusted[ca] && !object->kept && is_presented(ctx, ca));
+}
+
 static void compare(struct domain_ctx *ctx, size_t at, const bool *bundle)
 {
     const struct cr_domain_object *object = &ctx->world->objects[at];
@@ -157,9 +176,12 @@ void cr_domain_plan_bundles(struct domain_ctx *ctx)
     bool drop = cr_domain_drops_distrusted(ctx);
     for (size_t i = 0; i < world->objects_len; i++) {
         bool *bundle = ctx->bundles + i * world->cas_len;
-        if (!cr_domain_may_write(&world->objects[i]))
+        if (cr_domain_has_other_writer(&world->objects[i]))
+            mend(ctx, i, bundle);
+        else if (cr_domain_may_write(&world->objects[i]))
+            fill(ctx, i, shrink, drop, bundle);
+        else
             continue;
-        fill(ctx, i, shrink, drop, bundle);
         if (cr_domain_will_be_there(ctx, i))
             compare(ctx, i, bundle);
     }

@@ -59,6 +59,9 @@ bool cr_domain_is_missed(const struct domain_ctx *ctx, size_t object);
 bool cr_domain_is_there(const struct domain_ctx *ctx, size_t object);
 bool cr_domain_has_bundle(const struct domain_ctx *ctx, const struct cr_domain_object *object);
 bool cr_domain_may_write(const struct cr_domain_object *object);
+/* Its leaf is left to another program, which overwrites ours. Its bundle is put right where it would cut its readers
+ * off. */
+bool cr_domain_has_other_writer(const struct cr_domain_object *object);
 /* Its leaves keep the CAs that they verify against: it is the domain's, and whoever it belongs to consents. Nobody else
  * can keep a CA that should go. */
 bool cr_domain_keeps_cas(const struct cr_domain_object *object);

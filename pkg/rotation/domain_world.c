@@ -49,6 +49,11 @@ bool cr_domain_may_write(const struct cr_domain_object *object)
     return !object->refused || object->refused == CR_TRUST_KEY_NOT_ACCEPTED;
 }
 
+bool cr_domain_has_other_writer(const struct cr_domain_object *object)
+{
+    return object->is_leaf && object->refused == CR_TRUST_OTHER_WRITER;
+}
+
 bool cr_domain_keeps_cas(const struct cr_domain_object *object)
 {
     return object->is_leaf && !cr_domain_is_foreign(object) && object->refused != CR_TRUST_NO_CONSENT &&

@@ -67,8 +67,18 @@ static bool keeps_bundle(const struct domain_ctx *ctx, size_t at)
     return ctx->world->objects[at].kept == CR_TRUST_WOULD_CUT_OFF;
 }
 
+static bool grows(const struct domain_ctx *ctx, size_t at)
+{
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
+        if (ctx->bundles[at * ctx->world->cas_len + ca] && !cr_domain_has_ca(&ctx->world->objects[at], ca))
+            return true;
+    return false;
+}
+
 static bool is_wanted(const struct domain_ctx *ctx, size_t at)
 {
+    if (cr_domain_has_other_writer(&ctx->world->objects[at]))
+        return grows(ctx, at);
     return cr_domain_may_write(&ctx->world->objects[at]) && cr_domain_will_be_there(ctx, at) &&
            has_any(ctx, ctx->bundles + at * ctx->world->cas_len) &&
            (ctx->leaves[at].act != CR_LEAF_ACT_KEEP || !(keeps_bundle(ctx, at) || is_as_it_shall_be(ctx, at)));

@@ -8,6 +8,7 @@ import shutil
 import signal
 import statistics
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 from certroll_dev import paths, tools
 from certroll_dev.demo import component_images, pki, pods
+from certroll_dev.demo.api import path
 from certroll_dev.demo.cluster import LocalCluster
 from certroll_dev.demo.pki import Material
 from certroll_dev.demo.policy import Status
@@ -379,6 +381,57 @@ def test_a_ca_is_distrusted_twice_by_the_runbook(mesh: Mesh, domain: Domain, rep
             report.append(f"CA {run + 1} distrusted: no pod trusts it after {took:.0f} s, {restarts} restarts, {_in_short(count)}; forecast {forecast}")
     finally:
         domain.patch({"distrust": None})
+
+
+@pytest.mark.parametrize(("what", "every"), [("CA", 3.0), ("Leaves", 0.2)], ids=["every 3 s", "at each renewal"])
+def test_a_second_writer_is_named_and_no_handshake_fails(
+    mesh: Mesh, domain: Domain, report: list[str], figures: Figures, what: str, every: float
+) -> None:
+    """A tool that puts the frontend's Secret back, bundle and leaf, whenever it finds another leaf there."""
+    before = domain.leaves()
+    with handshakes(mesh) as seen:
+        began = time.time()
+        with _putting_back(mesh, FRONTEND, every) as put_back:
+            token = domain.rotate(what)
+            named = domain.wait("the other writer to be named", lambda status: "'gitops'" in status.conditions["Degraded"][1], deadline=600)
+            assert named.holds("Degraded") and not named.holds("Converged")
+            took = time.time() - began
+            times = len(put_back)
+            steadily("it is overwritten again", 15.0, lambda: len(put_back) > times)
+            assert times <= 2, times
+        domain.patch({"retainPrevious": 2})  # an edit of the domain is the way on
+        domain.wait_rotated(token)
+        seen.wait_succeed()
+        count = seen.since(began)
+    assert not set(domain.leaves().values()) & set(before.values())
+    _assert_none_failed(count, began)
+    domain.assert_nobody_cut_off()
+    domain.patch({"retainPrevious": None})
+    figures.add(f"certroll, another writer puts a Secret back: {what}", count, time.time() - began, {})
+    report.append(f"{what}: another writer is named after {took:.1f} s and {times} overwrites: {_in_short(count)}")
+
+
+@contextmanager
+def _putting_back(mesh: Mesh, member: Member, every: float) -> Iterator[list[float]]:
+    """When it did, seconds since the epoch."""
+    data = mesh.api.get("secrets", member.name, member.secret)["data"]
+    target = path("secrets", member.name, member.secret) + "?fieldManager=gitops"
+    done: list[float] = []
+    over = threading.Event()
+
+    def run() -> None:
+        while not over.wait(every):
+            if mesh.api.get("secrets", member.name, member.secret)["data"]["tls.crt"] != data["tls.crt"]:
+                mesh.api.request("PATCH", target, {"data": data}, "application/merge-patch+json")
+                done.append(time.time())
+
+    writer = threading.Thread(target=run)
+    writer.start()
+    try:
+        yield done
+    finally:
+        over.set()
+        writer.join()
 
 
 # --- what the tests share

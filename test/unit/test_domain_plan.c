@@ -58,6 +58,12 @@ static const struct plan_case cases[] = {
      {{"ba", "1a", "*"}, {"", NULL, NULL, .refused = CR_TRUST_NOT_OURS}}, "0:ba=I:bs", SWITCHING},
     {"a refused key keeps its leaf, its bundle grows", "issue staging", "AB",
      {{"a", "1a", "*", .refused = CR_TRUST_KEY_NOT_ACCEPTED}, {"a", NULL, "*"}}, "0:ba 1:ba", TRUSTING},
+    {"what another program overwrites gets back the CA of a leaf in use, and keeps that program's leaf", "issue staging",
+     "AB", {{"a", "1a", "*", .refused = CR_TRUST_OTHER_WRITER}, {"ba", "2b", "*"}}, "0:ba", TRUSTING},
+    {"but none that no leaf needs yet, so no leaf follows", "issue staging", "AB",
+     {{"a", "1a", "*", .refused = CR_TRUST_OTHER_WRITER}, {"ba", "2a", "*"}}, "", TRUSTING},
+    {"nor is one taken from it", "issue converged", "B",
+     {{"ba", "1b", "*", .refused = CR_TRUST_OTHER_WRITER}, {"b", "2b", "*"}}, "", IDLE},
 
     /* why a leaf is issued */
     {"its life", "issue", "A", {{"a", "1a~", "*"}}, "0:a=I:as", SWITCHING},

@@ -273,6 +273,55 @@ static void what_is_published_is_kept_first_and_can_be_put_back(void **state)
     scene_end(&s);
 }
 
+/* Of data alone: annotations stay, and speak of the leaf that was there. */
+static void a_leaf_that_somebody_else_puts_there_was_not_issued(void **state)
+{
+    (void)state;
+    struct domain_scene s;
+    struct cr_error err = {0};
+    scene_begin(&s, "TrustDomain", ISSUE ", rotate: {token: now, what: Leaves}");
+    scene_look(&s);
+    assert_true(cr_domain_objects_first_ca(s.objects, cr_clock_wall_ms(), &err));
+    scene_look(&s);
+    struct cr_domain_write issue = {.leaf = CR_LEAF_ACT_ISSUE};
+    scene_must_write(&s, issue);
+    struct cr_json *before = cr_json_copy(cr_json_get(fake_store_get(&s.store, WEB), "data"));
+    scene_look(&s);
+    scene_must_write(&s, issue);
+    scene_look(&s);
+    const struct cr_domain_object *web = &s.world.objects[0];
+    assert_string_equal(web->issued_for, web->wanted_for);
+    assert_string_equal(web->token, "now");
+    assert_string_equal(cr_obj_annotation(fake_store_get(&s.store, WEB), CR_DOMAIN_LEAF), web->published.fingerprint);
+    struct cr_json *put_back = cr_json_copy(fake_store_get(&s.store, WEB));
+    cr_json_set(put_back, "data", before);
+    fake_store_put(&s.store, WEB, put_back);
+    scene_look(&s);
+    web = &s.world.objects[0];
+    assert_true(web->published.found && !web->published.problem);
+    assert_null(web->issued_for);
+    assert_null(web->token);
+    /* Nor does it become so where it is kept, and put back. */
+    issue.save_previous = true;
+    scene_must_write(&s, issue);
+    assert_non_null(fake_store_get(&s.store, SECRET_PATH("ns", STAGING)));
+    assert_null(scene_text(&s, SECRET_PATH("ns", STAGING), "previous.web.issued-for"));
+    scene_look(&s);
+    assert_string_equal(s.world.objects[0].issued_for, s.world.objects[0].wanted_for);
+    scene_must_write(&s, (struct cr_domain_write){.leaf = CR_LEAF_ACT_PUT_BACK});
+    scene_look(&s);
+    assert_null(s.world.objects[0].issued_for);
+    /* What was written before there was that annotation counts. */
+    struct cr_json *older = cr_json_copy(fake_store_get(&s.store, WEB));
+    struct cr_json *annotations = cr_json_object_in(cr_json_object_in(older, "metadata"), "annotations");
+    cr_json_remove(annotations, CR_DOMAIN_LEAF);
+    cr_json_set_string(annotations, CR_DOMAIN_ISSUED_FOR, "x");
+    fake_store_put(&s.store, WEB, older);
+    scene_look(&s);
+    assert_string_equal(s.world.objects[0].issued_for, "x");
+    scene_end(&s);
+}
+
 /* Before and after each write: the previous leaf is in staging or still published. */
 static void killed_at_any_write_no_leaf_is_lost(void **state)
 {
@@ -591,6 +640,7 @@ int main(void)
         cmocka_unit_test(a_ca_without_which_somebody_would_be_cut_off_stays_and_it_is_said),
         cmocka_unit_test(the_bundle_is_the_new_cas_then_the_others_and_no_more_than_fits),
         cmocka_unit_test(what_is_published_is_kept_first_and_can_be_put_back),
+        cmocka_unit_test(a_leaf_that_somebody_else_puts_there_was_not_issued),
         cmocka_unit_test(killed_at_any_write_no_leaf_is_lost),
         cmocka_unit_test(a_secret_of_staging_s_name_is_not_taken_for_it),
         cmocka_unit_test(a_ca_comes_and_is_followed_by_the_next),

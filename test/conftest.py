@@ -48,5 +48,5 @@ def _of_shard(config: pytest.Config, items: Sequence[pytest.Item]) -> Sequence[p
     shard: Shard | None = config.getoption("--shard")
     if not shard:
         return items
-    modules = shard.modules({item.path.stem for item in items} - {"test_rights"})
+    modules = shard.modules({item.path.stem for item in items} - {"test_rights"}, everything=not config.getoption("--gate"))
     return [item for item in items if item.path.stem in modules]

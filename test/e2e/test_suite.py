@@ -190,9 +190,10 @@ def test_what_ends_the_run_ends_its_steps(logs: Path, tmp_path: Path, monkeypatc
     assert (tmp_path / "down").exists()
 
 
-def test_each_module_is_in_one_shard() -> None:
+@pytest.mark.parametrize("everything", [False, True], ids=["gate", "all"])
+def test_each_module_is_in_one_shard(everything: bool) -> None:
     modules = {path.stem for path in Path(__file__).parent.glob("test_*.py")} | {"test_of_tomorrow"}
-    parts = [Shard(number, 3).modules(modules) for number in (1, 2, 3)]
+    parts = [Shard(number, 3).modules(modules, everything) for number in (1, 2, 3)]
     assert sum(map(len, parts)) == len(modules) and set.union(*parts) == modules
 
 

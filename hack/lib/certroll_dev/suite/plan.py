@@ -141,7 +141,7 @@ def _ctest(name: str, preset: str, which: Sequence[str] = (), follows: Sequence[
 
 def _clusters(wanted: Wanted, folders: Sequence[str]) -> Iterator[Step]:
     """All that runs real servers, side by side: each waits for kubelets and timers more than it computes. With everything the
-    integration tests follow the end-to-end tests, because the long matrices compute. The soak has the machine to itself."""
+    integration tests follow the end-to-end tests, part by part, because the long matrices compute. The soak has the machine to itself."""
     if "soak" in folders:
         options = ["--minutes", f"{wanted.minutes:g}", "-s"]
         yield _pytest("soak", wanted.folder("soak"), options, needs=_NEEDS["soak"], follows=_FOLLOWS["soak"], before=_POLITE)
@@ -157,8 +157,8 @@ def _folder(wanted: Wanted, folder: str) -> Iterator[Step]:
         return
     count = _SHARDS[folder] if wanted.modules is None else min(_SHARDS[folder], len(which))
     names = [f"{folder}-{number}" for number in range(1, count + 1)]
-    follows = [*_FOLLOWS[folder], *(("e2e-1", "e2e-2") if wanted.everything and folder == "integration" else ())]
     for number, name in enumerate(names, 1):
+        follows = [*_FOLLOWS[folder], *([f"e2e-{number}"] if wanted.everything and folder == "integration" else [])]
         options = ["--durations", "5", "--shard", f"{number}/{count}", "--cluster-name", f"certroll-{name}"]
         options += [] if wanted.everything else ["--gate"]
         options += ["--keep-audit-logs", AUDIT] if folder == "e2e" else []

@@ -155,6 +155,8 @@ struct cr_condition {
 };
 enum { CR_CONDITIONS = 7 };
 extern const char *const cr_condition_types[CR_CONDITIONS];
+/* Of Converged and Degraded: a pod that no workload made uses a Secret and came before the change. */
+#define CR_REASON_UNMANAGED_POD "UnmanagedPod"
 
 struct cr_rotation_record {
     char id[24];

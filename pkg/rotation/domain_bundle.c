@@ -103,9 +103,25 @@ static bool misses_any(const struct domain_ctx *ctx)
     return false;
 }
 
-static bool may_shrink(const struct domain_ctx *ctx)
+/* Another program has overwritten a leaf lately. It may put it back once more, and that leaf's CA must be trusted then.
+ */
+static bool has_been_overwritten(struct domain_ctx *ctx)
 {
-    if (!ctx->arrived || misses_any(ctx))
+    bool any = false;
+    for (size_t i = 0; i < ctx->world->objects_len; i++) {
+        const struct cr_domain_object_status *record = &ctx->plan->status.objects[i];
+        int64_t until_ms = record->overwritten_ms + CR_OVERWRITTEN_HOLD_MS;
+        if (!ctx->world->objects[i].is_leaf || !record->overwritten || until_ms <= ctx->world->now_ms)
+            continue;
+        cr_domain_requeue_at(ctx, until_ms);
+        any = true;
+    }
+    return any;
+}
+
+static bool may_shrink(struct domain_ctx *ctx)
+{
+    if (!ctx->arrived || misses_any(ctx) || has_been_overwritten(ctx))
         return false;
     switch (ctx->world->domain->retire) {
     case CR_RETIRE_NEXT_ROTATION:
@@ -143,14 +159,23 @@ static bool is_presented(const struct domain_ctx *ctx, size_t ca)
     return false;
 }
 
+static bool is_known(const struct domain_ctx *ctx, const struct cr_domain_leaf_view *leaf)
+{
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
+        if (cr_domain_leaf_verifies(leaf, ca))
+            return true;
+    return false;
+}
+
 /* What another program has put there lacks a CA of leaves that are in use: its readers would be cut off. What is only
  * prepared is not pressed on that program, and so the stage ends here, with both CAs trusted. */
 static void mend(const struct domain_ctx *ctx, size_t at, bool *bundle)
 {
     const struct cr_domain_object *object = &ctx->world->objects[at];
+    bool is_strange = object->bundle_foreign && !is_known(ctx, &object->published); /* its CA would be lost */
     for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
         bundle[ca] = cr_domain_has_ca(object, ca) ||
-                     (ctx->needed[ca] && !ctx->distrusted[ca] && !object->kept && is_presented(ctx, ca));
+                     (ctx->needed[ca] && !ctx->distrusted[ca] && !object->kept && !is_strange && is_presented(ctx, ca));
 }
 
 static void compare(struct domain_ctx *ctx, size_t at, const bool *bundle)

@@ -122,6 +122,10 @@ static void converged(struct domain_ctx *ctx)
             lines_text(&lines));
     else if (pending || !is_published(ctx))
         set(ctx, "Converged", false, "NotPublished", "Not everything is published yet.");
+    else if (!objects)
+        set(ctx, "Converged", false, "NotPublished",
+            "Nothing is published: the spec names no object, or namespaceSelector matches no namespace that consents "
+            "(annotation certroll.dev/trust-domains).");
     else if (inferred) {
         cr_autofree char *text = cr_asprintf("Every consumer has what is published. Of %zu of %zu objects that is "
                                              "inferred from pod starts, reload delays or time, not observed.",

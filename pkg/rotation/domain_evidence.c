@@ -235,6 +235,22 @@ static char *name_consumers(const struct cr_policy_status *status)
     return text.len ? cr_buf_steal(&text) : NULL;
 }
 
+/* It says itself that it does not know all who read its Secrets, so what the others have is no proof. Owned words;
+ * NULL: it does. */
+static char *what_it_misses(const struct policy_answer *w)
+{
+    const struct cr_condition *converged = cr_status_condition_get(w->status, "Converged");
+    for (size_t i = 0; i < w->status->consumers_len; i++) {
+        const struct cr_consumer_status *consumer = &w->status->consumers[i];
+        enum cr_hold hold = consumer->gate.hold;
+        if (hold == CR_HOLD_NOT_FOUND || hold == CR_HOLD_USES_NO_SECRET)
+            return cr_asprintf("consumer %s: %s", consumer->name, cr_hold_name(hold));
+    }
+    if (!converged || converged->status || !cr_streq(converged->reason, CR_REASON_UNMANAGED_POD))
+        return NULL;
+    return cr_strdup(cr_or_empty(converged->message));
+}
+
 /* Seen at rest: whatever it serves, its CA is needed still. */
 static bool serves_another(const struct policy_answer *w)
 {
@@ -260,6 +276,9 @@ static char *reason_of(const struct policy_answer *w)
         return cr_asprintf("%s: %s", w->secret->problem_reason, cr_or_empty(w->secret->problem_message));
     if (knows_nothing(w))
         return cr_strdup("it has not looked at the Secret yet");
+    char *missed = what_it_misses(w);
+    if (missed)
+        return missed;
     if (!has_read(w))
         return cr_strdup("it has not read yet what was written");
     if (!w->secret->pending.set && w->same_leaf && w->same_trust && !serves_another(w))
@@ -310,6 +329,7 @@ static const struct cr_secret_status *secret_of(const struct cr_policy_status *s
 
 static void add_answer(struct policy_answer *w, struct weakest *seen, struct cr_strvec *trusted)
 {
+    cr_autofree char *missed = what_it_misses(w);
     enum cr_arrival trust = CR_ARRIVAL_NOT_YET;
     enum cr_arrival leaf = CR_ARRIVAL_NOT_YET;
     w->secret = secret_of(w->status, w->in->secret);
@@ -318,10 +338,11 @@ static void add_answer(struct policy_answer *w, struct weakest *seen, struct cr_
         w->same_trust = is_trust_the_same(&w->secret->settled, w->in->material);
         trust = arrival_of(w, w->same_trust, w->secret->trust_by, CR_CLASS_TRUST);
         leaf = arrival_of(w, w->same_leaf, w->secret->leaf_by, CR_CLASS_LEAF);
-        add_trusted(w, trust, trusted);
+        if (!missed)
+            add_trusted(w, trust, trusted);
     }
     /* A Secret that was broken has arrived nowhere; what is trusted is known still, or nothing could mend it. */
-    if (knows_nothing(w))
+    if (knows_nothing(w) || missed)
         trust = leaf = CR_ARRIVAL_NOT_YET;
     if (serves_another(w))
         leaf = CR_ARRIVAL_NOT_YET;

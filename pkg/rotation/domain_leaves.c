@@ -208,14 +208,29 @@ static void issue_by(struct domain_ctx *ctx, size_t at, const struct issuer *iss
                   cr_asprintf("Leaf %s ends with its CA at %s, earlier than its duration says", spec->name, when));
 }
 
+/* Another leaf is needed, and the CA is broken: a person must mend it. One that is absent is made. */
+static void refuse_without_ca(const struct domain_ctx *ctx, size_t at, struct domain_leaf *leaf)
+{
+    const struct cr_domain_object *object = &ctx->world->objects[at];
+    bool asked =
+        cr_domain_token_is_new(ctx, CR_ROTATE_LEAVES) && !cr_streq(object->token, ctx->world->domain->rotate_token);
+    bool is_another = !cr_domain_is_usable(&object->published) || !cr_streq(object->issued_for, object->wanted_for);
+    if (ctx->world->authority.current == CR_DOMAIN_CA_BROKEN && !leaf->put_back && (asked || is_another))
+        set_problem(leaf, CR_TRUST_NO_CA,
+                    cr_asprintf("another leaf is needed, and the CA in Secret %s, which would issue it, cannot be used",
+                                cr_or_empty(ctx->world->domain->ca.ca_secret)));
+}
+
 /* By the best CA that everybody trusts. When that is not the newest one it is issued only if it must be, and the
  * newest is waited for. */
 static void issue(struct domain_ctx *ctx, size_t at, struct domain_leaf *leaf)
 {
     struct issuer issuers[3];
     size_t len = find_issuers(ctx, leaf, issuers);
-    if (!len)
+    if (!len) {
+        refuse_without_ca(ctx, at, leaf);
         return;
+    }
     const struct cr_domain_leaf_view *published = &ctx->world->objects[at].published;
     bool must = must_issue(ctx, at, leaf, issuers[0].ca);
     bool wants_newest = !leaf->put_back && !cr_domain_leaf_verifies(published, issuers[0].ca);

@@ -4,6 +4,10 @@
 
 #include "rotation/domain_plan.h"
 
+/* For so long after another program has overwritten a leaf no CA is retired; after the second time within a day no leaf
+ * is written there either, and each time for twice as long. */
+#define CR_OVERWRITTEN_HOLD_MS (3600LL * 1000)
+
 /* What becomes of the leaf of one object. */
 struct domain_leaf {
     enum cr_leaf_act act;

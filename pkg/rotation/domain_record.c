@@ -10,7 +10,7 @@
 
 /* --- another writer --- */
 
-#define HOUR_MS (3600LL * 1000)
+#define DAY_MS (24 * 3600LL * 1000)
 enum { DOUBLINGS_MAX = 4 };
 
 static const char *published_leaf(const struct cr_domain_object *object)
@@ -37,7 +37,7 @@ int64_t cr_domain_other_writer_until_ms(const struct cr_domain_world *world,
     if (record->overwritten < 2 || world->status->observed_generation != world->domain->generation)
         return 0;
     int doublings = record->overwritten - 2 < DOUBLINGS_MAX ? record->overwritten - 2 : DOUBLINGS_MAX;
-    int64_t until_ms = record->overwritten_ms + (HOUR_MS << doublings);
+    int64_t until_ms = record->overwritten_ms + (CR_OVERWRITTEN_HOLD_MS << doublings);
     return until_ms > world->now_ms ? until_ms : 0;
 }
 
@@ -58,9 +58,12 @@ static void note_other_writer(struct domain_ctx *ctx, const struct cr_domain_obj
                               struct cr_domain_object_status *record)
 {
     const struct cr_domain_world *world = ctx->world;
-    if (record->overwritten && world->now_ms - record->overwritten_ms > 24 * HOUR_MS)
+    if (record->overwritten && world->now_ms - record->overwritten_ms > DAY_MS)
         forget_other_writer(record);
     if (!object->changed_by)
+        return;
+    /* Only the bundle that was put right beside its leaf: that makes nothing worse. */
+    if (cr_domain_has_other_writer(object) && strcmp(record->leaf, published_leaf(object)) == 0)
         return;
     record->overwritten += record->overwritten < CR_OVERWRITTEN_MAX;
     record->overwritten_ms = world->now_ms;

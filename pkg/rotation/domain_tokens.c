@@ -76,22 +76,29 @@ static bool is_back(const struct cr_domain_object *object)
     return object->published.found && strcmp(object->previous.fingerprint, object->published.fingerprint) == 0;
 }
 
-bool cr_domain_puts_back(const struct domain_ctx *ctx, size_t object)
+static bool is_to_be_put_back(const struct domain_ctx *ctx, size_t object)
 {
     const struct cr_domain_object *view = &ctx->world->objects[object];
-    return cr_domain_token_is_new(ctx, CR_ROTATE_PREVIOUS_LEAVES) && !view->refused &&
+    return cr_domain_token_is_new(ctx, CR_ROTATE_PREVIOUS_LEAVES) && cr_domain_keeps_cas(view) &&
            cr_domain_is_usable(&view->previous) && view->previous.not_after_ms > ctx->world->now_ms && !is_back(view) &&
            !cr_domain_needs_distrusted(ctx, &view->previous);
 }
 
-/* Rejected first, then put back, then the token is handled: killed in between, it goes on from there. */
+bool cr_domain_puts_back(const struct domain_ctx *ctx, size_t object)
+{
+    return !ctx->world->objects[object].refused && is_to_be_put_back(ctx, object);
+}
+
+/* Rejected first, then put back, then the token is handled: killed in between, it goes on from there. One that may not
+ * be written now is tried again, so that is not the end of it. */
 static void put_back(struct domain_ctx *ctx)
 {
     bool pending = false;
     for (size_t i = 0; i < ctx->world->objects_len; i++) {
-        if (!ctx->world->objects[i].is_leaf || !cr_domain_puts_back(ctx, i))
+        if (!is_to_be_put_back(ctx, i))
             continue;
-        reject(ctx, i);
+        if (cr_domain_puts_back(ctx, i))
+            reject(ctx, i);
         pending = true;
     }
     if (pending)
@@ -115,7 +122,7 @@ static bool have_all_leaves_it(const struct domain_ctx *ctx)
 {
     for (size_t i = 0; i < ctx->world->objects_len; i++) {
         const struct cr_domain_object *object = &ctx->world->objects[i];
-        if (object->is_leaf && cr_domain_leaf_of(ctx, i)->source == CR_LEAF_ISSUE && !object->refused &&
+        if (cr_domain_keeps_cas(object) && cr_domain_leaf_of(ctx, i)->source == CR_LEAF_ISSUE &&
             !cr_streq(object->token, ctx->world->domain->rotate_token))
             return false;
     }

@@ -13,7 +13,7 @@ enum {
     LOOK_AGAIN_MAX_MS = 24 * 3600 * 1000,
 };
 
-static const char unmanaged[] = "UnmanagedPod";
+static const char unmanaged[] = CR_REASON_UNMANAGED_POD;
 static const char leaf_expired[] = "LeafExpired";
 static const char leaf_expires_soon[] = "LeafExpiresSoon";
 

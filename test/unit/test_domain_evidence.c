@@ -443,6 +443,45 @@ static void a_pod_that_serves_another_certificate_has_no_new_leaf(void **state)
     }
 }
 
+/* A workload of another name, a pod that nobody made: what the known ones have is no proof of theirs. */
+static void a_policy_that_misses_readers_proves_nothing(void **state)
+{
+    (void)state;
+    static const struct evidence_case c = {.rule = "missed",
+                                           .published = "lab",
+                                           .written = "7",
+                                           .written_ago_ms = LONG_AGO,
+                                           .covering = {{"lab", VERIFIED, VERIFIED, "7", LONG_AGO}},
+                                           .covering_len = 1,
+                                           .trusted = ""};
+    static const struct {
+        enum cr_hold hold;
+        const char *reason, *why;
+    } rows[] = {
+        {CR_HOLD_NOT_FOUND, NULL, "consumer web: NotFound"},
+        {CR_HOLD_USES_NO_SECRET, NULL, "consumer web: UsesNoSecret"},
+        {CR_HOLD_NONE, CR_REASON_UNMANAGED_POD, "pod bare"},
+    };
+    for (size_t i = 0; i < cr_array_len(rows); i++) {
+        char name[] = "edge";
+        struct cr_policy policy = {.name = name};
+        CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
+        CR_CLEANUP(cr_domain_evidence) struct cr_domain_evidence evidence = {0};
+        status_of(&c.covering[0], &status);
+        struct cr_consumer_status *web = cr_status_consumer_add(&status, "web");
+        web->state = CR_CONSUMER_ABSENT;
+        cr_gate_set(&web->gate, cr_gate_copy(&(struct cr_gate){.hold = rows[i].hold}));
+        if (rows[i].reason)
+            cr_status_condition(&status, "Converged", false, rows[i].reason, "pod bare uses it", 1, now_ms);
+        judge(&c, &policy, &status, &evidence);
+        assert_int_equal(evidence.trust, CR_ARRIVAL_NOT_YET);
+        assert_int_equal(evidence.leaf, CR_ARRIVAL_NOT_YET);
+        if (!strstr(cr_or_empty(evidence.why), rows[i].why))
+            fail_msg("%s: %s", rows[i].why, cr_or_empty(evidence.why));
+        expect_trusted(&c, &evidence);
+    }
+}
+
 static void a_ca_bundle_is_taken_up_by_api_servers(void **state)
 {
     (void)state;
@@ -469,6 +508,7 @@ int main(void)
         cmocka_unit_test(what_was_trusted_before_a_secret_was_broken_is_trusted),
         cmocka_unit_test(who_was_restarted_since_the_write_is_told),
         cmocka_unit_test(a_pod_that_serves_another_certificate_has_no_new_leaf),
+        cmocka_unit_test(a_policy_that_misses_readers_proves_nothing),
         cmocka_unit_test(a_ca_bundle_is_taken_up_by_api_servers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

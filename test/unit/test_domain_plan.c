@@ -76,6 +76,8 @@ static const struct plan_case cases[] = {
     {"it is broken: one of the next CA waits", "issue staging", "AB", {{"ba", "1a!", "a"}, {"ba", "2a", "a"}},
      "0:ba=I:a", TRUSTING},
     {"a token", "issue token:Leaves", "A", {{"a", "1a", "*"}}, "0:a=I:as", SWITCHING},
+    {"a token is not handled while a leaf that it is for may not be written", "issue token:Leaves", "A",
+     {{"a", "1a", "*", .refused = CR_TRUST_FORBIDDEN}}, "", IDLE},
     {"the same token is on it", "issue token:Leaves done", "A", {{"a", "1a", "*"}}, "record", IDLE},
     {"a token that was handled", "issue token:Leaves handled", "A", {{"a", "1a", "*"}}, "", IDLE},
 
@@ -122,6 +124,8 @@ static const struct plan_case cases[] = {
     /* put back */
     {"first it is rejected", "token:PreviousLeaves staging", "ab", {{"ba", "2b", "*-", "2b", "1a"}}, "0:ba=P record",
      SWITCHING},
+    {"one that may not be written is tried again", "token:PreviousLeaves staging", "ab",
+     {{"ba", "2b", "*-", "2b", "1a", .refused = CR_TRUST_FORBIDDEN}}, "", SWITCHING},
     {"also where a consumer failed for what is published", "token:PreviousLeaves staging", "ab",
      {{"ba", "2b", "*-#", "2b", "1a"}}, "0:ba=P record", HELD},
     {"and past the deadline", "token:PreviousLeaves staging was-switching", "ab", {{"ba", "2b", "*-", "2b", "1a"}},

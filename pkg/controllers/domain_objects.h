@@ -13,8 +13,8 @@
 #define CR_DOMAIN_MANAGED_BY "app.kubernetes.io/managed-by"
 #define CR_DOMAIN_CONSENT                                                                                              \
     "certroll.dev/trust-domains" /* of a Namespace: names of ClusterTrustDomains that may write here, "a,b" or "*" */
-/* Which leaf (SHA-256 of its DER) the next two speak of: beside another one, which somebody else has put there, they do
- * not count. Without it they do, as of what was written before there was this annotation. */
+/* Which leaf (SHA-256 of its DER) the next two speak of: beside another one, which another program has put there, they
+ * do not count. Without it they do, as of what was written before there was this annotation. */
 #define CR_DOMAIN_LEAF       "certroll.dev/leaf"
 #define CR_DOMAIN_ISSUED_FOR "certroll.dev/issued-for"
 #define CR_DOMAIN_TOKEN      "certroll.dev/rotate-token"

@@ -159,20 +159,13 @@ static bool is_presented(const struct domain_ctx *ctx, size_t ca)
     return false;
 }
 
-static bool is_known(const struct domain_ctx *ctx, const struct cr_domain_leaf_view *leaf)
-{
-    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
-        if (cr_domain_leaf_verifies(leaf, ca))
-            return true;
-    return false;
-}
-
 /* What another program has put there lacks a CA of leaves that are in use: its readers would be cut off. What is only
  * prepared is not pressed on that program, and so the stage ends here, with both CAs trusted. */
 static void mend(const struct domain_ctx *ctx, size_t at, bool *bundle)
 {
     const struct cr_domain_object *object = &ctx->world->objects[at];
-    bool is_strange = object->bundle_foreign && !is_known(ctx, &object->published); /* its CA would be lost */
+    bool is_strange =
+        object->bundle_foreign && !cr_domain_leaf_verifies_any(ctx, &object->published); /* its CA would be lost */
     for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
         bundle[ca] = cr_domain_has_ca(object, ca) ||
                      (ctx->needed[ca] && !ctx->distrusted[ca] && !object->kept && !is_strange && is_presented(ctx, ca));

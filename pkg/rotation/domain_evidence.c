@@ -116,6 +116,7 @@ struct policy_answer {
     const struct cr_policy_status *status;
     const struct cr_secret_status *secret;
     bool same_leaf, same_trust; /* what it has on record as settled is what is published */
+    const char *missed;         /* in words, why it does not know all who read the Secret; NULL: it does */
     struct cr_domain_evidence *out;
 };
 
@@ -276,9 +277,8 @@ static char *reason_of(const struct policy_answer *w)
         return cr_asprintf("%s: %s", w->secret->problem_reason, cr_or_empty(w->secret->problem_message));
     if (knows_nothing(w))
         return cr_strdup("it has not looked at the Secret yet");
-    char *missed = what_it_misses(w);
-    if (missed)
-        return missed;
+    if (w->missed)
+        return cr_strdup(w->missed);
     if (!has_read(w))
         return cr_strdup("it has not read yet what was written");
     if (!w->secret->pending.set && w->same_leaf && w->same_trust && !serves_another(w))
@@ -330,6 +330,7 @@ static const struct cr_secret_status *secret_of(const struct cr_policy_status *s
 static void add_answer(struct policy_answer *w, struct weakest *seen, struct cr_strvec *trusted)
 {
     cr_autofree char *missed = what_it_misses(w);
+    w->missed = missed;
     enum cr_arrival trust = CR_ARRIVAL_NOT_YET;
     enum cr_arrival leaf = CR_ARRIVAL_NOT_YET;
     w->secret = secret_of(w->status, w->in->secret);
@@ -359,6 +360,7 @@ static void add_answer(struct policy_answer *w, struct weakest *seen, struct cr_
     if (lacks_trust)
         note_lacking(w);
     note_consumers(w, lacks_trust || lacks_leaf);
+    w->missed = NULL;
 }
 
 /* A policy that is being deleted does not count. Returns how many count. */

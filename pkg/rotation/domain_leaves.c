@@ -49,14 +49,6 @@ static bool is_free(const struct domain_ctx *ctx, size_t at, const bool *verifie
 
 /* --- from a source --- */
 
-static bool verifies_any(const struct domain_ctx *ctx, const struct cr_domain_leaf_view *leaf)
-{
-    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
-        if (cr_domain_leaf_verifies(leaf, ca))
-            return true;
-    return false;
-}
-
 static void refuse_time(const struct domain_ctx *ctx, const struct cr_domain_leaf_view *source,
                         struct domain_leaf *leaf)
 {
@@ -110,7 +102,7 @@ static bool is_source_good(struct domain_ctx *ctx, size_t at, struct domain_leaf
                     cr_asprintf("Secret %s, its source, does not exist", spec->mirror));
     else if (source->not_after_ms <= now || source->not_before_ms > now + CLOCK_SKEW_MS)
         refuse_time(ctx, source, leaf);
-    else if (!verifies_any(ctx, source))
+    else if (!cr_domain_leaf_verifies_any(ctx, source))
         set_problem(
             leaf, CR_TRUST_UNKNOWN_ISSUER,
             cr_asprintf("the CA of the leaf in its source %s is not known, so nobody could be told to trust it: "
@@ -172,19 +164,25 @@ static bool *verifies_of(const struct domain_ctx *ctx, const struct issuer *issu
     return verifies;
 }
 
+/* It was issued by another spec, or before spec.rotate asked for another leaf. */
+static bool is_outdated(const struct domain_ctx *ctx, size_t at)
+{
+    const struct cr_domain_object *object = &ctx->world->objects[at];
+    return !cr_streq(object->issued_for, object->wanted_for) ||
+           (cr_domain_token_is_new(ctx, CR_ROTATE_LEAVES) &&
+            !cr_streq(object->token, ctx->world->domain->rotate_token));
+}
+
 /* Whether there must be another, whichever CA issues it. */
 static bool must_issue(struct domain_ctx *ctx, size_t at, const struct domain_leaf *leaf, size_t ca)
 {
-    const struct cr_domain_object *object = &ctx->world->objects[at];
-    const struct cr_domain_leaf_view *published = &object->published;
+    const struct cr_domain_leaf_view *published = &ctx->world->objects[at].published;
     const struct cr_domain_leaf *spec = cr_domain_leaf_of(ctx, at);
     if (!cr_domain_is_usable(published))
         return true;
     if (leaf->put_back) /* it was there before, and may be due or of another spec for just what was wrong */
         return is_urgent(ctx, published);
-    if (!cr_streq(object->issued_for, object->wanted_for))
-        return true;
-    if (cr_domain_token_is_new(ctx, CR_ROTATE_LEAVES) && !cr_streq(object->token, ctx->world->domain->rotate_token))
+    if (is_outdated(ctx, at))
         return true;
     cr_autofree char *key = cr_asprintf("%s/%s", cr_or_empty(ctx->world->domain->uid), spec->name);
     cr_domain_requeue_at(ctx,
@@ -211,11 +209,8 @@ static void issue_by(struct domain_ctx *ctx, size_t at, const struct issuer *iss
 /* Another leaf is needed, and the CA is broken: a person must mend it. One that is absent is made. */
 static void refuse_without_ca(const struct domain_ctx *ctx, size_t at, struct domain_leaf *leaf)
 {
-    const struct cr_domain_object *object = &ctx->world->objects[at];
-    bool asked =
-        cr_domain_token_is_new(ctx, CR_ROTATE_LEAVES) && !cr_streq(object->token, ctx->world->domain->rotate_token);
-    bool is_another = !cr_domain_is_usable(&object->published) || !cr_streq(object->issued_for, object->wanted_for);
-    if (ctx->world->authority.current == CR_DOMAIN_CA_BROKEN && !leaf->put_back && (asked || is_another))
+    bool must = !cr_domain_is_usable(&ctx->world->objects[at].published) || is_outdated(ctx, at);
+    if (ctx->world->authority.current == CR_DOMAIN_CA_BROKEN && !leaf->put_back && must)
         set_problem(leaf, CR_TRUST_NO_CA,
                     cr_asprintf("another leaf is needed, and the CA in Secret %s, which would issue it, cannot be used",
                                 cr_or_empty(ctx->world->domain->ca.ca_secret)));

@@ -73,6 +73,8 @@ bool cr_domain_keeps_cas(const struct cr_domain_object *object);
 const struct cr_domain_leaf_view *cr_domain_leaf_at(const struct cr_domain_object *object, enum cr_domain_leaf_at at);
 bool cr_domain_has_ca(const struct cr_domain_object *object, size_t ca);
 bool cr_domain_leaf_verifies(const struct cr_domain_leaf_view *leaf, size_t ca);
+/* With one of the CAs at hand. */
+bool cr_domain_leaf_verifies_any(const struct domain_ctx *ctx, const struct cr_domain_leaf_view *leaf);
 bool cr_domain_is_usable(const struct cr_domain_leaf_view *leaf);
 bool cr_domain_is_expired(const struct domain_ctx *ctx, size_t ca);
 const struct cr_domain_leaf *cr_domain_leaf_of(const struct domain_ctx *ctx, size_t object);

@@ -87,6 +87,14 @@ bool cr_domain_leaf_verifies(const struct cr_domain_leaf_view *leaf, size_t ca)
     return leaf->found && leaf->verifies && leaf->verifies[ca];
 }
 
+bool cr_domain_leaf_verifies_any(const struct domain_ctx *ctx, const struct cr_domain_leaf_view *leaf)
+{
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
+        if (cr_domain_leaf_verifies(leaf, ca))
+            return true;
+    return false;
+}
+
 bool cr_domain_is_expired(const struct domain_ctx *ctx, size_t ca)
 {
     return ctx->world->cas[ca].not_after_ms <= ctx->world->now_ms;

@@ -443,7 +443,7 @@ static void a_pod_that_serves_another_certificate_has_no_new_leaf(void **state)
     }
 }
 
-/* A workload of another name, a pod that nobody made: what the known ones have is no proof of theirs. */
+/* A workload of another name, a pod without a workload: what the known ones have is no proof of theirs. */
 static void a_policy_that_misses_readers_proves_nothing(void **state)
 {
     (void)state;

@@ -274,7 +274,7 @@ static void what_is_published_is_kept_first_and_can_be_put_back(void **state)
 }
 
 /* Of data alone: annotations stay, and speak of the leaf that was there. */
-static void a_leaf_that_somebody_else_puts_there_was_not_issued(void **state)
+static void a_leaf_that_another_program_puts_there_was_not_issued(void **state)
 {
     (void)state;
     struct domain_scene s;
@@ -640,7 +640,7 @@ int main(void)
         cmocka_unit_test(a_ca_without_which_somebody_would_be_cut_off_stays_and_it_is_said),
         cmocka_unit_test(the_bundle_is_the_new_cas_then_the_others_and_no_more_than_fits),
         cmocka_unit_test(what_is_published_is_kept_first_and_can_be_put_back),
-        cmocka_unit_test(a_leaf_that_somebody_else_puts_there_was_not_issued),
+        cmocka_unit_test(a_leaf_that_another_program_puts_there_was_not_issued),
         cmocka_unit_test(killed_at_any_write_no_leaf_is_lost),
         cmocka_unit_test(a_secret_of_staging_s_name_is_not_taken_for_it),
         cmocka_unit_test(a_ca_comes_and_is_followed_by_the_next),

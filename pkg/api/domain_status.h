@@ -88,7 +88,7 @@ struct cr_domain_rotation {
     int64_t started_ms, finished_ms;
     int64_t trusting_ms, switching_ms, retiring_ms; /* how long each stage took */
     bool restarted; /* a consumer was restarted for it, so its times are not those of reloading */
-    char *outcome;  /* "Converged", "Superseded", "PutBack" */
+    char *outcome;  /* "Converged", "Incomplete" (an object was left as it is), "Superseded", "PutBack" */
 };
 
 struct cr_domain_status {

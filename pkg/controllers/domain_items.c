@@ -102,17 +102,38 @@ static bool add(const struct listing *list, const struct cr_resource *resource, 
     return true;
 }
 
-/* Those that match and have consented: of all others nothing was asked. */
+/* Where the target was published before, and a CA that is distrusted may be in use still. */
+static void add_recorded(const struct cr_domain_objects *objects, const struct cr_domain_target *target,
+                         struct cr_strvec *names)
+{
+    const struct cr_domain_status *status = objects->status;
+    for (size_t i = 0; i < status->objects_len; i++) {
+        const struct cr_domain_object_status *known = &status->objects[i];
+        if (known->ns && *known->trust && cr_streq(known->kind, resources[target->kind]->kind) &&
+            cr_streq(known->name, target->name))
+            cr_strvec_add_unique(names, known->ns);
+    }
+}
+
+/* Namespaces that match and have consented. From the others nothing was asked for: they are only named. */
 static bool add_selected(const struct listing *list, size_t spec, struct cr_error *err)
 {
+    struct cr_domain_objects *objects = list->objects;
     const struct cr_domain_reader *reader = list->reader;
-    const struct cr_domain_target *target = &list->objects->domain->targets[spec];
+    const struct cr_domain_target *target = &objects->domain->targets[spec];
+    CR_CLEANUP(cr_strvec) struct cr_strvec selected = {0};
     CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
-    reader->select_namespaces(reader->arg, &target->namespaces, &names);
+    reader->select_namespaces(reader->arg, &target->namespaces, &selected);
+    for (size_t i = 0; i < selected.len; i++)
+        cr_strvec_add(reader->consents(reader->arg, selected.items[i], objects->domain->name)
+                          ? &names
+                          : &objects->without_consent,
+                      selected.items[i]);
+    if (cr_domain_distrust_is_pending(objects->domain, objects->status))
+        add_recorded(objects, target, &names);
     cr_strvec_sort(&names);
     for (size_t i = 0; i < names.len; i++)
-        if (reader->consents(reader->arg, names.items[i], list->objects->domain->name) &&
-            !add(list, resources[target->kind], names.items[i], target->name, false, spec, err))
+        if (!add(list, resources[target->kind], names.items[i], target->name, false, spec, err))
             return false;
     return true;
 }
@@ -136,5 +157,6 @@ bool cr_domain_items_list(struct cr_domain_objects *objects, const struct cr_dom
     for (size_t i = 0; i < domain->targets_len; i++)
         if (!add_target(&list, i, err))
             return false;
+    cr_strvec_sort(&objects->without_consent);
     return true;
 }

@@ -88,6 +88,7 @@ void cr_domain_objects_free(struct cr_domain_objects *objects)
     for (size_t i = 0; i < objects->items_len; i++)
         dispose_item(&objects->items[i]);
     free(objects->items);
+    cr_strvec_dispose(&objects->without_consent);
     cr_json_free_secret(objects->ca_secret);
     cr_json_free_secret(objects->staging);
     cr_held_ca_dispose(&objects->current);

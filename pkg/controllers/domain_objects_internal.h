@@ -84,7 +84,8 @@ struct cr_domain_objects {
 
     struct cr_domain_item *items;
     size_t items_len;
-    struct cr_json *ca_secret; /* as read, or written since; NULL: not there */
+    struct cr_strvec without_consent; /* as cr_domain_world's */
+    struct cr_json *ca_secret;        /* as read, or written since; NULL: not there */
     struct cr_json *staging;
 
     /* The view. */

@@ -140,6 +140,7 @@ void cr_domain_objects_view(struct cr_domain_objects *objects, struct cr_domain_
     world->issued = objects->issued;
     world->objects = objects->views;
     world->objects_len = objects->items_len;
+    world->without_consent = &objects->without_consent;
     cr_domain_authority_view(objects, &world->authority);
     world->staging_found = objects->staging && cr_domain_staging_is_ours(objects);
 }

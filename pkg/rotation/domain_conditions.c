@@ -43,12 +43,30 @@ static const char *lines_text(struct lines *lines)
 
 /* --- each --- */
 
+/* Owned; "": all that are selected have consented. */
+static char *say_without_consent(const struct cr_strvec *selected)
+{
+    struct lines names = {0};
+    for (size_t i = 0; selected && i < selected->len; i++)
+        if (!i || strcmp(selected->items[i], selected->items[i - 1]) != 0)
+            add_line(&names, cr_strdup(selected->items[i]));
+    char *text = names.len ? cr_asprintf(" Selected namespaces that have not consented get nothing (annotation "
+                                         "certroll.dev/trust-domains); there are %zu: %s.",
+                                         names.len, lines_text(&names))
+                           : cr_strdup("");
+    cr_buf_dispose(&names.text);
+    return text;
+}
+
 static void ready(struct domain_ctx *ctx)
 {
-    if (ctx->world->domain->suspend)
+    if (ctx->world->domain->suspend) {
         set(ctx, "Ready", false, "Suspended", "spec.suspend is true: nothing is written.");
-    else
-        set(ctx, "Ready", true, "Accepted", "The domain is valid and in force.");
+        return;
+    }
+    cr_autofree char *without_consent = say_without_consent(ctx->world->without_consent);
+    cr_autofree char *text = cr_asprintf("The domain is valid and in force.%s", without_consent);
+    set(ctx, "Ready", true, "Accepted", text);
 }
 
 static void rotating(struct domain_ctx *ctx)
@@ -403,17 +421,22 @@ static void distrusted_is_under_way(struct domain_ctx *ctx)
     cr_buf_dispose(&lines.text);
 }
 
-/* What nobody has seen is not claimed as if it had been. Owned; "": all was seen. */
-static char *say_inferred_trust(const struct domain_ctx *ctx)
+static size_t count_inferred_trust(const struct cr_domain_status *status)
 {
-    const struct cr_domain_status *status = &ctx->plan->status;
     size_t inferred = 0;
     for (size_t i = 0; i < status->objects_len; i++)
         inferred += cr_streq(status->objects[i].trust_evidence, "Inferred");
-    return inferred ? cr_asprintf(" Of %zu of %zu objects that is inferred from pod starts, reload delays or time, not "
-                                  "observed; evidence.trust: Verified waits for what is seen.",
-                                  inferred, status->objects_len)
-                    : cr_strdup("");
+    return inferred;
+}
+
+/* Owned; "": all was seen. */
+static char *say_inferred_trust(size_t inferred, size_t objects)
+{
+    return inferred
+               ? cr_asprintf(" For %zu of %zu objects this is inferred from pod starts, reload delays or time, not "
+                             "observed; evidence.trust: Verified waits until it is observed.",
+                             inferred, objects)
+               : cr_strdup("");
 }
 
 /* True only by evidence: every object that the domain publishes, or has published, is without them, and every consumer
@@ -432,13 +455,15 @@ static void distrusted(struct domain_ctx *ctx)
     add_unknown(ctx, &lines);
     bool unknown = lines.len > 0;
     add_lost(ctx, &lines);
-    cr_autofree char *how = say_inferred_trust(ctx);
-    cr_autofree char *text = cr_asprintf("In no bundle, and no consumer trusts what is listed.%s%s%s", how,
-                                         lines.len ? " Lost with it: " : "", lines_text(&lines));
+    size_t inferred = count_inferred_trust(&ctx->plan->status);
+    cr_autofree char *how = say_inferred_trust(inferred, ctx->plan->status.objects_len);
+    const char *gone = inferred ? "Inferred" : "Gone";
+    cr_autofree char *text = cr_asprintf("In no bundle of the domain, and no consumer trusts what is listed.%s%s%s",
+                                         how, lines.len ? " Lost with it: " : "", lines_text(&lines));
     if (unknown)
         set(ctx, "Distrusted", false, "UnknownCA", lines_text(&lines));
     else
-        set(ctx, "Distrusted", true, lines.len ? "LeavesLost" : "Gone", text);
+        set(ctx, "Distrusted", true, lines.len ? "LeavesLost" : gone, text);
     cr_buf_dispose(&lines.text);
 }
 

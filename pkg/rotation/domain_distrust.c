@@ -85,6 +85,14 @@ bool cr_domain_distrust_is_overdue(const struct cr_domain *domain, const struct 
     return since_ms && now_ms > since_ms + domain->evidence.stage_deadline_ms;
 }
 
+bool cr_domain_distrust_is_pending(const struct cr_domain *domain, const struct cr_domain_status *status)
+{
+    size_t gone = 0;
+    for (size_t i = 0; i < status->distrusted_len; i++)
+        gone += status->distrusted[i].gone_ms && cr_domain_distrusts(domain, status->distrusted[i].fingerprint);
+    return gone < domain->distrust.len;
+}
+
 /* --- what verifies against them alone --- */
 
 bool cr_domain_needs_distrusted(const struct domain_ctx *ctx, const struct cr_domain_leaf_view *leaf)

@@ -86,6 +86,9 @@ struct cr_domain_world {
     const bool *issued; /* as cr_bundle_question's; NULL: nobody knows */
     const struct cr_domain_object *objects;
     size_t objects_len;
+    /* Namespaces that a target selects and that have not consented: sorted; one that several targets select is there
+     * several times. NULL: none. */
+    const struct cr_strvec *without_consent;
     struct cr_domain_authority_view authority;
     bool staging_found;
     struct cr_domain_forecast forecast;
@@ -147,6 +150,10 @@ int64_t cr_domain_other_writer_until_ms(const struct cr_domain_world *world,
 /* Something that the domain cannot bring about held the distrust of a CA past spec.evidence.stageDeadline. */
 bool cr_domain_distrust_is_overdue(const struct cr_domain *domain, const struct cr_domain_status *status,
                                    int64_t now_ms);
+
+/* A CA of spec.distrust is not known to be gone. Until then what was published counts, also where a namespace has
+ * withdrawn its consent or is selected no more. */
+bool cr_domain_distrust_is_pending(const struct cr_domain *domain, const struct cr_domain_status *status);
 
 /* When something of that life is renewed. key: spreads those that were issued together (up to a tenth of its life
  * earlier), the same after a restart. */

@@ -118,6 +118,9 @@ bool cr_domain_drops_distrusted(const struct domain_ctx *ctx);
 /* They are the reason of the object's state: it has one, or who reads it may. */
 bool cr_domain_has_distrusted(const struct domain_ctx *ctx, size_t object);
 
+/* domain_report.c: an object is left as it is, for a reason that status.objects[].problem has. */
+bool cr_domain_has_problem(const struct domain_ctx *ctx);
+
 /* domain_writes.c: it is, or the writes of this plan make it. */
 bool cr_domain_will_be_there(const struct domain_ctx *ctx, size_t object);
 

@@ -56,7 +56,7 @@ static char *waits_for(const struct domain_ctx *ctx, size_t at)
 
 struct problem {
     enum cr_trust_reason reason;
-    const char *message;
+    const char *message; /* borrowed */
 };
 
 static struct problem problem_of(const struct domain_ctx *ctx, size_t at)
@@ -72,6 +72,14 @@ static struct problem problem_of(const struct domain_ctx *ctx, size_t at)
     if (!object->found && cr_domain_is_ca_bundle(ctx, object))
         return (struct problem){CR_TRUST_NOT_FOUND, "it does not exist, and is not created by a trust domain"};
     return (struct problem){CR_TRUST_FINE, NULL};
+}
+
+bool cr_domain_has_problem(const struct domain_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->world->objects_len; i++)
+        if (problem_of(ctx, i).reason)
+            return true;
+    return false;
 }
 
 static void set_problem(struct domain_ctx *ctx, size_t at, struct cr_domain_object_status *record)

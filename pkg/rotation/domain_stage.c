@@ -73,14 +73,18 @@ static void note_restarts(struct domain_ctx *ctx)
     }
 }
 
+enum outcome { CONVERGED, INCOMPLETE, SUPERSEDED, PUT_BACK };
+static const char *const outcome_names[] = {
+    [CONVERGED] = "Converged", [INCOMPLETE] = "Incomplete", [SUPERSEDED] = "Superseded", [PUT_BACK] = "PutBack"};
+
 /* A restart may be seen for the first time here: a plan that acts is not recorded. */
-static void finish(struct domain_ctx *ctx, const char *outcome)
+static void finish(struct domain_ctx *ctx, enum outcome outcome)
 {
     note_restarts(ctx);
     struct cr_domain_status *status = &ctx->plan->status;
     int64_t now = ctx->world->now_ms;
     bool retired = before(ctx) == CR_STAGE_RETIRING;
-    cr_autofree char *result = cr_strdup(outcome);
+    cr_autofree char *result = cr_strdup(outcome_names[outcome]);
     struct cr_domain_rotation record = {.what = status->what,
                                         .started_ms = status->rotation_since_ms,
                                         .finished_ms = now,
@@ -95,8 +99,8 @@ static void finish(struct domain_ctx *ctx, const char *outcome)
     int64_t seconds = (now - status->rotation_since_ms) / 1000;
     cr_duration_format(seconds > 0 ? seconds * 1000 : 0, took);
     cr_domain_say(
-        ctx, false, cr_streq(outcome, "Converged") ? "RotationConverged" : "RotationEnded",
-        cr_asprintf("Rotation %s (%s): %s after %s", status->rotation, cr_or_empty(status->what), outcome, took));
+        ctx, outcome == INCOMPLETE, outcome == CONVERGED ? "RotationConverged" : "RotationEnded",
+        cr_asprintf("Rotation %s (%s): %s after %s", status->rotation, cr_or_empty(status->what), result, took));
     status->rotation[0] = '\0';
     cr_strset(&status->what, NULL);
     status->rotation_since_ms = status->trusting_ms = status->switching_ms = 0;
@@ -154,7 +158,7 @@ static void name_rotation(struct domain_ctx *ctx)
 {
     struct cr_domain_status *status = &ctx->plan->status;
     if (*status->rotation && is_overtaken(ctx)) {
-        finish(ctx, "Superseded");
+        finish(ctx, SUPERSEDED);
         status->stage_since_ms = ctx->world->now_ms;
     }
     if (!*status->rotation)
@@ -230,7 +234,7 @@ static void set_stage(struct domain_ctx *ctx, enum cr_stage stage, bool held)
 static void stand(struct domain_ctx *ctx)
 {
     if (*ctx->plan->status.rotation)
-        finish(ctx, "PutBack");
+        finish(ctx, PUT_BACK);
     if (before(ctx) != CR_STAGE_SWITCHING)
         ctx->plan->status.stage_since_ms = ctx->world->now_ms;
     set_stage(ctx, CR_STAGE_SWITCHING, true);
@@ -241,7 +245,7 @@ static void rest(struct domain_ctx *ctx)
     if (*ctx->plan->status.rotation) {
         if (before(ctx) != CR_STAGE_RETIRING)
             add_time(ctx, before(ctx));
-        finish(ctx, "Converged");
+        finish(ctx, cr_domain_has_problem(ctx) ? INCOMPLETE : CONVERGED);
     }
     if (before(ctx) != CR_STAGE_IDLE)
         ctx->plan->status.stage_since_ms = ctx->world->now_ms;

@@ -58,11 +58,15 @@ static struct cr_restart_step next_step(const struct plan_ctx *ctx, const struct
     return found;
 }
 
+bool cr_plan_awaits_record(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t k, int64_t most_ms)
+{
+    return step_of(ctx, k)->awaits_record && ctx->world->now_ms - consumer->changes[k].since_ms < most_ms;
+}
+
 void cr_plan_await_record(struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     for (size_t k = 0; k < ctx->changes_len; k++)
-        if (asks_for_restart(consumer, k) && step_of(ctx, k)->awaits_record &&
-            ctx->world->now_ms - consumer->changes[k].since_ms < CR_BREAKER_TOLD_MS)
+        if (asks_for_restart(consumer, k) && cr_plan_awaits_record(ctx, consumer, k, CR_BREAKER_TOLD_MS))
             cr_plan_requeue_restart(ctx->plan, LOOK_AGAIN_MS);
 }
 

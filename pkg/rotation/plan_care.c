@@ -14,6 +14,8 @@ enum {
     PROBE_SLACK_MS = 5000,  /* a probe's own time-out, and the queue */
     PROBES_PER_SECOND = 250,
     TELLS_NOTHING_MS = 2000,
+    RECORD_MS = 3000, /* a trust domain writes, and has that on record, within a second */
+    RECORD_PAUSE_MS = 100,
 };
 
 /* --- nudges --- */
@@ -64,6 +66,15 @@ static int nudges_wanted(const struct plan_ctx *ctx, const struct plan_consumer 
     return wanted;
 }
 
+/* A kubelet that is nudged now would read what another program has put there, which its domain is about to replace. */
+static bool awaits_record(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        if (consumer->changes[k].concerns && cr_plan_awaits_record(ctx, consumer, k, RECORD_MS))
+            return true;
+    return false;
+}
+
 static void maybe_nudge(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index, size_t pod_index)
 {
     static const int64_t pauses_ms[] = {0, 1000, 2000, 3000, 5000, 8000, 15000, 30000};
@@ -72,6 +83,10 @@ static void maybe_nudge(struct plan_ctx *ctx, const struct plan_consumer *consum
     int nudges = pod->nudged_since_ms == consumer->since_ms ? pod->nudges : 0;
     if (!pod->started_ms || nudges >= nudges_wanted(ctx, consumer, pod_index))
         return;
+    if (awaits_record(ctx, consumer)) {
+        cr_plan_requeue(ctx->plan, RECORD_PAUSE_MS);
+        return;
+    }
     size_t step = (size_t)nudges < cr_array_len(pauses_ms) ? (size_t)nudges : cr_array_len(pauses_ms) - 1;
     int64_t due = nudges ? pod->nudged_ms + pauses_ms[step] : 0;
     if (now < due && pod->nudged_ms <= now) {

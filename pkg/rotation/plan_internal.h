@@ -182,6 +182,9 @@ size_t cr_plan_conflicts(const struct plan_ctx *ctx, struct cr_buf *text);
 void cr_plan_count_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* Evictions of it begin now. */
 void cr_plan_count_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* A trust domain publishes that Secret and has not put the version of change k on its record, for at most most_ms: what
+ * another program has written there may be put right meanwhile. */
+bool cr_plan_awaits_record(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t k, int64_t most_ms);
 /* A restart is held by what would let a stage of a trust domain's rotation go: what was published a moment ago may be
  * on the domain's record with the next look, which comes soon. */
 void cr_plan_await_record(struct plan_ctx *ctx, const struct plan_consumer *consumer);

@@ -121,6 +121,26 @@ static void history_has_how_long_each_stage_took(void **state)
     assert_string_equal(condition(&plan.status, "Converged")->reason, "Inferred");
 }
 
+static void a_rotation_that_leaves_an_object_as_it_is_is_not_called_converged(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {.cas = "a", .objects = {{"a", "1a", "*", "2a"}, {"a", "3a", "*", "4a"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    s->objects[1].refused = CR_TRUST_FORBIDDEN;
+    s->objects[1].refused_text = "no right";
+    go_on(s, 0, &plan);
+    assert_int_equal(plan.status.stage, CR_STAGE_SWITCHING);
+    fingerprint('2', s->objects[0].published.fingerprint);
+    go_on(s, 1000, &plan); /* what was written goes on record */
+    go_on(s, 1000, &plan);
+    assert_int_equal(plan.status.stage, CR_STAGE_IDLE);
+    assert_string_equal(plan.status.history[0].outcome, "Incomplete");
+    assert_true(has_event(&plan, "RotationEnded"));
+    assert_false(has_event(&plan, "RotationConverged"));
+    assert_string_equal(condition(&plan.status, "Converged")->reason, "Forbidden");
+}
+
 static void what_is_put_back_stays_until_its_source_or_a_person_changes(void **state)
 {
     (void)state;
@@ -192,8 +212,11 @@ static void distrusted_is_true_only_when_no_consumer_trusts_it(void **state)
     assert_true(has_event(&plan, "Distrusted"));
     distrusted = condition(&plan.status, "Distrusted");
     assert_true(distrusted->status);
-    assert_string_equal(distrusted->reason, "Gone");
-    assert_non_null(strstr(distrusted->message, "Of 1 of 2 objects that is inferred from pod starts"));
+    assert_string_equal(distrusted->reason, "Inferred");
+    assert_non_null(strstr(distrusted->message, "For 1 of 2 objects this is inferred from pod starts"));
+    s->evidence[1].trust = CR_ARRIVAL_VERIFIED;
+    go_on(s, 1000, &plan);
+    assert_string_equal(condition(&plan.status, "Distrusted")->reason, "Gone");
     /* Somebody puts it back: it goes again, and is not called gone meanwhile. */
     s->bundles[0][1] = true;
     go_on(s, 1000, &plan);
@@ -730,6 +753,7 @@ int main(void)
         cmocka_unit_test(past_its_deadline_it_is_held_and_goes_on_by_itself),
         cmocka_unit_test(a_failed_consumer_holds_at_once_but_not_what_would_end),
         cmocka_unit_test(history_has_how_long_each_stage_took),
+        cmocka_unit_test(a_rotation_that_leaves_an_object_as_it_is_is_not_called_converged),
         cmocka_unit_test(what_is_put_back_stays_until_its_source_or_a_person_changes),
         cmocka_unit_test(what_is_refused_is_told_once_and_names_the_object),
         cmocka_unit_test(distrusted_is_true_only_when_no_consumer_trusts_it),

@@ -288,7 +288,48 @@ static void the_cluster_kind_writes_where_it_has_consent(void **state)
     assert_int_equal(scene_view(&s, "Secret", "gone", "three")->refused, CR_TRUST_NAMESPACE_MISSING);
     assert_int_equal(scene_view(&s, "ConfigMap", "c", "trust")->refused, CR_TRUST_FINE);
     assert_int_equal(scene_view(&s, "ConfigMap", "a", "trust")->refused, CR_TRUST_FINE);
+    assert_int_equal(s.world.without_consent->len, 1);
+    assert_string_equal(s.world.without_consent->items[0], "b");
     scene_end(&s);
+}
+
+/* Whoever reads it may trust the CA that is distrusted, whether or not the namespace still wants what comes after. */
+static void what_was_published_where_consent_has_gone_is_looked_at_while_a_ca_is_distrusted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        bool distrusted, gone, selected;
+        size_t objects;
+    } cases[] = {
+        {"no CA is distrusted", false, false, true, 1},
+        {"consent is withdrawn", true, false, true, 2},
+        {"the namespace is gone", true, false, false, 2},
+        {"the CA is gone", true, true, true, 1},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct domain_scene s;
+        scene_begin(&s, "ClusterTrustDomain",
+                    MIRROR_IN_A
+                    ", trustTargets: [{kind: ConfigMap, name: trust, namespaceSelector: {matchLabels: {mesh: 'on'}}}]");
+        struct cr_domain_object_status *known = cr_domain_status_object_add(&s.status, "ConfigMap", "b", "trust");
+        (void)snprintf(known->trust, sizeof known->trust, "%064d", 1);
+        if (cases[i].selected)
+            cr_strvec_add(&s.namespaces, "b");
+        s.status.distrusted_len = cases[i].distrusted;
+        (void)snprintf(s.status.distrusted[0].fingerprint, sizeof s.status.distrusted[0].fingerprint, "%064d", 2);
+        s.status.distrusted[0].gone_ms = cases[i].gone;
+        if (cases[i].distrusted)
+            cr_strvec_add(&s.domain->distrust, s.status.distrusted[0].fingerprint);
+        scene_look(&s);
+        if (s.world.objects_len != cases[i].objects)
+            fail_msg("%s: %zu objects", cases[i].rule, s.world.objects_len);
+        if (cases[i].objects == 2)
+            assert_int_equal(scene_view(&s, "ConfigMap", "b", "trust")->refused,
+                             cases[i].selected ? CR_TRUST_NO_CONSENT : CR_TRUST_NAMESPACE_MISSING);
+        scene_end(&s);
+        cr_domain_status_dispose(&s.status);
+    }
 }
 
 static void what_a_domain_reads_and_keeps_is_no_place_to_publish(void **state)
@@ -420,6 +461,7 @@ int main(void)
         cmocka_unit_test(one_team_s_cas_leave_room_for_those_of_all),
         cmocka_unit_test(what_may_be_written_and_what_not),
         cmocka_unit_test(the_cluster_kind_writes_where_it_has_consent),
+        cmocka_unit_test(what_was_published_where_consent_has_gone_is_looked_at_while_a_ca_is_distrusted),
         cmocka_unit_test(what_a_domain_reads_and_keeps_is_no_place_to_publish),
         cmocka_unit_test(what_cannot_be_read_is_told_with_its_name),
         cmocka_unit_test(too_many_objects_are_refused),

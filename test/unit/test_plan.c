@@ -410,6 +410,22 @@ static void a_pod_is_nudged_again_only_after_a_pause(void **state)
     assert_int_equal(plan(c)->nudges_len, PODS);
 }
 
+/* Else the kubelet might read what another program has put there, a moment before the domain puts it right. */
+static void pods_are_nudged_once_their_trust_domain_has_the_version_on_record(void **state)
+{
+    struct cluster *c = at_rest(state);
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    c->secrets[0].step.awaits_record = true;
+    assert_int_equal(recorded_plan(c)->nudges_len, 0);
+    assert_in_range(c->plan.requeue_after_ms, 1, 100);
+    c->secrets[0].step.awaits_record = false;
+    assert_int_equal(plan(c)->nudges_len, PODS);
+    /* Another program's, and it stays. */
+    c->secrets[0].step.awaits_record = true;
+    c->now_ms += 3000;
+    assert_int_equal(plan(c)->nudges_len, PODS);
+}
+
 static void an_old_leaf_past_the_deadline_falls_back_to_one_restart(void **state)
 {
     struct cluster *c = at_rest(state);
@@ -1736,6 +1752,7 @@ int main(void)
         T(a_change_is_recorded_before_anything_is_done),
         T(a_renewed_leaf_nudges_and_probes_but_restarts_nothing),
         T(a_pod_is_nudged_again_only_after_a_pause),
+        T(pods_are_nudged_once_their_trust_domain_has_the_version_on_record),
         T(an_old_leaf_past_the_deadline_falls_back_to_one_restart),
         T(what_cannot_be_seen_never_causes_a_restart),
         T(all_endpoints_of_a_secret_must_show_the_new_leaf),

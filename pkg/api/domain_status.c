@@ -11,6 +11,20 @@ const char *const cr_domain_condition_types[CR_DOMAIN_CONDITIONS] = {
 };
 
 static const char *const parts[] = {[CR_CA_NEXT] = "Next", [CR_CA_CURRENT] = "Current", [CR_CA_PREVIOUS] = "Previous"};
+static const char *const arrivals[] = {[CR_ARRIVAL_INFERRED] = "Inferred", [CR_ARRIVAL_VERIFIED] = "Verified"};
+
+const char *cr_arrival_name(enum cr_arrival arrival)
+{
+    return (size_t)arrival < cr_array_len(arrivals) ? arrivals[arrival] : NULL;
+}
+
+enum cr_arrival cr_arrival_parse(const char *text)
+{
+    for (size_t i = CR_ARRIVAL_INFERRED; i < cr_array_len(arrivals); i++)
+        if (cr_streq(arrivals[i], text))
+            return (enum cr_arrival)i;
+    return CR_ARRIVAL_NOT_YET;
+}
 
 const char *cr_ca_part_name(enum cr_ca_part part)
 {
@@ -43,8 +57,6 @@ void cr_domain_object_status_dispose(struct cr_domain_object_status *object)
     free(object->name);
     free(object->written_version);
     free(object->overwritten_by);
-    free(object->trust_evidence);
-    free(object->leaf_evidence);
     free(object->waits_for);
     free(object->problem_message);
     *object = (struct cr_domain_object_status){0};
@@ -95,8 +107,6 @@ static void copy_object(struct cr_domain_object_status *to, const struct cr_doma
     to->name = cr_strdup_or_null(from->name);
     to->written_version = cr_strdup_or_null(from->written_version);
     to->overwritten_by = cr_strdup_or_null(from->overwritten_by);
-    to->trust_evidence = cr_strdup_or_null(from->trust_evidence);
-    to->leaf_evidence = cr_strdup_or_null(from->leaf_evidence);
     to->waits_for = cr_strdup_or_null(from->waits_for);
     to->problem_message = cr_strdup_or_null(from->problem_message);
 }

@@ -34,6 +34,12 @@ struct cr_domain_ca_status {
     size_t needed_by_leaves; /* how many there are */
 };
 
+/* By what it is known that every consumer has what is published. */
+enum cr_arrival { CR_ARRIVAL_NOT_YET, CR_ARRIVAL_INFERRED, CR_ARRIVAL_VERIFIED };
+const char *cr_arrival_name(enum cr_arrival arrival); /* NULL for NOT_YET, "Inferred", "Verified" */
+/* NOT_YET for NULL and any other text. */
+enum cr_arrival cr_arrival_parse(const char *text);
+
 /* More are not counted. */
 enum { CR_OVERWRITTEN_MAX = 1000 };
 
@@ -52,8 +58,7 @@ struct cr_domain_object_status {
     char *overwritten_by;
     char leaf[CR_SHA256_HEX];  /* published; "" */
     char trust[CR_SHA256_HEX]; /* cr_material_trust_digest of what is published; "" */
-    char *trust_evidence;      /* "Verified", "Inferred" or NULL: not all have it */
-    char *leaf_evidence;
+    enum cr_arrival trust_evidence, leaf_evidence;
     int64_t leaf_not_after_ms;    /* 0: no leaf */
     char *waits_for;              /* one sentence; NULL: nothing */
     enum cr_trust_reason problem; /* why it is not written as it should be */

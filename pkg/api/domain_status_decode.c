@@ -85,8 +85,8 @@ static void decode_object(const struct cr_json *json, struct cr_domain_status *s
     decode_overwritten(cr_json_get(json, "overwritten"), out);
     digest_or_empty(json, "leaf", out->leaf);
     digest_or_empty(json, "trust", out->trust);
-    out->trust_evidence = cr_status_text_or_null(json, "trustEvidence");
-    out->leaf_evidence = cr_status_text_or_null(json, "leafEvidence");
+    out->trust_evidence = cr_arrival_parse(cr_json_string(cr_json_get(json, "trustEvidence")));
+    out->leaf_evidence = cr_arrival_parse(cr_json_string(cr_json_get(json, "leafEvidence")));
     out->leaf_not_after_ms = cr_status_time_or_0(json, "leafNotAfter");
     out->waits_for = cr_status_text_or_null(json, "waitsFor");
     if (cr_trust_reason_parse(cr_json_string(cr_json_get(problem, "reason")), &out->problem))

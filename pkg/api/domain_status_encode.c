@@ -89,8 +89,8 @@ static struct cr_json *encode_brief(const struct cr_domain_object_status *object
     encode_overwritten(out, object);
     cr_status_set_digest(out, "leaf", object->leaf);
     cr_status_set_digest(out, "trust", object->trust);
-    cr_status_set_text(out, "trustEvidence", object->trust_evidence, CR_STATUS_WORD_MAX);
-    cr_status_set_text(out, "leafEvidence", object->leaf_evidence, CR_STATUS_WORD_MAX);
+    cr_json_set_string(out, "trustEvidence", cr_arrival_name(object->trust_evidence));
+    cr_json_set_string(out, "leafEvidence", cr_arrival_name(object->leaf_evidence));
     return out;
 }
 

@@ -288,7 +288,7 @@ static void note_eviction(const struct cr_actor *actor, const struct cr_gathered
     if (!what->repair)
         return;
     cr_autofree char *key = cr_world_evicted_key(policy, name, consumer ? consumer->since_ms : 0);
-    cr_memory_take_note(actor->memory, key, cr_clock_wall_ms(), NULL);
+    cr_memory_note_time(actor->memory, key, cr_clock_wall_ms());
 }
 
 static void say_eviction(const struct cr_actor *actor, const struct cr_policy *policy, const struct cr_world_pod *pod,
@@ -338,7 +338,10 @@ static bool refuse_until(const struct cr_actor *actor, const struct cr_gathered 
     cr_autofree char *key = cr_world_refused_key(gathered->world.policy, spec_of(gathered, consumer)->name);
     if (pause_ms < err->retry_after_ms)
         pause_ms = err->retry_after_ms;
-    cr_memory_note_refusal(actor->memory, key, cr_clock_wall_ms() + pause_ms, err->text, by_budget);
+    cr_memory_take_note(actor->memory, key,
+                        &(struct cr_note_input){.at_ms = cr_clock_wall_ms() + pause_ms,
+                                                .reason = by_budget ? CR_HOLD_REFUSED_BY_BUDGET : CR_HOLD_REFUSED,
+                                                .text = err->text});
     return true;
 }
 

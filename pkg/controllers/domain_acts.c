@@ -58,8 +58,8 @@ static void remember(const struct cr_domain_actor *actor, const struct cr_domain
         cr_memory_drop_note(actor->memory, key);
         return;
     }
-    cr_autofree char *text = cr_asprintf("%s %s", cr_trust_reason_name(reason), words);
-    cr_memory_take_note(actor->memory, key, cr_clock_monotonic_ms(), text);
+    cr_memory_take_note(actor->memory, key,
+                        &(struct cr_note_input){.at_ms = cr_clock_monotonic_ms(), .reason = reason, .text = words});
 }
 
 /* A policy that has not read this version yet says nothing of it. */

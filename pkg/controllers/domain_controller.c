@@ -108,7 +108,7 @@ static bool write_status(struct turn *turn, const struct cr_domain_status *after
         return true;
     *wrote = true;
     cr_autofree char *key = note_key(turn, "status");
-    cr_memory_take_note(controller->memory, key, cr_clock_monotonic_ms(), NULL);
+    cr_memory_note_time(controller->memory, key, cr_clock_monotonic_ms());
     cr_domain_metrics_recorded(controller->metrics, &turn->recorded, after);
     adopt(turn, written);
     return true;
@@ -232,7 +232,7 @@ static void note_circle(struct turn *turn)
 {
     struct cr_memory *memory = turn->controller->memory;
     cr_autofree char *key = note_key(turn, "circle");
-    cr_memory_take_note(memory, key, cr_clock_monotonic_ms(), NULL);
+    cr_memory_note_time(memory, key, cr_clock_monotonic_ms());
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, key);
     requeue(turn, circle_pause_ms(note.count));
     cr_autofree char *title = cr_domain_title(turn->domain);
@@ -254,7 +254,7 @@ static bool let_others(struct turn *turn, const struct cr_domain_gathered *gathe
     CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
     cr_domain_plan_make(&gathered->world, &plan);
     cr_autofree char *key = note_key(turn, "long");
-    cr_memory_take_note(turn->controller->memory, key, cr_clock_monotonic_ms(), NULL);
+    cr_memory_note_time(turn->controller->memory, key, cr_clock_monotonic_ms());
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(turn->controller->memory, key);
     requeue(turn, note.count > LONG_TURNS_MAX ? circle_pause_ms(note.count - LONG_TURNS_MAX) : PACE_MS);
     return report(turn, &plan, err);
@@ -358,7 +358,7 @@ static bool must_wait(struct turn *turn)
     if (pause)
         return true;
     cr_autofree char *key = note_key(turn, "turn");
-    cr_memory_take_note(turn->controller->memory, key, cr_clock_monotonic_ms(), NULL);
+    cr_memory_note_time(turn->controller->memory, key, cr_clock_monotonic_ms());
     return false;
 }
 

@@ -203,22 +203,17 @@ char *cr_domain_refused_key(const struct cr_domain *domain, const struct cr_doma
                        cr_or_empty(object->ns), object->name);
 }
 
-/* A note begins with the reason's name. */
 static void recall_refusal(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i)
 {
     cr_autofree char *key = cr_domain_refused_key(gathered->world.domain, &gathered->list[i]);
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(source->memory, key);
-    if (gathered->list[i].refused || !note.text || cr_clock_monotonic_ms() - note.at_ms >= CR_DOMAIN_REFUSED_MS)
+    if (gathered->list[i].refused || !note.reason || cr_clock_monotonic_ms() - note.at_ms >= CR_DOMAIN_REFUSED_MS)
         return;
-    size_t len = strcspn(note.text, " ");
-    cr_autofree char *name = cr_strndup(note.text, len);
-    enum cr_trust_reason reason = CR_TRUST_INVALID;
-    if (!cr_trust_reason_parse(name, &reason))
-        return;
+    enum cr_trust_reason reason = (enum cr_trust_reason)note.reason;
     if (reason == CR_TRUST_WOULD_CUT_OFF || reason == CR_TRUST_BUNDLE_TOO_COSTLY)
-        keep(gathered, i, reason, note.text + len + 1);
+        keep(gathered, i, reason, note.text);
     else
-        refuse(gathered, i, reason, cr_strdup(note.text + len + 1));
+        refuse(gathered, i, reason, cr_strdup(note.text));
 }
 
 static void refuse_other_writer(struct cr_domain_gathered *gathered, size_t i, const char *writer, int64_t until_ms)

@@ -61,6 +61,7 @@ static void pod_free(void *value)
 
 void cr_note_dispose(struct cr_note *note)
 {
+    free(note->about);
     free(note->text);
     *note = (struct cr_note){0};
 }
@@ -266,12 +267,13 @@ struct cr_note cr_memory_note(struct cr_memory *memory, const char *key)
     pthread_mutex_lock(&memory->lock);
     const struct cr_note *note = cr_strmap_get(memory->notes, key);
     struct cr_note copy = note ? *note : (struct cr_note){0};
+    copy.about = cr_strdup_or_null(copy.about);
     copy.text = cr_strdup_or_null(copy.text);
     pthread_mutex_unlock(&memory->lock);
     return copy;
 }
 
-void cr_memory_note_refusal(struct cr_memory *memory, const char *key, int64_t at_ms, const char *text, bool by_budget)
+void cr_memory_take_note(struct cr_memory *memory, const char *key, const struct cr_note_input *input)
 {
     pthread_mutex_lock(&memory->lock);
     struct cr_note *note = cr_strmap_get(memory->notes, key);
@@ -279,16 +281,17 @@ void cr_memory_note_refusal(struct cr_memory *memory, const char *key, int64_t a
         note = cr_new(struct cr_note);
         cr_strmap_set(memory->notes, key, note);
     }
-    note->at_ms = at_ms;
+    note->at_ms = input->at_ms;
     note->count++;
-    cr_strset(&note->text, text);
-    note->by_budget = by_budget;
+    note->reason = input->reason;
+    cr_strset(&note->about, input->about);
+    cr_strset(&note->text, input->text);
     pthread_mutex_unlock(&memory->lock);
 }
 
-void cr_memory_take_note(struct cr_memory *memory, const char *key, int64_t at_ms, const char *text)
+void cr_memory_note_time(struct cr_memory *memory, const char *key, int64_t at_ms)
 {
-    cr_memory_note_refusal(memory, key, at_ms, text, false);
+    cr_memory_take_note(memory, key, &(struct cr_note_input){.at_ms = at_ms});
 }
 
 void cr_memory_drop_note(struct cr_memory *memory, const char *key)

@@ -54,18 +54,24 @@ void cr_memory_forget_pod(struct cr_memory *memory, const char *uid);
 /* Per policy or consumer, by a key of the caller's. */
 struct cr_note {
     int64_t at_ms;
-    int count;
-    char *text;     /* owned; NULL: none */
-    bool by_budget; /* it is of an eviction that a PodDisruptionBudget did not allow */
+    int count;   /* how often it was taken */
+    int reason;  /* one of the caller's enum; 0: none */
+    char *about; /* digest of what it is about. Owned; NULL: none */
+    char *text;  /* for people. Owned; NULL: none */
 };
 /* A copy, to be disposed of; all zero when there is none. */
 struct cr_note cr_memory_note(struct cr_memory *memory, const char *key);
 void cr_note_dispose(struct cr_note *note);
 CR_DEFINE_DISPOSE(cr_note, struct cr_note, cr_note_dispose)
-/* Sets time and text (may be NULL) and counts one more. */
-void cr_memory_take_note(struct cr_memory *memory, const char *key, int64_t at_ms, const char *text);
-/* The same of what was refused. */
-void cr_memory_note_refusal(struct cr_memory *memory, const char *key, int64_t at_ms, const char *text, bool by_budget);
+struct cr_note_input {
+    int64_t at_ms;
+    int reason;
+    const char *about, *text; /* copied; NULL: none */
+};
+/* Replaces what was noted, and counts one more. */
+void cr_memory_take_note(struct cr_memory *memory, const char *key, const struct cr_note_input *input);
+/* Only the time, and that it was once more. */
+void cr_memory_note_time(struct cr_memory *memory, const char *key, int64_t at_ms);
 void cr_memory_drop_note(struct cr_memory *memory, const char *key);
 /* Drops all keys that start with the prefix. */
 void cr_memory_forget_keys(struct cr_memory *memory, const char *prefix);

@@ -174,7 +174,7 @@ static bool write_status(struct turn *turn, const struct cr_policy_status *after
     if (!written)
         return true;
     *wrote = true;
-    cr_memory_take_note(controller->memory, turn->key, cr_clock_monotonic_ms(), NULL);
+    cr_memory_note_time(controller->memory, turn->key, cr_clock_monotonic_ms());
     cr_autofree char *ahead = ahead_key(turn);
     cr_memory_drop_note(controller->memory, ahead);
     cr_policy_metrics_recorded(controller->metrics, &turn->status, after);
@@ -238,7 +238,7 @@ static bool restart_ahead(const struct turn *turn, struct cr_gathered *gathered,
     struct cr_error failed = {0}; /* tried again, or told, once the change is on record */
     if (!cr_act_restarts(&turn->controller->actor, gathered, &plan, &failed))
         return false;
-    cr_memory_take_note(memory, key, cr_clock_monotonic_ms(), NULL);
+    cr_memory_note_time(memory, key, cr_clock_monotonic_ms());
     return true;
 }
 

@@ -328,32 +328,20 @@ static void digest(const struct cr_gathered *gathered, const struct cr_policy_st
     cr_sha256_hex(cr_buf_text(&text), text.len, out);
 }
 
-/* What a note says was refused, in words; NULL: nothing. Its text is the digest, and behind it the name of the reason
- * and the words. */
-static const char *refused_in(const struct cr_note *note, enum cr_trust_reason *reason)
-{
-    const char *name = note->text ? strchr(note->text, ' ') : NULL;
-    if (!name)
-        return NULL;
-    size_t len = strcspn(++name, " ");
-    cr_autofree char *word = cr_strndup(name, len);
-    return cr_trust_reason_parse(word, reason) ? name + len + 1 : NULL;
-}
-
 /* A consent or a right can come at any time. What a bundle would do to leaves changes with the sources alone, and
  * asking costs signatures. */
-static bool is_looked_at_soon(const struct cr_note *note)
+static int64_t pause_ms(enum cr_trust_reason refused)
 {
-    enum cr_trust_reason reason = CR_TRUST_FINE;
-    return refused_in(note, &reason) && reason != CR_TRUST_WOULD_CUT_OFF && reason != CR_TRUST_BUNDLE_TOO_COSTLY;
+    bool soon = refused && refused != CR_TRUST_WOULD_CUT_OFF && refused != CR_TRUST_BUNDLE_TOO_COSTLY;
+    return soon ? REFUSED_LOOK_MS : LOOK_MS;
 }
 
 /* How long until the next look; 0: now. */
 static int64_t rest_ms(const struct cr_note *note, const char *now)
 {
-    if (!note->text || strncmp(note->text, now, CR_SHA256_HEX - 1) != 0)
+    if (!cr_streq(note->about, now))
         return 0;
-    int64_t due = note->at_ms + (is_looked_at_soon(note) ? REFUSED_LOOK_MS : LOOK_MS) - cr_clock_monotonic_ms();
+    int64_t due = note->at_ms + pause_ms((enum cr_trust_reason)note->reason) - cr_clock_monotonic_ms();
     return due > 0 ? due : 0;
 }
 
@@ -381,7 +369,7 @@ static void show_plan(struct cr_gathered *gathered, enum cr_trust_reason reason,
 {
     free(gathered->trust_refused);
     gathered->trust_refused = cr_strdup_or_null(refused);
-    gathered->world.trust_refused = refused ? reason : CR_TRUST_FINE;
+    gathered->world.trust_refused = reason;
     gathered->world.trust_refused_text = gathered->trust_refused;
 }
 
@@ -396,9 +384,7 @@ bool cr_trust_bundles_publish(const struct cr_actor *actor, struct cr_gathered *
     cr_autofree char *key = note_key(policy);
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(actor->memory, key);
     digest(gathered, &gathered->status, now);
-    enum cr_trust_reason known = CR_TRUST_FINE;
-    const char *words = refused_in(&note, &known);
-    show_plan(gathered, known, words);
+    show_plan(gathered, (enum cr_trust_reason)note.reason, note.text);
     *look_again_ms = rest_ms(&note, now);
     if (*look_again_ms)
         return true;
@@ -411,10 +397,10 @@ bool cr_trust_bundles_publish(const struct cr_actor *actor, struct cr_gathered *
         *err = turn.failed;
         return false;
     }
-    cr_autofree char *text =
-        refused ? cr_asprintf("%s %s %s", now, cr_trust_reason_name(turn.reason), refused) : cr_strdup(now);
-    cr_memory_take_note(actor->memory, key, cr_clock_monotonic_ms(), text);
+    cr_memory_take_note(actor->memory, key,
+                        &(struct cr_note_input){
+                            .at_ms = cr_clock_monotonic_ms(), .reason = turn.reason, .about = now, .text = refused});
     show_plan(gathered, turn.reason, refused);
-    *look_again_ms = is_looked_at_soon(&(struct cr_note){.text = text}) ? REFUSED_LOOK_MS : LOOK_MS;
+    *look_again_ms = pause_ms(turn.reason);
     return true;
 }

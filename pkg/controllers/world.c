@@ -197,7 +197,7 @@ static void recall_acts(const struct cr_world_source *source, struct cr_gathered
     cr_note_dispose(&gathered->refusals[i]);
     gathered->refusals[i] = cr_memory_note(source->memory, refused_key);
     consumer->refused = gathered->refusals[i].text;
-    consumer->refused_by_budget = gathered->refusals[i].by_budget;
+    consumer->refused_by_budget = gathered->refusals[i].reason == CR_HOLD_REFUSED_BY_BUDGET;
     consumer->refused_until_ms = gathered->refusals[i].at_ms;
 }
 

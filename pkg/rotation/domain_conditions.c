@@ -97,8 +97,8 @@ static size_t count_inferred(const struct cr_domain_status *status)
 {
     size_t inferred = 0;
     for (size_t i = 0; i < status->objects_len; i++)
-        inferred += cr_streq(status->objects[i].trust_evidence, "Inferred") ||
-                    cr_streq(status->objects[i].leaf_evidence, "Inferred");
+        inferred += status->objects[i].trust_evidence == CR_ARRIVAL_INFERRED ||
+                    status->objects[i].leaf_evidence == CR_ARRIVAL_INFERRED;
     return inferred;
 }
 
@@ -425,7 +425,7 @@ static size_t count_inferred_trust(const struct cr_domain_status *status)
 {
     size_t inferred = 0;
     for (size_t i = 0; i < status->objects_len; i++)
-        inferred += cr_streq(status->objects[i].trust_evidence, "Inferred");
+        inferred += status->objects[i].trust_evidence == CR_ARRIVAL_INFERRED;
     return inferred;
 }
 

@@ -3,6 +3,7 @@
 #define CR_ROTATION_DOMAIN_EVIDENCE_H
 
 #include "api/domain.h"
+#include "api/domain_status.h"
 #include "api/policy.h"
 #include "api/status.h"
 
@@ -23,8 +24,6 @@ struct cr_domain_evidence_input {
     enum cr_uncovered uncovered;
     int64_t now_ms;
 };
-
-enum cr_arrival { CR_ARRIVAL_NOT_YET, CR_ARRIVAL_INFERRED, CR_ARRIVAL_VERIFIED };
 
 struct cr_domain_evidence {
     enum cr_arrival trust, leaf; /* of what is published now; what it has none of has arrived (VERIFIED) */

@@ -98,19 +98,14 @@ static void set_problem(struct domain_ctx *ctx, size_t at, struct cr_domain_obje
 
 /* --- evidence --- */
 
-static const char *arrival_name(bool arrived, enum cr_arrival arrival)
-{
-    return !arrived ? NULL : arrival == CR_ARRIVAL_VERIFIED ? "Verified" : "Inferred";
-}
-
 static void report_object(struct domain_ctx *ctx, size_t at)
 {
     const struct cr_domain_evidence *evidence = cr_domain_is_there(ctx, at) ? cr_domain_evidence_of(ctx, at) : NULL;
     struct cr_domain_object_status *record = &ctx->plan->status.objects[at];
     bool trust = evidence && *record->trust && cr_domain_has_trust(ctx, evidence);
     bool leaf = evidence && *record->leaf && cr_domain_has_leaf(ctx, evidence);
-    cr_strset(&record->trust_evidence, arrival_name(trust, evidence ? evidence->trust : CR_ARRIVAL_NOT_YET));
-    cr_strset(&record->leaf_evidence, arrival_name(leaf, evidence ? evidence->leaf : CR_ARRIVAL_NOT_YET));
+    record->trust_evidence = trust ? evidence->trust : CR_ARRIVAL_NOT_YET;
+    record->leaf_evidence = leaf ? evidence->leaf : CR_ARRIVAL_NOT_YET;
     free(record->waits_for);
     record->waits_for = waits_for(ctx, at);
     set_problem(ctx, at, record);

@@ -335,8 +335,8 @@ static void check_refusal(struct fixture *f, const struct refusal_case *c, int64
         return;
     if (note.at_ms < from_ms + c->pause_ms || note.at_ms > until_ms + c->pause_ms)
         fail_msg("%s: a pause of %lld ms", c->rule, (long long)(note.at_ms - from_ms));
-    if (note.by_budget != c->by_budget)
-        fail_msg("%s: by a budget: %d", c->rule, note.by_budget);
+    if ((note.reason == CR_HOLD_REFUSED_BY_BUDGET) != c->by_budget)
+        fail_msg("%s: reason %d", c->rule, note.reason);
     if (!note.text || (c->answer.body && !c->answer.cut && !strstr(note.text, "told so")))
         fail_msg("%s: remembered as '%s'", c->rule, cr_or_empty(note.text));
 }

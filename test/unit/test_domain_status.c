@@ -77,8 +77,8 @@ static void fill(struct cr_domain_status *status)
     held->needed_at = CR_LEAF_PREVIOUS;
     held->needed_by_leaves = 2;
     struct cr_domain_object_status *arrived = add_leaf(status, "server-tls");
-    cr_strset(&arrived->trust_evidence, "Verified");
-    cr_strset(&arrived->leaf_evidence, "Inferred");
+    arrived->trust_evidence = CR_ARRIVAL_VERIFIED;
+    arrived->leaf_evidence = CR_ARRIVAL_INFERRED;
     struct cr_domain_object_status *client = add_leaf(status, "client-tls");
     cr_strset(&client->waits_for, "policy front: Deployment client has 1 pod with the old CAs");
     client->overwritten = 2;
@@ -195,16 +195,16 @@ static void test_an_object_has_converged_when_all_that_it_has_has_arrived(void *
     (void)state;
     static const struct {
         bool leaf, trust;
-        const char *leaf_evidence, *trust_evidence;
+        enum cr_arrival leaf_evidence, trust_evidence;
         enum cr_trust_reason problem;
         const char *converged;
     } cases[] = {
-        {true, true, "Verified", "Inferred", CR_TRUST_FINE, "1/1"},
-        {false, true, NULL, "Inferred", CR_TRUST_FINE, "1/1"},
-        {true, true, NULL, "Verified", CR_TRUST_FINE, "0/1"},
-        {true, true, "Verified", NULL, CR_TRUST_FINE, "0/1"},
-        {false, false, NULL, NULL, CR_TRUST_FINE, "0/1"}, /* nothing is published */
-        {false, true, NULL, "Verified", CR_TRUST_NOT_OURS, "0/1"},
+        {true, true, CR_ARRIVAL_VERIFIED, CR_ARRIVAL_INFERRED, CR_TRUST_FINE, "1/1"},
+        {false, true, CR_ARRIVAL_NOT_YET, CR_ARRIVAL_INFERRED, CR_TRUST_FINE, "1/1"},
+        {true, true, CR_ARRIVAL_NOT_YET, CR_ARRIVAL_VERIFIED, CR_TRUST_FINE, "0/1"},
+        {true, true, CR_ARRIVAL_VERIFIED, CR_ARRIVAL_NOT_YET, CR_TRUST_FINE, "0/1"},
+        {false, false, CR_ARRIVAL_NOT_YET, CR_ARRIVAL_NOT_YET, CR_TRUST_FINE, "0/1"}, /* nothing is published */
+        {false, true, CR_ARRIVAL_NOT_YET, CR_ARRIVAL_VERIFIED, CR_TRUST_NOT_OURS, "0/1"},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         CR_CLEANUP(cr_domain_status) struct cr_domain_status status = {0};
@@ -213,8 +213,8 @@ static void test_an_object_has_converged_when_all_that_it_has_has_arrived(void *
             digest(object->leaf, 1);
         if (cases[i].trust)
             digest(object->trust, 2);
-        object->leaf_evidence = cr_strdup_or_null(cases[i].leaf_evidence);
-        object->trust_evidence = cr_strdup_or_null(cases[i].trust_evidence);
+        object->leaf_evidence = cases[i].leaf_evidence;
+        object->trust_evidence = cases[i].trust_evidence;
         object->problem = cases[i].problem;
         CR_CLEANUP(cr_json) struct cr_json *json = cr_domain_status_encode(&status);
         assert_string_equal(cr_json_string(cr_json_get(json, "converged")), cases[i].converged);
@@ -262,8 +262,8 @@ static void test_of_many_objects_the_urgent_ones_are_whole(void **state)
     for (int i = 0; i < 150; i++) {
         cr_autofree char *name = cr_asprintf("s%d", i);
         struct cr_domain_object_status *object = add_leaf(&status, name);
-        cr_strset(&object->trust_evidence, i == 120 ? NULL : "Verified");
-        cr_strset(&object->leaf_evidence, "Verified");
+        object->trust_evidence = i == 120 ? CR_ARRIVAL_NOT_YET : CR_ARRIVAL_VERIFIED;
+        object->leaf_evidence = CR_ARRIVAL_VERIFIED;
         object->problem = i == 149 ? CR_TRUST_NOT_OURS : CR_TRUST_FINE;
     }
     CR_CLEANUP(cr_json) struct cr_json *json = cr_domain_status_encode(&status);

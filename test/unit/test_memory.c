@@ -188,6 +188,11 @@ static void the_oldest_sighting_makes_room(void **state)
     }
 }
 
+static void note_text(struct cr_memory *memory, const char *key, int64_t at_ms, const char *text)
+{
+    cr_memory_take_note(memory, key, &(struct cr_note_input){.at_ms = at_ms, .text = text});
+}
+
 static void notes_count_and_keep_the_last_text(void **state)
 {
     (void)state;
@@ -197,7 +202,7 @@ static void notes_count_and_keep_the_last_text(void **state)
     } taken[] = {{100, "one"}, {50, "two"}, {70, NULL}};
     CR_CLEANUP(cr_memory) struct cr_memory *memory = cr_memory_new();
     for (size_t i = 0; i < cr_array_len(taken); i++) {
-        cr_memory_take_note(memory, "k", taken[i].at_ms, taken[i].text);
+        note_text(memory, "k", taken[i].at_ms, taken[i].text);
         CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, "k");
         assert_int_equal(note.count, i + 1);
         assert_int_equal(note.at_ms, taken[i].at_ms);
@@ -207,25 +212,27 @@ static void notes_count_and_keep_the_last_text(void **state)
             note.text[0] = '!';
     }
     cr_memory_drop_note(memory, "k");
-    cr_memory_take_note(memory, "k", 1, "again");
+    note_text(memory, "k", 1, "again");
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, "k");
     assert_int_equal(note.count, 1);
     assert_string_equal(note.text, "again");
 }
 
-static void a_refusal_by_a_budget_is_noted_until_the_next_note(void **state)
+static void a_note_keeps_its_reason_until_the_next_one(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_memory) struct cr_memory *memory = cr_memory_new();
-    cr_memory_note_refusal(memory, "k", 7, "no", true);
+    cr_memory_take_note(memory, "k", &(struct cr_note_input){.at_ms = 7, .reason = 3, .about = "digest", .text = "no"});
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, "k");
-    assert_true(note.by_budget);
+    assert_int_equal(note.reason, 3);
+    assert_string_equal(note.about, "digest");
     assert_string_equal(note.text, "no");
     assert_int_equal(note.at_ms, 7);
-    cr_memory_take_note(memory, "k", 8, "the pod's disruption budget");
+    note_text(memory, "k", 8, "the pod's disruption budget");
     CR_CLEANUP(cr_note) struct cr_note next = cr_memory_note(memory, "k");
     assert_int_equal(next.count, 2);
-    assert_false(next.by_budget);
+    assert_int_equal(next.reason, 0);
+    assert_null(next.about);
 }
 
 static void keys_are_forgotten_by_their_beginning(void **state)
@@ -240,7 +247,7 @@ static void keys_are_forgotten_by_their_beginning(void **state)
     };
     CR_CLEANUP(cr_memory) struct cr_memory *memory = cr_memory_new();
     for (size_t i = 0; i < cr_array_len(cases); i++)
-        cr_memory_take_note(memory, cases[i].key, 1, "x");
+        note_text(memory, cases[i].key, 1, "x");
     cr_memory_forget_keys(memory, "ns/web/");
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, cases[i].key);
@@ -265,8 +272,8 @@ static void *work(void *arg)
         cr_memory_saw_trust(memory, "u", 1, &verify, 0, &(struct cr_endpoint_trust){.reached = true}, i + 1);
         cr_memory_saw_page(memory, "shared", 1, &verify, &page, i + 1);
         (void)trust_seen_ms(memory, 1);
-        cr_memory_take_note(memory, "ns/p/shared", i, "text");
-        cr_memory_take_note(memory, "ns/q/passing", i, "text");
+        note_text(memory, "ns/p/shared", i, "text");
+        note_text(memory, "ns/q/passing", i, "text");
         CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, "ns/q/passing");
         (void)cr_memory_pod(memory, "shared");
         cr_memory_forget_keys(memory, "ns/q/");
@@ -301,7 +308,7 @@ int main(void)
         cmocka_unit_test(what_a_pod_trusts_is_kept_until_it_goes),
         cmocka_unit_test(the_oldest_sighting_makes_room),
         cmocka_unit_test(notes_count_and_keep_the_last_text),
-        cmocka_unit_test(a_refusal_by_a_budget_is_noted_until_the_next_note),
+        cmocka_unit_test(a_note_keeps_its_reason_until_the_next_one),
         cmocka_unit_test(keys_are_forgotten_by_their_beginning),
         cmocka_unit_test(workers_share_it),
     };

@@ -197,10 +197,13 @@ def test_alerts_are_sound_and_of_metrics_that_are_there(promtool: Path, tmp_path
     rules = tmp_path / "rules.yaml"
     rules.write_text(yaml.safe_dump(groups))
     check(promtool, "check", "rules", rules)
+    cases = (ROOT / "test" / "testdata" / "prometheus-rules-test.yaml").read_text()
     test = tmp_path / "test.yaml"
-    test.write_text((ROOT / "test" / "testdata" / "prometheus-rules-test.yaml").read_text())
+    test.write_text(cases)
     check(promtool, "test", "rules", test)
     named = {name for group in groups["groups"] for rule in group["rules"] for name in re.findall(r"\b\w+_\w+\b(?=[^=\"]*)", rule["expr"])}
     assert {name for name in named if name.startswith(("certroll_", "leader_"))} <= set(documented())
     alerts = {rule["alert"] for group in groups["groups"] for rule in group["rules"]}
+    rows = [row for case in yaml.safe_load(cases)["tests"] for row in case["alert_rule_test"]]
+    assert alerts == {row["alertname"] for row in rows if row["exp_alerts"]} == {row["alertname"] for row in rows if not row["exp_alerts"]}
     assert alerts == set(re.findall(r"^\| `(Certroll\w+)` \|", _PAGE.read_text(), re.MULTILINE))

@@ -60,6 +60,7 @@ _SECONDS_OF_ALL = {
     "test_alerts": 200,
     "test_faults": 200,
     "test_restart_storm": 130,
+    "test_alerts_own": 120,
     "test_control_plane_crashes": 80,
     # e2e
     "test_control_plane_rotation": 1900,

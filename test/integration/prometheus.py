@@ -30,7 +30,8 @@ def program(name: str = "prometheus") -> Path:
 class Prometheus:
     """One that scrapes an operator at that port and evaluates each second. Use it as a context."""
 
-    def __init__(self, plane: ControlPlane, folder: Path, port: int) -> None:
+    def __init__(self, plane: ControlPlane, folder: Path, port: int, scheme: str = "http") -> None:
+        """With `https` the operator's certificate is not looked at."""
         self._plane, self._program, self._folder = plane, program(), folder
         self.scrape(port)
         groups: Any = yaml.safe_load(RULES.read_text())["spec"]
@@ -41,7 +42,9 @@ class Prometheus:
         (folder / "prometheus.yaml").write_text(yaml.safe_dump({
             "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
             "rule_files": ["rules.yaml"],
-            "scrape_configs": [{"job_name": "certroll", "honor_labels": True, "file_sd_configs": [{"files": ["targets.json"]}]}],
+            "scrape_configs": [{
+                "job_name": "certroll", "honor_labels": True, "file_sd_configs": [{"files": ["targets.json"]}],
+                "scheme": scheme, "tls_config": {"insecure_skip_verify": True}}],
         }))  # fmt: skip
 
     def scrape(self, port: int) -> None:

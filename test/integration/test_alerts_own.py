@@ -1,0 +1,155 @@
+"""Alerts on trust domains and on certroll itself, by a real Prometheus that scrapes a real operator: each fires in its state, alone, and
+ends when the state is mended. That they wait is for promtool (test_metrics.py)."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import manifests
+from control_plane import ROOT, ControlPlane, wait_until
+from domains import dated, material, mirror
+from operators import LEASES, RULES, Operator, account
+from paper_pods import PaperPods
+from prometheus import Prometheus
+from rotations import direct
+
+sys.path[:0] = [str(ROOT / "hack" / "lib"), str(ROOT / "test" / "support")]
+
+from certroll_dev.demo import pki  # noqa: E402
+from certroll_dev.demo.api import API  # noqa: E402
+from programs.volumes import AtomicVolume  # noqa: E402
+
+_DEADLINE = 180.0
+_NAME = "web"
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture
+def api(control_plane: ControlPlane, namespace: str) -> Iterator[API]:
+    with direct(control_plane) as api, PaperPods(api, [namespace], address="10.99.0.1"):  # where nothing answers
+        yield api
+
+
+@contextmanager
+def _watched(plane: ControlPlane, namespace: str, folder: Path, kubeconfig: Path, *flags: str) -> Iterator[Prometheus]:
+    operator = Operator(
+        plane, namespace, "operator", kubeconfig, folder, f"--operator-namespace={namespace}", *flags, open_metrics=not flags,
+    )  # fmt: skip
+    try:
+        operator.wait_line("became leader", _DEADLINE)
+        serving = next(line for line in operator.lines("serving") if "/metrics" in line["pages"])
+        with Prometheus(plane, folder, serving["port"], serving["scheme"]) as alerts:
+            yield alerts
+    finally:
+        operator.end()
+
+
+def _expect(alerts: Prometheus, *expected: tuple[str, str]) -> None:
+    try:
+        wait_until(f"the alerts {expected}", lambda: alerts.firing() == set(expected), _DEADLINE)
+    except AssertionError as error:
+        raise AssertionError(f"expected {expected}, firing: {sorted(alerts.firing())}") from error
+
+
+def _issued(authority: pki.Authority) -> dict[str, bytes]:
+    return dict(material(authority.issue(_NAME)))
+
+
+def _without(*resources: str) -> list[dict[str, Any]]:
+    """The operator's rights but for writes and reads of these."""
+    core = ["secrets", "configmaps", "pods", "events"]
+    apps = ["deployments", "statefulsets", "daemonsets", "replicasets", "controllerrevisions"]
+    return [
+        {"apiGroups": [""], "resources": [each for each in core if each not in resources], "verbs": ["*"]},
+        {"apiGroups": ["apps"], "resources": [each for each in apps if each not in resources], "verbs": ["*"]},
+        {"apiGroups": ["policy"], "resources": ["*"], "verbs": ["*"]},
+        {"apiGroups": ["certroll.dev"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
+        *([] if "status" in resources else [{"apiGroups": ["certroll.dev"], "resources": ["*"], "verbs": ["*"]}]),
+        LEASES,
+    ]
+
+
+def _grant(plane: ControlPlane, namespace: str, rules: list[dict[str, Any]]) -> None:
+    plane.kubectl("patch", "role", "operator", "-n", namespace, "--type=merge", "-p", json.dumps({"rules": rules}))
+
+
+def test_what_the_operator_cannot_do_and_what_it_waits_for(control_plane: ControlPlane, api: API, namespace: str, tmp_path: Path) -> None:
+    authority = pki.new_authority(1)
+    kubeconfig = account(control_plane, namespace, "operator", _without("deployments"), tmp_path)
+    with _watched(control_plane, namespace, tmp_path, kubeconfig) as alerts:
+        _expect(alerts, ("CacheUnhealthy", ""))
+        _grant(control_plane, namespace, [*RULES, LEASES])
+        _expect(alerts)
+
+        api.apply("secrets", manifests.secret(namespace, _NAME, _issued(authority)))
+        api.apply("deployments", manifests.deployment(namespace, _NAME, _NAME))
+        spec = {"secrets": [{"name": _NAME}], "consumers": manifests.listed(_NAME)}
+        api.apply("certrotationpolicies", manifests.policy(namespace, _NAME, spec | {"mode": "Plan"}))
+        wait_until("the policy to have settled", lambda: _is_settled(api, namespace), _DEADLINE)
+        _expect(alerts)
+        api.apply("secrets", manifests.secret(namespace, _NAME, _issued(authority)))
+        _expect(alerts, ("RotationPending", ""))
+        api.merge("certrotationpolicies", namespace, _NAME, {"spec": {"mode": "Enforce"}})
+        _expect(alerts)
+
+        # The alert is about ten minutes, and so lasts as long after it is mended: what ends it is for promtool.
+        _grant(control_plane, namespace, _without("status"))
+        api.apply("secrets", manifests.secret(namespace, _NAME, _issued(authority)))
+        wait_until("reconciles that fail", lambda: ("ReconcileErrors", "") in alerts.firing(), _DEADLINE)
+
+
+def _is_settled(api: API, namespace: str) -> bool:
+    return manifests.converged(api.get("certrotationpolicies", namespace, _NAME))
+
+
+def test_a_trust_domain_that_ends_or_is_not_in_force(control_plane: ControlPlane, api: API, namespace: str, tmp_path: Path) -> None:
+    authority = pki.new_authority(1)
+    kubeconfig = account(control_plane, namespace, "operator", [*RULES, LEASES], tmp_path)
+
+    def put(data: dict[str, bytes]) -> None:
+        api.apply("secrets", manifests.secret(namespace, "source", data))
+
+    def publish(**spec: Any) -> None:
+        domain = {"leaves": [{"name": _NAME, "source": mirror("source")}], "evidence": {"uncovered": "Delay"}} | spec
+        api.apply("trustdomains", {
+            "apiVersion": manifests.POLICY, "kind": "TrustDomain", "metadata": {"namespace": namespace, "name": "mesh"}, "spec": domain})  # fmt: skip
+
+    with _watched(control_plane, namespace, tmp_path, kubeconfig) as alerts:
+        put(dict(dated(authority, -80, 1)))
+        publish()
+        _expect(alerts, ("TrustDomainExpires", "mesh"))
+        put(_issued(authority))
+        _expect(alerts)
+
+        _grant(control_plane, namespace, _without("configmaps"))
+        publish(trustTargets=[{"kind": "ConfigMap", "name": "trust"}])
+        wait_until("it not to be in force", lambda: ("TrustDomainNotReady", "mesh") in alerts.firing(), _DEADLINE)
+        _grant(control_plane, namespace, [*RULES, LEASES])
+        _expect(alerts)
+
+
+def test_its_own_certificate(control_plane: ControlPlane, api: API, namespace: str, tmp_path: Path) -> None:
+    authority = pki.new_authority(1)
+    kubeconfig = account(control_plane, namespace, "operator", [*RULES, LEASES], tmp_path)
+    folder = tmp_path / "tls"
+    files = AtomicVolume(folder, group=os.getgid())
+    good = _issued(authority)
+    files.write(good)
+    flags = (f"--metrics-tls-cert-file={folder}/tls.crt", f"--metrics-tls-private-key-file={folder}/tls.key", "--metrics-auth=none")
+    with _watched(control_plane, namespace, tmp_path, kubeconfig, *flags) as alerts:
+        _expect(alerts)
+        files.write(good | {"tls.key": pki.new_key()})
+        _expect(alerts, ("OwnCertificateRefused", ""))
+        files.write(dict(dated(authority, -80, 1)))
+        _expect(alerts, ("OwnCertificateExpiresSoon", ""))
+        files.write(_issued(authority))
+        _expect(alerts)

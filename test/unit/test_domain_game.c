@@ -2,7 +2,8 @@
  * so, lag, are suspended and lose their memory, CAs and sources that change in the middle of a change, objects that may
  * not be written for a while or are deleted, and an operator that is killed at any write. At every moment every pod's
  * leaf verifies against the bundle of every other; and when the world calms down, all is as wanted. The same world with
- * bundle and leaf in one write shows that this can fail. */
+ * bundle and leaf in one write shows that this can fail. What the status claims is true of every pod at that moment,
+ * also beside another writer, with caches that are old and a clock that is set back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -48,16 +49,22 @@ struct object {
     uint64_t version;
     char token[16];
     struct model_leaf source, previous;
+    struct content before; /* what another program puts back */
+    bool is_put_back;      /* by that one */
     uint32_t source_cas;
     struct pod pods[PODS];
     bool slow; /* its pods take up nothing before they are restarted */
     bool refused, suspended;
-    struct cr_secret_status seen; /* what its policy remembers */
-    int issued[CAS];              /* how often, by which CA */
+    struct cr_secret_status seen;   /* what its policy remembers */
+    struct cr_policy_status cached; /* of that, as the operator has it */
+    int issued[CAS];                /* how often, by which CA */
 };
 
 struct game {
     bool issue, cross_sign, naive, distrusts;
+    bool has_other_writer; /* beside which handshakes may fail */
+    bool is_stale;         /* the operator's view of policies */
+    int64_t set_back_ms;   /* so far its clock is behind */
     struct cr_domain domain;
     struct cr_domain_leaf leaves[LEAVES];
     struct cr_domain_target targets[TARGETS];
@@ -72,6 +79,7 @@ struct game {
     int64_t now_ms;
     uint64_t versions;
     int failures, reissues, tokens;
+    int converged, distrusted, retired; /* how often the status has claimed that */
 };
 
 static void fingerprint_of(char kind, int id, char out[CR_SHA256_HEX])
@@ -92,6 +100,12 @@ static uint32_t bit(int ca)
 static struct model_leaf leaf_by(struct game *g, uint32_t verifies)
 {
     return (struct model_leaf){.id = ++g->leaf_ids, .verifies = verifies, .not_before_ms = g->now_ms};
+}
+
+/* The operator's. */
+static int64_t clock_of(const struct game *g)
+{
+    return g->now_ms - g->set_back_ms;
 }
 
 static bool is_distrusted(const struct game *g, int ca)
@@ -206,7 +220,7 @@ static void settle(struct game *g, struct object *object)
     cr_material_dispose(&seen->pending.target);
     seen->pending = (struct cr_pending_change){0};
     seen->trust_by = seen->leaf_by = one_in(2) ? CR_SETTLED_INFERRED : CR_SETTLED_VERIFIED;
-    seen->settled_ms = g->now_ms;
+    seen->settled_ms = clock_of(g);
 }
 
 static void run_policy(struct game *g, struct object *object)
@@ -214,6 +228,8 @@ static void run_policy(struct game *g, struct object *object)
     CR_CLEANUP(cr_material) struct cr_material now = {0};
     /* Who reads once is seen from the start: what it had before a first sight, time does not tell. */
     bool lags = one_in(3) && (object->seen.has_settled || !object->slow);
+    if (g->is_stale && object->seen.name && one_in(2))
+        cr_policy_status_copy(&object->cached, &(struct cr_policy_status){.secrets = &object->seen, .secrets_len = 1});
     if (!object->there || lags)
         return;
     material_of(&object->now, &now);
@@ -222,7 +238,7 @@ static void run_policy(struct game *g, struct object *object)
     if (!object->seen.has_settled) {
         cr_material_copy(&object->seen.settled, &now);
         object->seen.has_settled = true;
-        object->seen.settled_ms = g->now_ms;
+        object->seen.settled_ms = clock_of(g);
         observe(object);
         return;
     }
@@ -316,7 +332,7 @@ static void judge(struct game *g, struct view *v, int i)
     const struct cr_policy policy = {.name = policy_name, .suspend = object->suspended};
     const struct cr_policy_status status = {.secrets = &object->seen, .secrets_len = object->seen.name ? 1 : 0};
     char secret[] = "s";
-    const struct cr_covering_policy covering = {&policy, &status};
+    const struct cr_covering_policy covering = {&policy, g->is_stale ? &object->cached : &status};
     material_of(&object->now, &material);
     cr_domain_evidence_judge(
         &(struct cr_domain_evidence_input){.secret = i == UNCOVERED ? NULL : secret,
@@ -326,9 +342,21 @@ static void judge(struct game *g, struct view *v, int i)
                                            .covering = &covering,
                                            .covering_len = i == UNCOVERED ? 0 : 1,
                                            .uncovered = CR_UNCOVERED_DELAY,
-                                           .now_ms = g->now_ms},
+                                           .now_ms = clock_of(g)},
         &v->evidence[i]);
     v->objects[i].evidence = &v->evidence[i];
+}
+
+static void look_for_other_writer(struct game *g, struct view *v, int i)
+{
+    struct cr_domain_object *out = &v->objects[i];
+    const struct cr_domain_object_status *known = cr_domain_status_object(&g->status, out->kind, out->ns, out->name);
+    if (!known || !g->objects[i].there)
+        return;
+    if (g->objects[i].is_put_back && !cr_domain_is_as_recorded(&v->world, out, known))
+        out->changed_by = "gitops";
+    if (out->is_leaf && !out->refused && cr_domain_other_writer_until_ms(&v->world, known))
+        out->refused = CR_TRUST_OTHER_WRITER;
 }
 
 static void view_object(struct game *g, struct view *v, int i)
@@ -345,15 +373,16 @@ static void view_object(struct game *g, struct view *v, int i)
                                      .refused = object->refused ? CR_TRUST_FORBIDDEN : CR_TRUST_FINE,
                                      .refused_text = "for a while",
                                      .bundle = v->bundles[i],
-                                     .issued_for = "spec",
+                                     .issued_for = object->is_put_back ? NULL : "spec",
                                      .wanted_for = "spec",
-                                     .token = object->token};
+                                     .token = object->is_put_back ? NULL : object->token};
     spread(v, object->there ? object->now.bundle : 0, v->bundles[i]);
     view_leaf(v, &object->now.leaf, v->verifies[3 * i], &out->published);
     view_leaf(v, &object->source, v->verifies[3 * i + 1], &out->source);
     view_leaf(v, &object->previous, v->verifies[3 * i + 2], &out->previous);
     if (object->there)
         judge(g, v, i);
+    look_for_other_writer(g, v, i);
 }
 
 static void view_authority(const struct game *g, struct view *v)
@@ -369,17 +398,17 @@ static void view_authority(const struct game *g, struct view *v)
 static void look(struct game *g, struct view *v)
 {
     memset(v, 0, sizeof *v);
+    v->world.domain = &g->domain;
+    v->world.status = &g->status;
+    v->world.cas = v->cas;
+    v->world.now_ms = clock_of(g);
     view_cas(g, v);
     for (int i = 0; i < OBJECTS; i++)
         view_object(g, v, i);
     view_authority(g, v);
-    v->world.domain = &g->domain;
-    v->world.status = &g->status;
-    v->world.cas = v->cas;
     v->world.objects = v->objects;
     v->world.objects_len = OBJECTS;
     v->world.staging_found = g->staging;
-    v->world.now_ms = g->now_ms;
 }
 
 static void forget_view(struct view *v)
@@ -425,6 +454,9 @@ static void publish(struct game *g, const struct view *v, const struct cr_domain
 {
     struct object *object = &g->objects[write->object];
     assert_false(object->refused);
+    if (object->there && write->leaf != CR_LEAF_ACT_KEEP)
+        object->before = object->now;
+    object->is_put_back = object->is_put_back && write->leaf == CR_LEAF_ACT_KEEP;
     object->now.bundle = 0;
     for (size_t ca = 0; ca < v->world.cas_len; ca++)
         object->now.bundle |= write->bundle[ca] ? bit(v->ids[ca]) : 0;
@@ -441,7 +473,7 @@ static void publish(struct game *g, const struct view *v, const struct cr_domain
         cr_domain_status_object_add(&g->status, v->objects[write->object].kind, "ns", v->names[write->object]);
     free(record->written_version);
     record->written_version = cr_asprintf("%llu", (unsigned long long)object->version);
-    record->written_ms = g->now_ms;
+    record->written_ms = clock_of(g);
     shake_hands(g);
 }
 
@@ -498,8 +530,41 @@ static bool act(struct game *g, const struct view *v, const struct cr_domain_pla
     return true;
 }
 
+static bool claims(const struct cr_domain_status *status, const char *type, bool value)
+{
+    const struct cr_condition *condition = cr_domain_status_condition_get(status, type);
+    return condition && condition->reason && condition->status == value;
+}
+
+/* What the status says of all pods, each of them bears out at this moment. */
+static void expect_true(struct game *g, const struct cr_domain_status *status)
+{
+    bool converged = claims(status, "Converged", true);
+    bool distrusted = claims(status, "Distrusted", true);
+    bool retired = claims(status, "RetirementPending", false) && !*status->rotation;
+    g->converged += converged;
+    g->distrusted += distrusted;
+    g->retired += retired;
+    for (int i = 0; i < OBJECTS * PODS; i++) {
+        const struct object *object = &g->objects[i / PODS];
+        const struct pod *pod = &object->pods[i % PODS];
+        if (!pod->runs)
+            continue;
+        if (converged &&
+            (!object->there || pod->has.bundle != object->now.bundle || pod->has.leaf.id != object->now.leaf.id))
+            fail_msg("Converged is True, and a pod of object %d has something else: %s", i / PODS,
+                     cr_domain_status_condition_get(status, "Converged")->message);
+        if (retired && converged && (pod->has.bundle & ~object->now.bundle))
+            fail_msg("nothing is to be retired, and a pod of object %d trusts what is published no more", i / PODS);
+        for (int ca = 0; ca < g->cas && distrusted; ca++)
+            if (is_distrusted(g, ca) && (pod->has.bundle & bit(ca)))
+                fail_msg("Distrusted is True, and a pod of object %d trusts CA %d", i / PODS, ca);
+    }
+}
+
 static void record(struct game *g, const struct cr_domain_status *status)
 {
+    expect_true(g, status);
     cr_domain_status_copy(&g->recorded, status);
     cr_domain_status_copy(&g->status, status);
 }
@@ -609,6 +674,16 @@ static void take_away(struct object *object)
     object->now = (struct content){0};
 }
 
+/* A program that knows what it has put there once, and puts it back. */
+static void put_back(struct game *g, struct object *object)
+{
+    if (!object->there || !object->before.leaf.id)
+        return;
+    object->now = object->before;
+    object->is_put_back = true;
+    object->version = ++g->versions;
+}
+
 static void stir(struct game *g)
 {
     struct object *object = &g->objects[draw(OBJECTS)];
@@ -708,6 +783,10 @@ static void setup(struct game *g, bool naive)
 static void step(struct game *g)
 {
     g->now_ms += 1 + draw(2 * STEP_MS);
+    if (g->is_stale && one_in(40))
+        g->set_back_ms += draw(60 * SECOND);
+    if (trouble && g->has_other_writer && one_in(5))
+        put_back(g, &g->objects[draw(LEAVES)]);
     run_pods(g);
     shake_hands(g);
     for (int i = 0; i < UNCOVERED; i++)
@@ -780,8 +859,17 @@ static void teardown(struct game *g)
     cr_domain_status_dispose(&g->recorded);
     cr_domain_status_dispose(&g->status);
     cr_strvec_dispose(&g->domain.distrust);
-    for (int i = 0; i < OBJECTS; i++)
+    for (int i = 0; i < OBJECTS; i++) {
+        cr_policy_status_dispose(&g->objects[i].cached);
         forget_policy(&g->objects[i]);
+    }
+}
+
+static void seed_for(int game)
+{
+    seed = 88172645463325252ULL + (uint64_t)game * 2654435761ULL;
+    for (int warm = 0; warm < 8; warm++)
+        (void)draw(2);
 }
 
 static int play_all(bool naive, int games)
@@ -789,9 +877,7 @@ static int play_all(bool naive, int games)
     int lost = 0;
     for (int i = 0; i < games; i++) {
         struct game g;
-        seed = 88172645463325252ULL + (uint64_t)i * 2654435761ULL;
-        for (int warm = 0; warm < 8; warm++)
-            (void)draw(2);
+        seed_for(i);
         setup(&g, naive);
         play(&g);
         lost += g.failures > 0;
@@ -813,6 +899,30 @@ static void no_handshake_fails_and_all_ends_as_wanted(void **state)
     (void)play_all(false, getenv("CERTROLL_LONG") ? MANY_GAMES : GAMES);
 }
 
+static void no_summary_is_false(void **state)
+{
+    (void)state;
+    int games = getenv("CERTROLL_LONG") ? MANY_GAMES : GAMES;
+    int converged = 0;
+    int distrusted = 0;
+    int retired = 0;
+    for (int i = 0; i < games; i++) {
+        struct game g;
+        seed_for(i);
+        setup(&g, false);
+        g.is_stale = one_in(2);
+        g.has_other_writer = !g.is_stale || one_in(2);
+        play(&g);
+        converged += g.converged > 0;
+        distrusted += g.distrusted > 0;
+        retired += g.retired > 0;
+        teardown(&g);
+    }
+    print_message("of %d games: Converged in %d, Distrusted in %d, nothing to retire in %d\n", games, converged,
+                  distrusted, retired);
+    assert_true(converged > games / 2 && distrusted > games / 10 && retired > games / 4);
+}
+
 static void bundle_and_leaf_in_one_write_fail_in_the_same_games(void **state)
 {
     (void)state;
@@ -823,6 +933,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_handshake_fails_and_all_ends_as_wanted),
+        cmocka_unit_test(no_summary_is_false),
         cmocka_unit_test(bundle_and_leaf_in_one_write_fail_in_the_same_games),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,7 +80,7 @@ static bool run(const struct flags *flags, struct cr_error *err)
     /* In the order in which they need each other; they go in the opposite one. */
     CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
     CR_CLEANUP(cr_process_metrics) struct cr_process_metrics *process = cr_process_metrics_new(metrics);
-    cr_metrics_tell_build(metrics);
+    cr_metrics_set_build_info(metrics);
     CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
     CR_CLEANUP(cr_client) struct cr_client *client = cr_client_new(loop, cr_steal(&config), USER_AGENT);
     cr_client_count_in(client, metrics);

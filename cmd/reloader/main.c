@@ -83,7 +83,7 @@ static bool run(const struct flags *flags, const struct cr_reloader_config *conf
     /* In the order in which they need each other; they go in the opposite one. */
     CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
     CR_CLEANUP(cr_process_metrics) struct cr_process_metrics *process = cr_process_metrics_new(metrics);
-    cr_metrics_tell_build(metrics);
+    cr_metrics_set_build_info(metrics);
     CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
     cr_loop_on_terminate(loop, on_terminate, loop);
     CR_CLEANUP(cr_tls_serving) struct cr_tls_serving *tls = NULL;

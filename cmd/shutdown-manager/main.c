@@ -89,7 +89,7 @@ static bool run_service(const struct cr_drain_flags *flags, enum cr_drain_result
     /* In the order in which they need each other; they go in the opposite one. */
     CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
     CR_CLEANUP(cr_process_metrics) struct cr_process_metrics *process = cr_process_metrics_new(metrics);
-    cr_metrics_tell_build(metrics);
+    cr_metrics_set_build_info(metrics);
     CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
     service.loop = loop;
     CR_CLEANUP(cr_http_server) struct cr_http_server *server = cr_http_server_new(loop);

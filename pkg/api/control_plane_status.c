@@ -81,8 +81,8 @@ void cr_control_plane_status_keep(struct cr_control_plane_status *to, const stru
 void cr_control_plane_status_condition(struct cr_control_plane_status *status, const char *type, bool value,
                                        const char *reason, const char *message, int64_t generation, int64_t now_ms)
 {
-    cr_conditions_tell(status->conditions, cr_control_plane_condition_types, CR_CONTROL_PLANE_CONDITIONS,
-                       &(struct cr_condition_text){type, value, reason, message, false}, generation, now_ms);
+    cr_conditions_update(status->conditions, cr_control_plane_condition_types, CR_CONTROL_PLANE_CONDITIONS,
+                         &(struct cr_condition_text){type, value, reason, message, false}, generation, now_ms);
 }
 
 /* --- written --- */

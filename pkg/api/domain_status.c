@@ -197,8 +197,8 @@ struct cr_domain_object_status *cr_domain_status_object_add(struct cr_domain_sta
 void cr_domain_status_condition(struct cr_domain_status *status, const char *type, bool value, const char *reason,
                                 const char *message, int64_t generation, int64_t now_ms)
 {
-    cr_conditions_tell(status->conditions, cr_domain_condition_types, CR_DOMAIN_CONDITIONS,
-                       &(struct cr_condition_text){type, value, reason, message, false}, generation, now_ms);
+    cr_conditions_update(status->conditions, cr_domain_condition_types, CR_DOMAIN_CONDITIONS,
+                         &(struct cr_condition_text){type, value, reason, message, false}, generation, now_ms);
 }
 
 void cr_domain_status_drop_condition(struct cr_domain_status *status, const char *type)

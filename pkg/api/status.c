@@ -181,15 +181,15 @@ void cr_status_keep_consumers(struct cr_policy_status *status, const struct cr_s
 void cr_status_condition(struct cr_policy_status *status, const char *type, bool value, const char *reason,
                          const char *message, int64_t generation, int64_t now_ms)
 {
-    cr_conditions_tell(status->conditions, cr_condition_types, CR_CONDITIONS,
-                       &(struct cr_condition_text){type, value, reason, message, false}, generation, now_ms);
+    cr_conditions_update(status->conditions, cr_condition_types, CR_CONDITIONS,
+                         &(struct cr_condition_text){type, value, reason, message, false}, generation, now_ms);
 }
 
 void cr_status_condition_unknown(struct cr_policy_status *status, const char *type, const char *reason,
                                  const char *message, int64_t generation, int64_t now_ms)
 {
-    cr_conditions_tell(status->conditions, cr_condition_types, CR_CONDITIONS,
-                       &(struct cr_condition_text){type, false, reason, message, true}, generation, now_ms);
+    cr_conditions_update(status->conditions, cr_condition_types, CR_CONDITIONS,
+                         &(struct cr_condition_text){type, false, reason, message, true}, generation, now_ms);
 }
 
 const struct cr_condition *cr_status_condition_get(const struct cr_policy_status *status, const char *type)

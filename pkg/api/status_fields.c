@@ -131,8 +131,8 @@ void cr_conditions_set(struct cr_condition *conditions, const char *const *types
     cr_strset(&condition->message, cr_or_empty(value->message));
 }
 
-void cr_conditions_tell(struct cr_condition *conditions, const char *const *types, size_t count,
-                        const struct cr_condition_text *text, int64_t generation, int64_t now_ms)
+void cr_conditions_update(struct cr_condition *conditions, const char *const *types, size_t count,
+                          const struct cr_condition_text *text, int64_t generation, int64_t now_ms)
 {
     cr_autofree char *reason = cr_strdup_or_null(text->reason);
     cr_autofree char *message = cr_strdup_or_null(text->message);

@@ -45,8 +45,8 @@ struct cr_condition_text {
     const char *message;
     bool unknown;
 };
-void cr_conditions_tell(struct cr_condition *conditions, const char *const *types, size_t count,
-                        const struct cr_condition_text *text, int64_t generation, int64_t now_ms);
+void cr_conditions_update(struct cr_condition *conditions, const char *const *types, size_t count,
+                          const struct cr_condition_text *text, int64_t generation, int64_t now_ms);
 void cr_conditions_dispose(struct cr_condition *conditions, size_t count);
 /* to has been copied byte by byte: its texts become its own. */
 void cr_conditions_own(struct cr_condition *to, size_t count);

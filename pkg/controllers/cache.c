@@ -89,7 +89,7 @@ static struct cr_store *store_for(struct cr_cache *cache, enum cr_cached what, c
 
 /* --- which policies an object concerns --- */
 
-void cr_cache_tell(struct cr_cache *cache, const struct cr_strvec *policies)
+void cr_cache_notify(struct cr_cache *cache, const struct cr_strvec *policies)
 {
     for (size_t i = 0; i < policies->len; i++)
         cache->options.on_policy(cache->options.arg, policies->items[i]);
@@ -132,7 +132,7 @@ static void tell_who_waits_for_budgets(struct cr_cache *cache, const char *ns)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     cr_policy_index_of_budgets(cache->index, ns, &keys);
-    cr_cache_tell(cache, &keys);
+    cr_cache_notify(cache, &keys);
 }
 
 /* before, after: what the projection made of it then and now. */
@@ -150,7 +150,7 @@ static void tell_of_user(struct cr_cache *cache, const char *ns, const char *kin
     enum cr_index_users users_of =
         cache->options.hosts_in_use && cr_policy_kind_by_api(kind) ? CR_INDEX_ALL : CR_INDEX_DISCOVERING;
     cr_policy_index_of_user(cache->index, ns, kind, name, used.items, used.len, users_of, &keys);
-    cr_cache_tell(cache, &keys);
+    cr_cache_notify(cache, &keys);
 }
 
 static void tell_of_pod(struct cr_cache *cache, const struct cr_change *change)
@@ -196,8 +196,8 @@ static void tell_of_policy(struct cr_cache *cache, const struct cr_change *chang
         cr_policy_index_remove(cache->index, change->ns, change->name, &keys);
     if (wants_other) /* our own statuses bring many events, and all that is wanted is looked through for an update */
         cr_secret_watches_update(cache->secrets);
-    cr_cache_tell(cache, &keys);
-    cr_cache_tell_domains_of_policy(cache, change->ns);
+    cr_cache_notify(cache, &keys);
+    cr_cache_notify_domains_of_policy(cache, change->ns);
 }
 
 static void on_change(void *arg, const struct cr_change *change)

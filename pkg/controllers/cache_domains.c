@@ -35,7 +35,7 @@ static void tell(const struct cr_cache *cache, const struct cr_strvec *keys)
         listener->on_domain(listener->arg, keys->items[i]);
 }
 
-void cr_cache_tell_domains_of_secret(struct cr_cache *cache, const char *ns, const char *name)
+void cr_cache_notify_domains_of_secret(struct cr_cache *cache, const char *ns, const char *name)
 {
     if (!cache->domains)
         return;
@@ -44,7 +44,7 @@ void cr_cache_tell_domains_of_secret(struct cr_cache *cache, const char *ns, con
     tell(cache, &keys);
 }
 
-void cr_cache_tell_domains_of_policy(struct cr_cache *cache, const char *ns)
+void cr_cache_notify_domains_of_policy(struct cr_cache *cache, const char *ns)
 {
     if (!cache->domains)
         return;

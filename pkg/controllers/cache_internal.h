@@ -27,13 +27,13 @@ struct cr_cache {
     struct cr_cache_domains *domains; /* NULL: nobody asks for trust domains */
 };
 
-void cr_cache_tell(struct cr_cache *cache, const struct cr_strvec *policies);
+void cr_cache_notify(struct cr_cache *cache, const struct cr_strvec *policies);
 
 struct cr_secret_watches *cr_cache_watch_secrets(struct cr_cache *cache, struct cr_manager *manager,
                                                  struct cr_client *client, struct cr_loop *loop);
 /* Nothing, unless somebody asks for trust domains. */
-void cr_cache_tell_domains_of_secret(struct cr_cache *cache, const char *ns, const char *name);
-void cr_cache_tell_domains_of_policy(struct cr_cache *cache, const char *ns);
+void cr_cache_notify_domains_of_secret(struct cr_cache *cache, const char *ns, const char *name);
+void cr_cache_notify_domains_of_policy(struct cr_cache *cache, const char *ns);
 void cr_cache_domains_free(struct cr_cache_domains *domains);
 
 /* Parts of cr_cache_waits, cr_cache_refused and cr_cache_unseen; the latter two add sentences. */

@@ -22,8 +22,8 @@ static void on_change(void *arg, const struct cr_change *change)
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *before = selects ? cr_packed_open(change->before) : NULL;
     cr_policy_index_of_secret(cache->index, change->ns, change->name, before ? before->json : NULL,
                               change->after ? change->after->json : NULL, &keys);
-    cr_cache_tell(cache, &keys);
-    cr_cache_tell_domains_of_secret(cache, change->ns, change->name);
+    cr_cache_notify(cache, &keys);
+    cr_cache_notify_domains_of_secret(cache, change->ns, change->name);
 }
 
 static void on_known(void *arg, const char *ns, const char *name)
@@ -34,7 +34,7 @@ static void on_known(void *arg, const char *ns, const char *name)
         cr_policy_index_of_secret(cache->index, ns, name, NULL, NULL, &keys);
     else
         cr_cache_keys(cache, CR_CACHED_POLICIES, ns, &keys);
-    cr_cache_tell(cache, &keys);
+    cr_cache_notify(cache, &keys);
 }
 
 static void on_unwanted(void *arg, const char *key)

@@ -20,7 +20,7 @@ enum {
      * undoes each write. It is gone round ever more seldom. */
     ROUNDS_MAX = 8,
     CIRCLE_DOUBLINGS_MAX = 7,
-    LONG_TURNS_MAX = 64, /* so many leaves may each take a turn; more of them without a rest are a circle as well */
+    LONG_TURNS_MAX = 64, /* so many leaves may each take a context; more of them without a rest are a circle as well */
     /* Policies write their status many times while they roll, and each tells the domain, which reads all that it has by
      * requests: so a domain is looked at again after this at the earliest, and after more where there is more to read.
      */
@@ -46,7 +46,7 @@ struct cr_domain_controller {
 };
 
 /* One domain during one reconcile. */
-struct turn {
+struct reconcile_context {
     struct cr_domain_controller *controller;
     const char *key;
     const struct cr_domain *domain;
@@ -72,61 +72,62 @@ static void on_event_waiting(void *arg)
     cr_queue_add_low(controller->queue, events_key, 0);
 }
 
-static void requeue(struct turn *turn, int64_t after_ms)
+static void requeue(struct reconcile_context *context, int64_t after_ms)
 {
-    struct cr_reconcile_result *result = turn->result;
+    struct cr_reconcile_result *result = context->result;
     if (after_ms && (!result->requeue_after_ms || after_ms < result->requeue_after_ms))
         result->requeue_after_ms = after_ms;
 }
 
 /* --- status --- */
 
-static char *note_key(const struct turn *turn, const char *what)
+static char *note_key(const struct reconcile_context *context, const char *what)
 {
-    return cr_asprintf("%s/%s", turn->key, what);
+    return cr_asprintf("%s/%s", context->key, what);
 }
 
-static void adopt(struct turn *turn, const struct cr_json *written)
+static void adopt(struct reconcile_context *context, const struct cr_json *written)
 {
-    cr_strset(&turn->resource_version, cr_obj_resource_version(written));
-    cr_domain_status_dispose(&turn->recorded);
-    cr_domain_status_decode(cr_json_get(written, "status"), &turn->recorded);
-    cr_domain_status_dispose(&turn->status);
-    cr_domain_status_copy(&turn->status, &turn->recorded);
-    turn->acted = false;
+    cr_strset(&context->resource_version, cr_obj_resource_version(written));
+    cr_domain_status_dispose(&context->recorded);
+    cr_domain_status_decode(cr_json_get(written, "status"), &context->recorded);
+    cr_domain_status_dispose(&context->status);
+    cr_domain_status_copy(&context->status, &context->recorded);
+    context->acted = false;
 }
 
-static bool write_status(struct turn *turn, const struct cr_domain_status *after, bool *wrote, struct cr_error *err)
+static bool write_status(struct reconcile_context *context, const struct cr_domain_status *after, bool *wrote,
+                         struct cr_error *err)
 {
-    struct cr_domain_controller *controller = turn->controller;
+    struct cr_domain_controller *controller = context->controller;
     CR_CLEANUP(cr_json) struct cr_json *written = NULL;
     *wrote = false;
-    if (!cr_domain_act_status(&controller->actor, turn->domain, turn->resource_version, &turn->recorded, after,
+    if (!cr_domain_act_status(&controller->actor, context->domain, context->resource_version, &context->recorded, after,
                               &written, err))
         return false;
     if (!written)
         return true;
     *wrote = true;
-    cr_autofree char *key = note_key(turn, "status");
+    cr_autofree char *key = note_key(context, "status");
     cr_memory_note_time(controller->memory, key, cr_clock_monotonic_ms());
-    cr_domain_metrics_recorded(controller->metrics, &turn->recorded, after);
-    adopt(turn, written);
+    cr_domain_metrics_recorded(controller->metrics, &context->recorded, after);
+    adopt(context, written);
     return true;
 }
 
 /* At most one write of the status a second, but for what must be on record: what was handled, and what was written. */
-static int64_t status_pause_ms(const struct turn *turn)
+static int64_t status_pause_ms(const struct reconcile_context *context)
 {
-    cr_autofree char *key = note_key(turn, "status");
-    CR_CLEANUP(cr_note) struct cr_note last = cr_memory_note(turn->controller->memory, key);
+    cr_autofree char *key = note_key(context, "status");
+    CR_CLEANUP(cr_note) struct cr_note last = cr_memory_note(context->controller->memory, key);
     int64_t due = last.count ? last.at_ms + STATUS_PAUSE_MS : 0;
     int64_t now = cr_clock_monotonic_ms();
     return due > now ? due - now : 0;
 }
 
-static void say(const struct turn *turn, bool warning, const char *reason, const char *message)
+static void say(const struct reconcile_context *context, bool warning, const char *reason, const char *message)
 {
-    const struct cr_domain *domain = turn->domain;
+    const struct cr_domain *domain = context->domain;
     const struct cr_event event = {.api_version = CR_API_GROUP "/" CR_API_VERSION,
                                    .kind = domain->cluster ? CR_CLUSTER_DOMAIN_KIND : CR_DOMAIN_KIND,
                                    .ns = domain->ns,
@@ -136,66 +137,67 @@ static void say(const struct turn *turn, bool warning, const char *reason, const
                                    .reason = reason,
                                    .message = message};
     cr_autofree char *title = cr_domain_title(domain);
-    cr_recorder_emit(turn->controller->recorder, &event);
+    cr_recorder_emit(context->controller->recorder, &event);
     cr_log(warning ? CR_LOG_WARN : CR_LOG_INFO, message, {"domain", title}, {"reason", reason});
 }
 
 /* Events follow from the difference that is written, so they are not said before. */
-static bool report(struct turn *turn, const struct cr_domain_plan *plan, struct cr_error *err)
+static bool report(struct reconcile_context *context, const struct cr_domain_plan *plan, struct cr_error *err)
 {
-    int64_t pause = plan->record_first || turn->acted ? 0 : status_pause_ms(turn);
+    int64_t pause = plan->record_first || context->acted ? 0 : status_pause_ms(context);
     if (pause) {
-        requeue(turn, pause);
+        requeue(context, pause);
         return true;
     }
     bool wrote = false;
-    if (!write_status(turn, &plan->status, &wrote, err))
+    if (!write_status(context, &plan->status, &wrote, err))
         return false;
     for (size_t i = 0; wrote && i < plan->events_len; i++)
-        say(turn, plan->events[i].warning, plan->events[i].reason, plan->events[i].message);
-    cr_domain_metrics_show(turn->controller->metrics, turn->domain, &turn->recorded);
+        say(context, plan->events[i].warning, plan->events[i].reason, plan->events[i].message);
+    cr_domain_metrics_show(context->controller->metrics, context->domain, &context->recorded);
     return true;
 }
 
 /* --- the rounds --- */
 
 /* Acts by nothing, for something that is needed cannot be read, or may not be written. */
-static bool report_problem(struct turn *turn, const struct cr_error *problem, struct cr_error *err)
+static bool report_problem(struct reconcile_context *context, const struct cr_error *problem, struct cr_error *err)
 {
-    const struct cr_domain_world world = {.domain = turn->domain,
-                                          .status = &turn->status,
+    const struct cr_domain_world world = {.domain = context->domain,
+                                          .status = &context->status,
                                           .problem = problem->text,
                                           .problem_reason =
                                               problem->kind == CR_ERR_FORBIDDEN ? CR_TRUST_FORBIDDEN : CR_TRUST_FINE,
                                           .now_ms = cr_clock_wall_ms()};
     CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
     cr_domain_plan_make(&world, &plan);
-    requeue(turn, PERSON_PAUSE_MS);
-    return report(turn, &plan, err);
+    requeue(context, PERSON_PAUSE_MS);
+    return report(context, &plan, err);
 }
 
 /* One round: plan, and either record or act. *again: the world moved, plan once more. */
-static bool round_of(struct turn *turn, struct cr_domain_gathered *gathered, bool *again, struct cr_error *err)
+static bool round_of(struct reconcile_context *context, struct cr_domain_gathered *gathered, bool *again,
+                     struct cr_error *err)
 {
-    struct cr_domain_controller *controller = turn->controller;
+    struct cr_domain_controller *controller = context->controller;
     CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
     cr_domain_plan_make(&gathered->world, &plan);
     *again = plan.record_first;
     if (plan.record_first)
-        return report(turn, &plan, err);
+        return report(context, &plan, err);
     if (plan.status.stage != CR_STAGE_IDLE || gathered->trust_under_way)
-        requeue(turn, cr_domain_act_canaries(&controller->actor, gathered));
+        requeue(context, cr_domain_act_canaries(&controller->actor, gathered));
     struct cr_error failed = {0};
     bool acted = cr_domain_act(&controller->actor, gathered, &plan, again, &failed);
-    turn->acted = turn->acted || *again;
+    context->acted = context->acted || *again;
     if (acted && *again)
         return true;
     *again = false;
-    requeue(turn, plan.requeue_after_ms);
-    requeue(turn, gathered->look_again_ms);
+    requeue(context, plan.requeue_after_ms);
+    requeue(context, gathered->look_again_ms);
     if (!acted && (failed.kind == CR_ERR_FORBIDDEN || failed.kind == CR_ERR_INVALID))
-        return report_problem(turn, &failed, err);
-    if (!report(turn, &plan, err))
+        return report_problem(context, &failed, err);
+    if (!report(context, &plan, err))
         return false;
     if (!acted)
         *err = failed;
@@ -203,19 +205,19 @@ static bool round_of(struct turn *turn, struct cr_domain_gathered *gathered, boo
 }
 
 /* What cannot be read for now, for a while or until a person helps. */
-static bool report_unread(struct turn *turn, const struct cr_error *failed, struct cr_error *err)
+static bool report_unread(struct reconcile_context *context, const struct cr_error *failed, struct cr_error *err)
 {
     if (failed->kind == CR_ERR_FORBIDDEN || failed->kind == CR_ERR_INVALID)
-        return report_problem(turn, failed, err);
+        return report_problem(context, failed, err);
     *err = *failed;
     return false;
 }
 
 /* Their first full state is still to come, and tells all domains of the cluster kind. */
-static bool waits_for_namespaces(const struct turn *turn)
+static bool waits_for_namespaces(const struct reconcile_context *context)
 {
     struct cr_error err = {0};
-    return turn->domain->cluster && !cr_cache_namespaces_known(turn->controller->options.cache, &err) &&
+    return context->domain->cluster && !cr_cache_namespaces_known(context->controller->options.cache, &err) &&
            err.kind == CR_ERR_TRANSIENT;
 }
 
@@ -228,43 +230,44 @@ static int64_t circle_pause_ms(int count)
     return (int64_t)PACE_MS << doublings;
 }
 
-static void note_circle(struct turn *turn)
+static void note_circle(struct reconcile_context *context)
 {
-    struct cr_memory *memory = turn->controller->memory;
-    cr_autofree char *key = note_key(turn, "circle");
+    struct cr_memory *memory = context->controller->memory;
+    cr_autofree char *key = note_key(context, "circle");
     cr_memory_note_time(memory, key, cr_clock_monotonic_ms());
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, key);
-    requeue(turn, circle_pause_ms(note.count));
-    cr_autofree char *title = cr_domain_title(turn->domain);
+    requeue(context, circle_pause_ms(note.count));
+    cr_autofree char *title = cr_domain_title(context->domain);
     cr_log(CR_LOG_WARN, "what is published does not stay as it was written: somebody else changes it, or a webhook",
            {"domain", title});
 }
 
-static void forget_circle(const struct turn *turn)
+static void forget_circle(const struct reconcile_context *context)
 {
-    cr_autofree char *key = note_key(turn, "circle");
-    cr_autofree char *long_key = note_key(turn, "long");
-    cr_memory_drop_note(turn->controller->memory, key);
-    cr_memory_drop_note(turn->controller->memory, long_key);
+    cr_autofree char *key = note_key(context, "circle");
+    cr_autofree char *long_key = note_key(context, "long");
+    cr_memory_drop_note(context->controller->memory, key);
+    cr_memory_drop_note(context->controller->memory, long_key);
 }
 
 /* Not at rest yet, and long enough at it: what was done is put on record, and the rest comes after others. */
-static bool let_others(struct turn *turn, const struct cr_domain_gathered *gathered, struct cr_error *err)
+static bool let_others(struct reconcile_context *context, const struct cr_domain_gathered *gathered,
+                       struct cr_error *err)
 {
     CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
     cr_domain_plan_make(&gathered->world, &plan);
-    cr_autofree char *key = note_key(turn, "long");
-    cr_memory_note_time(turn->controller->memory, key, cr_clock_monotonic_ms());
-    CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(turn->controller->memory, key);
-    requeue(turn, note.count > LONG_TURNS_MAX ? circle_pause_ms(note.count - LONG_TURNS_MAX) : PACE_MS);
-    return report(turn, &plan, err);
+    cr_autofree char *key = note_key(context, "long");
+    cr_memory_note_time(context->controller->memory, key, cr_clock_monotonic_ms());
+    CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(context->controller->memory, key);
+    requeue(context, note.count > LONG_TURNS_MAX ? circle_pause_ms(note.count - LONG_TURNS_MAX) : PACE_MS);
+    return report(context, &plan, err);
 }
 
-static bool run(struct turn *turn, struct cr_error *err)
+static bool run(struct reconcile_context *context, struct cr_error *err)
 {
-    struct cr_domain_controller *controller = turn->controller;
-    if (waits_for_namespaces(turn)) {
-        requeue(turn, NAMESPACES_PAUSE_MS);
+    struct cr_domain_controller *controller = context->controller;
+    if (waits_for_namespaces(context)) {
+        requeue(context, NAMESPACES_PAUSE_MS);
         return true;
     }
     CR_CLEANUP(cr_catalogue_hold)
@@ -276,28 +279,28 @@ static bool run(struct turn *turn, struct cr_error *err)
                                             .operator_namespace = controller->options.operator_namespace};
     CR_CLEANUP(cr_domain_world) struct cr_domain_gathered gathered = {0};
     struct cr_error failed = {0};
-    if (!cr_domain_world_gather(&source, turn->domain, &turn->status, &gathered, &failed))
-        return report_unread(turn, &failed, err);
-    cr_cache_domain_wants(controller->options.cache, turn->key, &gathered.secrets);
-    requeue(turn, RESYNC_MS);
+    if (!cr_domain_world_gather(&source, context->domain, &context->status, &gathered, &failed))
+        return report_unread(context, &failed, err);
+    cr_cache_domain_wants(controller->options.cache, context->key, &gathered.secrets);
+    requeue(context, RESYNC_MS);
     int64_t end_ms = cr_clock_monotonic_ms() + CR_DOMAIN_WORK_MS;
     for (int i = 0; i < ROUNDS_MAX; i++) {
         bool again = false;
-        if (!round_of(turn, &gathered, &again, err))
+        if (!round_of(context, &gathered, &again, err))
             return false;
         if (!again) {
-            forget_circle(turn);
+            forget_circle(context);
             return true;
         }
         cr_domain_world_refresh(&source, &gathered);
         if (cr_clock_monotonic_ms() >= end_ms)
-            return let_others(turn, &gathered, err);
+            return let_others(context, &gathered, err);
     }
-    note_circle(turn);
+    note_circle(context);
     return true;
 }
 
-static bool report_invalid(struct turn *turn, const struct cr_snapshot *snapshot, const char *problem,
+static bool report_invalid(struct reconcile_context *context, const struct cr_snapshot *snapshot, const char *problem,
                            struct cr_error *err)
 {
     const char *ns = cr_obj_namespace(snapshot->json);
@@ -307,15 +310,15 @@ static bool report_invalid(struct turn *turn, const struct cr_snapshot *snapshot
     stand_in->ns = cr_strdup_or_null(ns);
     stand_in->name = cr_strdup(cr_or_empty(cr_obj_name(snapshot->json)));
     stand_in->uid = cr_strdup_or_null(cr_obj_uid(snapshot->json));
-    turn->domain = stand_in;
+    context->domain = stand_in;
     CR_CLEANUP(cr_domain_status) struct cr_domain_status after = {0};
-    cr_domain_plan_invalid(&turn->status, cr_obj_generation(snapshot->json), problem, cr_clock_wall_ms(), &after);
+    cr_domain_plan_invalid(&context->status, cr_obj_generation(snapshot->json), problem, cr_clock_wall_ms(), &after);
     bool wrote = false;
-    bool done = write_status(turn, &after, &wrote, err);
+    bool done = write_status(context, &after, &wrote, err);
     if (wrote)
-        say(turn, true, "Invalid", problem);
-    cr_domain_metrics_show(turn->controller->metrics, stand_in, &after);
-    turn->domain = NULL;
+        say(context, true, "Invalid", problem);
+    cr_domain_metrics_show(context->controller->metrics, stand_in, &after);
+    context->domain = NULL;
     return done;
 }
 
@@ -328,20 +331,20 @@ static struct cr_packed *look(void *arg, const char *kind, const char *ns, const
     return cr_cache_domain_packed(controller->options.cache, cr_or_empty(ns), name);
 }
 
-static bool cache_lags(const struct turn *turn)
+static bool cache_lags(const struct reconcile_context *context)
 {
-    struct cr_domain_controller *controller = turn->controller;
-    return cr_stale_cache_waits(controller->own_writes, turn->key, "domain", controller->lags, look, controller);
+    struct cr_domain_controller *controller = context->controller;
+    return cr_stale_cache_waits(controller->own_writes, context->key, "domain", controller->lags, look, controller);
 }
 
 /* In ms; 0: now. objects: of its last reconcile. */
-static int64_t pace_ms(const struct turn *turn, size_t objects)
+static int64_t pace_ms(const struct reconcile_context *context, size_t objects)
 {
     int64_t pace = (int64_t)objects * PACE_PER_OBJECT_MS;
-    cr_autofree char *key = note_key(turn, "turn");
-    CR_CLEANUP(cr_note) struct cr_note last = cr_memory_note(turn->controller->memory, key);
-    cr_autofree char *circle_key = note_key(turn, "circle");
-    CR_CLEANUP(cr_note) struct cr_note circle = cr_memory_note(turn->controller->memory, circle_key);
+    cr_autofree char *key = note_key(context, "turn");
+    CR_CLEANUP(cr_note) struct cr_note last = cr_memory_note(context->controller->memory, key);
+    cr_autofree char *circle_key = note_key(context, "circle");
+    CR_CLEANUP(cr_note) struct cr_note circle = cr_memory_note(context->controller->memory, circle_key);
     int64_t least = circle_pause_ms(circle.count);
     int64_t due = last.count ? last.at_ms + (pace > least ? pace : least) : 0;
     int64_t now = cr_clock_monotonic_ms();
@@ -349,16 +352,16 @@ static int64_t pace_ms(const struct turn *turn, size_t objects)
 }
 
 /* True: not yet, and it comes again. */
-static bool must_wait(struct turn *turn)
+static bool must_wait(struct reconcile_context *context)
 {
-    int64_t pause = pace_ms(turn, turn->recorded.objects_len);
-    if (!pause && cache_lags(turn))
+    int64_t pause = pace_ms(context, context->recorded.objects_len);
+    if (!pause && cache_lags(context))
         pause = LAG_PAUSE_MS;
-    requeue(turn, pause);
+    requeue(context, pause);
     if (pause)
         return true;
-    cr_autofree char *key = note_key(turn, "turn");
-    cr_memory_note_time(turn->controller->memory, key, cr_clock_monotonic_ms());
+    cr_autofree char *key = note_key(context, "turn");
+    cr_memory_note_time(context->controller->memory, key, cr_clock_monotonic_ms());
     return false;
 }
 
@@ -374,15 +377,15 @@ static void forget(struct cr_domain_controller *controller, const char *key, con
     cr_domain_metrics_forget(controller->metrics, ns, name);
 }
 
-static bool decode_and_run(struct turn *turn, const struct cr_snapshot *snapshot, struct cr_error *err)
+static bool decode_and_run(struct reconcile_context *context, const struct cr_snapshot *snapshot, struct cr_error *err)
 {
     struct cr_error problem = {0};
     CR_CLEANUP(cr_domain) struct cr_domain *domain = cr_domain_decode(snapshot->json, &problem);
     if (!domain)
-        return report_invalid(turn, snapshot, problem.text, err);
-    turn->domain = domain;
-    bool done = domain->deleting || run(turn, err);
-    turn->domain = NULL;
+        return report_invalid(context, snapshot, problem.text, err);
+    context->domain = domain;
+    bool done = domain->deleting || run(context, err);
+    context->domain = NULL;
     return done;
 }
 
@@ -390,14 +393,14 @@ static bool reconcile_domain(struct cr_domain_controller *controller, const char
                              const struct cr_snapshot *snapshot, struct cr_reconcile_result *result,
                              struct cr_error *err)
 {
-    struct turn turn = {.controller = controller, .key = key, .result = result};
-    turn.resource_version = cr_strdup_or_null(cr_obj_resource_version(snapshot->json));
-    cr_domain_status_decode(cr_json_get(snapshot->json, "status"), &turn.recorded);
-    cr_domain_status_copy(&turn.status, &turn.recorded);
-    bool done = must_wait(&turn) || decode_and_run(&turn, snapshot, err);
-    cr_domain_status_dispose(&turn.status);
-    cr_domain_status_dispose(&turn.recorded);
-    free(turn.resource_version);
+    struct reconcile_context context = {.controller = controller, .key = key, .result = result};
+    context.resource_version = cr_strdup_or_null(cr_obj_resource_version(snapshot->json));
+    cr_domain_status_decode(cr_json_get(snapshot->json, "status"), &context.recorded);
+    cr_domain_status_copy(&context.status, &context.recorded);
+    bool done = must_wait(&context) || decode_and_run(&context, snapshot, err);
+    cr_domain_status_dispose(&context.status);
+    cr_domain_status_dispose(&context.recorded);
+    free(context.resource_version);
     return done;
 }
 

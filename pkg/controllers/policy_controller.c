@@ -50,7 +50,7 @@ struct cr_policy_controller {
 };
 
 /* One policy during one reconcile: its status and version move when we write. */
-struct turn {
+struct reconcile_context {
     struct cr_policy_controller *controller;
     const char *key;
     const struct cr_policy *policy;
@@ -82,9 +82,9 @@ static void on_secret_unwanted(void *arg, const char *key)
     cr_secret_source_forget(controller->secrets, key);
 }
 
-static void requeue(struct turn *turn, int64_t after_ms)
+static void requeue(struct reconcile_context *context, int64_t after_ms)
 {
-    struct cr_reconcile_result *result = turn->result;
+    struct cr_reconcile_result *result = context->result;
     if (!after_ms || (result->requeue_after_ms && after_ms > result->requeue_after_ms))
         return;
     result->requeue_after_ms = after_ms;
@@ -92,9 +92,9 @@ static void requeue(struct turn *turn, int64_t after_ms)
 }
 
 /* For what may come after the restarts of others: a status, a probe. */
-static void requeue_low(struct turn *turn, int64_t after_ms)
+static void requeue_low(struct reconcile_context *context, int64_t after_ms)
 {
-    struct cr_reconcile_result *result = turn->result;
+    struct cr_reconcile_result *result = context->result;
     if (!after_ms || (result->requeue_after_ms && after_ms >= result->requeue_after_ms))
         return;
     result->requeue_after_ms = after_ms;
@@ -138,105 +138,111 @@ static void on_catalogue_change(void *arg)
         on_policy(controller, keys.items[i]);
 }
 
-static struct cr_world_source world_source(const struct turn *turn, const struct cr_catalogue_hold *hold)
+static struct cr_world_source world_source(const struct reconcile_context *context,
+                                           const struct cr_catalogue_hold *hold)
 {
-    const struct cr_policy_controller *controller = turn->controller;
+    const struct cr_policy_controller *controller = context->controller;
     return (struct cr_world_source){.cache = controller->cache,
                                     .secrets = controller->secrets,
                                     .memory = controller->memory,
                                     .reservations = controller->reservations,
                                     .catalogue = hold->catalogue,
-                                    .zones = turn->zones};
+                                    .zones = context->zones};
 }
 
 /* --- status --- */
 
 /* The note of restarts that are not on record yet. While there is one, the next write is that record. */
-static char *ahead_key(const struct turn *turn)
+static char *ahead_key(const struct reconcile_context *context)
 {
-    return cr_asprintf("%s/ahead", turn->key);
+    return cr_asprintf("%s/ahead", context->key);
 }
 
-static void adopt(struct turn *turn, const struct cr_json *written)
+static void adopt(struct reconcile_context *context, const struct cr_json *written)
 {
-    cr_strset(&turn->resource_version, cr_obj_resource_version(written));
-    cr_policy_status_dispose(&turn->status);
-    cr_policy_status_decode(cr_json_get(written, "status"), &turn->status);
+    cr_strset(&context->resource_version, cr_obj_resource_version(written));
+    cr_policy_status_dispose(&context->status);
+    cr_policy_status_decode(cr_json_get(written, "status"), &context->status);
 }
 
-static bool write_status(struct turn *turn, const struct cr_policy_status *after, bool *wrote, struct cr_error *err)
+static bool write_status(struct reconcile_context *context, const struct cr_policy_status *after, bool *wrote,
+                         struct cr_error *err)
 {
-    struct cr_policy_controller *controller = turn->controller;
+    struct cr_policy_controller *controller = context->controller;
     CR_CLEANUP(cr_json) struct cr_json *written = NULL;
     *wrote = false;
-    if (!cr_act_status(&controller->actor, turn->policy, turn->resource_version, &turn->status, after, &written, err))
+    if (!cr_act_status(&controller->actor, context->policy, context->resource_version, &context->status, after,
+                       &written, err))
         return false;
     if (!written)
         return true;
     *wrote = true;
-    cr_memory_note_time(controller->memory, turn->key, cr_clock_monotonic_ms());
-    cr_autofree char *ahead = ahead_key(turn);
+    cr_memory_note_time(controller->memory, context->key, cr_clock_monotonic_ms());
+    cr_autofree char *ahead = ahead_key(context);
     cr_memory_drop_note(controller->memory, ahead);
-    cr_policy_metrics_recorded(controller->metrics, &turn->status, after);
-    adopt(turn, written);
+    cr_policy_metrics_recorded(controller->metrics, &context->status, after);
+    adopt(context, written);
     return true;
 }
 
-static bool check_kept(const struct turn *turn, const struct cr_policy_status *wanted, struct cr_error *err)
+static bool check_kept(const struct reconcile_context *context, const struct cr_policy_status *wanted,
+                       struct cr_error *err)
 {
-    return cr_plan_is_kept(wanted, &turn->status) ||
+    return cr_plan_is_kept(wanted, &context->status) ||
            cr_error_set(err, CR_ERR_INVALID,
                         "the CRD in the cluster is older than this operator: it drops status.consumers[].restarts, "
                         "which the next restart waits for; apply the crds/ of this version");
 }
 
 /* At most one status write a second, but never a delay of what must be on record before an act. */
-static int64_t status_pause_ms(const struct turn *turn)
+static int64_t status_pause_ms(const struct reconcile_context *context)
 {
-    CR_CLEANUP(cr_note) struct cr_note last = cr_memory_note(turn->controller->memory, turn->key);
+    CR_CLEANUP(cr_note) struct cr_note last = cr_memory_note(context->controller->memory, context->key);
     int64_t due = last.count ? last.at_ms + STATUS_PAUSE_MS : 0;
     int64_t now = cr_clock_monotonic_ms();
     return due > now ? due - now : 0;
 }
 
-static void show_metrics(const struct turn *turn, const struct cr_world *world, const struct cr_policy_status *status)
+static void show_metrics(const struct reconcile_context *context, const struct cr_world *world,
+                         const struct cr_policy_status *status)
 {
-    cr_policy_metrics_show(turn->controller->metrics, turn->policy->ns, turn->policy->name, world, status);
+    cr_policy_metrics_show(context->controller->metrics, context->policy->ns, context->policy->name, world, status);
 }
 
-static bool report(struct turn *turn, const struct cr_gathered *gathered, const struct cr_plan *plan,
+static bool report(struct reconcile_context *context, const struct cr_gathered *gathered, const struct cr_plan *plan,
                    struct cr_error *err)
 {
-    int64_t pause = plan->record_first ? 0 : status_pause_ms(turn);
+    int64_t pause = plan->record_first ? 0 : status_pause_ms(context);
     if (pause) {
         /* Not said either: Events follow from the difference that is still to be written. */
-        requeue_low(turn, pause);
+        requeue_low(context, pause);
         return true;
     }
     bool wrote = false;
-    if (!write_status(turn, &plan->status, &wrote, err))
+    if (!write_status(context, &plan->status, &wrote, err))
         return false;
     if (wrote)
-        cr_act_say(&turn->controller->actor, gathered, plan);
-    show_metrics(turn, &gathered->world, &plan->status);
-    return !wrote || check_kept(turn, &plan->status, err);
+        cr_act_say(&context->controller->actor, gathered, plan);
+    show_metrics(context, &gathered->world, &plan->status);
+    return !wrote || check_kept(context, &plan->status, err);
 }
 
 /* --- restarts before the record --- */
 
 /* True: at least one was done; the plan is to be made anew. The same is never done twice before a record, so that what
  * cannot be recorded is not done again and again either. */
-static bool restart_ahead(const struct turn *turn, struct cr_gathered *gathered, const struct cr_plan *first)
+static bool restart_ahead(const struct reconcile_context *context, struct cr_gathered *gathered,
+                          const struct cr_plan *first)
 {
-    struct cr_memory *memory = turn->controller->memory;
-    cr_autofree char *key = ahead_key(turn);
+    struct cr_memory *memory = context->controller->memory;
+    cr_autofree char *key = ahead_key(context);
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, key);
     if (note.count)
         return false;
     CR_CLEANUP(cr_plan) struct cr_plan plan = {0};
     cr_plan_ahead(&gathered->world, first, &plan);
     struct cr_error failed = {0}; /* tried again, or told, once the change is on record */
-    if (!cr_act_restarts(&turn->controller->actor, gathered, &plan, &failed))
+    if (!cr_act_restarts(&context->controller->actor, gathered, &plan, &failed))
         return false;
     cr_memory_note_time(memory, key, cr_clock_monotonic_ms());
     return true;
@@ -244,16 +250,16 @@ static bool restart_ahead(const struct turn *turn, struct cr_gathered *gathered,
 
 /* How long the record of restarts that were done ahead may still wait: a moment, and longer while others are to be
  * restarted. 0: not at all, or there is none to be made. */
-static int64_t record_pause_ms(const struct turn *turn)
+static int64_t record_pause_ms(const struct reconcile_context *context)
 {
-    cr_autofree char *key = ahead_key(turn);
-    CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(turn->controller->memory, key);
+    cr_autofree char *key = ahead_key(context);
+    CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(context->controller->memory, key);
     int64_t age = cr_clock_monotonic_ms() - note.at_ms;
     if (!note.count || age >= CR_QUEUE_LOW_WAIT_MS)
         return 0;
     if (age < RECORD_PAUSE_MS)
         return RECORD_PAUSE_MS - age;
-    return cr_queue_urgent(cr_manager_queue(turn->controller->options.manager)) ? 1 : 0;
+    return cr_queue_urgent(cr_manager_queue(context->controller->options.manager)) ? 1 : 0;
 }
 
 /* --- restarts under way, over all policies --- */
@@ -267,7 +273,8 @@ static void on_place(void *arg, const char *policy)
     on_policy(arg, policy);
 }
 
-static void follow_restarts(struct turn *turn, const struct cr_gathered *gathered, const struct cr_plan *plan)
+static void follow_restarts(struct reconcile_context *context, const struct cr_gathered *gathered,
+                            const struct cr_plan *plan)
 {
     const struct cr_policy *policy = gathered->world.policy;
     cr_autofree struct cr_reserved *workloads = cr_calloc(plan->under_way_len, sizeof *workloads);
@@ -275,10 +282,10 @@ static void follow_restarts(struct turn *turn, const struct cr_gathered *gathere
         const struct cr_policy_consumer *consumer = &policy->consumers[plan->under_way[i]];
         workloads[i] = (struct cr_reserved){.kind = consumer->kind, .name = consumer->target};
     }
-    cr_reservations_follow(turn->controller->reservations, turn->key, policy->ns, workloads, plan->under_way_len,
+    cr_reservations_follow(context->controller->reservations, context->key, policy->ns, workloads, plan->under_way_len,
                            cr_clock_monotonic_ms());
-    turn->planned = true;
-    turn->waits_for_limit = plan->waits_for_limit;
+    context->planned = true;
+    context->waits_for_limit = plan->waits_for_limit;
 }
 
 /* Once, when this process begins to act. */
@@ -293,54 +300,55 @@ static void expect_policies(struct cr_policy_controller *controller)
 }
 
 /* Whether it waits for a place is known when all else is done. */
-static void line_up(const struct turn *turn, const char *ns, bool done)
+static void line_up(const struct reconcile_context *context, const char *ns, bool done)
 {
-    struct cr_reservations *reservations = turn->controller->reservations;
+    struct cr_reservations *reservations = context->controller->reservations;
     int64_t now_ms = cr_clock_monotonic_ms();
-    if (!turn->planned)
-        cr_reservations_put_off(reservations, turn->key, ns, &turn->status, turn->planned_soon, now_ms);
-    else if (done && turn->waits_for_limit)
-        cr_reservations_wait(reservations, turn->key, ns, now_ms);
+    if (!context->planned)
+        cr_reservations_put_off(reservations, context->key, ns, &context->status, context->planned_soon, now_ms);
+    else if (done && context->waits_for_limit)
+        cr_reservations_wait(reservations, context->key, ns, now_ms);
     else
-        cr_reservations_leave(reservations, turn->key, now_ms);
+        cr_reservations_leave(reservations, context->key, now_ms);
 }
 
 /* --- the rounds --- */
 
 /* One round: plan, and either record or act. *again: the world moved, plan once more. */
-static bool round_of(struct turn *turn, struct cr_gathered *gathered, bool last, bool *again, struct cr_error *err)
+static bool round_of(struct reconcile_context *context, struct cr_gathered *gathered, bool last, bool *again,
+                     struct cr_error *err)
 {
     *again = false;
     gathered->outdated = false;
     CR_CLEANUP(cr_plan) struct cr_plan plan = {0};
     cr_plan_make(&gathered->world, &plan);
-    follow_restarts(turn, gathered, &plan);
-    if (plan.record_first && restart_ahead(turn, gathered, &plan)) {
-        requeue_low(turn, RECORD_PAUSE_MS);
+    follow_restarts(context, gathered, &plan);
+    if (plan.record_first && restart_ahead(context, gathered, &plan)) {
+        requeue_low(context, RECORD_PAUSE_MS);
         return true;
     }
-    if (plan.record_first && !cr_act_may_evict(&turn->controller->actor, gathered, &plan)) {
-        requeue(turn, 1);
+    if (plan.record_first && !cr_act_may_evict(&context->controller->actor, gathered, &plan)) {
+        requeue(context, 1);
         return true;
     }
     if (plan.record_first) {
         *again = true;
-        return report(turn, gathered, &plan, err);
+        return report(context, gathered, &plan, err);
     }
     bool did = false;
     struct cr_error failed = {0};
-    bool acted = cr_act(&turn->controller->actor, gathered, &plan, &did, &failed);
+    bool acted = cr_act(&context->controller->actor, gathered, &plan, &did, &failed);
     if (acted && gathered->outdated) {
-        requeue(turn, 1);
+        requeue(context, 1);
         return true;
     }
     if (acted && did && !last) {
         *again = true;
         return true;
     }
-    requeue(turn, plan.restart_after_ms);
-    requeue_low(turn, plan.requeue_after_ms);
-    if (!report(turn, gathered, &plan, err))
+    requeue(context, plan.restart_after_ms);
+    requeue_low(context, plan.requeue_after_ms);
+    if (!report(context, gathered, &plan, err))
         return false;
     if (acted)
         return true;
@@ -349,65 +357,65 @@ static bool round_of(struct turn *turn, struct cr_gathered *gathered, bool last,
 }
 
 /* Nothing is done by what may be old. Its watches tell when it can be seen again. */
-static bool report_unseen(struct turn *turn, const char *problem, struct cr_error *err)
+static bool report_unseen(struct reconcile_context *context, const char *problem, struct cr_error *err)
 {
     CR_CLEANUP(cr_policy_status) struct cr_policy_status after = {0};
-    cr_plan_unseen(&turn->status, turn->policy->generation, problem, cr_clock_wall_ms(), &after);
+    cr_plan_unseen(&context->status, context->policy->generation, problem, cr_clock_wall_ms(), &after);
     bool wrote = false;
-    show_metrics(turn, NULL, &after);
-    return write_status(turn, &after, &wrote, err);
+    show_metrics(context, NULL, &after);
+    return write_status(context, &after, &wrote, err);
 }
 
-static bool go_round(struct turn *turn, const struct cr_world_source *source, struct cr_gathered *gathered,
-                     struct cr_error *err)
+static bool go_round(struct reconcile_context *context, const struct cr_world_source *source,
+                     struct cr_gathered *gathered, struct cr_error *err)
 {
     for (int i = 0; i < ROUNDS_MAX; i++) {
         bool again = false;
-        if (!round_of(turn, gathered, i == ROUNDS_MAX - 1, &again, err))
+        if (!round_of(context, gathered, i == ROUNDS_MAX - 1, &again, err))
             return false;
         if (!again) {
-            requeue_low(turn, gathered->world.beyond.unseen ? UNSEEN_PAUSE_MS : 0);
+            requeue_low(context, gathered->world.beyond.unseen ? UNSEEN_PAUSE_MS : 0);
             return true;
         }
         cr_policy_status_dispose(&gathered->status);
-        cr_policy_status_copy(&gathered->status, &turn->status);
+        cr_policy_status_copy(&gathered->status, &context->status);
         cr_world_refresh(source, gathered);
     }
-    requeue(turn, 1);
+    requeue(context, 1);
     return true;
 }
 
 /* Bundles of spec.trust come first: a restarted pod then starts with them. */
-static bool run_rounds(struct turn *turn, struct cr_error *err)
+static bool run_rounds(struct reconcile_context *context, struct cr_error *err)
 {
-    cr_autofree char *refused = cr_cache_refused(turn->controller->cache, turn->policy, &turn->status);
+    cr_autofree char *refused = cr_cache_refused(context->controller->cache, context->policy, &context->status);
     if (refused)
-        return report_unseen(turn, refused, err);
+        return report_unseen(context, refused, err);
     CR_CLEANUP(cr_catalogue_hold)
-    struct cr_catalogue_hold hold = cr_catalogue_source_hold(turn->controller->catalogues);
-    struct cr_world_source source = world_source(turn, &hold);
+    struct cr_catalogue_hold hold = cr_catalogue_source_hold(context->controller->catalogues);
+    struct cr_world_source source = world_source(context, &hold);
     CR_CLEANUP(cr_world) struct cr_gathered gathered = {0};
-    if (cr_cache_waits(turn->controller->cache, turn->policy, &turn->status)) {
-        turn->planned_soon = true;
-        requeue(turn, KINDS_PAUSE_MS);
+    if (cr_cache_waits(context->controller->cache, context->policy, &context->status)) {
+        context->planned_soon = true;
+        requeue(context, KINDS_PAUSE_MS);
         return true;
     }
-    if (!cr_world_gather(&source, turn->policy, &turn->status, &gathered, err))
+    if (!cr_world_gather(&source, context->policy, &context->status, &gathered, err))
         return false;
     struct cr_error failed = {0};
     int64_t look_again_ms = 0;
-    bool published = cr_trust_bundles_publish(&turn->controller->actor, &gathered, &look_again_ms, &failed);
-    if (!go_round(turn, &source, &gathered, err))
+    bool published = cr_trust_bundles_publish(&context->controller->actor, &gathered, &look_again_ms, &failed);
+    if (!go_round(context, &source, &gathered, err))
         return false;
-    bool due = cr_trust_bundles_due(&turn->controller->actor, &gathered, &turn->status);
-    requeue_low(turn, due ? 1 : look_again_ms);
+    bool due = cr_trust_bundles_due(&context->controller->actor, &gathered, &context->status);
+    requeue_low(context, due ? 1 : look_again_ms);
     if (published)
         return true;
     *err = failed;
     return false;
 }
 
-static bool report_invalid(struct turn *turn, const struct cr_snapshot *snapshot, const char *problem,
+static bool report_invalid(struct reconcile_context *context, const struct cr_snapshot *snapshot, const char *problem,
                            struct cr_error *err)
 {
     /* What is needed to write its status, when nothing else of it could be read. */
@@ -415,13 +423,13 @@ static bool report_invalid(struct turn *turn, const struct cr_snapshot *snapshot
     stand_in->ns = cr_strdup(cr_or_empty(cr_obj_namespace(snapshot->json)));
     stand_in->name = cr_strdup(cr_or_empty(cr_obj_name(snapshot->json)));
     stand_in->uid = cr_strdup_or_null(cr_obj_uid(snapshot->json));
-    turn->policy = stand_in;
+    context->policy = stand_in;
     CR_CLEANUP(cr_policy_status) struct cr_policy_status after = {0};
-    cr_plan_invalid(&turn->status, cr_obj_generation(snapshot->json), problem, cr_clock_wall_ms(), &after);
+    cr_plan_invalid(&context->status, cr_obj_generation(snapshot->json), problem, cr_clock_wall_ms(), &after);
     bool wrote = false;
-    show_metrics(turn, NULL, &after);
-    bool done = write_status(turn, &after, &wrote, err);
-    turn->policy = NULL;
+    show_metrics(context, NULL, &after);
+    bool done = write_status(context, &after, &wrote, err);
+    context->policy = NULL;
     if (!done || !wrote)
         return done;
     struct cr_event event = {.api_version = CR_API_GROUP "/" CR_API_VERSION,
@@ -432,18 +440,18 @@ static bool report_invalid(struct turn *turn, const struct cr_snapshot *snapshot
                              .warning = true,
                              .reason = "Invalid",
                              .message = problem};
-    cr_recorder_emit(turn->controller->recorder, &event);
+    cr_recorder_emit(context->controller->recorder, &event);
     return true;
 }
 
 /* What the policy says is valid by itself; the time zones that it names may not be known here. */
-static bool run_valid(struct turn *turn, const struct cr_snapshot *snapshot, struct cr_error *err)
+static bool run_valid(struct reconcile_context *context, const struct cr_snapshot *snapshot, struct cr_error *err)
 {
     struct cr_error problem = {0};
-    if (cr_zones_of(turn->controller->zones, turn->policy, turn->zones, &problem))
-        return run_rounds(turn, err);
+    if (cr_zones_of(context->controller->zones, context->policy, context->zones, &problem))
+        return run_rounds(context, err);
     if (problem.kind == CR_ERR_INVALID)
-        return report_invalid(turn, snapshot, problem.text, err);
+        return report_invalid(context, snapshot, problem.text, err);
     *err = problem;
     return false;
 }
@@ -477,22 +485,22 @@ static struct cr_packed *look(void *arg, const char *kind, const char *ns, const
                                           : cr_cache_workload_packed(controller->cache, ns, kind, name);
 }
 
-static bool cache_lags(const struct turn *turn)
+static bool cache_lags(const struct reconcile_context *context)
 {
-    struct cr_policy_controller *controller = turn->controller;
-    return cr_stale_cache_waits(controller->own_writes, turn->key, "policy", controller->lags, look, controller);
+    struct cr_policy_controller *controller = context->controller;
+    return cr_stale_cache_waits(controller->own_writes, context->key, "policy", controller->lags, look, controller);
 }
 
 /* True: not yet, and it comes again. Cheap: the echoes of our own writes end here. */
-static bool must_wait(struct turn *turn)
+static bool must_wait(struct reconcile_context *context)
 {
-    int64_t pause = record_pause_ms(turn);
-    requeue_low(turn, pause);
+    int64_t pause = record_pause_ms(context);
+    requeue_low(context, pause);
     if (pause)
         return true;
-    if (!cache_lags(turn))
+    if (!cache_lags(context))
         return false;
-    requeue_low(turn, LAG_PAUSE_MS);
+    requeue_low(context, LAG_PAUSE_MS);
     return true;
 }
 
@@ -524,8 +532,8 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
     const char *name = NULL;
     if (!split_key(key, &ns, &name))
         return cr_error_set(err, CR_ERR_INTERNAL, "'%s' is not a key", key);
-    struct turn turn = {.controller = controller, .key = key, .result = result};
-    if (must_wait(&turn))
+    struct reconcile_context context = {.controller = controller, .key = key, .result = result};
+    if (must_wait(&context))
         return true;
     CR_CLEANUP(cr_snapshot)
     struct cr_snapshot *snapshot = cr_cache_get(controller->cache, CR_CACHED_POLICIES, ns, name);
@@ -534,17 +542,17 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
         return true;
     }
     const char *problem = NULL;
-    turn.policy = cr_cached_policy(snapshot, &problem);
-    turn.resource_version = cr_strdup_or_null(cr_obj_resource_version(snapshot->json));
-    cr_policy_status_decode(cr_json_get(snapshot->json, "status"), &turn.status);
+    context.policy = cr_cached_policy(snapshot, &problem);
+    context.resource_version = cr_strdup_or_null(cr_obj_resource_version(snapshot->json));
+    cr_policy_status_decode(cr_json_get(snapshot->json, "status"), &context.status);
     bool done = true;
-    if (!turn.policy)
-        done = report_invalid(&turn, snapshot, problem, err);
-    else if (!turn.policy->deleting)
-        done = run_valid(&turn, snapshot, err);
-    line_up(&turn, ns, done);
-    cr_policy_status_dispose(&turn.status);
-    free(turn.resource_version);
+    if (!context.policy)
+        done = report_invalid(&context, snapshot, problem, err);
+    else if (!context.policy->deleting)
+        done = run_valid(&context, snapshot, err);
+    line_up(&context, ns, done);
+    cr_policy_status_dispose(&context.status);
+    free(context.resource_version);
     return done;
 }
 

@@ -14,7 +14,7 @@ enum {
     OWN_PATIENCE_MS = 5 * 1000, /* of all, for what one Secret or selector is to bring */
 };
 
-static void look_after(struct cr_secret_watches *watches, int64_t delay_ms)
+static void schedule_refresh(struct cr_secret_watches *watches, int64_t delay_ms)
 {
     int64_t due = cr_clock_monotonic_ms() + delay_ms;
     if (watches->armed && watches->due_ms <= due)
@@ -30,10 +30,10 @@ static bool wants(void *arg, const char *ns, const char *name)
 {
     const struct cr_secret_watch *watch = arg;
     const struct cr_secret_group *group = watch->group;
-    if (watch->kind != CR_SECRET_WIDE)
+    if (watch->kind != CR_SECRET_SHARED)
         return watch->kind == CR_SECRET_BY_LABEL || cr_streq(watch->what, name);
     /* Labels are not known yet: project looks at them. */
-    if (watch->wide >= CR_WIDE_USUAL && cr_strmap_len(group->selectors))
+    if (watch->shared >= CR_SHARED_USUAL && cr_strmap_len(group->selectors))
         return true;
     /* What is not wanted any more is taken out of the store when it is looked what is wanted, or when it changes: what
      * is in a store is always up to date, also of a policy that came and went before it was looked. */
@@ -57,7 +57,7 @@ static bool is_taken(const struct cr_secret_group *group, const struct cr_json *
 
 static bool is_wanted(const struct cr_secret_watch *watch, const struct cr_json *json)
 {
-    return watch->kind != CR_SECRET_WIDE || is_taken(watch->group, json);
+    return watch->kind != CR_SECRET_SHARED || is_taken(watch->group, json);
 }
 
 static bool project(void *arg, struct cr_json *json, struct cr_snapshot *snapshot)
@@ -76,7 +76,7 @@ static void on_change(void *arg, const struct cr_change *change)
     /* Which watch is needed depends on what exists, and of which type. */
     if (watches->options.scope != CR_SECRET_SCOPE_NAMED && (!change->before || !change->after) &&
         cr_informer_synced(watch->informer))
-        look_after(watches, BURST_MS);
+        schedule_refresh(watches, BURST_MS);
     /* The other one tells what is still to be told. */
     if (other && (!change->after || !cr_decimal_less(cr_packed_resource_version(other),
                                                      cr_or_empty(cr_obj_resource_version(change->after->json)))))
@@ -108,11 +108,11 @@ static void tell_what_is_known(const struct cr_secret_watch *watch)
         tell_if_missing(group, key);
     } else if (watch->kind == CR_SECRET_BY_LABEL) {
         options->on_known(options->arg, watch->ns, NULL);
-    } else if (watch->wide == CR_WIDE_ALL) {
+    } else if (watch->shared == CR_SHARED_ALL) {
         for (struct cr_strmap_iter it = {0}; cr_strmap_next(group->wanted, &it);)
             tell_if_missing(group, it.key);
     }
-    if (watch->kind != CR_SECRET_WIDE || watch->wide < CR_WIDE_USUAL)
+    if (watch->kind != CR_SECRET_SHARED || watch->shared < CR_SHARED_USUAL)
         return;
     for (struct cr_strmap_iter it = {0}; cr_strmap_next(group->selectors, &it);) {
         cr_autofree char *ns = cr_strndup(it.key, strcspn(it.key, "/"));
@@ -123,7 +123,7 @@ static void tell_what_is_known(const struct cr_secret_watch *watch)
 static void on_first_sync(void *arg)
 {
     const struct cr_secret_watch *watch = arg;
-    look_after(watch->group->watches, 0);
+    schedule_refresh(watch->group->watches, 0);
     tell_what_is_known(watch);
 }
 
@@ -131,7 +131,7 @@ static void on_refused(void *arg)
 {
     const struct cr_secret_watch *watch = arg;
     const struct cr_secret_watches_options *options = &watch->group->watches->options;
-    look_after(watch->group->watches, 0);
+    schedule_refresh(watch->group->watches, 0);
     options->on_known(options->arg, watch->ns, watch->kind == CR_SECRET_BY_NAME ? watch->what : NULL);
 }
 
@@ -148,13 +148,13 @@ static void watch_free(void *value)
 }
 
 static struct cr_secret_watch *begin(struct cr_secret_group *group, enum cr_secret_watch_kind kind, const char *ns,
-                                     const char *what, enum cr_wide wide)
+                                     const char *what, enum cr_shared_scope shared)
 {
     const struct cr_secret_watches_options *options = &group->watches->options;
     struct cr_secret_watch *watch = cr_new(struct cr_secret_watch);
     *watch = (struct cr_secret_watch){.group = group,
                                       .kind = kind,
-                                      .wide = wide,
+                                      .shared = shared,
                                       .ns = cr_strdup_or_null(ns),
                                       .what = cr_strdup_or_null(what),
                                       .began = group->turn,
@@ -166,7 +166,7 @@ static struct cr_secret_watch *begin(struct cr_secret_group *group, enum cr_secr
                   .secret = true,
                   .apart = "data",
                   .label_selector = kind == CR_SECRET_BY_LABEL ? what : NULL,
-                  .field_selector = by_name ? by_name : cr_wide_field_selector(wide)},
+                  .field_selector = by_name ? by_name : cr_shared_scope_field_selector(shared)},
         .wants = wants,
         .project = project,
         .on_change = on_change,
@@ -175,7 +175,7 @@ static struct cr_secret_watch *begin(struct cr_secret_group *group, enum cr_secr
         .arg = watch,
         .partial = true,
         .on_demand = options->scope == CR_SECRET_SCOPE_NAMED,
-        .patience_ms = kind == CR_SECRET_WIDE ? 0 : OWN_PATIENCE_MS,
+        .patience_ms = kind == CR_SECRET_SHARED ? 0 : OWN_PATIENCE_MS,
     };
     watch->informer = cr_informer_new(options->client, options->loop, &informer);
     cr_manager_add_informer(options->manager, watch->informer);
@@ -259,7 +259,7 @@ static void look_what_is_wanted(struct cr_secret_watches *watches)
         drop_all_unwanted(&watches->groups[i]);
 }
 
-/* --- what nobody wants any more goes from wide watches, which pass over what happens to it --- */
+/* --- what nobody wants any more goes from shared watches, which pass over what happens to it --- */
 
 struct leftovers {
     const struct cr_secret_watch *watch;
@@ -273,39 +273,39 @@ static void find_leftover(void *arg, const char *ns, const char *name, struct cr
     if (cr_strmap_get(found->watch->group->wanted, key))
         return;
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *opened = cr_packed_open(packed);
-    if (found->watch->wide < CR_WIDE_USUAL || !is_wanted(found->watch, opened->json))
+    if (found->watch->shared < CR_SHARED_USUAL || !is_wanted(found->watch, opened->json))
         cr_strvec_add(&found->keys, key);
 }
 
-static void drop_leftovers(const struct cr_secret_watch *wide)
+static void drop_leftovers(const struct cr_secret_watch *shared)
 {
-    struct leftovers found = {.watch = wide};
-    cr_store_visit(cr_informer_store(wide->informer), NULL, find_leftover, &found);
+    struct leftovers found = {.watch = shared};
+    cr_store_visit(cr_informer_store(shared->informer), NULL, find_leftover, &found);
     for (size_t i = 0; i < found.keys.len; i++)
-        cr_packed_unref(cr_store_remove(cr_informer_store(wide->informer), found.keys.items[i]));
+        cr_packed_unref(cr_store_remove(cr_informer_store(shared->informer), found.keys.items[i]));
     cr_strvec_dispose(&found.keys);
 }
 
 /* --- what is known of each, for the decision --- */
 
-static enum cr_wide type_of(struct cr_packed *packed)
+static enum cr_shared_scope type_of(struct cr_packed *packed)
 {
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *opened = cr_packed_open(packed);
-    return cr_wide_of_type(cr_json_string_at(opened->json, "type"));
+    return cr_shared_scope_of_type(cr_json_string_at(opened->json, "type"));
 }
 
 /* What does not exist may come as any type. */
-static enum cr_wide least_of_missing(const struct cr_secret_group *group, const char *key, uint64_t since)
+static enum cr_shared_scope least_of_missing(const struct cr_secret_group *group, const char *key, uint64_t since)
 {
     const struct cr_secret_watch *named = cr_strmap_get(group->named, key);
-    if (named && cr_secret_watch_speaks(named))
-        return CR_WIDE_ALL;
-    enum cr_wide least = CR_WIDE_TLS;
-    for (size_t i = 0; i < group->wides_len; i++) {
-        const struct cr_secret_watch *wide = group->wides[i];
-        if (since > wide->began || !cr_secret_watch_speaks(wide))
+    if (named && cr_secret_watch_is_synced(named))
+        return CR_SHARED_ALL;
+    enum cr_shared_scope least = CR_SHARED_TLS;
+    for (size_t i = 0; i < group->shared_watches_len; i++) {
+        const struct cr_secret_watch *shared = group->shared_watches[i];
+        if (since > shared->began || !cr_secret_watch_is_synced(shared))
             continue;
-        enum cr_wide beyond = wide->wide < CR_WIDE_ALL ? wide->wide + 1 : CR_WIDE_ALL;
+        enum cr_shared_scope beyond = shared->shared < CR_SHARED_ALL ? shared->shared + 1 : CR_SHARED_ALL;
         least = beyond > least ? beyond : least;
     }
     return least;
@@ -313,14 +313,14 @@ static enum cr_wide least_of_missing(const struct cr_secret_group *group, const 
 
 static struct cr_watch_scope_item item_of_secret(const struct cr_secret_group *group, const char *key, uint64_t since)
 {
-    const struct cr_secret_watch *wide = cr_secret_group_wide(group);
+    const struct cr_secret_watch *shared = cr_secret_group_shared(group);
     const char *name = strchr(key, '/') + 1;
     cr_autofree char *ns = cr_strndup(key, (size_t)(name - 1 - key));
-    bool in_wide = wide && cr_secret_watch_holds(wide, ns, name);
-    struct cr_watch_scope_item item = {.passed_over = wide && since > wide->began && !in_wide,
+    bool in_shared = shared && cr_secret_watch_holds(shared, ns, name);
+    struct cr_watch_scope_item item = {.passed_over = shared && since > shared->began && !in_shared,
                                        .selected = cr_secret_group_selects(group, ns, name)};
-    if (in_wide && wide->wide == CR_WIDE_TLS) {
-        item.least = CR_WIDE_TLS;
+    if (in_shared && shared->shared == CR_SHARED_TLS) {
+        item.least = CR_SHARED_TLS;
         return item;
     }
     CR_CLEANUP(cr_packed) struct cr_packed *found = cr_secret_group_find(group, NULL, ns, name);
@@ -330,8 +330,8 @@ static struct cr_watch_scope_item item_of_secret(const struct cr_secret_group *g
 
 static struct cr_watch_scope_item item_of_selector(const struct cr_secret_group *group, uint64_t since)
 {
-    const struct cr_secret_watch *wide = cr_secret_group_wide(group);
-    return (struct cr_watch_scope_item){.least = CR_WIDE_USUAL, .passed_over = wide && since > wide->began};
+    const struct cr_secret_watch *shared = cr_secret_group_shared(group);
+    return (struct cr_watch_scope_item){.least = CR_SHARED_USUAL, .passed_over = shared && since > shared->began};
 }
 
 /* --- from the decision to watches --- */
@@ -354,20 +354,22 @@ static void desire_own(struct cr_secret_group *group, enum cr_secret_watch_kind 
     const char *what = strchr(key, '/') + 1;
     cr_autofree char *ns = cr_strndup(key, (size_t)(what - 1 - key));
     /* What nobody selects is left out (cr_discover_selects). */
-    cr_strmap_set(map, key, begin(group, kind, ns, what, kind == CR_SECRET_BY_LABEL ? CR_WIDE_USUAL : CR_WIDE_ALL));
+    cr_strmap_set(map, key, begin(group, kind, ns, what, kind == CR_SECRET_BY_LABEL ? CR_SHARED_USUAL : CR_SHARED_ALL));
 }
 
-static void desire_wide(struct cr_secret_group *group, struct cr_watch_scope decided)
+static void desire_shared(struct cr_secret_group *group, struct cr_watch_scope decided)
 {
-    struct cr_secret_watch *present = cr_secret_group_wide(group);
-    if (present && present->wide == decided.wide && !decided.anew)
+    struct cr_secret_watch *present = cr_secret_group_shared(group);
+    if (present && present->shared == decided.shared && !decided.anew)
         return;
     if (present)
         present->desired = false;
-    if (decided.wide == CR_WIDE_NONE)
+    if (decided.shared == CR_SHARED_NONE)
         return;
-    group->wides = cr_reallocarray(group->wides, group->wides_len + 1, sizeof(struct cr_secret_watch *));
-    group->wides[group->wides_len++] = begin(group, CR_SECRET_WIDE, group->ns, NULL, decided.wide);
+    group->shared_watches =
+        cr_reallocarray(group->shared_watches, group->shared_watches_len + 1, sizeof(struct cr_secret_watch *));
+    group->shared_watches[group->shared_watches_len++] =
+        begin(group, CR_SECRET_SHARED, group->ns, NULL, decided.shared);
 }
 
 static void undesire(const struct cr_strmap *map)
@@ -391,10 +393,10 @@ static void decide(struct cr_secret_group *group)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     cr_autofree struct cr_watch_scope_item *items = items_of(group, &keys);
-    const struct cr_secret_watch *present = cr_secret_group_wide(group);
+    const struct cr_secret_watch *present = cr_secret_group_shared(group);
     const struct cr_watch_scope_in in = {.scope = group->watches->options.scope,
                                          .limit = cr_watch_scope_share(group->watches->groups_len),
-                                         .present = present ? present->wide : CR_WIDE_NONE,
+                                         .present = present ? present->shared : CR_SHARED_NONE,
                                          .listing = present && !has_answered(present),
                                          .items = items,
                                          .len = keys.len};
@@ -405,7 +407,7 @@ static void decide(struct cr_secret_group *group)
     for (size_t i = 0; i < keys.len; i++)
         if (cr_watch_scope_own(&in, decided, &items[i]))
             desire_own(group, i < secrets ? CR_SECRET_BY_NAME : CR_SECRET_BY_LABEL, keys.items[i]);
-    desire_wide(group, decided);
+    desire_shared(group, decided);
 }
 
 /* --- what is replaced ends --- */
@@ -420,11 +422,13 @@ static bool all_answered(const struct cr_strmap *map)
     return true;
 }
 
-/* Refused, a watch by name or label replaces what was as well as it ever will; a wide one would have been for more. */
+/* Refused, a watch by name or label replaces what was as well as it ever will; a shared one would have been for more.
+ */
 static bool is_replaced(const struct cr_secret_group *group)
 {
-    const struct cr_secret_watch *wide = cr_secret_group_wide(group);
-    return (!wide || cr_secret_watch_speaks(wide)) && all_answered(group->named) && all_answered(group->labelled);
+    const struct cr_secret_watch *shared = cr_secret_group_shared(group);
+    return (!shared || cr_secret_watch_is_synced(shared)) && all_answered(group->named) &&
+           all_answered(group->labelled);
 }
 
 struct handover {
@@ -448,10 +452,10 @@ static void check_handover(void *arg, const char *ns, const char *name, struct c
 static bool has_handed_over(const struct cr_secret_watch *watch)
 {
     struct handover handover = {.from = watch, .complete = true};
-    if (cr_secret_watch_speaks(watch))
+    if (cr_secret_watch_is_synced(watch))
         cr_store_visit(cr_informer_store(watch->informer), NULL, check_handover, &handover);
     if (!handover.complete)
-        look_after(watch->group->watches, BURST_MS);
+        schedule_refresh(watch->group->watches, BURST_MS);
     return handover.complete;
 }
 
@@ -475,16 +479,17 @@ static void end_own(struct cr_strmap *map, const struct cr_strmap *wanted, bool 
 
 static void end_wides(struct cr_secret_group *group, struct cr_strvec *held)
 {
-    for (size_t i = 0; i < group->wides_len;) {
-        struct cr_secret_watch *wide = group->wides[i];
-        if (wide->desired || !has_handed_over(wide)) {
+    for (size_t i = 0; i < group->shared_watches_len;) {
+        struct cr_secret_watch *shared = group->shared_watches[i];
+        if (shared->desired || !has_handed_over(shared)) {
             i++;
             continue;
         }
         /* The next one is asked what all others hold: this one is none of them any more. */
-        group->wides_len--;
-        memmove(group->wides + i, group->wides + i + 1, (group->wides_len - i) * sizeof(struct cr_secret_watch *));
-        end(wide, held);
+        group->shared_watches_len--;
+        memmove(group->shared_watches + i, group->shared_watches + i + 1,
+                (group->shared_watches_len - i) * sizeof(struct cr_secret_watch *));
+        end(shared, held);
     }
 }
 
@@ -503,10 +508,10 @@ static void end_replaced(struct cr_secret_group *group)
 
 /* --- all of it --- */
 
-static const char *wide_text(enum cr_wide wide)
+static const char *shared_text(enum cr_shared_scope shared)
 {
-    const char *selector = cr_wide_field_selector(wide);
-    return wide == CR_WIDE_NONE ? "no wide one" : selector ? selector : "all";
+    const char *selector = cr_shared_scope_field_selector(shared);
+    return shared == CR_SHARED_NONE ? "no shared one" : selector ? selector : "all";
 }
 
 static size_t count_held(const struct cr_secret_group *group)
@@ -516,8 +521,8 @@ static size_t count_held(const struct cr_secret_group *group)
         count += cr_store_len(cr_informer_store(((const struct cr_secret_watch *)it.value)->informer));
     for (struct cr_strmap_iter it = {0}; cr_strmap_next(group->labelled, &it);)
         count += cr_store_len(cr_informer_store(((const struct cr_secret_watch *)it.value)->informer));
-    for (size_t i = 0; i < group->wides_len; i++)
-        count += cr_store_len(cr_informer_store(group->wides[i]->informer));
+    for (size_t i = 0; i < group->shared_watches_len; i++)
+        count += cr_store_len(cr_informer_store(group->shared_watches[i]->informer));
     return count;
 }
 
@@ -526,9 +531,10 @@ static void log_scope(struct cr_secret_group *group)
 {
     if (!is_replaced(group))
         return;
-    const struct cr_secret_watch *wide = cr_secret_group_wide(group);
-    cr_autofree char *text = cr_asprintf("%s, %zu by name, %zu by label", wide_text(wide ? wide->wide : CR_WIDE_NONE),
-                                         cr_strmap_len(group->named), cr_strmap_len(group->labelled));
+    const struct cr_secret_watch *shared = cr_secret_group_shared(group);
+    cr_autofree char *text =
+        cr_asprintf("%s, %zu by name, %zu by label", shared_text(shared ? shared->shared : CR_SHARED_NONE),
+                    cr_strmap_len(group->named), cr_strmap_len(group->labelled));
     if (cr_streq(group->logged, text))
         return;
     cr_strset(&group->logged, text);
@@ -544,8 +550,8 @@ static void look(struct cr_secret_watches *watches)
         struct cr_secret_group *group = &watches->groups[i];
         if (!group->begun)
             continue;
-        for (size_t k = 0; group->dropped && k < group->wides_len; k++)
-            drop_leftovers(group->wides[k]);
+        for (size_t k = 0; group->dropped && k < group->shared_watches_len; k++)
+            drop_leftovers(group->shared_watches[k]);
         decide(group);
         end_replaced(group);
         log_scope(group);
@@ -570,7 +576,7 @@ void cr_secret_watches_begin(struct cr_secret_watches *watches, const char *ns)
 
 void cr_secret_watches_update(struct cr_secret_watches *watches)
 {
-    look_after(watches, BURST_MS);
+    schedule_refresh(watches, BURST_MS);
 }
 
 static void group_init(struct cr_secret_group *group, struct cr_secret_watches *watches, const char *ns)
@@ -589,9 +595,9 @@ static void group_dispose(struct cr_secret_group *group)
     cr_strmap_free(group->selectors);
     cr_strmap_free(group->named);
     cr_strmap_free(group->labelled);
-    for (size_t i = 0; i < group->wides_len; i++)
-        watch_free(group->wides[i]);
-    free(group->wides);
+    for (size_t i = 0; i < group->shared_watches_len; i++)
+        watch_free(group->shared_watches[i]);
+    free(group->shared_watches);
     free(group->logged);
     free(group->ns);
 }

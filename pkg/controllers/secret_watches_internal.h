@@ -11,15 +11,15 @@
 
 struct cr_secret_group;
 
-enum cr_secret_watch_kind { CR_SECRET_BY_NAME, CR_SECRET_BY_LABEL, CR_SECRET_WIDE };
+enum cr_secret_watch_kind { CR_SECRET_BY_NAME, CR_SECRET_BY_LABEL, CR_SECRET_SHARED };
 
 struct cr_secret_watch {
     struct cr_secret_group *group;
     enum cr_secret_watch_kind kind;
-    enum cr_wide wide; /* of kind WIDE */
-    char *ns;          /* NULL: all */
-    char *what;        /* the name, or the selector; NULL: wide */
-    uint64_t began;    /* the group's turn: all that was wanted by then is in its list */
+    enum cr_shared_scope shared; /* of kind WIDE */
+    char *ns;                    /* NULL: all */
+    char *what;                  /* the name, or the selector; NULL: shared */
+    uint64_t began;              /* the group's turn: all that was wanted by then is in its list */
     bool desired;
     struct cr_informer *informer; /* the manager's */
 };
@@ -38,10 +38,10 @@ struct cr_secret_group {
     bool dropped;  /* in this turn something was no longer wanted */
     struct cr_strmap *wanted;
     struct cr_strmap *selectors;
-    struct cr_strmap *named;        /* "ns/name" → struct cr_secret_watch, owned */
-    struct cr_strmap *labelled;     /* "ns/selector" → the same */
-    struct cr_secret_watch **wides; /* oldest first: at most the last is desired */
-    size_t wides_len;
+    struct cr_strmap *named;                 /* "ns/name" → struct cr_secret_watch, owned */
+    struct cr_strmap *labelled;              /* "ns/selector" → the same */
+    struct cr_secret_watch **shared_watches; /* oldest first: at most the last is desired */
+    size_t shared_watches_len;
     char *logged; /* what was said last of it */
 };
 
@@ -58,12 +58,12 @@ struct cr_secret_watches {
 
 struct cr_secret_group *cr_secret_group_of(struct cr_secret_watches *watches, const char *ns);
 /* NULL: none is desired. */
-struct cr_secret_watch *cr_secret_group_wide(const struct cr_secret_group *group);
+struct cr_secret_watch *cr_secret_group_shared(const struct cr_secret_group *group);
 /* Newest of what the watches hold, leaving one out (NULL: none); a reference, or NULL. */
 struct cr_packed *cr_secret_group_find(const struct cr_secret_group *group, const struct cr_secret_watch *but,
                                        const char *ns, const char *name);
 /* The first full state is in, and it is not refused. */
-bool cr_secret_watch_speaks(const struct cr_secret_watch *watch);
+bool cr_secret_watch_is_synced(const struct cr_secret_watch *watch);
 bool cr_secret_watch_holds(const struct cr_secret_watch *watch, const char *ns, const char *name);
 /* Whether a selector's watch that stays has it. */
 bool cr_secret_group_selects(const struct cr_secret_group *group, const char *ns, const char *name);

@@ -15,7 +15,7 @@ bool cr_secret_watch_holds(const struct cr_secret_watch *watch, const char *ns, 
     return found != NULL;
 }
 
-bool cr_secret_watch_speaks(const struct cr_secret_watch *watch)
+bool cr_secret_watch_is_synced(const struct cr_secret_watch *watch)
 {
     struct cr_error err = {0};
     return cr_informer_synced(watch->informer) && !cr_informer_refused(watch->informer, &err);
@@ -31,9 +31,10 @@ struct cr_secret_group *cr_secret_group_of(struct cr_secret_watches *watches, co
     return NULL;
 }
 
-struct cr_secret_watch *cr_secret_group_wide(const struct cr_secret_group *group)
+struct cr_secret_watch *cr_secret_group_shared(const struct cr_secret_group *group)
 {
-    struct cr_secret_watch *last = group->wides_len ? group->wides[group->wides_len - 1] : NULL;
+    struct cr_secret_watch *last =
+        group->shared_watches_len ? group->shared_watches[group->shared_watches_len - 1] : NULL;
     return last && last->desired ? last : NULL;
 }
 
@@ -56,9 +57,9 @@ struct cr_packed *cr_secret_group_find(const struct cr_secret_group *group, cons
     const struct cr_secret_watch *named = cr_strmap_get(group->named, key);
     if (named && named != but)
         take_newer(&best, stored(named, ns, name));
-    for (size_t i = 0; i < group->wides_len; i++)
-        if (group->wides[i] != but)
-            take_newer(&best, stored(group->wides[i], ns, name));
+    for (size_t i = 0; i < group->shared_watches_len; i++)
+        if (group->shared_watches[i] != but)
+            take_newer(&best, stored(group->shared_watches[i], ns, name));
     for (struct cr_strmap_iter it = {0}; cr_strmap_next(group->labelled, &it);) {
         const struct cr_secret_watch *labelled = it.value;
         if (labelled != but && cr_streq(labelled->ns, ns))
@@ -72,16 +73,16 @@ bool cr_secret_group_selects(const struct cr_secret_group *group, const char *ns
     for (struct cr_strmap_iter it = {0}; cr_strmap_next(group->labelled, &it);) {
         const struct cr_secret_watch *labelled = it.value;
         if (labelled->desired && cr_strmap_get(group->selectors, it.key) && cr_streq(labelled->ns, ns) &&
-            cr_secret_watch_speaks(labelled) && cr_secret_watch_holds(labelled, ns, name))
+            cr_secret_watch_is_synced(labelled) && cr_secret_watch_holds(labelled, ns, name))
             return true;
     }
     return false;
 }
 
-/* Whether the list of that wide watch had all that was wanted: then what it does not have is not there. */
-static bool had(const struct cr_secret_watch *wide, const struct cr_secret_wanted *wanted)
+/* Whether the list of that shared watch had all that was wanted: then what it does not have is not there. */
+static bool had(const struct cr_secret_watch *shared, const struct cr_secret_wanted *wanted)
 {
-    return wanted && wanted->since <= wide->began;
+    return wanted && wanted->since <= shared->began;
 }
 
 /* --- for any thread --- */
@@ -115,12 +116,12 @@ struct cr_snapshot *cr_secret_watches_get(struct cr_secret_watches *watches, con
 static bool is_covered(const struct cr_secret_group *group, const char *key)
 {
     const struct cr_secret_watch *named = cr_strmap_get(group->named, key);
-    if (named && cr_secret_watch_speaks(named))
+    if (named && cr_secret_watch_is_synced(named))
         return true;
     const struct cr_secret_wanted *wanted = cr_strmap_get(group->wanted, key);
-    for (size_t i = 0; i < group->wides_len; i++)
-        if (group->wides[i]->wide == CR_WIDE_ALL && had(group->wides[i], wanted) &&
-            cr_secret_watch_speaks(group->wides[i]))
+    for (size_t i = 0; i < group->shared_watches_len; i++)
+        if (group->shared_watches[i]->shared == CR_SHARED_ALL && had(group->shared_watches[i], wanted) &&
+            cr_secret_watch_is_synced(group->shared_watches[i]))
             return true;
     return false;
 }
@@ -170,8 +171,8 @@ void cr_secret_watches_visit(struct cr_secret_watches *watches, const char *ns, 
 {
     struct collected all = {.found = cr_strmap_new(unref_packed)};
     const struct cr_secret_group *group = hold(watches, ns);
-    for (size_t i = 0; group && i < group->wides_len; i++)
-        collect_from(group->wides[i], ns, &all);
+    for (size_t i = 0; group && i < group->shared_watches_len; i++)
+        collect_from(group->shared_watches[i], ns, &all);
     for (struct cr_strmap_iter it = {0}; group && cr_strmap_next(group->labelled, &it);)
         collect_from(it.value, ns, &all);
     for (struct cr_strmap_iter it = {0}; group && cr_strmap_next(group->named, &it);)
@@ -185,12 +186,12 @@ void cr_secret_watches_visit(struct cr_secret_watches *watches, const char *ns, 
 static bool knows_selected(const struct cr_secret_group *group, const char *key)
 {
     const struct cr_secret_watch *labelled = cr_strmap_get(group->labelled, key);
-    if (labelled && cr_secret_watch_speaks(labelled))
+    if (labelled && cr_secret_watch_is_synced(labelled))
         return true;
     const struct cr_secret_wanted *wanted = cr_strmap_get(group->selectors, key);
-    for (size_t i = 0; i < group->wides_len; i++)
-        if (group->wides[i]->wide >= CR_WIDE_USUAL && had(group->wides[i], wanted) &&
-            cr_secret_watch_speaks(group->wides[i]))
+    for (size_t i = 0; i < group->shared_watches_len; i++)
+        if (group->shared_watches[i]->shared >= CR_SHARED_USUAL && had(group->shared_watches[i], wanted) &&
+            cr_secret_watch_is_synced(group->shared_watches[i]))
             return true;
     return false;
 }
@@ -206,10 +207,10 @@ bool cr_secret_watches_knows_selected(struct cr_secret_watches *watches, const c
 
 /* --- what may not be seen --- */
 
-static bool refusal_of_wide(const struct cr_secret_group *group, struct cr_error *err)
+static bool refusal_of_shared(const struct cr_secret_group *group, struct cr_error *err)
 {
-    for (size_t i = group->wides_len; i > 0; i--)
-        if (cr_informer_refused(group->wides[i - 1]->informer, err))
+    for (size_t i = group->shared_watches_len; i > 0; i--)
+        if (cr_informer_refused(group->shared_watches[i - 1]->informer, err))
             return true;
     return false;
 }
@@ -219,8 +220,9 @@ static bool is_seen(const struct cr_secret_group *group, const char *key, const 
 {
     if (is_covered(group, key) || cr_secret_group_selects(group, ns, name))
         return true;
-    for (size_t i = 0; i < group->wides_len; i++)
-        if (cr_secret_watch_speaks(group->wides[i]) && cr_secret_watch_holds(group->wides[i], ns, name))
+    for (size_t i = 0; i < group->shared_watches_len; i++)
+        if (cr_secret_watch_is_synced(group->shared_watches[i]) &&
+            cr_secret_watch_holds(group->shared_watches[i], ns, name))
             return true;
     return false;
 }
@@ -233,7 +235,7 @@ bool cr_secret_watches_refused(struct cr_secret_watches *watches, const char *ns
     bool refused = false;
     if (group && !is_seen(group, key, ns, name)) {
         const struct cr_secret_watch *named = cr_strmap_get(group->named, key);
-        refused = (named && cr_informer_refused(named->informer, err)) || refusal_of_wide(group, err);
+        refused = (named && cr_informer_refused(named->informer, err)) || refusal_of_shared(group, err);
     }
     let_go(watches);
     return refused;
@@ -247,7 +249,7 @@ bool cr_secret_watches_refused_selected(struct cr_secret_watches *watches, const
     bool refused = false;
     if (group && !knows_selected(group, key)) {
         const struct cr_secret_watch *labelled = cr_strmap_get(group->labelled, key);
-        refused = labelled ? cr_informer_refused(labelled->informer, err) : refusal_of_wide(group, err);
+        refused = labelled ? cr_informer_refused(labelled->informer, err) : refusal_of_shared(group, err);
     }
     let_go(watches);
     return refused;

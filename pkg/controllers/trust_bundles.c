@@ -13,7 +13,7 @@
 enum { LOOK_MS = 5 * 60 * 1000, REFUSED_LOOK_MS = 10 * 1000 };
 
 /* One policy at one time. */
-struct turn {
+struct publish_context {
     const struct cr_actor *actor;
     const struct cr_gathered *gathered;
     const struct cr_policy *policy; /* in force */
@@ -28,40 +28,40 @@ char *cr_trust_bundles_owner(const struct cr_policy *policy)
     return cr_asprintf(CR_POLICY_KIND "/%s/%s", policy->ns, policy->name);
 }
 
-static void say(const struct turn *turn, bool warning, const char *reason, const char *message)
+static void say(const struct publish_context *context, bool warning, const char *reason, const char *message)
 {
     const struct cr_event event = {.api_version = CR_API_GROUP "/" CR_API_VERSION,
                                    .kind = CR_POLICY_KIND,
-                                   .ns = turn->policy->ns,
-                                   .name = turn->policy->name,
-                                   .uid = turn->policy->uid,
+                                   .ns = context->policy->ns,
+                                   .name = context->policy->name,
+                                   .uid = context->policy->uid,
                                    .warning = warning,
                                    .reason = reason,
                                    .message = message};
-    cr_recorder_emit(turn->actor->recorder, &event);
+    cr_recorder_emit(context->actor->recorder, &event);
 }
 
 /* Nothing is changed, and an Event says why. False, for the caller to return. */
-static bool refuse(struct turn *turn, enum cr_trust_reason reason, const struct cr_trust_about *about)
+static bool refuse(struct publish_context *context, enum cr_trust_reason reason, const struct cr_trust_about *about)
 {
     cr_autofree char *text = cr_trust_problem_text(reason, about);
     cr_autofree char *message = cr_asprintf("spec.trust: %s", text);
-    say(turn, true, "TrustNotPublished", message);
-    if (turn->refused)
+    say(context, true, "TrustNotPublished", message);
+    if (context->refused)
         return false;
-    turn->reason = reason;
-    turn->refused = cr_steal(&message);
+    context->reason = reason;
+    context->refused = cr_steal(&message);
     return false;
 }
 
 /* What time or another try may heal is tried again, the rest is reported. False. */
-static bool fail(struct turn *turn, const struct cr_error *err)
+static bool fail(struct publish_context *context, const struct cr_error *err)
 {
     const struct cr_trust_about about = {.detail = err->text, .component = "trust-domains"};
     if (err->kind == CR_ERR_FORBIDDEN || err->kind == CR_ERR_INVALID)
-        return refuse(turn, err->kind == CR_ERR_FORBIDDEN ? CR_TRUST_FORBIDDEN : CR_TRUST_INVALID, &about);
-    if (turn->failed.kind == CR_ERR_NONE)
-        turn->failed = *err;
+        return refuse(context, err->kind == CR_ERR_FORBIDDEN ? CR_TRUST_FORBIDDEN : CR_TRUST_INVALID, &about);
+    if (context->failed.kind == CR_ERR_NONE)
+        context->failed = *err;
     return false;
 }
 
@@ -79,27 +79,29 @@ static const struct cr_material *settled_of(const struct cr_policy_status *statu
 }
 
 /* What was settled and cannot be read now would lose its CAs. */
-static bool check_secret(struct turn *turn, size_t i)
+static bool check_secret(struct publish_context *context, size_t i)
 {
-    const struct cr_world_secret *seen = &turn->gathered->world.secrets[i];
-    const char *name = turn->policy->secrets[i].name;
-    const struct cr_material *settled = settled_of(&turn->gathered->status, name);
+    const struct cr_world_secret *seen = &context->gathered->world.secrets[i];
+    const char *name = context->policy->secrets[i].name;
+    const struct cr_material *settled = settled_of(&context->gathered->status, name);
     if (seen->material || !settled || !cr_material_has_trust(settled))
         return true;
     cr_autofree char *object = cr_asprintf("Secret %s", name);
-    return refuse(turn, CR_TRUST_SOURCE_UNUSABLE,
+    return refuse(context, CR_TRUST_SOURCE_UNUSABLE,
                   &(struct cr_trust_about){
                       .object = object, .detail = seen->found ? cr_or_empty(seen->problem_text) : "it is not there"});
 }
 
-static bool read_secret(struct turn *turn, const struct cr_policy_secret *names, struct cr_trust_sources *sources)
+static bool read_secret(struct publish_context *context, const struct cr_policy_secret *names,
+                        struct cr_trust_sources *sources)
 {
     struct cr_error err = {0};
     CR_CLEANUP(cr_secret_json)
-    struct cr_json *secret = cr_client_get(turn->actor->client, &cr_res_secrets, turn->policy->ns, names->name, &err);
+    struct cr_json *secret =
+        cr_client_get(context->actor->client, &cr_res_secrets, context->policy->ns, names->name, &err);
     if (!secret) {
         cr_error_wrap(&err, "cannot read Secret %s", names->name);
-        return fail(turn, &err);
+        return fail(context, &err);
     }
     CR_CLEANUP(cr_entry) struct cr_entry trust;
     CR_CLEANUP(cr_entry) struct cr_entry chain;
@@ -109,14 +111,14 @@ static bool read_secret(struct turn *turn, const struct cr_policy_secret *names,
     return true;
 }
 
-static bool read_secrets(struct turn *turn, struct cr_trust_sources *sources)
+static bool read_secrets(struct publish_context *context, struct cr_trust_sources *sources)
 {
-    for (size_t i = 0; i < turn->policy->secrets_len; i++)
-        if (!check_secret(turn, i) ||
-            (turn->gathered->world.secrets[i].material && !read_secret(turn, &turn->policy->secrets[i], sources)))
+    for (size_t i = 0; i < context->policy->secrets_len; i++)
+        if (!check_secret(context, i) || (context->gathered->world.secrets[i].material &&
+                                          !read_secret(context, &context->policy->secrets[i], sources)))
             return false;
     return sources->current.len ||
-           refuse(turn, CR_TRUST_NO_CA,
+           refuse(context, CR_TRUST_NO_CA,
                   &(struct cr_trust_about){
                       .detail = "none of the Secrets has a CA in the key that keys.trust names (ca.crt)"});
 }
@@ -128,29 +130,30 @@ static const struct cr_resource *resource_of(const struct cr_policy_trust_target
     return target->is_secret ? &cr_res_secrets : &cr_res_configmaps;
 }
 
-static bool refuse_target(struct turn *turn, const struct cr_policy_trust_target *target, enum cr_trust_reason reason,
-                          const char *owner)
+static bool refuse_target(struct publish_context *context, const struct cr_policy_trust_target *target,
+                          enum cr_trust_reason reason, const char *owner)
 {
     cr_autofree char *object = cr_asprintf("%s %s", resource_of(target)->kind, target->name);
     return refuse(
-        turn, reason,
-        &(struct cr_trust_about){.object = object, .owner = owner, .wanted = turn->owner, .detail = "this policy"});
+        context, reason,
+        &(struct cr_trust_about){.object = object, .owner = owner, .wanted = context->owner, .detail = "this policy"});
 }
 
-static bool check_owner(struct turn *turn, const struct cr_policy_trust_target *target, const struct cr_json *held)
+static bool check_owner(struct publish_context *context, const struct cr_policy_trust_target *target,
+                        const struct cr_json *held)
 {
     const char *owner = cr_obj_annotation(held, CR_DOMAIN_ANNOTATION);
     if (cr_json_bool_at(held, false, "immutable"))
-        return refuse_target(turn, target, CR_TRUST_IMMUTABLE, owner);
-    return cr_streq(owner, turn->owner) ||
-           refuse_target(turn, target, owner ? CR_TRUST_OTHER_DOMAIN : CR_TRUST_NOT_OURS, owner);
+        return refuse_target(context, target, CR_TRUST_IMMUTABLE, owner);
+    return cr_streq(owner, context->owner) ||
+           refuse_target(context, target, owner ? CR_TRUST_OTHER_DOMAIN : CR_TRUST_NOT_OURS, owner);
 }
 
 /* A selector may bring it among the Secrets: its CAs would be new ones for ever. */
-static bool check_no_source(struct turn *turn, const struct cr_policy_trust_target *target)
+static bool check_no_source(struct publish_context *context, const struct cr_policy_trust_target *target)
 {
-    return !target->is_secret || !cr_policy_secret_of(turn->policy, target->name) ||
-           refuse_target(turn, target, CR_TRUST_TARGET_IS_SOURCE, NULL);
+    return !target->is_secret || !cr_policy_secret_of(context->policy, target->name) ||
+           refuse_target(context, target, CR_TRUST_TARGET_IS_SOURCE, NULL);
 }
 
 static bool is_held(const struct cr_entry *entry, const struct cr_bundle *bundle)
@@ -166,13 +169,13 @@ static void put_config(const struct cr_json *held, struct cr_json *body, const c
         cr_json_set(cr_json_object_in(body, "binaryData"), key, cr_json_new_null());
 }
 
-static struct cr_json *body_of(const struct turn *turn, const struct cr_policy_trust_target *target,
+static struct cr_json *body_of(const struct publish_context *context, const struct cr_policy_trust_target *target,
                                const struct cr_json *held, const struct cr_bundle *bundle)
 {
     struct cr_json *body = cr_json_new_object();
     struct cr_json *metadata = cr_json_object_in(body, "metadata");
     cr_json_set_string(cr_json_object_in(metadata, "labels"), CR_DOMAIN_MANAGED_BY, "certroll");
-    cr_json_set_string(cr_json_object_in(metadata, "annotations"), CR_DOMAIN_ANNOTATION, turn->owner);
+    cr_json_set_string(cr_json_object_in(metadata, "annotations"), CR_DOMAIN_ANNOTATION, context->owner);
     if (target->is_secret)
         cr_entry_put(cr_json_object_in(body, "data"), target->key, bundle->pem, strlen(bundle->pem));
     else
@@ -181,8 +184,8 @@ static struct cr_json *body_of(const struct turn *turn, const struct cr_policy_t
 }
 
 /* What was read is the precondition: created only where there is none, patched only as it was. */
-static bool send(const struct turn *turn, const struct cr_policy_trust_target *target, const struct cr_json *held,
-                 struct cr_json *body, struct cr_error *err)
+static bool send(const struct publish_context *context, const struct cr_policy_trust_target *target,
+                 const struct cr_json *held, struct cr_json *body, struct cr_error *err)
 {
     const struct cr_resource *resource = resource_of(target);
     struct cr_json *metadata = cr_json_object_in(body, "metadata");
@@ -194,16 +197,17 @@ static bool send(const struct turn *turn, const struct cr_policy_trust_target *t
     if (!held) {
         cr_resource_stamp(resource, body);
         cr_json_set_string(metadata, "name", target->name);
-        written = cr_client_create(turn->actor->client, resource, turn->policy->ns, body, err);
+        written = cr_client_create(context->actor->client, resource, context->policy->ns, body, err);
         return written != NULL;
     }
     cr_json_set_string(metadata, "uid", cr_obj_uid(held));
     cr_json_set_string(metadata, "resourceVersion", cr_obj_resource_version(held));
-    written = cr_client_merge_patch(turn->actor->client, resource, turn->policy->ns, target->name, NULL, body, err);
+    written =
+        cr_client_merge_patch(context->actor->client, resource, context->policy->ns, target->name, NULL, body, err);
     return written != NULL;
 }
 
-static void warn_of_gaps(const struct turn *turn, const struct cr_policy_trust_target *target,
+static void warn_of_gaps(const struct publish_context *context, const struct cr_policy_trust_target *target,
                          const struct cr_strvec *gaps)
 {
     if (!gaps->len)
@@ -214,11 +218,11 @@ static void warn_of_gaps(const struct turn *turn, const struct cr_policy_trust_t
                     "verified it so far. Whoever has not read the new bundle refuses it; a TrustDomain publishes trust "
                     "first",
                     names, resource_of(target)->kind, target->name);
-    say(turn, true, "TrustReplaced", message);
+    say(context, true, "TrustReplaced", message);
 }
 
 /* It is published: what the leaves are is not this policy's to say. */
-static void warn_of_issuer(const struct turn *turn, const struct cr_policy_trust_target *target,
+static void warn_of_issuer(const struct publish_context *context, const struct cr_policy_trust_target *target,
                            const struct cr_bundle *bundle, const struct cr_pem_input *previous)
 {
     cr_autofree char *subject = cr_trust_sources_needing(bundle, previous);
@@ -226,34 +230,36 @@ static void warn_of_issuer(const struct turn *turn, const struct cr_policy_trust
         return;
     cr_autofree char *text = cr_trust_problem_text(CR_TRUST_NEEDS_ISSUER, &(struct cr_trust_about){.ca = subject});
     cr_autofree char *message = cr_asprintf("%s %s: %s", resource_of(target)->kind, target->name, text);
-    say(turn, true, cr_trust_reason_name(CR_TRUST_NEEDS_ISSUER), message);
+    say(context, true, cr_trust_reason_name(CR_TRUST_NEEDS_ISSUER), message);
 }
 
-static bool write_target(struct turn *turn, const struct cr_policy_trust_target *target, const struct cr_json *held,
-                         const struct cr_bundle *bundle, const struct cr_pem_input *previous)
+static bool write_target(struct publish_context *context, const struct cr_policy_trust_target *target,
+                         const struct cr_json *held, const struct cr_bundle *bundle,
+                         const struct cr_pem_input *previous)
 {
     struct cr_error err = {0};
-    warn_of_gaps(turn, target, &bundle->gaps);
-    warn_of_issuer(turn, target, bundle, previous);
-    CR_CLEANUP(cr_secret_json) struct cr_json *body = body_of(turn, target, held, bundle);
-    if (!send(turn, target, held, body, &err)) {
+    warn_of_gaps(context, target, &bundle->gaps);
+    warn_of_issuer(context, target, bundle, previous);
+    CR_CLEANUP(cr_secret_json) struct cr_json *body = body_of(context, target, held, bundle);
+    if (!send(context, target, held, body, &err)) {
         cr_error_wrap(&err, "cannot %s %s %s", held ? "patch" : "create", resource_of(target)->kind, target->name);
-        return fail(turn, &err);
+        return fail(context, &err);
     }
     cr_autofree char *message = cr_asprintf("%s %s has %zu CAs now, %zu of them of before", resource_of(target)->kind,
                                             target->name, bundle->len, bundle->previous);
-    say(turn, false, "TrustPublished", message);
+    say(context, false, "TrustPublished", message);
     return true;
 }
 
-static bool read_target(struct turn *turn, const struct cr_policy_trust_target *target, struct cr_json **held)
+static bool read_target(struct publish_context *context, const struct cr_policy_trust_target *target,
+                        struct cr_json **held)
 {
     struct cr_error err = {0};
-    *held = cr_client_get(turn->actor->client, resource_of(target), turn->policy->ns, target->name, &err);
+    *held = cr_client_get(context->actor->client, resource_of(target), context->policy->ns, target->name, &err);
     if (*held || err.kind == CR_ERR_NOT_FOUND)
         return true;
     cr_error_wrap(&err, "cannot read %s %s", resource_of(target)->kind, target->name);
-    return fail(turn, &err);
+    return fail(context, &err);
 }
 
 /* Whether what a Secret holds has not come to all consumers: their pods may show any leaf that was there since. */
@@ -270,43 +276,44 @@ static bool is_moving(const struct cr_gathered *gathered, const struct cr_policy
 }
 
 /* A bundle may always grow; it shrinks only while nothing moves. */
-static size_t retained(const struct turn *turn)
+static size_t retained(const struct publish_context *context)
 {
-    for (size_t i = 0; i < turn->policy->secrets_len; i++)
-        if (is_moving(turn->gathered, &turn->gathered->status, i))
+    for (size_t i = 0; i < context->policy->secrets_len; i++)
+        if (is_moving(context->gathered, &context->gathered->status, i))
             return CR_BUNDLE_CAS_MAX;
-    return (size_t)turn->policy->trust.retain_previous;
+    return (size_t)context->policy->trust.retain_previous;
 }
 
-static bool publish_target(struct turn *turn, const struct cr_policy_trust_target *target,
+static bool publish_target(struct publish_context *context, const struct cr_policy_trust_target *target,
                            const struct cr_trust_sources *sources)
 {
     struct cr_error err = {0};
     CR_CLEANUP(cr_secret_json) struct cr_json *held = NULL;
-    if (!check_no_source(turn, target) || !read_target(turn, target, &held) ||
-        (held && !check_owner(turn, target, held)))
+    if (!check_no_source(context, target) || !read_target(context, target, &held) ||
+        (held && !check_owner(context, target, held)))
         return false;
     CR_CLEANUP(cr_entry) struct cr_entry entry;
     CR_CLEANUP(cr_bundle) struct cr_bundle bundle = {0};
     cr_entry_read(held, target->is_secret, target->key, &entry);
     const struct cr_pem_input previous = cr_entry_pem(&entry);
-    if (!cr_trust_sources_make(sources, &previous, retained(turn), cr_clock_wall_ms(), &bundle, &err)) {
+    if (!cr_trust_sources_make(sources, &previous, retained(context), cr_clock_wall_ms(), &bundle, &err)) {
         cr_error_wrap(&err, "no bundle can be made for %s %s", resource_of(target)->kind, target->name);
         enum cr_trust_reason reason = cr_trust_reason_of_bundle(bundle.proof);
-        return reason ? refuse(turn, reason, &(struct cr_trust_about){.detail = err.text}) : fail(turn, &err);
+        return reason ? refuse(context, reason, &(struct cr_trust_about){.detail = err.text}) : fail(context, &err);
     }
-    if (!is_held(&entry, &bundle) && !write_target(turn, target, held, &bundle, &previous))
+    if (!is_held(&entry, &bundle) && !write_target(context, target, held, &bundle, &previous))
         return false;
-    return bundle.proof == CR_BUNDLE_PROVED || refuse_target(turn, target, CR_TRUST_BUNDLE_TOO_COSTLY, NULL);
+    return bundle.proof == CR_BUNDLE_PROVED || refuse_target(context, target, CR_TRUST_BUNDLE_TOO_COSTLY, NULL);
 }
 
-static void publish(struct turn *turn)
+static void publish(struct publish_context *context)
 {
     CR_CLEANUP(cr_trust_sources) struct cr_trust_sources sources = {0};
-    if (!read_secrets(turn, &sources))
+    if (!read_secrets(context, &sources))
         return;
-    for (size_t i = 0; i < turn->policy->trust.targets_len; i++)
-        (void)publish_target(turn, &turn->policy->trust.targets[i], &sources); /* each, whatever becomes of others */
+    for (size_t i = 0; i < context->policy->trust.targets_len; i++)
+        (void)publish_target(context, &context->policy->trust.targets[i],
+                             &sources); /* each, whatever becomes of others */
 }
 
 /* --- when --- */
@@ -388,19 +395,19 @@ bool cr_trust_bundles_publish(const struct cr_actor *actor, struct cr_gathered *
     *look_again_ms = rest_ms(&note, now);
     if (*look_again_ms)
         return true;
-    struct turn turn = {.actor = actor, .gathered = gathered, .policy = policy};
+    struct publish_context context = {.actor = actor, .gathered = gathered, .policy = policy};
     cr_autofree char *owner = cr_trust_bundles_owner(policy);
-    turn.owner = owner;
-    publish(&turn);
-    cr_autofree char *refused = turn.refused;
-    if (turn.failed.kind != CR_ERR_NONE) {
-        *err = turn.failed;
+    context.owner = owner;
+    publish(&context);
+    cr_autofree char *refused = context.refused;
+    if (context.failed.kind != CR_ERR_NONE) {
+        *err = context.failed;
         return false;
     }
     cr_memory_take_note(actor->memory, key,
                         &(struct cr_note_input){
-                            .at_ms = cr_clock_monotonic_ms(), .reason = turn.reason, .about = now, .text = refused});
-    show_plan(gathered, turn.reason, refused);
-    *look_again_ms = pause_ms(turn.reason);
+                            .at_ms = cr_clock_monotonic_ms(), .reason = context.reason, .about = now, .text = refused});
+    show_plan(gathered, context.reason, refused);
+    *look_again_ms = pause_ms(context.reason);
     return true;
 }

@@ -2,34 +2,34 @@
 
 #include "base/strings.h"
 
-enum { LEAST_SHARE = 5 }; /* of a group, when there are many: a wide watch is no smaller for a namespace of few */
+enum { LEAST_SHARE = 5 }; /* of a group, when there are many: a shared watch is no smaller for a namespace of few */
 
-static bool needs_own(const struct cr_watch_scope_item *item, enum cr_wide wide, bool fresh)
+static bool needs_own(const struct cr_watch_scope_item *item, enum cr_shared_scope shared, bool fresh)
 {
     if (item->selected)
         return false;
-    return wide == CR_WIDE_NONE || item->least > wide || (!fresh && item->passed_over);
+    return shared == CR_SHARED_NONE || item->least > shared || (!fresh && item->passed_over);
 }
 
-/* Watches of their own beside that wide one. fresh: its list is still to come, and has all that is wanted now. */
-static size_t count_own(const struct cr_watch_scope_in *in, enum cr_wide wide, bool fresh)
+/* Watches of their own beside that shared one. fresh: its list is still to come, and has all that is wanted now. */
+static size_t count_own(const struct cr_watch_scope_in *in, enum cr_shared_scope shared, bool fresh)
 {
     size_t count = 0;
     for (size_t i = 0; i < in->len; i++)
-        count += needs_own(&in->items[i], wide, fresh);
+        count += needs_own(&in->items[i], shared, fresh);
     return count;
 }
 
 struct cr_watch_scope cr_watch_scope_decide(const struct cr_watch_scope_in *in)
 {
-    struct cr_watch_scope out = {.wide = CR_WIDE_NONE};
+    struct cr_watch_scope out = {.shared = CR_SHARED_NONE};
     if (in->scope == CR_SECRET_SCOPE_NAMED)
         return out;
     size_t low = in->limit * CR_WATCH_SCOPE_LOW_PERCENT / 100;
-    while (out.wide < CR_WIDE_ALL && count_own(in, out.wide, true) > (out.wide < in->present ? low : in->limit))
-        out.wide++;
+    while (out.shared < CR_SHARED_ALL && count_own(in, out.shared, true) > (out.shared < in->present ? low : in->limit))
+        out.shared++;
     bool passed_over =
-        out.wide != CR_WIDE_NONE && out.wide == in->present && count_own(in, out.wide, false) > in->limit;
+        out.shared != CR_SHARED_NONE && out.shared == in->present && count_own(in, out.shared, false) > in->limit;
     out.anew = passed_over && !in->listing;
     out.later = passed_over && in->listing;
     return out;
@@ -38,7 +38,7 @@ struct cr_watch_scope cr_watch_scope_decide(const struct cr_watch_scope_in *in)
 bool cr_watch_scope_own(const struct cr_watch_scope_in *in, struct cr_watch_scope decided,
                         const struct cr_watch_scope_item *item)
 {
-    return needs_own(item, decided.wide, decided.anew || decided.later || decided.wide != in->present);
+    return needs_own(item, decided.shared, decided.anew || decided.later || decided.shared != in->present);
 }
 
 size_t cr_watch_scope_share(size_t groups)
@@ -47,21 +47,21 @@ size_t cr_watch_scope_share(size_t groups)
     return share < LEAST_SHARE ? LEAST_SHARE : share;
 }
 
-enum cr_wide cr_wide_of_type(const char *type)
+enum cr_shared_scope cr_shared_scope_of_type(const char *type)
 {
     if (cr_streq(type, "kubernetes.io/tls"))
-        return CR_WIDE_TLS;
+        return CR_SHARED_TLS;
     if (cr_streq(type, "kubernetes.io/service-account-token") || cr_streq(type, "helm.sh/release.v1"))
-        return CR_WIDE_ALL;
-    return CR_WIDE_USUAL;
+        return CR_SHARED_ALL;
+    return CR_SHARED_USUAL;
 }
 
-const char *cr_wide_field_selector(enum cr_wide wide)
+const char *cr_shared_scope_field_selector(enum cr_shared_scope shared)
 {
-    switch (wide) {
-    case CR_WIDE_TLS:
+    switch (shared) {
+    case CR_SHARED_TLS:
         return "type=kubernetes.io/tls";
-    case CR_WIDE_USUAL:
+    case CR_SHARED_USUAL:
         return "type!=kubernetes.io/service-account-token,type!=helm.sh/release.v1";
     default:
         return NULL;

@@ -2,7 +2,7 @@
  * namespaces, or one that is watched by itself. Pure.
  *
  * Few Secrets have a watch each, by name (fieldSelector=metadata.name=…), and so has each selector (labelSelector=…).
- * Beyond that one wide watch has most of them, and only what is not in it a watch of its own. */
+ * Beyond that one shared watch has most of them, and only what is not in it a watch of its own. */
 #ifndef CR_CONTROLLERS_WATCH_SCOPE_H
 #define CR_CONTROLLERS_WATCH_SCOPE_H
 
@@ -14,42 +14,42 @@ enum cr_secret_scope {
     CR_SECRET_SCOPE_NAMED, /* by name only, however many: RBAC may then be restricted by resourceNames */
 };
 
-/* The wide watch of a group, each has what the one before has. */
-enum cr_wide {
-    CR_WIDE_NONE,
-    CR_WIDE_TLS,   /* type kubernetes.io/tls */
-    CR_WIDE_USUAL, /* but for tokens of service accounts and Helm's releases: nobody selects those */
-    CR_WIDE_ALL,
+/* The shared watch of a group, each has what the one before has. */
+enum cr_shared_scope {
+    CR_SHARED_NONE,
+    CR_SHARED_TLS,   /* type kubernetes.io/tls */
+    CR_SHARED_USUAL, /* but for tokens of service accounts and Helm's releases: nobody selects those */
+    CR_SHARED_ALL,
 };
-enum { CR_WIDE_COUNT = CR_WIDE_ALL + 1 };
+enum { CR_SHARED_COUNT = CR_SHARED_ALL + 1 };
 
 /* Watches of their own in a group. Each takes one of the 100 streams that an API server gives a connection
- * (--http2-max-streams-per-connection; 90 are used), and a place in its watch cache: beyond some tens one wide watch
+ * (--http2-max-streams-per-connection; 90 are used), and a place in its watch cache: beyond some tens one shared watch
  * costs both sides less, though it brings what nobody wants. */
 enum { CR_WATCH_SCOPE_LIMIT = 50 };
-/* A wide watch is given up for so many, in percent of the limit: or each edit at the limit would list everything. */
+/* A shared watch is given up for so many, in percent of the limit: or each edit at the limit would list everything. */
 enum { CR_WATCH_SCOPE_LOW_PERCENT = 60 };
 
 /* A Secret that is named or remembered, or a selector. */
 struct cr_watch_scope_item {
-    /* The narrowest wide watch that has it, as far as it is known. A selector: USUAL. A Secret of which nothing is
+    /* The narrowest shared watch that has it, as far as it is known. A selector: USUAL. A Secret of which nothing is
      * known is thought to be of type TLS; one that does not exist may come as any: ALL. */
-    enum cr_wide least;
-    bool passed_over; /* it was wanted after the present wide watch had begun its list, and is not in it */
+    enum cr_shared_scope least;
+    bool passed_over; /* it was wanted after the present shared watch had begun its list, and is not in it */
     bool selected;    /* a Secret that the watch of a selector has: needs none of its own */
 };
 
 struct cr_watch_scope_in {
     enum cr_secret_scope scope;
     size_t limit; /* this group's part of CR_WATCH_SCOPE_LIMIT */
-    enum cr_wide present;
+    enum cr_shared_scope present;
     bool listing; /* the present one has not had its whole list yet */
     const struct cr_watch_scope_item *items;
     size_t len;
 };
 
 struct cr_watch_scope {
-    enum cr_wide wide;
+    enum cr_shared_scope shared;
     bool anew; /* beside the present one of this kind, which has passed over too much, another is begun */
     /* It is to be, once the present one has had its list, and what was passed over waits for that: where policies come
      * faster than lists, one would be begun after the other, and none would come to its end. */
@@ -63,9 +63,9 @@ bool cr_watch_scope_own(const struct cr_watch_scope_in *in, struct cr_watch_scop
 /* limit of each of so many groups. */
 size_t cr_watch_scope_share(size_t groups);
 
-/* The narrowest wide watch that has Secrets of this type. */
-enum cr_wide cr_wide_of_type(const char *type);
+/* The narrowest shared watch that has Secrets of this type. */
+enum cr_shared_scope cr_shared_scope_of_type(const char *type);
 /* Its fieldSelector; NULL: none. */
-const char *cr_wide_field_selector(enum cr_wide wide);
+const char *cr_shared_scope_field_selector(enum cr_shared_scope shared);
 
 #endif

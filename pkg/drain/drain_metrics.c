@@ -55,7 +55,7 @@ static const char *result_label(enum cr_drain_result result)
     }
 }
 
-void cr_drain_metrics_tell(struct cr_drain_metrics *drain, const struct cr_drain_progress *progress)
+void cr_drain_metrics_update(struct cr_drain_metrics *drain, const struct cr_drain_progress *progress)
 {
     const double ms_per_s = 1000;
     cr_metric_set(drain->open, NULL, progress->known ? (double)progress->open : NAN);
@@ -67,6 +67,6 @@ void cr_drain_metrics_tell(struct cr_drain_metrics *drain, const struct cr_drain
 
 void cr_drain_metrics_end(struct cr_drain_metrics *drain, const struct cr_drain_progress *last)
 {
-    cr_drain_metrics_tell(drain, last);
+    cr_drain_metrics_update(drain, last);
     cr_metric_add(drain->drains, CR_LABELS(result_label(last->result)), 1);
 }

@@ -20,7 +20,7 @@ void cr_drain_metrics_init(struct cr_drain_metrics *drain, struct cr_metrics *me
 /* A drain begins; before its first progress. */
 void cr_drain_metrics_begin(struct cr_drain_metrics *drain);
 /* Of one drain, by one thread at a time. */
-void cr_drain_metrics_tell(struct cr_drain_metrics *drain, const struct cr_drain_progress *progress);
+void cr_drain_metrics_update(struct cr_drain_metrics *drain, const struct cr_drain_progress *progress);
 /* It is over. */
 void cr_drain_metrics_end(struct cr_drain_metrics *drain, const struct cr_drain_progress *last);
 

@@ -33,7 +33,7 @@ static void keep_progress(void *arg, const struct cr_drain_progress *progress)
     pthread_mutex_lock(&thread->lock);
     thread->progress = *progress;
     pthread_mutex_unlock(&thread->lock);
-    cr_drain_metrics_tell(thread->metrics, progress);
+    cr_drain_metrics_update(thread->metrics, progress);
 }
 
 static void take_notice(void *arg)

@@ -260,7 +260,7 @@ void cr_drain_manager_serve(struct cr_drain_manager *manager, struct cr_http_ser
     cr_http_server_handle(server, "/healthz", health_page, manager);
     cr_http_server_handle(server, "/status", status_page, manager);
     cr_http_server_handle(server, "/metrics", metrics_page, manager);
-    cr_http_server_make_in_turn(server, "/metrics");
+    cr_http_server_make_one_at_a_time(server, "/metrics");
     cr_http_server_handle_waiting(server, "/shutdown", flags->waits_for_file ? ready_page : shutdown_page, manager);
     if (manager->file.path)
         cr_http_server_handle_waiting(server, "/shutdown/ready", ready_page, manager);

@@ -62,7 +62,7 @@ void cr_auth_cancel(struct cr_auth *auth, struct cr_auth_user *user)
     pthread_mutex_unlock(&auth->lock);
 }
 
-void cr_auth_tell_users(struct cr_auth *auth)
+void cr_auth_notify_users(struct cr_auth *auth)
 {
     struct cr_auth_user *user;
     LIST_FOREACH(user, &auth->users, link)
@@ -104,7 +104,7 @@ static void reread(struct cr_auth *auth)
         return;
     cr_log(CR_LOG_INFO, "the CA or the client certificate for the API server changed",
            {"source", auth->config->source});
-    cr_auth_tell_users(auth);
+    cr_auth_notify_users(auth);
 }
 
 /* --- answers --- */

@@ -42,7 +42,7 @@ struct cr_auth {
 };
 
 /* Under the lock. Tells all users that CA or certificate changed. */
-void cr_auth_tell_users(struct cr_auth *auth);
+void cr_auth_notify_users(struct cr_auth *auth);
 /* Under the lock. Says trouble once in the log; NULL: it is over. */
 void cr_auth_note_trouble(const struct cr_auth *auth, char **last, const char *what, const char *trouble);
 

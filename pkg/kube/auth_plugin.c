@@ -55,7 +55,7 @@ static void take_certificate(struct cr_auth *auth, struct cr_exec_credential *fr
     cr_secret_free(config->key_pem);
     config->cert_pem = cr_steal(&fresh->cert_pem);
     config->key_pem = cr_steal(&fresh->key_pem);
-    cr_auth_tell_users(auth);
+    cr_auth_notify_users(auth);
 }
 
 static void take(struct cr_auth *auth, struct cr_exec_credential *fresh)

@@ -35,7 +35,7 @@ struct repeat_key {
 enum { TEXTS = 7 };
 
 /* An Event that is to be sent. */
-struct letter {
+struct unsent {
     int64_t at_ms; /* wall */
     bool warning;
     uint8_t given; /* which of the texts, by bits */
@@ -44,8 +44,8 @@ struct letter {
 };
 
 /* One that waits, as small as can be, since there may be thousands after a burst: they resemble each other. */
-struct envelope {
-    STAILQ_ENTRY(envelope) link;
+struct queued_event {
+    STAILQ_ENTRY(queued_event) link;
     struct cr_model *model; /* a reference: what the texts are deflated by; NULL: by nothing */
     int64_t at_ms;
     uint32_t len;  /* of the texts */
@@ -69,7 +69,7 @@ struct cr_recorder {
     struct sent *sent;    /* the oldest first */
     size_t sent_len;
     size_t sent_cap;
-    STAILQ_HEAD(, envelope) waiting;
+    STAILQ_HEAD(, queued_event) waiting;
     size_t waiting_len;
     struct cr_model *model;        /* the first few of those that wait; NULL: none waits */
     unsigned models;               /* how many */
@@ -77,77 +77,77 @@ struct cr_recorder {
     void *on_waiting_arg;
 };
 
-static struct letter letter_of(const struct cr_event *event)
+static struct unsent unsent_of(const struct cr_event *event)
 {
     cr_autofree char *message = cr_text_clip(cr_or_empty(event->message), MAX_NOTE);
     const char *const texts[TEXTS] = {event->api_version, event->kind,   event->ns, event->name,
                                       event->uid,         event->reason, message};
-    struct letter letter = {.at_ms = cr_clock_wall_ms(), .warning = event->warning};
+    struct unsent unsent = {.at_ms = cr_clock_wall_ms(), .warning = event->warning};
     for (size_t i = 0; i < TEXTS; i++)
-        letter.len += strlen(cr_or_empty(texts[i])) + 1;
-    char *at = letter.texts = cr_malloc(letter.len);
+        unsent.len += strlen(cr_or_empty(texts[i])) + 1;
+    char *at = unsent.texts = cr_malloc(unsent.len);
     for (size_t i = 0; i < TEXTS; i++) {
-        letter.given |= (uint8_t)(texts[i] ? 1u << i : 0);
+        unsent.given |= (uint8_t)(texts[i] ? 1u << i : 0);
         at = stpcpy(at, cr_or_empty(texts[i])) + 1;
     }
-    return letter;
+    return unsent;
 }
 
-static void letter_dispose(struct letter *letter)
+static void unsent_dispose(struct unsent *unsent)
 {
-    free(letter->texts);
+    free(unsent->texts);
 }
-CR_DEFINE_DISPOSE(letter, struct letter, letter_dispose)
+CR_DEFINE_DISPOSE(unsent, struct unsent, unsent_dispose)
 
-/* Borrowed from the letter. */
-static struct cr_event event_of(const struct letter *letter)
+/* Borrowed from the unsent. */
+static struct cr_event event_of(const struct unsent *unsent)
 {
     const char *texts[TEXTS] = {0};
-    const char *at = letter->texts;
+    const char *at = unsent->texts;
     for (size_t i = 0; i < TEXTS; i++, at += strlen(at) + 1)
-        texts[i] = letter->given & (1u << i) ? at : NULL;
+        texts[i] = unsent->given & (1u << i) ? at : NULL;
     return (struct cr_event){.api_version = texts[0],
                              .kind = texts[1],
                              .ns = texts[2],
                              .name = texts[3],
                              .uid = texts[4],
-                             .warning = letter->warning,
+                             .warning = unsent->warning,
                              .reason = texts[5],
                              .message = texts[6]};
 }
 
 /* model: a reference, which is taken; NULL: none. Owned. */
-static struct envelope *put_into_envelope(const struct letter *letter, struct cr_model *model)
+static struct queued_event *pack_event(const struct unsent *unsent, struct cr_model *model)
 {
     size_t size = 0;
-    cr_autofree void *data = cr_model_deflate(model, letter->texts, letter->len, &size);
-    struct envelope *envelope = cr_malloc(sizeof *envelope + size);
-    *envelope = (struct envelope){.model = model,
-                                  .warning = letter->warning,
-                                  .given = letter->given,
-                                  .len = (uint32_t)letter->len,
-                                  .size = (uint32_t)size,
-                                  .at_ms = letter->at_ms};
-    memcpy(envelope->bytes, data, size);
-    return envelope;
+    cr_autofree void *data = cr_model_deflate(model, unsent->texts, unsent->len, &size);
+    struct queued_event *queued = cr_malloc(sizeof *queued + size);
+    *queued = (struct queued_event){.model = model,
+                                    .warning = unsent->warning,
+                                    .given = unsent->given,
+                                    .len = (uint32_t)unsent->len,
+                                    .size = (uint32_t)size,
+                                    .at_ms = unsent->at_ms};
+    memcpy(queued->bytes, data, size);
+    return queued;
 }
 
-static void envelope_free(struct envelope *envelope)
+static void queued_event_free(struct queued_event *queued)
 {
-    if (!envelope)
+    if (!queued)
         return;
-    cr_model_unref(envelope->model);
-    free(envelope);
+    cr_model_unref(queued->model);
+    free(queued);
 }
-CR_DEFINE_CLEANUP(envelope, struct envelope, envelope_free)
+CR_DEFINE_CLEANUP(queued_event, struct queued_event, queued_event_free)
 
-static struct letter take_out(const struct envelope *envelope)
+static struct unsent take_out(const struct queued_event *queued)
 {
-    return (struct letter){.at_ms = envelope->at_ms,
-                           .warning = envelope->warning,
-                           .given = envelope->given,
-                           .len = envelope->len,
-                           .texts = cr_model_inflate(envelope->model, envelope->bytes, envelope->size, envelope->len)};
+    return (struct unsent){.at_ms = queued->at_ms,
+                           .warning = queued->warning,
+                           .given = queued->given,
+                           .len = queued->len,
+                           .texts = cr_model_inflate(queued->model, queued->bytes, queued->size, queued->len)};
 }
 
 struct cr_recorder *cr_recorder_new(struct cr_client *client, const char *component)
@@ -168,9 +168,9 @@ void cr_recorder_free(struct cr_recorder *recorder)
 {
     if (!recorder)
         return;
-    for (struct envelope *envelope; (envelope = STAILQ_FIRST(&recorder->waiting));) {
+    for (struct queued_event *queued; (queued = STAILQ_FIRST(&recorder->waiting));) {
         STAILQ_REMOVE_HEAD(&recorder->waiting, link);
-        envelope_free(envelope);
+        queued_event_free(queued);
     }
     cr_model_unref(recorder->model);
     free(recorder->component);
@@ -182,10 +182,10 @@ void cr_recorder_free(struct cr_recorder *recorder)
 
 /* --- repeats --- */
 
-static struct repeat_key repeat_key(const struct letter *letter)
+static struct repeat_key repeat_key(const struct unsent *unsent)
 {
     char digest[CR_SHA256_HEX];
-    cr_sha256_hex(letter->texts, letter->len, digest);
+    cr_sha256_hex(unsent->texts, unsent->len, digest);
     struct repeat_key key;
     memcpy(key.hex, digest, sizeof key.hex);
     return key;
@@ -315,28 +315,28 @@ static struct cr_json *event_object(const struct cr_recorder *recorder, const st
 
 /* --- sending --- */
 
-static void send(struct cr_recorder *recorder, const struct letter *letter)
+static void send(struct cr_recorder *recorder, const struct unsent *unsent)
 {
     struct cr_error err = {0};
-    const struct cr_event event = event_of(letter);
+    const struct cr_event event = event_of(unsent);
     const char *ns = namespace_of(&event);
-    CR_CLEANUP(cr_json) struct cr_json *object = event_object(recorder, &event, letter->at_ms);
+    CR_CLEANUP(cr_json) struct cr_json *object = event_object(recorder, &event, unsent->at_ms);
     CR_CLEANUP(cr_json)
     struct cr_json *made = cr_client_create(recorder->client, &cr_res_events, ns, object, &err);
     if (made)
         return;
-    const struct repeat_key key = repeat_key(letter);
+    const struct repeat_key key = repeat_key(unsent);
     give_back(recorder, &key);
     cr_log(CR_LOG_WARN, "an Event could not be written", {"namespace", ns}, {"object", event.name},
            {"reason", event.reason}, {"error", err.text});
 }
 
 /* The oldest, owned; NULL: none waits. */
-static struct envelope *take_envelope(struct cr_recorder *recorder, bool *more)
+static struct queued_event *take_queued_event(struct cr_recorder *recorder, bool *more)
 {
     pthread_mutex_lock(&recorder->lock);
-    struct envelope *envelope = STAILQ_FIRST(&recorder->waiting);
-    if (envelope) {
+    struct queued_event *queued = STAILQ_FIRST(&recorder->waiting);
+    if (queued) {
         STAILQ_REMOVE_HEAD(&recorder->waiting, link);
         recorder->waiting_len--;
     }
@@ -347,34 +347,34 @@ static struct envelope *take_envelope(struct cr_recorder *recorder, bool *more)
         recorder->models = 0;
     }
     pthread_mutex_unlock(&recorder->lock);
-    return envelope;
+    return queued;
 }
 
 /* A reference to what those that wait are deflated by. The first ones become it: among them is each kind that one
  * change brings. */
-static struct cr_model *model_for(struct cr_recorder *recorder, const struct letter *letter)
+static struct cr_model *model_for(struct cr_recorder *recorder, const struct unsent *unsent)
 {
     pthread_mutex_lock(&recorder->lock);
     struct cr_model *model = cr_model_ref(recorder->model);
     if (recorder->models < MODELS) {
         cr_model_unref(recorder->model);
-        recorder->model = cr_model_new(model, letter->texts, letter->len);
+        recorder->model = cr_model_new(model, unsent->texts, unsent->len);
         recorder->models++;
     }
     pthread_mutex_unlock(&recorder->lock);
     return model;
 }
 
-static void let_wait(struct cr_recorder *recorder, const struct letter *letter)
+static void let_wait(struct cr_recorder *recorder, const struct unsent *unsent)
 {
-    struct envelope *envelope = put_into_envelope(letter, model_for(recorder, letter));
+    struct queued_event *queued = pack_event(unsent, model_for(recorder, unsent));
     pthread_mutex_lock(&recorder->lock);
-    STAILQ_INSERT_TAIL(&recorder->waiting, envelope, link);
+    STAILQ_INSERT_TAIL(&recorder->waiting, queued, link);
     bool too_many = ++recorder->waiting_len > MAX_WAITING;
     pthread_mutex_unlock(&recorder->lock);
     if (too_many) {
         bool more = false;
-        envelope_free(take_envelope(recorder, &more));
+        queued_event_free(take_queued_event(recorder, &more));
     }
     recorder->on_waiting(recorder->on_waiting_arg);
 }
@@ -388,10 +388,10 @@ void cr_recorder_defer(struct cr_recorder *recorder, void (*on_waiting)(void *ar
 bool cr_recorder_send(struct cr_recorder *recorder)
 {
     bool more = false;
-    CR_CLEANUP(envelope) struct envelope *envelope = take_envelope(recorder, &more);
-    if (envelope) {
-        CR_CLEANUP(letter) struct letter letter = take_out(envelope);
-        send(recorder, &letter);
+    CR_CLEANUP(queued_event) struct queued_event *queued = take_queued_event(recorder, &more);
+    if (queued) {
+        CR_CLEANUP(unsent) struct unsent unsent = take_out(queued);
+        send(recorder, &unsent);
     }
     return more;
 }
@@ -400,12 +400,12 @@ void cr_recorder_emit(struct cr_recorder *recorder, const struct cr_event *event
 {
     if (!recorder || !event->name)
         return;
-    CR_CLEANUP(letter) struct letter letter = letter_of(event);
-    const struct repeat_key key = repeat_key(&letter);
+    CR_CLEANUP(unsent) struct unsent unsent = unsent_of(event);
+    const struct repeat_key key = repeat_key(&unsent);
     if (!claim(recorder, &key))
         return;
     if (recorder->on_waiting)
-        let_wait(recorder, &letter);
+        let_wait(recorder, &unsent);
     else
-        send(recorder, &letter);
+        send(recorder, &unsent);
 }

@@ -127,7 +127,7 @@ void cr_process_metrics_free(struct cr_process_metrics *process)
     free(process);
 }
 
-void cr_metrics_tell_build(struct cr_metrics *metrics)
+void cr_metrics_set_build_info(struct cr_metrics *metrics)
 {
     struct cr_metric *build = cr_metrics_gauge(metrics, "certroll_build_info", "Which program this is; always 1.",
                                                CR_LABELS("version", "arch"));

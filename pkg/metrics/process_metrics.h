@@ -16,6 +16,6 @@ void cr_process_metrics_free(struct cr_process_metrics *process);
 CR_DEFINE_CLEANUP(cr_process_metrics, struct cr_process_metrics, cr_process_metrics_free)
 
 /* certroll_build_info: which program this is. */
-void cr_metrics_tell_build(struct cr_metrics *metrics);
+void cr_metrics_set_build_info(struct cr_metrics *metrics);
 
 #endif

@@ -9,14 +9,14 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "net/http_internal.h"
-#include "net/http_line.h"
+#include "net/http_client_connection.h"
 #include "net/http_memory.h"
 
 enum { KEEP_MS = 60 * 1000 /* an idle connection; kube-apiserver closes it after 90 s */ };
 
 struct slot {
     SLIST_ENTRY(slot) link; /* while no thread has it */
-    struct cr_http_line *line;
+    struct cr_http_client_connection *line;
     int64_t used_ms; /* when it was given back */
 };
 SLIST_HEAD(slots, slot);
@@ -54,7 +54,7 @@ static void hang_up(struct slots *slots)
     struct slot *slot = NULL;
     while ((slot = SLIST_FIRST(slots))) {
         SLIST_REMOVE_HEAD(slots, link);
-        cr_http_line_free(slot->line);
+        cr_http_client_connection_free(slot->line);
         free(slot);
     }
 }
@@ -128,7 +128,7 @@ void cr_http_requests_cancel(struct cr_http_requests *requests)
 static struct slot *slot_new(const struct cr_http_requests *requests, struct cr_http_identity *identity)
 {
     struct slot *slot = cr_new(struct slot);
-    slot->line = cr_http_line_new(requests->user_agent, identity, requests->wake_fd);
+    slot->line = cr_http_client_connection_new(requests->user_agent, identity, requests->wake_fd);
     return slot;
 }
 
@@ -152,7 +152,8 @@ static void give_back(struct cr_http_requests *requests, struct slot *slot)
 {
     slot->used_ms = cr_clock_monotonic_ms();
     pthread_mutex_lock(&requests->lock);
-    bool keep = cr_http_line_identity(slot->line) == requests->identity && cr_http_line_is_open(slot->line);
+    bool keep = cr_http_client_connection_identity(slot->line) == requests->identity &&
+                cr_http_client_connection_is_open(slot->line);
     SLIST_INSERT_HEAD(keep ? &requests->idle : &requests->unused, slot, link);
     if (keep)
         retire_old(requests);
@@ -168,7 +169,7 @@ bool cr_http_do(struct cr_http_requests *requests, const struct cr_http_request 
     struct slot *slot = take(requests);
     if (!slot)
         return cr_error_set(err, CR_ERR_CANCELLED, "shutting down");
-    bool ok = cr_http_line_do(slot->line, request, response, err);
+    bool ok = cr_http_client_connection_do(slot->line, request, response, err);
     give_back(requests, slot);
     return ok;
 }

@@ -41,7 +41,7 @@ static int result_of(struct cr_probe_conn *probe, int n)
 }
 
 /* A few records at a time: who sends without end must not keep us from looking at the clock. */
-bool cr_probe_ask_hear(struct cr_probe_conn *probe)
+bool cr_probe_ask_receive(struct cr_probe_conn *probe)
 {
     enum { READS = 16 };
     struct cr_probe_ask *ask = probe->ask;
@@ -76,5 +76,5 @@ bool cr_probe_ask_step(struct cr_probe_conn *probe)
         ask->sent += (size_t)n;
     }
     probe->wants = POLLIN;
-    return cr_probe_ask_hear(probe);
+    return cr_probe_ask_receive(probe);
 }

@@ -66,8 +66,8 @@ static void close_probe(struct cr_probe_conn *probe)
 {
     SSL_free(probe->ssl);
     probe->ssl = NULL;
-    free(probe->talk);
-    probe->talk = NULL;
+    free(probe->exchange);
+    probe->exchange = NULL;
     free(probe->ask);
     probe->ask = NULL;
     if (probe->wire.fd >= 0)
@@ -123,8 +123,8 @@ static void linger(struct cr_probe_conn *probe)
 /* MySQL answers a log-in only to whom TLS has let in. */
 static void part(struct cr_probe_conn *probe, int64_t now)
 {
-    bool more = cr_probe_talk_end(probe);
-    if (probe->talk->in_len && probe->result->consent == CR_PROBE_SILENT)
+    bool more = cr_probe_exchange_end(probe);
+    if (probe->exchange->in_len && probe->result->consent == CR_PROBE_SILENT)
         probe->result->consent = CR_PROBE_ACCEPTED;
     if (!more)
         begin_linger(probe, now);
@@ -142,7 +142,7 @@ static void end_listen(struct cr_probe_conn *probe, int64_t now)
 }
 
 /* True: there is nothing more to learn. Reading makes OpenSSL see tickets and alerts; data is thrown away. */
-static bool heard(struct cr_probe_conn *probe)
+static bool receive(struct cr_probe_conn *probe)
 {
     char ignored[512];
     ERR_clear_error();
@@ -172,7 +172,7 @@ static void begin_ask(struct cr_probe_conn *probe, int64_t now)
 
 static void listen_on(struct cr_probe_conn *probe, int64_t now)
 {
-    if (probe->ask ? cr_probe_ask_hear(probe) : heard(probe))
+    if (probe->ask ? cr_probe_ask_receive(probe) : receive(probe))
         end_listen(probe, now);
 }
 
@@ -359,9 +359,9 @@ static void greet(struct cr_probe_conn *probe, SSL_CTX *ctx, int64_t now)
 {
     char words[CR_GREETING_WORDS];
     const struct cr_probe_wire *wire = &probe->wire;
-    enum cr_greeting verdict = cr_probe_talk_ask(probe, words);
+    enum cr_greeting verdict = cr_probe_exchange_ask(probe, words);
     bool broken = wire->closed || wire->error;
-    if (broken && (!probe->talk->in_len || verdict == CR_GREETING_MORE)) {
+    if (broken && (!probe->exchange->in_len || verdict == CR_GREETING_MORE)) {
         if (wire->error)
             fail_errno(probe, "the connection broke before TLS", wire->error);
         else
@@ -396,7 +396,7 @@ static void finish_connect(struct cr_probe_conn *probe, SSL_CTX *ctx, int64_t no
         begin_tls(probe, ctx, now);
         return;
     }
-    probe->talk = cr_new(struct cr_probe_talk);
+    probe->exchange = cr_new(struct cr_probe_exchange);
     probe->step = CR_PROBE_GREETING;
     greet(probe, ctx, now);
 }

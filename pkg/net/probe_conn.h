@@ -24,7 +24,7 @@ enum cr_probe_step {
 };
 
 /* Bytes of a database's protocol, in the clear or inside of TLS. */
-struct cr_probe_talk {
+struct cr_probe_exchange {
     unsigned char in[CR_GREETING_MAX];
     size_t in_len;
     unsigned char out[CR_GREETING_REQUEST];
@@ -43,15 +43,15 @@ struct cr_probe_conn {
     struct cr_probe_result *result;       /* borrowed; complete when ended */
     struct cr_probe_wire wire;
     SSL *ssl;
-    struct cr_probe_talk *talk;     /* owned; databases only */
-    struct cr_probe_ask *ask;       /* owned; with a request only */
-    bool client_asked;              /* the server asked for a certificate, and there was one to present */
-    bool proved;                    /* that the server has the key of result->leaf, see tls_probe.h */
-    bool decoded;                   /* OpenSSL has decoded the server's certificates */
-    char limit[CR_TLS_LIMIT_WORDS]; /* why the handshake was given up; "" */
-    short wants;                    /* POLLIN, POLLOUT */
-    int64_t deadline_ms;            /* of this step */
-    int64_t end_ms;                 /* of all */
+    struct cr_probe_exchange *exchange; /* owned; databases only */
+    struct cr_probe_ask *ask;           /* owned; with a request only */
+    bool client_asked;                  /* the server asked for a certificate, and there was one to present */
+    bool proved;                        /* that the server has the key of result->leaf, see tls_probe.h */
+    bool decoded;                       /* OpenSSL has decoded the server's certificates */
+    char limit[CR_TLS_LIMIT_WORDS];     /* why the handshake was given up; "" */
+    short wants;                        /* POLLIN, POLLOUT */
+    int64_t deadline_ms;                /* of this step */
+    int64_t end_ms;                     /* of all */
 };
 
 /* What has come when its own time is over is still looked at, but nothing any more at round_end_ms. May end at once.
@@ -71,16 +71,16 @@ SSL_CTX *cr_probe_context_new(void);
 /* A client's session on the probe's wire; false when OpenSSL cannot be used. */
 bool cr_probe_tls_begin(struct cr_probe_conn *probe, SSL_CTX *ctx);
 
-/* probe_talk.c: one step further in what is said before TLS. */
-enum cr_greeting cr_probe_talk_ask(struct cr_probe_conn *probe, char words[CR_GREETING_WORDS]);
+/* probe_exchange.c: one step further in what is said before TLS. */
+enum cr_greeting cr_probe_exchange_ask(struct cr_probe_conn *probe, char words[CR_GREETING_WORDS]);
 /* And in what is said to end it, inside of TLS when there is a session. False: it is over. */
-bool cr_probe_talk_end(struct cr_probe_conn *probe);
+bool cr_probe_exchange_end(struct cr_probe_conn *probe);
 
 /* probe_ask.c: whether there is something to ask once the handshake is done. */
 bool cr_probe_ask_wanted(const struct cr_probe_conn *probe);
 void cr_probe_ask_begin(struct cr_probe_conn *probe);
 /* Reads what comes. True: nothing more will. */
-bool cr_probe_ask_hear(struct cr_probe_conn *probe);
+bool cr_probe_ask_receive(struct cr_probe_conn *probe);
 bool cr_probe_ask_is_answered(const struct cr_probe_conn *probe);
 /* Sends the request and reads the answer. True: it is over. */
 bool cr_probe_ask_step(struct cr_probe_conn *probe);

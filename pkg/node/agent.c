@@ -121,7 +121,7 @@ static void on_report_changed(void *arg, const struct cr_change *change)
 {
     struct cr_node_agent *agent = arg;
     int64_t generation = change->after ? cr_obj_generation(change->after->json) : 0;
-    if (atomic_exchange(&agent->heard_generation, generation) != generation)
+    if (atomic_exchange(&agent->seen_generation, generation) != generation)
         cr_queue_add(agent->queue, KEY);
 }
 

@@ -25,7 +25,7 @@ static void tell_lost(const struct cr_node_agent *agent, const char *what, const
            {"for", what}, {"error", err->text});
 }
 
-void cr_node_agent_heard(struct cr_node_agent *agent, const char *what, bool answered, const struct cr_error *err)
+void cr_node_agent_note_answer(struct cr_node_agent *agent, const char *what, bool answered, const struct cr_error *err)
 {
     int64_t now_ms = cr_clock_monotonic_ms();
     if (answered) {
@@ -92,7 +92,7 @@ bool cr_node_agent_refresh(struct cr_node_agent *agent)
 {
     struct cr_error err = {0};
     struct cr_json *object = cr_client_get(agent->client, &cr_res_node_reports, NULL, agent->options.node, &err);
-    cr_node_agent_heard(agent, "report", object || is_answer(&err), &err);
+    cr_node_agent_note_answer(agent, "report", object || is_answer(&err), &err);
     if (object)
         know(agent, object);
     else if (err.kind == CR_ERR_NOT_FOUND)
@@ -109,7 +109,7 @@ static void ask_node(struct cr_node_agent *agent, const char *kubelet_process)
     struct cr_json *node = cr_client_get(agent->client, &cr_res_nodes, NULL, agent->options.node, &err);
     if (!node && err.kind == CR_ERR_NOT_FOUND)
         cr_error_wrap(&err, "there is no Node of this name (--node-name)");
-    cr_node_agent_heard(agent, "node", node != NULL, &err);
+    cr_node_agent_note_answer(agent, "node", node != NULL, &err);
     if (!node)
         return;
     cr_strset(&agent->node_uid, cr_obj_uid(node));
@@ -138,7 +138,7 @@ static void create(struct cr_node_agent *agent)
     struct cr_error err = {0};
     CR_CLEANUP(cr_json) struct cr_json *object = new_report(agent);
     struct cr_json *made = cr_client_create(agent->client, &cr_res_node_reports, NULL, object, &err);
-    cr_node_agent_heard(agent, "report", made || is_answer(&err), &err);
+    cr_node_agent_note_answer(agent, "report", made || is_answer(&err), &err);
     if (!made)
         return;
     cr_log(CR_LOG_INFO, "the node's report is made", {"node", agent->options.node});
@@ -186,7 +186,7 @@ static bool patch(struct cr_node_agent *agent, const struct cr_json *status, con
     cr_json_set(body, "status", cr_json_copy(status));
     struct cr_json *made =
         cr_client_merge_patch(agent->client, &cr_res_node_reports, NULL, agent->options.node, "status", body, &err);
-    cr_node_agent_heard(agent, "status", made || is_answer(&err), &err);
+    cr_node_agent_note_answer(agent, "status", made || is_answer(&err), &err);
     if (made)
         know(agent, made);
     else if (is_answer(&err))

@@ -21,9 +21,9 @@ struct cr_node_agent {
         *client; /* with a short time-out; nothing waits long, since what is restarted may be who answers */
     struct cr_node_lease *lease;
     struct cr_file_watcher *watcher;
-    struct cr_informer *informer;  /* the manager's */
-    struct cr_queue *queue;        /* likewise */
-    atomic_llong heard_generation; /* of the report, by the informer */
+    struct cr_informer *informer; /* the manager's */
+    struct cr_queue *queue;       /* likewise */
+    atomic_llong seen_generation; /* of the report, by the informer */
     struct cr_contact contact;
 
     char *node_uid, *kubelet_version; /* of the Node; NULL: not asked yet */
@@ -45,7 +45,8 @@ struct cr_node_agent {
 /* Whether a request may be made now. */
 bool cr_node_agent_may_ask(const struct cr_node_agent *agent);
 /* Takes in what a request came to; what: "report" */
-void cr_node_agent_heard(struct cr_node_agent *agent, const char *what, bool answered, const struct cr_error *err);
+void cr_node_agent_note_answer(struct cr_node_agent *agent, const char *what, bool answered,
+                               const struct cr_error *err);
 /* What the informer has, when that is newer; makes the report when there is none; asks for the Node. */
 void cr_node_agent_learn(struct cr_node_agent *agent, const char *kubelet_process);
 /* The report as it is at this moment, not from a cache. */

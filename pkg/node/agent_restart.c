@@ -110,7 +110,7 @@ static bool acquire_lease(struct cr_node_agent *agent)
     if (!cr_node_agent_may_ask(agent))
         return false;
     bool ours = cr_node_lease_acquire(agent->lease, &err);
-    cr_node_agent_heard(agent, "turn", ours || err.kind == CR_ERR_CONFLICT, &err);
+    cr_node_agent_note_answer(agent, "turn", ours || err.kind == CR_ERR_CONFLICT, &err);
     if (!ours && agent->report.act.phase == CR_NODE_ACT_WAITING)
         cr_strset(&agent->report.act.message, err.text);
     return ours;
@@ -198,7 +198,7 @@ static bool release_lease(struct cr_node_agent *agent)
     if (!cr_node_agent_may_ask(agent))
         return false;
     bool gone = cr_node_lease_release(agent->lease, &err);
-    cr_node_agent_heard(agent, "turn", gone, &err);
+    cr_node_agent_note_answer(agent, "turn", gone, &err);
     return false;
 }
 
@@ -241,7 +241,7 @@ static void renew_lease(struct cr_node_agent *agent)
     if (!cr_node_act_is_under_way(&agent->report.act) || !cr_node_agent_may_ask(agent))
         return;
     bool ours = cr_node_lease_acquire(agent->lease, &err);
-    cr_node_agent_heard(agent, "turn", ours || err.kind == CR_ERR_CONFLICT, &err);
+    cr_node_agent_note_answer(agent, "turn", ours || err.kind == CR_ERR_CONFLICT, &err);
 }
 
 void cr_node_agent_obey(struct cr_node_agent *agent, const struct cr_node_survey *survey)

@@ -266,7 +266,7 @@ static void look_first(struct cr_delivery *d, const struct cr_proof *proof, stru
     }
 }
 
-static void look_after(struct cr_delivery *d, const struct cr_proof *proof, struct cr_delivery_now now)
+static void follow_up(struct cr_delivery *d, const struct cr_proof *proof, struct cr_delivery_now now)
 {
     if (proof->verdict == CR_PROOF_NONE)
         deliver(d, now);
@@ -289,6 +289,6 @@ void cr_delivery_look(struct cr_delivery *d, const struct cr_proof *proof, struc
     } else if (d->phase == CR_PHASE_LOOK) {
         look_first(d, proof, now);
     } else {
-        look_after(d, proof, now);
+        follow_up(d, proof, now);
     }
 }

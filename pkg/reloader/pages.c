@@ -97,8 +97,8 @@ void cr_pages_serve(struct cr_pages *pages, struct cr_http_server *server)
 {
     cr_http_server_handle(server, "/status", serve_status, pages);
     cr_http_server_handle(server, "/metrics", serve_metrics, pages);
-    cr_http_server_make_in_turn(server, "/status");
-    cr_http_server_make_in_turn(server, "/metrics");
+    cr_http_server_make_one_at_a_time(server, "/status");
+    cr_http_server_make_one_at_a_time(server, "/metrics");
 }
 
 void cr_pages_serve_health(struct cr_pages *pages, struct cr_http_server *server)

@@ -9,7 +9,7 @@ enum { LEAVES_MAX = 256 };
 static bool is_complete(const struct cp_ctx *ctx)
 {
     for (size_t i = 0; i < ctx->nodes_len; i++)
-        if (!cr_cp_speaks(&ctx->nodes[i]) || ctx->nodes[i].report->troubles.len ||
+        if (!cr_cp_reports(&ctx->nodes[i]) || ctx->nodes[i].report->troubles.len ||
             !ctx->nodes[i].report->components_len)
             return false;
     return ctx->nodes_len > 0;
@@ -67,7 +67,7 @@ static void add_signer(struct cp_authority *authority, const struct cp_row *row)
 
 static void add_rows(struct cp_ctx *ctx, const struct cp_node *node)
 {
-    for (size_t i = 0; i < node->rows_len && cr_cp_speaks(node); i++) {
+    for (size_t i = 0; i < node->rows_len && cr_cp_reports(node); i++) {
         const struct cp_row *row = &node->rows[i];
         if (row->pki >= CP_PKIS)
             continue;
@@ -118,7 +118,7 @@ static bool are_younger(const struct cp_ctx *ctx, int64_t since_ms)
     for (size_t i = 0; i < ctx->nodes_len; i++) {
         const struct cp_node *node = &ctx->nodes[i];
         const struct cr_node_component *kubelet =
-            cr_cp_speaks(node) ? cr_node_report_component(node->report, "kubelet") : NULL;
+            cr_cp_reports(node) ? cr_node_report_component(node->report, "kubelet") : NULL;
         if (!kubelet || kubelet->started_ms <= since_ms)
             return false;
     }

@@ -131,7 +131,7 @@ static const char *one_that_counts_no_tokens(const struct cp_ctx *ctx)
     if (!one || !(ctx->keys.known & ~one))
         return NULL;
     for (size_t i = 0; i < ctx->nodes_len; i++)
-        if (cr_cp_speaks(&ctx->nodes[i]) && !ctx->nodes[i].report->tokens_known)
+        if (cr_cp_reports(&ctx->nodes[i]) && !ctx->nodes[i].report->tokens_known)
             return ctx->nodes[i].name;
     return NULL;
 }

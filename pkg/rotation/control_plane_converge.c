@@ -147,7 +147,7 @@ static void count_components(struct cp_ctx *ctx)
 
 static void await(struct cp_ctx *ctx, const struct cp_node *node)
 {
-    for (size_t i = 0; i < node->rows_len && cr_cp_speaks(node); i++) {
+    for (size_t i = 0; i < node->rows_len && cr_cp_reports(node); i++) {
         const struct cp_row *row = &node->rows[i];
         if (row->file->loaded != CR_NODE_LOADED_SOON)
             continue;

@@ -27,7 +27,7 @@ struct tally {
 
 static bool serves(const struct cp_node *node, const struct cr_node_component *component)
 {
-    return cr_cp_speaks(node) && component->running && component->health == CR_NODE_HEALTH_SERVING;
+    return cr_cp_reports(node) && component->running && component->health == CR_NODE_HEALTH_SERVING;
 }
 
 /* Beside one on a labelled node only those of such nodes are relied on: any agent can say that it has a member. */

@@ -64,7 +64,7 @@ static char *young(struct cp_ctx *ctx, const struct cp_node *node)
 static char *silent(const struct cp_ctx *ctx)
 {
     for (size_t i = 0; i < ctx->nodes_len; i++)
-        if (ctx->nodes[i].control && !cr_cp_speaks(&ctx->nodes[i]))
+        if (ctx->nodes[i].control && !cr_cp_reports(&ctx->nodes[i]))
             return cr_asprintf("the agent of %s, which has a part of the control plane, %s", ctx->nodes[i].name,
                                ctx->nodes[i].silent ? "is silent" : "has never reported");
     return NULL;
@@ -79,7 +79,7 @@ void cr_cp_find_hold(struct cp_ctx *ctx)
     if (!ctx->hold)
         ctx->hold = silent(ctx);
     for (size_t i = 0; i < ctx->nodes_len; i++) {
-        if (!cr_cp_speaks(&ctx->nodes[i]))
+        if (!cr_cp_reports(&ctx->nodes[i]))
             continue;
         add_bad(ctx, i);
         if (!ctx->hold)

@@ -68,7 +68,7 @@ struct cp_node {
     struct cp_row *rows;
     size_t rows_len;
 };
-static inline bool cr_cp_speaks(const struct cp_node *node)
+static inline bool cr_cp_reports(const struct cp_node *node)
 {
     return node->report && !node->silent;
 }

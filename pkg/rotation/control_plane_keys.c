@@ -76,7 +76,7 @@ static void count_token(struct cp_ctx *ctx, const char *key)
 
 static void count_tokens(struct cp_ctx *ctx, const struct cp_node *node)
 {
-    if (!cr_cp_speaks(node) || !node->report->tokens_known) {
+    if (!cr_cp_reports(node) || !node->report->tokens_known) {
         ctx->keys.tokens_complete = false;
         return;
     }

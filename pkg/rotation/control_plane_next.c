@@ -177,7 +177,7 @@ void cr_cp_candidates(struct cp_ctx *ctx)
 {
     cr_cp_find_unusable_signing_file(ctx);
     for (size_t i = 0; i < ctx->nodes_len; i++)
-        if (cr_cp_speaks(&ctx->nodes[i]))
+        if (cr_cp_reports(&ctx->nodes[i]))
             add_of(ctx, i);
     sort(ctx);
     for (size_t i = 0; i < ctx->candidates_len; i++) {

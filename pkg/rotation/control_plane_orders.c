@@ -61,7 +61,7 @@ static bool still_failed(struct cp_ctx *ctx)
     char state[40];
     if (!status->failed_token || !node)
         return false;
-    const struct cr_node_component *component = cr_cp_speaks(node) && status->failed_component
+    const struct cr_node_component *component = cr_cp_reports(node) && status->failed_component
                                                     ? cr_node_report_component(node->report, status->failed_component)
                                                     : NULL;
     if (!component)
@@ -202,7 +202,7 @@ static void follow(struct cp_ctx *ctx)
         return;
     }
     ctx->out = true;
-    if (!cr_cp_speaks(node))
+    if (!cr_cp_reports(node))
         ctx->phase = "is ordered, and its agent is silent";
     else if (cr_streq(node->report->act.token, status->restarting_token) && has_begun(&node->report->act))
         ctx->phase =

@@ -26,7 +26,7 @@ static void find_root(struct cp_ctx *ctx)
             if (!cr_streq(row->file->parameter, "--root-ca-file") || row->use != CP_USE_TRUST)
                 continue;
             same = same && (!ctx->root_named || row->prints == ctx->root);
-            loaded = loaded && row->sure && !row->file->more && cr_cp_speaks(&ctx->nodes[i]);
+            loaded = loaded && row->sure && !row->file->more && cr_cp_reports(&ctx->nodes[i]);
             ctx->root = row->prints;
             ctx->root_named = true;
         }

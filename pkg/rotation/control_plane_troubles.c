@@ -29,7 +29,7 @@ static void say_overdue(struct cp_ctx *ctx)
     if (!ctx->overdue)
         return;
     const struct cp_node *node = cr_cp_node(ctx, status->restarting_node);
-    bool silent = node && !cr_cp_speaks(node);
+    bool silent = node && !cr_cp_reports(node);
     cr_cp_line(&ctx->degraded, "the restart of %s of %s is not over after spec.restart.deadline%s",
                cr_or_empty(status->restarting_component), cr_or_empty(status->restarting_node),
                silent ? ", and its agent is silent: nobody else is restarted till it is back, or the node is deleted"
@@ -78,7 +78,7 @@ static void say_node(struct cp_ctx *ctx, const struct cp_node *node)
 {
     if (node->silent)
         cr_cp_line(&ctx->degraded, "the agent of %s is silent", node->name);
-    if (!cr_cp_speaks(node))
+    if (!cr_cp_reports(node))
         return;
     say_act(ctx, node);
     for (size_t i = 0; i < node->report->troubles.len; i++)
@@ -109,7 +109,7 @@ static char *who_lacks(const struct cp_ctx *ctx, enum cp_pki pki, uint64_t pendi
     const char *first = cr_cp_first(&ctx->sets[pki], pending);
     uint64_t bit = first ? cr_cp_bits_of_text(&ctx->sets[pki], first) : 0;
     for (size_t i = 0; bit && i < ctx->nodes_len; i++)
-        for (size_t k = 0; k < ctx->nodes[i].rows_len && cr_cp_speaks(&ctx->nodes[i]); k++) {
+        for (size_t k = 0; k < ctx->nodes[i].rows_len && cr_cp_reports(&ctx->nodes[i]); k++) {
             char *text = lacks(ctx, pki, bit, &ctx->nodes[i], &ctx->nodes[i].rows[k]);
             if (text)
                 return text;

@@ -240,7 +240,7 @@ static void stand(struct domain_ctx *ctx)
     set_stage(ctx, CR_STAGE_SWITCHING, true);
 }
 
-static void rest(struct domain_ctx *ctx)
+static void set_idle(struct domain_ctx *ctx)
 {
     if (*ctx->plan->status.rotation) {
         if (before(ctx) != CR_STAGE_RETIRING)
@@ -263,7 +263,7 @@ void cr_domain_plan_stage(struct domain_ctx *ctx)
         return;
     }
     if (stage == CR_STAGE_IDLE || (!*ctx->plan->status.rotation && !ctx->has_next && ctx->plan->delete_staging)) {
-        rest(ctx);
+        set_idle(ctx);
         return;
     }
     name_rotation(ctx);

@@ -179,7 +179,7 @@ static bool known_from_annotations_only(const struct cr_secret_status *secret)
 }
 
 /* A workload that came after the change was born with the new material. */
-static bool born_after(const struct plan_consumer *consumer, int64_t since_ms)
+static bool created_after(const struct plan_consumer *consumer, int64_t since_ms)
 {
     const char *text = cr_json_string_at(consumer->world->workload, "metadata", "creationTimestamp");
     int64_t created_ms = 0;
@@ -226,7 +226,7 @@ static unsigned restarted_for(const char *value, const struct cr_material *targe
 
 /* What was to be reloaded but is in the annotation was restarted for after all (the fall-back), before or by an earlier
  * run of this program. */
-static void weigh(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k)
+static void compute_demand(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k)
 {
     const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
     const struct cr_pending_change *pending = &ctx->pending[k]->pending;
@@ -234,7 +234,7 @@ static void weigh(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k
     const char *value = cr_plan_restart_annotation(consumer, ctx->changes[k].secret->name);
     change->concerns = secret->used && secret->kind != CR_DECISION_NONE &&
                        !(value == NULL && known_from_annotations_only(ctx->pending[k])) &&
-                       !born_after(consumer, pending->since_ms);
+                       !created_after(consumer, pending->since_ms);
     if (!change->concerns)
         return;
     unsigned seen = cr_diff_classes(ctx->changes[k].changes);
@@ -364,7 +364,7 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
     consumer->changes = cr_calloc(ctx->changes_len, sizeof *consumer->changes);
     consumer->concerned = false;
     for (size_t k = 0; k < ctx->changes_len; k++) {
-        weigh(ctx, consumer, k);
+        compute_demand(ctx, consumer, k);
         consumer->concerned = consumer->concerned || consumer->changes[k].concerns;
     }
     if (!consumer->concerned) {

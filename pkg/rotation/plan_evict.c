@@ -189,7 +189,7 @@ static bool can_show(const struct plan_ctx *ctx, const struct plan_consumer *con
     return false;
 }
 
-struct cr_gate cr_plan_evict_blind(struct plan_ctx *ctx, struct plan_consumer *consumer)
+struct cr_gate cr_plan_unverifiable_gate(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     int64_t due = 0;
     if (consumer->way.way != CR_BUDGET_EVICT)

@@ -90,9 +90,17 @@ static const struct {
     struct cr_gate (*ask)(struct plan_ctx *, struct plan_consumer *);
     bool yields; /* to the distrust of a CA */
 } gates[] = {
-    {at_any_time, false},   {cr_plan_kind_gate, false},   {cr_plan_window, true}, {cr_plan_breaker, true},
-    {cr_plan_order, true},  {cr_plan_budget, false},      {coalesce, true},       {cr_plan_evict_blind, false},
-    {cr_plan_fresh, false}, {cr_plan_concurrency, false}, {cr_plan_limit, false},
+    {at_any_time, false},
+    {cr_plan_kind_gate, false},
+    {cr_plan_window, true},
+    {cr_plan_breaker, true},
+    {cr_plan_order, true},
+    {cr_plan_budget, false},
+    {coalesce, true},
+    {cr_plan_unverifiable_gate, false},
+    {cr_plan_kubelet_cache_gate, false},
+    {cr_plan_concurrency, false},
+    {cr_plan_limit, false},
 };
 
 struct cr_gate cr_plan_gate(struct plan_ctx *ctx, struct plan_consumer *consumer)

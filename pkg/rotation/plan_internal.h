@@ -293,13 +293,13 @@ bool cr_plan_reloader_has_found(const struct plan_ctx *ctx, const struct plan_co
  * unless verify.onTimeout forbids. Of these classes that can be seen: */
 enum { CR_PLAN_FALLS_BACK = CR_CLASS_LEAF | CR_CLASS_TRUST };
 void cr_plan_fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* plan_fresh.c: open when kubelets have the new Secret for new pods, as far as old pods can show it, else which pod is
- * looked at for that. At most 2 s beyond restart.coalesce. */
-struct cr_gate cr_plan_fresh(struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* plan_kubelet_cache.c: open when kubelets have the new Secret for new pods, as far as old pods can show it, else which
+ * pod is looked at for that. At most 2 s beyond restart.coalesce. */
+struct cr_gate cr_plan_kubelet_cache_gate(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* What this old pod shows decides whether its kubelet is waited for: it is worth a nudge and a look. */
 bool cr_plan_awaits_kubelet(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod);
-/* plan_care.c: nudges, probes and evictions. */
-void cr_plan_care(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+/* plan_follow_up.c: nudges, probes and evictions. */
+void cr_plan_follow_up(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
 /* How long to wait between two looks at a pod that is asked in so many places, so long after that began. */
 int64_t cr_plan_probe_pause_ms(const struct plan_consumer *consumer, int64_t age_ms, size_t places);
 /* A new pod that serves the old leaf may be evicted now, as far as pauses, refusals and windows go. */
@@ -340,7 +340,7 @@ bool cr_plan_evictions_go_on(const struct plan_ctx *ctx, const struct plan_consu
 void cr_plan_evict_deadline(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* Of evictions: open when new pods surely have the new Secret, or can show it; else until when to wait. To be asked
  * after cr_plan_budget. */
-struct cr_gate cr_plan_evict_blind(struct plan_ctx *ctx, struct plan_consumer *consumer);
+struct cr_gate cr_plan_unverifiable_gate(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* The first pod, which cr_plan_budget has chosen, unless it has to wait for a moment; and what follows, once that is on
  * record. Set the state. */
 void cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);

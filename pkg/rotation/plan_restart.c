@@ -326,5 +326,5 @@ void cr_plan_act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t in
     if (consumer->change_held)
         cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED, cr_gate_copy(&consumer->held_by));
     cr_plan_say_stuck(ctx, consumer, index);
-    cr_plan_care(ctx, consumer, index);
+    cr_plan_follow_up(ctx, consumer, index);
 }

@@ -181,7 +181,7 @@ static bool announces_any(const struct cr_trust_change *change, const struct cr_
 }
 
 /* Of a CA that came. *alone: no other one did. */
-static bool canary_speaks(const struct cr_trust_change *change, const struct cr_endpoint_trust *endpoint, int64_t at_ms,
+static bool canary_counts(const struct cr_trust_change *change, const struct cr_endpoint_trust *endpoint, int64_t at_ms,
                           bool *alone)
 {
     size_t valid = 0;
@@ -198,10 +198,10 @@ static void judge_added(const struct cr_trust_change *change, const struct cr_en
                         int64_t at_ms, struct finding *out)
 {
     bool alone = false;
-    bool speaks = canary_speaks(change, endpoint, at_ms, &alone);
-    if (speaks && endpoint->canary == CR_CANARY_UNTRUSTED)
+    bool counts = canary_counts(change, endpoint, at_ms, &alone);
+    if (counts && endpoint->canary == CR_CANARY_UNTRUSTED)
         add(out, meant ? CR_SHOWN_OLD : CR_SHOWN_NOTHING, "refuses a client certificate of the new CA");
-    else if (speaks && alone)
+    else if (counts && alone)
         add(out, CR_SHOWN_NEW, "");
     else
         judge_added_names(change, &endpoint->announced, at_ms, out);

@@ -89,7 +89,7 @@ static enum cr_election_step lose(struct cr_election *election)
 
 enum cr_election_step cr_election_begin(struct cr_election *election, int64_t now_ms)
 {
-    election->looked_in_this_turn = false;
+    election->looked_in_this_round = false;
     if (election->role == CR_ELECTION_ENDED || out_of_time(election, now_ms))
         return lose(election);
     /* A leader that knows its Lease saves the reading: the resourceVersion tells when somebody else has written. */
@@ -98,7 +98,7 @@ enum cr_election_step cr_election_begin(struct cr_election *election, int64_t no
 
 enum cr_election_step cr_election_got(struct cr_election *election, struct cr_lease *lease, int64_t now_ms)
 {
-    election->looked_in_this_turn = true;
+    election->looked_in_this_round = true;
     see(election, lease, now_ms);
     if (out_of_time(election, now_ms) || (election->role == CR_ELECTION_LEADER && !is_ours(election)))
         return lose(election);
@@ -107,7 +107,7 @@ enum cr_election_step cr_election_got(struct cr_election *election, struct cr_le
 
 enum cr_election_step cr_election_absent(struct cr_election *election, int64_t now_ms)
 {
-    election->looked_in_this_turn = true;
+    election->looked_in_this_round = true;
     if (out_of_time(election, now_ms))
         return lose(election);
     /* Deleted is not given up: its holder may not have noticed yet. */
@@ -132,7 +132,7 @@ enum cr_election_step cr_election_failed(struct cr_election *election, enum cr_e
     if (out_of_time(election, now_ms))
         return lose(election);
     /* A leader's conflict: another took it, or our own write whose answer was lost. Standbys come again next turn. */
-    if (kind == CR_ERR_CONFLICT && election->role == CR_ELECTION_LEADER && !election->looked_in_this_turn)
+    if (kind == CR_ERR_CONFLICT && election->role == CR_ELECTION_LEADER && !election->looked_in_this_round)
         return CR_ELECTION_GET;
     return CR_ELECTION_WAIT;
 }

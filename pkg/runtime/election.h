@@ -45,10 +45,10 @@ struct cr_election {
     struct cr_election_times times;
     const char *identity; /* borrowed */
     enum cr_election_role role;
-    struct cr_lease seen;     /* as last read or written; record NULL: never */
-    int64_t seen_ms;          /* when its record was first seen as it is */
-    int64_t renewed_ms;       /* leader: when the last write that succeeded was begun */
-    bool looked_in_this_turn; /* the Lease was read */
+    struct cr_lease seen;      /* as last read or written; record NULL: never */
+    int64_t seen_ms;           /* when its record was first seen as it is */
+    int64_t renewed_ms;        /* leader: when the last write that succeeded was begun */
+    bool looked_in_this_round; /* the Lease was read */
 };
 
 void cr_election_dispose(struct cr_election *election);

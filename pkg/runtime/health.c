@@ -102,7 +102,7 @@ void cr_health_serve_metrics(struct cr_http_server *server, struct cr_health *he
         cr_http_server_handle_guarded(server, "/metrics", metrics_page, health, cr_access_guard_check, health->guard);
     else
         cr_http_server_handle(server, "/metrics", metrics_page, health);
-    cr_http_server_make_in_turn(server, "/metrics");
+    cr_http_server_make_one_at_a_time(server, "/metrics");
 }
 
 void cr_health_serve_all(struct cr_http_server *server, struct cr_health *health)

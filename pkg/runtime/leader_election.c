@@ -43,8 +43,8 @@ struct cr_leader_election {
     pthread_cond_t changed;
     bool started;
     bool stop;
-    int64_t turned_ms;    /* the last turn ended */
-    int64_t heard_ms;     /* the last turn that ended well */
+    int64_t round_ms;     /* the last turn ended */
+    int64_t contact_ms;   /* the last turn that ended well */
     struct cr_error last; /* of the last turn; kind None: it ended well */
     char *told;           /* the problem that was logged last */
 };
@@ -139,7 +139,7 @@ int64_t cr_leader_election_left_ms(const struct cr_leader_election *election)
 bool cr_leader_election_alive(struct cr_leader_election *election, struct cr_error *err)
 {
     pthread_mutex_lock(&election->lock);
-    int64_t silent_ms = election->started ? cr_clock_boot_ms() - election->turned_ms : 0;
+    int64_t silent_ms = election->started ? cr_clock_boot_ms() - election->round_ms : 0;
     pthread_mutex_unlock(&election->lock);
     return silent_ms <= STUCK_LEASES * election->rules.times.lease_ms ||
            cr_error_set(err, CR_ERR_INTERNAL, "leader election is stuck: nothing was tried for %d s",
@@ -149,10 +149,10 @@ bool cr_leader_election_alive(struct cr_leader_election *election, struct cr_err
 bool cr_leader_election_ready(struct cr_leader_election *election, struct cr_error *err)
 {
     pthread_mutex_lock(&election->lock);
-    int64_t unheard_ms = cr_clock_boot_ms() - election->heard_ms;
+    int64_t silent_ms = cr_clock_boot_ms() - election->contact_ms;
     enum cr_error_kind kind = election->last.kind;
     bool person = kind == CR_ERR_FORBIDDEN || !cr_error_is_retryable(&election->last);
-    bool ready = kind == CR_ERR_NONE || (!person && unheard_ms < election->rules.times.lease_ms);
+    bool ready = kind == CR_ERR_NONE || (!person && silent_ms < election->rules.times.lease_ms);
     if (!ready)
         cr_error_set(err, kind, "leader election: %s", election->last.text);
     pthread_mutex_unlock(&election->lock);
@@ -161,12 +161,12 @@ bool cr_leader_election_ready(struct cr_leader_election *election, struct cr_err
 
 /* --- one turn --- */
 
-static void note_turn(struct cr_leader_election *election, const struct cr_error *problem)
+static void note_round(struct cr_leader_election *election, const struct cr_error *problem)
 {
     pthread_mutex_lock(&election->lock);
-    election->turned_ms = cr_clock_boot_ms();
+    election->round_ms = cr_clock_boot_ms();
     if (problem->kind == CR_ERR_NONE)
-        election->heard_ms = election->turned_ms;
+        election->contact_ms = election->round_ms;
     election->last = *problem;
     pthread_mutex_unlock(&election->lock);
 }
@@ -307,7 +307,7 @@ static bool turn(struct cr_leader_election *election, struct cr_error *problem)
     if (step == CR_ELECTION_LOST)
         return false;
     atomic_store(&election->acts_until_ms, cr_election_acts_until_ms(rules));
-    note_turn(election, problem);
+    note_round(election, problem);
     tell_problem(election, problem);
     if (!led && rules->role == CR_ELECTION_LEADER)
         begin_to_lead(election);
@@ -349,7 +349,7 @@ void cr_leader_election_start(struct cr_leader_election *election, const struct 
 {
     election->handler = *handler;
     pthread_mutex_lock(&election->lock);
-    election->turned_ms = election->heard_ms = cr_clock_boot_ms();
+    election->round_ms = election->contact_ms = cr_clock_boot_ms();
     election->started = true;
     pthread_mutex_unlock(&election->lock);
     cr_log(CR_LOG_INFO, "leader election: standing by", {"namespace", election->ns}, {"lease", election->name},

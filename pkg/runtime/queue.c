@@ -44,7 +44,7 @@ struct cr_queue {
     struct ready ready[2]; /* [low], the oldest first */
     size_t ready_len[2];
     struct cr_round_robin *order; /* in which they are taken: by namespace */
-    bool low_had_turn;            /* the last one that was taken was one of low priority that had waited long */
+    bool low_was_last;            /* the last one that was taken was one of low priority that had waited long */
     struct cr_delays delays;
     int64_t backoff_first_ms;
     int64_t backoff_max_ms;
@@ -215,8 +215,8 @@ static struct item *first_ready(struct cr_queue *queue)
     const struct item *oldest = TAILQ_FIRST(&queue->ready[true]);
     struct item *normal = next_in_order(queue, false);
     struct item *low = next_in_order(queue, true);
-    bool turn = low && !queue->low_had_turn && oldest->ready_ms + CR_QUEUE_LOW_WAIT_MS <= cr_clock_monotonic_ms();
-    queue->low_had_turn = normal && turn;
+    bool turn = low && !queue->low_was_last && oldest->ready_ms + CR_QUEUE_LOW_WAIT_MS <= cr_clock_monotonic_ms();
+    queue->low_was_last = normal && turn;
     return normal && !turn ? normal : low;
 }
 

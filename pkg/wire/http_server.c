@@ -46,7 +46,7 @@ void cr_http_server_turn(struct cr_http_server *server)
 }
 
 /* Of those whose page is to be made; NULL: none. */
-static struct cr_http_connection *next_in_turn(struct cr_http_server *server)
+static struct cr_http_connection *next_waiting(struct cr_http_server *server)
 {
     struct cr_http_connection *next = TAILQ_FIRST(&server->queue);
     struct cr_http_connection *at;
@@ -72,10 +72,10 @@ static int64_t wait_for_readers(struct cr_http_server *server, const struct cr_h
     return 0;
 }
 
-static void on_turn(void *arg)
+static void serve_next(void *arg)
 {
     struct cr_http_server *server = arg;
-    struct cr_http_connection *next = next_in_turn(server);
+    struct cr_http_connection *next = next_waiting(server);
     if (!next)
         return;
     int64_t wait_ms = wait_for_readers(server, next);
@@ -90,7 +90,7 @@ static void on_turn(void *arg)
 void cr_http_server_serve(struct cr_http_connection *connection)
 {
     struct cr_http_server *server = connection->server;
-    if (!connection->route->in_turn) {
+    if (!connection->route->one_at_a_time) {
         answer(connection);
         return;
     }
@@ -140,10 +140,10 @@ void cr_http_server_handle_waiting(struct cr_http_server *server, const char *pa
     cr_strmap_set(server->routes, path, route);
 }
 
-void cr_http_server_make_in_turn(struct cr_http_server *server, const char *path)
+void cr_http_server_make_one_at_a_time(struct cr_http_server *server, const char *path)
 {
     struct cr_http_route *route = cr_strmap_get(server->routes, path);
-    route->in_turn = true;
+    route->one_at_a_time = true;
 }
 
 /* --- life --- */
@@ -174,7 +174,7 @@ struct cr_http_server *cr_http_server_new(struct cr_loop *loop)
     server->loop = loop;
     server->spare = -1;
     server->routes = cr_strmap_new(free);
-    server->turn = cr_timer_new(loop, on_turn, server);
+    server->turn = cr_timer_new(loop, serve_next, server);
     LIST_INIT(&server->connections);
     TAILQ_INIT(&server->queue);
     cr_http_server_limit(server, &(struct cr_http_limits){0});

@@ -7,7 +7,7 @@
  *  - Each stage of a connection has a deadline that begins with the stage; what the other side sends does not put it
  * off.
  *  - In one turn of the loop a server takes so many new connections, reads so many bytes and answers one request of
- * each connection, and makes one of its costly pages (cr_http_server_make_in_turn).
+ * each connection, and makes one of its costly pages (cr_http_server_make_one_at_a_time).
  *  - Answers that are not out yet have so many bytes together; kernel buffers are small.
  *
  * Each server has its own places: metrics cannot take those of the probes when they have another address. */
@@ -65,7 +65,7 @@ void cr_http_server_handle_guarded(struct cr_http_server *server, const char *pa
 void cr_http_server_handle_waiting(struct cr_http_server *server, const char *path, cr_http_waiter waiter, void *arg);
 /* A page of handler's that costs milliseconds: one of them is made in a turn of the loop, and none while 8 MiB of
  * answers are not out; then one that has had 2 s to take its answer gives way. After it is handled. */
-void cr_http_server_make_in_turn(struct cr_http_server *server, const char *path);
+void cr_http_server_make_one_at_a_time(struct cr_http_server *server, const char *path);
 /* Requests of pages that take their time that somebody waits for, and answers that are not out yet. */
 size_t cr_http_server_waiting(const struct cr_http_server *server);
 /* Milliseconds; 0 stands for the default. */

@@ -20,7 +20,7 @@ struct cr_http_route {
     cr_http_guard guard; /* NULL: none */
     void *guard_arg;
     cr_http_waiter waiter; /* NULL: handler */
-    bool in_turn;
+    bool one_at_a_time;
 };
 
 struct cr_http_pending {

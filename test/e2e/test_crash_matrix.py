@@ -44,7 +44,7 @@ _LOGS = _TEST.parent / "build" / "test-logs" / "crash-matrix"
 _REPEATABLE = {"PATCH certrotationpolicies/status", "PATCH pods/status", "POST events"}
 _RESTART = "PATCH deployments"
 _NUDGE = "PATCH pods/status"
-# Envoy's two pods, as long as they show the old leaf, slower and slower (plan_care.c): how often, their kubelet decides.
+# Envoy's two pods, as long as they show the old leaf, slower and slower (plan_follow_up.c): how often, their kubelet decides.
 _NUDGED_PODS = 2
 _NUDGED_AFTER = tuple(itertools.accumulate((0, 1, 2, 3, 5, 8, 15, *[30] * 5)))  # seconds
 _EVICTION = "POST pods/eviction"  # of a pod that mounted the old Secret from the kubelet's cache: chance, and harmless

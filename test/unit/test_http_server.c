@@ -90,7 +90,7 @@ static struct fixture *new_fixture(void)
     cr_http_server_handle(f->server, "/readyz", not_ready, f);
     cr_http_server_handle(f->server, "/silent", silent, f);
     cr_http_server_handle(f->server, "/big", big, f);
-    cr_http_server_make_in_turn(f->server, "/big");
+    cr_http_server_make_one_at_a_time(f->server, "/big");
     f->client = cr_http_requests_new(NULL, NULL);
     return f;
 }

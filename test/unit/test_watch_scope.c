@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 
-enum { NONE = CR_WIDE_NONE, TLS = CR_WIDE_TLS, USUAL = CR_WIDE_USUAL, ALL = CR_WIDE_ALL, MOST = 400 };
+enum { NONE = CR_SHARED_NONE, TLS = CR_SHARED_TLS, USUAL = CR_SHARED_USUAL, ALL = CR_SHARED_ALL, MOST = 400 };
 enum { AUTO = CR_SECRET_SCOPE_AUTO, NAMED = CR_SECRET_SCOPE_NAMED };
 
 /* So many Secrets of each sort, and what becomes of them with a limit of 50. */
@@ -22,7 +22,7 @@ static const struct scope_case {
         size_t tls, opaque, token, passed_over, selected, selectors, late_selectors;
         bool listing;
     } has;
-    int wide;
+    int shared;
     bool anew;
     size_t own;
 } cases[] = {
@@ -41,7 +41,7 @@ static const struct scope_case {
     {"beside it by name what is not in it", AUTO, NONE, {.opaque = 51, .token = 4}, USUAL, false, 4},
     {"many that do not exist, and may come as anything: all in one", AUTO, NONE, {.token = 51}, ALL, false, 0},
 
-    /* --- with a wide one --- */
+    /* --- with a shared one --- */
     {"below the limit it stays", AUTO, TLS, {.tls = 50}, TLS, false, 0},
     {"well below it goes", AUTO, TLS, {.tls = 30}, NONE, false, 30},
     {"just above that it stays", AUTO, TLS, {.tls = 31}, TLS, false, 0},
@@ -80,17 +80,17 @@ static struct cr_watch_scope_in in_of(const struct scope_case *c, struct cr_watc
 {
     struct cr_watch_scope_in in = {.scope = (enum cr_secret_scope)c->scope,
                                    .limit = cr_watch_scope_share(1),
-                                   .present = (enum cr_wide)c->present,
+                                   .present = (enum cr_shared_scope)c->present,
                                    .listing = c->has.listing,
                                    .items = items};
-    add(items, &in.len, c->has.tls, (struct cr_watch_scope_item){.least = CR_WIDE_TLS});
-    add(items, &in.len, c->has.opaque, (struct cr_watch_scope_item){.least = CR_WIDE_USUAL});
-    add(items, &in.len, c->has.token, (struct cr_watch_scope_item){.least = CR_WIDE_ALL});
-    add(items, &in.len, c->has.passed_over, (struct cr_watch_scope_item){.least = CR_WIDE_TLS, .passed_over = true});
-    add(items, &in.len, c->has.selected, (struct cr_watch_scope_item){.least = CR_WIDE_TLS, .selected = true});
-    add(items, &in.len, c->has.selectors, (struct cr_watch_scope_item){.least = CR_WIDE_USUAL});
+    add(items, &in.len, c->has.tls, (struct cr_watch_scope_item){.least = CR_SHARED_TLS});
+    add(items, &in.len, c->has.opaque, (struct cr_watch_scope_item){.least = CR_SHARED_USUAL});
+    add(items, &in.len, c->has.token, (struct cr_watch_scope_item){.least = CR_SHARED_ALL});
+    add(items, &in.len, c->has.passed_over, (struct cr_watch_scope_item){.least = CR_SHARED_TLS, .passed_over = true});
+    add(items, &in.len, c->has.selected, (struct cr_watch_scope_item){.least = CR_SHARED_TLS, .selected = true});
+    add(items, &in.len, c->has.selectors, (struct cr_watch_scope_item){.least = CR_SHARED_USUAL});
     add(items, &in.len, c->has.late_selectors,
-        (struct cr_watch_scope_item){.least = CR_WIDE_USUAL, .passed_over = true});
+        (struct cr_watch_scope_item){.least = CR_SHARED_USUAL, .passed_over = true});
     return in;
 }
 
@@ -104,13 +104,13 @@ static void watches_are_as_narrow_as_what_is_wanted(void **state)
         size_t own = 0;
         for (size_t k = 0; k < in.len; k++)
             own += cr_watch_scope_own(&in, out, &in.items[k]);
-        if ((int)out.wide != cases[i].wide || out.anew != cases[i].anew || own != cases[i].own)
-            fail_msg("%s: wide %d, anew %d, %zu of their own", cases[i].rule, out.wide, out.anew, own);
+        if ((int)out.shared != cases[i].shared || out.anew != cases[i].anew || own != cases[i].own)
+            fail_msg("%s: shared %d, anew %d, %zu of their own", cases[i].rule, out.shared, out.anew, own);
     }
 }
 
-/* Each item has a watch that has it: one of its own, the wide one, or a selector's; or will have, once the wide one has
- * had its list. */
+/* Each item has a watch that has it: one of its own, the shared one, or a selector's; or will have, once the shared one
+ * has had its list. */
 static void nothing_wanted_is_without_a_watch(void **state)
 {
     (void)state;
@@ -118,12 +118,12 @@ static void nothing_wanted_is_without_a_watch(void **state)
         struct cr_watch_scope_item items[MOST];
         const struct cr_watch_scope_in in = in_of(&cases[i], items);
         const struct cr_watch_scope out = cr_watch_scope_decide(&in);
-        bool fresh = out.anew || out.later || out.wide != in.present;
+        bool fresh = out.anew || out.later || out.shared != in.present;
         assert_true(!out.later || in.listing);
         for (size_t k = 0; k < in.len; k++) {
             const struct cr_watch_scope_item *item = &in.items[k];
-            bool in_wide = out.wide != CR_WIDE_NONE && item->least <= out.wide && (fresh || !item->passed_over);
-            if (!in_wide && !item->selected && !cr_watch_scope_own(&in, out, item))
+            bool in_shared = out.shared != CR_SHARED_NONE && item->least <= out.shared && (fresh || !item->passed_over);
+            if (!in_shared && !item->selected && !cr_watch_scope_own(&in, out, item))
                 fail_msg("%s: item %zu", cases[i].rule, k);
         }
     }
@@ -139,12 +139,12 @@ static void a_decision_stands(void **state)
         in.listing = false;
         const struct cr_watch_scope first = cr_watch_scope_decide(&in);
         assert_false(first.later);
-        for (size_t k = 0; k < in.len && (first.anew || first.wide != in.present); k++)
+        for (size_t k = 0; k < in.len && (first.anew || first.shared != in.present); k++)
             items[k].passed_over = false;
-        in.present = first.wide;
+        in.present = first.shared;
         const struct cr_watch_scope second = cr_watch_scope_decide(&in);
-        if (second.wide != first.wide || second.anew)
-            fail_msg("%s: wide %d, then %d, anew %d", cases[i].rule, first.wide, second.wide, second.anew);
+        if (second.shared != first.shared || second.anew)
+            fail_msg("%s: shared %d, then %d, anew %d", cases[i].rule, first.shared, second.shared, second.anew);
     }
 }
 
@@ -160,15 +160,15 @@ static void groups_share_the_limit(void **state)
 static void a_wide_watch_has_what_its_selector_lets_through(void **state)
 {
     (void)state;
-    assert_int_equal(cr_wide_of_type("kubernetes.io/tls"), CR_WIDE_TLS);
-    assert_int_equal(cr_wide_of_type("Opaque"), CR_WIDE_USUAL);
-    assert_int_equal(cr_wide_of_type(NULL), CR_WIDE_USUAL);
-    assert_int_equal(cr_wide_of_type("kubernetes.io/service-account-token"), CR_WIDE_ALL);
-    assert_int_equal(cr_wide_of_type("helm.sh/release.v1"), CR_WIDE_ALL);
-    assert_string_equal(cr_wide_field_selector(CR_WIDE_TLS), "type=kubernetes.io/tls");
-    assert_string_equal(cr_wide_field_selector(CR_WIDE_USUAL),
+    assert_int_equal(cr_shared_scope_of_type("kubernetes.io/tls"), CR_SHARED_TLS);
+    assert_int_equal(cr_shared_scope_of_type("Opaque"), CR_SHARED_USUAL);
+    assert_int_equal(cr_shared_scope_of_type(NULL), CR_SHARED_USUAL);
+    assert_int_equal(cr_shared_scope_of_type("kubernetes.io/service-account-token"), CR_SHARED_ALL);
+    assert_int_equal(cr_shared_scope_of_type("helm.sh/release.v1"), CR_SHARED_ALL);
+    assert_string_equal(cr_shared_scope_field_selector(CR_SHARED_TLS), "type=kubernetes.io/tls");
+    assert_string_equal(cr_shared_scope_field_selector(CR_SHARED_USUAL),
                         "type!=kubernetes.io/service-account-token,type!=helm.sh/release.v1");
-    assert_null(cr_wide_field_selector(CR_WIDE_ALL));
+    assert_null(cr_shared_scope_field_selector(CR_SHARED_ALL));
 }
 
 int main(void)

@@ -62,7 +62,7 @@ bool cr_plan_awaits_kubelet(const struct plan_ctx *ctx, const struct plan_consum
     return false;
 }
 
-struct cr_gate cr_plan_fresh(struct plan_ctx *ctx, struct plan_consumer *consumer)
+struct cr_gate cr_plan_kubelet_cache_gate(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     for (size_t i = 0; i < consumer->world->pods_len; i++) {
         if (!cr_plan_awaits_kubelet(ctx, consumer, i))

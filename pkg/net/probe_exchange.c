@@ -52,36 +52,36 @@ static int get(struct cr_probe_conn *probe, unsigned char *data, size_t len)
 /* True when all is sent. False with POLLOUT wanted: later; else the connection is broken. */
 static bool flush(struct cr_probe_conn *probe)
 {
-    struct cr_probe_talk *talk = probe->talk;
+    struct cr_probe_exchange *exchange = probe->exchange;
     probe->wants = POLLOUT;
-    while (talk->out_sent < talk->out_len) {
-        int n = put(probe, talk->out + talk->out_sent, talk->out_len - talk->out_sent);
+    while (exchange->out_sent < exchange->out_len) {
+        int n = put(probe, exchange->out + exchange->out_sent, exchange->out_len - exchange->out_sent);
         if (n <= 0) {
             probe->wants = n ? 0 : POLLOUT;
             return false;
         }
-        talk->out_sent += (size_t)n;
+        exchange->out_sent += (size_t)n;
     }
     probe->wants = POLLIN;
     return true;
 }
 
-static void say(struct cr_probe_talk *talk, size_t len)
+static void say(struct cr_probe_exchange *exchange, size_t len)
 {
-    talk->out_len = len;
-    talk->out_sent = 0;
-    talk->in_len = 0;
+    exchange->out_len = len;
+    exchange->out_sent = 0;
+    exchange->in_len = 0;
 }
 
 /* Reads what is missing and no more: what follows may be TLS already. False: it is not all there (yet). */
 static bool fill(struct cr_probe_conn *probe, size_t missing, bool *over)
 {
-    struct cr_probe_talk *talk = probe->talk;
-    size_t room = sizeof talk->in - talk->in_len;
-    int n = missing <= room ? get(probe, talk->in + talk->in_len, missing) : -1;
+    struct cr_probe_exchange *exchange = probe->exchange;
+    size_t room = sizeof exchange->in - exchange->in_len;
+    int n = missing <= room ? get(probe, exchange->in + exchange->in_len, missing) : -1;
     *over = n < 0;
     if (n > 0)
-        talk->in_len += (size_t)n;
+        exchange->in_len += (size_t)n;
     return n > 0;
 }
 
@@ -89,10 +89,10 @@ static bool fill(struct cr_probe_conn *probe, size_t missing, bool *over)
 
 static enum cr_greeting judge(struct cr_probe_conn *probe, bool over, size_t *missing, char words[CR_GREETING_WORDS])
 {
-    struct cr_probe_talk *talk = probe->talk;
+    struct cr_probe_exchange *exchange = probe->exchange;
     if (probe->target->protocol == CR_PROBE_POSTGRESQL)
-        return cr_postgres_answer(talk->in, talk->in_len, over, missing, words);
-    return cr_mysql_answer(talk->in, talk->in_len, missing, &talk->greeting, words);
+        return cr_postgres_answer(exchange->in, exchange->in_len, over, missing, words);
+    return cr_mysql_answer(exchange->in, exchange->in_len, missing, &exchange->greeting, words);
 }
 
 static enum cr_greeting read_answer(struct cr_probe_conn *probe, char words[CR_GREETING_WORDS])
@@ -110,16 +110,16 @@ static enum cr_greeting read_answer(struct cr_probe_conn *probe, char words[CR_G
 }
 
 /* PostgreSQL is asked first and answers; MySQL greets, and is asked then. */
-enum cr_greeting cr_probe_talk_ask(struct cr_probe_conn *probe, char words[CR_GREETING_WORDS])
+enum cr_greeting cr_probe_exchange_ask(struct cr_probe_conn *probe, char words[CR_GREETING_WORDS])
 {
-    struct cr_probe_talk *talk = probe->talk;
+    struct cr_probe_exchange *exchange = probe->exchange;
     bool postgres = probe->target->protocol == CR_PROBE_POSTGRESQL;
     words[0] = '\0';
-    if (postgres && !talk->asked) {
-        say(talk, cr_postgres_request(talk->out));
-        talk->asked = true;
+    if (postgres && !exchange->asked) {
+        say(exchange, cr_postgres_request(exchange->out));
+        exchange->asked = true;
     }
-    if (talk->out_sent < talk->out_len) {
+    if (exchange->out_sent < exchange->out_len) {
         if (!flush(probe))
             return CR_GREETING_MORE;
         if (!postgres)
@@ -128,32 +128,32 @@ enum cr_greeting cr_probe_talk_ask(struct cr_probe_conn *probe, char words[CR_GR
     enum cr_greeting verdict = read_answer(probe, words);
     if (postgres || verdict != CR_GREETING_TLS)
         return verdict;
-    say(talk, cr_mysql_request(&talk->greeting, talk->out));
-    talk->asked = true;
+    say(exchange, cr_mysql_request(&exchange->greeting, exchange->out));
+    exchange->asked = true;
     return flush(probe) ? CR_GREETING_TLS : CR_GREETING_MORE;
 }
 
 /* --- the end --- */
 
-bool cr_probe_talk_end(struct cr_probe_conn *probe)
+bool cr_probe_exchange_end(struct cr_probe_conn *probe)
 {
-    struct cr_probe_talk *talk = probe->talk;
-    if (!talk->replies) {
-        say(talk, cr_mysql_login(&talk->greeting, talk->asked, talk->out));
-        talk->replies = 1;
+    struct cr_probe_exchange *exchange = probe->exchange;
+    if (!exchange->replies) {
+        say(exchange, cr_mysql_login(&exchange->greeting, exchange->asked, exchange->out));
+        exchange->replies = 1;
     }
     while (flush(probe)) {
         size_t missing = 0;
         bool over = false;
-        size_t len = cr_mysql_reply(talk->in, talk->in_len, &missing, talk->out);
+        size_t len = cr_mysql_reply(exchange->in, exchange->in_len, &missing, exchange->out);
         if (missing) {
             if (!fill(probe, missing, &over))
                 return !over;
             continue;
         }
-        if (!len || talk->replies++ == REPLIES_MAX)
+        if (!len || exchange->replies++ == REPLIES_MAX)
             return false;
-        say(talk, len);
+        say(exchange, len);
     }
     return probe->wants != 0;
 }

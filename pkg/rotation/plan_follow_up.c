@@ -10,7 +10,7 @@ enum {
     PROBED_NUDGES_MAX = 12, /* a pod that shows the old leaf is nudged again, slower and slower */
     BLIND_NUDGES_MAX = 3,   /* where nothing can be seen, enough to win the race with the kubelet's Secret watch */
     OLD_POD_NUDGES_MAX = 1, /* the old pods of a restart go soon: one lets them serve the new leaf meanwhile */
-    AWAITED_NUDGES_MAX = 4, /* but for those whose kubelets are waited for (plan_fresh.c) */
+    AWAITED_NUDGES_MAX = 4, /* but for those whose kubelets are waited for (plan_kubelet_cache.c) */
     PROBE_SLACK_MS = 5000,  /* a probe's own time-out, and the queue */
     PROBES_PER_SECOND = 250,
     TELLS_NOTHING_MS = 2000,
@@ -290,7 +290,7 @@ static bool maybe_evict(struct plan_ctx *ctx, struct plan_consumer *consumer, si
     return true;
 }
 
-void cr_plan_care(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+void cr_plan_follow_up(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
     if (!cr_plan_may_act(ctx))
         return;

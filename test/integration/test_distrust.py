@@ -99,7 +99,7 @@ def test_a_ca_is_distrusted_whatever_could_hold_it(domains: Domains, reader: str
             domains.merge(distrust=listed)
             done = domains.wait("distrusted", lambda domain: gone(domain) == set(listed), timeout=90)
             moments = list(watching.moments())
-        assert conditions(done)["Distrusted"] == ("True", "Gone")
+        assert conditions(done)["Distrusted"] == ("True", "Inferred")
         assert not broken_trust(iter(moments), ["server", "client"])
         for name in ("server", "client"):
             secret = domains.secret(name)

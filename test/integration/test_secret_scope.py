@@ -169,7 +169,7 @@ class Place:
 
 
 def _summary(watches: set[str]) -> str:
-    wide = next((each for each in watches if each.startswith("type")), "no wide one")
+    wide = next((each for each in watches if each.startswith("type")), "no shared one")
     labels = sum("=" in each and each != wide for each in watches)
     return f"{wide}, {sum('=' not in each for each in watches)} by name, {labels} by label"
 

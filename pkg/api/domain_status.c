@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "api/names.h"
 #include "api/status_fields.h"
 #include "base/alloc.h"
 #include "base/strings.h"
@@ -15,31 +16,28 @@ static const char *const arrivals[] = {[CR_ARRIVAL_INFERRED] = "Inferred", [CR_A
 
 const char *cr_arrival_name(enum cr_arrival arrival)
 {
-    return (size_t)arrival < cr_array_len(arrivals) ? arrivals[arrival] : NULL;
+    return cr_word_of(arrivals, cr_array_len(arrivals), arrival);
 }
 
 enum cr_arrival cr_arrival_parse(const char *text)
 {
-    for (size_t i = CR_ARRIVAL_INFERRED; i < cr_array_len(arrivals); i++)
-        if (cr_streq(arrivals[i], text))
-            return (enum cr_arrival)i;
-    return CR_ARRIVAL_NOT_YET;
+    unsigned value = CR_ARRIVAL_NOT_YET;
+    (void)cr_word_find(arrivals, cr_array_len(arrivals), text, &value);
+    return (enum cr_arrival)value;
 }
 
 const char *cr_ca_part_name(enum cr_ca_part part)
 {
-    return (size_t)part < cr_array_len(parts) ? parts[part] : "";
+    return cr_word_of(parts, cr_array_len(parts), part);
 }
 
 bool cr_ca_part_parse(const char *text, enum cr_ca_part *part)
 {
-    for (size_t i = 0; text && i < cr_array_len(parts); i++) {
-        if (cr_streq(parts[i], text)) {
-            *part = (enum cr_ca_part)i;
-            return true;
-        }
-    }
-    return false;
+    unsigned value = 0;
+    if (!cr_word_find(parts, cr_array_len(parts), text, &value))
+        return false;
+    *part = (enum cr_ca_part)value;
+    return true;
 }
 
 const char *cr_domain_leaf_at_name(enum cr_domain_leaf_at at)

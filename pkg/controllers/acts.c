@@ -333,15 +333,14 @@ static bool evict(const struct cr_actor *actor, struct cr_gathered *gathered, st
 }
 
 static bool refuse_until(const struct cr_actor *actor, const struct cr_gathered *gathered, size_t consumer,
-                         const struct cr_error *err, int64_t pause_ms, bool by_budget)
+                         const struct cr_error *err, int64_t pause_ms, enum cr_hold reason)
 {
     cr_autofree char *key = cr_world_refused_key(gathered->world.policy, spec_of(gathered, consumer)->name);
     if (pause_ms < err->retry_after_ms)
         pause_ms = err->retry_after_ms;
-    cr_memory_take_note(actor->memory, key,
-                        &(struct cr_note_input){.at_ms = cr_clock_wall_ms() + pause_ms,
-                                                .reason = by_budget ? CR_HOLD_REFUSED_BY_BUDGET : CR_HOLD_REFUSED,
-                                                .text = err->text});
+    cr_memory_take_note(
+        actor->memory, key,
+        &(struct cr_note_input){.at_ms = cr_clock_wall_ms() + pause_ms, .reason = reason, .text = err->text});
     return true;
 }
 
@@ -356,7 +355,7 @@ static bool remember_refusal(const struct cr_actor *actor, const struct cr_gathe
     CR_CLEANUP(cr_note) struct cr_note before = cr_memory_note(actor->memory, key);
     int64_t pause_ms = (int64_t)REFUSED_FIRST_MS
                        << (before.count < REFUSED_DOUBLINGS ? before.count : REFUSED_DOUBLINGS);
-    return refuse_until(actor, gathered, consumer, err, pause_ms, false);
+    return refuse_until(actor, gathered, consumer, err, pause_ms, CR_HOLD_REFUSED);
 }
 
 /* A budget is asked before, as the cache shows it; so when the API server says that it allows none (429, which is its
@@ -364,8 +363,9 @@ static bool remember_refusal(const struct cr_actor *actor, const struct cr_gathe
 static bool remember_refused_eviction(const struct cr_actor *actor, const struct cr_gathered *gathered, size_t consumer,
                                       const struct cr_error *err)
 {
-    return err->kind == CR_ERR_THROTTLED ? refuse_until(actor, gathered, consumer, err, REFUSED_FIRST_MS, true)
-                                         : remember_refusal(actor, gathered, consumer, err);
+    return err->kind == CR_ERR_THROTTLED
+               ? refuse_until(actor, gathered, consumer, err, REFUSED_FIRST_MS, CR_HOLD_REFUSED_BY_BUDGET)
+               : remember_refusal(actor, gathered, consumer, err);
 }
 
 static void forget_refusal(const struct cr_actor *actor, const struct cr_gathered *gathered, size_t consumer)

@@ -16,7 +16,7 @@ enum cr_secret_watch_kind { CR_SECRET_BY_NAME, CR_SECRET_BY_LABEL, CR_SECRET_SHA
 struct cr_secret_watch {
     struct cr_secret_group *group;
     enum cr_secret_watch_kind kind;
-    enum cr_shared_scope shared; /* of kind WIDE */
+    enum cr_shared_scope shared; /* of kind SHARED */
     char *ns;                    /* NULL: all */
     char *what;                  /* the name, or the selector; NULL: shared */
     uint64_t began;              /* the group's turn: all that was wanted by then is in its list */

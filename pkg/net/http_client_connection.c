@@ -117,7 +117,7 @@ static bool take(struct attempt *attempt, const char *data, size_t len, bool *mo
     return len || !*more || explain(attempt, CR_HTTP_LINK_BROKEN, err);
 }
 
-static bool hear(struct attempt *attempt, struct cr_error *err)
+static bool receive(struct attempt *attempt, struct cr_error *err)
 {
     char data[READ_SIZE];
     bool ok = true;
@@ -136,10 +136,10 @@ static bool send_and_receive(struct attempt *attempt, struct cr_error *err)
     enum cr_http_link_end end = cr_http_link_send(&attempt->connection->link, attempt->text->data, attempt->text->len);
     attempt->said = end == CR_HTTP_LINK_OK;
     if (attempt->said)
-        return hear(attempt, err);
+        return receive(attempt, err);
     struct cr_error ignored = {0};
     if (end == CR_HTTP_LINK_BROKEN) /* It may have refused, and hung up, before it had all. */
-        (void)!hear(attempt, &ignored);
+        (void)!receive(attempt, &ignored);
     return explain(attempt, end, err);
 }
 

@@ -93,12 +93,13 @@ static void add_waiting(const struct domain_ctx *ctx, struct lines *lines)
     }
 }
 
-static size_t count_inferred(const struct cr_domain_status *status)
+/* Objects whose trust, or with_leaves whose leaf, is not observed. */
+static size_t count_inferred(const struct cr_domain_status *status, bool with_leaves)
 {
     size_t inferred = 0;
     for (size_t i = 0; i < status->objects_len; i++)
         inferred += status->objects[i].trust_evidence == CR_ARRIVAL_INFERRED ||
-                    status->objects[i].leaf_evidence == CR_ARRIVAL_INFERRED;
+                    (with_leaves && status->objects[i].leaf_evidence == CR_ARRIVAL_INFERRED);
     return inferred;
 }
 
@@ -132,7 +133,7 @@ static void converged(struct domain_ctx *ctx)
     struct lines lines = {0};
     enum cr_trust_reason problem = add_problems(ctx, &lines);
     add_waiting(ctx, &lines);
-    size_t inferred = count_inferred(&ctx->plan->status);
+    size_t inferred = count_inferred(&ctx->plan->status, true);
     size_t objects = ctx->world->objects_len;
     bool pending = ctx->plan->writes_len || ctx->plan->stage_next_ca || ctx->plan->first_ca;
     if (lines.len)
@@ -421,14 +422,6 @@ static void distrusted_is_under_way(struct domain_ctx *ctx)
     cr_buf_dispose(&lines.text);
 }
 
-static size_t count_inferred_trust(const struct cr_domain_status *status)
-{
-    size_t inferred = 0;
-    for (size_t i = 0; i < status->objects_len; i++)
-        inferred += status->objects[i].trust_evidence == CR_ARRIVAL_INFERRED;
-    return inferred;
-}
-
 /* Owned; "": all was seen. */
 static char *say_inferred_trust(size_t inferred, size_t objects)
 {
@@ -455,7 +448,7 @@ static void distrusted(struct domain_ctx *ctx)
     add_unknown(ctx, &lines);
     bool unknown = lines.len > 0;
     add_lost(ctx, &lines);
-    size_t inferred = count_inferred_trust(&ctx->plan->status);
+    size_t inferred = count_inferred(&ctx->plan->status, false);
     cr_autofree char *how = say_inferred_trust(inferred, ctx->plan->status.objects_len);
     const char *gone = inferred ? "Inferred" : "Gone";
     cr_autofree char *text = cr_asprintf("In no bundle of the domain, and no consumer trusts what is listed.%s%s%s",

@@ -59,7 +59,7 @@ struct cr_http_server {
     struct cr_http_limits limits;
     struct cr_http_room room; /* from the first address on */
     LIST_HEAD(, cr_http_connection) connections;
-    TAILQ_HEAD(cr_http_queue, cr_http_connection) queue; /* for pages that are made in turn */
+    TAILQ_HEAD(cr_http_queue, cr_http_connection) queue; /* for pages that are made one at a time */
     struct cr_timer *turn;
     struct cr_http_listener listeners[CR_HTTP_MAX_ADDRESSES];
     size_t addresses;

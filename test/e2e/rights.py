@@ -99,16 +99,15 @@ def requests(audit_log: Path) -> Iterator[Request]:
             user = event.get("user", {}).get("username", "")
             if not user.endswith(f":{_OPERATOR}"):
                 continue
-            if _has_no_role_yet(event):
+            if _has_read_no_role_yet(event):
                 continue
             if event["stage"] == "ResponseComplete" or (event["verb"], event["stage"]) == ("watch", "ResponseStarted"):
                 yield _request(event)
 
 
-def _has_no_role_yet(event: Mapping[str, Any]) -> bool:
-    """An API server that has just started refuses what it has not read the roles for; one whose roles are being deleted, as well.
-    Neither says anything of what the roles grant."""
-    return f'"{_OPERATOR}" not found' in event.get("annotations", {}).get("authorization.k8s.io/reason", "")
+def _has_read_no_role_yet(event: Mapping[str, Any]) -> bool:
+    """An API server that has just started knows not even the roles that are its own: what it refuses then says nothing of ours."""
+    return '"system:discovery" not found' in event.get("annotations", {}).get("authorization.k8s.io/reason", "")
 
 
 def _request(event: Mapping[str, Any]) -> Request:

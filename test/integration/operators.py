@@ -89,9 +89,13 @@ class Operator:
     def leads(self) -> bool:
         return bool(self.lines("became leader"))
 
+    def serving(self, page: str = "/metrics") -> Line:
+        """What it says of its HTTP server that has the page: `port`, `scheme`."""
+        return next(line for line in self.lines("serving") if page in line["pages"])
+
     def get(self, path: str, *words: str, page: str = "/metrics") -> tuple[int, str]:
         """Status and body of a page of its HTTP server that serves `page`. Whose certificate it has is not looked at."""
-        serving = next(line for line in self.lines("serving") if page in line["pages"])
+        serving = self.serving(page)
         url = f"{serving['scheme']}://127.0.0.1:{serving['port']}{path}"
         done = self._plane.run("curl", "-sSk", "--max-time", "20", "-w", "\n%{http_code}", *words, url)
         body, _, status = done.stdout.rpartition("\n")

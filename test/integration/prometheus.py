@@ -20,6 +20,7 @@ RULES = ROOT / "manifests" / "components" / "prometheus-rules" / "rules.yaml"
 _ADDRESS = "127.0.0.1:19090"
 _WAIT = "2s"
 _READY_S = 180.0
+_FIRING_S = 180.0
 
 
 def program(name: str = "prometheus") -> Path:
@@ -71,6 +72,14 @@ class Prometheus:
         answer = json.loads(self._get("/api/v1/alerts").stdout)
         alerts = [each["labels"] for each in answer["data"]["alerts"] if each["state"] == "firing"]
         return {(labels["alertname"].removeprefix("Certroll"), labels.get("policy", labels.get("domain", ""))) for labels in alerts}
+
+    def wait_exactly(self, expected: set[tuple[str, str]]) -> None:
+        """Until these fire, and no others."""
+        try:
+            wait_until("the alerts", lambda: self.firing() == expected, _FIRING_S)
+        except AssertionError:
+            firing = self.firing()
+            raise AssertionError(f"missing: {sorted(expected - firing)}; too many: {sorted(firing - expected)}") from None
 
     def _get(self, path: str) -> Any:
         return self._plane.run("curl", "-sSf", "--max-time", "10", f"http://{_ADDRESS}{path}", check=False)

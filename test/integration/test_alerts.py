@@ -28,7 +28,6 @@ from certroll_dev.demo.api import API  # noqa: E402
 _IN_PLACE_S = 30  # after so many seconds the certificate of "in-place" ends, by itself
 _DEADLINE = 180.0
 Data = dict[str, bytes]
-Alerts = set[tuple[str, str]]  # its name, and of which policy
 
 # What is done to a settled policy of that name, and which alerts that must raise, without `Certroll`.
 _SITUATIONS = {
@@ -175,8 +174,7 @@ def test_each_alert_fires_in_its_state_and_ends_when_it_is_mended(
     try:
         for name in _SITUATIONS:
             wait_until(f"{name} to be settled", lambda name=name: world.is_settled(name), _DEADLINE)
-        port = next(line["port"] for line in operator.lines("serving") if "/metrics" in line["pages"])
-        with Prometheus(control_plane, tmp_path, port) as alerts:
+        with Prometheus(control_plane, tmp_path, operator.serving()["port"]) as alerts:
             wait_until("all to be well", lambda: not alerts.firing(), _DEADLINE)
             _spoil_and_mend(world, alerts)
     finally:
@@ -189,7 +187,7 @@ def _spoil_and_mend(world: World, alerts: Prometheus) -> None:
         world.spoil(name)
     ends_at = time.time() + _IN_PLACE_S
     wait_until("all but what ends in place", lambda: alerts.firing() >= {each for each in expected if each[1] != "in-place"}, _DEADLINE)
-    _wait_exactly(alerts, expected)
+    alerts.wait_exactly(expected)
     # In all of these states a summary that is green would be false.
     for name, raised in _SITUATIONS.items():
         status = world.policy(name)["status"]
@@ -204,13 +202,5 @@ def _spoil_and_mend(world: World, alerts: Prometheus) -> None:
         world.mend(name)
         remaining.pop(name)
         # Of the others all go on.
-        _wait_exactly(alerts, {(alert, each) for each, raised in remaining.items() for alert in raised})
+        alerts.wait_exactly({(alert, each) for each, raised in remaining.items() for alert in raised})
     assert not any(world.policy(name)["status"].get("problem") for name in _SITUATIONS)
-
-
-def _wait_exactly(alerts: Prometheus, expected: Alerts) -> None:
-    try:
-        wait_until("the alerts", lambda: alerts.firing() == expected, _DEADLINE)
-    except AssertionError:
-        firing = alerts.firing()
-        raise AssertionError(f"missing: {sorted(expected - firing)}; too many: {sorted(firing - expected)}") from None

@@ -195,7 +195,7 @@ def test_rotations_elsewhere_go_on(
         led_by = lease()
 
         attack.prepare()
-        port = next(int(line["port"]) for line in operator.lines("serving") if "/healthz" in line["pages"])
+        port = int(operator.serving("/healthz")["port"])
         with ExitStack() as stack:
             for each in (attack.under_way(), flood(port, "a byte each 9 s", 1600)):
                 stack.enter_context(each)

@@ -46,8 +46,7 @@ class Files:
 
 def page_of(operator: Operator) -> Page:
     """From a process in the cluster's network."""
-    serving = next(line for line in operator.lines("serving") if "/metrics" in line["pages"])
-    return Page("127.0.0.1", int(serving["port"]), _SERVICE)
+    return Page("127.0.0.1", int(operator.serving()["port"]), _SERVICE)
 
 
 @pytest.fixture

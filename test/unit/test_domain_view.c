@@ -293,7 +293,7 @@ static void the_cluster_kind_writes_where_it_has_consent(void **state)
     scene_end(&s);
 }
 
-/* Whoever reads it may trust the CA that is distrusted, whether or not the namespace still wants what comes after. */
+/* Its readers may trust the CA that is distrusted, whether or not the namespace still wants what comes after. */
 static void what_was_published_where_consent_has_gone_is_looked_at_while_a_ca_is_distrusted(void **state)
 {
     (void)state;

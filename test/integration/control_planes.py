@@ -27,6 +27,7 @@ Object = dict[str, Any]
 NAME = "control-plane"
 SYSTEM = "kube-system"
 KEY = "certroll-service-account-key"
+_ROLE_NAME = "certroll-operator-control-plane"
 NODES = ("paper-1", "paper-2", "paper-3")
 _ROLE = ROOT / "manifests" / "components" / "control-plane" / "role.yaml"
 _ADMISSION = ROOT / "manifests" / "base" / "admission.yaml"
@@ -74,6 +75,7 @@ class World:
         self.kubeconfig = account(plane, namespace, "certroll-operator", RULES, folder)
         self._numbers = itertools.count(1)
         self.operator: Operator | None = None
+        self._rules: list[Object] = plane.get("clusterrole", _ROLE_NAME)["rules"]
 
     def agents(self, *, small: bool = False, **files: list[str]) -> PaperAgents:
         """`small`: one node, without etcd."""
@@ -101,6 +103,12 @@ class World:
             self.operator.end()
             assert not sanitizers.report_in(self.operator.log)
         self.operator = None
+
+    def refuse_for_secrets(self, *verbs: str) -> None:
+        """From now on its role has all that it had at first, but for these verbs on Secrets."""
+        left = [{**rule, "verbs": [verb for verb in rule["verbs"] if not ("secrets" in rule["resources"] and verb in verbs)]} for rule in self._rules]
+        patch = json.dumps({"rules": [rule for rule in left if rule["verbs"]]})
+        self.plane.kubectl("patch", "clusterrole", _ROLE_NAME, "--type=merge", "-p", patch)
 
     # --- the policy
 

@@ -28,6 +28,7 @@ from certroll_dev.demo.api import API  # noqa: E402
 _IN_PLACE_S = 30  # after so many seconds the certificate of "in-place" ends, by itself
 _DEADLINE = 180.0
 Data = dict[str, bytes]
+_SERVED = {"no-name": "no-name", "held": "server"}  # the name that clients of these ask for
 
 # What is done to a settled policy of that name, and which alerts that must raise, without `Certroll`.
 _SITUATIONS = {
@@ -37,9 +38,11 @@ _SITUATIONS = {
     "mismatched": {"KeyMismatch", "PolicyDegraded"},
     "not-yet": {"CertificateNotYetValid", "PolicyDegraded"},
     "no-name": {"NameMissing", "PolicyDegraded"},
+    "held": {"NameMissing", "PolicyDegraded", "HeldCertificateExpiresSoon", "CertificateExpiresSoon"},
     "garbage": {"SecretUnusable", "PolicyDegraded"},
     "missing": {"SecretMissing", "PolicyNotReady", "PolicyDegraded"},
     "soon": {"CertificateExpiresSoon"},
+    "ca-soon": {"CAExpiresSoon"},
     "old-ca": {"CAExpired"},
     "no-workload": {"PolicyNotReady", "PolicyDegraded"},
 }
@@ -60,12 +63,12 @@ class World:
         self.api.apply("secrets", manifests.secret(self.namespace, name, data))
 
     def create(self, name: str) -> None:
-        self.put(name, self.good(name))
+        self.put(name, self.good(_SERVED.get(name, name)))
         self.api.apply("deployments", manifests.deployment(self.namespace, name, name))
         consumers = manifests.listed(name)
-        if name == "no-name":
+        if name in _SERVED:
             # Pods on paper do not answer: they count by their start.
-            consumers[0]["verify"] = {"port": 8443, "serverName": name, "timeout": "1s", "onUnreachable": "Infer"}
+            consumers[0]["verify"] = {"port": 8443, "serverName": _SERVED[name], "timeout": "1s", "onUnreachable": "Infer"}
         spec = {"secrets": [{"name": name}], "consumers": consumers}
         self.api.apply("certrotationpolicies", manifests.policy(self.namespace, name, spec))
 
@@ -77,6 +80,13 @@ class World:
             self.put(name, self.good(name) | {"tls.key": pki.new_key()})
         elif name == "no-name":
             self.put(name, self.good("other"))
+        elif name == "held":
+            self.put(name, dated(self.authority, -80, 1))
+            wait_until(f"{name} to be settled", lambda: self.is_settled(name), _DEADLINE)
+            self.put(name, self.good("other"))
+        elif name == "ca-soon":
+            data = self.good(name)
+            self.put(name, data | {"ca.crt": data["ca.crt"] + dated(self.authority, -80, 1)["tls.crt"]})
         elif name == "garbage":
             self.put(name, self.good(name) | {"tls.crt": b"no certificate"})
         elif name == "old-ca":
@@ -88,7 +98,7 @@ class World:
             self.api.delete("deployments", self.namespace, name)
 
     def mend(self, name: str) -> None:
-        self.put(name, self.good(name))
+        self.put(name, self.good(_SERVED.get(name, name)))
         if name == "no-workload":
             self.api.apply("deployments", manifests.deployment(self.namespace, name, name))
 
@@ -193,7 +203,7 @@ def _spoil_and_mend(world: World, alerts: Prometheus) -> None:
         status = world.policy(name)["status"]
         assert bool(status.get("problem")) == bool(raised), (name, status.get("problem"))
         conditions = {each["type"]: each["status"] for each in status["conditions"]}
-        assert conditions["Converged"] == ("True" if name in ("healthy", "soon", "old-ca") else "False"), (name, status["conditions"])
+        assert conditions["Converged"] == ("True" if name in ("healthy", "soon", "ca-soon", "old-ca") else "False"), (name, status["conditions"])
     columns = world.policy("in-place")["status"]
     assert (columns["stage"], columns["problem"]) == ("Held", "Expired")
     print(f"what ended in place was known {time.time() - ends_at:.0f} s later, with all else")

@@ -20,6 +20,7 @@ from operators import LEASES, RULES, Operator, account
 from paper_pods import PaperPods
 from prometheus import Prometheus
 from rotations import direct
+from test_catalogue_overrides import document, put
 
 sys.path[:0] = [str(ROOT / "hack" / "lib"), str(ROOT / "test" / "support")]
 
@@ -145,3 +146,35 @@ def test_its_own_certificate(control_plane: ControlPlane, api: API, namespace: s
         alerts.wait_exactly({("OwnCertificateExpiresSoon", "")})
         files.write(_issued(authority))
         alerts.wait_exactly(set())
+
+
+def test_entries_of_the_catalogue_that_are_refused(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
+    kubeconfig = account(control_plane, namespace, "operator", [*RULES, LEASES], tmp_path)
+    with _watched(control_plane, namespace, tmp_path, kubeconfig) as alerts:
+        put(control_plane, namespace, ours=document("Watch"))
+        alerts.wait_exactly(set())
+        put(control_plane, namespace, ours=document("Sometimes"))
+        alerts.wait_exactly({("CatalogueRefused", "")})
+        put(control_plane, namespace, ours=document("Watch"))
+        alerts.wait_exactly(set())
+
+
+_SECRETS, _POLICIES = 64, 320  # a series for each pair is more than a metric keeps
+
+
+def test_more_series_than_a_metric_keeps(control_plane: ControlPlane, api: API, namespace: str, tmp_path: Path) -> None:
+    """The alert is about a quarter of an hour, and lasts as long: what ends it is for promtool."""
+    data = _issued(pki.new_authority(1))
+    names = [f"many-{i}" for i in range(_SECRETS)]
+    for name in names:
+        api.apply("secrets", manifests.secret(namespace, name, data))
+    api.apply("deployments", manifests.deployment(namespace, _NAME, names[0]))
+    spec = {"mode": "Plan", "secrets": [{"name": name} for name in names], "consumers": manifests.listed(_NAME)}
+    kubeconfig = account(control_plane, namespace, "operator", [*RULES, LEASES], tmp_path)
+    with _watched(control_plane, namespace, tmp_path, kubeconfig) as alerts:
+        for i in range(_POLICIES // 2):
+            api.apply("certrotationpolicies", manifests.policy(namespace, f"policy-{i}", spec))
+        assert not any(alert == "SeriesDropped" for alert, _ in alerts.firing())
+        for i in range(_POLICIES // 2, _POLICIES):
+            api.apply("certrotationpolicies", manifests.policy(namespace, f"policy-{i}", spec))
+        wait_until("series to be dropped", lambda: ("SeriesDropped", "") in alerts.firing(), _DEADLINE)

@@ -145,22 +145,13 @@ def test_a_node_that_falls_silent_takes_away_what_was_safe(place: World) -> None
 
 
 def test_what_may_not_be_read_or_written_is_told_with_what_to_grant(place: World) -> None:
-    plane = place.plane
-    role = "certroll-operator-control-plane"
-    rules = plane.get("clusterrole", role)["rules"]
-
-    def grant(*without: str) -> None:
-        left = [{**rule, "verbs": [verb for verb in rule["verbs"] if not ("secrets" in rule["resources"] and verb in without)]} for rule in rules]
-        patch = json.dumps({"rules": [rule for rule in left if rule["verbs"]]})
-        plane.kubectl("patch", "clusterrole", role, "--type=merge", "-p", patch)
-
-    grant("list", "watch", "patch")
+    place.refuse_for_secrets("list", "watch", "patch")
     with place.agents():
         place.start()
         place.apply()
         place.wait("it to be told", lambda: place.condition("Ready") == ("False", "Forbidden"))
         assert "secrets" in place.message("Ready") and place.status()["cluster"]["trusted"] == ""
-        grant("patch")
+        place.refuse_for_secrets("patch")
         place.start()  # a watch that is refused is asked for again only after a while
         place.wait("it to be known", lambda: place.status()["cluster"]["trusted"] == place.root)
         place.make_token_secret("robot-token", fake("the key before"))
@@ -169,7 +160,7 @@ def test_what_may_not_be_read_or_written_is_told_with_what_to_grant(place: World
         # The new Secret has its ca.crt a moment later.
         place.wait("what is safe to be told all the same", lambda: place.status()["cluster"]["trusted"] == place.root)
         assert place.condition("Blocked") == ("True", "Refused")
-        grant()
+        place.refuse_for_secrets()
         place.wait("the token to be made anew", lambda: place.key_of_secret("robot-token") == place.key)
         place.wait("it to be forgotten", lambda: place.condition("Blocked") == ("False", "NotBlocked"))
 

@@ -94,6 +94,7 @@ class PaperAgents(Ticker):
         self._due = dict.fromkeys(nodes, 0.0)
         self.silent: set[str] = set()
         self.lost: set[str] = set()  # take an order and never say what came of it
+        self.ends: dict[str, float] = {}  # when a CA ends, by its fingerprint; Unix time
         self.restarts: list[Restart] = []
 
     def __enter__(self) -> PaperAgents:
@@ -173,6 +174,7 @@ class PaperAgents(Ticker):
             "seen": _time(time.time()), "agent": "paper", "restart": copy.copy(self._act[node]),
             "components": [self._component(node, component) for component in self._components],
             "files": [self._row(node, row) for row in self._rows],
+            "cas": [{"fingerprint": each, "notAfter": _time(ends)} for each, ends in self.ends.items()],
             "tokens": {"known": True, "keys": []},
         }  # fmt: skip
 

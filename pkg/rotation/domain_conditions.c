@@ -308,12 +308,6 @@ static size_t count_without_bundle(const struct domain_ctx *ctx)
     return cr_strmap_len(consumers);
 }
 
-static bool was_pending(const struct domain_ctx *ctx)
-{
-    const struct cr_condition *known = cr_domain_status_condition_get(ctx->world->status, "RetirementPending");
-    return known && known->status;
-}
-
 /* without: consumers that are not known to have what is published. */
 static void published_cas_are_pending(struct domain_ctx *ctx, struct lines *cas, size_t without)
 {
@@ -338,7 +332,7 @@ static void published_cas_are_pending(struct domain_ctx *ctx, struct lines *cas,
 }
 
 /* A CA that has gone from the bundles is pending until every consumer is known to have them; as known as the domain
- * demands, which may be inferred. */
+ * demands, which may be inferred. Which CAs a consumer that lacks its bundle trusts is not known. */
 static void retirement(struct domain_ctx *ctx)
 {
     struct lines cas = {0};
@@ -346,9 +340,13 @@ static void retirement(struct domain_ctx *ctx)
     size_t without = count_without_bundle(ctx);
     if (cas.len) {
         published_cas_are_pending(ctx, &cas, without);
-    } else if (was_pending(ctx) && (!ctx->trust_arrived || without)) {
-        cr_autofree char *text =
-            cr_asprintf("No bundle has a CA of before any more; %zu consumers may still trust one.", without);
+    } else if (!is_published(ctx)) {
+        set(ctx, "RetirementPending", true, "NotPublished",
+            "Not everything is published: consumers of what is missing may still trust a CA of before.");
+    } else if (!ctx->trust_arrived || without) {
+        cr_autofree char *text = cr_asprintf("No bundle has a CA of before; %zu consumers do not have the published "
+                                             "bundle yet, and may still trust one.",
+                                             without);
         set(ctx, "RetirementPending", true, "Arriving", text);
     } else {
         set(ctx, "RetirementPending", false, "NothingToRetire", "No bundle has a CA of before.");

@@ -541,7 +541,7 @@ static void expect_true(struct game *g, const struct cr_domain_status *status)
 {
     bool converged = claims(status, "Converged", true);
     bool distrusted = claims(status, "Distrusted", true);
-    bool retired = claims(status, "RetirementPending", false) && !*status->rotation;
+    bool retired = claims(status, "RetirementPending", false);
     g->converged += converged;
     g->distrusted += distrusted;
     g->retired += retired;
@@ -920,7 +920,7 @@ static void no_summary_is_false(void **state)
     }
     print_message("of %d games: Converged in %d, Distrusted in %d, nothing to retire in %d\n", games, converged,
                   distrusted, retired);
-    assert_true(converged > games / 2 && distrusted > games / 10 && retired > games / 4);
+    assert_true(converged > games / 2 && distrusted > games / 10 && retired > games / 8);
 }
 
 static void bundle_and_leaf_in_one_write_fail_in_the_same_games(void **state)

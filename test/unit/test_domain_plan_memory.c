@@ -253,6 +253,11 @@ static void a_ca_of_before_is_pending_while_it_is_trusted(void **state)
          "NothingToRetire",
          "No bundle"},
         {{"it ends by itself", "issue expired-a", "aB", {{"ba", "1b", "*"}}}, false, "NothingToRetire", "No bundle"},
+        {{"its consumers do not have it", "issue", "A", {{"a", "1a", ""}}}, true, "Arriving", "may still trust one"},
+        {{"one is missing", "issue", "A", {{"a", "1a", "*"}, {NULL, "", .refused = CR_TRUST_FORBIDDEN}}},
+         true,
+         "NotPublished",
+         "consumers of what is missing"},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         CR_CLEANUP(scene) struct scene *s = scene_new(&cases[i].c);
@@ -637,6 +642,7 @@ static void a_new_leaf_waits_for_a_deleted_target_that_may_not_be_written(void *
     cr_autofree char *told = tell(s, &plan);
     assert_string_equal(told, "");
     assert_non_null(strstr(plan.status.objects[0].waits_for, "ConfigMap ns/o1, which has been deleted"));
+    assert_true(condition(&plan.status, "RetirementPending")->status);
     s->objects[1].refused = CR_TRUST_FINE;
     go_on(s, 1000, &plan);
     cr_autofree char *allowed = tell(s, &plan);

@@ -182,6 +182,14 @@ static void encode_followed(const struct cr_control_plane_status *status, struct
     cr_status_set_time_micro(object, "signingKeySince", status->signing_key_since_ms);
 }
 
+static void encode_problem(const struct cr_control_plane_status *status, struct cr_json *out)
+{
+    static const char *const order[] = {"Ready", "Degraded", "ExpiringSoon", "Conflict", "Blocked"};
+    set_or_null(out, "problem",
+                cr_conditions_problem(status->conditions, CR_CONTROL_PLANE_CONDITIONS, order, cr_array_len(order)),
+                CR_STATUS_WORD_MAX);
+}
+
 struct cr_json *cr_control_plane_status_encode(const struct cr_control_plane_status *status)
 {
     struct cr_json *out = cr_json_new_object();
@@ -203,6 +211,7 @@ struct cr_json *cr_control_plane_status_encode(const struct cr_control_plane_sta
     set_or_null(out, "handledRetry", status->handled_retry, CR_STATUS_WORD_MAX);
     encode_followed(status, out);
     set_or_null(out, "next", status->next, CR_STATUS_SENTENCE_MAX);
+    encode_problem(status, out);
     cr_json_set(out, "conditions", cr_conditions_encode(status->conditions, CR_CONTROL_PLANE_CONDITIONS));
     return out;
 }

@@ -89,7 +89,7 @@ struct cr_domain_forecast {
 
 struct cr_domain_rotation {
     char id[24];
-    char *what; /* "CA", "Leaves" */
+    char *what; /* "CA", "Leaves", "Bundles" (CAs that were published before are published where they are missing) */
     int64_t started_ms, finished_ms;
     int64_t trusting_ms, switching_ms, retiring_ms; /* how long each stage took */
     bool restarted; /* a consumer was restarted for it, so its times are not those of reloading */
@@ -130,7 +130,8 @@ void cr_domain_status_copy(struct cr_domain_status *to, const struct cr_domain_s
 void cr_domain_status_decode(const struct cr_json *status, struct cr_domain_status *out);
 /* Owned; each member of status, and of its rotation, is always there, so that the result can be a merge patch. Adds for
  * printer columns `converged` ("3/3": objects whose every consumer has what is published), `expires` (the earliest end
- * of a leaf or of a current CA). Texts are cut to the schema's lengths. Times keep their milliseconds where they are
+ * of a leaf or of a current CA), `problem` (the reason of the first of Ready, Degraded, Held and ExpiringSoon that is
+ * not as it should be). Texts are cut to the schema's lengths. Times keep their milliseconds where they are
  * compared (stage, rotation, written, history), those of certificates do not. */
 struct cr_json *cr_domain_status_encode(const struct cr_domain_status *status);
 

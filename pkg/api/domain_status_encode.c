@@ -154,6 +154,14 @@ static void encode_converged(const struct cr_domain_status *status, struct cr_js
     cr_json_set_string(out, "converged", text);
 }
 
+static void encode_problem(const struct cr_domain_status *status, struct cr_json *out)
+{
+    static const char *const order[] = {"Ready", "Degraded", "Held", "ExpiringSoon"};
+    const char *problem = cr_conditions_problem(status->conditions, CR_DOMAIN_CONDITIONS, order, cr_array_len(order));
+    if (problem)
+        cr_json_set_string(out, "problem", problem);
+}
+
 static void encode_expires(const struct cr_domain_status *status, struct cr_json *out)
 {
     int64_t first = 0;
@@ -225,7 +233,7 @@ static struct cr_json *encode_history(const struct cr_domain_status *status)
 
 struct cr_json *cr_domain_status_encode(const struct cr_domain_status *status)
 {
-    static const char *const optional[] = {"heldStage", "stageSince", "lastHandledToken", "expires", NULL};
+    static const char *const optional[] = {"heldStage", "stageSince", "lastHandledToken", "expires", "problem", NULL};
     struct cr_json *out = cr_json_new_object();
     set_nulls(out, optional);
     cr_json_set_int(out, "observedGeneration", status->observed_generation);
@@ -237,6 +245,7 @@ struct cr_json *cr_domain_status_encode(const struct cr_domain_status *status)
     cr_status_set_text(out, "lastHandledToken", status->last_handled_token, CR_STATUS_WORD_MAX);
     encode_converged(status, out);
     encode_expires(status, out);
+    encode_problem(status, out);
     cr_json_set(out, "cas", encode_cas(status));
     cr_json_set(out, "objects", encode_objects(status));
     cr_json_set(out, "rejected", encode_rejected(status));

@@ -208,13 +208,8 @@ bool cr_condition_is_trouble(const struct cr_condition *condition)
 
 const char *cr_policy_status_problem(const struct cr_policy_status *status)
 {
-    static const char *const types[] = {"Ready", "Degraded", "ExpiringSoon", "Conflict", "Blocked"};
-    for (size_t i = 0; i < cr_array_len(types); i++) {
-        const struct cr_condition *condition = cr_status_condition_get(status, types[i]);
-        if (condition && cr_condition_is_trouble(condition))
-            return condition->reason;
-    }
-    return NULL;
+    static const char *const order[] = {"Ready", "Degraded", "ExpiringSoon", "Conflict", "Blocked"};
+    return cr_conditions_problem(status->conditions, CR_CONDITIONS, order, cr_array_len(order));
 }
 
 static int64_t earlier(int64_t a_ms, int64_t b_ms)

@@ -111,10 +111,11 @@ static char *other_writer(const struct cr_trust_about *about)
     if (!about->owner)
         return cr_strdup(cr_or_empty(about->detail));
     return cr_asprintf(
-        "%s: '%.200s' overwrites what is published there, so nothing is written until %s; let only one of "
-        "both write it (for cert-manager: another secretName, as in your manifests). CAs that leaves need "
-        "stay trusted meanwhile",
-        about->object, about->owner, cr_or_empty(about->detail));
+        "'%.200s' overwrites what is published in %s, so nothing is written there until %s, or until the spec is "
+        "edited; "
+        "let only one of both write it (for cert-manager: another secretName, as in your manifests). CAs that the "
+        "domain's own leaves need stay trusted meanwhile",
+        about->owner, about->object, cr_or_empty(about->detail));
 }
 
 char *cr_trust_problem_text(enum cr_trust_reason reason, const struct cr_trust_about *about)

@@ -216,6 +216,17 @@ static void recall_refusal(const struct cr_domain_source *source, struct cr_doma
         refuse(gathered, i, reason, cr_strdup(note.text));
 }
 
+/* A bundle that is not put right can be an outage, so it is written again. */
+static void note_contested(struct cr_domain_gathered *gathered, size_t i, const char *writer)
+{
+    cr_autofree char *title = cr_domain_object_title(&gathered->list[i]);
+    cr_autofree char *text = cr_asprintf("'%.200s' overwrites what is published in %s, and certroll puts it right each "
+                                         "time: let only one of both write it",
+                                         cr_or_empty(writer), title);
+    cr_strvec_add(&gathered->words, text);
+    gathered->list[i].contested_text = gathered->words.items[gathered->words.len - 1];
+}
+
 static void refuse_other_writer(struct cr_domain_gathered *gathered, size_t i, const char *writer, int64_t until_ms)
 {
     const struct cr_domain_object *object = &gathered->list[i];
@@ -226,9 +237,6 @@ static void refuse_other_writer(struct cr_domain_gathered *gathered, size_t i, c
         gathered, i, CR_TRUST_OTHER_WRITER,
         cr_trust_problem_text(CR_TRUST_OTHER_WRITER,
                               &(struct cr_trust_about){.object = title, .owner = cr_or_empty(writer), .detail = when}));
-    int64_t left_ms = until_ms - gathered->world.now_ms;
-    if (!gathered->look_again_ms || left_ms < gathered->look_again_ms)
-        gathered->look_again_ms = left_ms;
 }
 
 /* Whoever writes back what another program has just written begins a war that ends at an issuer's rate limit. */
@@ -246,10 +254,16 @@ static void look_for_other_writer(struct cr_domain_gathered *gathered, size_t i)
             object->changed_by = gathered->words.items[gathered->words.len - 1];
         }
     }
-    /* Only leaves cost an issuer something; a bundle that is not put right can be an outage. */
-    int64_t until_ms = object->is_leaf ? cr_domain_other_writer_until_ms(&gathered->world, known) : 0;
-    if (until_ms)
+    int64_t until_ms = cr_domain_other_writer_until_ms(&gathered->world, known);
+    if (!until_ms)
+        return;
+    if (object->is_leaf)
         refuse_other_writer(gathered, i, known->overwritten_by, until_ms);
+    else
+        note_contested(gathered, i, known->overwritten_by);
+    int64_t left_ms = until_ms - gathered->world.now_ms;
+    if (!gathered->look_again_ms || left_ms < gathered->look_again_ms)
+        gathered->look_again_ms = left_ms;
 }
 
 static void look_at(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i)

@@ -111,13 +111,13 @@ static bool is_published(const struct domain_ctx *ctx)
     return true;
 }
 
-/* Objects that are not written as they should be: takes the reason of the first. */
-static enum cr_trust_reason add_problems(const struct domain_ctx *ctx, struct lines *lines)
+/* Objects that are not written as they should be, or that another program writes as well. The reason of the first. */
+static enum cr_trust_reason add_problems(const struct domain_ctx *ctx, bool with_contested, struct lines *lines)
 {
     enum cr_trust_reason first = CR_TRUST_FINE;
     for (size_t i = 0; i < ctx->plan->status.objects_len; i++) {
         const struct cr_domain_object_status *object = &ctx->plan->status.objects[i];
-        if (!object->problem)
+        if (!object->problem || (!with_contested && cr_domain_is_contested(ctx, i)))
             continue;
         first = first ? first : object->problem;
         cr_autofree char *title = cr_domain_object_title(&ctx->world->objects[i]);
@@ -131,7 +131,7 @@ static enum cr_trust_reason add_problems(const struct domain_ctx *ctx, struct li
 static void converged(struct domain_ctx *ctx)
 {
     struct lines lines = {0};
-    enum cr_trust_reason problem = add_problems(ctx, &lines);
+    enum cr_trust_reason problem = add_problems(ctx, false, &lines);
     add_waiting(ctx, &lines);
     size_t inferred = count_inferred(&ctx->plan->status, true);
     size_t objects = ctx->world->objects_len;
@@ -209,7 +209,7 @@ static void degraded(struct domain_ctx *ctx)
     const char *reason = NULL;
     struct lines lines = {0};
     add_authority(ctx, &lines, &reason);
-    enum cr_trust_reason problem = add_problems(ctx, &lines);
+    enum cr_trust_reason problem = add_problems(ctx, true, &lines);
     if (problem && !reason)
         reason = cr_trust_reason_name(problem);
     if (reason)
@@ -370,10 +370,16 @@ static void add_unknown(const struct domain_ctx *ctx, struct lines *lines)
     }
 }
 
+/* A leaf that is replaced as soon as what it waits for has come. */
+static bool is_replaced(const struct domain_leaf *leaf)
+{
+    return leaf->waits || leaf->held_back || leaf->act != CR_LEAF_ACT_KEEP;
+}
+
 static void add_lost(const struct domain_ctx *ctx, struct lines *lines)
 {
     for (size_t i = 0; i < ctx->world->objects_len; i++) {
-        if (!cr_domain_is_lost(ctx, i))
+        if (!cr_domain_is_lost(ctx, i) || is_replaced(&ctx->leaves[i]))
             continue;
         cr_autofree char *title = cr_domain_object_title(&ctx->world->objects[i]);
         add_line(lines, cr_asprintf("the leaf of %s is of that CA alone, and the domain cannot replace it", title));

@@ -53,9 +53,10 @@ struct cr_domain_object {
     /* Of the last try to give it another bundle: CR_TRUST_WOULD_CUT_OFF: it keeps the one that it has;
      * CR_TRUST_BUNDLE_TOO_COSTLY: it may grow, and loses nothing. CR_TRUST_FINE: nothing is known against it. */
     enum cr_trust_reason kept;
-    const char *kept_text;                /* in words */
-    const bool *bundle;                   /* [cas_len]: published there now */
-    bool bundle_foreign;                  /* its trust has what is no CA at hand or cannot be read: written anew */
+    const char *kept_text;      /* in words */
+    const char *contested_text; /* no leaf: another program has overwritten it again and again; NULL: none has lately */
+    const bool *bundle;         /* [cas_len]: published there now */
+    bool bundle_foreign;        /* its trust has what is no CA at hand or cannot be read: written anew */
     struct cr_domain_leaf_view published; /* leaves */
     struct cr_domain_leaf_view source;    /* MIRROR */
     struct cr_domain_leaf_view previous;  /* in staging: what was published before */

@@ -66,6 +66,8 @@ bool cr_domain_may_write(const struct cr_domain_object *object);
 /* Its leaf is left to another program, which overwrites ours. Its bundle is put right where it would cut its readers
  * off. */
 bool cr_domain_has_other_writer(const struct cr_domain_object *object);
+/* Whether that another program writes it as well is all that is wrong with it. domain_report.c */
+bool cr_domain_is_contested(const struct domain_ctx *ctx, size_t at);
 /* Its leaves keep the CAs that they verify against: it is the domain's, and whoever it belongs to consents. Nobody else
  * can keep a CA that should go. */
 bool cr_domain_keeps_cas(const struct cr_domain_object *object);

@@ -71,13 +71,21 @@ static struct problem problem_of(const struct domain_ctx *ctx, size_t at)
         return (struct problem){object->kept, cr_or_empty(object->kept_text)};
     if (!object->found && cr_domain_is_ca_bundle(ctx, object))
         return (struct problem){CR_TRUST_NOT_FOUND, "it does not exist, and is not created by a trust domain"};
+    if (object->contested_text)
+        return (struct problem){CR_TRUST_OTHER_WRITER, object->contested_text};
     return (struct problem){CR_TRUST_FINE, NULL};
+}
+
+bool cr_domain_is_contested(const struct domain_ctx *ctx, size_t at)
+{
+    const char *text = ctx->world->objects[at].contested_text;
+    return text && problem_of(ctx, at).message == text;
 }
 
 bool cr_domain_has_problem(const struct domain_ctx *ctx)
 {
     for (size_t i = 0; i < ctx->world->objects_len; i++)
-        if (problem_of(ctx, i).reason)
+        if (problem_of(ctx, i).reason && !cr_domain_is_contested(ctx, i))
             return true;
     return false;
 }
@@ -90,7 +98,8 @@ static void set_problem(struct domain_ctx *ctx, size_t at, struct cr_domain_obje
     if (news) {
         cr_autofree char *title = cr_domain_object_title(&ctx->world->objects[at]);
         cr_domain_say(ctx, true, cr_trust_reason_name(problem.reason),
-                      cr_asprintf("%s is left as it is: %s", title, problem.message));
+                      cr_domain_is_contested(ctx, at) ? cr_strdup(problem.message)
+                                                      : cr_asprintf("%s is left as it is: %s", title, problem.message));
     }
     record->problem = problem.reason;
     cr_strset(&record->problem_message, problem.message);

@@ -109,17 +109,6 @@ static void finish(struct domain_ctx *ctx, enum outcome outcome)
 
 /* --- which rotation --- */
 
-static bool is_of_ca(const struct domain_ctx *ctx)
-{
-    bool other_ca = ctx->grows || ctx->shrinks || ctx->has_next || ctx->plan->promote_ca;
-    for (size_t i = 0; i < ctx->world->objects_len; i++) {
-        const struct domain_leaf *leaf = &ctx->leaves[i];
-        bool moves = leaf->waits || leaf->act != CR_LEAF_ACT_KEEP;
-        other_ca = other_ca || (moves && leaf->switches_ca);
-    }
-    return other_ca;
-}
-
 static bool is_known(const struct cr_domain_status *status, const char *ca)
 {
     for (size_t i = 0; i < status->cas_len; i++)
@@ -128,15 +117,86 @@ static bool is_known(const struct cr_domain_status *status, const char *ca)
     return false;
 }
 
+/* The later ones stand above the earlier ones: a rotation is called by the highest that has been part of it. */
+enum what { BUNDLES, LEAVES, CA };
+static const char *const what_names[] = {[BUNDLES] = "Bundles", [LEAVES] = "Leaves", [CA] = "CA"};
+static const char *const what_begins[] = {[BUNDLES] = "bundles lack CAs that are published elsewhere, or were before",
+                                          [LEAVES] = "other leaves of the same CAs",
+                                          [CA] = "another set of CAs"};
+
+/* A bundle gets a CA that the status does not list yet, or loses one that it lists. What another program has put into a
+ * bundle or taken out of it is neither. */
+static bool changes_cas(const struct domain_ctx *ctx, const struct cr_domain_write *write)
+{
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
+        if (write->bundle[ca] != cr_domain_has_ca(&ctx->world->objects[write->object], ca) &&
+            write->bundle[ca] != is_known(ctx->world->status, ctx->world->cas[ca].fingerprint))
+            return true;
+    return false;
+}
+
+/* The status does not list yet what has become the CA, or still lists one that is nowhere. */
+static bool has_other_cas(const struct domain_ctx *ctx)
+{
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
+        if (is_known(ctx->world->status, ctx->world->cas[ca].fingerprint) ? !ctx->current[ca] && !ctx->anywhere[ca]
+                                                                          : ctx->current[ca])
+            return true;
+    return false;
+}
+
+static const char *leaf_on_record(const struct cr_domain_status *status, const struct cr_domain_object *object)
+{
+    for (size_t i = 0; i < status->objects_len; i++)
+        if (cr_streq(status->objects[i].kind, object->kind) && cr_streq(status->objects[i].ns, object->ns) &&
+            cr_streq(status->objects[i].name, object->name))
+            return status->objects[i].leaf;
+    return NULL;
+}
+
+/* A plan that acts is not recorded, so that a leaf has moved may be seen only by the record that lacks it. */
+static bool has_new_leaf(const struct domain_ctx *ctx, size_t at)
+{
+    const struct cr_domain_object *object = &ctx->world->objects[at];
+    const char *before = leaf_on_record(ctx->world->status, object);
+    return ctx->unrecorded[at] && before && object->published.found && !object->changed_by &&
+           strcmp(before, object->published.fingerprint) != 0;
+}
+
+static enum what what_moves(const struct domain_ctx *ctx)
+{
+    enum what what = ctx->has_next || ctx->plan->promote_ca || has_other_cas(ctx) ? CA : BUNDLES;
+    for (size_t i = 0; i < ctx->plan->writes_len; i++)
+        if (changes_cas(ctx, &ctx->plan->writes[i]))
+            what = CA;
+    for (size_t i = 0; i < ctx->world->objects_len; i++) {
+        const struct domain_leaf *leaf = &ctx->leaves[i];
+        bool moves = leaf->waits || leaf->act != CR_LEAF_ACT_KEEP;
+        if (moves && leaf->switches_ca)
+            what = CA;
+        else if ((moves || has_new_leaf(ctx, i)) && what != CA)
+            what = LEAVES;
+    }
+    return what;
+}
+
 /* A CA that was not there when the rotation under way began. */
 static bool is_overtaken(const struct domain_ctx *ctx)
 {
-    if (!cr_streq(ctx->plan->status.what, "CA") || !ctx->grows)
+    if (!cr_streq(ctx->plan->status.what, what_names[CA]) || !ctx->grows)
         return false;
     for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
         if (ctx->newest[ca] && !ctx->anywhere[ca] && !is_known(ctx->world->status, ctx->world->cas[ca].fingerprint))
             return true;
     return false;
+}
+
+static enum what what_of(const struct cr_domain_status *status)
+{
+    for (int what = CA; what > BUNDLES; what--)
+        if (cr_streq(status->what, what_names[what]))
+            return (enum what)what;
+    return BUNDLES;
 }
 
 static void begin(struct domain_ctx *ctx)
@@ -148,10 +208,11 @@ static void begin(struct domain_ctx *ctx)
     cr_sha256_hex(seed, strlen(seed), hex);
     snprintf(status->rotation, sizeof status->rotation, "%.12s", hex);
     status->rotation_since_ms = ctx->world->now_ms;
-    cr_strset(&status->what, is_of_ca(ctx) ? "CA" : "Leaves");
+    bool first = !ctx->world->status->cas_len;
+    enum what what = first ? CA : what_moves(ctx);
+    cr_strset(&status->what, what_names[what]);
     cr_domain_say(ctx, false, "RotationBegun",
-                  cr_asprintf("Rotation %s: %s", status->rotation,
-                              cr_streq(status->what, "CA") ? "another set of CAs" : "other leaves of the same CAs"));
+                  cr_asprintf("Rotation %s: %s", status->rotation, first ? "the first CAs" : what_begins[what]));
 }
 
 static void name_rotation(struct domain_ctx *ctx)
@@ -163,8 +224,8 @@ static void name_rotation(struct domain_ctx *ctx)
     }
     if (!*status->rotation)
         begin(ctx);
-    else if (is_of_ca(ctx))
-        cr_strset(&status->what, "CA");
+    else if (what_moves(ctx) > what_of(status))
+        cr_strset(&status->what, what_names[what_moves(ctx)]);
     note_restarts(ctx);
 }
 

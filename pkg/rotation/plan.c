@@ -42,11 +42,13 @@ void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secr
     memcpy(event->rotation, secret->pending.id, sizeof event->rotation);
 }
 
-void cr_plan_say_workload(struct cr_plan *plan, bool warning, size_t consumer, const char *reason, char *message)
+void cr_plan_say_workload(struct plan_ctx *ctx, bool warning, size_t consumer, const char *reason, char *message)
 {
+    char *named = cr_asprintf("%s (CertRotationPolicy %s)", message, ctx->world->policy->name);
+    free(message);
     PLAN_PUSH(
-        plan->events, plan->events_len,
-        {.warning = warning, .about = CR_ABOUT_WORKLOAD, .consumer = consumer, .reason = reason, .message = message});
+        ctx->plan->events, ctx->plan->events_len,
+        {.warning = warning, .about = CR_ABOUT_WORKLOAD, .consumer = consumer, .reason = reason, .message = named});
 }
 
 bool cr_plan_may_act(const struct plan_ctx *ctx)

@@ -390,7 +390,11 @@ static const char *add_consumers(const struct plan_ctx *ctx, struct cr_buf *text
         if (hold != CR_HOLD_NOT_FOUND && hold != CR_HOLD_USES_NO_SECRET && hold != CR_HOLD_ROLLOUT_FAILED)
             continue;
         reason = reason ? reason : cr_hold_event(hold);
-        cr_autofree char *line = cr_asprintf("%s: %s", consumer->name, cr_or_empty(consumer->gate.text));
+        const struct cr_policy_consumer *spec = ctx->consumers[i].spec;
+        cr_autofree char *line = hold == CR_HOLD_ROLLOUT_FAILED
+                                     ? cr_asprintf("%s (%s %s): %s", consumer->name, spec->kind, spec->target,
+                                                   cr_or_empty(consumer->gate.text))
+                                     : cr_asprintf("%s: %s", consumer->name, cr_or_empty(consumer->gate.text));
         add_line(text, line);
     }
     return reason;
@@ -449,8 +453,7 @@ static const char *add_warnings(struct plan_ctx *ctx, struct cr_buf *text)
                 continue;
             cr_autofree char *line = warnings[k].words(ctx, &ctx->consumers[i]);
             if (!is_on_record(ctx, ctx->consumers[i].status, warnings[k].bit))
-                cr_plan_say_workload(ctx->plan, true, i, name,
-                                     cr_asprintf("%s (CertRotationPolicy %s)", line, ctx->world->policy->name));
+                cr_plan_say_workload(ctx, true, i, name, cr_strdup(line));
             add_line(text, line);
             reason = reason ? reason : name;
         }

@@ -123,7 +123,7 @@ static void say_unmet(struct plan_ctx *ctx, const struct plan_consumer *consumer
     const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer->status);
     if (!cr_hold_is_unmet(gate->hold) || !cr_hold_event(gate->hold) || (known && known->gate.hold == gate->hold))
         return;
-    cr_plan_say_workload(ctx->plan, true, index, cr_hold_event(gate->hold), cr_strdup(gate->text));
+    cr_plan_say_workload(ctx, true, index, cr_hold_event(gate->hold), cr_strdup(gate->text));
     if (gate->hold == CR_HOLD_NOT_FOUND)
         ctx->plan->events[ctx->plan->events_len - 1].about = CR_ABOUT_POLICY;
 }

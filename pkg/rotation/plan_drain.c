@@ -122,7 +122,7 @@ void cr_plan_say_stuck(struct plan_ctx *ctx, const struct plan_consumer *consume
     const struct cr_gate *gate = &consumer->status->gate;
     const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer->status);
     if (gate->hold == CR_HOLD_DRAIN_STUCK && (!known || known->gate.hold != CR_HOLD_DRAIN_STUCK))
-        cr_plan_say_workload(ctx->plan, true, index, cr_hold_event(gate->hold), cr_strdup(gate->text));
+        cr_plan_say_workload(ctx, true, index, cr_hold_event(gate->hold), cr_strdup(gate->text));
 }
 
 /* --- who waits for their end --- */

@@ -229,10 +229,9 @@ static void note_beginning(struct plan_ctx *ctx, struct plan_consumer *consumer,
     status->restarted_generation = cr_json_int_at(consumer->world->workload, 0, "metadata", "generation");
     status->evicted_until_ms = newest_ms(consumer);
     cr_plan_count_evictions(ctx, consumer);
-    cr_plan_say_workload(ctx->plan, consumer->way.warning, index, "Evicting",
-                         cr_asprintf("%s Its pods are evicted one by one: %s (CertRotationPolicy %s)",
-                                     cr_or_empty(consumer->decision.reason), consumer->way.text,
-                                     ctx->world->policy->name));
+    cr_plan_say_workload(ctx, consumer->way.warning, index, "Evicting",
+                         cr_asprintf("%s Its pods are evicted one by one: %s", cr_or_empty(consumer->decision.reason),
+                                     consumer->way.text));
 }
 
 static void evict(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, size_t pod)

@@ -396,8 +396,8 @@ void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secr
                         char *message);
 /* About the policy. Takes message. */
 void cr_plan_say_policy(struct cr_plan *plan, bool warning, const char *reason, char *message);
-/* About a consumer's workload. Takes message. */
-void cr_plan_say_workload(struct cr_plan *plan, bool warning, size_t consumer, const char *reason, char *message);
+/* About a consumer's workload, and names the policy. Takes message. */
+void cr_plan_say_workload(struct plan_ctx *ctx, bool warning, size_t consumer, const char *reason, char *message);
 /* Whether acting is allowed at all: not suspended, not in Plan mode. */
 bool cr_plan_may_act(const struct plan_ctx *ctx);
 

@@ -136,7 +136,7 @@ static void hold_undone(struct plan_ctx *ctx, struct plan_consumer *consumer, si
         cr_gate_make(CR_HOLD_RESTART_UNDONE, "the restart was undone: its annotation is gone from %s",
                      cr_plan_restarts_by_time(consumer) ? "the Rollout, or its restartAt" : "the pod template");
     if (consumer->status->gate.hold != CR_HOLD_RESTART_UNDONE)
-        cr_plan_say_workload(ctx->plan, true, index, cr_hold_event(gate.hold),
+        cr_plan_say_workload(ctx, true, index, cr_hold_event(gate.hold),
                              cr_asprintf("%s; certroll does not restart it again before the next change", gate.text));
     cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED, gate);
 }
@@ -145,7 +145,7 @@ void cr_plan_hold(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t i
 {
     const char *event = cr_hold_event(gate.hold);
     if (event && !cr_streq(event, cr_hold_event(consumer->status->gate.hold)))
-        cr_plan_say_workload(ctx->plan, true, index, event, cr_strdup(gate.text));
+        cr_plan_say_workload(ctx, true, index, event, cr_strdup(gate.text));
     bool blocked = cr_hold_needs_a_person(gate.hold);
     cr_plan_set_held(consumer->status, blocked ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, gate);
 }
@@ -156,9 +156,8 @@ static void say_planned(struct plan_ctx *ctx, const struct plan_consumer *consum
     const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer->status);
     if (known && known->gate.hold == CR_HOLD_PLAN_MODE && known->since_ms == consumer->since_ms)
         return;
-    cr_plan_say_workload(ctx->plan, false, index, "RestartPlanned",
-                         cr_asprintf("%s (CertRotationPolicy %s, mode: Plan: not done)", consumer->decision.reason,
-                                     ctx->world->policy->name));
+    cr_plan_say_workload(ctx, false, index, "RestartPlanned",
+                         cr_asprintf("%s Not done in mode Plan.", consumer->decision.reason));
 }
 
 /* Somebody else replaced all pods since, with the new material, or we did, one by one. */
@@ -175,7 +174,7 @@ static void fail(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t in
     cr_plan_set_held(consumer->status, CR_CONSUMER_FAILED,
                      cr_gate_make(CR_HOLD_ROLLOUT_FAILED, "%s", consumer->rollout.message));
     if (before != CR_CONSUMER_FAILED)
-        cr_plan_say_workload(ctx->plan, true, index, cr_hold_event(CR_HOLD_ROLLOUT_FAILED),
+        cr_plan_say_workload(ctx, true, index, cr_hold_event(CR_HOLD_ROLLOUT_FAILED),
                              cr_asprintf("%s; certroll restarts nothing more of this policy until it is mended",
                                          consumer->rollout.message));
 }

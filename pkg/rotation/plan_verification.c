@@ -398,7 +398,7 @@ static void say_once(struct plan_ctx *ctx, const struct cr_consumer_status *stat
     const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, status);
     const char *event = cr_hold_event(status->gate.hold);
     if (event && !(known && known->gate.hold == status->gate.hold))
-        cr_plan_say_workload(ctx->plan, true, index, event, cr_strdup(status->gate.text));
+        cr_plan_say_workload(ctx, true, index, event, cr_strdup(status->gate.text));
 }
 
 /* False: there is nothing to ask it for. */

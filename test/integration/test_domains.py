@@ -349,7 +349,7 @@ def test_a_second_writer_is_named_and_the_domain_stops(domains: Domains) -> None
     try:
         found = domains.wait("it is named", lambda domain: conditions(domain)["Degraded"] == ("True", "OtherWriter"))
         assert conditions(found)["Converged"] == ("False", "OtherWriter")
-        assert f"Secret {domains.namespace}/server: 'gitops' overwrites" in message(found, "Degraded")
+        assert f"'gitops' overwrites what is published in Secret {domains.namespace}/server" in message(found, "Degraded")
         time.sleep(12)
         assert len(written) == 2, "it was overwritten more than once"
         assert object_status(domains.get(), "server")["overwritten"]["times"] == 2

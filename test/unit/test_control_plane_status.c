@@ -144,7 +144,7 @@ static void test_an_empty_status_has_every_member(void **state)
               ",\"workloads\":" COUNT ",\"consumers\":[],"
               "\"restarting\":null,\"failedNode\":null,\"failedComponent\":null,\"failedToken\":null,"
               "\"failedState\":null,\"handledRetry\":null,\"followed\":{\"rootCA\":null,\"rootCASince\":null,"
-              "\"signingKey\":null,\"signingKeySince\":null},\"next\":null,"
+              "\"signingKey\":null,\"signingKeySince\":null},\"next\":null,\"problem\":null,"
               "\"conditions\":[]}");
 }
 

@@ -232,6 +232,77 @@ static void distrusted_is_true_only_when_no_consumer_trusts_it(void **state)
     assert_null(condition(&plan.status, "Distrusted")->reason);
 }
 
+/* --- what a rotation is called --- */
+
+static void a_bundle_that_is_put_right_is_no_rotation_of_the_ca(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {.spec = "issue", .cas = "Ab", .objects = {{"a", "1a", "*"}, {"a", NULL, "*"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    go_on(s, 1000, &plan);
+    go_on(s, 1000, &plan);
+    assert_int_equal(plan.status.stage, CR_STAGE_IDLE);
+    /* Another program puts b there in place of a. */
+    mark(s, "b", s->bundles[1]);
+    go_on(s, 1000, &plan);
+    go_on(s, 1000, &plan);
+    assert_int_equal(plan.writes_len, 1);
+    assert_string_equal(plan.status.what, "Bundles");
+    assert_true(*plan.status.rotation != '\0');
+}
+
+static void the_first_publication_is_one_of_the_ca(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {.spec = "issue", .cas = "A", .objects = {{NULL, ""}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    cr_domain_status_forget_cas(&s->status);
+    go_on(s, 1000, &plan);
+    assert_string_equal(plan.status.what, "CA");
+    assert_true(has_event(&plan, "RotationBegun"));
+}
+
+/* --- another writer of a bundle --- */
+
+static void a_bundle_that_another_program_writes_as_well_is_named_and_has_converged(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {.spec = "issue", .cas = "A", .objects = {{"a", "1a", "*"}, {"a", NULL, "*"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    s->objects[1].contested_text = "'tool' overwrites it";
+    go_on(s, 1000, &plan);
+    go_on(s, 1000, &plan);
+    const struct cr_condition *degraded = condition(&plan.status, "Degraded");
+    assert_true(degraded->status);
+    assert_string_equal(degraded->reason, "OtherWriter");
+    assert_non_null(strstr(degraded->message, "'tool' overwrites it"));
+    assert_true(condition(&plan.status, "Converged")->status);
+    assert_int_equal(plan.status.objects[1].problem, CR_TRUST_OTHER_WRITER);
+    s->objects[1].contested_text = NULL;
+    go_on(s, 1000, &plan);
+    assert_false(condition(&plan.status, "Degraded")->status);
+}
+
+static void a_leaf_that_waits_to_be_replaced_does_not_need_the_distrusted_ca(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {
+        .spec = "issue staging", .cas = "AB", .objects = {{"ba", "1a", "*"}, {"ba", "2a", "a"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    for (size_t ca = 0; ca < s->world.cas_len; ca++)
+        if (s->letters[ca] == 'a')
+            cr_strvec_add(&s->domain.distrust, s->cas[ca].fingerprint);
+    go_on(s, 1000, &plan);
+    go_on(s, 1000, &plan);
+    assert_false(condition(&plan.status, "Distrusted")->status);
+    assert_string_equal(condition(&plan.status, "Distrusted")->reason, "InProgress");
+    assert_non_null(strstr(condition(&plan.status, "Distrusted")->message, "not everybody has it"));
+}
+
 /* --- a CA of before --- */
 
 static void a_ca_of_before_is_pending_while_it_is_trusted(void **state)
@@ -763,6 +834,10 @@ int main(void)
         cmocka_unit_test(what_is_put_back_stays_until_its_source_or_a_person_changes),
         cmocka_unit_test(what_is_refused_is_told_once_and_names_the_object),
         cmocka_unit_test(distrusted_is_true_only_when_no_consumer_trusts_it),
+        cmocka_unit_test(a_bundle_that_is_put_right_is_no_rotation_of_the_ca),
+        cmocka_unit_test(the_first_publication_is_one_of_the_ca),
+        cmocka_unit_test(a_bundle_that_another_program_writes_as_well_is_named_and_has_converged),
+        cmocka_unit_test(a_leaf_that_waits_to_be_replaced_does_not_need_the_distrusted_ca),
         cmocka_unit_test(a_ca_of_before_is_pending_while_it_is_trusted),
         cmocka_unit_test(a_ca_is_pending_until_every_consumer_has_the_bundle_without_it),
         cmocka_unit_test(a_ca_that_was_never_there_is_not_called_gone),

@@ -18,7 +18,7 @@ and pods that serve TLS. *Truth* is what handshakes with the pods have shown, be
 program reads its Secret at the start, asked by `verify`; `coalesce` and the circuit breaker are off, and the operator runs with `--hosts-in-use`. A trust domain issues the
 Secret of such a Deployment, has `retire: Converged`, and its pods take clients of the CAs in their Secret alone: handshakes with a client certificate of each CA show which they trust.
 
-*Columns* are Stage, Converged and Problem of `kubectl get crp`, of a trust domain Stage and Converged of `kubectl get td`. *Conditions* are Converged, and each other one that is not as it should be. *Wait*: whether the
+*Columns* are Stage, Converged and Problem of `kubectl get crp`, or of `kubectl get td`. *Conditions* are Converged, and each other one that is not as it should be. *Wait*: whether the
 command of [Waiting in a script](operations.md#waiting-in-a-script) comes to an end; of a trust domain, whether what was asked for last is done (`lastHandledToken`, `distrusted[].gone`) and Converged is True. *Alerts* are without `Certroll`, and wait for seconds here. *Events* are certroll's Warnings.
 
 """

@@ -31,7 +31,7 @@ class DomainPlace(Place):
 
     before: pki.Authority | None = field(default=None, repr=False)
 
-    kind, columns = "trustdomains", ("stage", "converged")
+    kind, columns = "trustdomains", ("stage", "converged", "problem")
 
     # --- what there is
 

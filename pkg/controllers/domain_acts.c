@@ -79,14 +79,18 @@ static bool write_one(const struct cr_domain_actor *actor, struct cr_domain_gath
     const struct cr_domain_object *object = &gathered->list[write->object];
     int64_t now_ms = cr_clock_wall_ms();
     CR_CLEANUP(cr_domain_written) struct cr_domain_written written = {0};
+    cr_autofree char *wrote = cr_domain_wrote_key(domain, object);
     if (cr_domain_objects_write(gathered->objects, write, now_ms, &written, err)) {
         remember(actor, domain, object, written.reason, written.text);
         if (written.version) {
             note_version(gathered, object, written.version, now_ms);
+            cr_memory_take_note(actor->memory, wrote,
+                                &(struct cr_note_input){.at_ms = cr_clock_monotonic_ms(), .text = written.version});
             log_act(domain, "published", object, words_of(write), NULL);
         }
         return true;
     }
+    cr_memory_drop_note(actor->memory, wrote); /* when the answer was lost, it may have been written */
     if (!is_for_a_person(err))
         return false;
     log_act(domain, "the API server refuses what is to be published", object, words_of(write), err);

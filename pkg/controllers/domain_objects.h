@@ -47,10 +47,11 @@ CR_DEFINE_CLEANUP(cr_domain_objects, struct cr_domain_objects, cr_domain_objects
 /* Fills the world's cas, objects, authority and staging_found; borrowed from objects, until it is asked for again. It
  * shows what was written meanwhile. The objects' evidence is left for the caller to set. */
 void cr_domain_objects_view(struct cr_domain_objects *objects, struct cr_domain_world *world);
-/* Who else has written what the object publishes now, when its version is not written_version, our last one. One more
- * GET. Owned; NULL: nobody, or it cannot be known. */
+/* Who else has written what the object publishes now, when its version is not written_version, the last one of ours on
+ * record. own_version: that of this process's last write, NULL: not known; a program that writes another one under our
+ * name is found by it. One more GET. Owned; NULL: nobody, or it cannot be known. */
 char *cr_domain_objects_other_writer(const struct cr_domain_objects *objects, size_t object,
-                                     const char *written_version);
+                                     const char *written_version, const char *own_version);
 /* Digests of what the object publishes, for cr_domain_evidence_input; NULL: nothing that can be read. Borrowed from the
  * view. */
 const struct cr_material *cr_domain_objects_material(const struct cr_domain_objects *objects, size_t object);

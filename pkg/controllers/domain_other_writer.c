@@ -22,7 +22,7 @@ static const char *last_writer(const struct cr_domain_objects *objects, const st
 }
 
 char *cr_domain_objects_other_writer(const struct cr_domain_objects *objects, size_t object,
-                                     const char *written_version)
+                                     const char *written_version, const char *own_version)
 {
     const struct cr_domain_item *item = &objects->items[object];
     const char *version = cr_obj_resource_version(item->object);
@@ -35,5 +35,9 @@ char *cr_domain_objects_other_writer(const struct cr_domain_objects *objects, si
     /* What was written since is looked at in its turn. */
     if (!now || !cr_streq(cr_obj_resource_version(now), version))
         return NULL;
-    return cr_strdup_or_null(last_writer(objects, item, now));
+    const char *name = last_writer(objects, item, now);
+    if (name)
+        return cr_strdup(name);
+    bool is_ours = !own_version || cr_streq(own_version, version);
+    return is_ours ? NULL : cr_strdup("a program under the name of certroll");
 }

@@ -203,6 +203,12 @@ char *cr_domain_refused_key(const struct cr_domain *domain, const struct cr_doma
                        cr_or_empty(object->ns), object->name);
 }
 
+char *cr_domain_wrote_key(const struct cr_domain *domain, const struct cr_domain_object *object)
+{
+    return cr_asprintf("%s/%s/wrote/%s/%s/%s", cr_or_empty(domain->ns), domain->name, object->kind,
+                       cr_or_empty(object->ns), object->name);
+}
+
 static void recall_refusal(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i)
 {
     cr_autofree char *key = cr_domain_refused_key(gathered->world.domain, &gathered->list[i]);
@@ -240,7 +246,7 @@ static void refuse_other_writer(struct cr_domain_gathered *gathered, size_t i, c
 }
 
 /* Whoever writes back what another program has just written begins a war that ends at an issuer's rate limit. */
-static void look_for_other_writer(struct cr_domain_gathered *gathered, size_t i)
+static void look_for_other_writer(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i)
 {
     struct cr_domain_object *object = &gathered->list[i];
     const struct cr_domain_object_status *known =
@@ -248,7 +254,10 @@ static void look_for_other_writer(struct cr_domain_gathered *gathered, size_t i)
     if (!known || object->refused || !object->found)
         return;
     if (!cr_domain_is_as_recorded(&gathered->world, object, known)) {
-        cr_autofree char *writer = cr_domain_objects_other_writer(gathered->objects, i, known->written_version);
+        cr_autofree char *key = cr_domain_wrote_key(gathered->world.domain, object);
+        CR_CLEANUP(cr_note) struct cr_note wrote = cr_memory_note(source->memory, key);
+        cr_autofree char *writer =
+            cr_domain_objects_other_writer(gathered->objects, i, known->written_version, wrote.text);
         if (writer) {
             cr_strvec_add(&gathered->words, writer);
             object->changed_by = gathered->words.items[gathered->words.len - 1];
@@ -274,7 +283,7 @@ static void look_at(const struct cr_domain_source *source, struct cr_domain_gath
         cr_covering_policies_gather(source->cache, object->ns, object->name, covering);
     judge(gathered, i, covering);
     recall_refusal(source, gathered, i);
-    look_for_other_writer(gathered, i);
+    look_for_other_writer(source, gathered, i);
     gathered->trust_under_way = gathered->trust_under_way || cr_covering_policies_await_trust(covering, object->name);
 }
 

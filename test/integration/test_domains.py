@@ -328,12 +328,13 @@ def test_what_does_not_stay_as_it_was_written_is_written_ever_more_seldom(domain
     assert published().encode() == domains.secret("mesh-ca")["tls.crt"]
 
 
-def test_a_second_writer_is_named_and_the_domain_stops(domains: Domains) -> None:
+@pytest.mark.parametrize(("manager", "named"), [("gitops", "gitops"), ("certroll", "a program under the name of certroll")])
+def test_a_second_writer_is_named_and_the_domain_stops(domains: Domains, manager: str, named: str) -> None:
     """As a GitOps tool and an issuer that put a Secret back whenever it is not theirs."""
     ca = pki.new_authority(1)
     settle_mirroring(domains, material(ca.issue("server")))
     theirs = material(ca.issue("server"))
-    target = path("secrets", domains.namespace, "server") + "?fieldManager=gitops"
+    target = path("secrets", domains.namespace, "server") + f"?fieldManager={manager}"
     patch = {"data": {key: base64.b64encode(value).decode() for key, value in theirs.items()}}
     written: list[float] = []
     over = threading.Event()
@@ -349,7 +350,7 @@ def test_a_second_writer_is_named_and_the_domain_stops(domains: Domains) -> None
     try:
         found = domains.wait("it is named", lambda domain: conditions(domain)["Degraded"] == ("True", "OtherWriter"))
         assert conditions(found)["Converged"] == ("False", "OtherWriter")
-        assert f"'gitops' overwrites what is published in Secret {domains.namespace}/server" in message(found, "Degraded")
+        assert f"'{named}' overwrites what is published in Secret {domains.namespace}/server" in message(found, "Degraded")
         time.sleep(12)
         assert len(written) == 2, "it was overwritten more than once"
         assert object_status(domains.get(), "server")["overwritten"]["times"] == 2

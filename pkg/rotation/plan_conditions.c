@@ -87,8 +87,13 @@ static void add_not_acted_on(struct plan_ctx *ctx, struct cr_buf *text, const ch
 static void add_unmet(const struct plan_ctx *ctx, struct cr_buf *text, const char **reason)
 {
     const struct cr_policy_status *status = &ctx->plan->status;
-    if (!ctx->world->policy->secrets_len)
+    const struct cr_policy *policy = ctx->world->policy;
+    if (!policy->secrets_len)
         add_problem(text, reason, cr_hold_name(CR_HOLD_NO_SECRET), cr_strdup("No Secret belongs to this policy."));
+    if (!policy->consumers_len && !policy->discover.enabled && !policy->trust.targets_len)
+        add_problem(text, reason, "NoConsumers",
+                    cr_strdup("The policy lists no consumers, and spec.discover.enabled is false: nothing is restarted "
+                              "or verified."));
     for (size_t i = 0; i < status->secrets_len; i++)
         if (cr_streq(status->secrets[i].problem_reason, CR_PROBLEM_NOT_FOUND))
             add_problem(text, reason, cr_hold_name(CR_HOLD_NO_SECRET),

@@ -152,11 +152,27 @@ static void a_policy_without_any_secret_is_not_ready(void **state)
     s->policy->secrets_len = len;
 }
 
+static void a_policy_that_can_have_no_consumers_is_not_ready(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
+    scene_see_all(s, "1");
+    size_t len = s->policy->consumers_len;
+    s->policy->consumers_len = 0;
+    scene_due(s);
+    assert_unmet(s, "NoConsumers");
+    s->policy->discover.enabled = true; /* some may come */
+    scene_due(s);
+    assert_met(s);
+    s->policy->consumers_len = len;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_consumer_that_uses_none_of_the_secrets_is_told),
         cmocka_unit_test(what_is_mounted_again_is_met),
+        cmocka_unit_test(a_policy_that_can_have_no_consumers_is_not_ready),
         cmocka_unit_test(a_workload_that_is_not_there_is_told_unless_it_is_optional),
         cmocka_unit_test(a_secret_that_is_not_there_is_told),
         cmocka_unit_test(a_policy_without_any_secret_is_not_ready),

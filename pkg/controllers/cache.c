@@ -128,7 +128,7 @@ static void add_used(struct cr_cache *cache, const char *ns, const void *extra, 
 }
 
 /* A budget has changed, or what counts against one. */
-static void tell_who_waits_for_budgets(struct cr_cache *cache, const char *ns)
+static void notify_budget_waiters(struct cr_cache *cache, const char *ns)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     cr_policy_index_of_budgets(cache->index, ns, &keys);
@@ -136,11 +136,11 @@ static void tell_who_waits_for_budgets(struct cr_cache *cache, const char *ns)
 }
 
 /* before, after: what the projection made of it then and now. */
-static void tell_of_user(struct cr_cache *cache, const char *ns, const char *kind, const char *name, const void *before,
-                         const void *after)
+static void notify_user_changed(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
+                                const void *before, const void *after)
 {
     if (before && cr_projected_rolling(before) && !(after && cr_projected_rolling(after)))
-        tell_who_waits_for_budgets(cache, ns);
+        notify_budget_waiters(cache, ns);
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     __attribute__((cleanup(used_cleanup))) struct used used = {0};
     CR_CLEANUP(cr_packed) struct cr_packed *template = after ? cr_cache_template_of(cache, ns, after) : NULL;
@@ -153,7 +153,7 @@ static void tell_of_user(struct cr_cache *cache, const char *ns, const char *kin
     cr_cache_notify(cache, &keys);
 }
 
-static void tell_of_pod(struct cr_cache *cache, const struct cr_change *change)
+static void notify_pod_changed(struct cr_cache *cache, const struct cr_change *change)
 {
     const char *kind = NULL;
     const char *name = NULL;
@@ -161,7 +161,7 @@ static void tell_of_pod(struct cr_cache *cache, const struct cr_change *change)
     if (cr_projected_owner(extra, &kind, &name)) {
         CR_CLEANUP(cr_packed)
         struct cr_packed *workload = cr_cache_workload_packed(cache, change->ns, kind, name);
-        tell_of_user(cache, change->ns, kind, name, NULL, cr_packed_extra(workload));
+        notify_user_changed(cache, change->ns, kind, name, NULL, cr_packed_extra(workload));
     }
     if (change->after)
         return;
@@ -184,7 +184,7 @@ static bool take_policy(struct cr_cache *cache, const struct cr_json *object, st
     return cr_policy_index_put(cache->index, object, policy, neighbours);
 }
 
-static void tell_of_policy(struct cr_cache *cache, const struct cr_change *change)
+static void notify_policy_changed(struct cr_cache *cache, const struct cr_change *change)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     cr_autofree char *key = cr_asprintf("%s/%s", change->ns, change->name);
@@ -206,17 +206,17 @@ static void on_change(void *arg, const struct cr_change *change)
     struct cr_cache *cache = informer->cache;
     switch (informer->what) {
     case CR_CACHED_POLICIES:
-        tell_of_policy(cache, change);
+        notify_policy_changed(cache, change);
         return;
     case CR_CACHED_PODS:
-        tell_of_pod(cache, change);
+        notify_pod_changed(cache, change);
         return;
     case CR_CACHED_BUDGETS:
-        tell_who_waits_for_budgets(cache, change->ns);
+        notify_budget_waiters(cache, change->ns);
         return;
     default:
-        tell_of_user(cache, change->ns, resources[informer->what]->kind, change->name, cr_packed_extra(change->before),
-                     change->after ? change->after->extra : NULL);
+        notify_user_changed(cache, change->ns, resources[informer->what]->kind, change->name,
+                            cr_packed_extra(change->before), change->after ? change->after->extra : NULL);
         return;
     }
 }
@@ -340,7 +340,7 @@ static bool is_needed_by(const struct cache_informer *informer, const char *ns, 
 }
 
 /* Whether it can be seen has changed: for whoever waits for it, or says that it cannot be seen. */
-static void tell_all_in_need(void *arg)
+static void notify_dependent_policies(void *arg)
 {
     const struct cache_informer *informer = arg;
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
@@ -369,7 +369,7 @@ static void on_policies_synced(void *arg)
 static void on_policies_refused(void *arg)
 {
     on_policies_synced(arg);
-    tell_all_in_need(arg);
+    notify_dependent_policies(arg);
 }
 
 /* --- set-up --- */
@@ -379,7 +379,7 @@ static void (*refused_fn(enum cr_cached what))(void *arg)
 {
     if (what == CR_CACHED_POLICIES)
         return on_policies_refused;
-    return is_optional(what) && what != CR_CACHED_BUDGETS ? NULL : tell_all_in_need;
+    return is_optional(what) && what != CR_CACHED_BUDGETS ? NULL : notify_dependent_policies;
 }
 
 static void add_informer(struct cr_manager *manager, struct cr_client *client, struct cr_loop *loop,
@@ -406,7 +406,7 @@ static void add_informer(struct cr_manager *manager, struct cr_client *client, s
         return;
     }
     informer->optional = made;
-    cr_informer_on_synced(made, tell_all_in_need, informer);
+    cr_informer_on_synced(made, notify_dependent_policies, informer);
 }
 
 struct cr_cache *cr_cache_new(struct cr_manager *manager, struct cr_client *client, struct cr_loop *loop,

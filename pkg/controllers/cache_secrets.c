@@ -3,7 +3,7 @@
 #include "controllers/cache_internal.h"
 #include "controllers/project.h"
 
-enum { NAMES_TOLD = 5 }; /* in one sentence */
+enum { NAMES_LISTED = 5 }; /* in one sentence */
 
 static bool project(void *arg, struct cr_json *json, struct cr_snapshot *snapshot)
 {
@@ -102,12 +102,12 @@ static void add_sentence(struct cr_buf *text, const char *what, const char *why)
 /* What stands for all of them, when they are many. */
 static char *list_of(const struct cr_strvec *names)
 {
-    CR_CLEANUP(cr_strvec) struct cr_strvec told = {0};
-    for (size_t i = 0; i < names->len && i < NAMES_TOLD; i++)
-        cr_strvec_add(&told, names->items[i]);
-    cr_autofree char *joined = cr_strvec_join(&told, ", ");
-    return names->len > NAMES_TOLD ? cr_asprintf("%s and %zu more", joined, names->len - NAMES_TOLD)
-                                   : cr_steal(&joined);
+    CR_CLEANUP(cr_strvec) struct cr_strvec listed = {0};
+    for (size_t i = 0; i < names->len && i < NAMES_LISTED; i++)
+        cr_strvec_add(&listed, names->items[i]);
+    cr_autofree char *joined = cr_strvec_join(&listed, ", ");
+    return names->len > NAMES_LISTED ? cr_asprintf("%s and %zu more", joined, names->len - NAMES_LISTED)
+                                     : cr_steal(&joined);
 }
 
 static void add_refused_names(const struct cr_cache *cache, const struct cr_strvec *names, const struct cr_error *err,

@@ -44,6 +44,6 @@ void cr_catalogue_hold_dispose(struct cr_catalogue_hold *hold);
 CR_DEFINE_DISPOSE(cr_catalogue_hold, struct cr_catalogue_hold, cr_catalogue_hold_dispose)
 
 /* Tells the last news as an Event on the ConfigMap: content that is refused, or in use again. A worker's thread. */
-void cr_catalogue_source_tell(struct cr_catalogue_source *source, struct cr_recorder *recorder);
+void cr_catalogue_source_emit_event(struct cr_catalogue_source *source, struct cr_recorder *recorder);
 
 #endif

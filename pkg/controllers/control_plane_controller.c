@@ -35,7 +35,7 @@ struct cr_control_plane_controller {
     struct cr_metric *lags;
     struct cr_control_plane_actor actor;
     struct cr_control_plane_status_writer writer;
-    int64_t turned_ms; /* the last plan began, monotonic; with the key */
+    int64_t planned_ms; /* the last plan began, monotonic; with the key */
     bool workloads_busy;
     bool shown;
     char *refused; /* why what is planned may not be written; NULL: it may, as far as is known */
@@ -291,14 +291,14 @@ static struct cr_packed *look(void *arg, const char *kind, const char *ns, const
 static bool must_wait(struct cr_control_plane_controller *controller, struct cr_reconcile_result *result)
 {
     int64_t now_ms = cr_clock_monotonic_ms();
-    int64_t due_ms = controller->turned_ms ? controller->turned_ms + PACE_MS : 0;
+    int64_t due_ms = controller->planned_ms ? controller->planned_ms + PACE_MS : 0;
     int64_t pause_ms = due_ms > now_ms ? due_ms - now_ms : 0;
     if (!pause_ms && cr_stale_cache_waits(controller->own_writes, cluster_key, "controlplanepolicy", controller->lags,
                                           look, controller))
         pause_ms = LAG_PAUSE_MS;
     requeue(result, pause_ms);
     if (!pause_ms)
-        controller->turned_ms = now_ms;
+        controller->planned_ms = now_ms;
     return pause_ms > 0;
 }
 

@@ -20,7 +20,7 @@ enum {
      * undoes each write. It is gone round ever more seldom. */
     ROUNDS_MAX = 8,
     CIRCLE_DOUBLINGS_MAX = 7,
-    LONG_TURNS_MAX = 64, /* so many leaves may each take a context; more of them without a rest are a circle as well */
+    LONG_PASSES_MAX = 64, /* so many leaves may each take a context; more of them without a rest are a circle as well */
     /* Policies write their status many times while they roll, and each tells the domain, which reads all that it has by
      * requests: so a domain is looked at again after this at the earliest, and after more where there is more to read.
      */
@@ -259,7 +259,7 @@ static bool let_others(struct reconcile_context *context, const struct cr_domain
     cr_autofree char *key = note_key(context, "long");
     cr_memory_note_time(context->controller->memory, key, cr_clock_monotonic_ms());
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(context->controller->memory, key);
-    requeue(context, note.count > LONG_TURNS_MAX ? circle_pause_ms(note.count - LONG_TURNS_MAX) : PACE_MS);
+    requeue(context, note.count > LONG_PASSES_MAX ? circle_pause_ms(note.count - LONG_PASSES_MAX) : PACE_MS);
     return report(context, &plan, err);
 }
 

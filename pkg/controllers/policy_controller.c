@@ -507,7 +507,7 @@ static bool must_wait(struct reconcile_context *context)
 static bool reconcile_other(struct cr_policy_controller *controller, const char *key)
 {
     if (cr_streq(key, catalogue_key)) {
-        cr_catalogue_source_tell(controller->catalogues, controller->recorder);
+        cr_catalogue_source_emit_event(controller->catalogues, controller->recorder);
         return true;
     }
     if (cr_streq(key, limits_key)) {

@@ -24,7 +24,7 @@ struct entry {
     bool waits_for_budget;
     bool deleting;
     int64_t generation;
-    uint64_t told_in; /* the last question that it was an answer to */
+    uint64_t added_in; /* the last question that it was an answer to */
 };
 
 struct entries {
@@ -208,9 +208,9 @@ static void unlist_all(struct cr_policy_index *index, const struct entry *entry)
 
 static void answer(struct cr_policy_index *index, struct entry *entry, struct cr_strvec *keys)
 {
-    if (entry->told_in != index->question)
+    if (entry->added_in != index->question)
         cr_strvec_add(keys, entry->key);
-    entry->told_in = index->question;
+    entry->added_in = index->question;
 }
 
 typedef bool (*counts_fn)(const struct entry *entry);

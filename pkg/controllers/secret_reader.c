@@ -46,7 +46,7 @@ struct cr_secret_reader {
     size_t owners;        /* who made it, and each reading: a snapshot may outlive the cache */
     pthread_cond_t change;
     struct cr_strmap *by_namespace; /* tenants that have something that waits */
-    struct tenants turns;           /* the same; the first is the next */
+    struct tenants queue;           /* the same; the first is the next */
     size_t waiting;
     size_t bytes;
     bool ending;
@@ -151,7 +151,7 @@ static struct tenant *tenant_of(struct cr_secret_reader *reader, const char *ns)
     tenant = cr_new(struct tenant);
     tenant->ns = cr_strdup(ns);
     TAILQ_INIT(&tenant->waiting);
-    TAILQ_INSERT_TAIL(&reader->turns, tenant, entry);
+    TAILQ_INSERT_TAIL(&reader->queue, tenant, entry);
     cr_strmap_set(reader->by_namespace, ns, tenant);
     return tenant;
 }
@@ -176,18 +176,18 @@ static void dequeue(struct cr_secret_reader *reader, struct reading *reading)
     reader->waiting--;
     if (!TAILQ_EMPTY(&tenant->waiting))
         return;
-    TAILQ_REMOVE(&reader->turns, tenant, entry);
+    TAILQ_REMOVE(&reader->queue, tenant, entry);
     cr_strmap_remove(reader->by_namespace, tenant->ns);
 }
 
 /* NULL: nothing waits. The next namespace has its turn after this. */
 static struct reading *next_waiting(struct cr_secret_reader *reader)
 {
-    struct tenant *tenant = TAILQ_FIRST(&reader->turns);
+    struct tenant *tenant = TAILQ_FIRST(&reader->queue);
     if (!tenant)
         return NULL;
-    TAILQ_REMOVE(&reader->turns, tenant, entry);
-    TAILQ_INSERT_TAIL(&reader->turns, tenant, entry);
+    TAILQ_REMOVE(&reader->queue, tenant, entry);
+    TAILQ_INSERT_TAIL(&reader->queue, tenant, entry);
     return TAILQ_FIRST(&tenant->waiting);
 }
 
@@ -333,7 +333,7 @@ struct cr_secret_reader *cr_secret_reader_new(struct cr_secret_refs *refs)
     *reader = (struct cr_secret_reader){.refs = refs, .owners = 1, .by_namespace = cr_strmap_new(tenant_free)};
     pthread_mutex_init(&reader->lock, NULL);
     pthread_cond_init(&reader->change, NULL);
-    TAILQ_INIT(&reader->turns);
+    TAILQ_INIT(&reader->queue);
     return reader;
 }
 

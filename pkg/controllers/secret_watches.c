@@ -24,7 +24,7 @@ static void schedule_refresh(struct cr_secret_watches *watches, int64_t delay_ms
     cr_timer_arm(watches->timer, delay_ms);
 }
 
-/* --- what a watch asks and tells --- */
+/* --- what a watch asks and reports --- */
 
 static bool wants(void *arg, const char *ns, const char *name)
 {
@@ -77,19 +77,19 @@ static void on_change(void *arg, const struct cr_change *change)
     if (watches->options.scope != CR_SECRET_SCOPE_NAMED && (!change->before || !change->after) &&
         cr_informer_synced(watch->informer))
         schedule_refresh(watches, BURST_MS);
-    /* The other one tells what is still to be told. */
+    /* The other one tells what is still to be notified. */
     if (other && (!change->after || !cr_decimal_less(cr_packed_resource_version(other),
                                                      cr_or_empty(cr_obj_resource_version(change->after->json)))))
         return;
-    struct cr_change told = *change;
-    if (other &&
-        (!told.before || cr_decimal_less(cr_packed_resource_version(told.before), cr_packed_resource_version(other))))
-        told.before = other;
-    watches->options.on_change(watches->options.arg, &told);
+    struct cr_change notified = *change;
+    if (other && (!notified.before ||
+                  cr_decimal_less(cr_packed_resource_version(notified.before), cr_packed_resource_version(other))))
+        notified.before = other;
+    watches->options.on_change(watches->options.arg, &notified);
 }
 
 /* Nobody waits for what was held already. */
-static void tell_if_missing(const struct cr_secret_group *group, const char *key)
+static void notify_if_missing(const struct cr_secret_group *group, const char *key)
 {
     const struct cr_secret_watches_options *options = &group->watches->options;
     const char *name = strchr(key, '/') + 1;
@@ -99,18 +99,18 @@ static void tell_if_missing(const struct cr_secret_group *group, const char *key
         options->on_known(options->arg, ns, name);
 }
 
-static void tell_what_is_known(const struct cr_secret_watch *watch)
+static void notify_known(const struct cr_secret_watch *watch)
 {
     const struct cr_secret_group *group = watch->group;
     const struct cr_secret_watches_options *options = &group->watches->options;
     if (watch->kind == CR_SECRET_BY_NAME) {
         cr_autofree char *key = cr_asprintf("%s/%s", watch->ns, watch->what);
-        tell_if_missing(group, key);
+        notify_if_missing(group, key);
     } else if (watch->kind == CR_SECRET_BY_LABEL) {
         options->on_known(options->arg, watch->ns, NULL);
     } else if (watch->shared == CR_SHARED_ALL) {
         for (struct cr_strmap_iter it = {0}; cr_strmap_next(group->wanted, &it);)
-            tell_if_missing(group, it.key);
+            notify_if_missing(group, it.key);
     }
     if (watch->kind != CR_SECRET_SHARED || watch->shared < CR_SHARED_USUAL)
         return;
@@ -124,7 +124,7 @@ static void on_first_sync(void *arg)
 {
     const struct cr_secret_watch *watch = arg;
     schedule_refresh(watch->group->watches, 0);
-    tell_what_is_known(watch);
+    notify_known(watch);
 }
 
 static void on_refused(void *arg)
@@ -157,7 +157,7 @@ static struct cr_secret_watch *begin(struct cr_secret_group *group, enum cr_secr
                                       .shared = shared,
                                       .ns = cr_strdup_or_null(ns),
                                       .what = cr_strdup_or_null(what),
-                                      .began = group->turn,
+                                      .began = group->generation,
                                       .desired = true};
     cr_autofree char *by_name = kind == CR_SECRET_BY_NAME ? cr_asprintf("metadata.name=%s", what) : NULL;
     const struct cr_informer_options informer = {
@@ -206,10 +206,10 @@ static void note_in(struct cr_secret_group *group, struct cr_strmap *map, const 
     struct cr_secret_wanted *wanted = cr_strmap_get(map, key);
     if (!wanted) {
         wanted = cr_new(struct cr_secret_wanted);
-        wanted->since = group->turn;
+        wanted->since = group->generation;
         cr_strmap_set(map, key, wanted);
     }
-    wanted->seen = group->turn;
+    wanted->seen = group->generation;
 }
 
 static void note_secret(void *arg, const char *ns, const char *name)
@@ -229,7 +229,7 @@ static void note_selector(void *arg, const char *ns, const char *selector)
 static void drop_unwanted(struct cr_secret_group *group, struct cr_strmap *map, struct cr_strvec *gone)
 {
     for (struct cr_strmap_iter it = {0}; cr_strmap_next(map, &it);)
-        if (((const struct cr_secret_wanted *)it.value)->seen != group->turn)
+        if (((const struct cr_secret_wanted *)it.value)->seen != group->generation)
             cr_strvec_add(gone, it.key);
     for (size_t i = 0; i < gone->len; i++)
         cr_strmap_remove(map, gone->items[i]);
@@ -250,7 +250,7 @@ static void drop_all_unwanted(struct cr_secret_group *group)
 static void look_what_is_wanted(struct cr_secret_watches *watches)
 {
     for (size_t i = 0; i < watches->groups_len; i++)
-        watches->groups[i].turn++;
+        watches->groups[i].generation++;
     cr_policy_index_visit_secrets(watches->options.index, note_secret, watches);
     cr_domain_index_visit_secrets(watches->options.domains, note_secret, watches);
     if (watches->options.scope != CR_SECRET_SCOPE_NAMED)
@@ -360,7 +360,7 @@ static void desire_own(struct cr_secret_group *group, enum cr_secret_watch_kind 
 static void desire_shared(struct cr_secret_group *group, struct cr_watch_scope decided)
 {
     struct cr_secret_watch *present = cr_secret_group_shared(group);
-    if (present && present->shared == decided.shared && !decided.anew)
+    if (present && present->shared == decided.shared && !decided.relist)
         return;
     if (present)
         present->desired = false;
@@ -477,7 +477,7 @@ static void end_own(struct cr_strmap *map, const struct cr_strmap *wanted, bool 
     }
 }
 
-static void end_wides(struct cr_secret_group *group, struct cr_strvec *held)
+static void end_shared(struct cr_secret_group *group, struct cr_strvec *held)
 {
     for (size_t i = 0; i < group->shared_watches_len;) {
         struct cr_secret_watch *shared = group->shared_watches[i];
@@ -500,10 +500,10 @@ static void end_replaced(struct cr_secret_group *group)
     end_own(group->named, group->wanted, replaced, &held);
     end_own(group->labelled, NULL, replaced, &held);
     if (replaced)
-        end_wides(group, &held);
+        end_shared(group, &held);
     /* Deleted, the others have seen it, but left it to these to tell, which were behind. */
     for (size_t i = 0; i < held.len; i++)
-        tell_if_missing(group, held.items[i]);
+        notify_if_missing(group, held.items[i]);
 }
 
 /* --- all of it --- */

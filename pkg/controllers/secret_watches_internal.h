@@ -34,8 +34,8 @@ struct cr_secret_group {
     struct cr_secret_watches *watches;
     char *ns; /* NULL: all */
     bool begun;
-    uint64_t turn; /* how often it was looked what is wanted */
-    bool dropped;  /* in this turn something was no longer wanted */
+    uint64_t generation; /* how often it was looked what is wanted */
+    bool dropped;        /* in this turn something was no longer wanted */
     struct cr_strmap *wanted;
     struct cr_strmap *selectors;
     struct cr_strmap *named;                 /* "ns/name" → struct cr_secret_watch, owned */

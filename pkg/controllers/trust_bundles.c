@@ -344,7 +344,7 @@ static int64_t pause_ms(enum cr_trust_reason refused)
 }
 
 /* How long until the next look; 0: now. */
-static int64_t rest_ms(const struct cr_note *note, const char *now)
+static int64_t wait_left_ms(const struct cr_note *note, const char *now)
 {
     if (!cr_streq(note->about, now))
         return 0;
@@ -369,7 +369,7 @@ bool cr_trust_bundles_due(const struct cr_actor *actor, const struct cr_gathered
     cr_autofree char *key = note_key(gathered->world.policy);
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(actor->memory, key);
     digest(gathered, status, now);
-    return may_publish(gathered->world.policy) && rest_ms(&note, now) == 0;
+    return may_publish(gathered->world.policy) && wait_left_ms(&note, now) == 0;
 }
 
 static void show_plan(struct cr_gathered *gathered, enum cr_trust_reason reason, const char *refused)
@@ -392,7 +392,7 @@ bool cr_trust_bundles_publish(const struct cr_actor *actor, struct cr_gathered *
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(actor->memory, key);
     digest(gathered, &gathered->status, now);
     show_plan(gathered, (enum cr_trust_reason)note.reason, note.text);
-    *look_again_ms = rest_ms(&note, now);
+    *look_again_ms = wait_left_ms(&note, now);
     if (*look_again_ms)
         return true;
     struct publish_context context = {.actor = actor, .gathered = gathered, .policy = policy};

@@ -50,7 +50,7 @@ struct cr_watch_scope_in {
 
 struct cr_watch_scope {
     enum cr_shared_scope shared;
-    bool anew; /* beside the present one of this kind, which has passed over too much, another is begun */
+    bool relist; /* beside the present one of this kind, which has passed over too much, another is begun */
     /* It is to be, once the present one has had its list, and what was passed over waits for that: where policies come
      * faster than lists, one would be begun after the other, and none would come to its end. */
     bool later;

@@ -260,7 +260,7 @@ static void add_restarts_of_others(const struct cr_world_source *source, const s
 }
 
 /* A rollout may be over before the domain has written down what it was for. */
-static bool may_be_told(const struct cr_policy_status *status)
+static bool may_become_known(const struct cr_policy_status *status)
 {
     int64_t now_ms = cr_clock_wall_ms();
     for (size_t i = 0; i < status->consumers_len; i++)
@@ -273,7 +273,7 @@ static bool may_be_told(const struct cr_policy_status *status)
 static void find_steps(const struct cr_world_source *source, struct cr_gathered *gathered)
 {
     const struct cr_policy *policy = gathered->world.policy;
-    bool restarted = may_be_told(&gathered->status);
+    bool restarted = may_become_known(&gathered->status);
     for (size_t i = 0; i < policy->secrets_len; i++) {
         struct cr_world_secret *secret = &gathered->secrets[i];
         const struct cr_secret_status *known = cr_status_secret(&gathered->status, policy->secrets[i].name);
@@ -337,23 +337,23 @@ bool cr_world_gather(const struct cr_world_source *source, const struct cr_polic
 {
     uint64_t moves = source->reservations ? cr_reservations_moves(source->reservations, policy->ns) : 0;
     cr_scope_gather(source->cache, policy, status, &out->scope);
-    const struct cr_policy *in_force = &out->scope.expansion.policy;
-    make_room(source, in_force, out);
+    const struct cr_policy *effective = &out->scope.expansion.policy;
+    make_room(source, effective, out);
     out->moves = moves;
     out->world.beyond = cr_scope_beyond(&out->scope);
     out->world.unmanaged = out->scope.expansion.unmanaged;
     cr_policy_status_copy(&out->status, status);
-    cr_cache_expect_secrets(source->cache, in_force);
-    for (size_t i = 0; i < in_force->consumers_len; i++)
-        gather_consumer(source, in_force, i, out);
-    cr_hosts_in_use_gather(source->cache, in_force, &out->hosts);
+    cr_cache_expect_secrets(source->cache, effective);
+    for (size_t i = 0; i < effective->consumers_len; i++)
+        gather_consumer(source, effective, i, out);
+    cr_hosts_in_use_gather(source->cache, effective, &out->hosts);
     out->world.beyond.host_objects = out->hosts.objects_beyond;
     out->world.beyond.hosts = out->hosts.hosts_beyond;
-    for (size_t i = 0; i < in_force->secrets_len; i++)
-        if (!gather_secret(source, in_force, i, out, err))
+    for (size_t i = 0; i < effective->secrets_len; i++)
+        if (!gather_secret(source, effective, i, out, err))
             return false;
-    cr_budgets_gather(source->cache, in_force->ns, &out->budgets);
-    add_restarts_of_others(source, in_force, &out->budgets);
+    cr_budgets_gather(source->cache, effective->ns, &out->budgets);
+    add_restarts_of_others(source, effective, &out->budgets);
     out->world.budgets = out->budgets.view;
     cr_world_refresh(source, out);
     return true;

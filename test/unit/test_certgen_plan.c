@@ -189,7 +189,7 @@ static void the_rules(void **state)
     }
 }
 
-static void a_set_that_does_not_fit_together_is_told(void **state)
+static void a_set_that_does_not_fit_together_is_reported(void **state)
 {
     struct scene *s = *state;
     publish(s, A, 1, "10");
@@ -201,7 +201,7 @@ static void a_set_that_does_not_fit_together_is_told(void **state)
 }
 
 /* Nothing can keep it trusted, and it must not keep the rotation from being done. */
-static void a_leaf_without_its_ca_is_replaced_and_told(void **state)
+static void a_leaf_without_its_ca_is_replaced_and_reported(void **state)
 {
     struct scene *s = *state;
     publish(s, A, 3, "0");
@@ -213,7 +213,7 @@ static void a_leaf_without_its_ca_is_replaced_and_told(void **state)
     expect_warning(s, "Secret a: its leaf verifies against no CA of the set");
 }
 
-static void what_cannot_be_read_is_replaced_and_told(void **state)
+static void what_cannot_be_read_is_replaced_and_reported(void **state)
 {
     struct scene *s = *state;
     publish(s, A, 0, "0");
@@ -229,7 +229,7 @@ static void what_cannot_be_read_is_replaced_and_told(void **state)
 }
 
 /* Made empty by somebody, or by a copy that went wrong: it is left alone, but not in silence. */
-static void a_secret_without_a_leaf_is_told(void **state)
+static void a_secret_without_a_leaf_is_reported(void **state)
 {
     struct scene *s = *state;
     publish(s, A, 0, "0");
@@ -259,10 +259,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_rules, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_set_that_does_not_fit_together_is_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_leaf_without_its_ca_is_replaced_and_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_cannot_be_read_is_replaced_and_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_secret_without_a_leaf_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_set_that_does_not_fit_together_is_reported, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_leaf_without_its_ca_is_replaced_and_reported, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_read_is_replaced_and_reported, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_secret_without_a_leaf_is_reported, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_somebody_else_writes_is_refused, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

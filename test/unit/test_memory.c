@@ -121,7 +121,7 @@ static void the_last_probe_counts_and_nudges_stay(void **state)
 }
 
 /* Two policies may ask one pod at two places, or one policy be changed. */
-static void sightings_are_told_apart_by_what_was_asked(void **state)
+static void sightings_are_distinguished_by_what_was_asked(void **state)
 {
     (void)state;
     const struct {
@@ -304,7 +304,7 @@ int main(void)
         cmocka_unit_test(what_is_not_known_is_all_zero),
         cmocka_unit_test(nudges_are_counted_per_change),
         cmocka_unit_test(the_last_probe_counts_and_nudges_stay),
-        cmocka_unit_test(sightings_are_told_apart_by_what_was_asked),
+        cmocka_unit_test(sightings_are_distinguished_by_what_was_asked),
         cmocka_unit_test(what_a_pod_trusts_is_kept_until_it_goes),
         cmocka_unit_test(the_oldest_sighting_makes_room),
         cmocka_unit_test(notes_count_and_keep_the_last_text),

@@ -201,7 +201,7 @@ static void a_refused_restart_leaves_the_one_before_its_place(void **state)
     end(&f);
 }
 
-static void a_lost_answer_is_told_by_the_workload_itself(void **state)
+static void a_lost_answer_is_found_in_the_workload_itself(void **state)
 {
     (void)state;
     static const struct {
@@ -444,7 +444,7 @@ static void who_is_gone_is_not_called(void **state)
 
 /* --- budgets --- */
 
-static void what_was_weighed_without_others_does_not_begin(void **state)
+static void what_was_computed_without_others_does_not_begin(void **state)
 {
     (void)state;
     struct fixture f;
@@ -463,7 +463,7 @@ static void what_was_weighed_without_others_does_not_begin(void **state)
     end(&f);
 }
 
-static void who_is_restarted_in_a_namespace_is_told(void **state)
+static void the_workloads_restarted_in_a_namespace_are_listed(void **state)
 {
     (void)state;
     struct fixture f;
@@ -483,7 +483,7 @@ static void who_is_restarted_in_a_namespace_is_told(void **state)
     end(&f);
 }
 
-static void who_evicts_is_told_to_others(void **state)
+static void evictions_are_shown_to_others(void **state)
 {
     (void)state;
     struct fixture f;
@@ -622,7 +622,7 @@ static void *work(void *arg)
 }
 
 /* Nobody waits for ever: else this ends by its time-out. */
-static void of_many_all_get_their_turn_and_never_too_many_at_once(void **state)
+static void every_namespace_gets_a_round_and_never_too_many_run_at_once(void **state)
 {
     (void)state;
     struct crowd crowd = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -649,7 +649,7 @@ int main(void)
         cmocka_unit_test(a_place_is_given_back_by_the_plan_that_sees_its_end),
         cmocka_unit_test(what_was_refused_has_no_place_and_what_was_not_answered_keeps_it),
         cmocka_unit_test(a_refused_restart_leaves_the_one_before_its_place),
-        cmocka_unit_test(a_lost_answer_is_told_by_the_workload_itself),
+        cmocka_unit_test(a_lost_answer_is_found_in_the_workload_itself),
         cmocka_unit_test(what_nobody_looks_after_goes_to_the_next),
         cmocka_unit_test(nothing_begins_before_every_policy_was_looked_at),
         cmocka_unit_test(without_a_limit_nothing_is_waited_for),
@@ -661,11 +661,11 @@ int main(void)
         cmocka_unit_test(rollouts_that_never_end_hold_up_their_own_namespace_only),
         cmocka_unit_test(a_place_that_was_given_back_before_the_wait_is_not_missed),
         cmocka_unit_test(who_is_gone_is_not_called),
-        cmocka_unit_test(what_was_weighed_without_others_does_not_begin),
-        cmocka_unit_test(who_is_restarted_in_a_namespace_is_told),
-        cmocka_unit_test(who_evicts_is_told_to_others),
+        cmocka_unit_test(what_was_computed_without_others_does_not_begin),
+        cmocka_unit_test(the_workloads_restarted_in_a_namespace_are_listed),
+        cmocka_unit_test(evictions_are_shown_to_others),
         cmocka_unit_test(an_eviction_is_not_sent_once_somebody_else_has_begun),
-        cmocka_unit_test(of_many_all_get_their_turn_and_never_too_many_at_once),
+        cmocka_unit_test(every_namespace_gets_a_round_and_never_too_many_run_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -201,7 +201,7 @@ static void what_no_policy_names_is_not_kept(void **state)
     assert_int_equal(waiting(f), 0);
 }
 
-static void namespaces_take_turns(void **state)
+static void namespaces_alternate(void **state)
 {
     struct fixture *f = *state;
     static const char *const names[][2] = {{"a", "a1"}, {"a", "a2"}, {"a", "a3"}, {"a", "a4"},
@@ -314,7 +314,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_comes_is_read_though_nobody_asks, begin, end),
         cmocka_unit_test_setup_teardown(what_no_policy_names_is_not_kept, begin, end),
-        cmocka_unit_test_setup_teardown(namespaces_take_turns, begin, end),
+        cmocka_unit_test_setup_teardown(namespaces_alternate, begin, end),
         cmocka_unit_test_setup_teardown(who_needs_one_at_once_reads_it_itself, begin, end),
         cmocka_unit_test_setup_teardown(who_comes_meanwhile_waits_for_the_same_reading, begin, end),
         cmocka_unit_test_setup_teardown(what_waits_is_bounded_by_namespace_and_in_all, begin, end),

@@ -103,7 +103,7 @@ static void the_last_look_replaces_the_one_before(void **state)
     assert_string_equal(seen.words, "gone");
 }
 
-static void looks_are_told_apart_by_what_was_asked(void **state)
+static void looks_are_distinguished_by_what_was_asked(void **state)
 {
     const struct {
         const char *rule;
@@ -184,7 +184,7 @@ int main(void)
         cmocka_unit_test(nothing_is_known_before_it_was_seen),
         cmocka_unit_test(all_that_is_asked_for_must_have_been_seen),
         cmocka_unit_test(the_last_look_replaces_the_one_before),
-        cmocka_unit_test(looks_are_told_apart_by_what_was_asked),
+        cmocka_unit_test(looks_are_distinguished_by_what_was_asked),
         cmocka_unit_test(what_is_old_or_of_another_clock_is_forgotten),
         cmocka_unit_test(the_oldest_makes_room),
     };

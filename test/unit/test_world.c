@@ -324,7 +324,7 @@ static char *world_of(const char *policies, const char *of, bool gateways_forbid
                              .secrets_went_on = secrets_went_on});
 }
 
-static void the_world_is_what_belongs_to_the_policy_and_whose_it_is(void **state)
+static void the_world_is_what_belongs_to_the_policy_and_its_owner(void **state)
 {
     (void)state;
     static const struct {
@@ -628,7 +628,7 @@ static char *hosts_of_many(size_t ingresses, size_t hosts)
     return hosts_of(objects_of, true);
 }
 
-static void what_a_tenant_can_have_looked_at_is_bounded_and_what_is_not_is_told(void **state)
+static void what_a_tenant_can_have_looked_at_is_bounded_and_the_excess_is_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -651,12 +651,12 @@ static void what_a_tenant_can_have_looked_at_is_bounded_and_what_is_not_is_told(
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_world_is_what_belongs_to_the_policy_and_whose_it_is),
+        cmocka_unit_test(the_world_is_what_belongs_to_the_policy_and_its_owner),
         cmocka_unit_test(pods_that_end_are_known_while_their_containers_may_run),
         cmocka_unit_test(budgets_and_who_takes_pods_away_under_them),
         cmocka_unit_test(a_secret_older_than_a_restart_for_it_is_asked_for),
         cmocka_unit_test(hosts_that_show_a_secret_are_names_in_use_where_somebody_looks),
-        cmocka_unit_test(what_a_tenant_can_have_looked_at_is_bounded_and_what_is_not_is_told),
+        cmocka_unit_test(what_a_tenant_can_have_looked_at_is_bounded_and_the_excess_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ enum cr_cached {
     CR_CACHED_DAEMONSETS,
     CR_CACHED_PODS,
     /* Kinds that the cluster may lack, or not let us see. They are watched once a policy asks for them. */
-    CR_CACHED_REPLICASETS, /* that nobody made */
+    CR_CACHED_REPLICASETS, /* those without an owner */
     CR_CACHED_ROLLOUTS,    /* of Argo Rollouts */
     CR_CACHED_INGRESSES,
     CR_CACHED_GATEWAYS,
@@ -34,9 +34,9 @@ struct cr_cache_options {
     const struct cr_strvec *namespaces; /* empty: all */
     enum cr_secret_scope secret_scope;
     bool hosts_in_use; /* Ingresses and Gateways are watched for whatever policy: cr_cache_looks_at_hosts */
-    /* Told in the loop's thread for each policy that an event concerns, by "ns/name". */
+    /* Called on the loop thread once for each policy that an event affects, with its key "ns/name". */
     void (*on_policy)(void *arg, const char *key);
-    /* A pod is gone; its UID. Loop thread. */
+    /* A pod is gone; uid is its UID. Loop thread. */
     void (*on_pod_gone)(void *arg, const char *uid);
     /* No policy names or remembers the Secret "ns/name" any more, and no trust domain wants it. Loop thread; may be
      * NULL. */
@@ -62,20 +62,20 @@ struct cr_snapshots {
 };
 void cr_snapshots_dispose(struct cr_snapshots *snapshots);
 CR_DEFINE_DISPOSE(cr_snapshots, struct cr_snapshots, cr_snapshots_dispose)
-/* Of all that there are of a namespace (NULL: all of them, but for Secrets), in no order; nothing is parsed. visit: see
- * cr_store_visit.
- */
+/* Visits every object in `ns` (all namespaces if NULL; not supported for Secrets). The order is undefined. Objects are
+ * not parsed. visit: see cr_store_visit.
+ * */
 void cr_cache_visit(struct cr_cache *cache, enum cr_cached what, const char *ns, cr_store_visit_fn visit, void *arg);
 /* Their keys. */
 void cr_cache_keys(struct cr_cache *cache, enum cr_cached what, const char *ns, struct cr_strvec *keys);
-/* For who needs only what can be had without parsing: of a workload what its projection made of it (project.h). A
- * reference, or NULL. */
+/* For callers that need only what is available without parsing: for a workload, what its projection made of it
+ * (project.h). Returns a reference, or NULL. */
 struct cr_packed *cr_cache_workload_packed(struct cr_cache *cache, const char *ns, const char *kind, const char *name);
 struct cr_packed *cr_cache_policy_packed(struct cr_cache *cache, const char *ns, const char *name);
 struct cr_packed *cr_cache_secret_packed(struct cr_cache *cache, const char *ns, const char *name);
 const char *cr_cached_kind(enum cr_cached what); /* "Deployment" */
-/* Whose template an Argo Rollout takes by its workloadRef: a Deployment. extra: of the Rollout. A reference; NULL: its
- * own, or there is none. */
+/* The Deployment that an Argo Rollout takes its template from, by its workloadRef. extra: of the Rollout. Returns a
+ * reference; NULL: the Rollout has its own template, or there is no such Deployment. */
 struct cr_packed *cr_cache_template_of(struct cr_cache *cache, const char *ns, const void *extra);
 /* The pods of a workload, by their owner, of one look at the cache: the active ones, and those that have ended or are
  * being deleted. */
@@ -99,7 +99,8 @@ char *cr_cache_budgets_unseen(struct cr_cache *cache, const char *ns);
 /* Hosts of Ingresses and Gateways count as names in use. Those that name a Secret of a policy concern it. */
 bool cr_cache_looks_at_hosts(const struct cr_cache *cache);
 
-/* From now on Secrets are read through the key names of this policy, also of one in force that is not cached. */
+/* From now on Secrets are read through the key names of this policy. It may be an effective policy that is not cached.
+ */
 void cr_cache_expect_secrets(struct cr_cache *cache, const struct cr_policy *policy);
 /* Projects a Secret that was fetched outside of the informers: snapshot->json is the whole object and is stripped.
  * Reads it before it returns, so not on the loop. */
@@ -109,7 +110,7 @@ void cr_cache_project_secret(struct cr_cache *cache, struct cr_snapshot *snapsho
  * Borrowed. */
 const struct cr_policy *cr_cached_policy(const struct cr_snapshot *snapshot, const char **problem);
 
-/* Which policies what concerns. Borrowed. */
+/* Which objects concern which policies. Borrowed. */
 struct cr_policy_index *cr_cache_policy_index(struct cr_cache *cache);
 /* Through which names Secrets are read. Borrowed. */
 struct cr_secret_refs *cr_cache_secret_refs(struct cr_cache *cache);

@@ -24,8 +24,8 @@ struct cr_control_plane_acted {
     size_t renewed; /* token Secrets */
 };
 
-/* Takes away the order that is over, or is taken back: before the status that says so is written. It is sent whatever
- * the cache has of it, without a precondition: of what is in that spec, nothing is to stay. */
+/* Removes the order that is finished or withdrawn, before the status that says so is written. The patch is sent
+ * whatever the cache has, without a precondition, because nothing in that spec is to stay. */
 bool cr_control_plane_clear(const struct cr_control_plane_actor *actor, const struct cr_control_plane_plan *plan,
                             struct cr_error *err) CR_MUST_USE;
 /* The rest of what the plan asks for, in this order: the order, token Secrets, workloads, the key's ConfigMap. The

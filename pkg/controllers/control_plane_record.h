@@ -14,7 +14,7 @@
 #include "kube/event.h"
 #include "runtime/own_writes.h"
 
-/* Identity as read, also of one whose spec cannot be. */
+/* The identity as read, even when the spec cannot be read. */
 struct cr_control_plane_record {
     char *name, *uid, *resource_version;
     int64_t generation, created_ms;
@@ -40,8 +40,8 @@ bool cr_control_plane_record_write(const struct cr_control_plane_status_writer *
                                    struct cr_control_plane_record *record, const struct cr_control_plane_status *after,
                                    bool *wrote, struct cr_error *err) CR_MUST_USE;
 
-/* The statuses that no plan makes. Each is the recorded one (owned copy, to be disposed of) with what is to be said;
- * nothing that somebody may wait for is in it, since nothing is known. now_ms: wall. */
+/* The statuses that no plan makes. Each is the recorded one (owned copy, to be disposed of) with what is to be said; it
+ * has nothing that a person or program may wait for, since nothing is known. now_ms: wall. */
 void cr_control_plane_status_problem(const struct cr_control_plane_record *record, const char *reason,
                                      const char *message, int64_t now_ms, struct cr_control_plane_status *out);
 /* To a status, when what is planned may not be written: Blocked, whatever else it says of that. */

@@ -1,5 +1,5 @@
-/* The workloads of a ControlPlanePolicy: asked for by name, seldom, since they are in any namespace and nobody waits
- * for them but a person; and restarted. */
+/* The workloads of a ControlPlanePolicy: they are requested by name and seldom, since they are in any namespace and
+ * only a person waits for them; and they are restarted. */
 #ifndef CR_CONTROLLERS_CONTROL_PLANE_WORKLOADS_H
 #define CR_CONTROLLERS_CONTROL_PLANE_WORKLOADS_H
 

@@ -1,5 +1,5 @@
-/* The policies that can tell whether what a trust domain published in a Secret has arrived, and what their consumers
- * take: gathered from caches. Private to domain_world.c. */
+/* The policies that show whether what a trust domain published in a Secret has arrived, and what their consumers
+ * accept. Gathered from caches. Private to domain_world.c. */
 #ifndef CR_CONTROLLERS_COVERING_POLICIES_H
 #define CR_CONTROLLERS_COVERING_POLICIES_H
 

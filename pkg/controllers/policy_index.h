@@ -1,6 +1,7 @@
-/* Which policies something that happened concerns, and which Secrets all of them want: looked up, not asked of each.
- * What belongs to a policy by its selector or by discovery is asked of the object as it was and as it is, and of what
- * the policy's status knows: what leaves it concerns it as well. Thread-safe; the loop writes. */
+/* Which policies an event concerns, and which Secrets all policies want. Both are looked up, without a check of each
+ * policy. Whether an object belongs to a policy by its selector or by discovery is decided by the object before and
+ * after the event, and by what the policy's status knows: an object that leaves the policy concerns it as well.
+ * Thread-safe; the loop writes. */
 #ifndef CR_CONTROLLERS_POLICY_INDEX_H
 #define CR_CONTROLLERS_POLICY_INDEX_H
 
@@ -28,7 +29,8 @@ void cr_policy_index_remove(struct cr_policy_index *index, const char *ns, const
 
 /* --- whom it concerns: each adds keys ("ns/name") of policies, none twice in one call --- */
 
-/* A Secret, as far as selectors look at it: type and metadata.labels. NULL: it does not exist, or nobody selects. */
+/* A Secret, as far as selectors look at it: type and metadata.labels. NULL: it does not exist, or no policy has a
+ * selector. */
 struct cr_used_secret {
     const char *name;
     const struct cr_json *secret;
@@ -37,7 +39,8 @@ struct cr_used_secret {
 /* Of the policies that take the Secret: by name, by memory, or by their selector, as it was or as it is. */
 void cr_policy_index_of_secret(struct cr_policy_index *index, const char *ns, const char *name,
                                const struct cr_json *before, const struct cr_json *after, struct cr_strvec *keys);
-/* Of those that take a Secret, whom it concerns that somebody uses it: those that discover consumers, or all. */
+/* Which of the policies that take a Secret are affected when an object uses it: those that discover consumers, or all.
+ */
 enum cr_index_users { CR_INDEX_DISCOVERING, CR_INDEX_ALL };
 /* Of the policies that a workload, Ingress or Gateway belongs to: it is listed, or found by the Secrets that it uses.
  * used: of the object as it was and as it is. */

@@ -1,7 +1,6 @@
-/* What metrics tell of policies: their consumers, what blocks them, their conditions, the ends of their certificates,
- * and how long their rotations took (docs/metrics.md). What belongs to a policy goes with it, what belongs to a
- * namespace with its last policy; counters and histograms have no label that grows with the number of workloads.
- * Thread-safe. */
+/* The metrics of policies: their consumers, what blocks them, their conditions, the ends of their certificates, and how
+ * long their rotations took (docs/metrics.md). What belongs to a policy goes with it, what belongs to a namespace with
+ * its last policy; counters and histograms have no label that grows with the number of workloads. Thread-safe. */
 #ifndef CR_CONTROLLERS_POLICY_METRICS_H
 #define CR_CONTROLLERS_POLICY_METRICS_H
 

@@ -37,7 +37,8 @@ int64_t cr_projected_drain_ms(const void *extra);
 /* Names of the Secrets that it uses (cr_usage_of_object); never NULL. */
 const struct cr_strvec *cr_projected_uses(const void *extra);
 int64_t cr_projected_created_ms(const void *extra); /* of who uses Secrets; see cr_obj_created_ms */
-/* The Deployment whose template an Argo Rollout takes (spec.workloadRef); NULL: it has its own, or another kind's. */
+/* The Deployment that an Argo Rollout takes its template from (spec.workloadRef); NULL: it has its own, or another
+ * kind's. */
 const char *cr_projected_template_of(const void *extra);
 /* Of a workload: its rollout has begun and may still take pods away (cr_rollout_judge). */
 bool cr_projected_rolling(const void *extra);

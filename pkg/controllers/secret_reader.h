@@ -1,6 +1,6 @@
-/* Secrets are read, that is decoded and their certificates verified, by a thread of its own and by whoever needs one at
- * once, never by the event loop: what a tenant writes may cost a third of a second (pki/paths.h). Namespaces take
- * turns, so that the Secrets of one delay no other's. */
+/* Secrets are read, that is decoded and their certificates verified, by a dedicated thread and by callers that need one
+ * at once, never by the event loop: what a tenant writes may cost a third of a second (pki/paths.h). The thread serves
+ * namespaces round-robin, so that the Secrets of one namespace do not delay those of another. */
 #ifndef CR_CONTROLLERS_SECRET_READER_H
 #define CR_CONTROLLERS_SECRET_READER_H
 
@@ -11,8 +11,8 @@
 #include "runtime/store.h"
 
 enum {
-    /* What waits to be read is key material: so many bytes of one namespace and of all. What is beyond them is dropped,
-     * wiped, and got from the API server by whoever needs it. */
+    /* What waits to be read is key material: so many bytes of one namespace and of all. What is beyond them is dropped
+     * and wiped, and the caller that needs it gets it from the API server. */
     CR_SECRET_READER_NAMESPACE_BYTES_MAX = 2 * 1024 * 1024,
     CR_SECRET_READER_BYTES_MAX = 8 * 1024 * 1024,
 };

@@ -20,7 +20,7 @@ struct cr_secret_watches_options {
     /* What is wanted. */
     struct cr_policy_index *index;
     struct cr_domain_index *domains;
-    /* As an informer's; not called when another watch has told the same already. The stores have it. */
+    /* As an informer's; not called when another watch has notified of the same already. The stores have it. */
     bool (*project)(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
     void (*on_change)(void *arg, const struct cr_change *change);
     /* What is known of a Secret, or whether it may be seen, has changed without a change of it: name NULL: of all
@@ -46,9 +46,9 @@ void cr_secret_watches_update(struct cr_secret_watches *watches);
 /* --- reading: any thread --- */
 
 enum cr_secret_known {
-    CR_SECRET_UNKNOWN, /* whoever wants it waits */
+    CR_SECRET_UNKNOWN, /* not known yet: policies that want it wait */
     CR_SECRET_HELD,
-    CR_SECRET_ABSENT, /* a watch in sync that would have it has not */
+    CR_SECRET_ABSENT, /* a watch in sync that would have it does not have it */
 };
 enum cr_secret_known cr_secret_watches_known(struct cr_secret_watches *watches, const char *ns, const char *name);
 /* Of the caller's own; NULL when none is held. */

@@ -1,5 +1,5 @@
 /* What was seen of the trust of one pod, by what was asked: so two policies that ask it elsewhere do not take each
- * other's answers. Only pods whose trust changes have any. Not thread-safe. */
+ * other's answers. Only pods with changes of trust have any. Not thread-safe. */
 #ifndef CR_CONTROLLERS_TRUST_MEMORY_H
 #define CR_CONTROLLERS_TRUST_MEMORY_H
 

@@ -18,7 +18,7 @@ struct cr_trust_sources {
 void cr_trust_sources_dispose(struct cr_trust_sources *sources);
 CR_DEFINE_DISPOSE(cr_trust_sources, struct cr_trust_sources, cr_trust_sources_dispose)
 
-/* Takes what the entries hold. Either may be absent. */
+/* Takes what the entries hold. Either may be empty. */
 void cr_trust_sources_add(struct cr_trust_sources *sources, const char *secret, struct cr_entry *trust,
                           struct cr_entry *chain);
 /* [current, previous], where previous is what the target holds (empty: nothing), by the rule of bundle.h. A leaf that

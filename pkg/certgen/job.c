@@ -104,7 +104,7 @@ void cr_certgen_pause(int64_t ms)
     (void)nanosleep(&time, NULL);
 }
 
-/* Somebody else has written, or the API server was out of reach: what was decided is decided again. */
+/* Another program has written, or the API server was out of reach: what was decided is decided again. */
 bool cr_certgen_may_retry(const struct cr_certgen_run *run, const struct cr_error *why, struct cr_backoff *backoff)
 {
     if (why->kind != CR_ERR_CONFLICT && why->kind != CR_ERR_TRANSIENT && why->kind != CR_ERR_THROTTLED)

@@ -215,7 +215,7 @@ static size_t leaves_in_use(struct work *w, struct cr_bundle_leaf *leaves)
     return len;
 }
 
-/* Of one that verifies against nothing at hand nothing can be kept: it is told. */
+/* For a leaf that verifies against nothing at hand, nothing can be kept: a warning says so. */
 static void warn_strangers(struct work *w, const struct cr_strvec *strangers)
 {
     for (size_t i = 0; i < strangers->len; i++)
@@ -249,7 +249,7 @@ static bool make_bundle(struct work *w)
     return true;
 }
 
-/* A bundle that has all of it already is not written again: it never shrinks within a run, while somebody may still
+/* A bundle that has all of it already is not written again: it never shrinks within a run, since a peer may still
  * present what was replaced a moment ago. */
 static bool lacks_any(const struct cr_material *published, const struct cr_material *wanted)
 {

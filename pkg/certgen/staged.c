@@ -47,8 +47,8 @@ static void say_waiting(struct staged *s, const char *why)
     cr_strset(&s->waits, why);
 }
 
-/* Whoever reads certificates only at its start and is covered by a policy is restarted by that one. Else it is our
- * part, and the time to wait begins with it. */
+/* A policy restarts the workloads that it covers and that read certificates only at their start. Without a policy the
+ * job restarts them, and the time to wait begins then. */
 static bool restart_uncovered(struct staged *s, struct cr_error *err)
 {
     bool any = false;
@@ -65,7 +65,7 @@ static bool restart_uncovered(struct staged *s, struct cr_error *err)
     return true;
 }
 
-/* A bundle of one CA can drop none: then nobody must have all that is published before a rotation begins. */
+/* A bundle of one CA can drop none: then a rotation may begin before every consumer has all that is published. */
 static enum cr_certgen_wait waits_for(const struct staged *s)
 {
     if (s->stage != BEFORE)
@@ -113,7 +113,7 @@ static bool publish_trust(struct staged *s, struct cr_error *err)
     return true;
 }
 
-/* Also of what somebody else has changed meanwhile: then its trust is waited for again. */
+/* Also used when another program has changed something meanwhile: then the job waits for the trust again. */
 static bool begin_again(struct staged *s, struct cr_error *err)
 {
     s->stage = s->run->authority ? TRUSTING : BEFORE;
@@ -140,7 +140,7 @@ static bool step(struct staged *s, int64_t *again_ms, struct cr_error *err)
     if (!cr_certgen_read(run, err) || !cr_certgen_decide(run, run->authority != NULL, err))
         return false;
     if (has_trust_task(&run->plan)) {
-        *again_ms = s->trust_published ? LOOK_MS : 0; /* somebody else writes, too: no race with them */
+        *again_ms = s->trust_published ? LOOK_MS : 0; /* another program writes, too: no race with it */
         return begin_again(s, err);
     }
     if (s->stage == TRUSTING && !s->trust_published && !publish_trust(s, err))

@@ -1,5 +1,5 @@
 /* The next CA of a staged rotation. It must outlive a kill, so it is in a Secret; it is deleted as soon as the last
- * leaf has arrived, and nobody can issue by it any more. */
+ * leaf has arrived. After that nothing can be issued by it any more. */
 #include <string.h>
 
 #include "base/alloc.h"

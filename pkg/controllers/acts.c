@@ -78,8 +78,8 @@ static void log_said(const struct cr_policy *policy, const struct cr_plan_event 
 
 /* --- restart --- */
 
-/* uid and resourceVersion are preconditions: a workload that was recreated, or that somebody (another leader, ourselves
- * a moment ago) changed since the decision, answers Conflict, and the decision is made again. */
+/* uid and resourceVersion are preconditions: a workload that was recreated, or that was changed since the decision (by
+ * another leader, or by ourselves a moment ago), answers Conflict, and the decision is made again. */
 static struct cr_json *restart_patch(const struct cr_json *workload, const struct cr_plan_restart *restart)
 {
     struct cr_json *patch = cr_json_new_object();
@@ -129,8 +129,8 @@ static void say_restart_failed(const struct cr_actor *actor, const struct cr_gat
     say_workload(actor, gathered, what->consumer, true, "RestartFailed", cr_asprintf("cannot restart: %s", err->text));
 }
 
-/* What it warns of is said with it and not with a status: the plan that says it has acted, so it is made anew before it
- * is written. */
+/* The warning is emitted with the restart and not with a status, because the plan that has it acts, and so is made
+ * again before a status is written. */
 static void say_restart(const struct cr_actor *actor, const struct cr_gathered *gathered,
                         const struct cr_plan_restart *what)
 {
@@ -176,7 +176,7 @@ static bool was_not_done(const struct cr_error *err)
            err->kind == CR_ERR_UNAUTHORIZED;
 }
 
-/* Where it does not tell, the place is kept until the workload does. */
+/* Where the answer leaves it open, the place is kept until the workload shows what happened. */
 static void note_answer(const struct cr_actor *actor, struct cr_gathered *gathered, size_t consumer,
                         const struct cr_error *failed)
 {
@@ -359,7 +359,7 @@ static bool remember_refusal(const struct cr_actor *actor, const struct cr_gathe
 }
 
 /* A budget is asked before, as the cache shows it; so when the API server says that it allows none (429, which is its
- * answer to an eviction for no other reason but its own overload), the cache is behind, and soon tells. */
+ * answer to an eviction for no other reason but its own overload), the cache is behind, and soon shows it. */
 static bool remember_refused_eviction(const struct cr_actor *actor, const struct cr_gathered *gathered, size_t consumer,
                                       const struct cr_error *err)
 {

@@ -55,7 +55,7 @@ static bool has_name(const struct cr_announced *announced, const char *subject)
     return false;
 }
 
-/* Another CA of that name, or one whose name is not known: of subjects, status remembers the first digits. */
+/* Another CA of that name, or one with an unknown name: of subjects, status remembers the first digits. */
 static bool may_share_name(const struct cr_material *material, const struct cr_ca *ca)
 {
     if (material->trust_summary.count)
@@ -81,7 +81,7 @@ static bool is_named_alone(const struct cr_gathered *gathered, const struct cr_c
     return true;
 }
 
-/* Names tell when the CA is not among them, or is and no other CA has its name. */
+/* Names decide it when the CA is not among them, or when it is and no other CA has its name. */
 static bool names_leave_it_open(const struct cr_gathered *gathered, const struct cr_announced *announced,
                                 const char *fingerprint)
 {

@@ -9,7 +9,7 @@
 
 enum {
     REQUEST_MS = 5000,
-    FIRST_MS = 1000, /* a policy that was just applied takes about a second to be in force */
+    FIRST_MS = 1000, /* a policy that was just applied takes about a second to be effective */
     MAX_MS = 30 * 1000,
 };
 

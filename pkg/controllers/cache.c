@@ -22,7 +22,7 @@ struct cache_informer {
     struct cr_informer *informer; /* the manager's, or ours, when optional */
     /* What a cluster may lack is no reason for the operator not to be ready, so the manager does not know of it. */
     struct cr_informer *optional; /* NULL: it is the manager's */
-    _Atomic int64_t started_ms;   /* monotonic; 0: nobody asked for it yet */
+    _Atomic int64_t started_ms;   /* monotonic; 0: no policy has asked for it yet */
 };
 
 static const struct cr_resource *const resources[CR_CACHED_COUNT] = {
@@ -175,7 +175,7 @@ static void start_what_is_needed(struct cr_cache *cache, const struct cr_policy 
  * Secrets than before. */
 static bool take_policy(struct cr_cache *cache, const struct cr_json *object, struct cr_strvec *neighbours)
 {
-    struct cr_error problem = {0}; /* told by who reconciles it */
+    struct cr_error problem = {0}; /* reported by the reconcile of the policy */
     struct cr_policy *policy = cr_policy_decode(object, &problem);
     if (policy) {
         cr_secret_refs_add(cache->refs, policy);
@@ -339,7 +339,8 @@ static bool is_needed_by(const struct cache_informer *informer, const char *ns, 
     return policy && (is_of(informer, policy) || is_asked_for(informer, policy));
 }
 
-/* Whether it can be seen has changed: for whoever waits for it, or says that it cannot be seen. */
+/* Whether the kind can be seen has changed: notifies the policies that wait for it, or report that it cannot be seen.
+ */
 static void notify_dependent_policies(void *arg)
 {
     const struct cache_informer *informer = arg;

@@ -17,9 +17,9 @@ struct cr_catalogue_source {
     struct cr_catalogue *builtin;
     struct cr_metric *valid;
     pthread_mutex_t lock;
-    struct cr_snapshot *good; /* the last content that could be used; NULL: the built-in catalogue is in force */
-    bool refused;             /* the ConfigMap's present content is not what is in force */
-    /* What is to be told of it; uid NULL: nothing. */
+    struct cr_snapshot *good; /* the last content that could be used; NULL: the built-in catalogue is effective */
+    bool refused;             /* the ConfigMap's present content is not the effective one */
+    /* The Event to emit about it; uid NULL: none. */
     char *uid;
     char *message;
 };

@@ -104,7 +104,7 @@ static bool renew_token(const struct cr_control_plane_actor *actor, const char *
     return true;
 }
 
-/* Somebody else's, and gone or changed meanwhile: that is looked at again. */
+/* The object belongs to another program, and is gone or was changed meanwhile: it is looked at again. */
 static bool is_passing(const struct cr_error *err)
 {
     return err->kind == CR_ERR_NOT_FOUND || err->kind == CR_ERR_CONFLICT;

@@ -33,7 +33,7 @@ static void on_all(void *arg)
     notify(arg);
 }
 
-/* The first policy asks for the rest, which stays. */
+/* The first policy asks for the other kinds, which stay watched. */
 static void on_policy(void *arg, const struct cr_change *change)
 {
     const struct cr_control_plane_cache *cache = arg;

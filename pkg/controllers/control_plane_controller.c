@@ -18,7 +18,7 @@
 enum {
     WORKERS = 2,                 /* one key, and Events */
     PACE_MS = 1000,              /* between two plans, however many nodes report */
-    RESYNC_MS = 15 * 1000,       /* a node that falls silent tells nobody */
+    RESYNC_MS = 15 * 1000,       /* a node that falls silent causes no event */
     SYNC_PAUSE_MS = 500,         /* beside the event of the first full state */
     LAG_PAUSE_MS = 1000,         /* beside the event that the cache is waited for */
     PERSON_PAUSE_MS = 60 * 1000, /* something must be granted, or put right */
@@ -122,7 +122,7 @@ static bool report_conflicts(const struct cr_control_plane_controller *controlle
     return true;
 }
 
-/* --- one turn --- */
+/* --- one pass --- */
 
 static bool report(struct cr_control_plane_controller *controller, struct cr_control_plane_record *record,
                    const struct cr_control_plane_status *after, struct cr_error *err)
@@ -155,7 +155,8 @@ static bool is_for_a_person(const struct cr_error *err)
     return err->kind == CR_ERR_FORBIDDEN || err->kind == CR_ERR_INVALID;
 }
 
-/* What is needed cannot be read: some of that is for a person, and stands where he looks; the rest is tried again. */
+/* What is needed cannot be read: an error that a person must fix is shown in the status; other errors are tried again.
+ */
 static bool report_unread(struct cr_control_plane_controller *controller, struct cr_control_plane_record *record,
                           const struct cr_error *failed, struct cr_reconcile_result *result, struct cr_error *err)
 {
@@ -181,8 +182,8 @@ static bool may_act(const struct cr_control_plane_policy *policy)
     return policy->enforce && !policy->suspend;
 }
 
-/* In this order (rotation/control_plane.h): what the plan says is on record before it is done, so whoever comes after a
- * crash knows of the order; and one that is over is away before the record says so. */
+/* In this order (rotation/control_plane.h): what the plan says is on record before it is done, so the operator that
+ * starts after a crash knows of the order; and an order that is over is removed before the record says so. */
 static bool write_all(struct cr_control_plane_controller *controller, struct cr_control_plane_record *record,
                       const struct cr_control_plane_gathered *gathered, const struct cr_control_plane_plan *plan,
                       struct cr_error *err)
@@ -207,8 +208,8 @@ static bool report_refused(struct cr_control_plane_controller *controller, struc
     return report(controller, record, &after, err);
 }
 
-/* A write that is refused is tried again each time, and stands in the status until one is not: else it would be said
- * and taken back by turns. */
+/* A write that is refused is tried again each time, and the refusal stays in the status until a write succeeds:
+ * otherwise the status would alternate between the two. */
 static bool write_or_say_why(struct cr_control_plane_controller *controller, struct cr_control_plane_record *record,
                              const struct cr_control_plane_gathered *gathered, struct cr_control_plane_plan *plan,
                              struct cr_reconcile_result *result, struct cr_error *err)
@@ -310,7 +311,8 @@ static void forget(struct cr_control_plane_controller *controller)
     controller->shown = false;
 }
 
-/* The policy is gone, and nobody would follow what has not begun yet. What has begun is ended by its agent. */
+/* The policy is gone, and nothing would follow up a restart that has not begun yet. What has begun is ended by its
+ * agent. */
 static bool take_all_back(const struct cr_control_plane_controller *controller, struct cr_error *err)
 {
     CR_CLEANUP(cr_packed_list) struct cr_packed_list reports;

@@ -110,7 +110,7 @@ static void forget_authority(struct cr_control_plane_authority *authority)
     cr_strset(&authority->removable, "");
 }
 
-/* Somebody may act on it, and it may not be so any more. */
+/* A person may act on it, and it may not be true any more. */
 static void forget_what_is_safe(struct cr_control_plane_status *status)
 {
     forget_authority(&status->cluster);

@@ -86,7 +86,7 @@ static char *refusal_of(const struct question *question, const struct cr_policy 
                : NULL;
 }
 
-/* Of the policy in force, with the consumers that it has found. */
+/* Checks the effective policy, with the consumers that it has found. */
 static char *refused_by(const struct question *question, const struct cr_covering_policy *covering)
 {
     CR_CLEANUP(cr_scope) struct cr_scope scope = {0};

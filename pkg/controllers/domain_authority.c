@@ -57,7 +57,7 @@ static void read_current(struct cr_domain_objects *objects)
     hold(objects, &stored, label, current);
 }
 
-/* The CA Secret is somebody else's: it is used, but not replaced. Owned. */
+/* The CA Secret belongs to another program: it is used, but not replaced. Owned. */
 static char *refuse_renewal(const struct cr_domain_objects *objects)
 {
     if (!objects->ca_secret || cr_domain_owns(objects, objects->ca_secret))

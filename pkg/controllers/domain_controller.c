@@ -20,17 +20,19 @@ enum {
      * undoes each write. It is gone round ever more seldom. */
     ROUNDS_MAX = 8,
     CIRCLE_DOUBLINGS_MAX = 7,
-    LONG_PASSES_MAX = 64, /* so many leaves may each take a context; more of them without a rest are a circle as well */
-    /* Policies write their status many times while they roll, and each tells the domain, which reads all that it has by
-     * requests: so a domain is looked at again after this at the earliest, and after more where there is more to read.
-     */
+    LONG_PASSES_MAX =
+        64, /* so many leaves may each take a pass; more passes without an idle one are a circle as well */
+    /* Policies write their status many times while they roll, and each write notifies the domain, which reads all that
+     * it has by requests. So a domain is reconciled again after this at the earliest, and later where there is more to
+     * read.
+     * */
     PACE_MS = 200,
     PACE_PER_OBJECT_MS = 10,
     STATUS_PAUSE_MS = 1000,
     LAG_PAUSE_MS = 1000, /* beside the event that the cache is waited for */
     NAMESPACES_PAUSE_MS = 500,
     PERSON_PAUSE_MS = 60 * 1000,
-    /* Nobody tells of what no watch sees: ConfigMaps, webhooks, APIServices, CRDs. */
+    /* No event comes for what is not watched: ConfigMaps, webhooks, APIServices, CRDs. */
     RESYNC_MS = 60 * 1000,
 };
 
@@ -213,7 +215,7 @@ static bool report_unread(struct reconcile_context *context, const struct cr_err
     return false;
 }
 
-/* Their first full state is still to come, and tells all domains of the cluster kind. */
+/* Their first full state is still to come; it notifies all domains of the cluster kind. */
 static bool waits_for_namespaces(const struct reconcile_context *context)
 {
     struct cr_error err = {0};
@@ -250,7 +252,8 @@ static void forget_circle(const struct reconcile_context *context)
     cr_memory_drop_note(context->controller->memory, long_key);
 }
 
-/* Not at rest yet, and long enough at it: what was done is put on record, and the rest comes after others. */
+/* The domain is not idle yet, and has had the worker for long enough: records what was done, and leaves the remaining
+ * work until after other domains. */
 static bool let_others(struct reconcile_context *context, const struct cr_domain_gathered *gathered,
                        struct cr_error *err)
 {

@@ -39,7 +39,7 @@ static bool is_own(const struct cr_domain_objects *objects, const struct cr_doma
 }
 
 /* What the domain reads or keeps there, in words; NULL: nothing. It carries the domain's annotation, so that alone
- * would let a leaf be written over the CA's key. What the spec alone can tell is told by cr_domain_decode; it knows
+ * would let a leaf be written over the CA's key. What the spec alone shows is reported by cr_domain_decode; it knows
  * neither what selectors match nor the operator's namespace. Owned. */
 static char *use_of(const struct cr_domain_objects *objects, const struct cr_domain_item *item)
 {

@@ -39,7 +39,7 @@ struct place {
     struct cr_domain_leaf_view *out;
 };
 
-/* The first problem is the one that is told. Takes words. */
+/* The first problem is the one that is reported. Takes words. */
 static void refuse(const struct place *place, enum cr_trust_reason reason, char *words)
 {
     if (place->out->problem) {
@@ -203,7 +203,7 @@ static void view_published(struct cr_domain_objects *objects, struct cr_domain_i
         view_leaf(&place, &leaf, false);
 }
 
-/* NULL also where the object's annotations speak of another leaf than it has. */
+/* NULL also where the object's annotations are about another leaf than the one it has. */
 static char *annotation_of_leaf(const struct cr_domain_item *item, const struct cr_domain_leaf_view *published,
                                 const char *name)
 {

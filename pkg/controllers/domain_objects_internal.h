@@ -134,8 +134,8 @@ bool cr_domain_owns(const struct cr_domain_objects *objects, const struct cr_jso
 void cr_domain_consent_judge(const struct cr_domain_objects *objects, struct cr_domain_item *item);
 
 /* domain_order.c: the bundle of this write, in an order that cuts off no peer that verifies a leaf of the domain with
- * what the object has now, in any of its places. Where no order does: the bundle with those published CAs at hand that
- * keep every peer; where that does not help either, what is published, unchanged. Where it cannot be determined: all
+ * what the object has now, in any of its places. Where no order does: the bundle plus those CAs that are published and
+ * at hand, if that keeps every peer; if it does not, what is published, unchanged. Where it cannot be determined: all
  * that is published, followed by what is new. *finding: why it is not what the plan wanted; CR_BUNDLE_PROVED: it is.
  * Errors: Invalid, it has no CA. */
 bool cr_domain_bundle_write(struct cr_domain_objects *objects, const struct cr_domain_item *item,

@@ -1,4 +1,5 @@
-/* In which order a bundle is published, so that whoever verified leaves of the domain with what is there still does. */
+/* In which order a bundle is published, so that peers that verified leaves of the domain with the old bundle still do.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -82,7 +83,8 @@ static bool write_chosen(const struct cr_domain_objects *objects, const bool *ch
 
 /* --- who would be cut off --- */
 
-/* The write takes out a CA that spec.distrust lists: what is of it alone is lost, which the plan has weighed. */
+/* The write takes out a CA that spec.distrust lists: leaves that depend on it alone are lost, which the plan has taken
+ * into account. */
 static bool drops(const struct cr_domain_objects *objects, const bool *chosen, size_t ca)
 {
     return !chosen[ca] && cr_domain_distrusts(objects->domain, objects->cas[ca].fingerprint);
@@ -117,8 +119,8 @@ static bool is_known(const struct cr_domain_objects *objects, const struct cr_le
     return false;
 }
 
-/* The last that was stored. One that verifies against no CA at hand keeps nothing: whoever put it there would keep a CA
- * of his own beside it. */
+/* The last that was stored. One that verifies against no CA at hand keeps nothing: the account that put it there would
+ * keep a CA of its own beside it. */
 static void list_leaf(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
                       const struct cr_leaf_memory *view, const bool *chosen, struct leaves *leaves)
 {
@@ -154,7 +156,7 @@ static bool is_ours(const struct cr_domain_objects *objects, const struct cr_dom
     return !item->closed && (!item->object || cr_domain_owns(objects, item->object));
 }
 
-/* Of those that have consented alone: nobody else can keep a CA. */
+/* Takes leaves only of objects that have consented: no other object can keep a CA. */
 static void read_leaves(const struct cr_domain_objects *objects, const struct cr_domain_item *replaced,
                         const bool *chosen, struct leaves *leaves)
 {
@@ -172,7 +174,7 @@ struct question {
     const bool *spare; /* may stay beside it */
     bool grows;        /* in the order of what is published, with what is new behind it */
     const struct places *published;
-    const struct cr_domain_item *replaced; /* whose published leaf may lose its clients; NULL: none */
+    const struct cr_domain_item *replaced; /* its published leaf may lose its clients; NULL: none */
 };
 
 static void digest_of(const struct cr_domain_objects *objects, const struct question *q, char out[CR_SHA256_HEX])
@@ -299,9 +301,9 @@ static bool is_lost(const struct cr_domain_finding *finding)
     return finding->leaf[0] != '\0';
 }
 
-/* What is published and at hand may stay beside what the plan wants, which knows who trusts whom, and nothing of a
- * client that takes one CA for another. Where not even that helps, the leaf that is replaced in the same write may lose
- * its clients; no other may. *finding: of what was chosen alone. */
+/* CAs that are published and at hand may stay beside those that the plan wants: the plan knows who trusts whom, but not
+ * that a client may take one CA for another. Where not even that helps, the leaf that is replaced in the same write may
+ * lose its clients; no other may. *finding: of what was chosen alone. */
 static const struct cr_domain_proof *search(struct cr_domain_objects *objects, struct question *q,
                                             const struct cr_domain_item *replaced, const bool *held,
                                             struct cr_domain_finding *finding, struct cr_error *err)
@@ -359,7 +361,7 @@ static bool is_listed(const struct places *places, const struct cr_pem_input *te
     return false;
 }
 
-/* Places without a text have nobody who could verify with it. */
+/* A place without a text has no peer that could verify with it. */
 static struct places list_places(const struct cr_entry *entries, size_t len)
 {
     struct places places = {.entries = entries, .entries_len = len};

@@ -32,7 +32,7 @@ char *cr_domain_objects_other_writer(const struct cr_domain_objects *objects, si
     CR_CLEANUP(cr_secret_json)
     struct cr_json *now =
         cr_client_get_with_managed_fields(objects->client, item->resource, item->ns, item->name, &unread);
-    /* What was written since is looked at in its turn. */
+    /* What was written since is looked at in a later pass. */
     if (!now || !cr_streq(cr_obj_resource_version(now), version))
         return NULL;
     const char *name = last_writer(objects, item, now);

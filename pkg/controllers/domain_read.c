@@ -42,7 +42,7 @@ static bool read_leaf_parts(const struct cr_domain_objects *objects, struct cr_d
 }
 
 /* Staging before the CA Secret: a promotion writes the CA Secret, then deletes staging, so that the next CA is found in
- * at least one of both, whoever promotes meanwhile. */
+ * at least one of both, even if another replica promotes it meanwhile. */
 static bool read_own(struct cr_domain_objects *objects, struct cr_error *err)
 {
     if (!objects->own_ns)

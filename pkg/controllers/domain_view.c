@@ -23,9 +23,9 @@ static void forget(struct cr_domain_objects *objects)
 
 /* --- CAs --- */
 
-/* Whoever can write a leaf's Secret could write its source, or of a TrustDomain the CA Secret: what they put there is
- * worth as much. The cluster kind's own CA is in another namespace, a ConfigMap may have other writers, and of a
- * namespace that has not consented nobody has asked anything. */
+/* An account that can write a leaf's Secret could also write its source, or the CA Secret of a TrustDomain: what it
+ * puts there is worth as much. The cluster kind's own CA is in another namespace, a ConfigMap may have other writers,
+ * and a namespace that has not consented has asked for nothing. */
 static bool vouches(const struct cr_domain_objects *objects, const struct cr_domain_item *item)
 {
     const struct cr_domain *domain = objects->domain;
@@ -84,7 +84,7 @@ static void list_cas(struct cr_domain_objects *objects)
 
 /* --- objects --- */
 
-/* Of several places those count that all have; places that differ are to be written anew. */
+/* With several places, only the CAs that all of them have count; places that differ are to be written again. */
 static void view_bundle(struct cr_domain_objects *objects, struct cr_domain_item *item, struct cr_domain_object *out)
 {
     size_t width = cr_ca_set_len(objects->set);

@@ -49,8 +49,8 @@ static bool take_leaf(const struct cr_domain_objects *objects, const struct cr_d
            cr_error_set(err, CR_ERR_INVALID, "leaf '%s' has no certificate and key to be published", leaf->name);
 }
 
-/* What is published may have expired, or be lost with a CA that nobody shall trust: a bundle cannot help it, and must
- * still be written. facts: of a leaf that is written, too. */
+/* What is published may have expired, or be lost with a CA that must not be trusted any more: no bundle can prevent
+ * that, and the bundle must still be written. facts: of a leaf that is written, too. */
 static bool check_beside(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
                          const struct cr_domain_write *write, const struct cr_stored_leaf *leaf,
                          const struct cr_buf *bundle, int64_t now_ms, struct cr_chain_facts *facts,

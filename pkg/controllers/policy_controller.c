@@ -101,7 +101,7 @@ static void requeue_low(struct reconcile_context *context, int64_t after_ms)
     result->low_priority = true;
 }
 
-/* A key that is no policy's, since it has no namespace: a worker tells the Event. */
+/* A key that is no policy's, since it has no namespace: a worker emits the Event. */
 static const char catalogue_key[] = "/catalogue";
 
 /* The same for Events: one at a time, behind all other work. */
@@ -229,8 +229,8 @@ static bool report(struct reconcile_context *context, const struct cr_gathered *
 
 /* --- restarts before the record --- */
 
-/* True: at least one was done; the plan is to be made anew. The same is never done twice before a record, so that what
- * cannot be recorded is not done again and again either. */
+/* True: at least one was done; the plan must be made again. The same restart is never done twice before a record, so
+ * that what cannot be recorded is not repeated forever. */
 static bool restart_ahead(const struct reconcile_context *context, struct cr_gathered *gathered,
                           const struct cr_plan *first)
 {
@@ -241,7 +241,7 @@ static bool restart_ahead(const struct reconcile_context *context, struct cr_gat
         return false;
     CR_CLEANUP(cr_plan) struct cr_plan plan = {0};
     cr_plan_ahead(&gathered->world, first, &plan);
-    struct cr_error failed = {0}; /* tried again, or told, once the change is on record */
+    struct cr_error failed = {0}; /* tried again, or reported, once the change is on record */
     if (!cr_act_restarts(&context->controller->actor, gathered, &plan, &failed))
         return false;
     cr_memory_note_time(memory, key, cr_clock_monotonic_ms());
@@ -264,7 +264,7 @@ static int64_t record_pause_ms(const struct reconcile_context *context)
 
 /* --- restarts under way, over all policies --- */
 
-/* A key that is no policy's: what nobody looks after goes to the next. */
+/* A key that is no policy's: a place that no policy looks after goes to the next. */
 static const char limits_key[] = "/limits";
 enum { LIMITS_PAUSE_MS = 60 * 1000 };
 
@@ -356,7 +356,7 @@ static bool round_of(struct reconcile_context *context, struct cr_gathered *gath
     return false;
 }
 
-/* Nothing is done by what may be old. Its watches tell when it can be seen again. */
+/* Nothing is done by data that may be old. The watches notify when it can be seen again. */
 static bool report_unseen(struct reconcile_context *context, const char *problem, struct cr_error *err)
 {
     CR_CLEANUP(cr_policy_status) struct cr_policy_status after = {0};

@@ -24,7 +24,7 @@ struct entry {
     bool waits_for_budget;
     bool deleting;
     int64_t generation;
-    uint64_t added_in; /* the last question that it was an answer to */
+    uint64_t added_in; /* the last question that it was added to the answer of */
 };
 
 struct entries {

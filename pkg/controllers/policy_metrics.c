@@ -20,7 +20,7 @@ static const char *const evidence_words[EVIDENCE] = {"Verified", "Inferred", "St
 
 /* --- what is shown --- */
 
-/* Those whose labels beside namespace and policy are words: which of them a policy has must be remembered. */
+/* The series that have words as labels beside namespace and policy: which of them a policy has must be remembered. */
 enum series { LEAF_END, CA_END, EXPIRED_CAS, SECRET_PROBLEM, CONDITION, SERIES };
 
 struct tally {
@@ -55,7 +55,7 @@ struct cr_policy_metrics {
     struct cr_metric *restart_seconds;
 
     pthread_mutex_t lock;    /* guards what is below */
-    struct cr_strmap *shown; /* by namespace/name: struct cr_pack of a struct shown, most of whose numbers are 0 */
+    struct cr_strmap *shown; /* by namespace/name: struct cr_pack of a struct shown, since most of its numbers are 0 */
     struct cr_strmap *totals;
 };
 
@@ -263,7 +263,7 @@ static void move_sums(struct tally *sums, const struct tally *before, const stru
     sums->pending += after->pending - before->pending;
 }
 
-/* The policy whose series are shown anew. */
+/* The policy that gets its series set again. */
 struct showing {
     const struct cr_policy_metrics *metrics;
     const char *ns, *policy;

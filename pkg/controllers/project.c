@@ -165,7 +165,7 @@ static void keep_ready(struct cr_json *from, struct cr_json *to)
     }
 }
 
-/* When each running container was started, and how often before: of its status the rest is dropped. */
+/* Keeps when each running container was started, and how often before; the other fields of its status are dropped. */
 static void keep_starts(struct cr_json *from, struct cr_json *to)
 {
     const struct cr_json *containers = cr_json_get(from, "containerStatuses");
@@ -196,7 +196,7 @@ static void strip_pod_status(struct cr_json *json)
     keep_starts(status, kept);
 }
 
-/* Read of few: what a pod that nobody ends would do then is told by its workload's template. */
+/* Read for few pods only: what a pod that is not being deleted would do is known from its workload's template. */
 static int drain_of(const struct cr_json *json)
 {
     CR_CLEANUP(cr_shutdown_hooks) struct cr_shutdown_hooks hooks = {0};
@@ -299,10 +299,10 @@ static void strip_conditions(struct cr_json *json)
     strip_each(cr_json_edit(cr_json_edit(json, "status"), "conditions"), unread, cr_array_len(unread));
 }
 
-/* Of an Argo Rollout's strategy its worst case is read, of its status where an update or a restart stands
- * (rotation/rollout.c). What it is, is told by its kind, as its restarts are remembered elsewhere
+/* The worst case is read from an Argo Rollout's strategy, and the progress of an update or a restart from its status
+ * (rotation/rollout.c). It is recognised by its kind, since its restarts are remembered elsewhere
  * (restart_annotation.c).
- */
+ * */
 static void strip_rollout(struct cr_json *json)
 {
     static const char *const unread_strategy[] = {"steps", "analysis", "trafficRouting", "antiAffinity"};

@@ -9,7 +9,7 @@
 #include "base/strings.h"
 #include "base/strmap.h"
 
-/* A namespace. Kept for good: what has moved in it must not begin anew. */
+/* A namespace. Kept for good: its count of moves must not start again from 0. */
 struct namespace_load {
     char *ns;
     TAILQ_HEAD(, slot) slots;
@@ -267,8 +267,8 @@ static void step_out(struct cr_reservations *all, struct party *party)
     party->in_line = party->called = false;
 }
 
-/* Of the namespace with the fewest places, the one that waits longest: a namespace that has a thousand in the line
- * keeps no other one waiting. NULL: nobody, or there is no room. */
+/* The policy that waits longest in the namespace with the fewest places: a namespace that has a thousand in the line
+ * keeps no other one waiting. NULL: none waits, or there is no room. */
 static struct party *next_in_line(const struct cr_reservations *all)
 {
     struct party *next = NULL;

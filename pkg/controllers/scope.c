@@ -15,11 +15,11 @@ struct cr_rival {
     struct cr_expansion expansion;
 };
 
-/* --- the policy in force --- */
+/* --- the effective policy --- */
 
 static const struct cr_view nothing;
 
-/* Most policies name everything, and then nobody has to look around. */
+/* Most policies name everything; then the namespace need not be read. */
 static const struct cr_view *view_for(struct cr_cache *cache, const struct cr_policy *policy,
                                       const struct cr_policy_status *status, struct cr_scope *scope)
 {
@@ -85,7 +85,7 @@ static void find_rivals(struct cr_cache *cache, struct cr_scope *scope)
     }
 }
 
-/* --- whose a pair is --- */
+/* --- ownership of a Secret and workload pair --- */
 
 /* A status that lists so many lists those that have converged no more. */
 enum { LISTED_MAX = 100 };

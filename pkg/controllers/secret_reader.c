@@ -17,7 +17,7 @@
 enum state { WAITING, BEING_READ, READ };
 
 /* One version of a Secret: the extra of its snapshot. All but secret and text is guarded by the reader's lock; those
- * belong to whoever reads it. */
+ * belong to the thread that reads it. */
 struct reading {
     struct cr_secret_reader *reader;
     int refs; /* the snapshot's, and one of each thread that reads or waits */
@@ -25,7 +25,7 @@ struct reading {
     struct cr_json *secret; /* wiped once it is read */
     char *text;             /* of data, which secret borrows; NULL when data is a tree */
     size_t bytes;           /* of data */
-    struct cr_pack *views;  /* once it is read; NULL: it was dropped, or nobody names it any more */
+    struct cr_pack *views;  /* once it is read; NULL: it was dropped, or no policy names it any more */
     struct tenant *tenant;  /* while it waits */
     TAILQ_ENTRY(reading) entry;
 };
@@ -42,7 +42,7 @@ TAILQ_HEAD(tenants, tenant);
 
 struct cr_secret_reader {
     struct cr_secret_refs *refs;
-    pthread_mutex_t lock; /* guards the rest */
+    pthread_mutex_t lock; /* guards all that follows */
     size_t owners;        /* who made it, and each reading: a snapshot may outlive the cache */
     pthread_cond_t change;
     struct cr_strmap *by_namespace; /* tenants that have something that waits */
@@ -180,7 +180,7 @@ static void dequeue(struct cr_secret_reader *reader, struct reading *reading)
     cr_strmap_remove(reader->by_namespace, tenant->ns);
 }
 
-/* NULL: nothing waits. The next namespace has its turn after this. */
+/* NULL: nothing waits. Moves this namespace to the end of the queue, so that the next one follows. */
 static struct reading *next_waiting(struct cr_secret_reader *reader)
 {
     struct tenant *tenant = TAILQ_FIRST(&reader->queue);
@@ -251,7 +251,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Locked. Without a thread what waits is read by whoever needs it. */
+/* Locked. Without a thread, the caller that needs a waiting Secret reads it. */
 static void start_thread(struct cr_secret_reader *reader)
 {
     if (reader->has_thread)
@@ -278,7 +278,7 @@ struct cr_secret_view *cr_secret_reader_view(void *extra, const struct cr_policy
     while (reading->state != READ)
         pthread_cond_wait(&reader->change, &reader->lock);
     pthread_mutex_unlock(&reader->lock);
-    return cr_secret_view_find(reading->views, names); /* which nobody changes any more */
+    return cr_secret_view_find(reading->views, names); /* which no thread changes any more */
 }
 
 /* --- projection --- */

@@ -77,7 +77,7 @@ static void on_change(void *arg, const struct cr_change *change)
     if (watches->options.scope != CR_SECRET_SCOPE_NAMED && (!change->before || !change->after) &&
         cr_informer_synced(watch->informer))
         schedule_refresh(watches, BURST_MS);
-    /* The other one tells what is still to be notified. */
+    /* The other informer delivers the pending notification. */
     if (other && (!change->after || !cr_decimal_less(cr_packed_resource_version(other),
                                                      cr_or_empty(cr_obj_resource_version(change->after->json)))))
         return;
@@ -88,7 +88,7 @@ static void on_change(void *arg, const struct cr_change *change)
     watches->options.on_change(watches->options.arg, &notified);
 }
 
-/* Nobody waits for what was held already. */
+/* No policy waits for what was held already. */
 static void notify_if_missing(const struct cr_secret_group *group, const char *key)
 {
     const struct cr_secret_watches_options *options = &group->watches->options;
@@ -259,7 +259,7 @@ static void look_what_is_wanted(struct cr_secret_watches *watches)
         drop_all_unwanted(&watches->groups[i]);
 }
 
-/* --- what nobody wants any more goes from shared watches, which pass over what happens to it --- */
+/* --- unwanted Secrets leave shared watches, which ignore what happens to them --- */
 
 struct leftovers {
     const struct cr_secret_watch *watch;
@@ -353,7 +353,7 @@ static void desire_own(struct cr_secret_group *group, enum cr_secret_watch_kind 
     }
     const char *what = strchr(key, '/') + 1;
     cr_autofree char *ns = cr_strndup(key, (size_t)(what - 1 - key));
-    /* What nobody selects is left out (cr_discover_selects). */
+    /* What is never selected is left out (cr_discover_selects). */
     cr_strmap_set(map, key, begin(group, kind, ns, what, kind == CR_SECRET_BY_LABEL ? CR_SHARED_USUAL : CR_SHARED_ALL));
 }
 
@@ -447,8 +447,9 @@ static void check_handover(void *arg, const char *ns, const char *name, struct c
         handover->complete = false;
 }
 
-/* Watches are no copies of each other: one in sync may have heard less than the one that it replaces, and without that
- * a Secret would go back in time, or away. What has not heard anything lately has nothing to hand over. */
+/* Watches are no copies of each other: one in sync may have received less than the one that it replaces, and without
+ * this check a Secret would go back in time, or away. A watch that has not received anything lately has nothing to hand
+ * over. */
 static bool has_handed_over(const struct cr_secret_watch *watch)
 {
     struct handover handover = {.from = watch, .complete = true};
@@ -501,7 +502,7 @@ static void end_replaced(struct cr_secret_group *group)
     end_own(group->labelled, NULL, replaced, &held);
     if (replaced)
         end_shared(group, &held);
-    /* Deleted, the others have seen it, but left it to these to tell, which were behind. */
+    /* When a Secret was deleted, the other watches saw it, but left the notification to these, which were behind. */
     for (size_t i = 0; i < held.len; i++)
         notify_if_missing(group, held.items[i]);
 }

@@ -9,14 +9,14 @@
 #include "controllers/trust_sources.h"
 #include "kube/object.h"
 
-/* Targets are watched by nobody: how soon a change by hand, or a consent, is seen. */
+/* Targets are not watched: this is how soon a change by hand, or a consent, is seen. */
 enum { LOOK_MS = 5 * 60 * 1000, REFUSED_LOOK_MS = 10 * 1000 };
 
 /* One policy at one time. */
 struct publish_context {
     const struct cr_actor *actor;
     const struct cr_gathered *gathered;
-    const struct cr_policy *policy; /* in force */
+    const struct cr_policy *policy; /* the effective one */
     char *owner;
     enum cr_trust_reason reason; /* of the first thing that was refused */
     char *refused;               /* owned: that in words; NULL: nothing */
@@ -54,7 +54,7 @@ static bool refuse(struct publish_context *context, enum cr_trust_reason reason,
     return false;
 }
 
-/* What time or another try may heal is tried again, the rest is reported. False. */
+/* Errors that time or another attempt may heal are tried again, others are reported. Returns false. */
 static bool fail(struct publish_context *context, const struct cr_error *err)
 {
     const struct cr_trust_about about = {.detail = err->text, .component = "trust-domains"};

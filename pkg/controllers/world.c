@@ -30,7 +30,7 @@ static void take_newer(char **known, char *text)
     free(text);
 }
 
-/* Which version of a Secret somebody has seen: it is on record, or a workload was restarted for it. What the cache has
+/* The version of a Secret that was seen before: it is on record, or a workload was restarted for it. What the cache has
  * may be older. Owned; NULL: none is known. */
 static char *seen_version(struct cr_gathered *gathered, const char *secret)
 {
@@ -49,7 +49,7 @@ static bool gather_secret(const struct cr_world_source *source, const struct cr_
 {
     cr_autofree char *not_before = seen_version(out, policy->secrets[i].name);
     if (!cr_secret_source_get(source->secrets, policy->ns, &policy->secrets[i], not_before, &out->secret_views[i], err))
-        /* Deleted between the cache and the request: as good as absent. */
+        /* Deleted between the cache and the request: the same as not there. */
         return err->kind == CR_ERR_NOT_FOUND;
     const struct cr_secret_view *view = out->secret_views[i];
     if (!view)
@@ -259,7 +259,7 @@ static void add_restarts_of_others(const struct cr_world_source *source, const s
     add_evictions_of_others(source, policy, budgets);
 }
 
-/* A rollout may be over before the domain has written down what it was for. */
+/* Whether the domain may still write down what a restart was for: a rollout may be over before that. */
 static bool may_become_known(const struct cr_policy_status *status)
 {
     int64_t now_ms = cr_clock_wall_ms();
@@ -305,7 +305,7 @@ void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *
     gathered->world.now_ms = cr_clock_wall_ms();
 }
 
-/* Room for each Secret and consumer of the policy in force. */
+/* Allocates room for each Secret and consumer of the effective policy. */
 static void make_room(const struct cr_world_source *source, const struct cr_policy *policy, struct cr_gathered *out)
 {
     size_t consumers = policy->consumers_len;

@@ -69,7 +69,7 @@ bool cr_certgen_staging_delete(struct cr_certgen_run *run, struct cr_error *err)
 /* From what is there to the end of a rotation. */
 bool cr_certgen_staged_run(struct cr_certgen_run *run, bool resumes, struct cr_error *err) CR_MUST_USE;
 
-/* What must have arrived; nothing: that each Secret is covered is enough. */
+/* What must have arrived; NOT: nothing, it is enough that each Secret is covered. */
 enum cr_certgen_wait { CR_CERTGEN_WAIT_NOT, CR_CERTGEN_WAIT_TRUST, CR_CERTGEN_WAIT_ALL };
 
 /* Whether what is published has arrived everywhere, by the policies that cover the Secrets, and by time for a Secret

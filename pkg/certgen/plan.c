@@ -202,8 +202,8 @@ static bool refuse_foreign(const struct work *w)
 
 /* --- the bundle --- */
 
-/* Also those that are no good to us, and are replaced: that one client refuses a leaf, or that its key is another's,
- * says nothing of who else verifies it. */
+/* Includes leaves that we cannot use and that are replaced: when one client refuses a leaf, or its key does not match,
+ * other clients may still verify it. */
 static size_t leaves_in_use(struct work *w, struct cr_bundle_leaf *leaves)
 {
     size_t len = 0;

@@ -1,5 +1,5 @@
-/* A rotation in stages, as the operator does it: trust, evidence, leaves, evidence. Level-based as all of a job: which
- * stage it is follows from what is published and staged. */
+/* A rotation in stages, as the operator does it: trust, evidence, leaves, evidence. Level-based like the whole job: the
+ * stage follows from what is published and staged. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
@@ -104,7 +104,7 @@ static bool has_trust_task(const struct cr_certgen_plan *plan)
     return false;
 }
 
-/* A run before may have been killed between the bundles and the webhook. */
+/* An earlier run may have been killed between the bundles and the webhook. */
 static bool publish_trust(struct staged *s, struct cr_error *err)
 {
     if (!cr_certgen_write_opaque(s->run, err) || !cr_certgen_write_trust(s->run, err))
@@ -129,7 +129,7 @@ static bool go_on(struct staged *s, struct cr_error *err)
     return true;
 }
 
-/* One step: a write of the stage, or a look at what has become of it. *again_ms: when to make the next. */
+/* One step: a write of the stage, or a check of its result. *again_ms: when to make the next step. */
 static bool step(struct staged *s, int64_t *again_ms, struct cr_error *err)
 {
     struct cr_certgen_run *run = s->run;
@@ -148,7 +148,7 @@ static bool step(struct staged *s, int64_t *again_ms, struct cr_error *err)
     if (s->stage == SWITCHING && has_leaf_task(&run->plan))
         return cr_certgen_write_leaves(run, err);
     if (s->stage == TRUSTING && !has_leaf_task(&run->plan))
-        s->stage = SWITCHING; /* of a run before, which has published them */
+        s->stage = SWITCHING; /* an earlier run has published them */
     if (!look(s, &arrived, err))
         return false;
     if (arrived)

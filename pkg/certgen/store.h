@@ -7,7 +7,7 @@
 #include "certgen/set.h"
 #include "kube/client.h"
 
-/* What is to be written; the rest stays as it is. Everything is borrowed. */
+/* What is to be written; all else stays as it is. Everything is borrowed. */
 struct cr_certgen_write {
     struct cr_pem_input data[3]; /* as cr_certgen_found.data; data NULL: not written */
     const void *opaque;          /* of the set's opaque_bytes; NULL: not written */

@@ -1,6 +1,5 @@
 /* Reads HTTP endpoints of pods ("pages") in parallel: the part that evidence of trust and evidence of reloaders have in
- * common. Private to acts_*.
- * */
+ * common. Private to acts_*. */
 #ifndef CR_CONTROLLERS_ACTS_PAGES_H
 #define CR_CONTROLLERS_ACTS_PAGES_H
 

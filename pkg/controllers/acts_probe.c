@@ -16,7 +16,7 @@ enum {
     TARGETS_MAX = 4 * CR_PROBE_AT_ONCE, /* of one round; the remaining ones come with the next */
     ONE_WAVE_MS = 1500,
     ALL_WAVES_MS = 3000,
-    CLIENTS_MS = 2000, /* for reading clients' Secrets, of which each consumer may have one */
+    CLIENTS_MS = 2000, /* for reading clients' Secrets; each consumer may have one */
 };
 
 /* One endpoint of one pod. */

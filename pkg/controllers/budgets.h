@@ -9,7 +9,7 @@
 struct cr_roller; /* a workload with a rollout under way */
 
 struct cr_budgets {
-    struct cr_world_budgets view; /* borrows from the rest */
+    struct cr_world_budgets view; /* borrows from the other fields */
     struct cr_cache *cache;       /* borrowed, as is ns */
     const char *ns;
     struct cr_packed **packed;

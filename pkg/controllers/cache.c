@@ -20,7 +20,8 @@ struct cache_informer {
     char *ns;                     /* NULL: all */
     struct cr_store *store;       /* borrowed from the informer */
     struct cr_informer *informer; /* the manager's, or ours, when optional */
-    /* What a cluster may lack is no reason for the operator not to be ready, so the manager does not know of it. */
+    /* The operator must be ready without kinds that a cluster may lack, so the manager does not know of their
+     * informers. */
     struct cr_informer *optional; /* NULL: it is the manager's */
     _Atomic int64_t started_ms;   /* monotonic; 0: no policy has asked for it yet */
 };
@@ -34,7 +35,7 @@ static const struct cr_resource *const resources[CR_CACHED_COUNT] = {
     [CR_CACHED_ROLLOUTS] = &cr_res_rollouts,
 };
 
-/* Of a Deployment or an Argo Rollout there are up to ten old ones each: the API server leaves them out. */
+/* Each Deployment and Argo Rollout has up to ten old ReplicaSets: the API server leaves them out. */
 static const char bare_replica_sets[] = "!pod-template-hash,!rollouts-pod-template-hash";
 
 static bool is_optional(enum cr_cached what)
@@ -127,7 +128,7 @@ static void add_used(struct cr_cache *cache, const char *ns, const void *extra, 
     }
 }
 
-/* A budget has changed, or what counts against one. */
+/* Called when a budget, or something that counts against one, has changed. */
 static void notify_budget_waiters(struct cr_cache *cache, const char *ns)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
@@ -135,7 +136,7 @@ static void notify_budget_waiters(struct cr_cache *cache, const char *ns)
     cr_cache_notify(cache, &keys);
 }
 
-/* before, after: what the projection made of it then and now. */
+/* before, after: what the projection made of the object then and now. */
 static void notify_user_changed(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
                                 const void *before, const void *after)
 {
@@ -171,8 +172,8 @@ static void notify_pod_changed(struct cr_cache *cache, const struct cr_change *c
 
 static void start_what_is_needed(struct cr_cache *cache, const struct cr_policy *policy);
 
-/* Before its Secrets change: the next event of each is then read through this policy's key names. True: it wants other
- * Secrets than before. */
+/* Takes the policy before its Secrets change, so that the next event of each Secret is read through this policy's key
+ * names. True: the policy wants other Secrets than before. */
 static bool take_policy(struct cr_cache *cache, const struct cr_json *object, struct cr_strvec *neighbours)
 {
     struct cr_error problem = {0}; /* reported by the reconcile of the policy */
@@ -194,7 +195,8 @@ static void notify_policy_changed(struct cr_cache *cache, const struct cr_change
         wants_other = take_policy(cache, change->after->json, &keys);
     else
         cr_policy_index_remove(cache->index, change->ns, change->name, &keys);
-    if (wants_other) /* our own statuses bring many events, and all that is wanted is looked through for an update */
+    if (wants_other) /* our own status writes cause many events, and an update looks through everything that is wanted
+                      */
         cr_secret_watches_update(cache->secrets);
     cr_cache_notify(cache, &keys);
     cr_cache_notify_domains_of_policy(cache, change->ns);
@@ -359,7 +361,7 @@ struct cr_policy_index *cr_cache_policy_index(struct cr_cache *cache)
     return cache->index;
 }
 
-/* Which Secrets are watched, and how, follows from the policies: these come first. */
+/* The policies decide which Secrets are watched, and how, so they come first. */
 static void on_policies_synced(void *arg)
 {
     const struct cache_informer *informer = arg;
@@ -375,7 +377,8 @@ static void on_policies_refused(void *arg)
 
 /* --- set-up --- */
 
-/* Whether a cluster has a kind, its policies look at now and then; budgets hold restarts. */
+/* Policies look now and then whether the cluster has a kind, so they need no notification. Budgets need one, since they
+ * hold restarts. */
 static void (*refused_fn(enum cr_cached what))(void *arg)
 {
     if (what == CR_CACHED_POLICIES)
@@ -511,7 +514,7 @@ struct cr_snapshot *cr_cache_workload(struct cr_cache *cache, const char *ns, co
     return workload;
 }
 
-/* Of all namespaces there may be one informer each. */
+/* There may be one informer for each namespace. */
 void cr_cache_visit(struct cr_cache *cache, enum cr_cached what, const char *ns, cr_store_visit_fn visit, void *arg)
 {
     if (what == CR_CACHED_SECRETS)

@@ -63,8 +63,7 @@ struct cr_snapshots {
 void cr_snapshots_dispose(struct cr_snapshots *snapshots);
 CR_DEFINE_DISPOSE(cr_snapshots, struct cr_snapshots, cr_snapshots_dispose)
 /* Visits every object in `ns` (all namespaces if NULL; not supported for Secrets). The order is undefined. Objects are
- * not parsed. visit: see cr_store_visit.
- * */
+ * not parsed. visit: see cr_store_visit. */
 void cr_cache_visit(struct cr_cache *cache, enum cr_cached what, const char *ns, cr_store_visit_fn visit, void *arg);
 /* Their keys. */
 void cr_cache_keys(struct cr_cache *cache, enum cr_cached what, const char *ns, struct cr_strvec *keys);

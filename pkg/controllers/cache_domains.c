@@ -77,7 +77,7 @@ static void add_key(void *keys, const char *ns, const char *name, struct cr_pack
     cr_strvec_add(keys, key);
 }
 
-/* Which namespaces there are, what they are labelled and what they consent to may concern any of them. */
+/* The set of namespaces, their labels and their consent may concern any domain of the cluster kind. */
 static void notify_cluster_domains(void *arg)
 {
     const struct domain_informer *informer = arg;
@@ -94,7 +94,7 @@ static void on_namespace(void *arg, const struct cr_change *change)
         notify_cluster_domains(arg);
 }
 
-/* Name, labels and annotations are all that is looked at. */
+/* Only name, labels and annotations are read. */
 static bool project_namespace(void *arg, struct cr_json *json, struct cr_snapshot *snapshot)
 {
     (void)arg;

@@ -114,7 +114,7 @@ static bool renew_tokens(const struct cr_control_plane_actor *actor, const struc
                          const struct cr_control_plane_plan *plan, struct cr_control_plane_acted *acted,
                          struct cr_error *err)
 {
-    struct cr_error first = {0}; /* of a Secret that is refused: the others are written all the same */
+    struct cr_error first = {0}; /* the error of a refused Secret; the others are written all the same */
     for (size_t i = 0; i < plan->renew_tokens.len; i++) {
         const char *key = plan->renew_tokens.items[i];
         cr_autofree char *ns = cr_strndup(key, strcspn(key, "/"));

@@ -48,7 +48,7 @@ static bool was_silent(const struct cr_kept_report *report)
     return cr_clock_wall_ms() - report->report.seen_ms > cr_node_report_stale_ms(&report->report);
 }
 
-/* Each agent renews its report all the time. */
+/* Agents renew their reports all the time, so only changes of content count. */
 static void on_report(void *arg, const struct cr_change *change)
 {
     const struct cr_kept_report *before = cr_packed_extra(change->before);
@@ -57,7 +57,7 @@ static void on_report(void *arg, const struct cr_change *change)
         notify(arg);
 }
 
-/* Kubelets write the status of theirs, which says nothing of certificates. */
+/* Kubelets write the status of their Nodes, which has nothing about certificates. */
 static void on_node(void *arg, const struct cr_change *change)
 {
     if (!change->before || !change->after || cr_packed_extra(change->before) != change->after->extra)

@@ -38,7 +38,7 @@ struct cr_control_plane_controller {
     int64_t planned_ms; /* the last plan began, monotonic; with the key */
     bool workloads_busy;
     bool shown;
-    char *refused; /* why what is planned may not be written; NULL: it may, as far as is known */
+    char *refused; /* why the plan may not be written; NULL: it may, as far as is known */
 };
 
 static const char cluster_key[] = "kube-system";
@@ -65,7 +65,7 @@ static void requeue(struct cr_reconcile_result *result, int64_t after_ms)
 
 /* --- the policies --- */
 
-/* All of kube-system that are not being deleted, the one that counts first. */
+/* All policies of kube-system that are not being deleted; the one that counts comes first. */
 struct policies {
     struct found {
         struct cr_snapshot *snapshot; /* owned */
@@ -176,7 +176,7 @@ static bool wants_workloads(const struct cr_control_plane_status *status)
     return status->workloads.converged < status->workloads.total;
 }
 
-/* In Plan and while suspended the plan asks for nothing, but the key would be published. */
+/* In mode Plan and while suspended the plan asks for nothing, but without this check the key would be published. */
 static bool may_act(const struct cr_control_plane_policy *policy)
 {
     return policy->enforce && !policy->suspend;
@@ -198,7 +198,7 @@ static bool write_all(struct cr_control_plane_controller *controller, struct cr_
     return done;
 }
 
-/* What is on record stays, since what would follow it is not written. */
+/* The recorded status stays, since the writes that would follow it were not made. */
 static bool report_refused(struct cr_control_plane_controller *controller, struct cr_control_plane_record *record,
                            int64_t now_ms, struct cr_error *err)
 {
@@ -234,7 +234,7 @@ static bool run(struct cr_control_plane_controller *controller, const struct cr_
 {
     CR_CLEANUP(cr_control_plane_gathered) struct cr_control_plane_gathered gathered = {0};
     struct cr_error failed = {0};
-    /* The plan must see what was, and the record changes while it is reported. */
+    /* The plan must see the old status, and the record changes while the new one is reported. */
     CR_CLEANUP(cr_control_plane_status) struct cr_control_plane_status status;
     cr_control_plane_record_status(record, &status);
     if (!cr_control_plane_gather(controller->cache, controller->options.client, policy, &status, cr_clock_wall_ms(),

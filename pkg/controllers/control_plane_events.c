@@ -68,7 +68,7 @@ static bool is_true(const struct cr_condition *condition)
     return condition && condition->status;
 }
 
-/* bad: being true is bad, and another reason to be so is news. */
+/* bad: True is a problem, and another reason for it is news. */
 static void say_condition(const struct cr_control_plane_status *before, const struct cr_control_plane_status *after,
                           const char *type, bool bad, struct cr_control_plane_events *out)
 {

@@ -44,7 +44,7 @@ bool cr_control_plane_record_write(const struct cr_control_plane_status_writer *
  * has nothing that a person or program may wait for, since nothing is known. now_ms: wall. */
 void cr_control_plane_status_problem(const struct cr_control_plane_record *record, const char *reason,
                                      const char *message, int64_t now_ms, struct cr_control_plane_status *out);
-/* To a status, when what is planned may not be written: Blocked, whatever else it says of that. */
+/* Sets Blocked in a status when the plan may not be written, whatever else the status says about it. */
 void cr_control_plane_status_refused(const struct cr_control_plane_record *record, const char *message, int64_t now_ms,
                                      struct cr_control_plane_status *status);
 /* older: the name of the policy that counts. */

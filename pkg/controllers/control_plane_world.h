@@ -1,4 +1,5 @@
-/* What the watches have and what is asked for, as the value that the plan is made of (rotation/control_plane.h). */
+/* Gathers what the watches have and what is requested into the value that the plan is made of
+ * (rotation/control_plane.h). */
 #ifndef CR_CONTROLLERS_CONTROL_PLANE_WORLD_H
 #define CR_CONTROLLERS_CONTROL_PLANE_WORLD_H
 

@@ -24,7 +24,7 @@ static void add(struct cr_cache *cache, const char *ns, const char *key, struct 
     out->len++;
 }
 
-/* Labels are those that the cache has seen: what selects the Secret has brought it there. */
+/* Labels are those in the cache: a policy that selects the Secret has brought it there. */
 void cr_covering_policies_gather(struct cr_cache *cache, const char *ns, const char *secret,
                                  struct cr_covering_policies *out)
 {

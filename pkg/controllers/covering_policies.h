@@ -8,7 +8,7 @@
 #include "rotation/domain_evidence.h"
 
 struct cr_covering_policies {
-    struct cr_covering_policy *items; /* borrow from the rest */
+    struct cr_covering_policy *items; /* they borrow from the other fields */
     struct cr_policy_status *statuses;
     struct cr_snapshots snapshots;
     size_t len;

@@ -1,6 +1,6 @@
 /* The key with which opaque material is digested: 32 random bytes in an immutable Secret of the operator's own
- * namespace, made once, by whichever replica comes first. Lost or replaced, opaque material is seen for the first time
- * again; no change follows from it. Thread-safe. */
+ * namespace, made once, by whichever replica comes first. When the key is lost or replaced, opaque material counts as
+ * seen for the first time again; no change follows from it. Thread-safe. */
 #ifndef CR_CONTROLLERS_DIGEST_KEY_H
 #define CR_CONTROLLERS_DIGEST_KEY_H
 

@@ -31,7 +31,7 @@ static void put(struct order *order, size_t ca)
     order->cas[order->len++] = ca;
 }
 
-/* What the object has in all of its places: of a webhook's configuration each webhook can have another text. */
+/* What the object has in all of its places: each webhook of a configuration can have another text. */
 struct places {
     const struct cr_entry *entries;
     size_t entries_len;
@@ -40,8 +40,8 @@ struct places {
     bool more;
 };
 
-/* The whole set: [next, current…, previous], each the newest first, as the set is; behind what is published, in the
- * order of the first place, then of the others, if that is given. Owned. */
+/* The whole set: [next, current…, previous], each the newest first, in the order of the set. If published is given,
+ * what it has comes first, in the order of the first place, then of the others. Owned. */
 static size_t *list_in_order(const struct cr_domain_objects *objects, const struct places *published)
 {
     size_t len = cr_ca_set_len(objects->set);
@@ -69,7 +69,7 @@ static size_t count(const struct cr_domain_objects *objects, const bool *chosen)
     return len;
 }
 
-/* Those that are chosen; behind what is published, if that is given. */
+/* Lists those that are chosen, after what is published, if that is given. */
 static bool write_chosen(const struct cr_domain_objects *objects, const bool *chosen, const struct places *published,
                          struct cr_buf *out, struct cr_error *err)
 {
@@ -119,8 +119,8 @@ static bool is_known(const struct cr_domain_objects *objects, const struct cr_le
     return false;
 }
 
-/* The last that was stored. One that verifies against no CA at hand keeps nothing: the account that put it there would
- * keep a CA of its own beside it. */
+/* Lists the last leaf that was stored. A leaf that verifies against no CA at hand keeps no CA: the account that put it
+ * there would keep a CA of its own beside it. */
 static void list_leaf(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
                       const struct cr_leaf_memory *view, const bool *chosen, struct leaves *leaves)
 {
@@ -150,7 +150,7 @@ static void add_leaves(const struct cr_domain_objects *objects, const struct cr_
     list_leaf(objects, item, &item->previous, chosen, leaves);
 }
 
-/* What is not there yet is made by the domain, with the leaf of its source. */
+/* The domain creates a missing object with the leaf of its source. */
 static bool is_ours(const struct cr_domain_objects *objects, const struct cr_domain_item *item)
 {
     return !item->closed && (!item->object || cr_domain_owns(objects, item->object));
@@ -225,8 +225,8 @@ void cr_domain_proofs_forget(struct cr_domain_objects *objects)
     memset(objects->proofs, 0, sizeof objects->proofs);
 }
 
-/* Most objects have the same bundle, and get the same: what was found of it is remembered until something is written.
- * Borrowed until the next is asked for. */
+/* Most objects have the same bundle and get the same one, so a result is remembered until something is written.
+ * Borrowed until the next call. */
 static const struct cr_domain_proof *find_order(struct cr_domain_objects *objects, const struct question *q,
                                                 struct cr_error *err)
 {
@@ -246,8 +246,8 @@ static const struct cr_domain_proof *find_order(struct cr_domain_objects *object
     return known;
 }
 
-/* What the object has, in any place, of what is at hand, and that has neither expired nor shall go at any price. Owned.
- */
+/* The CAs at hand that the object has, in any place, and that have neither expired nor must be removed at any price.
+ * Owned. */
 static bool *list_held(const struct cr_domain_objects *objects, const bool *chosen, const struct places *published)
 {
     size_t len = cr_ca_set_len(objects->set);
@@ -262,15 +262,15 @@ static bool *list_held(const struct cr_domain_objects *objects, const bool *chos
     return has;
 }
 
-/* Nothing helps: what is published stays. */
+/* No order helps: what is published stays. */
 static bool leave(const struct question *q, struct cr_buf *out, struct cr_error *err)
 {
     return cr_buf_append(out, q->published->texts[0].data, q->published->texts[0].len) ||
            cr_error_set(err, CR_ERR_INVALID, "the bundle is too large");
 }
 
-/* To try all bundles is too costly: then as little moves as can. All that is published and what is new behind it is
- * one bundle, about which the clients are asked. Where even a leaf is too costly to be asked about, it is taken. */
+/* Trying all bundles is too costly, so as little as possible moves: all that is published, followed by what is new, is
+ * one bundle, and the clients are checked with it. Where even one leaf is too costly to check, this bundle is taken. */
 static bool keep_published(struct cr_domain_objects *objects, const struct question *q, const bool *held,
                            struct cr_buf *out, struct cr_domain_finding *finding, struct cr_error *err)
 {

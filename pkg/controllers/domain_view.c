@@ -47,8 +47,9 @@ static void add_published(struct cr_domain_objects *objects, const struct cr_dom
     cr_domain_bundles_free(entries, len);
 }
 
-/* There is room for so many CAs, and what comes too late is refused. So the domain's own come first, and those that are
- * published: a source with too many of them, which belongs to one team of several, must not take them from all. */
+/* There is room for a limited number of CAs, and what comes too late is refused. So the domain's own CAs come first,
+ * and those that are published: a source with too many CAs, which belongs to one team of several, must not push out
+ * those of all teams. */
 static void collect_cas(struct cr_domain_objects *objects)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec known = {0};

@@ -21,7 +21,7 @@ struct cr_domain_source {
 };
 
 struct cr_domain_gathered {
-    struct cr_domain_world world;    /* borrows from the rest */
+    struct cr_domain_world world;    /* borrows from the other fields */
     struct cr_domain_status *status; /* borrowed; it moves with what is written */
     struct cr_domain_status known;   /* as it was at first, for objects */
     struct cr_domain_objects *objects;

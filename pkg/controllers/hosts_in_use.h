@@ -7,8 +7,8 @@
 #include "controllers/cache.h"
 #include "rotation/plan.h"
 
-/* Of one policy: Ingresses and Gateways that are opened, the oldest ones, and hosts that are taken of them, each of
- * which is compared with the names of a leaf. As docs/limits.md says. */
+/* Limits for one policy: the Ingresses and Gateways that are opened (the oldest ones), and the hosts that are taken
+ * from them, each of which is compared with the names of a leaf. As docs/limits.md says. */
 enum { CR_HOST_OBJECTS_MAX = 512, CR_HOSTS_MAX = 1000 };
 
 struct cr_secret_hosts {

@@ -32,8 +32,8 @@ void cr_memory_probed(struct cr_memory *memory, const char *uid, int64_t started
 /* out: as many as verify has endpoints; all zero where nothing was seen. */
 void cr_memory_sightings(struct cr_memory *memory, const char *uid, int64_t started_ms,
                          const struct cr_policy_verify *verify, struct cr_sighting *out);
-/* The same of what it trusts, see trust_memory.h: of one endpoint; of verify.certsPage, which takes the page's content;
- * and a copy of it all, to be disposed of. at_ms: wall clock, when the look began. */
+/* The same for what the pod trusts, see trust_memory.h: for one endpoint; for verify.certsPage, which takes the page's
+ * content; and a copy of it all, to be disposed of. at_ms: wall clock, when the look began. */
 void cr_memory_saw_trust(struct cr_memory *memory, const char *uid, int64_t started_ms,
                          const struct cr_policy_verify *verify, size_t index, const struct cr_endpoint_trust *trust,
                          int64_t at_ms);
@@ -70,7 +70,7 @@ struct cr_note_input {
 };
 /* Replaces what was noted, and counts one more. */
 void cr_memory_take_note(struct cr_memory *memory, const char *key, const struct cr_note_input *input);
-/* Only the time, and that it was once more. */
+/* Sets only the time, and counts one more. */
 void cr_memory_note_time(struct cr_memory *memory, const char *key, int64_t at_ms);
 void cr_memory_drop_note(struct cr_memory *memory, const char *key);
 /* Drops all keys that start with the prefix. */

@@ -36,21 +36,21 @@ struct cr_used_secret {
     const struct cr_json *secret;
 };
 
-/* Of the policies that take the Secret: by name, by memory, or by their selector, as it was or as it is. */
+/* Adds the policies that take the Secret: by name, by memory, or by their selector, as it was or as it is. */
 void cr_policy_index_of_secret(struct cr_policy_index *index, const char *ns, const char *name,
                                const struct cr_json *before, const struct cr_json *after, struct cr_strvec *keys);
 /* Which of the policies that take a Secret are affected when an object uses it: those that discover consumers, or all.
  */
 enum cr_index_users { CR_INDEX_DISCOVERING, CR_INDEX_ALL };
-/* Of the policies that a workload, Ingress or Gateway belongs to: it is listed, or found by the Secrets that it uses.
+/* Adds the policies that a workload, Ingress or Gateway belongs to: it is listed, or found by the Secrets that it uses.
  * used: of the object as it was and as it is. */
 void cr_policy_index_of_user(struct cr_policy_index *index, const char *ns, const char *kind, const char *name,
                              const struct cr_used_secret *used, size_t used_len, enum cr_index_users who,
                              struct cr_strvec *keys);
-/* Of the policies that take any of these Secrets as they are. */
+/* Adds the policies that take any of these Secrets as they are. */
 void cr_policy_index_of_secrets(struct cr_policy_index *index, const char *ns, const struct cr_used_secret *secrets,
                                 size_t len, struct cr_strvec *keys);
-/* Of the policies of the namespace that say in their status that they wait for a PodDisruptionBudget. */
+/* Adds the policies of the namespace that wait for a PodDisruptionBudget, by their status. */
 void cr_policy_index_of_budgets(struct cr_policy_index *index, const char *ns, struct cr_strvec *keys);
 /* Whether a policy of the namespace has a selector, so that labels have to be known. */
 bool cr_policy_index_selects(struct cr_policy_index *index, const char *ns);

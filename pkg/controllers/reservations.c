@@ -234,7 +234,7 @@ static bool is_unknown(const struct cr_reservations *all)
     return has_limits(all) && (!all->expects || all->expected);
 }
 
-/* For who has `own` of the places that are kept for those that were called. */
+/* For a policy that has `own` of the places that are kept for called policies. */
 static int free_in(const struct cr_reservations *all, const struct namespace_load *load, int own)
 {
     return all->options.limits.per_namespace - load->taken - load->called + own;
@@ -377,7 +377,8 @@ struct cr_world_limits cr_reservations_limits(struct cr_reservations *all, const
     return limits;
 }
 
-/* Whatever the workload is now, it is by that write or by another: it has been done, or never will be. */
+/* Whatever state the workload has now comes from that write or from another one: the write has been done, or never will
+ * be. */
 static bool is_open(const struct claim *claim, const char *version, int64_t now_ms)
 {
     return claim->unanswered && cr_streq(claim->version, version) &&
@@ -496,7 +497,7 @@ bool cr_reservations_take(struct cr_reservations *all, const struct cr_reservati
     return may;
 }
 
-/* After a start, a plan found the place that it has; from now on it is known what for. */
+/* After a start, a plan found the place that the policy has; from now on its purpose is known. */
 bool cr_reservations_may_evict(struct cr_reservations *all, const struct cr_reservation *what)
 {
     pthread_mutex_lock(&all->lock);

@@ -20,7 +20,7 @@ enum state { WAITING, BEING_READ, READ };
  * belong to the thread that reads it. */
 struct reading {
     struct cr_secret_reader *reader;
-    int refs; /* the snapshot's, and one of each thread that reads or waits */
+    int refs; /* one for the snapshot, and one for each thread that reads or waits */
     enum state state;
     struct cr_json *secret; /* wiped once it is read */
     char *text;             /* of data, which secret borrows; NULL when data is a tree */
@@ -31,7 +31,7 @@ struct reading {
 };
 TAILQ_HEAD(readings, reading);
 
-/* What waits of one namespace, the oldest first. */
+/* The waiting Secrets of one namespace, the oldest first. */
 struct tenant {
     char *ns;
     struct readings waiting;
@@ -43,7 +43,7 @@ TAILQ_HEAD(tenants, tenant);
 struct cr_secret_reader {
     struct cr_secret_refs *refs;
     pthread_mutex_t lock; /* guards all that follows */
-    size_t owners;        /* who made it, and each reading: a snapshot may outlive the cache */
+    size_t owners;        /* the creator, and each reading: a snapshot may outlive the cache */
     pthread_cond_t change;
     struct cr_strmap *by_namespace; /* tenants that have something that waits */
     struct tenants queue;           /* the same; the first is the next */
@@ -86,7 +86,7 @@ static void leave(struct cr_secret_reader *reader)
     free(reader);
 }
 
-/* Of data that is a tree, about. */
+/* The approximate size of data that is a tree. */
 static size_t size_of(const struct cr_json *data)
 {
     size_t bytes = 0;
@@ -103,7 +103,7 @@ static void keep_word(const struct cr_json *json, struct cr_json *metadata)
         cr_json_set_string(cr_json_object_in(metadata, "annotations"), CR_MISSING_NAME_ANNOTATION, word);
 }
 
-/* What is needed of it to be read, with a copy of the text of data. */
+/* The part of the Secret that is needed to read it, with a copy of the text of data. */
 static struct reading *reading_new(struct cr_secret_reader *reader, struct cr_json *json)
 {
     struct reading *reading = cr_new(struct reading);

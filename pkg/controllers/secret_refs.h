@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 
 /* The key names of one policy's Secret, packed (base/packing.h): the same bytes for the same names.
- * */
+ */
 void cr_key_names_pack(struct cr_buf *out, const struct cr_policy_secret *names);
 
 /* Thread-safe. */

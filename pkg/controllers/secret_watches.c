@@ -11,7 +11,7 @@
 
 enum {
     BURST_MS = 50, /* policies come many at once (kubectl apply -f a folder), and each would be a decision */
-    OWN_PATIENCE_MS = 5 * 1000, /* of all, for what one Secret or selector is to bring */
+    OWN_PATIENCE_MS = 5 * 1000, /* for all waiting policies, for the result of one Secret or selector */
 };
 
 static void schedule_refresh(struct cr_secret_watches *watches, int64_t delay_ms)
@@ -35,8 +35,8 @@ static bool wants(void *arg, const char *ns, const char *name)
     /* Labels are not known yet: project looks at them. */
     if (watch->shared >= CR_SHARED_USUAL && cr_strmap_len(group->selectors))
         return true;
-    /* What is not wanted any more is taken out of the store when it is looked what is wanted, or when it changes: what
-     * is in a store is always up to date, also of a policy that came and went before it was looked. */
+    /* An unwanted Secret is taken out of the store when the wanted ones are scanned, or when it changes. So a store is
+     * always up to date, even if a policy came and went before the scan. */
     cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
     const struct cr_secret_watches_options *options = &group->watches->options;
     return cr_strmap_get(group->wanted, key) || cr_policy_index_wants_secret(options->index, ns, name) ||
@@ -190,7 +190,7 @@ static void add_key(void *keys, const char *ns, const char *name, struct cr_pack
     cr_strvec_add(keys, key);
 }
 
-/* The informer goes, and with it what only it held; held: what it had. */
+/* Removes the informer, and with it what only it held. held: adds the keys that it had. */
 static void end(struct cr_secret_watch *watch, struct cr_strvec *held)
 {
     cr_store_visit(cr_informer_store(watch->informer), NULL, add_key, held);
@@ -422,8 +422,8 @@ static bool all_answered(const struct cr_strmap *map)
     return true;
 }
 
-/* Refused, a watch by name or label replaces what was as well as it ever will; a shared one would have been for more.
- */
+/* A refused watch by name or label replaces the old one as well as it ever will; a refused shared watch does not, since
+ * it is for more Secrets. */
 static bool is_replaced(const struct cr_secret_group *group)
 {
     const struct cr_secret_watch *shared = cr_secret_group_shared(group);
@@ -460,8 +460,8 @@ static bool has_handed_over(const struct cr_secret_watch *watch)
     return handover.complete;
 }
 
-/* wanted NULL: what it has may be wanted for another reason. One by one: what one has handed over to another, which
- * ends as well, that one has to hand over. */
+/* wanted NULL: what a watch has may be wanted for another reason. Watches end one by one: if one hands over to another
+ * that ends as well, that one has to hand over in its turn. */
 static void end_own(struct cr_strmap *map, const struct cr_strmap *wanted, bool replaced, struct cr_strvec *held)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec undesired = {0};
@@ -486,7 +486,7 @@ static void end_shared(struct cr_secret_group *group, struct cr_strvec *held)
             i++;
             continue;
         }
-        /* The next one is asked what all others hold: this one is none of them any more. */
+        /* The next watch is compared with what all others hold, and this one is no longer among them. */
         group->shared_watches_len--;
         memmove(group->shared_watches + i, group->shared_watches + i + 1,
                 (group->shared_watches_len - i) * sizeof(struct cr_secret_watch *));
@@ -527,7 +527,7 @@ static size_t count_held(const struct cr_secret_group *group)
     return count;
 }
 
-/* Once per change, when all of it has answered; which names come and go is no news. */
+/* Logs once per change, when all watches have answered; changes of names only are not logged. */
 static void log_scope(struct cr_secret_group *group)
 {
     if (!is_replaced(group))

@@ -2,7 +2,10 @@
 
 #include "base/strings.h"
 
-enum { LEAST_SHARE = 5 }; /* of a group, when there are many: a shared watch is no smaller for a namespace of few */
+enum {
+    LEAST_SHARE = 5
+}; /* the minimum of a group, when there are many groups: a shared watch is no cheaper for a namespace with few Secrets
+    */
 
 static bool needs_own(const struct cr_watch_scope_item *item, enum cr_shared_scope shared, bool fresh)
 {

@@ -71,7 +71,7 @@ static bool gather_secret(const struct cr_world_source *source, const struct cr_
     return true;
 }
 
-/* What was seen later than now was seen by another clock: the present one was set back. */
+/* A sighting later than now was made by another clock: the present one was set back. */
 static void recall_sightings(const struct cr_world_source *source, const struct cr_policy_verify *verify,
                              const struct cr_world_pod *view, struct cr_sighting *sightings)
 {
@@ -129,7 +129,7 @@ static void view_pod(const struct cr_world_source *source, const struct cr_polic
     recall_sightings(source, verify, view, sightings);
 }
 
-/* False: its containers have ended, or when it was deleted cannot be read. */
+/* False: its containers have ended, or the time of its deletion cannot be read. */
 static bool view_ending(const struct cr_snapshot *snapshot, struct cr_world_ending *view)
 {
     const struct cr_json *pod = snapshot->json;
@@ -138,7 +138,7 @@ static bool view_ending(const struct cr_snapshot *snapshot, struct cr_world_endi
     int64_t until_ms = 0;
     if (!at || cr_streq(phase, "Succeeded") || cr_streq(phase, "Failed") || !cr_time_parse(at, &until_ms, NULL))
         return false;
-    /* That time is the one of the order and its grace period together
+    /* That time includes the grace period after the request
      * (kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta). */
     int64_t grace_s = cr_json_int_at(pod, 0, "metadata", "deletionGracePeriodSeconds");
     *view = (struct cr_world_ending){
@@ -149,7 +149,8 @@ static bool view_ending(const struct cr_snapshot *snapshot, struct cr_world_endi
     return true;
 }
 
-/* Independent of the recorded status: a restart may replace all pods before the status that records it is written. */
+/* Independent of the recorded status, because a restart may replace all pods before the status that records it is
+ * written. */
 static void view_all_ending(size_t i, struct cr_gathered *out)
 {
     struct cr_snapshots *pods = &out->ending[i];
@@ -218,15 +219,15 @@ static void recall_restarts(const struct cr_world_source *source, struct cr_gath
     }
 }
 
-/* By the numbers of the versions: what was written is in one that is later than the one of before. */
+/* Compares the numbers of the versions: a version after the write is greater than the one before it. */
 static bool is_shown(struct cr_cache *cache, const char *ns, const char *kind, const char *name, const char *before)
 {
     CR_CLEANUP(cr_packed) struct cr_packed *workload = cr_cache_workload_packed(cache, ns, kind, name);
     return !workload || cr_decimal_less(before, cr_packed_resource_version(workload));
 }
 
-/* What others have begun a moment ago, the cache may not show yet. Once it does, it also shows when that has ended,
- * which those who began it may find out later than who waits for it. */
+/* The cache may not show yet what other policies have begun a moment ago. Once it does, it also shows when that has
+ * ended, and the policies that began it may find that out later than the policy that waits for it. */
 static void add_rollouts_of_others(const struct cr_world_source *source, const char *ns, struct cr_budgets *budgets)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec kinds = {0};
@@ -269,7 +270,7 @@ static bool may_become_known(const struct cr_policy_status *status)
     return false;
 }
 
-/* Asked only where something is new: a domain's status may be long. */
+/* Looks only where something is new: a domain's status may be long. */
 static void find_steps(const struct cr_world_source *source, struct cr_gathered *gathered)
 {
     const struct cr_policy *policy = gathered->world.policy;
@@ -359,7 +360,7 @@ bool cr_world_gather(const struct cr_world_source *source, const struct cr_polic
     return true;
 }
 
-/* What the cache has added to it, the API server's answer does not have: an Argo Rollout's template from elsewhere. */
+/* The API server's answer lacks what the cache has added: an Argo Rollout's template that comes from another object. */
 static void keep_template(const struct cr_json *from, struct cr_json *to)
 {
     const struct cr_json *template = cr_json_at(from, "spec", "template");

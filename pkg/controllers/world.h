@@ -22,7 +22,7 @@ struct cr_world_source {
 };
 
 struct cr_gathered {
-    struct cr_world world; /* borrows from the rest; its policy is the one in force */
+    struct cr_world world; /* borrows from the other fields; its policy is the effective one */
     struct cr_scope scope;
     struct cr_policy_status status;
     struct cr_world_secret *secrets;

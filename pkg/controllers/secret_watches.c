@@ -11,7 +11,7 @@
 
 enum {
     BURST_MS = 50, /* policies come many at once (kubectl apply -f a folder), and each would be a decision */
-    OWN_PATIENCE_MS = 5 * 1000, /* for all waiting policies, for the result of one Secret or selector */
+    OWN_PATIENCE_MS = 5 * 1000, /* how long all others wait for the answer about one Secret or selector */
 };
 
 static void schedule_refresh(struct cr_secret_watches *watches, int64_t delay_ms)

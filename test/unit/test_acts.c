@@ -502,14 +502,14 @@ static void pauses_double_up_to_five_minutes_until_it_goes_well(void **state)
             assert_int_equal(note.count, REFUSED);
         } else if (i == REFUSED + 1) {
             assert_int_equal(note.count, 0);
-        } else { /* anew */
+        } else { /* again */
             assert_in_range(note.at_ms, from_ms + 5000, until_ms + 5000);
         }
     }
     close_fixture(&f);
 }
 
-/* An Event tells the people of the workload; a conflict is nothing to tell. */
+/* An Event informs the people of the workload; a conflict is not reported. */
 static void a_refused_restart_is_reported_once(void **state)
 {
     (void)state;
@@ -535,7 +535,7 @@ static void a_refused_restart_is_reported_once(void **state)
     close_fixture(&f);
 }
 
-/* The plan that says so acts, and so is made anew before a status is written. */
+/* The plan that says so acts, and so is made again before a status is written. */
 static void what_a_restart_warns_of_is_reported_once_it_is_done(void **state)
 {
     (void)state;
@@ -998,7 +998,8 @@ static void probe(const struct probe_case *c, struct test_server *server, const 
         fail_msg("%s: seen %d %s", c->rule, (int)seen.seen, seen.leaf);
 }
 
-/* Whoever can write a pod's status must not be able to point us at the node, at the API server or at ourselves. */
+/* An account that can write a pod's status must not be able to point us at the node, at the API server or at ourselves.
+ */
 static void probes_never_go_where_no_pod_of_its_own_can_be(void **state)
 {
     (void)state;
@@ -1222,7 +1223,7 @@ static void each_endpoint_of_a_pod_is_asked(void **state)
     close_fixture(&f);
 }
 
-/* The Secret is fetched once for the round of a consumer, and what is wrong with it is told of each pod. */
+/* The Secret is fetched once for the round of a consumer, and what is wrong with it is reported for each pod. */
 static void a_client_is_read_from_its_secret_for_each_round(void **state)
 {
     (void)state;

@@ -61,7 +61,7 @@
 #define WAITS_FOR_BUDGET "\"status\":{\"consumers\":[{\"name\":\"w\",\"blockedReason\":\"BudgetWait\"}]}"
 #define POLICY_E         ADDED("{" META("ns", "e", "10", "") ",\"spec\":{" SECRETS(NAMED("s8")) "}," WAITS_FOR_BUDGET "}")
 #define POLICY_BAD       ADDED("{" META("ns", "bad", "4", "") ",\"spec\":{\"secrets\":\"s1\"}}")
-/* Names nothing: takes Secrets by a label, and whoever uses one of them. It remembers "gone". */
+/* Names nothing: takes Secrets by a label, and the workloads that use one of them. It remembers "gone". */
 #define POLICY_D                                                                                                       \
     ADDED("{" META("ns", "d", "9", "") ",\"spec\":{\"secretSelector\":{\"matchLabels\":{\"app\":\"shop\"}},"           \
                                        "\"discover\":{\"enabled\":true}},\"status\":{\"secrets\":[{\"name\":\"gone\"," \
@@ -315,7 +315,7 @@ static void what_happens_concerns_just_the_policies_that_name_it(void **state)
         {"the same where hosts count as names in use", "ingresses",
          ADDED("{" META("ns", "i", "6", "") ",\"spec\":{\"tls\":[{\"secretName\":\"s2\"}]}}") SENTINEL_INGRESS, "ns/b",
          .hosts_in_use = true},
-        /* Whoever waits for a budget, z among them. */
+        /* The policies that wait for a budget, z among them. */
         {"a budget, in its namespace", "poddisruptionbudgets",
          ADDED(OBJECT("other", "b", "6")) ADDED(OBJECT("ns", "b", "7")), "ns/e"},
         {"the end of somebody's rollout, not its beginning", "deployments",
@@ -422,7 +422,7 @@ static void see_policies(struct cr_cache *cache)
         else
             assert_non_null(strstr(problem, "spec.secrets"));
     }
-    /* The data is gone, and what nobody wants is not kept. */
+    /* The data is gone, and what no policy wants is not kept. */
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *secret = cr_cache_get(cache, CR_CACHED_SECRETS, "ns", "s1");
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *unnamed = cr_cache_get(cache, CR_CACHED_SECRETS, "ns", "unnamed");
     assert_non_null(secret);
@@ -550,7 +550,7 @@ struct replaced {
     struct cr_manager *manager;
     struct cr_cache *cache;
     struct cr_timer *poll;
-    atomic_bool grown;   /* so much is named that one wide watch has all */
+    atomic_bool grown;   /* so much is named that one shared watch has all */
     atomic_bool has_all; /* and that is asked for */
     atomic_bool over;
     atomic_int notified; /* of ns/a, since it has grown and s1 is gone */
@@ -562,7 +562,7 @@ static void wait_until(const struct replaced *replaced, const atomic_bool *what)
         usleep(POLL_MS * 1000);
 }
 
-/* The wide watch comes when s1 is gone; the one by name hears of it later, if it is still there. */
+/* The shared watch comes when s1 is gone; the one by name receives the deletion later, if it is still there. */
 static void serve_replaced(struct test_conn *conn, void *arg)
 {
     struct replaced *replaced = arg;

@@ -58,7 +58,7 @@ static void what_is_held_outlives_what_replaces_it(void **state)
     cr_canaries_release(canaries, newer);
 }
 
-/* Where rotations come and go and no policy ever probes, nobody holds one. */
+/* Where rotations come and go and no policy ever probes, no caller holds one. */
 static void what_has_expired_is_forgotten_at_the_next_request(void **state)
 {
     (void)state;

@@ -122,7 +122,7 @@ static void play(const struct scene *scene)
         fail_msg("%s", err.text);
     struct cr_timer *deadline = cr_timer_new(loop, give_up, p.manager);
     cr_timer_arm(deadline, 20 * 1000);
-    /* One who began before goes on with what was in force then. */
+    /* A caller that began before goes on with what was effective then. */
     struct cr_catalogue_hold before = cr_catalogue_source_hold(p.source);
     if (!cr_manager_run(p.manager, &err))
         fail_msg("%s", err.text);

@@ -72,7 +72,7 @@ static void put(struct cr_certgen_found *found, int entry, const char *text)
     found->found = true;
 }
 
-/* cas: digits, the generations in ca.crt; "" leaves it absent. */
+/* cas: digits, the generations in ca.crt; "" leaves it out. */
 static void publish(struct scene *s, size_t secret, int generation, const char *cas)
 {
     CR_CLEANUP(cr_certgen_leaf) struct cr_certgen_leaf leaf = {0};
@@ -228,7 +228,7 @@ static void what_cannot_be_read_is_replaced_and_reported(void **state)
     expect_warning(s, "Secret b: tls.key");
 }
 
-/* Made empty by somebody, or by a copy that went wrong: it is left alone, but not in silence. */
+/* Made empty by a person, or by a copy that went wrong: it is left alone, but not in silence. */
 static void a_secret_without_a_leaf_is_reported(void **state)
 {
     struct scene *s = *state;
@@ -249,7 +249,7 @@ static void what_somebody_else_writes_is_refused(void **state)
     publish(s, B, 0, "0");
     s->found[A].owner = cr_strdup("cert-manager's Certificate a");
     s->found[HMAC].found = s->found[HMAC].has_opaque = true;
-    plan(s, -1, false); /* left alone, it is no matter whose it is */
+    plan(s, -1, false); /* left alone, its owner does not matter */
     assert_false(try_plan(s, 1, true));
     assert_int_equal(s->err.kind, CR_ERR_INVALID);
     assert_string_equal(s->err.text, "NotOurs: Secret a is not written: it belongs to cert-manager's Certificate a");

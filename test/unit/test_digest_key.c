@@ -90,7 +90,7 @@ static void the_key_is_found_or_made_once(void **state)
     }
 }
 
-/* Whoever dies between the two finds it by the next try; what was made is random. */
+/* A process that dies between the two finds it at the next attempt; what was made is random. */
 static void what_is_made_is_32_random_bytes(void **state)
 {
     (void)state;

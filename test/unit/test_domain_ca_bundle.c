@@ -18,7 +18,7 @@
 #define DEFINITION  "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com"
 #define OURS        "metadata: {annotations: {certroll.dev/trust-domain: mesh}}"
 
-/* A domain with one target, whose CAs are those of the leaf's source. */
+/* A domain with one target; its CAs are those of the leaf's source. */
 struct fixture {
     struct domain_scene s;
     struct test_cert *ca, *leaf;

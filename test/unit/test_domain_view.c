@@ -278,7 +278,7 @@ static void the_cluster_kind_writes_where_it_has_consent(void **state)
         cr_strvec_add(&s.namespaces, all[i]);
     cr_strvec_add(&s.consenting, "a");
     cr_strvec_add(&s.consenting, "c");
-    /* Nobody may read there, and nobody has asked us to. */
+    /* No account may read there, and no owner has asked us to. */
     s.store.forbidden = "/namespaces/b/";
     scene_look(&s);
     assert_int_equal(s.world.objects_len, 5);

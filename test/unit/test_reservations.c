@@ -268,7 +268,7 @@ static void nothing_begins_before_every_policy_was_looked_at(void **state)
     cr_reservations_forget(f.all, "x/gone", NOW);
     assert_called(&f, "");
     cr_reservations_put_off(f.all, "x/late", "x", &status, true, NOW + CR_RESERVATIONS_EXPECTED_MS);
-    assert_called(&f, "x/a "); /* nobody waits for ever for one that waits */
+    assert_called(&f, "x/a "); /* no policy waits for ever for one that waits */
     assert_true(take(&f, "x/a"));
     assert_false(may_begin(&f, "x/c"));
     end(&f);
@@ -520,7 +520,7 @@ static void an_eviction_is_not_sent_once_somebody_else_has_begun(void **state)
     assert_true(cr_reservations_may_evict(f.all, &what));
     cr_reservations_list_evicting(f.all, "x/b", "x", &kinds, &names);
     assert_int_equal(names.len, 1);
-    assert_false(take_of(&f, "x/b", own("x/b"), true, &b)); /* which was weighed without that */
+    assert_false(take_of(&f, "x/b", own("x/b"), true, &b)); /* which was computed without that */
     b = cr_reservations_moves(f.all, "x");
     assert_true(take_of(&f, "x/b", own("x/b"), true, &b));
     assert_false(cr_reservations_may_evict(f.all, &what));
@@ -535,7 +535,7 @@ static void an_eviction_is_not_sent_once_somebody_else_has_begun(void **state)
 
 /* --- threads --- */
 
-enum { PARTIES = 24, WORKERS = 4, PLACES = 3, TURNS = 200 };
+enum { PARTIES = 24, WORKERS = 4, PLACES = 3, RESTARTS = 200 };
 
 /* Policies that wait to be worked on, as the work queue has them: each at most once, and by one worker at a time. */
 struct crowd {
@@ -543,7 +543,7 @@ struct crowd {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool ready[PARTIES], working[PARTIES];
-    int turns[PARTIES]; /* restarts done */
+    int restarts[PARTIES]; /* restarts done */
     int finished;
     atomic_int under_way;
     atomic_int most;
@@ -582,9 +582,9 @@ static void put_party(struct crowd *crowd, int party, bool did)
 {
     pthread_mutex_lock(&crowd->lock);
     crowd->working[party] = false;
-    crowd->turns[party] += did;
-    crowd->finished += did && crowd->turns[party] == TURNS;
-    if (did && crowd->turns[party] < TURNS)
+    crowd->restarts[party] += did;
+    crowd->finished += did && crowd->restarts[party] == RESTARTS;
+    if (did && crowd->restarts[party] < RESTARTS)
         crowd->ready[party] = true;
     pthread_cond_broadcast(&crowd->changed);
     pthread_mutex_unlock(&crowd->lock);
@@ -621,7 +621,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Nobody waits for ever: else this ends by its time-out. */
+/* No policy waits for ever: otherwise this ends by its time-out. */
 static void every_namespace_gets_a_round_and_never_too_many_run_at_once(void **state)
 {
     (void)state;
@@ -636,7 +636,7 @@ static void every_namespace_gets_a_round_and_never_too_many_run_at_once(void **s
     for (int i = 0; i < WORKERS; i++)
         pthread_join(threads[i], NULL);
     for (int i = 0; i < PARTIES; i++)
-        assert_int_equal(crowd.turns[i], TURNS);
+        assert_int_equal(crowd.restarts[i], RESTARTS);
     assert_true(crowd.most <= PLACES);
     cr_reservations_free(crowd.all);
 }

@@ -28,7 +28,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t change;
     struct cr_strvec begun; /* names of Secrets, in the order in which they were begun to be read */
-    bool closed;            /* whoever reads waits until it is open */
+    bool closed;            /* the thread that reads waits until it is open */
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
 
 /* "open" in the name: that one is read at once. */
@@ -257,7 +257,7 @@ static void who_comes_meanwhile_waits_for_the_same_reading(void **state)
     assert_int_equal(count_begun(), 1);
 }
 
-/* Another has to be fetched by whoever needs it. */
+/* The caller that needs another has to fetch it. */
 static void what_waits_is_bounded_by_namespace_and_in_all(void **state)
 {
     struct fixture *f = *state;

@@ -290,7 +290,7 @@ static void what_no_policy_has_any_more_is_not_kept(void **state)
     add_policy(&f, ", keys: {trust: o}");
     assert_string_equal(get(&f, &other_names, NULL), "7");
     cr_secret_source_forget(f.source, "ns/web-tls");
-    assert_string_equal(get(&f, &other_names, NULL), "7"); /* asked for anew */
+    assert_string_equal(get(&f, &other_names, NULL), "7"); /* requested again */
     end(&f);
 }
 

@@ -335,7 +335,7 @@ static void each_policy_sees_the_secret_through_its_own_key_names(void **state)
     assert_string_equal(by_second->material.leaf, digest);
     assert_int_equal(by_second->material.trust_len, 0); /* roots.pem is not there */
 
-    /* A mixture of both is nobody's. */
+    /* A mixture of both belongs to no policy. */
     struct cr_policy_secret mixture = defaults;
     mixture.trust = second->secrets[0].trust;
     assert_false(is_seen(snapshot, &mixture));

@@ -53,7 +53,7 @@ static void nothing_is_known_before_it_was_seen(void **state)
     assert_null(memory);
 }
 
-/* A verdict of a part would speak for the whole. */
+/* A verdict about a part would count for the whole. */
 static void all_that_is_asked_for_must_have_been_seen(void **state)
 {
     (void)state;
@@ -156,7 +156,7 @@ static void what_is_old_or_of_another_clock_is_forgotten(void **state)
     }
 }
 
-/* A policy whose ports change for ever costs no more than a few looks. */
+/* A policy with ports that change for ever costs no more than a few looks. */
 static void the_oldest_makes_room(void **state)
 {
     enum { MANY = 100, KEPT = 2 * CR_VERIFY_ENDPOINTS_MAX, PAGES = 2 };

@@ -1,4 +1,4 @@
-/* The world of a policy, gathered from a real cache: what is in force, and what of it another policy has. */
+/* The world of a policy, gathered from a real cache: what is effective, and the part of it that another policy has. */
 #include "controllers/world.h"
 
 #include <setjmp.h>
@@ -46,7 +46,7 @@
     "\"secrets\":[{\"name\":\"s1\"}],\"consumers\":[{\"name\":\"w\",\"targetRef\":{\"kind\":\"Deployment\",\"name\":"  \
     "\"web\"}},{\"name\":\"c\",\"targetRef\":{\"kind\":\"Rollout\",\"name\":\"canary\"}}]"
 #define POLICY(name, created, spec, more) ADDED("{" META(name, created, "") ",\"spec\":{" spec "}" more "}")
-/* What a policy that has settled "s1" for "web" has in its status; nobody reads the digests here. */
+/* What a policy that has settled "s1" for "web" has in its status; nothing reads the digests here. */
 #define STATUS                                                                                                         \
     ",\"status\":{\"secrets\":[{\"name\":\"s1\",\"settled\":{}}],\"consumers\":[{\"name\":\"w\",\"targetRef\":"        \
     "{\"kind\":\"Deployment\",\"name\":\"web\"},\"state\":\"Converged\"}]}"
@@ -132,13 +132,13 @@ static const struct frames without_budgets[] = {
 
 struct play {
     const char *policies;
-    const char *of; /* the policy whose world is gathered */
+    const char *of; /* the policy to gather the world of */
     const struct frames *objects;
     char *(*words)(struct cr_gathered *gathered);
     const char *begun;       /* of Deployment "db", its version before another policy restarts it; NULL: none does */
     bool evicts;             /* so it is restarted */
     bool gateways_forbidden; /* and whatever else there is none of */
-    bool secrets_went_on;    /* since the cache heard of them */
+    bool secrets_went_on;    /* since the cache received them */
     bool remembers;          /* the policy's own status counts */
     bool hosts_in_use;
     struct cr_manager *manager;
@@ -580,7 +580,7 @@ static char *words_of_hosts(struct cr_gathered *gathered)
     return cr_buf_steal(&text);
 }
 
-/* Nobody may list what is not there. */
+/* An account may not list what is not there. */
 static char *hosts_of(const struct frames *objects_of, bool hosts_in_use)
 {
     return run((struct play){.policies = POLICY("p", "1", NAMES_TWO, ""),

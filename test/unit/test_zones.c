@@ -105,7 +105,7 @@ static void *take_all(void *arg)
     return sum == (2 + 9 - 4 + 1) * 3600 * 100 ? zones : NULL;
 }
 
-/* Under TSan, this is what tells. */
+/* Under TSan, this is what shows a race. */
 static void threads_share_them(void **state)
 {
     (void)state;

@@ -22,10 +22,10 @@ struct cr_budgets {
 /* Looks for workloads that roll only where there are budgets, since nothing else needs them. *out must not be moved
  * afterwards. */
 void cr_budgets_gather(struct cr_cache *cache, const char *ns, struct cr_budgets *out);
-/* Its rollout has begun, whatever the cache says of it; what it has of the workload is used. Nothing happens where
- * there are no budgets, or when it is known already. */
+/* Adds a workload with a rollout that has begun, whatever the cache shows about the rollout; the cache's view of the
+ * workload is used. It does nothing where there are no budgets, or when the rollout is known already. */
 void cr_budgets_add_rolling(struct cr_budgets *budgets, const char *kind, const char *name);
-/* The same of one that is restarted by evictions. */
+/* The same for a workload that is restarted by evictions. */
 void cr_budgets_add_evicting(struct cr_budgets *budgets, const char *kind, const char *name);
 void cr_budgets_dispose(struct cr_budgets *budgets);
 CR_DEFINE_DISPOSE(cr_budgets, struct cr_budgets, cr_budgets_dispose)

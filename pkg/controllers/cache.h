@@ -1,5 +1,5 @@
 /* What the controllers see of the cluster: one informer per resource and namespace, and which policies an object
- * concerns. Reads are of refcounted snapshots, from any thread. */
+ * concerns. Reads return refcounted snapshots, and are allowed from any thread. */
 #ifndef CR_CONTROLLERS_CACHE_H
 #define CR_CONTROLLERS_CACHE_H
 
@@ -50,7 +50,7 @@ struct cr_cache *cr_cache_new(struct cr_manager *manager, struct cr_client *clie
 void cr_cache_free(struct cr_cache *cache);
 CR_DEFINE_CLEANUP(cr_cache, struct cr_cache, cr_cache_free)
 
-/* A snapshot of the caller's own, or NULL. */
+/* Returns a snapshot that the caller owns, or NULL. */
 struct cr_snapshot *cr_cache_get(struct cr_cache *cache, enum cr_cached what, const char *ns, const char *name);
 /* The workload, Ingress or Gateway that a consumer names; NULL when it does not exist or its kind is not one of ours.
  * An Argo Rollout with a workloadRef has the template that it takes from there. */
@@ -76,7 +76,7 @@ const char *cr_cached_kind(enum cr_cached what); /* "Deployment" */
 /* The Deployment that an Argo Rollout takes its template from, by its workloadRef. extra: of the Rollout. Returns a
  * reference; NULL: the Rollout has its own template, or there is no such Deployment. */
 struct cr_packed *cr_cache_template_of(struct cr_cache *cache, const char *ns, const void *extra);
-/* The pods of a workload, by their owner, of one look at the cache: the active ones, and those that have ended or are
+/* The pods of a workload, by their owner, from one look at the cache: the active ones, and those that have ended or are
  * being deleted. */
 void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
                    struct cr_snapshots *active, struct cr_snapshots *ending);
@@ -84,15 +84,16 @@ void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, con
 void cr_cache_all_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
                        struct cr_snapshots *out);
 
-/* What the policy needs of its namespace (its Secrets, workloads, pods) and may not be seen, and what to grant. What is
- * cached of it may be old: nothing may be done by it. status: as last written. Owned; NULL: all can be seen. */
+/* Says which of the objects that the policy needs in its namespace (its Secrets, workloads, pods) may not be seen, and
+ * what to grant. What is cached of them may be old, so nothing may be done based on it. status: as last written. Owned;
+ * NULL: everything can be seen. */
 char *cr_cache_refused(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status);
-/* The first full state of what the policy needs is still to come, and no answer says that it will not. */
+/* True: the first full state of what the policy needs is still to come, and no answer says that it will not. */
 bool cr_cache_waits(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status);
-/* What the policy asks for and could do without is not seen, and why: kinds of consumers, what a selector takes. A CRD
- * that is not installed is no reason. Owned; NULL: none. */
+/* Says what is not seen, and why, of the things that the policy asks for but could do without: kinds of consumers, what
+ * a selector takes. A CRD that is not installed is no reason. Owned; NULL: none. */
 char *cr_cache_unseen(struct cr_cache *cache, const struct cr_policy *policy);
-/* Why the PodDisruptionBudgets of the namespace are not seen. Owned; NULL: they are. */
+/* Why the PodDisruptionBudgets of the namespace are not seen. Owned; NULL: they are seen. */
 char *cr_cache_budgets_unseen(struct cr_cache *cache, const char *ns);
 
 /* Hosts of Ingresses and Gateways count as names in use. Those that name a Secret of a policy concern it. */

@@ -1,4 +1,5 @@
-/* What is shown of the control plane (docs/metrics.md). Of the one policy that counts, so one thread at a time. */
+/* The metrics of the control plane (docs/metrics.md). They belong to the one policy that counts, so only one thread at
+ * a time may call this. */
 #ifndef CR_CONTROLLERS_CONTROL_PLANE_METRICS_H
 #define CR_CONTROLLERS_CONTROL_PLANE_METRICS_H
 

@@ -1,5 +1,5 @@
-/* A ControlPlanePolicy as it was read, and its status written: only what differs, under the resourceVersion that was
- * read. What is said of it (Events, log, metrics) follows what was written. */
+/* A ControlPlanePolicy as it was read. Writing its status writes only what differs, under the resourceVersion that was
+ * read. Events, log and metrics follow what was written. */
 #ifndef CR_CONTROLLERS_CONTROL_PLANE_RECORD_H
 #define CR_CONTROLLERS_CONTROL_PLANE_RECORD_H
 
@@ -35,7 +35,7 @@ struct cr_control_plane_status_writer {
     const char *key; /* of the work queue */
 };
 
-/* record->status is after's, once it is written. *wrote: it was not so already. */
+/* Once it is written, record->status is a copy of after. *wrote: the status differed. */
 bool cr_control_plane_record_write(const struct cr_control_plane_status_writer *writer,
                                    struct cr_control_plane_record *record, const struct cr_control_plane_status *after,
                                    bool *wrote, struct cr_error *err) CR_MUST_USE;

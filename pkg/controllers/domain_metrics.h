@@ -1,4 +1,4 @@
-/* What is shown of trust domains (docs/metrics.md). Thread-safe; of one domain, one thread at a time. */
+/* The metrics of trust domains (docs/metrics.md). Thread-safe, but only one thread at a time for one domain. */
 #ifndef CR_CONTROLLERS_DOMAIN_METRICS_H
 #define CR_CONTROLLERS_DOMAIN_METRICS_H
 

@@ -1,5 +1,5 @@
-/* The world of one trust domain, as its plan wants it: what the API server has of it now (domain_objects.h), beside
- * what policies say of its consumers (caches). Called in workers. */
+/* The world of one trust domain, as its plan needs it: what the API server has now (domain_objects.h), and what
+ * policies say about its consumers (from caches). Called in workers. */
 #ifndef CR_CONTROLLERS_DOMAIN_WORLD_H
 #define CR_CONTROLLERS_DOMAIN_WORLD_H
 

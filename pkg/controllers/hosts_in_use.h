@@ -1,4 +1,4 @@
-/* The hosts for which Ingresses and Gateways of a namespace show Secrets of a policy, as the plan takes them: names in
+/* The hosts for which Ingresses and Gateways of a namespace serve Secrets of a policy. The plan takes them as names in
  * use. Gathered from the cache, within limits, because an account that may write Ingresses makes work for the policies
  * of its own namespace. Private to pkg/controllers. */
 #ifndef CR_CONTROLLERS_HOSTS_IN_USE_H

@@ -18,9 +18,9 @@ void cr_policy_index_free(struct cr_policy_index *index);
 CR_DEFINE_CLEANUP(cr_policy_index, struct cr_policy_index, cr_policy_index_free)
 
 /* The policy as it is now. object: with its status; policy: decoded from it, taken; NULL: it cannot be used, and takes
- * nothing. Adds the keys of its neighbours that this concerns: they share a Secret with it, as it was or as it is, and
- * may have got or lost what it lost or got. True: it wants other Secrets or consumers than before, or by another
- * selector. */
+ * nothing. Adds the keys of the neighbours that this concerns: they share a Secret with the policy, as it was or as it
+ * is, and may have gained what it lost, or lost what it gained. True: it wants other Secrets or consumers than before,
+ * or uses another selector. */
 bool cr_policy_index_put(struct cr_policy_index *index, const struct cr_json *object, struct cr_policy *policy,
                          struct cr_strvec *neighbours);
 /* It is gone. */

@@ -21,7 +21,7 @@ struct cr_scope {
     size_t rivals_len;
 };
 
-/* status: as last written. Not to be moved afterwards: the plan's world points into it. */
+/* status: as last written. *out must not be moved afterwards: the plan's world points into it. */
 void cr_scope_gather(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status,
                      struct cr_scope *out);
 struct cr_world_beyond cr_scope_beyond(const struct cr_scope *scope);

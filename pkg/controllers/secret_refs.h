@@ -25,7 +25,7 @@ void cr_secret_refs_add(struct cr_secret_refs *refs, const struct cr_policy *pol
 void cr_secret_refs_remove(struct cr_secret_refs *refs, const char *key);
 /* Whether any policy names it. */
 bool cr_secret_refs_has(struct cr_secret_refs *refs, const char *key);
-/* With it opaque material is digested from now on. Copied; 32 random bytes. */
+/* From now on opaque material is digested with this key. Copied; 32 random bytes. */
 enum { CR_VIEW_KEY = 32 };
 void cr_secret_refs_use_key(struct cr_secret_refs *refs, const unsigned char key[CR_VIEW_KEY]);
 

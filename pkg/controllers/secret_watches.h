@@ -40,7 +40,7 @@ CR_DEFINE_CLEANUP(cr_secret_watches, struct cr_secret_watches, cr_secret_watches
 
 /* The policies of a namespace (NULL: of all) are known: from now on it has watches. */
 void cr_secret_watches_begin(struct cr_secret_watches *watches, const char *ns);
-/* What the indexes want may be something else. Looked at a moment later, for policies come in bursts. */
+/* The indexes may want other Secrets now. The watches are updated a moment later, because policies come in bursts. */
 void cr_secret_watches_update(struct cr_secret_watches *watches);
 
 /* --- reading: any thread --- */
@@ -59,7 +59,7 @@ void cr_secret_watches_visit(struct cr_secret_watches *watches, const char *ns, 
 /* Whether all that a selector (cr_selector_text) takes is held. */
 bool cr_secret_watches_knows_selected(struct cr_secret_watches *watches, const char *ns, const char *selector);
 
-/* The API server forbids to see it, and what to grant; what is held of it may be old. True, with err. */
+/* True, with err: the API server forbids reading it (err says what to grant), and what is held of it may be old. */
 bool cr_secret_watches_refused(struct cr_secret_watches *watches, const char *ns, const char *name,
                                struct cr_error *err) CR_MUST_USE;
 bool cr_secret_watches_refused_selected(struct cr_secret_watches *watches, const char *ns, const char *selector,

@@ -1,4 +1,4 @@
-/* The world of one policy, as the plan wants it: gathered from caches and memory, with everything that it borrows kept
+/* The world of one policy, as the plan needs it, gathered from caches and memory. Everything that it borrows is kept
  * alive. */
 #ifndef CR_CONTROLLERS_WORLD_H
 #define CR_CONTROLLERS_WORLD_H

@@ -20,7 +20,7 @@ enum cr_cached {
     CR_CACHED_DAEMONSETS,
     CR_CACHED_PODS,
     /* Kinds that the cluster may lack, or not let us see. They are watched once a policy asks for them. */
-    CR_CACHED_REPLICASETS, /* those without an owner */
+    CR_CACHED_REPLICASETS, /* those that no Deployment or Rollout made */
     CR_CACHED_ROLLOUTS,    /* of Argo Rollouts */
     CR_CACHED_INGRESSES,
     CR_CACHED_GATEWAYS,

@@ -1,4 +1,4 @@
-/* Whether what is published has arrived: what trust domains ask the policies, too (rotation/domain_evidence.h). */
+/* Whether what is published has arrived. Trust domains ask the policies the same (rotation/domain_evidence.h). */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
@@ -35,7 +35,7 @@ static void add_policy(const struct cr_certgen_run *run, const struct cr_json *o
     out->len++;
 }
 
-/* Where the CRD is not installed there are none. */
+/* There are no policies where the CRD is not installed. */
 static bool list_policies(const struct cr_certgen_run *run, struct policies *out, struct cr_error *err)
 {
     struct cr_error why = {0};
@@ -53,7 +53,7 @@ static bool list_policies(const struct cr_certgen_run *run, struct policies *out
     return true;
 }
 
-/* Named, or found by its labels, which the status says. */
+/* The policy names the Secret, or has found it by its labels, as the status shows. */
 static bool covers(const struct policies *p, size_t i, const char *secret)
 {
     for (size_t k = 0; k < p->items[i]->secrets_len; k++)

@@ -7,10 +7,11 @@
 
 struct cr_certgen_found {
     bool found;
-    char *version;         /* resourceVersion; NULL: files have none */
-    char *owner;           /* who else writes it, in words, so that it is not ours to write; NULL: nobody */
-    bool has_opaque;       /* the entry of the set's opaque_key is there and not empty */
-    struct cr_buf data[3]; /* PEM; the key's is secret. In the order of CR_CERTGEN_CERTIFICATE, …; NULL data: absent */
+    char *version;   /* resourceVersion; NULL: files have none */
+    char *owner;     /* who else writes it, in words, so that it is not ours to write; NULL: no other program */
+    bool has_opaque; /* the entry of the set's opaque_key is there and not empty */
+    struct cr_buf
+        data[3]; /* PEM; the key's is secret. In the order of CR_CERTGEN_CERTIFICATE, …; NULL data: not there */
 };
 
 enum { CR_CERTGEN_DATA_CERTIFICATE, CR_CERTGEN_DATA_PRIVATE_KEY, CR_CERTGEN_DATA_TRUST };

@@ -74,7 +74,7 @@ bool cr_certgen_decide(struct cr_certgen_run *run, bool overwrite, struct cr_err
     return true;
 }
 
-/* With a CA when one is needed: only then is a key made. */
+/* Decides with a CA when one is needed: a key is made only then. */
 static bool decide(struct cr_certgen_run *run, struct cr_error *err)
 {
     if (!cr_certgen_decide(run, run->overwrite, err))
@@ -104,7 +104,7 @@ void cr_certgen_pause(int64_t ms)
     (void)nanosleep(&time, NULL);
 }
 
-/* Somebody else has written, or the API server was out of reach: what was decided is decided again. */
+/* Another program has written, or the API server was out of reach: what was decided is decided again. */
 bool cr_certgen_may_retry(const struct cr_certgen_run *run, const struct cr_error *why, struct cr_backoff *backoff)
 {
     if (why->kind != CR_ERR_CONFLICT && why->kind != CR_ERR_TRANSIENT && why->kind != CR_ERR_THROTTLED)
@@ -119,7 +119,7 @@ bool cr_certgen_may_retry(const struct cr_certgen_run *run, const struct cr_erro
     return true;
 }
 
-/* The round that finds nothing to do proves what the ones before have written. */
+/* The round that finds nothing to do proves what the earlier rounds have written. */
 static bool settle(struct cr_certgen_run *run, struct cr_error *err)
 {
     struct cr_backoff backoff = {.first_ms = FIRST_RETRY_MS, .max_ms = LAST_RETRY_MS};

@@ -1,5 +1,5 @@
-/* A certgen job: makes a set of Secrets, or rotates it. Each write can be the last before it is killed: run again it
- * comes to a good end (certgen/plan.h). Blocking, in one thread. */
+/* A certgen job: makes a set of Secrets, or rotates it. It may be killed after any write: when it is run again, it
+ * completes the work (certgen/plan.h). Blocking, in one thread. */
 #ifndef CR_CERTGEN_JOB_H
 #define CR_CERTGEN_JOB_H
 
@@ -13,8 +13,8 @@ struct cr_certgen_job {
     struct cr_certgen_store *store;
     struct cr_client *client; /* NULL: files, then nothing is restarted and no webhook is written */
     bool overwrite;
-    /* Trust first: the bundles, then, when they have arrived by the word of the CertRotationPolicies that cover the
-     * Secrets, the leaves. Needs a client. */
+    /* Trust first: it publishes the bundles, and when the CertRotationPolicies that cover the Secrets show that they
+     * have arrived, the leaves. Needs a client. */
     bool staged;
     int64_t settle_ms;  /* staged: what no policy covers counts as arrived so long after the last write; 0: never */
     int64_t timeout_ms; /* for all of it */

@@ -38,7 +38,8 @@ void cr_certgen_pause(int64_t ms);
 bool cr_certgen_read(struct cr_certgen_run *run, struct cr_error *err) CR_MUST_USE;
 /* run->plan, by what was read and the authority, if there is one. */
 bool cr_certgen_decide(struct cr_certgen_run *run, bool overwrite, struct cr_error *err) CR_MUST_USE;
-/* Somebody else has written, or the API server was out of reach: after a pause all is to be read and decided again. */
+/* Another program has written, or the API server was out of reach: after a pause everything must be read and decided
+ * again. */
 bool cr_certgen_may_retry(const struct cr_certgen_run *run, const struct cr_error *why,
                           struct cr_backoff *backoff) CR_MUST_USE;
 
@@ -48,11 +49,11 @@ bool cr_certgen_write_opaque(struct cr_certgen_run *run, struct cr_error *err) C
 /* The webhook's caBundles, too. */
 bool cr_certgen_write_trust(struct cr_certgen_run *run, struct cr_error *err) CR_MUST_USE;
 bool cr_certgen_write_leaves(struct cr_certgen_run *run, struct cr_error *err) CR_MUST_USE;
-/* The webhook's caBundles become `bundle` (PEM). What is not there is told. */
+/* The webhook's caBundles become `bundle` (PEM). It says what is not there. */
 bool cr_certgen_webhook_write(struct cr_certgen_run *run, const char *bundle, struct cr_error *err) CR_MUST_USE;
 
-/* Each of the set's Deployments, by the annotation of `kubectl rollout restart`. What is not there is told, and so is
- * who has one replica. */
+/* Restarts each of the set's Deployments, by the annotation of `kubectl rollout restart`. It says which are not there,
+ * and which have one replica. */
 bool cr_certgen_restart(struct cr_certgen_run *run, struct cr_error *err) CR_MUST_USE;
 bool cr_certgen_restart_at(const struct cr_certgen_run *run, int64_t now_ms, struct cr_error *err) CR_MUST_USE;
 
@@ -61,14 +62,14 @@ bool cr_certgen_restart_at(const struct cr_certgen_run *run, int64_t now_ms, str
 /* The next CA, with its key, for as long as a staged rotation lasts: a Secret of the set's namespace. *found: a
  * rotation was begun and not finished; its CA is run->authority then. */
 bool cr_certgen_staging_read(struct cr_certgen_run *run, bool *found, struct cr_error *err) CR_MUST_USE;
-/* Makes it; a CA that somebody else has staged meanwhile is taken instead. */
+/* Makes it; a CA that another job has staged meanwhile is taken instead. */
 bool cr_certgen_staging_make(struct cr_certgen_run *run, struct cr_error *err) CR_MUST_USE;
 bool cr_certgen_staging_delete(struct cr_certgen_run *run, struct cr_error *err) CR_MUST_USE;
 
 /* From what is there to the end of a rotation. */
 bool cr_certgen_staged_run(struct cr_certgen_run *run, bool resumes, struct cr_error *err) CR_MUST_USE;
 
-/* What must have arrived; nothing: that each Secret is covered is enough. */
+/* What must have arrived; NOT: nothing, it is enough that each Secret is covered. */
 enum cr_certgen_wait { CR_CERTGEN_WAIT_NOT, CR_CERTGEN_WAIT_TRUST, CR_CERTGEN_WAIT_ALL };
 
 /* Whether what is published has arrived everywhere, by the policies that cover the Secrets, and by time for a Secret

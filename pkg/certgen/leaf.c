@@ -15,7 +15,7 @@ static struct cr_leaf_spec spec_of(const struct cr_certgen_set *set, const struc
                                  .duration_ms = set->lifetime_ms};
 }
 
-/* For the CA's own key, which spares making others; they are thrown away. */
+/* The leaves are issued for the CA's own key, so that no other keys need to be made; they are thrown away. */
 static bool try_leaves(const struct cr_certgen_set *set, const struct cr_authority *authority,
                        const struct cr_private_key *key, int64_t now_ms, struct cr_error *err)
 {

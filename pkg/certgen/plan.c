@@ -202,8 +202,8 @@ static bool refuse_foreign(const struct work *w)
 
 /* --- the bundle --- */
 
-/* Also those that are no good to us, and are replaced: that one client refuses a leaf, or that its key is another's,
- * says nothing of who else verifies it. */
+/* Includes leaves that we cannot use and that are replaced: when one client refuses a leaf, or its key does not match,
+ * other clients may still verify it. */
 static size_t leaves_in_use(struct work *w, struct cr_bundle_leaf *leaves)
 {
     size_t len = 0;
@@ -215,7 +215,7 @@ static size_t leaves_in_use(struct work *w, struct cr_bundle_leaf *leaves)
     return len;
 }
 
-/* Of one that verifies against nothing at hand nothing can be kept: it is told. */
+/* For a leaf that verifies against nothing at hand, nothing can be kept: a warning says so. */
 static void warn_strangers(struct work *w, const struct cr_strvec *strangers)
 {
     for (size_t i = 0; i < strangers->len; i++)
@@ -249,7 +249,7 @@ static bool make_bundle(struct work *w)
     return true;
 }
 
-/* A bundle that has all of it already is not written again: it never shrinks within a run, while somebody may still
+/* A bundle that has all of it already is not written again: it never shrinks within a run, since a peer may still
  * present what was replaced a moment ago. */
 static bool lacks_any(const struct cr_material *published, const struct cr_material *wanted)
 {

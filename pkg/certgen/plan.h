@@ -1,5 +1,5 @@
-/* What a certgen job has to do, of what is there; pure. Level-based: it is made anew after each read, and comes to
- * nothing to do, wherever a run before was killed.
+/* What a certgen job has to do, computed from what exists; pure. Level-based: the plan is made again after each read,
+ * and it converges to nothing to do, wherever an earlier run was killed.
  *
  * The rules:
  *   1. What is there is left alone, leaf, key and opaque entries, unless `overwrite`. Opaque entries are never changed.
@@ -8,7 +8,7 @@
  *   3. Bundles are published before leaves: at each moment each published leaf verifies against each published bundle.
  *   4. The CA's key is nowhere but in the job. So what is missing beside what is there (a job that was killed, a set
  *      that has grown) is issued by another CA, and even without `overwrite` that CA is added to the bundles that are
- *      there: or nobody would trust what is issued. */
+ *      there: otherwise no peer would trust what is issued. */
 #ifndef CR_CERTGEN_PLAN_H
 #define CR_CERTGEN_PLAN_H
 

@@ -5,7 +5,7 @@
 
 #define RESTARTED_AT "kubectl.kubernetes.io/restartedAt"
 
-/* Of one replica the old pod may end before the new one serves, and of Recreate it always does. */
+/* With one replica the old pod may end before the new one serves, and with Recreate it always does. */
 static void warn_of_a_gap(const struct cr_certgen_run *run, const struct cr_json *deployment, const char *name)
 {
     bool recreates = cr_streq(cr_json_string_at(deployment, "spec", "strategy", "type"), "Recreate");

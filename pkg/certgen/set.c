@@ -58,7 +58,7 @@ bool cr_certgen_set_has_leaves(const struct cr_certgen_set *set)
 
 /* --- texts --- */
 
-/* Owned: with what stands for the place replaced. Errors: a variable that is not known. */
+/* Owned: the text with the variables for the place replaced. Errors: an unknown variable. */
 static char *fill(const struct reading *r, const char *text)
 {
     const struct {

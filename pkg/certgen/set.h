@@ -47,7 +47,7 @@ struct cr_certgen_set {
     struct cr_certgen_secret *secrets;
     size_t secrets_len;
     struct cr_strvec restarts; /* Deployments that read some of it only at their start */
-    /* A MutatingWebhookConfiguration whose caBundles are the CAs of one of the Secrets; NULL: none. */
+    /* A MutatingWebhookConfiguration that has the CAs of one of the Secrets as its caBundles; NULL: none. */
     char *webhook;
     size_t webhook_secret;
 };

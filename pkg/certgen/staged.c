@@ -1,5 +1,5 @@
-/* A rotation in stages, as the operator does it: trust, evidence, leaves, evidence. Level-based as all of a job: which
- * stage it is follows from what is published and staged. */
+/* A rotation in stages, as the operator does it: trust, evidence, leaves, evidence. Level-based like the whole job: the
+ * stage follows from what is published and staged. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
@@ -47,8 +47,8 @@ static void say_waiting(struct staged *s, const char *why)
     cr_strset(&s->waits, why);
 }
 
-/* Whoever reads certificates only at its start and is covered by a policy is restarted by that one. Else it is our
- * part, and the time to wait begins with it. */
+/* A policy restarts the workloads that it covers and that read certificates only at their start. Without a policy the
+ * job restarts them, and the time to wait begins then. */
 static bool restart_uncovered(struct staged *s, struct cr_error *err)
 {
     bool any = false;
@@ -65,7 +65,7 @@ static bool restart_uncovered(struct staged *s, struct cr_error *err)
     return true;
 }
 
-/* A bundle of one CA can drop none: then nobody must have all that is published before a rotation begins. */
+/* A bundle of one CA can drop none: then a rotation may begin before every consumer has all that is published. */
 static enum cr_certgen_wait waits_for(const struct staged *s)
 {
     if (s->stage != BEFORE)
@@ -104,7 +104,7 @@ static bool has_trust_task(const struct cr_certgen_plan *plan)
     return false;
 }
 
-/* A run before may have been killed between the bundles and the webhook. */
+/* An earlier run may have been killed between the bundles and the webhook. */
 static bool publish_trust(struct staged *s, struct cr_error *err)
 {
     if (!cr_certgen_write_opaque(s->run, err) || !cr_certgen_write_trust(s->run, err))
@@ -113,7 +113,7 @@ static bool publish_trust(struct staged *s, struct cr_error *err)
     return true;
 }
 
-/* Also of what somebody else has changed meanwhile: then its trust is waited for again. */
+/* Also used when another program has changed something meanwhile: then the job waits for the trust again. */
 static bool begin_again(struct staged *s, struct cr_error *err)
 {
     s->stage = s->run->authority ? TRUSTING : BEFORE;
@@ -129,7 +129,7 @@ static bool go_on(struct staged *s, struct cr_error *err)
     return true;
 }
 
-/* One step: a write of the stage, or a look at what has become of it. *again_ms: when to make the next. */
+/* One step: a write of the stage, or a check of its result. *again_ms: when to make the next step. */
 static bool step(struct staged *s, int64_t *again_ms, struct cr_error *err)
 {
     struct cr_certgen_run *run = s->run;
@@ -140,7 +140,7 @@ static bool step(struct staged *s, int64_t *again_ms, struct cr_error *err)
     if (!cr_certgen_read(run, err) || !cr_certgen_decide(run, run->authority != NULL, err))
         return false;
     if (has_trust_task(&run->plan)) {
-        *again_ms = s->trust_published ? LOOK_MS : 0; /* somebody else writes, too: no race with them */
+        *again_ms = s->trust_published ? LOOK_MS : 0; /* another program writes, too: no race with it */
         return begin_again(s, err);
     }
     if (s->stage == TRUSTING && !s->trust_published && !publish_trust(s, err))
@@ -148,7 +148,7 @@ static bool step(struct staged *s, int64_t *again_ms, struct cr_error *err)
     if (s->stage == SWITCHING && has_leaf_task(&run->plan))
         return cr_certgen_write_leaves(run, err);
     if (s->stage == TRUSTING && !has_leaf_task(&run->plan))
-        s->stage = SWITCHING; /* of a run before, which has published them */
+        s->stage = SWITCHING; /* an earlier run has published them */
     if (!look(s, &arrived, err))
         return false;
     if (arrived)

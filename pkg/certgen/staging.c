@@ -1,5 +1,5 @@
 /* The next CA of a staged rotation. It must outlive a kill, so it is in a Secret; it is deleted as soon as the last
- * leaf has arrived, and nobody can issue by it any more. */
+ * leaf has arrived. After that nothing can be issued by it any more. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -18,7 +18,7 @@
 
 enum { DIGEST_HEX = 16 };
 
-/* Owned. The same for each run with these Secrets, whatever the file is called. */
+/* Owned. It is the same for each run with these Secrets, whatever the name of the file. */
 static char *staging_name(const struct cr_certgen_set *set)
 {
     CR_CLEANUP(cr_buf) struct cr_buf names = CR_BUF_INIT(0);
@@ -125,7 +125,7 @@ bool cr_certgen_staging_make(struct cr_certgen_run *run, struct cr_error *err)
     return cr_error_wrap(err, "Secret %s/%s, for the next CA", run->job->set->ns, name);
 }
 
-/* Only the one that was read: another rotation may have begun since. */
+/* Deletes only the one that was read: another rotation may have begun since. */
 bool cr_certgen_staging_delete(struct cr_certgen_run *run, struct cr_error *err)
 {
     cr_autofree char *name = staging_name(run->job->set);

@@ -7,7 +7,7 @@
 #include "certgen/set.h"
 #include "kube/client.h"
 
-/* What is to be written; the rest stays as it is. Everything is borrowed. */
+/* What is to be written; all else stays as it is. Everything is borrowed. */
 struct cr_certgen_write {
     struct cr_pem_input data[3]; /* as cr_certgen_found.data; data NULL: not written */
     const void *opaque;          /* of the set's opaque_bytes; NULL: not written */
@@ -20,7 +20,8 @@ CR_DEFINE_CLEANUP(cr_certgen_store, struct cr_certgen_store, cr_certgen_store_fr
 /* The set's namespace; each Secret is read and written by its name. The client must outlive it. */
 struct cr_certgen_store *cr_certgen_store_kube(struct cr_client *client, const struct cr_certgen_set *set);
 /* A folder for each Secret below `folder`, written as a kubelet writes a volume: the entries are links into ..data,
- * which is replaced by one rename, so nobody ever reads a certificate with another's key. Keys have the mode 0600. */
+ * which is replaced by one rename, so no reader ever gets a certificate with another one's key. Keys have the mode
+ * 0600. */
 struct cr_certgen_store *cr_certgen_store_files(const char *folder, const struct cr_certgen_set *set);
 
 /* For messages: "Secret shop/envoy", "certs/envoy". Owned. */

@@ -110,7 +110,7 @@ static void remove_folder(const char *path)
     (void)rmdir(path);
 }
 
-/* Folders of earlier writes, also of those that were killed: only what we have named so. */
+/* Removes folders of earlier writes, also of those that were killed: only folders with the names that we give. */
 static void remove_old(const char *folder, const char *keep)
 {
     DIR *dir = opendir(folder);
@@ -186,7 +186,7 @@ static bool write_folder(struct cr_certgen_store *store, size_t index, const str
     if (!mkdtemp(path) || chmod(path, 0755) != 0)
         return fail(err, folder);
     const char *name = strrchr(path, '/') + 1;
-    /* The data is on the disk before anything points to it. */
+    /* The data must be on the disk before anything points to it. */
     if (!fill(secret, path, read, write, err) || !sync_folder(path, err) || !put_link(folder, data_link, name, err)) {
         remove_folder(path);
         return false;

@@ -14,7 +14,7 @@ static char *title(const struct cr_certgen_store *store, size_t secret)
 
 /* --- reading --- */
 
-/* Whose writes would fight with ours. Owned; NULL: nobody's. */
+/* The writer of the object whose writes would conflict with ours. Owned; NULL: there is none. */
 static char *owner_of(const struct cr_json *object)
 {
     const char *domain = cr_obj_annotation(object, "certroll.dev/trust-domain");

@@ -18,7 +18,8 @@ static bool is_current(const struct cr_json *object, const char *bundle)
     return true;
 }
 
-/* A list is replaced as a whole, so all of it is in the patch, and the precondition says whose list. */
+/* A list is replaced as a whole, so all of it is in the patch, and the precondition identifies the list that was read.
+ */
 static struct cr_json *new_patch(const struct cr_json *object, const char *bundle)
 {
     struct cr_json *patch = cr_json_new_object();

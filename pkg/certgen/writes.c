@@ -1,4 +1,4 @@
-/* The writes of a job, each by the plan and with what was read as its precondition. */
+/* The writes of a job. Each follows the plan and has what was read as its precondition. */
 #include "certgen/job_internal.h"
 
 #include <stddef.h>

@@ -34,7 +34,7 @@ static const struct cr_policy_consumer *spec_of(const struct cr_gathered *gather
     return &gathered->world.policy->consumers[consumer];
 }
 
-/* What an act was for, in the log: all that is pending for what concerns pods, exactly what it was for with a restart.
+/* What an act was for, in the log: for acts on pods everything that is pending, for a restart exactly what it was for.
  */
 struct act_about {
     const char *secrets;
@@ -78,8 +78,8 @@ static void log_said(const struct cr_policy *policy, const struct cr_plan_event 
 
 /* --- restart --- */
 
-/* uid and resourceVersion are preconditions: a workload that was recreated, or that somebody (another leader, ourselves
- * a moment ago) changed since the decision, answers Conflict, and the decision is made again. */
+/* uid and resourceVersion are preconditions: a workload that was recreated, or that was changed since the decision (by
+ * another leader, or by ourselves a moment ago), answers Conflict, and the decision is made again. */
 static struct cr_json *restart_patch(const struct cr_json *workload, const struct cr_plan_restart *restart)
 {
     struct cr_json *patch = cr_json_new_object();
@@ -100,7 +100,7 @@ static struct cr_json *restart_patch(const struct cr_json *workload, const struc
     return patch;
 }
 
-/* Whom it is about; what is said of it is to be filled in. */
+/* Fills in the object of the Event; the caller fills in reason and message. */
 static struct cr_event event_about(const struct cr_gathered *gathered, size_t consumer)
 {
     const struct cr_policy_consumer *spec = spec_of(gathered, consumer);
@@ -129,8 +129,8 @@ static void say_restart_failed(const struct cr_actor *actor, const struct cr_gat
     say_workload(actor, gathered, what->consumer, true, "RestartFailed", cr_asprintf("cannot restart: %s", err->text));
 }
 
-/* What it warns of is said with it and not with a status: the plan that says it has acted, so it is made anew before it
- * is written. */
+/* The warning is emitted with the restart and not with a status, because the plan that has it acts, and so is made
+ * again before a status is written. */
 static void say_restart(const struct cr_actor *actor, const struct cr_gathered *gathered,
                         const struct cr_plan_restart *what)
 {
@@ -168,15 +168,15 @@ static bool take_place(const struct cr_actor *actor, struct cr_gathered *gathere
     return cr_reservations_take(actor->reservations, &place, cr_clock_monotonic_ms());
 }
 
-/* What was refused so was not done. All else may have been, also where the answer is a conflict: the transport may have
- * sent the request twice. */
+/* A write that was refused with one of these errors was not done. With any other error it may have been done, even with
+ * a conflict: the transport may have sent the request twice. */
 static bool was_not_done(const struct cr_error *err)
 {
     return err->kind == CR_ERR_NOT_FOUND || err->kind == CR_ERR_FORBIDDEN || err->kind == CR_ERR_INVALID ||
            err->kind == CR_ERR_UNAUTHORIZED;
 }
 
-/* Where it does not tell, the place is kept until the workload does. */
+/* Where the answer leaves it open, the place is kept until the workload shows what happened. */
 static void note_answer(const struct cr_actor *actor, struct cr_gathered *gathered, size_t consumer,
                         const struct cr_error *failed)
 {
@@ -196,7 +196,8 @@ bool cr_act_may_evict(const struct cr_actor *actor, struct cr_gathered *gathered
     return true;
 }
 
-/* The API server holds evictions to the budgets, as they are; what a rollout takes away next, it does not know. */
+/* The API server checks evictions against the budgets as they are now; it does not know what a rollout takes away next.
+ */
 static bool still_may_evict(const struct cr_actor *actor, struct cr_gathered *gathered, size_t consumer)
 {
     const struct cr_policy *policy = gathered->world.policy;
@@ -265,8 +266,8 @@ static void nudge(const struct cr_actor *actor, struct cr_gathered *gathered, st
     CR_CLEANUP(cr_json)
     struct cr_json *patched =
         cr_client_merge_patch(actor->client, &cr_res_pods, policy->ns, pod->name, "status", patch, &err);
-    /* Counted also when refused: the kubelet refreshes by itself within its period, a storm of requests would not help.
-     */
+    /* A refused nudge counts as well: the kubelet refreshes by itself within its period, and a storm of requests would
+     * not help. */
     const struct cr_consumer_status *consumer =
         cr_status_consumer(&plan->status, spec_of(gathered, what->consumer)->name);
     cr_memory_nudged(actor->memory, pod->uid, consumer ? consumer->since_ms : 0, now_ms);
@@ -277,7 +278,8 @@ static void nudge(const struct cr_actor *actor, struct cr_gathered *gathered, st
                 NULL, &err);
 }
 
-/* Evictions of new pods are counted: they have an end. Of the others each is remembered, until the cache shows it. */
+/* Evictions of new pods are counted, since they have a limit. Each of the others is remembered until the cache shows
+ * it. */
 static void note_eviction(const struct cr_actor *actor, const struct cr_gathered *gathered, struct cr_plan *plan,
                           const struct cr_plan_eviction *what)
 {
@@ -307,7 +309,7 @@ static void say_eviction(const struct cr_actor *actor, const struct cr_policy *p
     cr_recorder_emit(actor->recorder, &event);
 }
 
-/* By UID, so that it is no other pod of that name; gone already is as good. */
+/* Evicts by UID, so that no other pod of that name is hit; a pod that is gone already counts as evicted. */
 static bool evict(const struct cr_actor *actor, struct cr_gathered *gathered, struct cr_plan *plan,
                   const struct cr_plan_eviction *what, struct cr_error *err)
 {
@@ -344,8 +346,8 @@ static bool refuse_until(const struct cr_actor *actor, const struct cr_gathered 
     return true;
 }
 
-/* What the API server refuses is tried again by its own clock, doubling from 5 s to 320 s, so that neither our
- * other work nor the events that it makes change the pace. A conflict is an invitation to look again at once. */
+/* What the API server refuses is tried again by a clock of its own, doubling from 5 s to 320 s, so that neither our
+ * other work nor the events that it causes change the pace. A conflict is an invitation to look again at once. */
 static bool remember_refusal(const struct cr_actor *actor, const struct cr_gathered *gathered, size_t consumer,
                              const struct cr_error *err)
 {
@@ -358,8 +360,8 @@ static bool remember_refusal(const struct cr_actor *actor, const struct cr_gathe
     return refuse_until(actor, gathered, consumer, err, pause_ms, CR_HOLD_REFUSED);
 }
 
-/* A budget is asked before, as the cache shows it; so when the API server says that it allows none (429, which is its
- * answer to an eviction for no other reason but its own overload), the cache is behind, and soon tells. */
+/* The budget in the cache is checked before; so when the API server says that it allows none (429, which is its answer
+ * to an eviction for no other reason but its own overload), the cache is behind, and soon shows it. */
 static bool remember_refused_eviction(const struct cr_actor *actor, const struct cr_gathered *gathered, size_t consumer,
                                       const struct cr_error *err)
 {

@@ -28,12 +28,12 @@ struct cr_actor {
     struct cr_metric *evictions;      /* namespace, reason */
 };
 
-/* Does the plan's restarts, each of them whatever becomes of the others. How many were done; err: the first error that
- * must be retried. One that may not begin any more, since others have taken places, is not tried: gathered->outdated.
- */
+/* Does the plan's restarts, each independently of the others. Returns how many were done; err: the first error that
+ * must be retried. A restart that may not begin any more, because others have taken places, is not attempted, and
+ * gathered->outdated is set. */
 size_t cr_act_restarts(const struct cr_actor *actor, struct cr_gathered *gathered, const struct cr_plan *plan,
                        struct cr_error *err);
-/* Takes places for the evictions that begin once the plan is on record; false: there is none, plan again. */
+/* Takes places for the evictions that begin once the plan is on record; false: there is no place, plan again. */
 bool cr_act_may_evict(const struct cr_actor *actor, struct cr_gathered *gathered,
                       const struct cr_plan *plan) CR_MUST_USE;
 /* Does what the plan asks, restarts first, probes last. *did: something was done that the next plan should see at once.
@@ -41,7 +41,7 @@ bool cr_act_may_evict(const struct cr_actor *actor, struct cr_gathered *gathered
 bool cr_act(const struct cr_actor *actor, struct cr_gathered *gathered, struct cr_plan *plan, bool *did,
             struct cr_error *err) CR_MUST_USE;
 
-/* Says the plan's Events; best effort. */
+/* Emits the plan's Events; best effort. */
 void cr_act_say(const struct cr_actor *actor, const struct cr_gathered *gathered, const struct cr_plan *plan);
 
 /* Writes `after` when it differs from `before` in what is encoded; resourceVersion is the precondition. *written: owned

@@ -26,7 +26,7 @@ static void on_page(void *arg, size_t index, const struct cr_page *page)
     reading->seen(reading->arg, &reading->looks[index], page);
 }
 
-/* Those that may be asked, moved to the front; the others are told of at once. */
+/* Moves those that may be asked to the front, and returns their number; calls seen for the others at once. */
 static size_t keep_askable(const struct cr_actor *actor, struct cr_page_look *looks, size_t len, cr_page_look_seen seen,
                            void *arg)
 {

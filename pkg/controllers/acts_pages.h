@@ -1,5 +1,5 @@
-/* Pages of pods, read side by side: the part that evidence of trust and of reloaders have in common. Private to acts_*.
- */
+/* Reads HTTP endpoints of pods ("pages") in parallel: the part that evidence of trust and evidence of reloaders have in
+ * common. Private to acts_*. */
 #ifndef CR_CONTROLLERS_ACTS_PAGES_H
 #define CR_CONTROLLERS_ACTS_PAGES_H
 
@@ -21,8 +21,8 @@ struct cr_page_look {
 /* page: NULL when the pod may not be asked (CR_PAGE_REFUSED); it is gone when this returns. */
 typedef void (*cr_page_look_seen)(void *arg, const struct cr_page_look *look, const struct cr_page *page);
 
-/* Reads at most max of looks, those first that were read the longest ago, and tells of each of these once, in the
- * calling thread. Blocks for up to 2 s. Changes the order of looks. */
+/* Reads at most max of looks, the least recently read ones first, and calls seen once for each of them, in the calling
+ * thread. Blocks for up to 2 s. Changes the order of looks. */
 void cr_act_read_looks(const struct cr_actor *actor, struct cr_page_look *looks, size_t len, size_t max,
                        cr_page_look_seen seen, void *arg);
 

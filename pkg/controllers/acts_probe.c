@@ -13,10 +13,10 @@
 #include "controllers/pod_guard.h"
 
 enum {
-    TARGETS_MAX = 4 * CR_PROBE_AT_ONCE, /* of one round; the rest comes with the next */
+    TARGETS_MAX = 4 * CR_PROBE_AT_ONCE, /* of one round; the remaining ones come with the next */
     ONE_WAVE_MS = 1500,
     ALL_WAVES_MS = 3000,
-    CLIENTS_MS = 2000, /* for reading clients' Secrets, of which each consumer may have one */
+    CLIENTS_MS = 2000, /* for reading clients' Secrets; each consumer may have one */
 };
 
 /* One endpoint of one pod. */
@@ -53,7 +53,8 @@ static int by_age(const void *a, const void *b)
     return first < second ? -1 : first > second;
 }
 
-/* Whoever finds no place comes with the next round. How many are left, moved to the front. */
+/* Endpoints that find no place come with the next round. Moves those that stay to the front, and returns their number.
+ */
 static size_t fit(const struct cr_actor *actor, struct look *looks, size_t len)
 {
     size_t kept = 0;
@@ -68,7 +69,7 @@ static size_t fit(const struct cr_actor *actor, struct look *looks, size_t len)
     return kept;
 }
 
-/* Those first that were asked the longest ago: else the first would be due again before the last had their turn. */
+/* The least recently asked ones come first: otherwise the first would be due again before the last were asked. */
 static struct look *looks_of(const struct cr_actor *actor, const struct cr_gathered *gathered,
                              const struct cr_plan *plan, size_t *count)
 {
@@ -218,8 +219,8 @@ static void look_at_trust(const struct cr_actor *actor, const struct cr_gathered
 
 /* --- the round --- */
 
-/* What may not be asked is told so at once; the rest becomes targets, looks moved to the front with them. Those that
- * are left when the time for clients is over come with the next round. */
+/* An endpoint that may not be asked gets that as its result at once; the others become targets, and their looks are
+ * moved to the front with them. Those that are left when the time for clients is over come with the next round. */
 static size_t make_targets(const struct cr_actor *actor, const struct cr_gathered *gathered, struct look *looks,
                            size_t count, struct presented *presented, struct cr_probe_target *targets)
 {

@@ -4,12 +4,12 @@
 
 #include "controllers/acts.h"
 
-/* Asks the endpoints of the pods that the plan names, at most 256 in one go and those first that were asked the longest
- * ago. What they trust is asked as well where the plan wants it: of pods that need a canary 64 in one go, of pages as
- * many. Blocks for at most three seconds, with canaries and pages for eleven, most of which only the silent take, and
- * two more where clients' Secrets are read: endpoints whose turn has not come by then are asked in the next round.
- * False: nothing was asked; there was nothing to ask, or it is another namespace's turn (probe_turns.h) and the plan's
- * requeue says when to try again. */
+/* Asks the endpoints of the pods that the plan names: at most 256 in one round, the least recently asked ones first.
+ * Where the plan wants it, this also asks what they trust: at most 64 pods that need a canary in one round, and at most
+ * as many pages. Blocks for at most three seconds; with canaries and pages for at most eleven, most of which only
+ * endpoints that do not answer take; and for two more where clients' Secrets are read. Endpoints that are not reached
+ * by then are asked in the next round. False: nothing was asked, either because there was nothing to ask, or because
+ * other rounds run (probe_turns.h); the plan's requeue then says when to try again. */
 bool cr_act_probe(const struct cr_actor *actor, const struct cr_gathered *gathered, struct cr_plan *plan);
 
 #endif

@@ -31,7 +31,7 @@ static void note_names(const struct cr_probe_result *result, struct cr_endpoint_
     memcpy(trust->announced.names, from->names, len * sizeof from->names[0]);
 }
 
-/* The CA as a Secret of the policy has it now; NULL: none has. */
+/* The CA as a Secret of the policy has it now; NULL: no Secret has it. */
 static const struct cr_ca *find_ca(const struct cr_gathered *gathered, const char *fingerprint)
 {
     for (size_t i = 0; i < gathered->world.policy->secrets_len; i++) {
@@ -55,7 +55,8 @@ static bool has_name(const struct cr_announced *announced, const char *subject)
     return false;
 }
 
-/* Another CA of that name, or one whose name is not known: of subjects, status remembers the first digits. */
+/* Whether there may be another CA of that name, or one with an unknown name: the status remembers only the first digits
+ * of subjects. */
 static bool may_share_name(const struct cr_material *material, const struct cr_ca *ca)
 {
     if (material->trust_summary.count)
@@ -81,7 +82,7 @@ static bool is_named_alone(const struct cr_gathered *gathered, const struct cr_c
     return true;
 }
 
-/* Names tell when the CA is not among them, or is and no other CA has its name. */
+/* Names decide it when the CA is not among them, or when it is and no other CA has its name. */
 static bool names_leave_it_open(const struct cr_gathered *gathered, const struct cr_announced *announced,
                                 const char *fingerprint)
 {

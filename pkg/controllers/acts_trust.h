@@ -11,7 +11,7 @@ enum {
     CR_PAGES_MAX = 64,                  /* of one round */
 };
 
-/* One endpoint that was asked, and what it tells of trust. */
+/* One endpoint that was asked, and what it shows about its trust. */
 struct cr_trust_look {
     const struct cr_probe_target *target; /* borrowed, as result */
     const struct cr_probe_result *result;

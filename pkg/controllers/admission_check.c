@@ -9,7 +9,7 @@
 
 enum {
     REQUEST_MS = 5000,
-    FIRST_MS = 1000, /* a policy that was just applied takes about a second to be in force */
+    FIRST_MS = 1000, /* a policy that was just applied takes about a second to be effective */
     MAX_MS = 30 * 1000,
 };
 
@@ -58,7 +58,7 @@ static bool admits(const struct cr_admission_check *check, const char *name, str
     return false;
 }
 
-/* Of a request that the API server answered with something else than a yes or a no. */
+/* The problem of a request that the API server answered with neither yes nor no. */
 static bool unknown(struct cr_admission_check *check, const struct cr_error *answer, struct cr_error *err)
 {
     return cr_error_set(err, answer->kind,

@@ -1,9 +1,9 @@
-/* Whether an admission policy guards the operator's own account. RBAC alone would let whoever takes the operator over
- * change any pod template (manifests/base/admission.yaml says what the policy leaves), and a policy that matches
- * another name, or was never applied, guards nothing and tells nobody.
+/* Whether an admission policy guards the operator's own account. RBAC alone would let an attacker who takes over the
+ * operator change any pod template (manifests/base/admission.yaml says what the policy leaves), and a policy that
+ * matches another name, or was never applied, guards nothing, and no error shows it.
  *
- * It is tried, not read: of two Secrets that the operator might make in its own namespace, in dry runs, the policy lets
- * one pass (the key for digests) and refuses the other. When the first is admitted, the account has the right to make
+ * The policy is tried, not read: in dry runs, the operator creates two Secrets in its own namespace, and the policy
+ * admits one (the key for digests) and refuses the other. When the first is admitted, the account has the right to make
  * Secrets there, and nothing but a policy that knows the one name refuses the other. */
 #ifndef CR_CONTROLLERS_ADMISSION_CHECK_H
 #define CR_CONTROLLERS_ADMISSION_CHECK_H

@@ -38,7 +38,7 @@ static void add_budget(void *arg, const char *ns, const char *name, struct cr_pa
     out->items[out->view.len++] = *cr_projected_budget(cr_packed_extra(packed));
 }
 
-/* A store has no order, and what is said of the first of several is to stay the same. */
+/* Sorts them: a store has no order, and what is reported about the first of several must stay the same. */
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const struct cr_budget *)a)->name, ((const struct cr_budget *)b)->name);
@@ -52,8 +52,8 @@ static void sort_budgets(struct cr_budgets *out)
 
 /* --- who rolls --- */
 
-/* Also of pods on their way out: when a strategy takes all of them at once, only they show which budgets that concerns.
- */
+/* Includes pods that are being deleted: when a strategy takes all pods at once, only they show which budgets that
+ * concerns. */
 static void view_pods(struct cr_roller *roller)
 {
     roller->pod_views = cr_calloc(roller->pods.len, sizeof *roller->pod_views);

@@ -20,9 +20,10 @@ struct cache_informer {
     char *ns;                     /* NULL: all */
     struct cr_store *store;       /* borrowed from the informer */
     struct cr_informer *informer; /* the manager's, or ours, when optional */
-    /* What a cluster may lack is no reason for the operator not to be ready, so the manager does not know of it. */
+    /* The operator must be ready without kinds that a cluster may lack, so the manager does not know of their
+     * informers. */
     struct cr_informer *optional; /* NULL: it is the manager's */
-    _Atomic int64_t started_ms;   /* monotonic; 0: nobody asked for it yet */
+    _Atomic int64_t started_ms;   /* monotonic; 0: no policy has asked for it yet */
 };
 
 static const struct cr_resource *const resources[CR_CACHED_COUNT] = {
@@ -34,7 +35,7 @@ static const struct cr_resource *const resources[CR_CACHED_COUNT] = {
     [CR_CACHED_ROLLOUTS] = &cr_res_rollouts,
 };
 
-/* Of a Deployment or an Argo Rollout there are up to ten old ones each: the API server leaves them out. */
+/* Each Deployment and Argo Rollout has up to ten old ReplicaSets: the API server leaves them out. */
 static const char bare_replica_sets[] = "!pod-template-hash,!rollouts-pod-template-hash";
 
 static bool is_optional(enum cr_cached what)
@@ -127,20 +128,20 @@ static void add_used(struct cr_cache *cache, const char *ns, const void *extra, 
     }
 }
 
-/* A budget has changed, or what counts against one. */
-static void tell_who_waits_for_budgets(struct cr_cache *cache, const char *ns)
+/* Called when a budget, or something that counts against one, has changed. */
+static void notify_budget_waiters(struct cr_cache *cache, const char *ns)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     cr_policy_index_of_budgets(cache->index, ns, &keys);
     cr_cache_notify(cache, &keys);
 }
 
-/* before, after: what the projection made of it then and now. */
-static void tell_of_user(struct cr_cache *cache, const char *ns, const char *kind, const char *name, const void *before,
-                         const void *after)
+/* before, after: what the projection made of the object then and now. */
+static void notify_user_changed(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
+                                const void *before, const void *after)
 {
     if (before && cr_projected_rolling(before) && !(after && cr_projected_rolling(after)))
-        tell_who_waits_for_budgets(cache, ns);
+        notify_budget_waiters(cache, ns);
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     __attribute__((cleanup(used_cleanup))) struct used used = {0};
     CR_CLEANUP(cr_packed) struct cr_packed *template = after ? cr_cache_template_of(cache, ns, after) : NULL;
@@ -153,7 +154,7 @@ static void tell_of_user(struct cr_cache *cache, const char *ns, const char *kin
     cr_cache_notify(cache, &keys);
 }
 
-static void tell_of_pod(struct cr_cache *cache, const struct cr_change *change)
+static void notify_pod_changed(struct cr_cache *cache, const struct cr_change *change)
 {
     const char *kind = NULL;
     const char *name = NULL;
@@ -161,7 +162,7 @@ static void tell_of_pod(struct cr_cache *cache, const struct cr_change *change)
     if (cr_projected_owner(extra, &kind, &name)) {
         CR_CLEANUP(cr_packed)
         struct cr_packed *workload = cr_cache_workload_packed(cache, change->ns, kind, name);
-        tell_of_user(cache, change->ns, kind, name, NULL, cr_packed_extra(workload));
+        notify_user_changed(cache, change->ns, kind, name, NULL, cr_packed_extra(workload));
     }
     if (change->after)
         return;
@@ -171,11 +172,11 @@ static void tell_of_pod(struct cr_cache *cache, const struct cr_change *change)
 
 static void start_what_is_needed(struct cr_cache *cache, const struct cr_policy *policy);
 
-/* Before its Secrets change: the next event of each is then read through this policy's key names. True: it wants other
- * Secrets than before. */
+/* Takes the policy before its Secrets change, so that the next event of each Secret is read through this policy's key
+ * names. True: the policy wants other Secrets than before. */
 static bool take_policy(struct cr_cache *cache, const struct cr_json *object, struct cr_strvec *neighbours)
 {
-    struct cr_error problem = {0}; /* told by who reconciles it */
+    struct cr_error problem = {0}; /* reported by the reconcile of the policy */
     struct cr_policy *policy = cr_policy_decode(object, &problem);
     if (policy) {
         cr_secret_refs_add(cache->refs, policy);
@@ -184,7 +185,7 @@ static bool take_policy(struct cr_cache *cache, const struct cr_json *object, st
     return cr_policy_index_put(cache->index, object, policy, neighbours);
 }
 
-static void tell_of_policy(struct cr_cache *cache, const struct cr_change *change)
+static void notify_policy_changed(struct cr_cache *cache, const struct cr_change *change)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     cr_autofree char *key = cr_asprintf("%s/%s", change->ns, change->name);
@@ -194,7 +195,8 @@ static void tell_of_policy(struct cr_cache *cache, const struct cr_change *chang
         wants_other = take_policy(cache, change->after->json, &keys);
     else
         cr_policy_index_remove(cache->index, change->ns, change->name, &keys);
-    if (wants_other) /* our own statuses bring many events, and all that is wanted is looked through for an update */
+    if (wants_other) /* our own status writes cause many events, and an update looks through everything that is wanted
+                      */
         cr_secret_watches_update(cache->secrets);
     cr_cache_notify(cache, &keys);
     cr_cache_notify_domains_of_policy(cache, change->ns);
@@ -206,17 +208,17 @@ static void on_change(void *arg, const struct cr_change *change)
     struct cr_cache *cache = informer->cache;
     switch (informer->what) {
     case CR_CACHED_POLICIES:
-        tell_of_policy(cache, change);
+        notify_policy_changed(cache, change);
         return;
     case CR_CACHED_PODS:
-        tell_of_pod(cache, change);
+        notify_pod_changed(cache, change);
         return;
     case CR_CACHED_BUDGETS:
-        tell_who_waits_for_budgets(cache, change->ns);
+        notify_budget_waiters(cache, change->ns);
         return;
     default:
-        tell_of_user(cache, change->ns, resources[informer->what]->kind, change->name, cr_packed_extra(change->before),
-                     change->after ? change->after->extra : NULL);
+        notify_user_changed(cache, change->ns, resources[informer->what]->kind, change->name,
+                            cr_packed_extra(change->before), change->after ? change->after->extra : NULL);
         return;
     }
 }
@@ -339,8 +341,9 @@ static bool is_needed_by(const struct cache_informer *informer, const char *ns, 
     return policy && (is_of(informer, policy) || is_asked_for(informer, policy));
 }
 
-/* Whether it can be seen has changed: for whoever waits for it, or says that it cannot be seen. */
-static void tell_all_in_need(void *arg)
+/* Whether the kind can be seen has changed: notifies the policies that wait for it, or report that it cannot be seen.
+ */
+static void notify_dependent_policies(void *arg)
 {
     const struct cache_informer *informer = arg;
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
@@ -358,7 +361,7 @@ struct cr_policy_index *cr_cache_policy_index(struct cr_cache *cache)
     return cache->index;
 }
 
-/* Which Secrets are watched, and how, follows from the policies: these come first. */
+/* The policies decide which Secrets are watched, and how, so they come first. */
 static void on_policies_synced(void *arg)
 {
     const struct cache_informer *informer = arg;
@@ -369,17 +372,18 @@ static void on_policies_synced(void *arg)
 static void on_policies_refused(void *arg)
 {
     on_policies_synced(arg);
-    tell_all_in_need(arg);
+    notify_dependent_policies(arg);
 }
 
 /* --- set-up --- */
 
-/* Whether a cluster has a kind, its policies look at now and then; budgets hold restarts. */
+/* Policies look now and then whether the cluster has a kind, so they need no notification. Budgets need one, since they
+ * hold restarts. */
 static void (*refused_fn(enum cr_cached what))(void *arg)
 {
     if (what == CR_CACHED_POLICIES)
         return on_policies_refused;
-    return is_optional(what) && what != CR_CACHED_BUDGETS ? NULL : tell_all_in_need;
+    return is_optional(what) && what != CR_CACHED_BUDGETS ? NULL : notify_dependent_policies;
 }
 
 static void add_informer(struct cr_manager *manager, struct cr_client *client, struct cr_loop *loop,
@@ -406,7 +410,7 @@ static void add_informer(struct cr_manager *manager, struct cr_client *client, s
         return;
     }
     informer->optional = made;
-    cr_informer_on_synced(made, tell_all_in_need, informer);
+    cr_informer_on_synced(made, notify_dependent_policies, informer);
 }
 
 struct cr_cache *cr_cache_new(struct cr_manager *manager, struct cr_client *client, struct cr_loop *loop,
@@ -510,7 +514,7 @@ struct cr_snapshot *cr_cache_workload(struct cr_cache *cache, const char *ns, co
     return workload;
 }
 
-/* Of all namespaces there may be one informer each. */
+/* There may be one informer for each namespace. */
 void cr_cache_visit(struct cr_cache *cache, enum cr_cached what, const char *ns, cr_store_visit_fn visit, void *arg)
 {
     if (what == CR_CACHED_SECRETS)

@@ -1,5 +1,5 @@
 /* What the controllers see of the cluster: one informer per resource and namespace, and which policies an object
- * concerns. Reads are of refcounted snapshots, from any thread. */
+ * concerns. Reads return refcounted snapshots, and are allowed from any thread. */
 #ifndef CR_CONTROLLERS_CACHE_H
 #define CR_CONTROLLERS_CACHE_H
 
@@ -20,7 +20,7 @@ enum cr_cached {
     CR_CACHED_DAEMONSETS,
     CR_CACHED_PODS,
     /* Kinds that the cluster may lack, or not let us see. They are watched once a policy asks for them. */
-    CR_CACHED_REPLICASETS, /* that nobody made */
+    CR_CACHED_REPLICASETS, /* those that no Deployment or Rollout made */
     CR_CACHED_ROLLOUTS,    /* of Argo Rollouts */
     CR_CACHED_INGRESSES,
     CR_CACHED_GATEWAYS,
@@ -34,9 +34,9 @@ struct cr_cache_options {
     const struct cr_strvec *namespaces; /* empty: all */
     enum cr_secret_scope secret_scope;
     bool hosts_in_use; /* Ingresses and Gateways are watched for whatever policy: cr_cache_looks_at_hosts */
-    /* Told in the loop's thread for each policy that an event concerns, by "ns/name". */
+    /* Called on the loop thread once for each policy that an event affects, with its key "ns/name". */
     void (*on_policy)(void *arg, const char *key);
-    /* A pod is gone; its UID. Loop thread. */
+    /* A pod is gone; uid is its UID. Loop thread. */
     void (*on_pod_gone)(void *arg, const char *uid);
     /* No policy names or remembers the Secret "ns/name" any more, and no trust domain wants it. Loop thread; may be
      * NULL. */
@@ -50,7 +50,7 @@ struct cr_cache *cr_cache_new(struct cr_manager *manager, struct cr_client *clie
 void cr_cache_free(struct cr_cache *cache);
 CR_DEFINE_CLEANUP(cr_cache, struct cr_cache, cr_cache_free)
 
-/* A snapshot of the caller's own, or NULL. */
+/* Returns a snapshot that the caller owns, or NULL. */
 struct cr_snapshot *cr_cache_get(struct cr_cache *cache, enum cr_cached what, const char *ns, const char *name);
 /* The workload, Ingress or Gateway that a consumer names; NULL when it does not exist or its kind is not one of ours.
  * An Argo Rollout with a workloadRef has the template that it takes from there. */
@@ -62,22 +62,21 @@ struct cr_snapshots {
 };
 void cr_snapshots_dispose(struct cr_snapshots *snapshots);
 CR_DEFINE_DISPOSE(cr_snapshots, struct cr_snapshots, cr_snapshots_dispose)
-/* Of all that there are of a namespace (NULL: all of them, but for Secrets), in no order; nothing is parsed. visit: see
- * cr_store_visit.
- */
+/* Visits every object in `ns` (all namespaces if NULL; not supported for Secrets). The order is undefined. Objects are
+ * not parsed. visit: see cr_store_visit. */
 void cr_cache_visit(struct cr_cache *cache, enum cr_cached what, const char *ns, cr_store_visit_fn visit, void *arg);
 /* Their keys. */
 void cr_cache_keys(struct cr_cache *cache, enum cr_cached what, const char *ns, struct cr_strvec *keys);
-/* For who needs only what can be had without parsing: of a workload what its projection made of it (project.h). A
- * reference, or NULL. */
+/* For callers that need only what is available without parsing: for a workload, what its projection made of it
+ * (project.h). Returns a reference, or NULL. */
 struct cr_packed *cr_cache_workload_packed(struct cr_cache *cache, const char *ns, const char *kind, const char *name);
 struct cr_packed *cr_cache_policy_packed(struct cr_cache *cache, const char *ns, const char *name);
 struct cr_packed *cr_cache_secret_packed(struct cr_cache *cache, const char *ns, const char *name);
 const char *cr_cached_kind(enum cr_cached what); /* "Deployment" */
-/* Whose template an Argo Rollout takes by its workloadRef: a Deployment. extra: of the Rollout. A reference; NULL: its
- * own, or there is none. */
+/* The Deployment that an Argo Rollout takes its template from, by its workloadRef. extra: of the Rollout. Returns a
+ * reference; NULL: the Rollout has its own template, or there is no such Deployment. */
 struct cr_packed *cr_cache_template_of(struct cr_cache *cache, const char *ns, const void *extra);
-/* The pods of a workload, by their owner, of one look at the cache: the active ones, and those that have ended or are
+/* The pods of a workload, by their owner, from one look at the cache: the active ones, and those that have ended or are
  * being deleted. */
 void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
                    struct cr_snapshots *active, struct cr_snapshots *ending);
@@ -85,21 +84,23 @@ void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, con
 void cr_cache_all_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
                        struct cr_snapshots *out);
 
-/* What the policy needs of its namespace (its Secrets, workloads, pods) and may not be seen, and what to grant. What is
- * cached of it may be old: nothing may be done by it. status: as last written. Owned; NULL: all can be seen. */
+/* Says which of the objects that the policy needs in its namespace (its Secrets, workloads, pods) may not be seen, and
+ * what to grant. What is cached of them may be old, so nothing may be done based on it. status: as last written. Owned;
+ * NULL: everything can be seen. */
 char *cr_cache_refused(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status);
-/* The first full state of what the policy needs is still to come, and no answer says that it will not. */
+/* True: the first full state of what the policy needs is still to come, and no answer says that it will not. */
 bool cr_cache_waits(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status);
-/* What the policy asks for and could do without is not seen, and why: kinds of consumers, what a selector takes. A CRD
- * that is not installed is no reason. Owned; NULL: none. */
+/* Says what is not seen, and why, of the things that the policy asks for but could do without: kinds of consumers, what
+ * a selector takes. A CRD that is not installed is no reason. Owned; NULL: none. */
 char *cr_cache_unseen(struct cr_cache *cache, const struct cr_policy *policy);
-/* Why the PodDisruptionBudgets of the namespace are not seen. Owned; NULL: they are. */
+/* Why the PodDisruptionBudgets of the namespace are not seen. Owned; NULL: they are seen. */
 char *cr_cache_budgets_unseen(struct cr_cache *cache, const char *ns);
 
 /* Hosts of Ingresses and Gateways count as names in use. Those that name a Secret of a policy concern it. */
 bool cr_cache_looks_at_hosts(const struct cr_cache *cache);
 
-/* From now on Secrets are read through the key names of this policy, also of one in force that is not cached. */
+/* From now on Secrets are read through the key names of this policy. It may be an effective policy that is not cached.
+ */
 void cr_cache_expect_secrets(struct cr_cache *cache, const struct cr_policy *policy);
 /* Projects a Secret that was fetched outside of the informers: snapshot->json is the whole object and is stripped.
  * Reads it before it returns, so not on the loop. */
@@ -109,7 +110,7 @@ void cr_cache_project_secret(struct cr_cache *cache, struct cr_snapshot *snapsho
  * Borrowed. */
 const struct cr_policy *cr_cached_policy(const struct cr_snapshot *snapshot, const char **problem);
 
-/* Which policies what concerns. Borrowed. */
+/* Which objects concern which policies. Borrowed. */
 struct cr_policy_index *cr_cache_policy_index(struct cr_cache *cache);
 /* Through which names Secrets are read. Borrowed. */
 struct cr_secret_refs *cr_cache_secret_refs(struct cr_cache *cache);

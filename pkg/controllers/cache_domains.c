@@ -26,9 +26,9 @@ struct cr_cache_domains {
     struct domain_informer namespaces; /* the same */
 };
 
-/* --- telling --- */
+/* --- notifications --- */
 
-static void tell(const struct cr_cache *cache, const struct cr_strvec *keys)
+static void notify(const struct cr_cache *cache, const struct cr_strvec *keys)
 {
     const struct cr_domain_listener *listener = &cache->domains->listener;
     for (size_t i = 0; i < keys->len; i++)
@@ -41,7 +41,7 @@ void cr_cache_notify_domains_of_secret(struct cr_cache *cache, const char *ns, c
         return;
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     cr_domain_index_of_secret(cache->domain_index, ns, name, &keys);
-    tell(cache, &keys);
+    notify(cache, &keys);
 }
 
 void cr_cache_notify_domains_of_policy(struct cr_cache *cache, const char *ns)
@@ -50,7 +50,7 @@ void cr_cache_notify_domains_of_policy(struct cr_cache *cache, const char *ns)
         return;
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     cr_domain_index_of_namespace(cache->domain_index, ns, &keys);
-    tell(cache, &keys);
+    notify(cache, &keys);
 }
 
 static void on_domain(void *arg, const struct cr_change *change)
@@ -59,7 +59,7 @@ static void on_domain(void *arg, const struct cr_change *change)
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     cr_autofree char *key = cr_asprintf("%s/%s", change->ns, change->name);
     cr_strvec_add(&keys, key);
-    tell(informer->cache, &keys);
+    notify(informer->cache, &keys);
 }
 
 /* The first domain of the cluster kind asks for namespaces; once asked for, they stay. */
@@ -77,13 +77,13 @@ static void add_key(void *keys, const char *ns, const char *name, struct cr_pack
     cr_strvec_add(keys, key);
 }
 
-/* Which namespaces there are, what they are labelled and what they consent to may concern any of them. */
-static void tell_cluster_domains(void *arg)
+/* The set of namespaces, their labels and their consent may concern any domain of the cluster kind. */
+static void notify_cluster_domains(void *arg)
 {
     const struct domain_informer *informer = arg;
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     cr_store_visit(cr_informer_store(informer->cache->domains->cluster.informer), NULL, add_key, &keys);
-    tell(informer->cache, &keys);
+    notify(informer->cache, &keys);
 }
 
 static void on_namespace(void *arg, const struct cr_change *change)
@@ -91,10 +91,10 @@ static void on_namespace(void *arg, const struct cr_change *change)
     const struct domain_informer *informer = arg;
     (void)change;
     if (cr_informer_synced(informer->informer)) /* before, all of them wait for the whole */
-        tell_cluster_domains(arg);
+        notify_cluster_domains(arg);
 }
 
-/* Name, labels and annotations are all that is looked at. */
+/* Only name, labels and annotations are read. */
 static bool project_namespace(void *arg, struct cr_json *json, struct cr_snapshot *snapshot)
 {
     (void)arg;
@@ -113,8 +113,8 @@ static struct cr_informer *new_informer(struct cr_cache *cache, struct cr_client
     const struct cr_informer_options options = {.watch = {.resource = resource, .ns = informer->ns, .optional = true},
                                                 .project = namespaces ? project_namespace : NULL,
                                                 .on_change = on_change,
-                                                .on_refused = namespaces ? tell_cluster_domains : NULL,
-                                                .on_first_sync = namespaces ? tell_cluster_domains : NULL,
+                                                .on_refused = namespaces ? notify_cluster_domains : NULL,
+                                                .on_first_sync = namespaces ? notify_cluster_domains : NULL,
                                                 .arg = informer,
                                                 .partial = true};
     informer->cache = cache;

@@ -9,7 +9,8 @@
 #include "controllers/cache.h"
 
 struct cr_domain_listener {
-    /* For each domain that an event concerns, by "ns/name", of the cluster kind "/name". Loop thread. */
+    /* Called for each domain that an event affects, with its key "ns/name", or "/name" for the cluster kind. Loop
+     * thread. */
     void (*on_domain)(void *arg, const char *key);
     void *arg;
 };
@@ -25,16 +26,16 @@ struct cr_packed *cr_cache_domain_packed(struct cr_cache *cache, const char *ns,
 struct cr_domain_step cr_cache_domain_step(struct cr_cache *cache, const char *ns, const char *secret,
                                            const char *version);
 
-/* Secrets, by "ns/name", that the domain reads or writes: they are watched from now on, and the domain is told of them
- * and of the policies of their namespaces. Empty: the domain is gone. Any thread. */
+/* Secrets, by "ns/name", that the domain reads or writes: they are watched from now on, and the domain is notified of
+ * changes to them and to the policies of their namespaces. Empty: the domain is gone. Any thread. */
 void cr_cache_domain_wants(struct cr_cache *cache, const char *key, const struct cr_strvec *secrets);
 
 /* Namespaces are watched from the moment that there is a ClusterTrustDomain. False: their first full state is still to
- * come (Transient; all domains of the cluster kind are told when it is in), or may not be seen. Any thread, as what is
- * below. */
+ * come (Transient; all domains of the cluster kind are notified when it is in), or may not be seen. Any thread, as what
+ * is below. */
 bool cr_cache_namespaces_known(struct cr_cache *cache, struct cr_error *err) CR_MUST_USE;
 struct cr_snapshot *cr_cache_namespace(struct cr_cache *cache, const char *name);
-/* Adds the names of those whose labels match, in alphabetical order. */
+/* Adds the names of the namespaces with matching labels, in alphabetical order. */
 void cr_cache_select_namespaces(struct cr_cache *cache, const struct cr_selector *selector, struct cr_strvec *names);
 
 #endif

@@ -24,14 +24,14 @@ struct cr_cache {
     struct cr_secret_watches *secrets;
     struct cache_informer *informers;
     size_t informers_len;
-    struct cr_cache_domains *domains; /* NULL: nobody asks for trust domains */
+    struct cr_cache_domains *domains; /* NULL: trust domains are not watched */
 };
 
 void cr_cache_notify(struct cr_cache *cache, const struct cr_strvec *policies);
 
 struct cr_secret_watches *cr_cache_watch_secrets(struct cr_cache *cache, struct cr_manager *manager,
                                                  struct cr_client *client, struct cr_loop *loop);
-/* Nothing, unless somebody asks for trust domains. */
+/* These do nothing unless trust domains are watched. */
 void cr_cache_notify_domains_of_secret(struct cr_cache *cache, const char *ns, const char *name);
 void cr_cache_notify_domains_of_policy(struct cr_cache *cache, const char *ns);
 void cr_cache_domains_free(struct cr_cache_domains *domains);

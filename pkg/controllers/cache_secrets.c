@@ -3,7 +3,7 @@
 #include "controllers/cache_internal.h"
 #include "controllers/project.h"
 
-enum { NAMES_TOLD = 5 }; /* in one sentence */
+enum { NAMES_LISTED = 5 }; /* in one sentence */
 
 static bool project(void *arg, struct cr_json *json, struct cr_snapshot *snapshot)
 {
@@ -65,7 +65,8 @@ struct cr_secret_watches *cr_cache_watch_secrets(struct cr_cache *cache, struct 
 
 /* --- what a policy needs of them --- */
 
-/* Named, then what a selector took once; each once. What else is remembered leaves, however it is. */
+/* The Secrets that the policy names, then those that its selector has taken; each once. Other remembered Secrets leave
+ * the policy in any case, so they are not needed. */
 static void names_of(const struct cr_policy *policy, const struct cr_policy_status *status, struct cr_strvec *names)
 {
     for (size_t i = 0; i < policy->secrets_len; i++)
@@ -75,7 +76,7 @@ static void names_of(const struct cr_policy *policy, const struct cr_policy_stat
             cr_strvec_add_unique(names, status->secrets[i].name);
 }
 
-/* Owned; NULL: it has none, or none that is acted on. */
+/* Owned; NULL: the policy has no selector, or none that is used. */
 static char *selector_of(const struct cr_cache *cache, const struct cr_policy *policy)
 {
     bool selects = policy->secret_selector.len && cache->options.secret_scope != CR_SECRET_SCOPE_NAMED;
@@ -99,15 +100,15 @@ static void add_sentence(struct cr_buf *text, const char *what, const char *why)
     cr_buf_printf(text, "%s%s cannot be seen: %s.", text->len ? " " : "", what, why);
 }
 
-/* What stands for all of them, when they are many. */
+/* The first names, and how many more there are. */
 static char *list_of(const struct cr_strvec *names)
 {
-    CR_CLEANUP(cr_strvec) struct cr_strvec told = {0};
-    for (size_t i = 0; i < names->len && i < NAMES_TOLD; i++)
-        cr_strvec_add(&told, names->items[i]);
-    cr_autofree char *joined = cr_strvec_join(&told, ", ");
-    return names->len > NAMES_TOLD ? cr_asprintf("%s and %zu more", joined, names->len - NAMES_TOLD)
-                                   : cr_steal(&joined);
+    CR_CLEANUP(cr_strvec) struct cr_strvec listed = {0};
+    for (size_t i = 0; i < names->len && i < NAMES_LISTED; i++)
+        cr_strvec_add(&listed, names->items[i]);
+    cr_autofree char *joined = cr_strvec_join(&listed, ", ");
+    return names->len > NAMES_LISTED ? cr_asprintf("%s and %zu more", joined, names->len - NAMES_LISTED)
+                                     : cr_steal(&joined);
 }
 
 static void add_refused_names(const struct cr_cache *cache, const struct cr_strvec *names, const struct cr_error *err,

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 
-/* One that was replaced or has expired stays for as long as somebody holds it. */
+/* One that was replaced or has expired stays for as long as a caller holds it. */
 struct canary {
     struct canary *next;
     char *ca;

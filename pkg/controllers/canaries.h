@@ -13,8 +13,8 @@ struct cr_canaries *cr_canaries_new(void);
 void cr_canaries_free(struct cr_canaries *canaries);
 CR_DEFINE_CLEANUP(cr_canaries, struct cr_canaries, cr_canaries_free)
 
-/* ca: the CA certificate's fingerprint. Takes the client. not_after_ms: wall clock; whoever asks or holds one later
- * forgets it, so that keys do not pile up where nobody is ever probed. */
+/* ca: the CA certificate's fingerprint. Takes the client. not_after_ms: wall clock; the first call of has or hold after
+ * it drops the canary, so that keys do not accumulate where no probe ever runs. */
 void cr_canaries_put(struct cr_canaries *canaries, const char *ca, struct cr_probe_client *client,
                      int64_t not_after_ms);
 /* Whether one is there now that lasts until then. */

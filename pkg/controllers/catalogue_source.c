@@ -17,9 +17,9 @@ struct cr_catalogue_source {
     struct cr_catalogue *builtin;
     struct cr_metric *valid;
     pthread_mutex_t lock;
-    struct cr_snapshot *good; /* the last content that could be used; NULL: the built-in catalogue is in force */
-    bool refused;             /* the ConfigMap's present content is not what is in force */
-    /* What is to be told of it; uid NULL: nothing. */
+    struct cr_snapshot *good; /* the last content that could be used; NULL: the built-in catalogue is effective */
+    bool refused;             /* the ConfigMap's present content is not the effective one */
+    /* The Event to emit about it; uid NULL: none. */
     char *uid;
     char *message;
 };
@@ -80,9 +80,9 @@ static bool project(void *arg, struct cr_json *json, struct cr_snapshot *snapsho
     return true;
 }
 
-/* --- what is in force --- */
+/* --- the effective catalogue --- */
 
-static void put_in_force(struct cr_catalogue_source *source, struct cr_snapshot *snapshot)
+static void make_effective(struct cr_catalogue_source *source, struct cr_snapshot *snapshot)
 {
     pthread_mutex_lock(&source->lock);
     struct cr_snapshot *before = source->good;
@@ -100,10 +100,10 @@ static void note_news(struct cr_catalogue_source *source, const struct cr_snapsh
     source->refused = message != NULL;
     cr_strset(&source->uid, news && snapshot ? cr_obj_uid(snapshot->json) : NULL);
     cr_strset(&source->message, message);
-    bool told = source->uid != NULL;
+    bool has_event = source->uid != NULL;
     pthread_mutex_unlock(&source->lock);
     cr_metric_set(source->valid, NULL, message ? 0 : 1);
-    if (told)
+    if (has_event)
         source->options.on_news(source->options.arg);
 }
 
@@ -122,7 +122,7 @@ static void accept(struct cr_catalogue_source *source, struct cr_snapshot *snaps
     snprintf(entries, sizeof entries, "%zu", cr_catalogue_len(loaded->catalogue));
     cr_log(CR_LOG_INFO, "overrides of the catalogue are in force", {"namespace", source->options.ns},
            {"configmap", source->options.name}, {"documents", documents}, {"entries", entries});
-    put_in_force(source, snapshot);
+    make_effective(source, snapshot);
     note_news(source, snapshot, NULL);
 }
 
@@ -133,7 +133,7 @@ static void on_change(void *arg, const struct cr_change *change)
     if (!after) {
         cr_log(CR_LOG_INFO, "overrides of the catalogue are gone", {"namespace", source->options.ns},
                {"configmap", source->options.name});
-        put_in_force(source, NULL);
+        make_effective(source, NULL);
         note_news(source, NULL, NULL);
         return;
     }
@@ -164,7 +164,7 @@ void cr_catalogue_hold_dispose(struct cr_catalogue_hold *hold)
 
 /* --- Events --- */
 
-void cr_catalogue_source_tell(struct cr_catalogue_source *source, struct cr_recorder *recorder)
+void cr_catalogue_source_emit_event(struct cr_catalogue_source *source, struct cr_recorder *recorder)
 {
     pthread_mutex_lock(&source->lock);
     cr_autofree char *uid = cr_steal(&source->uid);

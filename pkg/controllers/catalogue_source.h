@@ -1,6 +1,6 @@
-/* The catalogue in force: the built-in one, or with the overrides of one ConfigMap in the operator's namespace laid
- * over it. Overrides come from there only: whoever may write a workload's namespace may not say what software of other
- * namespaces does. */
+/* The effective catalogue: the built-in one, with the overrides of one ConfigMap in the operator's namespace applied,
+ * if it exists. Overrides come from that namespace only, because an account that may write a workload's namespace must
+ * not decide what software of other namespaces does. */
 #ifndef CR_CONTROLLERS_CATALOGUE_SOURCE_H
 #define CR_CONTROLLERS_CATALOGUE_SOURCE_H
 
@@ -21,8 +21,8 @@ struct cr_catalogue_source_options {
     struct cr_metrics *metrics;
     const char *ns;   /* of the operator; NULL: built-in entries only, nothing is watched */
     const char *name; /* of the ConfigMap; NULL: CR_CATALOGUE_CONFIGMAP; "": none. Every key is a document "*.yaml" */
-    void (*on_change)(void *arg); /* another catalogue is in force: plan everything anew. Loop thread */
-    void (*on_news)(void *arg);   /* there is an Event to be told. Loop thread */
+    void (*on_change)(void *arg); /* another catalogue is effective: plan everything again. Loop thread */
+    void (*on_news)(void *arg);   /* there is an Event to emit. Loop thread */
     void *arg;
 };
 
@@ -34,7 +34,7 @@ struct cr_catalogue_source *cr_catalogue_source_new(const struct cr_catalogue_so
 void cr_catalogue_source_free(struct cr_catalogue_source *source);
 CR_DEFINE_CLEANUP(cr_catalogue_source, struct cr_catalogue_source, cr_catalogue_source_free)
 
-/* The catalogue in force at this moment; the same for as long as it is held. Any thread. */
+/* The catalogue that is effective at this moment; it does not change for as long as it is held. Any thread. */
 struct cr_catalogue_hold {
     const struct cr_catalogue *catalogue;
     struct cr_snapshot *snapshot; /* keeps it alive; NULL: the built-in one */
@@ -43,7 +43,7 @@ struct cr_catalogue_hold cr_catalogue_source_hold(struct cr_catalogue_source *so
 void cr_catalogue_hold_dispose(struct cr_catalogue_hold *hold);
 CR_DEFINE_DISPOSE(cr_catalogue_hold, struct cr_catalogue_hold, cr_catalogue_hold_dispose)
 
-/* Tells the last news as an Event on the ConfigMap: content that is refused, or in use again. A worker's thread. */
-void cr_catalogue_source_tell(struct cr_catalogue_source *source, struct cr_recorder *recorder);
+/* Emits the latest news as an Event on the ConfigMap: its content is refused, or in use again. Worker thread. */
+void cr_catalogue_source_emit_event(struct cr_catalogue_source *source, struct cr_recorder *recorder);
 
 #endif

@@ -104,7 +104,7 @@ static bool renew_token(const struct cr_control_plane_actor *actor, const char *
     return true;
 }
 
-/* Somebody else's, and gone or changed meanwhile: that is looked at again. */
+/* The object belongs to another program, and is gone or was changed meanwhile: it is looked at again. */
 static bool is_passing(const struct cr_error *err)
 {
     return err->kind == CR_ERR_NOT_FOUND || err->kind == CR_ERR_CONFLICT;
@@ -114,7 +114,7 @@ static bool renew_tokens(const struct cr_control_plane_actor *actor, const struc
                          const struct cr_control_plane_plan *plan, struct cr_control_plane_acted *acted,
                          struct cr_error *err)
 {
-    struct cr_error first = {0}; /* of a Secret that is refused: the others are written all the same */
+    struct cr_error first = {0}; /* the error of a refused Secret; the others are written all the same */
     for (size_t i = 0; i < plan->renew_tokens.len; i++) {
         const char *key = plan->renew_tokens.items[i];
         cr_autofree char *ns = cr_strndup(key, strcspn(key, "/"));

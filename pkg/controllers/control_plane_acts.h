@@ -1,6 +1,6 @@
-/* What is written for the control plane beside the policy's status: orders in reports, token Secrets, the ConfigMap
- * with the key. Each write has what it was decided by as its precondition (UID, resourceVersion), and is waited for in
- * the cache before the next decision. */
+/* The writes for the control plane beside the policy's status: orders in reports, token Secrets, the ConfigMap with the
+ * key. Each write has the state that it was decided by as its precondition (UID, resourceVersion), and the next
+ * decision waits until the write shows in the cache. */
 #ifndef CR_CONTROLLERS_CONTROL_PLANE_ACTS_H
 #define CR_CONTROLLERS_CONTROL_PLANE_ACTS_H
 
@@ -24,12 +24,12 @@ struct cr_control_plane_acted {
     size_t renewed; /* token Secrets */
 };
 
-/* Takes away the order that is over, or is taken back: before the status that says so is written. It is sent whatever
- * the cache has of it, without a precondition: of what is in that spec, nothing is to stay. */
+/* Removes the order that is finished or withdrawn, before the status that says so is written. The patch is sent
+ * whatever the cache has, without a precondition, because nothing in that spec is to stay. */
 bool cr_control_plane_clear(const struct cr_control_plane_actor *actor, const struct cr_control_plane_plan *plan,
                             struct cr_error *err) CR_MUST_USE;
-/* The rest of what the plan asks for, in this order: the order, token Secrets, workloads, the key's ConfigMap. The
- * plan's status must be on record already. The first error ends it: what is left is planned again. */
+/* Does everything else that the plan asks for, in this sequence: the order, token Secrets, workloads, the key's
+ * ConfigMap. The plan's status must be on record already. The first error ends it: what is left is planned again. */
 bool cr_control_plane_act(const struct cr_control_plane_actor *actor, const struct cr_control_plane_gathered *gathered,
                           const struct cr_control_plane_plan *plan, struct cr_control_plane_acted *acted,
                           struct cr_error *err) CR_MUST_USE;

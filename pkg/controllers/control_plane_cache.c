@@ -17,7 +17,7 @@ struct cr_control_plane_cache {
 
 /* --- what is worth a look --- */
 
-static void tell(const struct cr_control_plane_cache *cache)
+static void notify(const struct cr_control_plane_cache *cache)
 {
     cache->options.on_change(cache->options.arg);
 }
@@ -25,22 +25,22 @@ static void tell(const struct cr_control_plane_cache *cache)
 static void on_any(void *arg, const struct cr_change *change)
 {
     (void)change;
-    tell(arg);
+    notify(arg);
 }
 
 static void on_all(void *arg)
 {
-    tell(arg);
+    notify(arg);
 }
 
-/* The first policy asks for the rest, which stays. */
+/* The first policy asks for the other kinds, which stay watched. */
 static void on_policy(void *arg, const struct cr_change *change)
 {
     const struct cr_control_plane_cache *cache = arg;
     (void)change;
     for (size_t i = CR_WATCH_POLICIES + 1; i < CR_CONTROL_PLANE_WATCHES; i++)
         cr_informer_start(cache->informers[i]);
-    tell(cache);
+    notify(cache);
 }
 
 static bool was_silent(const struct cr_kept_report *report)
@@ -48,20 +48,20 @@ static bool was_silent(const struct cr_kept_report *report)
     return cr_clock_wall_ms() - report->report.seen_ms > cr_node_report_stale_ms(&report->report);
 }
 
-/* Each agent renews its report all the time. */
+/* Agents renew their reports all the time, so only changes of content count. */
 static void on_report(void *arg, const struct cr_change *change)
 {
     const struct cr_kept_report *before = cr_packed_extra(change->before);
     const struct cr_kept_report *after = change->after ? change->after->extra : NULL;
     if (!before || !after || was_silent(before) || !cr_streq(before->content, after->content))
-        tell(arg);
+        notify(arg);
 }
 
-/* Kubelets write the status of theirs, which says nothing of certificates. */
+/* Kubelets write the status of their Nodes, which has nothing about certificates. */
 static void on_node(void *arg, const struct cr_change *change)
 {
     if (!change->before || !change->after || cr_packed_extra(change->before) != change->after->extra)
-        tell(arg);
+        notify(arg);
 }
 
 /* --- set-up --- */

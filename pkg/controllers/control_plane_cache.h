@@ -13,7 +13,8 @@
 #include "runtime/store.h"
 #include "sys/loop.h"
 
-/* In kube-system, for whoever has to ask for new tokens by himself: data.key is the key that all sign with. */
+/* In kube-system, for programs that must request new tokens themselves: data.key is the key that all API servers sign
+ * with. */
 #define CR_CONTROL_PLANE_KEY_CONFIGMAP "certroll-service-account-key"
 #define CR_ROOT_CA_CONFIGMAP           "kube-root-ca.crt"
 
@@ -31,8 +32,8 @@ enum cr_control_plane_watch {
 struct cr_control_plane_cache_options {
     struct cr_client *client;
     struct cr_loop *loop;
-    /* Something is not as it was: loop thread. Not told: that an agent has looked again and seen the same, and what
-     * concerns only the status of a Node. */
+    /* Called on the loop thread when something has changed. It is not called when an agent has looked again and seen
+     * the same, nor for changes to the status of a Node. */
     void (*on_change)(void *arg);
     void *arg;
 };

@@ -18,7 +18,7 @@
 enum {
     WORKERS = 2,                 /* one key, and Events */
     PACE_MS = 1000,              /* between two plans, however many nodes report */
-    RESYNC_MS = 15 * 1000,       /* a node that falls silent tells nobody */
+    RESYNC_MS = 15 * 1000,       /* a node that falls silent causes no event */
     SYNC_PAUSE_MS = 500,         /* beside the event of the first full state */
     LAG_PAUSE_MS = 1000,         /* beside the event that the cache is waited for */
     PERSON_PAUSE_MS = 60 * 1000, /* something must be granted, or put right */
@@ -35,10 +35,10 @@ struct cr_control_plane_controller {
     struct cr_metric *lags;
     struct cr_control_plane_actor actor;
     struct cr_control_plane_status_writer writer;
-    int64_t turned_ms; /* the last plan began, monotonic; with the key */
+    int64_t planned_ms; /* the last plan began, monotonic; with the key */
     bool workloads_busy;
     bool shown;
-    char *refused; /* why what is planned may not be written; NULL: it may, as far as is known */
+    char *refused; /* why the plan may not be written; NULL: it may, as far as is known */
 };
 
 static const char cluster_key[] = "kube-system";
@@ -65,7 +65,7 @@ static void requeue(struct cr_reconcile_result *result, int64_t after_ms)
 
 /* --- the policies --- */
 
-/* All of kube-system that are not being deleted, the one that counts first. */
+/* All policies of kube-system that are not being deleted; the one that counts comes first. */
 struct policies {
     struct found {
         struct cr_snapshot *snapshot; /* owned */
@@ -122,7 +122,7 @@ static bool report_conflicts(const struct cr_control_plane_controller *controlle
     return true;
 }
 
-/* --- one turn --- */
+/* --- one pass --- */
 
 static bool report(struct cr_control_plane_controller *controller, struct cr_control_plane_record *record,
                    const struct cr_control_plane_status *after, struct cr_error *err)
@@ -155,7 +155,8 @@ static bool is_for_a_person(const struct cr_error *err)
     return err->kind == CR_ERR_FORBIDDEN || err->kind == CR_ERR_INVALID;
 }
 
-/* What is needed cannot be read: some of that is for a person, and stands where he looks; the rest is tried again. */
+/* What is needed cannot be read: an error that a person must fix is shown in the status; other errors are tried again.
+ */
 static bool report_unread(struct cr_control_plane_controller *controller, struct cr_control_plane_record *record,
                           const struct cr_error *failed, struct cr_reconcile_result *result, struct cr_error *err)
 {
@@ -175,14 +176,14 @@ static bool wants_workloads(const struct cr_control_plane_status *status)
     return status->workloads.converged < status->workloads.total;
 }
 
-/* In Plan and while suspended the plan asks for nothing, but the key would be published. */
+/* In mode Plan and while suspended the plan asks for nothing, but without this check the key would be published. */
 static bool may_act(const struct cr_control_plane_policy *policy)
 {
     return policy->enforce && !policy->suspend;
 }
 
-/* In this order (rotation/control_plane.h): what the plan says is on record before it is done, so whoever comes after a
- * crash knows of the order; and one that is over is away before the record says so. */
+/* In this order (rotation/control_plane.h): what the plan says is on record before it is done, so the operator that
+ * starts after a crash knows of the order; and an order that is over is removed before the record says so. */
 static bool write_all(struct cr_control_plane_controller *controller, struct cr_control_plane_record *record,
                       const struct cr_control_plane_gathered *gathered, const struct cr_control_plane_plan *plan,
                       struct cr_error *err)
@@ -197,7 +198,7 @@ static bool write_all(struct cr_control_plane_controller *controller, struct cr_
     return done;
 }
 
-/* What is on record stays, since what would follow it is not written. */
+/* The recorded status stays, since the writes that would follow it were not made. */
 static bool report_refused(struct cr_control_plane_controller *controller, struct cr_control_plane_record *record,
                            int64_t now_ms, struct cr_error *err)
 {
@@ -207,8 +208,8 @@ static bool report_refused(struct cr_control_plane_controller *controller, struc
     return report(controller, record, &after, err);
 }
 
-/* A write that is refused is tried again each time, and stands in the status until one is not: else it would be said
- * and taken back by turns. */
+/* A write that is refused is tried again each time, and the refusal stays in the status until a write succeeds:
+ * otherwise the status would alternate between the two. */
 static bool write_or_say_why(struct cr_control_plane_controller *controller, struct cr_control_plane_record *record,
                              const struct cr_control_plane_gathered *gathered, struct cr_control_plane_plan *plan,
                              struct cr_reconcile_result *result, struct cr_error *err)
@@ -233,7 +234,7 @@ static bool run(struct cr_control_plane_controller *controller, const struct cr_
 {
     CR_CLEANUP(cr_control_plane_gathered) struct cr_control_plane_gathered gathered = {0};
     struct cr_error failed = {0};
-    /* The plan must see what was, and the record changes while it is reported. */
+    /* The plan must see the old status, and the record changes while the new one is reported. */
     CR_CLEANUP(cr_control_plane_status) struct cr_control_plane_status status;
     cr_control_plane_record_status(record, &status);
     if (!cr_control_plane_gather(controller->cache, controller->options.client, policy, &status, cr_clock_wall_ms(),
@@ -291,14 +292,14 @@ static struct cr_packed *look(void *arg, const char *kind, const char *ns, const
 static bool must_wait(struct cr_control_plane_controller *controller, struct cr_reconcile_result *result)
 {
     int64_t now_ms = cr_clock_monotonic_ms();
-    int64_t due_ms = controller->turned_ms ? controller->turned_ms + PACE_MS : 0;
+    int64_t due_ms = controller->planned_ms ? controller->planned_ms + PACE_MS : 0;
     int64_t pause_ms = due_ms > now_ms ? due_ms - now_ms : 0;
     if (!pause_ms && cr_stale_cache_waits(controller->own_writes, cluster_key, "controlplanepolicy", controller->lags,
                                           look, controller))
         pause_ms = LAG_PAUSE_MS;
     requeue(result, pause_ms);
     if (!pause_ms)
-        controller->turned_ms = now_ms;
+        controller->planned_ms = now_ms;
     return pause_ms > 0;
 }
 
@@ -310,7 +311,8 @@ static void forget(struct cr_control_plane_controller *controller)
     controller->shown = false;
 }
 
-/* The policy is gone, and nobody would follow what has not begun yet. What has begun is ended by its agent. */
+/* The policy is gone, and nothing would follow up a restart that has not begun yet. What has begun is ended by its
+ * agent. */
 static bool take_all_back(const struct cr_control_plane_controller *controller, struct cr_error *err)
 {
     CR_CLEANUP(cr_packed_list) struct cr_packed_list reports;

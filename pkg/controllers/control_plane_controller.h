@@ -5,7 +5,7 @@
  * One key for the whole cluster, at most once a second. What the plan says is on record (in the policy's status) before
  * anything else is written, and each write waits for the one before to show in the cache; so whichever write is the
  * last before a crash, the next operator goes on from what it reads. Of several policies the oldest counts, by
- * creationTimestamp and then by name; the others are told so. */
+ * creationTimestamp and then by name; the others report a Conflict. */
 #ifndef CR_CONTROLLERS_CONTROL_PLANE_CONTROLLER_H
 #define CR_CONTROLLERS_CONTROL_PLANE_CONTROLLER_H
 

@@ -38,8 +38,8 @@ static const char *message_of(const struct cr_control_plane_status *status, cons
     return condition && condition->status ? cr_or_empty(condition->message) : "";
 }
 
-static void tell_restarts(const struct cr_control_plane_status *before, const struct cr_control_plane_status *after,
-                          struct cr_control_plane_events *out)
+static void say_restarts(const struct cr_control_plane_status *before, const struct cr_control_plane_status *after,
+                         struct cr_control_plane_events *out)
 {
     if (cr_streq(before->restarting_token, after->restarting_token))
         return;
@@ -68,9 +68,9 @@ static bool is_true(const struct cr_condition *condition)
     return condition && condition->status;
 }
 
-/* bad: being true is bad, and another reason to be so is news. */
-static void tell_condition(const struct cr_control_plane_status *before, const struct cr_control_plane_status *after,
-                           const char *type, bool bad, struct cr_control_plane_events *out)
+/* bad: True is a problem, and another reason for it is news. */
+static void say_condition(const struct cr_control_plane_status *before, const struct cr_control_plane_status *after,
+                          const char *type, bool bad, struct cr_control_plane_events *out)
 {
     const struct cr_condition *was = cr_control_plane_condition(before, type);
     const struct cr_condition *is = cr_control_plane_condition(after, type);
@@ -79,8 +79,8 @@ static void tell_condition(const struct cr_control_plane_status *before, const s
     say(out, bad, type, cr_asprintf("%s: %s", is->reason, cr_or_empty(is->message)));
 }
 
-static void tell_not_ready(const struct cr_control_plane_status *before, const struct cr_control_plane_status *after,
-                           struct cr_control_plane_events *out)
+static void say_not_ready(const struct cr_control_plane_status *before, const struct cr_control_plane_status *after,
+                          struct cr_control_plane_events *out)
 {
     const struct cr_condition *was = cr_control_plane_condition(before, "Ready");
     const struct cr_condition *is = cr_control_plane_condition(after, "Ready");
@@ -92,41 +92,41 @@ static void tell_not_ready(const struct cr_control_plane_status *before, const s
 /* --- what is safe --- */
 
 /* The first sight of them is no change. */
-static void tell_list(const char *pki, const char *words, const char *before, const char *after, const char *reason,
-                      struct cr_control_plane_events *out)
+static void say_list(const char *pki, const char *words, const char *before, const char *after, const char *reason,
+                     struct cr_control_plane_events *out)
 {
     if (before && after && *after && !cr_streq(before, after))
         say(out, false, reason, cr_asprintf("%s: %s %s", pki, words, after));
 }
 
-static void tell_authority(const char *pki, const struct cr_control_plane_authority *before,
-                           const struct cr_control_plane_authority *after, struct cr_control_plane_events *out)
+static void say_authority(const char *pki, const struct cr_control_plane_authority *before,
+                          const struct cr_control_plane_authority *after, struct cr_control_plane_events *out)
 {
-    tell_list(pki, "everybody has loaded", before->trusted, after->trusted, "Trusted", out);
-    tell_list(pki, "no leaf in use needs", before->removable, after->removable, "Removable", out);
+    say_list(pki, "everybody has loaded", before->trusted, after->trusted, "Trusted", out);
+    say_list(pki, "no leaf in use needs", before->removable, after->removable, "Removable", out);
 }
 
-static void tell_keys(const struct cr_control_plane_keys *before, const struct cr_control_plane_keys *after,
-                      struct cr_control_plane_events *out)
+static void say_keys(const struct cr_control_plane_keys *before, const struct cr_control_plane_keys *after,
+                     struct cr_control_plane_events *out)
 {
     static const char pki[] = "service accounts";
-    tell_list(pki, "every API server verifies by", before->verifying, after->verifying, "Trusted", out);
-    tell_list(pki, "tokens are signed with", before->signing, after->signing, "Signing", out);
-    tell_list(pki, "no token in use is of", before->removable, after->removable, "Removable", out);
+    say_list(pki, "every API server verifies by", before->verifying, after->verifying, "Trusted", out);
+    say_list(pki, "tokens are signed with", before->signing, after->signing, "Signing", out);
+    say_list(pki, "no token in use is of", before->removable, after->removable, "Removable", out);
 }
 
 void cr_control_plane_events_of(const struct cr_control_plane_status *before,
                                 const struct cr_control_plane_status *after, struct cr_control_plane_events *out)
 {
     *out = (struct cr_control_plane_events){0};
-    tell_restarts(before, after, out);
-    tell_not_ready(before, after, out);
-    tell_condition(before, after, "Conflict", true, out);
-    tell_condition(before, after, "Blocked", true, out);
-    tell_condition(before, after, "Degraded", true, out);
-    tell_authority("cluster", &before->cluster, &after->cluster, out);
-    tell_authority("etcd", &before->etcd, &after->etcd, out);
-    tell_authority("front proxy", &before->front_proxy, &after->front_proxy, out);
-    tell_keys(&before->service_accounts, &after->service_accounts, out);
-    tell_condition(before, after, "Converged", false, out);
+    say_restarts(before, after, out);
+    say_not_ready(before, after, out);
+    say_condition(before, after, "Conflict", true, out);
+    say_condition(before, after, "Blocked", true, out);
+    say_condition(before, after, "Degraded", true, out);
+    say_authority("cluster", &before->cluster, &after->cluster, out);
+    say_authority("etcd", &before->etcd, &after->etcd, out);
+    say_authority("front proxy", &before->front_proxy, &after->front_proxy, out);
+    say_keys(&before->service_accounts, &after->service_accounts, out);
+    say_condition(before, after, "Converged", false, out);
 }

@@ -1,4 +1,5 @@
-/* What is said of a ControlPlanePolicy when its status is written: what the difference tells. Pure. */
+/* The Events about a ControlPlanePolicy when its status is written, derived from the difference between the two
+ * statuses. Pure. */
 #ifndef CR_CONTROLLERS_CONTROL_PLANE_EVENTS_H
 #define CR_CONTROLLERS_CONTROL_PLANE_EVENTS_H
 

@@ -1,4 +1,5 @@
-/* What is shown of the control plane (docs/metrics.md). Of the one policy that counts, so one thread at a time. */
+/* The metrics of the control plane (docs/metrics.md). They belong to the one policy that counts, so only one thread at
+ * a time may call this. */
 #ifndef CR_CONTROLLERS_CONTROL_PLANE_METRICS_H
 #define CR_CONTROLLERS_CONTROL_PLANE_METRICS_H
 
@@ -17,7 +18,7 @@ CR_DEFINE_CLEANUP(cr_control_plane_metrics, struct cr_control_plane_metrics, cr_
 
 /* The status as it is by now. */
 void cr_control_plane_metrics_show(struct cr_control_plane_metrics *m, const struct cr_control_plane_status *status);
-/* What came to its end with this write of the status. now_ms: wall. */
+/* Counts what has ended with this write of the status. now_ms: wall clock. */
 void cr_control_plane_metrics_recorded(struct cr_control_plane_metrics *m, const struct cr_control_plane_status *before,
                                        const struct cr_control_plane_status *after, int64_t now_ms);
 void cr_control_plane_metrics_renewed(struct cr_control_plane_metrics *m, size_t token_secrets);

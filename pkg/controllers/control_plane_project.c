@@ -13,7 +13,7 @@
 
 /* --- metadata --- */
 
-/* Everything else is wiped: it may be a Secret's. */
+/* Everything else is wiped, since it may be part of a Secret. */
 static void keep_identity(struct cr_json *json)
 {
     static const char *const kept[] = {"name", "namespace", "uid", "resourceVersion"};
@@ -58,7 +58,7 @@ static void kept_report_free(void *extra)
     free(kept);
 }
 
-/* Of the text, which is the same when the agent says the same. The order is the operator's own. */
+/* Digests the text, which is the same when the agent reports the same. The order is the operator's own. */
 static void digest_content(struct cr_json *json, struct cr_kept_report *kept)
 {
     cr_json_remove(cr_json_edit(json, "status"), "seen");
@@ -68,7 +68,8 @@ static void digest_content(struct cr_json *json, struct cr_kept_report *kept)
     cr_sha256_hex_pieces(pieces, cr_array_len(pieces), kept->content);
 }
 
-/* They are read into room for the most that a report may have, which is 70 KB; and there are thousands. */
+/* A report is read into room for the most entries that it may have, which is 70 KB, and there are thousands of reports.
+ */
 #define SHRINK(report, list)                                                                                           \
     if ((report)->list)                                                                                                \
     (report)->list =                                                                                                   \

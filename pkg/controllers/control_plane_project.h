@@ -1,5 +1,5 @@
-/* What is kept in memory of the objects of the control plane, which are many: of a report what it says, decoded once;
- * of everything else a name and digests. Keys and tokens are wiped. Projections of informers (runtime/informer.h): loop
+/* What is kept in memory of the objects of the control plane, which are many: the decoded content of a report, and a
+ * name and digests of everything else. Keys and tokens are wiped. Projections of informers (runtime/informer.h): loop
  * thread. */
 #ifndef CR_CONTROLLERS_CONTROL_PLANE_PROJECT_H
 #define CR_CONTROLLERS_CONTROL_PLANE_PROJECT_H
@@ -33,8 +33,8 @@ struct cr_kept_trust {
 bool cr_control_plane_project_report(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
 bool cr_control_plane_project_root_ca(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
 bool cr_control_plane_project_token_secret(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
-/* Of a Node its identity, and whether it is labelled as one of the control plane, of a Namespace whether it is on its
- * way out: then they have an extra. */
+/* Keep the identity. A Node that is labelled as one of the control plane, and a Namespace that is being deleted, have
+ * an extra. */
 bool cr_control_plane_project_node(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
 bool cr_control_plane_project_namespace(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
 

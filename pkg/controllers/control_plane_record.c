@@ -54,8 +54,8 @@ static void say(const struct cr_control_plane_status_writer *writer, const struc
            {"reason", said->reason});
 }
 
-static void tell(const struct cr_control_plane_status_writer *writer, const struct cr_control_plane_record *record,
-                 const struct cr_control_plane_status *after)
+static void say_changes(const struct cr_control_plane_status_writer *writer,
+                        const struct cr_control_plane_record *record, const struct cr_control_plane_status *after)
 {
     CR_CLEANUP(cr_control_plane_events) struct cr_control_plane_events events;
     cr_control_plane_events_of(&record->status, after, &events);
@@ -95,7 +95,7 @@ bool cr_control_plane_record_write(const struct cr_control_plane_status_writer *
     if (!written)
         return cr_error_wrap(err, "status of " CR_CONTROL_PLANE_KIND " %s", record->name);
     cr_own_writes_add(writer->own_writes, writer->key, CR_CONTROL_PLANE_KIND, written, cr_clock_monotonic_ms());
-    tell(writer, record, after);
+    say_changes(writer, record, after);
     cr_control_plane_record_dispose(record);
     cr_control_plane_record_read(written, record);
     return true;
@@ -110,7 +110,7 @@ static void forget_authority(struct cr_control_plane_authority *authority)
     cr_strset(&authority->removable, "");
 }
 
-/* Somebody may act on it, and it may not be so any more. */
+/* A person may act on it, and it may not be true any more. */
 static void forget_what_is_safe(struct cr_control_plane_status *status)
 {
     forget_authority(&status->cluster);

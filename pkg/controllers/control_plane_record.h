@@ -1,5 +1,5 @@
-/* A ControlPlanePolicy as it was read, and its status written: only what differs, under the resourceVersion that was
- * read. What is said of it (Events, log, metrics) follows what was written. */
+/* A ControlPlanePolicy as it was read. Writing its status writes only what differs, under the resourceVersion that was
+ * read. Events, log and metrics follow what was written. */
 #ifndef CR_CONTROLLERS_CONTROL_PLANE_RECORD_H
 #define CR_CONTROLLERS_CONTROL_PLANE_RECORD_H
 
@@ -14,7 +14,7 @@
 #include "kube/event.h"
 #include "runtime/own_writes.h"
 
-/* Identity as read, also of one whose spec cannot be. */
+/* The identity as read, even when the spec cannot be read. */
 struct cr_control_plane_record {
     char *name, *uid, *resource_version;
     int64_t generation, created_ms;
@@ -35,16 +35,16 @@ struct cr_control_plane_status_writer {
     const char *key; /* of the work queue */
 };
 
-/* record->status is after's, once it is written. *wrote: it was not so already. */
+/* Once it is written, record->status is a copy of after. *wrote: the status differed. */
 bool cr_control_plane_record_write(const struct cr_control_plane_status_writer *writer,
                                    struct cr_control_plane_record *record, const struct cr_control_plane_status *after,
                                    bool *wrote, struct cr_error *err) CR_MUST_USE;
 
-/* The statuses that no plan makes. Each is the recorded one (owned copy, to be disposed of) with what is to be said;
- * nothing that somebody may wait for is in it, since nothing is known. now_ms: wall. */
+/* The statuses that no plan makes. Each is the recorded one (owned copy, to be disposed of) with what is to be said; it
+ * has nothing that a person or program may wait for, since nothing is known. now_ms: wall. */
 void cr_control_plane_status_problem(const struct cr_control_plane_record *record, const char *reason,
                                      const char *message, int64_t now_ms, struct cr_control_plane_status *out);
-/* To a status, when what is planned may not be written: Blocked, whatever else it says of that. */
+/* Sets Blocked in a status when the plan may not be written, whatever else the status says about it. */
 void cr_control_plane_status_refused(const struct cr_control_plane_record *record, const char *message, int64_t now_ms,
                                      struct cr_control_plane_status *status);
 /* older: the name of the policy that counts. */

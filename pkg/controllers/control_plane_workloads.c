@@ -16,7 +16,7 @@ enum { LONG_AGO_MS = 1 };
 
 struct cr_control_plane_workloads {
     struct cr_client *client;
-    char *uid; /* of the policy that they are of; NULL: nothing was looked at */
+    char *uid; /* of the policy that they belong to; NULL: nothing was looked at yet */
     int64_t generation;
     int64_t looked_ms;
     bool stale; /* one was written to */
@@ -52,7 +52,7 @@ void cr_control_plane_workloads_free(struct cr_control_plane_workloads *workload
 
 /* --- reading --- */
 
-/* The oldest of those that run. Of a list the items; 0: there are none. */
+/* The start of the oldest running pod of the list; 0: none runs. */
 static int64_t oldest_start(const struct cr_json *pods)
 {
     int64_t oldest = 0;
@@ -81,7 +81,7 @@ struct cr_control_plane_workload_view cr_control_plane_workload_read(const char 
     };
 }
 
-/* Owned; NULL: it has none that can be asked by. */
+/* Owned; NULL: it has no selector that can be used in a request. */
 static char *selector_of(const struct cr_json *workload)
 {
     struct cr_node spec = {.json = cr_json_get(workload, "spec")};

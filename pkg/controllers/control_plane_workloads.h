@@ -1,5 +1,5 @@
-/* The workloads of a ControlPlanePolicy: asked for by name, seldom, since they are in any namespace and nobody waits
- * for them but a person; and restarted. */
+/* The workloads of a ControlPlanePolicy: they are requested by name and seldom, since they are in any namespace and
+ * only a person waits for them; and they are restarted. */
 #ifndef CR_CONTROLLERS_CONTROL_PLANE_WORKLOADS_H
 #define CR_CONTROLLERS_CONTROL_PLANE_WORKLOADS_H
 
@@ -11,7 +11,8 @@
 #include "kube/client.h"
 #include "rotation/control_plane.h"
 
-/* Of the pod template: for which root CA, and which signing key of service accounts, it was last restarted. */
+/* Annotations of the pod template: for which root CA, and which signing key of service accounts, the workload was last
+ * restarted. */
 #define CR_CONTROL_PLANE_ROOT_CA_ANNOTATION   "certroll.dev/root-ca"
 #define CR_CONTROL_PLANE_TOKEN_KEY_ANNOTATION "certroll.dev/service-account-key"
 
@@ -41,8 +42,8 @@ bool cr_control_plane_workloads_restart(struct cr_control_plane_workloads *workl
                                         const struct cr_control_plane_policy *policy, size_t index, const char *root_ca,
                                         const char *token_key, struct cr_error *err) CR_MUST_USE;
 
-/* What is read off a workload, and its pods (a list, or NULL when it has no selector that can be asked by: their start
- * is long ago, then). Pure; texts are borrowed from workload. */
+/* Reads the view from a workload and its pods (a list, or NULL when the workload has no selector that can be used in a
+ * request; then their start is taken to be long ago). Pure; texts are borrowed from workload. */
 struct cr_control_plane_workload_view cr_control_plane_workload_read(const char *kind, const struct cr_json *workload,
                                                                      const struct cr_json *pods);
 

@@ -25,7 +25,7 @@ void cr_control_plane_gathered_dispose(struct cr_control_plane_gathered *gathere
 
 /* --- what the watches have --- */
 
-/* The report of a node that is gone is nobody's. */
+/* The report of a node that is gone belongs to no node. */
 static void gather_nodes(struct cr_control_plane_gathered *out)
 {
     out->nodes = cr_calloc(out->node_list.len + 1, sizeof *out->nodes);

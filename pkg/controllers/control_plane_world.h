@@ -1,4 +1,5 @@
-/* What the watches have and what is asked for, as the value that the plan is made of (rotation/control_plane.h). */
+/* Gathers what the watches have and what is requested into the value that the plan is made of
+ * (rotation/control_plane.h). */
 #ifndef CR_CONTROLLERS_CONTROL_PLANE_WORLD_H
 #define CR_CONTROLLERS_CONTROL_PLANE_WORLD_H
 
@@ -19,14 +20,14 @@ void cr_control_plane_gathered_dispose(struct cr_control_plane_gathered *gathere
 CR_DEFINE_DISPOSE(cr_control_plane_gathered, struct cr_control_plane_gathered, cr_control_plane_gathered_dispose)
 
 /* policy and status are borrowed, and must outlive out, which need not be initialised. now_ms: wall. The Leases of the
- * leaders change every two seconds, so they are asked for, by client, and only when somebody of the control plane waits
- * for a restart. Blocks. Errors: a Lease cannot be read (one that is not there is no error); out is to be disposed of
- * in any case. */
+ * leaders change every two seconds, so they are asked for, by client, and only when a component of the control plane
+ * waits for a restart. Blocks. Errors: a Lease cannot be read (one that is not there is no error); out is to be
+ * disposed of in any case. */
 bool cr_control_plane_gather(struct cr_control_plane_cache *cache, struct cr_client *client,
                              const struct cr_control_plane_policy *policy, const struct cr_control_plane_status *status,
                              int64_t now_ms, struct cr_control_plane_gathered *out, struct cr_error *err) CR_MUST_USE;
 
-/* The node of whoever holds an election of Kubernetes' own components: they call themselves "<host name>_<uuid>"
+/* The node of the holder of an election among Kubernetes' own components, whose identity is "<host name>_<uuid>"
  * (cmd/kube-controller-manager/app/controllermanager.go). Borrowed from nodes; NULL: it is none of them. */
 const char *cr_control_plane_leader(const char *holder, const struct cr_packed_list *nodes);
 

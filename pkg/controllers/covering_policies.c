@@ -24,7 +24,7 @@ static void add(struct cr_cache *cache, const char *ns, const char *key, struct 
     out->len++;
 }
 
-/* Labels are those that the cache has seen: what selects the Secret has brought it there. */
+/* Labels are those in the cache: a policy that selects the Secret has brought it there. */
 void cr_covering_policies_gather(struct cr_cache *cache, const char *ns, const char *secret,
                                  struct cr_covering_policies *out)
 {
@@ -86,7 +86,7 @@ static char *refusal_of(const struct question *question, const struct cr_policy 
                : NULL;
 }
 
-/* Of the policy in force, with the consumers that it has found. */
+/* Checks the effective policy, with the consumers that it has found. */
 static char *refused_by(const struct question *question, const struct cr_covering_policy *covering)
 {
     CR_CLEANUP(cr_scope) struct cr_scope scope = {0};

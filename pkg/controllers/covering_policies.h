@@ -1,5 +1,5 @@
-/* The policies that can tell whether what a trust domain published in a Secret has arrived, and what their consumers
- * take: gathered from caches. Private to domain_world.c. */
+/* The policies that show whether what a trust domain published in a Secret has arrived, and what their consumers
+ * accept. Gathered from caches. Private to domain_world.c. */
 #ifndef CR_CONTROLLERS_COVERING_POLICIES_H
 #define CR_CONTROLLERS_COVERING_POLICIES_H
 
@@ -8,7 +8,7 @@
 #include "rotation/domain_evidence.h"
 
 struct cr_covering_policies {
-    struct cr_covering_policy *items; /* borrow from the rest */
+    struct cr_covering_policy *items; /* they borrow from the other fields */
     struct cr_policy_status *statuses;
     struct cr_snapshots snapshots;
     size_t len;

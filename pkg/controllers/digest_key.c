@@ -90,7 +90,8 @@ static struct cr_json *new_secret(struct cr_error *err)
     return secret;
 }
 
-/* Whoever comes second reads what the first has made; what was asked for and not answered is found by the next try. */
+/* The replica that comes second reads what the first has made; a key that was requested without an answer is found by
+ * the next attempt. */
 static bool make_secret(struct cr_digest_key *key, struct cr_error *err)
 {
     struct cr_json *secret = new_secret(err);

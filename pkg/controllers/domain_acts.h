@@ -1,5 +1,5 @@
-/* What the plan of a trust domain asks for, done: objects, CAs, status, canaries. Each write carries a precondition, so
- * that it can be the last before a crash, and repeated. Called in workers; each call blocks for its requests. */
+/* Executes the plan of a trust domain: objects, CAs, status, canaries. Each write carries a precondition, so that it
+ * can be the last before a crash, and repeated. Called in workers; each call blocks for its requests. */
 #ifndef CR_CONTROLLERS_DOMAIN_ACTS_H
 #define CR_CONTROLLERS_DOMAIN_ACTS_H
 
@@ -7,8 +7,8 @@
 #include "controllers/domain_world.h"
 #include "runtime/own_writes.h"
 
-/* After so long a domain lets others have its worker. A key of RSA with 4,096 bits takes a second or two, and of 64
- * leaves each may have one. */
+/* After this time a domain leaves its worker to others. An RSA key of 4,096 bits takes a second or two, and each of 64
+ * leaves may have one. */
 enum { CR_DOMAIN_WORK_MS = 2000 };
 
 struct cr_domain_actor {
@@ -18,11 +18,11 @@ struct cr_domain_actor {
     struct cr_canaries *canaries;     /* NULL: none are made */
 };
 
-/* Does the first that is to be done of: a CA made, objects written, the next CA promoted, staging deleted. What each
- * write came to is noted in gathered->status. *did: something was done, so the plan is to be made anew. Of several
- * objects those are tried that can be begun within CR_DOMAIN_WORK_MS, and until one succeeds; the plan has the others
- * again. The first error that must be retried is returned. What the API server refuses for good is remembered, and is
- * no error. */
+/* Does the first of these that the plan asks for: make a CA, write objects, promote the next CA, delete staging. The
+ * result of each write is noted in gathered->status. *did: something was done, so the plan must be made again. With
+ * several objects, it tries those that can be begun within CR_DOMAIN_WORK_MS, and stops at the first that succeeds; the
+ * next plan has the others again. The first error that must be retried is returned. What the API server refuses for
+ * good is remembered, and is no error. */
 bool cr_domain_act(const struct cr_domain_actor *actor, struct cr_domain_gathered *gathered,
                    const struct cr_domain_plan *plan, bool *did, struct cr_error *err) CR_MUST_USE;
 
@@ -33,7 +33,7 @@ bool cr_domain_act_status(const struct cr_domain_actor *actor, const struct cr_d
                           const struct cr_domain_status *after, struct cr_json **written,
                           struct cr_error *err) CR_MUST_USE;
 
-/* Sees to it that of each CA whose key is held there is a canary. When to look again, in ms. */
+/* Makes a canary for each CA whose key is held and that has none. Returns in how many ms to call it again. */
 int64_t cr_domain_act_canaries(const struct cr_domain_actor *actor, const struct cr_domain_gathered *gathered);
 
 /* "ns/name" or "/name", owned. */

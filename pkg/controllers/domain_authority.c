@@ -25,7 +25,7 @@ static void break_ca(struct cr_held_ca *ca, char *problem)
     cr_authority_free(cr_steal(&ca->authority));
 }
 
-/* One that cannot sign any more is still at hand: what it signed is in use. */
+/* A CA that cannot sign any more still counts as at hand, because what it signed is in use. */
 static void hold(struct cr_domain_objects *objects, const struct cr_stored_leaf *stored, const char *label,
                  struct cr_held_ca *out)
 {
@@ -57,7 +57,7 @@ static void read_current(struct cr_domain_objects *objects)
     hold(objects, &stored, label, current);
 }
 
-/* The CA Secret is somebody else's: it is used, but not replaced. Owned. */
+/* The CA Secret belongs to another program: it is used, but not replaced. Owned. */
 static char *refuse_renewal(const struct cr_domain_objects *objects)
 {
     if (!objects->ca_secret || cr_domain_owns(objects, objects->ca_secret))
@@ -139,7 +139,7 @@ const struct cr_held_ca *cr_domain_authority_of(const struct cr_domain_objects *
 
 /* --- made --- */
 
-/* A CA that shall sign its successor needs room for it below (docs/pki.md, "Cross-signing"). */
+/* A CA that must sign its successor needs a path length that allows a CA below it (docs/pki.md, "Cross-signing"). */
 static bool make_ca(const struct cr_domain_issue_ca *spec, int64_t now_ms, struct cr_stored_leaf *out,
                     struct cr_error *err)
 {
@@ -206,7 +206,8 @@ static bool has_next(const struct cr_domain_objects *objects)
     return stored.certificate.found && stored.key.found;
 }
 
-/* One that is there already is kept, but one that is broken, distrusted, or the CA Secret's by now, is replaced. */
+/* A next CA that is there already is kept, unless it is broken, distrusted, or in the CA Secret by now; then it is
+ * replaced. */
 bool cr_domain_objects_stage_next_ca(struct cr_domain_objects *objects, const char *token, int64_t now_ms,
                                      struct cr_error *err)
 {

@@ -107,8 +107,8 @@ struct cr_entry *cr_domain_ca_bundle_read(const struct cr_domain_target *target,
 
 /* A merge patch replaces a list as a whole (RFC 7386): it is the one that was read, with nothing but the caBundle
  * changed, and the resourceVersion is a precondition. Server-side apply could name the webhook alone; but a field that
- * is applied keeps its webhook alive, cut down to that field and so invalid, when whoever applied the rest leaves the
- * webhook out. */
+ * is applied keeps its webhook alive, cut down to that field and so invalid, when the manager that applied the other
+ * fields leaves the webhook out. */
 static struct cr_json *webhooks_with(const struct cr_domain_target *target, const struct cr_json *object,
                                      const char *base64)
 {

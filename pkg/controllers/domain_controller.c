@@ -17,20 +17,21 @@
 enum {
     DEFAULT_WORKERS = 2,
     /* Record, make a CA, publish, promote, look at what was done: more rounds than that are a circle, as when a webhook
-     * undoes each write. It is gone round ever more seldom. */
+     * undoes each write. The pause between rounds of a circle grows. */
     ROUNDS_MAX = 8,
     CIRCLE_DOUBLINGS_MAX = 7,
-    LONG_TURNS_MAX = 64, /* so many leaves may each take a context; more of them without a rest are a circle as well */
-    /* Policies write their status many times while they roll, and each tells the domain, which reads all that it has by
-     * requests: so a domain is looked at again after this at the earliest, and after more where there is more to read.
-     */
+    LONG_PASSES_MAX =
+        64, /* so many leaves may each take a pass; more passes without an idle one are a circle as well */
+    /* Policies write their status many times while they roll, and each write notifies the domain, which reads all that
+     * it has by requests. So a domain is reconciled again after this at the earliest, and later where there is more to
+     * read. */
     PACE_MS = 200,
     PACE_PER_OBJECT_MS = 10,
     STATUS_PAUSE_MS = 1000,
     LAG_PAUSE_MS = 1000, /* beside the event that the cache is waited for */
     NAMESPACES_PAUSE_MS = 500,
     PERSON_PAUSE_MS = 60 * 1000,
-    /* Nobody tells of what no watch sees: ConfigMaps, webhooks, APIServices, CRDs. */
+    /* No event comes for what is not watched: ConfigMaps, webhooks, APIServices, CRDs. */
     RESYNC_MS = 60 * 1000,
 };
 
@@ -115,7 +116,8 @@ static bool write_status(struct reconcile_context *context, const struct cr_doma
     return true;
 }
 
-/* At most one write of the status a second, but for what must be on record: what was handled, and what was written. */
+/* Writes the status at most once a second, except for what must be on record: what was handled, and what was written.
+ */
 static int64_t status_pause_ms(const struct reconcile_context *context)
 {
     cr_autofree char *key = note_key(context, "status");
@@ -141,7 +143,7 @@ static void say(const struct reconcile_context *context, bool warning, const cha
     cr_log(warning ? CR_LOG_WARN : CR_LOG_INFO, message, {"domain", title}, {"reason", reason});
 }
 
-/* Events follow from the difference that is written, so they are not said before. */
+/* Events follow from the difference that is written, so they are not emitted before. */
 static bool report(struct reconcile_context *context, const struct cr_domain_plan *plan, struct cr_error *err)
 {
     int64_t pause = plan->record_first || context->acted ? 0 : status_pause_ms(context);
@@ -160,7 +162,7 @@ static bool report(struct reconcile_context *context, const struct cr_domain_pla
 
 /* --- the rounds --- */
 
-/* Acts by nothing, for something that is needed cannot be read, or may not be written. */
+/* Does nothing but report, since something that is needed cannot be read, or may not be written. */
 static bool report_problem(struct reconcile_context *context, const struct cr_error *problem, struct cr_error *err)
 {
     const struct cr_domain_world world = {.domain = context->domain,
@@ -204,7 +206,7 @@ static bool round_of(struct reconcile_context *context, struct cr_domain_gathere
     return acted;
 }
 
-/* What cannot be read for now, for a while or until a person helps. */
+/* Reports what cannot be read, for a while or until a person helps. */
 static bool report_unread(struct reconcile_context *context, const struct cr_error *failed, struct cr_error *err)
 {
     if (failed->kind == CR_ERR_FORBIDDEN || failed->kind == CR_ERR_INVALID)
@@ -213,7 +215,7 @@ static bool report_unread(struct reconcile_context *context, const struct cr_err
     return false;
 }
 
-/* Their first full state is still to come, and tells all domains of the cluster kind. */
+/* Their first full state is still to come; it notifies all domains of the cluster kind. */
 static bool waits_for_namespaces(const struct reconcile_context *context)
 {
     struct cr_error err = {0};
@@ -223,7 +225,7 @@ static bool waits_for_namespaces(const struct reconcile_context *context)
 
 /* --- circles --- */
 
-/* The pause between two reconciles that each came to no rest. */
+/* The pause between two reconciles when neither of them became idle. */
 static int64_t circle_pause_ms(int count)
 {
     int doublings = count < CIRCLE_DOUBLINGS_MAX ? count : CIRCLE_DOUBLINGS_MAX;
@@ -250,7 +252,8 @@ static void forget_circle(const struct reconcile_context *context)
     cr_memory_drop_note(context->controller->memory, long_key);
 }
 
-/* Not at rest yet, and long enough at it: what was done is put on record, and the rest comes after others. */
+/* The domain is not idle yet, and has had the worker for long enough: records what was done, and leaves the remaining
+ * work until after other domains. */
 static bool let_others(struct reconcile_context *context, const struct cr_domain_gathered *gathered,
                        struct cr_error *err)
 {
@@ -259,7 +262,7 @@ static bool let_others(struct reconcile_context *context, const struct cr_domain
     cr_autofree char *key = note_key(context, "long");
     cr_memory_note_time(context->controller->memory, key, cr_clock_monotonic_ms());
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(context->controller->memory, key);
-    requeue(context, note.count > LONG_TURNS_MAX ? circle_pause_ms(note.count - LONG_TURNS_MAX) : PACE_MS);
+    requeue(context, note.count > LONG_PASSES_MAX ? circle_pause_ms(note.count - LONG_PASSES_MAX) : PACE_MS);
     return report(context, &plan, err);
 }
 

@@ -17,8 +17,8 @@ struct cr_entry {
 void cr_entry_dispose(struct cr_entry *entry);
 CR_DEFINE_DISPOSE(cr_entry, struct cr_entry, cr_entry_dispose)
 
-/* Of a Secret's data, or of a ConfigMap's data or binaryData (by its kind). What is no base64 is an empty entry. out
- * need not be initialised. */
+/* Reads from a Secret's data, or from a ConfigMap's data or binaryData (by its kind). What is no base64 is an empty
+ * entry. out need not be initialised. */
 void cr_entry_read(const struct cr_json *object, bool is_secret, const char *key, struct cr_entry *out);
 /* Base64, as caBundles are. NULL: not found. */
 void cr_entry_decode(const char *base64, struct cr_entry *out);

@@ -11,7 +11,7 @@ enum {
     ROLLOUT_MS = 10 * 60 * 1000,
 };
 
-/* What it does by itself is known from the last change. */
+/* What a consumer does by itself is known from the last change. */
 static bool may_restart(const struct cr_consumer_status *consumer)
 {
     return consumer->state != CR_CONSUMER_ABSENT && consumer->kind && !cr_policy_kind_by_api(consumer->kind) &&
@@ -35,7 +35,7 @@ static int count_consumers(const struct cr_covering_policy *covering, struct cr_
     return found;
 }
 
-/* Policies restart side by side, the consumers of one as many at a time as it says. */
+/* Policies restart in parallel; each restarts as many of its consumers at a time as it says. */
 static int64_t rollouts_ms(const struct cr_covering_policy *covering, int consumers)
 {
     int at_a_time = covering->policy->restart.max_concurrent > 0 ? covering->policy->restart.max_concurrent : 1;

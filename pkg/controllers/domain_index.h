@@ -1,5 +1,5 @@
-/* Which trust domains something that happened concerns, and which Secrets they want: by what each domain's last
- * reconcile read and would write, so that what a selector brings is in it, too. Thread-safe. */
+/* Which trust domains an event concerns, and which Secrets they want: determined by what each domain's last reconcile
+ * read and would write, so that what a selector adds is included. Thread-safe. */
 #ifndef CR_CONTROLLERS_DOMAIN_INDEX_H
 #define CR_CONTROLLERS_DOMAIN_INDEX_H
 

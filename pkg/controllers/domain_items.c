@@ -21,7 +21,7 @@ struct listing {
     const struct cr_domain_reader *reader;
 };
 
-/* What was listed first counts: a selector may bring a namespace that another target names. */
+/* The first listed item counts: a selector may add a namespace that another target names. */
 static bool is_listed(const struct cr_domain_objects *objects, const struct cr_resource *resource, const char *ns,
                       const char *name)
 {
@@ -39,7 +39,7 @@ static bool is_own(const struct cr_domain_objects *objects, const struct cr_doma
 }
 
 /* What the domain reads or keeps there, in words; NULL: nothing. It carries the domain's annotation, so that alone
- * would let a leaf be written over the CA's key. What the spec alone can tell is told by cr_domain_decode; it knows
+ * would let a leaf be written over the CA's key. What the spec alone shows is reported by cr_domain_decode; it knows
  * neither what selectors match nor the operator's namespace. Owned. */
 static char *use_of(const struct cr_domain_objects *objects, const struct cr_domain_item *item)
 {
@@ -102,7 +102,7 @@ static bool add(const struct listing *list, const struct cr_resource *resource, 
     return true;
 }
 
-/* Where the target was published before, and a CA that is distrusted may be in use still. */
+/* The target was published there before, and a distrusted CA may still be in use there. */
 static void add_recorded(const struct cr_domain_objects *objects, const struct cr_domain_target *target,
                          struct cr_strvec *names)
 {
@@ -115,7 +115,7 @@ static void add_recorded(const struct cr_domain_objects *objects, const struct c
     }
 }
 
-/* Namespaces that match and have consented. From the others nothing was asked for: they are only named. */
+/* Namespaces that match and have consented. The others have asked for nothing: they are only listed by name. */
 static bool add_selected(const struct listing *list, size_t spec, struct cr_error *err)
 {
     struct cr_domain_objects *objects = list->objects;

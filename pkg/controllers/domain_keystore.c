@@ -42,8 +42,8 @@ char *cr_domain_keystore_refuse(const struct cr_domain_objects *objects, const s
                    : NULL;
 }
 
-/* The seed of salts stays as long as the leaf does, in which time the files shall stay the same, and is known only to
- * who has the leaf's key: it is made of that, one way (docs/pki.md, "PKCS#12"). */
+/* The seed of salts stays the same as long as the leaf does, because the files must not change in that time. Only
+ * holders of the leaf's key know it: it is derived from the key, one way (docs/pki.md, "PKCS#12"). */
 static void make_seed(const struct cr_entry *key, char seed[CR_SHA256_HEX])
 {
     static const char use[] = "certroll keystore seed";

@@ -39,7 +39,7 @@ struct place {
     struct cr_domain_leaf_view *out;
 };
 
-/* The first problem is the one that is told. Takes words. */
+/* The first problem is the one that is reported. Takes words. */
 static void refuse(const struct place *place, enum cr_trust_reason reason, char *words)
 {
     if (place->out->problem) {
@@ -96,7 +96,7 @@ static bool verifies_now(const struct place *place)
     return false;
 }
 
-/* To be published it must verify against a CA that can be published with it. */
+/* A leaf may only be published if it verifies against a CA that can be published with it. */
 static void demand_ca(const struct place *place, const struct cr_pem_input *chain)
 {
     if (place->out->problem || verifies_now(place))
@@ -129,7 +129,7 @@ static void view_leaf(const struct place *place, const struct cr_stored_leaf *le
 
 /* --- where leaves are --- */
 
-/* What cannot be used brings no CAs; one that has only expired, or is not valid yet, does. */
+/* A source that cannot be used brings no CAs; one that has only expired, or is not valid yet, does. */
 void cr_domain_source_read(struct cr_domain_objects *objects, struct cr_domain_item *item)
 {
     if (!item->source)
@@ -144,7 +144,8 @@ void cr_domain_source_read(struct cr_domain_objects *objects, struct cr_domain_i
         item->has_source = false;
 }
 
-/* The CAs that a source shall be trusted by: what its ca.crt has, else what its leaf verifies against. */
+/* The CAs to trust for a source: those in its ca.crt, and if its leaf verifies against none of them, those that it
+ * verifies against. */
 static void note_source_cas(struct cr_domain_objects *objects, const struct cr_domain_item *item,
                             const struct cr_stored_leaf *leaf)
 {
@@ -203,7 +204,7 @@ static void view_published(struct cr_domain_objects *objects, struct cr_domain_i
         view_leaf(&place, &leaf, false);
 }
 
-/* NULL also where the object's annotations speak of another leaf than it has. */
+/* NULL also where the object's annotations are about another leaf than the one it has. */
 static char *annotation_of_leaf(const struct cr_domain_item *item, const struct cr_domain_leaf_view *published,
                                 const char *name)
 {

@@ -1,4 +1,4 @@
-/* What is shown of trust domains (docs/metrics.md). Thread-safe; of one domain, one thread at a time. */
+/* The metrics of trust domains (docs/metrics.md). Thread-safe, but only one thread at a time for one domain. */
 #ifndef CR_CONTROLLERS_DOMAIN_METRICS_H
 #define CR_CONTROLLERS_DOMAIN_METRICS_H
 
@@ -16,7 +16,7 @@ CR_DEFINE_CLEANUP(cr_domain_metrics, struct cr_domain_metrics, cr_domain_metrics
 /* The domain as it is by now. */
 void cr_domain_metrics_show(struct cr_domain_metrics *m, const struct cr_domain *domain,
                             const struct cr_domain_status *status);
-/* Rotations that have come to their end with this write of the status. */
+/* Counts rotations that have ended with this write of the status. */
 void cr_domain_metrics_recorded(struct cr_domain_metrics *m, const struct cr_domain_status *before,
                                 const struct cr_domain_status *after);
 /* It is gone, and so are its series. ns "": of the cluster kind. */

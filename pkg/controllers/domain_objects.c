@@ -37,7 +37,7 @@ void cr_domain_name_component(const struct cr_resource *resource, bool writes, s
     cr_error_set(err, CR_ERR_FORBIDDEN, "%s", text);
 }
 
-/* Secrets of a domain that was made anew under its name are not taken for those of the one before. */
+/* Secrets of a domain that was deleted and created again are not taken for those of the earlier domain of that name. */
 static char *staging_name(const struct cr_domain *domain)
 {
     char digest[CR_SHA256_HEX];

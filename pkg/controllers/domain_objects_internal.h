@@ -46,7 +46,7 @@ struct cr_domain_item {
 
 /* A CA whose key the domain has. */
 struct cr_held_ca {
-    struct cr_authority *authority; /* NULL: absent or broken */
+    struct cr_authority *authority; /* NULL: missing or broken */
     char anchor[CR_SHA256_HEX];     /* what is trusted for it; "" without one */
     enum cr_domain_ca_state state;
     char *problem;
@@ -61,8 +61,8 @@ struct cr_domain_finding {
     const char *client; /* static; NULL */
 };
 
-/* Different texts that one object has in its places (webhooks of a configuration), which are all asked about; with more
- * nobody can say who would be cut off. */
+/* Different texts that one object has in its places (webhooks of a configuration), which are all checked; with more, it
+ * cannot be determined who would be cut off. */
 enum { CR_DOMAIN_PLACES_MAX = 8 };
 
 /* What is known of replacing one bundle by another. */
@@ -116,12 +116,12 @@ static inline const struct cr_domain_leaf *cr_domain_item_leaf(const struct cr_d
 bool cr_domain_item_is_secret(const struct cr_domain_item *item);
 bool cr_domain_item_is_ca_bundle(const struct cr_domain_objects *objects, const struct cr_domain_item *item);
 
-/* domain_items.c: lists them; a place that is closed is told in the item. Errors: Invalid, too many. */
+/* domain_items.c: lists them; a place that may not be written to is noted in the item. Errors: Invalid, too many. */
 bool cr_domain_items_list(struct cr_domain_objects *objects, const struct cr_domain_reader *reader,
                           struct cr_error *err) CR_MUST_USE;
 /* domain_read.c: all GETs. */
 bool cr_domain_items_read(struct cr_domain_objects *objects, struct cr_error *err) CR_MUST_USE;
-/* An object that may be absent: *out NULL then. Errors name it. */
+/* An object that need not exist: then *out is NULL. Errors name it. */
 bool cr_domain_get(const struct cr_domain_objects *objects, const struct cr_resource *resource, const char *ns,
                    const char *name, struct cr_json **out, struct cr_error *err) CR_MUST_USE;
 
@@ -133,11 +133,11 @@ bool cr_domain_owns(const struct cr_domain_objects *objects, const struct cr_jso
 /* Fills refused and refused_text of the view. */
 void cr_domain_consent_judge(const struct cr_domain_objects *objects, struct cr_domain_item *item);
 
-/* domain_order.c: the bundle of this write, in an order in which it cuts off nobody who verifies a leaf of the domain
- * with what the object has now, in any of its places. Where there is none: with what is published and at hand that
- * keeps everybody; where nothing does, what is published, unchanged. Where nobody can say: all that is published, and
- * what is new behind it. *finding: why it is not what the plan wanted; CR_BUNDLE_PROVED: it is. Errors: Invalid, it has
- * no CA. */
+/* domain_order.c: the bundle of this write, in an order that cuts off no peer that verifies a leaf of the domain with
+ * what the object has now, in any of its places. Where no order does: the bundle plus those CAs that are published and
+ * at hand, if that keeps every peer; if it does not, what is published, unchanged. Where it cannot be determined: all
+ * that is published, followed by what is new. *finding: why it is not what the plan wanted; CR_BUNDLE_PROVED: it is.
+ * Errors: Invalid, it has no CA. */
 bool cr_domain_bundle_write(struct cr_domain_objects *objects, const struct cr_domain_item *item,
                             const struct cr_domain_write *write, struct cr_buf *out, struct cr_domain_finding *finding,
                             struct cr_error *err) CR_MUST_USE;
@@ -145,7 +145,7 @@ bool cr_domain_bundle_write(struct cr_domain_objects *objects, const struct cr_d
 void cr_domain_proofs_forget(struct cr_domain_objects *objects);
 
 /* domain_target.c: whether the object has the bundle, and its text. Texts of several places (webhooks) are compared by
- * the caller: each is one element, absent ones too. Owned array of len. */
+ * the caller: each is one element, missing ones too. Owned array of len. */
 struct cr_entry *cr_domain_bundles_read(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
                                         size_t *len);
 void cr_domain_bundles_free(struct cr_entry *entries, size_t len);
@@ -173,7 +173,7 @@ struct cr_json *cr_domain_ca_bundle_patch(const struct cr_domain_target *target,
 void cr_domain_authority_read(struct cr_domain_objects *objects);
 /* After the set is sorted. */
 void cr_domain_authority_view(struct cr_domain_objects *objects, struct cr_domain_authority_view *out);
-/* Whose key is held of the set's CA: the next or the current one. NULL: neither. */
+/* The held CA (the next or the current one) that is this CA of the set. NULL: neither is. */
 const struct cr_held_ca *cr_domain_authority_of(const struct cr_domain_objects *objects, size_t ca);
 void cr_held_ca_dispose(struct cr_held_ca *ca);
 

@@ -1,4 +1,5 @@
-/* In which order a bundle is published, so that whoever verified leaves of the domain with what is there still does. */
+/* In which order a bundle is published, so that peers that verified leaves of the domain with the old bundle still do.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ static void put(struct order *order, size_t ca)
     order->cas[order->len++] = ca;
 }
 
-/* What the object has in all of its places: of a webhook's configuration each webhook can have another text. */
+/* What the object has in all of its places: each webhook of a configuration can have another text. */
 struct places {
     const struct cr_entry *entries;
     size_t entries_len;
@@ -39,8 +40,8 @@ struct places {
     bool more;
 };
 
-/* The whole set: [next, current…, previous], each the newest first, as the set is; behind what is published, in the
- * order of the first place, then of the others, if that is given. Owned. */
+/* The whole set: [next, current…, previous], each the newest first, in the order of the set. If published is given,
+ * what it has comes first, in the order of the first place, then of the others. Owned. */
 static size_t *list_in_order(const struct cr_domain_objects *objects, const struct places *published)
 {
     size_t len = cr_ca_set_len(objects->set);
@@ -68,7 +69,7 @@ static size_t count(const struct cr_domain_objects *objects, const bool *chosen)
     return len;
 }
 
-/* Those that are chosen; behind what is published, if that is given. */
+/* Lists those that are chosen, after what is published, if that is given. */
 static bool write_chosen(const struct cr_domain_objects *objects, const bool *chosen, const struct places *published,
                          struct cr_buf *out, struct cr_error *err)
 {
@@ -82,7 +83,8 @@ static bool write_chosen(const struct cr_domain_objects *objects, const bool *ch
 
 /* --- who would be cut off --- */
 
-/* The write takes out a CA that spec.distrust lists: what is of it alone is lost, which the plan has weighed. */
+/* The write takes out a CA that spec.distrust lists: leaves that depend on it alone are lost, which the plan has taken
+ * into account. */
 static bool drops(const struct cr_domain_objects *objects, const bool *chosen, size_t ca)
 {
     return !chosen[ca] && cr_domain_distrusts(objects->domain, objects->cas[ca].fingerprint);
@@ -117,8 +119,8 @@ static bool is_known(const struct cr_domain_objects *objects, const struct cr_le
     return false;
 }
 
-/* The last that was stored. One that verifies against no CA at hand keeps nothing: whoever put it there would keep a CA
- * of his own beside it. */
+/* Lists the last leaf that was stored. A leaf that verifies against no CA at hand keeps no CA: the account that put it
+ * there would keep a CA of its own beside it. */
 static void list_leaf(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
                       const struct cr_leaf_memory *view, const bool *chosen, struct leaves *leaves)
 {
@@ -148,13 +150,13 @@ static void add_leaves(const struct cr_domain_objects *objects, const struct cr_
     list_leaf(objects, item, &item->previous, chosen, leaves);
 }
 
-/* What is not there yet is made by the domain, with the leaf of its source. */
+/* The domain creates a missing object with the leaf of its source. */
 static bool is_ours(const struct cr_domain_objects *objects, const struct cr_domain_item *item)
 {
     return !item->closed && (!item->object || cr_domain_owns(objects, item->object));
 }
 
-/* Of those that have consented alone: nobody else can keep a CA. */
+/* Takes leaves only of objects that have consented: no other object can keep a CA. */
 static void read_leaves(const struct cr_domain_objects *objects, const struct cr_domain_item *replaced,
                         const bool *chosen, struct leaves *leaves)
 {
@@ -172,7 +174,7 @@ struct question {
     const bool *spare; /* may stay beside it */
     bool grows;        /* in the order of what is published, with what is new behind it */
     const struct places *published;
-    const struct cr_domain_item *replaced; /* whose published leaf may lose its clients; NULL: none */
+    const struct cr_domain_item *replaced; /* its published leaf may lose its clients; NULL: none */
 };
 
 static void digest_of(const struct cr_domain_objects *objects, const struct question *q, char out[CR_SHA256_HEX])
@@ -223,8 +225,8 @@ void cr_domain_proofs_forget(struct cr_domain_objects *objects)
     memset(objects->proofs, 0, sizeof objects->proofs);
 }
 
-/* Most objects have the same bundle, and get the same: what was found of it is remembered until something is written.
- * Borrowed until the next is asked for. */
+/* Most objects have the same bundle and get the same one, so a result is remembered until something is written.
+ * Borrowed until the next call. */
 static const struct cr_domain_proof *find_order(struct cr_domain_objects *objects, const struct question *q,
                                                 struct cr_error *err)
 {
@@ -244,8 +246,8 @@ static const struct cr_domain_proof *find_order(struct cr_domain_objects *object
     return known;
 }
 
-/* What the object has, in any place, of what is at hand, and that has neither expired nor shall go at any price. Owned.
- */
+/* The CAs at hand that the object has, in any place, and that have neither expired nor must be removed at any price.
+ * Owned. */
 static bool *list_held(const struct cr_domain_objects *objects, const bool *chosen, const struct places *published)
 {
     size_t len = cr_ca_set_len(objects->set);
@@ -260,15 +262,15 @@ static bool *list_held(const struct cr_domain_objects *objects, const bool *chos
     return has;
 }
 
-/* Nothing helps: what is published stays. */
+/* No order helps: what is published stays. */
 static bool leave(const struct question *q, struct cr_buf *out, struct cr_error *err)
 {
     return cr_buf_append(out, q->published->texts[0].data, q->published->texts[0].len) ||
            cr_error_set(err, CR_ERR_INVALID, "the bundle is too large");
 }
 
-/* To try all bundles is too costly: then as little moves as can. All that is published and what is new behind it is
- * one bundle, about which the clients are asked. Where even a leaf is too costly to be asked about, it is taken. */
+/* Trying all bundles is too costly, so as little as possible moves: all that is published, followed by what is new, is
+ * one bundle, and the clients are checked with it. Where even one leaf is too costly to check, this bundle is taken. */
 static bool keep_published(struct cr_domain_objects *objects, const struct question *q, const bool *held,
                            struct cr_buf *out, struct cr_domain_finding *finding, struct cr_error *err)
 {
@@ -299,9 +301,9 @@ static bool is_lost(const struct cr_domain_finding *finding)
     return finding->leaf[0] != '\0';
 }
 
-/* What is published and at hand may stay beside what the plan wants, which knows who trusts whom, and nothing of a
- * client that takes one CA for another. Where not even that helps, the leaf that is replaced in the same write may lose
- * its clients; no other may. *finding: of what was chosen alone. */
+/* CAs that are published and at hand may stay beside those that the plan wants: the plan knows who trusts whom, but not
+ * that a client may take one CA for another. Where not even that helps, the leaf that is replaced in the same write may
+ * lose its clients; no other may. *finding: of what was chosen alone. */
 static const struct cr_domain_proof *search(struct cr_domain_objects *objects, struct question *q,
                                             const struct cr_domain_item *replaced, const bool *held,
                                             struct cr_domain_finding *finding, struct cr_error *err)
@@ -359,7 +361,7 @@ static bool is_listed(const struct places *places, const struct cr_pem_input *te
     return false;
 }
 
-/* Places without a text have nobody who could verify with it. */
+/* A place without a text has no peer that could verify with it. */
 static struct places list_places(const struct cr_entry *entries, size_t len)
 {
     struct places places = {.entries = entries, .entries_len = len};

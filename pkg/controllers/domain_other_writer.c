@@ -1,12 +1,12 @@
-/* Another program that writes what the domain publishes: by its name, as the API server knows it. That is looked for
- * only when something else is there than what is on record, since it takes a request of its own. */
+/* Finds another program that writes what the domain publishes, by the name that the API server has for it. It is looked
+ * for only when the object differs from what is on record, since that takes a request of its own. */
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "controllers/domain_objects_internal.h"
 #include "kube/managed_fields.h"
 #include "kube/object.h"
 
-/* The names that managedFields has for what the domain writes into it. */
+/* The names in managedFields of the fields that the domain writes. */
 static const char *last_writer(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
                                const struct cr_json *object)
 {
@@ -32,7 +32,7 @@ char *cr_domain_objects_other_writer(const struct cr_domain_objects *objects, si
     CR_CLEANUP(cr_secret_json)
     struct cr_json *now =
         cr_client_get_with_managed_fields(objects->client, item->resource, item->ns, item->name, &unread);
-    /* What was written since is looked at in its turn. */
+    /* What was written since is looked at in a later pass. */
     if (!now || !cr_streq(cr_obj_resource_version(now), version))
         return NULL;
     const char *name = last_writer(objects, item, now);

@@ -16,8 +16,8 @@ bool cr_domain_get(const struct cr_domain_objects *objects, const struct cr_reso
     return false;
 }
 
-/* Of a place that is closed nothing is asked that may not be read: one namespace without consent would stop all others.
- * Where consent was given once, what was published there is read, since it is still in use. */
+/* In a place that is closed, Forbidden is ignored: otherwise one namespace without consent would stop all others. Where
+ * consent was given once, what was published there is read, since it is still in use. */
 static bool read_object(const struct cr_domain_objects *objects, struct cr_domain_item *item, struct cr_error *err)
 {
     struct cr_error failed = {0};
@@ -42,7 +42,7 @@ static bool read_leaf_parts(const struct cr_domain_objects *objects, struct cr_d
 }
 
 /* Staging before the CA Secret: a promotion writes the CA Secret, then deletes staging, so that the next CA is found in
- * at least one of both, whoever promotes meanwhile. */
+ * at least one of both, even if another replica promotes it meanwhile. */
 static bool read_own(struct cr_domain_objects *objects, struct cr_error *err)
 {
     if (!objects->own_ns)

@@ -75,7 +75,7 @@ static void put_entry(struct cr_json *data, const char *what, const char *suffix
     cr_entry_put(data, key, cr_buf_text(&entry->bytes), entry->bytes.len);
 }
 
-/* Null where there was one and is none; a new object takes no nulls. */
+/* Null where there was an entry and now is none; a new object takes no nulls. */
 static void put_issued_for(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
                            struct cr_json *data, const char *what)
 {

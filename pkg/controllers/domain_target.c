@@ -42,7 +42,7 @@ static bool check_size(const struct cr_json *held, const struct cr_json *body, c
                         CR_BUNDLE_BYTES_MAX);
 }
 
-/* The body as what is sent: with its name to be created, with preconditions to be patched. */
+/* Completes the body for the request: with the name for a create, with preconditions for a patch. */
 static struct cr_json *send(const struct cr_domain_objects *objects, const struct cr_resource *resource, const char *ns,
                             const char *name, struct cr_json *body, const struct cr_json *held, struct cr_error *err)
 {
@@ -77,7 +77,7 @@ bool cr_domain_put(const struct cr_domain_objects *objects, const struct cr_reso
     return false;
 }
 
-/* An entry is text or binary, never both: what was binary makes room. */
+/* An entry is text or binary, never both: a binary entry is removed. */
 static void put_config(const struct cr_json *object, struct cr_json *body, const char *key, const char *text)
 {
     cr_json_set_string(cr_json_object_in(body, "data"), key, text);

@@ -23,9 +23,9 @@ static void forget(struct cr_domain_objects *objects)
 
 /* --- CAs --- */
 
-/* Whoever can write a leaf's Secret could write its source, or of a TrustDomain the CA Secret: what they put there is
- * worth as much. The cluster kind's own CA is in another namespace, a ConfigMap may have other writers, and of a
- * namespace that has not consented nobody has asked anything. */
+/* An account that can write a leaf's Secret could also write its source, or the CA Secret of a TrustDomain: what it
+ * puts there is worth as much. The cluster kind's own CA is in another namespace, a ConfigMap may have other writers,
+ * and a namespace that has not consented has asked for nothing. */
 static bool vouches(const struct cr_domain_objects *objects, const struct cr_domain_item *item)
 {
     const struct cr_domain *domain = objects->domain;
@@ -47,8 +47,9 @@ static void add_published(struct cr_domain_objects *objects, const struct cr_dom
     cr_domain_bundles_free(entries, len);
 }
 
-/* There is room for so many CAs, and what comes too late is refused. So the domain's own come first, and those that are
- * published: a source with too many of them, which belongs to one team of several, must not take them from all. */
+/* There is room for a limited number of CAs, and what comes too late is refused. So the domain's own CAs come first,
+ * and those that are published: a source with too many CAs, which belongs to one team of several, must not push out
+ * those of all teams. */
 static void collect_cas(struct cr_domain_objects *objects)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec known = {0};
@@ -84,7 +85,7 @@ static void list_cas(struct cr_domain_objects *objects)
 
 /* --- objects --- */
 
-/* Of several places those count that all have; places that differ are to be written anew. */
+/* With several places, only the CAs that all of them have count; places that differ are to be written again. */
 static void view_bundle(struct cr_domain_objects *objects, struct cr_domain_item *item, struct cr_domain_object *out)
 {
     size_t width = cr_ca_set_len(objects->set);

@@ -1,5 +1,5 @@
-/* The world of one trust domain, as its plan wants it: what the API server has of it now (domain_objects.h), beside
- * what policies say of its consumers (caches). Called in workers. */
+/* The world of one trust domain, as its plan needs it: what the API server has now (domain_objects.h), and what
+ * policies say about its consumers (from caches). Called in workers. */
 #ifndef CR_CONTROLLERS_DOMAIN_WORLD_H
 #define CR_CONTROLLERS_DOMAIN_WORLD_H
 
@@ -21,7 +21,7 @@ struct cr_domain_source {
 };
 
 struct cr_domain_gathered {
-    struct cr_domain_world world;    /* borrows from the rest */
+    struct cr_domain_world world;    /* borrows from the other fields */
     struct cr_domain_status *status; /* borrowed; it moves with what is written */
     struct cr_domain_status known;   /* as it was at first, for objects */
     struct cr_domain_objects *objects;
@@ -30,7 +30,7 @@ struct cr_domain_gathered {
     struct cr_covering_policies *covering; /* of each object */
     struct cr_strmap *peers;               /* key type → why a peer does not take it, "": all take it */
     struct cr_strvec words;                /* that list borrows */
-    int64_t look_again_ms;                 /* time alone will tell of some object: so long from now; 0: not */
+    int64_t look_again_ms;                 /* when time alone decides about some object: how long from now; 0: never */
     bool trust_under_way;                  /* a policy has not settled a change of trust in what is published */
     struct cr_strvec secrets;              /* "ns/name" of all that it reads or writes, for cr_cache_domain_wants */
 };
@@ -40,7 +40,8 @@ struct cr_domain_gathered {
 bool cr_domain_world_gather(const struct cr_domain_source *source, const struct cr_domain *domain,
                             struct cr_domain_status *status, struct cr_domain_gathered *out,
                             struct cr_error *err) CR_MUST_USE;
-/* What was written meanwhile, the status as it is by now, clock and caches anew. */
+/* Updates it after writes: with what was written meanwhile and the current status, and with clock and caches read
+ * again. */
 void cr_domain_world_refresh(const struct cr_domain_source *source, struct cr_domain_gathered *gathered);
 void cr_domain_world_dispose(struct cr_domain_gathered *gathered);
 CR_DEFINE_DISPOSE(cr_domain_world, struct cr_domain_gathered, cr_domain_world_dispose)

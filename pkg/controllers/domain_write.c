@@ -5,7 +5,8 @@
 
 /* --- the bundle --- */
 
-/* The last look before it is written: who has the bundle and the leaf must be able to verify the one with the other. */
+/* The last check before the write: a program that has the bundle and the leaf must be able to verify the leaf with the
+ * bundle. */
 static bool check_leaf(const struct cr_domain_objects *objects, const struct cr_stored_leaf *leaf, const bool *chosen,
                        int64_t now_ms, struct cr_chain_facts *facts, struct cr_error *err)
 {
@@ -49,8 +50,8 @@ static bool take_leaf(const struct cr_domain_objects *objects, const struct cr_d
            cr_error_set(err, CR_ERR_INVALID, "leaf '%s' has no certificate and key to be published", leaf->name);
 }
 
-/* What is published may have expired, or be lost with a CA that nobody shall trust: a bundle cannot help it, and must
- * still be written. facts: of a leaf that is written, too. */
+/* What is published may have expired, or be lost with a CA that must not be trusted any more: no bundle can prevent
+ * that, and the bundle must still be written. facts: of a leaf that is written, too. */
 static bool check_beside(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
                          const struct cr_domain_write *write, const struct cr_stored_leaf *leaf,
                          const struct cr_buf *bundle, int64_t now_ms, struct cr_chain_facts *facts,
@@ -80,8 +81,8 @@ static void put_or_drop(struct cr_json *annotations, const char *name, const cha
         cr_json_set(annotations, name, cr_json_new_null());
 }
 
-/* By what it was issued, for which token, and which leaf that is. A mirrored leaf keeps the token: with it a leaf that
- * was put back is not put back once more. */
+/* Annotates the spec that the leaf was issued by, the token it was issued for, and which leaf it is. A mirrored leaf
+ * keeps the token, so that a leaf that was put back is not put back once more. */
 static void annotate(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
                      const struct cr_domain_write *write, const char *fingerprint, struct cr_json *body)
 {
@@ -121,8 +122,8 @@ static struct cr_json *leaf_body(const struct cr_domain_objects *objects, const 
     return cr_domain_keystore_put(objects, item, leaf, data, err) ? cr_steal(&body) : NULL;
 }
 
-/* What is published goes into staging first: after a crash between both it is there twice, never not at all. A leaf
- * that is put back comes from there, so nothing is saved over it. */
+/* What is published goes into staging first: after a crash between the two writes it exists twice, but never not at
+ * all. A leaf that is put back comes from staging, so nothing is saved over it. */
 static bool write_leaf(struct cr_domain_objects *objects, struct cr_domain_item *item,
                        const struct cr_domain_write *write, const struct cr_buf *bundle, int64_t now_ms,
                        struct cr_error *err)

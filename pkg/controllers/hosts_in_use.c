@@ -54,7 +54,7 @@ static void add_found(void *arg, const char *ns, const char *name, struct cr_pac
                                                   .created_ms = cr_projected_created_ms(extra)};
 }
 
-/* The oldest first, so that a new one takes no other's place. */
+/* The oldest come first, so that a new object does not displace another. */
 static int by_age(const void *a, const void *b)
 {
     const struct found *first = a;

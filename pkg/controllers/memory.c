@@ -16,7 +16,7 @@ struct cr_memory {
     struct cr_strmap *notes; /* key → struct cr_note */
 };
 
-/* What was asked, and what was seen. Words are kept only where there are any: nearly all pods just show a leaf. */
+/* What was asked, and what was seen. Text is kept only where there is any: nearly all pods just show a leaf. */
 struct seen_record {
     enum cr_verify_protocol protocol;
     int port;
@@ -30,7 +30,7 @@ struct seen_record {
     char *words;
 };
 
-/* Of two policies; the oldest sighting makes room. */
+/* Enough for two policies; the oldest sighting makes room. */
 enum { SEEN_MAX = 2 * CR_VERIFY_ENDPOINTS_MAX };
 
 struct pod_record {

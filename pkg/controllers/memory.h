@@ -24,16 +24,17 @@ CR_DEFINE_CLEANUP(cr_memory, struct cr_memory, cr_memory_free)
 
 /* A copy; all zero for a pod that is not known. */
 struct cr_pod_memory cr_memory_pod(struct cr_memory *memory, const char *uid);
-/* Sightings are kept by what was asked: port, name, protocol and client Secret; so two policies that ask the same pods
- * elsewhere do not take each other's answers. started_ms: the pod's start; another start is another process with
- * another view of its files, and what was seen of the one before counts no more. index: of the endpoint. */
+/* Sightings are keyed by what was asked: port, name, protocol and client Secret. So two policies that ask different
+ * endpoints of the same pods do not take each other's answers. started_ms: the pod's start; another start is another
+ * process with another view of its files, and what was seen of the earlier process no longer counts. index: of the
+ * endpoint. */
 void cr_memory_probed(struct cr_memory *memory, const char *uid, int64_t started_ms,
                       const struct cr_policy_verify *verify, size_t index, const struct cr_sighting *sighting);
 /* out: as many as verify has endpoints; all zero where nothing was seen. */
 void cr_memory_sightings(struct cr_memory *memory, const char *uid, int64_t started_ms,
                          const struct cr_policy_verify *verify, struct cr_sighting *out);
-/* The same of what it trusts, see trust_memory.h: of one endpoint; of verify.certsPage, which takes the page's content;
- * and a copy of it all, to be disposed of. at_ms: wall clock, when the look began. */
+/* The same for what the pod trusts, see trust_memory.h: for one endpoint; for verify.certsPage, which takes the page's
+ * content; and a copy of it all, to be disposed of. at_ms: wall clock, when the look began. */
 void cr_memory_saw_trust(struct cr_memory *memory, const char *uid, int64_t started_ms,
                          const struct cr_policy_verify *verify, size_t index, const struct cr_endpoint_trust *trust,
                          int64_t at_ms);
@@ -46,7 +47,7 @@ void cr_memory_saw_reloader(struct cr_memory *memory, const char *uid, int64_t s
                             struct cr_reloader_sighting *sighting);
 void cr_memory_reloader(struct cr_memory *memory, const char *uid, int64_t started_ms, int64_t now_ms, bool awaited,
                         struct cr_reloader_sighting *out);
-/* since_ms: of the change; nudges for others count no more. */
+/* since_ms: the time of the change; nudges for other changes no longer count. */
 void cr_memory_nudged(struct cr_memory *memory, const char *uid, int64_t since_ms, int64_t now_ms);
 void cr_memory_evicted(struct cr_memory *memory, const char *uid, int64_t now_ms);
 void cr_memory_forget_pod(struct cr_memory *memory, const char *uid);
@@ -70,7 +71,7 @@ struct cr_note_input {
 };
 /* Replaces what was noted, and counts one more. */
 void cr_memory_take_note(struct cr_memory *memory, const char *key, const struct cr_note_input *input);
-/* Only the time, and that it was once more. */
+/* Sets only the time, and counts one more. */
 void cr_memory_note_time(struct cr_memory *memory, const char *key, int64_t at_ms);
 void cr_memory_drop_note(struct cr_memory *memory, const char *key);
 /* Drops all keys that start with the prefix. */

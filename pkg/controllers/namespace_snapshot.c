@@ -32,7 +32,7 @@ static void add_found(void *arg, const char *ns, const char *name, struct cr_pac
     cr_strvec_add(&found->names, name);
 }
 
-/* Only who uses a Secret at all, or may do so by somebody else's template. */
+/* Takes only objects that use a Secret, or may use one by another object's template. */
 static void add_user(void *found, const char *ns, const char *name, struct cr_packed *packed)
 {
     const void *extra = cr_packed_extra(packed);

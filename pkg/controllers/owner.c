@@ -7,7 +7,7 @@
 #include "base/strings.h"
 #include "kube/object.h"
 
-/* Who makes ReplicaSets, and by which label their names end:
+/* The kinds that create ReplicaSets, and the label with the suffix of their names:
  * kubernetes.io/docs/concepts/workloads/controllers/deployment (pod-template-hash), and DefaultRolloutUniqueLabelKey of
  * github.com/argoproj/argo-rollouts. */
 static const struct maker {
@@ -43,7 +43,7 @@ bool cr_pod_workload(const struct cr_json *pod, const char **kind, char **name)
     const struct cr_json *owner = cr_obj_controller(pod);
     const char *owner_kind = cr_json_string_at(owner, "kind");
     const char *owner_name = cr_json_string_at(owner, "name");
-    /* Others have kinds of these names, too (OpenKruise's StatefulSet, say). */
+    /* Other API groups have kinds with these names, too (OpenKruise's StatefulSet, for example). */
     if (!owner_kind || !owner_name || !cr_starts_with(cr_json_string_at(owner, "apiVersion"), "apps/"))
         return false;
     if (cr_streq(owner_kind, "ReplicaSet"))

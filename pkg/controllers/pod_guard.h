@@ -1,4 +1,4 @@
-/* Which pods may be connected to: whoever can write a pod's status could point us elsewhere. */
+/* Which pods may be connected to: an account that can write a pod's status could direct us to another address. */
 #ifndef CR_CONTROLLERS_POD_GUARD_H
 #define CR_CONTROLLERS_POD_GUARD_H
 

@@ -21,12 +21,11 @@ enum {
     /* Record, act, look at what was done: more rounds than that would be a circle. */
     ROUNDS_MAX = 4,
     STATUS_PAUSE_MS = 1000,
-    /* A kind that only some clusters have: its first full state is waited for, a right to it is looked for now and
-     * then.
-     */
+    /* For a kind that only some clusters have: its first full state is awaited, and a right to it is looked for now and
+     * then. */
     KINDS_PAUSE_MS = 200,
-    /* Between a restart and its record: what follows it at once (the echo of the patch, the rollout's first steps) goes
-     * on record with it. */
+    /* The time between a restart and its record: what follows at once (the echo of the patch, the rollout's first
+     * steps) goes on record with it. */
     RECORD_PAUSE_MS = 100,
     /* Beside the event that the cache is waited for. */
     LAG_PAUSE_MS = 1000,
@@ -91,7 +90,7 @@ static void requeue(struct reconcile_context *context, int64_t after_ms)
     result->low_priority = false;
 }
 
-/* For what may come after the restarts of others: a status, a probe. */
+/* The pause for what may come after the restarts of other policies: a status, a probe. */
 static void requeue_low(struct reconcile_context *context, int64_t after_ms)
 {
     struct cr_reconcile_result *result = context->result;
@@ -101,7 +100,7 @@ static void requeue_low(struct reconcile_context *context, int64_t after_ms)
     result->low_priority = true;
 }
 
-/* A key that is no policy's, since it has no namespace: a worker tells the Event. */
+/* A key that is no policy's, since it has no namespace: a worker emits the Event. */
 static const char catalogue_key[] = "/catalogue";
 
 /* The same for Events: one at a time, behind all other work. */
@@ -214,7 +213,7 @@ static bool report(struct reconcile_context *context, const struct cr_gathered *
 {
     int64_t pause = plan->record_first ? 0 : status_pause_ms(context);
     if (pause) {
-        /* Not said either: Events follow from the difference that is still to be written. */
+        /* Events are not emitted either: they follow from the difference that is still to be written. */
         requeue_low(context, pause);
         return true;
     }
@@ -229,8 +228,8 @@ static bool report(struct reconcile_context *context, const struct cr_gathered *
 
 /* --- restarts before the record --- */
 
-/* True: at least one was done; the plan is to be made anew. The same is never done twice before a record, so that what
- * cannot be recorded is not done again and again either. */
+/* True: at least one was done; the plan must be made again. The same restart is never done twice before a record, so
+ * that what cannot be recorded is not repeated forever. */
 static bool restart_ahead(const struct reconcile_context *context, struct cr_gathered *gathered,
                           const struct cr_plan *first)
 {
@@ -241,15 +240,15 @@ static bool restart_ahead(const struct reconcile_context *context, struct cr_gat
         return false;
     CR_CLEANUP(cr_plan) struct cr_plan plan = {0};
     cr_plan_ahead(&gathered->world, first, &plan);
-    struct cr_error failed = {0}; /* tried again, or told, once the change is on record */
+    struct cr_error failed = {0}; /* tried again, or reported, once the change is on record */
     if (!cr_act_restarts(&context->controller->actor, gathered, &plan, &failed))
         return false;
     cr_memory_note_time(memory, key, cr_clock_monotonic_ms());
     return true;
 }
 
-/* How long the record of restarts that were done ahead may still wait: a moment, and longer while others are to be
- * restarted. 0: not at all, or there is none to be made. */
+/* How long the record of restarts that were done ahead may still wait: a moment, and longer while other workloads are
+ * to be restarted. 0: not at all, or there is nothing to record. */
 static int64_t record_pause_ms(const struct reconcile_context *context)
 {
     cr_autofree char *key = ahead_key(context);
@@ -264,7 +263,7 @@ static int64_t record_pause_ms(const struct reconcile_context *context)
 
 /* --- restarts under way, over all policies --- */
 
-/* A key that is no policy's: what nobody looks after goes to the next. */
+/* A key that is no policy's: a place that no policy looks after goes to the next. */
 static const char limits_key[] = "/limits";
 enum { LIMITS_PAUSE_MS = 60 * 1000 };
 
@@ -299,7 +298,7 @@ static void expect_policies(struct cr_policy_controller *controller)
     cr_queue_add_low(cr_manager_queue(controller->options.manager), limits_key, LIMITS_PAUSE_MS);
 }
 
-/* Whether it waits for a place is known when all else is done. */
+/* Whether the policy waits for a place is known only when everything else is done. */
 static void line_up(const struct reconcile_context *context, const char *ns, bool done)
 {
     struct cr_reservations *reservations = context->controller->reservations;
@@ -356,7 +355,7 @@ static bool round_of(struct reconcile_context *context, struct cr_gathered *gath
     return false;
 }
 
-/* Nothing is done by what may be old. Its watches tell when it can be seen again. */
+/* Nothing is done by data that may be old. The watches notify when it can be seen again. */
 static bool report_unseen(struct reconcile_context *context, const char *problem, struct cr_error *err)
 {
     CR_CLEANUP(cr_policy_status) struct cr_policy_status after = {0};
@@ -444,7 +443,7 @@ static bool report_invalid(struct reconcile_context *context, const struct cr_sn
     return true;
 }
 
-/* What the policy says is valid by itself; the time zones that it names may not be known here. */
+/* The policy is valid by itself, but the time zones that it names may be unknown here. */
 static bool run_valid(struct reconcile_context *context, const struct cr_snapshot *snapshot, struct cr_error *err)
 {
     struct cr_error problem = {0};
@@ -491,7 +490,7 @@ static bool cache_lags(const struct reconcile_context *context)
     return cr_stale_cache_waits(controller->own_writes, context->key, "policy", controller->lags, look, controller);
 }
 
-/* True: not yet, and it comes again. Cheap: the echoes of our own writes end here. */
+/* True: not yet, and the key comes again. This is cheap: the echoes of our own writes end here. */
 static bool must_wait(struct reconcile_context *context)
 {
     int64_t pause = record_pause_ms(context);
@@ -507,7 +506,7 @@ static bool must_wait(struct reconcile_context *context)
 static bool reconcile_other(struct cr_policy_controller *controller, const char *key)
 {
     if (cr_streq(key, catalogue_key)) {
-        cr_catalogue_source_tell(controller->catalogues, controller->recorder);
+        cr_catalogue_source_emit_event(controller->catalogues, controller->recorder);
         return true;
     }
     if (cr_streq(key, limits_key)) {

@@ -15,7 +15,7 @@
 struct entry {
     const char *key; /* "ns/name"; interned, as is the next */
     const char *ns;  /* its first part */
-    /* Keys of by_place under which it is found; those of Secrets also when it is not usable. */
+    /* Keys of by_place under which the policy is found; those of Secrets also when the policy is not usable. */
     struct cr_interned places;
     struct cr_policy *policy; /* of one with a selector; NULL: names say all */
     bool usable;
@@ -24,7 +24,7 @@ struct entry {
     bool waits_for_budget;
     bool deleting;
     int64_t generation;
-    uint64_t told_in; /* the last question that it was an answer to */
+    uint64_t added_in; /* the last question that it was added to the answer of */
 };
 
 struct entries {
@@ -208,9 +208,9 @@ static void unlist_all(struct cr_policy_index *index, const struct entry *entry)
 
 static void answer(struct cr_policy_index *index, struct entry *entry, struct cr_strvec *keys)
 {
-    if (entry->told_in != index->question)
+    if (entry->added_in != index->question)
         cr_strvec_add(keys, entry->key);
-    entry->told_in = index->question;
+    entry->added_in = index->question;
 }
 
 typedef bool (*counts_fn)(const struct entry *entry);
@@ -310,13 +310,13 @@ void cr_policy_index_of_budgets(struct cr_policy_index *index, const char *ns, s
 
 /* --- policies beside each other --- */
 
-/* A status that moves matters only to who waits for it: the plan of that one says so. */
+/* A status that changes matters only to a policy that waits for it: its own plan shows that. */
 static bool only_status_moved(const struct entry *before, const struct entry *after)
 {
     return before && after && before->generation == after->generation && before->deleting == after->deleting;
 }
 
-/* By name or memory: what a selector alone takes is in the status a moment later. */
+/* By name or memory: a Secret that only a selector takes is in the status a moment later. */
 static void answer_neighbours(struct cr_policy_index *index, const struct entry *of, counts_fn counts,
                               struct cr_strvec *keys)
 {
@@ -325,7 +325,7 @@ static void answer_neighbours(struct cr_policy_index *index, const struct entry 
             answer_place(index, of->places.items[i], counts, keys);
 }
 
-/* before: listed no more; after: not yet; so that neither is its own neighbour. Takes both. */
+/* before: no longer listed; after: not listed yet; so that neither is its own neighbour. Takes both. */
 static void replace(struct cr_policy_index *index, struct entry *before, struct entry *after, struct cr_strvec *keys)
 {
     counts_fn counts = only_status_moved(before, after) ? waits_for_others : any;

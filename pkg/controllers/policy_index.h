@@ -1,6 +1,7 @@
-/* Which policies something that happened concerns, and which Secrets all of them want: looked up, not asked of each.
- * What belongs to a policy by its selector or by discovery is asked of the object as it was and as it is, and of what
- * the policy's status knows: what leaves it concerns it as well. Thread-safe; the loop writes. */
+/* Which policies an event concerns, and which Secrets all policies want. Both are looked up, without a check of each
+ * policy. Whether an object belongs to a policy by its selector or by discovery is decided by the object before and
+ * after the event, and by what the policy's status knows: an object that leaves the policy concerns it as well.
+ * Thread-safe; the loop writes. */
 #ifndef CR_CONTROLLERS_POLICY_INDEX_H
 #define CR_CONTROLLERS_POLICY_INDEX_H
 
@@ -17,9 +18,9 @@ void cr_policy_index_free(struct cr_policy_index *index);
 CR_DEFINE_CLEANUP(cr_policy_index, struct cr_policy_index, cr_policy_index_free)
 
 /* The policy as it is now. object: with its status; policy: decoded from it, taken; NULL: it cannot be used, and takes
- * nothing. Adds the keys of its neighbours that this concerns: they share a Secret with it, as it was or as it is, and
- * may have got or lost what it lost or got. True: it wants other Secrets or consumers than before, or by another
- * selector. */
+ * nothing. Adds the keys of the neighbours that this concerns: they share a Secret with the policy, as it was or as it
+ * is, and may have gained what it lost, or lost what it gained. True: it wants other Secrets or consumers than before,
+ * or uses another selector. */
 bool cr_policy_index_put(struct cr_policy_index *index, const struct cr_json *object, struct cr_policy *policy,
                          struct cr_strvec *neighbours);
 /* It is gone. */
@@ -28,26 +29,28 @@ void cr_policy_index_remove(struct cr_policy_index *index, const char *ns, const
 
 /* --- whom it concerns: each adds keys ("ns/name") of policies, none twice in one call --- */
 
-/* A Secret, as far as selectors look at it: type and metadata.labels. NULL: it does not exist, or nobody selects. */
+/* A Secret, as far as selectors look at it: type and metadata.labels. NULL: it does not exist, or no policy has a
+ * selector. */
 struct cr_used_secret {
     const char *name;
     const struct cr_json *secret;
 };
 
-/* Of the policies that take the Secret: by name, by memory, or by their selector, as it was or as it is. */
+/* Adds the policies that take the Secret: by name, by memory, or by their selector, as it was or as it is. */
 void cr_policy_index_of_secret(struct cr_policy_index *index, const char *ns, const char *name,
                                const struct cr_json *before, const struct cr_json *after, struct cr_strvec *keys);
-/* Of those that take a Secret, whom it concerns that somebody uses it: those that discover consumers, or all. */
+/* Which of the policies that take a Secret are affected when an object uses it: those that discover consumers, or all.
+ */
 enum cr_index_users { CR_INDEX_DISCOVERING, CR_INDEX_ALL };
-/* Of the policies that a workload, Ingress or Gateway belongs to: it is listed, or found by the Secrets that it uses.
+/* Adds the policies that a workload, Ingress or Gateway belongs to: it is listed, or found by the Secrets that it uses.
  * used: of the object as it was and as it is. */
 void cr_policy_index_of_user(struct cr_policy_index *index, const char *ns, const char *kind, const char *name,
                              const struct cr_used_secret *used, size_t used_len, enum cr_index_users who,
                              struct cr_strvec *keys);
-/* Of the policies that take any of these Secrets as they are. */
+/* Adds the policies that take any of these Secrets as they are. */
 void cr_policy_index_of_secrets(struct cr_policy_index *index, const char *ns, const struct cr_used_secret *secrets,
                                 size_t len, struct cr_strvec *keys);
-/* Of the policies of the namespace that say in their status that they wait for a PodDisruptionBudget. */
+/* Adds the policies of the namespace that wait for a PodDisruptionBudget, by their status. */
 void cr_policy_index_of_budgets(struct cr_policy_index *index, const char *ns, struct cr_strvec *keys);
 /* Whether a policy of the namespace has a selector, so that labels have to be known. */
 bool cr_policy_index_selects(struct cr_policy_index *index, const char *ns);

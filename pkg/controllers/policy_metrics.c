@@ -20,7 +20,7 @@ static const char *const evidence_words[EVIDENCE] = {"Verified", "Inferred", "St
 
 /* --- what is shown --- */
 
-/* Those whose labels beside namespace and policy are words: which of them a policy has must be remembered. */
+/* The series that have words as labels beside namespace and policy: which of them a policy has must be remembered. */
 enum series { LEAF_END, CA_END, EXPIRED_CAS, SECRET_PROBLEM, CONDITION, SERIES };
 
 struct tally {
@@ -55,7 +55,7 @@ struct cr_policy_metrics {
     struct cr_metric *restart_seconds;
 
     pthread_mutex_t lock;    /* guards what is below */
-    struct cr_strmap *shown; /* by namespace/name: struct cr_pack of a struct shown, most of whose numbers are 0 */
+    struct cr_strmap *shown; /* by namespace/name: struct cr_pack of a struct shown, since most of its numbers are 0 */
     struct cr_strmap *totals;
 };
 
@@ -205,7 +205,7 @@ static void count(const struct cr_policy_status *status, struct tally *tally)
 
 /* --- with the lock held --- */
 
-/* What is 0 has no series: most policies are in one state and not blocked. */
+/* A value of 0 has no series: most policies are in one state and not blocked. */
 static void set_or_remove(struct cr_metric *metric, const char *const *labels, int before, int after)
 {
     if (after)
@@ -263,7 +263,7 @@ static void move_sums(struct tally *sums, const struct tally *before, const stru
     sums->pending += after->pending - before->pending;
 }
 
-/* The policy whose series are shown anew. */
+/* The policy that gets its series set again. */
 struct showing {
     const struct cr_policy_metrics *metrics;
     const char *ns, *policy;
@@ -289,7 +289,7 @@ static void hide_series(const struct showing *to, const char *key)
     cr_metric_remove(to->metrics->of_series[which], CR_LABELS(to->ns, to->policy, word, reason));
 }
 
-/* What the Secret holds; nothing where it cannot be known. */
+/* What the Secret holds; nothing where that is not known. */
 static struct cr_world_secret held(const struct cr_world *world, const char *name)
 {
     for (size_t i = 0; world && i < world->policy->secrets_len; i++)
@@ -339,7 +339,7 @@ static void hide_what_is_over(const struct showing *to, const struct cr_strvec *
     }
 }
 
-/* status NULL: the policy has none any more. An alert on what no policy has would never end. */
+/* status NULL: the policy no longer has one. An alert on something that no policy has would never end. */
 static void move_series(struct cr_policy_metrics *m, const char *ns, const char *policy, struct shown *shown,
                         const struct cr_world *world, const struct cr_policy_status *status)
 {
@@ -351,7 +351,7 @@ static void move_series(struct cr_policy_metrics *m, const char *ns, const char 
     hide_what_is_over(&to, &before);
 }
 
-/* Of a policy that is new, nothing. */
+/* What was shown of the policy before; nothing for a new policy. */
 static struct shown shown_of(struct cr_policy_metrics *m, const char *ns, const char *key)
 {
     const struct cr_pack *kept = cr_strmap_get(m->shown, key);
@@ -425,7 +425,7 @@ static const char *result_of(const struct cr_error *failed)
     }
 }
 
-/* Of the changes that the restart was for, 0: none is known. */
+/* The earliest of the changes that the restart was for; 0: none is known. */
 static int64_t earliest_change_ms(const struct cr_policy_status *status, const char *rotations)
 {
     int64_t earliest_ms = 0;

@@ -1,7 +1,6 @@
-/* What metrics tell of policies: their consumers, what blocks them, their conditions, the ends of their certificates,
- * and how long their rotations took (docs/metrics.md). What belongs to a policy goes with it, what belongs to a
- * namespace with its last policy; counters and histograms have no label that grows with the number of workloads.
- * Thread-safe. */
+/* The metrics of policies: their consumers, what blocks them, their conditions, the ends of their certificates, and how
+ * long their rotations took (docs/metrics.md). What belongs to a policy goes with it, what belongs to a namespace with
+ * its last policy; counters and histograms have no label that grows with the number of workloads. Thread-safe. */
 #ifndef CR_CONTROLLERS_POLICY_METRICS_H
 #define CR_CONTROLLERS_POLICY_METRICS_H
 
@@ -18,14 +17,15 @@ struct cr_policy_metrics *cr_policy_metrics_new(struct cr_metrics *metrics);
 void cr_policy_metrics_free(struct cr_policy_metrics *m);
 CR_DEFINE_CLEANUP(cr_policy_metrics, struct cr_policy_metrics, cr_policy_metrics_free)
 
-/* The gauges of a policy, by the status that is planned for it. world: of it the policy and the secrets; NULL: a policy
- * that is not planned (invalid, or what it needs cannot be seen), of which what is remembered is shown. */
+/* Sets the gauges of a policy from the status that is planned for it. world: its policy and secrets are read; NULL: the
+ * policy is not planned (it is invalid, or what it needs cannot be seen), and what is remembered of it is shown. */
 void cr_policy_metrics_show(struct cr_policy_metrics *m, const char *ns, const char *name, const struct cr_world *world,
                             const struct cr_policy_status *status);
 /* The policy is gone. */
 void cr_policy_metrics_forget(struct cr_policy_metrics *m, const char *ns, const char *name);
 
-/* A restart was tried: failed is NULL when it was done. status: the plan's, with the changes that it was for. */
+/* A restart was attempted: failed is NULL when it was done. status: the plan's, with the changes that the restart was
+ * for. */
 void cr_policy_metrics_restarted(struct cr_policy_metrics *m, const struct cr_policy *policy,
                                  const struct cr_policy_status *status, const struct cr_plan_restart *restart,
                                  const struct cr_error *failed);

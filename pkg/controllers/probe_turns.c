@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 
-/* A namespace that waits. In the order in which they began to. */
+/* A namespace that waits. The list is in the order in which they began to wait. */
 struct waiter {
     struct waiter *next;
     char *ns;
@@ -47,7 +47,7 @@ void cr_probe_turns_free(struct cr_probe_turns *turns)
     free(turns);
 }
 
-/* --- the rest: locked --- */
+/* --- below: locked --- */
 
 static void forget(struct cr_probe_turns *turns, int64_t now_ms)
 {
@@ -66,7 +66,7 @@ static size_t count_running(const struct cr_probe_turns *turns, const char *ns)
     return count;
 }
 
-/* Where the namespace waits, at the end when it did not; *ahead: how many are before it. */
+/* The namespace's place in the list; it is added at the end if it did not wait yet. *ahead: how many are before it. */
 static struct waiter **wait_in_line(struct cr_probe_turns *turns, const char *ns, int64_t now_ms, size_t *ahead)
 {
     struct waiter **at = &turns->first;
@@ -90,7 +90,7 @@ static void begin(struct cr_probe_turns *turns, const char *ns)
         }
 }
 
-/* While its round runs a namespace does not wait: else it would be ahead of who has waited meanwhile. */
+/* A namespace does not wait while its round runs: otherwise it would be ahead of those that have waited meanwhile. */
 static bool take(struct cr_probe_turns *turns, const char *ns, int64_t now_ms)
 {
     size_t ahead = 0;

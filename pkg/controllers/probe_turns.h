@@ -1,7 +1,8 @@
-/* Whose turn it is to probe: rounds of probes take a worker each, and a namespace whose pods make them long must not
- * keep the others from theirs. At most CR_PROBE_TURNS rounds run at a time, of one namespace one fewer; whoever finds
- * no place waits, and namespaces that wait are served in the order in which they began to. Of n that wait, one waits
- * for at most n - 1 others, however many policies each of them has. Thread-safe. */
+/* Limits the rounds of probes that run at the same time. Each round takes a worker, and a namespace with pods that make
+ * rounds long must not keep other namespaces from theirs. At most CR_PROBE_TURNS rounds run at a time, one fewer for
+ * one namespace. A namespace that finds no free slot waits, and waiting namespaces are served in the order in which
+ * they began to wait. Of n namespaces that wait, each waits for at most n - 1 others, however many policies each of
+ * them has. Thread-safe. */
 #ifndef CR_CONTROLLERS_PROBE_TURNS_H
 #define CR_CONTROLLERS_PROBE_TURNS_H
 
@@ -14,7 +15,8 @@
 enum {
     CR_PROBE_TURNS = 2,           /* workers must be left for restarts */
     CR_PROBE_TURN_AGAIN_MS = 100, /* when to ask again */
-    /* A namespace that waits and does not ask again for so long has lost its place: its change may be settled. */
+    /* A namespace that waits and does not ask again within this time loses its place, because its change may be
+     * settled. */
     CR_PROBE_TURN_FORGOTTEN_MS = 5000,
 };
 

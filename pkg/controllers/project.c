@@ -14,7 +14,7 @@ static void strip(struct cr_json *json, const char *const *names, size_t len)
         cr_json_remove(json, names[i]);
 }
 
-/* Of each object of an array. */
+/* Strips each object of an array. */
 static void strip_each(struct cr_json *array, const char *const *names, size_t len)
 {
     for (size_t left = cr_json_len(array); left; left--) {
@@ -31,7 +31,7 @@ static void strip_metadata(struct cr_json *json)
     cr_json_remove(cr_json_edit(metadata, "annotations"), "kubectl.kubernetes.io/last-applied-configuration");
 }
 
-/* Of what is kept by the thousand. */
+/* For objects that are kept by the thousand. */
 static void strip_unread_metadata(struct cr_json *json)
 {
     static const char *const type[] = {"apiVersion", "kind"};
@@ -122,7 +122,7 @@ static void pod_facts_free(void *value)
     free(facts);
 }
 
-/* The pod of a Job ends by itself, and the next one has what is there by then. */
+/* The pod of a Job ends by itself, and the next one reads what is there by then. */
 static bool is_of_job(const struct cr_json *json)
 {
     return cr_streq(cr_json_string_at(cr_obj_controller(json), "kind"), "Job");
@@ -143,7 +143,7 @@ static struct unmanaged_pod *unmanaged_of(const struct cr_json *json)
     return unmanaged;
 }
 
-/* Of a pod's spec only whether it shares its node's address is read (acts_probe.c). */
+/* Only whether the pod shares its node's address is read from its spec (acts_probe.c). */
 static void strip_pod_spec(struct cr_json *json)
 {
     bool host_network = cr_json_bool_at(json, false, "spec", "hostNetwork");
@@ -165,7 +165,7 @@ static void keep_ready(struct cr_json *from, struct cr_json *to)
     }
 }
 
-/* When each running container was started, and how often before: of its status the rest is dropped. */
+/* Keeps when each running container was started, and how often before; the other fields of its status are dropped. */
 static void keep_starts(struct cr_json *from, struct cr_json *to)
 {
     const struct cr_json *containers = cr_json_get(from, "containerStatuses");
@@ -196,7 +196,7 @@ static void strip_pod_status(struct cr_json *json)
     keep_starts(status, kept);
 }
 
-/* Read of few: what a pod that nobody ends would do then is told by its workload's template. */
+/* Read for few pods only: what a pod that is not being deleted would do is known from its workload's template. */
 static int drain_of(const struct cr_json *json)
 {
     CR_CLEANUP(cr_shutdown_hooks) struct cr_shutdown_hooks hooks = {0};
@@ -254,7 +254,7 @@ int64_t cr_projected_drain_ms(const void *extra)
 
 /* --- who uses Secrets --- */
 
-/* Long, in every template, and no rule reads them. */
+/* These fields are long, in every template, and no rule reads them. */
 static void strip_containers(struct cr_json *pod_spec, const char *list)
 {
     static const char *const unread[] = {
@@ -263,7 +263,7 @@ static void strip_containers(struct cr_json *pod_spec, const char *list)
     strip_each(cr_json_edit(pod_spec, list), unread, cr_array_len(unread));
 }
 
-/* What rotation/shutdown_hook.h reads stays where it finds one: few have. */
+/* What rotation/shutdown_hook.h reads stays where there is a hook: few pods have one. */
 static void strip_ends(struct cr_json *pod_spec)
 {
     static const char *const lists[] = {"initContainers", "containers"};
@@ -292,17 +292,16 @@ static void strip_template(struct cr_json *json)
     strip_containers(pod_spec, "containers");
 }
 
-/* Of conditions only type, status and reason are read (rotation/rollout.c). */
+/* Only type, status and reason of conditions are read (rotation/rollout.c). */
 static void strip_conditions(struct cr_json *json)
 {
     static const char *const unread[] = {"message", "lastUpdateTime", "lastTransitionTime"};
     strip_each(cr_json_edit(cr_json_edit(json, "status"), "conditions"), unread, cr_array_len(unread));
 }
 
-/* Of an Argo Rollout's strategy its worst case is read, of its status where an update or a restart stands
- * (rotation/rollout.c). What it is, is told by its kind, as its restarts are remembered elsewhere
- * (restart_annotation.c).
- */
+/* The worst case is read from an Argo Rollout's strategy, and the progress of an update or a restart from its status
+ * (rotation/rollout.c). It is recognised by its kind, since its restarts are remembered elsewhere
+ * (restart_annotation.c). */
 static void strip_rollout(struct cr_json *json)
 {
     static const char *const unread_strategy[] = {"steps", "analysis", "trafficRouting", "antiAffinity"};
@@ -313,7 +312,7 @@ static void strip_rollout(struct cr_json *json)
     cr_json_set_string(json, "kind", "Rollout");
 }
 
-/* Of an Ingress or a Gateway only who it is and which Secrets it names is read. */
+/* Only the identity of an Ingress or a Gateway and the Secrets that it names are read. */
 static void strip_routes(struct cr_json *json)
 {
     cr_json_remove(json, "status");
@@ -337,8 +336,8 @@ static void user_facts_free(void *value)
     free(facts);
 }
 
-/* A failed one has still pods of before, which it takes away when it is mended. One that waits for a person takes none.
- */
+/* A failed rollout still has old pods, which it takes away when it is fixed. A rollout that waits for a person takes
+ * none. */
 static bool is_rolling(const char *kind, const struct cr_json *json)
 {
     struct cr_rollout rollout = {0};

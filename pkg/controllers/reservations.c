@@ -9,7 +9,7 @@
 #include "base/strings.h"
 #include "base/strmap.h"
 
-/* A namespace. Kept for good: what has moved in it must not begin anew. */
+/* A namespace. Kept for good: its count of moves must not start again from 0. */
 struct namespace_load {
     char *ns;
     TAILQ_HEAD(, slot) slots;
@@ -234,7 +234,7 @@ static bool is_unknown(const struct cr_reservations *all)
     return has_limits(all) && (!all->expects || all->expected);
 }
 
-/* For who has `own` of the places that are kept for those that were called. */
+/* For a policy that has `own` of the places that are kept for called policies. */
 static int free_in(const struct cr_reservations *all, const struct namespace_load *load, int own)
 {
     return all->options.limits.per_namespace - load->taken - load->called + own;
@@ -267,8 +267,8 @@ static void step_out(struct cr_reservations *all, struct party *party)
     party->in_line = party->called = false;
 }
 
-/* Of the namespace with the fewest places, the one that waits longest: a namespace that has a thousand in the line
- * keeps no other one waiting. NULL: nobody, or there is no room. */
+/* The policy that waits longest in the namespace with the fewest places: a namespace that has a thousand in the line
+ * keeps no other one waiting. NULL: none waits, or there is no room. */
 static struct party *next_in_line(const struct cr_reservations *all)
 {
     struct party *next = NULL;
@@ -377,7 +377,8 @@ struct cr_world_limits cr_reservations_limits(struct cr_reservations *all, const
     return limits;
 }
 
-/* Whatever the workload is now, it is by that write or by another: it has been done, or never will be. */
+/* Whatever state the workload has now comes from that write or from another one: the write has been done, or never will
+ * be. */
 static bool is_open(const struct claim *claim, const char *version, int64_t now_ms)
 {
     return claim->unanswered && cr_streq(claim->version, version) &&
@@ -496,7 +497,7 @@ bool cr_reservations_take(struct cr_reservations *all, const struct cr_reservati
     return may;
 }
 
-/* After a start, a plan found the place that it has; from now on it is known what for. */
+/* After a start, a plan found the place that the policy has; from now on its purpose is known. */
 bool cr_reservations_may_evict(struct cr_reservations *all, const struct cr_reservation *what)
 {
     pthread_mutex_lock(&all->lock);

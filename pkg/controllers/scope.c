@@ -15,11 +15,11 @@ struct cr_rival {
     struct cr_expansion expansion;
 };
 
-/* --- the policy in force --- */
+/* --- the effective policy --- */
 
 static const struct cr_view nothing;
 
-/* Most policies name everything, and then nobody has to look around. */
+/* Most policies name everything; then the namespace need not be read. */
 static const struct cr_view *view_for(struct cr_cache *cache, const struct cr_policy *policy,
                                       const struct cr_policy_status *status, struct cr_scope *scope)
 {
@@ -48,7 +48,7 @@ static void add_rival(struct cr_cache *cache, struct cr_snapshot *snapshot, cons
     expand(cache, policy, &rival->status, scope, &rival->expansion);
 }
 
-/* Of the policies that take one of the Secrets, self among them. Labels matter only to selectors. */
+/* Adds the keys of the policies that take one of the Secrets, self among them. Labels matter only to selectors. */
 static void find_sharers(struct cr_cache *cache, const struct cr_policy *self, struct cr_strvec *keys)
 {
     struct cr_policy_index *index = cr_cache_policy_index(cache);
@@ -85,9 +85,9 @@ static void find_rivals(struct cr_cache *cache, struct cr_scope *scope)
     }
 }
 
-/* --- whose a pair is --- */
+/* --- ownership of a Secret and workload pair --- */
 
-/* A status that lists so many lists those that have converged no more. */
+/* A status with this many consumers no longer lists those that have converged. */
 enum { LISTED_MAX = 100 };
 
 static bool has_converged(const struct cr_policy_status *status, const struct cr_policy_consumer *consumer)
@@ -109,7 +109,7 @@ static struct cr_world_other other_of(struct cr_rival *rival, const struct cr_po
                                    .converged = has_converged(&rival->status, consumer)};
 }
 
-/* A pair of ours: what is remembered by who loses it to us, rather of one who is in the middle of a change. */
+/* A pair of ours: what the policy that loses it to us remembers; a policy in the middle of a change is preferred. */
 static struct cr_world_other own_of(struct cr_scope *scope, const struct cr_policy *const *rivals,
                                     const struct cr_policy_secret *secret, const struct cr_policy_consumer *consumer)
 {

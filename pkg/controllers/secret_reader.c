@@ -17,21 +17,21 @@
 enum state { WAITING, BEING_READ, READ };
 
 /* One version of a Secret: the extra of its snapshot. All but secret and text is guarded by the reader's lock; those
- * belong to whoever reads it. */
+ * belong to the thread that reads it. */
 struct reading {
     struct cr_secret_reader *reader;
-    int refs; /* the snapshot's, and one of each thread that reads or waits */
+    int refs; /* one for the snapshot, and one for each thread that reads or waits */
     enum state state;
     struct cr_json *secret; /* wiped once it is read */
     char *text;             /* of data, which secret borrows; NULL when data is a tree */
     size_t bytes;           /* of data */
-    struct cr_pack *views;  /* once it is read; NULL: it was dropped, or nobody names it any more */
+    struct cr_pack *views;  /* once it is read; NULL: it was dropped, or no policy names it any more */
     struct tenant *tenant;  /* while it waits */
     TAILQ_ENTRY(reading) entry;
 };
 TAILQ_HEAD(readings, reading);
 
-/* What waits of one namespace, the oldest first. */
+/* The waiting Secrets of one namespace, the oldest first. */
 struct tenant {
     char *ns;
     struct readings waiting;
@@ -42,11 +42,11 @@ TAILQ_HEAD(tenants, tenant);
 
 struct cr_secret_reader {
     struct cr_secret_refs *refs;
-    pthread_mutex_t lock; /* guards the rest */
-    size_t owners;        /* who made it, and each reading: a snapshot may outlive the cache */
+    pthread_mutex_t lock; /* guards all that follows */
+    size_t owners;        /* the creator, and each reading: a snapshot may outlive the cache */
     pthread_cond_t change;
     struct cr_strmap *by_namespace; /* tenants that have something that waits */
-    struct tenants turns;           /* the same; the first is the next */
+    struct tenants queue;           /* the same; the first is the next */
     size_t waiting;
     size_t bytes;
     bool ending;
@@ -86,7 +86,7 @@ static void leave(struct cr_secret_reader *reader)
     free(reader);
 }
 
-/* Of data that is a tree, about. */
+/* The approximate size of data that is a tree. */
 static size_t size_of(const struct cr_json *data)
 {
     size_t bytes = 0;
@@ -103,7 +103,7 @@ static void keep_word(const struct cr_json *json, struct cr_json *metadata)
         cr_json_set_string(cr_json_object_in(metadata, "annotations"), CR_MISSING_NAME_ANNOTATION, word);
 }
 
-/* What is needed of it to be read, with a copy of the text of data. */
+/* The part of the Secret that is needed to read it, with a copy of the text of data. */
 static struct reading *reading_new(struct cr_secret_reader *reader, struct cr_json *json)
 {
     struct reading *reading = cr_new(struct reading);
@@ -151,7 +151,7 @@ static struct tenant *tenant_of(struct cr_secret_reader *reader, const char *ns)
     tenant = cr_new(struct tenant);
     tenant->ns = cr_strdup(ns);
     TAILQ_INIT(&tenant->waiting);
-    TAILQ_INSERT_TAIL(&reader->turns, tenant, entry);
+    TAILQ_INSERT_TAIL(&reader->queue, tenant, entry);
     cr_strmap_set(reader->by_namespace, ns, tenant);
     return tenant;
 }
@@ -176,18 +176,18 @@ static void dequeue(struct cr_secret_reader *reader, struct reading *reading)
     reader->waiting--;
     if (!TAILQ_EMPTY(&tenant->waiting))
         return;
-    TAILQ_REMOVE(&reader->turns, tenant, entry);
+    TAILQ_REMOVE(&reader->queue, tenant, entry);
     cr_strmap_remove(reader->by_namespace, tenant->ns);
 }
 
-/* NULL: nothing waits. The next namespace has its turn after this. */
+/* NULL: nothing waits. Moves this namespace to the end of the queue, so that the next one follows. */
 static struct reading *next_waiting(struct cr_secret_reader *reader)
 {
-    struct tenant *tenant = TAILQ_FIRST(&reader->turns);
+    struct tenant *tenant = TAILQ_FIRST(&reader->queue);
     if (!tenant)
         return NULL;
-    TAILQ_REMOVE(&reader->turns, tenant, entry);
-    TAILQ_INSERT_TAIL(&reader->turns, tenant, entry);
+    TAILQ_REMOVE(&reader->queue, tenant, entry);
+    TAILQ_INSERT_TAIL(&reader->queue, tenant, entry);
     return TAILQ_FIRST(&tenant->waiting);
 }
 
@@ -251,7 +251,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Locked. Without a thread what waits is read by whoever needs it. */
+/* Locked. Without a thread, the caller that needs a waiting Secret reads it. */
 static void start_thread(struct cr_secret_reader *reader)
 {
     if (reader->has_thread)
@@ -278,7 +278,7 @@ struct cr_secret_view *cr_secret_reader_view(void *extra, const struct cr_policy
     while (reading->state != READ)
         pthread_cond_wait(&reader->change, &reader->lock);
     pthread_mutex_unlock(&reader->lock);
-    return cr_secret_view_find(reading->views, names); /* which nobody changes any more */
+    return cr_secret_view_find(reading->views, names); /* which no thread changes any more */
 }
 
 /* --- projection --- */
@@ -333,7 +333,7 @@ struct cr_secret_reader *cr_secret_reader_new(struct cr_secret_refs *refs)
     *reader = (struct cr_secret_reader){.refs = refs, .owners = 1, .by_namespace = cr_strmap_new(tenant_free)};
     pthread_mutex_init(&reader->lock, NULL);
     pthread_cond_init(&reader->change, NULL);
-    TAILQ_INIT(&reader->turns);
+    TAILQ_INIT(&reader->queue);
     return reader;
 }
 

@@ -1,6 +1,6 @@
-/* Secrets are read, that is decoded and their certificates verified, by a thread of its own and by whoever needs one at
- * once, never by the event loop: what a tenant writes may cost a third of a second (pki/paths.h). Namespaces take
- * turns, so that the Secrets of one delay no other's. */
+/* Secrets are read, that is decoded and their certificates verified, by a dedicated thread and by callers that need one
+ * at once, never by the event loop: what a tenant writes may cost a third of a second (pki/paths.h). The thread serves
+ * namespaces round-robin, so that the Secrets of one namespace do not delay those of another. */
 #ifndef CR_CONTROLLERS_SECRET_READER_H
 #define CR_CONTROLLERS_SECRET_READER_H
 
@@ -11,8 +11,8 @@
 #include "runtime/store.h"
 
 enum {
-    /* What waits to be read is key material: so many bytes of one namespace and of all. What is beyond them is dropped,
-     * wiped, and got from the API server by whoever needs it. */
+    /* What waits to be read is key material, so its size is limited: bytes of one namespace, and of all namespaces.
+     * What is beyond them is dropped and wiped, and the caller that needs it gets it from the API server. */
     CR_SECRET_READER_NAMESPACE_BYTES_MAX = 2 * 1024 * 1024,
     CR_SECRET_READER_BYTES_MAX = 8 * 1024 * 1024,
 };
@@ -25,7 +25,7 @@ void cr_secret_reader_free(struct cr_secret_reader *reader);
 CR_DEFINE_CLEANUP(cr_secret_reader, struct cr_secret_reader, cr_secret_reader_free)
 
 /* The informer's projection: takes data from json, to be read soon. What is left of json is no secret, and the snapshot
- * says so; its extra is what cr_secret_reader_view asks for; NULL when no policy names the Secret. */
+ * is marked so. Its extra is the argument of cr_secret_reader_view; NULL when no policy names the Secret. */
 void cr_secret_reader_project(struct cr_secret_reader *reader, struct cr_json *json, struct cr_snapshot *snapshot);
 /* The same, but read before it returns. Not on the loop. */
 void cr_secret_reader_project_now(struct cr_secret_reader *reader, struct cr_json *json, struct cr_snapshot *snapshot);
@@ -34,7 +34,7 @@ void cr_secret_reader_project_now(struct cr_secret_reader *reader, struct cr_jso
  * snapshot that was projected, may be NULL. Any thread but the loop's: reads what was not read yet. */
 struct cr_secret_view *cr_secret_reader_view(void *extra, const struct cr_policy_secret *names);
 
-/* What waits now: for tests. */
+/* How many Secrets wait now, for tests. */
 size_t cr_secret_reader_waiting(struct cr_secret_reader *reader, size_t *bytes);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/packing.h"
 #include "base/strmap.h"
 
-/* Each is one more reading of the Secret; whoever edits a policy may ask for any number. */
+/* Each is one more reading of the Secret; an author of policies may ask for any number. */
 enum { NAMES_MAX = 16 };
 
 struct cr_secret_refs {

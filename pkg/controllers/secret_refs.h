@@ -9,7 +9,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 
-/* Of the names of one policy's Secret those of its keys, packed (base/packing.h): the same bytes for the same names.
+/* The key names of one policy's Secret, packed (base/packing.h): the same bytes for the same names.
  */
 void cr_key_names_pack(struct cr_buf *out, const struct cr_policy_secret *names);
 
@@ -18,14 +18,14 @@ struct cr_secret_refs;
 struct cr_secret_refs *cr_secret_refs_new(void);
 void cr_secret_refs_free(struct cr_secret_refs *refs);
 CR_DEFINE_CLEANUP(cr_secret_refs, struct cr_secret_refs, cr_secret_refs_free)
-/* Adds what the policy names. Of the ways to read one Secret there are at most 16, those that were asked for last; who
- * asks for another is told so by cr_secret_view_find. */
+/* Adds what the policy names. Of the ways to read one Secret there are at most 16, the most recently requested ones;
+ * for another, cr_secret_view_find returns NULL. */
 void cr_secret_refs_add(struct cr_secret_refs *refs, const struct cr_policy *policy);
 /* No policy names the Secret any more. key: "ns/name". */
 void cr_secret_refs_remove(struct cr_secret_refs *refs, const char *key);
 /* Whether any policy names it. */
 bool cr_secret_refs_has(struct cr_secret_refs *refs, const char *key);
-/* With it opaque material is digested from now on. Copied; 32 random bytes. */
+/* From now on opaque material is digested with this key. Copied; 32 random bytes. */
 enum { CR_VIEW_KEY = 32 };
 void cr_secret_refs_use_key(struct cr_secret_refs *refs, const unsigned char key[CR_VIEW_KEY]);
 
@@ -38,7 +38,8 @@ struct cr_secret_ways {
 };
 void cr_secret_ways_dispose(struct cr_secret_ways *ways); /* wipes the key */
 CR_DEFINE_DISPOSE(cr_secret_ways, struct cr_secret_ways, cr_secret_ways_dispose)
-/* A copy, so that nobody waits while certificates are read; ways is zeroed. len 0: no policy names the Secret. */
+/* A copy, so that no other thread waits while certificates are read; ways is zeroed. len 0: no policy names the Secret.
+ */
 void cr_secret_refs_ways(struct cr_secret_refs *refs, const char *key, struct cr_secret_ways *ways);
 
 #endif

@@ -88,7 +88,7 @@ const char *cr_secret_source_opaque_problem(struct cr_secret_source *source)
     return cr_digest_key_problem(source->digest_key);
 }
 
-/* The key is got when the first opaque material comes; what was read before must be read again. */
+/* The key is fetched when the first opaque material comes; what was read before must be read again. */
 static bool can_digest(struct cr_secret_source *source)
 {
     unsigned char key[CR_DIGEST_KEY];

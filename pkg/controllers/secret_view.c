@@ -41,7 +41,7 @@ struct entries {
     size_t len;
     size_t cap;
     bool too_many;        /* more than CR_SECRET_KEYS_MAX: not all are there */
-    struct cr_json *tree; /* what the texts are of, when data was a text that had to be parsed after all */
+    struct cr_json *tree; /* owner of the texts, when data was a text that had to be parsed after all */
 };
 
 static void entries_cleanup(struct entries *entries)
@@ -71,7 +71,7 @@ static const struct entry *find_entry(const struct entries *entries, char *key)
     return key && entries->len ? bsearch(&wanted, entries->items, entries->len, sizeof wanted, by_key) : NULL;
 }
 
-/* Takes the key. False: there are too many, and it is not there. */
+/* Takes the key. False: there are too many, and the key was not added. */
 static bool add_entry(struct entries *entries, char *key, const char *text, size_t len)
 {
     if (entries->len == CR_SECRET_KEYS_MAX) {
@@ -88,7 +88,7 @@ static bool add_entry(struct entries *entries, char *key, const char *text, size
     return true;
 }
 
-/* Of a key that comes twice the first counts. */
+/* When a key comes twice, the first one counts. */
 static void sort_entries(struct entries *entries)
 {
     size_t kept = 0;
@@ -113,7 +113,7 @@ static void list_tree(const struct cr_json *data, struct entries *entries)
     }
 }
 
-/* False when something is written otherwise than API servers do, which the parser has to read. */
+/* False when something is not written as API servers write it; then the parser has to read it. */
 static bool list_text(const char *text, size_t len, struct entries *entries)
 {
     struct cr_json_members members = cr_json_members_of(text, len);
@@ -137,7 +137,7 @@ static void parse_text(const char *text, size_t len, struct entries *entries)
     list_tree(entries->tree, entries);
 }
 
-/* From the text of data, if it is one, without a tree of it: it may have a megabyte. */
+/* Reads from the text of data, if it is a text, without making a tree of it: it may have a megabyte. */
 static void list_entries(const struct cr_json *secret, struct entries *entries)
 {
     const struct cr_json *data = cr_json_get(secret, "data");
@@ -196,8 +196,8 @@ static void digest_piece(void *arg, const void *bytes, size_t len)
     cr_hmac_add(arg, bytes, len);
 }
 
-/* Piece by piece, so that no entry is there decoded as a whole. What is no base64 is digested as it stands: the API
- * server lets none in. */
+/* Decodes piece by piece, so that no entry is in memory decoded as a whole. An entry that is no base64 is digested as
+ * it is: the API server lets none in. */
 static void digest_entry(const struct entry *entry, const char *key, char out[CR_SHA256_HEX])
 {
     CR_CLEANUP(cr_hmac) struct cr_hmac *hmac = cr_hmac_new(key, strlen(key));
@@ -314,7 +314,7 @@ static struct cr_secret_view *unpack_view(struct cr_unpacking *from)
     return view;
 }
 
-/* Each the key names, then what is seen through them. */
+/* Each pair is the key names, then what is seen through them. */
 static void add_view(struct cr_buf *out, const struct cr_policy_secret *names, const struct cr_secret_view *view)
 {
     CR_CLEANUP(cr_buf) struct cr_buf through = {0};

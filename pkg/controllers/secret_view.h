@@ -10,7 +10,7 @@
 #include "controllers/secret_refs.h"
 #include "pki/material.h"
 
-/* Takes out, wiped, whatever carries data: what is left of a Secret is none. */
+/* Removes and wipes every field that carries data: what is left of a Secret is not secret. */
 void cr_secret_strip(struct cr_json *json);
 
 /* Keys of a Secret that are read: API servers count the bytes of values, but not how many there are. One that has more

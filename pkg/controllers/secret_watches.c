@@ -11,7 +11,7 @@
 
 enum {
     BURST_MS = 50, /* policies come many at once (kubectl apply -f a folder), and each would be a decision */
-    OWN_PATIENCE_MS = 5 * 1000, /* of all, for what one Secret or selector is to bring */
+    OWN_PATIENCE_MS = 5 * 1000, /* how long all others wait for the answer about one Secret or selector */
 };
 
 static void schedule_refresh(struct cr_secret_watches *watches, int64_t delay_ms)
@@ -24,7 +24,7 @@ static void schedule_refresh(struct cr_secret_watches *watches, int64_t delay_ms
     cr_timer_arm(watches->timer, delay_ms);
 }
 
-/* --- what a watch asks and tells --- */
+/* --- what a watch asks and reports --- */
 
 static bool wants(void *arg, const char *ns, const char *name)
 {
@@ -35,8 +35,8 @@ static bool wants(void *arg, const char *ns, const char *name)
     /* Labels are not known yet: project looks at them. */
     if (watch->shared >= CR_SHARED_USUAL && cr_strmap_len(group->selectors))
         return true;
-    /* What is not wanted any more is taken out of the store when it is looked what is wanted, or when it changes: what
-     * is in a store is always up to date, also of a policy that came and went before it was looked. */
+    /* An unwanted Secret is taken out of the store when the wanted ones are scanned, or when it changes. So a store is
+     * always up to date, even if a policy came and went before the scan. */
     cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
     const struct cr_secret_watches_options *options = &group->watches->options;
     return cr_strmap_get(group->wanted, key) || cr_policy_index_wants_secret(options->index, ns, name) ||
@@ -77,19 +77,19 @@ static void on_change(void *arg, const struct cr_change *change)
     if (watches->options.scope != CR_SECRET_SCOPE_NAMED && (!change->before || !change->after) &&
         cr_informer_synced(watch->informer))
         schedule_refresh(watches, BURST_MS);
-    /* The other one tells what is still to be told. */
+    /* The other informer delivers the pending notification. */
     if (other && (!change->after || !cr_decimal_less(cr_packed_resource_version(other),
                                                      cr_or_empty(cr_obj_resource_version(change->after->json)))))
         return;
-    struct cr_change told = *change;
-    if (other &&
-        (!told.before || cr_decimal_less(cr_packed_resource_version(told.before), cr_packed_resource_version(other))))
-        told.before = other;
-    watches->options.on_change(watches->options.arg, &told);
+    struct cr_change notified = *change;
+    if (other && (!notified.before ||
+                  cr_decimal_less(cr_packed_resource_version(notified.before), cr_packed_resource_version(other))))
+        notified.before = other;
+    watches->options.on_change(watches->options.arg, &notified);
 }
 
-/* Nobody waits for what was held already. */
-static void tell_if_missing(const struct cr_secret_group *group, const char *key)
+/* No policy waits for what was held already. */
+static void notify_if_missing(const struct cr_secret_group *group, const char *key)
 {
     const struct cr_secret_watches_options *options = &group->watches->options;
     const char *name = strchr(key, '/') + 1;
@@ -99,18 +99,18 @@ static void tell_if_missing(const struct cr_secret_group *group, const char *key
         options->on_known(options->arg, ns, name);
 }
 
-static void tell_what_is_known(const struct cr_secret_watch *watch)
+static void notify_known(const struct cr_secret_watch *watch)
 {
     const struct cr_secret_group *group = watch->group;
     const struct cr_secret_watches_options *options = &group->watches->options;
     if (watch->kind == CR_SECRET_BY_NAME) {
         cr_autofree char *key = cr_asprintf("%s/%s", watch->ns, watch->what);
-        tell_if_missing(group, key);
+        notify_if_missing(group, key);
     } else if (watch->kind == CR_SECRET_BY_LABEL) {
         options->on_known(options->arg, watch->ns, NULL);
     } else if (watch->shared == CR_SHARED_ALL) {
         for (struct cr_strmap_iter it = {0}; cr_strmap_next(group->wanted, &it);)
-            tell_if_missing(group, it.key);
+            notify_if_missing(group, it.key);
     }
     if (watch->kind != CR_SECRET_SHARED || watch->shared < CR_SHARED_USUAL)
         return;
@@ -124,7 +124,7 @@ static void on_first_sync(void *arg)
 {
     const struct cr_secret_watch *watch = arg;
     schedule_refresh(watch->group->watches, 0);
-    tell_what_is_known(watch);
+    notify_known(watch);
 }
 
 static void on_refused(void *arg)
@@ -157,7 +157,7 @@ static struct cr_secret_watch *begin(struct cr_secret_group *group, enum cr_secr
                                       .shared = shared,
                                       .ns = cr_strdup_or_null(ns),
                                       .what = cr_strdup_or_null(what),
-                                      .began = group->turn,
+                                      .began = group->generation,
                                       .desired = true};
     cr_autofree char *by_name = kind == CR_SECRET_BY_NAME ? cr_asprintf("metadata.name=%s", what) : NULL;
     const struct cr_informer_options informer = {
@@ -190,7 +190,7 @@ static void add_key(void *keys, const char *ns, const char *name, struct cr_pack
     cr_strvec_add(keys, key);
 }
 
-/* The informer goes, and with it what only it held; held: what it had. */
+/* Removes the informer, and with it what only it held. held: adds the keys that it had. */
 static void end(struct cr_secret_watch *watch, struct cr_strvec *held)
 {
     cr_store_visit(cr_informer_store(watch->informer), NULL, add_key, held);
@@ -206,10 +206,10 @@ static void note_in(struct cr_secret_group *group, struct cr_strmap *map, const 
     struct cr_secret_wanted *wanted = cr_strmap_get(map, key);
     if (!wanted) {
         wanted = cr_new(struct cr_secret_wanted);
-        wanted->since = group->turn;
+        wanted->since = group->generation;
         cr_strmap_set(map, key, wanted);
     }
-    wanted->seen = group->turn;
+    wanted->seen = group->generation;
 }
 
 static void note_secret(void *arg, const char *ns, const char *name)
@@ -229,7 +229,7 @@ static void note_selector(void *arg, const char *ns, const char *selector)
 static void drop_unwanted(struct cr_secret_group *group, struct cr_strmap *map, struct cr_strvec *gone)
 {
     for (struct cr_strmap_iter it = {0}; cr_strmap_next(map, &it);)
-        if (((const struct cr_secret_wanted *)it.value)->seen != group->turn)
+        if (((const struct cr_secret_wanted *)it.value)->seen != group->generation)
             cr_strvec_add(gone, it.key);
     for (size_t i = 0; i < gone->len; i++)
         cr_strmap_remove(map, gone->items[i]);
@@ -250,7 +250,7 @@ static void drop_all_unwanted(struct cr_secret_group *group)
 static void look_what_is_wanted(struct cr_secret_watches *watches)
 {
     for (size_t i = 0; i < watches->groups_len; i++)
-        watches->groups[i].turn++;
+        watches->groups[i].generation++;
     cr_policy_index_visit_secrets(watches->options.index, note_secret, watches);
     cr_domain_index_visit_secrets(watches->options.domains, note_secret, watches);
     if (watches->options.scope != CR_SECRET_SCOPE_NAMED)
@@ -259,7 +259,7 @@ static void look_what_is_wanted(struct cr_secret_watches *watches)
         drop_all_unwanted(&watches->groups[i]);
 }
 
-/* --- what nobody wants any more goes from shared watches, which pass over what happens to it --- */
+/* --- unwanted Secrets leave shared watches, which ignore what happens to them --- */
 
 struct leftovers {
     const struct cr_secret_watch *watch;
@@ -353,14 +353,14 @@ static void desire_own(struct cr_secret_group *group, enum cr_secret_watch_kind 
     }
     const char *what = strchr(key, '/') + 1;
     cr_autofree char *ns = cr_strndup(key, (size_t)(what - 1 - key));
-    /* What nobody selects is left out (cr_discover_selects). */
+    /* What is never selected is left out (cr_discover_selects). */
     cr_strmap_set(map, key, begin(group, kind, ns, what, kind == CR_SECRET_BY_LABEL ? CR_SHARED_USUAL : CR_SHARED_ALL));
 }
 
 static void desire_shared(struct cr_secret_group *group, struct cr_watch_scope decided)
 {
     struct cr_secret_watch *present = cr_secret_group_shared(group);
-    if (present && present->shared == decided.shared && !decided.anew)
+    if (present && present->shared == decided.shared && !decided.relist)
         return;
     if (present)
         present->desired = false;
@@ -422,8 +422,8 @@ static bool all_answered(const struct cr_strmap *map)
     return true;
 }
 
-/* Refused, a watch by name or label replaces what was as well as it ever will; a shared one would have been for more.
- */
+/* A refused watch by name or label replaces the old one as well as it ever will; a refused shared watch does not, since
+ * it is for more Secrets. */
 static bool is_replaced(const struct cr_secret_group *group)
 {
     const struct cr_secret_watch *shared = cr_secret_group_shared(group);
@@ -447,8 +447,9 @@ static void check_handover(void *arg, const char *ns, const char *name, struct c
         handover->complete = false;
 }
 
-/* Watches are no copies of each other: one in sync may have heard less than the one that it replaces, and without that
- * a Secret would go back in time, or away. What has not heard anything lately has nothing to hand over. */
+/* Watches are no copies of each other: one in sync may have received less than the one that it replaces, and without
+ * this check a Secret would go back in time, or away. A watch that has not received anything lately has nothing to hand
+ * over. */
 static bool has_handed_over(const struct cr_secret_watch *watch)
 {
     struct handover handover = {.from = watch, .complete = true};
@@ -459,8 +460,8 @@ static bool has_handed_over(const struct cr_secret_watch *watch)
     return handover.complete;
 }
 
-/* wanted NULL: what it has may be wanted for another reason. One by one: what one has handed over to another, which
- * ends as well, that one has to hand over. */
+/* wanted NULL: what a watch has may be wanted for another reason. Watches end one by one: if one hands over to another
+ * that ends as well, that one has to hand over in its turn. */
 static void end_own(struct cr_strmap *map, const struct cr_strmap *wanted, bool replaced, struct cr_strvec *held)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec undesired = {0};
@@ -477,7 +478,7 @@ static void end_own(struct cr_strmap *map, const struct cr_strmap *wanted, bool 
     }
 }
 
-static void end_wides(struct cr_secret_group *group, struct cr_strvec *held)
+static void end_shared(struct cr_secret_group *group, struct cr_strvec *held)
 {
     for (size_t i = 0; i < group->shared_watches_len;) {
         struct cr_secret_watch *shared = group->shared_watches[i];
@@ -485,7 +486,7 @@ static void end_wides(struct cr_secret_group *group, struct cr_strvec *held)
             i++;
             continue;
         }
-        /* The next one is asked what all others hold: this one is none of them any more. */
+        /* The next watch is compared with what all others hold, and this one is no longer among them. */
         group->shared_watches_len--;
         memmove(group->shared_watches + i, group->shared_watches + i + 1,
                 (group->shared_watches_len - i) * sizeof(struct cr_secret_watch *));
@@ -500,10 +501,10 @@ static void end_replaced(struct cr_secret_group *group)
     end_own(group->named, group->wanted, replaced, &held);
     end_own(group->labelled, NULL, replaced, &held);
     if (replaced)
-        end_wides(group, &held);
-    /* Deleted, the others have seen it, but left it to these to tell, which were behind. */
+        end_shared(group, &held);
+    /* When a Secret was deleted, the other watches saw it, but left the notification to these, which were behind. */
     for (size_t i = 0; i < held.len; i++)
-        tell_if_missing(group, held.items[i]);
+        notify_if_missing(group, held.items[i]);
 }
 
 /* --- all of it --- */
@@ -526,7 +527,7 @@ static size_t count_held(const struct cr_secret_group *group)
     return count;
 }
 
-/* Once per change, when all of it has answered; which names come and go is no news. */
+/* Logs once per change, when all watches have answered; changes of names only are not logged. */
 static void log_scope(struct cr_secret_group *group)
 {
     if (!is_replaced(group))

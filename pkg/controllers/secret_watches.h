@@ -20,7 +20,7 @@ struct cr_secret_watches_options {
     /* What is wanted. */
     struct cr_policy_index *index;
     struct cr_domain_index *domains;
-    /* As an informer's; not called when another watch has told the same already. The stores have it. */
+    /* As an informer's; not called when another watch has notified of the same already. The stores have it. */
     bool (*project)(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
     void (*on_change)(void *arg, const struct cr_change *change);
     /* What is known of a Secret, or whether it may be seen, has changed without a change of it: name NULL: of all
@@ -40,15 +40,15 @@ CR_DEFINE_CLEANUP(cr_secret_watches, struct cr_secret_watches, cr_secret_watches
 
 /* The policies of a namespace (NULL: of all) are known: from now on it has watches. */
 void cr_secret_watches_begin(struct cr_secret_watches *watches, const char *ns);
-/* What the indexes want may be something else. Looked at a moment later, for policies come in bursts. */
+/* The indexes may want other Secrets now. The watches are updated a moment later, because policies come in bursts. */
 void cr_secret_watches_update(struct cr_secret_watches *watches);
 
 /* --- reading: any thread --- */
 
 enum cr_secret_known {
-    CR_SECRET_UNKNOWN, /* whoever wants it waits */
+    CR_SECRET_UNKNOWN, /* not known yet: policies that want it wait */
     CR_SECRET_HELD,
-    CR_SECRET_ABSENT, /* a watch in sync that would have it has not */
+    CR_SECRET_ABSENT, /* a watch in sync that would have it does not have it */
 };
 enum cr_secret_known cr_secret_watches_known(struct cr_secret_watches *watches, const char *ns, const char *name);
 /* Of the caller's own; NULL when none is held. */
@@ -59,7 +59,7 @@ void cr_secret_watches_visit(struct cr_secret_watches *watches, const char *ns, 
 /* Whether all that a selector (cr_selector_text) takes is held. */
 bool cr_secret_watches_knows_selected(struct cr_secret_watches *watches, const char *ns, const char *selector);
 
-/* The API server forbids to see it, and what to grant; what is held of it may be old. True, with err. */
+/* True, with err: the API server forbids reading it (err says what to grant), and what is held of it may be old. */
 bool cr_secret_watches_refused(struct cr_secret_watches *watches, const char *ns, const char *name,
                                struct cr_error *err) CR_MUST_USE;
 bool cr_secret_watches_refused_selected(struct cr_secret_watches *watches, const char *ns, const char *selector,

@@ -19,30 +19,30 @@ struct cr_secret_watch {
     enum cr_shared_scope shared; /* of kind SHARED */
     char *ns;                    /* NULL: all */
     char *what;                  /* the name, or the selector; NULL: shared */
-    uint64_t began;              /* the group's turn: all that was wanted by then is in its list */
+    uint64_t began;              /* the group's generation: all that was wanted by then is in its list */
     bool desired;
     struct cr_informer *informer; /* the manager's */
 };
 
 /* A Secret or a selector that policies want, by "ns/name" or "ns/selector". */
 struct cr_secret_wanted {
-    uint64_t since; /* turn */
-    uint64_t seen;  /* the last turn in which it was wanted */
+    uint64_t since; /* generation */
+    uint64_t seen;  /* the last generation in which it was wanted */
 };
 
 struct cr_secret_group {
     struct cr_secret_watches *watches;
     char *ns; /* NULL: all */
     bool begun;
-    uint64_t turn; /* how often it was looked what is wanted */
-    bool dropped;  /* in this turn something was no longer wanted */
+    uint64_t generation; /* counts the scans of what is wanted */
+    bool dropped;        /* in this generation something was no longer wanted */
     struct cr_strmap *wanted;
     struct cr_strmap *selectors;
     struct cr_strmap *named;                 /* "ns/name" → struct cr_secret_watch, owned */
     struct cr_strmap *labelled;              /* "ns/selector" → the same */
     struct cr_secret_watch **shared_watches; /* oldest first: at most the last is desired */
     size_t shared_watches_len;
-    char *logged; /* what was said last of it */
+    char *logged; /* the last logged description */
 };
 
 struct cr_secret_watches {

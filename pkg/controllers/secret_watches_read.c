@@ -79,7 +79,8 @@ bool cr_secret_group_selects(const struct cr_secret_group *group, const char *ns
     return false;
 }
 
-/* Whether the list of that shared watch had all that was wanted: then what it does not have is not there. */
+/* Whether the list of that shared watch covered the wanted Secret: then a Secret that it does not have does not exist.
+ */
 static bool had(const struct cr_secret_watch *shared, const struct cr_secret_wanted *wanted)
 {
     return wanted && wanted->since <= shared->began;
@@ -112,7 +113,7 @@ struct cr_snapshot *cr_secret_watches_get(struct cr_secret_watches *watches, con
     return cr_packed_open(found);
 }
 
-/* A watch that would have it, of whatever type it is, does not keep silent. */
+/* Whether a watch in sync would have the Secret, whatever its type. */
 static bool is_covered(const struct cr_secret_group *group, const char *key)
 {
     const struct cr_secret_watch *named = cr_strmap_get(group->named, key);

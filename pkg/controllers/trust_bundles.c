@@ -9,14 +9,14 @@
 #include "controllers/trust_sources.h"
 #include "kube/object.h"
 
-/* Targets are watched by nobody: how soon a change by hand, or a consent, is seen. */
+/* Targets are not watched: this is how soon a change by hand, or a consent, is seen. */
 enum { LOOK_MS = 5 * 60 * 1000, REFUSED_LOOK_MS = 10 * 1000 };
 
 /* One policy at one time. */
 struct publish_context {
     const struct cr_actor *actor;
     const struct cr_gathered *gathered;
-    const struct cr_policy *policy; /* in force */
+    const struct cr_policy *policy; /* the effective one */
     char *owner;
     enum cr_trust_reason reason; /* of the first thing that was refused */
     char *refused;               /* owned: that in words; NULL: nothing */
@@ -41,7 +41,7 @@ static void say(const struct publish_context *context, bool warning, const char 
     cr_recorder_emit(context->actor->recorder, &event);
 }
 
-/* Nothing is changed, and an Event says why. False, for the caller to return. */
+/* Changes nothing, and emits an Event that says why. Returns false, for the caller to return. */
 static bool refuse(struct publish_context *context, enum cr_trust_reason reason, const struct cr_trust_about *about)
 {
     cr_autofree char *text = cr_trust_problem_text(reason, about);
@@ -54,7 +54,7 @@ static bool refuse(struct publish_context *context, enum cr_trust_reason reason,
     return false;
 }
 
-/* What time or another try may heal is tried again, the rest is reported. False. */
+/* Errors that time or another attempt may heal are tried again, others are reported. Returns false. */
 static bool fail(struct publish_context *context, const struct cr_error *err)
 {
     const struct cr_trust_about about = {.detail = err->text, .component = "trust-domains"};
@@ -67,7 +67,7 @@ static bool fail(struct publish_context *context, const struct cr_error *err)
 
 /* --- sources --- */
 
-/* What is on record of the Secret; NULL: nothing is settled. */
+/* What is on record about the Secret; NULL: nothing is settled. */
 static const struct cr_material *settled_of(const struct cr_policy_status *status, const char *name)
 {
     for (size_t i = 0; i < status->secrets_len; i++) {
@@ -78,7 +78,7 @@ static const struct cr_material *settled_of(const struct cr_policy_status *statu
     return NULL;
 }
 
-/* What was settled and cannot be read now would lose its CAs. */
+/* A Secret that was settled and cannot be read now would lose its CAs. */
 static bool check_secret(struct publish_context *context, size_t i)
 {
     const struct cr_world_secret *seen = &context->gathered->world.secrets[i];
@@ -149,7 +149,7 @@ static bool check_owner(struct publish_context *context, const struct cr_policy_
            refuse_target(context, target, owner ? CR_TRUST_OTHER_DOMAIN : CR_TRUST_NOT_OURS, owner);
 }
 
-/* A selector may bring it among the Secrets: its CAs would be new ones for ever. */
+/* A selector may bring the target among the Secrets: its CAs would count as new ones for ever. */
 static bool check_no_source(struct publish_context *context, const struct cr_policy_trust_target *target)
 {
     return !target->is_secret || !cr_policy_secret_of(context->policy, target->name) ||
@@ -161,7 +161,7 @@ static bool is_held(const struct cr_entry *entry, const struct cr_bundle *bundle
     return entry->bytes.len == strlen(bundle->pem) && strcmp(cr_buf_text(&entry->bytes), bundle->pem) == 0;
 }
 
-/* An entry is text or binary, never both: what was binary makes room. */
+/* An entry is text or binary, never both: a binary entry is removed. */
 static void put_config(const struct cr_json *held, struct cr_json *body, const char *key, const char *text)
 {
     cr_json_set_string(cr_json_object_in(body, "data"), key, text);
@@ -221,7 +221,7 @@ static void warn_of_gaps(const struct publish_context *context, const struct cr_
     say(context, true, "TrustReplaced", message);
 }
 
-/* It is published: what the leaves are is not this policy's to say. */
+/* It is published anyway: this policy does not decide what the leaves are. */
 static void warn_of_issuer(const struct publish_context *context, const struct cr_policy_trust_target *target,
                            const struct cr_bundle *bundle, const struct cr_pem_input *previous)
 {
@@ -262,7 +262,7 @@ static bool read_target(struct publish_context *context, const struct cr_policy_
     return fail(context, &err);
 }
 
-/* Whether what a Secret holds has not come to all consumers: their pods may show any leaf that was there since. */
+/* Whether the content of a Secret has not reached all consumers: their pods may show any leaf that was there since. */
 static bool is_moving(const struct cr_gathered *gathered, const struct cr_policy_status *status, size_t i)
 {
     const struct cr_material *now = gathered->world.secrets[i].material;
@@ -275,7 +275,7 @@ static bool is_moving(const struct cr_gathered *gathered, const struct cr_policy
     return strcmp(now->leaf, settled->leaf) != 0 || strcmp(trust[0], trust[1]) != 0;
 }
 
-/* A bundle may always grow; it shrinks only while nothing moves. */
+/* A bundle may always grow; it shrinks only while no change is under way. */
 static size_t retained(const struct publish_context *context)
 {
     for (size_t i = 0; i < context->policy->secrets_len; i++)
@@ -318,7 +318,7 @@ static void publish(struct publish_context *context)
 
 /* --- when --- */
 
-/* Of all that a bundle follows from, but for the targets themselves. */
+/* Digests all inputs of a bundle, except the targets themselves. */
 static void digest(const struct cr_gathered *gathered, const struct cr_policy_status *status, char out[CR_SHA256_HEX])
 {
     const struct cr_policy *policy = gathered->world.policy;
@@ -335,8 +335,8 @@ static void digest(const struct cr_gathered *gathered, const struct cr_policy_st
     cr_sha256_hex(cr_buf_text(&text), text.len, out);
 }
 
-/* A consent or a right can come at any time. What a bundle would do to leaves changes with the sources alone, and
- * asking costs signatures. */
+/* A consent or a right can come at any time. The effect of a bundle on leaves changes with the sources alone, and
+ * checking it costs signatures. */
 static int64_t pause_ms(enum cr_trust_reason refused)
 {
     bool soon = refused && refused != CR_TRUST_WOULD_CUT_OFF && refused != CR_TRUST_BUNDLE_TOO_COSTLY;
@@ -344,7 +344,7 @@ static int64_t pause_ms(enum cr_trust_reason refused)
 }
 
 /* How long until the next look; 0: now. */
-static int64_t rest_ms(const struct cr_note *note, const char *now)
+static int64_t wait_left_ms(const struct cr_note *note, const char *now)
 {
     if (!cr_streq(note->about, now))
         return 0;
@@ -369,7 +369,7 @@ bool cr_trust_bundles_due(const struct cr_actor *actor, const struct cr_gathered
     cr_autofree char *key = note_key(gathered->world.policy);
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(actor->memory, key);
     digest(gathered, status, now);
-    return may_publish(gathered->world.policy) && rest_ms(&note, now) == 0;
+    return may_publish(gathered->world.policy) && wait_left_ms(&note, now) == 0;
 }
 
 static void show_plan(struct cr_gathered *gathered, enum cr_trust_reason reason, const char *refused)
@@ -392,7 +392,7 @@ bool cr_trust_bundles_publish(const struct cr_actor *actor, struct cr_gathered *
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(actor->memory, key);
     digest(gathered, &gathered->status, now);
     show_plan(gathered, (enum cr_trust_reason)note.reason, note.text);
-    *look_again_ms = rest_ms(&note, now);
+    *look_again_ms = wait_left_ms(&note, now);
     if (*look_again_ms)
         return true;
     struct publish_context context = {.actor = actor, .gathered = gathered, .policy = policy};

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 
-/* Of two policies. */
+/* Enough for two policies. */
 enum { ENDPOINTS_MAX = 2 * CR_VERIFY_ENDPOINTS_MAX, PAGES_MAX = 2 };
 
 struct endpoint_record {
@@ -184,7 +184,7 @@ static void copy_page(const struct cr_trust_sighting *from, struct cr_trust_sigh
     }
 }
 
-/* False: there is a part that was not seen. The whole is as old as its oldest part. */
+/* False: some part was not seen. The whole is as old as its oldest part. */
 static bool note_age(struct cr_trust_sighting *out, int64_t started_ms, int64_t part_started_ms, int64_t at_ms)
 {
     if (!at_ms || part_started_ms != started_ms)

@@ -1,4 +1,5 @@
-/* The CAs and leaves of a policy's Secrets, and the bundle that they make of what a target has (spec.trust). Pure. */
+/* The CAs and leaves of a policy's Secrets, and the bundle that they and the present content of a target make
+ * (spec.trust). Pure. */
 #ifndef CR_CONTROLLERS_TRUST_SOURCES_H
 #define CR_CONTROLLERS_TRUST_SOURCES_H
 
@@ -18,12 +19,12 @@ struct cr_trust_sources {
 void cr_trust_sources_dispose(struct cr_trust_sources *sources);
 CR_DEFINE_DISPOSE(cr_trust_sources, struct cr_trust_sources, cr_trust_sources_dispose)
 
-/* Takes what the entries hold. Either may be absent. */
+/* Takes what the entries hold. Either may be empty. */
 void cr_trust_sources_add(struct cr_trust_sources *sources, const char *secret, struct cr_entry *trust,
                           struct cr_entry *chain);
 /* [current, previous], where previous is what the target holds (empty: nothing), by the rule of bundle.h. A leaf that
- * verifies against no CA at hand has nothing to lose by it, and counts for nothing: it may be of a public CA, beside a
- * bundle that is for others. Errors: as cr_bundle_make's. out need not be initialised. */
+ * verifies against no CA at hand loses nothing by it, and is ignored: it may be issued by a public CA, beside a bundle
+ * for other peers. Errors: as cr_bundle_make's. out need not be initialised. */
 bool cr_trust_sources_make(const struct cr_trust_sources *sources, const struct cr_pem_input *previous,
                            size_t retain_previous, int64_t now_ms, struct cr_bundle *out,
                            struct cr_error *err) CR_MUST_USE;

@@ -2,7 +2,10 @@
 
 #include "base/strings.h"
 
-enum { LEAST_SHARE = 5 }; /* of a group, when there are many: a shared watch is no smaller for a namespace of few */
+enum {
+    LEAST_SHARE = 5
+}; /* the minimum of a group, when there are many groups: a shared watch is no cheaper for a namespace with few Secrets
+    */
 
 static bool needs_own(const struct cr_watch_scope_item *item, enum cr_shared_scope shared, bool fresh)
 {
@@ -30,7 +33,7 @@ struct cr_watch_scope cr_watch_scope_decide(const struct cr_watch_scope_in *in)
         out.shared++;
     bool passed_over =
         out.shared != CR_SHARED_NONE && out.shared == in->present && count_own(in, out.shared, false) > in->limit;
-    out.anew = passed_over && !in->listing;
+    out.relist = passed_over && !in->listing;
     out.later = passed_over && in->listing;
     return out;
 }
@@ -38,7 +41,7 @@ struct cr_watch_scope cr_watch_scope_decide(const struct cr_watch_scope_in *in)
 bool cr_watch_scope_own(const struct cr_watch_scope_in *in, struct cr_watch_scope decided,
                         const struct cr_watch_scope_item *item)
 {
-    return needs_own(item, decided.shared, decided.anew || decided.later || decided.shared != in->present);
+    return needs_own(item, decided.shared, decided.relist || decided.later || decided.shared != in->present);
 }
 
 size_t cr_watch_scope_share(size_t groups)

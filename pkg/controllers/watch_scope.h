@@ -18,14 +18,14 @@ enum cr_secret_scope {
 enum cr_shared_scope {
     CR_SHARED_NONE,
     CR_SHARED_TLS,   /* type kubernetes.io/tls */
-    CR_SHARED_USUAL, /* but for tokens of service accounts and Helm's releases: nobody selects those */
+    CR_SHARED_USUAL, /* all but tokens of service accounts and Helm's releases, which are never selected */
     CR_SHARED_ALL,
 };
 enum { CR_SHARED_COUNT = CR_SHARED_ALL + 1 };
 
 /* Watches of their own in a group. Each takes one of the 100 streams that an API server gives a connection
  * (--http2-max-streams-per-connection; 90 are used), and a place in its watch cache: beyond some tens one shared watch
- * costs both sides less, though it brings what nobody wants. */
+ * costs both sides less, though it brings what no policy wants. */
 enum { CR_WATCH_SCOPE_LIMIT = 50 };
 /* A shared watch is given up for so many, in percent of the limit: or each edit at the limit would list everything. */
 enum { CR_WATCH_SCOPE_LOW_PERCENT = 60 };
@@ -50,9 +50,9 @@ struct cr_watch_scope_in {
 
 struct cr_watch_scope {
     enum cr_shared_scope shared;
-    bool anew; /* beside the present one of this kind, which has passed over too much, another is begun */
-    /* It is to be, once the present one has had its list, and what was passed over waits for that: where policies come
-     * faster than lists, one would be begun after the other, and none would come to its end. */
+    bool relist; /* another one of this kind is begun beside the present one, which has passed over too much */
+    /* The same is to happen once the present one has had its list, and what was passed over waits for that: where
+     * policies come faster than lists, one would be begun after the other, and none would come to its end. */
     bool later;
 };
 

@@ -30,7 +30,7 @@ static void take_newer(char **known, char *text)
     free(text);
 }
 
-/* Which version of a Secret somebody has seen: it is on record, or a workload was restarted for it. What the cache has
+/* The version of a Secret that was seen before: it is on record, or a workload was restarted for it. What the cache has
  * may be older. Owned; NULL: none is known. */
 static char *seen_version(struct cr_gathered *gathered, const char *secret)
 {
@@ -49,7 +49,7 @@ static bool gather_secret(const struct cr_world_source *source, const struct cr_
 {
     cr_autofree char *not_before = seen_version(out, policy->secrets[i].name);
     if (!cr_secret_source_get(source->secrets, policy->ns, &policy->secrets[i], not_before, &out->secret_views[i], err))
-        /* Deleted between the cache and the request: as good as absent. */
+        /* Deleted between the cache and the request: the same as not there. */
         return err->kind == CR_ERR_NOT_FOUND;
     const struct cr_secret_view *view = out->secret_views[i];
     if (!view)
@@ -71,7 +71,7 @@ static bool gather_secret(const struct cr_world_source *source, const struct cr_
     return true;
 }
 
-/* What was seen later than now was seen by another clock: the present one was set back. */
+/* A sighting later than now was made by another clock: the present one was set back. */
 static void recall_sightings(const struct cr_world_source *source, const struct cr_policy_verify *verify,
                              const struct cr_world_pod *view, struct cr_sighting *sightings)
 {
@@ -129,7 +129,7 @@ static void view_pod(const struct cr_world_source *source, const struct cr_polic
     recall_sightings(source, verify, view, sightings);
 }
 
-/* False: its containers have ended, or when it was deleted cannot be read. */
+/* False: its containers have ended, or the time of its deletion cannot be read. */
 static bool view_ending(const struct cr_snapshot *snapshot, struct cr_world_ending *view)
 {
     const struct cr_json *pod = snapshot->json;
@@ -138,7 +138,7 @@ static bool view_ending(const struct cr_snapshot *snapshot, struct cr_world_endi
     int64_t until_ms = 0;
     if (!at || cr_streq(phase, "Succeeded") || cr_streq(phase, "Failed") || !cr_time_parse(at, &until_ms, NULL))
         return false;
-    /* That time is the one of the order and its grace period together
+    /* That time includes the grace period after the request
      * (kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta). */
     int64_t grace_s = cr_json_int_at(pod, 0, "metadata", "deletionGracePeriodSeconds");
     *view = (struct cr_world_ending){
@@ -149,7 +149,8 @@ static bool view_ending(const struct cr_snapshot *snapshot, struct cr_world_endi
     return true;
 }
 
-/* Independent of the recorded status: a restart may replace all pods before the status that records it is written. */
+/* Independent of the recorded status, because a restart may replace all pods before the status that records it is
+ * written. */
 static void view_all_ending(size_t i, struct cr_gathered *out)
 {
     struct cr_snapshots *pods = &out->ending[i];
@@ -218,15 +219,15 @@ static void recall_restarts(const struct cr_world_source *source, struct cr_gath
     }
 }
 
-/* By the numbers of the versions: what was written is in one that is later than the one of before. */
+/* Compares the numbers of the versions: a version after the write is greater than the one before it. */
 static bool is_shown(struct cr_cache *cache, const char *ns, const char *kind, const char *name, const char *before)
 {
     CR_CLEANUP(cr_packed) struct cr_packed *workload = cr_cache_workload_packed(cache, ns, kind, name);
     return !workload || cr_decimal_less(before, cr_packed_resource_version(workload));
 }
 
-/* What others have begun a moment ago, the cache may not show yet. Once it does, it also shows when that has ended,
- * which those who began it may find out later than who waits for it. */
+/* The cache may not show yet what other policies have begun a moment ago. Once it does, it also shows when that has
+ * ended, and the policies that began it may find that out later than the policy that waits for it. */
 static void add_rollouts_of_others(const struct cr_world_source *source, const char *ns, struct cr_budgets *budgets)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec kinds = {0};
@@ -259,8 +260,8 @@ static void add_restarts_of_others(const struct cr_world_source *source, const s
     add_evictions_of_others(source, policy, budgets);
 }
 
-/* A rollout may be over before the domain has written down what it was for. */
-static bool may_be_told(const struct cr_policy_status *status)
+/* Whether the domain may still write down what a restart was for: a rollout may be over before that. */
+static bool may_become_known(const struct cr_policy_status *status)
 {
     int64_t now_ms = cr_clock_wall_ms();
     for (size_t i = 0; i < status->consumers_len; i++)
@@ -269,11 +270,11 @@ static bool may_be_told(const struct cr_policy_status *status)
     return false;
 }
 
-/* Asked only where something is new: a domain's status may be long. */
+/* Looks only where something is new: a domain's status may be long. */
 static void find_steps(const struct cr_world_source *source, struct cr_gathered *gathered)
 {
     const struct cr_policy *policy = gathered->world.policy;
-    bool restarted = may_be_told(&gathered->status);
+    bool restarted = may_become_known(&gathered->status);
     for (size_t i = 0; i < policy->secrets_len; i++) {
         struct cr_world_secret *secret = &gathered->secrets[i];
         const struct cr_secret_status *known = cr_status_secret(&gathered->status, policy->secrets[i].name);
@@ -305,7 +306,7 @@ void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *
     gathered->world.now_ms = cr_clock_wall_ms();
 }
 
-/* Room for each Secret and consumer of the policy in force. */
+/* Allocates room for each Secret and consumer of the effective policy. */
 static void make_room(const struct cr_world_source *source, const struct cr_policy *policy, struct cr_gathered *out)
 {
     size_t consumers = policy->consumers_len;
@@ -337,29 +338,29 @@ bool cr_world_gather(const struct cr_world_source *source, const struct cr_polic
 {
     uint64_t moves = source->reservations ? cr_reservations_moves(source->reservations, policy->ns) : 0;
     cr_scope_gather(source->cache, policy, status, &out->scope);
-    const struct cr_policy *in_force = &out->scope.expansion.policy;
-    make_room(source, in_force, out);
+    const struct cr_policy *effective = &out->scope.expansion.policy;
+    make_room(source, effective, out);
     out->moves = moves;
     out->world.beyond = cr_scope_beyond(&out->scope);
     out->world.unmanaged = out->scope.expansion.unmanaged;
     cr_policy_status_copy(&out->status, status);
-    cr_cache_expect_secrets(source->cache, in_force);
-    for (size_t i = 0; i < in_force->consumers_len; i++)
-        gather_consumer(source, in_force, i, out);
-    cr_hosts_in_use_gather(source->cache, in_force, &out->hosts);
+    cr_cache_expect_secrets(source->cache, effective);
+    for (size_t i = 0; i < effective->consumers_len; i++)
+        gather_consumer(source, effective, i, out);
+    cr_hosts_in_use_gather(source->cache, effective, &out->hosts);
     out->world.beyond.host_objects = out->hosts.objects_beyond;
     out->world.beyond.hosts = out->hosts.hosts_beyond;
-    for (size_t i = 0; i < in_force->secrets_len; i++)
-        if (!gather_secret(source, in_force, i, out, err))
+    for (size_t i = 0; i < effective->secrets_len; i++)
+        if (!gather_secret(source, effective, i, out, err))
             return false;
-    cr_budgets_gather(source->cache, in_force->ns, &out->budgets);
-    add_restarts_of_others(source, in_force, &out->budgets);
+    cr_budgets_gather(source->cache, effective->ns, &out->budgets);
+    add_restarts_of_others(source, effective, &out->budgets);
     out->world.budgets = out->budgets.view;
     cr_world_refresh(source, out);
     return true;
 }
 
-/* What the cache has added to it, the API server's answer does not have: an Argo Rollout's template from elsewhere. */
+/* The API server's answer lacks what the cache has added: an Argo Rollout's template that comes from another object. */
 static void keep_template(const struct cr_json *from, struct cr_json *to)
 {
     const struct cr_json *template = cr_json_at(from, "spec", "template");

@@ -1,4 +1,4 @@
-/* The world of one policy, as the plan wants it: gathered from caches and memory, with everything that it borrows kept
+/* The world of one policy, as the plan needs it, gathered from caches and memory. Everything that it borrows is kept
  * alive. */
 #ifndef CR_CONTROLLERS_WORLD_H
 #define CR_CONTROLLERS_WORLD_H
@@ -22,7 +22,7 @@ struct cr_world_source {
 };
 
 struct cr_gathered {
-    struct cr_world world; /* borrows from the rest; its policy is the one in force */
+    struct cr_world world; /* borrows from the other fields; its policy is the effective one */
     struct cr_scope scope;
     struct cr_policy_status status;
     struct cr_world_secret *secrets;
@@ -43,14 +43,14 @@ struct cr_gathered {
     struct cr_hosts_in_use hosts;
     char *trust_refused;
     uint64_t moves; /* cr_reservations_moves, from before all that was gathered */
-    bool outdated;  /* a restart was not begun, or a pod not evicted, since others have moved: to be gathered anew */
+    bool outdated;  /* a restart was not begun, or a pod not evicted, since others have moved: gather again */
 };
 
 /* policy: as it is written; status: as last written. out is not to be moved afterwards. Errors: a Secret that is there
  * cannot be read. */
 bool cr_world_gather(const struct cr_world_source *source, const struct cr_policy *policy,
                      const struct cr_policy_status *status, struct cr_gathered *out, struct cr_error *err) CR_MUST_USE;
-/* Memory and clock anew, after probes and nudges; caches stay as they were gathered. */
+/* Updates memory and clock, after probes and nudges; caches stay as they were gathered. */
 void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *gathered);
 /* Takes the workload that a patch returned: its rollout is under way from now on. */
 void cr_world_override(struct cr_gathered *gathered, size_t consumer, struct cr_json *workload);

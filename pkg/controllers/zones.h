@@ -17,10 +17,10 @@ void cr_zones_free(struct cr_zones *zones);
 CR_DEFINE_CLEANUP(cr_zones, struct cr_zones, cr_zones_free)
 
 /* Borrowed until zones are freed; NULL on failure. UTC is there without a file. Errors: Invalid when there is no such
- * zone, or its file is none; else what reading it says. May block for a file. */
+ * zone, or its file is not a zone's; otherwise the error of reading it. May block for a file. */
 const struct cr_tzif *cr_zones_get(struct cr_zones *zones, const char *name, struct cr_error *err) CR_MUST_USE;
 
-/* Those of the policy's windows. Errors as above, with the field. */
+/* The zones of the policy's windows. Errors as above, with the field. */
 bool cr_zones_of(struct cr_zones *zones, const struct cr_policy *policy,
                  const struct cr_tzif *out[CR_POLICY_WINDOWS_MAX], struct cr_error *err) CR_MUST_USE;
 

@@ -442,7 +442,7 @@ static void a_place_is_kept_unless_the_restart_was_surely_not_done(void **state)
     }
 }
 
-static void without_a_place_nothing_is_sent_and_the_plan_is_made_anew(void **state)
+static void without_a_place_nothing_is_sent_and_the_plan_is_made_again(void **state)
 {
     (void)state;
     static const struct fake_answer script[] = {{.expect = "deployments/web?", .body = PATCHED}};
@@ -502,15 +502,15 @@ static void pauses_double_up_to_five_minutes_until_it_goes_well(void **state)
             assert_int_equal(note.count, REFUSED);
         } else if (i == REFUSED + 1) {
             assert_int_equal(note.count, 0);
-        } else { /* anew */
+        } else { /* again */
             assert_in_range(note.at_ms, from_ms + 5000, until_ms + 5000);
         }
     }
     close_fixture(&f);
 }
 
-/* An Event tells the people of the workload; a conflict is nothing to tell. */
-static void a_refused_restart_is_told_once(void **state)
+/* An Event informs the people of the workload; a conflict is not reported. */
+static void a_refused_restart_is_reported_once(void **state)
 {
     (void)state;
     static const struct fake_answer script[] = {
@@ -535,8 +535,8 @@ static void a_refused_restart_is_told_once(void **state)
     close_fixture(&f);
 }
 
-/* The plan that says so acts, and so is made anew before a status is written. */
-static void what_a_restart_warns_of_is_told_once_it_is_done(void **state)
+/* The plan that says so acts, and so is made again before a status is written. */
+static void what_a_restart_warns_of_is_reported_once_it_is_done(void **state)
 {
     (void)state;
     static const struct fake_answer script[] = {
@@ -657,7 +657,7 @@ static void an_eviction_is_meant_for_one_pod_and_counts_for_the_change(void **st
 }
 
 /* It is remembered by its UID until the cache shows it; only repairs are counted, which have an end. */
-static void an_eviction_for_a_restart_is_told_as_such(void **state)
+static void an_eviction_for_a_restart_is_reported_as_such(void **state)
 {
     (void)state;
     static const struct fake_answer script[] = {
@@ -773,7 +773,7 @@ static void cancel(void *client)
 }
 
 /* Shutting down is no fault of the API server's. */
-static void what_is_cancelled_is_told_and_not_remembered(void **state)
+static void what_is_cancelled_is_reported_and_not_remembered(void **state)
 {
     (void)state;
     struct fixture f;
@@ -913,7 +913,7 @@ static void a_status_is_written_whole_for_one_version_and_nulls_what_is_gone(voi
     close_fixture(&f);
 }
 
-static void a_status_that_is_refused_is_told(void **state)
+static void a_status_that_is_refused_is_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -998,7 +998,8 @@ static void probe(const struct probe_case *c, struct test_server *server, const 
         fail_msg("%s: seen %d %s", c->rule, (int)seen.seen, seen.leaf);
 }
 
-/* Whoever can write a pod's status must not be able to point us at the node, at the API server or at ourselves. */
+/* An account that can write a pod's status must not be able to point us at the node, at the API server or at ourselves.
+ */
 static void probes_never_go_where_no_pod_of_its_own_can_be(void **state)
 {
     (void)state;
@@ -1158,7 +1159,7 @@ static void what_a_probe_saw_is_remembered(void **state)
 }
 
 /* Each pod's answer is that pod's, also when some are left out. */
-static void probes_of_many_pods_are_told_apart(void **state)
+static void probes_of_many_pods_are_distinguished(void **state)
 {
     (void)state;
     if (!own_network)
@@ -1222,7 +1223,7 @@ static void each_endpoint_of_a_pod_is_asked(void **state)
     close_fixture(&f);
 }
 
-/* The Secret is fetched once for the round of a consumer, and what is wrong with it is told of each pod. */
+/* The Secret is fetched once for the round of a consumer, and what is wrong with it is reported for each pod. */
 static void a_client_is_read_from_its_secret_for_each_round(void **state)
 {
     (void)state;
@@ -1284,30 +1285,30 @@ int main(void)
         cmocka_unit_test(an_argo_rollout_is_restarted_beside_its_template),
         cmocka_unit_test(a_refused_restart_is_remembered_but_a_conflict_is_not),
         cmocka_unit_test(a_place_is_kept_unless_the_restart_was_surely_not_done),
-        cmocka_unit_test(without_a_place_nothing_is_sent_and_the_plan_is_made_anew),
+        cmocka_unit_test(without_a_place_nothing_is_sent_and_the_plan_is_made_again),
         cmocka_unit_test(evictions_take_their_places_before_their_record),
         cmocka_unit_test(a_pod_stays_when_others_have_begun_to_take_some_of_its_budget),
         cmocka_unit_test(pauses_double_up_to_five_minutes_until_it_goes_well),
-        cmocka_unit_test(a_refused_restart_is_told_once),
-        cmocka_unit_test(what_a_restart_warns_of_is_told_once_it_is_done),
+        cmocka_unit_test(a_refused_restart_is_reported_once),
+        cmocka_unit_test(what_a_restart_warns_of_is_reported_once_it_is_done),
         cmocka_unit_test(a_nudge_touches_one_annotation_of_one_pod_through_its_status),
         cmocka_unit_test(a_nudge_in_vain_counts_and_fails_nothing),
         cmocka_unit_test(an_eviction_is_meant_for_one_pod_and_counts_for_the_change),
-        cmocka_unit_test(an_eviction_for_a_restart_is_told_as_such),
+        cmocka_unit_test(an_eviction_for_a_restart_is_reported_as_such),
         cmocka_unit_test(a_pod_that_is_gone_needs_no_eviction_and_a_refusal_is_remembered),
         cmocka_unit_test(restarts_come_first_and_no_trouble_stops_the_rest),
         cmocka_unit_test(nothing_to_do_is_nothing_done),
-        cmocka_unit_test(what_is_cancelled_is_told_and_not_remembered),
+        cmocka_unit_test(what_is_cancelled_is_reported_and_not_remembered),
         cmocka_unit_test(an_event_that_fails_fails_nothing),
         cmocka_unit_test(each_event_is_said_of_what_it_is_about),
         cmocka_unit_test(a_status_that_does_not_differ_is_not_written),
         cmocka_unit_test(a_status_is_written_whole_for_one_version_and_nulls_what_is_gone),
-        cmocka_unit_test(a_status_that_is_refused_is_told),
+        cmocka_unit_test(a_status_that_is_refused_is_reported),
         cmocka_unit_test(probes_never_go_where_no_pod_of_its_own_can_be),
         cmocka_unit_test(probes_never_go_to_the_api_server),
         cmocka_unit_test(what_a_probe_saw_is_remembered),
         cmocka_unit_test(a_pod_in_the_hosts_network_is_known_by_more_than_one_address),
-        cmocka_unit_test(probes_of_many_pods_are_told_apart),
+        cmocka_unit_test(probes_of_many_pods_are_distinguished),
         cmocka_unit_test(each_endpoint_of_a_pod_is_asked),
         cmocka_unit_test(a_client_is_read_from_its_secret_for_each_round),
     };

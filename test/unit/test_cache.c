@@ -61,7 +61,7 @@
 #define WAITS_FOR_BUDGET "\"status\":{\"consumers\":[{\"name\":\"w\",\"blockedReason\":\"BudgetWait\"}]}"
 #define POLICY_E         ADDED("{" META("ns", "e", "10", "") ",\"spec\":{" SECRETS(NAMED("s8")) "}," WAITS_FOR_BUDGET "}")
 #define POLICY_BAD       ADDED("{" META("ns", "bad", "4", "") ",\"spec\":{\"secrets\":\"s1\"}}")
-/* Names nothing: takes Secrets by a label, and whoever uses one of them. It remembers "gone". */
+/* Names nothing: takes Secrets by a label, and the workloads that use one of them. It remembers "gone". */
 #define POLICY_D                                                                                                       \
     ADDED("{" META("ns", "d", "9", "") ",\"spec\":{\"secretSelector\":{\"matchLabels\":{\"app\":\"shop\"}},"           \
                                        "\"discover\":{\"enabled\":true}},\"status\":{\"secrets\":[{\"name\":\"gone\"," \
@@ -96,8 +96,8 @@ enum { POLL_MS = 5 };
 struct scene {
     const char *rule;
     const char *plural;
-    const char *frames; /* the last one is the sentinel's */
-    const char *told;   /* sorted; "-uid" for a pod that is gone, "~key" for a Secret that nobody wants */
+    const char *frames;   /* the last one is the sentinel's */
+    const char *notified; /* sorted; "-uid" for a pod that is gone, "~key" for a Secret that no policy wants */
     bool hosts_in_use;
 };
 
@@ -108,9 +108,9 @@ struct play {
     pthread_cond_t changed;
     struct cr_cache *cache;
     struct cr_timer *poll;
-    bool begun;            /* all that the policies want is known, so what is told from now on is of the scene */
-    bool go;               /* the policies are in */
-    struct cr_strvec told; /* loop thread */
+    bool begun; /* all that the policies want is known, so what is notified from now on is of the scene */
+    bool go;    /* the policies are in */
+    struct cr_strvec notified; /* loop thread */
 };
 
 static void let_go(struct play *play)
@@ -129,7 +129,7 @@ static void on_policy(void *arg, const char *key)
     if (strcmp(key, "ns/z") == 0)
         cr_manager_stop(play->manager);
     else
-        cr_strvec_add(&play->told, key);
+        cr_strvec_add(&play->notified, key);
 }
 
 static bool waits(struct cr_cache *cache, const char *ns, const char *name)
@@ -162,7 +162,7 @@ static void on_pod_gone(void *arg, const char *uid)
 {
     struct play *play = arg;
     cr_autofree char *word = cr_asprintf("-%s", uid);
-    cr_strvec_add(&play->told, word);
+    cr_strvec_add(&play->notified, word);
 }
 
 /* It is found a moment after its policy has gone, and ends the scene. */
@@ -172,7 +172,7 @@ static void on_secret_unwanted(void *arg, const char *key)
     if (strcmp(key, "ns/s2") != 0)
         return;
     cr_autofree char *word = cr_asprintf("~%s", key);
-    cr_strvec_add(&play->told, word);
+    cr_strvec_add(&play->notified, word);
     cr_manager_stop(play->manager);
 }
 
@@ -213,7 +213,7 @@ static void give_up(void *manager)
     cr_manager_stop(manager);
 }
 
-/* Plays the scene and checks what was told; look, when given, may then read the cache. */
+/* Plays the scene and checks what was notified; look, when given, may then read the cache. */
 static void play(const struct scene *scene, const struct cr_strvec *namespaces, void (*look)(struct cr_cache *cache))
 {
     struct play p = {.scene = scene};
@@ -241,10 +241,10 @@ static void play(const struct scene *scene, const struct cr_strvec *namespaces, 
         fail_msg("%s", err.text);
     cr_timer_free(deadline);
     cr_timer_free(p.poll);
-    cr_strvec_sort(&p.told);
-    cr_autofree char *told = cr_strvec_join(&p.told, " ");
-    if (!cr_streq(told, scene->told))
-        fail_msg("%s: told '%s'", scene->rule, told);
+    cr_strvec_sort(&p.notified);
+    cr_autofree char *notified = cr_strvec_join(&p.notified, " ");
+    if (!cr_streq(notified, scene->notified))
+        fail_msg("%s: told '%s'", scene->rule, notified);
     if (look)
         look(cache);
 
@@ -254,7 +254,7 @@ static void play(const struct scene *scene, const struct cr_strvec *namespaces, 
     cr_client_free(client);
     cr_loop_free(loop);
     test_server_free(server);
-    cr_strvec_dispose(&p.told);
+    cr_strvec_dispose(&p.notified);
     pthread_cond_destroy(&p.changed);
     pthread_mutex_destroy(&p.lock);
 }
@@ -315,7 +315,7 @@ static void what_happens_concerns_just_the_policies_that_name_it(void **state)
         {"the same where hosts count as names in use", "ingresses",
          ADDED("{" META("ns", "i", "6", "") ",\"spec\":{\"tls\":[{\"secretName\":\"s2\"}]}}") SENTINEL_INGRESS, "ns/b",
          .hosts_in_use = true},
-        /* Whoever waits for a budget, z among them. */
+        /* The policies that wait for a budget, z among them. */
         {"a budget, in its namespace", "poddisruptionbudgets",
          ADDED(OBJECT("other", "b", "6")) ADDED(OBJECT("ns", "b", "7")), "ns/e"},
         {"the end of somebody's rollout, not its beginning", "deployments",
@@ -422,7 +422,7 @@ static void see_policies(struct cr_cache *cache)
         else
             assert_non_null(strstr(problem, "spec.secrets"));
     }
-    /* The data is gone, and what nobody wants is not kept. */
+    /* The data is gone, and what no policy wants is not kept. */
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *secret = cr_cache_get(cache, CR_CACHED_SECRETS, "ns", "s1");
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *unnamed = cr_cache_get(cache, CR_CACHED_SECRETS, "ns", "unnamed");
     assert_non_null(secret);
@@ -450,8 +450,8 @@ struct closed {
     struct cr_manager *manager;
     struct cr_cache *cache;
     struct cr_timer *poll;
-    atomic_bool open; /* Secrets of "ns" may be seen */
-    atomic_int told;  /* of ns/a, since they may */
+    atomic_bool open;    /* Secrets of "ns" may be seen */
+    atomic_int notified; /* of ns/a, since they may */
 };
 
 static void serve_closed(struct test_conn *conn, void *arg)
@@ -474,7 +474,7 @@ static void count_policy(void *arg, const char *key)
 {
     struct closed *closed = arg;
     if (strcmp(key, "ns/a") == 0)
-        atomic_fetch_add(&closed->told, 1);
+        atomic_fetch_add(&closed->notified, 1);
 }
 
 static void forget_pod(void *arg, const char *uid)
@@ -488,7 +488,7 @@ static struct cr_policy_secret s1 = {.name = (char *)(uintptr_t) "s1"};
 static const struct cr_policy in_ns = {.ns = (char *)(uintptr_t) "ns", .secrets = &s1, .secrets_len = 1};
 static const struct cr_policy in_other = {.ns = (char *)(uintptr_t) "other", .secrets = &s1, .secrets_len = 1};
 
-/* First refused, and then, when the right is there, seen; whoever waits is told each time. */
+/* First refused, and then, when the right is there, seen; each waiting policy is notified each time. */
 static void look_whether_closed(void *arg)
 {
     struct closed *closed = arg;
@@ -497,7 +497,7 @@ static void look_whether_closed(void *arg)
     if (!open && refused && !cr_cache_waits(closed->cache, &in_other, &nothing_known)) {
         assert_non_null(strstr(refused, "grant get, list and watch on secrets in namespace ns."));
         assert_true(cr_cache_waits(closed->cache, &in_ns, &nothing_known));
-        atomic_store(&closed->told, 0);
+        atomic_store(&closed->notified, 0);
         atomic_store(&closed->open, true);
     }
     cr_autofree char *elsewhere = cr_cache_refused(closed->cache, &in_other, &nothing_known);
@@ -508,7 +508,7 @@ static void look_whether_closed(void *arg)
         cr_timer_arm(closed->poll, 5);
 }
 
-static void what_may_not_be_seen_in_one_namespace_is_told_there_and_nowhere_else(void **state)
+static void what_may_not_be_seen_in_one_namespace_is_notified_there_and_nowhere_else(void **state)
 {
     (void)state;
     struct closed closed = {0};
@@ -534,7 +534,7 @@ static void what_may_not_be_seen_in_one_namespace_is_told_there_and_nowhere_else
     cr_autofree char *refused = cr_cache_refused(closed.cache, &in_ns, &nothing_known);
     assert_null(refused);
     assert_true(atomic_load(&closed.open));
-    assert_true(atomic_load(&closed.told) >= 1);
+    assert_true(atomic_load(&closed.notified) >= 1);
     cr_manager_free(closed.manager);
     cr_cache_free(closed.cache);
     cr_client_free(client);
@@ -550,10 +550,10 @@ struct replaced {
     struct cr_manager *manager;
     struct cr_cache *cache;
     struct cr_timer *poll;
-    atomic_bool grown;   /* so much is named that one wide watch has all */
+    atomic_bool grown;   /* so much is named that one shared watch has all */
     atomic_bool has_all; /* and that is asked for */
     atomic_bool over;
-    atomic_int told; /* of ns/a, since it has grown and s1 is gone */
+    atomic_int notified; /* of ns/a, since it has grown and s1 is gone */
 };
 
 static void wait_until(const struct replaced *replaced, const atomic_bool *what)
@@ -562,7 +562,7 @@ static void wait_until(const struct replaced *replaced, const atomic_bool *what)
         usleep(POLL_MS * 1000);
 }
 
-/* The wide watch comes when s1 is gone; the one by name hears of it later, if it is still there. */
+/* The shared watch comes when s1 is gone; the one by name receives the deletion later, if it is still there. */
 static void serve_replaced(struct test_conn *conn, void *arg)
 {
     struct replaced *replaced = arg;
@@ -596,27 +596,27 @@ static bool is_held(struct cr_cache *cache, const char *name)
     return found != NULL;
 }
 
-static void count_told(void *arg, const char *key)
+static void count_notified(void *arg, const char *key)
 {
     struct replaced *replaced = arg;
     if (strcmp(key, "ns/a") == 0 && atomic_load(&replaced->grown) && !is_held(replaced->cache, "s1"))
-        atomic_fetch_add(&replaced->told, 1);
+        atomic_fetch_add(&replaced->notified, 1);
 }
 
-/* It grows when the watch by name is in sync: that is told, too. */
+/* It grows when the watch by name is in sync: that is notified, too. */
 static void look_whether_replaced(void *arg)
 {
     struct replaced *replaced = arg;
     bool grown = atomic_load(&replaced->grown);
     if (!grown && is_held(replaced->cache, "s1") && !cr_cache_waits(replaced->cache, &in_ns, &nothing_known))
         atomic_store(&replaced->grown, true);
-    if (grown && atomic_load(&replaced->told))
+    if (grown && atomic_load(&replaced->notified))
         cr_manager_stop(replaced->manager);
     else
         cr_timer_arm(replaced->poll, POLL_MS);
 }
 
-static void a_deletion_is_told_whichever_watch_hears_of_it_last(void **state)
+static void a_deletion_is_notified_whichever_watch_receives_it_last(void **state)
 {
     (void)state;
     struct replaced replaced = {0};
@@ -626,7 +626,7 @@ static void a_deletion_is_told_whichever_watch_hears_of_it_last(void **state)
     struct cr_client *client = fake_client(loop, test_server_port(server));
     replaced.manager = cr_manager_new(loop, client, NULL, &(struct cr_manager_options){.workers = 1});
     const struct cr_cache_options options = {
-        .namespaces = &everywhere, .on_policy = count_told, .on_pod_gone = forget_pod, .arg = &replaced};
+        .namespaces = &everywhere, .on_policy = count_notified, .on_pod_gone = forget_pod, .arg = &replaced};
     replaced.cache = cr_cache_new(replaced.manager, client, loop, &options);
     replaced.poll = cr_timer_new(loop, look_whether_replaced, &replaced);
     cr_timer_arm(replaced.poll, 0);
@@ -638,7 +638,7 @@ static void a_deletion_is_told_whichever_watch_hears_of_it_last(void **state)
     cr_timer_free(deadline);
     cr_timer_free(replaced.poll);
     atomic_store(&replaced.over, true);
-    assert_true(atomic_load(&replaced.told) > 0);
+    assert_true(atomic_load(&replaced.notified) > 0);
     assert_false(is_held(replaced.cache, "s1"));
     assert_false(cr_cache_waits(replaced.cache, &in_ns, &nothing_known));
     cr_manager_free(replaced.manager);
@@ -655,8 +655,8 @@ int main(void)
         cmocka_unit_test(the_pods_of_a_workload_are_those_that_live),
         cmocka_unit_test(a_workload_is_found_by_kind_and_name),
         cmocka_unit_test(policies_are_decoded_once_and_secrets_are_read_through_them),
-        cmocka_unit_test(what_may_not_be_seen_in_one_namespace_is_told_there_and_nowhere_else),
-        cmocka_unit_test(a_deletion_is_told_whichever_watch_hears_of_it_last),
+        cmocka_unit_test(what_may_not_be_seen_in_one_namespace_is_notified_there_and_nowhere_else),
+        cmocka_unit_test(a_deletion_is_notified_whichever_watch_receives_it_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* What trust domains are told of, against a server that shows one change after the other. */
+/* What trust domains are notified of, against a server that shows one change after the other. */
 #include "controllers/cache_domains.h"
 
 #include <pthread.h>
@@ -39,9 +39,9 @@ struct play {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool go;
-    bool begun;            /* loop thread, as what is below */
-    const char *last;      /* ends the play */
-    struct cr_strvec told; /* since it has begun */
+    bool begun;                /* loop thread, as what is below */
+    const char *last;          /* ends the play */
+    struct cr_strvec notified; /* since it has begun */
 };
 
 static void on_policy(void *arg, const char *key)
@@ -58,7 +58,7 @@ static void on_domain(void *arg, const char *key)
     if (strcmp(key, play->last) == 0)
         cr_manager_stop(play->manager);
     else
-        cr_strvec_add_unique(&play->told, key);
+        cr_strvec_add_unique(&play->notified, key);
 }
 
 static bool is_held(struct cr_cache *cache, const char *ns, const char *name)
@@ -152,10 +152,10 @@ static void play(struct play *p, const char *expected, void (*check)(struct cr_c
     cr_timer_free(deadline);
     cr_timer_free(p->poll);
     assert_true(p->begun);
-    cr_strvec_sort(&p->told);
-    cr_autofree char *told = cr_strvec_join(&p->told, " ");
-    if (strcmp(told, expected) != 0)
-        fail_msg("%s: told '%s'", p->frames, told);
+    cr_strvec_sort(&p->notified);
+    cr_autofree char *notified = cr_strvec_join(&p->notified, " ");
+    if (strcmp(notified, expected) != 0)
+        fail_msg("%s: told '%s'", p->frames, notified);
     if (check)
         check(p->cache);
     cr_manager_free(p->manager);
@@ -163,18 +163,18 @@ static void play(struct play *p, const char *expected, void (*check)(struct cr_c
     cr_client_free(client);
     cr_loop_free(loop);
     test_server_free(server);
-    cr_strvec_dispose(&p->told);
+    cr_strvec_dispose(&p->notified);
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->lock);
 }
 
 #define LAST_DOMAIN ADDED(NAMED("z", "last", "99", ""))
 
-static void a_domain_is_told_of_itself_of_its_secrets_and_of_policies_beside_them(void **state)
+static void a_domain_is_notified_of_itself_of_its_secrets_and_of_policies_beside_them(void **state)
 {
     (void)state;
     static const struct {
-        const char *plural, *frames, *last, *told;
+        const char *plural, *frames, *last, *notified;
     } cases[] = {
         {"/trustdomains?", FRAME("MODIFIED", NAMED("a", "mesh", "7", "")) LAST_DOMAIN, "z/last", "a/mesh"},
         {"/trustdomains?", FRAME("DELETED", NAMED("a", "mesh", "7", "")) LAST_DOMAIN, "z/last", "a/mesh"},
@@ -185,8 +185,8 @@ static void a_domain_is_told_of_itself_of_its_secrets_and_of_policies_beside_the
         {"/namespaces?", FRAME("MODIFIED", BARE("b", "7", "")), "/mesh", ""},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++)
-        play(&(struct play){.plural = cases[i].plural, .frames = cases[i].frames, .last = cases[i].last}, cases[i].told,
-             NULL);
+        play(&(struct play){.plural = cases[i].plural, .frames = cases[i].frames, .last = cases[i].last},
+             cases[i].notified, NULL);
 }
 
 static void select_by_label(struct cr_cache *cache)
@@ -246,7 +246,7 @@ static void a_step_is_of_the_domain_that_publishes_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_domain_is_told_of_itself_of_its_secrets_and_of_policies_beside_them),
+        cmocka_unit_test(a_domain_is_notified_of_itself_of_its_secrets_and_of_policies_beside_them),
         cmocka_unit_test(namespaces_are_selected_as_they_are_now),
         cmocka_unit_test(a_step_is_of_the_domain_that_publishes_there),
     };

@@ -58,8 +58,8 @@ static void what_is_held_outlives_what_replaces_it(void **state)
     cr_canaries_release(canaries, newer);
 }
 
-/* Where rotations come and go and no policy ever probes, nobody holds one. */
-static void what_has_expired_is_forgotten_by_whoever_asks(void **state)
+/* Where rotations come and go and no policy ever probes, no caller holds one. */
+static void what_has_expired_is_forgotten_at_the_next_request(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_canaries) struct cr_canaries *canaries = cr_canaries_new();
@@ -105,7 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_is_there_until_it_expires),
         cmocka_unit_test(what_is_held_outlives_what_replaces_it),
-        cmocka_unit_test(what_has_expired_is_forgotten_by_whoever_asks),
+        cmocka_unit_test(what_has_expired_is_forgotten_at_the_next_request),
         cmocka_unit_test(workers_share_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

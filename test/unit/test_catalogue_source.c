@@ -31,7 +31,7 @@
 #define BETTER  ENTRY("acme/other", "Restart")
 #define INVALID ENTRY("acme/third", "watch")
 
-/* What the source told and what was then in force. */
+/* What the source notified of, and the catalogue that was then effective. */
 struct play {
     const char *frames; /* of the watch, before the mark and after it */
     struct cr_manager *manager;
@@ -122,7 +122,7 @@ static void play(const struct scene *scene)
         fail_msg("%s", err.text);
     struct cr_timer *deadline = cr_timer_new(loop, give_up, p.manager);
     cr_timer_arm(deadline, 20 * 1000);
-    /* One who began before goes on with what was in force then. */
+    /* A caller that began before goes on with what was effective then. */
     struct cr_catalogue_hold before = cr_catalogue_source_hold(p.source);
     if (!cr_manager_run(p.manager, &err))
         fail_msg("%s", err.text);
@@ -151,7 +151,7 @@ static void play(const struct scene *scene)
 #define VALID   "certroll_catalogue_override_valid 1"
 #define REFUSED "certroll_catalogue_override_valid 0"
 
-static void what_is_in_force(void **state)
+static void what_is_effective(void **state)
 {
     (void)state;
     /* clang-format off */
@@ -206,7 +206,7 @@ static void without_a_namespace_or_a_name_nothing_is_watched(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_in_force),
+        cmocka_unit_test(what_is_effective),
         cmocka_unit_test(without_a_namespace_or_a_name_nothing_is_watched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,7 +72,7 @@ static void put(struct cr_certgen_found *found, int entry, const char *text)
     found->found = true;
 }
 
-/* cas: digits, the generations in ca.crt; "" leaves it absent. */
+/* cas: digits, the generations in ca.crt; "" leaves it out. */
 static void publish(struct scene *s, size_t secret, int generation, const char *cas)
 {
     CR_CLEANUP(cr_certgen_leaf) struct cr_certgen_leaf leaf = {0};
@@ -189,7 +189,7 @@ static void the_rules(void **state)
     }
 }
 
-static void a_set_that_does_not_fit_together_is_told(void **state)
+static void a_set_that_does_not_fit_together_is_reported(void **state)
 {
     struct scene *s = *state;
     publish(s, A, 1, "10");
@@ -201,7 +201,7 @@ static void a_set_that_does_not_fit_together_is_told(void **state)
 }
 
 /* Nothing can keep it trusted, and it must not keep the rotation from being done. */
-static void a_leaf_without_its_ca_is_replaced_and_told(void **state)
+static void a_leaf_without_its_ca_is_replaced_and_reported(void **state)
 {
     struct scene *s = *state;
     publish(s, A, 3, "0");
@@ -213,7 +213,7 @@ static void a_leaf_without_its_ca_is_replaced_and_told(void **state)
     expect_warning(s, "Secret a: its leaf verifies against no CA of the set");
 }
 
-static void what_cannot_be_read_is_replaced_and_told(void **state)
+static void what_cannot_be_read_is_replaced_and_reported(void **state)
 {
     struct scene *s = *state;
     publish(s, A, 0, "0");
@@ -228,8 +228,8 @@ static void what_cannot_be_read_is_replaced_and_told(void **state)
     expect_warning(s, "Secret b: tls.key");
 }
 
-/* Made empty by somebody, or by a copy that went wrong: it is left alone, but not in silence. */
-static void a_secret_without_a_leaf_is_told(void **state)
+/* Made empty by a person, or by a copy that went wrong: it is left alone, but not in silence. */
+static void a_secret_without_a_leaf_is_reported(void **state)
 {
     struct scene *s = *state;
     publish(s, A, 0, "0");
@@ -249,7 +249,7 @@ static void what_somebody_else_writes_is_refused(void **state)
     publish(s, B, 0, "0");
     s->found[A].owner = cr_strdup("cert-manager's Certificate a");
     s->found[HMAC].found = s->found[HMAC].has_opaque = true;
-    plan(s, -1, false); /* left alone, it is no matter whose it is */
+    plan(s, -1, false); /* left alone, its owner does not matter */
     assert_false(try_plan(s, 1, true));
     assert_int_equal(s->err.kind, CR_ERR_INVALID);
     assert_string_equal(s->err.text, "NotOurs: Secret a is not written: it belongs to cert-manager's Certificate a");
@@ -259,10 +259,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_rules, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_set_that_does_not_fit_together_is_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_leaf_without_its_ca_is_replaced_and_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_cannot_be_read_is_replaced_and_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_secret_without_a_leaf_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_set_that_does_not_fit_together_is_reported, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_leaf_without_its_ca_is_replaced_and_reported, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_read_is_replaced_and_reported, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_secret_without_a_leaf_is_reported, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_somebody_else_writes_is_refused, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,7 +110,7 @@ static void a_token_secret_without_a_token_has_no_key(void **state)
     assert_null(kept->key);
 }
 
-static void a_node_tells_that_it_is_of_the_control_plane(void **state)
+static void a_node_shows_that_it_is_of_the_control_plane(void **state)
 {
     (void)state;
     struct cr_json *json = object("Node");
@@ -122,7 +122,7 @@ static void a_node_tells_that_it_is_of_the_control_plane(void **state)
     assert_null(other->extra);
 }
 
-static void a_namespace_tells_that_it_goes(void **state)
+static void a_namespace_shows_that_it_is_being_deleted(void **state)
 {
     (void)state;
     struct cr_json *json = object("Namespace");
@@ -183,8 +183,8 @@ int main(void)
         cmocka_unit_test(a_bundle_that_cannot_be_read_is_none),
         cmocka_unit_test(of_a_token_secret_nothing_secret_is_kept),
         cmocka_unit_test(a_token_secret_without_a_token_has_no_key),
-        cmocka_unit_test(a_node_tells_that_it_is_of_the_control_plane),
-        cmocka_unit_test(a_namespace_tells_that_it_goes),
+        cmocka_unit_test(a_node_shows_that_it_is_of_the_control_plane),
+        cmocka_unit_test(a_namespace_shows_that_it_is_being_deleted),
         cmocka_unit_test(that_an_agent_has_looked_again_is_no_other_content),
         cmocka_unit_test(what_is_no_report_is_not_kept),
     };

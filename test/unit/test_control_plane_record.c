@@ -69,7 +69,7 @@ static void a_problem_says_nothing_of_what_is_safe(void **state)
     assert_true(cr_control_plane_condition(&after, "Blocked")->status);
 }
 
-static void a_younger_policy_is_told_which_one_counts(void **state)
+static void a_younger_policy_reports_which_one_counts(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_control_plane_record) struct cr_control_plane_record record;
@@ -103,7 +103,7 @@ int main(void)
         cmocka_unit_test(one_whose_spec_cannot_be_read_still_has_a_name_and_a_status),
         cmocka_unit_test(a_problem_says_nothing_of_what_is_safe),
         cmocka_unit_test(what_may_not_be_written_blocks),
-        cmocka_unit_test(a_younger_policy_is_told_which_one_counts),
+        cmocka_unit_test(a_younger_policy_reports_which_one_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,7 +90,7 @@ static void the_key_is_found_or_made_once(void **state)
     }
 }
 
-/* Whoever dies between the two finds it by the next try; what was made is random. */
+/* A process that dies between the two finds it at the next attempt; what was made is random. */
 static void what_is_made_is_32_random_bytes(void **state)
 {
     (void)state;
@@ -115,7 +115,7 @@ static void what_is_made_is_32_random_bytes(void **state)
     }
 }
 
-static void without_it_it_is_told_why_and_not_asked_at_once_again(void **state)
+static void without_it_the_reason_is_given_and_it_is_not_requested_again_at_once(void **state)
 {
     (void)state;
     static const struct {
@@ -167,7 +167,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_key_is_found_or_made_once),
         cmocka_unit_test(what_is_made_is_32_random_bytes),
-        cmocka_unit_test(without_it_it_is_told_why_and_not_asked_at_once_again),
+        cmocka_unit_test(without_it_the_reason_is_given_and_it_is_not_requested_again_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void record(struct domain_scene *s, const struct cr_domain_status *status
     cr_domain_status_copy(&s->status, status);
 }
 
-/* As the controller does it. False: a write failed, and whoever did it is gone. */
+/* As the controller does it. False: a write failed, and the process that did it is gone. */
 static bool act(struct domain_scene *s, const struct cr_domain_plan *plan)
 {
     struct cr_error err = {0};
@@ -70,7 +70,7 @@ static bool act(struct domain_scene *s, const struct cr_domain_plan *plan)
     return !plan->delete_staging || cr_domain_objects_delete_staging(s->objects, &err);
 }
 
-/* Of what there is between two writes, whoever was killed there. */
+/* Checks what there is between two writes, after a process was killed there. */
 static void expect_trust(struct domain_scene *s)
 {
     const struct cr_domain_object *web = scene_view(s, "Secret", "ns", "web");
@@ -128,7 +128,7 @@ static size_t count_writes(const struct domain_scene *s, size_t from, const char
     return count;
 }
 
-/* The writes of a rotation that nobody disturbs. */
+/* The writes of a rotation that is not disturbed. */
 static size_t undisturbed(void)
 {
     struct domain_scene s;
@@ -146,7 +146,7 @@ static size_t undisturbed(void)
     return writes;
 }
 
-/* What failed before it was done is done once more; what was done, by nobody again. */
+/* What failed before it was done is done once more; what was done is not done again. */
 static void rotate_with_fault(size_t writes, size_t at, enum fake_fault fault)
 {
     struct domain_scene s;
@@ -203,7 +203,7 @@ static void a_rotation_within_a_rotation_drops_no_ca_in_use(void **state)
     }
 }
 
-static void a_ca_that_may_not_be_replaced_is_told_when_another_is_needed(void **state)
+static void a_ca_that_may_not_be_replaced_is_reported_when_another_is_needed(void **state)
 {
     (void)state;
     struct domain_scene s;
@@ -236,7 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed_at_each_write_a_rotation_of_the_ca_goes_on),
         cmocka_unit_test(a_rotation_within_a_rotation_drops_no_ca_in_use),
-        cmocka_unit_test(a_ca_that_may_not_be_replaced_is_told_when_another_is_needed),
+        cmocka_unit_test(a_ca_that_may_not_be_replaced_is_reported_when_another_is_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@
 #define DEFINITION  "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com"
 #define OURS        "metadata: {annotations: {certroll.dev/trust-domain: mesh}}"
 
-/* A domain with one target, whose CAs are those of the leaf's source. */
+/* A domain with one target; its CAs are those of the leaf's source. */
 struct fixture {
     struct domain_scene s;
     struct test_cert *ca, *leaf;
@@ -137,7 +137,7 @@ static void nothing_but_the_ca_bundle_changes(void **state)
 }
 
 /* What not all of them have is published in none. */
-static void webhooks_that_differ_are_written_anew(void **state)
+static void webhooks_that_differ_are_written_again(void **state)
 {
     (void)state;
     struct fixture f;
@@ -208,7 +208,7 @@ int main(void)
         cmocka_unit_test(what_cannot_have_the_bundle_is_refused_in_words),
         cmocka_unit_test(nothing_but_the_ca_bundle_changes),
         cmocka_unit_test(all_webhooks_are_asked_up_to_a_limit),
-        cmocka_unit_test(webhooks_that_differ_are_written_anew),
+        cmocka_unit_test(webhooks_that_differ_are_written_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Which trust domains an event is told to. */
+/* Which trust domains an event is reported to. */
 #include "controllers/domain_index.h"
 
 #include <setjmp.h>
@@ -60,7 +60,7 @@ static void wanted(struct cr_domain_index *index, const char *expected)
     expect(&names, expected, "wanted");
 }
 
-static void a_domain_is_told_of_its_secrets_and_of_policies_beside_them(void **state)
+static void a_domain_is_notified_of_its_secrets_and_of_policies_beside_them(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_domain_index) struct cr_domain_index *index = cr_domain_index_new();
@@ -97,7 +97,7 @@ static void what_is_wanted_changes_with_the_names_only(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_domain_is_told_of_its_secrets_and_of_policies_beside_them),
+        cmocka_unit_test(a_domain_is_notified_of_its_secrets_and_of_policies_beside_them),
         cmocka_unit_test(what_is_wanted_changes_with_the_names_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,7 +87,7 @@ static void a_domain_shows_its_stage_its_authorities_and_its_leaves(void **state
     close_fixture(&f);
 }
 
-static void a_condition_is_told_while_it_is_not_as_it_should_be(void **state)
+static void a_condition_is_exported_while_it_is_not_as_it_should_be(void **state)
 {
     (void)state;
     struct fixture f;
@@ -143,7 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_domain_shows_its_stage_its_authorities_and_its_leaves),
-        cmocka_unit_test(a_condition_is_told_while_it_is_not_as_it_should_be),
+        cmocka_unit_test(a_condition_is_exported_while_it_is_not_as_it_should_be),
         cmocka_unit_test(stages_and_rotations_are_counted_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -278,7 +278,7 @@ static void the_cluster_kind_writes_where_it_has_consent(void **state)
         cr_strvec_add(&s.namespaces, all[i]);
     cr_strvec_add(&s.consenting, "a");
     cr_strvec_add(&s.consenting, "c");
-    /* Nobody may read there, and nobody has asked us to. */
+    /* No account may read there, and no owner has asked us to. */
     s.store.forbidden = "/namespaces/b/";
     scene_look(&s);
     assert_int_equal(s.world.objects_len, 5);
@@ -380,7 +380,7 @@ static void what_a_domain_reads_and_keeps_is_no_place_to_publish(void **state)
     }
 }
 
-static void what_cannot_be_read_is_told_with_its_name(void **state)
+static void what_cannot_be_read_is_reported_with_its_name(void **state)
 {
     (void)state;
     struct domain_scene s;
@@ -463,7 +463,7 @@ int main(void)
         cmocka_unit_test(the_cluster_kind_writes_where_it_has_consent),
         cmocka_unit_test(what_was_published_where_consent_has_gone_is_looked_at_while_a_ca_is_distrusted),
         cmocka_unit_test(what_a_domain_reads_and_keeps_is_no_place_to_publish),
-        cmocka_unit_test(what_cannot_be_read_is_told_with_its_name),
+        cmocka_unit_test(what_cannot_be_read_is_reported_with_its_name),
         cmocka_unit_test(too_many_objects_are_refused),
         cmocka_unit_test(a_ca_that_cannot_sign_says_why),
     };

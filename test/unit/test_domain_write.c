@@ -273,7 +273,7 @@ static void what_is_published_is_kept_first_and_can_be_put_back(void **state)
     scene_end(&s);
 }
 
-/* Of data alone: annotations stay, and speak of the leaf that was there. */
+/* Changes data alone: annotations stay, and are about the leaf that was there. */
 static void a_leaf_that_another_program_puts_there_was_not_issued(void **state)
 {
     (void)state;
@@ -423,7 +423,7 @@ static void a_ca_comes_and_is_followed_by_the_next(void **state)
     assert_true(cr_domain_objects_stage_next_ca(s.objects, "now", now, &err)); /* once is enough */
     assert_int_equal(s.store.writes.len, writes);
 
-    publish(&s, 0, true); /* whoever trusts either of both */
+    publish(&s, 0, true); /* for peers that trust either of both */
     assert_true(verifies(&s, 0) && verifies(&s, 1));
     publish(&s, 0, false);
     assert_true(verifies(&s, 0) && !verifies(&s, 1));
@@ -442,7 +442,7 @@ static void a_ca_comes_and_is_followed_by_the_next(void **state)
     scene_end(&s);
 }
 
-/* Whoever asks second has what the first made. */
+/* The second to ask has what the first made. */
 static void two_that_make_a_ca_have_one(void **state)
 {
     (void)state;

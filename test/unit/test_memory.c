@@ -121,7 +121,7 @@ static void the_last_probe_counts_and_nudges_stay(void **state)
 }
 
 /* Two policies may ask one pod at two places, or one policy be changed. */
-static void sightings_are_told_apart_by_what_was_asked(void **state)
+static void sightings_are_distinguished_by_what_was_asked(void **state)
 {
     (void)state;
     const struct {
@@ -170,7 +170,7 @@ static void what_a_pod_trusts_is_kept_until_it_goes(void **state)
     assert_int_equal(trust_seen_ms(memory, 10), 0);
 }
 
-/* A policy whose ports change for ever costs no more than a few sightings. */
+/* A policy with ports that change for ever costs no more than a few sightings. */
 static void the_oldest_sighting_makes_room(void **state)
 {
     enum { MANY = 100, KEPT = 2 * CR_VERIFY_ENDPOINTS_MAX };
@@ -207,7 +207,7 @@ static void notes_count_and_keep_the_last_text(void **state)
         assert_int_equal(note.count, i + 1);
         assert_int_equal(note.at_ms, taken[i].at_ms);
         assert_true(cr_streq(note.text, taken[i].text));
-        /* A copy: whoever has it may do with it what he likes. */
+        /* A copy: the caller may do with it what it likes. */
         if (note.text)
             note.text[0] = '!';
     }
@@ -304,7 +304,7 @@ int main(void)
         cmocka_unit_test(what_is_not_known_is_all_zero),
         cmocka_unit_test(nudges_are_counted_per_change),
         cmocka_unit_test(the_last_probe_counts_and_nudges_stay),
-        cmocka_unit_test(sightings_are_told_apart_by_what_was_asked),
+        cmocka_unit_test(sightings_are_distinguished_by_what_was_asked),
         cmocka_unit_test(what_a_pod_trusts_is_kept_until_it_goes),
         cmocka_unit_test(the_oldest_sighting_makes_room),
         cmocka_unit_test(notes_count_and_keep_the_last_text),

@@ -1,5 +1,5 @@
-/* Which policies an event is told to: the rules as a table, and what is looked up against what each policy would say if
- * it were asked by itself. */
+/* Which policies an event is reported to: the rules as a table, and what is looked up against what each policy would
+ * say if it were asked by itself. */
 #include "controllers/policy_index.h"
 
 #include <setjmp.h>
@@ -17,11 +17,11 @@
 #include "rotation/discover.h"
 #include "support/yamltext.h"
 
-static bool put(struct cr_policy_index *index, const char *yaml, struct cr_strvec *told)
+static bool put(struct cr_policy_index *index, const char *yaml, struct cr_strvec *notified)
 {
     CR_CLEANUP(cr_json) struct cr_json *object = test_yaml(yaml);
     struct cr_error err = {0};
-    return cr_policy_index_put(index, object, cr_policy_decode(object, &err), told);
+    return cr_policy_index_put(index, object, cr_policy_decode(object, &err), notified);
 }
 
 #define CONFLICT(status) "conditions: [{type: Ready, status: 'False'}, {type: Conflict, status: '" status "'}]"
@@ -49,25 +49,25 @@ static void what_is_wanted_changes_with_names_memory_and_selectors_only(void **s
     };
     CR_CLEANUP(cr_policy_index) struct cr_policy_index *index = cr_policy_index_new();
     for (size_t i = 0; i < cr_array_len(steps); i++) {
-        CR_CLEANUP(cr_strvec) struct cr_strvec told = {0};
+        CR_CLEANUP(cr_strvec) struct cr_strvec notified = {0};
         cr_autofree char *text =
             cr_asprintf("{metadata: {name: p, namespace: ns}, spec: {%s}, status: %s}", steps[i].spec, steps[i].status);
-        if (put(index, text, &told) != steps[i].other)
+        if (put(index, text, &notified) != steps[i].other)
             fail_msg("step %zu: %s", i, text);
     }
 }
 
 /* A policy on the Secrets, at a generation, that remembers Secrets and may say Conflict. */
 static void put_policy(struct cr_policy_index *index, const char *name, const char *secrets, int generation,
-                       const char *status, struct cr_strvec *told)
+                       const char *status, struct cr_strvec *notified)
 {
     cr_autofree char *text = cr_asprintf("{metadata: {name: %s, namespace: ns, generation: %d}, spec: {secrets: [%s]}, "
                                          "status: {%s}}",
                                          name, generation, secrets, status);
-    put(index, text, told);
+    put(index, text, notified);
 }
 
-static void a_neighbour_is_told_what_may_concern_it_and_no_more(void **state)
+static void a_neighbour_is_notified_of_what_may_concern_it_and_no_more(void **state)
 {
     (void)state;
     static const struct {
@@ -76,7 +76,7 @@ static void a_neighbour_is_told_what_may_concern_it_and_no_more(void **state)
         const char *before;           /* Secrets of the policy that moved; NULL: it was not there */
         const char *after;
         bool only_status;
-        bool told;
+        bool notified;
     } cases[] = {
         {"a policy comes", "{name: s}", "", NULL, "{name: s}", false, true},
         {"with nothing in common", "{name: s}", "", NULL, "{name: t}", false, false},
@@ -95,16 +95,16 @@ static void a_neighbour_is_told_what_may_concern_it_and_no_more(void **state)
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         CR_CLEANUP(cr_policy_index) struct cr_policy_index *index = cr_policy_index_new();
         CR_CLEANUP(cr_strvec) struct cr_strvec ignored = {0};
-        CR_CLEANUP(cr_strvec) struct cr_strvec told = {0};
+        CR_CLEANUP(cr_strvec) struct cr_strvec notified = {0};
         put_policy(index, "neighbour", cases[i].secrets, 1, cases[i].status, &ignored);
         if (cases[i].before)
             put_policy(index, "p", cases[i].before, 1, "", &ignored);
         if (cases[i].after)
-            put_policy(index, "p", cases[i].after, cases[i].only_status ? 1 : 2, "stage: Idle", &told);
+            put_policy(index, "p", cases[i].after, cases[i].only_status ? 1 : 2, "stage: Idle", &notified);
         else
-            cr_policy_index_remove(index, "ns", "p", &told);
-        cr_autofree char *keys = cr_strvec_join(&told, " ");
-        if (!cr_streq(keys, cases[i].told ? "ns/neighbour" : ""))
+            cr_policy_index_remove(index, "ns", "p", &notified);
+        cr_autofree char *keys = cr_strvec_join(&notified, " ");
+        if (!cr_streq(keys, cases[i].notified ? "ns/neighbour" : ""))
             fail_msg("%s: '%s'", cases[i].rule, keys);
     }
 }
@@ -115,7 +115,7 @@ static void a_budget_concerns_who_says_that_it_waits_for_one(void **state)
     (void)state;
     static const struct {
         const char *rule, *status;
-        bool told;
+        bool notified;
     } steps[] = {
         {"nothing is said", "{}", false},
         {"one of two", "{consumers: [{name: a}, {name: b, blockedReason: BudgetWait}]}", true},
@@ -129,16 +129,16 @@ static void a_budget_concerns_who_says_that_it_waits_for_one(void **state)
     CR_CLEANUP(cr_policy_index) struct cr_policy_index *index = cr_policy_index_new();
     for (size_t i = 0; i < cr_array_len(steps); i++) {
         CR_CLEANUP(cr_strvec) struct cr_strvec ignored = {0};
-        CR_CLEANUP(cr_strvec) struct cr_strvec told = {0};
+        CR_CLEANUP(cr_strvec) struct cr_strvec notified = {0};
         CR_CLEANUP(cr_strvec) struct cr_strvec elsewhere = {0};
         cr_autofree char *text = cr_asprintf("{metadata: {name: p, namespace: ns}, spec: {secrets: [{name: s}]}, "
                                              "status: %s}",
                                              steps[i].status);
         put(index, text, &ignored);
-        cr_policy_index_of_budgets(index, "ns", &told);
+        cr_policy_index_of_budgets(index, "ns", &notified);
         cr_policy_index_of_budgets(index, "other", &elsewhere);
-        if (told.len != (steps[i].told ? 1 : 0) || elsewhere.len)
-            fail_msg("%s: %zu told", steps[i].rule, told.len);
+        if (notified.len != (steps[i].notified ? 1 : 0) || elsewhere.len)
+            fail_msg("%s: %zu told", steps[i].rule, notified.len);
     }
 }
 
@@ -193,11 +193,11 @@ static void a_secret_is_wanted_as_long_as_a_policy_names_or_remembers_it(void **
     };
     CR_CLEANUP(cr_policy_index) struct cr_policy_index *index = cr_policy_index_new();
     for (size_t i = 0; i < cr_array_len(steps); i++) {
-        CR_CLEANUP(cr_strvec) struct cr_strvec told = {0};
+        CR_CLEANUP(cr_strvec) struct cr_strvec notified = {0};
         if (*steps[i].policy == '{')
-            put(index, steps[i].policy, &told);
+            put(index, steps[i].policy, &notified);
         else
-            cr_policy_index_remove(index, "ns", steps[i].policy, &told);
+            cr_policy_index_remove(index, "ns", steps[i].policy, &notified);
         cr_autofree char *secrets = secrets_of(index);
         cr_autofree char *selectors = selectors_of(index);
         if (!cr_streq(secrets, steps[i].secrets) || !cr_streq(selectors, steps[i].selectors))
@@ -211,7 +211,7 @@ static void a_secret_is_wanted_as_long_as_a_policy_names_or_remembers_it(void **
 
 enum { POLICIES = 12, NAMES = 5, ROUNDS = 3000 };
 
-/* As the index is told of them; policy NULL: it cannot be read. */
+/* As the index is notified of them; policy NULL: it cannot be read. */
 struct one {
     struct cr_json *object; /* NULL: it is not there */
     struct cr_policy *policy;
@@ -309,10 +309,10 @@ static struct cr_json *random_secret(void)
     return text ? test_yaml(text) : NULL;
 }
 
-static void add_key(const struct one *one, bool told, struct cr_strvec *keys)
+static void add_key(const struct one *one, bool notified, struct cr_strvec *keys)
 {
     cr_autofree char *key = cr_obj_key(one->object);
-    if (told)
+    if (notified)
         cr_strvec_add(keys, key);
 }
 
@@ -418,7 +418,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_wanted_changes_with_names_memory_and_selectors_only),
-        cmocka_unit_test(a_neighbour_is_told_what_may_concern_it_and_no_more),
+        cmocka_unit_test(a_neighbour_is_notified_of_what_may_concern_it_and_no_more),
         cmocka_unit_test(a_budget_concerns_who_says_that_it_waits_for_one),
         cmocka_unit_test(a_secret_is_wanted_as_long_as_a_policy_names_or_remembers_it),
         cmocka_unit_test(what_is_looked_up_is_what_each_policy_says_by_itself),

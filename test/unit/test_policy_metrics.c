@@ -149,7 +149,7 @@ static void a_namespace_is_the_sum_of_its_policies_and_goes_with_the_last(void *
     close_fixture(&f);
 }
 
-static void an_end_is_told_as_long_as_the_policy_has_the_secret(void **state)
+static void an_end_is_exported_as_long_as_the_policy_has_the_secret(void **state)
 {
     (void)state;
     struct fixture f;
@@ -168,7 +168,7 @@ static void an_end_is_told_as_long_as_the_policy_has_the_secret(void **state)
 }
 
 /* An alert on the expiry of what pods serve must not end because the Secret got something worse. */
-static void of_several_leaves_the_first_end_is_told(void **state)
+static void of_several_leaves_the_first_end_is_reported(void **state)
 {
     (void)state;
     struct fixture f;
@@ -206,7 +206,7 @@ static void of_several_leaves_the_first_end_is_told(void **state)
     close_fixture(&f);
 }
 
-static void the_first_of_the_cas_that_last_is_told_and_how_many_are_over(void **state)
+static void the_first_end_of_the_valid_cas_is_reported_and_how_many_are_expired(void **state)
 {
     (void)state;
     struct fixture f;
@@ -230,7 +230,7 @@ static void the_first_of_the_cas_that_last_is_told_and_how_many_are_over(void **
     close_fixture(&f);
 }
 
-static void a_condition_is_told_while_it_is_not_as_it_should_be(void **state)
+static void a_condition_is_exported_while_it_is_not_as_it_should_be(void **state)
 {
     (void)state;
     struct fixture f;
@@ -354,10 +354,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(consumers_are_counted_by_state_block_decision_and_evidence),
         cmocka_unit_test(a_namespace_is_the_sum_of_its_policies_and_goes_with_the_last),
-        cmocka_unit_test(an_end_is_told_as_long_as_the_policy_has_the_secret),
-        cmocka_unit_test(of_several_leaves_the_first_end_is_told),
-        cmocka_unit_test(the_first_of_the_cas_that_last_is_told_and_how_many_are_over),
-        cmocka_unit_test(a_condition_is_told_while_it_is_not_as_it_should_be),
+        cmocka_unit_test(an_end_is_exported_as_long_as_the_policy_has_the_secret),
+        cmocka_unit_test(of_several_leaves_the_first_end_is_reported),
+        cmocka_unit_test(the_first_end_of_the_valid_cas_is_reported_and_how_many_are_expired),
+        cmocka_unit_test(a_condition_is_exported_while_it_is_not_as_it_should_be),
         cmocka_unit_test(restarts_are_counted_by_what_became_of_them),
         cmocka_unit_test(a_restart_is_measured_from_the_earliest_change_that_it_is_for),
         cmocka_unit_test(a_rotation_is_measured_once_when_its_end_is_on_record),

@@ -53,7 +53,7 @@ static void end_the_oldest(struct world *world)
 }
 
 /* Fifty policies of one namespace ask each time that a turn is given back, and before anybody else does. */
-static void many_policies_of_one_namespace_get_no_more_turns(void **state)
+static void many_policies_of_one_namespace_get_no_more_rounds(void **state)
 {
     enum { TURNS = 400, POLICIES = 50 };
     static const char *const others[] = {"a", "b", "c"};
@@ -133,7 +133,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_one_namespace_one_round_runs),
-        cmocka_unit_test(many_policies_of_one_namespace_get_no_more_turns),
+        cmocka_unit_test(many_policies_of_one_namespace_get_no_more_rounds),
         cmocka_unit_test(who_waits_is_passed_once_by_each),
         cmocka_unit_test(who_does_not_come_back_loses_its_place),
         cmocka_unit_test(a_place_is_not_kept_for_who_has_its_round),

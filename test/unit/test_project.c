@@ -88,7 +88,7 @@ static void of_an_ingress_and_a_gateway_which_secrets_they_name(void **state)
     assert_int_equal(cr_projected_created_ms(ingress->extra), 1000);
 }
 
-static void of_an_argo_rollout_where_it_stands_and_whose_template_it_takes(void **state)
+static void an_argo_rollouts_state_and_the_source_of_its_template(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_snapshot)
@@ -286,7 +286,7 @@ int main(void)
         cmocka_unit_test(of_a_workload_whether_its_rollout_may_still_take_pods_away),
         cmocka_unit_test(a_budget_is_read_once_and_nothing_else_of_it_is_kept),
         cmocka_unit_test(of_an_ingress_and_a_gateway_which_secrets_they_name),
-        cmocka_unit_test(of_an_argo_rollout_where_it_stands_and_whose_template_it_takes),
+        cmocka_unit_test(an_argo_rollouts_state_and_the_source_of_its_template),
         cmocka_unit_test(of_a_template_what_shows_who_uses_which_secret_and_how),
         cmocka_unit_test(of_a_template_what_holds_its_pods_ends_back),
         cmocka_unit_test(of_a_pod_that_is_being_deleted_how_long_it_may_drain),

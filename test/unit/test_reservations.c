@@ -201,7 +201,7 @@ static void a_refused_restart_leaves_the_one_before_its_place(void **state)
     end(&f);
 }
 
-static void a_lost_answer_is_told_by_the_workload_itself(void **state)
+static void a_lost_answer_is_found_in_the_workload_itself(void **state)
 {
     (void)state;
     static const struct {
@@ -268,7 +268,7 @@ static void nothing_begins_before_every_policy_was_looked_at(void **state)
     cr_reservations_forget(f.all, "x/gone", NOW);
     assert_called(&f, "");
     cr_reservations_put_off(f.all, "x/late", "x", &status, true, NOW + CR_RESERVATIONS_EXPECTED_MS);
-    assert_called(&f, "x/a "); /* nobody waits for ever for one that waits */
+    assert_called(&f, "x/a "); /* no policy waits for ever for one that waits */
     assert_true(take(&f, "x/a"));
     assert_false(may_begin(&f, "x/c"));
     end(&f);
@@ -444,7 +444,7 @@ static void who_is_gone_is_not_called(void **state)
 
 /* --- budgets --- */
 
-static void what_was_weighed_without_others_does_not_begin(void **state)
+static void what_was_computed_without_others_does_not_begin(void **state)
 {
     (void)state;
     struct fixture f;
@@ -463,7 +463,7 @@ static void what_was_weighed_without_others_does_not_begin(void **state)
     end(&f);
 }
 
-static void who_is_restarted_in_a_namespace_is_told(void **state)
+static void the_workloads_restarted_in_a_namespace_are_listed(void **state)
 {
     (void)state;
     struct fixture f;
@@ -483,7 +483,7 @@ static void who_is_restarted_in_a_namespace_is_told(void **state)
     end(&f);
 }
 
-static void who_evicts_is_told_to_others(void **state)
+static void evictions_are_shown_to_others(void **state)
 {
     (void)state;
     struct fixture f;
@@ -520,7 +520,7 @@ static void an_eviction_is_not_sent_once_somebody_else_has_begun(void **state)
     assert_true(cr_reservations_may_evict(f.all, &what));
     cr_reservations_list_evicting(f.all, "x/b", "x", &kinds, &names);
     assert_int_equal(names.len, 1);
-    assert_false(take_of(&f, "x/b", own("x/b"), true, &b)); /* which was weighed without that */
+    assert_false(take_of(&f, "x/b", own("x/b"), true, &b)); /* which was computed without that */
     b = cr_reservations_moves(f.all, "x");
     assert_true(take_of(&f, "x/b", own("x/b"), true, &b));
     assert_false(cr_reservations_may_evict(f.all, &what));
@@ -535,7 +535,7 @@ static void an_eviction_is_not_sent_once_somebody_else_has_begun(void **state)
 
 /* --- threads --- */
 
-enum { PARTIES = 24, WORKERS = 4, PLACES = 3, TURNS = 200 };
+enum { PARTIES = 24, WORKERS = 4, PLACES = 3, RESTARTS = 200 };
 
 /* Policies that wait to be worked on, as the work queue has them: each at most once, and by one worker at a time. */
 struct crowd {
@@ -543,7 +543,7 @@ struct crowd {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool ready[PARTIES], working[PARTIES];
-    int turns[PARTIES]; /* restarts done */
+    int restarts[PARTIES]; /* restarts done */
     int finished;
     atomic_int under_way;
     atomic_int most;
@@ -582,9 +582,9 @@ static void put_party(struct crowd *crowd, int party, bool did)
 {
     pthread_mutex_lock(&crowd->lock);
     crowd->working[party] = false;
-    crowd->turns[party] += did;
-    crowd->finished += did && crowd->turns[party] == TURNS;
-    if (did && crowd->turns[party] < TURNS)
+    crowd->restarts[party] += did;
+    crowd->finished += did && crowd->restarts[party] == RESTARTS;
+    if (did && crowd->restarts[party] < RESTARTS)
         crowd->ready[party] = true;
     pthread_cond_broadcast(&crowd->changed);
     pthread_mutex_unlock(&crowd->lock);
@@ -621,8 +621,8 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Nobody waits for ever: else this ends by its time-out. */
-static void of_many_all_get_their_turn_and_never_too_many_at_once(void **state)
+/* No policy waits for ever: otherwise this ends by its time-out. */
+static void every_namespace_gets_a_round_and_never_too_many_run_at_once(void **state)
 {
     (void)state;
     struct crowd crowd = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -636,7 +636,7 @@ static void of_many_all_get_their_turn_and_never_too_many_at_once(void **state)
     for (int i = 0; i < WORKERS; i++)
         pthread_join(threads[i], NULL);
     for (int i = 0; i < PARTIES; i++)
-        assert_int_equal(crowd.turns[i], TURNS);
+        assert_int_equal(crowd.restarts[i], RESTARTS);
     assert_true(crowd.most <= PLACES);
     cr_reservations_free(crowd.all);
 }
@@ -649,7 +649,7 @@ int main(void)
         cmocka_unit_test(a_place_is_given_back_by_the_plan_that_sees_its_end),
         cmocka_unit_test(what_was_refused_has_no_place_and_what_was_not_answered_keeps_it),
         cmocka_unit_test(a_refused_restart_leaves_the_one_before_its_place),
-        cmocka_unit_test(a_lost_answer_is_told_by_the_workload_itself),
+        cmocka_unit_test(a_lost_answer_is_found_in_the_workload_itself),
         cmocka_unit_test(what_nobody_looks_after_goes_to_the_next),
         cmocka_unit_test(nothing_begins_before_every_policy_was_looked_at),
         cmocka_unit_test(without_a_limit_nothing_is_waited_for),
@@ -661,11 +661,11 @@ int main(void)
         cmocka_unit_test(rollouts_that_never_end_hold_up_their_own_namespace_only),
         cmocka_unit_test(a_place_that_was_given_back_before_the_wait_is_not_missed),
         cmocka_unit_test(who_is_gone_is_not_called),
-        cmocka_unit_test(what_was_weighed_without_others_does_not_begin),
-        cmocka_unit_test(who_is_restarted_in_a_namespace_is_told),
-        cmocka_unit_test(who_evicts_is_told_to_others),
+        cmocka_unit_test(what_was_computed_without_others_does_not_begin),
+        cmocka_unit_test(the_workloads_restarted_in_a_namespace_are_listed),
+        cmocka_unit_test(evictions_are_shown_to_others),
         cmocka_unit_test(an_eviction_is_not_sent_once_somebody_else_has_begun),
-        cmocka_unit_test(of_many_all_get_their_turn_and_never_too_many_at_once),
+        cmocka_unit_test(every_namespace_gets_a_round_and_never_too_many_run_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

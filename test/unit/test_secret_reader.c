@@ -28,7 +28,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t change;
     struct cr_strvec begun; /* names of Secrets, in the order in which they were begun to be read */
-    bool closed;            /* whoever reads waits until it is open */
+    bool closed;            /* the thread that reads waits until it is open */
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
 
 /* "open" in the name: that one is read at once. */
@@ -201,7 +201,7 @@ static void what_no_policy_names_is_not_kept(void **state)
     assert_int_equal(waiting(f), 0);
 }
 
-static void namespaces_take_turns(void **state)
+static void namespaces_alternate(void **state)
 {
     struct fixture *f = *state;
     static const char *const names[][2] = {{"a", "a1"}, {"a", "a2"}, {"a", "a3"}, {"a", "a4"},
@@ -257,7 +257,7 @@ static void who_comes_meanwhile_waits_for_the_same_reading(void **state)
     assert_int_equal(count_begun(), 1);
 }
 
-/* Another has to be fetched by whoever needs it. */
+/* The caller that needs another has to fetch it. */
 static void what_waits_is_bounded_by_namespace_and_in_all(void **state)
 {
     struct fixture *f = *state;
@@ -314,7 +314,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_comes_is_read_though_nobody_asks, begin, end),
         cmocka_unit_test_setup_teardown(what_no_policy_names_is_not_kept, begin, end),
-        cmocka_unit_test_setup_teardown(namespaces_take_turns, begin, end),
+        cmocka_unit_test_setup_teardown(namespaces_alternate, begin, end),
         cmocka_unit_test_setup_teardown(who_needs_one_at_once_reads_it_itself, begin, end),
         cmocka_unit_test_setup_teardown(who_comes_meanwhile_waits_for_the_same_reading, begin, end),
         cmocka_unit_test_setup_teardown(what_waits_is_bounded_by_namespace_and_in_all, begin, end),

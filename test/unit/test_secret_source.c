@@ -290,7 +290,7 @@ static void what_no_policy_has_any_more_is_not_kept(void **state)
     add_policy(&f, ", keys: {trust: o}");
     assert_string_equal(get(&f, &other_names, NULL), "7");
     cr_secret_source_forget(f.source, "ns/web-tls");
-    assert_string_equal(get(&f, &other_names, NULL), "7"); /* asked for anew */
+    assert_string_equal(get(&f, &other_names, NULL), "7"); /* requested again */
     end(&f);
 }
 
@@ -308,7 +308,7 @@ static void a_leaf_that_was_not_yet_valid_is_read_again(void **state)
     end(&f);
 }
 
-static void what_the_api_server_refuses_is_told(void **state)
+static void what_the_api_server_refuses_is_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -393,7 +393,7 @@ int main(void)
         cmocka_unit_test(a_policy_that_came_later_costs_one_request_per_version),
         cmocka_unit_test(what_no_policy_has_any_more_is_not_kept),
         cmocka_unit_test(a_leaf_that_was_not_yet_valid_is_read_again),
-        cmocka_unit_test(what_the_api_server_refuses_is_told),
+        cmocka_unit_test(what_the_api_server_refuses_is_reported),
         cmocka_unit_test(the_first_opaque_material_brings_the_key_and_is_read_again),
         cmocka_unit_test(without_a_key_the_rest_is_read_all_the_same),
         cmocka_unit_test(no_opaque_material_asks_for_no_key),

@@ -335,7 +335,7 @@ static void each_policy_sees_the_secret_through_its_own_key_names(void **state)
     assert_string_equal(by_second->material.leaf, digest);
     assert_int_equal(by_second->material.trust_len, 0); /* roots.pem is not there */
 
-    /* A mixture of both is nobody's. */
+    /* A mixture of both belongs to no policy. */
     struct cr_policy_secret mixture = defaults;
     mixture.trust = second->secrets[0].trust;
     assert_false(is_seen(snapshot, &mixture));
@@ -546,7 +546,7 @@ static void the_key_comes_later_for_those_that_are_read_then(void **state)
     assert_string_not_equal(view->material.opaque, CR_OPAQUE_UNREAD);
 }
 
-static void an_immutable_secret_is_told(void **state)
+static void an_immutable_secret_is_reported(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_json) struct cr_json *secret = tls_secret(leaf, leaf);
@@ -724,7 +724,7 @@ int main(void)
         cmocka_unit_test(an_hmac_key_alone_is_material),
         cmocka_unit_test(data_may_have_any_bytes_in_any_number_of_keys),
         cmocka_unit_test(the_key_comes_later_for_those_that_are_read_then),
-        cmocka_unit_test(an_immutable_secret_is_told),
+        cmocka_unit_test(an_immutable_secret_is_reported),
         cmocka_unit_test(the_cache_gives_what_was_read),
         cmocka_unit_test(a_problem_gives_words_and_no_material),
         cmocka_unit_test(more_keys_than_are_read_are_too_costly),

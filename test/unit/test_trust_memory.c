@@ -53,7 +53,7 @@ static void nothing_is_known_before_it_was_seen(void **state)
     assert_null(memory);
 }
 
-/* A verdict of a part would speak for the whole. */
+/* A verdict about a part would count for the whole. */
 static void all_that_is_asked_for_must_have_been_seen(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void the_last_look_replaces_the_one_before(void **state)
     assert_string_equal(seen.words, "gone");
 }
 
-static void looks_are_told_apart_by_what_was_asked(void **state)
+static void looks_are_distinguished_by_what_was_asked(void **state)
 {
     const struct {
         const char *rule;
@@ -156,7 +156,7 @@ static void what_is_old_or_of_another_clock_is_forgotten(void **state)
     }
 }
 
-/* A policy whose ports change for ever costs no more than a few looks. */
+/* A policy with ports that change for ever costs no more than a few looks. */
 static void the_oldest_makes_room(void **state)
 {
     enum { MANY = 100, KEPT = 2 * CR_VERIFY_ENDPOINTS_MAX, PAGES = 2 };
@@ -184,7 +184,7 @@ int main(void)
         cmocka_unit_test(nothing_is_known_before_it_was_seen),
         cmocka_unit_test(all_that_is_asked_for_must_have_been_seen),
         cmocka_unit_test(the_last_look_replaces_the_one_before),
-        cmocka_unit_test(looks_are_told_apart_by_what_was_asked),
+        cmocka_unit_test(looks_are_distinguished_by_what_was_asked),
         cmocka_unit_test(what_is_old_or_of_another_clock_is_forgotten),
         cmocka_unit_test(the_oldest_makes_room),
     };

@@ -80,7 +80,8 @@ static void the_cas_of_all_secrets_stay(void **state)
     expect(&sources, NULL, 0, both, "");
 }
 
-/* Its ca.crt is ahead of its leaf: whoever still has that leaf to verify needs the old CA, whatever retainPrevious. */
+/* Its ca.crt is ahead of its leaf: a peer that still has that leaf to verify needs the old CA, whatever retainPrevious.
+ */
 static void the_ca_of_a_leaf_of_now_stays(void **state)
 {
     (void)state;

@@ -23,7 +23,7 @@ static const struct scope_case {
         bool listing;
     } has;
     int shared;
-    bool anew;
+    bool relist;
     size_t own;
 } cases[] = {
     /* clang-format off */
@@ -104,8 +104,8 @@ static void watches_are_as_narrow_as_what_is_wanted(void **state)
         size_t own = 0;
         for (size_t k = 0; k < in.len; k++)
             own += cr_watch_scope_own(&in, out, &in.items[k]);
-        if ((int)out.shared != cases[i].shared || out.anew != cases[i].anew || own != cases[i].own)
-            fail_msg("%s: shared %d, anew %d, %zu of their own", cases[i].rule, out.shared, out.anew, own);
+        if ((int)out.shared != cases[i].shared || out.relist != cases[i].relist || own != cases[i].own)
+            fail_msg("%s: shared %d, anew %d, %zu of their own", cases[i].rule, out.shared, out.relist, own);
     }
 }
 
@@ -118,7 +118,7 @@ static void nothing_wanted_is_without_a_watch(void **state)
         struct cr_watch_scope_item items[MOST];
         const struct cr_watch_scope_in in = in_of(&cases[i], items);
         const struct cr_watch_scope out = cr_watch_scope_decide(&in);
-        bool fresh = out.anew || out.later || out.shared != in.present;
+        bool fresh = out.relist || out.later || out.shared != in.present;
         assert_true(!out.later || in.listing);
         for (size_t k = 0; k < in.len; k++) {
             const struct cr_watch_scope_item *item = &in.items[k];
@@ -139,12 +139,12 @@ static void a_decision_stands(void **state)
         in.listing = false;
         const struct cr_watch_scope first = cr_watch_scope_decide(&in);
         assert_false(first.later);
-        for (size_t k = 0; k < in.len && (first.anew || first.shared != in.present); k++)
+        for (size_t k = 0; k < in.len && (first.relist || first.shared != in.present); k++)
             items[k].passed_over = false;
         in.present = first.shared;
         const struct cr_watch_scope second = cr_watch_scope_decide(&in);
-        if (second.shared != first.shared || second.anew)
-            fail_msg("%s: shared %d, then %d, anew %d", cases[i].rule, first.shared, second.shared, second.anew);
+        if (second.shared != first.shared || second.relist)
+            fail_msg("%s: shared %d, then %d, anew %d", cases[i].rule, first.shared, second.shared, second.relist);
     }
 }
 
@@ -157,7 +157,7 @@ static void groups_share_the_limit(void **state)
     assert_int_equal(cr_watch_scope_share(1000), 5);
 }
 
-static void a_wide_watch_has_what_its_selector_lets_through(void **state)
+static void a_shared_watch_has_what_its_selector_lets_through(void **state)
 {
     (void)state;
     assert_int_equal(cr_shared_scope_of_type("kubernetes.io/tls"), CR_SHARED_TLS);
@@ -178,7 +178,7 @@ int main(void)
         cmocka_unit_test(nothing_wanted_is_without_a_watch),
         cmocka_unit_test(a_decision_stands),
         cmocka_unit_test(groups_share_the_limit),
-        cmocka_unit_test(a_wide_watch_has_what_its_selector_lets_through),
+        cmocka_unit_test(a_shared_watch_has_what_its_selector_lets_through),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The world of a policy, gathered from a real cache: what is in force, and what of it another policy has. */
+/* The world of a policy, gathered from a real cache: what is effective, and the part of it that another policy has. */
 #include "controllers/world.h"
 
 #include <setjmp.h>
@@ -46,7 +46,7 @@
     "\"secrets\":[{\"name\":\"s1\"}],\"consumers\":[{\"name\":\"w\",\"targetRef\":{\"kind\":\"Deployment\",\"name\":"  \
     "\"web\"}},{\"name\":\"c\",\"targetRef\":{\"kind\":\"Rollout\",\"name\":\"canary\"}}]"
 #define POLICY(name, created, spec, more) ADDED("{" META(name, created, "") ",\"spec\":{" spec "}" more "}")
-/* What a policy that has settled "s1" for "web" has in its status; nobody reads the digests here. */
+/* What a policy that has settled "s1" for "web" has in its status; nothing reads the digests here. */
 #define STATUS                                                                                                         \
     ",\"status\":{\"secrets\":[{\"name\":\"s1\",\"settled\":{}}],\"consumers\":[{\"name\":\"w\",\"targetRef\":"        \
     "{\"kind\":\"Deployment\",\"name\":\"web\"},\"state\":\"Converged\"}]}"
@@ -132,13 +132,13 @@ static const struct frames without_budgets[] = {
 
 struct play {
     const char *policies;
-    const char *of; /* the policy whose world is gathered */
+    const char *of; /* the policy to gather the world of */
     const struct frames *objects;
     char *(*words)(struct cr_gathered *gathered);
     const char *begun;       /* of Deployment "db", its version before another policy restarts it; NULL: none does */
     bool evicts;             /* so it is restarted */
     bool gateways_forbidden; /* and whatever else there is none of */
-    bool secrets_went_on;    /* since the cache heard of them */
+    bool secrets_went_on;    /* since the cache received them */
     bool remembers;          /* the policy's own status counts */
     bool hosts_in_use;
     struct cr_manager *manager;
@@ -324,7 +324,7 @@ static char *world_of(const char *policies, const char *of, bool gateways_forbid
                              .secrets_went_on = secrets_went_on});
 }
 
-static void the_world_is_what_belongs_to_the_policy_and_whose_it_is(void **state)
+static void the_world_is_what_belongs_to_the_policy_and_its_owner(void **state)
 {
     (void)state;
     static const struct {
@@ -580,7 +580,7 @@ static char *words_of_hosts(struct cr_gathered *gathered)
     return cr_buf_steal(&text);
 }
 
-/* Nobody may list what is not there. */
+/* An account may not list what is not there. */
 static char *hosts_of(const struct frames *objects_of, bool hosts_in_use)
 {
     return run((struct play){.policies = POLICY("p", "1", NAMES_TWO, ""),
@@ -628,7 +628,7 @@ static char *hosts_of_many(size_t ingresses, size_t hosts)
     return hosts_of(objects_of, true);
 }
 
-static void what_a_tenant_can_have_looked_at_is_bounded_and_what_is_not_is_told(void **state)
+static void what_a_tenant_can_have_looked_at_is_bounded_and_the_excess_is_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -651,12 +651,12 @@ static void what_a_tenant_can_have_looked_at_is_bounded_and_what_is_not_is_told(
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_world_is_what_belongs_to_the_policy_and_whose_it_is),
+        cmocka_unit_test(the_world_is_what_belongs_to_the_policy_and_its_owner),
         cmocka_unit_test(pods_that_end_are_known_while_their_containers_may_run),
         cmocka_unit_test(budgets_and_who_takes_pods_away_under_them),
         cmocka_unit_test(a_secret_older_than_a_restart_for_it_is_asked_for),
         cmocka_unit_test(hosts_that_show_a_secret_are_names_in_use_where_somebody_looks),
-        cmocka_unit_test(what_a_tenant_can_have_looked_at_is_bounded_and_what_is_not_is_told),
+        cmocka_unit_test(what_a_tenant_can_have_looked_at_is_bounded_and_the_excess_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

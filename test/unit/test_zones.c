@@ -55,7 +55,7 @@ static void utc_is_there_without_a_file(void **state)
     assert_non_null(cr_zones_get(zones, "UTC", NULL));
 }
 
-static void what_is_no_zone_is_told(void **state)
+static void what_is_no_zone_is_reported(void **state)
 {
     CR_CLEANUP(cr_zones) struct cr_zones *zones = cr_zones_new(*state);
     static const struct {
@@ -105,7 +105,7 @@ static void *take_all(void *arg)
     return sum == (2 + 9 - 4 + 1) * 3600 * 100 ? zones : NULL;
 }
 
-/* Under TSan, this is what tells. */
+/* Under TSan, this is what shows a race. */
 static void threads_share_them(void **state)
 {
     (void)state;
@@ -124,7 +124,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(zones_are_read_once_and_kept), cmocka_unit_test(utc_is_there_without_a_file),
-        cmocka_unit_test(what_is_no_zone_is_told),      cmocka_unit_test(an_unknown_zone_names_its_field),
+        cmocka_unit_test(what_is_no_zone_is_reported),  cmocka_unit_test(an_unknown_zone_names_its_field),
         cmocka_unit_test(threads_share_them),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -23,8 +23,8 @@ bool cr_breaker_continues(const struct cr_restart_times *restarts, const struct 
 
 /* A trust domain writes down what it has published within moments: so long what the last restart was for may become
  * known. */
-enum { CR_BREAKER_TOLD_MS = 30 * 1000 };
-bool cr_breaker_may_be_told(const struct cr_restart_times *restarts, int64_t now_ms);
+enum { CR_BREAKER_ROTATION_DELAY_MS = 30 * 1000 };
+bool cr_breaker_awaits_rotation(const struct cr_restart_times *restarts, int64_t now_ms);
 
 /* Puts the last restart of a workload first, unless it is there already or is older than the last one known (somebody
  * put back an older pod template; but one that is known and later than now was by another clock, and any other follows

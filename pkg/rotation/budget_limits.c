@@ -243,11 +243,11 @@ bool cr_budget_may_evict(const struct cr_budget_question *q, size_t *pod, struct
     *pod = SIZE_MAX;
     for (int ready = 0; ready < 2; ready++) {
         for (size_t i = 0; i < workload->pods_len; i++) {
-            CR_CLEANUP(cr_budget_refusal) struct cr_budget_refusal unheard = {0};
+            CR_CLEANUP(cr_budget_refusal) struct cr_budget_refusal discarded = {0};
             if (workload->pods[i].replaced || workload->pods[i].ready != ready)
                 continue;
             *pod = i;
-            if (may_evict_next(q, &workload->pods[i], due ? &unheard : out))
+            if (may_evict_next(q, &workload->pods[i], due ? &discarded : out))
                 return true;
             due = true;
         }

@@ -138,21 +138,21 @@ const char *cr_use_parameter(const struct cr_use *use, const char *name);
  * files at most once a second), a poll 5 min (client-go's). 0 for methods that do not act by themselves. */
 int64_t cr_method_default_delay_ms(enum cr_method method);
 /* Signal, HTTP, Command: reads again when it is told to. */
-bool cr_method_is_told(enum cr_method method);
+bool cr_method_is_notified(enum cr_method method);
 /* How long such a one takes with a reloader when nobody says: that waits 1 s at most for quiet and 10 s for the proof
  * of its first try, and a second one shall have its time, too. */
-enum { CR_TOLD_DELAY_MS = 30 * 1000 };
+enum { CR_NOTIFIED_DELAY_MS = 30 * 1000 };
 
 /* Who tells a program that reads again only when it is told. */
-enum cr_teller {
-    CR_TELLER_NOBODY,
-    CR_TELLER_RELOADER,
-    CR_TELLER_UNSAID, /* said elsewhere in the sentence */
+enum cr_notifier {
+    CR_NOTIFIER_NONE,
+    CR_NOTIFIER_RELOADER,
+    CR_NOTIFIER_UNNAMED, /* said elsewhere in the sentence */
 };
 
 /* What a capability does in words: "reads its client CA (GRPC_CLIENT_TLS_CACERT) once at start". */
 void cr_capability_phrase(const struct cr_capability *capability, enum cr_role role, const char *parameter,
-                          enum cr_teller teller, char *out, size_t size);
+                          enum cr_notifier notifier, char *out, size_t size);
 /* "server leaf", "client CA", …: how a role is called in a sentence. */
 const char *cr_role_words(enum cr_role role);
 

@@ -114,13 +114,14 @@ static const char *pending_of(const struct cr_control_plane_status *status)
 }
 
 /* What can never follow is named, and waited for by nobody. */
-static void set_but_for_frozen(struct cp_ctx *ctx, bool holds, const char *reason, const char *text)
+static void set_except_immutable(struct cp_ctx *ctx, bool holds, const char *reason, const char *text)
 {
-    cr_autofree char *frozen = NULL;
-    if (ctx->frozen)
-        frozen = cr_asprintf(" Immutable token Secrets that do not have it, and cannot be made anew: %zu, one is %s.",
-                             ctx->frozen, ctx->frozen_example);
-    cr_autofree char *whole = cr_asprintf("%s%s", text, cr_or_empty(frozen));
+    cr_autofree char *immutable_tokens = NULL;
+    if (ctx->immutable_tokens)
+        immutable_tokens =
+            cr_asprintf(" Immutable token Secrets that do not have it, and cannot be made anew: %zu, one is %s.",
+                        ctx->immutable_tokens, ctx->immutable_example);
+    cr_autofree char *whole = cr_asprintf("%s%s", text, cr_or_empty(immutable_tokens));
     set(ctx, "Converged", holds, reason, whole);
 }
 
@@ -176,11 +177,11 @@ static void converged(struct cp_ctx *ctx)
     else if (keys)
         set(ctx, "Converged", false, "KeysDiffer", "Not every API server verifies by the same keys.");
     else if (tokens)
-        set_but_for_frozen(ctx, false, "TokensOfAnotherKey", "Tokens in use are of another key than all sign with.");
+        set_except_immutable(ctx, false, "TokensOfAnotherKey", "Tokens in use are of another key than all sign with.");
     else if (uncounted)
         set_not_counted(ctx, uncounted);
     else
-        set_but_for_frozen(ctx, true, "AllLoaded", "Everything has what its files have.");
+        set_except_immutable(ctx, true, "AllLoaded", "Everything has what its files have.");
 }
 
 /* What is under way is not on record. */

@@ -69,11 +69,11 @@ static void renew(struct cp_ctx *ctx, const struct cr_control_plane_object *secr
 }
 
 /* It stays as it is. */
-static void tell_frozen(struct cp_ctx *ctx, const struct cr_control_plane_object *secret)
+static void note_immutable(struct cp_ctx *ctx, const struct cr_control_plane_object *secret)
 {
-    ctx->frozen++;
-    if (!ctx->frozen_example)
-        ctx->frozen_example = cr_asprintf("%s/%s", cr_or_empty(secret->ns), cr_or_empty(secret->name));
+    ctx->immutable_tokens++;
+    if (!ctx->immutable_example)
+        ctx->immutable_example = cr_asprintf("%s/%s", cr_or_empty(secret->ns), cr_or_empty(secret->name));
 }
 
 void cr_cp_followers(struct cp_ctx *ctx)
@@ -87,7 +87,7 @@ void cr_cp_followers(struct cp_ctx *ctx)
         bool old = is_old(ctx, secret);
         if (secret->immutable) {
             if (old || !has_root(ctx, secret))
-                tell_frozen(ctx, secret);
+                note_immutable(ctx, secret);
             continue;
         }
         if (old)

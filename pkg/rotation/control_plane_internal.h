@@ -52,7 +52,7 @@ struct cp_row {
     enum cp_use use;
     bool needs;           /* only a restart makes its process have what the file has */
     bool sure;            /* the process has just what the file has */
-    bool told;            /* what the process has is known */
+    bool known;           /* what the process has is known */
     bool broken;          /* a file of the node, and a program that begins now may not take it */
     uint64_t prints, has; /* has: as the process is known to have it, 0 when it is not told */
     uint64_t issuers;     /* Leaf */
@@ -154,10 +154,10 @@ struct cp_ctx {
     bool root_named;                 /* somebody has that parameter */
     uint64_t root;                   /* what it has */
     uint64_t readers, readers_any;   /* of the cluster's CA beside the nodes: what all of them have, what any has */
-    bool readers_told;               /* all of them are known */
+    bool readers_known;              /* all of them are known */
     bool renewing;                   /* a token Secret is to be made anew, or its token is awaited */
-    size_t frozen;                   /* immutable token Secrets that do not have what others have */
-    char *frozen_example;            /* owned: "ns/name" of one; NULL */
+    size_t immutable_tokens;         /* immutable token Secrets that do not have what others have */
+    char *immutable_example;         /* owned: "ns/name" of one; NULL */
     struct cp_candidate *candidates; /* in the order in which they are restarted */
     size_t candidates_len;
     char *signing_hold; /* owned: why a signing certificate's file cannot be used; NULL: it can */

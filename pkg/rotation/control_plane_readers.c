@@ -10,7 +10,7 @@
 /* Where no agent sees a controller manager: what all have. */
 static void find_root_of_readers(struct cp_ctx *ctx)
 {
-    bool same = ctx->readers_told && ctx->readers == ctx->readers_any;
+    bool same = ctx->readers_known && ctx->readers == ctx->readers_any;
     ctx->root_known = same && ctx->world->root_cas_len && !ctx->sets[CP_CLUSTER].over;
     ctx->root = ctx->root_known ? ctx->readers : 0;
 }
@@ -42,7 +42,7 @@ static void read_object(struct cp_ctx *ctx, const struct cr_control_plane_object
         return;
     ctx->readers &= bits;
     ctx->readers_any |= bits;
-    ctx->readers_told = ctx->readers_told && bits;
+    ctx->readers_known = ctx->readers_known && bits;
 }
 
 static void read_root_ca(struct cp_ctx *ctx, const struct cr_control_plane_object *object)
@@ -89,7 +89,7 @@ void cr_cp_readers(struct cp_ctx *ctx)
 {
     const struct cr_control_plane_world *world = ctx->world;
     ctx->readers = ~(uint64_t)0;
-    ctx->readers_told = true;
+    ctx->readers_known = true;
     for (size_t i = 0; i < world->root_cas_len; i++)
         read_root_ca(ctx, &world->root_cas[i]);
     for (size_t i = 0; i < world->token_secrets_len; i++)

@@ -32,7 +32,7 @@ static uint64_t peers_have(const struct question *q, enum cp_pki pki, size_t sid
     for (size_t i = 0; i < q->node->rows_len; i++) {
         const struct cp_row *row = &q->node->rows[i];
         if (row->use == CP_USE_TRUST && row->pki == pki && row->file->role == role)
-            have &= is_its(q, row) ? row->prints : row->told ? row->has : 0;
+            have &= is_its(q, row) ? row->prints : row->known ? row->has : 0;
     }
     if (pki == CP_CLUSTER && side == 0)
         have &= q->ctx->readers;
@@ -70,7 +70,7 @@ static size_t unsure_of(const struct question *q, enum cp_pki pki)
 static bool is_needed(const struct question *q, const struct cp_row *row)
 {
     const struct cp_authority *authority = &q->ctx->authorities[row->pki];
-    uint64_t has = row->told ? row->has : authority->known;
+    uint64_t has = row->known ? row->has : authority->known;
     uint64_t dropped = has & ~row->prints;
     if (!dropped)
         return false;
@@ -151,7 +151,7 @@ static char *lost_key(const struct question *q)
             continue;
         if (is_elsewhere(row))
             return NULL;
-        has |= row->told ? row->has : keys->known | used;
+        has |= row->known ? row->has : keys->known | used;
         prints |= row->prints;
     }
     uint64_t dropped = has & ~prints;

@@ -95,7 +95,7 @@ static char *lacks(const struct cp_ctx *ctx, enum cp_pki pki, uint64_t bit, cons
                    const struct cp_row *row)
 {
     const char *print = cr_cp_first(&ctx->sets[pki], bit);
-    if (row->use != CP_USE_TRUST || row->pki != pki || (row->told && row->prints & row->has & bit))
+    if (row->use != CP_USE_TRUST || row->pki != pki || (row->known && row->prints & row->has & bit))
         return NULL;
     cr_autofree char *title = cr_cp_row_title(node, row);
     if (!(row->prints & bit))

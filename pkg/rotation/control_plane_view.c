@@ -61,7 +61,7 @@ static void read_row(struct cp_ctx *ctx, const struct cp_node *node, const struc
     }
     row->broken = is_file(file) && (file->kind == CR_NODE_FILE_UNREAD || file->problem);
     row->sure = yes && readable && !is_doubtful(node, file);
-    row->told = readable && (yes || file->has_known);
+    row->known = readable && (yes || file->has_known);
     if (!readable)
         return;
     row->issuers = cr_cp_bits(&ctx->sets[row->pki], &file->issuers);

@@ -81,7 +81,7 @@ void cr_decide_usages(const struct cr_decide_input *input, const struct cr_reloa
     *usages = counted;
 }
 
-enum cr_teller cr_decide_teller(const struct cr_finding *finding, unsigned passed_on)
+enum cr_notifier cr_decide_notifier(const struct cr_finding *finding, unsigned passed_on)
 {
-    return finding->class != CR_CLASS_OPAQUE && (passed_on & finding->class) ? CR_TELLER_RELOADER : CR_TELLER_NOBODY;
+    return finding->class != CR_CLASS_OPAQUE && (passed_on & finding->class) ? CR_NOTIFIER_RELOADER : CR_NOTIFIER_NONE;
 }

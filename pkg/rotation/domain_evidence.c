@@ -81,7 +81,7 @@ static bool has_passed(const struct cr_domain_evidence_input *in, int64_t since_
     return false;
 }
 
-static void nobody_knows(const struct cr_domain_evidence_input *in, struct cr_domain_evidence *out)
+static void set_unknown(const struct cr_domain_evidence_input *in, struct cr_domain_evidence *out)
 {
     const char *who = in->secret ? "no CertRotationPolicy covers it" : "no CertRotationPolicy can cover it";
     bool delay = in->uncovered == CR_UNCOVERED_DELAY;
@@ -391,7 +391,7 @@ void cr_domain_evidence_judge(const struct cr_domain_evidence_input *input, stru
     if (input->is_read_by_api)
         read_by_api(input, out);
     else if (!add_answers(input, out))
-        nobody_knows(input, out);
+        set_unknown(input, out);
     if (!cr_material_has_trust(input->material))
         out->trust = CR_ARRIVAL_VERIFIED;
     if (!input->material->has_leaf)

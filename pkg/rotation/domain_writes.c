@@ -86,7 +86,7 @@ static bool is_wanted(const struct domain_ctx *ctx, size_t at)
 
 /* Bundles that grow come before leaves: who is killed in between has published too much trust, not too little. What is
  * made anew and has no leaf comes last: nobody reads it yet, and once it is there leaves wait for those who might. */
-static int turn_of(const struct domain_ctx *ctx, size_t at)
+static int pass_of(const struct domain_ctx *ctx, size_t at)
 {
     if (ctx->leaves[at].act != CR_LEAF_ACT_KEEP)
         return 1;
@@ -95,9 +95,9 @@ static int turn_of(const struct domain_ctx *ctx, size_t at)
 
 static void add_writes(struct domain_ctx *ctx)
 {
-    for (int turn = 0; turn < 3; turn++)
+    for (int pass = 0; pass < 3; pass++)
         for (size_t i = 0; i < ctx->world->objects_len; i++)
-            if (turn_of(ctx, i) == turn && is_wanted(ctx, i))
+            if (pass_of(ctx, i) == pass && is_wanted(ctx, i))
                 add_write(ctx, i);
 }
 

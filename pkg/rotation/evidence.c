@@ -82,7 +82,7 @@ static bool has_it(enum cr_evidence evidence)
  * tells in the end, as of all that cannot be seen. */
 static enum cr_evidence await_trust(const struct cr_evidence_input *in, enum cr_evidence evidence, char *why)
 {
-    bool over = !in->restarted && !in->trust_told && in->now_ms >= settled_by(in);
+    bool over = !in->restarted && !in->trust_notified && in->now_ms >= settled_by(in);
     if (over || (!has_it(evidence) && !in->trust_alone))
         return evidence;
     return say(CR_EVIDENCE_UNKNOWN, why, in->trust->why);

@@ -66,7 +66,7 @@ bool cr_plan_awaits_record(const struct plan_ctx *ctx, const struct plan_consume
 void cr_plan_await_record(struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     for (size_t k = 0; k < ctx->changes_len; k++)
-        if (asks_for_restart(consumer, k) && cr_plan_awaits_record(ctx, consumer, k, CR_BREAKER_TOLD_MS))
+        if (asks_for_restart(consumer, k) && cr_plan_awaits_record(ctx, consumer, k, CR_BREAKER_ROTATION_DELAY_MS))
             cr_plan_requeue_restart(ctx->plan, LOOK_AGAIN_MS);
 }
 
@@ -93,7 +93,7 @@ void cr_plan_count_restart(const struct plan_ctx *ctx, struct plan_consumer *con
     note(ctx, consumer, cr_restart_annotation_at_ms(consumer->world->workload), &step);
     for (size_t i = 0; i < ctx->world->policy->secrets_len; i++)
         if (ctx->world->secrets[i].step.awaits_record &&
-            cr_breaker_may_be_told(&consumer->status->restarts, ctx->world->now_ms))
+            cr_breaker_awaits_rotation(&consumer->status->restarts, ctx->world->now_ms))
             cr_plan_requeue(ctx->plan, LOOK_AGAIN_MS);
 }
 

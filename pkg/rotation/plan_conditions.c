@@ -168,7 +168,7 @@ static bool trust_is_blind(const struct plan_ctx *ctx)
     for (size_t i = 0; i < ctx->consumers_len; i++)
         for (size_t k = 0; ctx->consumers[i].concerned && k < ctx->changes_len; k++) {
             const struct plan_change *change = &ctx->consumers[i].changes[k];
-            if (change->concerns && change->trust_roles && !(change->told & CR_CLASS_TRUST) &&
+            if (change->concerns && change->trust_roles && !(change->notified & CR_CLASS_TRUST) &&
                 !cr_trust_can_be_seen(change->trust_roles, &ctx->consumers[i].spec->verify))
                 return true;
         }

@@ -21,7 +21,7 @@ void cr_plan_set_held(struct cr_consumer_status *status, enum cr_consumer_state 
 /* --- who is concerned, and what was decided --- */
 
 /* What should be told of one for which nothing is to be done. */
-static struct cr_gate at_rest(const struct plan_consumer *consumer)
+static struct cr_gate idle_gate(const struct plan_consumer *consumer)
 {
     if (consumer->uses_none)
         return cr_gate_make(CR_HOLD_USES_NO_SECRET,
@@ -51,7 +51,7 @@ static void rest(const struct plan_consumer *consumer)
     bool idle = was_idle(status);
     if (!status->reason && idle)
         cr_strset(&status->reason, "No change was seen since certroll began to watch.");
-    cr_plan_set_held(status, idle ? CR_CONSUMER_IDLE : CR_CONSUMER_CONVERGED, at_rest(consumer));
+    cr_plan_set_held(status, idle ? CR_CONSUMER_IDLE : CR_CONSUMER_CONVERGED, idle_gate(consumer));
     cr_strvec_dispose(&status->examples);
 }
 
@@ -201,12 +201,12 @@ static bool is_covered(const struct plan_consumer *consumer, const char *value, 
 
 /* A restart would not help, and may not end: as long as one pod of a node uses an immutable Secret, its kubelet gives
  * the old content to new pods as well (docs/operations.md has what was measured). */
-static void freeze(const struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k)
+static void mark_immutable(const struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k)
 {
     const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
     struct plan_change *change = &consumer->changes[k];
-    change->frozen = ctx->changes[k].was_immutable && secret->restart_classes;
-    if (change->frozen && !consumer->held_by.hold)
+    change->is_immutable = ctx->changes[k].was_immutable && secret->restart_classes;
+    if (change->is_immutable && !consumer->held_by.hold)
         consumer->held_by = cr_gate_make(CR_HOLD_IMMUTABLE_SECRET,
                                          "Secret %s was immutable and was replaced under its name: kubelets give the "
                                          "old content to new pods, too, while a pod of their node uses it. Use a "
@@ -240,7 +240,7 @@ static void compute_demand(struct plan_ctx *ctx, struct plan_consumer *consumer,
     unsigned seen = cr_diff_classes(ctx->changes[k].changes);
     unsigned fallback = secret->reload_classes & CR_PLAN_FALLS_BACK;
     change->demanded = secret->restart_classes != 0;
-    freeze(ctx, consumer, k);
+    mark_immutable(ctx, consumer, k);
     change->classes = secret->restart_classes;
     change->classes |= restarted_for(value, &pending->target, fallback);
     change->covered = change->classes && is_covered(consumer, value, pending, change->classes);
@@ -250,7 +250,7 @@ static void compute_demand(struct plan_ctx *ctx, struct plan_consumer *consumer,
     change->leaf_presented = new_leaf && (secret->roles & CR_ROLE_BIT(CR_ROLE_CLIENT_LEAF));
     if (seen & CR_CLASS_TRUST)
         change->trust_roles = secret->roles & (CR_ROLE_BIT(CR_ROLE_CLIENT_CA) | CR_ROLE_BIT(CR_ROLE_SERVER_CA));
-    change->told = cr_plan_told(ctx, k, secret->trigger_classes);
+    change->notified = cr_plan_notified(ctx, k, secret->trigger_classes);
     change->since_ms = pending->since_ms;
     change->max_delay_ms = secret->max_delay_ms;
     change->not_accepted = secret->not_accepted;

@@ -156,7 +156,7 @@ static bool renewed_by_others(const struct plan_consumer *consumer, const struct
 }
 
 /* By its looks alone: the time that passed and a later start prove nothing. */
-static enum cr_evidence judge_frozen(const struct shown *shown, char why[WHY])
+static enum cr_evidence judge_immutable(const struct shown *shown, char why[WHY])
 {
     bool old = shown->leaf.shown == CR_SHOWN_OLD || shown->trust.shown == CR_SHOWN_OLD;
     if (!old && (shown->leaf.shown == CR_SHOWN_NEW || shown->trust.shown == CR_SHOWN_NEW))
@@ -184,8 +184,8 @@ static enum cr_evidence judge_accepted(const struct plan_ctx *ctx, const struct 
                                        char why[WHY])
 {
     const struct plan_change *c = &consumer->changes[change];
-    if (c->frozen)
-        return judge_frozen(shown, why);
+    if (c->is_immutable)
+        return judge_immutable(shown, why);
     bool by_others = c->classes && renewed_by_others(consumer, pod, change, &shown->leaf);
     bool annotated = c->classes && cr_plan_pod_is_new(ctx, consumer, pod, change);
     /* Annotated for this material but up since before the change: it was taken back to what the pod was last restarted
@@ -196,9 +196,9 @@ static enum cr_evidence judge_accepted(const struct plan_ctx *ctx, const struct 
 
     struct cr_evidence_input input = {
         .shown = &shown->leaf,
-        .trust = c->trust_roles || (c->told & CR_CLASS_TRUST) ? &shown->trust : NULL,
+        .trust = c->trust_roles || (c->notified & CR_CLASS_TRUST) ? &shown->trust : NULL,
         .trust_alone = is_trust_alone(consumer, change),
-        .trust_told = c->told & CR_CLASS_TRUST,
+        .trust_notified = c->notified & CR_CLASS_TRUST,
         .restarted = restarts,
         .pod_is_new = is_new,
         /* A pod that starts at all starts after its creation. */

@@ -18,11 +18,11 @@ struct plan_change {
     unsigned classes;     /* CR_CLASS_* that it must be, or was, restarted for; 0: it reloads */
     bool demanded;        /* by the decision, not only by the fall-back */
     bool covered;         /* the template already carries them */
-    bool frozen;          /* the Secret was immutable: its kubelets give the old content to new pods, too */
+    bool is_immutable;    /* the Secret was immutable: its kubelets give the old content to new pods, too */
     bool leaf_changed;    /* a leaf that it serves */
     bool leaf_presented;  /* a leaf that it presents as a client, and that its page tells of */
     unsigned trust_roles; /* in which it uses CAs that changed: CR_ROLE_BIT */
-    unsigned told;        /* CR_CLASS_* that its reloader tells it of, and whose digests its page can show */
+    unsigned notified;    /* CR_CLASS_* that its reloader tells it of, and whose digests its page can show */
     unsigned seen_late;   /* CR_CLASS_* of which an old state was seen past the deadline */
     bool not_accepted;    /* its software takes no such leaf: time alone proves nothing */
     int64_t since_ms;
@@ -268,7 +268,7 @@ const char *cr_plan_canary_ca(const struct plan_ctx *ctx, const struct plan_cons
 const struct cr_material *cr_plan_target(const struct plan_ctx *ctx, size_t change);
 /* plan_trigger.c: what the pages of pods' reloaders show. Of the classes that are told, those of a change that such a
  * page can show: of another chain under the same leaf it tells nothing. */
-unsigned cr_plan_told(const struct plan_ctx *ctx, size_t change, unsigned trigger_classes);
+unsigned cr_plan_notified(const struct plan_ctx *ctx, size_t change, unsigned trigger_classes);
 /* Of one change, for all pods of a consumer. */
 struct plan_trigger_look {
     char trust[CR_SHA256_HEX];

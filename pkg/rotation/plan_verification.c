@@ -116,7 +116,7 @@ static void name_question(const struct plan_consumer *consumer, struct wanted *w
 }
 
 /* Of a consumer at rest: what it may not have yet is a rotation's matter, or a problem's. */
-static bool is_at_rest(const struct plan_consumer *consumer)
+static bool is_idle(const struct plan_consumer *consumer)
 {
     const struct cr_consumer_status *status = consumer->status;
     return consumer->world->found && consumer->pod_spec && !cr_policy_kind_by_api(consumer->spec->kind) &&
@@ -475,7 +475,7 @@ void cr_plan_verification(struct plan_ctx *ctx)
         struct plan_consumer *consumer = &ctx->consumers[i];
         if (!consumer->spec->verify.endpoints_len)
             consumer->status->verification = (struct cr_verification){0};
-        else if (is_at_rest(consumer))
+        else if (is_idle(consumer))
             any = look_at_consumer(ctx, consumer, i, &wanted[i]) || any;
     }
     if (any)

@@ -95,7 +95,7 @@ static enum cr_shown say(const struct cr_reloader_entry *entry, const char *text
 }
 
 /* As long as a proof is under way nobody knows; one that cannot be had is not waited for. */
-static bool is_at_rest(const struct cr_reloader_entry *entry)
+static bool is_settled(const struct cr_reloader_entry *entry)
 {
     return entry->state == CR_RELOADER_DELIVERED || entry->state == CR_RELOADER_REFUSED;
 }
@@ -107,7 +107,7 @@ static enum cr_shown judge_entry(const struct cr_reloader_entry *entry, const st
     bool proven = *(const bool *)text_at(entry, part->proven);
     why[0] = '\0';
     /* With anything else in its files, the program may have been told of that since. */
-    if (found && delivered && (proven || is_at_rest(entry)))
+    if (found && delivered && (proven || is_settled(entry)))
         return proven ? CR_SHOWN_NEW : CR_SHOWN_DELIVERED;
     if (entry->state == CR_RELOADER_REFUSED)
         return say(entry, "cannot use what its volume has in place of", part, CR_SHOWN_UNKNOWN, why);

@@ -231,7 +231,7 @@ static unsigned reachable(const struct search *search)
 }
 
 /* Kinds of files to which a parameter points that we see. */
-static unsigned told(const struct search *search)
+static unsigned roles_shown(const struct search *search)
 {
     unsigned mask = 0;
     for (size_t i = 0; i < search->out->len; i++) {
@@ -272,11 +272,11 @@ static void add_hidden_names(struct search *search, const struct cr_use *use, en
     }
 }
 
-static void add_hidden(struct search *search, unsigned untold)
+static void add_hidden(struct search *search, unsigned roles_left)
 {
     for (size_t i = 0; i < search->component->uses_len; i++) {
         const struct cr_use *use = &search->component->uses[i];
-        unsigned roles = use->hands_on ? 0 : use->roles & untold;
+        unsigned roles = use->hands_on ? 0 : use->roles & roles_left;
         add_hidden_names(search, use, CONFIGURATION, roles);
         add_hidden_names(search, use, FLAGS, roles);
         add_hidden_names(search, use, VARIABLES, roles);
@@ -299,7 +299,7 @@ static unsigned roles_or_all(const struct search *search, unsigned kind)
     return roles ? roles : kind;
 }
 
-static bool is_told(const struct search *search, const char *key)
+static bool is_shown(const struct search *search, const char *key)
 {
     for (size_t i = 0; i < search->out->len; i++)
         if (cr_streq(search->out->items[i].key, key))
@@ -313,7 +313,7 @@ static void add_picked(struct search *search)
     struct gift gift = {.roles = opaque_roles};
     for (size_t i = 0; i < search->usage->keys.len; i++) {
         const char *key = search->usage->keys.items[i];
-        if (roles_of_key(search->secret, key) == opaque_roles && !is_told(search, key))
+        if (roles_of_key(search->secret, key) == opaque_roles && !is_shown(search, key))
             add_roles(search, &gift, key);
     }
     if (search->usage->keys.len == 0 && search->usage->kind == CR_USAGE_ENV)
@@ -346,7 +346,7 @@ void cr_catalogue_roles(const struct cr_component *component, const struct cr_js
         match_shown(&search);
     }
     /* Of what was not even read, nothing is told. */
-    unsigned shown = search.settings.cut ? 0 : told(&search);
+    unsigned shown = search.settings.cut ? 0 : roles_shown(&search);
     if (component && out->len) {
         add_hidden(&search, files & ~shown);
         add_picked(&search);

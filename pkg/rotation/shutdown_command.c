@@ -73,8 +73,8 @@ static enum cr_shutdown_reading read_argv(bool whole, enum cr_drain_command comm
 {
     struct cr_error err = {0};
     if (whole && is_manager(&out->argv) && cr_drain_flags_parse((int)out->argv.len, out->argv.items, &out->flags, &err))
-        return out->flags.command == command ? CR_SHUTDOWN_TOLD : CR_SHUTDOWN_NOT_IT;
-    return names(&out->argv, command) ? CR_SHUTDOWN_UNTOLD : CR_SHUTDOWN_NOT_IT;
+        return out->flags.command == command ? CR_SHUTDOWN_FLAGS_KNOWN : CR_SHUTDOWN_NOT_IT;
+    return names(&out->argv, command) ? CR_SHUTDOWN_FLAGS_UNKNOWN : CR_SHUTDOWN_NOT_IT;
 }
 
 /* --- of a hook --- */

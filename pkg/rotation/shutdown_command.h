@@ -10,8 +10,8 @@
 
 enum cr_shutdown_reading {
     CR_SHUTDOWN_NOT_IT,
-    CR_SHUTDOWN_TOLD,   /* it runs that command with these flags */
-    CR_SHUTDOWN_UNTOLD, /* it runs that command, and nobody can tell how */
+    CR_SHUTDOWN_FLAGS_KNOWN,   /* it runs that command with these flags */
+    CR_SHUTDOWN_FLAGS_UNKNOWN, /* it runs that command, and nobody can tell how */
 };
 
 struct cr_shutdown_command {

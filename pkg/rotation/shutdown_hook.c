@@ -119,7 +119,7 @@ static void find_exec(const struct pod *pod, const struct cr_json *container, st
     if (command.reading == CR_SHUTDOWN_NOT_IT)
         return;
     struct cr_shutdown_hook *hook = add_hook(out, container);
-    if (command.reading == CR_SHUTDOWN_UNTOLD)
+    if (command.reading == CR_SHUTDOWN_FLAGS_UNKNOWN)
         return;
     cr_autofree char *misfit = misfit_of(&command.flags, pod->grace_ms, true);
     hook->most_ms = bounded(command.flags.rules.timeout_ms);
@@ -162,7 +162,7 @@ static bool is_path(const char *path, const char *wanted)
 /* Of one whose flags nobody can tell, any port may be. */
 static bool is_asked(const struct manager *manager, int64_t port)
 {
-    return manager->command.reading == CR_SHUTDOWN_UNTOLD || served_port(&manager->command.flags) == port;
+    return manager->command.reading == CR_SHUTDOWN_FLAGS_UNKNOWN || served_port(&manager->command.flags) == port;
 }
 
 static void add_asking(const struct pod *pod, const struct cr_json *container, const struct cr_json *get,
@@ -170,7 +170,7 @@ static void add_asking(const struct pod *pod, const struct cr_json *container, c
 {
     const struct cr_drain_flags *flags = &manager->command.flags;
     struct cr_shutdown_hook *hook = add_hook(out, container);
-    if (manager->command.reading == CR_SHUTDOWN_UNTOLD)
+    if (manager->command.reading == CR_SHUTDOWN_FLAGS_UNKNOWN)
         return;
     hook->waits = is_path(cr_json_string_at(get, "path"), "/shutdown/ready") || flags->waits_for_file;
     hook->most_ms = bounded(hook->waits ? flags->ready_timeout_ms : flags->rules.timeout_ms);
@@ -219,7 +219,7 @@ void cr_shutdown_hooks_dispose(struct cr_shutdown_hooks *hooks)
     *hooks = (struct cr_shutdown_hooks){0};
 }
 
-static bool any_tells(const struct cr_shutdown_hooks *hooks)
+static bool any_notifies(const struct cr_shutdown_hooks *hooks)
 {
     for (size_t i = 0; i < hooks->len; i++)
         if (!hooks->items[i].waits)
@@ -231,10 +231,10 @@ static bool any_tells(const struct cr_shutdown_hooks *hooks)
 int64_t cr_shutdown_hooks_most_ms(const struct cr_shutdown_hooks *hooks)
 {
     int64_t most_ms = 0;
-    bool told = any_tells(hooks);
+    bool notified = any_notifies(hooks);
     for (size_t i = 0; i < hooks->len; i++) {
         const struct cr_shutdown_hook *hook = &hooks->items[i];
-        if (hook->waits && told)
+        if (hook->waits && notified)
             continue;
         if (hook->most_ms == CR_SHUTDOWN_UNKNOWN_MS)
             return CR_SHUTDOWN_UNKNOWN_MS;

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 
-enum { ENDPOINT_NAME = 64, TELLING_SERIAL = 16 /* digits of 64 bits */ };
+enum { ENDPOINT_NAME = 64, DISTINCTIVE_SERIAL = 16 /* digits of 64 bits */ };
 
 void cr_trust_sighting_dispose(struct cr_trust_sighting *sighting)
 {
@@ -273,16 +273,16 @@ static bool lists(const struct cr_strvec *serials, const char *serial)
     return serial[0] && cr_strvec_has(serials, serial);
 }
 
-static bool is_telling(const char *serial)
+static bool is_distinctive(const char *serial)
 {
-    return strlen(serial) >= TELLING_SERIAL;
+    return strlen(serial) >= DISTINCTIVE_SERIAL;
 }
 
 static bool shares_a_ca(const struct cr_trust_change *change, const struct cr_certs_context *context)
 {
     for (size_t i = 0; i < change->target->trust_len; i++) {
         const char *serial = change->target->trust[i].serial;
-        if (is_telling(serial) && lists(&context->cas, serial))
+        if (is_distinctive(serial) && lists(&context->cas, serial))
             return true;
     }
     return false;
@@ -312,7 +312,7 @@ static void judge_context(const struct cr_trust_question *q, const struct cr_cer
         const struct cr_ca *ca = change->added[i];
         if (!is_valid(ca, q->sighting->at_ms))
             continue;
-        if (!is_telling(ca->serial))
+        if (!is_distinctive(ca->serial))
             add(out, CR_SHOWN_NOTHING, "");
         else if (lists(&context->cas, ca->serial))
             add(out, CR_SHOWN_NEW, "");
@@ -412,15 +412,15 @@ void cr_page_leaf_judge(const struct cr_trust_sighting *sighting, const struct c
     *out = (struct cr_shown_leaf){.shown = CR_SHOWN_NOTHING};
     if (!sighting || !verify->certs_port || !is_recent(sighting, since_ms, out) || !page_is_read(sighting, verify, out))
         return;
-    bool tells_old = is_telling(old_serial) && !cr_streq(old_serial, serial);
+    bool distinguishes_old = is_distinctive(old_serial) && !cr_streq(old_serial, serial);
     for (size_t i = 0; i < sighting->contexts_len; i++) {
         const struct cr_strvec *leaves = &sighting->contexts[i].leaves;
-        if (tells_old && lists(leaves, old_serial)) {
+        if (distinguishes_old && lists(leaves, old_serial)) {
             *out = (struct cr_shown_leaf){.shown = CR_SHOWN_OLD, .old_ms = sighting->at_ms};
             explain_page(verify, "still lists the old leaf", "", out);
             return;
         }
-        if (is_telling(serial) && lists(leaves, serial))
+        if (is_distinctive(serial) && lists(leaves, serial))
             out->shown = CR_SHOWN_NEW;
     }
 }

@@ -160,7 +160,7 @@ static bool is_true(const struct cr_control_plane_status *status, const char *ty
     return false;
 }
 
-static char *tell(const struct cr_control_plane_plan *plan)
+static char *describe(const struct cr_control_plane_plan *plan)
 {
     const struct cr_control_plane_status *status = &plan->status;
     cr_autofree char *act = plan->has_order ? cr_asprintf("order %s", plan->order.node)
@@ -182,10 +182,10 @@ static bool check(const struct order_case *c)
     apply_reports(&s, c->reports);
     CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
     make(&s, &plan);
-    cr_autofree char *told = tell(&plan);
-    bool good = cr_streq(told, c->plan) && (!plan.has_order || cr_streq(plan.order.token, s.token));
+    cr_autofree char *got = describe(&plan);
+    bool good = cr_streq(got, c->plan) && (!plan.has_order || cr_streq(plan.order.token, s.token));
     if (!good)
-        print_error("%s: '%s' and not '%s'; next: %s\n", c->rule, told, c->plan, cr_or_empty(plan.status.next));
+        print_error("%s: '%s' and not '%s'; next: %s\n", c->rule, got, c->plan, cr_or_empty(plan.status.next));
     cr_control_plane_status_dispose(&s.status);
     return good;
 }

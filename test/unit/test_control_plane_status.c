@@ -89,10 +89,10 @@ static void fill(struct cr_control_plane_status *status)
     status->next = cr_strdup("kube-apiserver of node-2 is restarted next");
     char ready[] = "Watching";
     char reports[] = "5 of 5 nodes report";
-    char trap[] = "Trap";
+    char blocked_reason[] = "Trap";
     char signs[] = "a second certificate is in the file that signs";
     fill_condition(status, "Ready", ready, reports);
-    fill_condition(status, "Blocked", trap, signs);
+    fill_condition(status, "Blocked", blocked_reason, signs);
 }
 
 static char *encode_text(const struct cr_control_plane_status *status)

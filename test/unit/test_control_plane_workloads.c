@@ -40,7 +40,7 @@ static void a_rollout_is_over_when_its_controller_says_so(void **state)
     }
 }
 
-static void the_oldest_pod_that_runs_tells_since_when(void **state)
+static void the_oldest_running_pod_gives_the_start(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_json) struct cr_json *workload = test_json(DEPLOYMENT("2", "2"));
@@ -63,7 +63,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rollout_is_over_when_its_controller_says_so),
-        cmocka_unit_test(the_oldest_pod_that_runs_tells_since_when),
+        cmocka_unit_test(the_oldest_running_pod_gives_the_start),
         cmocka_unit_test(pods_that_cannot_be_asked_for_are_old),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -270,7 +270,7 @@ static void test_opaque_keys_that_changed(void **state)
         const char *rule;
         struct state before;
         struct state after;
-        bool told;
+        bool known;
         const char *names;
     } cases[] = {
         {"changed", {.opaque = "h", .entries = {"a=1", "b=1"}}, {.opaque = "i", .entries = {"a=1", "b=2"}}, true, "b"},
@@ -292,10 +292,10 @@ static void test_opaque_keys_that_changed(void **state)
         make(&cases[i].before, &before);
         make(&cases[i].after, &after);
         CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
-        bool told = cr_diff_opaque_keys(&before, &after, &names);
+        bool known = cr_diff_opaque_keys(&before, &after, &names);
         cr_autofree char *text = cr_strvec_join(&names, " ");
-        if (told != cases[i].told || strcmp(text, cases[i].names) != 0)
-            fail_msg("%s: %d, '%s'", cases[i].rule, told, text);
+        if (known != cases[i].known || strcmp(text, cases[i].names) != 0)
+            fail_msg("%s: %d, '%s'", cases[i].rule, known, text);
     }
 }
 

@@ -203,7 +203,7 @@ static void a_rotation_within_a_rotation_drops_no_ca_in_use(void **state)
     }
 }
 
-static void a_ca_that_may_not_be_replaced_is_told_when_another_is_needed(void **state)
+static void a_ca_that_may_not_be_replaced_is_reported_when_another_is_needed(void **state)
 {
     (void)state;
     struct domain_scene s;
@@ -236,7 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed_at_each_write_a_rotation_of_the_ca_goes_on),
         cmocka_unit_test(a_rotation_within_a_rotation_drops_no_ca_in_use),
-        cmocka_unit_test(a_ca_that_may_not_be_replaced_is_told_when_another_is_needed),
+        cmocka_unit_test(a_ca_that_may_not_be_replaced_is_reported_when_another_is_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,7 +106,7 @@ static void what_no_rollout_replaces_is_evicted(void **state)
 
 /* --- when it is told --- */
 
-static void a_budget_is_told_while_coalesce_runs_and_once(void **state)
+static void a_budget_is_reported_while_coalesce_runs_and_once(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{coalesce: 10m}", 1);
@@ -285,7 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_way_of_a_restart),
         cmocka_unit_test(what_no_rollout_replaces_is_evicted),
-        cmocka_unit_test(a_budget_is_told_while_coalesce_runs_and_once),
+        cmocka_unit_test(a_budget_is_reported_while_coalesce_runs_and_once),
         cmocka_unit_test(whoever_goes_past_a_budget_says_so),
         cmocka_unit_test(that_the_only_pod_goes_is_said_before_and_in_status),
         cmocka_unit_test(that_the_only_pod_is_held_is_said_once),

@@ -464,7 +464,7 @@ static void a_workload_that_is_changed_in_the_middle_was_not_undone(void **state
 
 /* --- changes --- */
 
-static void a_change_in_the_middle_begins_anew_and_counts(void **state)
+static void a_change_in_the_middle_starts_again_and_counts(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{method: Evict}", 1);
@@ -638,7 +638,7 @@ int main(void)
         cmocka_unit_test(a_replacement_that_is_not_ready_in_time_has_failed_and_stops_the_others),
         cmocka_unit_test(who_has_failed_also_stops_evictions_that_have_begun),
         cmocka_unit_test(one_workload_at_a_time),
-        cmocka_unit_test(a_change_in_the_middle_begins_anew_and_counts),
+        cmocka_unit_test(a_change_in_the_middle_starts_again_and_counts),
         cmocka_unit_test(the_breaker_holds_the_fourth),
         cmocka_unit_test(evict_helps_where_a_rollout_was_undone),
         cmocka_unit_test(a_rollout_after_evictions_is_undone_once),

@@ -438,7 +438,7 @@ static void an_argo_rollout_is_left_alone_in_the_middle_of_an_update(void **stat
     assert_int_equal(s->plan.restarts_len, 1);
 }
 
-static void an_argo_rollout_whose_restart_is_undone_is_told_and_left(void **state)
+static void an_argo_rollout_whose_restart_is_undone_is_reported_and_left(void **state)
 {
     for (int annotations = 0; annotations < 2; annotations++) {
         struct scene *s = *state;
@@ -476,7 +476,7 @@ int main(void)
         T(an_argo_rollout_is_restarted_once_by_time),
         T(an_argo_rollout_is_restarted_for_all_pods_that_there_are),
         T(an_argo_rollout_is_left_alone_in_the_middle_of_an_update),
-        T(an_argo_rollout_whose_restart_is_undone_is_told_and_left),
+        T(an_argo_rollout_whose_restart_is_undone_is_reported_and_left),
         T(a_stateful_set_that_stands_still_has_failed_until_it_is_mended),
         T(what_is_scaled_while_it_rolls_is_neither_done_too_early_nor_restarted_again),
     };

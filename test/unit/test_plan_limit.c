@@ -287,7 +287,7 @@ static void limits_hold_what_is_beyond_them(void **state)
     assert_int_equal(cr_status_consumer(&s->plan.status, "c")->state, CR_CONSUMER_PENDING);
 }
 
-static void the_limit_is_told_with_its_flag(void **state)
+static void the_limit_is_reported_with_its_flag(void **state)
 {
     struct scene *s = *state;
     hold(s, "2");
@@ -347,7 +347,7 @@ int main(void)
         T(rollouts_of_others_do_not_count),
         T(what_was_not_answered_counts),
         T(limits_hold_what_is_beyond_them),
-        T(the_limit_is_told_with_its_flag),
+        T(the_limit_is_reported_with_its_flag),
         T(what_is_restarted_already_needs_no_further_place),
         T(and_leaves_the_places_to_others),
         T(only_who_could_begin_otherwise_waits_for_a_limit),

@@ -340,7 +340,7 @@ static void who_cannot_be_reached_is_judged_by_time(void **state)
     assert_settled(&t, CR_SETTLED_INFERRED, CR_SETTLED_FIRST_SIGHT); /* the weakest counts */
 }
 
-static void where_nobody_looks_time_tells(void **state)
+static void where_no_probe_looks_time_decides(void **state)
 {
     (void)state;
     FIXTURE t;
@@ -659,7 +659,7 @@ static enum cr_evidence judge_beside_admin(const char *admin_leaf, const char *a
     return !web->pending.set && web->trust_by == CR_SETTLED_VERIFIED ? CR_EVIDENCE_VERIFIED : CR_EVIDENCE_UNKNOWN;
 }
 
-static void an_endpoint_speaks_for_the_secret_whose_leaf_it_serves(void **state)
+static void an_endpoint_counts_for_the_secret_of_the_leaf_it_serves(void **state)
 {
     static const struct {
         const char *rule;
@@ -725,7 +725,7 @@ int main(void)
         cmocka_unit_test(a_ca_of_the_same_name_is_not_taken_for_the_new_one),
         cmocka_unit_test(who_asks_its_clients_for_nothing_is_judged_by_time),
         cmocka_unit_test(who_cannot_be_reached_is_judged_by_time),
-        cmocka_unit_test(where_nobody_looks_time_tells),
+        cmocka_unit_test(where_no_probe_looks_time_decides),
         cmocka_unit_test(who_still_has_the_old_cas_past_the_deadline_is_restarted),
         cmocka_unit_test(unless_the_policy_only_wants_a_report),
         cmocka_unit_test(seen_is_better_than_a_start),
@@ -739,7 +739,7 @@ int main(void)
         cmocka_unit_test(a_new_leaf_says_nothing_of_the_ca_that_came_with_it),
         cmocka_unit_test(nor_a_new_ca_of_the_leaf),
         cmocka_unit_test(where_only_the_leaf_is_seen_trust_is_inferred),
-        cmocka_unit_test(an_endpoint_speaks_for_the_secret_whose_leaf_it_serves),
+        cmocka_unit_test(an_endpoint_counts_for_the_secret_of_the_leaf_it_serves),
         cmocka_unit_test(what_nobody_reads_is_verified),
         cmocka_unit_test(no_pods_no_doubt),
         cmocka_unit_test(the_level_is_that_of_the_last_change),

@@ -180,7 +180,7 @@ static void a_hook_that_asks_a_shutdown_manager(void **state)
     assert_found(cases, cr_array_len(cases));
 }
 
-static void times_that_cannot_hold_in_the_pod_are_told(void **state)
+static void times_that_cannot_hold_in_the_pod_are_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -285,7 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hook_that_runs_a_shutdown_manager),
         cmocka_unit_test(a_hook_that_asks_a_shutdown_manager),
-        cmocka_unit_test(times_that_cannot_hold_in_the_pod_are_told),
+        cmocka_unit_test(times_that_cannot_hold_in_the_pod_are_reported),
         cmocka_unit_test(what_is_no_pod_has_none),
         cmocka_unit_test(a_pod_of_thousands_of_containers_is_read_once),
     };

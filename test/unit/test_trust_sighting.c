@@ -344,7 +344,7 @@ static void nobody_who_looks_is_nothing_seen(void **state)
 
 /* --- a client's leaf --- */
 
-static void the_page_tells_of_a_leaf_that_is_presented(void **state)
+static void the_page_shows_a_leaf_that_is_presented(void **state)
 {
     static const struct {
         const char *rule;
@@ -392,7 +392,7 @@ int main(void)
         cmocka_unit_test(what_was_seen_before_the_change_says_nothing),
         cmocka_unit_test(a_bundle_too_long_to_be_remembered_can_only_be_seen_missing),
         cmocka_unit_test(nobody_who_looks_is_nothing_seen),
-        cmocka_unit_test(the_page_tells_of_a_leaf_that_is_presented),
+        cmocka_unit_test(the_page_shows_a_leaf_that_is_presented),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

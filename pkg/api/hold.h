@@ -21,7 +21,7 @@ enum cr_hold {
     CR_HOLD_NO_SECRET,
     CR_HOLD_NOT_FOUND,
     CR_HOLD_USES_NO_SECRET,
-    /* What its pods show, at rest. */
+    /* What its pods show while it is idle. */
     CR_HOLD_NOT_VERIFIED,
     CR_HOLD_OTHER_CERTIFICATE,
     /* What the Secret holds, and who takes it. */
@@ -73,9 +73,10 @@ bool cr_hold_parse(const char *text, enum cr_hold *hold);
  * those whose state is set apart: found once a restart is under way (Evidence, Drain, RolloutFailed), or with nothing
  * to restart (NoSecret, NotFound, UsesNoSecret, NotVerified, OtherCertificate). */
 bool cr_hold_needs_a_person(enum cr_hold hold);
-/* A restart is let go by what the API server tells of PodDisruptionBudgets or of other rollouts. */
+/* An event of the API server about PodDisruptionBudgets or other rollouts ends the hold. */
 bool cr_hold_waits_for_budget(enum cr_hold hold);
-/* It is worth a series of certroll_consumers_blocked. Not so: a pause of seconds, and what the state tells already. */
+/* It is worth a series of certroll_consumers_blocked. Not worth one: a pause of seconds, and what the state already
+ * shows. */
 bool cr_hold_is_counted(enum cr_hold hold);
 /* Nothing is asked of the consumer, and it does not have what the policy means it to have. */
 bool cr_hold_is_unmet(enum cr_hold hold);

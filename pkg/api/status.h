@@ -56,8 +56,8 @@ struct cr_secret_status {
     bool immutable;                  /* the Secret was then */
     bool has_settled;
     struct cr_material settled; /* digests and not-after only survive the round trip */
-    /* By what it is known that every consumer has it: the weakest of their pods, at the last change of trust and of the
-     * leaf. What nobody reads is verified. */
+    /* How it is known that every consumer has it: the weakest proof of their pods, at the last change of trust and of
+     * the leaf. What no consumer reads counts as verified. */
     enum cr_settled_by trust_by, leaf_by;
     int64_t settled_ms; /* wall, when the last change did, or the first sight was; 0: not known */
     int64_t changed_ms; /* wall, when that change was seen; 0: first sight, or not known */
@@ -155,7 +155,7 @@ struct cr_condition {
 };
 enum { CR_CONDITIONS = 7 };
 extern const char *const cr_condition_types[CR_CONDITIONS];
-/* Of Converged and Degraded: a pod that no workload made uses a Secret and came before the change. */
+/* A reason of Converged and Degraded: a pod that no workload made uses a Secret and came before the change. */
 #define CR_REASON_UNMANAGED_POD "UnmanagedPod"
 
 struct cr_rotation_record {

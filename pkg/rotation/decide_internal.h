@@ -11,9 +11,9 @@
 /* Why a finding decides as it does, the weakest ground for a restart first: the reason names the strongest. */
 enum cr_ground {
     CR_GROUND_RELOADS,      /* its capability: by itself */
-    CR_GROUND_NOTIFIED,     /* when its pod's reloader tells it */
-    CR_GROUND_UNKNOWN,      /* nobody knows, or nobody verified */
-    CR_GROUND_NOT_NOTIFIED, /* it could be told, but nothing is there to tell it */
+    CR_GROUND_NOTIFIED,     /* when its pod's reloader notifies it */
+    CR_GROUND_UNKNOWN,      /* unknown, or not verified */
+    CR_GROUND_NOT_NOTIFIED, /* it could be notified, but nothing is there to notify it */
     CR_GROUND_CAPABILITY,   /* it reads once */
     CR_GROUND_INIT,         /* an init container has run and is gone */
     CR_GROUND_FIXED,        /* subPath, environment and what was immutable never refresh */
@@ -24,8 +24,8 @@ struct cr_finding {
     size_t secret; /* index into the input's changes */
     const struct cr_usage *usage;
     const struct cr_component *component; /* NULL: unknown */
-    const char *parameter;                /* NULL: cannot be told */
-    char key[64];                         /* "": cannot be told */
+    const char *parameter;                /* NULL: not known */
+    char key[64];                         /* "": not known */
     enum cr_role role;
     enum cr_class class;
     struct cr_capability capability;
@@ -47,10 +47,10 @@ static inline bool cr_finding_reloads(const struct cr_finding *finding)
     return finding->ground == CR_GROUND_RELOADS || finding->ground == CR_GROUND_NOTIFIED;
 }
 
-/* Of containers and init containers; NULL: there is none. */
+/* Looks at containers and init containers; NULL: there is none. */
 const struct cr_json *cr_container_named(const struct cr_json *pod_spec, const char *name);
 
-/* The class of a file by its key, or by its role when the key cannot be told. */
+/* The class of a file by its key, or by its role when the key is not known. */
 enum cr_class cr_class_of(const struct cr_policy_secret *secret, const char *key, enum cr_role role);
 
 /* decide_reloader.c: of all usages of a Secret those that count. What only the reloader mounts is a usage by those who

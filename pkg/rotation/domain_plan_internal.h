@@ -16,7 +16,7 @@ struct domain_leaf {
     bool waits;       /* another leaf is wanted, and not everybody trusts that yet */
     size_t waits_on;  /* the object that does not */
     bool held_back;   /* wanted and trusted, but the stage is held */
-    bool put_back;    /* a person put the previous one back, and that is in force */
+    bool put_back;    /* a person put the previous one back, and that is effective */
     bool switches_ca; /* what is wanted is not trusted by all who trust what is published */
     enum cr_trust_reason problem;
     char *problem_text; /* owned */
@@ -53,13 +53,13 @@ struct domain_ctx {
 
 /* --- domain_world.c: questions to the world --- */
 
-/* It is not ours, or not any more: only its record tells of it. */
+/* It is not ours, or not any more: only its record mentions it. */
 bool cr_domain_is_foreign(const struct cr_domain_object *object);
 /* A caBundle of something that is there without us. */
 bool cr_domain_is_ca_bundle(const struct domain_ctx *ctx, const struct cr_domain_object *object);
-/* It was ours and has been deleted: who has read it has what was there, until it is made anew. */
+/* It was ours and has been deleted: its readers have what was there, until it is created again. */
 bool cr_domain_is_missed(const struct domain_ctx *ctx, size_t object);
-/* Ours, with something that may be read by somebody. */
+/* Ours, with something that consumers may read. */
 bool cr_domain_is_there(const struct domain_ctx *ctx, size_t object);
 bool cr_domain_has_bundle(const struct domain_ctx *ctx, const struct cr_domain_object *object);
 bool cr_domain_may_write(const struct cr_domain_object *object);
@@ -68,8 +68,8 @@ bool cr_domain_may_write(const struct cr_domain_object *object);
 bool cr_domain_has_other_writer(const struct cr_domain_object *object);
 /* Whether that another program writes it as well is all that is wrong with it. domain_report.c */
 bool cr_domain_is_contested(const struct domain_ctx *ctx, size_t at);
-/* Its leaves keep the CAs that they verify against: it is the domain's, and whoever it belongs to consents. Nobody else
- * can keep a CA that should go. */
+/* Its leaves keep the CAs that they verify against: it is the domain's, and its owner consents. No other object can
+ * keep a CA that should go. */
 bool cr_domain_keeps_cas(const struct cr_domain_object *object);
 /* One of its leaves; not found, if there is none. */
 const struct cr_domain_leaf_view *cr_domain_leaf_at(const struct cr_domain_object *object, enum cr_domain_leaf_at at);
@@ -102,13 +102,13 @@ void cr_domain_plan_bundles(struct domain_ctx *ctx);                  /* domain_
 void cr_domain_plan_writes(struct domain_ctx *ctx); /* domain_writes.c: what is to be written, and the end of it */
 void cr_domain_plan_stage(struct domain_ctx *ctx);  /* domain_stage.c */
 void cr_domain_plan_report(struct domain_ctx *ctx); /* domain_report.c */
-void cr_domain_plan_distrust_end(struct domain_ctx *ctx); /* domain_distrust.c: nobody trusts them any more */
+void cr_domain_plan_distrust_end(struct domain_ctx *ctx); /* domain_distrust.c: no reader trusts them any more */
 void cr_domain_plan_conditions(struct domain_ctx *ctx);   /* domain_conditions.c */
 
-/* domain_permit.c: whether nobody loses anything when a leaf that verifies against these CAs is published there; else
- * who would, in *blocker. */
+/* domain_permit.c: whether no reader loses anything when a leaf that verifies against these CAs is published there;
+ * else the one that would, in *blocker. */
 bool cr_domain_may_publish(const struct domain_ctx *ctx, size_t object, const bool *verifies, size_t *blocker);
-/* It is trusted by all who trust what is published there, whoever they are. */
+/* It is trusted by all that trust what is published there, known or not. */
 bool cr_domain_is_equivalent(const struct domain_ctx *ctx, size_t object, const bool *verifies);
 
 /* domain_distrust.c: it verifies against CAs of spec.distrust alone. */

@@ -18,7 +18,7 @@ static const struct cr_domain_rejected *rejection_of(const struct domain_ctx *ct
 }
 
 /* A source's leaf is rejected as long as it is that one; what we would issue ourselves, until a person says more. */
-static bool is_in_force(const struct domain_ctx *ctx, const struct cr_domain_rejected *rejected)
+static bool is_effective(const struct domain_ctx *ctx, const struct cr_domain_rejected *rejected)
 {
     const struct cr_domain *domain = ctx->world->domain;
     if (!domain->rotate_token || domain->rotate != CR_ROTATE_PREVIOUS_LEAVES)
@@ -40,7 +40,7 @@ static void forget_rejections(struct domain_ctx *ctx)
     struct cr_domain_status *status = &ctx->plan->status;
     size_t kept = 0;
     for (size_t i = 0; i < status->rejected_len; i++) {
-        if (is_in_force(ctx, &status->rejected[i]))
+        if (is_effective(ctx, &status->rejected[i]))
             status->rejected[kept++] = status->rejected[i];
         else
             free(status->rejected[i].leaf);

@@ -1,6 +1,6 @@
 /* When the certificates of a Secret end, in whatever state it is: its leaf may be one that cannot be used, and pods may
- * serve the one of before. What ends in place changes no object, so whoever shows it has to look again by the clock.
- * Pure. */
+ * serve the one of before. A certificate that ends in place changes no object, so the code that reports it has to look
+ * again by the clock. Pure. */
 #ifndef CR_ROTATION_EXPIRY_H
 #define CR_ROTATION_EXPIRY_H
 
@@ -22,7 +22,7 @@ struct cr_expiry {
     int64_t held_ms;        /* when the leaf ends that the Secret holds */
     size_t cas, expired;    /* how many CAs there are, and how many of them have ended */
     int64_t ca_ms;          /* when the first of those ends that have not; 0: there is none, or no list of them */
-    /* Of the CA of which one has to know first: a sixth of its lifetime before its end, 30 days at most. */
+    /* For the CA that needs a warning first: a sixth of its lifetime before its end, 30 days at most. */
     int64_t ca_notice_ms, noticed_ca_ms;
 };
 

@@ -45,7 +45,7 @@ struct cr_world_secret { /* parallel to policy->secrets */
     struct cr_domain_step step;  /* of a trust domain that has published this version; none is known where none is asked
                                   * for: the Secret is as it was observed, and nothing is pending */
     const char *on_missing_name; /* what its annotation CR_MISSING_NAME_ANNOTATION says; NULL: it has none */
-    const struct cr_world_host *hosts; /* each host once; none where nobody looks at Ingresses and Gateways */
+    const struct cr_world_host *hosts; /* each host once; none where Ingresses and Gateways are not watched */
     size_t hosts_len;
 };
 
@@ -59,7 +59,7 @@ struct cr_world_pod {
     int64_t created_ms; /* wall, by the API server's clock */
     /* What was last seen at each endpoint: parallel to the consumer's verify.endpoints, NULL when there are none. */
     const struct cr_sighting *sightings;
-    /* What was last seen of its trust, in the order of verify.endpoints as well; NULL: nobody looks at it. */
+    /* What was last seen of its trust, in the order of verify.endpoints as well; NULL: no probe looks at it. */
     const struct cr_trust_sighting *trust;
     /* What its reloader's page was last seen to say; NULL: it was not asked. */
     const struct cr_reloader_sighting *reloader;
@@ -73,7 +73,7 @@ struct cr_world_pod {
 /* A pod that is being deleted and whose containers may still run. Times: wall, by the API server's clock. */
 struct cr_world_ending {
     struct cr_world_pod pod; /* nothing is known of what it shows */
-    int64_t since_ms;        /* it was told to end */
+    int64_t since_ms;        /* it was asked to end */
     int64_t until_ms;        /* its grace period is over */
     int64_t drain_ms;        /* what its shutdown manager takes at most (shutdown_hook.h); 0: it has none */
 };
@@ -95,7 +95,7 @@ struct cr_world_other {
  * show yet. */
 struct cr_world_claim {
     bool ours;       /* one by this policy was begun, and no plan has seen its end */
-    bool unanswered; /* and whether it was accepted, neither an answer nor the workload tells yet */
+    bool unanswered; /* and neither an answer nor the workload shows yet whether it was accepted */
     bool any;        /* one by whichever policy: another of the same workload adds none */
 };
 
@@ -115,7 +115,7 @@ struct cr_world_consumer { /* parallel to policy->consumers */
     struct cr_world_claim claim;
 };
 
-/* What belongs to the policy and is not in force. */
+/* What belongs to the policy and is not effective. */
 struct cr_world_beyond {
     size_t secrets; /* beyond CR_POLICY_SECRETS_MAX */
     size_t consumers;
@@ -131,8 +131,8 @@ struct cr_world_budgets {
     const struct cr_budget *items;
     size_t len;
     const char *unseen; /* why they may not be seen; NULL: they can */
-    /* Workloads whose rollout is under way, by whomever, or which another policy restarts by evictions; consumers of
-     * this policy may be among them. */
+    /* Workloads with a rollout under way, whoever started it, or which another policy restarts by evictions; consumers
+     * of this policy may be among them. */
     const struct cr_budget_workload *rolling;
     size_t rolling_len;
 };
@@ -142,8 +142,8 @@ struct cr_world_limits {
     int per_namespace, total;       /* 0: as many as there are */
     int namespace_free, total_free; /* how many more this policy may begin; only where there is a limit */
     bool unknown;                   /* after a start: what is under way is not known yet */
-    /* What is under way for this policy is in its consumers' claims; false until it was planned once: then templates
-     * tell. */
+    /* What is under way for this policy is in its consumers' claims; false until it was planned once; until then
+     * templates show it. */
     bool remembers;
 };
 
@@ -154,7 +154,7 @@ struct cr_world {
     const struct cr_world_consumer *consumers;
     const struct cr_catalogue *catalogue;
     const struct cr_tzif *const *zones;        /* parallel to policy->restart.windows */
-    const struct cr_unmanaged_pods *unmanaged; /* parallel to policy->secrets; NULL: nobody has looked */
+    const struct cr_unmanaged_pods *unmanaged; /* parallel to policy->secrets; NULL: not looked at */
     struct cr_world_beyond beyond;
     struct cr_world_budgets budgets;
     struct cr_world_limits limits;
@@ -175,7 +175,7 @@ struct cr_plan_restart {
     const char *warns;   /* static: the reason of a warning to be said with it; NULL: nothing to warn of */
     char *warning;       /* owned */
     bool carries_memory; /* what it is for can be read from its annotations alone */
-    bool under_budget;   /* it was weighed against who else takes pods away in the namespace */
+    bool under_budget;   /* it was judged against the others that take pods away in the namespace */
 };
 
 struct cr_plan_pod { /* a pod to nudge or probe */
@@ -247,7 +247,7 @@ bool cr_plan_is_kept(const struct cr_policy_status *wanted, const struct cr_poli
 void cr_plan_invalid(const struct cr_policy_status *before, int64_t generation, const char *problem, int64_t now_ms,
                      struct cr_policy_status *out);
 /* Status of a policy while something that it needs may not be seen: Ready=False with the reason "CannotWatch", and
- * nobody knows whether it has converged; what was remembered stays, and goes on when it can be seen again. */
+ * Converged is unknown; what was remembered stays, and goes on when it can be seen again. */
 void cr_plan_unseen(const struct cr_policy_status *before, int64_t generation, const char *problem, int64_t now_ms,
                     struct cr_policy_status *out);
 

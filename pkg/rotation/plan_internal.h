@@ -20,9 +20,9 @@ struct plan_change {
     bool covered;         /* the template already carries them */
     bool is_immutable;    /* the Secret was immutable: its kubelets give the old content to new pods, too */
     bool leaf_changed;    /* a leaf that it serves */
-    bool leaf_presented;  /* a leaf that it presents as a client, and that its page tells of */
+    bool leaf_presented;  /* a leaf that it presents as a client, and that its page shows */
     unsigned trust_roles; /* in which it uses CAs that changed: CR_ROLE_BIT */
-    unsigned notified;    /* CR_CLASS_* that its reloader tells it of, and whose digests its page can show */
+    unsigned notified;    /* CR_CLASS_* that its reloader notifies it of, and that its page can show by their digests */
     unsigned seen_late;   /* CR_CLASS_* of which an old state was seen past the deadline */
     bool not_accepted;    /* its software takes no such leaf: time alone proves nothing */
     int64_t since_ms;
@@ -36,10 +36,10 @@ struct plan_evidence {
     enum cr_shown trust;
     int64_t old_leaf_ms; /* when it was last seen to have an old leaf of the Secret; 0: it has not */
     int64_t old_trust_ms;
-    bool found; /* by its reloader, all that it tells the program of: its volume is refreshed */
+    bool found; /* its reloader has found all that it notifies the program of: its volume is refreshed */
 };
 
-/* Pods that a restart has replaced and whose shutdown manager lets their connections go. Borrowed from the world. */
+/* Pods that a restart has replaced, while their shutdown manager lets their connections go. Borrowed from the world. */
 struct plan_drain {
     size_t pods;
     const struct cr_world_ending *last;  /* of them, the one that may take longest; NULL: there is none */
@@ -71,7 +71,7 @@ struct plan_consumer {
     struct cr_budget_verdict way;   /* once budgets were asked */
     bool under_way;                 /* a restart of it by this policy is: it takes pods away */
     bool begins;                    /* with this very plan */
-    bool unseen_late;               /* at rest: a pod has not shown in time what it should, or shows something else */
+    bool unseen_late; /* while idle: a pod has not shown in time what it should, or shows something else */
 };
 
 struct plan_ctx {
@@ -80,12 +80,12 @@ struct plan_ctx {
     struct cr_secret_change *changes;  /* active: pending and without a problem */
     struct cr_secret_status **pending; /* parallel to changes; borrowed from the plan's status */
     size_t changes_len;
-    struct cr_strvec *leaves_of; /* per consumer that asks for names: Secrets whose leaf its pods may show */
+    struct cr_strvec *leaves_of; /* per consumer that asks for names: Secrets with a leaf that its pods may show */
     struct plan_consumer *consumers;
     size_t consumers_len;
     int begun; /* restarts in this plan that count for the limits */
     bool rollout_failed;
-    struct cr_schedule schedule; /* of the policy's windows, once somebody has asked (plan_window.c) */
+    struct cr_schedule schedule; /* of the policy's windows, once plan_window.c was asked */
     bool schedule_judged;
 };
 
@@ -129,7 +129,7 @@ size_t cr_plan_add_held_hosts(const struct plan_ctx *ctx, const struct cr_secret
 /* Adds to a condition what of names in use is wrong and holds nothing. Returns the reason of the first, static; NULL:
  * nothing is. */
 const char *cr_plan_add_host_warnings(const struct plan_ctx *ctx, struct cr_buf *text);
-/* The same of a consumer whose leaves are only reported (onMissingName): "web: the leaf of ...". */
+/* The same for a consumer with onMissingName Report, whose leaves are only reported: "web: the leaf of ...". */
 char *cr_plan_reported_names(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* Endpoints of all consumers, and those of them whose serverName some leaf is for that they may show. */
 struct plan_names_checked {
@@ -138,7 +138,8 @@ struct plan_names_checked {
 struct plan_names_checked cr_plan_names_checked(const struct plan_ctx *ctx);
 /* In words, which names of a leaf the one after it is not for; NULL: it is for them all. Owned. */
 char *cr_plan_lost_names(const struct cr_material *before, const struct cr_material *now);
-/* plan_opaque.c: in words, which opaque material some consumer takes and nobody can look at; NULL: none. Owned. */
+/* plan_opaque.c: in words, which opaque material some consumer takes and the operator cannot look at; NULL: none.
+ * Owned. */
 char *cr_plan_unread(const struct plan_ctx *ctx);
 /* plan_keep.c: makes the status's consumers parallel to the policy's, each with what is remembered of its workload,
  * whatever that was called before; what belongs to no consumer any more is forgotten. */
@@ -157,7 +158,7 @@ char *cr_plan_rotations_of(const struct plan_ctx *ctx, const struct plan_consume
 void cr_plan_set_state(struct cr_consumer_status *status, enum cr_consumer_state state);
 /* The same with what holds it there. Takes gate. */
 void cr_plan_set_held(struct cr_consumer_status *status, enum cr_consumer_state state, struct cr_gate gate);
-/* A gate holds a restart: Blocked or Pending, and an Event where somebody should know, once when it begins. Takes gate,
+/* A gate holds a restart: Blocked or Pending, and an Event where a person should know, once when it begins. Takes gate,
  * which is not open. */
 void cr_plan_hold(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, struct cr_gate gate);
 /* New pods have been evicted as often as may be (CR_PLAN_EVICTIONS_MAX), and still serve the old leaf. */
@@ -169,16 +170,16 @@ bool cr_plan_waits_for_other(const struct plan_ctx *ctx, const struct plan_consu
 /* What the other remembers of the Secret; NULL: the pair is this policy's, or the other knows nothing. */
 const struct cr_secret_status *cr_plan_memory_of_other(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                                                        size_t change);
-/* Shows that in the state of a consumer that is at rest otherwise. */
+/* Shows that in the state of a consumer that is idle otherwise. */
 void cr_plan_wait_for_others(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* In words, when that is why a consumer is not concerned. Owned; NULL: it is not. */
 char *cr_plan_others_reason(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* The memory of a policy that is, or is about to be, in the middle of a change of this Secret for one of our consumers,
- * whoever of us has it; NULL: none is. The Secret is there and can be used. */
+ * whichever of our consumers has it; NULL: none is. The Secret is there and can be used. */
 const struct cr_secret_status *cr_plan_under_way_elsewhere(const struct cr_world *world, size_t secret);
 /* How many such pairs there are; the first few in words. */
 size_t cr_plan_conflicts(const struct plan_ctx *ctx, struct cr_buf *text);
-/* plan_breaker.c: counts the last restart by certroll, as the template tells it. */
+/* plan_breaker.c: counts the last restart by certroll, as the template shows it. */
 void cr_plan_count_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* Evictions of it begin now. */
 void cr_plan_count_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer);
@@ -198,7 +199,7 @@ const struct cr_consumer_status *cr_plan_on_record(const struct cr_policy_status
 /* plan_unmanaged.c: says which pods of no workload may have what a Secret held before; false: there are none. */
 bool cr_plan_add_unmanaged(struct plan_ctx *ctx, struct cr_buf *text);
 
-/* All of its restarts that are counted are on record: another one may overwrite what its template tells. */
+/* All of its restarts that are counted are on record: another one may overwrite what its template shows. */
 bool cr_plan_restarts_are_recorded(const struct cr_policy_status *recorded, const struct cr_consumer_status *consumer);
 /* plan_gate.c: open when the consumer may be restarted now, else what stands in the way. This one and all below that
  * return one: owned by the caller. */
@@ -217,7 +218,7 @@ struct cr_gate cr_plan_window(struct plan_ctx *ctx, struct plan_consumer *consum
 void cr_plan_find_under_way(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* A restart of it is in the plan. */
 void cr_plan_begin(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* Whose restart of the policy it must wait for, and then which limit over all policies. */
+/* Which other consumer's restart it must wait for, and then which limit over all policies. */
 struct cr_gate cr_plan_concurrency(struct plan_ctx *ctx, struct plan_consumer *consumer);
 struct cr_gate cr_plan_limit(struct plan_ctx *ctx, struct plan_consumer *consumer);
 struct cr_gate cr_plan_other_failed(void);
@@ -239,7 +240,7 @@ bool cr_plan_enough_pods(const struct plan_consumer *consumer);
 /* Pods that were seen, after the deadline and lately, to have the old material of this change, in one of the classes.
  */
 int cr_plan_late_pods(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change, unsigned class);
-/* When a change should have been taken up by whoever reloads by himself. */
+/* When every program that reloads by itself should have taken up a change. */
 int64_t cr_plan_deadline_ms(const struct plan_consumer *consumer, const struct plan_change *change);
 /* The latest deadline of all its changes is over. */
 bool cr_plan_past_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
@@ -259,17 +260,17 @@ void cr_plan_look_at_trust(const struct plan_ctx *ctx, const struct plan_consume
 /* The same of a leaf that is presented. */
 void cr_plan_look_at_page_leaf(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                                const struct cr_world_pod *pod, size_t change, struct cr_shown_leaf *out);
-/* A look at the pod may tell something of the change, beside the leaf that it serves. */
+/* A look at the pod may show something of the change, beside the leaf that it serves. */
 bool cr_plan_can_see_trust(const struct plan_consumer *consumer, const struct cr_world_pod *pod, size_t change);
-/* Of which CA a canary should be, of all that its changes have brought: one at a time, the same for all consumers of a
- * change. Borrowed; NULL: none is needed. */
+/* The CA that a canary should be of, among all that its changes have brought: one at a time, the same for all consumers
+ * of a change. Borrowed; NULL: none is needed. */
 const char *cr_plan_canary_ca(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* The Secret as it was read: what is remembered of it has no subjects and serial numbers. */
 const struct cr_material *cr_plan_target(const struct plan_ctx *ctx, size_t change);
-/* plan_trigger.c: what the pages of pods' reloaders show. Of the classes that are told, those of a change that such a
- * page can show: of another chain under the same leaf it tells nothing. */
+/* plan_trigger.c: what the pages of pods' reloaders show. Of the classes that a reloader notifies of, those of a change
+ * that such a page can show: it shows nothing of another chain under the same leaf. */
 unsigned cr_plan_notified(const struct plan_ctx *ctx, size_t change, unsigned trigger_classes);
-/* Of one change, for all pods of a consumer. */
+/* For one change, for all pods of a consumer. */
 struct plan_trigger_look {
     char trust[CR_SHA256_HEX];
     char settled_trust[CR_SHA256_HEX];
@@ -279,14 +280,14 @@ struct plan_trigger_look {
 void cr_plan_trigger_look_make(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change,
                                struct plan_trigger_look *out);
 void cr_plan_trigger_look_dispose(struct plan_trigger_look *look);
-/* Adds what the page shows of the leaf and of the CAs, as far as the reloader tells the program of them, to what was
+/* Adds what the page shows of the leaf and of the CAs, as far as the reloader notifies the program of them, to what was
  * seen of them directly, which counts more. *found: see plan_evidence. */
 void cr_plan_look_at_reloader(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                               const struct cr_world_pod *pod, size_t change, const struct plan_trigger_look *look,
                               struct cr_shown_leaf *leaf, struct cr_shown_leaf *trust, bool *found);
-/* The port of the page that may tell of one of its changes; 0: none may. */
+/* The port of the page that may show one of its changes; 0: none may. */
 int cr_plan_reloader_port(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* All that the reloader of this pod must tell of a change, it has found: its volume needs no nudge. */
+/* The reloader of this pod has found all of a change that it must notify of: its volume needs no nudge. */
 bool cr_plan_reloader_has_found(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
                                 size_t change);
 /* plan_fallback.c: what reloads by its decision and was seen with old material past the deadline is restarted,
@@ -332,7 +333,7 @@ void cr_plan_warn_of_gap(const struct plan_ctx *ctx, struct plan_consumer *consu
 /* plan_evict.c: whether evictions have begun for the present changes. To be asked before there is evidence, which
  * depends on it, and after a fall-back. */
 void cr_plan_recall_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* Of a change that was to be reloaded: pods were evicted for it (the fall-back), and those are followed to the end. */
+/* For a change that was to be reloaded, pods were evicted (the fall-back), and those are followed to the end. */
 bool cr_plan_was_evicted_for(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
 /* They have, and there are pods that must go, or are not back yet. */
 bool cr_plan_evictions_go_on(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
@@ -362,7 +363,8 @@ bool cr_plan_is_since_restart(const struct plan_consumer *consumer, const struct
 /* What of its kind forbids a restart now. */
 struct cr_gate cr_plan_kind_gate(struct plan_ctx *ctx, struct plan_consumer *consumer);
 struct cr_gate cr_plan_paused(void);
-/* plan_deadline.c: a rollout for us that has stood still for too long, and whose kind has no deadline, has failed. */
+/* plan_deadline.c: a rollout for us that has stood still for too long has failed, if its kind has no deadline of its
+ * own. */
 void cr_plan_deadline(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* plan_drain.c: which old pods still drain. To be asked once it is known which pods are new. */
 void cr_plan_find_drain(const struct plan_ctx *ctx, struct plan_consumer *consumer);
@@ -378,8 +380,8 @@ bool cr_plan_old_pods_have_ended(const struct plan_ctx *ctx, const struct plan_c
 int64_t cr_plan_drain_allowance_ms(const struct plan_consumer *consumer);
 /* Its shutdown manager's times cannot hold in its pods: "web: container envoy: ...". Owned; NULL: they can. */
 char *cr_plan_misfit(const struct plan_consumer *consumer);
-/* plan_verification.c: looks at what pods show of that which has settled, where nobody has seen it yet. Sets the state
- * of consumers at rest. To be asked when it is known what has settled. */
+/* plan_verification.c: looks at what pods show of settled material where it was not seen yet. Sets the state of idle
+ * consumers. Call it when it is known what has settled. */
 void cr_plan_verification(struct plan_ctx *ctx);
 /* plan_conditions.c */
 void cr_plan_conditions(struct plan_ctx *ctx);

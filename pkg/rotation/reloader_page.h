@@ -54,9 +54,9 @@ CR_DEFINE_DISPOSE(cr_reloader_sighting, struct cr_reloader_sighting, cr_reloader
 /* to need not be initialised. */
 void cr_reloader_sighting_copy(struct cr_reloader_sighting *to, const struct cr_reloader_sighting *from);
 
-/* Sets read and entries. False, with nothing set: it is no such page, of another version, or has more than is kept, of
- * which a part could speak for what it does not show. Members that are not known are passed over. Errors: Invalid,
- * never with its content. */
+/* Sets read and entries. False, with nothing set: it is no such page, of another version, or has more than is kept: a
+ * part of it could be taken as proof of what it does not show. Members that are not known are passed over. Errors:
+ * Invalid, never with its content. */
 bool cr_reloader_page_read(const char *text, size_t len, struct cr_reloader_sighting *sighting,
                            struct cr_error *err) CR_MUST_USE;
 

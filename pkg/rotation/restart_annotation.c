@@ -238,7 +238,7 @@ static const struct cr_json *annotations_of(const struct cr_json *workload)
 }
 
 /* What restarts the pods then stands elsewhere, and somebody may have put that back. */
-static bool is_in_force(const struct cr_json *workload, const char *value)
+static bool is_effective(const struct cr_json *workload, const char *value)
 {
     int64_t at_ms = 0;
     const char *at = cr_json_string_at(workload, "spec", "restartAt");
@@ -249,7 +249,7 @@ const char *cr_restart_annotation_of(const struct cr_json *workload, const char 
 {
     const char *value =
         cr_restart_annotation_read(annotations_of(workload), name, cr_json_string_at(workload, "metadata", "uid"));
-    return value && is_in_force(workload, value) ? value : NULL;
+    return value && is_effective(workload, value) ? value : NULL;
 }
 
 int64_t cr_restart_annotation_at_ms(const struct cr_json *workload)

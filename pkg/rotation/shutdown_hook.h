@@ -20,9 +20,9 @@
 enum { CR_SHUTDOWN_UNKNOWN_MS = -1 };
 
 struct cr_shutdown_hook {
-    const char *container; /* whose preStop it is; borrowed from the pod spec */
-    bool waits;            /* for another hook of the pod, whose end a file tells it */
-    int64_t most_ms;       /* after so long it ends by itself; UNKNOWN: never, or its flags cannot be told here */
+    const char *container; /* the container of this preStop hook; borrowed from the pod spec */
+    bool waits;            /* for another hook of the pod, which writes a file when it ends */
+    int64_t most_ms;       /* after so long it ends by itself; UNKNOWN: never, or its flags are not known here */
     char *misfit;          /* owned: why its times cannot hold in this pod, and what to do; NULL: nothing is wrong */
 };
 

@@ -39,7 +39,7 @@ struct cr_sighting {
 };
 
 struct cr_sightings_input {
-    const char *secret;             /* whose leaf has changed */
+    const char *secret;             /* the Secret with the leaf that has changed */
     const char *leaf;               /* the new one */
     const struct cr_strvec *names;  /* that it is for; NULL: none */
     const struct cr_strvec *old;    /* those before; NULL: nothing has changed that is known */
@@ -68,9 +68,9 @@ struct cr_shown_leaf {
     char why[CR_SHOWN_WHY]; /* old, unknown: "port 8443 (web.example) still serves the old leaf" */
 };
 
-/* A leaf that is seen, which includes the proof of its key (net/tls_probe.h), speaks for the Secret whose it is; one of
- * another Secret of the policy says nothing, unless the endpoint names the Secret that it must show. What shows no leaf
- * at all could be of any Secret, so it is unknown. */
+/* A leaf that is seen, which includes the proof of its key (net/tls_probe.h), counts for the Secret that it is of; one
+ * of another Secret of the policy says nothing, unless the endpoint names the Secret that it must show. What shows no
+ * leaf at all could be of any Secret, so it is unknown. */
 void cr_sightings_judge(const struct cr_sightings_input *input, struct cr_shown_leaf *out);
 
 /* "port 8443 (web.example)", for people. */

@@ -21,7 +21,7 @@ struct cr_usage {
     enum cr_usage_kind kind;
     /* Volume, Projected: keys[i] of the Secret is the file paths[i] (absolute). Without items in the volume keys is
      * empty and all keys stand in `directory` by their names. SubPath: `directory` is the mount path, a file or a
-     * directory; keys and paths as above, empty when the subPath cannot be told (subPathExpr) or names nothing in the
+     * directory; keys and paths as above, empty when the subPath is not known (subPathExpr) or names nothing in the
      * volume that is known. Env: paths[i] is the variable that holds keys[i]; envFrom: keys is empty (all of them),
      * `directory` the prefix. */
     char *directory;

@@ -19,7 +19,7 @@ enum cr_worst_case_way {
     CR_WORST_ROLLS,   /* a changed pod template replaces the pods, whatever budgets say */
     CR_WORST_EVICTS,  /* Argo Rollout, spec.restartAt: its controller evicts pods, within budgets */
     CR_WORST_NOTHING, /* a changed pod template replaces no pod: OnDelete, a bare ReplicaSet, a partition above all */
-    CR_WORST_UNKNOWN, /* it cannot be told: every pod counts as taken away */
+    CR_WORST_UNKNOWN, /* it cannot be determined: every pod counts as taken away */
 };
 
 struct cr_worst_case {

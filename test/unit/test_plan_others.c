@@ -550,7 +550,7 @@ static void two_workloads_that_swap_their_names_keep_what_is_theirs(void **state
     assert_null(consumer(s, "web")->restarted_for);
 }
 
-static void what_is_not_in_force_is_said_with_numbers(void **state)
+static void what_is_not_effective_is_said_with_numbers(void **state)
 {
     struct stage *s = start_idle(state);
     settled_plan(s);
@@ -585,7 +585,7 @@ int main(void)
         SCENE(a_workload_keeps_its_memory_under_another_name),
         SCENE(a_name_that_means_another_workload_brings_no_memory_along),
         SCENE(two_workloads_that_swap_their_names_keep_what_is_theirs),
-        SCENE(what_is_not_in_force_is_said_with_numbers),
+        SCENE(what_is_not_effective_is_said_with_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

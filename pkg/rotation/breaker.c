@@ -8,7 +8,7 @@ static bool counts(struct cr_breaker rule, int64_t restart_ms, int64_t now_ms)
 }
 
 /* The one of those that count, from the newest on; 0: there are not as many. The list is in the order in which they
- * were done, which is that of their times as long as nobody's clock was set back. */
+ * were done, which is that of their times as long as no replica's clock was set back. */
 static int64_t nth_newest(struct cr_breaker rule, const struct cr_restart_times *restarts, int64_t now_ms)
 {
     int seen = 0;

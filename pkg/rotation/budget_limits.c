@@ -1,6 +1,6 @@
-/* What holds a restart back: what a rollout may take from a budget, what a budget allows, which pod may be evicted. A
- * rollout is held to a budget by nobody else, so it is judged by what it may take away at worst, not by what is away
- * now: a pod that is not ready may be ready again while it goes on. */
+/* What holds a restart back: what a rollout may take from a budget, what a budget allows, which pod may be evicted.
+ * Nothing else holds a rollout to a budget, so it is judged by what it may take away at worst, not by what is away now:
+ * a pod that is not ready may be ready again while it goes on. */
 #include <stdint.h>
 
 #include "base/alloc.h"
@@ -46,8 +46,8 @@ int cr_budget_taken_at_worst(const struct cr_budget_workload *workload)
     return worst->unavailable + beyond;
 }
 
-/* Of the pods of one budget. Which of several pods go first is not known, nor whether what replaces them is selected
- * again: it is when all of them are, by labels that outlive a rollout. */
+/* How many pods of one budget it takes. Which of several pods go first is not known, nor whether what replaces them is
+ * selected again: it is when all of them are, by labels that outlive a rollout. */
 static int taken_from(const struct cr_budget *budget, const struct cr_budget_workload *workload)
 {
     int selected = cr_budget_selected_pods(budget, workload);
@@ -184,7 +184,7 @@ static bool never_ran_or_ended(const struct cr_budget_pod *pod)
     return cr_streq(pod->phase, "Pending") || cr_streq(pod->phase, "Succeeded") || cr_streq(pod->phase, "Failed");
 }
 
-/* A pod that is not ready counts for nobody. */
+/* A pod that is not ready counts for no budget. */
 static bool unready_may_go(const struct cr_budget *budget, const struct cr_budget_pod *pod)
 {
     return !pod->ready && (budget->unready_may_go || (budget->healthy >= budget->needed && budget->needed > 0));

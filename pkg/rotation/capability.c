@@ -72,8 +72,8 @@ static int64_t notified_delay_ms(const struct cr_capability *capability)
     return cr_method_is_notified(capability->method) ? capability->max_delay_ms : 0;
 }
 
-/* Keeps the worse of two. Among those that reload by themselves, the longest delay of any; of those that are told, the
- * longest of these: theirs begins when they are told. */
+/* Keeps the worse of two. Among methods that reload by themselves, the longest delay of any; among methods that are
+ * notified, the longest of these, since their delay begins when they are notified. */
 static void keep_stricter(struct cr_capability *out, const struct cr_capability *other)
 {
     struct cr_capability before = *out;

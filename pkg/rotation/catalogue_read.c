@@ -1,4 +1,5 @@
-/* The parts of an entry from YAML, strictly: a field that is misspelled would otherwise be a claim that nobody made. */
+/* The parts of an entry from YAML, strictly: a misspelled field would otherwise be a claim that the author did not
+ * make. */
 #include "rotation/catalogue_internal.h"
 
 #include <string.h>

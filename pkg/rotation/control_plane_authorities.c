@@ -1,4 +1,4 @@
-/* What is told of each PKI: which CAs everybody has, and which anybody. */
+/* What is reported of each PKI: which CAs all components have, and which any component has. */
 #include "rotation/control_plane_internal.h"
 
 #include "base/alloc.h"
@@ -44,7 +44,7 @@ static void add_trust(struct cp_authority *authority, const struct cp_row *row)
 static void add_leaf(struct cp_authority *authority, const struct cp_row *row)
 {
     bool is_key = row->file->kind == CR_NODE_FILE_LEAF && !row->file->prints.len;
-    if (is_key) /* its certificate tells */
+    if (is_key) /* its certificate shows it */
         return;
     authority->unsure += !row->sure || cr_cp_is_anyones(row);
     authority->serves = authority->serves || (row->file->role == CR_ROLE_SERVER_LEAF && cr_cp_has_peers(row->file));
@@ -110,7 +110,7 @@ static void leave_one_out(struct cp_ctx *ctx, enum cp_pki pki, size_t side)
 /* --- all of it --- */
 
 /* A pod's ca.crt is refreshed by its next sync, 60 to 90 s after kube-root-ca.crt (measured), or when its kubelet
- * begins anew. */
+ * restarts. */
 enum { REFRESH_MS = 120 * 1000 };
 
 static bool are_younger(const struct cp_ctx *ctx, int64_t since_ms)
@@ -158,7 +158,7 @@ static uint64_t issued_before(const struct cp_ctx *ctx, enum cp_pki pki)
     return cr_cp_bits_of_text(&ctx->sets[pki], of[pki]->issuing);
 }
 
-/* Of the CAs that issue, the one that ends first; 0: not known. */
+/* The first end of the CAs that issue; 0: not known. */
 static int64_t first_end(const struct cp_ctx *ctx, enum cp_pki pki)
 {
     int64_t first_ms = 0;

@@ -47,7 +47,7 @@ static const char *one_without_report(const struct cp_ctx *ctx, size_t *without)
     return first;
 }
 
-/* Of a file that signs and is a bundle, before anybody writes a second CA into it. */
+/* For a file that signs and is a bundle, before a second CA is written into it. */
 static char *shared_file(const struct cp_ctx *ctx)
 {
     for (size_t i = 0; i < ctx->nodes_len; i++)
@@ -113,7 +113,7 @@ static const char *pending_of(const struct cr_control_plane_status *status)
     return NULL;
 }
 
-/* What can never follow is named, and waited for by nobody. */
+/* What can never follow is named, and not waited for. */
 static void set_except_immutable(struct cp_ctx *ctx, bool holds, const char *reason, const char *text)
 {
     cr_autofree char *immutable_tokens = NULL;

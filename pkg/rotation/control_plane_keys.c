@@ -63,9 +63,9 @@ static void signing(struct cp_ctx *ctx)
         ctx->keys.one = cr_cp_first(&ctx->sets[CP_KEYS], signs);
 }
 
-/* Whoever may make a pod or a Secret may put into it what looks like a token of any key. One of a key that no API
- * server verifies by is taken by none, so that nothing is lost with it; and it takes no place in the set. key: NULL
- * when it is not known. */
+/* Anyone who may create a pod or a Secret may put into it what looks like a token of any key. No API server accepts a
+ * token of a key that none verifies by, so nothing is lost with it; and it takes no place in the set. key: NULL when it
+ * is not known. */
 static void count_token(struct cp_ctx *ctx, const char *key)
 {
     uint64_t bit = cr_cp_bit_in(&ctx->sets[CP_KEYS], key);
@@ -87,7 +87,7 @@ static void count_tokens(struct cp_ctx *ctx, const struct cp_node *node)
     }
 }
 
-/* One without a token is about to get one: of which key, nobody knows. An immutable one gets none. */
+/* A Secret without a token is about to get one, of a key that is not known. An immutable one gets none. */
 static void count_secrets(struct cp_ctx *ctx)
 {
     for (size_t i = 0; i < ctx->world->token_secrets_len; i++) {

@@ -15,7 +15,7 @@ static void find_root_of_readers(struct cp_ctx *ctx)
     ctx->root = ctx->root_known ? ctx->readers : 0;
 }
 
-/* What all controller managers hand out, whoever of them leads. */
+/* What all controller managers hand out, whichever of them leads. */
 static void find_root(struct cp_ctx *ctx)
 {
     bool same = true;
@@ -50,8 +50,8 @@ static void read_root_ca(struct cp_ctx *ctx, const struct cr_control_plane_objec
     read_object(ctx, object, object->prints ? cr_cp_bits(&ctx->sets[CP_CLUSTER], object->prints) : 0);
 }
 
-/* Anybody may put what he likes into a Secret of his namespace. What no node and no kube-root-ca.crt has takes no place
- * in the set, and an immutable one is followed by nobody. */
+/* A user may put anything into a Secret of his namespace. What no node and no kube-root-ca.crt has takes no place in
+ * the set, and an immutable Secret is not followed. */
 static void read_token_secret(struct cp_ctx *ctx, const struct cr_control_plane_object *object)
 {
     if (!object->immutable)

@@ -1,5 +1,5 @@
-/* What a file is for: told by the component and the parameter that names it, never by the file's name, nor by what is
- * in it. */
+/* What a file is for: determined by the component and the parameter that names it, never by the file's name or content.
+ */
 #include "rotation/control_plane_internal.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ static enum cp_pki pki_of(const struct cr_node_file *file)
         return CP_ETCD;
     if (cr_starts_with(parameter, "--requestheader-client-ca") || cr_starts_with(parameter, "--proxy-client-"))
         return CP_FRONT_PROXY;
-    if (cr_starts_with(parameter, "--oidc-")) /* somebody else's PKI */
+    if (cr_starts_with(parameter, "--oidc-")) /* the identity provider's PKI */
         return CP_OTHER;
     return CP_CLUSTER;
 }

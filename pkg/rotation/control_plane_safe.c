@@ -1,4 +1,4 @@
-/* Rule 6: what a component would load by its restart must be safe for it and for those who talk to it. */
+/* Rule 6: what a component would load by its restart must be safe for it and for those that connect to it. */
 #include "rotation/control_plane_internal.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@ static bool is_its(const struct question *q, const struct cp_row *row)
 
 /* --- leaves --- */
 
-/* Nothing is known of what it would load, now as before; of the node's own files that is told as broken. */
+/* Nothing is known of what it would load, now as before; for the node's own files that is reported as broken. */
 static bool is_elsewhere(const struct cp_row *row)
 {
     return row->file->kind == CR_NODE_FILE_UNREAD && !row->needs;
@@ -83,7 +83,7 @@ static bool is_needed(const struct question *q, const struct cp_row *row)
     return false;
 }
 
-/* --root-ca-file verifies nobody by itself, but all pods do by what it hands out. */
+/* --root-ca-file itself verifies no peer, but all pods verify by what it hands out. */
 static char *dropped_too_early(const struct question *q, const struct cp_row *row)
 {
     if (row->sure || is_elsewhere(row) || !is_needed(q, row))
@@ -138,7 +138,7 @@ static char *unverified_key(const struct question *q, const struct cp_row *row)
                        title, who->name);
 }
 
-/* Keys that somebody signs with, or tokens in use are of, must stay. */
+/* Keys that some component signs with, or that signed tokens in use, must stay. */
 static char *lost_key(const struct question *q)
 {
     const struct cp_keys *keys = &q->ctx->keys;

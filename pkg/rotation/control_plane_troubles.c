@@ -61,7 +61,7 @@ static void say_leaf(struct cp_ctx *ctx, const struct cp_node *node, const struc
     cr_cp_line(&ctx->degraded, "%s is of a CA that not everybody who verifies it has loaded", title);
 }
 
-/* Of an order that is not on record, so that it has no deadline there. */
+/* For an order that is not on record, so that it has no deadline there. */
 static void say_act(struct cp_ctx *ctx, const struct cp_node *node)
 {
     const struct cr_node_act *act = &node->report->act;

@@ -37,8 +37,8 @@ static bool is_file(const struct cr_node_file *file)
     return cr_streq(file->place, "Host") || cr_streq(file->place, "Embedded");
 }
 
-/* The kubelet writes its own pair and has it in memory; when somebody else has written it, nobody can tell. While the
- * PKI has several CAs that matters, and a restart, which touches no container, makes it sure. */
+/* The kubelet writes its own pair and has it in memory; when another program has written it, what is in memory is not
+ * known. While the PKI has several CAs that matters, and a restart, which touches no container, makes it sure. */
 static bool is_doubtful(const struct cp_node *node, const struct cr_node_file *file)
 {
     const struct cr_node_component *component = cr_node_report_component(node->report, file->component);
@@ -100,7 +100,7 @@ static void read_node(struct cp_ctx *ctx, const struct cr_control_plane_node *fr
         read_row(ctx, node, &from->report->files[i], &rows[node->rows_len++]);
 }
 
-/* While a PKI has several CAs, a kubelet whose pair was written since it began is restarted. */
+/* While a PKI has several CAs, a kubelet is restarted if its pair was written since it began. */
 static void doubt(struct cp_ctx *ctx)
 {
     for (size_t i = 0; i < ctx->nodes_len; i++)

@@ -73,8 +73,8 @@ static bool another_fits(const struct question *q, const struct cr_component *gi
     return false;
 }
 
-/* The policy names one component for the whole pod. A container whose image is known to be something else keeps its own
- * entry (a mesh's proxy beside the program), unless no other container could be meant. */
+/* The policy names one component for the whole pod. A container with an image that is known to be something else keeps
+ * its own entry (a mesh's proxy beside the program), unless no other container could be meant. */
 static const struct cr_component *component_of(const struct question *q, const struct cr_usage *usage)
 {
     const struct cr_decide_input *input = q->input;
@@ -142,7 +142,7 @@ static void look_up(const struct question *q, const struct cr_json *container, s
     cr_catalogue_capability(&program, finding->parameter, finding->role, &finding->capability);
     if (!override->set)
         return;
-    /* What the catalogue knows of how it is told, stays: a policy cannot say that. */
+    /* What the catalogue knows of how it is notified stays: a policy cannot say that. */
     const char *trigger = finding->capability.method == override->method ? finding->capability.signal : NULL;
     finding->capability = (struct cr_capability){
         .method = override->method,
@@ -200,7 +200,7 @@ static void judge_declared(const struct question *q, const struct cr_json *conta
         add_finding(q, container, finding, out);
 }
 
-/* One usage: the roles that its files play, and of those the ones whose class changed. */
+/* One usage: the roles that its files play, and which of these have a class that changed. */
 static void judge_usage(const struct question *q, const struct cr_usage *usage, struct cr_decision_secret *result,
                         struct cr_findings *out)
 {
@@ -275,7 +275,7 @@ static const struct cr_finding *deciding_of(const struct cr_findings *findings)
     return best;
 }
 
-/* Without anything that concerns it, a decision still tells for which software. */
+/* Without anything that concerns it, a decision still says for which software. */
 static const char *component_name(const struct cr_decide_input *input, const struct cr_usage_list *usages,
                                   const struct cr_findings *findings, const struct cr_finding *deciding)
 {

@@ -53,7 +53,7 @@ static enum cr_notifier notifier_of(const struct sentence *s, const struct cr_fi
 {
     if (finding->ground == CR_GROUND_NOTIFIED)
         return CR_NOTIFIER_RELOADER;
-    /* What of a reloader that is there, say_not_notified says. */
+    /* say_not_notified explains a reloader that is there. */
     return s->findings->sidecar.container ? CR_NOTIFIER_UNNAMED : CR_NOTIFIER_NONE;
 }
 
@@ -349,7 +349,7 @@ static void say_ground(struct sentence *s)
     say_capability(s, f);
 }
 
-/* Why the reloader that is there does not tell it. */
+/* Why the reloader that is there does not notify it. */
 static void say_not_notified(struct sentence *s)
 {
     struct cr_buf *buf = &s->buf;

@@ -1,4 +1,4 @@
-/* The part of a pod's reloader in a decision: what it mounts it passes on, so whose usage that is. */
+/* The part of a pod's reloader in a decision: it passes on what it mounts, so this finds the containers that use that. */
 #include "rotation/decide_internal.h"
 
 #include "base/alloc.h"

@@ -80,15 +80,14 @@ static bool verifies(const struct cr_material *holder, const struct cr_material 
     return false;
 }
 
-/* Whoever holds either state accepts whoever holds the other. A leaf that stays is accepted by the trust before as it
- * was. */
+/* Holders of either state accept holders of the other. A leaf that stays is accepted by the trust before as it was. */
 static bool overlap(const struct cr_material *before, const struct cr_material *after)
 {
     bool same_leaf = before->has_leaf && after->has_leaf && strcmp(before->leaf, after->leaf) == 0;
     return verifies(before, after) && (same_leaf || verifies(after, before));
 }
 
-/* Of a summary only the digest is known: what changed may be anything. */
+/* Only the digest of a summary is known: what changed may be anything. */
 static unsigned diff_summaries(const struct cr_material *before, const struct cr_material *after)
 {
     char a[CR_SHA256_HEX];

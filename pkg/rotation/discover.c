@@ -275,7 +275,7 @@ static void expand_consumers(const struct cr_policy *policy, const struct cr_pol
     free(found.items);
 }
 
-/* --- pods that nobody restarts --- */
+/* --- pods of no workload that could be restarted --- */
 
 static void add_unmanaged_pod(struct cr_expansion *out, const struct cr_view_pod *pod)
 {

@@ -120,7 +120,7 @@ struct policy_answer {
     struct cr_domain_evidence *out;
 };
 
-/* Of all policies, and of those that have seen a change. */
+/* Over all policies, and over those that have seen a change. */
 struct weakest {
     enum cr_arrival trust, leaf;
 };
@@ -170,8 +170,8 @@ static enum cr_arrival level_of(const struct policy_answer *w, enum cr_settled_b
     return CR_ARRIVAL_INFERRED;
 }
 
-/* A policy whose record is what is published, but older than our write, has not looked yet, or was spared the sight of
- * what was there between the two: then time tells. */
+/* A policy whose record is what is published, but older than our write, has not looked yet, or did not see what was
+ * there between the two: then time decides. */
 static enum cr_arrival arrival_of(const struct policy_answer *w, bool same, enum cr_settled_by by, unsigned class)
 {
     if (!same || (pending_classes(w) & class))
@@ -184,8 +184,8 @@ static enum cr_arrival arrival_of(const struct policy_answer *w, bool same, enum
 }
 
 /* The CAs that are in the last bundle that all consumers had, and in the one that is on its way to them: what lies
- * between the two has only grown. Unless there was one without overlap, which nobody remembers; or a bundle has come
- * back, and who has the smaller one that was there in between lacks one of the CAs. */
+ * between the two has only grown. Unless there was one without overlap, which is not remembered; or a bundle has come
+ * back, and a consumer with the smaller one that was there in between lacks one of the CAs. */
 static void add_trusted(const struct policy_answer *w, enum cr_arrival trust, struct cr_strvec *trusted)
 {
     const struct cr_secret_status *secret = w->secret;
@@ -252,7 +252,7 @@ static char *what_it_misses(const struct policy_answer *w)
     return cr_strdup(cr_or_empty(converged->message));
 }
 
-/* Seen at rest: whatever it serves, its CA is needed still. */
+/* Seen while idle: whatever it serves, its CA is still needed. */
 static bool serves_another(const struct policy_answer *w)
 {
     for (size_t i = 0; i < w->status->consumers_len; i++)

@@ -18,7 +18,7 @@ static void set_problem(struct domain_leaf *leaf, enum cr_trust_reason problem, 
 
 /* --- whether it goes out now --- */
 
-/* A leaf is missing, near its end, or of a CA that nobody shall trust: it is not held back, or it would be the outage.
+/* A leaf that is missing, near its end, or of a CA that no reader may trust is not held back: that would be the outage.
  */
 static bool is_urgent(const struct domain_ctx *ctx, const struct cr_domain_leaf_view *published)
 {

@@ -135,7 +135,7 @@ static bool is_handled(const struct domain_ctx *ctx)
     const struct cr_domain *domain = ctx->world->domain;
     const struct cr_domain_authority_view *authority = &ctx->world->authority;
     if (domain->authority != CR_AUTHORITY_ISSUE)
-        return true; /* CAs and leaves are somebody else's */
+        return true; /* CAs and leaves belong to another program */
     if (domain->rotate == CR_ROTATE_CA)
         return authority->next == CR_DOMAIN_CA_USABLE && cr_streq(authority->next_token, domain->rotate_token);
     return have_all_leaves_it(ctx);

@@ -27,7 +27,7 @@ static bool may_precede(const struct cr_policy_status *recorded, const struct cr
     return restart->carries_memory;
 }
 
-/* Its template tells one restart only; the one before would be forgotten with it. */
+/* Its template shows one restart only; the one before would be forgotten with it. */
 static bool overwrites_none(const struct cr_policy_status *recorded, const struct cr_plan *plan,
                             const struct cr_plan_restart *restart)
 {

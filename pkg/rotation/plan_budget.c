@@ -135,8 +135,8 @@ static bool is_single(const struct plan_consumer *consumer, const struct cr_wors
     return worst->desired == 1 && !cr_streq(consumer->spec->kind, "DaemonSet");
 }
 
-/* Nothing to choose by. Of a method that says Rollout a template is also changed where it replaces no pod at once:
- * those that a person deletes come up with it, and are told by it. */
+/* There is nothing to choose by. Method Rollout changes a template also where that replaces no pod at once: pods that a
+ * person deletes come up with it, and are recognised by it. */
 static bool just_rolls(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     const struct cr_world_budgets *budgets = &ctx->world->budgets;

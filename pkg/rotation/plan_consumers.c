@@ -20,7 +20,7 @@ void cr_plan_set_held(struct cr_consumer_status *status, enum cr_consumer_state 
 
 /* --- who is concerned, and what was decided --- */
 
-/* What should be told of one for which nothing is to be done. */
+/* The gate to report for a consumer for which nothing is to be done. */
 static struct cr_gate idle_gate(const struct plan_consumer *consumer)
 {
     if (consumer->uses_none)
@@ -31,7 +31,7 @@ static struct cr_gate idle_gate(const struct plan_consumer *consumer)
     return consumer->held_by.hold == CR_HOLD_NO_SECRET ? cr_gate_copy(&consumer->held_by) : CR_GATE_OPEN;
 }
 
-/* Nothing was done for it, whatever its pods were last seen to show at rest (plan_verification.c). */
+/* Nothing was done for it, whatever its pods were last seen to show while idle (plan_verification.c). */
 static bool was_idle(const struct cr_consumer_status *status)
 {
     return status->state == CR_CONSUMER_IDLE ||
@@ -47,7 +47,7 @@ static void rest(const struct plan_consumer *consumer)
         cr_plan_set_held(status, CR_CONSUMER_BLOCKED, cr_gate_copy(&consumer->held_by));
         return;
     }
-    /* Of one that is listed in brief only the state is remembered. */
+    /* Only the state is remembered of a consumer that is listed in brief. */
     bool idle = was_idle(status);
     if (!status->reason && idle)
         cr_strset(&status->reason, "No change was seen since certroll began to watch.");
@@ -168,8 +168,9 @@ const char *cr_plan_restart_annotation(const struct plan_consumer *consumer, con
     return cr_restart_annotation_of(consumer->world->workload, name);
 }
 
-/* The status remembered nothing, an annotation of some workload did (see plan_secrets.c): it speaks for those that
- * carry one. Also a trust that was changed and changed back: whoever was not restarted for it has the right one. */
+/* The status remembered nothing, an annotation of some workload did (see plan_secrets.c): it counts for the workloads
+ * that carry one. The same holds for trust that was changed and changed back: a workload that was not restarted for it
+ * has the right one. */
 static bool known_from_annotations_only(const struct cr_secret_status *secret)
 {
     const struct cr_material *before = &secret->settled;
@@ -178,7 +179,7 @@ static bool known_from_annotations_only(const struct cr_secret_status *secret)
            cr_streq(before->opaque, after->opaque);
 }
 
-/* A workload that came after the change was born with the new material. */
+/* A workload that came after the change was created with the new material. */
 static bool created_after(const struct plan_consumer *consumer, int64_t since_ms)
 {
     const char *text = cr_json_string_at(consumer->world->workload, "metadata", "creationTimestamp");

@@ -36,7 +36,7 @@ static bool has_it(enum cr_evidence evidence)
     return evidence == CR_EVIDENCE_VERIFIED || evidence == CR_EVIDENCE_INFERRED;
 }
 
-/* Of a change that was to be reloaded, only the pods that were seen not to. */
+/* For a change that was to be reloaded, only the pods that were seen not to. */
 static bool must_go_for(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod, size_t k)
 {
     const struct plan_change *change = &consumer->changes[k];
@@ -87,7 +87,8 @@ static bool is_missing(const struct plan_ctx *ctx, const struct plan_consumer *c
     return there < consumer->rollout.desired;
 }
 
-/* Somebody else's, which replaces the pods by itself; after an eviction some are not available, but all are updated. */
+/* A rollout of others, which replaces the pods by itself; after an eviction some are not available, but all are
+ * updated. */
 static bool rolls(const struct plan_consumer *consumer)
 {
     return consumer->rollout.state == CR_ROLLOUT_PROGRESSING && consumer->rollout.updated < consumer->rollout.desired;
@@ -253,7 +254,7 @@ static void evict(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t i
     ctx->plan->record_first = true;
 }
 
-/* Pods come with whole seconds: one of this very second could not be told from those that follow it. */
+/* Pods come with whole seconds: a pod of this very second could not be distinguished from those that follow it. */
 static bool too_young(struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     int64_t age_ms = ctx->world->now_ms - newest_ms(consumer);

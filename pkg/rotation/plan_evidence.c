@@ -142,8 +142,8 @@ static void look_at(const struct plan_ctx *ctx, const struct plan_consumer *cons
     cr_plan_look_at_reloader(ctx, consumer, pod, change, &look->trigger, &out->leaf, &out->trust, &out->found);
 }
 
-/* The pod came up by somebody else's hand, so late that its volume cannot be the old one, or it shows the new leaf and
- * reads a leaf only at its start: it has all that a restart would bring. */
+/* The pod came up by other means than our restart, so late that its volume cannot be the old one, or it shows the new
+ * leaf and reads a leaf only at its start: it has all that a restart would bring. */
 static bool renewed_by_others(const struct plan_consumer *consumer, const struct cr_world_pod *pod, size_t change,
                               const struct cr_shown_leaf *shown)
 {

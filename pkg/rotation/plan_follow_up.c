@@ -10,7 +10,7 @@ enum {
     PROBED_NUDGES_MAX = 12, /* a pod that shows the old leaf is nudged again, slower and slower */
     BLIND_NUDGES_MAX = 3,   /* where nothing can be seen, enough to win the race with the kubelet's Secret watch */
     OLD_POD_NUDGES_MAX = 1, /* the old pods of a restart go soon: one lets them serve the new leaf meanwhile */
-    AWAITED_NUDGES_MAX = 4, /* but for those whose kubelets are waited for (plan_kubelet_cache.c) */
+    AWAITED_NUDGES_MAX = 4, /* but for those that wait for their kubelets (plan_kubelet_cache.c) */
     PROBE_SLACK_MS = 5000,  /* a probe's own time-out, and the queue */
     PROBES_PER_SECOND = 250,
     PAUSE_WITHOUT_EVIDENCE_MS = 2000,
@@ -20,7 +20,7 @@ enum {
 
 /* --- nudges --- */
 
-/* A look at the pod may tell of the change. */
+/* A look at the pod may show the change. */
 static bool can_be_seen(const struct plan_consumer *consumer, const struct cr_world_pod *pod, size_t k)
 {
     const struct plan_change *change = &consumer->changes[k];
@@ -107,8 +107,8 @@ static bool asks_much(const struct cr_policy_verify *verify)
     return much;
 }
 
-/* The only changes are of CAs, and of those nothing was seen although somebody has looked: a server that asks its
- * clients for nothing goes on to do so. Only a canary may come to help. */
+/* The only changes are of CAs, and a probe has looked and seen nothing of them: a server that asks its clients for
+ * nothing goes on to do so. Only a canary may come to help. */
 static bool shows_no_evidence(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod)
 {
     for (size_t k = 0; k < ctx->changes_len; k++) {
@@ -161,7 +161,7 @@ bool cr_plan_seen_old_lately(const struct plan_ctx *ctx, const struct plan_consu
            ctx->world->now_ms - seen_ms <= 2 * probe_interval_ms(ctx, consumer) + PROBE_SLACK_MS;
 }
 
-/* Whether a look at this pod can tell anything: whatever an old pod of a demanded restart shows, it goes, unless its
+/* Whether a look at this pod can show anything: whatever an old pod of a demanded restart shows, it goes, unless its
  * kubelet is waited for. */
 static bool worth_a_look(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod_index)
 {

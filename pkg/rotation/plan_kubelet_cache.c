@@ -12,7 +12,7 @@ enum {
     DELAY_MAX_MS = 10000, /* who takes longer to reload would be waited for in vain, most of the time */
 };
 
-/* Whether the leaf of its old pods tells what their kubelets have. */
+/* Whether the leaf of its old pods shows what their kubelets have. */
 static bool leaf_shows_cache(const struct plan_consumer *consumer, size_t k)
 {
     const struct plan_change *change = &consumer->changes[k];
@@ -22,7 +22,7 @@ static bool leaf_shows_cache(const struct plan_consumer *consumer, size_t k)
            (secret->reload_classes & CR_CLASS_LEAF) && change->max_delay_ms <= DELAY_MAX_MS;
 }
 
-/* Of a pod with several addresses the node has several as well; the first is the same for all its pods. */
+/* If a pod has several addresses, its node has several as well; the first is the same for all pods of the node. */
 static const char *node_of(const struct cr_world_pod *pod)
 {
     return cr_json_string_at(pod->pod, "status", "hostIP");

@@ -1,5 +1,5 @@
-/* What pods' reloaders say of the material that they pass on to a program which reads again only when it is told: time
- * alone proves nothing of that. */
+/* What pods' reloaders say of the material that they pass on to a program which reads again only when it is notified:
+ * time alone proves nothing of that. */
 #include "rotation/plan_internal.h"
 
 #include <string.h>

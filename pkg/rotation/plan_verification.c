@@ -1,6 +1,6 @@
-/* What pods show while nothing changes. A consumer with verify is asked also at first sight, of itself, of a Secret or
+/* What pods show while nothing changes. A consumer with verify is probed also at first sight, of itself, of a Secret or
  * of both together, and so is each pod that comes later: material that was there when certroll came counts as settled,
- * and nobody has seen yet who serves it. Nothing is restarted for what is found. What was seen is remembered by the
+ * and which pods serve it was not seen yet. Nothing is restarted for what is found. What was seen is remembered by the
  * time up to which pods had been created, so a new process asks only those that came after. */
 #include "rotation/plan_internal.h"
 
@@ -115,7 +115,7 @@ static void name_question(const struct plan_consumer *consumer, struct wanted *w
     snprintf(wanted->of, sizeof wanted->of, "%.*s", CR_VERIFICATION_OF - 1, hex);
 }
 
-/* Of a consumer at rest: what it may not have yet is a rotation's matter, or a problem's. */
+/* Whether the consumer is idle: otherwise, what it may not have yet is the matter of a rotation or of a problem. */
 static bool is_idle(const struct plan_consumer *consumer)
 {
     const struct cr_consumer_status *status = consumer->status;
@@ -240,7 +240,7 @@ static bool runs(const struct cr_world_pod *pod)
     return pod->started_ms && pod->ip;
 }
 
-/* Who has answered is known; who comes later serves nobody before it is ready. */
+/* Pods that have answered are known; a pod that comes later serves no client before it is ready. */
 static bool is_apart(const struct wanted *wanted, const struct cr_world_pod *pod)
 {
     return wanted->before.at_ms && (!runs(pod) || !pod->ready);
@@ -443,7 +443,7 @@ static bool uses(const struct plan_consumer *consumer, const char *secret)
     return cr_strvec_has(&used, secret) || cr_policy_kind_runs_to_end(consumer->spec->kind);
 }
 
-/* Whoever uses it was seen to serve it, and somebody does. */
+/* All pods that use it were seen to serve it, and there is at least one. */
 static bool is_verified(const struct plan_ctx *ctx, const struct wanted *wanted, const char *secret)
 {
     bool any = false;

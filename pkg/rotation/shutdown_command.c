@@ -48,8 +48,8 @@ static void add_words(const char *argument, struct cr_strvec *out)
     }
 }
 
-/* "timeout 60 certroll-shutdown-manager shutdown", "exec contour envoy shutdown"; of an image whose program is not
- * known the words behind it: "envoy shutdown-manager". */
+/* "timeout 60 certroll-shutdown-manager shutdown", "exec contour envoy shutdown"; if the program of an image is not
+ * known, the words behind it: "envoy shutdown-manager". */
 static bool names(const struct cr_strvec *argv, enum cr_drain_command command)
 {
     const char *theirs = command == CR_DRAIN_COMMAND_SHUTDOWN ? "shutdown" : "shutdown-manager";
@@ -100,7 +100,7 @@ void cr_shutdown_command_of_hook(const struct cr_json *container, struct cr_shut
 
 /* --- of a container --- */
 
-/* What an image runs whose container names no command. NULL: nobody knows. */
+/* What an image runs if its container names no command. NULL: not known. */
 static const char *program_of_image(const char *image)
 {
     const char *base = last_part(cr_or_empty(image));

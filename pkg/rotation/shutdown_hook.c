@@ -13,7 +13,7 @@ enum { GRACE_S = 30, GRACE_MAX_S = 10 * 365 * 24 * 3600, MS = 1000 };
 
 /* --- the pod --- */
 
-/* A container whose pages hooks may ask. */
+/* A container with HTTP endpoints that hooks may ask. */
 struct manager {
     const struct cr_json *container;
     struct cr_shutdown_command command;
@@ -48,7 +48,7 @@ static void look_at(const struct cr_json *pod_spec, struct pod *pod)
     }
 }
 
-/* Once, however many hooks there are: somebody else's template may have thousands of containers. */
+/* Once, however many hooks there are: a template of others may have thousands of containers. */
 static void look_for_managers(struct pod *pod)
 {
     if (pod->managers)
@@ -75,7 +75,7 @@ static void forget(struct pod *pod)
 
 /* --- times --- */
 
-/* Contour's has no time-out of its own, and whoever takes its place has none but by a flag. */
+/* Contour's has no time-out of its own, and a manager that takes its place has none but by a flag. */
 static int64_t bounded(int64_t ms)
 {
     return ms < 0 || ms >= CR_DRAIN_UNBOUNDED_MS ? CR_SHUTDOWN_UNKNOWN_MS : ms;
@@ -159,7 +159,7 @@ static bool is_path(const char *path, const char *wanted)
     return path && strncmp(path, wanted, strcspn(path, "?")) == 0 && strlen(wanted) == strcspn(path, "?");
 }
 
-/* Of one whose flags nobody can tell, any port may be. */
+/* If its flags are not known, it may serve any port. */
 static bool is_asked(const struct manager *manager, int64_t port)
 {
     return manager->command.reading == CR_SHUTDOWN_FLAGS_UNKNOWN || served_port(&manager->command.flags) == port;

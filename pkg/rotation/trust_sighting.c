@@ -65,7 +65,7 @@ static bool is_valid(const struct cr_ca *ca, int64_t at_ms)
 
 /* --- several verdicts --- */
 
-/* All of them are needed: what cannot be told of one, cannot be told of all. */
+/* All of them are needed: what is not known of one is not known of all. */
 static enum cr_shown worse(enum cr_shown a, enum cr_shown b)
 {
     static const int order[] = {[CR_SHOWN_NEW] = 0, [CR_SHOWN_NOTHING] = 1, [CR_SHOWN_UNKNOWN] = 2, [CR_SHOWN_OLD] = 3};
@@ -180,7 +180,7 @@ static bool announces_any(const struct cr_trust_change *change, const struct cr_
     return false;
 }
 
-/* Of a CA that came. *alone: no other one did. */
+/* What is shown of a CA that came. *alone: no other one did. */
 static bool canary_counts(const struct cr_trust_change *change, const struct cr_endpoint_trust *endpoint, int64_t at_ms,
                           bool *alone)
 {
@@ -288,7 +288,7 @@ static bool shares_a_ca(const struct cr_trust_change *change, const struct cr_ce
     return false;
 }
 
-/* The name of a file tells whose it is; what came by other ways has none. */
+/* The name of a file shows which Secret it is of; what came by other ways has none. */
 static bool is_of_secret(const struct cr_trust_question *q, const struct cr_certs_context *context)
 {
     if (context->ca_path && q->mounts && q->mounts->len)
@@ -319,7 +319,8 @@ static void judge_context(const struct cr_trust_question *q, const struct cr_cer
         else
             add(out, CR_SHOWN_OLD, "does not list the new CA");
     }
-    /* What went is not known by its serial number: only that nothing is there beyond the target tells that it did. */
+    /* What went is not known by its serial number: that it went shows only in that nothing is there beyond the target.
+     */
     if (change->removed_len || change->before_unknown)
         add(out, lists_others(change, context) ? CR_SHOWN_NOTHING : CR_SHOWN_NEW, "");
 }

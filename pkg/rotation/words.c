@@ -1,4 +1,4 @@
-/* The catalogue's facts in words: parts of the sentences that tell people why. */
+/* The catalogue's facts in words: parts of the sentences that explain decisions to people. */
 #include "rotation/catalogue_internal.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ const char *cr_role_words(enum cr_role role)
     return (size_t)role < CR_ROLE_COUNT ? words[role] : "";
 }
 
-/* snprintf whose result is meant to be cut. */
+/* snprintf with a result that is meant to be cut. */
 static void put(char *out, size_t size, const char *fmt, ...) CR_PRINTF(3, 4);
 static void put(char *out, size_t size, const char *fmt, ...)
 {

@@ -1,4 +1,4 @@
-/* What a plan tells of each PKI: which CAs everybody has, which anybody, which issue, which may go. */
+/* What a plan reports of each PKI: which CAs all components have, which any has, which issue, which may go. */
 #include "support/controlplanescene.h"
 
 struct authority_case {

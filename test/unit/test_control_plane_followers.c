@@ -224,7 +224,7 @@ static void pods_have_a_new_root_ca_when_their_volumes_were_refreshed(void **sta
     cr_control_plane_plan_dispose(&s.settled);
 }
 
-/* Of pods that read it once nothing is known till they were restarted. */
+/* Nothing is known of pods that read it once until they were restarted. */
 static void a_workload_that_has_not_restarted_trusts_nothing_for_sure(void **state)
 {
     (void)state;

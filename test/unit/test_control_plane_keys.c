@@ -1,4 +1,4 @@
-/* What a plan tells of the keys of service accounts. */
+/* What a plan reports of the keys of service accounts. */
 #include <ctype.h>
 
 #include "support/controlplanescene.h"

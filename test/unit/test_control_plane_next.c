@@ -5,7 +5,7 @@ struct next_case {
     const char *rule;
     const char *edits;
     const char *words; /* see apply() */
-    const char *order; /* "etcd node-2"; "": nobody */
+    const char *order; /* "etcd node-2"; "": none */
     const char *says;  /* is in Blocked's message or next; NULL: Blocked is False */
 };
 

@@ -1,5 +1,5 @@
-/* The life of an order: what is out is not given to anybody else, what is over is cleared, what failed holds, and a
- * crash or a stale read between any two writes changes nothing. etcd of node-2 is to be restarted in each of them. */
+/* The life of an order: what is out is not given to another component, what is over is cleared, what failed holds, and
+ * a crash or a stale read between any two writes changes nothing. etcd of node-2 is to be restarted in each of them. */
 #include "support/controlplanescene.h"
 
 #define TOKEN "@" /* stands for the token that the plan gives it */
@@ -264,7 +264,8 @@ static void it_is_not_restarted_twice_for_the_same_files(void **state)
     assert_true(is_true(&plan.status, "Blocked", NULL));
 }
 
-/* What is away for its restart is as it should be, and nobody is blocked by what is not known of it meanwhile. */
+/* A component that is away for its restart is as it should be, and what is not known of it meanwhile blocks no other.
+ */
 static void what_is_being_restarted_is_neither_degraded_nor_in_the_way(void **state)
 {
     (void)state;

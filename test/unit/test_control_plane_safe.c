@@ -1,11 +1,11 @@
-/* What nobody has told is the safe choice: reports with something missing, odd, or older than it seems. */
+/* What is not reported leads to the safe choice: reports with something missing, odd, or older than it seems. */
 #include "support/controlplanescene.h"
 
 struct unknown_case {
     const char *rule;
     const char *edits;
     const char *words;   /* see apply() */
-    const char *order;   /* "etcd node-2"; "": nobody */
+    const char *order;   /* "etcd node-2"; "": none */
     const char *says;    /* is in the message of Ready, Blocked or Degraded, or next; NULL: whatever */
     const char *cluster; /* trusted/removable, as letters; NULL: whatever */
     const char *etcd;    /* likewise */
@@ -99,7 +99,7 @@ static void hide_all_but_kubelets(struct setting *s)
             hide(s, n, scene_components[i]);
 }
 
-/* Nobody knows what the process has, and so not whether a restart is needed. */
+/* What the process has is not known, and so not whether a restart is needed. */
 static void forget_unknown(struct setting *s)
 {
     for (size_t n = 0; n < SCENE_NODES; n++)
@@ -309,7 +309,7 @@ static void an_order_taken_back_is_remembered_whatever_the_clock(void **state)
     cr_control_plane_status_dispose(&s.status);
 }
 
-/* Nobody says what --root-ca-file has, and pods that read the root CA once are restarted for it all the same. */
+/* No report says what --root-ca-file has, and pods that read the root CA once are restarted for it all the same. */
 static void workloads_follow_a_managed_root_ca(void **state)
 {
     static struct setting s;

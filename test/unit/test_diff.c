@@ -490,7 +490,7 @@ static void test_annotation_has_a_version_for_each_class(void **state)
     for (size_t i = 0; i < cr_array_len(cases); i++)
         if (cr_restart_annotation_is_between(value, cases[i].class, cases[i].after, cases[i].until) != cases[i].between)
             fail_msg("case %zu of %s", i, value);
-    /* What is no number, or longer than any, is not remembered; a class that is restarted for anew loses its old one.
+    /* What is no number, or longer than any, is not remembered; a class that is restarted for again loses its old one.
      */
     static const char *const not_versions[] = {NULL, "", "0", "12x", "-1", "123456789012345678901"};
     for (size_t i = 0; i < cr_array_len(not_versions); i++) {
@@ -525,7 +525,7 @@ static void test_annotation_is_for_one_workload(void **state)
     /* Written before it was said for whom. */
     assert_string_equal(cr_restart_annotation_read(annotations, "old", "uid-2"), plain);
     assert_null(cr_restart_annotation_read(annotations, "none", "uid-1"));
-    /* Taken further, it is told anew. */
+    /* Taken further, it is recorded again. */
     cr_autofree char *merged = cr_restart_annotation_merge(value, &m, CR_CLASS_LEAF, NULL);
     assert_null(strstr(merged, "workload="));
     assert_null(strstr(merged, ",at="));

@@ -1,4 +1,4 @@
-/* What belongs to a policy: the spec and the namespace as YAML, what is in force as a line of words. */
+/* What belongs to a policy: the spec and the namespace as YAML, the effective policy as a line of words. */
 #include "rotation/discover.h"
 
 #include <setjmp.h>

@@ -15,7 +15,7 @@
 
 #define HOUR INT64_C(3600000)
 
-/* A domain whose spec is the given JSON. Owned; NULL with err set when it is refused. */
+/* A domain with the given JSON as its spec. Owned; NULL with err set when it is refused. */
 static struct cr_domain *decode(bool cluster, const char *spec, struct cr_error *err)
 {
     cr_autofree char *text =

@@ -53,7 +53,7 @@ static void record(struct domain_scene *s, const struct cr_domain_status *status
     cr_domain_status_copy(&s->status, status);
 }
 
-/* As the controller does it. False: a write failed, and whoever did it is gone. */
+/* As the controller does it. False: a write failed, and the process that did it is gone. */
 static bool act(struct domain_scene *s, const struct cr_domain_plan *plan)
 {
     struct cr_error err = {0};
@@ -70,7 +70,7 @@ static bool act(struct domain_scene *s, const struct cr_domain_plan *plan)
     return !plan->delete_staging || cr_domain_objects_delete_staging(s->objects, &err);
 }
 
-/* Of what there is between two writes, whoever was killed there. */
+/* What there is between two writes, whichever process was killed there. */
 static void expect_trust(struct domain_scene *s)
 {
     const struct cr_domain_object *web = scene_view(s, "Secret", "ns", "web");
@@ -128,7 +128,7 @@ static size_t count_writes(const struct domain_scene *s, size_t from, const char
     return count;
 }
 
-/* The writes of a rotation that nobody disturbs. */
+/* The writes of a rotation without disturbance. */
 static size_t undisturbed(void)
 {
     struct domain_scene s;
@@ -146,7 +146,7 @@ static size_t undisturbed(void)
     return writes;
 }
 
-/* What failed before it was done is done once more; what was done, by nobody again. */
+/* What failed before it was done is done once more; what was done is not done again. */
 static void rotate_with_fault(size_t writes, size_t at, enum fake_fault fault)
 {
     struct domain_scene s;

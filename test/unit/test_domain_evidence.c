@@ -399,7 +399,7 @@ static void who_was_restarted_since_the_write_is_reported(void **state)
         bool restarted;
     } restarts[] = {
         {5, true},
-        {12, true}, /* too near to be told from one after it */
+        {12, true}, /* too near to be distinguished from one after it */
         {15, false},
     };
     for (size_t i = 0; i < cr_array_len(restarts); i++) {
@@ -414,7 +414,7 @@ static void who_was_restarted_since_the_write_is_reported(void **state)
     }
 }
 
-/* A leaf that nobody may have: the CA of what is served instead must not go. */
+/* A leaf that no consumer may have: the CA of what is served instead must not go. */
 static void a_pod_that_serves_another_certificate_has_no_new_leaf(void **state)
 {
     (void)state;

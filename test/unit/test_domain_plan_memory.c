@@ -173,9 +173,9 @@ static void what_is_put_back_stays_until_its_source_or_a_person_changes(void **s
     assert_int_equal(plan.writes[0].leaf, CR_LEAF_ACT_MIRROR);
 }
 
-/* --- a CA that nobody shall trust --- */
+/* --- a CA that no reader may trust --- */
 
-/* It is True when nobody has the CA any more, and not before. */
+/* It is True when no object has the CA any more, and not before. */
 static void distrusted_is_true_only_when_no_consumer_trusts_it(void **state)
 {
     (void)state;
@@ -217,7 +217,7 @@ static void distrusted_is_true_only_when_no_consumer_trusts_it(void **state)
     s->evidence[1].trust = CR_ARRIVAL_VERIFIED;
     go_on(s, 1000, &plan);
     assert_string_equal(condition(&plan.status, "Distrusted")->reason, "Gone");
-    /* Somebody puts it back: it goes again, and is not called gone meanwhile. */
+    /* A person puts it back: it goes again, and is not called gone meanwhile. */
     s->bundles[0][1] = true;
     go_on(s, 1000, &plan);
     assert_true(plan.record_first);
@@ -805,7 +805,7 @@ static void a_leaf_that_ends_with_its_ca_is_not_issued_again_and_again(void **st
     assert_true(plan.requeue_after_ms == 0 || plan.requeue_after_ms > HOUR);
 }
 
-/* What is not on record may be somebody else's, and nothing of it is written on. */
+/* What is not on record may be another program's, and nothing of it is written on. */
 static void the_cas_that_leaves_need_are_on_record_however_many_others_there_are(void **state)
 {
     (void)state;

@@ -263,7 +263,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A cluster that has been seen, its pods as well, and is at rest, some time later. */
+/* A cluster that has been seen, its pods as well, and is idle, some time later. */
 static struct cluster *start_idle(void **state)
 {
     struct cluster *c = *state;
@@ -1585,7 +1585,7 @@ static void nothing_is_restarted_into_a_key_that_its_software_does_not_take(void
     p = recorded_plan(c);
     assert_int_equal(p->restarts_len, 1);
     assert_false(condition(c, "Degraded"));
-    /* Where the version cannot be told, nobody knows that it would not. */
+    /* Where the version is not known, it is not known either that it would not. */
     envoy_is(c, "envoyproxy/envoy:dev");
     p = recorded_plan(c);
     assert_int_equal(p->restarts_len, 1);
@@ -1709,7 +1709,7 @@ static void a_ca_that_expires_soon_is_reported_and_then_that_it_has(void **state
     assert_true(condition(c, "ExpiringSoon"));
 }
 
-/* Nobody restarts it, and nobody asks it. */
+/* It is neither restarted nor probed. */
 static void a_pod_of_no_workload_that_is_older_than_the_change_is_reported(void **state)
 {
     struct cluster *c = start_idle(state);

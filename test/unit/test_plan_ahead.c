@@ -459,7 +459,7 @@ static void what_the_secret_holds_by_then_decides(void **state)
     }
 }
 
-/* Software that nobody knows: it is restarted for its leaf, too. */
+/* Unknown software: it is restarted for its leaf, too. */
 static void read_all_once(struct fixture *t)
 {
     for (size_t i = 0; i < CONSUMERS; i++) {
@@ -733,7 +733,7 @@ static void what_is_on_no_domains_record_trips_the_breaker(void **state)
     t->policy->restart.max_concurrent = CONSUMERS;
     assert_int_equal(rotate(t, 3, false), 3);
     assert_int_equal(cr_status_consumer(&t->status, "x")->gate.hold, CR_HOLD_CIRCUIT_BREAKER);
-    /* The domain's record may come within a moment, of which nobody tells. */
+    /* The domain's record may come within a moment, without a notification. */
     assert_in_range(plan(t)->restart_after_ms, 1, 500);
     t->now_ms += 60 * 1000;
     assert_true(plan(t)->restart_after_ms > 1000);

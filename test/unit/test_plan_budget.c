@@ -104,7 +104,7 @@ static void what_no_rollout_replaces_is_evicted(void **state)
     }
 }
 
-/* --- when it is told --- */
+/* --- when it is reported --- */
 
 static void a_budget_is_reported_while_coalesce_runs_and_once(void **state)
 {
@@ -263,7 +263,7 @@ static void who_is_listed_as_rolling_counts_once_and_never_against_itself(void *
     assert_int_equal(s->plan.restarts[0].consumer, 1);
 }
 
-/* One of an earlier rotation, whose consumer has nothing to do with this one. */
+/* One of an earlier rotation, with a consumer that has nothing to do with this one. */
 static void a_pod_that_was_evicted_a_moment_ago_counts_whoever_had_it(void **state)
 {
     (void)state;

@@ -13,7 +13,7 @@ struct ending {
     size_t len;
 };
 
-/* The Secret has another leaf, of the same CAs: trust is not what anybody waits for. */
+/* The Secret has another leaf, of the same CAs: no consumer waits for trust. */
 static void change_leaf(struct scene *s, const char *leaf)
 {
     scene_due(s);
@@ -38,7 +38,7 @@ static void show(struct scene *s, size_t consumer, struct ending *ending)
     s->consumers[consumer].ending_len = ending->len;
 }
 
-/* Pod slot is told to end, and keeps its place until another comes. */
+/* Pod slot is asked to end, and keeps its place until another comes. */
 static void end(struct scene *s, size_t consumer, size_t slot, int64_t drain_ms, struct ending *ending)
 {
     ending->pods[ending->len++] = (struct cr_world_ending){
@@ -132,7 +132,7 @@ static void a_restart_is_over_when_the_old_pods_have_drained(void **state)
     assert_false(holds(s, "Converged"));
     assert_false(holds(s, "Blocked"));
     assert_int_equal(s->plan.restarts_len, 0);
-    assert_int_equal(s->plan.under_way_len, 0); /* nobody else has to wait for it */
+    assert_int_equal(s->plan.under_way_len, 0); /* no other has to wait for it */
 
     /* Nothing is news while it lasts, in whichever order pods come. */
     s->now_ms += 2 * MINUTE;

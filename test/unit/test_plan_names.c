@@ -176,7 +176,7 @@ static size_t said(const struct cluster *c, const char *reason)
     return count;
 }
 
-/* Two leaves at rest, the first for these names, the second for admin.example. */
+/* Two idle leaves, the first for these names, the second for admin.example. */
 static void settle_with(struct cluster *c, const char *names)
 {
     put(c, 0, "1", names);
@@ -253,7 +253,7 @@ static void at_first_sight_it_is_reported_and_the_next_leaf_is_a_change(void **s
     assert_string_equal(problem(&c, 0), "");
 }
 
-/* Whose name it is. */
+/* Which leaf a name belongs to. */
 static void a_name_belongs_to_a_secret_only_where_that_is_certain(void **state)
 {
     (void)state;
@@ -561,7 +561,7 @@ static void a_host_is_held_for_where_the_leaf_that_pods_have_is_for_it(void **st
         record(&c);
         due(&c); /* and what is on record says the same */
         assert_string_equal(problem(&c, 0), cases[i].held ? "NameMissing" : "");
-        /* The Ingress goes: nobody asks for the name any more. */
+        /* The Ingress goes: no client asks for the name any more. */
         c.hosts_len = 0;
         due(&c);
         assert_string_equal(problem(&c, 0), "");
@@ -639,7 +639,7 @@ static void a_hold_grows_louder_before_the_old_leaf_ends(void **state)
     assert_int_equal(said(&c, "HeldUntilExpiry"), 0);
 }
 
-/* A leaf without the name in force is held by nothing after it. */
+/* A leaf that is effective without the name is held by nothing after it. */
 static void what_ends_without_a_successor_is_not_called_held(void **state)
 {
     (void)state;

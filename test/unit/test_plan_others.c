@@ -1,5 +1,5 @@
 /* What the plan has to know beside a single policy with pods: pairs of another policy, what watches Secrets by the API,
- * software that nobody knows, consumers that get other names. */
+ * unknown software, consumers that get other names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -175,7 +175,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Seen and at rest, some time later. */
+/* Seen and idle, some time later. */
 static struct stage *start_idle(void **state)
 {
     struct stage *s = *state;
@@ -237,7 +237,7 @@ static void apply_restart(struct stage *s, const struct cr_json *annotations)
     set_pod(s, s->now_ms);
 }
 
-/* As the older policy restarts it: the same annotation, whoever writes it. */
+/* As the older policy restarts it: the same annotation, whichever policy writes it. */
 static void older_restarts(struct stage *s)
 {
     char name[CR_ANNOTATION_NAME];
@@ -398,7 +398,7 @@ static void what_is_read_through_other_keys_is_not_compared(void **state)
 static void without_another_policy_first_sight_stays_first_sight(void **state)
 {
     struct stage *s = *state;
-    give_to_older(s); /* which is at rest */
+    give_to_older(s); /* which is idle */
     settled_plan(s);
     assert_false(pending(s));
     older_goes(s);
@@ -454,7 +454,7 @@ static void an_ingress_that_names_another_secret_is_not_concerned(void **state)
     assert_int_equal(consumer(s, "front")->decision, CR_DECISION_NONE);
 }
 
-/* --- software that nobody knows --- */
+/* --- unknown software --- */
 
 static void unknown_software_is_reported_when_the_policy_says_so(void **state)
 {
@@ -485,7 +485,7 @@ static void unknown_software_is_reported_when_the_policy_says_so(void **state)
             continue;
         assert_int_equal(consumer(s, "web")->state, CR_CONSUMER_BLOCKED);
         assert_int_equal(consumer(s, "web")->gate.hold, CR_HOLD_UNKNOWN_SOFTWARE);
-        /* Somebody restarts it by hand, late enough for the new pod to have mounted the new Secret. */
+        /* A person restarts it, late enough for the new pod to have mounted the new Secret. */
         s->now_ms += 200 * 1000;
         set_pod(s, s->now_ms);
         s->now_ms += 1000;

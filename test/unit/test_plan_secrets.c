@@ -240,7 +240,7 @@ static void a_key_that_nobody_takes_concerns_nobody(void **state)
     put(c, "leaf", "h1", "p2", 1);
     const struct cr_plan *p = recorded_plan(c);
     assert_int_equal(p->restarts_len, 0);
-    assert_false(p->status.secrets[0].pending.set); /* nobody to wait for */
+    assert_false(p->status.secrets[0].pending.set); /* nothing to wait for */
 }
 
 static void what_overtakes_a_change_of_one_key_keeps_it(void **state)
@@ -256,7 +256,7 @@ static void what_overtakes_a_change_of_one_key_keeps_it(void **state)
     settle(c);
 }
 
-/* Too many entries to be told apart, for a while: it may have been any, whatever can be told later. */
+/* Too many entries to be distinguished, for a while: it may have been any, whatever is known later. */
 static void what_was_unknown_once_stays_so_until_the_end(void **state)
 {
     static const char *const keystores[] = {"p2", "p3", "p4"};

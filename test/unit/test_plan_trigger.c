@@ -1,4 +1,4 @@
-/* A program that reads again only when its pod's reloader tells it to: what the reloader's page shows, and what becomes
+/* A program that reads again only when its pod's reloader notifies it: what the reloader's page shows, and what becomes
  * of it. */
 #include "support/scene.h"
 
@@ -424,7 +424,7 @@ static void on_timeout_report_restarts_nothing(void **state)
     assert_pods(&t, 0, 0, 2, 0);
 }
 
-/* A new pod would be told the same. */
+/* A new pod would get the same. */
 static void what_is_refused_is_not_restarted_for(void **state)
 {
     (void)state;

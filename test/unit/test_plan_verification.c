@@ -280,7 +280,7 @@ static void a_pod_that_comes_later_is_asked_once_it_is_ready(void **state)
     assert_int_equal(scene_status(s, 0)->verification.until_ms, s->pods[0][3].created_ms);
 }
 
-/* Those of the newest second may have others beside them that nobody has seen. */
+/* Those of the newest second may have others beside them that were not seen. */
 static void a_new_process_asks_only_who_may_be_new(void **state)
 {
     (void)state;

@@ -252,7 +252,7 @@ static void what_is_no_pod_has_none(void **state)
     assert_int_equal(hooks.len, 0);
 }
 
-/* Somebody else's template, as large as the API server takes it: each hook could ask each container. */
+/* A template of others, as large as the API server takes it: each hook could ask each container. */
 static void a_pod_of_thousands_of_containers_is_read_once(void **state)
 {
     (void)state;

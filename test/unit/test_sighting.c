@@ -207,7 +207,7 @@ static void the_last_sight_of_an_old_leaf_is_reported(void **state)
     }
 }
 
-/* Names and words may be long; what is told fits, and ends with a zero. */
+/* Names and words may be long; the text fits, and ends with a zero. */
 static void long_names_and_words_are_cut(void **state)
 {
     (void)state;

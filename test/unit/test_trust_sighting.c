@@ -26,7 +26,7 @@ static const char GONE[] = "(unreachable)";
 static const char MORE[] = "(more names than are read)";
 
 /* CAs are words: "new", "old". "old2/old" has the subject of "old", "!new" has expired, "old?" is remembered without
- * its subject, "#7" has a serial number that tells nothing. */
+ * its subject, "#7" has a serial number that shows nothing. */
 struct trust_case {
     const char *rule;
     unsigned roles;

@@ -193,10 +193,10 @@ void cr_policy_status_copy(struct cr_policy_status *to, const struct cr_policy_s
  * but for pending.since and .first, consumers[].since and .restarts (microsecond text), which are compared with others.
  * A pending change without readable settled material is dropped: nothing says what it was from. */
 void cr_policy_status_decode(const struct cr_json *status, struct cr_policy_status *out);
-/* Owned. It fits into the object that etcd takes (1.5 MiB with the spec), whatever the Secrets hold: lists of CAs and
- * of opaque keys have a share each of what there is for all Secrets; of a longer one only a summary is encoded. Adds
- * `totals` {secrets, consumers, converged, pods, verified, …}, and for printer columns `expires` (earliest end of a
- * leaf, or of trust that comes without one), `converged` ("3/3": idle or converged, of those not absent) and `problem`
+/* Owned. It fits into the object that etcd takes (1.5 MiB with the spec), whatever the Secrets hold: each list of CAs
+ * or of opaque keys has a share of the space for all Secrets; only a summary is encoded of a longer list. Adds `totals`
+ * {secrets, consumers, converged, pods, verified, …}, and for printer columns `expires` (earliest end of a leaf, or of
+ * trust that comes without one), `converged` ("3/3": idle or converged, of those not absent) and `problem`
  * (cr_policy_status_problem). Each member of status is always there (the first and the last may be null), so that the
  * result can be a merge patch. Texts are cut to the schema's lengths. */
 struct cr_json *cr_policy_status_encode(const struct cr_policy_status *status);
@@ -217,8 +217,8 @@ void cr_status_condition(struct cr_policy_status *status, const char *type, bool
 void cr_status_condition_unknown(struct cr_policy_status *status, const char *type, const char *reason,
                                  const char *message, int64_t generation, int64_t now_ms);
 const struct cr_condition *cr_status_condition_get(const struct cr_policy_status *status, const char *type);
-/* Whether a person should know of it: Ready, Converged and Distrusted when they are not True; of the others those that
- * are True, except Rotating and RetirementPending. One that is not set is no trouble. */
+/* Whether a person should know of the condition: Ready, Converged and Distrusted when they are not True; all others
+ * when they are True, except Rotating and RetirementPending. A condition that is not set is no trouble. */
 bool cr_condition_is_trouble(const struct cr_condition *condition);
 /* The reason of the first of Ready, Degraded, ExpiringSoon, Conflict and Blocked that is trouble; NULL: none is.
  * Borrowed. */

@@ -74,7 +74,7 @@ struct cr_trust_about {
 
 /* One sentence that names what is wrong and what to do, for a reason that several kinds of publication have: NotOurs,
  * OtherDomain, TargetIsSource, Immutable, OtherWriter (owner: who, detail: until when), Forbidden, SourceUnusable,
- * NewCANeedsItsIssuer, BundleWouldCutOff, BundleTooCostly. Of all others it is the detail. Owned. */
+ * NewCANeedsItsIssuer, BundleWouldCutOff, BundleTooCostly. For all other reasons it is the detail. Owned. */
 char *cr_trust_problem_text(enum cr_trust_reason reason, const struct cr_trust_about *about);
 
 #endif

@@ -234,8 +234,8 @@ static bool may_evict_next(const struct cr_budget_question *q, const struct cr_b
     return (!pod->ready || is_whole(q->workload, out)) && may_evict_pod(q, pod, out);
 }
 
-/* The first that may go, of those that are not ready before those that are; SIZE_MAX: all are replaced. False: none
- * may, and why not the first of them. */
+/* The first that may go, pods that are not ready before those that are; SIZE_MAX: all are replaced. False: none may,
+ * and out says why the first of them may not. */
 bool cr_budget_may_evict(const struct cr_budget_question *q, size_t *pod, struct cr_budget_refusal *out)
 {
     const struct cr_budget_workload *workload = q->workload;

@@ -37,10 +37,10 @@ void cr_catalogue_free(struct cr_catalogue *catalogue);
 CR_DEFINE_CLEANUP(cr_catalogue, struct cr_catalogue, cr_catalogue_free)
 size_t cr_catalogue_len(const struct cr_catalogue *catalogue);
 
-/* By its name ("envoyproxy/ratelimit"; what follows an "@" is a version and not looked at) or by a container image.
- * NULL: not known. An image matches below any registry and mirror prefix; an official image of one word ("nginx") only
- * by itself or below "library/", since "acme/nginx" may be anything. Of several entries the one whose pattern pins most
- * characters counts. */
+/* Finds a component by its name ("envoyproxy/ratelimit"; what follows an "@" is a version and not looked at) or by a
+ * container image. NULL: not known. An image matches below any registry and mirror prefix; an official image of one
+ * word ("nginx") only by itself or below "library/", since "acme/nginx" may be anything. If several entries match, the
+ * one with the pattern that pins most characters counts. */
 const struct cr_component *cr_catalogue_by_name(const struct cr_catalogue *catalogue, const char *name);
 const struct cr_component *cr_catalogue_by_image(const struct cr_catalogue *catalogue, const char *image);
 const char *cr_component_name(const struct cr_component *component);

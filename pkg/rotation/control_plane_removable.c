@@ -28,7 +28,7 @@ static bool can_go(const struct cp_authority *authority, uint64_t gone)
     return true;
 }
 
-/* The one that ends first; of several the first by its text. */
+/* The one that ends first; if several do, the first by its text. */
 static uint64_t next_of(const struct cp_ctx *ctx, enum cp_pki pki, uint64_t left)
 {
     const struct cp_set *set = &ctx->sets[pki];

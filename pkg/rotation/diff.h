@@ -25,7 +25,7 @@ enum cr_class {
  * does not verify against the trust after, or a new leaf not against the trust before, so that somewhere between the
  * two states peers refuse each other. It is judged by the leaves' anchors; a leaf that never verified against the trust
  * beside it says nothing, then an identity in common is the overlap. Trust that appears or vanishes as a whole is
- * TrustAdded or TrustRemoved alone. Of a list that was too long to be remembered only its digest is known: whatever
+ * TrustAdded or TrustRemoved alone. Only the digest is known of a list that was too long to be remembered: whatever
  * changed counts as TrustReplaced, beside TrustAdded and TrustRemoved.
  *
  * Opaque: digests by another key, or none for want of a key, are no change (cr_opaque_comparable). */

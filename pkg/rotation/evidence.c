@@ -88,7 +88,7 @@ static enum cr_evidence await_trust(const struct cr_evidence_input *in, enum cr_
     return say(CR_EVIDENCE_UNKNOWN, why, in->trust->why);
 }
 
-/* evidence: of all but what is seen of the CAs. */
+/* evidence: what is known of all but the CAs. */
 static enum cr_evidence with_trust(const struct cr_evidence_input *in, enum cr_evidence evidence, char *why)
 {
     enum cr_shown shown = in->trust ? in->trust->shown : CR_SHOWN_NOTHING;

@@ -70,7 +70,7 @@ struct cr_world_pod {
     int64_t evicted_ms; /* by this process; 0: it was not */
 };
 
-/* A pod that is being deleted and whose containers may still run. Times: wall, by the API server's clock. */
+/* A pod that is being deleted, with containers that may still run. Times: wall, by the API server's clock. */
 struct cr_world_ending {
     struct cr_world_pod pod; /* nothing is known of what it shows */
     int64_t since_ms;        /* it was asked to end */
@@ -78,14 +78,15 @@ struct cr_world_ending {
     int64_t drain_ms;        /* what its shutdown manager takes at most (shutdown_hook.h); 0: it has none */
 };
 
-/* New pods that are evicted for one change of one consumer: beyond that, something else keeps the old leaf. */
+/* New pods that are evicted for one change of one consumer: more evictions would not help: something else keeps the old
+ * leaf. */
 enum { CR_PLAN_EVICTIONS_MAX = 5 };
 
 /* The policy that has one Secret of a consumer, when it is not this one (conflict.h). */
 struct cr_world_other {
     const char *policy; /* NULL: it is this one */
-    /* What that policy remembers of the Secret; when it is this one, what a policy that loses the pair to it does.
-     * NULL: nothing yet. */
+    /* What that policy remembers of the Secret; when it is this one, what the policy that loses the pair to it
+     * remembers. NULL: nothing yet. */
     const struct cr_secret_status *memory;
     bool other_keys; /* it reads the Secret through other names of keys: its material says nothing of ours */
     bool converged;  /* it says that the consumer has what is pending there */
@@ -96,7 +97,7 @@ struct cr_world_other {
 struct cr_world_claim {
     bool ours;       /* one by this policy was begun, and no plan has seen its end */
     bool unanswered; /* and neither an answer nor the workload shows yet whether it was accepted */
-    bool any;        /* one by whichever policy: another of the same workload adds none */
+    bool any;        /* one by any policy: another of the same workload adds none */
 };
 
 struct cr_world_consumer { /* parallel to policy->consumers */
@@ -172,7 +173,7 @@ struct cr_plan_restart {
     char *why;                   /* owned */
     char *secrets;               /* owned: names of the Secrets and ids of the rotations that it is for, "a,b" */
     char *rotations;
-    const char *warns;   /* static: the reason of a warning to be said with it; NULL: nothing to warn of */
+    const char *warns;   /* static: the reason of a warning that is emitted with it; NULL: there is none */
     char *warning;       /* owned */
     bool carries_memory; /* what it is for can be read from its annotations alone */
     bool under_budget;   /* it was judged against the others that take pods away in the namespace */
@@ -220,7 +221,7 @@ struct cr_plan {
     size_t probes_len;
     struct cr_plan_eviction *evictions;
     size_t evictions_len;
-    struct cr_plan_event *events; /* to be said once the status is written */
+    struct cr_plan_event *events; /* emitted once the status is written */
     size_t events_len;
     size_t *under_way; /* consumers that this policy restarts already; those of `restarts` come to it when begun */
     size_t under_way_len;
@@ -228,12 +229,12 @@ struct cr_plan {
     size_t evicting_len;
     bool waits_for_limit;     /* nothing but the limit of the namespace or of all holds a restart */
     int64_t requeue_after_ms; /* 0: not before something changes */
-    int64_t restart_after_ms; /* so long time alone holds a restart; 0: none. Not before requeue_after_ms */
+    int64_t restart_after_ms; /* so long only time holds a restart; 0: no restart. Not before requeue_after_ms */
 };
 
 void cr_plan_make(const struct cr_world *world, struct cr_plan *plan);
-/* first: a plan of this world that must be recorded first. out: of what would be planned then, the restarts that may be
- * done before; nothing else in it is to be used but its status, as what they were decided by. The rule is in
+/* first: a plan of this world that must be recorded first. out: those restarts of the plan that would follow which may
+ * be done before; nothing else in out may be used but its status, by which they were decided. The rule is in
  * docs/decisions.md, "Before it is on record". */
 void cr_plan_ahead(const struct cr_world *world, const struct cr_plan *first, struct cr_plan *out);
 void cr_plan_dispose(struct cr_plan *plan);

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 
-/* What is settled is on record: of a first sight, or of what another policy remembers, it is not yet. */
+/* What is settled is on record, unless it is a first sight or what another policy remembers. */
 static bool is_settled(const struct cr_policy_status *recorded, const char *secret)
 {
     for (size_t i = 0; i < recorded->secrets_len; i++)

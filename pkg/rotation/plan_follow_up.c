@@ -197,7 +197,8 @@ static bool wants_trust(const struct plan_ctx *ctx, const struct plan_consumer *
     return false;
 }
 
-/* What is asked of one pod, and when: of the part that was looked at the longest ago; 0: one never was. */
+/* When the parts of a probe were last looked at: the time of the part that was looked at the longest ago; 0: one never
+ * was. */
 struct asked {
     bool any;
     int64_t at_ms;

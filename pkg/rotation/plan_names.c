@@ -118,7 +118,7 @@ static bool is_missing(const struct plan_ctx *ctx, size_t consumer, const struct
            answers_for(ctx, consumer, endpoint, secret);
 }
 
-/* Of what a person reads that it was checked. */
+/* Whether the endpoint's name is one that a condition reports as checked. */
 static bool has_its_name(const struct plan_ctx *ctx, size_t consumer, const struct cr_verify_endpoint *endpoint)
 {
     if (!endpoint->server_name)

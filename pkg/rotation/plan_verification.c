@@ -199,7 +199,7 @@ static bool is_covered(const struct wanted *wanted, const struct cr_world_pod *p
     return pod->created_ms && pod->created_ms < wanted->before.until_ms;
 }
 
-/* By its endpoints, of the Secret that shows the worst. */
+/* What the pod shows at its endpoints, of the Secret that shows the worst. */
 static enum seen look(const struct plan_ctx *ctx, const struct plan_consumer *consumer, const struct cr_world_pod *pod,
                       struct wanted *wanted, char why[WHY])
 {

@@ -19,7 +19,7 @@ struct cr_reloader_sidecar {
     int port;
 };
 
-/* Of containers, and of init containers that keep running (restartPolicy: Always, KEP-753): the first. */
+/* Finds the first among containers, and init containers that keep running (restartPolicy: Always, KEP-753). */
 struct cr_reloader_sidecar cr_reloader_find(const struct cr_json *pod_spec);
 
 /* The same program as an init container that makes outputs once (--once, of the sidecar's image): what changes later,

@@ -81,7 +81,8 @@ static int64_t bounded(int64_t ms)
     return ms < 0 || ms >= CR_DRAIN_UNBOUNDED_MS ? CR_SHUTDOWN_UNKNOWN_MS : ms;
 }
 
-/* Owned words; NULL: all is well. Which drain begins with these flags: of a page that waits for another hook, none. */
+/* Owned words; NULL: all is well. Which drain begins with these flags: an endpoint that waits for another hook begins
+ * none. */
 static char *misfit_of(const struct cr_drain_flags *flags, int64_t grace_ms, bool drains)
 {
     struct cr_error err = {0};

@@ -32,8 +32,8 @@ struct cr_shutdown_hooks {
     int64_t grace_ms; /* terminationGracePeriodSeconds; 30 s where the pod gives none */
 };
 
-/* All of the pod. Of flags with a variable that the template does not show, the times are unknown and nothing is a
- * misfit. out need not be initialised. */
+/* Reads all hooks of the pod. If flags have a variable that the template does not show, the times are unknown and
+ * nothing is a misfit. out need not be initialised. */
 void cr_shutdown_hooks_find(const struct cr_json *pod_spec, struct cr_shutdown_hooks *out);
 void cr_shutdown_hooks_dispose(struct cr_shutdown_hooks *hooks);
 CR_DEFINE_DISPOSE(cr_shutdown_hooks, struct cr_shutdown_hooks, cr_shutdown_hooks_dispose)

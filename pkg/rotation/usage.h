@@ -54,8 +54,8 @@ void cr_usage_of_object(const char *kind, const struct cr_json *object, struct c
 /* Hosts of one object that are looked at: each is compared with each name of a leaf. */
 enum { CR_USAGE_HOSTS_MAX = 256 };
 /* Adds the hosts for which the leaf of this Secret is shown by an Ingress (spec.tls[].hosts) or a Gateway
- * (spec.listeners[].hostname), the first CR_USAGE_HOSTS_MAX of them. Of a listener with several certificateRefs none:
- * which of them is shown depends on what the others hold. Other kinds: none. */
+ * (spec.listeners[].hostname), the first CR_USAGE_HOSTS_MAX of them. A listener with several certificateRefs adds none:
+ * which certificate is shown depends on what the others hold. Other kinds: none. */
 void cr_usage_hosts(const char *kind, const struct cr_json *object, const char *secret, struct cr_strvec *out);
 
 #endif

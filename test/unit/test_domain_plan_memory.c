@@ -605,7 +605,7 @@ static void a_ca_with_its_issuer_at_hand_causes_no_warning(void **state)
 }
 
 /* Each wants to give o1 another bundle; what was found when that was tried stands in the way. */
-static void a_bundle_that_would_cut_somebody_off_stays_and_is_said(void **state)
+static void a_bundle_that_would_cut_off_a_reader_stays_and_is_said(void **state)
 {
     (void)state;
     static const struct {
@@ -720,7 +720,7 @@ static void a_new_leaf_waits_for_a_deleted_target_that_may_not_be_written(void *
     assert_string_equal(allowed, "1:b");
 }
 
-static void nobody_waits_for_what_was_deleted_without_consent(void **state)
+static void no_wait_for_what_was_deleted_without_consent(void **state)
 {
     (void)state;
     static const struct plan_case c = {
@@ -847,11 +847,11 @@ int main(void)
         cmocka_unit_test(a_ca_that_stays_for_a_leaf_names_it),
         cmocka_unit_test(a_leaf_whose_root_is_not_at_hand_replaces_none_that_has_its_root),
         cmocka_unit_test(a_ca_with_its_issuer_at_hand_causes_no_warning),
-        cmocka_unit_test(a_bundle_that_would_cut_somebody_off_stays_and_is_said),
+        cmocka_unit_test(a_bundle_that_would_cut_off_a_reader_stays_and_is_said),
         cmocka_unit_test(what_was_taken_from_us_has_readers),
         cmocka_unit_test(what_was_deleted_has_readers_and_is_recreated_first),
         cmocka_unit_test(a_new_leaf_waits_for_a_deleted_target_that_may_not_be_written),
-        cmocka_unit_test(nobody_waits_for_what_was_deleted_without_consent),
+        cmocka_unit_test(no_wait_for_what_was_deleted_without_consent),
         cmocka_unit_test(what_cannot_be_read_stops_all),
         cmocka_unit_test(when_a_certificate_is_renewed),
         cmocka_unit_test(a_leaf_that_ends_with_its_ca_is_not_issued_again_and_again),

@@ -976,7 +976,7 @@ static void a_stale_kubelet_is_nudged_again_and_waited_for_so_long_only(void **s
 }
 
 /* Nothing can be had from it: the restart goes its way. */
-static void nobody_waits_for_what_no_pod_can_show(void **state)
+static void no_wait_for_what_no_pod_can_show(void **state)
 {
     struct cluster *c = changed_on_two_nodes(state);
     recorded_plan(c);
@@ -991,7 +991,7 @@ static void nobody_waits_for_what_no_pod_can_show(void **state)
     assert_int_equal(plan(c)->restarts_len, 1);
 }
 
-static void nobody_waits_for_pods_that_are_not_looked_at(void **state)
+static void no_wait_for_pods_that_are_not_looked_at(void **state)
 {
     struct cluster *c = changed_on_two_nodes(state);
     recorded_plan(c);
@@ -1003,7 +1003,7 @@ static void nobody_waits_for_pods_that_are_not_looked_at(void **state)
     verify->endpoints_len = endpoints;
 }
 
-static void nobody_waits_when_only_trust_changed(void **state)
+static void no_wait_when_only_trust_changed(void **state)
 {
     struct cluster *c = changed_on_two_nodes(state);
     set_material(c, 1, "rl-leaf-1", "ca-2");
@@ -1082,7 +1082,7 @@ static void who_comes_after_another_waits_until_that_one_has_finished(void **sta
     assert_int_equal(p->restarts[0].consumer, 0);
 }
 
-static void nobody_waits_for_who_has_nothing_to_do(void **state)
+static void no_wait_for_a_consumer_with_nothing_to_do(void **state)
 {
     struct cluster *c = start_idle(state);
     cr_strvec_add(&c->policy->consumers[1].after, "envoy");
@@ -1090,7 +1090,7 @@ static void nobody_waits_for_who_has_nothing_to_do(void **state)
     assert_int_equal(recorded_plan(c)->restarts_len, 1);
 }
 
-static void nobody_waits_for_who_is_not_there(void **state)
+static void no_wait_for_a_consumer_that_is_not_there(void **state)
 {
     struct cluster *c = both_changed(state);
     cr_strvec_add(&c->policy->consumers[1].after, "envoy");
@@ -1274,7 +1274,7 @@ static void a_restart_that_was_undone_is_not_repeated(void **state)
     assert_int_equal(recorded_plan(c)->restarts_len, 1);
 }
 
-static void pods_that_somebody_else_renewed_need_no_restart(void **state)
+static void pods_that_others_renewed_need_no_restart(void **state)
 {
     struct cluster *c = start_idle(state);
     c->policy->restart.method = CR_RESTART_NEVER;
@@ -1291,7 +1291,7 @@ static void pods_that_somebody_else_renewed_need_no_restart(void **state)
     assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_CONVERGED);
 }
 
-static void a_change_taken_back_evicts_nobody(void **state)
+static void a_change_taken_back_evicts_no_pod(void **state)
 {
     struct cluster *c = *state;
     c->policy->restart.coalesce_ms = 10 * 1000;
@@ -1598,7 +1598,7 @@ static void nothing_is_restarted_into_a_key_that_its_software_does_not_take(void
     assert_false(condition(c, "Degraded"));
 }
 
-static void nothing_is_taken_for_taken_up_whose_key_its_software_does_not_take(void **state)
+static void a_key_that_the_software_does_not_take_is_not_taken_up(void **state)
 {
     struct cluster *c = start_idle(state);
     envoy_is(c, "envoyproxy/envoy:v1.32.0");
@@ -1779,15 +1779,15 @@ int main(void)
         T(a_slow_reload_proves_nothing),
         T(one_pod_counts_for_all_of_its_node),
         T(a_stale_kubelet_is_nudged_again_and_waited_for_so_long_only),
-        T(nobody_waits_for_what_no_pod_can_show),
-        T(nobody_waits_for_pods_that_are_not_looked_at),
-        T(nobody_waits_when_only_trust_changed),
+        T(no_wait_for_what_no_pod_can_show),
+        T(no_wait_for_pods_that_are_not_looked_at),
+        T(no_wait_when_only_trust_changed),
         T(a_clock_set_back_does_not_stop_the_evidence),
         T(a_paused_deployment_waits),
         T(only_max_concurrent_restarts_run_at_once),
         T(who_comes_after_another_waits_until_that_one_has_finished),
-        T(nobody_waits_for_who_has_nothing_to_do),
-        T(nobody_waits_for_who_is_not_there),
+        T(no_wait_for_a_consumer_with_nothing_to_do),
+        T(no_wait_for_a_consumer_that_is_not_there),
         T(who_comes_after_what_is_not_acted_on_is_held),
         T(a_failed_rollout_stops_further_restarts),
         T(an_old_sighting_is_looked_at_again_before_a_fall_back),
@@ -1797,8 +1797,8 @@ int main(void)
         T(a_new_chain_under_the_same_leaf_is_not_verified_by_that_leaf),
         T(missing_pods_are_no_evidence),
         T(a_restart_that_was_undone_is_not_repeated),
-        T(pods_that_somebody_else_renewed_need_no_restart),
-        T(a_change_taken_back_evicts_nobody),
+        T(pods_that_others_renewed_need_no_restart),
+        T(a_change_taken_back_evicts_no_pod),
         T(what_a_workload_was_restarted_for_shortens_no_wait),
         T(a_workload_created_after_the_change_is_left_alone),
         T(an_annotation_counts_for_its_own_workload_only),
@@ -1814,7 +1814,7 @@ int main(void)
         T(fields_that_are_not_acted_on_are_reported),
         T(what_cannot_be_seen_is_neither_ready_nor_converged_and_not_forgotten),
         T(nothing_is_restarted_into_a_key_that_its_software_does_not_take),
-        T(nothing_is_taken_for_taken_up_whose_key_its_software_does_not_take),
+        T(a_key_that_the_software_does_not_take_is_not_taken_up),
         T(a_leaf_that_expires_soon_is_reported),
         T(a_pod_of_no_workload_that_is_older_than_the_change_is_reported),
         T(a_leaf_that_expires_in_place_is_reported_by_the_clock),

@@ -260,7 +260,7 @@ static void new_pods_without_evidence_are_reported_while_old_ones_drain(void **s
 }
 
 /* Others come all the time, such as by an autoscaler: those are no reason to keep quiet. */
-static void one_without_evidence_is_reported_whoever_else_comes(void **state)
+static void one_without_evidence_is_reported_whatever_else_comes(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
@@ -277,7 +277,7 @@ static void one_without_evidence_is_reported_whoever_else_comes(void **state)
     assert_non_null(strstr(message(s, "Degraded"), "web: 0 of 3 pods have old material, 1 cannot be verified"));
 }
 
-static void replaced_by_somebody_else_its_old_pods_are_waited_for_as_well(void **state)
+static void old_pods_that_others_replaced_are_waited_for_as_well(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{method: Never}", 1);
@@ -499,8 +499,8 @@ int main(void)
         T(a_new_pod_that_drains_is_not_waited_for),
         T(trust_has_not_arrived_before_they_have_ended),
         T(new_pods_without_evidence_are_reported_while_old_ones_drain),
-        T(one_without_evidence_is_reported_whoever_else_comes),
-        T(replaced_by_somebody_else_its_old_pods_are_waited_for_as_well),
+        T(one_without_evidence_is_reported_whatever_else_comes),
+        T(old_pods_that_others_replaced_are_waited_for_as_well),
         T(the_next_consumer_is_restarted_unless_it_comes_after),
         T(a_pod_past_its_grace_period_is_named_once_and_held),
         T(a_rollout_that_waits_for_drains_says_so_and_has_their_time_on_top),

@@ -592,7 +592,7 @@ static void of_a_reload_that_failed_the_last_replacement_is_waited_for(void **st
 }
 
 /* Its pods are replaced by a rollout of others, which may never end: the others have the place. */
-static void who_waits_for_a_rollout_of_others_keeps_nobody_waiting(void **state)
+static void a_wait_for_a_rollout_of_others_delays_no_other(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{method: Evict}", 2);
@@ -644,7 +644,7 @@ int main(void)
         cmocka_unit_test(a_rollout_after_evictions_is_undone_once),
         cmocka_unit_test(of_a_reload_that_failed_only_late_pods_go),
         cmocka_unit_test(of_a_reload_that_failed_the_last_replacement_is_waited_for),
-        cmocka_unit_test(who_waits_for_a_rollout_of_others_keeps_nobody_waiting),
+        cmocka_unit_test(a_wait_for_a_rollout_of_others_delays_no_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

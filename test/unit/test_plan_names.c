@@ -385,7 +385,7 @@ static void reported_it_is_rolled_out_and_shown_for_as_long_as_it_is_so(void **s
     assert_string_equal(condition(&c, "Degraded")->reason, "AsExpected");
 }
 
-static void hosts_of_an_ingress_are_reported_since_its_controller_waits_for_nobody(void **state)
+static void hosts_of_an_ingress_are_reported_since_its_controller_does_not_wait(void **state)
 {
     (void)state;
     struct cr_error err = {0};
@@ -458,7 +458,7 @@ static void serve_new_leaf(struct cluster *c)
 static const struct cr_world_host front = {"www.example", "Ingress", "front"};
 
 /* By the Secret's annotation, of names that the policy asks for and of hosts alike. */
-static void whoever_has_the_secret_says_what_becomes_of_a_leaf_without_a_name(void **state)
+static void the_owner_of_the_secret_says_what_becomes_of_a_leaf_without_a_name(void **state)
 {
     (void)state;
 #define ASKS   "{port: 8443, serverName: www.example}"
@@ -653,7 +653,7 @@ static void what_ends_without_a_successor_is_not_called_held(void **state)
     assert_int_equal(said(&c, "HeldUntilExpiry"), 0);
 }
 
-static void a_name_that_nobody_is_known_to_ask_for_is_reported_once_and_held_by_nothing(void **state)
+static void a_name_without_known_clients_is_reported_once_and_holds_nothing(void **state)
 {
     (void)state;
     static const struct {
@@ -764,16 +764,16 @@ int main(void)
         cmocka_unit_test(at_first_sight_it_is_reported_and_the_next_leaf_is_a_change),
         cmocka_unit_test(a_name_belongs_to_a_secret_only_where_that_is_certain),
         cmocka_unit_test(reported_it_is_rolled_out_and_shown_for_as_long_as_it_is_so),
-        cmocka_unit_test(hosts_of_an_ingress_are_reported_since_its_controller_waits_for_nobody),
+        cmocka_unit_test(hosts_of_an_ingress_are_reported_since_its_controller_does_not_wait),
         cmocka_unit_test(a_hold_is_lifted_by_the_policy),
-        cmocka_unit_test(whoever_has_the_secret_says_what_becomes_of_a_leaf_without_a_name),
+        cmocka_unit_test(the_owner_of_the_secret_says_what_becomes_of_a_leaf_without_a_name),
         cmocka_unit_test(an_override_counts_for_what_pods_show_as_well),
         cmocka_unit_test(a_host_is_held_for_where_the_leaf_that_pods_have_is_for_it),
         cmocka_unit_test(at_first_sight_a_host_holds_nothing_and_is_reported_once),
         cmocka_unit_test(hosts_that_are_too_many_are_reported),
         cmocka_unit_test(a_hold_grows_louder_before_the_old_leaf_ends),
         cmocka_unit_test(what_ends_without_a_successor_is_not_called_held),
-        cmocka_unit_test(a_name_that_nobody_is_known_to_ask_for_is_reported_once_and_held_by_nothing),
+        cmocka_unit_test(a_name_without_known_clients_is_reported_once_and_holds_nothing),
         cmocka_unit_test(a_handshake_verifies_a_leaf_for_the_name_that_was_asked_for),
         cmocka_unit_test(the_words_are_bounded),
     };

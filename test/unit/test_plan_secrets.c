@@ -234,7 +234,7 @@ static void a_changed_key_restarts_who_takes_it_once(void **state)
     assert_int_equal(recorded_plan(c)->restarts_len, 0);
 }
 
-static void a_key_that_nobody_takes_concerns_nobody(void **state)
+static void a_key_that_no_consumer_takes_concerns_none(void **state)
 {
     struct cluster *c = *state;
     put(c, "leaf", "h1", "p2", 1);
@@ -496,7 +496,7 @@ static void without_a_key_a_missed_entry_is_missed_by_its_name(void **state)
     assert_string_equal(cr_or_empty(p->status.secrets[0].problem_reason), "IncompleteMaterial");
 }
 
-static void an_entry_that_nobody_takes_may_go(void **state)
+static void an_entry_that_no_consumer_takes_may_go(void **state)
 {
     struct cluster *c = *state;
     put(c, "leaf", "h1", NULL, 1);
@@ -597,7 +597,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_changed_key_restarts_who_takes_it_once),
-        TEST(a_key_that_nobody_takes_concerns_nobody),
+        TEST(a_key_that_no_consumer_takes_concerns_none),
         TEST(what_overtakes_a_change_of_one_key_keeps_it),
         TEST(what_was_unknown_once_stays_so_until_the_end),
         TEST(a_leaf_that_came_back_and_went_again_counts_as_old),
@@ -614,7 +614,7 @@ int main(void)
         TEST(an_entry_that_a_consumer_takes_is_missed),
         TEST(an_entry_that_the_policy_no_longer_names_is_not_missed),
         TEST(without_a_key_a_missed_entry_is_missed_by_its_name),
-        TEST(an_entry_that_nobody_takes_may_go),
+        TEST(an_entry_that_no_consumer_takes_may_go),
         TEST(a_replaced_immutable_secret_asks_for_a_person),
         TEST(an_expired_ca_among_others_is_reported_and_nothing_refused),
         TEST(a_process_that_restarted_itself_is_succeeded_by_one_that_goes_on),

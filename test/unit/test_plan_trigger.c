@@ -239,7 +239,7 @@ static void pods_are_nudged_and_their_reloaders_asked(void **state)
     assert_example(&t, "its reloader has not been asked yet");
 }
 
-static void a_first_sight_asks_nobody(void **state)
+static void a_first_sight_asks_no_page(void **state)
 {
     (void)state;
     FIXTURE t;
@@ -645,7 +645,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pods_are_nudged_and_their_reloaders_asked),
-        cmocka_unit_test(a_first_sight_asks_nobody),
+        cmocka_unit_test(a_first_sight_asks_no_page),
         cmocka_unit_test(what_is_delivered_and_proven_is_verified),
         cmocka_unit_test(what_cannot_be_proven_is_inferred_at_once),
         cmocka_unit_test(a_proof_that_is_under_way_is_waited_for),

@@ -681,7 +681,7 @@ static void an_endpoint_counts_for_the_secret_of_the_leaf_it_serves(void **state
 
 /* --- no reader, and others --- */
 
-static void what_nobody_reads_is_verified(void **state)
+static void what_no_consumer_reads_is_verified(void **state)
 {
     (void)state;
     FIXTURE t;
@@ -740,7 +740,7 @@ int main(void)
         cmocka_unit_test(nor_a_new_ca_of_the_leaf),
         cmocka_unit_test(where_only_the_leaf_is_seen_trust_is_inferred),
         cmocka_unit_test(an_endpoint_counts_for_the_secret_of_the_leaf_it_serves),
-        cmocka_unit_test(what_nobody_reads_is_verified),
+        cmocka_unit_test(what_no_consumer_reads_is_verified),
         cmocka_unit_test(no_pods_no_doubt),
         cmocka_unit_test(the_level_is_that_of_the_last_change),
     };

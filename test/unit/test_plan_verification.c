@@ -174,7 +174,7 @@ static void who_cannot_be_reached_is_waited_for_or_inferred_as_the_policy_says(v
     }
 }
 
-static void nobody_is_asked_by_a_policy_that_is_switched_off(void **state)
+static void a_policy_that_is_switched_off_probes_no_pod(void **state)
 {
     (void)state;
     for (int plan_mode = 0; plan_mode < 2; plan_mode++) {
@@ -344,7 +344,7 @@ int main(void)
         cmocka_unit_test(a_pod_that_serves_another_certificate_is_reported_and_left_alone),
         cmocka_unit_test(a_change_after_that_is_rolled_out_as_ever),
         cmocka_unit_test(who_cannot_be_reached_is_waited_for_or_inferred_as_the_policy_says),
-        cmocka_unit_test(nobody_is_asked_by_a_policy_that_is_switched_off),
+        cmocka_unit_test(a_policy_that_is_switched_off_probes_no_pod),
         cmocka_unit_test(without_verify_first_sight_is_a_baseline_and_called_so),
         cmocka_unit_test(a_consumer_that_is_added_is_asked_and_the_others_are_not),
         cmocka_unit_test(where_to_ask_is_asked_again_when_it_changes),

@@ -328,7 +328,7 @@ static void a_bundle_too_long_to_be_remembered_can_only_be_seen_missing(void **s
     }
 }
 
-static void nobody_who_looks_is_nothing_seen(void **state)
+static void without_a_probe_nothing_is_seen(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_material) struct cr_material target = {0};
@@ -391,7 +391,7 @@ int main(void)
         cmocka_unit_test(what_is_seen_of_trust),
         cmocka_unit_test(what_was_seen_before_the_change_says_nothing),
         cmocka_unit_test(a_bundle_too_long_to_be_remembered_can_only_be_seen_missing),
-        cmocka_unit_test(nobody_who_looks_is_nothing_seen),
+        cmocka_unit_test(without_a_probe_nothing_is_seen),
         cmocka_unit_test(the_page_shows_a_leaf_that_is_presented),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

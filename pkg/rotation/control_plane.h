@@ -55,7 +55,7 @@ struct cr_control_plane_object {
 struct cr_control_plane_node {
     const char *name;
     const struct cr_node_report *report; /* NULL: none (no agent has reported) */
-    bool control_plane;                  /* it is labelled as one: it has a part of it, whatever its report says */
+    bool control_plane; /* its label says that it has a part of the control plane, whatever its report says */
 };
 
 struct cr_control_plane_workload_view {
@@ -84,7 +84,8 @@ struct cr_control_plane_world {
 struct cr_control_plane_restart_order {
     const char *node;      /* borrowed from the world */
     const char *component; /* likewise */
-    char token[40];        /* of what is to be loaded and of the process that is to go: the same again gives the same */
+    char token[40]; /* computed from what is to be loaded and from the process that is to go: the same input gives the
+                       same token */
 };
 
 struct cr_control_plane_plan {
@@ -94,8 +95,7 @@ struct cr_control_plane_plan {
     struct cr_strvec renew_tokens;      /* "ns/name" of token Secrets that are to get a new token; 20 at most */
     struct cr_strvec restart_workloads; /* names of spec.workloads[]; at most one at a time */
     char root_ca[CR_SHA256_HEX];        /* digest of what they are restarted for; "" */
-    char
-        signing_key[CR_SHA256_HEX]; /* the key that everybody signs with, to be published in a ConfigMap; "": not one */
+    char signing_key[CR_SHA256_HEX];    /* the key that all sign with, for a ConfigMap; "": none */
     struct cr_control_plane_status status;
     int64_t again_ms; /* look again at the latest after so long; 0: not before something changes */
 };

@@ -57,12 +57,12 @@ CR_DEFINE_DISPOSE(cr_decision, struct cr_decision, cr_decision_dispose)
  * - a Secret that the template does not use decides None for that consumer, and the reason says so;
  * - SubPath and Env decide Restart whatever the component can do; init containers that run once decide Restart, too,
  * unless the catalogue knows that they only name the files to another container (contour bootstrap);
- * - a leaf whose key the software is known not to accept is said beside the decision, which stays what it is;
- * - only roles whose class changed count (LeafRenewed touches serverLeaf and clientLeaf, Trust* touches clientCA and
- * serverCA);
- * - of opaque material only the keys that changed count: those that the template picks (items, subPath, env), or that a
- * parameter points to. A volume with all keys concerns software that is not known, or of which the catalogue or the
- * policy (reload.opaque) says that it reads opaque material;
+ * - a leaf with a key that the software is known not to accept is reported beside the decision, which does not change;
+ * - only roles with a class that changed count (LeafRenewed touches serverLeaf and clientLeaf, Trust* touches clientCA
+ *   and serverCA);
+ * - only the changed keys of opaque material count: those that the template picks (items, subPath, env), or that a
+ *   parameter points to. A volume with all keys concerns software that is not known, or of which the catalogue or the
+ *   policy (reload.opaque) says that it reads opaque material;
  * - policy overrides by role beat the catalogue;
  * - Watch, PerHandshake, Poll decide HotReload; ApiWatch HotReload; Signal, HTTP, Command decide Trigger when a
  * reloader in the pod (reloader.h) has the leaf, or the CAs, of this Secret in a volume that refreshes, else Restart;

@@ -53,8 +53,9 @@ const struct cr_json *cr_container_named(const struct cr_json *pod_spec, const c
 /* The class of a file by its key, or by its role when the key is not known. */
 enum cr_class cr_class_of(const struct cr_policy_secret *secret, const char *key, enum cr_role role);
 
-/* decide_reloader.c: of all usages of a Secret those that count. What only the reloader mounts is a usage by those who
- * read what it makes of it; beside others, its own decides nothing, unless it is for the certificate of its page. */
+/* decide_reloader.c: reduces the usages of a Secret to those that count. What only the reloader mounts is a usage by
+ * the containers that read what it makes of it; beside others, its own usage decides nothing, unless it is for the
+ * certificate of its page. */
 void cr_decide_usages(const struct cr_decide_input *input, const struct cr_reloader_sidecar *sidecar,
                       const struct cr_policy_secret *secret, struct cr_usage_list *usages);
 /* passed_on: cr_reloader_classes of the finding's Secret. */

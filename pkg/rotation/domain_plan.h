@@ -115,7 +115,7 @@ struct cr_domain_write {
 struct cr_domain_plan {
     struct cr_domain_status status;
     bool record_first;  /* the status must be written before the acts (a token is handled, a leaf rejected) */
-    bool stage_next_ca; /* make the next CA, in staging; the rest with the plan after that */
+    bool stage_next_ca; /* make the next CA, in staging; the next plan does the rest */
     bool first_ca;      /* there is no CA at all: make the CA Secret itself */
     struct cr_domain_write *writes;
     size_t writes_len;
@@ -144,8 +144,8 @@ char *cr_domain_object_title(const struct cr_domain_object *object);
 /* Whether what is published there is what is on record. */
 bool cr_domain_is_as_recorded(const struct cr_domain_world *world, const struct cr_domain_object *object,
                               const struct cr_domain_object_status *record);
-/* Until when nothing is written there, since another program overwrites it: from the second time within a day on, an
- * hour, and each time twice as long, up to 16 hours. An edit of the domain's spec ends it. 0: it may be written. */
+/* Until when nothing is written there, since another program overwrites it: an hour from the second time within a day
+ * on, and each time twice as long, up to 16 hours. An edit of the domain's spec ends it. 0: it may be written. */
 int64_t cr_domain_other_writer_until_ms(const struct cr_domain_world *world,
                                         const struct cr_domain_object_status *record);
 
@@ -157,8 +157,8 @@ bool cr_domain_distrust_is_overdue(const struct cr_domain *domain, const struct 
  * withdrawn its consent or is selected no more. */
 bool cr_domain_distrust_is_pending(const struct cr_domain *domain, const struct cr_domain_status *status);
 
-/* When something of that life is renewed. key: spreads those that were issued together (up to a tenth of its life
- * earlier), the same after a restart. */
+/* When a CA or leaf with that life is renewed. key: spreads the renewals of certificates that were issued together (up
+ * to a tenth of their life earlier), the same way after a restart. */
 int64_t cr_domain_renewal_ms(const struct cr_domain_life *life, int64_t not_before_ms, int64_t not_after_ms,
                              const char *key);
 

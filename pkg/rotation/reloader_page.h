@@ -23,7 +23,7 @@ enum {
 };
 
 enum cr_reloader_state {
-    CR_RELOADER_PENDING,   /* "Pending": it is at it */
+    CR_RELOADER_PENDING,   /* "Pending": the reloader works on it */
     CR_RELOADER_DELIVERED, /* "Delivered": all that it has found */
     CR_RELOADER_REFUSED,   /* "Refused": it cannot use the material; what was delivered stays */
     CR_RELOADER_FAILING,   /* "Failing": a trigger, or the proof */
@@ -35,7 +35,7 @@ struct cr_reloader_entry {
     char name[CR_RELOADER_NAME];
     enum cr_reloader_state state;
     char found_leaf[CR_SHA256_HEX], found_trust[CR_SHA256_HEX];         /* in its files, checked */
-    char delivered_leaf[CR_SHA256_HEX], delivered_trust[CR_SHA256_HEX]; /* the triggers of it have succeeded */
+    char delivered_leaf[CR_SHA256_HEX], delivered_trust[CR_SHA256_HEX]; /* its triggers have succeeded */
     bool leaf_proven, trust_proven;  /* of what is delivered: seen in a handshake since */
     char served_leaf[CR_SHA256_HEX]; /* seen last */
     char words[CR_SIGHTING_WORDS];   /* what is in the way: printable ASCII, cut; "" */

@@ -41,11 +41,11 @@ struct cr_sighting {
 struct cr_sightings_input {
     const char *secret;             /* the Secret with the leaf that has changed */
     const char *leaf;               /* the new one */
-    const struct cr_strvec *names;  /* that it is for; NULL: none */
-    const struct cr_strvec *old;    /* those before; NULL: nothing has changed that is known */
+    const struct cr_strvec *names;  /* names that the new leaf is for; NULL: none */
+    const struct cr_strvec *old;    /* the leaves before; NULL: no change is known */
     const struct cr_strvec *others; /* leaves of the policy's other Secrets: settled, new and old; may be NULL */
     const struct cr_policy_verify *verify;
-    enum cr_on_missing_name on_missing_name; /* Report: the new leaf counts for whichever name is asked for */
+    enum cr_on_missing_name on_missing_name; /* Report: the new leaf counts for any name that is asked for */
     const struct cr_sighting *sightings;     /* parallel to verify->endpoints */
     int64_t since_ms;                        /* what was seen before says nothing */
 };

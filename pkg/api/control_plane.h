@@ -74,7 +74,7 @@ bool cr_control_plane_policy_decode(const struct cr_json *object, struct cr_cont
 /* --- status --- */
 
 enum { CR_CONTROL_PLANE_CONDITIONS = 6 };
-/* "Ready" (the spec is understood, agents report), "Converged" (everybody has what the files have), "Rotating" (a
+/* "Ready" (the spec is understood, agents report), "Converged" (all components have what the files have), "Rotating" (a
  * component is restarted, or takes something up), "Blocked" (something waits for a person: message says for what),
  * "Degraded" (a step failed, a file is broken, a node is silent), "Conflict" */
 extern const char *const cr_control_plane_condition_types[CR_CONTROL_PLANE_CONDITIONS];
@@ -83,8 +83,8 @@ extern const char *const cr_control_plane_condition_types[CR_CONTROL_PLANE_CONDI
  * and --etcd-cafile, the front proxy's by --requestheader-client-ca-file, the cluster's by all others. All are lists of
  * fingerprints in one text, sorted and joined by commas, so that `kubectl wait --for=jsonpath=` can await one state. */
 struct cr_control_plane_authority {
-    char *trusted; /* CAs that everybody who verifies by this PKI is known to have loaded; so leaves of them may be used
-                    */
+    /* CAs that all components that verify by this PKI are known to have loaded; so leaves of them may be used. */
+    char *trusted;
     char *pending; /* CAs that are in the file of some component, and not loaded by all */
     /* All CAs that any component has, in a file or loaded: trusted and pending in one. A wait until all components have
      * dropped a CA uses this, since trusted lacks it as soon as one has dropped it. "": not known, as when a node is
@@ -134,7 +134,7 @@ struct cr_control_plane_status {
     char *failed_node, *failed_component, *failed_token, *failed_state;
     char *handled_retry; /* spec.restart.retry that was looked at last */
     /* What workloads and kubelets follow: the digest of kube-root-ca.crt when all namespaces had it last, the key that
-     * everybody signed with last, and since when it is another than before; 0: it was so at first sight. */
+     * all signers last signed with, and since when it differs from the one before; 0: it was so at first sight. */
     char *root_ca, *signing_key;
     int64_t root_ca_since_ms, signing_key_since_ms;
     char *next; /* one sentence: what happens next, or what it waits for */

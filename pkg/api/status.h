@@ -41,7 +41,7 @@ struct cr_pending_change {
     bool was_immutable;           /* the Secret that held the material before was immutable */
 };
 
-/* Weakest first. First sight: it was there when it was first looked at, and nothing is known of who has it. */
+/* Weakest first. First sight: it was there when it was first looked at, and it is not known which pods have it. */
 enum cr_settled_by { CR_SETTLED_FIRST_SIGHT, CR_SETTLED_INFERRED, CR_SETTLED_VERIFIED };
 const char *cr_settled_by_name(enum cr_settled_by by); /* "FirstSight", "Inferred", "Verified" */
 bool cr_settled_by_parse(const char *text, enum cr_settled_by *by);

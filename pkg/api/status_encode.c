@@ -354,7 +354,8 @@ static int urgency(const struct cr_consumer_status *consumer)
     return has_converged(consumer) ? 2 : 1;
 }
 
-/* All when they fit; else first those that a person has to look at, and of the others only who has a memory. */
+/* All when they fit; else first those that a person has to look at, and of the others only those with something to
+ * remember. */
 static struct cr_json *encode_consumers(const struct cr_policy_status *status)
 {
     struct cr_json *array = cr_json_new_array();

@@ -114,7 +114,7 @@ const char *const cr_confidence_names[CR_CONFIDENCE_COUNT] = {
     [CR_CONFIDENCE_MEMORY] = "memory",
 };
 
-/* Who says so: how sure, and where. */
+/* The source of a claim: how sure it is, and where it stands. */
 static bool read_claim(const struct cr_node *node, enum cr_confidence *out, char **source, struct cr_error *err)
 {
     unsigned confidence = 0;

@@ -26,7 +26,7 @@ static size_t side_of(const struct cp_row *row)
     return row->file->role == CR_ROLE_CLIENT_CA ? 1 : 0;
 }
 
-/* --- who verifies --- */
+/* --- which components verify --- */
 
 /* What the process has and the file has not is gone with the next start: it is nothing to rely on. */
 static void add_trust(struct cp_authority *authority, const struct cp_row *row)

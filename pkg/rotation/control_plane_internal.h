@@ -180,8 +180,8 @@ void cr_cp_authorities(struct cp_ctx *ctx); /* control_plane_authorities.c */
 void cr_cp_removable(struct cp_ctx *ctx, enum cp_pki pki); /* control_plane_removable.c */
 void cr_cp_service_accounts(struct cp_ctx *ctx);           /* control_plane_keys.c */
 void cr_cp_followers(struct cp_ctx *ctx);  /* control_plane_followers.c: token Secrets and workloads that follow */
-void cr_cp_candidates(struct cp_ctx *ctx); /* control_plane_next.c: who must be restarted, and what is in its way */
-void cr_cp_orders(struct cp_ctx *ctx);     /* control_plane_orders.c: what is out, what becomes of it, who is next */
+void cr_cp_candidates(struct cp_ctx *ctx); /* control_plane_next.c: what must be restarted, and what is in its way */
+void cr_cp_orders(struct cp_ctx *ctx);     /* control_plane_orders.c: what is out, what becomes of it, what is next */
 void cr_cp_counts(struct cp_ctx *ctx);     /* control_plane_converge.c */
 void cr_cp_troubles(struct cp_ctx *ctx);   /* control_plane_troubles.c: what is degraded */
 void cr_cp_conditions(struct cp_ctx *ctx); /* control_plane_conditions.c */

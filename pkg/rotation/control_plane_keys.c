@@ -1,5 +1,5 @@
-/* Keys of service accounts: who verifies by which, who signs with which, and of which the tokens are that are in use.
- */
+/* Keys of service accounts: which components verify by which, which sign with which, and which keys signed the tokens
+ * in use. */
 #include "rotation/control_plane_internal.h"
 
 #include <stdio.h>

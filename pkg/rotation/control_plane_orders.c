@@ -1,5 +1,5 @@
-/* The one order: what is out, what has become of it, and who is next. What is out is read off the reports' specs and
- * acts, and off the status, which names an order before it is written. */
+/* The one order: what is out, what has become of it, and what is next. What is out is read from the reports' specs and
+ * acts, and from the status, which names an order before it is written. */
 #include "rotation/control_plane_internal.h"
 
 #include <stdio.h>
@@ -243,7 +243,7 @@ static void follow_acts_of_named(struct cp_ctx *ctx)
         ctx->plan->has_order = false;
 }
 
-/* --- who is next --- */
+/* --- what is next --- */
 
 static void choose(struct cp_ctx *ctx)
 {

@@ -1,4 +1,4 @@
-/* Who has the cluster's CA out of the API: kube-root-ca.crt of each namespace, ca.crt of token Secrets. */
+/* What has the cluster's CA from the API: kube-root-ca.crt of each namespace, ca.crt of token Secrets. */
 #include "rotation/control_plane_internal.h"
 
 #include <string.h>
@@ -70,7 +70,8 @@ static bool have_all_root(const struct cp_ctx *ctx)
     return true;
 }
 
-/* Who reads it once is restarted for it when every namespace has it; what there was at first sight they have. */
+/* Workloads that read it once are restarted for it when every namespace has it; they have what was there at first
+ * sight. */
 static void record_root(struct cp_ctx *ctx)
 {
     struct cr_control_plane_status *status = &ctx->plan->status;

@@ -75,8 +75,9 @@ void cr_cp_classify(const struct cr_node_file *file, enum cp_pki *pki, enum cp_u
         *use = use_of_opaque(file, pki);
 }
 
-/* Who verifies what a controller manager or a scheduler serves, and a name of its own of an API server, is not on the
- * nodes; a kubelet without a serving certificate signs its own, and only --kubelet-certificate-authority would mind. */
+/* Clients that verify what a controller manager or a scheduler serves, or an API server under a name of its own, are
+ * not on the nodes; a kubelet without a serving certificate signs its own, and only --kubelet-certificate-authority
+ * would refuse it. */
 bool cr_cp_has_peers(const struct cr_node_file *file)
 {
     if (cr_streq(file->parameter, "--tls-sni-cert-key"))

@@ -23,8 +23,8 @@ static bool is_elsewhere(const struct cp_row *row)
     return row->file->kind == CR_NODE_FILE_UNREAD && !row->needs;
 }
 
-/* What all who verify servers (0) or clients (1) of that PKI would have: this component by its files, all others by
- * what they are known to have loaded. */
+/* What all components that verify servers (0) or clients (1) of that PKI would have: this component by its files, all
+ * others by what they are known to have loaded. */
 static uint64_t peers_have(const struct question *q, enum cp_pki pki, size_t side)
 {
     enum cr_role role = side ? CR_ROLE_CLIENT_CA : CR_ROLE_SERVER_CA;

@@ -47,7 +47,7 @@ static void say_file(struct cp_ctx *ctx, const struct cp_node *node, const struc
                elsewhere ? "; nothing is known of it, so give it a file of the node" : "");
 }
 
-/* It is in use, and not everybody who verifies it can. */
+/* It is in use, and not every component that must verify it can. */
 static void say_leaf(struct cp_ctx *ctx, const struct cp_node *node, const struct cp_row *row)
 {
     if (row->use != CP_USE_LEAF || row->pki >= CP_PKIS || !row->file->prints.len || row->needs ||

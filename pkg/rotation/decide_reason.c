@@ -1,4 +1,4 @@
-/* One sentence that says why, for the engineer who looks at the status and wonders. */
+/* One sentence that explains a decision to the engineer who reads the status. */
 #include "rotation/decide_internal.h"
 
 #include <stdio.h>

@@ -67,9 +67,8 @@ static bool share_an_identity(const struct cr_material *a, const struct cr_mater
     return false;
 }
 
-/* Whether the leaf of `holder` is accepted by those who hold the trust of `verifier`. A leaf without anchors is signed
- * by a PKI of which this trust knows nothing: then the identities that both states share are all there is to judge by.
- */
+/* Whether peers with the trust of `verifier` accept the leaf of `holder`. A leaf without anchors is signed by a PKI
+ * that this trust does not contain: then the identities that both states share are all there is to judge by. */
 static bool verifies(const struct cr_material *holder, const struct cr_material *verifier)
 {
     if (!holder->has_leaf || holder->anchors.len == 0)

@@ -97,7 +97,7 @@ static void set_unknown(const struct cr_domain_evidence_input *in, struct cr_dom
                              in->secret ? "write a policy" : "publish into a Secret that a policy covers"));
 }
 
-/* No pod reads it; who does has answered the write. */
+/* No pod reads it; the API server, which does, has answered the write. */
 static void read_by_api(const struct cr_domain_evidence_input *in, struct cr_domain_evidence *out)
 {
     if (has_passed(in, in->written_ms, API_WATCH_MS, out)) {
@@ -116,7 +116,7 @@ struct policy_answer {
     const struct cr_policy_status *status;
     const struct cr_secret_status *secret;
     bool same_leaf, same_trust; /* what it has on record as settled is what is published */
-    const char *missed;         /* in words, why it does not know all who read the Secret; NULL: it does */
+    const char *missed;         /* in words, why it does not know all readers of the Secret; NULL: it does */
     struct cr_domain_evidence *out;
 };
 
@@ -236,8 +236,8 @@ static char *name_consumers(const struct cr_policy_status *status)
     return text.len ? cr_buf_steal(&text) : NULL;
 }
 
-/* It says itself that it does not know all who read its Secrets, so what the others have is no proof. Owned words;
- * NULL: it does. */
+/* The policy itself says that it does not know all readers of its Secrets, so what the others have is no proof. Owned
+ * words; NULL: it knows all. */
 static char *what_it_misses(const struct policy_answer *w)
 {
     const struct cr_condition *converged = cr_status_condition_get(w->status, "Converged");

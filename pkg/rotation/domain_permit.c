@@ -1,4 +1,4 @@
-/* Who trusts what, as far as it is known; and so, whether a leaf may be published. */
+/* Which readers trust what, as far as it is known; and so, whether a leaf may be published. */
 #include "rotation/domain_plan_internal.h"
 
 #include <string.h>

@@ -89,8 +89,8 @@ bool cr_domain_puts_back(const struct domain_ctx *ctx, size_t object)
     return !ctx->world->objects[object].refused && is_to_be_put_back(ctx, object);
 }
 
-/* Rejected first, then put back, then the token is handled: killed in between, it goes on from there. One that may not
- * be written now is tried again, so that is not the end of it. */
+/* Rejected first, then put back, then the token is handled: a process that is killed in between goes on from there. A
+ * leaf that may not be written now is tried again, so the token is not handled yet. */
 static void put_back(struct domain_ctx *ctx)
 {
     bool pending = false;

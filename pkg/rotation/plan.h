@@ -127,7 +127,7 @@ struct cr_world_beyond {
     bool hosts;
 };
 
-/* The PodDisruptionBudgets of the policy's namespace, and who else takes pods away there. */
+/* The PodDisruptionBudgets of the policy's namespace, and the others that take pods away there. */
 struct cr_world_budgets {
     const struct cr_budget *items;
     size_t len;

@@ -533,7 +533,7 @@ static bool is_held(const struct cr_secret_status *secret, const struct cr_world
            !cr_streq(secret->settled.leaf, now->material->leaf);
 }
 
-/* Once more, before it hurts: who has not seen the first Event has a while left. */
+/* Emitted once more before it matters: a person who has not seen the first Event has some time left. */
 static void say_held(struct plan_ctx *ctx, const struct cr_secret_status *secret, const char *end)
 {
     const struct cr_condition *known = cr_status_condition_get(ctx->world->status, "ExpiringSoon");
@@ -604,7 +604,7 @@ static void expiring(struct plan_ctx *ctx)
         set(ctx, "ExpiringSoon", false, "FarFromExpiry", "No certificate expires soon.");
 }
 
-/* What must be looked at before anything of it goes on. */
+/* What a person must look at before anything of it goes on. */
 static bool any_problem(const struct cr_policy_status *status)
 {
     for (size_t i = 0; i < status->secrets_len; i++)

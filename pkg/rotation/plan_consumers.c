@@ -18,7 +18,7 @@ void cr_plan_set_held(struct cr_consumer_status *status, enum cr_consumer_state 
     cr_gate_set(&status->gate, gate);
 }
 
-/* --- who is concerned, and what was decided --- */
+/* --- which consumers are concerned, and what was decided --- */
 
 /* The gate to report for a consumer for which nothing is to be done. */
 static struct cr_gate idle_gate(const struct plan_consumer *consumer)

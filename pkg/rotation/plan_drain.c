@@ -11,7 +11,7 @@
 
 enum { KILLED_WITHIN_MS = 30 * 1000 }; /* a kubelet takes its time, and clocks differ */
 
-/* One without what the restart was for: who is scaled down among the new ones is not waited for. */
+/* A pod without what the restart was for: a new pod that is scaled down is not waited for. */
 static bool is_old(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                    const struct cr_world_ending *ending)
 {
@@ -125,7 +125,7 @@ void cr_plan_say_stuck(struct plan_ctx *ctx, const struct plan_consumer *consume
         cr_plan_say_workload(ctx, true, index, cr_hold_event(gate->hold), cr_strdup(gate->text));
 }
 
-/* --- who waits for their end --- */
+/* --- what waits for their end --- */
 
 /* Also those without a shutdown manager go on with the CAs that they have read, for as long as they may. */
 static bool old_trust_is_used(const struct plan_ctx *ctx, const struct plan_consumer *consumer)

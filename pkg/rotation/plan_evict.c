@@ -1,8 +1,9 @@
 /* A restart by evictions: pod after pod, through the Eviction API, which PodDisruptionBudgets limit. No pod template is
- * changed, so none can say which pods are the new ones. Their creation can: when it begins, the status notes when the
- * newest pod there was created, and whichever came later is a new one. All by the API server's clock, so that ours,
- * which may be ahead, has no say. Each pod is written down before it is evicted, with the policy's version as
- * precondition: after a crash the same one goes, and a leader that was paused finds that its record is refused. */
+ * changed, so none can show which pods are the new ones. Their creation does: when the restart begins, the status notes
+ * when the newest existing pod was created, and every later pod is a new one. All times are by the API server's clock,
+ * so that ours, which may be ahead, does not count. Each pod is recorded before it is evicted, with the policy's
+ * version as precondition: after a crash the same one goes, and a leader that was paused finds that its record is
+ * refused. */
 #include "rotation/plan_internal.h"
 
 #include <stdio.h>

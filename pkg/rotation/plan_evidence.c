@@ -172,7 +172,8 @@ static bool is_trust_alone(const struct plan_consumer *consumer, size_t change)
     return (secret->restart_classes | secret->reload_classes) == CR_CLASS_TRUST;
 }
 
-/* Who asks for a look is not content without one: a wrong port, or a NetworkPolicy, would pass for proof. */
+/* A policy that asks for a probe is not satisfied without one: a wrong port, or a NetworkPolicy, would pass for proof.
+ */
 static bool may_infer(const struct cr_policy_verify *verify)
 {
     bool is_asked_for = verify->endpoints_len || verify->certs_port;
@@ -221,7 +222,7 @@ static enum cr_evidence judge_accepted(const struct plan_ctx *ctx, const struct 
     return evidence;
 }
 
-/* Software that takes no such leaf goes on with the old one, or stands still, however long it had. */
+/* Software that takes no such leaf keeps the old one, or stands still, however long it had. */
 static enum cr_evidence judge(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                               const struct cr_world_pod *pod, size_t change, const struct shown *shown, char why[WHY])
 {
@@ -354,7 +355,8 @@ bool cr_plan_enough_pods(const struct plan_consumer *consumer)
     return consumer->status->pods.total >= consumer->rollout.desired;
 }
 
-/* No pods: inferred from the longest delay alone, since no kubelet stands between the Secret and who watches it. */
+/* No pods: inferred from the longest delay alone, since no kubelet stands between the Secret and the controller that
+ * watches it. */
 static bool delay_is_over(const struct plan_ctx *ctx, const struct plan_change *change)
 {
     int64_t due = change->since_ms + change->max_delay_ms;

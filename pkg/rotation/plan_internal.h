@@ -119,8 +119,8 @@ char *cr_plan_missing_names(const struct plan_ctx *ctx, const struct cr_secret_s
                             const struct cr_material *leaf);
 /* Whether a leaf that its consumers may have is for the name. */
 bool cr_plan_was_for(const struct cr_secret_status *secret, const char *name);
-/* Adds a name to a sentence that shows the first few, before which there are so many. Returns how many there are now.
- * of: who asks for it. */
+/* Adds a name to a sentence that shows the first few. before: how many names there are already; of: what asks for the
+ * name. Returns how many there are now. */
 size_t cr_plan_add_name(struct cr_buf *text, size_t before, const char *name, const char *of);
 /* Ends the sentence. */
 void cr_plan_end_names(struct cr_buf *text, size_t count);

@@ -9,7 +9,7 @@
 
 enum {
     WAIT_MS = 2000,       /* a nudged kubelet takes 0.3 to 1 s, the reload milliseconds, the look 0.2 s */
-    DELAY_MAX_MS = 10000, /* who takes longer to reload would be waited for in vain, most of the time */
+    DELAY_MAX_MS = 10000, /* a program that takes longer to reload would mostly be waited for in vain */
 };
 
 /* Whether the leaf of its old pods shows what their kubelets have. */

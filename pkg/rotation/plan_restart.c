@@ -1,4 +1,5 @@
-/* What becomes of a consumer once its decision is known: a restart per rotation, whichever way, or a wait. */
+/* What becomes of a consumer once its decision is known: one restart for each rotation, by a rollout or by evictions,
+ * or a wait. */
 #include "rotation/plan_internal.h"
 
 #include "base/alloc.h"
@@ -42,7 +43,7 @@ static void note_restart(const struct plan_ctx *ctx, struct plan_consumer *consu
     consumer->status->restarted_generation = generation_of(consumer);
     consumer->status->evicted_until_ms = 0;
     cr_strset(&consumer->status->evicting, NULL);
-    /* At once, not with the next status: who undoes it meanwhile would have it done again. */
+    /* At once, not with the next status: a person who undoes it meanwhile would have it done again. */
     ctx->plan->record_first = true;
 }
 

@@ -87,7 +87,7 @@ static void find_served(const struct plan_ctx *ctx, const struct plan_consumer *
     }
 }
 
-/* Who shows one of these says nothing of this Secret, unless the two have the same. */
+/* An endpoint that shows one of these says nothing of this Secret, unless the two have the same. */
 static void find_others(const struct plan_ctx *ctx, struct wanted_secret *of)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec all = {0};
@@ -166,8 +166,8 @@ static void recall(const struct plan_ctx *ctx, const struct plan_consumer *consu
         wanted->before.at_ms = ctx->world->now_ms;
 }
 
-/* What a look must be later than to count: who is covered has answered already, and a change is no change of the future
- * because a clock was set back. */
+/* The time that a probe must be later than to count: a covered pod has answered already, and a change does not become
+ * one of the future because a clock was set back. */
 static int64_t counts_since_ms(const struct plan_ctx *ctx, const struct wanted *wanted,
                                const struct cr_secret_status *secret, bool covered)
 {

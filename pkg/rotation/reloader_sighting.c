@@ -44,7 +44,7 @@ static bool is_by_leaf(const struct cr_reloader_question *q, const struct cr_rel
            (!has_leaf(entry) && is_its_leaf(q, entry->served_leaf));
 }
 
-/* others: who has these CAs as well. */
+/* others: leaves of other Secrets that have these CAs as well. */
 static bool has_trust(const struct cr_reloader_entry *entry, const char *trust, const struct cr_strvec *others)
 {
     bool of_another =

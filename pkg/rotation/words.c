@@ -55,7 +55,7 @@ static void notified_phrase(const struct cr_capability *capability, const char *
         noun[0] && what[0] ? ", " : "", what);
 }
 
-/* Who does what the program waits for. */
+/* Who notifies the program. */
 static const char *notifier_clause(enum cr_method method, enum cr_notifier notifier)
 {
     bool gives = method == CR_METHOD_COMMAND;

@@ -1,4 +1,4 @@
-/* The part of a pod's reloader in a decision: it passes on what it mounts, so this finds the containers that use that. */
+/* The part of a pod's reloader in a decision: it passes on what it mounts; this finds which containers use that. */
 #include "rotation/decide_internal.h"
 
 #include "base/alloc.h"
